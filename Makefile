@@ -1,0 +1,141 @@
+# One makefile, no recursion into folders.  Everything that is built lies under $(BUILD).
+#
+#   make            build/elrun
+#   make demo       install what is missing, then train a small model and kill a worker half-way
+#   make check      install what is missing, then run every test (under 15 minutes)
+#   make check-fast unit tests, purity, a short swarm (under a minute)
+BUILD   ?= build
+CC      ?= cc
+CFLAGS  ?= -O2 -g
+PREFIX  ?= /usr/local
+DESTDIR ?=
+VERSION := $(shell cat VERSION)
+COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+
+# clang warns about some things by other names and other rules; the code is written for both.
+WARN  := -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
+         -Wmissing-prototypes -Wvla -Wswitch-enum -Wformat=2 -Werror
+FLAGS := -D_GNU_SOURCE -fPIE -Isrc -Icmd -Itest $(WARN)
+CORELIBS := -ljansson -lm
+obj = $(patsubst %.c,$(BUILD)/%.o,$1)
+
+ALL  := $(wildcard src/*/*.c)
+IO   := $(wildcard src/*/*_io.c)
+CORE := $(filter-out $(IO),$(ALL))
+CMD  := $(wildcard cmd/*.c)
+HDRS := $(wildcard src/*/*.h cmd/*.h test/*/*.h)
+UNIT := $(wildcard test/unit/test_*.c)
+UNITSH := $(wildcard test/unit/test_*.sh)
+SIM  := $(wildcard test/sim/sim_*.c)
+FUZZ := $(wildcard test/fuzz/fuzz_*.c)
+# Small programs that end-to-end tests and benchmarks start: workers, load generators, bare servers.
+PROG := $(wildcard test/e2e/*.c test/bench/*.c)
+TLIB := $(wildcard test/lib/*.c) $(filter-out $(SIM),$(wildcard test/sim/*.c))
+E2E  ?= $(sort $(wildcard test/e2e/*.sh))
+PURE ?= check-pure
+
+all: $(if $(wildcard cmd/elrun.c),$(BUILD)/elrun)
+# Made anew each time: ar would keep the members of files that were renamed or removed.
+$(BUILD)/core.a: $(call obj,$(CORE)) ; @rm -f $@; $(AR) rcs $@ $^
+$(BUILD)/io.a:   $(call obj,$(IO))   ; @rm -f $@; $(AR) rcs $@ $^
+$(BUILD)/test.a: $(call obj,$(TLIB)) ; @rm -f $@; $(AR) rcs $@ $^
+# Who was linked from which core: the digest stands beside the program, check-same compares.
+# The linker's three warnings about name services are answered in cmd/elrun.c, first statement of main.
+$(BUILD)/elrun: $(call obj,$(CMD)) $(BUILD)/io.a $(BUILD)/core.a
+	$(CC) $(CFLAGS) -static-pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread 2>&1 | sh test/lib/ldquiet.sh
+	@test -x $@ && sha256sum < $(BUILD)/core.a > $@.core
+# Unit tests and the simulator link the core alone: no libev, no sockets.
+$(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(BUILD)/test.a $(BUILD)/core.a
+	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ $(CORELIBS)
+	@sha256sum < $(BUILD)/core.a > $@.core
+$(BUILD)/test/sim/%: $(BUILD)/test/sim/%.o $(BUILD)/test.a $(BUILD)/core.a
+	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ $(CORELIBS)
+	@sha256sum < $(BUILD)/core.a > $@.core
+# Tests of shells (test/unit/test_*_io.c) and the helper programs need the io half too.
+$(BUILD)/test/unit/test_%_io: $(BUILD)/test/unit/test_%_io.o $(BUILD)/test.a $(BUILD)/io.a $(BUILD)/core.a
+	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
+	@sha256sum < $(BUILD)/core.a > $@.core
+$(BUILD)/test/e2e/%: $(BUILD)/test/e2e/%.o $(BUILD)/io.a $(BUILD)/core.a
+	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
+$(BUILD)/test/bench/%: $(BUILD)/test/bench/%.o $(BUILD)/io.a $(BUILD)/core.a
+	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
+$(BUILD)/test/fuzz/%: test/fuzz/%.c $(CORE) $(TLIB) $(HDRS)
+	@mkdir -p $(@D)
+	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(FLAGS) -pie -o $@ $(filter %.c,$^) $(CORELIBS)
+$(BUILD)/cmd/cmd_version.o: FLAGS += -DELRUN_VERSION='"$(VERSION)"' -DELRUN_COMMIT='"$(COMMIT)"'
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(FLAGS) -MMD -MP $(CFLAGS) -c -o $@ $<
+
+# --- what must be there -------------------------------------------------------------------------------------------
+DEBIAN := gcc make libc6-dev libev-dev libjansson-dev clang libclang-rt-14-dev clang-format clang-tidy cppcheck \
+          valgrind gdb strace mandoc iproute2 nftables perl procps psmisc util-linux python3-venv
+# The python of the tests: the one at hand if it has torch, else a virtual environment beside the Makefile.
+PY = $(shell if python3 -c 'import torch, sklearn' 2>/dev/null; then command -v python3; else echo $(CURDIR)/.venv/bin/python; fi)
+deps: ; @sh test/lib/deps.sh $(DEBIAN)
+venv: ; @sh test/lib/venv.sh
+
+# --- tests --------------------------------------------------------------------------------------------------------
+# One command for a newcomer: install, build, test.  The second make sees the files that the first one installed.
+check: deps venv
+	@$(MAKE) --no-print-directory check-here
+check-here: check-unit check-same check-lint check-e2e
+	@$(MAKE) --no-print-directory swarm T=30
+	@$(MAKE) --no-print-directory fuzz T=2
+	@$(MAKE) --no-print-directory check-san
+	@sh test/lib/skips.sh $(BUILD)/tap
+check-fast: check-unit
+	@$(MAKE) --no-print-directory swarm T=5
+check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
+	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
+	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
+check-e2e: all $(PROG:%.c=$(BUILD)/%)
+	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j2 -e sh $(E2E)
+# For each target first the corpus that is kept, then T seconds more; new finds stay under $(BUILD) until minimised and committed.
+fuzz: $(FUZZ:%.c=$(BUILD)/%)
+	@set -e; for f in $^; do n=$$(basename $$f); mkdir -p $(BUILD)/new/$$n test/fuzz/corpus/$$n; \
+	$$f -runs=0 test/fuzz/corpus/$$n >$(BUILD)/new/$$n.log 2>&1 && \
+	$$f -max_total_time=$(or $(T),60) -timeout=10 -rss_limit_mb=1024 $(BUILD)/new/$$n test/fuzz/corpus/$$n >>$(BUILD)/new/$$n.log 2>&1 \
+	|| { tail -30 $(BUILD)/new/$$n.log; echo "fuzz: $$n FAILED"; exit 1; }; \
+	echo "fuzz: $$n $$(grep -o '^Done.*' $(BUILD)/new/$$n.log | tail -1)"; done
+swarm: $(SIM:%.c=$(BUILD)/%)
+	@set -e; for s in $^; do $$s --seconds $(or $(T),60); done
+check-san:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san PURE= CC=gcc CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all' check-san-here
+check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
+	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
+	@set -e; for s in $(SIM:%.c=$(BUILD)/%); do $$s --seconds $(or $(T),5); done
+# The core may use what it defines itself and what test/lib/pure.allow names: nothing else.
+check-pure: $(call obj,$(CORE))
+	@nm -A $^ | awk -f test/lib/pure.awk test/lib/pure.allow -
+check-same: all $(SIM:%.c=$(BUILD)/%)
+	@cat $(BUILD)/elrun.core $(SIM:%.c=$(BUILD)/%.core) | sort -u | awk 'END { if (NR != 1) print "check-same: simulator and binary are linked from different cores"; exit NR != 1 }'
+# The same sources with clang: other warnings, other bugs.
+check-clang:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=clang all
+check-lint: check-clang
+	@sh test/lib/lint.sh $(BUILD)
+tidy: ; @sh test/lib/tidy.sh $(ALL) $(CMD)
+
+# --- for people ---------------------------------------------------------------------------------------------------
+demo: deps venv
+	@$(MAKE) --no-print-directory all
+	@ELRUN=$(abspath $(BUILD)/elrun) PY=$(PY) sh examples/demo.sh
+bench: deps venv
+	@$(MAKE) --no-print-directory bench-here
+bench-here: all $(PROG:%.c=$(BUILD)/%)
+	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/bench/all.sh
+install: all
+	install -Dm755 $(BUILD)/elrun $(DESTDIR)$(PREFIX)/bin/elrun
+	strip $(DESTDIR)$(PREFIX)/bin/elrun
+	for p in man/*.[1-8]; do install -Dm644 $$p $(DESTDIR)$(PREFIX)/share/man/man$${p##*.}/$${p##*/}; done
+	mkdir -p $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(BUILD)/elrun completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/elrun
+	$(BUILD)/elrun completion zsh  > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_elrun
+	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
+clean: ; rm -rf $(BUILD)
+
+.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-same check-e2e check-pure check-clang check-lint tidy swarm fuzz bench bench-here demo install clean
+.SECONDARY:
+.DELETE_ON_ERROR:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,82 @@
+/* What the user asked for, checked and typed: the option rows of `elrun run` fill it, the agent reads it.
+ * Strings belong to argv, the environment or conf_free(). */
+#ifndef AGENT_CONF_H
+#define AGENT_CONF_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/err.h"
+#include "util/time.h"
+
+#define CONF_SLOTS_MAX 4096 /* workers of one node */
+#define CONF_SIGNAL_MAX 64
+
+enum conf_entry { CONF_SCRIPT, CONF_MODULE, CONF_PROGRAM };
+enum conf_nproc { CONF_NPROC_NUMBER, CONF_NPROC_CPU, CONF_NPROC_GPU, CONF_NPROC_XPU, CONF_NPROC_AUTO };
+enum conf_numa { CONF_NUMA_OFF, CONF_NUMA_NODE, CONF_NUMA_SOCKET, CONF_NUMA_EXCLUSIVE, CONF_NUMA_CORE_COMPLEX };
+enum conf_exit_code { CONF_EXIT_WORKER, CONF_EXIT_TORCHRUN, CONF_EXIT_CLASS };
+enum conf_store { CONF_STORE_TRAINER, CONF_STORE_AGENT };
+enum conf_tristate { CONF_AUTO, CONF_NO, CONF_YES };
+
+/* Which standard streams, as torchrun numbers them: bit 0 stdout, bit 1 stderr. */
+enum conf_std { CONF_STD_NONE = 0, CONF_STD_OUT = 1, CONF_STD_ERR = 2, CONF_STD_BOTH = 3 };
+
+/* "3" or "0:1,12:3": either one value for all local ranks, or a value for some and none for the rest. */
+struct conf_streams {
+    bool all;                    /* value[0] holds for every local rank */
+    unsigned n;                  /* entries used in value; local ranks from n on have CONF_STD_NONE */
+    uint8_t value[CONF_SLOTS_MAX]; /* enum conf_std */
+};
+
+struct run_conf {
+    /* what to run */
+    enum conf_entry entry;
+    const char *script;  /* file, module name or program */
+    char **args;         /* what follows it, NULL at the end */
+    unsigned args_count;
+    bool use_env;        /* accepted for torch.distributed.launch: LOCAL_RANK comes by the environment anyway */
+
+    /* how many */
+    unsigned nnodes_min, nnodes_max;
+    enum conf_nproc nproc_kind;
+    unsigned nproc;      /* for CONF_NPROC_NUMBER */
+    unsigned max_restarts;
+    bool standalone;
+
+    /* rendezvous: parsed and checked; used by several nodes only */
+    const char *rdzv_backend;     /* "static" or "c10d" */
+    const char *rdzv_endpoint;    /* as given, "" if none */
+    const char *rdzv_id;          /* run id, never NULL; "none" if not given */
+    const char *rdzv_conf;        /* as given, "" if none */
+    unsigned node_rank;
+    const char *master_addr;      /* NULL if not given */
+    int master_port;              /* -1 if not given */
+    const char *local_addr;       /* NULL if not given */
+
+    /* workers */
+    const char *role;
+    enum conf_store worker_store;
+    bool virtual_local_rank;
+    enum conf_numa numa;
+    el_usec shutdown_timeout;
+    uint8_t handled[CONF_SIGNAL_MAX + 1]; /* by signal number: named in --signals-to-handle */
+    const char *signals_to_handle;        /* as given, for TORCHELASTIC_SIGNALS_TO_HANDLE */
+    enum conf_tristate interactive;
+
+    /* output */
+    const char *log_dir;          /* NULL: a fresh temporary directory */
+    struct conf_streams redirects, tee;
+    bool ranks_filtered;          /* --local-ranks-filter was given: only ranks with rank_shown reach the console */
+    uint8_t rank_shown[CONF_SLOTS_MAX];
+    const char *prefix_template;  /* "" = torchrun's own "[${role_name}${local_rank}]:" */
+    const char *filter_stdout;    /* comma list, ",," is a comma; "" = none */
+    const char *filter_stderr;
+    bool capture_stderr;
+    bool quiet;
+    unsigned verbose;             /* how many -v */
+    bool log_json;                /* --log-format json */
+
+    enum conf_exit_code exit_code;
+};
+
+#endif

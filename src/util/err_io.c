@@ -1,0 +1,21 @@
+#include "util/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int el_fail_sys(struct el_err *e, enum el_exit status, int sys, const char *fmt, ...)
+{
+    if (!e || e->status)
+        return -1;
+    char reason[128];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof e->text)
+        snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", strerror_r(sys, reason, sizeof reason));
+    e->status = (int)status;
+    e->sys = sys;
+    return -1;
+}

@@ -1,0 +1,83 @@
+#include "util/mem.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In front of each block; 16 bytes keep malloc's alignment. */
+struct head {
+    size_t size; /* of the whole block, head included */
+    size_t pad;
+};
+
+static_assert(sizeof(struct head) % 16 == 0, "blocks stay aligned");
+
+static int permitted(struct el_mem *mem, size_t more)
+{
+    if (!mem)
+        return 1;
+    if (mem->fail_after == 0)
+        return 0;
+    if (mem->fail_after > 0)
+        mem->fail_after--;
+    return !mem->limit_bytes || (more <= mem->limit_bytes && mem->used_bytes <= mem->limit_bytes - more);
+}
+
+static void count(struct el_mem *mem, size_t add, size_t sub)
+{
+    if (!mem)
+        return;
+    assert(mem->used_bytes >= sub);
+    mem->used_bytes = mem->used_bytes - sub + add;
+    if (mem->used_bytes > mem->peak_bytes)
+        mem->peak_bytes = mem->used_bytes;
+}
+
+void *el_alloc(struct el_mem *mem, size_t n)
+{
+    if (n > SIZE_MAX - sizeof(struct head))
+        return NULL;
+    size_t size = n + sizeof(struct head);
+    struct head *h = permitted(mem, size) ? calloc(1, size) : NULL;
+    if (!h)
+        return NULL;
+    h->size = size;
+    count(mem, size, 0);
+    return h + 1;
+}
+
+void *el_realloc(struct el_mem *mem, void *p, size_t n)
+{
+    if (!p)
+        return el_alloc(mem, n);
+    if (n > SIZE_MAX - sizeof(struct head))
+        return NULL;
+    struct head *h = (struct head *)p - 1;
+    size_t old = h->size, size = n + sizeof *h;
+    if (size > old && !permitted(mem, size - old))
+        return NULL;
+    h = realloc(h, size);
+    if (!h)
+        return NULL;
+    h->size = size;
+    count(mem, size, old);
+    return h + 1;
+}
+
+void el_free(struct el_mem *mem, void *p)
+{
+    if (!p)
+        return;
+    struct head *h = (struct head *)p - 1;
+    count(mem, 0, h->size);
+    free(h);
+}
+
+char *el_strndup(struct el_mem *mem, const char *s, size_t n)
+{
+    char *copy = n < SIZE_MAX ? el_alloc(mem, n + 1) : NULL;
+    if (copy && n)
+        memcpy(copy, s, n);
+    return copy;
+}

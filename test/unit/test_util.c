@@ -1,0 +1,90 @@
+#include "lib/tap.h"
+#include "util/buf.h"
+#include "util/err.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+static void test_mem(void)
+{
+    struct el_mem m = EL_MEM_INIT(200);
+    char *a = el_alloc(&m, 100);
+    ok(a && a[0] == 0 && a[99] == 0, "memory is zeroed");
+    ok(!el_alloc(&m, 100), "the limit refuses");
+    a = el_realloc(&m, a, 150);
+    is_num(m.used_bytes, 166, "what is out is counted, with 16 bytes a block");
+    ok(!el_realloc(&m, a, 300), "the limit refuses to grow");
+    el_free(&m, a);
+    is_num(m.used_bytes, 0, "all came back");
+    is_num(m.peak_bytes, 166, "the peak stays");
+    m.fail_after = 1;
+    void *p = el_alloc(&m, 1), *q = el_alloc(&m, 1);
+    ok(p && !q, "the n-th allocation fails on demand");
+    el_free(&m, p);
+    ok(!el_alloc(NULL, (size_t)-1), "a size that wraps is refused");
+}
+
+static void test_buf(void)
+{
+    struct el_mem m = EL_MEM_INIT(0);
+    struct el_buf b = EL_BUF_INIT(&m, 100);
+    is_str(el_buf_cstr(&b), "", "empty buffer is an empty string");
+    ok(el_buf_puts(&b, "hello") == 0 && el_buf_printf(&b, " %d", 42) == 0, "append");
+    is_str(el_buf_cstr(&b), "hello 42", "content");
+    el_buf_drop(&b, 6);
+    is_str(el_buf_cstr(&b), "42", "drop from the front");
+    char big[100];
+    memset(big, 'x', sizeof big);
+    ok(el_buf_put(&b, big, 99) == -1 && b.full, "over the maximum: nothing is appended");
+    is_num(b.len, 2, "length unchanged");
+    ok(el_buf_put(&b, big, 98) == 0 && b.len == 100, "exactly the maximum fits");
+    el_buf_free(&b);
+    is_num(m.used_bytes, 0, "freed");
+    for (long n = 0; n < 3; n++) {
+        m.fail_after = n;
+        struct el_buf c = EL_BUF_INIT(&m, 0);
+        int r = 0;
+        for (int i = 0; i < 100 && !r; i++)
+            r = el_buf_puts(&c, "0123456789");
+        ok(r == -1 && c.len % 10 == 0, "allocation failure leaves whole appends");
+        el_buf_free(&c);
+    }
+}
+
+static void test_err(void)
+{
+    struct el_err e = {0};
+    el_fail(&e, EL_EXIT_USAGE, "bad port %d", 70000);
+    el_fail(&e, EL_EXIT_OSERR, "later");
+    is_num(e.status, 2, "the first error wins");
+    el_prefix(&e, "store");
+    is_str(e.text, "store: bad port 70000", "context goes in front");
+    is_num(el_fail(NULL, EL_EXIT_USAGE, "x"), -1, "no place for the text is fine");
+}
+
+static char last_line[64];
+static void keep(void *ctx, enum el_level level, const char *text)
+{
+    *(int *)ctx = (int)level;
+    snprintf(last_line, sizeof last_line, "%s", text);
+}
+
+static void test_log(void)
+{
+    int level = -1;
+    el_log(EL_ERROR, "dropped");
+    el_log_set(keep, &level, EL_INFO);
+    el_log(EL_INFO, "n=%d", 7);
+    is_str(last_line, "n=7", "a line reaches the sink");
+    el_log(EL_DEBUG, "too quiet");
+    is_str(last_line, "n=7", "below the level: dropped");
+    el_log_set(NULL, NULL, EL_INFO);
+}
+
+int main(void)
+{
+    test_mem();
+    test_buf();
+    test_err();
+    test_log();
+    return done();
+}
