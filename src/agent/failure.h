@@ -1,0 +1,106 @@
+/* One worker's failure with its evidence, and which of several is the cause.  The same record serves the report of one
+ * node, the event line and the relay between nodes: a new fact is a new field here, never a second struct. */
+#ifndef AGENT_FAILURE_H
+#define AGENT_FAILURE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/conf.h"
+#include "agent/errfile.h"
+#include "agent/traceback.h"
+#include "util/mem.h"
+#include "util/time.h"
+
+enum failure_end {
+    FAILURE_UNKNOWN,     /* the status could not be collected; never taken for success */
+    FAILURE_EXIT,        /* code: 1..255 */
+    FAILURE_SIGNAL,      /* code: the signal's number */
+    FAILURE_NOT_STARTED, /* code: exit status of util/exit.h; message says why */
+};
+
+enum failure_by { /* who ended it */
+    FAILURE_BY_ITSELF,
+    FAILURE_BY_ELRUN,   /* stopped by elrun: a consequence, never a cause */
+    FAILURE_BY_OOM,     /* the kernel's out-of-memory killer, by the cgroup's counter */
+    FAILURE_BY_OUTSIDE, /* SIGKILL, SIGTERM, … that elrun did not send; who did is not guessed */
+};
+
+/* name, word for people and JSON, exit status under --exit-code=class (spec/torchrun.md 12). */
+#define FAILURE_CLASS_LIST(X)                                                                                          \
+    X(UNKNOWN, "unknown", 1)                                                                                           \
+    X(CODE, "code error", 65)                                                                                          \
+    X(OOM_HOST, "out of memory", 1)                                                                                    \
+    X(OOM_GPU, "out of GPU memory", 1)                                                                                 \
+    X(HARDWARE, "hardware suspect", 72)                                                                                \
+    X(NETWORK, "network", 75)                                                                                          \
+    X(OUTSIDE, "killed from outside", 75)                                                                              \
+    X(HANG, "hang", 75)
+
+enum failure_class {
+#define X(name, text, status) FAILURE_CLASS_##name,
+    FAILURE_CLASS_LIST(X)
+#undef X
+};
+
+enum failure_watch { /* could stderr be read? */
+    FAILURE_WATCH_YES,
+    FAILURE_WATCH_TERMINAL, /* stderr is a terminal and was left alone */
+    FAILURE_WATCH_NO,       /* stderr goes where elrun cannot read it back */
+};
+
+struct failure {
+    /* who; role, host and the paths are borrowed and outlive the record */
+    unsigned rank, local_rank, node_rank;
+    int pid;
+    const char *role, *host;
+    const char *error_file; /* path given to the worker; NULL = none */
+    const char *log_file;   /* where its stderr is kept; NULL = nowhere */
+    unsigned restart;       /* TORCHELASTIC_RESTART_COUNT of that attempt */
+    uint64_t round;
+
+    /* how it ended */
+    enum failure_end end;
+    int code;
+    bool core_dumped;
+    enum failure_by by;
+    enum failure_class class;
+    bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
+    el_usec at;         /* monotonic: when the end was seen */
+    int64_t wall_usec;  /* the same moment on the wall clock, since 1970 */
+    char time_text[32]; /* local time for people, "2026-11-21_20:36:48" */
+    el_usec elapsed;    /* since the worker's start */
+
+    /* evidence; the pointers are paid by the el_mem given to the functions below; NULL = none */
+    enum failure_watch watch;
+    enum errfile_state file_state;
+    int64_t file_sec;   /* time stamp in the error file, -1 = none */
+    char *message;      /* one line: "ValueError: bad shape" */
+    char *stack;        /* traceback, from the error file or else from stderr */
+    bool stack_from_stderr;
+    char *tail;         /* last lines of stderr, where there is no traceback */
+    struct traceback found; /* what stderr said; kind NONE if nothing was found */
+    bool texts_short;   /* memory for some of the texts was refused */
+};
+
+void failure_init(struct failure *f);
+void failure_free(struct failure *f, struct el_mem *mem);
+
+/* Evidence, in any order, each at most once.  Called in the loop's thread with what a pool thread read. */
+void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem *mem);
+/* The last bytes of stderr as the worker wrote them (at most 64 KiB are looked at). */
+void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct el_mem *mem);
+
+/* After the evidence: who ended it, and of which class it is.  stopped: elrun had signalled this worker before its end.
+ * oom_rose: the count of out-of-memory kills of this node's cgroup is higher than when the worker started. */
+void failure_judge(struct failure *f, bool stopped, bool oom_rose);
+
+/* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another; the
+ * earliest; then the lowest rank.  -1 if there is none. */
+int failure_cause(const struct failure *const *all, unsigned n);
+
+/* elrun's exit status for this root cause. */
+int failure_exit_status(const struct failure *f, enum conf_exit_code how);
+
+const char *failure_class_text(enum failure_class c);
+
+#endif
