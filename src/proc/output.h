@@ -1,0 +1,98 @@
+/* What workers print: pipes, log files, console, tails.  One attempt (one set of running workers) at a time:
+ *   output_attempt_begin -> callback -> for each rank: output_child_fds, fork, output_child_started … output_child_exited
+ *   -> drained callback -> the next attempt, or output_finish.
+ * All calls and callbacks are in the loop's thread; nothing here waits for a file, a terminal or a pipe. */
+#ifndef PROC_OUTPUT_H
+#define PROC_OUTPUT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/conf.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "loop/sink.h"
+#include "util/err.h"
+
+struct output;
+
+struct output_conf {
+    const struct run_conf *run; /* redirects, tee, filters, template, log_dir, rdzv_id, role, capture_stderr; outlives us */
+    unsigned nproc;
+    struct sink *out, *err;     /* for descriptors 1 and 2 of elrun, may be the same; from console_sink() */
+    const char *hostname;       /* for ${hostname} */
+    const char *tmpdir;         /* $TMPDIR; NULL or "" = /tmp */
+    uint64_t seed;              /* chance for names */
+    void (*drained)(void *ctx);                     /* every stream of the attempt has ended; may be NULL */
+    void (*rank_drained)(void *ctx, unsigned rank); /* both streams of a local rank have ended: tails are whole; may be NULL */
+    void *ctx;
+};
+
+/* Touches no file system.  NULL and *e filled: usage (a bad template) or no memory. */
+struct output *output_new(struct loop *l, struct pool *p, const struct output_conf *conf, struct el_err *e);
+
+/* Makes directories and files in the pool, with the first call the root of the log tree too, then calls
+ * ready(ctx, NULL), or ready(ctx, e) with EL_EXIT_CANTCREAT and one clear line.  No callback before it returns.
+ * rank_base: global rank of local rank 0.  The attempt before must be drained (else its rest is given up). */
+typedef void output_ready_fn(void *ctx, const struct el_err *e);
+void output_attempt_begin(struct output *o, unsigned restart_count, unsigned round, unsigned rank_base,
+                          output_ready_fn *ready, void *ctx);
+
+/* What the child of a local rank must dup to 1 and 2: fd[1], fd[2], -1 = leave what elrun has; fd[0] is not touched.  They are
+ * close-on-exec and stay ours.  *error_file: for TORCHELASTIC_ERROR_FILE, "" without logs; valid until the next attempt. */
+int output_child_fds(struct output *o, unsigned local_rank, int fd[3], const char **error_file, struct el_err *e);
+
+/* The child has its copies (or will never be: then output_child_exited() follows). */
+void output_child_started(struct output *o, unsigned local_rank);
+/* The worker is reaped: what is in its pipes is read; a descendant that keeps them open is waited for 100 ms. */
+void output_child_exited(struct output *o, unsigned local_rank);
+
+bool output_rank_drained(const struct output *o, unsigned local_rank);
+bool output_drained(const struct output *o);
+
+/* True if a worker of this attempt writes to the terminal by itself: then nobody may draw a status line there. */
+bool output_terminal_shared(const struct output *o);
+/* The terminal's size has changed (SIGWINCH): pseudo-terminals of --capture-stderr follow. */
+void output_resized(struct output *o);
+
+/* The last 64 KiB of a stream, or why there are none. */
+#define OUTPUT_TAIL_LIST(X)                                                                                            \
+    X(READ, "read by elrun")                                                                                           \
+    X(FILE, "from the log file")                                                                                       \
+    X(TERMINAL, "the worker writes straight to the terminal; --capture-stderr would keep it")                          \
+    X(INHERITED, "the worker writes straight to elrun's own standard output")                                          \
+    X(NULL_DEVICE, "it goes to the null device")                                                                       \
+    X(UNREADABLE, "its log file cannot be read")                                                                       \
+    X(TIMEOUT, "its log file could not be read in time")
+enum output_tail_from {
+#define X(name, text) OUTPUT_TAIL_##name,
+    OUTPUT_TAIL_LIST(X)
+#undef X
+};
+const char *output_tail_text(enum output_tail_from from);
+struct output_tail {
+    enum output_tail_from from;
+    const char *bytes;    /* valid during the callback; NULL if len is 0 */
+    size_t len;
+    uint64_t total_bytes; /* that the stream has had */
+    const char *path;     /* the log file, NULL if there is none */
+};
+/* fn(ctx, local_rank, stdout, stderr) exactly once, later, at the deadline at last.  After rank_drained the tails are
+ * whole, before it they are what has been read so far.  -1: out of memory, fn is not called. */
+typedef void output_tails_fn(void *ctx, unsigned local_rank, const struct output_tail *out,
+                             const struct output_tail *err);
+int output_tails_collect(struct output *o, unsigned local_rank, el_usec deadline, output_tails_fn *fn, void *ctx);
+
+/* Ends it: waits until the log files are written and closed, removes a temporary log directory in which nothing was
+ * written, then fn(ctx, kept) with the temporary directory that was kept, else NULL; at the deadline at last.  The console's
+ * sinks are flushed by their owner. */
+void output_finish(struct output *o, el_usec deadline, void (*fn)(void *ctx, const char *kept), void *ctx);
+
+/* `<log dir>/<run id>_<random>`; NULL before the first attempt is ready and when there are no logs. */
+const char *output_log_dir(const struct output *o);
+/* Its own directory of a local rank in this attempt, NULL as above; valid until the next attempt. */
+const char *output_rank_dir(const struct output *o, unsigned local_rank);
+
+void output_free(struct output *o);
+
+#endif
