@@ -1,0 +1,249 @@
+#include "agent/agent.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+enum { SIG_INT = 2, SIG_USR1 = 10, SIG_USR2 = 12, SIG_TERM = 15, SIG_TSTP = 20 }; /* Linux, x86-64 and aarch64 */
+enum { SIG_HUP = 1, SIG_KILL = 9 };
+
+/* Each state with its allowed successors. */
+static const struct {
+    const char *name;
+    unsigned next; /* bits by enum agent_state */
+} states[] = {
+    [AGENT_IDLE] = {"idle", 1u << AGENT_PREPARING},
+    [AGENT_PREPARING] = {"starting", 1u << AGENT_RUNNING | 1u << AGENT_ENDED},
+    [AGENT_RUNNING] = {"running", 1u << AGENT_STOPPING | 1u << AGENT_COLLECTING},
+    [AGENT_STOPPING] = {"stopping", 1u << AGENT_COLLECTING},
+    [AGENT_COLLECTING] = {"finishing", 1u << AGENT_PREPARING | 1u << AGENT_ENDED},
+    [AGENT_ENDED] = {"ended", 0},
+};
+
+const char *agent_state_name(enum agent_state state)
+{
+    return states[state].name;
+}
+
+static void move(struct agent *a, enum agent_state to)
+{
+    assert(states[a->state].next & 1u << to);
+    a->state = to;
+}
+
+static struct agent_action *act(struct agent_actions *out, enum agent_action_type type)
+{
+    assert(out->n < AGENT_ACTIONS_MAX);
+    struct agent_action *x = &out->v[out->n++];
+    *x = (struct agent_action){.type = type};
+    return x;
+}
+
+static void take_group(struct agent_actions *out, const struct policy_actions *group)
+{
+    for (unsigned i = 0; i < group->n; i++)
+        act(out, AGENT_DO_GROUP)->group = group->v[i];
+}
+
+int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem)
+{
+    *a = (struct agent){.conf = *conf};
+    return policy_init(&a->group, conf->slots, mem);
+}
+
+void agent_free(struct agent *a, struct el_mem *mem)
+{
+    policy_free(&a->group, mem);
+}
+
+static void prepare(struct agent *a, struct agent_actions *out)
+{
+    move(a, AGENT_PREPARING);
+    a->cause = AGENT_NO_CAUSE;
+    a->hindsight_until = 0;
+    a->collected = false;
+    a->attempts++;
+    act(out, AGENT_DO_PREPARE);
+}
+
+static void end(struct agent *a, struct agent_actions *out)
+{
+    move(a, AGENT_ENDED);
+    act(out, AGENT_DO_END);
+}
+
+/* The first cause stays, except that being told to leave explains what came shortly before it. */
+static void blame(struct agent *a, enum agent_cause cause, unsigned slot)
+{
+    if (a->cause != AGENT_NO_CAUSE)
+        return;
+    a->cause = cause;
+    a->cause_slot = slot;
+}
+
+static void stop(struct agent *a, int signal, el_usec grace, el_usec now, struct agent_actions *out)
+{
+    struct policy_actions group = {0};
+    policy_stop(&a->group, signal, grace, now, &group);
+    take_group(out, &group);
+    if (a->state == AGENT_RUNNING)
+        move(a, AGENT_STOPPING);
+}
+
+static bool may_restart(const struct agent *a)
+{
+    return a->cause == AGENT_WORKER_FAILED && !a->group.stuck && a->restarts < a->conf.max_restarts;
+}
+
+/* Everything of the attempt is gone and known: what now? */
+static void decide(struct agent *a, el_usec now, struct agent_actions *out)
+{
+    if (a->state != AGENT_COLLECTING || !a->collected || now < a->hindsight_until)
+        return;
+    if (a->group.stuck && a->cause != AGENT_LEAVING)
+        a->cause = AGENT_STUCK;
+    if (may_restart(a)) {
+        a->restarts++;
+        prepare(a, out);
+    } else {
+        end(a, out);
+    }
+}
+
+/* After each event that may have closed the worker group. */
+static void close_attempt(struct agent *a, struct agent_actions *out)
+{
+    if (a->group.phase != POLICY_CLOSED || (a->state != AGENT_RUNNING && a->state != AGENT_STOPPING))
+        return;
+    if (policy_succeeded(&a->group))
+        blame(a, AGENT_SUCCESS, 0);
+    assert(a->cause != AGENT_NO_CAUSE || a->group.stuck);
+    move(a, AGENT_COLLECTING);
+    act(out, AGENT_DO_COLLECT);
+}
+
+static void on_prepared(struct agent *a, const struct agent_event *ev, struct agent_actions *out)
+{
+    if (a->state != AGENT_PREPARING)
+        return; /* it took so long that the job has ended meanwhile */
+    if (!ev->ok) {
+        blame(a, AGENT_PREPARE_FAILED, 0);
+        end(a, out);
+        return;
+    }
+    move(a, AGENT_RUNNING);
+    struct policy_actions group = {0};
+    policy_start(&a->group, &group);
+    take_group(out, &group);
+}
+
+/* By a signal from outside: perhaps everybody was signalled, and elrun's own is on its way. */
+static bool may_be_the_end(int signal)
+{
+    return signal == SIG_TERM || signal == SIG_KILL || signal == SIG_INT || signal == SIG_HUP;
+}
+
+static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    const struct policy_slot *slot = &a->group.slot[ev->slot];
+    bool ours = slot->signalled;
+    struct policy_actions group = {0};
+    policy_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
+    take_group(out, &group);
+    bool bad = slot->unknown || slot->code != 0;
+    if (bad && !ours) {
+        if (a->cause == AGENT_NO_CAUSE && may_be_the_end(ev->signal))
+            a->hindsight_until = now + AGENT_HINDSIGHT;
+        blame(a, AGENT_WORKER_FAILED, ev->slot);
+        stop(a, SIG_TERM, a->conf.grace, now, out); /* the siblings first, words later */
+        act(out, AGENT_DO_NOTE)->slot = ev->slot;
+    }
+}
+
+static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    blame(a, AGENT_SPAWN_FAILED, ev->slot);
+    if (ev->forked)
+        a->group.slot[ev->slot].signalled = true; /* its exit is ours to explain, not a worker's failure */
+    stop(a, SIG_TERM, a->conf.grace, now, out);
+}
+
+static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out)
+{
+    /* A failure that ends the job anyway stays its cause; one that would have led to a restart, or that hindsight shows
+     * to be part of the same farewell, does not. */
+    bool restarting = a->cause == AGENT_WORKER_FAILED && (may_restart(a) || now < a->hindsight_until);
+    if (a->cause == AGENT_NO_CAUSE || restarting) {
+        a->cause = AGENT_LEAVING;
+        a->leave_signal = signal;
+        a->hindsight_until = 0;
+    }
+    el_usec grace = signal == SIG_INT && a->interrupts > 1 ? 0 : a->conf.grace;
+    if (a->state == AGENT_RUNNING || a->state == AGENT_STOPPING)
+        stop(a, signal, grace, now, out);
+    else if (a->state == AGENT_PREPARING) /* a frozen log folder must not hold us */
+        end(a, out);
+}
+
+static void on_signal(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    int signal = ev->signal;
+    if (a->state == AGENT_ENDED || signal <= 0 || signal > AGENT_SIGNAL_MAX)
+        return;
+    if (signal == SIG_INT)
+        a->interrupts++;
+    if (a->conf.handled[signal])
+        leave(a, signal, now, out);
+    else if (signal == SIG_USR1 || signal == SIG_USR2)
+        act(out, AGENT_DO_FORWARD)->signal = signal;
+    else if (signal == SIG_TSTP)
+        act(out, AGENT_DO_SUSPEND);
+}
+
+static void on_group_event(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    struct policy_actions group = {0};
+    if (ev->type == AGENT_EV_SPAWNED)
+        policy_spawned(&a->group, ev->slot, &group);
+    else if (ev->type == AGENT_EV_SWEPT)
+        policy_swept(&a->group, ev->left, now, &group);
+    else if (ev->type == AGENT_EV_ORPHAN)
+        policy_orphan_reaped(&a->group, now, &group);
+    else if (policy_deadline(&a->group) <= now)
+        policy_timeout(&a->group, now, &group);
+    take_group(out, &group);
+}
+
+void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    switch (ev->type) {
+    case AGENT_EV_START: prepare(a, out); break;
+    case AGENT_EV_PREPARED: on_prepared(a, ev, out); break;
+    case AGENT_EV_SPAWN_FAILED: on_spawn_failed(a, ev, now, out); break;
+    case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
+    case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
+    case AGENT_EV_COLLECTED: a->collected = true; break;
+    case AGENT_EV_SPAWNED:
+    case AGENT_EV_SWEPT:
+    case AGENT_EV_ORPHAN:
+    case AGENT_EV_TIMEOUT: on_group_event(a, ev, now, out); break;
+    }
+    close_attempt(a, out);
+    decide(a, now, out);
+}
+
+el_usec agent_deadline(const struct agent *a)
+{
+    if (a->state == AGENT_COLLECTING && a->collected)
+        return a->hindsight_until;
+    return a->state == AGENT_RUNNING || a->state == AGENT_STOPPING ? policy_deadline(&a->group) : EL_NEVER;
+}
+
+void agent_check(const struct agent *a)
+{
+    policy_check(&a->group);
+    assert(a->restarts <= a->conf.max_restarts);
+    assert(a->attempts <= a->restarts + 1);
+    assert(a->state != AGENT_ENDED || a->cause != AGENT_NO_CAUSE);
+    assert(a->state != AGENT_ENDED || a->group.stuck || !a->group.up);
+    assert((a->state == AGENT_COLLECTING) <= (a->group.phase == POLICY_CLOSED));
+}

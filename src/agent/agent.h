@@ -1,0 +1,111 @@
+/* The node core: what to start, stop and report, decided from events and the time alone (design.md, "Agent").
+ *
+ *     idle -> preparing -> running -> stopping -> collecting -> (preparing | ended)
+ *
+ * The shell (agent_io.c) performs the actions and sends their results back as events; no action is assumed to succeed.
+ * The worker group itself is src/proc/policy; restart budget and signals are decided here. */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+#include <stdbool.h>
+
+#include "proc/policy.h"
+#include "util/mem.h"
+#include "util/time.h"
+
+#define AGENT_ACTIONS_MAX   8
+#define AGENT_SIGNAL_MAX    64
+/* A worker ended by a signal that elrun did not send waits so long for the signal that tells elrun itself to leave:
+ * schedulers signal everybody at once, and a job that is being ended has not failed (design.md, "Failure"). */
+#define AGENT_HINDSIGHT     EL_MS(200)
+
+enum agent_state { AGENT_IDLE, AGENT_PREPARING, AGENT_RUNNING, AGENT_STOPPING, AGENT_COLLECTING, AGENT_ENDED };
+
+/* Why the job ended, or why the present attempt is being stopped. */
+enum agent_cause {
+    AGENT_NO_CAUSE,
+    AGENT_SUCCESS,        /* every worker exited 0 */
+    AGENT_WORKER_FAILED,  /* slot: the first that ended badly by itself */
+    AGENT_SPAWN_FAILED,   /* slot could not be started: the shell has the error */
+    AGENT_PREPARE_FAILED, /* logs, port or store: the shell has the error */
+    AGENT_LEAVING,        /* asked to leave by signal */
+    AGENT_STUCK,          /* processes that survive SIGKILL */
+};
+
+struct agent_conf {
+    unsigned slots;
+    unsigned max_restarts;
+    el_usec grace;                          /* --shutdown-timeout */
+    bool handled[AGENT_SIGNAL_MAX + 1];     /* signals that end this node's part, by number */
+};
+
+enum agent_event_type {
+    AGENT_EV_START,
+    AGENT_EV_PREPARED,     /* ok: whether logs, port and streams of the attempt are there */
+    AGENT_EV_SPAWNED,      /* slot */
+    AGENT_EV_SPAWN_FAILED, /* slot: fork failed, or the child reported that exec did; an exec failure is followed by its exit */
+    AGENT_EV_EXITED,       /* slot, code, signal: leader is a zombie still */
+    AGENT_EV_SWEPT,        /* left */
+    AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
+    AGENT_EV_COLLECTED,    /* the evidence of the attempt is complete */
+    AGENT_EV_SIGNAL,       /* signal, to elrun */
+    AGENT_EV_TIMEOUT,
+};
+
+struct agent_event {
+    enum agent_event_type type;
+    unsigned slot, left;
+    int code, signal;
+    bool ok;
+    bool forked; /* SPAWN_FAILED: there is a child, whose exit will follow */
+};
+
+enum agent_action_type {
+    AGENT_DO_PREPARE,   /* attempt: make log folders, store, streams; answer PREPARED */
+    AGENT_DO_GROUP,     /* group: one action of the worker group */
+    AGENT_DO_NOTE,      /* slot has failed by itself: say so now */
+    AGENT_DO_COLLECT,   /* the attempt is closed: gather evidence and close its streams; answer COLLECTED */
+    AGENT_DO_FORWARD,   /* signal to each leader that catches it */
+    AGENT_DO_SUSPEND,   /* stop all groups, then elrun itself; continue them when it goes on */
+    AGENT_DO_END,       /* see agent->cause */
+};
+
+struct agent_action {
+    enum agent_action_type type;
+    struct policy_action group;
+    unsigned slot;
+    int signal;
+};
+
+struct agent_actions {
+    unsigned n;
+    struct agent_action v[AGENT_ACTIONS_MAX];
+};
+
+struct agent {
+    struct agent_conf conf;
+    enum agent_state state;
+    struct policy group;
+    unsigned restarts;       /* used; TORCHELASTIC_RESTART_COUNT */
+    unsigned attempts;       /* begun */
+    enum agent_cause cause;  /* of the present stop; at the end: of the job */
+    unsigned cause_slot;
+    int leave_signal;        /* AGENT_LEAVING: which */
+    unsigned interrupts;     /* SIGINT so far */
+    el_usec hindsight_until; /* no restart and no verdict before */
+    bool collected;
+};
+
+/* 0, or -1 when memory is refused. */
+int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem);
+void agent_free(struct agent *a, struct el_mem *mem);
+
+void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out);
+
+/* When to send AGENT_EV_TIMEOUT; EL_NEVER if not needed. */
+el_usec agent_deadline(const struct agent *a);
+
+void agent_check(const struct agent *a);
+
+const char *agent_state_name(enum agent_state state);
+
+#endif
