@@ -1,0 +1,48 @@
+/* A cgroup of version 2 per worker, where the kernel and the rights allow one: the only way to kill a tree that left
+ * its group and its session.  Hosts with version 1 often have a version 2 tree beside it, without controllers: that is
+ * enough for cgroup.kill.  Where no cgroup can be made, everything here answers "no" quietly. */
+#ifndef PROC_CGROUP_H
+#define PROC_CGROUP_H
+#include <stddef.h>
+
+#define CGROUP_PATH_MAX 4096 /* bytes, with the 0 */
+
+/* Pure.  From the texts of /proc/self/mountinfo and /proc/self/cgroup: the folder of our own version 2 cgroup.
+ * -1 if there is none, or if it lies outside of what is mounted here. */
+int cgroup_own(const char *mountinfo, const char *self_cgroup, char *path, size_t room_bytes);
+
+/* Pure.  Our own version 1 cgroup of a controller ("memory", "cpu"), the same way. */
+int cgroup_own_v1(const char *mountinfo, const char *self_cgroup, const char *controller, char *path,
+                  size_t room_bytes);
+
+/* The rest is cgroup_io.c. */
+struct cgroup;
+
+/* A new leaf below our own cgroup, or NULL with one line for debugging.  The name is one path component. */
+struct cgroup *cgroup_new(const char *name);
+
+/* The path of its folder. */
+const char *cgroup_path(const struct cgroup *g);
+
+/* Descriptor of its cgroup.procs, opened for writing, close-on-exec: for cgroup_join() in the child. */
+int cgroup_join_fd(const struct cgroup *g);
+
+/* Between fork and exec: moves the caller into the cgroup.  Async-signal-safe.  Returns 0 or errno. */
+int cgroup_join(int join_fd);
+
+/* Descriptor of its cgroup.kill, opened for writing, close-on-exec, or -1 (kernel before 5.14).  Writing "1" kills all
+ * that is in the cgroup; the guard holds a copy and calls cgroup_kill_by() when elrun is gone. */
+int cgroup_kill_fd(const struct cgroup *g);
+int cgroup_kill_by(int kill_fd);
+
+/* SIGKILL to everything in the cgroup, by cgroup.kill or else by the list of its processes, over and over until it
+ * stays the same.  Returns how many processes were still listed afterwards (zombies do not count), or -1. */
+int cgroup_kill(struct cgroup *g);
+
+/* 1 if processes are in it, 0 if none, -1 if that cannot be read. */
+int cgroup_populated(const struct cgroup *g);
+
+/* Closes the descriptors, removes the folder if it is empty.  g may be NULL. */
+void cgroup_free(struct cgroup *g);
+
+#endif
