@@ -1,0 +1,161 @@
+#include "proc/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "proc/cgroup.h"
+#include "proc/guard.h"
+#include "proc/numa.h"
+
+#define OOM_ADJ_MORE 300 /* the kernel must take a worker, not the agent that holds its snapshots (design.md) */
+#define OOM_ADJ_MAX  1000
+
+/* --- the child's side: async-signal-safe calls only --- */
+
+static void __attribute__((noreturn)) child_fail(const struct spawn_conf *c, enum spawn_stage stage)
+{
+    struct spawn_report r = {.slot = c->slot, .pid = getpid(), .stage = (int)stage, .sys = errno};
+    ssize_t n = write(c->report_fd, &r, sizeof r);
+    (void)n; /* if even this fails the exit status is all there is */
+    _exit(127);
+}
+
+/* Everything but the standard streams is closed by exec; descriptors that elrun itself inherited, too. */
+static void child_close_rest(void)
+{
+#ifdef CLOSE_RANGE_CLOEXEC
+    if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
+        return;
+#endif
+    struct rlimit nofile;
+    int most = getrlimit(RLIMIT_NOFILE, &nofile) == 0 && nofile.rlim_cur < 65536 ? (int)nofile.rlim_cur : 65536;
+    for (int fd = 3; fd < most; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+static void child_raise_oom_score(void)
+{
+    char text[16] = {0};
+    int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return; /* no /proc: nothing to do about it */
+    int now = 0, sign = 1;
+    if (read(fd, text, sizeof text - 1) > 0) {
+        const char *s = text;
+        if (*s == '-')
+            sign = -1, s++;
+        for (; *s >= '0' && *s <= '9'; s++)
+            now = now * 10 + (*s - '0');
+    }
+    int want = sign * now + OOM_ADJ_MORE;
+    if (want > OOM_ADJ_MAX)
+        want = OOM_ADJ_MAX;
+    char digits[16];
+    int n = 0, at = 0;
+    if (want < 0)
+        text[at++] = '-', want = -want;
+    do
+        digits[n++] = (char)('0' + want % 10);
+    while ((want /= 10) != 0);
+    while (n)
+        text[at++] = digits[--n];
+    ssize_t put = pwrite(fd, text, (size_t)at, 0);
+    (void)put;
+    close(fd);
+}
+
+static void child_reset_signals(const struct spawn_conf *c)
+{
+    sigaction(SIGPIPE, c->pipe_action, NULL);
+    sigprocmask(SIG_SETMASK, c->mask, NULL);
+}
+
+/* The three streams may name each other (fd[2] == 1, say): first all move above 2, then down to their places. */
+static int child_streams(const int want[3])
+{
+    int high[3];
+    for (int i = 0; i < 3; i++) {
+        high[i] = want[i] < 0 ? -1 : fcntl(want[i], F_DUPFD_CLOEXEC, 3);
+        if (want[i] >= 0 && high[i] < 0)
+            return -1;
+    }
+    for (int i = 0; i < 3; i++)
+        if (high[i] >= 0 && dup2(high[i], i) < 0)
+            return -1;
+    return 0;
+}
+
+static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_t parent)
+{
+    /* SIGKILL of elrun reaches this process by the kernel; if elrun died before the call, by the comparison. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    if (c->terminal_fd < 0 ? setsid() < 0 : setpgid(0, 0) < 0)
+        child_fail(c, SPAWN_STAGE_GROUP);
+    if (c->terminal_fd >= 0 && tcsetpgrp(c->terminal_fd, getpid()) < 0)
+        child_fail(c, SPAWN_STAGE_TERMINAL);
+    if (c->guard_fd >= 0)
+        guard_tell(c->guard_fd, GUARD_ADD, getpid());
+    if (c->cgroup_fd >= 0)
+        cgroup_join(c->cgroup_fd); /* if it fails: the guard still knows the group */
+    child_raise_oom_score();
+    if (c->numa && (errno = numa_apply(c->numa)) != 0)
+        child_fail(c, SPAWN_STAGE_NUMA);
+    if (child_streams(c->fd) < 0)
+        child_fail(c, SPAWN_STAGE_STREAMS);
+    child_close_rest();
+    child_reset_signals(c);
+    execve(c->path, c->argv, c->envp);
+    child_fail(c, SPAWN_STAGE_EXEC);
+}
+
+/* --- the parent's side --- */
+
+pid_t spawn_worker(const struct spawn_conf *c, struct el_err *e)
+{
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0)
+        child_run(c, parent);
+    if (pid < 0)
+        return el_fail_sys(e, EL_EXIT_OSERR, errno, "cannot start worker %u: fork", c->slot);
+    if (c->terminal_fd >= 0)
+        setpgid(pid, pid); /* both sides do it, so that neither can be too late */
+    return pid;
+}
+
+pid_t spawn_function(int (*fn)(void *ctx), void *ctx, struct el_err *e)
+{
+    pid_t pid = fork();
+    if (pid < 0)
+        return el_fail_sys(e, EL_EXIT_OSERR, errno, "fork");
+    if (pid > 0)
+        return pid;
+    setsid();
+    for (int n = 1; n < NSIG; n++)
+        if (n != SIGCHLD)
+            signal(n, SIG_IGN);
+    _exit(fn(ctx));
+}
+
+void spawn_explain(const struct spawn_report *r, const char *path, struct el_err *e)
+{
+    static const char *const stage[] = {
+#define X(name, text) [SPAWN_STAGE_##name] = (text),
+        SPAWN_STAGE_LIST(X)
+#undef X
+    };
+    size_t n = r->stage >= 0 && (size_t)r->stage < sizeof stage / sizeof stage[0] ? (size_t)r->stage : SPAWN_STAGE_EXEC;
+    if (r->stage == SPAWN_STAGE_EXEC && r->sys == ENOEXEC)
+        el_fail(e, EL_EXIT_NOINPUT, "cannot execute \"%.300s\": neither a program nor a script with a #! line", path);
+    else if (r->stage == SPAWN_STAGE_EXEC && r->sys == E2BIG)
+        el_fail(e, EL_EXIT_OSERR, "cannot execute \"%.200s\": arguments and environment are larger than the kernel takes", path);
+    else
+        el_fail_sys(e, r->stage == SPAWN_STAGE_EXEC ? EL_EXIT_NOINPUT : EL_EXIT_OSERR, r->sys, "%s \"%.300s\"", stage[n],
+                    path);
+}
