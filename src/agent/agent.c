@@ -11,7 +11,7 @@ static const struct {
     const char *name;
     unsigned next; /* bits by enum agent_state */
 } states[] = {
-    [AGENT_IDLE] = {"idle", 1u << AGENT_PREPARING},
+    [AGENT_IDLE] = {"idle", 1u << AGENT_PREPARING | 1u << AGENT_ENDED},
     [AGENT_PREPARING] = {"starting", 1u << AGENT_RUNNING | 1u << AGENT_ENDED},
     [AGENT_RUNNING] = {"running", 1u << AGENT_STOPPING | 1u << AGENT_COLLECTING},
     [AGENT_STOPPING] = {"stopping", 1u << AGENT_COLLECTING},
@@ -60,6 +60,7 @@ static void prepare(struct agent *a, struct agent_actions *out)
     move(a, AGENT_PREPARING);
     a->cause = AGENT_NO_CAUSE;
     a->hindsight_until = 0;
+    a->note_due = false;
     a->collected = false;
     a->attempts++;
     act(out, AGENT_DO_PREPARE);
@@ -150,25 +151,46 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
     policy_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
     take_group(out, &group);
     bool bad = slot->unknown || slot->code != 0;
-    if (bad && !ours) {
-        if (a->cause == AGENT_NO_CAUSE && may_be_the_end(ev->signal))
-            a->hindsight_until = now + AGENT_HINDSIGHT;
-        blame(a, AGENT_WORKER_FAILED, ev->slot);
-        stop(a, SIG_TERM, a->conf.grace, now, out); /* the siblings first, words later */
-        act(out, AGENT_DO_NOTE)->slot = ev->slot;
+    if (!bad || ours)
+        return;
+    if (a->cause == AGENT_NO_CAUSE) {
+        a->hindsight_until = may_be_the_end(ev->signal) ? now + AGENT_HINDSIGHT : 0;
+        a->note_due = true;
     }
+    blame(a, AGENT_WORKER_FAILED, ev->slot);
+    stop(a, SIG_TERM, a->conf.grace, now, out);
+}
+
+/* The siblings are stopped first; words come when hindsight is over. */
+static void note(struct agent *a, el_usec now, struct agent_actions *out)
+{
+    if (!a->note_due || now < a->hindsight_until)
+        return;
+    a->note_due = false;
+    act(out, AGENT_DO_NOTE)->slot = a->cause_slot;
 }
 
 static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
+    struct policy_actions group = {0};
+    /* The report and the exit of such a child come by two ways: the exit may have been first, and was no worker's. */
+    if (ev->forked && a->cause == AGENT_WORKER_FAILED && a->cause_slot == ev->slot) {
+        a->cause = AGENT_SPAWN_FAILED;
+        a->note_due = false;
+    }
     blame(a, AGENT_SPAWN_FAILED, ev->slot);
     if (ev->forked)
         a->group.slot[ev->slot].signalled = true; /* its exit is ours to explain, not a worker's failure */
+    else
+        policy_spawn_failed(&a->group, &group);
+    take_group(out, &group);
     stop(a, SIG_TERM, a->conf.grace, now, out);
 }
 
 static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out)
 {
+    if (a->state == AGENT_RUNNING && policy_succeeded(&a->group))
+        blame(a, AGENT_SUCCESS, 0); /* only leftovers are still there: the work is done */
     /* A failure that ends the job anyway stays its cause; one that would have led to a restart, or that hindsight shows
      * to be part of the same farewell, does not. */
     bool restarting = a->cause == AGENT_WORKER_FAILED && (may_restart(a) || now < a->hindsight_until);
@@ -176,11 +198,12 @@ static void leave(struct agent *a, int signal, el_usec now, struct agent_actions
         a->cause = AGENT_LEAVING;
         a->leave_signal = signal;
         a->hindsight_until = 0;
+        a->note_due = false;
     }
     el_usec grace = signal == SIG_INT && a->interrupts > 1 ? 0 : a->conf.grace;
     if (a->state == AGENT_RUNNING || a->state == AGENT_STOPPING)
         stop(a, signal, grace, now, out);
-    else if (a->state == AGENT_PREPARING) /* a frozen log folder must not hold us */
+    else if (a->state == AGENT_IDLE || a->state == AGENT_PREPARING) /* a frozen log folder must not hold us */
         end(a, out);
 }
 
@@ -216,26 +239,31 @@ static void on_group_event(struct agent *a, const struct agent_event *ev, el_use
 void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     switch (ev->type) {
-    case AGENT_EV_START: prepare(a, out); break;
+    case AGENT_EV_START:
+        if (a->state == AGENT_IDLE) /* else a signal was quicker */
+            prepare(a, out);
+        break;
     case AGENT_EV_PREPARED: on_prepared(a, ev, out); break;
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(a, ev, now, out); break;
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
     case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
-    case AGENT_EV_COLLECTED: a->collected = true; break;
+    case AGENT_EV_COLLECTED: a->collected = a->state == AGENT_COLLECTING; break;
     case AGENT_EV_SPAWNED:
     case AGENT_EV_SWEPT:
     case AGENT_EV_ORPHAN:
     case AGENT_EV_TIMEOUT: on_group_event(a, ev, now, out); break;
     }
+    note(a, now, out);
     close_attempt(a, out);
     decide(a, now, out);
 }
 
 el_usec agent_deadline(const struct agent *a)
 {
-    if (a->state == AGENT_COLLECTING && a->collected)
-        return a->hindsight_until;
-    return a->state == AGENT_RUNNING || a->state == AGENT_STOPPING ? policy_deadline(&a->group) : EL_NEVER;
+    bool up = a->state == AGENT_RUNNING || a->state == AGENT_STOPPING;
+    bool waits = a->note_due || (a->state == AGENT_COLLECTING && a->collected);
+    el_usec group = up ? policy_deadline(&a->group) : EL_NEVER;
+    return waits && a->hindsight_until < group ? a->hindsight_until : group;
 }
 
 void agent_check(const struct agent *a)
@@ -246,4 +274,5 @@ void agent_check(const struct agent *a)
     assert(a->state != AGENT_ENDED || a->cause != AGENT_NO_CAUSE);
     assert(a->state != AGENT_ENDED || a->group.stuck || !a->group.up);
     assert((a->state == AGENT_COLLECTING) <= (a->group.phase == POLICY_CLOSED));
+    assert(!a->note_due || a->cause == AGENT_WORKER_FAILED);
 }

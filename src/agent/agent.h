@@ -42,7 +42,7 @@ enum agent_event_type {
     AGENT_EV_START,
     AGENT_EV_PREPARED,     /* ok: whether logs, port and streams of the attempt are there */
     AGENT_EV_SPAWNED,      /* slot */
-    AGENT_EV_SPAWN_FAILED, /* slot: fork failed, or the child reported that exec did; an exec failure is followed by its exit */
+    AGENT_EV_SPAWN_FAILED, /* slot: fork failed (instead of SPAWNED), or the child reported that exec did (after SPAWNED) */
     AGENT_EV_EXITED,       /* slot, code, signal: leader is a zombie still */
     AGENT_EV_SWEPT,        /* left */
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
@@ -56,14 +56,14 @@ struct agent_event {
     unsigned slot, left;
     int code, signal;
     bool ok;
-    bool forked; /* SPAWN_FAILED: there is a child, whose exit will follow */
+    bool forked; /* SPAWN_FAILED: there is a child, whose exit follows, or came just before */
 };
 
 enum agent_action_type {
     AGENT_DO_PREPARE,   /* attempt: make log folders, store, streams; answer PREPARED */
     AGENT_DO_GROUP,     /* group: one action of the worker group */
-    AGENT_DO_NOTE,      /* slot has failed by itself: say so now */
-    AGENT_DO_COLLECT,   /* the attempt is closed: gather evidence and close its streams; answer COLLECTED */
+    AGENT_DO_NOTE,      /* slot has failed by itself: say so now (hindsight is over) */
+    AGENT_DO_COLLECT,   /* the attempt is closed: gather evidence and close its streams; answer COLLECTED in bounded time */
     AGENT_DO_FORWARD,   /* signal to each leader that catches it */
     AGENT_DO_SUSPEND,   /* stop all groups, then elrun itself; continue them when it goes on */
     AGENT_DO_END,       /* see agent->cause */
@@ -91,7 +91,8 @@ struct agent {
     unsigned cause_slot;
     int leave_signal;        /* AGENT_LEAVING: which */
     unsigned interrupts;     /* SIGINT so far */
-    el_usec hindsight_until; /* no restart and no verdict before */
+    el_usec hindsight_until; /* no word, no restart and no verdict before */
+    bool note_due;           /* cause_slot's failure has not been told yet */
     bool collected;
 };
 

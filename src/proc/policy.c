@@ -34,7 +34,30 @@ void policy_start(struct policy *p, struct policy_actions *out)
     p->started = p->up = p->lingering = p->failed = p->left = 0;
     p->kill_at = p->stuck_at = p->sweep_at = EL_NEVER;
     p->sweep_hard = p->stuck = false;
+    p->held_signal = 0;
+    p->spawning = true;
     act(out, POLICY_SPAWN, 0, 0);
+}
+
+/* A child whose fork is under way would miss the signal and live until SIGKILL: the signal waits for the answer, which
+ * comes in the same turn of the loop, and everybody gets it exactly once. */
+static void signal_all(struct policy *p, int signal, struct policy_actions *out)
+{
+    p->held_signal = p->spawning ? signal : 0;
+    if (p->spawning)
+        return;
+    for (unsigned i = 0; i < p->slots; i++)
+        if (p->slot[i].state == POLICY_SLOT_UP)
+            p->slot[i].signalled = true;
+    act(out, POLICY_SIGNAL_ALL, 0, signal);
+}
+
+static void spawn_answered(struct policy *p, struct policy_actions *out)
+{
+    assert(p->spawning);
+    p->spawning = false;
+    if (p->held_signal)
+        signal_all(p, p->held_signal, out);
 }
 
 void policy_spawned(struct policy *p, unsigned slot, struct policy_actions *out)
@@ -43,8 +66,16 @@ void policy_spawned(struct policy *p, unsigned slot, struct policy_actions *out)
     p->slot[slot].state = POLICY_SLOT_UP;
     p->started++;
     p->up++;
-    if (p->phase == POLICY_UP && p->started < p->slots)
+    spawn_answered(p, out);
+    if (p->phase == POLICY_UP && p->started < p->slots) {
+        p->spawning = true;
         act(out, POLICY_SPAWN, p->started, 0);
+    }
+}
+
+void policy_spawn_failed(struct policy *p, struct policy_actions *out)
+{
+    spawn_answered(p, out);
 }
 
 static bool ended_badly(const struct policy_slot *s)
@@ -56,7 +87,7 @@ static bool ended_badly(const struct policy_slot *s)
 static void sweep_if_empty(struct policy *p, el_usec now, struct policy_actions *out)
 {
     bool complete = p->phase != POLICY_UP || p->started == p->slots;
-    if (p->up || !complete || p->phase >= POLICY_SWEEPING)
+    if (p->up || p->spawning || !complete || p->phase >= POLICY_SWEEPING)
         return;
     bool hard = p->phase == POLICY_KILLING;
     p->phase = POLICY_SWEEPING;
@@ -74,22 +105,16 @@ void policy_exited(struct policy *p, unsigned slot, int code, int signal, el_use
     s->code = code;
     s->signal = signal;
     s->unknown = code < 0 && signal < 0;
-    s->state = POLICY_SLOT_LINGERS;
-    s->linger_until = p->phase == POLICY_KILLING ? now : now + POLICY_LINGER;
+    /* Once the leaders are being killed, or the attempt was given up, their leftovers get no time of their own. */
+    bool hard = p->phase >= POLICY_KILLING;
+    s->state = hard ? POLICY_SLOT_GONE : POLICY_SLOT_LINGERS;
+    s->linger_until = now + POLICY_LINGER;
     p->up--;
-    p->lingering++;
+    p->lingering += !hard;
     if (ended_badly(s) && !s->signalled)
         p->failed++;
-    act(out, POLICY_SWEEP_SLOT, slot, p->phase == POLICY_KILLING ? SIG_KILL : SIG_TERM);
+    act(out, POLICY_SWEEP_SLOT, slot, hard ? SIG_KILL : SIG_TERM);
     sweep_if_empty(p, now, out);
-}
-
-static void signal_all(struct policy *p, int signal, struct policy_actions *out)
-{
-    for (unsigned i = 0; i < p->slots; i++)
-        if (p->slot[i].state == POLICY_SLOT_UP)
-            p->slot[i].signalled = true;
-    act(out, POLICY_SIGNAL_ALL, 0, signal);
 }
 
 static void kill_all(struct policy *p, el_usec now, struct policy_actions *out)
@@ -137,15 +162,17 @@ void policy_swept(struct policy *p, unsigned left, el_usec now, struct policy_ac
 void policy_orphan_reaped(struct policy *p, el_usec now, struct policy_actions *out)
 {
     (void)now;
-    if (p->phase == POLICY_SWEEPING)
-        act(out, POLICY_SWEEP_ALL, 0, p->sweep_hard ? SIG_KILL : 0);
+    if (p->phase == POLICY_SWEEPING || p->stuck) /* its children, if any, are ours now */
+        act(out, POLICY_SWEEP_ALL, 0, p->sweep_hard || p->stuck ? SIG_KILL : 0);
 }
 
-static void give_up(struct policy *p)
+/* One process that nothing ends must not save the others that only lived in its shadow. */
+static void give_up(struct policy *p, struct policy_actions *out)
 {
     p->phase = POLICY_CLOSED;
     p->stuck = true;
     p->kill_at = p->stuck_at = p->sweep_at = EL_NEVER;
+    act(out, POLICY_SWEEP_ALL, 0, SIG_KILL);
 }
 
 /* Leaders that died while others run: their leftovers have had their linger.  One slot a call keeps the list short. */
@@ -165,7 +192,7 @@ void policy_timeout(struct policy *p, el_usec now, struct policy_actions *out)
     if (p->phase == POLICY_STOPPING && p->kill_at <= now)
         kill_all(p, now, out);
     if (p->stuck_at <= now) {
-        give_up(p);
+        give_up(p, out);
         return;
     }
     if (p->phase == POLICY_SWEEPING && p->sweep_at <= now) {
@@ -212,6 +239,8 @@ void policy_check(const struct policy *p)
     assert(up == p->up && lingering == p->lingering && touched == p->started);
     assert(p->phase != POLICY_IDLE || !p->started);
     assert(p->phase < POLICY_SWEEPING || !p->up || p->stuck);
+    assert(!p->spawning || (p->phase >= POLICY_UP && p->phase <= POLICY_KILLING && p->started < p->slots));
+    assert(p->spawning || !p->held_signal);
     assert((p->phase == POLICY_STOPPING) == (p->kill_at != EL_NEVER));
     assert(p->phase == POLICY_KILLING || p->phase == POLICY_SWEEPING ? p->stuck_at != EL_NEVER : p->stuck_at == EL_NEVER);
 }

@@ -61,6 +61,8 @@ struct policy {
     el_usec stuck_at;       /* killing, sweeping: when to give up */
     el_usec sweep_at;       /* sweeping: the next look */
     bool sweep_hard;        /* sweeping: linger is over */
+    bool spawning;          /* SPAWN of slot `started` is not answered yet: nobody is signalled before the answer */
+    int held_signal;        /* stop while spawning: the signal for all that follows the answer; 0: none */
     bool stuck;             /* closed with processes that even SIGKILL does not end */
     unsigned left;          /* orphans at the last look */
 };
@@ -69,9 +71,11 @@ struct policy {
 int policy_init(struct policy *p, unsigned slots, struct el_mem *mem);
 void policy_free(struct policy *p, struct el_mem *mem);
 
-/* idle or closed -> up: begins a new attempt with slot 0; each policy_spawned() asks for the next one. */
+/* idle or closed -> up: begins a new attempt with slot 0; each policy_spawned() asks for the next one.  Every SPAWN is
+ * answered by one of the two; policy_spawn_failed(): there is no child (the caller stops the attempt). */
 void policy_start(struct policy *p, struct policy_actions *out);
 void policy_spawned(struct policy *p, unsigned slot, struct policy_actions *out);
+void policy_spawn_failed(struct policy *p, struct policy_actions *out);
 
 /* The leader of slot has ended and is still a zombie: the sweep of its group is the first action, before it is reaped.
  * code 0…255 or -1 with signal 1…64; both -1: the status could not be collected. */
