@@ -1,0 +1,86 @@
+"""Reads the JSON lines of the benchmarks (test/lib/bench.sh says what they hold) and writes RESULTS.md to stdout.
+
+    bench_report.py FACTS SAMPLES
+
+FACTS: lines "name: value" that describe the run.  No number is typed anywhere: what has no samples stays blank.
+"""
+
+import json
+import statistics
+import sys
+
+
+def shown(value, unit):
+    """Three significant digits, but never less than the whole number."""
+    if unit == "lines/s" or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def cell(samples, unit):
+    if not samples:
+        return ""
+    low, high = min(samples), max(samples)
+    few = f", only {len(samples)}" if len(samples) < 7 else ""
+    return f"{shown(statistics.median(samples), unit)} {unit} ({shown(low, unit)}–{shown(high, unit)}{few})"
+
+
+def ratio(mine, peer, name):
+    """What elrun needs of what the peer needs, by medians."""
+    if not mine or not peer or not statistics.median(peer) or not statistics.median(mine):
+        return ""
+    times = statistics.median(mine) / statistics.median(peer)
+    return f"1/{1 / times:.3g} of {name}" if times < 0.5 else f"{times:.2f} x {name}"
+
+
+def read(path):
+    """{bench: {metric: {who: row}}}, all in the order of the file."""
+    benches = {}
+    for number, line in enumerate(open(path, encoding="utf-8"), 1):
+        try:
+            row = json.loads(line)
+            benches.setdefault(row["bench"], {}).setdefault(row["metric"], {})[row["who"]] = row
+        except (ValueError, KeyError) as error:
+            sys.exit(f"bench_report: line {number} is not a result: {error!r}: {line.strip()[:200]}")
+    return benches
+
+
+def table(metrics):
+    peers = []
+    for rows in metrics.values():
+        peers += [who for who in rows if who != "elrun" and who not in peers]
+    yield "| what | " + " | ".join(["elrun", *peers, "elrun needs", "budget"]) + " |"
+    yield "| --- " * (4 + len(peers)) + "|"
+    for metric, rows in metrics.items():
+        mine = rows.get("elrun", {})
+        cells = [cell(rows.get(who, {}).get("samples"), next(iter(rows.values()))["unit"]) for who in ["elrun", *peers]]
+        ratios = [ratio(mine.get("samples"), rows.get(who, {}).get("samples"), who) for who in peers]
+        yield f"| {metric} | " + " | ".join([*cells, ", ".join(filter(None, ratios)), mine.get("budget", "")]) + " |"
+
+
+def intervals(metrics):
+    yield "| what | from | to |"
+    yield "| --- | --- | --- |"
+    for metric, rows in metrics.items():
+        row = next(iter(rows.values()))
+        yield f"| {metric} | {row['from']} | {row['to']} |"
+
+
+def raw(metrics):
+    for metric, rows in metrics.items():
+        for who, row in rows.items():
+            yield f"- {metric}, {who}, {row['unit']}: " + (" ".join(f"{s:g}" for s in row["samples"]) or "could not run")
+
+
+def main():
+    facts, samples = sys.argv[1:]
+    print("# Results\n\nWritten by `make bench` and by nothing else. Side by side in one run; medians, ranges in brackets.")
+    print("“elrun needs” compares the medians; a blank means that the peer could not run.\n")
+    print("".join(f"- {line}" for line in open(facts, encoding="utf-8")), end="")
+    for bench, metrics in read(samples).items():
+        print(f"\n## {bench}\n")
+        for part in (table, intervals, raw):
+            print("\n".join(part(metrics)), end="\n\n" if part is not raw else "\n")
+
+
+main()
