@@ -5,6 +5,7 @@
 #ifndef PROC_NUMA_H
 #define PROC_NUMA_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/conf.h"
@@ -29,9 +30,11 @@ int numa_set_first(const struct numa_set *set); /* -1: empty */
 /* "0-2,4,6-7", cut with "..." where it does not fit. */
 void numa_set_print(const struct numa_set *set, char *to, size_t room_bytes);
 
+#define NUMA_NO_PACKAGE INT16_MIN
+
 struct numa_cpu {
     int16_t node;        /* -1: none known */
-    int16_t package;     /* -1: not known */
+    int16_t package;     /* as the kernel says, which may be -1 */
     int16_t core;        /* lowest CPU of its physical core, -1: not known */
     int16_t cache;       /* lowest CPU that shares its last cache, -1: not known */
     int16_t cache_level; /* of that cache */

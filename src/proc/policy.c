@@ -242,5 +242,6 @@ void policy_check(const struct policy *p)
     assert(!p->spawning || (p->phase >= POLICY_UP && p->phase <= POLICY_KILLING && p->started < p->slots));
     assert(p->spawning || !p->held_signal);
     assert((p->phase == POLICY_STOPPING) == (p->kill_at != EL_NEVER));
-    assert(p->phase == POLICY_KILLING || p->phase == POLICY_SWEEPING ? p->stuck_at != EL_NEVER : p->stuck_at == EL_NEVER);
+    assert(p->phase == POLICY_KILLING || p->phase == POLICY_SWEEPING ? p->stuck_at != EL_NEVER
+                                                                     : p->stuck_at == EL_NEVER);
 }
