@@ -1,0 +1,319 @@
+#include "agent/agent_io.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "agent/node.h"
+
+/* --- the core and its inbox --- */
+
+static void show_status(struct node *n)
+{
+    static enum agent_state shown = AGENT_IDLE;
+    static struct console_status st;
+    if (n->core.state == shown && st.restarts == n->core.restarts)
+        return;
+    shown = n->core.state;
+    st = (struct console_status){
+        .state = shown == AGENT_ENDED ? NULL : agent_state_name(shown),
+        .round = n->core.attempts,
+        .restarts = n->core.restarts,
+        .max_restarts = n->conf->max_restarts,
+        .since = loop_clock(),
+    };
+    console_status(n->console, &st);
+}
+
+static void account_state(struct node *n, enum agent_state before)
+{
+    static const enum account_part part[] = {
+        [AGENT_IDLE] = ACCOUNT_START,   [AGENT_PREPARING] = ACCOUNT_START,   [AGENT_RUNNING] = ACCOUNT_RUN,
+        [AGENT_STOPPING] = ACCOUNT_STOP, [AGENT_COLLECTING] = ACCOUNT_REPORT, [AGENT_ENDED] = ACCOUNT_REPORT,
+    };
+    if (n->core.state != before)
+        account_enter(&n->account, part[n->core.state], loop_clock());
+}
+
+static void on_output_ready(void *ctx, const struct el_err *e)
+{
+    struct node *n = ctx;
+    if (n->core.state != AGENT_PREPARING)
+        return; /* too late: the job has ended while a log folder stood still */
+    loop_timer_at(n->prepare_timer, EL_NEVER);
+    struct el_err err = e ? *e : (struct el_err){0};
+    bool good = !e && workers_prepare(n, &err) == 0;
+    if (!good)
+        n->error = err;
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_PREPARED, .ok = good});
+}
+
+static void on_prepare_late(void *ctx)
+{
+    struct node *n = ctx;
+    n->error = (struct el_err){0};
+    el_fail(&n->error, EL_EXIT_CANTCREAT, "the log folder could not be made within %u s: its file system stands still",
+            (unsigned)(NODE_PREPARE_TIME / EL_SEC(1)));
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_PREPARED, .ok = false});
+}
+
+static void act(struct node *n, const struct agent_action *a)
+{
+    switch (a->type) {
+    case AGENT_DO_PREPARE:
+        report_restart(n);
+        loop_timer_at(n->prepare_timer, loop_clock() + NODE_PREPARE_TIME);
+        output_attempt_begin(n->output, n->core.restarts, n->core.attempts - 1, 0, on_output_ready, n);
+        break;
+    case AGENT_DO_GROUP: workers_act(n, &a->group); break;
+    case AGENT_DO_NOTE: report_note(n, a->slot); break;
+    case AGENT_DO_COLLECT:
+        workers_close(n);
+        report_collect(n);
+        break;
+    case AGENT_DO_FORWARD: workers_forward(n, a->signal); break;
+    case AGENT_DO_SUSPEND: workers_suspend(n); break;
+    case AGENT_DO_END: report_end(n); break;
+    }
+}
+
+static void step(struct node *n, const struct agent_event *ev, struct agent_actions *out)
+{
+    enum agent_state before = n->core.state;
+    agent_step(&n->core, ev, loop_clock(), out);
+    agent_check(&n->core);
+    account_state(n, before);
+    show_status(n);
+}
+
+static void drain(struct node *n)
+{
+    if (n->draining)
+        return;
+    n->draining = true;
+    while (n->inbox_count) {
+        struct agent_event ev = n->inbox[n->inbox_head];
+        n->inbox_head = (n->inbox_head + 1) % NODE_INBOX_MAX;
+        n->inbox_count--;
+        struct agent_actions out = {0};
+        step(n, &ev, &out);
+        for (unsigned i = 0; i < out.n; i++)
+            act(n, &out.v[i]);
+    }
+    n->draining = false;
+    loop_timer_at(n->deadline, agent_deadline(&n->core));
+}
+
+void node_feed(struct node *n, const struct agent_event *ev)
+{
+    assert(n->inbox_count < NODE_INBOX_MAX);
+    n->inbox[(n->inbox_head + n->inbox_count++) % NODE_INBOX_MAX] = *ev;
+    drain(n);
+}
+
+static void on_deadline(void *ctx)
+{
+    node_feed(ctx, &(struct agent_event){.type = AGENT_EV_TIMEOUT});
+}
+
+/* --- children --- */
+
+/* Still a zombie: its group is swept now; everything else the core orders waits until it is reaped, so that no worker
+ * starts while the old one of its slot is there. */
+static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end *end)
+{
+    struct node *n = ctx;
+    (void)pid;
+    assert(!n->draining && !n->inbox_count && !n->after_reap.n);
+    report_ended(n, slot, end);
+    struct agent_event ev = {.type = AGENT_EV_EXITED, .slot = slot, .code = end->code, .signal = end->signal};
+    step(n, &ev, &n->after_reap);
+    struct agent_actions *out = &n->after_reap;
+    unsigned now = 0;
+    for (; now < out->n && out->v[now].type == AGENT_DO_GROUP && out->v[now].group.type != POLICY_SWEEP_ALL; now++)
+        act(n, &out->v[now]);
+    out->n -= now;
+    memmove(out->v, out->v + now, out->n * sizeof out->v[0]);
+}
+
+static void on_reaped(void *ctx, unsigned slot, pid_t pid)
+{
+    struct node *n = ctx;
+    (void)pid;
+    output_child_exited(n->output, slot);
+    struct agent_actions out = n->after_reap;
+    n->after_reap.n = 0;
+    n->draining = true; /* answers queue up behind what is being done */
+    for (unsigned i = 0; i < out.n; i++)
+        act(n, &out.v[i]);
+    n->draining = false;
+    drain(n);
+}
+
+static void on_orphan(void *ctx, pid_t pid)
+{
+    struct node *n = ctx;
+    if (n->guard && pid == guard_pid(n->guard)) {
+        struct el_err e = {0};
+        el_log(EL_WARN, "the guard process (pid %d) has ended; another one takes its place", (int)pid);
+        if (guard_replace(n->guard, &e) < 0)
+            el_log(EL_WARN, "%s: workers are not guarded against a SIGKILL of elrun any more", e.text);
+        for (unsigned i = 0; i < n->nproc; i++)
+            if (n->worker[i].guarded)
+                guard_add(n->guard, n->worker[i].pid);
+        return;
+    }
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_ORPHAN});
+}
+
+static void on_stopped(void *ctx, unsigned slot, pid_t pid)
+{
+    struct node *n = ctx;
+    (void)slot, (void)pid;
+    workers_suspend(n);
+}
+
+/* --- signals --- */
+
+static void on_signal(void *ctx, const struct signalfd_siginfo *si)
+{
+    struct node *n = ctx;
+    int number = (int)si->ssi_signo;
+    if (number == SIGCHLD) {
+        workers_child(n);
+        return;
+    }
+    if (number == SIGWINCH) {
+        output_resized(n->output);
+        return;
+    }
+    if (n->core.conf.handled[number])
+        el_log(EL_INFO, "received SIG%s%s", sigabbrev_np(number),
+               number == SIGINT && n->core.interrupts ? " again: killing the workers" : ": stopping the workers");
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_SIGNAL, .signal = number});
+}
+
+/* Which signals mean "leave" (spec/torchrun.md 12), and which are taken from the process's default behaviour. */
+static void choose_signals(struct node *n, struct agent_conf *core, sigset_t *set)
+{
+    static const int always[] = {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH, SIGTTOU};
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+        sigaddset(set, always[i]);
+    for (int s = 1; s < CONF_SIGNAL_MAX; s++)
+        core->handled[s] = n->conf->handled[s] && s != SIGKILL && s != SIGSTOP && s != SIGCHLD;
+    core->handled[SIGTERM] = core->handled[SIGINT] = true;
+    struct sigaction old;
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+        core->handled[SIGHUP] = false; /* nohup */
+    for (int s = 1; s < CONF_SIGNAL_MAX; s++)
+        if (core->handled[s]) {
+            sigaddset(set, s);
+            signal(s, SIG_DFL); /* a shell's `&` leaves SIGINT ignored; workers should see it as under torchrun */
+        }
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &n->old_pipe);
+}
+
+/* --- beginning and end --- */
+
+/* A program that opens a file while 0, 1 or 2 is closed would print into that file. */
+static void open_closed_streams(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            int got = open("/dev/null", O_RDWR);
+            if (got > 2)
+                close(got);
+        }
+}
+
+static void start_output(struct node *n, struct el_err *e)
+{
+    struct output_conf conf = {
+        .run = n->conf,
+        .nproc = n->nproc,
+        .out = console_sink(n->console, 1),
+        .err = console_sink(n->console, 2),
+        .hostname = n->host,
+        .tmpdir = env_get(n->env, "TMPDIR"),
+        .drained = report_drained,
+        .rank_drained = report_rank_drained,
+        .ctx = n,
+    };
+    ssize_t got = getrandom(&conf.seed, sizeof conf.seed, 0);
+    (void)got; /* the kernel's pool is ready long before anybody trains */
+    n->output = output_new(n->loop, n->pool, &conf, e);
+}
+
+static int node_init(struct node *n, struct el_err *e)
+{
+    struct agent_conf core = {.slots = n->nproc, .max_restarts = n->conf->max_restarts, .grace = n->conf->shutdown_timeout};
+    struct console_conf talk = {.quiet = n->conf->quiet, .verbose = n->conf->verbose, .json = n->conf->log_json};
+    struct reap_ops ops = {.zombie = on_zombie, .reaped = on_reaped, .orphan = on_orphan, .stopped = on_stopped};
+    sigset_t set;
+    choose_signals(n, &core, &set);
+    if (!(n->loop = loop_new(e)) || loop_signals(n->loop, &set, on_signal, n, e) < 0)
+        return -1;
+    n->old_mask = *loop_signals_old(n->loop);
+    if (!(n->console = console_new(n->loop, &talk, e)) || !(n->pool = pool_new(n->loop, 4, e)))
+        return -1;
+    start_output(n, e);
+    if (!n->output || !(n->reap = reap_new(n->nproc, &ops, n, e)))
+        return -1;
+    n->deadline = loop_timer_new(n->loop, on_deadline, n);
+    n->prepare_timer = loop_timer_new(n->loop, on_prepare_late, n);
+    if (!n->deadline || !n->prepare_timer || agent_init(&n->core, &core, NULL) < 0)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
+    return workers_init(n, e) < 0 || report_init(n, e) < 0 ? -1 : 0;
+}
+
+/* Also right after a node_init() that broke off.  False: some thread stands in a write that does not return. */
+static bool node_free(struct node *n)
+{
+    workers_free(n);
+    report_free(n);
+    if (n->output)
+        output_free(n->output);
+    agent_free(&n->core, NULL);
+    reap_free(n->reap);
+    loop_timer_free(n->deadline);
+    loop_timer_free(n->prepare_timer);
+    bool clean = !n->pool || pool_free(n->pool);
+    if (n->console && !console_free(n->console))
+        clean = false;
+    if (clean)
+        loop_free(n->loop);
+    return clean;
+}
+
+int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
+{
+    struct node *n = calloc(1, sizeof *n);
+    if (!n)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    n->conf = conf;
+    n->env = env;
+    n->port_fd = n->null_fd = n->terminal_fd = n->report_fd[0] = n->report_fd[1] = -1;
+    account_init(&n->account, loop_clock());
+    open_closed_streams();
+    gethostname(n->host, sizeof n->host - 1);
+    if (host_nproc(conf, env, &n->nproc, e) < 0) {
+        free(n);
+        return -1;
+    }
+    bool good = node_init(n, e) == 0;
+    if (good) {
+        node_feed(n, &(struct agent_event){.type = AGENT_EV_START});
+        loop_run(n->loop);
+    }
+    int status = good ? n->status : -1;
+    if (!node_free(n))
+        _exit(good ? status : e->status); /* a thread still stands on a dead file system: nothing of ours may go */
+    free(n);
+    return status;
+}

@@ -1,0 +1,129 @@
+/* What the files of the agent's shell share: agent_io.c (loop and core), workers_io.c (processes), report_io.c (evidence
+ * and words).  Nobody else includes this. */
+#ifndef AGENT_NODE_H
+#define AGENT_NODE_H
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+
+#include "agent/account.h"
+#include "agent/agent.h"
+#include "agent/conf.h"
+#include "agent/console.h"
+#include "agent/env.h"
+#include "agent/evidence.h"
+#include "agent/failure.h"
+#include "agent/host.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "proc/cgroup.h"
+#include "proc/guard.h"
+#include "proc/numa.h"
+#include "proc/output.h"
+#include "proc/reap.h"
+#include "proc/spawn.h"
+
+#define NODE_INBOX_MAX     64
+#define NODE_EVIDENCE_MAX  16           /* failures of one attempt whose files and tails are read; the rest is counted */
+#define NODE_EVIDENCE_TIME EL_SEC(5)    /* for reading them */
+#define NODE_PREPARE_TIME  EL_SEC(60)   /* for making logs and port */
+#define NODE_FLUSH_TIME    EL_SEC(20)   /* for writing out what is queued, at the end */
+
+struct worker {
+    pid_t pid;               /* of this attempt; 0 = not started */
+    bool guarded;            /* the guard knows its group */
+    el_usec started;
+    bool ended;
+    bool bad;                /* ended, and not with 0 */
+    struct failure failure;  /* filled then */
+};
+
+/* One failure whose evidence is being read. */
+struct evidence_job {
+    struct node *node;
+    unsigned slot;
+    struct pool_job job;
+    struct errfile file;
+    char path[PATH_MAX];     /* of the error file, then of the log file that holds stderr */
+    bool reading, tail_asked, tailing;
+};
+
+struct node {
+    const struct run_conf *conf;
+    char **env;
+    unsigned nproc;
+    struct agent core;
+    struct agent_event inbox[NODE_INBOX_MAX];
+    unsigned inbox_head, inbox_count;
+    bool draining;
+    struct agent_actions after_reap; /* what the core ordered at a zombie, but for its group's sweep */
+
+    struct loop *loop;
+    struct loop_timer *deadline, *prepare_timer;
+    struct pool *pool;
+    struct console *console;
+    struct output *output;
+    struct reap *reap;
+    struct guard *guard;
+    struct cgroup *cgroup;
+
+    /* workers_io.c */
+    struct worker *worker;   /* nproc */
+    struct host_python python;
+    char program[HOST_PATH_MAX]; /* what is executed */
+    struct numa_plan *numa;  /* nproc, or NULL */
+    int report_fd[2];        /* spawn reports of the children: read end, write end */
+    struct loop_fd *report_watch;
+    int null_fd;
+    int port_fd, port;       /* MASTER_PORT, reserved until the attempt ends; -1 */
+    int terminal_fd;         /* --interactive: the terminal of local rank 0, else -1 */
+    pid_t own_group;
+    bool has_proc;           /* /proc is there: leftovers can be found by their session */
+    sigset_t old_mask;
+    struct sigaction old_pipe;
+    char run_id[64];
+    uint64_t coord;
+    bool said_threads;
+
+    /* report_io.c */
+    struct account account;
+    struct evidence_oom oom;
+    int64_t oom_before;
+    struct el_err error;     /* of a cause that is not a worker: spawn, prepare */
+    struct evidence_job *evidence; /* NODE_EVIDENCE_MAX */
+    unsigned evidence_count;
+    struct loop_timer *evidence_timer;
+    bool collecting;
+    const struct failure **failures; /* nproc; filled while a report is made */
+    struct pool_job publish;
+    struct el_err publish_error;
+    char host[256];
+    char kept_logs[PATH_MAX];
+    int status;              /* elrun's exit status, once ended */
+};
+
+/* agent_io.c: an event for the core, dealt with before this returns unless a step is under way. */
+void node_feed(struct node *n, const struct agent_event *ev);
+
+/* workers_io.c */
+int workers_init(struct node *n, struct el_err *e);
+void workers_free(struct node *n);
+int workers_prepare(struct node *n, struct el_err *e); /* the port of a new attempt */
+void workers_act(struct node *n, const struct policy_action *a);
+void workers_forward(struct node *n, int signal);
+void workers_suspend(struct node *n);
+void workers_close(struct node *n);                    /* the attempt is closed */
+void workers_child(struct node *n);                    /* SIGCHLD */
+
+/* report_io.c */
+int report_init(struct node *n, struct el_err *e);
+void report_free(struct node *n);
+void report_ended(struct node *n, unsigned slot, const struct reap_end *end); /* any leader's end */
+void report_note(struct node *n, unsigned slot);
+void report_collect(struct node *n);     /* answers AGENT_EV_COLLECTED */
+void report_drained(void *node);                            /* callbacks of the output */
+void report_rank_drained(void *node, unsigned slot);
+void report_restart(struct node *n);     /* a new attempt begins: forget the failures of the last one */
+void report_end(struct node *n);         /* everything is gone: flush, say the last words, stop the loop */
+
+#endif

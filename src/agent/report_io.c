@@ -1,0 +1,364 @@
+/* What went wrong, in words: evidence of failed workers, the report, the last lines. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/node.h"
+#include "agent/summary.h"
+#include "proc/signame.h"
+
+static void on_evidence_late(void *ctx);
+
+int report_init(struct node *n, struct el_err *e)
+{
+    n->evidence = calloc(NODE_EVIDENCE_MAX, sizeof *n->evidence);
+    n->failures = calloc(n->nproc, sizeof *n->failures);
+    n->evidence_timer = loop_timer_new(n->loop, on_evidence_late, n);
+    if (!n->evidence || !n->failures || !n->evidence_timer)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
+    evidence_oom_open(&n->oom, "/proc");
+    return 0;
+}
+
+void report_free(struct node *n)
+{
+    for (unsigned i = 0; n->worker && i < n->nproc; i++)
+        failure_free(&n->worker[i].failure, NULL);
+    loop_timer_free(n->evidence_timer);
+    free(n->failures);
+    free(n->evidence);
+}
+
+void report_restart(struct node *n)
+{
+    for (unsigned i = 0; i < n->nproc; i++) {
+        failure_free(&n->worker[i].failure, NULL);
+        n->worker[i] = (struct worker){0};
+    }
+    n->evidence_count = 0;
+    n->oom_before = evidence_oom_count(&n->oom);
+    n->error = (struct el_err){0};
+}
+
+/* --- one worker's end --- */
+
+void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
+{
+    struct worker *w = &n->worker[slot];
+    struct failure *f = &w->failure;
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    w->ended = true;
+    w->bad = end->code != 0;
+    if (!w->bad)
+        return;
+    f->rank = f->local_rank = slot;
+    f->pid = (int)w->pid;
+    f->role = n->conf->role;
+    f->host = n->host;
+    f->restart = n->core.restarts;
+    f->round = n->core.attempts;
+    f->end = end->signal > 0 ? FAILURE_SIGNAL : end->code > 0 ? FAILURE_EXIT : FAILURE_UNKNOWN;
+    f->code = end->signal > 0 ? end->signal : end->code;
+    f->core_dumped = end->core;
+    f->at = loop_clock();
+    f->wall_usec = (int64_t)wall.tv_sec * 1000000 + wall.tv_nsec / 1000;
+    f->elapsed = f->at - w->started;
+    evidence_time_text(f->wall_usec, f->time_text);
+    if (!n->core.group.slot[slot].signalled)
+        account_failed(&n->account, f->at);
+}
+
+void report_note(struct node *n, unsigned slot)
+{
+    const struct failure *f = &n->worker[slot].failure;
+    unsigned others = n->core.group.up;
+    char how[96], name[SIGNAME_MAX];
+    if (f->end == FAILURE_SIGNAL)
+        snprintf(how, sizeof how, "ended by signal %d (%s)", f->code, signame(f->code, name));
+    else if (f->end == FAILURE_EXIT)
+        snprintf(how, sizeof how, "exit code %d", f->code);
+    else
+        snprintf(how, sizeof how, "exit status unknown");
+    if (others)
+        el_log(EL_INFO, "rank %u (pid %d) failed: %s; stopping the other %u", f->rank, f->pid, how, others);
+    else
+        el_log(EL_INFO, "rank %u (pid %d) failed: %s", f->rank, f->pid, how);
+}
+
+/* --- evidence --- */
+
+static bool evidence_complete(const struct node *n)
+{
+    for (unsigned i = 0; i < n->evidence_count; i++)
+        if (n->evidence[i].reading || n->evidence[i].tailing || !n->evidence[i].tail_asked)
+            return false;
+    return true;
+}
+
+static void collected(struct node *n)
+{
+    n->collecting = false;
+    loop_timer_at(n->evidence_timer, EL_NEVER);
+    int64_t oom = evidence_oom_count(&n->oom);
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].bad)
+            failure_judge(&n->worker[i].failure, n->core.group.slot[i].signalled,
+                          oom >= 0 && n->oom_before >= 0 && oom > n->oom_before);
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_COLLECTED});
+}
+
+static void maybe_collected(struct node *n)
+{
+    if (n->collecting && evidence_complete(n) && output_drained(n->output))
+        collected(n);
+}
+
+static void on_evidence_late(void *ctx)
+{
+    struct node *n = ctx;
+    if (!n->collecting)
+        return;
+    el_log(EL_WARN, "some output or error files could not be read within %u s; going on without them",
+           (unsigned)(NODE_EVIDENCE_TIME / EL_SEC(1)));
+    collected(n);
+}
+
+static void read_file(void *ctx)
+{
+    struct evidence_job *job = ctx;
+    evidence_read_errfile(job->path, &job->file);
+}
+
+static void file_read(void *ctx)
+{
+    struct evidence_job *job = ctx;
+    struct node *n = job->node;
+    job->reading = false;
+    if (!n->collecting)
+        return;
+    failure_add_file(&n->worker[job->slot].failure, &job->file, NULL);
+    maybe_collected(n);
+}
+
+static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, const struct output_tail *err)
+{
+    struct evidence_job *job = ctx;
+    struct node *n = job->node;
+    struct failure *f = &n->worker[slot].failure;
+    (void)out;
+    job->tailing = false;
+    if (!n->collecting)
+        return;
+    f->watch = err->from == OUTPUT_TAIL_READ || err->from == OUTPUT_TAIL_FILE ? FAILURE_WATCH_YES
+               : err->from == OUTPUT_TAIL_TERMINAL                           ? FAILURE_WATCH_TERMINAL
+                                                                             : FAILURE_WATCH_NO;
+    if (err->path && !job->reading) {
+        snprintf(job->path, sizeof job->path, "%s", err->path);
+        f->log_file = job->path;
+    }
+    if (err->len)
+        failure_add_stderr(f, err->bytes, err->len, NULL);
+    maybe_collected(n);
+}
+
+static void ask_tails(struct node *n, struct evidence_job *job)
+{
+    job->tail_asked = true;
+    job->tailing = output_tails_collect(n->output, job->slot, loop_clock() + NODE_EVIDENCE_TIME, on_tails, job) == 0;
+}
+
+static void gather(struct node *n, unsigned slot)
+{
+    struct evidence_job *job = &n->evidence[n->evidence_count++];
+    const char *path = n->worker[slot].failure.error_file;
+    struct el_err e = {0};
+    *job = (struct evidence_job){.node = n, .slot = slot};
+    if (path) {
+        snprintf(job->path, sizeof job->path, "%s", path);
+        job->job = (struct pool_job){.work = read_file, .done = file_read, .ctx = job};
+        job->reading = pool_run(n->pool, &job->job, &e) == 0;
+    }
+    if (output_rank_drained(n->output, slot))
+        ask_tails(n, job);
+}
+
+void report_rank_drained(void *node, unsigned slot)
+{
+    struct node *n = node;
+    for (unsigned i = 0; n->collecting && i < n->evidence_count; i++)
+        if (n->evidence[i].slot == slot && !n->evidence[i].tail_asked)
+            ask_tails(n, &n->evidence[i]);
+    maybe_collected(n);
+}
+
+void report_drained(void *node)
+{
+    maybe_collected(node);
+}
+
+/* The earliest failures first: one of them is the cause. */
+static int next_cause(const struct node *n, el_usec after, unsigned after_slot)
+{
+    int best = -1;
+    for (unsigned i = 0; i < n->nproc; i++) {
+        const struct worker *w = &n->worker[i];
+        if (!w->bad || n->core.group.slot[i].signalled)
+            continue;
+        if (w->failure.at < after || (w->failure.at == after && i <= after_slot && after))
+            continue;
+        if (best < 0 || w->failure.at < n->worker[best].failure.at)
+            best = (int)i;
+    }
+    return best;
+}
+
+void report_collect(struct node *n)
+{
+    n->collecting = true;
+    loop_timer_at(n->evidence_timer, loop_clock() + NODE_EVIDENCE_TIME);
+    for (int i = next_cause(n, 0, 0); i >= 0 && n->evidence_count < NODE_EVIDENCE_MAX;) {
+        gather(n, (unsigned)i);
+        i = next_cause(n, n->worker[i].failure.at, (unsigned)i);
+    }
+    maybe_collected(n);
+}
+
+/* --- the last words --- */
+
+static struct report make_report(struct node *n)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].bad)
+            n->failures[count++] = &n->worker[i].failure;
+    return (struct report){
+        .script = n->conf->script,
+        .failures = n->failures,
+        .failures_count = count,
+        .restarts = n->core.restarts,
+        .restarts_max = n->conf->max_restarts,
+        .log_dir = output_log_dir(n->output),
+    };
+}
+
+static const struct failure *cause_of(struct node *n, const struct report *r)
+{
+    int cause = failure_cause(r->failures, r->failures_count);
+    return cause >= 0 ? r->failures[cause] : &n->worker[n->core.cause_slot].failure;
+}
+
+static void say_table(struct node *n)
+{
+    struct report r = make_report(n);
+    struct el_buf text = EL_BUF_INIT(NULL, 1u << 20);
+    if (console_is_json(n->console)) {
+        summary_json(&r, &text);
+        el_buf_puts(&text, "\n");
+    } else {
+        summary_write(&r, &text, console_has_colour(n->console) ? &summary_colour : &summary_plain);
+    }
+    console_write(n->console, text.v, text.len);
+    el_buf_free(&text);
+}
+
+static void say_stuck(struct node *n)
+{
+    for (unsigned i = 0; i < n->nproc; i++) {
+        char what[160];
+        if (!reap_pid(n->reap, i))
+            continue;
+        reap_describe(reap_pid(n->reap, i), what, sizeof what);
+        el_log(EL_ERROR, "rank %u: %s is still there 10 s after SIGKILL: the kernel holds it (a device or a file system)", i,
+               what);
+    }
+    if (!n->core.group.up)
+        el_log(EL_ERROR, "%u process%s left by workers survive%s SIGKILL", n->core.group.left,
+               n->core.group.left == 1 ? "" : "es", n->core.group.left == 1 ? "s" : "");
+}
+
+static int status_of(struct node *n)
+{
+    bool as_torchrun = n->conf->exit_code == CONF_EXIT_TORCHRUN;
+    struct report r = make_report(n);
+    switch (n->core.cause) {
+    case AGENT_SUCCESS: return 0;
+    case AGENT_WORKER_FAILED: return failure_exit_status(cause_of(n, &r), n->conf->exit_code);
+    case AGENT_LEAVING: return as_torchrun ? 1 : EL_EXIT_SIGNAL(n->core.leave_signal);
+    case AGENT_SPAWN_FAILED:
+    case AGENT_PREPARE_FAILED: return as_torchrun ? 1 : n->error.status;
+    case AGENT_STUCK: return as_torchrun ? 1 : EL_EXIT_OSERR;
+    case AGENT_NO_CAUSE: break;
+    }
+    return EL_EXIT_SOFTWARE;
+}
+
+static void say_last_words(struct node *n)
+{
+    char line[256], name[SIGNAME_MAX];
+    account_text(&n->account, loop_clock(), line, sizeof line);
+    bool failed = n->core.cause == AGENT_WORKER_FAILED;
+    el_log(failed || n->core.restarts ? EL_INFO : EL_DEBUG, "%s", line);
+    const char *logs = n->conf->log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
+    if (logs)
+        el_log(EL_INFO, "logs: %s", logs);
+    if (n->publish_error.status)
+        el_log(EL_WARN, "%s", n->publish_error.text);
+    if (n->core.group.stuck)
+        say_stuck(n);
+    if (failed)
+        say_table(n);
+    else if (n->core.cause == AGENT_SPAWN_FAILED || n->core.cause == AGENT_PREPARE_FAILED)
+        el_log(EL_ERROR, "%s", n->error.text);
+    else if (n->core.cause == AGENT_LEAVING)
+        el_log(EL_INFO, "ended by %s", signame(n->core.leave_signal, name));
+    else if (n->core.restarts)
+        el_log(EL_INFO, "all %u workers succeeded after %u restart%s", n->nproc, n->core.restarts,
+               n->core.restarts == 1 ? "" : "s");
+}
+
+static void on_flushed(void *ctx, size_t left_bytes)
+{
+    struct node *n = ctx;
+    (void)left_bytes; /* nobody is there to be told */
+    loop_stop(n->loop);
+}
+
+static void on_output_finished(void *ctx, const char *kept)
+{
+    struct node *n = ctx;
+    snprintf(n->kept_logs, sizeof n->kept_logs, "%s", kept ? kept : "");
+    console_status(n->console, NULL);
+    say_last_words(n);
+    console_finish(n->console, loop_clock() + NODE_FLUSH_TIME, on_flushed, n);
+}
+
+static void finish_output(struct node *n)
+{
+    output_finish(n->output, loop_clock() + NODE_FLUSH_TIME, on_output_finished, n);
+}
+
+static void publish(void *ctx)
+{
+    struct node *n = ctx;
+    struct report r = make_report(n);
+    evidence_publish(cause_of(n, &r), env_get(n->env, "TORCHELASTIC_ERROR_FILE"), &n->publish_error);
+}
+
+static void published(void *ctx)
+{
+    finish_output(ctx);
+}
+
+void report_end(struct node *n)
+{
+    const char *to = env_get(n->env, "TORCHELASTIC_ERROR_FILE");
+    struct el_err e = {0};
+    n->status = status_of(n);
+    n->publish = (struct pool_job){.work = publish, .done = published, .ctx = n};
+    if (n->core.cause != AGENT_WORKER_FAILED || !to || !to[0] || pool_run(n->pool, &n->publish, &e) < 0)
+        finish_output(n);
+}

@@ -1,0 +1,366 @@
+/* The worker processes of this node: what each is given, starting, signalling, sweeping. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/argv.h"
+#include "agent/node.h"
+#include "proc/procstat.h"
+
+/* --- once --- */
+
+static void take_reports(struct node *n)
+{
+    struct spawn_report r;
+    while (read(n->report_fd[0], &r, sizeof r) == (ssize_t)sizeof r) {
+        if (r.slot >= n->nproc || n->worker[r.slot].pid != r.pid || n->worker[r.slot].ended)
+            continue; /* of an attempt that is over */
+        n->error = (struct el_err){0};
+        spawn_explain(&r, n->program, &n->error);
+        node_feed(n, &(struct agent_event){.type = AGENT_EV_SPAWN_FAILED, .slot = r.slot, .forked = true});
+    }
+}
+
+static void on_report(void *ctx, unsigned events)
+{
+    (void)events;
+    take_reports(ctx);
+}
+
+/* The terminal goes to local rank 0 if the user says so, or if one worker is all there is and everything is a terminal. */
+static void choose_terminal(struct node *n)
+{
+    bool all = isatty(0) && isatty(1) && isatty(2);
+    if (n->conf->interactive == CONF_YES || (n->conf->interactive == CONF_AUTO && n->nproc == 1 && all))
+        n->terminal_fd = 0;
+}
+
+static int find_program(struct node *n, struct el_err *e)
+{
+    if (host_check_entry(n->conf, n->env, n->program, e) < 0)
+        return -1;
+    if (n->conf->entry == CONF_PROGRAM)
+        return 0;
+    if (host_python_find(&n->python, n->env, e) < 0)
+        return -1;
+    snprintf(n->program, sizeof n->program, "%s", n->python.path);
+    return 0;
+}
+
+static void make_run_id(struct node *n)
+{
+    uint64_t chance[2] = {loop_clock(), (uint64_t)getpid()};
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, chance, sizeof chance) : 0;
+    (void)got;
+    if (fd >= 0)
+        close(fd);
+    n->coord = chance[0];
+    if (n->conf->standalone)
+        snprintf(n->run_id, sizeof n->run_id, "%016llx", (unsigned long long)chance[1]);
+}
+
+int workers_init(struct node *n, struct el_err *e)
+{
+    if (!(n->worker = calloc(n->nproc, sizeof *n->worker)))
+        return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
+    make_run_id(n);
+    choose_terminal(n);
+    if (n->terminal_fd >= 0 && !isatty(n->terminal_fd))
+        return el_fail(e, EL_EXIT_CONFIG, "--interactive gives standard input to local rank 0 as its terminal, but it is none");
+    if (find_program(n, e) < 0)
+        return -1;
+    if (n->conf->numa != CONF_NUMA_OFF && !(n->numa = numa_plans_new(n->conf->numa, n->nproc, n->env, e)))
+        return -1;
+    n->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (n->null_fd < 0)
+        return el_fail_sys(e, EL_EXIT_OSERR, errno, "/dev/null");
+    if (pipe2(n->report_fd, O_CLOEXEC) < 0)
+        return el_fail_sys(e, EL_EXIT_OSERR, errno, "pipe");
+    fcntl(n->report_fd[0], F_SETFL, O_NONBLOCK);
+    n->report_watch = loop_fd_new(n->loop, n->report_fd[0], LOOP_READ, on_report, n);
+    if (!n->report_watch)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    char name[64];
+    snprintf(name, sizeof name, "elrun-%d", (int)getpid());
+    n->cgroup = cgroup_new(name);
+    n->own_group = getpgrp();
+    n->has_proc = access("/proc/self/stat", R_OK) == 0;
+    if (n->terminal_fd >= 0)
+        reap_watch_stops(n->reap, 0);
+    return (n->guard = guard_new(n->nproc, n->cgroup ? cgroup_kill_fd(n->cgroup) : -1, e)) ? 0 : -1;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void workers_free(struct node *n)
+{
+    if (!n->core.group.stuck) /* what is left is the guard's: it sees the end of file */
+        guard_free(n->guard);
+    cgroup_free(n->cgroup);
+    loop_fd_free(n->report_watch);
+    close_fd(&n->report_fd[0]);
+    close_fd(&n->report_fd[1]);
+    close_fd(&n->null_fd);
+    close_fd(&n->port_fd);
+    free(n->numa);
+    free(n->worker);
+}
+
+/* --- one attempt --- */
+
+/* A port for the store that worker rank 0 will open.  Bound with SO_REUSEADDR and never listened on: torch binds and
+ * listens on the same port beside us, and the kernel gives it to nobody else meanwhile (spec/torchrun.md 3.3). */
+static int reserve_port(int want, int *port, struct el_err *e)
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)want)};
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)want)};
+    int family = AF_INET6, one = 1, off = 0;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        fd = socket(family = AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return el_fail_sys(e, EL_EXIT_OSERR, errno, "socket");
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    socklen_t size = family == AF_INET6 ? sizeof v6 : sizeof v4;
+    struct sockaddr *a = family == AF_INET6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
+    if (bind(fd, a, size) < 0 || getsockname(fd, a, &size) < 0) {
+        int sys = errno;
+        close(fd);
+        if (sys == EADDRINUSE)
+            return el_fail(e, EL_EXIT_CONFIG, "port %d is in use on this host; another --master-port, or none for a free one", want);
+        return el_fail_sys(e, EL_EXIT_CONFIG, sys, "port %d", want);
+    }
+    *port = ntohs(family == AF_INET6 ? v6.sin6_port : v4.sin_port);
+    return fd;
+}
+
+int workers_prepare(struct node *n, struct el_err *e)
+{
+    close_fd(&n->port_fd);
+    n->port_fd = reserve_port(n->conf->master_port > 0 ? n->conf->master_port : 0, &n->port, e);
+    if (n->port_fd < 0)
+        return -1;
+    for (unsigned i = 0; i < n->nproc; i++)
+        n->worker[i].pid = 0;
+    return 0;
+}
+
+static struct worker_place place_of(const struct node *n, unsigned slot, const char *error_file)
+{
+    return (struct worker_place){
+        .rank = slot,
+        .local_rank = slot,
+        .role_rank = slot,
+        .world = n->nproc,
+        .local_world = n->nproc,
+        .group_world = 1,
+        .role_world = n->nproc,
+        .role = n->conf->role,
+        .master_addr = n->conf->master_addr ? n->conf->master_addr : "127.0.0.1",
+        .master_port = (unsigned)n->port,
+        .restart_count = n->core.restarts,
+        .max_restarts = n->conf->max_restarts,
+        .run_id = n->run_id[0] ? n->run_id : n->conf->rdzv_id,
+        .error_file = error_file && error_file[0] ? error_file : NULL,
+        .signals_to_handle = n->conf->signals_to_handle,
+        .virtual_local_rank = n->conf->virtual_local_rank,
+        .round = n->core.attempts,
+        .coord = n->coord,
+        .world_first = n->nproc,
+        .world_previous = n->nproc,
+    };
+}
+
+static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
+{
+    const char *error_file = "";
+    int fd[3] = {-1, -1, -1};
+    if (output_child_fds(n->output, slot, fd, &error_file, e) < 0)
+        return -1;
+    struct worker_place place = place_of(n, slot, error_file);
+    struct argv_plan plan = {.entry = n->conf->entry, .python = n->python.path, .script = n->conf->script, .args = n->conf->args};
+    char **env = env_worker(NULL, n->env, &place, e);
+    char **argv = env ? argv_worker(NULL, &plan, slot, e) : NULL;
+    pid_t pid = -1;
+    if (argv) {
+        struct spawn_conf sc = {
+            .slot = slot,
+            .path = n->program,
+            .argv = argv,
+            .envp = env,
+            .fd = {slot == 0 ? -1 : n->null_fd, fd[1], fd[2]},
+            .report_fd = n->report_fd[1],
+            .guard_fd = guard_fd(n->guard),
+            .cgroup_fd = n->cgroup ? cgroup_join_fd(n->cgroup) : -1,
+            .terminal_fd = slot == 0 ? n->terminal_fd : -1,
+            .mask = &n->old_mask,
+            .pipe_action = &n->old_pipe,
+            .numa = n->numa ? &n->numa[slot] : NULL,
+        };
+        pid = spawn_worker(&sc, e);
+    }
+    el_free(NULL, argv);
+    el_free(NULL, env);
+    if (pid > 0) {
+        n->worker[slot] = (struct worker){.pid = pid, .guarded = true};
+        failure_init(&n->worker[slot].failure);
+        n->worker[slot].started = loop_clock();
+        n->worker[slot].failure.error_file = place.error_file;
+        reap_add(n->reap, slot, pid);
+    }
+    output_child_started(n->output, slot);
+    if (pid <= 0)
+        output_child_exited(n->output, slot);
+    return pid > 0 ? 0 : -1;
+}
+
+static void all_started(struct node *n)
+{
+    account_started(&n->account, loop_clock());
+    console_status_hide(n->console, output_terminal_shared(n->output));
+    if (!n->said_threads && env_limits_threads(n->env, n->nproc))
+        el_log(EL_INFO, "OMP_NUM_THREADS is not set: each worker gets 1, so that %u of them do not overload this host", n->nproc);
+    n->said_threads = true;
+}
+
+static void spawn_next(struct node *n, unsigned slot)
+{
+    struct agent_event ev = {.type = AGENT_EV_SPAWNED, .slot = slot};
+    n->error = (struct el_err){0};
+    if (spawn_slot(n, slot, &n->error) < 0)
+        ev.type = AGENT_EV_SPAWN_FAILED;
+    else if (slot + 1 == n->nproc)
+        all_started(n);
+    node_feed(n, &ev);
+}
+
+/* --- signals and sweeping --- */
+
+static void signal_all(struct node *n, int signal)
+{
+    for (unsigned i = 0; i < n->nproc; i++) {
+        pid_t pid = reap_pid(n->reap, i);
+        if (!pid)
+            continue;
+        if (kill(-pid, signal) < 0 && errno == ESRCH)
+            kill(pid, signal);   /* between fork and setsid the group is not there yet */
+        if (signal != SIGKILL)
+            kill(-pid, SIGCONT); /* one that is stopped would not hear it */
+    }
+    account_signalled(&n->account, loop_clock());
+}
+
+static void forget_group(struct node *n, unsigned slot)
+{
+    if (n->worker[slot].guarded)
+        guard_remove(n->guard, n->worker[slot].pid);
+    n->worker[slot].guarded = false;
+}
+
+static void sweep_slot(struct node *n, unsigned slot, int signal)
+{
+    pid_t pid = n->worker[slot].pid;
+    if (reap_pid(n->reap, slot) == pid) {
+        /* Without a /proc nothing could be found later: then the rest of the group goes with its leader. */
+        kill(-pid, n->has_proc ? signal : SIGKILL);
+        return;
+    }
+    reap_orphans(n->reap, pid, signal, guard_pid(n->guard));
+    forget_group(n, slot);
+}
+
+static void sweep_all(struct node *n, int signal)
+{
+    if (signal == SIGKILL && n->cgroup)
+        cgroup_kill(n->cgroup);
+    unsigned left = reap_orphans(n->reap, 0, signal, guard_pid(n->guard));
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_SWEPT, .left = left});
+}
+
+void workers_act(struct node *n, const struct policy_action *a)
+{
+    switch (a->type) {
+    case POLICY_SPAWN: spawn_next(n, a->slot); break;
+    case POLICY_SIGNAL_ALL: signal_all(n, a->signal); break;
+    case POLICY_SWEEP_SLOT: sweep_slot(n, a->slot, a->signal); break;
+    case POLICY_SWEEP_ALL: sweep_all(n, a->signal); break;
+    }
+}
+
+void workers_close(struct node *n)
+{
+    for (unsigned i = 0; i < n->nproc; i++)
+        forget_group(n, i);
+    close_fd(&n->port_fd);
+    if (n->terminal_fd >= 0)
+        tcsetpgrp(n->terminal_fd, n->own_group);
+}
+
+void workers_child(struct node *n)
+{
+    take_reports(n); /* why an exec failed is known before its exit is seen */
+    reap_scan(n->reap);
+}
+
+static bool catches(pid_t pid, int signal)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = 0;
+    struct procstat_status st;
+    return got > 0 && procstat_status(&st, text) == 0 && procstat_catches(&st, signal);
+}
+
+void workers_forward(struct node *n, int signal)
+{
+    unsigned told = 0, deaf = 0;
+    for (unsigned i = 0; i < n->nproc; i++) {
+        pid_t pid = reap_pid(n->reap, i);
+        if (!pid)
+            continue;
+        if (catches(pid, signal)) {
+            kill(pid, signal);
+            told++;
+        } else {
+            deaf++;
+        }
+    }
+    el_log(EL_INFO, "received SIG%s: forwarded to %u worker%s; %u without a handler left alone", sigabbrev_np(signal),
+           told, told == 1 ? "" : "s", deaf);
+}
+
+/* Ctrl-Z, to us or to the rank that has the terminal: the workers stand, then elrun; the shell takes over until fg. */
+void workers_suspend(struct node *n)
+{
+    bool terminal = n->terminal_fd >= 0 && reap_pid(n->reap, 0);
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (reap_pid(n->reap, i))
+            kill(-reap_pid(n->reap, i), SIGSTOP);
+    if (terminal)
+        tcsetpgrp(n->terminal_fd, n->own_group);
+    kill(getpid(), SIGSTOP);
+    /* Somebody has sent SIGCONT. */
+    if (terminal && tcgetpgrp(n->terminal_fd) == n->own_group)
+        tcsetpgrp(n->terminal_fd, reap_pid(n->reap, 0));
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (reap_pid(n->reap, i))
+            kill(-reap_pid(n->reap, i), SIGCONT);
+}
