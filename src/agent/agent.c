@@ -182,7 +182,7 @@ static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_us
     if (ev->forked)
         a->group.slot[ev->slot].signalled = true; /* its exit is ours to explain, not a worker's failure */
     else
-        policy_spawn_failed(&a->group, &group);
+        policy_spawn_failed(&a->group, now, &group);
     take_group(out, &group);
     stop(a, SIG_TERM, a->conf.grace, now, out);
 }

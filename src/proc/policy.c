@@ -49,7 +49,8 @@ static void signal_all(struct policy *p, int signal, struct policy_actions *out)
     for (unsigned i = 0; i < p->slots; i++)
         if (p->slot[i].state == POLICY_SLOT_UP)
             p->slot[i].signalled = true;
-    act(out, POLICY_SIGNAL_ALL, 0, signal);
+    if (p->up)
+        act(out, POLICY_SIGNAL_ALL, 0, signal);
 }
 
 static void spawn_answered(struct policy *p, struct policy_actions *out)
@@ -73,11 +74,6 @@ void policy_spawned(struct policy *p, unsigned slot, struct policy_actions *out)
     }
 }
 
-void policy_spawn_failed(struct policy *p, struct policy_actions *out)
-{
-    spawn_answered(p, out);
-}
-
 static bool ended_badly(const struct policy_slot *s)
 {
     return s->unknown || s->code != 0;
@@ -96,6 +92,12 @@ static void sweep_if_empty(struct policy *p, el_usec now, struct policy_actions 
     p->kill_at = EL_NEVER;
     p->stuck_at = now + (hard ? 0 : POLICY_LINGER) + POLICY_STUCK;
     act(out, POLICY_SWEEP_ALL, 0, hard ? SIG_KILL : SIG_TERM);
+}
+
+void policy_spawn_failed(struct policy *p, el_usec now, struct policy_actions *out)
+{
+    spawn_answered(p, out);
+    sweep_if_empty(p, now, out);
 }
 
 void policy_exited(struct policy *p, unsigned slot, int code, int signal, el_usec now, struct policy_actions *out)

@@ -75,7 +75,7 @@ void policy_free(struct policy *p, struct el_mem *mem);
  * answered by one of the two; policy_spawn_failed(): there is no child (the caller stops the attempt). */
 void policy_start(struct policy *p, struct policy_actions *out);
 void policy_spawned(struct policy *p, unsigned slot, struct policy_actions *out);
-void policy_spawn_failed(struct policy *p, struct policy_actions *out);
+void policy_spawn_failed(struct policy *p, el_usec now, struct policy_actions *out);
 
 /* The leader of slot has ended and is still a zombie: the sweep of its group is the first action, before it is reaped.
  * code 0…255 or -1 with signal 1…64; both -1: the status could not be collected. */
