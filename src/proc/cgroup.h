@@ -35,8 +35,8 @@ int cgroup_join(int join_fd);
 int cgroup_kill_fd(const struct cgroup *g);
 int cgroup_kill_by(int kill_fd);
 
-/* SIGKILL to everything in the cgroup, by cgroup.kill or else by the list of its processes, over and over until it
- * stays the same.  Returns how many processes were still listed afterwards (zombies do not count), or -1. */
+/* SIGKILL to everything in the cgroup: by cgroup.kill, or else by the list of its processes until the list stays the
+ * same.  0: all of it has the signal, and is gone when cgroup_populated() says 0; -1: it could not be sent. */
 int cgroup_kill(struct cgroup *g);
 
 /* 1 if processes are in it, 0 if none, -1 if that cannot be read. */

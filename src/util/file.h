@@ -1,0 +1,15 @@
+/* Small files of the kernel, whole. */
+#ifndef UTIL_FILE_H
+#define UTIL_FILE_H
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Reads at most room-1 bytes and ends them with 0; what is longer is cut.  The number of bytes, or -1 and errno (and an
+ * empty text). */
+ssize_t file_read(const char *path, char *to, size_t room_bytes);
+
+/* The same, of "root" + the formatted path. */
+ssize_t file_readf(char *to, size_t room_bytes, const char *root, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif
