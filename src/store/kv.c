@@ -1,0 +1,380 @@
+#include "store/kv_private.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "util/sip.h"
+
+enum { SLOTS_MIN = 16, NUMBER_TEXT_MAX = 24 };
+
+/* --- table -------------------------------------------------------------------------------------------------------- */
+
+/* The slot that holds the key, or the free one where it would go. */
+static struct slot *slot_of(const struct kv *kv, struct kv_bytes key, uint64_t hash)
+{
+    size_t i = hash & (kv->cap - 1);
+    for (; kv->slots[i].entry; i = (i + 1) & (kv->cap - 1)) {
+        const struct kv_entry *e = kv->slots[i].entry;
+        if (kv->slots[i].hash == hash && e->key_n == key.n && !memcmp(e->key, key.v, key.n))
+            break;
+    }
+    return &kv->slots[i];
+}
+
+struct kv_entry *kv_find(const struct kv *kv, struct kv_bytes key)
+{
+    return slot_of(kv, key, el_sip(kv->seed, key.v, key.n))->entry;
+}
+
+static bool resize(struct kv *kv, size_t cap)
+{
+    assert(cap >= SLOTS_MIN && kv->used < cap);
+    struct slot *slots = el_alloc(kv->mem, cap * sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < kv->cap; i++) {
+        if (!kv->slots[i].entry)
+            continue;
+        size_t at = kv->slots[i].hash & (cap - 1);
+        while (slots[at].entry)
+            at = (at + 1) & (cap - 1);
+        slots[at] = kv->slots[i];
+    }
+    el_free(kv->mem, kv->slots);
+    kv->slots = slots;
+    kv->cap = cap;
+    return true;
+}
+
+struct kv_entry *kv_obtain(struct kv *kv, struct kv_bytes key)
+{
+    uint64_t hash = el_sip(kv->seed, key.v, key.n);
+    struct slot *slot = slot_of(kv, key, hash);
+    if (slot->entry)
+        return slot->entry;
+    if ((kv->used + 1) * 4 > kv->cap * 3) {
+        if (!resize(kv, kv->cap * 2))
+            return NULL;
+        slot = slot_of(kv, key, hash);
+    }
+    struct kv_entry *e = el_alloc(kv->mem, sizeof *e + key.n);
+    if (!e)
+        return NULL;
+    e->hash = hash;
+    e->key_n = key.n;
+    memcpy(e->key, key.v, key.n);
+    *slot = (struct slot){hash, e};
+    kv->used++;
+    return e;
+}
+
+void kv_settle(struct kv *kv, struct kv_entry *e)
+{
+    if (e->value || e->queue || e->first)
+        return;
+    size_t mask = kv->cap - 1, hole = e->hash & mask;
+    while (kv->slots[hole].entry != e)
+        hole = (hole + 1) & mask;
+    for (size_t i = (hole + 1) & mask; kv->slots[i].entry; i = (i + 1) & mask) {
+        /* May move back if its home does not lie between the hole and itself. */
+        if (((i - kv->slots[i].hash) & mask) < ((i - hole) & mask))
+            continue;
+        kv->slots[hole] = kv->slots[i];
+        hole = i;
+    }
+    kv->slots[hole].entry = NULL;
+    kv->used--;
+    el_free(kv->mem, e);
+    if (kv->cap > SLOTS_MIN && kv->used * 8 < kv->cap)
+        resize(kv, kv->cap / 2); /* refused: it stays large */
+}
+
+struct kv *kv_new(struct el_mem *mem, const uint8_t seed[16])
+{
+    struct kv *kv = el_alloc(mem, sizeof *kv);
+    if (!kv)
+        return NULL;
+    kv->mem = mem;
+    memcpy(kv->seed, seed, sizeof kv->seed);
+    if (!resize(kv, SLOTS_MIN)) {
+        el_free(mem, kv);
+        return NULL;
+    }
+    return kv;
+}
+
+static void queue_free(struct kv *kv, struct queue *q)
+{
+    while (q && q->head) {
+        struct item *item = q->head;
+        q->head = item->next;
+        el_free(kv->mem, item);
+    }
+    el_free(kv->mem, q);
+}
+
+void kv_free(struct kv *kv)
+{
+    if (!kv)
+        return;
+    assert(!kv->pending_first && !kv->woken_first);
+    for (size_t i = 0; i < kv->cap; i++) {
+        struct kv_entry *e = kv->slots[i].entry;
+        if (!e)
+            continue;
+        el_free(kv->mem, e->value);
+        queue_free(kv, e->queue);
+        el_free(kv->mem, e);
+    }
+    el_free(kv->mem, kv->slots);
+    el_free(kv->mem, kv);
+}
+
+/* --- the map ------------------------------------------------------------------------------------------------------ */
+
+bool kv_get(const struct kv *kv, struct kv_bytes key, struct kv_bytes *value)
+{
+    const struct kv_entry *e = kv_find(kv, key);
+    if (!e || !e->value)
+        return false;
+    *value = (struct kv_bytes){e->value, e->value_n};
+    return true;
+}
+
+bool kv_has(const struct kv *kv, struct kv_bytes key)
+{
+    const struct kv_entry *e = kv_find(kv, key);
+    return e && (e->value || e->queue);
+}
+
+/* Room for a value of n bytes of which the first `keep` stay.  A large block that became much too large is given back.
+ */
+static bool value_room(struct kv *kv, struct kv_entry *e, size_t keep, size_t n)
+{
+    size_t want = n ? n : 1;
+    if (e->value && e->value_cap >= want && (e->value_cap < 1024 || e->value_cap / 4 < want))
+        return true;
+    if (keep && want < e->value_cap + e->value_cap / 2)
+        want = e->value_cap + e->value_cap / 2; /* appended to: more will follow */
+    char *v = keep ? el_realloc(kv->mem, e->value, want) : el_alloc(kv->mem, want);
+    if (!v && keep && want > n)
+        v = el_realloc(kv->mem, e->value, want = n);
+    if (!v)
+        return e->value && e->value_cap >= n;
+    if (!keep)
+        el_free(kv->mem, e->value);
+    if (!e->value)
+        kv->count++;
+    e->value = v;
+    e->value_cap = want;
+    return true;
+}
+
+static enum kv_result value_store(struct kv *kv, struct kv_entry *e, struct kv_bytes value)
+{
+    if (!value_room(kv, e, 0, value.n)) {
+        kv_settle(kv, e);
+        return KV_NO_MEMORY;
+    }
+    if (value.n)
+        memcpy(e->value, value.v, value.n);
+    e->value_n = value.n;
+    return KV_DONE;
+}
+
+enum kv_result kv_set(struct kv *kv, struct kv_bytes key, struct kv_bytes value)
+{
+    struct kv_entry *e = kv_obtain(kv, key);
+    if (!e || value_store(kv, e, value) != KV_DONE)
+        return KV_NO_MEMORY;
+    kv_wake_all(kv, e);
+    return KV_DONE;
+}
+
+enum kv_result kv_append(struct kv *kv, struct kv_bytes key, struct kv_bytes value)
+{
+    struct kv_entry *e = kv_obtain(kv, key);
+    if (!e)
+        return KV_NO_MEMORY;
+    size_t keep = e->value ? e->value_n : 0;
+    if (value.n > SIZE_MAX / 4 - keep || !value_room(kv, e, keep, keep + value.n)) {
+        kv_settle(kv, e);
+        return KV_NO_MEMORY;
+    }
+    if (value.n)
+        memcpy(e->value + keep, value.v, value.n);
+    e->value_n = keep + value.n;
+    kv_wake_all(kv, e);
+    return KV_DONE;
+}
+
+/* Like strtoll base 10: blanks, a sign, digits, then anything.  False: no digits, or out of range. */
+static bool number_parse(struct kv_bytes text, int64_t *number)
+{
+    size_t i = 0;
+    while (i < text.n && (text.v[i] == ' ' || (text.v[i] >= '\t' && text.v[i] <= '\r')))
+        i++;
+    bool negative = i < text.n && text.v[i] == '-';
+    if (i < text.n && (text.v[i] == '-' || text.v[i] == '+'))
+        i++;
+    size_t first = i;
+    uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX, sum = 0;
+    for (; i < text.n && text.v[i] >= '0' && text.v[i] <= '9'; i++) {
+        uint64_t digit = (uint64_t)(text.v[i] - '0');
+        if (sum > (limit - digit) / 10)
+            return false;
+        sum = sum * 10 + digit;
+    }
+    *number = (int64_t)(negative ? 0 - sum : sum);
+    return i > first;
+}
+
+/* Adds without waking anybody.  A sum out of range wraps around, as it does in the reference. */
+static enum kv_result add(struct kv *kv, struct kv_entry *e, int64_t delta, int64_t *sum)
+{
+    int64_t old = 0;
+    if (e->value && !number_parse((struct kv_bytes){e->value, e->value_n}, &old))
+        return KV_NOT_NUMBER;
+    char text[NUMBER_TEXT_MAX];
+    int64_t total = (int64_t)((uint64_t)old + (uint64_t)delta);
+    uint64_t rest = total < 0 ? 0 - (uint64_t)total : (uint64_t)total;
+    size_t at = sizeof text;
+    do {
+        text[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (total < 0)
+        text[--at] = '-';
+    *sum = total;
+    return value_store(kv, e, (struct kv_bytes){text + at, sizeof text - at});
+}
+
+enum kv_result kv_add(struct kv *kv, struct kv_bytes key, int64_t delta, int64_t *sum)
+{
+    struct kv_entry *e = kv_obtain(kv, key);
+    enum kv_result r = e ? add(kv, e, delta, sum) : KV_NO_MEMORY;
+    if (r == KV_DONE)
+        kv_wake_all(kv, e);
+    return r;
+}
+
+enum kv_result kv_compare_set(struct kv *kv, struct kv_bytes key, struct kv_bytes expected, struct kv_bytes desired,
+                              struct kv_bytes *reply)
+{
+    struct kv_entry *e = kv_find(kv, key);
+    bool there = e && e->value;
+    bool same = there ? e->value_n == expected.n && !memcmp(e->value, expected.n ? expected.v : "", expected.n)
+                      : expected.n == 0;
+    if (same) {
+        *reply = desired;
+        return kv_set(kv, key, desired);
+    }
+    *reply = expected;
+    if (there) {
+        *reply = (struct kv_bytes){e->value, e->value_n};
+        kv_wake_all(kv, e);
+    }
+    return KV_DONE;
+}
+
+enum kv_result kv_barrier(struct kv *kv, struct kv_bytes key, int64_t world_size, bool *open)
+{
+    struct kv_entry *e = kv_obtain(kv, key);
+    int64_t sum = 0;
+    enum kv_result r = e ? add(kv, e, 1, &sum) : KV_NO_MEMORY;
+    if (r != KV_DONE)
+        return r;
+    *open = sum >= world_size;
+    if (*open)
+        kv_wake_all(kv, e);
+    return KV_DONE;
+}
+
+bool kv_delete(struct kv *kv, struct kv_bytes key)
+{
+    struct kv_entry *e = kv_find(kv, key);
+    if (!e || !e->value)
+        return false;
+    el_free(kv->mem, e->value);
+    e->value = NULL;
+    e->value_n = e->value_cap = 0;
+    kv->count--;
+    kv_settle(kv, e);
+    return true;
+}
+
+size_t kv_count(const struct kv *kv)
+{
+    return kv->count;
+}
+
+bool kv_next_key(const struct kv *kv, size_t *at, struct kv_bytes *key)
+{
+    for (; *at < kv->cap; ++*at) {
+        const struct kv_entry *e = kv->slots[*at].entry;
+        if (!e || !e->value)
+            continue;
+        *key = (struct kv_bytes){e->key, e->key_n};
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
+/* --- queues ------------------------------------------------------------------------------------------------------- */
+
+enum kv_result kv_queue_push(struct kv *kv, struct kv_bytes key, struct kv_bytes value)
+{
+    struct kv_entry *e = kv_obtain(kv, key);
+    if (!e)
+        return KV_NO_MEMORY;
+    struct item *item = el_alloc(kv->mem, sizeof *item + value.n);
+    struct queue *q = item && !e->queue ? el_alloc(kv->mem, sizeof *q) : e->queue;
+    if (!item || !q) {
+        el_free(kv->mem, item);
+        kv_settle(kv, e);
+        return KV_NO_MEMORY;
+    }
+    item->n = value.n;
+    if (value.n)
+        memcpy(item->v, value.v, value.n);
+    e->queue = q;
+    if (q->tail)
+        q->tail->next = item;
+    else
+        q->head = item;
+    q->tail = item;
+    q->n++;
+    kv_wake_one(kv, e);
+    return KV_DONE;
+}
+
+size_t kv_queue_length(const struct kv *kv, struct kv_bytes key)
+{
+    const struct kv_entry *e = kv_find(kv, key);
+    return e && e->queue ? e->queue->n : 0;
+}
+
+bool kv_queue_head(const struct kv *kv, struct kv_bytes key, struct kv_bytes *value)
+{
+    const struct kv_entry *e = kv_find(kv, key);
+    if (!e || !e->queue)
+        return false;
+    *value = (struct kv_bytes){e->queue->head->v, e->queue->head->n};
+    return true;
+}
+
+void kv_queue_drop(struct kv *kv, struct kv_bytes key)
+{
+    struct kv_entry *e = kv_find(kv, key);
+    assert(e && e->queue);
+    struct item *item = e->queue->head;
+    e->queue->head = item->next;
+    e->queue->n--;
+    el_free(kv->mem, item);
+    if (!e->queue->head) {
+        el_free(kv->mem, e->queue);
+        e->queue = NULL;
+        kv_settle(kv, e);
+    }
+}

@@ -1,0 +1,323 @@
+#include "store/session.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const end_texts[] = {
+#define X(name, text) text,
+    SESSION_END_LIST(X)
+#undef X
+};
+
+void session_init(struct session *s, struct kv *kv, struct el_mem *mem)
+{
+    *s = (struct session){.kv = kv, .in = EL_BUF_INIT(mem, 0), .rank = -1};
+}
+
+void session_close(struct session *s)
+{
+    kv_wait_cancel(s->kv, &s->wait);
+    el_buf_free(&s->in);
+    s->state = SESSION_ENDED;
+}
+
+struct session *session_of(struct kv_wait *w)
+{
+    return (struct session *)((char *)w - offsetof(struct session, wait));
+}
+
+bool session_greeted(const struct session *s)
+{
+    return s->state == SESSION_OPEN;
+}
+
+const char *session_end_text(const struct session *s)
+{
+    return s->end == SESSION_END_WIRE ? wire_error_text(s->wire.error) : end_texts[s->end];
+}
+
+static enum session_step end(struct session *s, enum session_end why)
+{
+    session_close(s);
+    s->end = (uint8_t)why;
+    return SESSION_END;
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+/* Each returns SESSION_END_NONE or why the connection must end. */
+
+static enum session_end check_put(int r)
+{
+    return r ? SESSION_END_NO_MEMORY : SESSION_END_NONE;
+}
+
+static enum session_end end_of(enum kv_result r)
+{
+    switch (r) {
+    case KV_DONE: return SESSION_END_NONE;
+    case KV_NOT_NUMBER: return SESSION_END_NOT_NUMBER;
+    case KV_NO_MEMORY: break;
+    }
+    return SESSION_END_NO_MEMORY;
+}
+
+static enum session_end put_value(const struct session *s, struct kv_bytes key, struct el_buf *out)
+{
+    struct kv_bytes value = {NULL, 0};
+    kv_get(s->kv, key, &value); /* a key that is not there reads as empty */
+    return check_put(wire_put_bytes(out, value));
+}
+
+static size_t count_missing(const struct session *s, const struct wire_request *r)
+{
+    struct kv_bytes list = r->list;
+    size_t missing = 0;
+    for (size_t i = 0; i < r->count; i++)
+        missing += !kv_has(s->kv, wire_next(&list));
+    return missing;
+}
+
+static enum session_end do_wait(struct session *s, const struct wire_request *r, el_usec now, struct el_buf *out)
+{
+    size_t missing = count_missing(s, r);
+    if (!missing)
+        return check_put(wire_put_u8(out, WIRE_STOP_WAITING));
+    enum kv_result result = kv_wait_begin(s->kv, &s->wait, missing, now);
+    struct kv_bytes list = r->list;
+    for (size_t i = 0; i < r->count && result == KV_DONE; i++) {
+        struct kv_bytes key = wire_next(&list);
+        if (!kv_has(s->kv, key))
+            result = kv_wait_for(s->kv, &s->wait, key);
+    }
+    s->waits_as = WIRE_WAIT;
+    return end_of(result);
+}
+
+static enum session_end do_barrier(struct session *s, const struct wire_request *r, el_usec now, struct el_buf *out)
+{
+    bool open = false;
+    enum kv_result result = kv_barrier(s->kv, r->key, r->number, &open);
+    if (result != KV_DONE)
+        return end_of(result);
+    if (open)
+        return check_put(wire_put_u8(out, WIRE_STOP_WAITING));
+    result = kv_wait_begin(s->kv, &s->wait, 1, now);
+    s->waits_as = WIRE_BARRIER;
+    return end_of(result == KV_DONE ? kv_wait_for(s->kv, &s->wait, r->key) : result);
+}
+
+static enum session_end do_add(struct session *s, const struct wire_request *r, struct el_buf *out)
+{
+    int64_t sum = 0;
+    enum kv_result result = kv_add(s->kv, r->key, r->number, &sum);
+    return result == KV_DONE ? check_put(wire_put_u64(out, (uint64_t)sum)) : end_of(result);
+}
+
+static enum session_end do_compare_set(struct session *s, const struct wire_request *r, struct el_buf *out)
+{
+    struct kv_bytes reply;
+    enum kv_result result = kv_compare_set(s->kv, r->key, r->value, r->second, &reply);
+    return result == KV_DONE ? check_put(wire_put_bytes(out, reply)) : end_of(result);
+}
+
+static enum session_end do_multi_get(const struct session *s, const struct wire_request *r, struct el_buf *out)
+{
+    struct kv_bytes list = r->list;
+    enum session_end e = SESSION_END_NONE;
+    for (size_t i = 0; i < r->count && e == SESSION_END_NONE; i++)
+        e = put_value(s, wire_next(&list), out);
+    return e;
+}
+
+static enum session_end do_multi_set(struct session *s, const struct wire_request *r)
+{
+    struct kv_bytes list = r->list;
+    enum kv_result result = KV_DONE;
+    for (size_t i = 0; i < r->count && result == KV_DONE; i++) {
+        struct kv_bytes key = wire_next(&list);
+        result = kv_set(s->kv, key, wire_next(&list));
+    }
+    return end_of(result);
+}
+
+static enum session_end do_queue_pop(struct session *s, const struct wire_request *r, struct el_buf *out)
+{
+    struct kv_bytes head;
+    int full = wire_put_u64(out, kv_queue_length(s->kv, r->key));
+    if (full || !kv_queue_head(s->kv, r->key, &head))
+        return check_put(full);
+    if (wire_put_bytes(out, head))
+        return SESSION_END_NO_MEMORY;
+    kv_queue_drop(s->kv, r->key);
+    return SESSION_END_NONE;
+}
+
+static enum session_end do_list_keys(const struct session *s, struct el_buf *out)
+{
+    struct kv_bytes key;
+    size_t at = 0;
+    int full = wire_put_u64(out, kv_count(s->kv));
+    while (!full && kv_next_key(s->kv, &at, &key))
+        full = wire_put_bytes(out, key);
+    return check_put(full);
+}
+
+static enum session_end execute(struct session *s, const struct wire_request *r, el_usec now, struct el_buf *out)
+{
+    /* Clients of torch 2.0 and older give up a wait without a word; whatever they ask next means that. */
+    if (s->wait.state != KV_WAIT_NONE)
+        kv_wait_cancel(s->kv, &s->wait);
+    switch (r->op) {
+    case WIRE_SET: return end_of(kv_set(s->kv, r->key, r->value));
+    case WIRE_COMPARE_SET: return do_compare_set(s, r, out);
+    case WIRE_GET: return put_value(s, r->key, out);
+    case WIRE_ADD: return do_add(s, r, out);
+    case WIRE_CHECK: return check_put(wire_put_u8(out, count_missing(s, r) ? WIRE_NOT_READY : WIRE_READY));
+    case WIRE_WAIT: return do_wait(s, r, now, out);
+    case WIRE_GETNUMKEYS: return check_put(wire_put_u64(out, kv_count(s->kv)));
+    case WIRE_DELETE_KEY: return check_put(wire_put_u64(out, kv_delete(s->kv, r->key)));
+    case WIRE_APPEND: return end_of(kv_append(s->kv, r->key, r->value));
+    case WIRE_MULTI_GET: return do_multi_get(s, r, out);
+    case WIRE_MULTI_SET: return do_multi_set(s, r);
+    case WIRE_CANCEL_WAIT: return check_put(wire_put_u8(out, WIRE_WAIT_CANCELED));
+    case WIRE_PING: s->pid = r->word; return check_put(wire_put_u32(out, r->word));
+    case WIRE_QUEUE_PUSH: return end_of(kv_queue_push(s->kv, r->key, r->value));
+    case WIRE_QUEUE_POP: return do_queue_pop(s, r, out);
+    case WIRE_QUEUE_LEN: return check_put(wire_put_u64(out, kv_queue_length(s->kv, r->key)));
+    case WIRE_LIST_KEYS: return do_list_keys(s, out);
+    case WIRE_BARRIER: return do_barrier(s, r, now, out);
+    case WIRE_WATCH_KEY: return check_put(wire_put_u8(out, WIRE_REGISTERED));
+    case WIRE_VALIDATE:
+    case WIRE_OPS: break;
+    }
+    return SESSION_END_HELLO_AGAIN;
+}
+
+/* --- first bytes -------------------------------------------------------------------------------------------------- */
+
+/* What begins with these bytes is that, once `n` of them are there. */
+static const struct {
+    const char *bytes;
+    uint8_t n;
+    enum session_end end;
+} strangers[] = {
+    {"ELR1", 4, SESSION_END_CONTROL}, {"GET ", 4, SESSION_END_HTTP},  {"POST", 4, SESSION_END_HTTP},
+    {"PUT ", 4, SESSION_END_HTTP},    {"HEAD", 4, SESSION_END_HTTP},  {"OPTIO", 5, SESSION_END_HTTP},
+    {"DELET", 5, SESSION_END_HTTP},   {"PRI *", 5, SESSION_END_HTTP}, {"\x16\x03", 2, SESSION_END_TLS},
+};
+
+/* What is not c10d: which of the strangers, or NONE while more bytes could still say. */
+static enum session_end name_stranger(const struct session *s)
+{
+    bool possible = false;
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        size_t n = strangers[i].n < s->hello_n ? strangers[i].n : s->hello_n;
+        if (memcmp(s->hello, strangers[i].bytes, n))
+            continue;
+        if (s->hello_n >= strangers[i].n)
+            return strangers[i].end;
+        possible = true;
+    }
+    return possible ? SESSION_END_NONE : SESSION_END_STRANGER;
+}
+
+enum { LEGACY_CODE_MAX = 11 }; /* with those of torch 2.1, which deserve their own text */
+
+/* Takes the first bytes one by one until they say what this is. */
+static enum session_step greet(struct session *s, const char *bytes, size_t n, size_t *used)
+{
+    static const char magic[SESSION_HELLO_MAX] = {0, '\xce', '\xf7', '\x85', '\x3c'};
+    while (*used < n) {
+        s->hello[s->hello_n++] = bytes[(*used)++];
+        if (!memcmp(s->hello, magic, s->hello_n)) {
+            if (s->hello_n < sizeof magic)
+                continue;
+            s->wire.dialect = WIRE_MODERN;
+            s->state = SESSION_OPEN;
+            return SESSION_MORE;
+        }
+        if ((uint8_t)s->hello[0] <= LEGACY_CODE_MAX) {
+            s->wire.dialect = WIRE_LEGACY;
+            s->state = SESSION_LEGACY_NEW;
+            /* A short key length may begin like the magic: these bytes are already the first request. */
+            return el_buf_put(&s->in, s->hello, s->hello_n) ? end(s, SESSION_END_NO_MEMORY) : SESSION_MORE;
+        }
+        enum session_end why = name_stranger(s);
+        if (why != SESSION_END_NONE)
+            return end(s, why);
+    }
+    return SESSION_MORE;
+}
+
+/* --- bytes -------------------------------------------------------------------------------------------------------- */
+
+/* The next request out of bytes[0…n), which may be its beginning only.  *length: how much of it was used up. */
+static enum session_step one_request(struct session *s, const char *bytes, size_t n, size_t *length, el_usec now,
+                                     struct el_buf *out)
+{
+    struct wire_request r;
+    *length = 0;
+    switch (wire_scan(&s->wire, bytes, n, &r, length)) {
+    case WIRE_BAD: return end(s, SESSION_END_WIRE);
+    case WIRE_MORE: return SESSION_MORE;
+    case WIRE_WHOLE: break;
+    }
+    if (s->state == SESSION_LEGACY_NEW)
+        s->state = SESSION_OPEN;
+    enum session_end why = execute(s, &r, now, out);
+    return why == SESSION_END_NONE ? SESSION_MORE : end(s, why);
+}
+
+/* Completes the request whose beginning lies in s->in: only as many bytes are moved there as it needs. */
+static enum session_step continue_request(struct session *s, const char *bytes, size_t n, size_t *used, bool *whole,
+                                          el_usec now, struct el_buf *out)
+{
+    for (size_t length = 0;;) {
+        enum session_step step = one_request(s, s->in.v, s->in.len, &length, now, out);
+        if (step != SESSION_MORE)
+            return step;
+        if (length) {
+            assert(length == s->in.len);
+            el_buf_free(&s->in);
+            *whole = true;
+            return SESSION_MORE;
+        }
+        assert(s->wire.need > s->in.len);
+        size_t lacks = s->wire.need - s->in.len, take = n - *used < lacks ? n - *used : lacks;
+        if (!take)
+            return SESSION_MORE;
+        if (el_buf_put(&s->in, bytes + *used, take))
+            return end(s, SESSION_END_NO_MEMORY);
+        *used += take;
+    }
+}
+
+enum session_step session_feed(struct session *s, const char *bytes, size_t n, size_t *used, el_usec now,
+                               struct el_buf *out)
+{
+    assert(s->state != SESSION_ENDED);
+    *used = 0;
+    enum session_step step = SESSION_MORE;
+    if (s->state == SESSION_NEW && (step = greet(s, bytes, n, used)) != SESSION_MORE)
+        return step;
+    for (bool whole = true; whole && (*used < n || s->in.len);) {
+        size_t length = 0;
+        whole = false;
+        if (s->in.len) {
+            step = continue_request(s, bytes, n, used, &whole, now, out);
+        } else {
+            step = one_request(s, bytes + *used, n - *used, &length, now, out);
+            *used += length;
+            whole = length > 0;
+        }
+        if (step != SESSION_MORE)
+            return step;
+        if (whole && *used < n && out->len >= SESSION_OUT_SOFT_BYTES)
+            return SESSION_FLUSH;
+    }
+    if (*used < n && el_buf_put(&s->in, bytes + *used, n - *used))
+        return end(s, SESSION_END_NO_MEMORY);
+    *used = n;
+    return SESSION_MORE;
+}

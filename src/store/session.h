@@ -1,0 +1,74 @@
+/* The machine of one connection to a store: bytes in, calls of the map, bytes out.  Pure.
+ *
+ * Replies are appended to a buffer in the order of the requests; a pending WAIT is answered by whoever drains
+ * kv_woken(): one byte, WIRE_STOP_WAITING, at the end of that connection's output. */
+#ifndef STORE_SESSION_H
+#define STORE_SESSION_H
+#include "store/kv.h"
+#include "store/wire.h"
+#include "util/buf.h"
+
+/* Why a connection is of no use any more.  The texts follow "closed: ". */
+#define SESSION_END_LIST(X)                                                                                            \
+    X(NONE, "nothing is wrong")                                                                                        \
+    X(WIRE, "a request that is refused")                                                                               \
+    X(HELLO_AGAIN, "the hello of a c10d client in the middle of the stream")                                           \
+    X(NOT_NUMBER, "an addition to a value that is no number, or none of 64 bits")                                      \
+    X(NO_MEMORY, "the store's memory limit is reached (--max-memory)")                                                 \
+    X(CONTROL, "an elrun agent asks for the control protocol, which this port does not speak")                         \
+    X(HTTP, "an HTTP request; this port speaks c10d")                                                                  \
+    X(TLS, "a TLS hello; this port speaks plain c10d")                                                                 \
+    X(STRANGER, "not a c10d client: the first bytes are unknown")
+
+enum session_end {
+#define X(name, text) SESSION_END_##name,
+    SESSION_END_LIST(X)
+#undef X
+};
+
+enum session_state { SESSION_NEW, SESSION_LEGACY_NEW, SESSION_OPEN, SESSION_ENDED };
+
+/* Output beyond which session_feed() wants it sent before it goes on. */
+#define SESSION_OUT_SOFT_BYTES (256u << 10)
+
+#define SESSION_HELLO_MAX 5
+
+struct session {
+    struct kv *kv;
+    struct kv_wait wait;
+    struct wire wire;
+    struct el_buf in; /* the beginning of a request whose rest has not come; no memory while there is none */
+    uint8_t state;    /* enum session_state */
+    uint8_t end;      /* enum session_end, once SESSION_ENDED */
+    uint8_t waits_as; /* enum wire_op of the pending wait */
+    uint8_t hello_n;
+    char hello[SESSION_HELLO_MAX]; /* first bytes, until they say what this is */
+    int32_t rank;                  /* of the worker behind it, -1 while unknown */
+    uint32_t pid;                  /* its process id, as it names itself (torch 2.5 and later); 0 = unknown */
+};
+
+void session_init(struct session *s, struct kv *kv, struct el_mem *mem);
+
+/* Cancels its wait and frees its memory.  The session may be initialised again. */
+void session_close(struct session *s);
+
+enum session_step {
+    SESSION_MORE,  /* all bytes are taken */
+    SESSION_FLUSH, /* *used of them are taken; send `out`, then call again with the rest */
+    SESSION_END,   /* s->end says why; what is in `out` may still be sent */
+};
+
+/* Takes bytes, appends replies.  Then the caller drains kv_woken(). */
+enum session_step session_feed(struct session *s, const char *bytes, size_t n, size_t *used, el_usec now,
+                               struct el_buf *out);
+
+/* The session that embeds this wait. */
+struct session *session_of(struct kv_wait *w);
+
+/* True once it has shown that it is a c10d client. */
+bool session_greeted(const struct session *s);
+
+/* One line, without names of peers. */
+const char *session_end_text(const struct session *s);
+
+#endif

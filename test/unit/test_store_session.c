@@ -1,0 +1,481 @@
+/* The vectors of the protocol, at once, byte by byte and cut at every place; then what the vectors do not say. */
+#include <stdint.h>
+
+#include "lib/tap.h"
+#include "lib/vector.h"
+#include "store/session.h"
+
+static const uint8_t seed[16] = "unit test's seed";
+
+struct peer {
+    struct session s;
+    struct el_buf out;
+    enum session_step last;
+};
+
+static struct el_mem mem = EL_MEM_INIT(0);
+static struct kv *kv;
+
+static void drain(void)
+{
+    for (struct kv_wait *w; (w = kv_woken(kv));) {
+        struct peer *p = (struct peer *)((char *)session_of(w) - offsetof(struct peer, s));
+        wire_put_u8(&p->out, WIRE_STOP_WAITING);
+    }
+}
+
+static void peer_open(struct peer *p)
+{
+    *p = (struct peer){.out = EL_BUF_INIT(NULL, 0)};
+    session_init(&p->s, kv, &mem);
+}
+
+static void peer_close(struct peer *p)
+{
+    session_close(&p->s);
+    el_buf_free(&p->out);
+}
+
+/* Feeds a copy whose end is guarded by a sanitizer. */
+static void feed(struct peer *p, const char *bytes, size_t n)
+{
+    char *copy = malloc(n ? n : 1);
+    memcpy(copy, bytes, n);
+    for (size_t at = 0, used = 0; at < n || !n; at += used) {
+        p->last = session_feed(&p->s, copy + at, n - at, &used, 0, &p->out);
+        drain();
+        if (p->last != SESSION_FLUSH)
+            break;
+    }
+    free(copy);
+    kv_check(kv);
+}
+
+static void send_line(struct peer *p, const char *line)
+{
+    static char bytes[1 << 16];
+    long n = vector_bytes(line, bytes, sizeof bytes);
+    if (n < 0)
+        printf("Bail out! malformed vector: %s\n", line), exit(1);
+    feed(p, bytes, (size_t)n);
+}
+
+/* The output so far equals the line; it is taken. */
+static int got(struct peer *p, const char *line)
+{
+    char want[4096];
+    long n = vector_bytes(line, want, sizeof want);
+    int same = n >= 0 && p->out.len == (size_t)n && !memcmp(p->out.v ? p->out.v : "", want, (size_t)n);
+    if (!same) {
+        printf("# want %s\n#  got", line);
+        for (size_t i = 0; i < p->out.len && i < 64; i++)
+            printf(" %02x", (unsigned char)p->out.v[i]);
+        printf("\n");
+    }
+    p->out.len = 0;
+    return same;
+}
+
+static void open_kv(void)
+{
+    kv = kv_new(&mem, seed);
+}
+
+static void close_kv(void)
+{
+    kv_check(kv);
+    kv_free(kv);
+    if (mem.used_bytes)
+        printf("Bail out! %zu bytes leaked\n", mem.used_bytes), exit(1);
+}
+
+static const char *const legacy[] = {
+    "> 03 05 00.. 'init/' 01 00..", "< 01 00..",
+    "> 00 03 00.. '/k1' 03 00.. 'abc'",
+    "> 05 01 00.. 03 00.. '/k1'", "< 00",
+    "> 02 03 00.. '/k1'", "< 03 00.. 'abc'",
+    "> 03 04 00.. '/cnt' 05 00..", "< 05 00..",
+    "> 03 04 00.. '/cnt' fe ff ff ff ff ff ff ff", "< 03 00..",
+    "> 05 01 00.. 04 00.. '/cnt'", "< 00",
+    "> 02 04 00.. '/cnt'", "< 01 00.. '3'",
+    "> 01 03 00.. '/cs' 00 00.. 02 00.. 'v1'", "< 02 00.. 'v1'",
+    "> 01 06 00.. '/nokey' 02 00.. 'zz' 02 00.. 'v3'", "< 02 00.. 'zz'",
+    "> 06", "< 04 00..",
+    "> 08 03 00.. '/cs'", "< 01 00..",
+    "> 08 03 00.. '/cs'", "< 00 00..",
+    "> 06", "< 03 00..",
+    "> 05 02 00.. 03 00.. '/k1' 04 00.. '/cnt'", "< 00",
+    "> 04 01 00.. 03 00.. '/k1'", "< 00",
+    "> 04 02 00.. 03 00.. '/k1' 02 00.. '/b'", "< 01",
+    "> 04 00 00..", "< 00",
+    "> 05 00 00..", "< 00",
+    "> 05 01 00.. 06 00.. '/never'",
+    NULL,
+};
+
+static const char *const modern[] = {
+    "> 00 ce f7 85 3c",
+    "> 0d 67 12 00 00", "< 67 12 00 00",
+    "> 04 05 00.. 'init/' 01 00..", "< 01 00..",
+    "> 01 02 00.. '/k' 01 00.. 'v'",
+    "> 06 01 00.. 02 00.. '/k'", "< 00",
+    "> 03 02 00.. '/k'", "< 01 00.. 'v'",
+    "> 06 01 00.. 03 00.. '/no'",
+    "> 0c", "< 01",
+    "> 05 01 00.. 03 00.. '/no'", "< 01",
+    "> 0a 01 00.. 02 00.. '/k'", "< 01 00.. 'v'",
+    "> 0a 03 00.. 02 00.. '/k' 03 00.. '/no' 02 00.. '/k'", "< 01 00.. 'v' 00 00.. 01 00.. 'v'",
+    "> 0f 02 00.. '/q'", "< 00 00..",
+    "> 0e 02 00.. '/q' 01 00.. 'x'",
+    "> 10 02 00.. '/q'", "< 01 00..",
+    "> 05 01 00.. 02 00.. '/q'", "< 00",
+    "> 0f 02 00.. '/q'", "< 01 00.. 01 00.. 'x'",
+    "> 12 02 00.. '/b' 01 00..", "< 00",
+    "> 03 02 00.. '/b'", "< 01 00.. '1'",
+    "> 0b 02 00.. 02 00.. '/m' 01 00.. '1' 02 00.. '/n' 00 00..",
+    "> 09 02 00.. '/m' 02 00.. '23'",
+    "> 03 02 00.. '/m'", "< 03 00.. '123'",
+    "> 08 02 00.. '/n'", "< 01 00..",
+    "> 08 02 00.. '/m'", "< 01 00..",
+    "> 08 02 00.. '/b'", "< 01 00..",
+    "> 08 02 00.. '/k'", "< 01 00..",
+    "> 07", "< 01 00..",
+    "> 11", "< 01 00.. 05 00.. 'init/'",
+    "> 03 02 00.. '/k'", "< 00 00..",
+    NULL,
+};
+
+static void run_vectors(const char *const *lines, const char *name)
+{
+    static char in[8192], want[8192];
+    size_t in_n = 0, want_n = 0;
+    char what[128];
+    for (; *lines; lines++) {
+        long n = **lines == '>' ? vector_bytes(*lines, in + in_n, sizeof in - in_n)
+                                : vector_bytes(*lines, want + want_n, sizeof want - want_n);
+        if (n < 0)
+            printf("Bail out! %s\n", *lines), exit(1);
+        *(**lines == '>' ? &in_n : &want_n) += (size_t)n;
+    }
+    for (size_t step = 1; step <= 40; step++) {
+        struct peer p;
+        open_kv();
+        peer_open(&p);
+        for (size_t at = 0; at < in_n; at += step)
+            feed(&p, in + at, in_n - at < step ? in_n - at : step);
+        snprintf(what, sizeof what, "%s vectors in pieces of %zu bytes", name, step);
+        ok(p.out.len == want_n && !memcmp(p.out.v, want, want_n) && p.last == SESSION_MORE, what);
+        peer_close(&p);
+        close_kv();
+    }
+    int good = 1;
+    for (size_t cut = 0; cut <= in_n; cut++) {
+        struct peer p;
+        open_kv();
+        peer_open(&p);
+        feed(&p, in, cut);
+        feed(&p, in + cut, in_n - cut);
+        good &= p.out.len == want_n && !memcmp(p.out.v, want, want_n);
+        peer_close(&p);
+        close_kv();
+    }
+    snprintf(what, sizeof what, "%s vectors cut in two at every place", name);
+    ok(good, what);
+}
+
+static const struct {
+    const char *name, *request;
+} wakers[] = {
+    {"SET", "> 01 02 00.. '/w' 01 00.. '1'"},
+    {"ADD", "> 04 02 00.. '/w' 00 00.."},
+    {"APPEND", "> 09 02 00.. '/w' 00 00.."},
+    {"MULTI_SET", "> 0b 01 00.. 02 00.. '/w' 00 00.."},
+    {"COMPARE_SET", "> 02 02 00.. '/w' 00 00.. 01 00.. 'x'"},
+    {"QUEUE_PUSH", "> 0e 02 00.. '/w' 01 00.. 'x'"},
+    {"the last BARRIER", "> 12 02 00.. '/w' 01 00.."},
+};
+
+static void test_wake(void)
+{
+    char what[96];
+    for (size_t i = 0; i < sizeof wakers / sizeof *wakers; i++) {
+        struct peer a, b;
+        open_kv();
+        peer_open(&a);
+        peer_open(&b);
+        send_line(&a, "> 00 ce f7 85 3c 06 02 00.. 02 00.. '/w' 02 00.. '/k'");
+        send_line(&b, "> 00 ce f7 85 3c 01 02 00.. '/k' 00 00..");
+        ok(got(&a, "<"), "one of two keys does not release");
+        send_line(&b, wakers[i].request);
+        snprintf(what, sizeof what, "a WAIT is released by %s", wakers[i].name);
+        ok(got(&a, "< 00"), what);
+        send_line(&b, wakers[i].request);
+        send_line(&a, "> 0c");
+        ok(got(&a, "< 01"), "released once; CANCEL_WAIT with nothing pending is answered");
+        peer_close(&a);
+        peer_close(&b);
+        close_kv();
+    }
+}
+
+static void test_compare_set_wakes_nobody(void)
+{
+    struct peer a, b;
+    open_kv();
+    peer_open(&a);
+    peer_open(&b);
+    send_line(&a, "> 00 ce f7 85 3c 06 01 00.. 02 00.. '/w'");
+    send_line(&b, "> 00 ce f7 85 3c 02 02 00.. '/w' 01 00.. 'a' 01 00.. 'x'");
+    ok(got(&a, "<") && got(&b, "< 01 00.. 'a'"), "a COMPARE_SET that stores nothing releases nobody");
+    send_line(&b, "> 01 02 00.. '/w' 00 00.. 0d 01 00 00 00");
+    send_line(&a, "> 0c");
+    ok(got(&a, "< 00 01"), "a cancel that comes too late is answered after the release");
+    peer_close(&a);
+    peer_close(&b);
+    close_kv();
+}
+
+static void test_queue_wakes_one(void)
+{
+    struct peer p[3];
+    open_kv();
+    for (int i = 0; i < 3; i++) {
+        peer_open(&p[i]);
+        send_line(&p[i], "> 00 ce f7 85 3c");
+    }
+    send_line(&p[0], "> 06 02 00.. 02 00.. '/q' 02 00.. '/r'");
+    send_line(&p[1], "> 06 01 00.. 02 00.. '/q'");
+    send_line(&p[2], "> 0e 02 00.. '/q' 01 00.. 'x'");
+    ok(got(&p[0], "<") && got(&p[1], "< 00"), "a push passes one who misses more, and releases the next");
+    send_line(&p[1], "> 06 01 00.. 02 00.. '/s'");
+    send_line(&p[0], "> 0c 06 01 00.. 02 00.. '/s'");
+    ok(got(&p[0], "< 01"), "cancelled");
+    send_line(&p[2], "> 0e 02 00.. '/s' 01 00.. 'x'");
+    ok(got(&p[1], "< 00") && got(&p[0], "<"), "a push releases one waiter, the oldest");
+    for (int i = 0; i < 3; i++)
+        peer_close(&p[i]);
+    close_kv();
+}
+
+static void test_barrier(void)
+{
+    struct peer p[3];
+    open_kv();
+    for (int i = 0; i < 3; i++) {
+        peer_open(&p[i]);
+        send_line(&p[i], "> 00 ce f7 85 3c 12 02 00.. '/b' 03 00..");
+        ok(i == 2 || got(&p[i], "<"), "waits");
+    }
+    ok(got(&p[0], "< 00") && got(&p[1], "< 00") && got(&p[2], "< 00"), "the third opens the barrier");
+    send_line(&p[0], "> 12 02 00.. '/b' 03 00..");
+    ok(got(&p[0], "< 00"), "a used barrier is open");
+    for (int i = 0; i < 3; i++)
+        peer_close(&p[i]);
+    close_kv();
+}
+
+/* Torch 1.13 gives up a wait without a word; its server then shifts all later answers. */
+static void test_legacy_abandoned_wait(void)
+{
+    struct peer a, b;
+    open_kv();
+    peer_open(&a);
+    peer_open(&b);
+    send_line(&a, "> 00 02 00.. '/x' 01 00.. '7'");
+    send_line(&a, "> 05 01 00.. 06 00.. '/never'");
+    send_line(&a, "> 05 01 00.. 02 00.. '/x' 02 02 00.. '/x'");
+    ok(got(&a, "< 00 01 00.. '7'"), "the next request ends the wait");
+    send_line(&b, "> 00 06 00.. '/never' 00 00..");
+    send_line(&a, "> 03 02 00.. '/c' 03 00.. 05 01 00.. 02 00.. '/x'");
+    ok(got(&a, "< 03 00.. 00"), "answers are not shifted by a key that came later");
+    peer_close(&a);
+    peer_close(&b);
+    close_kv();
+}
+
+static const struct {
+    const char *what, *bytes;
+    enum session_end end;
+    enum wire_error error;
+    const char *reply;
+} refused[] = {
+    {"HTTP GET", "'GET / HTTP/1.1'", SESSION_END_HTTP, 0, ""},
+    {"HTTP POST", "'POST /x'", SESSION_END_HTTP, 0, ""},
+    {"HTTP/2", "'PRI * HTTP/2.0'", SESSION_END_HTTP, 0, ""},
+    {"TLS hello", "16 03 01 02 00 01", SESSION_END_TLS, 0, ""},
+    {"control protocol", "'ELR1'", SESSION_END_CONTROL, 0, ""},
+    {"almost HTTP", "'GETX'", SESSION_END_STRANGER, 0, ""},
+    {"SSH", "'SSH-2.0-x'", SESSION_END_STRANGER, 0, ""},
+    {"ff", "ff", SESSION_END_STRANGER, 0, ""},
+    {"modern: unknown opcode", "00 ce f7 85 3c 13", SESSION_END_WIRE, WIRE_ERROR_OPCODE, ""},
+    {"modern: hello twice", "00 ce f7 85 3c 00 ce f7 85 3c", SESSION_END_HELLO_AGAIN, 0, ""},
+    {"legacy: 9", "09", SESSION_END_WIRE, WIRE_ERROR_TORCH_2_1, ""},
+    {"legacy: 10", "06 0a", SESSION_END_WIRE, WIRE_ERROR_TORCH_2_1, "< 00 00.."},
+    {"legacy: 11", "06 0b", SESSION_END_WIRE, WIRE_ERROR_TORCH_2_1, "< 00 00.."},
+    {"legacy: 7 after ordinary requests", "06 07", SESSION_END_WIRE, WIRE_ERROR_TORCH_2_1, "< 00 00.."},
+    {"legacy: 12", "0c", SESSION_END_STRANGER, 0, ""},
+    {"legacy: 12 later", "06 0c", SESSION_END_WIRE, WIRE_ERROR_OPCODE, "< 00 00.."},
+    {"magic with another end", "00 ce f7 85 3d 00 00 00 00", SESSION_END_WIRE, WIRE_ERROR_KEY_LENGTH, ""},
+    {"key of 8193", "03 01 20 00 00 00 00 00 00", SESSION_END_WIRE, WIRE_ERROR_KEY_LENGTH, ""},
+    {"key of 2^63", "02 00 00 00 00 00 00 00 80", SESSION_END_WIRE, WIRE_ERROR_KEY_LENGTH, ""},
+    {"key of 2^32", "02 00 00 00 00 01 00 00 00", SESSION_END_WIRE, WIRE_ERROR_KEY_LENGTH, ""},
+    {"value of 8 MiB + 1", "00 01 00.. 'k' 01 00 80 00 00 00 00 00", SESSION_END_WIRE, WIRE_ERROR_VALUE_LENGTH, ""},
+    {"value of 2^64 - 1", "00 01 00.. 'k' ff ff ff ff ff ff ff ff", SESSION_END_WIRE, WIRE_ERROR_VALUE_LENGTH, ""},
+    {"131073 keys", "05 01 00 02 00 00 00 00 00", SESSION_END_WIRE, WIRE_ERROR_COUNT, ""},
+    {"2^63 pairs", "00 ce f7 85 3c 0b 00 00 00 00 00 00 00 80", SESSION_END_WIRE, WIRE_ERROR_COUNT, ""},
+    {"ADD on text", "00 01 00.. 'k' 01 00.. 'x' 03 01 00.. 'k' 01 00..", SESSION_END_NOT_NUMBER, 0, ""},
+    {"ADD on nothing", "00 01 00.. 'k' 00 00.. 03 01 00.. 'k' 01 00..", SESSION_END_NOT_NUMBER, 0, ""},
+    {"ADD on a lonely sign", "00 01 00.. 'k' 01 00.. '-' 03 01 00.. 'k' 01 00..", SESSION_END_NOT_NUMBER, 0, ""},
+    {"ADD on 2^63", "00 01 00.. 'k' 13 00.. '9223372036854775808' 03 01 00.. 'k' 01 00..", SESSION_END_NOT_NUMBER, 0, ""},
+    {"ADD on -2^63-1", "00 01 00.. 'k' 14 00.. '-9223372036854775809' 03 01 00.. 'k' 01 00..", SESSION_END_NOT_NUMBER, 0,
+     ""},
+    {"BARRIER on text", "00 ce f7 85 3c 01 01 00.. 'k' 01 00.. 'x' 12 01 00.. 'k' 01 00..", SESSION_END_NOT_NUMBER, 0, ""},
+};
+
+static void test_refused(void)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct peer p, q;
+        size_t before = mem.peak_bytes = mem.used_bytes;
+        open_kv();
+        peer_open(&p);
+        peer_open(&q);
+        send_line(&q, "> 00 ce f7 85 3c");
+        send_line(&p, refused[i].bytes);
+        char what[128];
+        snprintf(what, sizeof what, "%s: closed (%s)", refused[i].what, session_end_text(&p.s));
+        ok(p.last == SESSION_END && p.s.end == refused[i].end && p.s.wire.error == refused[i].error, what);
+        ok(got(&p, refused[i].reply), "what was asked before is answered");
+        ok(mem.peak_bytes - before < 4096, "nothing is allocated by a length that a peer sent");
+        send_line(&q, "> 05 00 00..");
+        ok(got(&q, "< 00"), "the others are served");
+        peer_close(&p);
+        peer_close(&q);
+        close_kv();
+    }
+}
+
+static const struct {
+    const char *text, *delta, *sum, *after;
+} sums[] = {
+    {"02 00.. '10'", "01 00..", "0b 00..", "02 00.. '11'"},
+    {"07 00.. '  12abc'", "01 00..", "0d 00..", "02 00.. '13'"},
+    {"02 00.. '-5'", "05 00..", "00 00..", "01 00.. '0'"},
+    {"03 00.. '+07'", "f8 ff ff ff ff ff ff ff", "ff ff ff ff ff ff ff ff", "02 00.. '-1'"},
+    {"13 00.. '9223372036854775807'", "01 00..", "00 00 00 00 00 00 00 80", "14 00.. '-9223372036854775808'"},
+    {"14 00.. '-9223372036854775808'", "ff ff ff ff ff ff ff ff", "ff ff ff ff ff ff ff 7f",
+     "13 00.. '9223372036854775807'"},
+};
+
+static void test_sums(void)
+{
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        struct peer p;
+        char line[256], want[256];
+        open_kv();
+        peer_open(&p);
+        snprintf(line, sizeof line, "> 00 01 00.. 'k' %s 03 01 00.. 'k' %s 02 01 00.. 'k'", sums[i].text, sums[i].delta);
+        snprintf(want, sizeof want, "< %s %s", sums[i].sum, sums[i].after);
+        send_line(&p, line);
+        snprintf(line, sizeof line, "ADD on %s", sums[i].text);
+        ok(got(&p, want), line);
+        peer_close(&p);
+        close_kv();
+    }
+}
+
+/* Limits are limits: exactly that many pass. */
+static void test_limits_pass(void)
+{
+    struct peer p;
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    open_kv();
+    peer_open(&p);
+    char *big = calloc(1, WIRE_VALUE_MAX);
+    memset(big, 'x', WIRE_VALUE_MAX);
+    wire_put_u8(&b, 0);
+    wire_put_u32(&b, WIRE_MAGIC);
+    wire_put_op(&b, WIRE_MODERN, WIRE_SET);
+    wire_put_bytes(&b, (struct kv_bytes){big, WIRE_KEY_MAX});
+    wire_put_bytes(&b, (struct kv_bytes){big, WIRE_VALUE_MAX});
+    wire_put_op(&b, WIRE_MODERN, WIRE_CHECK);
+    wire_put_u64(&b, WIRE_COUNT_MAX);
+    for (unsigned i = 0; i < WIRE_COUNT_MAX; i++)
+        wire_put_bytes(&b, (struct kv_bytes){big, i ? 0 : WIRE_KEY_MAX});
+    for (size_t at = 0; at < b.len; at += 60000)
+        feed(&p, b.v + at, b.len - at < 60000 ? b.len - at : 60000);
+    ok(p.last == SESSION_MORE && got(&p, "< 01"), "a key of 8192 bytes, a value of 8 MiB, a list of 131072 keys");
+    is_num(p.s.in.cap, 0, "a connection that owes nothing holds no memory");
+    b.len = 0;
+    wire_put_op(&b, WIRE_MODERN, WIRE_GET);
+    wire_put_bytes(&b, (struct kv_bytes){big, WIRE_KEY_MAX});
+    feed(&p, b.v, b.len);
+    ok(p.out.len == 8 + WIRE_VALUE_MAX && !memcmp(p.out.v + 8, big, WIRE_VALUE_MAX), "the value comes back");
+    free(big);
+    el_buf_free(&b);
+    peer_close(&p);
+    close_kv();
+}
+
+/* Whatever allocation fails, one connection ends and the map stays whole. */
+static void test_no_memory(void)
+{
+    static const char *const scripts[] = {
+        "> 00 01 00.. 'k' 03 00.. 'abc'", "> 03 01 00.. 'k' 01 00..", "> 01 01 00.. 'k' 00 00.. 01 00.. 'x'",
+        "> 05 03 00.. 01 00.. 'a' 01 00.. 'b' 01 00.. 'c'", "> 05 01 00.. 01 00.. 'a'",
+        "> 00 ce f7 85 3c 09 01 00.. 'k' 01 00.. 'x'", "> 00 ce f7 85 3c 0e 01 00.. 'k' 01 00.. 'x'",
+        "> 00 ce f7 85 3c 0b 02 00.. 01 00.. 'k' 01 00.. 'x' 01 00.. 'l' 01 00.. 'y'",
+        "> 00 ce f7 85 3c 12 01 00.. 'k' 02 00..",
+    };
+    int ended = 0, good = 1;
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+        for (long n = 0; n < 8; n++) {
+            struct peer p;
+            open_kv();
+            peer_open(&p);
+            mem.fail_after = n;
+            send_line(&p, scripts[i]);
+            mem.fail_after = -1;
+            if (p.last == SESSION_END) {
+                ended++;
+                good &= p.s.end == SESSION_END_NO_MEMORY && kv_count(kv) <= 1;
+            }
+            peer_close(&p);
+            close_kv();
+        }
+    ok(good && ended >= 20, "the n-th allocation fails: that connection ends, the map is whole");
+}
+
+static void test_soft_output(void)
+{
+    struct peer p;
+    open_kv();
+    peer_open(&p);
+    static char many[64 << 10];
+    memset(many, 6, sizeof many); /* GETNUMKEYS */
+    size_t used = 0;
+    enum session_step step = session_feed(&p.s, many, sizeof many, &used, 0, &p.out);
+    ok(step == SESSION_FLUSH && used == SESSION_OUT_SOFT_BYTES / 8, "output is to be sent before it grows large");
+    p.out.len = 0;
+    step = session_feed(&p.s, many + used, sizeof many - used, &used, 0, &p.out);
+    ok(step == SESSION_MORE && p.out.len == (sizeof many * 8 - SESSION_OUT_SOFT_BYTES), "then it goes on");
+    peer_close(&p);
+    close_kv();
+}
+
+int main(void)
+{
+    run_vectors(legacy, "legacy");
+    run_vectors(modern, "modern");
+    test_wake();
+    test_compare_set_wakes_nobody();
+    test_queue_wakes_one();
+    test_barrier();
+    test_legacy_abandoned_wait();
+    test_refused();
+    test_sums();
+    test_limits_pass();
+    test_no_memory();
+    test_soft_output();
+    return done();
+}
