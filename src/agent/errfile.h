@@ -1,6 +1,7 @@
-/* The error file that torch's @record writes, read as it comes: whole, half-written, huge, or something else altogether.
- * A state machine over bytes with fixed memory; it never fails, it says what it saw.  Accepted shapes:
- *   {"message": {"message": "Type: text", "extraInfo": {"py_callstack": "…", "timestamp": "1700000000"}, "errorCode": 1}}
+/* The error file that torch's @record writes, read as it comes: whole, half-written, huge, or something else
+ * altogether. A state machine over bytes with fixed memory; it never fails, it says what it saw.  Accepted shapes:
+ *   {"message": {"message": "Type: text", "extraInfo": {"py_callstack": "…", "timestamp": "1700000000"}, "errorCode":
+ * 1}}
  *   {"message": "text", "timestamp": 1700000000}
  * Unknown members are skipped.  Of a file that breaks off, what came before still counts. */
 #ifndef AGENT_ERRFILE_H
@@ -9,12 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ERRFILE_DEPTH_MAX 32
-#define ERRFILE_KEY_MAX   32
-#define ERRFILE_MESSAGE_MAX 4096          /* bytes kept of the message, from its start */
-#define ERRFILE_STACK_HEAD (16 * 1024)    /* bytes kept of the traceback: its start … */
-#define ERRFILE_STACK_TAIL (16 * 1024)    /* … and its end */
-#define ERRFILE_SIZE_MAX (64u << 20)      /* bytes read of one file */
+#include "util/buf.h"
+
+#define ERRFILE_DEPTH_MAX   32
+#define ERRFILE_KEY_MAX     32
+#define ERRFILE_MESSAGE_MAX 4096        /* bytes kept of the message, from its start */
+#define ERRFILE_STACK_HEAD  (16 * 1024) /* bytes kept of the traceback: its start … */
+#define ERRFILE_STACK_TAIL  (16 * 1024) /* … and its end */
+#define ERRFILE_SIZE_MAX    (64u << 20) /* bytes read of one file */
 
 #define ERRFILE_STATE_LIST(X)                                                                                          \
     X(ABSENT, "there is none")                                                                                         \
@@ -42,23 +45,24 @@ struct errfile_clip {
 struct errfile {
     /* results, valid at any time, final after errfile_end() */
     enum errfile_state state;
-    char message[ERRFILE_MESSAGE_MAX]; /* UTF-8, ends with 0; "" = none */
+    char message[ERRFILE_MESSAGE_MAX]; /* as in the file but for NUL; ends with 0; "" = none; text_clean() it */
     bool message_cut;
-    struct errfile_clip stack;         /* py_callstack; total 0 = none */
-    int64_t timestamp_sec;             /* of the file; -1 = none */
-    bool has_object;                   /* message is an object: errorCode can be added to it */
+    struct errfile_clip stack; /* py_callstack; total 0 = none */
+    int64_t timestamp_sec;     /* of the file; -1 = none */
+    bool has_object;           /* message is an object: errorCode can be added to it */
     bool object_empty;
-    uint64_t object_end;               /* offset of its closing brace, for whoever adds a member */
+    uint64_t object_end; /* offset of its closing brace, for whoever adds a member */
 
-    /* the machine */
+    /* the machine: private to errfile.c */
     struct {
         uint64_t offset;
-        uint8_t mode, depth, hex_left, literal_len, key_len, field, path[4];
-        bool is_object[ERRFILE_DEPTH_MAX], in_key, key_cut, seen_root;
-        uint32_t hex, surrogate;
-        char key[ERRFILE_KEY_MAX], literal[24];
-        uint16_t message_len;
-        uint8_t utf8[4], utf8_len;
+        uint8_t mode, field, depth, hex_left, literal_len, key_len;
+        uint8_t path[4]; /* which known key is open at depth 1 … 3 */
+        bool is_object[ERRFILE_DEPTH_MAX + 1];
+        bool in_key, has_message;
+        uint32_t hex, high; /* of \uXXXX; high: a first surrogate that waits for its second, or 0 */
+        char key[ERRFILE_KEY_MAX], literal[32];
+        uint32_t message_len;
     } m;
 };
 
@@ -67,7 +71,7 @@ void errfile_init(struct errfile *e);
 /* Bytes of the file in order, in pieces of any size. */
 void errfile_feed(struct errfile *e, const char *bytes, size_t n);
 
-/* No more bytes: the state becomes WHOLE, CUT, BROKEN or FOREIGN (ABSENT if there were none). */
+/* No more bytes: the state becomes WHOLE, CUT (also of an empty file), BROKEN or FOREIGN. */
 void errfile_end(struct errfile *e);
 
 /* For the shell, when the bytes could not be had: HUGE keeps what was read so far. */
@@ -75,8 +79,8 @@ void errfile_fail(struct errfile *e, enum errfile_state why);
 
 const char *errfile_state_text(enum errfile_state s);
 
-struct el_buf;
-/* Appends the traceback, with one line in the middle that tells how much was left out; 0, or -1 and out->full. */
+/* Appends the traceback as in the file, with one line in the middle that tells how much was left out; 0, or -1 and
+ * out->full. */
 int errfile_stack(const struct errfile *e, struct el_buf *out);
 
 #endif

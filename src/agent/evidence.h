@@ -1,4 +1,5 @@
-/* Where evidence is read from: error files, the out-of-memory counter.  All of it may block: call it in a pool thread. */
+/* Where evidence is read from: error files, the out-of-memory counter.  All of it may block: call it in a pool thread.
+ */
 #ifndef AGENT_EVIDENCE_H
 #define AGENT_EVIDENCE_H
 #include <stdbool.h>

@@ -19,10 +19,10 @@ enum failure_end {
 };
 
 enum failure_by { /* who ended it */
-    FAILURE_BY_ITSELF,
-    FAILURE_BY_ELRUN,   /* stopped by elrun: a consequence, never a cause */
-    FAILURE_BY_OOM,     /* the kernel's out-of-memory killer, by the cgroup's counter */
-    FAILURE_BY_OUTSIDE, /* SIGKILL, SIGTERM, … that elrun did not send; who did is not guessed */
+                  FAILURE_BY_ITSELF,
+                  FAILURE_BY_ELRUN,   /* stopped by elrun: a consequence, never a cause */
+                  FAILURE_BY_OOM,     /* the kernel's out-of-memory killer, by the cgroup's counter */
+                  FAILURE_BY_OUTSIDE, /* SIGKILL, SIGTERM, … that elrun did not send; who did is not guessed */
 };
 
 /* name, word for people and JSON, exit status under --exit-code=class (spec/torchrun.md 12). */
@@ -43,9 +43,9 @@ enum failure_class {
 };
 
 enum failure_watch { /* could stderr be read? */
-    FAILURE_WATCH_YES,
-    FAILURE_WATCH_TERMINAL, /* stderr is a terminal and was left alone */
-    FAILURE_WATCH_NO,       /* stderr goes where elrun cannot read it back */
+                     FAILURE_WATCH_YES,
+                     FAILURE_WATCH_TERMINAL, /* stderr is a terminal and was left alone */
+                     FAILURE_WATCH_NO,       /* stderr goes where elrun cannot read it back */
 };
 
 struct failure {
@@ -60,7 +60,7 @@ struct failure {
 
     /* how it ended */
     enum failure_end end;
-    int code;
+    int code; /* 1..255, or the signal's number, or a status of util/exit.h */
     bool core_dumped;
     enum failure_by by;
     enum failure_class class;
@@ -73,13 +73,13 @@ struct failure {
     /* evidence; the pointers are paid by the el_mem given to the functions below; NULL = none */
     enum failure_watch watch;
     enum errfile_state file_state;
-    int64_t file_sec;   /* time stamp in the error file, -1 = none */
-    char *message;      /* one line: "ValueError: bad shape" */
-    char *stack;        /* traceback, from the error file or else from stderr */
+    int64_t file_sec; /* time stamp in the error file, -1 = none */
+    char *message;    /* one line: "ValueError: bad shape" */
+    char *stack;      /* traceback, from the error file or else from stderr */
     bool stack_from_stderr;
-    char *tail;         /* last lines of stderr, where there is no traceback */
+    char *tail;             /* last lines of stderr, where there is no traceback */
     struct traceback found; /* what stderr said; kind NONE if nothing was found */
-    bool texts_short;   /* memory for some of the texts was refused */
+    bool texts_short;       /* memory for some of the texts was refused */
 };
 
 void failure_init(struct failure *f);
@@ -90,17 +90,21 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
 /* The last bytes of stderr as the worker wrote them (at most 64 KiB are looked at). */
 void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct el_mem *mem);
 
-/* After the evidence: who ended it, and of which class it is.  stopped: elrun had signalled this worker before its end.
+/* After the evidence: who ended it, and of which class it is.
+ * stopped_wall_usec: when elrun first signalled this worker, on the wall clock; -1 = it had not when the worker ended.
+ * A worker that was signalled is never a cause, unless its error file proves that it had failed before.
  * oom_rose: the count of out-of-memory kills of this node's cgroup is higher than when the worker started. */
-void failure_judge(struct failure *f, bool stopped, bool oom_rose);
+void failure_judge(struct failure *f, int64_t stopped_wall_usec, bool oom_rose);
 
 /* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another; the
- * earliest; then the lowest rank.  -1 if there is none. */
+ * earliest, by the error file's time stamp where that is earlier than the end; then the lowest rank.  -1 = none. */
 int failure_cause(const struct failure *const *all, unsigned n);
 
-/* elrun's exit status for this root cause. */
+/* elrun's exit status for this root cause, as spec/torchrun.md 7 and 12 have it. */
 int failure_exit_status(const struct failure *f, enum conf_exit_code how);
 
 const char *failure_class_text(enum failure_class c);
+/* What to do about it, one line; "" where the class knows nothing. */
+const char *failure_advice(const struct failure *f);
 
 #endif

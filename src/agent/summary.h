@@ -4,9 +4,9 @@
 #include "agent/failure.h"
 #include "util/buf.h"
 
-#define SUMMARY_ENTRIES_MAX 8      /* other failures shown one by one; the rest is counted */
-#define SUMMARY_STACK_LINES_MAX 80 /* of a traceback; its first lines and its last stay */
-#define SUMMARY_LINE_MAX 1000      /* bytes of one line */
+#define SUMMARY_ENTRIES_MAX     8    /* other failures shown one by one; the rest is counted */
+#define SUMMARY_STACK_LINES_MAX 80   /* of a traceback; its first lines and its last stay */
+#define SUMMARY_LINE_MAX        1000 /* bytes of one line */
 
 /* Escape sequences around parts of the text; all "" for plain text. */
 struct summary_style {
@@ -15,15 +15,15 @@ struct summary_style {
 extern const struct summary_style summary_plain, summary_colour;
 
 struct report {
-    const char *script;                   /* as the user named it */
-    const struct failure *const *failures; /* judged, of this round; also those that elrun stopped */
+    const char *script;                    /* as the user named it */
+    const struct failure *const *failures; /* judged, by ascending rank; those that elrun stopped too */
     unsigned failures_count;
-    unsigned restarts, restarts_max;      /* made so far; permitted */
-    const char *log_dir;                  /* NULL = there are no logs to look at */
+    unsigned restarts, restarts_max; /* made so far; permitted */
+    const char *log_dir;             /* NULL = there are no logs to look at */
 };
 
-/* Appends the text; 0, or -1 and out->full (what fitted is there).  A report without a cause (all were stopped by elrun)
- * has a table with <NO_CAUSE> and a verdict that says so. */
+/* Appends the text; 0, or -1 and out->full (what fitted is there).  A report without a cause (all were stopped by
+ * elrun) has a table with <NO_CAUSE> and a verdict that says so. */
 int summary_write(const struct report *r, struct el_buf *out, const struct summary_style *style);
 
 /* Appends the one line without newline: "rank 1 (local rank 1) failed: exit code 3: ValueError: bad shape". */
@@ -35,7 +35,7 @@ int summary_json(const struct report *r, struct el_buf *out);
 /* Appends an error file in torch's form for a cause whose worker wrote none itself. */
 int summary_errfile(const struct failure *f, struct el_buf *out);
 
-/* Appends sorted numbers as ranges: "0,2-7".  v is sorted, without doubles. */
-int summary_ranges(struct el_buf *out, const unsigned *v, unsigned n);
+/* Appends the ranks that elrun stopped as ranges: "0,2-7"; nothing if there are none. */
+int summary_stopped(const struct report *r, struct el_buf *out);
 
 #endif

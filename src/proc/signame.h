@@ -1,4 +1,5 @@
-/* Signals by name: one table gives the name, the meaning and the look-up by number.  Real-time signals have names too. */
+/* Signals by name: one table gives the name, the meaning and the look-up by number.  Real-time signals have names too.
+ */
 #ifndef PROC_SIGNAME_H
 #define PROC_SIGNAME_H
 

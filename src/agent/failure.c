@@ -1,0 +1,290 @@
+#include "agent/failure.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/failure_rules.h"
+#include "agent/text.h"
+#include "util/auto.h"
+
+enum {
+    STDERR_MAX = 64 * 1024, /* bytes looked at */
+    STACK_MAX = 40 * 1024,  /* bytes of a traceback kept: what an errfile_clip holds and a little more */
+    TAIL_MAX = 8 * 1024,    /* bytes of last lines kept */
+    MESSAGE_MAX = 1024,
+};
+
+void failure_init(struct failure *f)
+{
+    memset(f, 0, sizeof *f);
+    f->role = f->host = "";
+    f->wall_usec = f->file_sec = -1;
+}
+
+void failure_free(struct failure *f, struct el_mem *mem)
+{
+    el_free(mem, f->message);
+    el_free(mem, f->stack);
+    el_free(mem, f->tail);
+    f->message = f->stack = f->tail = NULL;
+}
+
+/* Puts a copy of t (its last max bytes, from the beginning of a line if there is one) in *place. */
+static void keep(struct failure *f, char **place, struct text t, size_t max, struct el_mem *mem)
+{
+    if (t.n > max) {
+        struct text cut = {t.p + (t.n - max), max}, line;
+        if (memchr(cut.p, '\n', cut.n))
+            text_line(&cut, &line);
+        t = cut;
+    }
+    while (t.n && (t.p[t.n - 1] == '\n' || t.p[t.n - 1] == ' '))
+        t.n--;
+    el_free(mem, *place);
+    *place = t.n ? el_strndup(mem, t.p, t.n) : NULL;
+    f->texts_short |= t.n && !*place;
+}
+
+static void keep_message(struct failure *f, const char *type, const char *text, struct el_mem *mem)
+{
+    char line[MESSAGE_MAX];
+    snprintf(line, sizeof line, "%s%s%s", type, *type && *text ? ": " : "", text);
+    keep(f, &f->message, (struct text){line, strlen(line)}, sizeof line, mem);
+}
+
+void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem *mem)
+{
+    struct el_buf text = EL_BUF_INIT(mem, 0), clean = EL_BUF_INIT(mem, 0);
+    f->file_state = e->state;
+    f->file_sec = e->timestamp_sec;
+    f->texts_short |= text_clean(&text, e->message, strlen(e->message)) != 0;
+    struct text rest = {text.v, text.len}, line = {0};
+    while (text_line(&rest, &line) && !line.n)
+        ;
+    char first[MESSAGE_MAX];
+    text_copy(first, sizeof first, line.n ? line.p : "", line.n);
+    if (first[0])
+        keep_message(f, "", first, mem);
+    if (e->stack.total) {
+        struct el_buf raw = EL_BUF_INIT(mem, 0);
+        f->texts_short |= errfile_stack(e, &raw) || text_clean(&clean, raw.v, raw.len);
+        el_buf_free(&raw);
+    } else if (rest.n) { /* a message of several lines and no traceback: all of it is evidence */
+        f->texts_short |= el_buf_put(&clean, text.v, text.len) != 0;
+    }
+    if (clean.len) {
+        keep(f, &f->stack, (struct text){clean.v, clean.len}, STACK_MAX, mem);
+        f->stack_from_stderr = false;
+        struct traceback found;
+        traceback_find(&found, clean.v, clean.len);
+        if (found.kind != TRACEBACK_NONE)
+            f->found = found;
+    }
+    el_buf_free(&clean);
+    el_buf_free(&text);
+}
+
+void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct el_mem *mem)
+{
+    struct el_buf clean = EL_BUF_INIT(mem, 0);
+    if (n > STDERR_MAX) {
+        bytes += n - STDERR_MAX;
+        n = STDERR_MAX;
+    }
+    f->texts_short |= text_clean(&clean, bytes, n) != 0;
+    struct traceback found;
+    traceback_find(&found, clean.len ? clean.v : "", clean.len);
+    struct text span = {clean.len ? clean.v + found.start : "", found.end - found.start};
+    if (found.kind == TRACEBACK_NONE) {
+        keep(f, &f->tail, span, TAIL_MAX, mem);
+        if (f->found.kind == TRACEBACK_NONE)
+            f->found = found;
+    } else if (!f->stack) {
+        keep(f, &f->stack, span, STACK_MAX, mem);
+        f->stack_from_stderr = true;
+        f->found = found;
+        if (!f->message)
+            keep_message(f, found.kind == TRACEBACK_ABORT ? "" : found.type, found.message, mem);
+    }
+    el_buf_free(&clean);
+}
+
+/* Signals that a program brings upon itself; all others come from somebody. */
+static bool is_crash(int number)
+{
+    return number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL || number == SIGFPE ||
+           number == SIGTRAP || number == SIGSYS || number == SIGPIPE;
+}
+
+/* The second the error file names had gone by when elrun sent its first signal. */
+static bool failed_before(const struct failure *f, int64_t wall_usec)
+{
+    return f->file_sec >= 0 && (f->file_sec + 1) * 1000000 <= wall_usec;
+}
+
+static enum failure_by who(const struct failure *f, int64_t stopped_wall_usec, bool oom_rose)
+{
+    if (stopped_wall_usec >= 0 && !failed_before(f, stopped_wall_usec))
+        return FAILURE_BY_ELRUN;
+    /* 137 is what a shell around the program makes of the killer's SIGKILL. */
+    bool killed =
+        (f->end == FAILURE_SIGNAL && f->code == SIGKILL) || (f->end == FAILURE_EXIT && f->code == 128 + SIGKILL);
+    if (killed && oom_rose)
+        return FAILURE_BY_OOM;
+    return f->end == FAILURE_SIGNAL && !is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
+}
+
+static bool says(const struct failure *f, const char *what)
+{
+    const struct text t[] = {{f->message, f->message ? strlen(f->message) : 0},
+                             {f->stack, f->stack ? strlen(f->stack) : 0}};
+    if (!*what || (t[0].n && text_find(t[0], what)))
+        return true;
+    /* The message is one line; what follows it in the span (a C++ stack, NCCL's own reason) counts too, but the source
+     * lines of the frames above it do not. */
+    struct text rest = t[1], line;
+    bool behind = false;
+    while (text_line(&rest, &line)) {
+        behind |= line.n && line.p[0] != ' ' && f->found.type[0] && text_find(line, f->found.type);
+        if (behind && text_find(line, what))
+            return true;
+    }
+    return false;
+}
+
+static bool is_open_type(const char *type)
+{
+    static const char *const open[] = {
+#define X(name) name,
+        FAILURE_OPEN_TYPES(X)
+#undef X
+    };
+    const char *dot = strrchr(type, '.');
+    for (size_t i = 0; i < COUNT_OF(open); i++)
+        if (strcmp(dot ? dot + 1 : type, open[i]) == 0)
+            return true;
+    return false;
+}
+
+static void classify(struct failure *f, bool oom_rose)
+{
+    static const struct {
+        const char *a, *b;
+        enum failure_class class;
+        bool follower;
+    } rules[] = {
+#define X(name, a, b, class, follower) {a, b, FAILURE_CLASS_##class, follower},
+        FAILURE_RULES(X)
+#undef X
+    };
+    f->follower = false;
+    f->class = FAILURE_CLASS_UNKNOWN;
+    if (f->by == FAILURE_BY_OOM || (oom_rose && says(f, "is killed by signal: Killed"))) {
+        f->class = FAILURE_CLASS_OOM_HOST;
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(rules); i++)
+        if (says(f, rules[i].a) && says(f, rules[i].b)) {
+            f->class = rules[i].class;
+            f->follower = rules[i].follower;
+            return;
+        }
+    const enum traceback_kind kind = f->found.kind;
+    bool python = kind == TRACEBACK_PYTHON || kind == TRACEBACK_SYNTAX || kind == TRACEBACK_GROUP;
+    if (f->by == FAILURE_BY_OUTSIDE)
+        f->class = FAILURE_CLASS_OUTSIDE;
+    else if (f->end == FAILURE_EXIT && python && !f->found.in_thread && !is_open_type(f->found.type))
+        f->class = FAILURE_CLASS_CODE;
+}
+
+void failure_judge(struct failure *f, int64_t stopped_wall_usec, bool oom_rose)
+{
+    assert(f->end != FAILURE_EXIT || (f->code > 0 && f->code < 256));
+    f->by = who(f, stopped_wall_usec, oom_rose);
+    classify(f, oom_rose);
+}
+
+/* The latest moment at which it can have failed, on the monotonic clock. */
+static el_usec failed_at(const struct failure *f)
+{
+    if (f->file_sec < 0 || f->wall_usec < 0)
+        return f->at;
+    int64_t late = f->wall_usec - ((f->file_sec + 1) * 1000000 - 1);
+    if (late <= 0 || (el_usec)late > f->at || (f->elapsed && (el_usec)late > f->elapsed))
+        return f->at; /* a stamp from before its own start: a clock was set, or the file is somebody else's */
+    return f->at - (el_usec)late;
+}
+
+static bool sooner(const struct failure *a, const struct failure *b)
+{
+    if (a->follower != b->follower)
+        return b->follower;
+    if (failed_at(a) != failed_at(b))
+        return failed_at(a) < failed_at(b);
+    return a->at != b->at ? a->at < b->at : a->rank < b->rank;
+}
+
+int failure_cause(const struct failure *const *all, unsigned n)
+{
+    int cause = -1;
+    for (unsigned i = 0; i < n; i++)
+        if (all[i]->by != FAILURE_BY_ELRUN && (cause < 0 || sooner(all[i], all[cause])))
+            cause = (int)i;
+    return cause;
+}
+
+static int class_status(enum failure_class c)
+{
+    switch (c) {
+#define X(name, text, status)                                                                                          \
+    case FAILURE_CLASS_##name: return status;
+        FAILURE_CLASS_LIST(X)
+#undef X
+    }
+    return 1;
+}
+
+int failure_exit_status(const struct failure *f, enum conf_exit_code how)
+{
+    if (how == CONF_EXIT_TORCHRUN)
+        return 1;
+    if (how == CONF_EXIT_CLASS && f->end != FAILURE_NOT_STARTED)
+        return class_status(f->class);
+    switch (f->end) {
+    case FAILURE_EXIT:
+    case FAILURE_NOT_STARTED: assert(f->code > 0 && f->code < 256); return f->code;
+    case FAILURE_SIGNAL: return EL_EXIT_SIGNAL(f->code);
+    case FAILURE_UNKNOWN: break;
+    }
+    return EL_EXIT_SOFTWARE;
+}
+
+const char *failure_class_text(enum failure_class c)
+{
+    switch (c) {
+#define X(name, text, status)                                                                                          \
+    case FAILURE_CLASS_##name: return text;
+        FAILURE_CLASS_LIST(X)
+#undef X
+    }
+    return "";
+}
+
+const char *failure_advice(const struct failure *f)
+{
+    if (f->end == FAILURE_SIGNAL && f->code == SIGBUS)
+        return "shared memory may be full: give the container a larger /dev/shm";
+    switch (f->class) {
+    case FAILURE_CLASS_OOM_HOST: return "give the job more memory, or use fewer data loader workers or smaller buffers";
+    case FAILURE_CLASS_OOM_GPU: return "use a smaller batch, or see what else uses this GPU";
+    case FAILURE_CLASS_HARDWARE: return "have this host's GPUs checked before the next start";
+    case FAILURE_CLASS_NETWORK: return f->follower ? "a peer went away: look for what failed on the other nodes" : "";
+    case FAILURE_CLASS_HANG: return "a peer did not take part: look for the rank that printed last or not at all";
+    case FAILURE_CLASS_OUTSIDE: return "elrun did not send this signal: ask the scheduler or the host's administrator";
+    case FAILURE_CLASS_CODE:
+    case FAILURE_CLASS_UNKNOWN: break;
+    }
+    return "";
+}

@@ -1,0 +1,431 @@
+#include "agent/summary.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/text.h"
+#include "proc/signame.h"
+
+enum { RULE_MAX = 60 }; /* columns of a line of = or -, as torchrun has it */
+
+const struct summary_style summary_plain = {"", "", "", ""};
+const struct summary_style summary_colour = {"\033[1m", "\033[1;31m", "\033[2m", "\033[0m"};
+
+static struct text text_of(const char *s)
+{
+    return (struct text){s, s ? strlen(s) : 0};
+}
+
+static int cause_of(const struct report *r)
+{
+    return failure_cause(r->failures, r->failures_count);
+}
+
+/* "3", "-11" as Python has it, "unknown". */
+static void put_code(struct el_buf *out, const struct failure *f)
+{
+    switch (f->end) {
+    case FAILURE_EXIT: el_buf_printf(out, "%d", f->code); break;
+    case FAILURE_SIGNAL: el_buf_printf(out, "-%d", f->code); break;
+    case FAILURE_NOT_STARTED: el_buf_puts(out, "not started"); break;
+    case FAILURE_UNKNOWN: el_buf_puts(out, "unknown"); break;
+    }
+}
+
+static const char *by_text(enum failure_by by)
+{
+    switch (by) {
+    case FAILURE_BY_OOM: return ", by the out-of-memory killer";
+    case FAILURE_BY_OUTSIDE: return ", from outside elrun";
+    case FAILURE_BY_ELRUN: return ", by elrun";
+    case FAILURE_BY_ITSELF: break;
+    }
+    return "";
+}
+
+/* Behind the exit code: " (SIGSEGV, core dumped)". */
+static void put_ending(struct el_buf *out, const struct failure *f)
+{
+    char name[SIGNAME_MAX];
+    const char *core = f->core_dumped ? ", core dumped" : "";
+    if (f->end == FAILURE_SIGNAL)
+        el_buf_printf(out, " (%s%s%s)", signame(f->code, name), by_text(f->by), core);
+    else if (f->by == FAILURE_BY_OOM)
+        el_buf_printf(out, " (SIGKILL%s)", by_text(f->by));
+}
+
+/* One line of somebody else's text; a long one loses its middle, which matters least. */
+static void put_line(struct el_buf *out, struct text line)
+{
+    if (line.n <= SUMMARY_LINE_MAX) {
+        el_buf_put(out, line.p, line.n);
+        return;
+    }
+    size_t head = SUMMARY_LINE_MAX * 3 / 4, tail = line.n - SUMMARY_LINE_MAX / 4;
+    while (head && ((unsigned char)line.p[head] & 0xc0) == 0x80)
+        head--;
+    while (tail < line.n && ((unsigned char)line.p[tail] & 0xc0) == 0x80)
+        tail++;
+    el_buf_put(out, line.p, head);
+    el_buf_printf(out, " [… %zu bytes …] ", tail - head);
+    el_buf_put(out, line.p + tail, line.n - tail);
+}
+
+/* Lines indented by two, the first one where the output stands; the middle of a long text is left out. */
+static void put_lines(struct el_buf *out, struct text t)
+{
+    struct text rest = t, line;
+    unsigned lines = 0, i = 0;
+    while (text_line(&rest, &line))
+        lines++;
+    const unsigned first = SUMMARY_STACK_LINES_MAX / 4, last = SUMMARY_STACK_LINES_MAX - first;
+    for (rest = t; text_line(&rest, &line); i++) {
+        bool out_of = lines > SUMMARY_STACK_LINES_MAX && i >= first && i < lines - last;
+        if (out_of && i == first)
+            el_buf_printf(out, "  [… %u lines …]\n", lines - last - first);
+        if (out_of)
+            continue;
+        if (i)
+            el_buf_puts(out, "  ");
+        put_line(out, line);
+        el_buf_puts(out, "\n");
+    }
+}
+
+/* Why there is no traceback, and how to get one. */
+static void put_no_stack(struct el_buf *out, const struct failure *f)
+{
+    char name[SIGNAME_MAX];
+    if (f->end == FAILURE_SIGNAL)
+        el_buf_printf(out, "Signal %d (%s) received by PID %d: %s\n  ", f->code, signame(f->code, name), f->pid,
+                      signame_meaning(f->code));
+    else if (f->message && !f->tail)
+        el_buf_printf(out, "%s\n  ", f->message);
+    if (f->by == FAILURE_BY_ELRUN || f->end == FAILURE_NOT_STARTED)
+        el_buf_puts(out, "<N/A>\n");
+    else if (f->watch == FAILURE_WATCH_TERMINAL)
+        el_buf_puts(out, "<N/A>: stderr is a terminal, which elrun leaves alone; to see the traceback here use "
+                         "--capture-stderr, or decorate main with torch's @record\n");
+    else if (f->watch == FAILURE_WATCH_NO)
+        el_buf_puts(out, "<N/A>: stderr goes where elrun cannot read it; to see the traceback here use --tee 3, or "
+                         "decorate main with torch's @record\n");
+    else if (!f->tail)
+        el_buf_puts(out, "<N/A>: the worker wrote nothing to stderr\n");
+    else {
+        el_buf_puts(out, "<N/A>: none in stderr, which ends with:\n    ");
+        put_lines(out, text_of(f->tail));
+    }
+}
+
+static void put_entry(struct el_buf *out, const struct failure *f, unsigned index)
+{
+    el_buf_printf(out, "[%u]:\n  time      : %s\n", index, f->time_text[0] ? f->time_text : "unknown");
+    el_buf_printf(out, "  host      : %s\n", f->host);
+    el_buf_printf(out, "  rank      : %u (local_rank: %u)\n  exitcode  : ", f->rank, f->local_rank);
+    put_code(out, f);
+    el_buf_printf(out, " (pid: %d)", f->pid);
+    put_ending(out, f);
+    bool file = f->error_file && f->file_state != ERRFILE_ABSENT;
+    el_buf_printf(out, "\n  error_file: %s", file ? f->error_file : "<N/A>");
+    if (file && f->file_state != ERRFILE_WHOLE)
+        el_buf_printf(out, " (%s)", errfile_state_text(f->file_state));
+    el_buf_puts(out, "\n  traceback : ");
+    if (f->stack)
+        put_lines(out, text_of(f->stack));
+    else
+        put_no_stack(out, f);
+}
+
+/* Characters of the longest line, at most RULE_MAX. */
+static unsigned width_of(struct text t, size_t least)
+{
+    size_t width = least;
+    struct text line;
+    while (text_line(&t, &line)) {
+        size_t n = 0;
+        for (size_t i = 0; i < line.n; i++)
+            n += ((unsigned char)line.p[i] & 0xc0) != 0x80;
+        width = n > width ? n : width;
+    }
+    return width < RULE_MAX ? (unsigned)width : RULE_MAX;
+}
+
+static void put_rule(struct el_buf *out, char c, unsigned width)
+{
+    char line[RULE_MAX + 1];
+    memset(line, c, width);
+    line[width] = '\n';
+    el_buf_put(out, line, width + 1);
+}
+
+/* A run of equal facts over ascending ranks. */
+struct ranges {
+    unsigned first, last;
+    bool open, any;
+};
+
+static void ranges_flush(struct ranges *s, struct el_buf *out)
+{
+    if (!s->open)
+        return;
+    el_buf_printf(out, "%s%u", s->any ? "," : "", s->first);
+    if (s->last > s->first)
+        el_buf_printf(out, "-%u", s->last);
+    s->any = true;
+    s->open = false;
+}
+
+static void ranges_add(struct ranges *s, struct el_buf *out, unsigned rank)
+{
+    assert(!s->open || rank > s->last);
+    if (s->open && rank == s->last + 1) {
+        s->last = rank;
+        return;
+    }
+    ranges_flush(s, out);
+    *s = (struct ranges){rank, rank, true, s->any};
+}
+
+int summary_stopped(const struct report *r, struct el_buf *out)
+{
+    struct ranges s = {0};
+    for (unsigned i = 0; i < r->failures_count; i++)
+        if (r->failures[i]->by == FAILURE_BY_ELRUN)
+            ranges_add(&s, out, r->failures[i]->rank);
+    ranges_flush(&s, out);
+    return out->full ? -1 : 0;
+}
+
+/* The failures besides the cause: the first few in full, the ranks of the rest, then those that elrun stopped. */
+static void put_others(struct el_buf *out, const struct report *r, int cause)
+{
+    unsigned shown = 0;
+    struct ranges rest = {0};
+    for (unsigned i = 0; i < r->failures_count; i++) {
+        const struct failure *f = r->failures[i];
+        if ((int)i == cause || f->by == FAILURE_BY_ELRUN)
+            continue;
+        if (shown < SUMMARY_ENTRIES_MAX) {
+            put_entry(out, f, ++shown);
+            continue;
+        }
+        if (!rest.open && !rest.any)
+            el_buf_puts(out, "  failed too: ");
+        ranges_add(&rest, out, f->rank);
+    }
+    ranges_flush(&rest, out);
+    el_buf_puts(out, rest.any ? "\n" : shown ? "" : "  <NO_OTHER_FAILURES>\n");
+    struct el_buf stopped = EL_BUF_INIT(out->mem, 0);
+    if (summary_stopped(r, &stopped) == 0 && stopped.len)
+        el_buf_printf(out, "  stopped by elrun: %s\n", el_buf_cstr(&stopped));
+    el_buf_free(&stopped);
+}
+
+/* What stands below the table, above the verdict. */
+static void put_foot(struct el_buf *out, const struct report *r, const struct failure *cause)
+{
+    if (r->restarts_max)
+        el_buf_printf(out, "restarts: %u of %u\n", r->restarts, r->restarts_max);
+    if (cause && cause->log_file)
+        el_buf_printf(out, "stderr of rank %u: %s\n", cause->rank, cause->log_file);
+    if (r->log_dir)
+        el_buf_printf(out, "all logs: %s\n", r->log_dir);
+    if (cause && failure_advice(cause)[0])
+        el_buf_printf(out, "advice: %s: %s\n", failure_class_text(cause->class), failure_advice(cause));
+}
+
+int summary_write(const struct report *r, struct el_buf *out, const struct summary_style *style)
+{
+    int cause = cause_of(r);
+    const struct failure *root = cause < 0 ? NULL : r->failures[cause];
+    struct el_buf others = EL_BUF_INIT(out->mem, out->max), entry = EL_BUF_INIT(out->mem, out->max);
+    put_others(&others, r, cause);
+    if (root)
+        put_entry(&entry, root, 0);
+    else
+        el_buf_puts(&entry, "  <NO_CAUSE>: elrun stopped every worker that ended\n");
+    unsigned width = width_of((struct text){others.v, others.len}, strlen(r->script) + 7);
+    width = width_of((struct text){entry.v, entry.len}, width);
+    put_rule(out, '=', width);
+    el_buf_printf(out, "%s%s FAILED%s\n", style->title, r->script, style->off);
+    put_rule(out, '-', width);
+    el_buf_puts(out, "Failures:\n");
+    el_buf_puts(out, style->dim);
+    el_buf_put(out, others.v, others.len);
+    el_buf_puts(out, style->off);
+    put_rule(out, '-', width);
+    el_buf_printf(out, "%sRoot Cause (first observed failure):%s\n", style->title, style->off);
+    el_buf_put(out, entry.v, entry.len);
+    put_rule(out, '=', width);
+    put_foot(out, r, root);
+    el_buf_printf(out, "%selrun: ", style->cause);
+    summary_verdict(r, out);
+    el_buf_printf(out, "%s\n", style->off);
+    out->full |= others.full | entry.full;
+    el_buf_free(&others);
+    el_buf_free(&entry);
+    return out->full ? -1 : 0;
+}
+
+/* "exit code 3", "signal 11 (SIGSEGV)". */
+static void put_how(struct el_buf *out, const struct failure *f)
+{
+    char name[SIGNAME_MAX];
+    switch (f->end) {
+    case FAILURE_EXIT: el_buf_printf(out, "exit code %d%s", f->code, by_text(f->by)); break;
+    case FAILURE_SIGNAL: el_buf_printf(out, "signal %d (%s)%s", f->code, signame(f->code, name), by_text(f->by)); break;
+    case FAILURE_NOT_STARTED: el_buf_puts(out, "could not be started"); break;
+    case FAILURE_UNKNOWN: el_buf_puts(out, "its exit status could not be collected"); break;
+    }
+    if (f->core_dumped)
+        el_buf_puts(out, ", core dumped");
+}
+
+int summary_verdict(const struct report *r, struct el_buf *out)
+{
+    int cause = cause_of(r);
+    if (cause < 0) {
+        el_buf_puts(out, "no worker failed by itself: elrun stopped ");
+        el_buf_puts(out, r->failures_count == 1 ? "rank " : "ranks ");
+        return summary_stopped(r, out);
+    }
+    const struct failure *f = r->failures[cause];
+    el_buf_printf(out, "rank %u (local rank %u) failed: ", f->rank, f->local_rank);
+    put_how(out, f);
+    if (f->message) {
+        el_buf_puts(out, ": ");
+        put_line(out, text_of(f->message));
+    } else if (f->found.message[0]) {
+        el_buf_puts(out, "; its last line: ");
+        put_line(out, text_of(f->found.message));
+    }
+    const char *slash = strrchr(f->found.file, '/');
+    if (f->found.user_frame && f->found.line)
+        el_buf_printf(out, " (%s:%u)", slash ? slash + 1 : f->found.file, f->found.line);
+    return out->full ? -1 : 0;
+}
+
+static void put_field(struct el_buf *out, const char *key, const char *value)
+{
+    el_buf_printf(out, ",\"%s\":", key);
+    if (value)
+        text_json(out, value, strlen(value));
+    else
+        el_buf_puts(out, "null");
+}
+
+static const char *end_word(enum failure_end end)
+{
+    switch (end) {
+    case FAILURE_EXIT: return "exit";
+    case FAILURE_SIGNAL: return "signal";
+    case FAILURE_NOT_STARTED: return "not started";
+    case FAILURE_UNKNOWN: break;
+    }
+    return "unknown";
+}
+
+static const char *by_word(enum failure_by by)
+{
+    switch (by) {
+    case FAILURE_BY_ELRUN: return "elrun";
+    case FAILURE_BY_OOM: return "oom killer";
+    case FAILURE_BY_OUTSIDE: return "outside";
+    case FAILURE_BY_ITSELF: break;
+    }
+    return "itself";
+}
+
+static void put_json_failure(struct el_buf *out, const struct failure *f)
+{
+    char name[SIGNAME_MAX];
+    el_buf_printf(out, "{\"rank\":%u,\"local_rank\":%u,\"node_rank\":%u,\"pid\":%d", f->rank, f->local_rank,
+                  f->node_rank, f->pid);
+    put_field(out, "role", f->role);
+    put_field(out, "host", f->host);
+    put_field(out, "end", end_word(f->end));
+    if (f->end == FAILURE_UNKNOWN)
+        el_buf_puts(out, ",\"code\":null");
+    else
+        el_buf_printf(out, ",\"code\":%d", f->code);
+    put_field(out, "signal", f->end == FAILURE_SIGNAL ? signame(f->code, name) : NULL);
+    el_buf_printf(out, ",\"core_dumped\":%s", f->core_dumped ? "true" : "false");
+    put_field(out, "by", by_word(f->by));
+    put_field(out, "class", failure_class_text(f->class));
+    el_buf_printf(out, ",\"follower\":%s", f->follower ? "true" : "false");
+    put_field(out, "time", f->time_text);
+    el_buf_printf(out, ",\"wall_usec\":%lld,\"elapsed_usec\":%llu,\"restart\":%u,\"round\":%llu",
+                  (long long)f->wall_usec, (unsigned long long)f->elapsed, f->restart, (unsigned long long)f->round);
+    put_field(out, "error_file", f->error_file);
+    put_field(out, "error_file_state", errfile_state_text(f->file_state));
+    put_field(out, "log_file", f->log_file);
+    put_field(out, "message", f->message);
+    put_field(out, "traceback", f->stack);
+    el_buf_printf(out, ",\"traceback_from\":%s",
+                  !f->stack              ? "null"
+                  : f->stack_from_stderr ? "\"stderr\""
+                                         : "\"error file\"");
+    put_field(out, "stderr_tail", f->tail);
+    if (f->found.line) {
+        el_buf_puts(out, ",\"frame\":{\"file\":");
+        text_json(out, f->found.file, strlen(f->found.file));
+        el_buf_printf(out, ",\"line\":%u", f->found.line);
+        put_field(out, "function", f->found.function);
+        el_buf_puts(out, "}");
+    }
+    el_buf_puts(out, "}");
+}
+
+int summary_json(const struct report *r, struct el_buf *out)
+{
+    int cause = cause_of(r);
+    struct el_buf line = EL_BUF_INIT(out->mem, 0);
+    el_buf_puts(out, "{\"script\":");
+    text_json(out, r->script, strlen(r->script));
+    summary_verdict(r, &line);
+    put_field(out, "verdict", el_buf_cstr(&line));
+    line.len = 0;
+    summary_stopped(r, &line);
+    put_field(out, "stopped_by_elrun", el_buf_cstr(&line));
+    el_buf_free(&line);
+    el_buf_printf(out, ",\"restarts\":%u,\"restarts_max\":%u", r->restarts, r->restarts_max);
+    put_field(out, "log_dir", r->log_dir);
+    el_buf_puts(out, ",\"cause\":");
+    if (cause >= 0)
+        put_json_failure(out, r->failures[cause]);
+    else
+        el_buf_puts(out, "null");
+    el_buf_puts(out, ",\"others\":[");
+    unsigned shown = 0, more = 0;
+    for (unsigned i = 0; i < r->failures_count; i++) {
+        if ((int)i == cause || r->failures[i]->by == FAILURE_BY_ELRUN)
+            continue;
+        if (shown == SUMMARY_ENTRIES_MAX) {
+            more++;
+            continue;
+        }
+        el_buf_puts(out, shown++ ? "," : "");
+        put_json_failure(out, r->failures[i]);
+    }
+    el_buf_printf(out, "],\"others_left_out\":%u}", more);
+    return out->full ? -1 : 0;
+}
+
+int summary_errfile(const struct failure *f, struct el_buf *out)
+{
+    struct el_buf line = EL_BUF_INIT(out->mem, 0);
+    put_how(&line, f);
+    if (f->message)
+        el_buf_printf(&line, ": %s", f->message);
+    el_buf_puts(out, "{\"message\": {\"message\": ");
+    text_json(out, line.v, line.len);
+    el_buf_puts(out, ", \"extraInfo\": {\"py_callstack\": ");
+    struct text stack = f->stack ? text_of(f->stack) : f->tail ? text_of(f->tail) : (struct text){line.v, line.len};
+    text_json(out, stack.p, stack.n);
+    el_buf_printf(out, ", \"timestamp\": \"%lld\"}, \"errorCode\": %d}}", (long long)(f->wall_usec / 1000000),
+                  f->end == FAILURE_SIGNAL ? -f->code : f->code);
+    out->full |= line.full;
+    el_buf_free(&line);
+    return out->full ? -1 : 0;
+}

@@ -1,0 +1,235 @@
+#include "agent/traceback_line.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "util/auto.h"
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+static bool is_word(char c)
+{
+    return is_digit(c) || is_upper(c) || (c >= 'a' && c <= 'z') || c == '_' || (unsigned char)c >= 0x80;
+}
+
+static struct text after(struct text t, size_t n)
+{
+    assert(n <= t.n);
+    return (struct text){t.p + n, t.n - n};
+}
+
+static struct text upto(struct text t, const char *end)
+{
+    assert(end >= t.p && end <= t.p + t.n);
+    return (struct text){t.p, (size_t)(end - t.p)};
+}
+
+static bool ends(struct text t, const char *with)
+{
+    size_t n = strlen(with);
+    return t.n >= n && memcmp(t.p + t.n - n, with, n) == 0;
+}
+
+static bool is_users(struct text file)
+{
+    static const char *const theirs[] = {"/site-packages/", "/dist-packages/",     "/lib/python3",    "/lib64/python3",
+                                         "<frozen ",        "<__array_function__", "<eval_with_key>", "/bin/torchrun"};
+    for (size_t i = 0; i < COUNT_OF(theirs); i++)
+        if (text_find(file, theirs[i]))
+            return false;
+    return true;
+}
+
+bool line_is_frame(struct text t, struct line_frame *f)
+{
+    static const char head[] = "  File \"", middle[] = "\", line ";
+    if (!text_starts(t, head))
+        return false;
+    t = after(t, sizeof head - 1);
+    const char *at = text_find(t, middle);
+    if (!at)
+        return false;
+    *f = (struct line_frame){.file = upto(t, at)};
+    t = after(t, (size_t)(at - t.p) + sizeof middle - 1);
+    size_t i = 0;
+    for (; i < t.n && is_digit(t.p[i]); i++)
+        if (f->line < 100000000)
+            f->line = f->line * 10 + (unsigned)(t.p[i] - '0');
+    if (!i)
+        return false;
+    t = after(t, i);
+    if (text_starts(t, ", in "))
+        f->function = after(t, 5);
+    else if (text_starts(t, " in "))
+        f->function = after(t, 4);
+    f->user = is_users(f->file);
+    return true;
+}
+
+static bool is_level(struct text name)
+{
+    static const char *const levels[] = {"INFO", "DEBUG", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL",
+                                         "NOTE", "TRACE", "Epoch",   "Step", "Loss",  "Usage",    "Exception"};
+    for (size_t i = 0; i < COUNT_OF(levels); i++)
+        if (name.n == strlen(levels[i]) && memcmp(name.p, levels[i], name.n) == 0)
+            return true;
+    return false;
+}
+
+/* Length of a dotted name such as pkg.Outer.<locals>.Error, 0 if there is none; *last: where its last part begins. */
+static size_t name_len(struct text t, size_t *last)
+{
+    size_t i = 0;
+    *last = 0;
+    while (i < t.n) {
+        size_t part = i;
+        if (text_starts(after(t, i), "<locals>"))
+            i += 8;
+        else
+            while (i < t.n && is_word(t.p[i]))
+                i++;
+        if (i == part || is_digit(t.p[part]))
+            return 0;
+        *last = part;
+        if (i >= t.n || t.p[i] != '.')
+            return i;
+        i++;
+    }
+    return 0;
+}
+
+bool line_is_exception(struct text t, bool strict, struct text *type, struct text *message)
+{
+    while (t.n && (t.p[t.n - 1] == ' ' || t.p[t.n - 1] == '\t'))
+        t.n--;
+    size_t last, n = name_len(t, &last);
+    if (!n || n > 200 || (n < t.n && t.p[n] != ':') || (n + 1 < t.n && t.p[n + 1] != ' '))
+        return false;
+    *type = (struct text){t.p, n};
+    *message = after(t, n + 1 <= t.n ? n + 1 : n);
+    if (message->n && message->p[0] == ' ')
+        *message = after(*message, 1);
+    if (!strict)
+        return true;
+    return is_upper(t.p[last]) && !is_level((struct text){t.p + last, n - last});
+}
+
+bool line_is_chain(struct text t)
+{
+    return text_find(t, "During handling of the above exception, another exception occurred:") ||
+           text_find(t, "The above exception was the direct cause of the following exception:");
+}
+
+/* "[W1121 20:36", "E1121 20:36", glog's and torch's own form. */
+static bool is_glog(struct text t)
+{
+    if (t.n && t.p[0] == '[')
+        t = after(t, 1);
+    if (t.n < 6 || !memchr("IWEFDV", t.p[0], 6) || t.p[5] != ' ')
+        return false;
+    for (size_t i = 1; i < 5; i++)
+        if (!is_digit(t.p[i]))
+            return false;
+    return true;
+}
+
+bool line_is_foreign(struct text t)
+{
+    static const char *const starts[] = {"Exception ignored in",  "Exception in thread ",
+                                         "Fatal Python error: ",  "Error in sys.excepthook",
+                                         "Process Process-",      "Timeout (",
+                                         "Aborted (core dumped)", "Segmentation fault (core dumped)"};
+    for (size_t i = 0; i < COUNT_OF(starts); i++)
+        if (text_starts(t, starts[i]))
+            return true;
+    struct text type, message;
+    if (is_glog(t) || line_is_chain(t) || line_is_abort(t, &type, &message))
+        return true;
+    if (text_find(t, "Traceback (most recent call last):"))
+        return true;
+    return text_find(t, ".py:") && text_find(t, "Warning: ");
+}
+
+static const char *const abort_starts[] = {
+    "free(): ",
+    "double free or corruption",
+    "malloc(): ",
+    "realloc(): ",
+    "malloc_consolidate(): ",
+    "corrupted size vs. prev_size",
+    "corrupted double-linked list",
+    "munmap_chunk(): ",
+    "tcache_thread_shutdown(): ",
+    "*** stack smashing detected ***",
+    "*** buffer overflow detected ***",
+    "*** bit out of range",
+    "Inconsistency detected by ld.so",
+    "Segmentation fault (core dumped)",
+    "Aborted (core dumped)",
+    "Illegal instruction (core dumped)",
+    "Bus error (core dumped)",
+};
+
+/* terminate called after throwing an instance of 'c10::Error' */
+static enum line_abort is_terminate(struct text t, struct text *type, struct text *message)
+{
+    *message = t;
+    *type = (struct text){"std::terminate", 14};
+    static const char libcxx[] = "libc++abi: ", of_type[] = "exception of type ";
+    const char *at = text_find(t, text_starts(t, libcxx) ? of_type : "instance of '");
+    if (!at)
+        return LINE_CPLUS;
+    bool is_libcxx = text_starts(t, libcxx);
+    struct text rest = after(t, (size_t)(at - t.p) + (is_libcxx ? sizeof of_type - 1 : 13));
+    const char *end = text_find(rest, is_libcxx ? ": " : "'");
+    *type = end ? upto(rest, end) : rest;
+    *message = end && is_libcxx ? after(rest, type->n + 2) : (struct text){t.p, 0};
+    return LINE_CPLUS;
+}
+
+enum line_abort line_is_abort(struct text t, struct text *type, struct text *message)
+{
+    if (text_starts(t, "terminate called ") || text_starts(t, "libc++abi: terminating"))
+        return is_terminate(t, type, message);
+    *message = t;
+    for (size_t i = 0; i < COUNT_OF(abort_starts); i++)
+        if (text_starts(t, abort_starts[i])) {
+            *type = (struct text){"abort", 5};
+            return LINE_ABORT;
+        }
+    /* prog: file.c:10: function: Assertion `x' failed.    file.cu:9: f: block: [0,0,0], thread: [1,0,0] Assertion `x`
+     * failed. */
+    if (text_find(t, "Assertion `") && (ends(t, "failed.") || ends(t, "failed"))) {
+        *type = (struct text){"assertion", 9};
+        return LINE_ABORT;
+    }
+    return LINE_NO_ABORT;
+}
+
+bool line_is_blank(struct text t)
+{
+    for (size_t i = 0; i < t.n; i++)
+        if (t.p[i] != ' ' && t.p[i] != '\t')
+            return false;
+    return true;
+}
+
+bool line_strip(struct text t, struct text prefix, struct text *inside)
+{
+    for (size_t i = 0; i < prefix.n; i++) {
+        if (i >= t.n) {
+            *inside = (struct text){t.p + t.n, 0};
+            return line_is_blank(after(prefix, i));
+        }
+        if (t.p[i] != prefix.p[i] && !(is_digit(t.p[i]) && is_digit(prefix.p[i])))
+            return false;
+    }
+    *inside = after(t, prefix.n);
+    return true;
+}

@@ -1,0 +1,38 @@
+/* What single lines of a Python or C++ program's last words look like.  Private to traceback.c and its tests. */
+#ifndef AGENT_TRACEBACK_LINE_H
+#define AGENT_TRACEBACK_LINE_H
+#include <stdbool.h>
+
+#include "agent/text.h"
+
+struct line_frame {
+    struct text file, function; /* function.n 0 = none was named */
+    unsigned line;
+    bool user; /* neither an installed package nor Python itself */
+};
+
+/* `  File "train.py", line 3, in main` at the start of t; faulthandler's form without the comma too. */
+bool line_is_frame(struct text t, struct line_frame *f);
+
+/* `ValueError: text`, `pkg.mod.Error`.  strict: only names that look like a class, for places where a log line may
+ * stand. */
+bool line_is_exception(struct text t, bool strict, struct text *type, struct text *message);
+
+/* "During handling of …", "The above exception was the direct cause …", with anything in front. */
+bool line_is_chain(struct text t);
+
+/* A line that cannot belong to the message of an exception: a log line, a warning, another report's beginning. */
+bool line_is_foreign(struct text t);
+
+/* Last words of C++ or the C library.  CPLUS: the exception's type is in *type if it was named. */
+enum line_abort { LINE_NO_ABORT, LINE_CPLUS, LINE_ABORT };
+enum line_abort line_is_abort(struct text t, struct text *type, struct text *message);
+
+/* Only white space. */
+bool line_is_blank(struct text t);
+
+/* Does t begin with the prefix, any digit standing for any digit (time stamps)?  Then *inside is what follows.
+ * A line that ends within the prefix's trailing blanks is the prefix with nothing behind. */
+bool line_strip(struct text t, struct text prefix, struct text *inside);
+
+#endif
