@@ -1,5 +1,5 @@
 /* What the user asked for, checked and typed: the option rows of `elrun run` fill it, the agent reads it.
- * Strings belong to argv, the environment or conf_free(). */
+ * Strings belong to argv, the environment or the program text: nothing is allocated, nothing is to be freed. */
 #ifndef AGENT_CONF_H
 #define AGENT_CONF_H
 #include <stdbool.h>
@@ -8,8 +8,9 @@
 #include "util/err.h"
 #include "util/time.h"
 
-#define CONF_SLOTS_MAX 4096 /* workers of one node */
+#define CONF_SLOTS_MAX  4096 /* workers of one node */
 #define CONF_SIGNAL_MAX 64
+#define CONF_HOST_MAX   256 /* bytes of a host name with its 0 */
 
 enum conf_entry { CONF_SCRIPT, CONF_MODULE, CONF_PROGRAM };
 enum conf_nproc { CONF_NPROC_NUMBER, CONF_NPROC_CPU, CONF_NPROC_GPU, CONF_NPROC_XPU, CONF_NPROC_AUTO };
@@ -23,35 +24,39 @@ enum conf_std { CONF_STD_NONE = 0, CONF_STD_OUT = 1, CONF_STD_ERR = 2, CONF_STD_
 
 /* "3" or "0:1,12:3": either one value for all local ranks, or a value for some and none for the rest. */
 struct conf_streams {
-    bool all;                    /* value[0] holds for every local rank */
-    unsigned n;                  /* entries used in value; local ranks from n on have CONF_STD_NONE */
+    bool all;                      /* value[0] holds for every local rank */
+    unsigned n;                    /* entries used in value; local ranks from n on have CONF_STD_NONE */
     uint8_t value[CONF_SLOTS_MAX]; /* enum conf_std */
 };
 
 struct run_conf {
     /* what to run */
     enum conf_entry entry;
-    const char *script;  /* file, module name or program */
-    char **args;         /* what follows it, NULL at the end */
+    const char *script; /* file, module name or program */
+    char **args;        /* what follows it, NULL at the end */
     unsigned args_count;
-    bool use_env;        /* accepted for torch.distributed.launch: LOCAL_RANK comes by the environment anyway */
+    bool module, no_python, run_path; /* as given; `entry` is what follows from them */
+    bool use_env; /* accepted for torch.distributed.launch: LOCAL_RANK comes by the environment anyway */
 
     /* how many */
     unsigned nnodes_min, nnodes_max;
     enum conf_nproc nproc_kind;
-    unsigned nproc;      /* for CONF_NPROC_NUMBER */
+    unsigned nproc; /* for CONF_NPROC_NUMBER */
     unsigned max_restarts;
     bool standalone;
 
     /* rendezvous: parsed and checked; used by several nodes only */
-    const char *rdzv_backend;     /* "static" or "c10d" */
-    const char *rdzv_endpoint;    /* as given, "" if none */
-    const char *rdzv_id;          /* run id, never NULL; "none" if not given */
-    const char *rdzv_conf;        /* as given, "" if none */
+    const char *rdzv_backend;      /* "static" or "c10d" */
+    const char *rdzv_endpoint;     /* as given, "" if none */
+    char rdzv_host[CONF_HOST_MAX]; /* of the endpoint, without brackets; "static": MASTER_ADDR of the workers */
+    int rdzv_port;                 /* -1 if the endpoint names none; "static": MASTER_PORT of the workers, never -1 */
+    const char *rdzv_id;           /* run id, never NULL; "none" if not given */
+    bool run_id_random;            /* rdzv_id does not count: the agent draws one, as torchrun does */
+    const char *rdzv_conf;         /* as given, "" if none */
     unsigned node_rank;
-    const char *master_addr;      /* NULL if not given */
-    int master_port;              /* -1 if not given */
-    const char *local_addr;       /* NULL if not given */
+    const char *master_addr; /* NULL if not given */
+    int master_port;         /* -1 if not given */
+    const char *local_addr;  /* NULL if not given */
 
     /* workers */
     const char *role;
@@ -64,19 +69,32 @@ struct run_conf {
     enum conf_tristate interactive;
 
     /* output */
-    const char *log_dir;          /* NULL: a fresh temporary directory */
+    const char *log_dir; /* NULL: a fresh temporary directory */
     struct conf_streams redirects, tee;
-    bool ranks_filtered;          /* --local-ranks-filter was given: only ranks with rank_shown reach the console */
+    bool ranks_filtered; /* --local-ranks-filter was given: only ranks with rank_shown reach the console */
     uint8_t rank_shown[CONF_SLOTS_MAX];
-    const char *prefix_template;  /* "" = torchrun's own "[${role_name}${local_rank}]:" */
-    const char *filter_stdout;    /* comma list, ",," is a comma; "" = none */
+    const char *prefix_template; /* "" = torchrun's own "[${role_name}${local_rank}]:" */
+    const char *filter_stdout;   /* comma list, ",," is a comma; "" = none */
     const char *filter_stderr;
     bool capture_stderr;
     bool quiet;
-    unsigned verbose;             /* how many -v */
-    bool log_json;                /* --log-format json */
+    unsigned verbose; /* how many -v */
+    bool log_json;    /* --log-format json */
 
     enum conf_exit_code exit_code;
+
+    const char *completion; /* the shell of --print-completion */
 };
+
+/* What the command line asks for. */
+enum conf_do { CONF_DO_RUN, CONF_DO_HELP, CONF_DO_VERSION, CONF_DO_COMPLETION };
+
+/* Reads the words behind `elrun run` and the environment ("NAME=value", NULL at the end) into *conf.  The script's
+ * words are argv's own, so argv[argc] must be NULL.  Returns an enum conf_do, or -1 and an error that names option or
+ * variable. */
+int conf_parse(int argc, char **argv, char **env, struct run_conf *conf, struct el_err *e);
+
+/* 0 if one node is enough for what is asked; -1 and a line that names the option if not (EL_EXIT_CONFIG). */
+int conf_check_single_node(const struct run_conf *conf, struct el_err *e);
 
 #endif

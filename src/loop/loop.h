@@ -57,4 +57,7 @@ void loop_post(struct loop *l, struct loop_post *node);
 /* Calls fn(ctx) once at the end of every turn, after all other callbacks: where a shell drains its inbox. */
 void loop_at_turn_end(struct loop *l, void (*fn)(void *ctx), void *ctx);
 
+/* Of the library below, for `elrun version`. */
+const char *loop_library_version(void);
+
 #endif

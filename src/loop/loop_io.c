@@ -293,3 +293,11 @@ const sigset_t *loop_signals_old(const struct loop *l)
 {
     return &l->old_mask;
 }
+
+#define TEXT_OF(x)  TEXT_OF_(x)
+#define TEXT_OF_(x) #x
+
+const char *loop_library_version(void)
+{
+    return TEXT_OF(EV_VERSION_MAJOR) "." TEXT_OF(EV_VERSION_MINOR);
+}

@@ -1,0 +1,126 @@
+/* elrun help: the overview, the options of a command, exit statuses, signals. */
+#include <string.h>
+
+#include "cmd.h"
+#include "util/auto.h"
+#include "util/exit.h"
+#include "util/parse.h"
+
+static const struct opt_row rows[] = {COMMAND_HELP_ROW};
+
+static const struct opt_table options = {
+    .command = "elrun help",
+    .operands = "[COMMAND | exit-status | signals]",
+    .about = "Explains a command, the exit statuses, or what elrun does with signals.",
+    .rows = rows,
+    .n = COUNT_OF(rows),
+};
+
+void help_overview(struct el_buf *out)
+{
+    version_line(out);
+    el_buf_puts(
+        out, "Starts, watches and restarts distributed training; takes torchrun's command lines.\n"
+             "\n"
+             "Usage: elrun [run] [OPTION ...] SCRIPT [ARG ...]\n"
+             "\n"
+             "Examples:\n"
+             "  elrun --nproc-per-node=4 train.py --lr=0.1    four workers; what follows the script is the script's\n"
+             "  elrun --nproc-per-node=gpu train.py           one worker for each GPU\n"
+             "  elrun --max-restarts=3 train.py               start all again when one fails, up to three times\n"
+             "  elrun --tee=3 --log-dir=logs train.py         each worker's output on the console and in files\n"
+             "  elrun -m package.train                        a module instead of a file\n"
+             "  elrun --no-python ./program                   any program\n"
+             "\n"
+             "Commands:\n");
+    for (size_t i = 0; i < COMMANDS_COUNT; i++)
+        el_buf_printf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    el_buf_puts(out, "\n"
+                     "More:\n"
+                     "  elrun run --help         all options of run\n"
+                     "  elrun help exit-status   what the exit status says\n"
+                     "  elrun help signals       what elrun does with a signal\n"
+                     "  man elrun                the manual\n");
+}
+
+static void help_exit_status(struct el_buf *out)
+{
+    el_buf_puts(out, "Exit status of elrun run:\n\n");
+#define X(name, number, text) el_buf_printf(out, "  %5d  %s\n", number, text);
+    EL_EXIT_LIST(X)
+#undef X
+    el_buf_puts(out,
+                "  1-255  the status of the worker that failed first, unchanged; 128+n if signal n ended it\n"
+                "  128+n  elrun was told to end by signal n: 143 for SIGTERM, 130 for SIGINT\n"
+                "\n"
+                "A worker may use any of these numbers too; the last lines on stderr say whose failure it was.\n"
+                "\n"
+                "--exit-code=torchrun makes it 1 for every failure (2 for usage).\n"
+                "--exit-code=class tells a scheduler what to do with the job: 65 starting it again will not help,\n"
+                "72 this node is unhealthy, 75 start it again, 1 unknown.\n");
+}
+
+/* What spec and manual say too, in a person's words. */
+static const struct signal_row {
+    const char *names, *effect;
+} signal_rows[] = {
+    {"SIGTERM", "the workers get it too, and SIGKILL after --shutdown-timeout; exit status 143"},
+    {"SIGINT", "the same, 130; a second one kills at once"},
+    {"SIGQUIT", "the same, 131"},
+    {"SIGHUP", "the same, 129; nothing if it was ignored at start (nohup)"},
+    {"SIGUSR1, SIGUSR2", "passed on to each worker that has a handler for it, never to the others; elrun goes on"},
+    {"SIGTSTP, SIGCONT", "stops the workers and elrun, as a shell user expects; goes on"},
+    {"SIGKILL", "elrun is gone at once; its guard process kills the workers"},
+};
+
+static void help_signals(struct el_buf *out)
+{
+    el_buf_puts(out, "What elrun run does with a signal:\n\n");
+    for (size_t i = 0; i < COUNT_OF(signal_rows); i++) {
+        el_buf_printf(out, "  %-18s", signal_rows[i].names);
+        opt_wrap(out, signal_rows[i].effect, 20, 20);
+    }
+    el_buf_puts(
+        out,
+        "\nAny other signal named in --signals-to-handle ends the job as SIGTERM does, with that signal and 128+n.\n");
+}
+
+static int help_topic(const char *topic, struct el_buf *out, struct el_err *e)
+{
+    char shown[EL_SHOW_MAX];
+    const struct command *command = command_find(topic);
+    const char *near = command_near(topic);
+    if (command)
+        return opt_help(command->options, out), 0;
+    if (strcmp(topic, "exit-status") == 0)
+        return help_exit_status(out), 0;
+    if (strcmp(topic, "signals") == 0)
+        return help_signals(out), 0;
+    if (near)
+        return el_fail(e, EL_EXIT_USAGE, "no help about \"%s\"; did you mean %s?", el_show(topic, shown), near);
+    return el_fail(e, EL_EXIT_USAGE, "no help about \"%s\"; want a command, exit-status or signals",
+                   el_show(topic, shown));
+}
+
+static int run(const struct call *call, struct el_err *e)
+{
+    struct opt_result r;
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    if (command_options(&cmd_help, call, NULL, &r, e) <= 0)
+        return 0;
+    if (call->argc - r.next > 1)
+        return el_fail(e, EL_EXIT_USAGE, "help: one topic at a time");
+    if (r.next == call->argc) {
+        help_overview(&out);
+    } else if (help_topic(call->argv[r.next], &out, e)) {
+        el_buf_free(&out);
+        return -1;
+    }
+    return command_print(&out, e);
+}
+
+const struct command cmd_help = {.name = "help",
+                                 .summary = "explain a command, exit statuses or signals",
+                                 .options = &options,
+                                 .words = "exit-status|signals",
+                                 .run = run};

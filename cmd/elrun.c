@@ -1,0 +1,109 @@
+/* main: name services, dispatch, and the one place that prints an error. */
+#include <errno.h>
+#include <nss.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "util/log.h"
+
+#define X(name) &cmd_##name,
+const struct command *const commands[COMMANDS_COUNT] = {COMMANDS(X)};
+#undef X
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS_COUNT; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static const char *command_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return commands[i]->name;
+}
+
+const char *command_near(const char *word)
+{
+    return opt_nearest(word, command_name, NULL, COMMANDS_COUNT);
+}
+
+int command_print(struct el_buf *text, struct el_err *e)
+{
+    int status = text->full ? el_fail(e, EL_EXIT_OSERR, "out of memory") : 0;
+    if (!status && (fwrite(text->v, 1, text->len, stdout) != text->len || fflush(stdout)))
+        status = el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "cannot write to standard output");
+    el_buf_free(text);
+    return status ? e->status : 0;
+}
+
+int command_options(const struct command *command, const struct call *call, void *target, struct opt_result *result,
+                    struct el_err *e)
+{
+    if (opt_parse(command->options, call->argc, call->argv, call->env, target, result, e))
+        return -1;
+    if (!result->stop)
+        return 1;
+    struct el_buf text = EL_BUF_INIT(NULL, 0);
+    opt_help(command->options, &text);
+    return command_print(&text, e) ? -1 : 0;
+}
+
+/* Until an agent runs and brings its own sink, lines go straight to stderr. */
+static void print_line(void *ctx, enum el_level level, const char *text)
+{
+    (void)ctx;
+    fprintf(stderr, "elrun: %s%s\n", level == EL_WARN ? "warning: " : "", text);
+}
+
+static int run(const struct command *command, const struct call *call)
+{
+    struct el_err e = {0};
+    int status = command->run(call, &e);
+    if (!e.status)
+        return status;
+    fprintf(stderr, "elrun: %s\n", e.text);
+    if (e.status == EL_EXIT_USAGE)
+        fprintf(stderr, "Try `elrun %s --help`.\n", command->name);
+    return e.status;
+}
+
+static bool called_as_torchrun(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    return strcmp(slash ? slash + 1 : program, "torchrun") == 0;
+}
+
+int main(int argc, char **argv, char **env)
+{
+    /* Without this a static glibc loads the host's name-service modules, and with them a second libc, and crashes
+     * (measured on hosts whose nsswitch.conf names myhostname, resolve or systemd). */
+    __nss_configure_lookup("hosts", "files dns");
+    __nss_configure_lookup("passwd", "files");
+    __nss_configure_lookup("group", "files");
+    __nss_configure_lookup("services", "files");
+    el_log_set(print_line, NULL, EL_WARN);
+
+    struct call call = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + (argc > 0), .env = env};
+    const struct command *job = command_find("run");
+    if (job && argc > 0 && called_as_torchrun(argv[0]))
+        return run(job, &call);
+    const char *first = call.argc ? call.argv[0] : "--help";
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+        call.argc = 0;
+        return run(&cmd_help, &call);
+    }
+    const struct command *command = command_find(first);
+    if (!command && !job) {
+        fprintf(stderr, "elrun: no command is called %s\n", first);
+        return EL_EXIT_USAGE;
+    }
+    if (!command)
+        return run(job, &call);
+    call.argc--;
+    call.argv++;
+    return run(command, &call);
+}

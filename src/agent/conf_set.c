@@ -1,0 +1,368 @@
+/* Values of `elrun run` that are more than a number or a word. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/conf.h"
+#include "agent/run_options.h"
+#include "proc/signame.h"
+#include "util/auto.h"
+#include "util/log.h"
+#include "util/parse.h"
+
+/* The next item of a comma list: *item and *length, *list moves behind it; false at the end.  Spaces around it do not
+ * count. */
+static bool next_item(const char **list, const char **item, size_t *length)
+{
+    const char *p = *list;
+    if (!p)
+        return false;
+    const char *end = strchr(p, ',');
+    size_t n = end ? (size_t)(end - p) : strlen(p);
+    *list = end ? end + 1 : NULL;
+    for (; n && *p == ' '; n--)
+        p++;
+    while (n && p[n - 1] == ' ')
+        n--;
+    *item = p;
+    *length = n;
+    return true;
+}
+
+/* --- how many ----------------------------------------------------------------------------------------------------- */
+
+int conf_set_nnodes(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    const char *colon = strchr(value, ':'), *max = colon ? colon + 1 : value;
+    uint64_t low, high;
+    if (el_parse_u64n(value, colon ? (size_t)(colon - value) : strlen(value), &low) || el_parse_u64(max, &high))
+        return el_fail(e, EL_EXIT_USAGE, "want a number of nodes, such as 2, or MIN:MAX, such as 1:4");
+    if (!low || low > high || high > RUN_NNODES_MAX)
+        return el_fail(e, EL_EXIT_USAGE, "want 1 <= MIN <= MAX <= %d", RUN_NNODES_MAX);
+    conf->nnodes_min = (unsigned)low;
+    conf->nnodes_max = (unsigned)high;
+    return 0;
+}
+
+int conf_set_nproc(void *target, const char *value, struct el_err *e)
+{
+    static const enum conf_nproc kinds[] = {CONF_NPROC_CPU, CONF_NPROC_GPU, CONF_NPROC_XPU, CONF_NPROC_AUTO};
+    struct run_conf *conf = target;
+    int word = opt_choice("cpu|gpu|xpu|auto", value, strlen(value));
+    uint64_t n = 0;
+    if (word < 0 && (el_parse_u64(value, &n) || !n || n > CONF_SLOTS_MAX))
+        return el_fail(e, EL_EXIT_USAGE, "want a number of workers from 1 to %d, or cpu, gpu, xpu or auto",
+                       CONF_SLOTS_MAX);
+    conf->nproc_kind = word < 0 ? CONF_NPROC_NUMBER : kinds[word];
+    conf->nproc = (unsigned)n;
+    return 0;
+}
+
+/* --- output ------------------------------------------------------------------------------------------------------- */
+
+static int set_streams(struct conf_streams *to, const char *value, struct el_err *e)
+{
+    static const char want[] = "want 0, 1 (stdout), 2 (stderr) or 3 (both), or a list RANK:VALUE,... such as 0:3,12:1";
+    const char *item;
+    size_t n;
+    memset(to, 0, sizeof *to);
+    if (value[0] >= '0' && value[0] <= '3' && !value[1]) {
+        to->all = true;
+        to->value[0] = (uint8_t)(value[0] - '0');
+        return 0;
+    }
+    while (next_item(&value, &item, &n)) {
+        uint64_t rank;
+        if (n < 3 || item[n - 2] != ':' || item[n - 1] < '0' || item[n - 1] > '3' || el_parse_u64n(item, n - 2, &rank))
+            return el_fail(e, EL_EXIT_USAGE, "%s", want);
+        if (rank >= CONF_SLOTS_MAX)
+            return el_fail(e, EL_EXIT_USAGE, "want local ranks from 0 to %d", CONF_SLOTS_MAX - 1);
+        to->value[rank] = (uint8_t)(item[n - 1] - '0');
+        if (rank >= to->n)
+            to->n = (unsigned)rank + 1;
+    }
+    return 0;
+}
+
+int conf_set_redirects(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    return set_streams(&conf->redirects, value, e);
+}
+
+int conf_set_tee(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    return set_streams(&conf->tee, value, e);
+}
+
+/* An empty list is no filter, as in torchrun. */
+int conf_set_ranks_filter(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    const char *item;
+    size_t n;
+    memset(conf->rank_shown, 0, sizeof conf->rank_shown);
+    conf->ranks_filtered = *value != 0;
+    if (!*value)
+        return 0;
+    while (next_item(&value, &item, &n)) {
+        uint64_t rank;
+        if (el_parse_u64n(item, n, &rank) || rank >= CONF_SLOTS_MAX)
+            return el_fail(e, EL_EXIT_USAGE, "want a list of local ranks from 0 to %d, such as 0,1",
+                           CONF_SLOTS_MAX - 1);
+        conf->rank_shown[rank] = 1;
+    }
+    return 0;
+}
+
+int conf_set_log_format(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    int which = opt_choice("text|json", value, strlen(value));
+    if (which < 0)
+        return el_fail(e, EL_EXIT_USAGE, "want text or json");
+    conf->log_json = which == 1;
+    return 0;
+}
+
+int conf_set_events(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    int which = opt_choice("null|console", value, strlen(value));
+    if (which < 0)
+        return el_fail(e, EL_EXIT_USAGE, "elrun loads no Python plug-ins; want null or console");
+    if (which == 1 && !conf->verbose)
+        conf->verbose = 1;
+    return 0;
+}
+
+int conf_set_logs_specs(void *target, const char *value, struct el_err *e)
+{
+    (void)target;
+    (void)value;
+    return el_fail(e, EL_EXIT_USAGE,
+                   "elrun loads no Python plug-ins; see --log-dir, --redirects and --tee for what it does with logs");
+}
+
+int conf_set_interactive(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    (void)value;
+    (void)e;
+    conf->interactive = CONF_YES;
+    return 0;
+}
+
+int conf_set_no_interactive(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    (void)value;
+    (void)e;
+    conf->interactive = CONF_NO;
+    return 0;
+}
+
+/* --- stopping ----------------------------------------------------------------------------------------------------- */
+
+/* SIGKILL and SIGSTOP reach no handler, SIGCHLD is how elrun learns that a worker has ended. */
+static bool can_handle(int number)
+{
+    return number > 0 && number <= CONF_SIGNAL_MAX && number != 9 && number != 17 && number != 19;
+}
+
+int conf_set_signals(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    const char *list = value, *item;
+    size_t n;
+    (void)e;
+    memset(conf->handled, 0, sizeof conf->handled);
+    conf->signals_to_handle = value;
+    while (next_item(&list, &item, &n)) {
+        char name[64], shown[EL_SHOW_MAX];
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name), item);
+        int number = signame_number(name);
+        if (can_handle(number)) {
+            conf->handled[number] = 1;
+        } else if (n) {
+            el_log(EL_WARN, "--signals-to-handle: %s is %s; it is left out", el_show(name, shown),
+                   number > 0 ? "a signal that elrun cannot handle" : "no signal's name");
+        }
+    }
+    return 0;
+}
+
+/* --- rendezvous --------------------------------------------------------------------------------------------------- */
+
+int conf_set_rdzv_backend(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    if (strncmp(value, "etcd", 4) == 0)
+        return el_fail(e, EL_EXIT_USAGE,
+                       "torchrun's etcd back ends speak a protocol that etcd 3.6 dropped; want c10d or static");
+    int which = opt_choice("static|c10d", value, strlen(value));
+    if (which < 0)
+        return el_fail(e, EL_EXIT_USAGE, "elrun loads no Python plug-ins; want static or c10d");
+    conf->rdzv_backend = which ? "c10d" : "static";
+    return 0;
+}
+
+/* Letters, digits and what stands in names and addresses: torchrun's rule, and nothing that could break a line. */
+static bool host_is_good(const char *host, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = host[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._:%", c);
+        if (!c || !good)
+            return false;
+    }
+    return n < CONF_HOST_MAX;
+}
+
+/* "host", "host:port", "[v6]:port", ":port" or "v6": *length of the host at *host, port or -1; -1 if it is none of
+ * them. */
+static int split_endpoint(const char *text, const char **host, size_t *length, int *port)
+{
+    const char *colon = strrchr(text, ':'), *rest;
+    uint64_t number;
+    if (*text == '[') {
+        const char *end = strchr(text, ']');
+        if (!end || end == text + 1)
+            return -1;
+        *host = text + 1;
+        *length = (size_t)(end - text - 1);
+        rest = end + 1;
+    } else {
+        bool v6 = colon && strchr(text, ':') != colon;
+        *host = text;
+        *length = colon && !v6 ? (size_t)(colon - text) : strlen(text);
+        rest = text + *length;
+    }
+    *port = -1;
+    if (!*rest)
+        return host_is_good(*host, *length) ? 0 : -1;
+    if (*rest != ':' || el_parse_u64(rest + 1, &number) || number > 65535)
+        return -1;
+    *port = (int)number;
+    return host_is_good(*host, *length) ? 0 : -1;
+}
+
+int conf_set_rdzv_endpoint(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    const char *host;
+    size_t n;
+    if (split_endpoint(value, &host, &n, &conf->rdzv_port))
+        return el_fail(e, EL_EXIT_USAGE, "want HOST:PORT, HOST or [IPv6 address]:PORT with a port from 0 to 65535");
+    snprintf(conf->rdzv_host, sizeof conf->rdzv_host, "%.*s", (int)n, host);
+    conf->rdzv_endpoint = value;
+    return 0;
+}
+
+static int set_host(const char **to, const char *value, struct el_err *e)
+{
+    const char *host;
+    size_t n;
+    int port;
+    if (split_endpoint(value, &host, &n, &port) || port >= 0 || !n)
+        return el_fail(e, EL_EXIT_USAGE, "want a host name or an address, without a port");
+    *to = value;
+    return 0;
+}
+
+int conf_set_master_addr(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    return set_host(&conf->master_addr, value, e);
+}
+
+int conf_set_local_addr(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    return set_host(&conf->local_addr, value, e);
+}
+
+int conf_set_master_port(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    uint64_t port;
+    if (el_parse_u64(value, &port) || port > 65535)
+        return el_fail(e, EL_EXIT_USAGE, "want a port from 1 to 65535, or 0 for a free one");
+    conf->master_port = port ? (int)port : -1;
+    return 0;
+}
+
+/* --- --rdzv-conf -------------------------------------------------------------------------------------------------- */
+
+enum key_type { KEY_NUMBER, KEY_BOOL, KEY_STORE };
+
+static const struct rdzv_key {
+    const char *name;
+    enum key_type type;
+} rdzv_keys[] = {
+    {"join_timeout", KEY_NUMBER},
+    {"last_call_timeout", KEY_NUMBER},
+    {"close_timeout", KEY_NUMBER},
+    {"heartbeat_timeout", KEY_NUMBER},
+    {"heartbeat", KEY_NUMBER},
+    {"keep_alive_interval", KEY_NUMBER},
+    {"keep_alive_max_attempt", KEY_NUMBER},
+    {"read_timeout", KEY_NUMBER},
+    {"timeout", KEY_NUMBER},
+    {"rank", KEY_NUMBER},
+    {"is_host", KEY_BOOL},
+    {"use_libuv", KEY_BOOL},
+    {"use_hostname", KEY_BOOL},
+    {"store_type", KEY_STORE},
+};
+
+static const char *key_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return rdzv_keys[i].name;
+}
+
+static int check_key(const char *name, const char *value, size_t n, struct el_err *e)
+{
+    uint64_t number;
+    int yes;
+    char shown[EL_SHOW_MAX];
+    for (size_t i = 0; i < COUNT_OF(rdzv_keys); i++) {
+        if (strcmp(name, rdzv_keys[i].name) != 0)
+            continue;
+        switch (rdzv_keys[i].type) {
+        case KEY_NUMBER:
+            return el_parse_u64n(value, n, &number) || number > INT32_MAX
+                       ? el_fail(e, EL_EXIT_USAGE, "%s wants a whole number", name)
+                       : 0;
+        case KEY_BOOL:
+            return el_parse_bool(value, n, &yes) ? el_fail(e, EL_EXIT_USAGE, "%s wants true or false", name) : 0;
+        case KEY_STORE:
+            return opt_choice("tcp|file", value, n) < 0 ? el_fail(e, EL_EXIT_USAGE, "%s wants tcp or file", name) : 0;
+        }
+    }
+    const char *near = opt_nearest(name, key_name, NULL, COUNT_OF(rdzv_keys));
+    return el_fail(e, EL_EXIT_USAGE, "unknown key %s%s%s%s", el_show(name, shown), near ? "; did you mean " : "",
+                   near ? near : "", near ? "?" : "");
+}
+
+int conf_set_rdzv_conf(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    const char *list = *value ? value : NULL, *item;
+    size_t n;
+    conf->rdzv_conf = value;
+    while (next_item(&list, &item, &n)) {
+        char name[64];
+        const char *equals = memchr(item, '=', n);
+        size_t length = equals ? (size_t)(equals - item) : 0;
+        if (!length || length + 1 == n)
+            return el_fail(e, EL_EXIT_USAGE, "want KEY=VALUE,KEY=VALUE such as join_timeout=300,is_host=true");
+        snprintf(name, sizeof name, "%.*s", (int)length, item);
+        if (check_key(name, equals + 1, n - length - 1, e))
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,162 @@
+#include "agent/run_options.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "agent/conf.h"
+
+#define AT(field) offsetof(struct run_conf, field)
+#define YEAR      (366u * 86400u)
+
+#define WHAT   "What to run:"
+#define MANY   "How many, and how often:"
+#define OUTPUT "Output and logs:"
+#define PLACE  "Processors and terminal:"
+#define STOP   "Stopping:"
+#define RDZV   "Rendezvous and addresses (several nodes):"
+#define ELRUN  "What only elrun has:"
+#define OLD    "Accepted, because scripts say so:"
+#define SELF   "About elrun:"
+
+static_assert(CONF_SLOTS_MAX == 4096, "the text of --nproc-per-node and --local-ranks-filter says so");
+
+/* Defaults that are text here are converted like typed ones.  A row without `env` has no PET_ variable in torchrun
+ * either. */
+/* clang-format off */
+static const struct opt_row rows[] = {
+    {.name = "module", .letter = 'm', .type = OPT_FLAG, .group = WHAT, .env = "PET_MODULE", .offset = AT(module),
+     .help = "SCRIPT is the name of a module: python -u -m SCRIPT"},
+    {.name = "no-python", .type = OPT_FLAG, .group = WHAT, .env = "PET_NO_PYTHON", .offset = AT(no_python),
+     .help = "SCRIPT is a program that is started itself; it is searched on PATH"},
+    {.name = "run-path", .type = OPT_FLAG, .group = WHAT, .env = "PET_RUN_PATH", .offset = AT(run_path),
+     .help = "SCRIPT is a Python file, whatever --no-python and --module say: python -u SCRIPT"},
+
+    {.name = "nproc-per-node", .type = OPT_CUSTOM, .arg = "N", .choices = "cpu|gpu|xpu|auto", .def = "1", .group = MANY,
+     .env = "PET_NPROC_PER_NODE", .set = conf_set_nproc,
+     .help = "Workers on this node: 1 to 4096, or cpu, gpu, xpu for as many as there are, or auto: GPUs if there are any, "
+             "else CPUs"},
+    {.name = "nnodes", .type = OPT_CUSTOM, .arg = "N|MIN:MAX", .def = "1", .group = MANY, .env = "PET_NNODES",
+     .set = conf_set_nnodes, .help = "Nodes of the job, or the smallest and the largest number"},
+    {.name = "max-restarts", .type = OPT_UINT, .arg = "N", .max = INT32_MAX, .def = "0", .group = MANY,
+     .env = "PET_MAX_RESTARTS", .offset = AT(max_restarts),
+     .help = "How often all workers are started again after one has failed"},
+    {.name = "standalone", .type = OPT_FLAG, .group = MANY, .env = "PET_STANDALONE", .offset = AT(standalone),
+     .help = "One node, a random run id and free ports; the rendezvous options do not count"},
+    {.name = "role", .type = OPT_STRING, .arg = "NAME", .def = "default", .group = MANY, .env = "PET_ROLE",
+     .offset = AT(role), .help = "What the workers are called in ROLE_NAME and in front of their lines"},
+
+    {.name = "log-dir", .type = OPT_STRING, .arg = "DIR", .group = OUTPUT, .env = "PET_LOG_DIR", .offset = AT(log_dir),
+     .help = "Where the log tree is made; without it in a new temporary directory, which is removed if it stays empty"},
+    {.name = "redirects", .letter = 'r', .type = OPT_CUSTOM, .arg = "SPEC", .def = "0", .group = OUTPUT,
+     .env = "PET_REDIRECTS", .set = conf_set_redirects,
+     .help = "Streams that go to files instead of the console: 0 none, 1 stdout, 2 stderr, 3 both; or for some local ranks, "
+             "as in 0:3,12:1"},
+    {.name = "tee", .letter = 't', .type = OPT_CUSTOM, .arg = "SPEC", .def = "0", .group = OUTPUT, .env = "PET_TEE",
+     .set = conf_set_tee, .help = "Streams that go to files and to the console, each line with a prefix; SPEC as above"},
+    {.name = "local-ranks-filter", .type = OPT_CUSTOM, .arg = "RANKS", .group = OUTPUT, .env = "PET_LOCAL_RANKS_FILTER",
+     .set = conf_set_ranks_filter, .help = "Only these local ranks reach the console, as in 0,1"},
+    {.name = "log-line-prefix-template", .type = OPT_STRING, .arg = "TEXT", .def = "", .group = OUTPUT,
+     .env = "PET_LOG_LINE_PREFIX_TEMPLATE", .env_other = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+     .offset = AT(prefix_template),
+     .help = "What stands before each line of --tee; knows ${role_name}, ${local_rank}, ${rank}, ${hostname}"},
+    {.name = "duplicate-stdout-filters", .type = OPT_STRING, .arg = "LIST", .def = "", .group = OUTPUT,
+     .env = "PET_DUPLICATE_STDOUT_FILTERS", .offset = AT(filter_stdout),
+     .help = "Lines of --tee with one of these strings also go to one filtered_stdout.log; \",,\" is a comma"},
+    {.name = "duplicate-stderr-filters", .type = OPT_STRING, .arg = "LIST", .def = "", .group = OUTPUT,
+     .env = "PET_DUPLICATE_STDERR_FILTERS", .offset = AT(filter_stderr), .help = "The same for stderr"},
+    {.name = "capture-stderr", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(capture_stderr),
+     .help = "Where stderr is a terminal, read it on the way, so that the failure report can show its last lines"},
+    {.name = "quiet", .letter = 'q', .type = OPT_FLAG, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(quiet),
+     .help = "Of elrun's own lines only errors and the failure report"},
+    {.name = "verbose", .letter = 'v', .type = OPT_COUNT, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(verbose),
+     .help = "More of elrun's own lines; -vv even more"},
+    {.name = "log-format", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "text|json", .choices = "text|json",
+     .def = "text", .group = OUTPUT, .set = conf_set_log_format, .help = "How elrun's own lines look"},
+
+    {.name = "numa-binding", .type = OPT_CHOICE, .arg = "MODE", .choices = "off|node|socket|exclusive|core-complex",
+     .def = "off", .group = PLACE, .offset = AT(numa),
+     .help = "Keep each worker on the processors near its GPU: node, socket, exclusive or core-complex"},
+    {.name = "virtual-local-rank", .type = OPT_FLAG, .group = PLACE, .env = "PET_VIRTUAL_LOCAL_RANK",
+     .offset = AT(virtual_local_rank), .help = "LOCAL_RANK is 0 in every worker and each sees only its own GPU"},
+    {.name = "interactive", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .group = PLACE, .set = conf_set_interactive,
+     .help = "Local rank 0 gets the terminal, for pdb and Ctrl-C; by itself with one worker on a terminal"},
+    {.name = "no-interactive", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .group = PLACE, .set = conf_set_no_interactive,
+     .help = "It does not"},
+
+    {.name = "shutdown-timeout", .type = OPT_DURATION, .arg = "SECONDS", .max = EL_SEC(YEAR), .def = "30", .group = STOP,
+     .env = "PET_SHUTDOWN_TIMEOUT", .env_other = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .offset = AT(shutdown_timeout),
+     .help = "From the first signal to SIGKILL, whatever the reason for stopping"},
+    {.name = "signals-to-handle", .type = OPT_CUSTOM, .arg = "NAMES", .def = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+     .group = STOP, .env = "PET_SIGNALS_TO_HANDLE", .set = conf_set_signals,
+     .help = "Signals that make elrun stop its workers with the same signal and end"},
+    {.name = "exit-code", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "KIND", .choices = "worker|torchrun|class",
+     .def = "worker", .group = STOP, .offset = AT(exit_code),
+     .help = "Exit status after a failure: the worker's own, torchrun's 1, or a class for schedulers (elrun help "
+             "exit-status)"},
+
+    {.name = "rdzv-backend", .type = OPT_CUSTOM, .arg = "static|c10d", .choices = "static|c10d", .def = "static",
+     .group = RDZV, .env = "PET_RDZV_BACKEND", .set = conf_set_rdzv_backend, .help = "How the nodes find each other"},
+    {.name = "rdzv-endpoint", .type = OPT_CUSTOM, .arg = "HOST[:PORT]", .def = "", .group = RDZV,
+     .env = "PET_RDZV_ENDPOINT", .set = conf_set_rdzv_endpoint, .help = "Where the nodes meet"},
+    {.name = "rdzv-id", .type = OPT_STRING, .arg = "ID", .def = "none", .group = RDZV, .env = "PET_RDZV_ID",
+     .offset = AT(rdzv_id), .help = "Name of the job, the same on all nodes; it begins the name of the log folder"},
+    {.name = "rdzv-conf", .type = OPT_CUSTOM, .arg = "KEY=VALUE,...", .def = "", .group = RDZV, .env = "PET_RDZV_CONF",
+     .set = conf_set_rdzv_conf, .help = "Time limits and the like; an unknown key is an error"},
+    {.name = "node-rank", .type = OPT_UINT, .arg = "N", .max = RUN_NNODES_MAX - 1, .def = "0", .group = RDZV,
+     .env = "PET_NODE_RANK", .offset = AT(node_rank), .help = "Place of this node among the nodes"},
+    {.name = "master-addr", .type = OPT_CUSTOM, .arg = "HOST", .group = RDZV, .env = "PET_MASTER_ADDR",
+     .set = conf_set_master_addr, .help = "MASTER_ADDR of the workers with the static back end [default: 127.0.0.1]"},
+    {.name = "master-port", .type = OPT_CUSTOM, .arg = "PORT", .group = RDZV, .env = "PET_MASTER_PORT",
+     .set = conf_set_master_port, .help = "Port of the workers' store; without it a free one"},
+    {.name = "local-addr", .type = OPT_CUSTOM, .arg = "HOST", .group = RDZV, .env = "PET_LOCAL_ADDR",
+     .set = conf_set_local_addr, .help = "Address of this node that the others are told"},
+    {.name = "worker-store", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "agent|trainer", .choices = "trainer|agent",
+     .def = "agent", .group = RDZV, .offset = AT(worker_store),
+     .help = "Who serves the workers' key-value store: elrun, or the worker of rank 0"},
+
+    {.name = "monitor-interval", .type = OPT_DURATION, .arg = "SECONDS", .min = 1, .max = EL_SEC(YEAR), .def = "0.1",
+     .group = OLD, .env = "PET_MONITOR_INTERVAL", .offset = OPT_NOWHERE,
+     .help = "No effect: elrun does not poll, it is told at once when a worker ends"},
+    {.name = "start-method", .type = OPT_CHOICE, .arg = "METHOD", .choices = "spawn|fork|forkserver", .def = "spawn",
+     .group = OLD, .env = "PET_START_METHOD", .offset = OPT_NOWHERE,
+     .help = "spawn, fork or forkserver; no effect: workers are always separate programs"},
+    {.name = "event-log-handler", .type = OPT_CUSTOM, .arg = "null|console", .choices = "null|console", .def = "null",
+     .group = OLD, .env = "PET_EVENT_LOG_HANDLER", .set = conf_set_events, .help = "console is the same as --verbose"},
+    {.name = "logs-specs", .type = OPT_CUSTOM, .arg = "NAME", .group = OLD, .set = conf_set_logs_specs,
+     .help = "Refused: elrun loads no Python plug-ins"},
+    {.name = "use-env", .type = OPT_FLAG, .group = OLD, .env = "PET_USE_ENV", .offset = AT(use_env),
+     .help = "No effect: the local rank is always in LOCAL_RANK"},
+
+    {.name = "help", .letter = 'h', .type = OPT_STOP, .group = SELF, .offset = OPT_NOWHERE, .help = "Print this text"},
+    {.name = "version", .type = OPT_STOP, .origin = OPT_ELRUN, .group = SELF, .offset = OPT_NOWHERE,
+     .help = "Print the version"},
+    {.name = "print-completion", .type = OPT_STOP, .arg = "bash|zsh|fish", .choices = "bash|zsh|fish", .group = SELF,
+     .offset = AT(completion), .help = "Print the completion script for a shell"},
+};
+/* clang-format on */
+
+/* clang-format off */
+static const struct opt_hint hints[] = {
+    {"-n", "--nproc-per-node"},      {"-np", "--nproc-per-node"},           {"-ppn", "--nproc-per-node"},
+    {"--np", "--nproc-per-node"},    {"--num-processes", "--nproc-per-node"}, {"--num_processes", "--nproc-per-node"},
+    {"--gpus", "--nproc-per-node"},  {"--num-gpus", "--nproc-per-node"},    {"--num_gpus", "--nproc-per-node"},
+    {"--workers", "--nproc-per-node"}, {"-N", "--nnodes"},                  {"--num-nodes", "--nnodes"},
+    {"--num_nodes", "--nnodes"},     {"--num-machines", "--nnodes"},        {"--num_machines", "--nnodes"},
+    {"-V", "--version"},
+};
+/* clang-format on */
+
+const struct opt_table run_options = {
+    .command = "elrun [run]",
+    .operands = "SCRIPT [ARG ...]",
+    .about =
+        "Starts SCRIPT in as many processes as asked for, with the environment that PyTorch's distributed packages "
+        "expect, watches them, and starts all of them again if one fails. What follows SCRIPT belongs to SCRIPT.",
+    .notes = "Names may be written with _ for -, and cut short as torchrun allows. Defaults of torchrun's options can "
+             "be set "
+             "in the environment: PET_NPROC_PER_NODE=4 is --nproc-per-node=4. The manual is elrun(1).",
+    .rows = rows,
+    .n = sizeof rows / sizeof rows[0],
+    .hints = hints,
+    .hints_count = sizeof hints / sizeof hints[0],
+};

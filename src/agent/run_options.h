@@ -1,0 +1,29 @@
+/* The options of `elrun run`: the one table, and the conversions that are more than a number or a word. */
+#ifndef AGENT_RUN_OPTIONS_H
+#define AGENT_RUN_OPTIONS_H
+#include "util/opt.h"
+
+extern const struct opt_table run_options; /* fills struct run_conf */
+
+#define RUN_NNODES_MAX 65536
+
+/* Conversions: target is a struct run_conf.  0, or -1 and what would be right. */
+int conf_set_nnodes(void *target, const char *value, struct el_err *e);
+int conf_set_nproc(void *target, const char *value, struct el_err *e);
+int conf_set_redirects(void *target, const char *value, struct el_err *e);
+int conf_set_tee(void *target, const char *value, struct el_err *e);
+int conf_set_ranks_filter(void *target, const char *value, struct el_err *e);
+int conf_set_rdzv_backend(void *target, const char *value, struct el_err *e);
+int conf_set_rdzv_endpoint(void *target, const char *value, struct el_err *e);
+int conf_set_rdzv_conf(void *target, const char *value, struct el_err *e);
+int conf_set_master_addr(void *target, const char *value, struct el_err *e);
+int conf_set_master_port(void *target, const char *value, struct el_err *e);
+int conf_set_local_addr(void *target, const char *value, struct el_err *e);
+int conf_set_signals(void *target, const char *value, struct el_err *e);
+int conf_set_events(void *target, const char *value, struct el_err *e);
+int conf_set_interactive(void *target, const char *value, struct el_err *e);
+int conf_set_no_interactive(void *target, const char *value, struct el_err *e);
+int conf_set_log_format(void *target, const char *value, struct el_err *e);
+int conf_set_logs_specs(void *target, const char *value, struct el_err *e);
+
+#endif

@@ -1,0 +1,55 @@
+/* Command line and environment of `elrun run`: one byte says how many words there are, the words end with 0, the rest
+ * are variables.  Whatever comes: a decision or one line of error, and the script's words untouched. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "agent/conf.h"
+#include "agent/run_options.h"
+
+#define WORDS_MAX 16
+#define BYTES_MAX 4096
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_line(const char *text)
+{
+    assert(*text && strlen(text) < sizeof(((struct el_err *)0)->text));
+    for (; *text; text++)
+        assert((unsigned char)*text >= 0x20 && *text != 0x7f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct run_conf conf;
+    char text[BYTES_MAX + 1], *argv[WORDS_MAX + 1], *env[WORDS_MAX + 1];
+    int words = size ? data[0] % (WORDS_MAX + 1) : 0, argc = 0, variables = 0;
+    struct el_err e = {0};
+    if (!size || size > BYTES_MAX)
+        return 0;
+    memcpy(text, data + 1, size - 1);
+    text[size - 1] = 0;
+    for (char *p = text; p < text + size - 1; p += strlen(p) + 1) {
+        if (argc < words)
+            argv[argc++] = p;
+        else if (variables < WORDS_MAX)
+            env[variables++] = p;
+    }
+    argv[argc] = env[variables] = NULL;
+    int what = conf_parse(argc, argv, env, &conf, &e);
+    if (what < 0) {
+        assert(e.status == EL_EXIT_USAGE);
+        check_line(e.text);
+        return 0;
+    }
+    assert(!e.status);
+    if (what != CONF_DO_RUN)
+        return 0;
+    assert(*conf.script && conf.args >= argv && conf.args[conf.args_count] == NULL && conf.args[-1] == conf.script);
+    assert(conf.nnodes_min >= 1 && conf.nnodes_min <= conf.nnodes_max && conf.nproc <= CONF_SLOTS_MAX);
+    assert(conf.redirects.n <= CONF_SLOTS_MAX && conf.tee.n <= CONF_SLOTS_MAX && conf.rdzv_id && conf.role);
+    if (conf_check_single_node(&conf, &e))
+        check_line(e.text);
+    return 0;
+}

@@ -1,0 +1,314 @@
+#include "agent/conf.h"
+#include "agent/run_options.h"
+#include "lib/tap.h"
+#include "util/auto.h"
+#include "util/log.h"
+
+#define WORDS_MAX 12
+static struct run_conf conf;
+static struct el_err err;
+static char said[256];
+
+static void keep(void *ctx, enum el_level level, const char *text)
+{
+    (void)ctx;
+    snprintf(said, sizeof said, "%s%s", level == EL_WARN ? "warning: " : "", text);
+}
+
+/* Words and variables divided by blanks; "~" stands for a blank inside a word. */
+static int split(const char *from, char *text, size_t size, char **v)
+{
+    int n = 0;
+    snprintf(text, size, "%s", from ? from : "");
+    for (char *p = text; *p && n < WORDS_MAX;) {
+        v[n++] = p;
+        while (*p && *p != ' ') {
+            if (*p == '~')
+                *p = ' ';
+            p++;
+        }
+        if (*p)
+            *p++ = 0;
+    }
+    v[n] = NULL;
+    return n;
+}
+
+static int parse(const char *words, const char *variables)
+{
+    static char text[2][512];
+    static char *v[2][WORDS_MAX + 1];
+    int n = split(words, text[0], sizeof text[0], v[0]);
+    split(variables, text[1], sizeof text[1], v[1]);
+    memset(&err, 0, sizeof err);
+    return conf_parse(n, v[0], v[1], &conf, &err);
+}
+
+static void test_defaults(void)
+{
+    is_num(parse("train.py", NULL), CONF_DO_RUN, "a script alone");
+    ok(conf.entry == CONF_SCRIPT && !strcmp(conf.script, "train.py") && conf.args_count == 0 && !conf.args[0],
+       "script, no words");
+    ok(conf.nproc_kind == CONF_NPROC_NUMBER && conf.nproc == 1 && conf.nnodes_min == 1 && conf.nnodes_max == 1,
+       "one of all");
+    ok(conf.max_restarts == 0 && conf.shutdown_timeout == EL_SEC(30) && !strcmp(conf.role, "default"),
+       "no restart, 30 s");
+    ok(conf.redirects.all && conf.redirects.value[0] == CONF_STD_NONE && conf.tee.all && !conf.ranks_filtered,
+       "output inherited");
+    ok(conf.worker_store == CONF_STORE_AGENT && conf.exit_code == CONF_EXIT_WORKER && conf.numa == CONF_NUMA_OFF,
+       "elrun's own");
+    ok(conf.interactive == CONF_AUTO && !conf.log_dir && !conf.quiet && !conf.verbose && !conf.log_json,
+       "terminal and log");
+    ok(conf.handled[15] && conf.handled[2] && conf.handled[1] && conf.handled[3] && !conf.handled[10], "four signals");
+    ok(conf.run_id_random && !strcmp(conf.rdzv_backend, "c10d") && conf.master_port == -1,
+       "one node is as --standalone");
+    is_str(conf.signals_to_handle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "signals as text");
+    ok(!*conf.prefix_template && !*conf.filter_stdout && !*conf.filter_stderr, "no filters");
+}
+
+static void test_script(void)
+{
+    ok(!parse("train.py --r=16 --nproc-per-node=x -- -m", NULL) && conf.args_count == 4 &&
+           !strcmp(conf.args[0], "--r=16") && !strcmp(conf.args[2], "--") && !conf.args[4],
+       "what follows the script is the script's, with its own --");
+    ok(!parse("-- --odd.py -- x", NULL) && !strcmp(conf.script, "--odd.py") && conf.args_count == 2,
+       "-- before the script is dropped");
+    ok(!parse("-m package.mod a", NULL) && conf.entry == CONF_MODULE && !strcmp(conf.script, "package.mod"), "-m");
+    ok(!parse("--no_python ./prog", NULL) && conf.entry == CONF_PROGRAM, "--no-python");
+    ok(!parse("--run-path --no-python -m a.py", NULL) && conf.entry == CONF_SCRIPT, "--run-path wins");
+    ok(!parse("--use_env t.py", NULL) && conf.use_env, "torch.distributed.launch's --use_env");
+    ok(!parse("-", NULL) && !strcmp(conf.script, "-"), "the script on stdin");
+}
+
+static void test_numbers(void)
+{
+    ok(!parse("--nproc 2 --max 3 --node 0 t.py", NULL) && conf.nproc == 2 && conf.max_restarts == 3,
+       "prefixes that are in use");
+    ok(!parse("--nproc_per_node=gpu t.py", NULL) && conf.nproc_kind == CONF_NPROC_GPU, "gpu");
+    ok(!parse("--nproc_per_node=cpu t.py", NULL) && conf.nproc_kind == CONF_NPROC_CPU, "cpu");
+    ok(!parse("--nproc_per_node=xpu t.py", NULL) && conf.nproc_kind == CONF_NPROC_XPU, "xpu");
+    ok(!parse("--nproc_per_node=auto t.py", NULL) && conf.nproc_kind == CONF_NPROC_AUTO, "auto");
+    ok(!parse("--nproc_per_node=4096 t.py", NULL) && conf.nproc == 4096, "as many as fit");
+    ok(!parse("--nnodes 1:4 t.py", NULL) && conf.nnodes_min == 1 && conf.nnodes_max == 4, "a range of nodes");
+    ok(!parse("--shutdown-timeout 0.5 t.py", NULL) && conf.shutdown_timeout == EL_MS(500), "half a second");
+    ok(!parse("t.py", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=7") && conf.shutdown_timeout == EL_SEC(7),
+       "torch's own variable");
+    ok(!parse("t.py", "PET_SHUTDOWN_TIMEOUT=8 TORCH_ELASTIC_SHUTDOWN_TIMEOUT=7") && conf.shutdown_timeout == EL_SEC(8),
+       "PET wins");
+    ok(!parse("t.py", "PET_NPROC_PER_NODE=4 PET_MODULE=1 PET_STANDALONE=0") && conf.nproc == 4 &&
+           conf.entry == CONF_MODULE && !conf.standalone,
+       "PET variables");
+    ok(!parse("--monitor-interval 5 --start-method fork t.py", NULL), "accepted without effect");
+}
+
+static void test_output(void)
+{
+    ok(!parse("-r3 -t 0:1,12:3 t.py", NULL) && conf.redirects.all && conf.redirects.value[0] == 3 && !conf.tee.all &&
+           conf.tee.n == 13 && conf.tee.value[12] == 3 && conf.tee.value[0] == 1 && conf.tee.value[5] == 0,
+       "redirects for all, tee for some, two digits");
+    ok(!parse("-r 4095:2 t.py", NULL) && conf.redirects.n == 4096 && conf.redirects.value[4095] == 2,
+       "the last local rank");
+    ok(!parse("-r 0:3,~1:1~ t.py", NULL) && conf.redirects.n == 2, "blanks in the list");
+    ok(!parse("--local-ranks-filter 0,~7 t.py", NULL) && conf.ranks_filtered && conf.rank_shown[0] &&
+           conf.rank_shown[7] && !conf.rank_shown[1],
+       "filter");
+    ok(!parse("--local-ranks-filter= t.py", NULL) && !conf.ranks_filtered, "an empty filter is none");
+    ok(!parse("t.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[x]") && !strcmp(conf.prefix_template, "[x]"),
+       "template by variable");
+    ok(!parse("--log-line-prefix-template=[y] t.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[x]") &&
+           !strcmp(conf.prefix_template, "[y]"),
+       "the option wins");
+    ok(!parse("-vv --log-format=json t.py", NULL) && conf.verbose == 2 && conf.log_json, "-vv, json");
+    ok(!parse("--event-log-handler=console t.py", NULL) && conf.verbose == 1, "events on the console: --verbose");
+    ok(!parse("t.py", "LOGLEVEL=DEBUG") && conf.verbose == 1, "LOGLEVEL=DEBUG is --verbose");
+    ok(!parse("t.py", "LOGLEVEL=ERROR") && conf.quiet, "LOGLEVEL=ERROR is --quiet");
+    ok(!parse("-q t.py", "LOGLEVEL=DEBUG") && conf.quiet && !conf.verbose, "-q wins");
+    ok(!parse("-v t.py", "LOGLEVEL=ERROR") && !conf.quiet && conf.verbose, "-v wins");
+    ok(!parse("--no-interactive --interactive t.py", NULL) && conf.interactive == CONF_YES, "the last of two");
+    ok(!parse("--numa-binding core-complex --exit-code=class --worker-store trainer t.py", NULL) &&
+           conf.numa == CONF_NUMA_CORE_COMPLEX && conf.exit_code == CONF_EXIT_CLASS &&
+           conf.worker_store == CONF_STORE_TRAINER,
+       "choices");
+}
+
+static void test_signals(void)
+{
+    said[0] = 0;
+    ok(!parse("--signals-to-handle SIGTERM,SIGUSR1 t.py", NULL) && conf.handled[15] && conf.handled[10] &&
+           !conf.handled[2] && !said[0],
+       "a list of signals");
+    ok(!parse("--signals-to-handle SIGTERM,SIGNOSUCH t.py", NULL) && conf.handled[15], "an unknown name is left out");
+    is_str(said, "warning: --signals-to-handle: SIGNOSUCH is no signal's name; it is left out", "with a warning");
+    ok(!parse("--signals-to-handle SIGKILL t.py", NULL) && !conf.handled[9], "SIGKILL cannot be handled");
+    is_str(said, "warning: --signals-to-handle: SIGKILL is a signal that elrun cannot handle; it is left out",
+           "and is named");
+}
+
+static void test_rendezvous(void)
+{
+    ok(!parse("--rdzv-id job7 t.py", NULL) && !conf.run_id_random && !strcmp(conf.rdzv_id, "job7"),
+       "a run id somebody chose stays");
+    ok(!parse("--standalone --rdzv-id job7 t.py", NULL) && conf.run_id_random, "but not with --standalone");
+    ok(!parse("--rdzv-id= t.py", NULL) && conf.run_id_random, "an empty one is random");
+    ok(!parse("--rdzv_backend=c10d --rdzv_endpoint=[fe80::1%eth0]:29400 t.py", NULL) && conf.rdzv_port == 29400 &&
+           !strcmp(conf.rdzv_host, "fe80::1%eth0") && !conf.run_id_random && !strcmp(conf.rdzv_id, "none"),
+       "IPv6 endpoint");
+    ok(!parse("--rdzv_backend=c10d --rdzv_endpoint=::1 t.py", NULL) && conf.rdzv_port == -1 &&
+           !strcmp(conf.rdzv_host, "::1"),
+       "IPv6 without brackets has no port");
+    ok(!parse("--rdzv_backend=c10d --rdzv_endpoint=host t.py", NULL) && conf.rdzv_port == -1, "no port");
+    ok(!parse("--rdzv_backend=c10d --rdzv_endpoint=:0 t.py", NULL) && conf.rdzv_port == 0 && !*conf.rdzv_host,
+       "no host");
+    ok(!parse("--master-port 29501 t.py", NULL) && !strcmp(conf.rdzv_backend, "static") && conf.rdzv_port == 29501 &&
+           !strcmp(conf.rdzv_host, "127.0.0.1"),
+       "a master port makes it static");
+    ok(!parse("--master-port 0 t.py", NULL) && conf.master_port == -1 && !strcmp(conf.rdzv_backend, "c10d"),
+       "0 is a free one");
+    ok(!parse("--rdzv-endpoint h:7 t.py", NULL) && !strcmp(conf.rdzv_host, "h") && conf.rdzv_port == 7,
+       "static with endpoint");
+    ok(!parse("--rdzv-conf join_timeout=5,~is_host=True,store_type=file t.py", NULL), "known keys");
+}
+
+/* clang-format off */
+static const struct error_case {
+    const char *words, *variables, *text;
+} error_cases[] = {
+    {NULL, NULL, "no script: say what to start, as in `elrun --nproc-per-node=2 train.py`"},
+    {"--nproc 2", NULL, "no script: say what to start, as in `elrun --nproc-per-node=2 train.py`"},
+    {"--", NULL, "no script: say what to start, as in `elrun --nproc-per-node=2 train.py`"},
+    {"--nprc-per-node=2 t.py", NULL, "unknown option --nprc-per-node=2; did you mean --nproc-per-node?"},
+    {"-np 2 t.py", NULL, "unknown option -np; did you mean --nproc-per-node?"},
+    {"-n 2 t.py", NULL, "unknown option -n; did you mean --nproc-per-node?"},
+    {"--r=16 t.py", NULL, "--r is ambiguous: it could be --run-path, --role, --redirects, --rdzv-backend, --rdzv-endpoint, "
+                          "--rdzv-id, --rdzv-conf"},
+    {"--worker t.py", NULL, "unknown option --worker; did you mean --worker-store?"},
+    {"--nproc=0 t.py", NULL, "--nproc-per-node=0: want a number of workers from 1 to 4096, or cpu, gpu, xpu or auto"},
+    {"--nproc=-1 t.py", NULL, "--nproc-per-node=-1: want a number of workers from 1 to 4096, or cpu, gpu, xpu or auto"},
+    {"--nproc=99999 t.py", NULL, "--nproc-per-node=99999: want a number of workers from 1 to 4096, or cpu, gpu, xpu or auto"},
+    {"--nproc=abc t.py", NULL, "--nproc-per-node=abc: want a number of workers from 1 to 4096, or cpu, gpu, xpu or auto"},
+    {"t.py", "PET_NPROC_PER_NODE=abc",
+     "PET_NPROC_PER_NODE=abc: want a number of workers from 1 to 4096, or cpu, gpu, xpu or auto"},
+    {"t.py", "PET_NNODES=abc", "PET_NNODES=abc: want a number of nodes, such as 2, or MIN:MAX, such as 1:4"},
+    {"--nnodes=1:2:3 t.py", NULL, "--nnodes=1:2:3: want a number of nodes, such as 2, or MIN:MAX, such as 1:4"},
+    {"--nnodes=0 t.py", NULL, "--nnodes=0: want 1 <= MIN <= MAX <= 65536"},
+    {"--nnodes=3:2 t.py", NULL, "--nnodes=3:2: want 1 <= MIN <= MAX <= 65536"},
+    {"--max-restarts -1 t.py", NULL, "--max-restarts=-1: want a whole number from 0 to 2147483647"},
+    {"--monitor-interval 0 t.py", NULL, "--monitor-interval=0: want a time from 0.000001 to 31622400 seconds"},
+    {"--shutdown-timeout -1 t.py", NULL,
+     "--shutdown-timeout=-1: want a time in seconds, such as 30 or 0.5, or with a unit, such as 500ms or 5m"},
+    {"--start-method thread t.py", NULL, "--start-method=thread: want spawn, fork or forkserver"},
+    {"-m --no-python t", NULL, "--module and --no-python exclude each other"},
+    {"-q -v t.py", NULL, "--quiet and --verbose exclude each other"},
+    {"-r 4 t.py", NULL, "--redirects=4: want 0, 1 (stdout), 2 (stderr) or 3 (both), or a list RANK:VALUE,... such as 0:3,12:1"},
+    {"-r 0:3, t.py", NULL,
+     "--redirects=0:3,: want 0, 1 (stdout), 2 (stderr) or 3 (both), or a list RANK:VALUE,... such as 0:3,12:1"},
+    {"-t 4096:1 t.py", NULL, "--tee=4096:1: want local ranks from 0 to 4095"},
+    {"--local-ranks-filter 0,x t.py", NULL, "--local-ranks-filter=0,x: want a list of local ranks from 0 to 4095, such as 0,1"},
+    {"--logs-specs mine t.py", NULL, "--logs-specs=mine: elrun loads no Python plug-ins; see --log-dir, --redirects and --tee "
+                                     "for what it does with logs"},
+    {"--event-log-handler mine t.py", NULL, "--event-log-handler=mine: elrun loads no Python plug-ins; want null or console"},
+    {"--rdzv-backend etcd-v2 t.py", NULL,
+     "--rdzv-backend=etcd-v2: torchrun's etcd back ends speak a protocol that etcd 3.6 dropped; want c10d or static"},
+    {"--rdzv-backend mine t.py", NULL, "--rdzv-backend=mine: elrun loads no Python plug-ins; want static or c10d"},
+    {"--rdzv-endpoint h:70000 t.py", NULL,
+     "--rdzv-endpoint=h:70000: want HOST:PORT, HOST or [IPv6 address]:PORT with a port from 0 to 65535"},
+    {"--rdzv-endpoint h~h:1 t.py", NULL,
+     "--rdzv-endpoint=h h:1: want HOST:PORT, HOST or [IPv6 address]:PORT with a port from 0 to 65535"},
+    {"--rdzv-endpoint h t.py", NULL, "--rdzv-endpoint=h: the static back end wants HOST:PORT"},
+    {"--rdzv-conf join_timout=5 t.py", NULL, "--rdzv-conf=join_timout=5: unknown key join_timout; did you mean join_timeout?"},
+    {"--rdzv-conf join_timeout=x t.py", NULL, "--rdzv-conf=join_timeout=x: join_timeout wants a whole number"},
+    {"--rdzv-conf is_host=maybe t.py", NULL, "--rdzv-conf=is_host=maybe: is_host wants true or false"},
+    {"--rdzv-conf timeout t.py", NULL, "--rdzv-conf=timeout: want KEY=VALUE,KEY=VALUE such as join_timeout=300,is_host=true"},
+    {"--rdzv-conf timeout= t.py", NULL, "--rdzv-conf=timeout=: want KEY=VALUE,KEY=VALUE such as join_timeout=300,is_host=true"},
+    {"--master-port x t.py", NULL, "--master-port=x: want a port from 1 to 65535, or 0 for a free one"},
+    {"--master-port 65536 t.py", NULL, "--master-port=65536: want a port from 1 to 65535, or 0 for a free one"},
+    {"--master-addr h:1 t.py", NULL, "--master-addr=h:1: want a host name or an address, without a port"},
+    {"--local-addr= t.py", NULL, "--local-addr=: want a host name or an address, without a port"},
+    {"--node-rank x t.py", NULL, "--node-rank=x: want a whole number from 0 to 65535"},
+    {"--worker-store=me t.py", NULL, "--worker-store=me: want trainer or agent"},
+    {"--standalone --nnodes=2 t.py", NULL, "--standalone and --nnodes=2:2 exclude each other"},
+    {"--standalone=1 t.py", NULL, "--standalone takes no value, but was given \"1\""},
+    {"t.py", "PET_STANDALONE=yes", "PET_STANDALONE=yes: want 1 or 0"},
+};
+/* clang-format on */
+
+static void test_errors(void)
+{
+    for (size_t i = 0; i < COUNT_OF(error_cases); i++) {
+        const struct error_case *c = &error_cases[i];
+        int r = parse(c->words, c->variables);
+        is_str(r == -1 && err.status == EL_EXIT_USAGE ? err.text : "(accepted)", c->text,
+               c->words ? c->words : "nothing");
+    }
+    char *argv[] = {"", NULL};
+    memset(&err, 0, sizeof err);
+    ok(conf_parse(1, argv, NULL, &conf, &err) == -1 && !strcmp(err.text, "the script's name is empty"),
+       "an empty script");
+}
+
+static const struct error_case single_cases[] = {
+    {"--nnodes=2 t.py", NULL, "--nnodes=2: this version runs jobs of one node only"},
+    {"--nnodes=1:2 t.py", NULL, "--nnodes=1:2: this version runs jobs of one node only"},
+    {"--node-rank=1 t.py", NULL,
+     "--node-rank=1: with --nnodes=1 there is only node 0; this version runs jobs of one node only"},
+    {"--standalone t.py", NULL, NULL},
+    {"--nnodes=1 --rdzv-backend=c10d t.py", NULL, NULL},
+    {"--nnodes=1 --rdzv-backend=c10d --rdzv-endpoint=localhost:29400 t.py", NULL, NULL},
+    {"--nnodes=1 --node-rank=0 --master-addr=10.0.0.5 --master-port=29500 t.py", NULL, NULL},
+};
+
+static void test_single_node(void)
+{
+    for (size_t i = 0; i < COUNT_OF(single_cases); i++) {
+        const struct error_case *c = &single_cases[i];
+        int parsed = parse(c->words, c->variables), good = conf_check_single_node(&conf, &err) == 0;
+        if (c->text)
+            is_str(parsed == CONF_DO_RUN && !good && err.status == EL_EXIT_CONFIG ? err.text : "(accepted)", c->text,
+                   c->words);
+        else
+            ok(parsed == CONF_DO_RUN && good, c->words);
+    }
+}
+
+static void test_stops(void)
+{
+    is_num(parse("--help", "PET_NNODES=abc"), CONF_DO_HELP, "--help");
+    is_num(parse("-h --zzz", NULL), CONF_DO_HELP, "-h");
+    is_num(parse("--nnodes=2 --he", NULL), CONF_DO_HELP, "a prefix of --help");
+    is_num(parse("--version", NULL), CONF_DO_VERSION, "--version");
+    ok(parse("--print-completion zsh", NULL) == CONF_DO_COMPLETION && !strcmp(conf.completion, "zsh"),
+       "--print-completion");
+}
+
+static void test_rows(void)
+{
+    for (size_t i = 0; i < run_options.n; i++) {
+        const struct opt_row *row = &run_options.rows[i];
+        char name[80];
+        int fine = row->help && row->group && row->help[strlen(row->help) - 1] != '.' &&
+                   !(row->origin == OPT_ELRUN && row->env);
+        fine &= row->type != OPT_CHOICE || row->choices;
+        fine &= row->type != OPT_CUSTOM || row->set;
+        for (size_t j = 0; j < i; j++)
+            fine &= strcmp(row->name, run_options.rows[j].name) != 0 &&
+                    (!row->letter || row->letter != run_options.rows[j].letter);
+        snprintf(name, sizeof name, "row --%s is whole and alone", row->name);
+        ok(fine, name);
+    }
+}
+
+int main(void)
+{
+    el_log_set(keep, NULL, EL_INFO);
+    test_defaults();
+    test_script();
+    test_numbers();
+    test_output();
+    test_signals();
+    test_rendezvous();
+    test_errors();
+    test_single_node();
+    test_stops();
+    test_rows();
+    return done();
+}
