@@ -20,7 +20,7 @@ void failure_init(struct failure *f)
 {
     memset(f, 0, sizeof *f);
     f->role = f->host = "";
-    f->wall_usec = f->file_sec = -1;
+    f->wall_usec = f->file_sec = f->stop_wall_usec = -1;
 }
 
 void failure_free(struct failure *f, struct el_mem *mem)
@@ -119,14 +119,14 @@ static bool is_crash(int number)
 }
 
 /* The second the error file names had gone by when elrun sent its first signal. */
-static bool failed_before(const struct failure *f, int64_t wall_usec)
+static bool failed_before_stop(const struct failure *f)
 {
-    return f->file_sec >= 0 && (f->file_sec + 1) * 1000000 <= wall_usec;
+    return f->file_sec >= 0 && (f->file_sec + 1) * 1000000 <= f->stop_wall_usec;
 }
 
-static enum failure_by who(const struct failure *f, int64_t stopped_wall_usec, bool oom_rose)
+static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
 {
-    if (stopped_wall_usec >= 0 && !failed_before(f, stopped_wall_usec))
+    if (stopped && !failed_before_stop(f))
         return FAILURE_BY_ELRUN;
     /* 137 is what a shell around the program makes of the killer's SIGKILL. */
     bool killed =
@@ -199,10 +199,10 @@ static void classify(struct failure *f, bool oom_rose)
         f->class = FAILURE_CLASS_CODE;
 }
 
-void failure_judge(struct failure *f, int64_t stopped_wall_usec, bool oom_rose)
+void failure_judge(struct failure *f, bool stopped, bool oom_rose)
 {
     assert(f->end != FAILURE_EXIT || (f->code > 0 && f->code < 256));
-    f->by = who(f, stopped_wall_usec, oom_rose);
+    f->by = who(f, stopped, oom_rose);
     classify(f, oom_rose);
 }
 

@@ -68,7 +68,8 @@ struct failure {
     el_usec at;         /* monotonic: when the end was seen */
     int64_t wall_usec;  /* the same moment on the wall clock, since 1970 */
     char time_text[32]; /* local time for people, "2026-11-21_20:36:48" */
-    el_usec elapsed;    /* since the worker's start */
+    int64_t stop_wall_usec; /* when elrun first signalled it, on the wall clock; -1 = never, or not known */
+    el_usec elapsed;        /* since the worker's start */
 
     /* evidence; the pointers are paid by the el_mem given to the functions below; NULL = none */
     enum failure_watch watch;
@@ -91,10 +92,10 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
 void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct el_mem *mem);
 
 /* After the evidence: who ended it, and of which class it is.
- * stopped_wall_usec: when elrun first signalled this worker, on the wall clock; -1 = it had not when the worker ended.
- * A worker that was signalled is never a cause, unless its error file proves that it had failed before.
- * oom_rose: the count of out-of-memory kills of this node's cgroup is higher than when the worker started. */
-void failure_judge(struct failure *f, int64_t stopped_wall_usec, bool oom_rose);
+ * stopped: elrun had signalled this worker before its end.  Such a worker is never a cause, unless its error file
+ * proves that it had failed before the signal (stop_wall_usec). oom_rose: the count of out-of-memory kills of this
+ * node's cgroup is higher than when the worker started. */
+void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 
 /* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another; the
  * earliest, by the error file's time stamp where that is earlier than the end; then the lowest rank.  -1 = none. */

@@ -64,7 +64,7 @@ static void run_case(const char *name)
     snprintf(path, sizeof path, DATA "/%s/stderr", name);
     char *err = slurp(path, &n);
     failure_add_stderr(&f, err, n, &mem);
-    failure_judge(&f, -1, false);
+    failure_judge(&f, false, false);
     struct el_buf got = EL_BUF_INIT(&mem, 0);
     describe(&f, &got);
     snprintf(path, sizeof path, DATA "/%s/expect", name);
