@@ -27,7 +27,7 @@ struct host_python {
 int host_python_find(struct host_python *py, char *const *env, struct el_err *e);
 
 /* Fills version and torch from the files around the interpreter; starts nothing, so may know less than it does. */
-void host_python_look(struct host_python *py);
+void host_python_look(struct host_python *py, char *const *env);
 
 /* How many workers this node starts.  -1 and *e (78: the host lacks what was asked for; 2: out of range). */
 int host_nproc(const struct run_conf *conf, char *const *env, unsigned *nproc, struct el_err *e);
