@@ -1,0 +1,317 @@
+/* What must hold on a node, said without the core's own words: from what happened (events), what elrun did (actions) and
+ * what became of the processes. */
+#include "sim/world.h"
+
+#include <signal.h>
+
+/* A stop may take so long, whatever the processes do: grace, then state D twice (leader, leftovers) and one linger. */
+static el_usec leaders_gone_by(const struct world *w)
+{
+    return w->judge.stop_since + w->conf.grace + POLICY_STUCK + EL_MS(10);
+}
+
+static el_usec leftovers_gone_by(const struct world *w)
+{
+    return w->judge.all_gone_at + POLICY_LINGER + POLICY_STUCK + EL_MS(10);
+}
+
+static void want_stop(struct world *w, int sig)
+{
+    if (w->judge.stop_due)
+        return;
+    w->judge.stop_due = true;
+    w->judge.stop_since = w->now;
+    w->judge.stop_signal = sig;
+}
+
+static void blame(struct world *w, enum agent_cause cause, unsigned slot)
+{
+    if (w->judge.verdict != AGENT_NO_CAUSE)
+        return;
+    w->judge.verdict = cause;
+    w->judge.verdict_slot = slot;
+}
+
+static void on_exited(struct world *w, const struct agent_event *ev, const struct world_proc *ended)
+{
+    struct world_judge *j = &w->judge;
+    bool good = ev->code == 0 && !ended->unknown;
+    j->exited++;
+    j->exited_ok += good;
+    if (ended->told || ended->told_kill || good)
+        return;
+    if (j->verdict == AGENT_NO_CAUSE) {
+        bool farewell = ev->signal == SIGTERM || ev->signal == SIGKILL || ev->signal == SIGINT || ev->signal == SIGHUP;
+        j->hindsight = farewell ? w->now + AGENT_HINDSIGHT : 0;
+    }
+    blame(w, AGENT_WORKER_FAILED, ev->slot);
+    want_stop(w, SIGTERM);
+}
+
+static void on_spawn_failed(struct world *w, const struct agent_event *ev)
+{
+    struct world_judge *j = &w->judge;
+    if (ev->forked && w->leader[ev->slot] >= 0 && w->proc[w->leader[ev->slot]].fails_exec)
+        w->proc[w->leader[ev->slot]].told_kill++; /* its end is explained */
+    if (ev->forked && j->verdict == AGENT_WORKER_FAILED && j->verdict_slot == ev->slot)
+        j->verdict = AGENT_NO_CAUSE;
+    blame(w, AGENT_SPAWN_FAILED, ev->slot);
+    want_stop(w, SIGTERM);
+}
+
+static void on_signal(struct world *w, const struct agent_event *ev)
+{
+    struct world_judge *j = &w->judge;
+    enum agent_state state = w->agent.state;
+    j->interrupts += ev->signal == SIGINT;
+    if (!w->conf.handled[ev->signal])
+        return;
+    j->asked_to_leave = true;
+    bool done = j->exited_ok == w->conf.slots && !j->stop_due;
+    bool restarts = j->attempts <= w->conf.max_restarts && !w->agent.group.stuck;
+    if (done)
+        blame(w, AGENT_SUCCESS, 0);
+    if (j->verdict == AGENT_WORKER_FAILED && (restarts || w->now < j->hindsight))
+        j->verdict = AGENT_NO_CAUSE;
+    blame(w, AGENT_LEAVING, 0);
+    if (state != AGENT_RUNNING && state != AGENT_STOPPING)
+        return;
+    want_stop(w, ev->signal);
+    if (ev->signal == SIGINT && j->interrupts > 1)
+        j->kill_due = true;
+}
+
+void judge_event(struct world *w, const struct agent_event *ev, const struct world_proc *ended)
+{
+    if (w->judge.ends)
+        return;
+    switch (ev->type) {
+    case AGENT_EV_PREPARED:
+        if (!ev->ok)
+            blame(w, AGENT_PREPARE_FAILED, 0);
+        break;
+    case AGENT_EV_SPAWN_FAILED: on_spawn_failed(w, ev); break;
+    case AGENT_EV_EXITED: on_exited(w, ev, ended); break;
+    case AGENT_EV_SIGNAL: on_signal(w, ev); break;
+    case AGENT_EV_START:
+    case AGENT_EV_SPAWNED:
+    case AGENT_EV_SWEPT:
+    case AGENT_EV_ORPHAN:
+    case AGENT_EV_COLLECTED:
+    case AGENT_EV_TIMEOUT: break;
+    }
+}
+
+/* --- actions --- */
+
+/* SIGKILL is for those who had their time, or when there is none. */
+static bool may_kill(const struct world *w)
+{
+    const struct world_judge *j = &w->judge;
+    return j->kill_due || w->agent.group.stuck || (j->stop_due && w->now >= j->stop_since + w->conf.grace);
+}
+
+static void on_spawn(struct world *w, unsigned slot)
+{
+    if (w->judge.stop_due || w->judge.asked_to_leave)
+        world_fail(w, "slot %u is started although the attempt is to be stopped", slot);
+    if (w->leader[slot] >= 0)
+        world_fail(w, "two workers of slot %u", slot);
+    if (slot == 0 && world_living(w))
+        world_fail(w, "a new attempt begins beside %u processes of an old one", world_living(w));
+    if (w->spawn_open)
+        world_fail(w, "two forks at a time");
+}
+
+static void on_signal_all(struct world *w, int sig)
+{
+    if (!w->judge.stop_due)
+        world_fail(w, "workers are signalled without a reason");
+    if (sig == SIGKILL) {
+        if (!may_kill(w))
+            world_fail(w, "workers are killed before their grace is over");
+        w->judge.kill_sent = true;
+        return;
+    }
+    if (sig != w->judge.stop_signal)
+        world_fail(w, "workers get %s where %s was due", trace_signal(sig), trace_signal(w->judge.stop_signal));
+    for (unsigned i = 0; i < w->conf.slots; i++)
+        if (w->leader[i] >= 0 && w->proc[w->leader[i]].told)
+            world_fail(w, "slot %u is told twice to end", i);
+}
+
+static void on_sweep(struct world *w, const struct policy_action *p)
+{
+    const struct world_judge *j = &w->judge;
+    if (p->type == POLICY_SWEEP_SLOT && w->leader[p->slot] >= 0)
+        world_fail(w, "the session of slot %u is swept while its leader lives", p->slot);
+    if (p->type != POLICY_SWEEP_ALL)
+        return;
+    for (unsigned i = 0; i < w->conf.slots; i++)
+        if (w->leader[i] >= 0 && !w->agent.group.stuck)
+            world_fail(w, "orphans are swept while slot %u is up", i);
+    if (p->signal == SIGKILL && !may_kill(w) && w->now < j->all_gone_at + POLICY_LINGER)
+        world_fail(w, "leftovers are killed before their time is over");
+}
+
+static void on_group(struct world *w, const struct policy_action *p)
+{
+    switch (p->type) {
+    case POLICY_SPAWN: on_spawn(w, p->slot); break;
+    case POLICY_SIGNAL_ALL: on_signal_all(w, p->signal); break;
+    case POLICY_SWEEP_SLOT:
+    case POLICY_SWEEP_ALL: on_sweep(w, p); break;
+    }
+}
+
+static void on_prepare(struct world *w)
+{
+    struct world_judge *j = &w->judge;
+    if (j->asked_to_leave)
+        world_fail(w, "a new attempt after elrun was told to leave");
+    if (++j->attempts > w->conf.max_restarts + 1)
+        world_fail(w, "attempt %u with a budget of %u restarts", j->attempts, w->conf.max_restarts);
+    if (j->attempts > 1 && (j->verdict != AGENT_WORKER_FAILED || w->now < j->hindsight))
+        world_fail(w, "a restart that no failed worker explains");
+    if (world_living(w))
+        world_fail(w, "a restart beside %u living processes", world_living(w));
+    j->stop_due = j->kill_due = j->kill_sent = j->all_gone = false;
+    j->verdict = AGENT_NO_CAUSE;
+    j->hindsight = 0;
+    j->exited = j->exited_ok = j->notes = 0;
+}
+
+static void on_note(struct world *w, unsigned slot)
+{
+    struct world_judge *j = &w->judge;
+    if (j->verdict != AGENT_WORKER_FAILED || j->verdict_slot != slot)
+        world_fail(w, "slot %u is called failed, and is not the cause", slot);
+    if (++j->notes > 1)
+        world_fail(w, "a failure is told twice");
+    if (w->now < j->hindsight)
+        world_fail(w, "a failure is told before hindsight is over");
+}
+
+static void on_end(struct world *w)
+{
+    struct world_judge *j = &w->judge;
+    const struct agent *a = &w->agent;
+    if (++j->ends > 1)
+        world_fail(w, "END twice");
+    if (j->verdict == AGENT_NO_CAUSE && j->exited_ok == w->conf.slots)
+        j->verdict = AGENT_SUCCESS;
+    if (a->group.stuck && j->verdict != AGENT_LEAVING)
+        j->verdict = AGENT_STUCK;
+    if (a->cause != j->verdict)
+        world_fail(w, "the end says cause %d where %d happened", (int)a->cause, (int)j->verdict);
+    bool by_slot = a->cause == AGENT_WORKER_FAILED || a->cause == AGENT_SPAWN_FAILED;
+    if (by_slot && a->cause_slot != j->verdict_slot)
+        world_fail(w, "the end blames slot %u where %u failed first", a->cause_slot, j->verdict_slot);
+    if (a->cause == AGENT_WORKER_FAILED && j->attempts <= w->conf.max_restarts)
+        world_fail(w, "given up after attempt %u with a budget of %u restarts", j->attempts, w->conf.max_restarts);
+    if (a->cause == AGENT_WORKER_FAILED && j->notes != 1)
+        world_fail(w, "a failure that nobody was told of");
+    if (a->group.stuck ? !j->saw_d : world_living(w) > 0)
+        world_fail(w, a->group.stuck ? "called stuck, and nothing was" : "processes outlive the end");
+}
+
+void judge_action(struct world *w, const struct agent_action *x, const struct agent_event *ev)
+{
+    if (w->judge.ends && (x->type != AGENT_DO_GROUP || x->group.type == POLICY_SPAWN))
+        world_fail(w, "an action after the end");
+    switch (x->type) {
+    case AGENT_DO_PREPARE: on_prepare(w); break;
+    case AGENT_DO_GROUP: on_group(w, &x->group); break;
+    case AGENT_DO_NOTE: on_note(w, x->slot); break;
+    case AGENT_DO_FORWARD:
+        if (ev->type != AGENT_EV_SIGNAL || x->signal != ev->signal || w->conf.handled[x->signal] ||
+            (x->signal != SIGUSR1 && x->signal != SIGUSR2))
+            world_fail(w, "signal %d is forwarded", x->signal);
+        break;
+    case AGENT_DO_SUSPEND:
+        if (ev->type != AGENT_EV_SIGNAL || ev->signal != SIGTSTP)
+            world_fail(w, "suspended without a TSTP");
+        break;
+    case AGENT_DO_END: on_end(w); break;
+    case AGENT_DO_COLLECT: break;
+    }
+}
+
+/* --- after each step --- */
+
+/* Whoever is to be stopped has been told, in this very step, unless a fork is under way. */
+static void check_told(struct world *w)
+{
+    const struct world_judge *j = &w->judge;
+    bool kills = j->kill_due || (j->stop_due && !w->conf.grace);
+    if (!j->stop_due || w->spawn_open || j->ends)
+        return;
+    for (unsigned i = 0; i < w->conf.slots; i++) {
+        const struct world_proc *l = w->leader[i] >= 0 ? &w->proc[w->leader[i]] : NULL;
+        if (l && !l->fails_exec && (kills ? !l->told_kill : !l->told && !l->told_kill))
+            world_fail(w, "slot %u runs on and was not told to end", i);
+    }
+}
+
+static void check_bounds(struct world *w)
+{
+    struct world_judge *j = &w->judge;
+    enum agent_state state = w->agent.state;
+    bool up = state == AGENT_RUNNING || state == AGENT_STOPPING;
+    bool leaders = w->spawn_open;
+    for (unsigned i = 0; i < w->conf.slots; i++)
+        leaders |= w->leader[i] >= 0;
+    bool complete = j->exited == w->conf.slots || j->stop_due;
+    if (!leaders && complete && up && !j->all_gone) {
+        j->all_gone = true;
+        j->all_gone_at = w->now;
+    }
+    if (up && j->stop_due && leaders && w->now > leaders_gone_by(w))
+        world_fail(w, "a stop takes longer than grace and the limit of state D");
+    if (up && j->all_gone && w->now > leftovers_gone_by(w))
+        world_fail(w, "leftovers take longer than linger and the limit of state D");
+}
+
+/* Steps that only time makes: none may ask for another at once for ever, and a second holds few. */
+static void check_economy(struct world *w, const struct agent_event *ev)
+{
+    struct world_judge *j = &w->judge;
+    if (ev->type != AGENT_EV_TIMEOUT)
+        return;
+    j->burst = w->now == j->burst_at ? j->burst + 1 : 0;
+    j->burst_at = w->now;
+    if (j->burst > w->conf.slots + 4)
+        world_fail(w, "the deadline does not move: a busy loop");
+    j->in_second = w->now / EL_SEC(1) == j->second ? j->in_second + 1 : 0;
+    j->second = w->now / EL_SEC(1);
+    if (j->in_second > 2 * w->conf.slots + 30)
+        world_fail(w, "%u time-outs in one second", j->in_second);
+}
+
+void judge_step(struct world *w, const struct agent_event *ev)
+{
+    if (w->judge.ends && w->agent.state != AGENT_ENDED)
+        world_fail(w, "alive after the end");
+    if (w->judge.ends && agent_deadline(&w->agent) != EL_NEVER)
+        world_fail(w, "a deadline after the end");
+    if (w->agent.restarts != (w->judge.attempts ? w->judge.attempts - 1 : 0))
+        world_fail(w, "%u restarts counted in attempt %u", w->agent.restarts, w->judge.attempts);
+    check_told(w);
+    check_bounds(w);
+    check_economy(w, ev);
+}
+
+void judge_end_of_run(struct world *w)
+{
+    if (w->failed)
+        return;
+    if (!w->judge.ends)
+        world_fail(w, "nothing left to happen, and no end (%s)", agent_state_name(w->agent.state));
+    for (int i = 0; i < w->procs; i++) {
+        const struct world_proc *p = &w->proc[i];
+        if (p->id && !p->alive)
+            world_fail(w, "a zombie is left");
+        if (p->id && p->alive && p->d_until != EL_NEVER)
+            world_fail(w, "a process that could have been ended is left");
+    }
+}
