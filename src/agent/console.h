@@ -11,11 +11,11 @@
 
 /* --- pure: one line (console.c) --- */
 enum console_form { CONSOLE_PLAIN, CONSOLE_COLOUR, CONSOLE_JSON };
-/* "elrun: text\n", "elrun: warning: text\n" …, coloured, or {"time":…,"level":…,"text":…}\n with invalid UTF-8 replaced; cut
- * at size, always with its newline (and a JSON object stays one).  wall_ms: since 1970.  Returns the length without the 0. */
+/* "elrun: text\n", "elrun: warning: text\n" …, coloured, or {"time":…,"level":…,"text":…}\n with invalid UTF-8 replaced.
+ * Control characters become '?' or \u00xx.  Cut at size, always with its newline (a JSON object stays one).  wall_ms: since 1970.  Returns the length without the 0. */
 size_t console_line(char *to, size_t size, enum console_form form, enum el_level level, long long wall_ms,
                     const char *text);
-/* "running · round 2 · restarts 1/3 · 4m05s", cut to the terminal's width in characters. */
+/* "elrun: running, round 2, restarts 1/3, 4m05s", cut to one column less than the terminal has. */
 struct console_status {
     const char *state;         /* NULL: no status line */
     unsigned round;

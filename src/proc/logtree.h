@@ -35,8 +35,8 @@ int logtree_make_attempt(const char *run_dir, const char *attempt, unsigned npro
 /* Opens a log file to append, close-on-exec; -1 and *e. */
 int logtree_open(const char *path, struct el_err *e);
 
-/* Removes the temporary directory if nothing was written there: empty files, directories, `latest`.  False: it holds
- * something (or cannot be removed), and is left as it was except for empty parts. */
+/* Removes the temporary directory if it holds nothing but directories, empty files and `latest`.  False: something was
+ * written there, and all of it is kept; or it cannot be removed. */
 bool logtree_remove_empty(const char *temporary);
 
 /* The last `size` bytes of a file; -1 and errno.  *total_bytes is its length. */

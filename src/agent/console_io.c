@@ -1,0 +1,183 @@
+#include "agent/console.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Per stream: enough for a burst while the reader is busy, little enough that a stopped terminal is felt soon. */
+#define CONSOLE_LIMIT_BYTES (1024u * 1024u)
+#define LINE_BYTES          4096u
+
+struct console {
+    struct loop *loop;
+    struct sink *sink[3]; /* [1] and [2] may be the same */
+    enum console_form form;
+    bool colour, status_wanted, terminal, hidden;
+    struct console_status status;
+    struct loop_timer *timer;
+    unsigned long dropped; /* own lines for which there was no room */
+
+    unsigned flushing;
+    size_t left;
+    void (*finished)(void *ctx, size_t left_bytes);
+    void *finished_ctx;
+};
+
+static long long wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int say(struct console *c, enum el_level level, const char *text)
+{
+    char line[LINE_BYTES];
+    size_t n = console_line(line, sizeof line, c->form, level, wall_ms(), text);
+    return sink_put(c->sink[2], STDERR_FILENO, line, n);
+}
+
+static void on_log(void *ctx, enum el_level level, const char *text)
+{
+    struct console *c = ctx;
+    if (c->dropped) {
+        char note[96];
+        snprintf(note, sizeof note, "%lu lines of elrun are missing here: standard error did not take them", c->dropped);
+        if (say(c, EL_WARN, note) == 0)
+            c->dropped = 0;
+    }
+    if (say(c, level, text) < 0)
+        c->dropped++;
+}
+
+/* Do both descriptors lead to one file, pipe or terminal?  Then one writer keeps the order of what is written. */
+static bool same_place(void)
+{
+    struct stat out, err;
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev &&
+           out.st_ino == err.st_ino && out.st_rdev == err.st_rdev;
+}
+
+static unsigned columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static void show_status(void *ctx)
+{
+    struct console *c = ctx;
+    if (!c->terminal || !c->status_wanted)
+        return;
+    if (!c->status.state || c->hidden) {
+        sink_footer(c->sink[2], STDERR_FILENO, NULL);
+        loop_timer_at(c->timer, EL_NEVER);
+        return;
+    }
+    char line[512];
+    el_usec now = loop_clock();
+    console_status_line(line, sizeof line, &c->status, now, columns(), c->colour);
+    sink_footer(c->sink[2], STDERR_FILENO, line);
+    /* The next full second of the state's age. */
+    el_usec age = now > c->status.since ? now - c->status.since : 0;
+    loop_timer_at(c->timer, now + EL_SEC(1) - age % EL_SEC(1));
+}
+
+struct console *console_new(struct loop *l, const struct console_conf *conf, struct el_err *e)
+{
+    struct console *c = calloc(1, sizeof *c);
+    if (!c || !(c->timer = loop_timer_new(l, show_status, c))) {
+        free(c);
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    c->loop = l;
+    c->terminal = isatty(STDERR_FILENO);
+    c->colour = c->terminal && !conf->json && console_wants_colour(getenv("NO_COLOR"), getenv("TERM"));
+    /* A dumb terminal cannot wipe a line. */
+    c->status_wanted = !conf->quiet && !conf->json && console_wants_colour(NULL, getenv("TERM"));
+    c->form = conf->json ? CONSOLE_JSON : c->colour ? CONSOLE_COLOUR : CONSOLE_PLAIN;
+    c->sink[2] = sink_new(l, CONSOLE_LIMIT_BYTES, e);
+    if (c->sink[2])
+        c->sink[1] = same_place() ? c->sink[2] : sink_new(l, CONSOLE_LIMIT_BYTES, e);
+    if (!c->sink[1]) {
+        console_free(c);
+        return NULL;
+    }
+    el_log_set(on_log, c, conf->quiet ? EL_WARN : conf->verbose ? EL_DEBUG : EL_INFO);
+    return c;
+}
+
+struct sink *console_sink(struct console *c, int which)
+{
+    assert(which == 1 || which == 2);
+    return c->sink[which];
+}
+
+void console_write(struct console *c, const char *text, size_t n)
+{
+    if (sink_put(c->sink[2], STDERR_FILENO, text, n) < 0)
+        c->dropped++;
+}
+
+bool console_is_json(const struct console *c)
+{
+    return c->form == CONSOLE_JSON;
+}
+
+bool console_has_colour(const struct console *c)
+{
+    return c->colour;
+}
+
+void console_status(struct console *c, const struct console_status *st)
+{
+    c->status = st ? *st : (struct console_status){0};
+    show_status(c);
+}
+
+void console_status_hide(struct console *c, bool hide)
+{
+    c->hidden = hide;
+    show_status(c);
+}
+
+static void on_flushed(void *ctx, size_t left_bytes)
+{
+    struct console *c = ctx;
+    c->left += left_bytes;
+    assert(c->flushing > 0);
+    if (--c->flushing == 0)
+        c->finished(c->finished_ctx, c->left);
+}
+
+void console_finish(struct console *c, el_usec deadline, void (*fn)(void *ctx, size_t left_bytes), void *ctx)
+{
+    assert(!c->flushing);
+    console_status(c, NULL);
+    c->finished = fn;
+    c->finished_ctx = ctx;
+    c->left = 0;
+    bool two = c->sink[1] != c->sink[2];
+    c->flushing = two ? 2 : 1;
+    if (two)
+        sink_flush(c->sink[1], deadline, on_flushed, c);
+    sink_flush(c->sink[2], deadline, on_flushed, c);
+}
+
+bool console_free(struct console *c)
+{
+    if (!c)
+        return true;
+    el_log_set(NULL, NULL, EL_INFO);
+    loop_timer_free(c->timer);
+    bool ended = c->sink[1] == c->sink[2] || sink_free(c->sink[1]);
+    ended = sink_free(c->sink[2]) && ended;
+    free(c);
+    return ended;
+}

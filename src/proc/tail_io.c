@@ -1,0 +1,157 @@
+/* The last bytes of a worker's streams, from the ring or from the log file. */
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proc/logtree.h"
+#include "proc/output_private.h"
+
+/* One request.  work() touches nothing but `one` and its bytes; the answer may have been given before it is done. */
+struct tails {
+    struct pool_job job;
+    struct output *o; /* NULL: the output is gone */
+    struct tails *next;
+    unsigned rank;
+    bool running, answered;
+    struct loop_timer *timer;
+    output_tails_fn *fn;
+    void *ctx;
+    struct tail_one {
+        struct output_tail tail;
+        bool from_file;
+        long got;
+        uint64_t total;
+        char path[PATH_MAX];
+        char bytes[RING_BYTES];
+    } one[2];
+};
+
+const char *output_tail_text(enum output_tail_from from)
+{
+    static const char *const text[] = {
+#define X(name, words) [OUTPUT_TAIL_##name] = words,
+        OUTPUT_TAIL_LIST(X)
+#undef X
+    };
+    assert((size_t)from < sizeof text / sizeof text[0]);
+    return text[from];
+}
+
+static void unlink_tails(struct tails *t)
+{
+    if (!t->o)
+        return;
+    for (struct tails **at = &t->o->tails; *at; at = &(*at)->next)
+        if (*at == t) {
+            *at = t->next;
+            break;
+        }
+    t->o = NULL;
+}
+
+static void answer(struct tails *t)
+{
+    t->answered = true;
+    loop_timer_free(t->timer);
+    t->timer = NULL;
+    if (t->o)
+        t->fn(t->ctx, t->rank, &t->one[0].tail, &t->one[1].tail);
+    unlink_tails(t);
+    if (!t->running)
+        free(t);
+}
+
+static void work(void *ctx)
+{
+    struct tails *t = ctx;
+    for (int k = 0; k < 2; k++)
+        if (t->one[k].from_file)
+            t->one[k].got = logtree_tail(t->one[k].path, t->one[k].bytes, RING_BYTES, &t->one[k].total);
+}
+
+static void done(void *ctx)
+{
+    struct tails *t = ctx;
+    t->running = false;
+    if (t->answered) {
+        free(t);
+        return;
+    }
+    for (int k = 0; k < 2; k++) {
+        struct tail_one *one = &t->one[k];
+        if (!one->from_file)
+            continue;
+        one->tail.from = one->got < 0 ? OUTPUT_TAIL_UNREADABLE : OUTPUT_TAIL_FILE;
+        one->tail.len = one->got > 0 ? (size_t)one->got : 0;
+        one->tail.bytes = one->tail.len ? one->bytes : NULL;
+        one->tail.total_bytes = one->got < 0 ? 0 : one->total;
+    }
+    answer(t);
+}
+
+static void on_timer(void *ctx)
+{
+    answer(ctx);
+}
+
+static void look(struct tail_one *one, const struct output *o, const struct stream *s)
+{
+    const char *dir = o->ranks[s->rank].dir;
+    bool logged = dir && (s->route.to_file || s->route.kind == ROUTE_FILE);
+    if (logged && snprintf(one->path, sizeof one->path, "%s/%s", dir, s->which == 1 ? "stdout.log" : "stderr.log") > 0)
+        one->tail.path = one->path;
+    switch (s->route.kind) {
+    case ROUTE_INHERIT:
+        one->tail.from = o->terminal[s->which] ? OUTPUT_TAIL_TERMINAL : OUTPUT_TAIL_INHERITED;
+        break;
+    case ROUTE_NULL: one->tail.from = OUTPUT_TAIL_NULL_DEVICE; break;
+    case ROUTE_FILE:
+        one->from_file = logged;
+        one->tail.from = logged ? OUTPUT_TAIL_TIMEOUT : OUTPUT_TAIL_UNREADABLE; /* until done() knows better */
+        break;
+    case ROUTE_PIPE:
+    case ROUTE_PTY:
+        one->tail.from = OUTPUT_TAIL_READ;
+        one->tail.len = ring_copy(&s->ring, one->bytes);
+        one->tail.bytes = one->tail.len ? one->bytes : NULL;
+        one->tail.total_bytes = s->ring.total;
+        break;
+    }
+}
+
+int output_tails_collect(struct output *o, unsigned local_rank, el_usec deadline, output_tails_fn *fn, void *ctx)
+{
+    assert(local_rank < o->conf.nproc);
+    struct tails *t = calloc(1, sizeof *t);
+    if (!t || !(t->timer = loop_timer_new(o->loop, on_timer, t))) {
+        free(t);
+        return -1;
+    }
+    t->o = o;
+    t->rank = local_rank;
+    t->fn = fn;
+    t->ctx = ctx;
+    t->job = (struct pool_job){.work = work, .done = done, .ctx = t};
+    t->next = o->tails;
+    o->tails = t;
+    for (int k = 0; k < 2; k++)
+        look(&t->one[k], o, &o->ranks[local_rank].stream[k]);
+    bool files = t->one[0].from_file || t->one[1].from_file;
+    t->running = files && pool_run(o->pool, &t->job, NULL) == 0;
+    for (int k = 0; files && !t->running && k < 2; k++)
+        if (t->one[k].from_file)
+            t->one[k].tail.from = OUTPUT_TAIL_UNREADABLE;
+    loop_timer_at(t->timer, t->running ? deadline : loop_clock());
+    return 0;
+}
+
+void tails_forget(struct output *o)
+{
+    while (o->tails) {
+        struct tails *t = o->tails;
+        unlink_tails(t);
+        answer(t);
+    }
+}
