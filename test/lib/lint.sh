@@ -1,0 +1,37 @@
+# lint.sh BUILD: form and first suspicion, in a few seconds: clang-format, mandoc -Tlint, cppcheck.  The TAP lies under
+# BUILD/tap/lint, where skips.sh counts it; what is wrong is printed too.
+build=$1
+mkdir -p "$build/tap/lint"
+tap=$build/tap/lint/lint.tap
+log=$build/tap/lint/log
+: >"$tap"
+n=0; bad=0
+
+# check WHAT COMMAND...: passes if the command succeeds and is silent.
+check() {
+    what=$1; shift
+    n=$((n + 1))
+    if "$@" >"$log" 2>&1 && ! [ -s "$log" ]; then
+        echo "ok $n - $what" >>"$tap"
+        return
+    fi
+    bad=$((bad + 1))
+    echo "not ok $n - $what" >>"$tap"
+    sed 's/^/# /' "$log" >>"$tap"
+    echo "lint: $what"; head -20 "$log"
+}
+
+formatted() { clang-format "$1" | diff -u --label "$1" "$1" --label "$1, as .clang-format wants it" -; }
+suspicious() {
+    cppcheck -q --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j2 \
+        -D_GNU_SOURCE -Isrc -Icmd src cmd
+}
+
+for f in src/*/*.[ch] cmd/*.[ch] test/*/*.[ch]; do check "clang-format $f" formatted "$f"; done
+for f in man/*.[1-8]; do check "mandoc -Tlint $f" mandoc -Tlint "$f"; done
+check cppcheck suspicious
+
+echo "1..$n" >>"$tap"
+rm -f "$log"
+echo "lint: $((n - bad)) of $n passed"
+[ "$bad" = 0 ]
