@@ -8,7 +8,7 @@
 #include "util/opt.h"
 
 /* In the order of the overview. */
-#define COMMANDS(X) X(version) X(help) X(completion)
+#define COMMANDS(X) X(run) X(version) X(help) X(completion)
 
 struct call {
     int argc;    /* words behind the command's name */
@@ -60,6 +60,7 @@ int command_print(struct el_buf *text, struct el_err *e);
 /* --- what other files offer --- */
 void version_line(struct el_buf *out);  /* "elrun 0.1.0 (…)\n" */
 void help_overview(struct el_buf *out); /* elrun --help */
+void help_topics(struct el_buf *out);   /* "run|…|signals": what `elrun help` knows */
 int completion_script(const char *shell, struct el_buf *out, struct el_err *e);
 
 #endif

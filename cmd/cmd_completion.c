@@ -25,9 +25,7 @@ int completion_script(const char *shell, struct el_buf *out, struct el_err *e)
     struct opt_command all[COMMANDS_COUNT];
     char shown[EL_SHOW_MAX];
     struct el_buf topics = EL_BUF_INIT(NULL, 0);
-    for (size_t i = 0; i < COMMANDS_COUNT; i++)
-        el_buf_printf(&topics, "%s|", commands[i]->name);
-    el_buf_puts(&topics, "exit-status|signals");
+    help_topics(&topics);
     for (size_t i = 0; i < COMMANDS_COUNT; i++) {
         const struct command *c = commands[i];
         all[i] =

@@ -1,6 +1,7 @@
 /* elrun help: the overview, the options of a command, exit statuses, signals. */
 #include <string.h>
 
+#include "agent/env.h"
 #include "cmd.h"
 #include "util/auto.h"
 #include "util/exit.h"
@@ -10,8 +11,8 @@ static const struct opt_row rows[] = {COMMAND_HELP_ROW};
 
 static const struct opt_table options = {
     .command = "elrun help",
-    .operands = "[COMMAND | exit-status | signals]",
-    .about = "Explains a command, the exit statuses, or what elrun does with signals.",
+    .operands = "[COMMAND | TOPIC]",
+    .about = "Explains a command, or one of the topics exit-status, signals and environment.",
     .rows = rows,
     .n = COUNT_OF(rows),
 };
@@ -40,6 +41,7 @@ void help_overview(struct el_buf *out)
                      "  elrun run --help         all options of run\n"
                      "  elrun help exit-status   what the exit status says\n"
                      "  elrun help signals       what elrun does with a signal\n"
+                     "  elrun help environment   what the workers find in their environment\n"
                      "  man elrun                the manual\n");
 }
 
@@ -85,20 +87,52 @@ static void help_signals(struct el_buf *out)
         "\nAny other signal named in --signals-to-handle ends the job as SIGTERM does, with that signal and 128+n.\n");
 }
 
+static void help_environment(struct el_buf *out)
+{
+    el_buf_puts(out, "A worker inherits the environment of elrun, with these changes:\n\n");
+    for (const struct env_row *row = env_table; row->name; row++) {
+        el_buf_printf(out, "  %-32s", row->name);
+        opt_wrap(out, row->meaning, 34, 34);
+    }
+    el_buf_puts(out,
+                "\nelrun itself reads PET_* (elrun run --help), PYTHON_EXEC, VIRTUAL_ENV, PATH, TMPDIR, LOGLEVEL and "
+                "NO_COLOR.\n");
+}
+
+static const struct topic {
+    const char *name;
+    void (*print)(struct el_buf *out);
+} topics[] = {
+    {"exit-status", help_exit_status},
+    {"signals", help_signals},
+    {"environment", help_environment},
+};
+
+static const char *topic_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i < COMMANDS_COUNT ? commands[i]->name : topics[i - COMMANDS_COUNT].name;
+}
+
+void help_topics(struct el_buf *out)
+{
+    for (size_t i = 0; i < COMMANDS_COUNT + COUNT_OF(topics); i++)
+        el_buf_printf(out, "%s%s", i ? "|" : "", topic_name(NULL, i));
+}
+
 static int help_topic(const char *topic, struct el_buf *out, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
     const struct command *command = command_find(topic);
-    const char *near = command_near(topic);
     if (command)
         return opt_help(command->options, out), 0;
-    if (strcmp(topic, "exit-status") == 0)
-        return help_exit_status(out), 0;
-    if (strcmp(topic, "signals") == 0)
-        return help_signals(out), 0;
+    for (size_t i = 0; i < COUNT_OF(topics); i++)
+        if (strcmp(topic, topics[i].name) == 0)
+            return topics[i].print(out), 0;
+    const char *near = opt_nearest(topic, topic_name, NULL, COMMANDS_COUNT + COUNT_OF(topics));
     if (near)
         return el_fail(e, EL_EXIT_USAGE, "no help about \"%s\"; did you mean %s?", el_show(topic, shown), near);
-    return el_fail(e, EL_EXIT_USAGE, "no help about \"%s\"; want a command, exit-status or signals",
+    return el_fail(e, EL_EXIT_USAGE, "no help about \"%s\"; want a command, exit-status, signals or environment",
                    el_show(topic, shown));
 }
 
@@ -120,7 +154,7 @@ static int run(const struct call *call, struct el_err *e)
 }
 
 const struct command cmd_help = {.name = "help",
-                                 .summary = "explain a command, exit statuses or signals",
+                                 .summary = "explain a command, exit statuses, signals or the environment",
                                  .options = &options,
-                                 .words = "exit-status|signals",
+                                 .words = "",
                                  .run = run};

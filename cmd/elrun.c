@@ -71,6 +71,17 @@ static int run(const struct command *command, const struct call *call)
     return e.status;
 }
 
+/* "elrun" alone is a mistake in a script and a question of a newcomer: the overview, but on stderr and with status 2.
+ */
+static int explain_nothing(void)
+{
+    struct el_buf text = EL_BUF_INIT(NULL, 0);
+    help_overview(&text);
+    fputs(el_buf_cstr(&text), stderr);
+    el_buf_free(&text);
+    return EL_EXIT_USAGE;
+}
+
 static bool called_as_torchrun(const char *program)
 {
     const char *slash = strrchr(program, '/');
@@ -88,21 +99,18 @@ int main(int argc, char **argv, char **env)
     el_log_set(print_line, NULL, EL_WARN);
 
     struct call call = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + (argc > 0), .env = env};
-    const struct command *job = command_find("run");
-    if (job && argc > 0 && called_as_torchrun(argv[0]))
-        return run(job, &call);
-    const char *first = call.argc ? call.argv[0] : "--help";
+    if (argc > 0 && called_as_torchrun(argv[0]))
+        return run(&cmd_run, &call);
+    if (!call.argc)
+        return explain_nothing();
+    const char *first = call.argv[0];
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
         call.argc = 0;
         return run(&cmd_help, &call);
     }
     const struct command *command = command_find(first);
-    if (!command && !job) {
-        fprintf(stderr, "elrun: no command is called %s\n", first);
-        return EL_EXIT_USAGE;
-    }
     if (!command)
-        return run(job, &call);
+        return run(&cmd_run, &call);
     call.argc--;
     call.argv++;
     return run(command, &call);

@@ -57,12 +57,12 @@ void *el_realloc(struct el_mem *mem, void *p, size_t n)
     size_t old = h->size, size = n + sizeof *h;
     if (size > old && !permitted(mem, size - old))
         return NULL;
-    h = realloc(h, size);
-    if (!h)
+    struct head *grown = realloc(h, size);
+    if (!grown)
         return NULL;
-    h->size = size;
+    grown->size = size;
     count(mem, size, old);
-    return h + 1;
+    return grown + 1;
 }
 
 void el_free(struct el_mem *mem, void *p)

@@ -1,0 +1,50 @@
+/* elrun run: the job of this node, from its options to its exit status. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent_io.h"
+#include "agent/conf.h"
+#include "agent/run_options.h"
+#include "cmd.h"
+
+/* A script that is not there may be a command that was misspelled: "elrun verison".  Whatever has a dot or a slash, or
+ * options in front, is a script. */
+static int explain_missing_script(const struct run_conf *conf, const struct call *call, struct el_err *e)
+{
+    const char *near = command_near(conf->script);
+    if (e->status != EL_EXIT_NOINPUT || conf->script != call->argv[0] || strpbrk(conf->script, "./") || !near)
+        return -1;
+    size_t used = strlen(e->text);
+    snprintf(e->text + used, sizeof e->text - used, "; did you mean `elrun %s`?", near);
+    return -1;
+}
+
+static int start(const struct run_conf *conf, const struct call *call, struct el_err *e)
+{
+    if (conf_check_single_node(conf, e))
+        return -1;
+    int status = agent_run(conf, call->env, e);
+    return status < 0 ? explain_missing_script(conf, call, e) : status;
+}
+
+static int run(const struct call *call, struct el_err *e)
+{
+    static struct run_conf conf; /* some ten kilobytes, and it lives as long as the process */
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    switch (conf_parse(call->argc, call->argv, call->env, &conf, e)) {
+    case CONF_DO_RUN: return start(&conf, call, e);
+    case CONF_DO_HELP: opt_help(&run_options, &out); break;
+    case CONF_DO_VERSION: version_line(&out); break;
+    case CONF_DO_COMPLETION:
+        if (completion_script(conf.completion, &out, e))
+            el_buf_free(&out);
+        break;
+    default: break;
+    }
+    return e->status ? -1 : command_print(&out, e);
+}
+
+const struct command cmd_run = {.name = "run",
+                                .summary = "start a job (this is what elrun does if no command is named)",
+                                .options = &run_options,
+                                .run = run};
