@@ -36,6 +36,7 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
 {
     struct world_judge *j = &w->judge;
     bool good = ev->code == 0 && !ended->unknown;
+    j->gone_at[ev->slot] = w->now;
     j->exited++;
     j->exited_ok += good;
     if (ended->told || ended->told_kill || good)
@@ -93,11 +94,11 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(w, ev); break;
     case AGENT_EV_EXITED: on_exited(w, ev, ended); break;
     case AGENT_EV_SIGNAL: on_signal(w, ev); break;
+    case AGENT_EV_COLLECTED: w->judge.collected = true; break;
     case AGENT_EV_START:
     case AGENT_EV_SPAWNED:
     case AGENT_EV_SWEPT:
     case AGENT_EV_ORPHAN:
-    case AGENT_EV_COLLECTED:
     case AGENT_EV_TIMEOUT: break;
     }
 }
@@ -130,7 +131,6 @@ static void on_signal_all(struct world *w, int sig)
     if (sig == SIGKILL) {
         if (!may_kill(w))
             world_fail(w, "workers are killed before their grace is over");
-        w->judge.kill_sent = true;
         return;
     }
     if (sig != w->judge.stop_signal)
@@ -145,6 +145,8 @@ static void on_sweep(struct world *w, const struct policy_action *p)
     const struct world_judge *j = &w->judge;
     if (p->type == POLICY_SWEEP_SLOT && w->leader[p->slot] >= 0)
         world_fail(w, "the session of slot %u is swept while its leader lives", p->slot);
+    if (p->type == POLICY_SWEEP_SLOT && p->signal == SIGKILL && !may_kill(w) && w->now < j->gone_at[p->slot] + POLICY_LINGER)
+        world_fail(w, "leftovers of slot %u are killed before their time is over", p->slot);
     if (p->type != POLICY_SWEEP_ALL)
         return;
     for (unsigned i = 0; i < w->conf.slots; i++)
@@ -173,9 +175,12 @@ static void on_prepare(struct world *w)
         world_fail(w, "attempt %u with a budget of %u restarts", j->attempts, w->conf.max_restarts);
     if (j->attempts > 1 && (j->verdict != AGENT_WORKER_FAILED || w->now < j->hindsight))
         world_fail(w, "a restart that no failed worker explains");
+    if (j->attempts > 1 && !j->collected)
+        world_fail(w, "a restart before the evidence is there");
     if (world_living(w))
         world_fail(w, "a restart beside %u living processes", world_living(w));
-    j->stop_due = j->kill_due = j->kill_sent = j->all_gone = false;
+    j->stop_due = j->kill_due = j->all_gone = j->collecting = j->collected = false;
+    j->empty_since = EL_NEVER;
     j->verdict = AGENT_NO_CAUSE;
     j->hindsight = 0;
     j->exited = j->exited_ok = j->notes = 0;
@@ -211,6 +216,14 @@ static void on_end(struct world *w)
         world_fail(w, "given up after attempt %u with a budget of %u restarts", j->attempts, w->conf.max_restarts);
     if (a->cause == AGENT_WORKER_FAILED && j->notes != 1)
         world_fail(w, "a failure that nobody was told of");
+    if (j->collecting && !j->collected)
+        world_fail(w, "the end comes before the evidence");
+    for (int i = 0; i < w->procs; i++) {
+        const struct world_proc *p = &w->proc[i];
+        bool orphan = p->id && p->alive && p->slot < 0 && p->parent < 0;
+        if (orphan && p->d_until <= w->now && p->adopted_at < j->closed_at)
+            world_fail(w, "an orphan that could be killed outlives the end");
+    }
     if (a->group.stuck ? !j->saw_d : world_living(w) > 0)
         world_fail(w, a->group.stuck ? "called stuck, and nothing was" : "processes outlive the end");
 }
@@ -233,7 +246,12 @@ void judge_action(struct world *w, const struct agent_action *x, const struct ag
             world_fail(w, "suspended without a TSTP");
         break;
     case AGENT_DO_END: on_end(w); break;
-    case AGENT_DO_COLLECT: break;
+    case AGENT_DO_COLLECT:
+        if (w->judge.collecting)
+            world_fail(w, "evidence is collected twice");
+        w->judge.collecting = true;
+        w->judge.closed_at = w->now; /* who is adopted later has a parent that cannot be killed: nobody tells elrun */
+        break;
     }
 }
 
@@ -266,6 +284,12 @@ static void check_bounds(struct world *w)
         j->all_gone = true;
         j->all_gone_at = w->now;
     }
+    if (!up || leaders || !complete || world_living(w))
+        j->empty_since = EL_NEVER;
+    else if (j->empty_since == EL_NEVER)
+        j->empty_since = w->now;
+    if (j->empty_since != EL_NEVER && w->now > j->empty_since + EL_MS(10))
+        world_fail(w, "nothing is left, and the attempt is not closed");
     if (up && j->stop_due && leaders && w->now > leaders_gone_by(w))
         world_fail(w, "a stop takes longer than grace and the limit of state D");
     if (up && j->all_gone && w->now > leftovers_gone_by(w))

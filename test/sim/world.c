@@ -167,8 +167,10 @@ static void die(struct world *w, int i, int code, int sig)
     p->code = code;
     p->signal = sig;
     for (int k = 0; k < w->procs; k++)
-        if (w->proc[k].id && w->proc[k].alive && w->proc[k].parent == i)
+        if (w->proc[k].id && w->proc[k].alive && w->proc[k].parent == i) {
             w->proc[k].parent = -1; /* elrun is the subreaper */
+            w->proc[k].adopted_at = w->now;
+        }
     el_usec seen = w->now + (chance(w, 500) ? between(w, 0, EL_MS(1)) : 0);
     if (p->slot >= 0) {
         p->unknown = chance(w, w->faults.unknown);

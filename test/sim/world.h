@@ -38,6 +38,7 @@ struct world_proc {
     bool unknown;
     el_usec d_until;      /* state D until then: nothing ends it; EL_NEVER: for ever; 0: not in state D */
     el_usec spawned_at;   /* leader: when the answer to its fork reaches the core */
+    el_usec adopted_at;   /* orphan: since when elrun is its parent */
 };
 
 enum world_kind { WORLD_EVENT, WORLD_DIE, WORLD_FORK, WORLD_FAREWELL };
@@ -58,9 +59,12 @@ struct world_judge {
     el_usec stop_since;
     int stop_signal;
     bool kill_due;        /* and one not to wait for the grace */
-    bool kill_sent, kill_held;
     bool all_gone;        /* the last leader of this attempt was reaped, at: */
     el_usec all_gone_at;
+    el_usec empty_since;  /* no process at all lives, and the attempt is open still; EL_NEVER: not so */
+    el_usec gone_at[WORLD_SLOTS_MAX]; /* leader reaped */
+    bool collecting, collected;
+    el_usec closed_at;
     bool asked_to_leave;  /* by a handled signal, at any time */
     unsigned interrupts, attempts, ends, notes, exited_ok, exited;
     enum agent_cause verdict; /* what the end must say if it comes now */
