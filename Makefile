@@ -79,7 +79,7 @@ venv: ; @sh test/lib/venv.sh
 # One command for a newcomer: install, build, test.  The second make sees the files that the first one installed.
 check: deps venv
 	@$(MAKE) --no-print-directory check-here
-check-here: check-unit check-same check-lint check-e2e
+check-here: check-unit check-same check-lint check-mutants check-e2e
 	@$(MAKE) --no-print-directory swarm T=30
 	@$(MAKE) --no-print-directory fuzz T=2
 	@$(MAKE) --no-print-directory check-san
@@ -110,6 +110,9 @@ check-pure: $(call obj,$(CORE))
 	@nm -A $^ | awk -f test/lib/pure.awk test/lib/pure.allow -
 check-same: all $(SIM:%.c=$(BUILD)/%)
 	@cat $(BUILD)/elrun.core $(SIM:%.c=$(BUILD)/%.core) | sort -u | awk 'END { if (NR != 1) print "check-same: simulator and binary are linked from different cores"; exit NR != 1 }'
+# Each mutant is a patch of one line of the node core; the simulator must find it (a job of 20 steps a seed).
+check-mutants:
+	@CC=$(CC) sh test/sim/mutants.sh 20000
 # The same sources with clang: other warnings, other bugs.
 check-clang:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=clang all
@@ -135,7 +138,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-same check-e2e check-pure check-clang check-lint tidy swarm fuzz bench bench-here demo install clean
+.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-same check-e2e check-pure check-mutants check-clang check-lint tidy swarm fuzz bench bench-here demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -150,8 +150,7 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
     struct policy_actions group = {0};
     policy_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
     take_group(out, &group);
-    bool bad = slot->unknown || slot->code != 0;
-    if (!bad || ours)
+    if (!policy_slot_bad(slot) || ours)
         return;
     if (a->cause == AGENT_NO_CAUSE) {
         a->hindsight_until = may_be_the_end(ev->signal) ? now + AGENT_HINDSIGHT : 0;

@@ -74,7 +74,7 @@ void policy_spawned(struct policy *p, unsigned slot, struct policy_actions *out)
     }
 }
 
-static bool ended_badly(const struct policy_slot *s)
+bool policy_slot_bad(const struct policy_slot *s)
 {
     return s->unknown || s->code != 0;
 }
@@ -113,7 +113,7 @@ void policy_exited(struct policy *p, unsigned slot, int code, int signal, el_use
     s->linger_until = now + POLICY_LINGER;
     p->up--;
     p->lingering += !hard;
-    if (ended_badly(s) && !s->signalled)
+    if (policy_slot_bad(s) && !s->signalled)
         p->failed++;
     act(out, POLICY_SWEEP_SLOT, slot, hard ? SIG_KILL : SIG_TERM);
     sweep_if_empty(p, now, out);
@@ -225,7 +225,7 @@ bool policy_succeeded(const struct policy *p)
     if (p->started < p->slots || p->up || p->failed)
         return false;
     for (unsigned i = 0; i < p->slots; i++)
-        if (ended_badly(&p->slot[i]))
+        if (policy_slot_bad(&p->slot[i]))
             return false;
     return true;
 }

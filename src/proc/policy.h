@@ -93,6 +93,9 @@ void policy_orphan_reaped(struct policy *p, el_usec now, struct policy_actions *
 void policy_timeout(struct policy *p, el_usec now, struct policy_actions *out);
 el_usec policy_deadline(const struct policy *p);
 
+/* The reaped leader of a slot did not succeed: another code than 0, a signal, or nobody knows. */
+bool policy_slot_bad(const struct policy_slot *s);
+
 /* All slots of the attempt have been started and none has ended badly. */
 bool policy_succeeded(const struct policy *p);
 

@@ -37,10 +37,12 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
     struct world_judge *j = &w->judge;
     bool good = ev->code == 0 && !ended->unknown;
     j->gone_at[ev->slot] = w->now;
+    j->was_told[ev->slot] = ended->told || ended->told_kill;
     j->exited++;
     j->exited_ok += good;
     if (ended->told || ended->told_kill || good)
         return;
+    j->failed++;
     if (j->verdict == AGENT_NO_CAUSE) {
         bool farewell = ev->signal == SIGTERM || ev->signal == SIGKILL || ev->signal == SIGINT || ev->signal == SIGHUP;
         j->hindsight = farewell ? w->now + AGENT_HINDSIGHT : 0;
@@ -183,7 +185,7 @@ static void on_prepare(struct world *w)
     j->empty_since = EL_NEVER;
     j->verdict = AGENT_NO_CAUSE;
     j->hindsight = 0;
-    j->exited = j->exited_ok = j->notes = 0;
+    j->exited = j->exited_ok = j->failed = j->notes = 0;
 }
 
 static void on_note(struct world *w, unsigned slot)
@@ -257,6 +259,17 @@ void judge_action(struct world *w, const struct agent_action *x, const struct ag
 
 /* --- after each step --- */
 
+/* The core's ledger, which the failure report reads, is what really happened. */
+static void check_ledger(struct world *w, unsigned slot)
+{
+    const struct policy_slot *s = &w->agent.group.slot[slot];
+    const struct world_judge *j = &w->judge;
+    if (s->signalled != j->was_told[slot])
+        world_fail(w, "slot %u: the ledger says that elrun %s it", slot, s->signalled ? "signalled" : "did not signal");
+    if (w->agent.group.failed != j->failed)
+        world_fail(w, "%u failed, the ledger says %u", j->failed, w->agent.group.failed);
+}
+
 /* Whoever is to be stopped has been told, in this very step, unless a fork is under way. */
 static void check_told(struct world *w)
 {
@@ -320,6 +333,8 @@ void judge_step(struct world *w, const struct agent_event *ev)
         world_fail(w, "a deadline after the end");
     if (w->agent.restarts != (w->judge.attempts ? w->judge.attempts - 1 : 0))
         world_fail(w, "%u restarts counted in attempt %u", w->agent.restarts, w->judge.attempts);
+    if (ev->type == AGENT_EV_EXITED && !w->judge.ends)
+        check_ledger(w, ev->slot);
     check_told(w);
     check_bounds(w);
     check_economy(w, ev);

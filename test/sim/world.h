@@ -62,6 +62,8 @@ struct world_judge {
     bool all_gone;        /* the last leader of this attempt was reaped, at: */
     el_usec all_gone_at;
     el_usec empty_since;  /* no process at all lives, and the attempt is open still; EL_NEVER: not so */
+    unsigned failed;      /* leaders that ended badly and untold, in this attempt */
+    bool was_told[WORLD_SLOTS_MAX];   /* the leader that was reaped last */
     el_usec gone_at[WORLD_SLOTS_MAX]; /* leader reaped */
     bool collecting, collected;
     el_usec closed_at;
