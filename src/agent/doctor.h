@@ -13,7 +13,7 @@ struct doctor_row {
     char advice[256]; /* "" when ok */
 };
 
-#define DOCTOR_ROWS_MAX 24
+#define DOCTOR_ROWS_MAX 20
 
 struct doctor_report {
     unsigned n;
@@ -24,8 +24,9 @@ struct doctor_report {
 void doctor_judge(const struct host_facts *f, struct doctor_report *out);
 const char *doctor_verdict_name(enum doctor_verdict v);
 
-/* The report as one JSON object with a newline, or as lines for a person.  -1 if the buffer is full. */
+/* The report as one JSON object and a newline, or as lines for a person, with colours or without.  -1 if the buffer is
+ * full. */
 int doctor_json(const struct doctor_report *r, struct el_buf *out);
-int doctor_text(const struct doctor_report *r, struct el_buf *out);
+int doctor_text(const struct doctor_report *r, bool colour, struct el_buf *out);
 
 #endif

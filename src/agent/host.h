@@ -20,6 +20,7 @@ struct host_python {
     char version[32];         /* "3.11.7"; "" = not found out */
     char torch[64];           /* "2.13.0+cpu"; "" = no torch found */
     bool torch_cuda;          /* this torch was built for CUDA */
+    bool shim;                /* a script that chooses the interpreter (pyenv): nothing is known of what it chooses */
 };
 
 /* The interpreter of the workers: PYTHON_EXEC, else the active virtual environment, else python3 or python on PATH.

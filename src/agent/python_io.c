@@ -183,6 +183,9 @@ void host_python_look(struct host_python *py, char *const *env)
     bool has_prefix = parent(prefix) && parent(prefix);
     if (!realpath(py->path, real))
         return;
+    py->shim = file_read(real, text, 3) == 2 && strcmp(text, "#!") == 0;
+    if (py->shim)
+        return;
     minor_of(strrchr(real, '/'), minor, sizeof minor);
     snprintf(py->version, sizeof py->version, "%s", minor);
     bool venv = has_prefix && file_readf(text, sizeof text, prefix, "/pyvenv.cfg") > 0, base = !venv;

@@ -127,6 +127,9 @@ static void test_torch(void)
     snprintf(py.path, sizeof py.path, "%s", at("bin/python3"));
     host_python_look(&py, env(NULL, NULL, NULL));
     is_str(py.torch, "", "none found");
+    put(at("bin/python3"), 0755, "#!/bin/sh\nexec other-python \"$@\"\n");
+    host_python_look(&py, env(NULL, NULL, NULL));
+    ok(py.shim, "a script in the interpreter's place");
 }
 
 static void is_entry(enum conf_entry entry, const char *script, char *const *e, const char *want, const char *what)
