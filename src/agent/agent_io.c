@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,7 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     n->env = env;
     n->port_fd = n->null_fd = n->terminal_fd = n->report_fd[0] = n->report_fd[1] = -1;
     account_init(&n->account, loop_clock());
+    mallopt(M_ARENA_MAX, 1); /* pool threads allocate little: no arena of 64 MiB for each */
     open_closed_streams();
     gethostname(n->host, sizeof n->host - 1);
     if (host_nproc(conf, env, &n->nproc, e) < 0) {

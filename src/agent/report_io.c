@@ -229,6 +229,12 @@ void report_collect(struct node *n)
 
 /* --- the last words --- */
 
+/* Where there is something to look at; a temporary folder in which nothing was written is gone by now. */
+static const char *logs_of(const struct node *n)
+{
+    return n->conf->log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
+}
+
 static struct report make_report(struct node *n)
 {
     unsigned count = 0;
@@ -241,7 +247,7 @@ static struct report make_report(struct node *n)
         .failures_count = count,
         .restarts = n->core.restarts,
         .restarts_max = n->conf->max_restarts,
-        .log_dir = output_log_dir(n->output),
+        .log_dir = logs_of(n),
     };
 }
 
@@ -302,9 +308,8 @@ static void say_last_words(struct node *n)
     account_text(&n->account, loop_clock(), line, sizeof line);
     bool failed = n->core.cause == AGENT_WORKER_FAILED;
     el_log(failed || n->core.restarts ? EL_INFO : EL_DEBUG, "%s", line);
-    const char *logs = n->conf->log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
-    if (logs)
-        el_log(EL_INFO, "logs: %s", logs);
+    if (logs_of(n) && !failed) /* the report names them itself */
+        el_log(EL_INFO, "logs: %s", logs_of(n));
     if (n->publish_error.status)
         el_log(EL_WARN, "%s", n->publish_error.text);
     if (n->core.group.stuck)

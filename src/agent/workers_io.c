@@ -94,7 +94,7 @@ int workers_init(struct node *n, struct el_err *e)
     n->has_proc = access("/proc/self/stat", R_OK) == 0;
     if (n->terminal_fd >= 0)
         reap_watch_stops(n->reap, 0);
-    return (n->guard = guard_new(n->nproc, n->cgroup ? cgroup_kill_fd(n->cgroup) : -1, e)) ? 0 : -1;
+    return (n->guard = guard_new(n->nproc, n->cgroup, e)) ? 0 : -1;
 }
 
 static void close_fd(int *fd)
@@ -205,7 +205,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
             .fd = {slot == 0 ? -1 : n->null_fd, fd[1], fd[2]},
             .report_fd = n->report_fd[1],
             .guard_fd = guard_fd(n->guard),
-            .cgroup_fd = n->cgroup ? cgroup_join_fd(n->cgroup) : -1,
+            .cgroup_fd = n->cgroup ? cgroup_folder_fd(n->cgroup) : -1,
             .terminal_fd = slot == 0 ? n->terminal_fd : -1,
             .mask = &n->old_mask,
             .pipe_action = &n->old_pipe,

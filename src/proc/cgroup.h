@@ -24,11 +24,9 @@ struct cgroup *cgroup_new(const char *name);
 /* The path of its folder. */
 const char *cgroup_path(const struct cgroup *g);
 
-/* Descriptor of its cgroup.procs, opened for writing, close-on-exec: for cgroup_join() in the child. */
-int cgroup_join_fd(const struct cgroup *g);
-
-/* Between fork and exec: moves the caller into the cgroup.  Async-signal-safe.  Returns 0 or errno. */
-int cgroup_join(int join_fd);
+/* Descriptor of its folder, close-on-exec: spawn_worker() lets a child be born in it (clone3, CLONE_INTO_CGROUP).  Moving a
+ * process there later by cgroup.procs takes 10 ms and more: the kernel waits for every CPU (measured). */
+int cgroup_folder_fd(const struct cgroup *g);
 
 /* Descriptor of its cgroup.kill, opened for writing, close-on-exec, or -1 (kernel before 5.14).  Writing "1" kills all
  * that is in the cgroup; the guard holds a copy and calls cgroup_kill_by() when elrun is gone. */

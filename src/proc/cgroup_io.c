@@ -18,7 +18,7 @@
 
 struct cgroup {
     char path[CGROUP_PATH_MAX];
-    int join_fd, kill_fd;
+    int folder_fd, kill_fd;
 };
 
 static int own_folder(char *path, size_t room)
@@ -50,17 +50,17 @@ struct cgroup *cgroup_new(const char *name)
     struct cgroup *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
-    g->join_fd = g->kill_fd = -1;
+    g->folder_fd = g->kill_fd = -1;
     int n = snprintf(g->path, sizeof g->path, "%s/%s", own, name);
     if (n < 0 || (size_t)n >= sizeof g->path || strchr(name, '/') || mkdir(g->path, 0755)) {
         el_log(EL_DEBUG, "no cgroup for the workers: cannot make %.1000s/%.200s: %s", own, name, strerror(errno));
         free(g);
         return NULL;
     }
-    g->join_fd = open_in(g, "cgroup.procs", O_WRONLY);
+    g->folder_fd = open(g->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     g->kill_fd = open_in(g, "cgroup.kill", O_WRONLY);
-    if (g->join_fd < 0) {
-        el_log(EL_DEBUG, "no cgroup for the workers: cannot open %.1000s/cgroup.procs: %s", g->path, strerror(errno));
+    if (g->folder_fd < 0 || faccessat(g->folder_fd, "cgroup.procs", W_OK, 0)) {
+        el_log(EL_DEBUG, "no cgroup for the workers: cannot write %.1000s/cgroup.procs: %s", g->path, strerror(errno));
         cgroup_free(g);
         return NULL;
     }
@@ -72,14 +72,9 @@ const char *cgroup_path(const struct cgroup *g)
     return g->path;
 }
 
-int cgroup_join_fd(const struct cgroup *g)
+int cgroup_folder_fd(const struct cgroup *g)
 {
-    return g->join_fd;
-}
-
-int cgroup_join(int join_fd)
-{
-    return write(join_fd, "0", 1) == 1 ? 0 : errno;
+    return g->folder_fd;
 }
 
 int cgroup_kill_fd(const struct cgroup *g)
@@ -137,8 +132,8 @@ void cgroup_free(struct cgroup *g)
 {
     if (!g)
         return;
-    if (g->join_fd >= 0)
-        close(g->join_fd);
+    if (g->folder_fd >= 0)
+        close(g->folder_fd);
     if (g->kill_fd >= 0)
         close(g->kill_fd);
     if (rmdir(g->path))

@@ -12,8 +12,10 @@ struct guard;
 
 enum guard_verb { GUARD_ADD = 1, GUARD_REMOVE = 2 };
 
-/* slots: most groups at one time.  cgroup_kill_fd: an open cgroup.kill that is written first, or -1. */
-struct guard *guard_new(unsigned slots, int cgroup_kill_fd, struct el_err *e);
+struct cgroup;
+
+/* slots: most groups at one time.  cgroup: killed first, and removed; NULL if there is none.  It outlives the guard. */
+struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, struct el_err *e);
 
 /* Ends the guard without killing anything: all workers are gone. */
 void guard_free(struct guard *g);

@@ -2,12 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "proc/cgroup.h"
 #include "proc/spawn.h"
+
+#define GUARD_RMDIR_TRIES 100
+#define GUARD_RMDIR_MS    20
 
 struct record {
     int verb;
@@ -18,7 +23,8 @@ struct guard {
     pid_t pid;
     int fd;            /* write end, non-blocking */
     int read_fd;       /* only while forking */
-    int kill_fd;       /* cgroup.kill or -1; the caller's */
+    int kill_fd;       /* cgroup.kill or -1; the cgroup's */
+    const char *cgroup_path;
     unsigned room;
     pid_t *group;      /* the guard's own copy, after the fork */
 };
@@ -96,11 +102,14 @@ static int guard_main(void *ctx)
         have -= whole * sizeof r[0];
         __builtin_memmove(r, r + whole, have);
     }
-    ssize_t put = g->kill_fd >= 0 ? write(g->kill_fd, "1", 1) : 0;
-    (void)put;
+    if (g->kill_fd >= 0)
+        cgroup_kill_by(g->kill_fd);
     for (unsigned i = 0; i < g->room; i++)
         if (g->group[i] > 1)
             kill(-g->group[i], SIGKILL);
+    /* The dead need a moment to leave the cgroup. */
+    for (int i = 0; g->cgroup_path && i < GUARD_RMDIR_TRIES && rmdir(g->cgroup_path) < 0 && errno == EBUSY; i++)
+        poll(NULL, 0, GUARD_RMDIR_MS);
     return 0;
 }
 
@@ -130,7 +139,7 @@ static int start(struct guard *g, struct el_err *e)
     return 0;
 }
 
-struct guard *guard_new(unsigned slots, int cgroup_kill_fd, struct el_err *e)
+struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, struct el_err *e)
 {
     struct guard *g = calloc(1, sizeof *g);
     if (g)
@@ -142,7 +151,8 @@ struct guard *guard_new(unsigned slots, int cgroup_kill_fd, struct el_err *e)
         return NULL;
     }
     g->fd = -1;
-    g->kill_fd = cgroup_kill_fd;
+    g->kill_fd = cgroup ? cgroup_kill_fd(cgroup) : -1;
+    g->cgroup_path = cgroup ? cgroup_path(cgroup) : NULL;
     if (start(g, e) < 0) {
         free(g->group);
         free(g);

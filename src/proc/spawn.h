@@ -39,7 +39,7 @@ struct spawn_conf {
     int fd[3];                /* become 0, 1, 2; -1: as elrun has it */
     int report_fd;            /* write end, close-on-exec */
     int guard_fd;             /* the guard is told the new group here, before exec; -1: no guard */
-    int cgroup_fd;            /* open cgroup.procs of the group to join, -1: none */
+    int cgroup_fd;            /* folder of the cgroup (version 2) to be born in, -1: none */
     int terminal_fd;          /* >= 0: stays in elrun's session, and its group becomes the terminal's foreground */
     const sigset_t *mask;     /* the signal mask that elrun was started with */
     const struct sigaction *pipe_action; /* what SIGPIPE was when elrun started */
@@ -50,7 +50,7 @@ struct spawn_conf {
  * kernel refuses.  What fails later in the child comes through report_fd, and the child exits 127. */
 pid_t spawn_worker(const struct spawn_conf *c, struct el_err *e);
 
-/* A child that runs fn(ctx) and _exit()s with its result: no exec, own session, every signal that can be ignored is.  fn
+/* A child that runs fn(ctx) and _exit()s with its result: no exec, own session, every signal that can be blocked is.  fn
  * may use only async-signal-safe calls and memory made before. */
 pid_t spawn_function(int (*fn)(void *ctx), void *ctx, struct el_err *e);
 

@@ -11,7 +11,8 @@ static pid_t sleeper(const struct cgroup *g)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        if (setsid() < 0 || cgroup_join(cgroup_join_fd(g)) != 0)
+        int procs = openat(cgroup_folder_fd(g), "cgroup.procs", O_WRONLY);
+        if (setsid() < 0 || write(procs, "0", 1) != 1)
             _exit(1);
         for (;;)
             pause();
@@ -45,7 +46,7 @@ int main(void)
     is_num(cgroup_populated(g), 0, "a new cgroup is empty");
     ok(!cgroup_new(name), "the name is taken");
     ok(!cgroup_new("a/b"), "a name is one component");
-    ok(fcntl(cgroup_join_fd(g), F_GETFD) & FD_CLOEXEC, "its descriptor is closed at exec");
+    ok(fcntl(cgroup_folder_fd(g), F_GETFD) & FD_CLOEXEC, "its descriptor is closed at exec");
     pid_t one = sleeper(g), two = sleeper(g);
     ok(wait_populated(g, 1), "children join");
     is_num(cgroup_kill(g), 0, "and are killed");
