@@ -10,6 +10,8 @@ enum field { FIELD_NONE, FIELD_MESSAGE, FIELD_STACK, FIELD_TIME };
 /* Keys that have a meaning. */
 enum key { KEY_OTHER, KEY_MESSAGE, KEY_EXTRA, KEY_STACK, KEY_TIME };
 
+#define TIME_MAX_SEC (INT64_C(1) << 36) /* the year 4147: microseconds of it fit 64 bits */
+
 void errfile_init(struct errfile *e)
 {
     memset(e, 0, sizeof *e);
@@ -122,9 +124,9 @@ static void take_time(struct errfile *e)
 {
     int64_t sec = 0;
     unsigned i = 0;
-    for (; i < e->m.literal_len && e->m.literal[i] >= '0' && e->m.literal[i] <= '9' && sec < INT64_C(1) << 40; i++)
+    for (; i < e->m.literal_len && e->m.literal[i] >= '0' && e->m.literal[i] <= '9' && sec <= TIME_MAX_SEC; i++)
         sec = sec * 10 + (e->m.literal[i] - '0');
-    e->timestamp_sec = i ? sec : -1;
+    e->timestamp_sec = i && sec <= TIME_MAX_SEC ? sec : -1;
 }
 
 static void string_begin(struct errfile *e, bool key)

@@ -15,7 +15,7 @@ enum {
 };
 
 /* How much a find says about the end of the program. */
-enum weight { IGNORED, THREAD, MAIN };
+enum weight { IGNORED, SHELL, THREAD, MAIN }; /* SHELL: what a shell around the program says */
 
 struct find {
     struct traceback t;
@@ -24,6 +24,7 @@ struct find {
     struct line_frame frame; /* the one to show */
     bool has_frame;
     enum weight weight;
+    unsigned message_lines; /* behind the first; C++ stacks do not count */
 };
 
 struct finder {
@@ -75,6 +76,7 @@ static void take_message(struct finder *f, struct find *x, struct text prefix, s
             continue;
         if (!x->message.n)
             x->message = inside;
+        x->message_lines += !text_starts(inside, "frame #") && !text_starts(inside, "Exception raised from");
         x->t.end = next;
     }
     *pos = x->t.end;
@@ -99,7 +101,7 @@ static bool take_python(struct finder *f, struct find *x, struct text prefix, si
             foreign = 0;
         } else if (line_is_blank(inside) || inside.p[0] == ' ' || inside.p[0] == '\t') {
             continue;
-        } else if (line_is_exception(inside, !framed || foreign, &x->type, &x->message)) {
+        } else if (line_is_exception(inside, !framed || foreign || x->t.headless, &x->type, &x->message)) {
             *pos = next;
             take_message(f, x, prefix, pos);
             return true;
@@ -210,6 +212,8 @@ static void take_abort(struct finder *f, struct find *x, enum line_abort what, s
     size_t next;
     x->t.kind = what == LINE_CPLUS ? TRACEBACK_CPLUS : TRACEBACK_ABORT;
     x->t.end = *pos;
+    if (text_find(x->message, "(core dumped)"))
+        x->weight = SHELL;
     if (what != LINE_CPLUS || !peek(f, *pos, &line, &next))
         return;
     if (text_starts(line, "  what():  ")) {
@@ -273,7 +277,8 @@ static void consider(struct finder *f, struct find *x)
         return;
     bool best_is_python = f->best.t.kind == TRACEBACK_PYTHON || f->best.t.kind == TRACEBACK_GROUP;
     bool crash = x->t.kind == TRACEBACK_CPLUS || x->t.kind == TRACEBACK_ABORT || x->t.kind == TRACEBACK_FATAL;
-    if (f->has_best && crash && best_is_python && f->best.weight == MAIN && f->lines_since_best <= NEAR_LINES)
+    if (f->has_best && crash && best_is_python && f->best.weight == MAIN &&
+        f->lines_since_best + f->best.message_lines <= NEAR_LINES)
         return; /* an uncaught exception, then the interpreter tore itself apart: the exception came first */
     f->best = *x;
     f->has_best = true;
@@ -332,7 +337,7 @@ static bool try_block(struct finder *f, struct text line, size_t start, size_t n
     } else if ((at = text_find(line, "  File \""))) {
         struct line_frame frame;
         struct text prefix = {line.p, (size_t)(at - line.p)};
-        if (!line_is_frame((struct text){at, line.n - prefix.n}, &frame))
+        if (!line_is_frame((struct text){at, line.n - prefix.n}, &frame) || text_find(f->before, "Stack (most recent "))
             return false;
         *pos = start;
         x.t.kind = frame.function.n ? TRACEBACK_PYTHON : TRACEBACK_SYNTAX;

@@ -141,10 +141,15 @@ static bool is_glog(struct text t)
 
 bool line_is_foreign(struct text t)
 {
-    static const char *const starts[] = {"Exception ignored in",  "Exception in thread ",
-                                         "Fatal Python error: ",  "Error in sys.excepthook",
-                                         "Process Process-",      "Timeout (",
-                                         "Aborted (core dumped)", "Segmentation fault (core dumped)"};
+    static const char *const starts[] = {"Exception ignored in",
+                                         "Exception in thread ",
+                                         "Fatal Python error: ",
+                                         "Error in sys.excepthook",
+                                         "Original exception was:",
+                                         "Process Process-",
+                                         "Timeout (",
+                                         "Aborted (core dumped)",
+                                         "Segmentation fault (core dumped)"};
     for (size_t i = 0; i < COUNT_OF(starts); i++)
         if (text_starts(t, starts[i]))
             return true;
