@@ -41,7 +41,9 @@ void account_started(struct account *a, el_usec now)
 char *account_duration(el_usec d, char *to, size_t size)
 {
     unsigned long long s = d / 1000000;
-    if (d < 10000)
+    if (d < 1000)
+        snprintf(to, size, "%lluus", (unsigned long long)d);
+    else if (d < 10000)
         snprintf(to, size, "%llu.%llums", (unsigned long long)d / 1000, (unsigned long long)d / 100 % 10);
     else if (d < 1000000)
         snprintf(to, size, "%llums", (unsigned long long)d / 1000);
@@ -59,16 +61,16 @@ char *account_duration(el_usec d, char *to, size_t size)
 size_t account_text(const struct account *a, el_usec now, char *to, size_t size)
 {
     assert(size > 0);
-    static const char *const names[] = {"starting", "running", "stopping", "reporting"};
+    static const char *const names[] = {"starting", "running", "stopping"};
     struct account sum = *a;
     char d[3][24];
     account_enter(&sum, a->part, now);
     size_t n = (size_t)snprintf(to, size, "time: %s:", account_duration(now - a->began, d[0], sizeof d[0]));
     for (int i = 0; i < ACCOUNT_PARTS && n < size; i++)
-        n += (size_t)snprintf(to + n, size - n, "%s %s %s", i ? "," : "", names[i],
-                              account_duration(sum.spent[i], d[0], sizeof d[0]));
+        n += (size_t)snprintf(to + n, size - n, "%s %s %s", i ? "," : "",
+                              account_duration(sum.spent[i], d[0], sizeof d[0]), names[i]);
     if (a->restarts && n < size)
-        n += (size_t)snprintf(to + n, size - n, "; %u restart%s: failure seen to siblings signalled %s, to all restarted %s",
+        n += (size_t)snprintf(to + n, size - n, "; %u restart%s: siblings signalled in %s, all up again in %s",
                               a->restarts, a->restarts == 1 ? "" : "s", account_duration(a->detect, d[1], sizeof d[1]),
                               account_duration(a->restart, d[2], sizeof d[2]));
     return n < size ? n : size - 1;

@@ -5,7 +5,7 @@
 
 #include "util/time.h"
 
-enum account_part { ACCOUNT_START, ACCOUNT_RUN, ACCOUNT_STOP, ACCOUNT_REPORT, ACCOUNT_PARTS };
+enum account_part { ACCOUNT_START, ACCOUNT_RUN, ACCOUNT_STOP, ACCOUNT_PARTS };
 
 struct account {
     el_usec began, since;
@@ -24,11 +24,11 @@ void account_failed(struct account *a, el_usec now);    /* a worker's own failur
 void account_signalled(struct account *a, el_usec now); /* its siblings have been signalled */
 void account_started(struct account *a, el_usec now);   /* the last worker of an attempt was started */
 
-/* "time: 12.4s: starting 3ms, running 12.4s, stopping 10ms; 1 restart: failure seen to siblings signalled 0.1ms, to all
- * restarted 9ms" into to; returns its length. */
+/* "time: 12.4s: 3.1ms starting, 12.4s running, 10ms stopping; 1 restart: siblings signalled in 40us, all up again in 9.0ms"
+ * into to; returns its length. */
 size_t account_text(const struct account *a, el_usec now, char *to, size_t size);
 
-/* A duration for people: "0.3ms", "12ms", "4.2s", "3m05s", "2h07m", "3d04h".  Returns to. */
+/* A duration for people: "40us", "2.5ms", "12ms", "4.2s", "3m05s", "2h07m", "3d04h".  Returns to. */
 char *account_duration(el_usec d, char *to, size_t size);
 
 #endif

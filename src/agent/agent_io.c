@@ -35,7 +35,7 @@ static void account_state(struct node *n, enum agent_state before)
 {
     static const enum account_part part[] = {
         [AGENT_IDLE] = ACCOUNT_START,   [AGENT_PREPARING] = ACCOUNT_START,   [AGENT_RUNNING] = ACCOUNT_RUN,
-        [AGENT_STOPPING] = ACCOUNT_STOP, [AGENT_COLLECTING] = ACCOUNT_REPORT, [AGENT_ENDED] = ACCOUNT_REPORT,
+        [AGENT_STOPPING] = ACCOUNT_STOP, [AGENT_COLLECTING] = ACCOUNT_STOP, [AGENT_ENDED] = ACCOUNT_STOP,
     };
     if (n->core.state != before)
         account_enter(&n->account, part[n->core.state], loop_clock());

@@ -32,17 +32,6 @@ void report_free(struct node *n)
     free(n->evidence);
 }
 
-void report_restart(struct node *n)
-{
-    for (unsigned i = 0; i < n->nproc; i++) {
-        failure_free(&n->worker[i].failure, NULL);
-        n->worker[i] = (struct worker){0};
-    }
-    n->evidence_count = 0;
-    n->oom_before = evidence_oom_count(&n->oom);
-    n->error = (struct el_err){0};
-}
-
 /* --- one worker's end --- */
 
 void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
@@ -257,6 +246,29 @@ static const struct failure *cause_of(struct node *n, const struct report *r)
     return cause >= 0 ? r->failures[cause] : &n->worker[n->core.cause_slot].failure;
 }
 
+static void say_restart(struct node *n)
+{
+    struct report r = make_report(n);
+    struct el_buf text = EL_BUF_INIT(NULL, 4096);
+    summary_verdict(&r, &text);
+    el_log(EL_INFO, "restart %u of %u: %s", n->core.restarts, n->conf->max_restarts, el_buf_cstr(&text));
+    el_buf_free(&text);
+}
+
+/* A new attempt begins. */
+void report_restart(struct node *n)
+{
+    if (n->core.restarts)
+        say_restart(n);
+    for (unsigned i = 0; i < n->nproc; i++) {
+        failure_free(&n->worker[i].failure, NULL);
+        n->worker[i] = (struct worker){0};
+    }
+    n->evidence_count = 0;
+    n->oom_before = evidence_oom_count(&n->oom);
+    n->error = (struct el_err){0};
+}
+
 static void say_table(struct node *n)
 {
     struct report r = make_report(n);
@@ -321,8 +333,7 @@ static void say_last_words(struct node *n)
     else if (n->core.cause == AGENT_LEAVING)
         el_log(EL_INFO, "ended by %s", signame(n->core.leave_signal, name));
     else if (n->core.restarts)
-        el_log(EL_INFO, "all %u workers succeeded after %u restart%s", n->nproc, n->core.restarts,
-               n->core.restarts == 1 ? "" : "s");
+        el_log(EL_INFO, "succeeded after %u restart%s", n->core.restarts, n->core.restarts == 1 ? "" : "s");
 }
 
 static void on_flushed(void *ctx, size_t left_bytes)
