@@ -9,22 +9,32 @@
 
 /* A script that is not there may be a command that was misspelled: "elrun verison".  Whatever has a dot or a slash, or
  * options in front, is a script. */
-static int explain_missing_script(const struct run_conf *conf, const struct call *call, struct el_err *e)
+static void explain_missing_script(const struct run_conf *conf, const struct call *call, struct el_err *e)
 {
     const char *near = command_near(conf->script);
     if (e->status != EL_EXIT_NOINPUT || conf->script != call->argv[0] || strpbrk(conf->script, "./") || !near)
-        return -1;
+        return;
     size_t used = strlen(e->text);
     snprintf(e->text + used, sizeof e->text - used, "; did you mean `elrun %s`?", near);
+}
+
+/* torchrun's own exit status for what stops it before a worker runs. */
+static int status_as_asked(const struct run_conf *conf, struct el_err *e)
+{
+    if (conf->exit_code == CONF_EXIT_TORCHRUN)
+        e->status = 1;
     return -1;
 }
 
 static int start(const struct run_conf *conf, const struct call *call, struct el_err *e)
 {
     if (conf_check_single_node(conf, e))
-        return -1;
+        return status_as_asked(conf, e);
     int status = agent_run(conf, call->env, e);
-    return status < 0 ? explain_missing_script(conf, call, e) : status;
+    if (status >= 0)
+        return status;
+    explain_missing_script(conf, call, e);
+    return status_as_asked(conf, e);
 }
 
 static int run(const struct call *call, struct el_err *e)

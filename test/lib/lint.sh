@@ -22,13 +22,15 @@ check() {
 }
 
 formatted() { clang-format "$1" | diff -u --label "$1" "$1" --label "$1, as .clang-format wants it" -; }
+# Which other manuals are installed is the host's business.
+manual() { ! mandoc -Tlint "$1" 2>/dev/null | grep -v 'referenced manual not found'; }
 suspicious() {
     cppcheck -q --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j2 \
         -D_GNU_SOURCE -Isrc -Icmd src cmd
 }
 
 for f in src/*/*.[ch] cmd/*.[ch] test/*/*.[ch]; do check "clang-format $f" formatted "$f"; done
-for f in man/*.[1-8]; do check "mandoc -Tlint $f" mandoc -Tlint "$f"; done
+for f in man/*.[1-8]; do check "mandoc -Tlint $f" manual "$f"; done
 check cppcheck suspicious
 
 echo "1..$n" >>"$tap"
