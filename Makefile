@@ -17,6 +17,9 @@ WARN  := -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
          -Wmissing-prototypes -Wvla -Wswitch-enum -Wformat=2 -Werror
 FLAGS := -D_GNU_SOURCE -fPIE -Isrc -Icmd -Itest $(WARN)
 CORELIBS := -ljansson -lm
+# make V=1 shows the commands themselves.
+Q   := $(if $(V),,@)
+say = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@echo "  $1	$2")
 obj = $(patsubst %.c,$(BUILD)/%.o,$1)
 
 ALL  := $(wildcard src/*/*.c)
@@ -36,36 +39,44 @@ PURE ?= check-pure
 
 all: $(if $(wildcard cmd/elrun.c),$(BUILD)/elrun)
 # Made anew each time: ar would keep the members of files that were renamed or removed.
-$(BUILD)/core.a: $(call obj,$(CORE)) ; @rm -f $@; $(AR) rcs $@ $^
-$(BUILD)/io.a:   $(call obj,$(IO))   ; @rm -f $@; $(AR) rcs $@ $^
-$(BUILD)/test.a: $(call obj,$(TLIB)) ; @rm -f $@; $(AR) rcs $@ $^
+$(BUILD)/core.a: $(call obj,$(CORE)) ; $(Q)rm -f $@; $(AR) rcs $@ $^
+$(BUILD)/io.a:   $(call obj,$(IO))   ; $(Q)rm -f $@; $(AR) rcs $@ $^
+$(BUILD)/test.a: $(call obj,$(TLIB)) ; $(Q)rm -f $@; $(AR) rcs $@ $^
 # Who was linked from which core: the digest stands beside the program, check-same compares.
 # The linker's three warnings about name services are answered in cmd/elrun.c, first statement of main.
 $(BUILD)/elrun: $(call obj,$(CMD)) $(BUILD)/io.a $(BUILD)/core.a
-	$(CC) $(CFLAGS) -static-pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread 2>&1 | sh test/lib/ldquiet.sh
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -static-pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread 2>&1 | sh test/lib/ldquiet.sh
 	@test -x $@ && sha256sum < $(BUILD)/core.a > $@.core
 # Unit tests and the simulator link the core alone: no libev, no sockets.
 $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(BUILD)/test.a $(BUILD)/core.a
-	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ $(CORELIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ $(CORELIBS)
 	@sha256sum < $(BUILD)/core.a > $@.core
 $(BUILD)/test/sim/%: $(BUILD)/test/sim/%.o $(BUILD)/test.a $(BUILD)/core.a
-	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ $(CORELIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ $(CORELIBS)
 	@sha256sum < $(BUILD)/core.a > $@.core
 # Tests of shells (test/unit/test_*_io.c) and the helper programs need the io half too.
 $(BUILD)/test/unit/test_%_io: $(BUILD)/test/unit/test_%_io.o $(BUILD)/test.a $(BUILD)/io.a $(BUILD)/core.a
-	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
 	@sha256sum < $(BUILD)/core.a > $@.core
 $(BUILD)/test/e2e/%: $(BUILD)/test/e2e/%.o $(BUILD)/io.a $(BUILD)/core.a
-	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
 $(BUILD)/test/bench/%: $(BUILD)/test/bench/%.o $(BUILD)/io.a $(BUILD)/core.a
-	$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
 $(BUILD)/test/fuzz/%: test/fuzz/%.c $(CORE) $(TLIB) $(HDRS)
 	@mkdir -p $(@D)
-	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(FLAGS) -pie -o $@ $(filter %.c,$^) $(CORELIBS)
+	$(call say,FUZZ,$@)
+	$(Q)clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(FLAGS) -pie -o $@ $(filter %.c,$^) $(CORELIBS)
 $(BUILD)/cmd/cmd_version.o: FLAGS += -DELRUN_VERSION='"$(VERSION)"' -DELRUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) -MMD -MP $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(FLAGS) -MMD -MP $(CFLAGS) -c -o $@ $<
 
 # --- what must be there -------------------------------------------------------------------------------------------
 DEBIAN := gcc make libc6-dev libev-dev libjansson-dev clang libclang-rt-14-dev clang-format clang-tidy cppcheck \

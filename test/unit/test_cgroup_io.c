@@ -6,18 +6,25 @@
 #include "lib/tap.h"
 #include "proc/cgroup.h"
 
-/* A process in its own session, so that nothing but the cgroup finds it. */
+/* A process in its own session, so that nothing but the cgroup finds it; it is in the cgroup when this returns. */
 static pid_t sleeper(const struct cgroup *g)
 {
+    int joined[2];
+    char byte;
+    if (pipe(joined) < 0)
+        return -1;
     pid_t pid = fork();
     if (pid == 0) {
         int procs = openat(cgroup_folder_fd(g), "cgroup.procs", O_WRONLY);
-        if (setsid() < 0 || write(procs, "0", 1) != 1)
+        if (setsid() < 0 || write(procs, "0", 1) != 1 || write(joined[1], "", 1) != 1)
             _exit(1);
         for (;;)
             pause();
     }
-    return pid;
+    close(joined[1]);
+    ssize_t got = read(joined[0], &byte, 1);
+    close(joined[0]);
+    return got == 1 ? pid : -1;
 }
 
 static int wait_populated(const struct cgroup *g, int want)
