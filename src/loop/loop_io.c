@@ -244,9 +244,10 @@ void loop_timer_at(struct loop_timer *t, el_usec when)
     t->when = when;
     if (when == EL_NEVER)
         return;
-    el_usec now = loop_clock();
-    /* ev_timer counts from ev_now(), which is as old as this turn. */
+    /* ev_timer counts from ev_now(), which is as old as this turn.  Update first, look second: if we are preempted in
+     * between, the timer comes too early for on_timer() and is armed again, instead of too late. */
     ev_now_update(t->loop->ev);
+    el_usec now = loop_clock();
     ev_timer_set(&t->timer, when > now ? (double)(when - now) / 1e6 : 0., 0.);
     ev_timer_start(t->loop->ev, &t->timer);
 }
