@@ -34,14 +34,18 @@ void failure_free(struct failure *f, struct el_mem *mem)
 /* Puts a copy of t (its last max bytes, from the beginning of a line if there is one) in *place. */
 static void keep(struct failure *f, char **place, struct text t, size_t max, struct el_mem *mem)
 {
+    while (t.n && (t.p[t.n - 1] == '\n' || t.p[t.n - 1] == ' '))
+        t.n--;
     if (t.n > max) {
         struct text cut = {t.p + (t.n - max), max}, line;
         if (memchr(cut.p, '\n', cut.n))
             text_line(&cut, &line);
+        while (cut.n && ((unsigned char)cut.p[0] & 0xc0) == 0x80) { /* the rest of a character that was cut */
+            cut.p++;
+            cut.n--;
+        }
         t = cut;
     }
-    while (t.n && (t.p[t.n - 1] == '\n' || t.p[t.n - 1] == ' '))
-        t.n--;
     el_free(mem, *place);
     *place = t.n ? el_strndup(mem, t.p, t.n) : NULL;
     f->texts_short |= t.n && !*place;
@@ -93,6 +97,7 @@ void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct e
         bytes += n - STDERR_MAX;
         n = STDERR_MAX;
     }
+    f->watch = FAILURE_WATCH_YES;
     f->texts_short |= text_clean(&clean, bytes, n) != 0;
     struct traceback found;
     traceback_find(&found, clean.len ? clean.v : "", clean.len);

@@ -42,7 +42,8 @@ enum failure_class {
 #undef X
 };
 
-enum failure_watch { /* could stderr be read? */
+enum failure_watch {                           /* could stderr be read? */
+                     FAILURE_WATCH_NOT_LOOKED, /* nobody tried: enough others failed before it */
                      FAILURE_WATCH_YES,
                      FAILURE_WATCH_TERMINAL, /* stderr is a terminal and was left alone */
                      FAILURE_WATCH_NO,       /* stderr goes where elrun cannot read it back */

@@ -72,8 +72,8 @@ static void put_line(struct el_buf *out, struct text line)
     el_buf_put(out, line.p + tail, line.n - tail);
 }
 
-/* Lines indented by two, the first one where the output stands; the middle of a long text is left out. */
-static void put_lines(struct el_buf *out, struct text t)
+/* Lines with an indent, the first one where the output stands; the middle of a long text is left out. */
+static void put_lines(struct el_buf *out, struct text t, const char *indent)
 {
     struct text rest = t, line;
     unsigned lines = 0, i = 0;
@@ -83,38 +83,46 @@ static void put_lines(struct el_buf *out, struct text t)
     for (rest = t; text_line(&rest, &line); i++) {
         bool out_of = lines > SUMMARY_STACK_LINES_MAX && i >= first && i < lines - last;
         if (out_of && i == first)
-            el_buf_printf(out, "  [… %u lines …]\n", lines - last - first);
+            el_buf_printf(out, "%s[… %u lines …]\n", indent, lines - last - first);
         if (out_of)
             continue;
         if (i)
-            el_buf_puts(out, "  ");
+            el_buf_puts(out, indent);
         put_line(out, line);
         el_buf_puts(out, "\n");
     }
 }
 
 /* Why there is no traceback, and how to get one. */
+static const char *no_stack(const struct failure *f)
+{
+    switch (f->watch) {
+    case FAILURE_WATCH_NOT_LOOKED: return "stderr was not looked at: others failed before";
+    case FAILURE_WATCH_TERMINAL:
+        return "stderr is a terminal, which elrun leaves alone; to see the traceback here use --capture-stderr, or "
+               "decorate main with torch's @record";
+    case FAILURE_WATCH_NO:
+        return "stderr goes where elrun cannot read it; to see the traceback here use --tee 3, or decorate main with "
+               "torch's @record";
+    case FAILURE_WATCH_YES: break;
+    }
+    return f->tail ? "none in stderr, which ends with:" : "the worker wrote nothing to stderr";
+}
+
 static void put_no_stack(struct el_buf *out, const struct failure *f)
 {
     char name[SIGNAME_MAX];
     if (f->end == FAILURE_SIGNAL)
         el_buf_printf(out, "Signal %d (%s) received by PID %d: %s\n  ", f->code, signame(f->code, name), f->pid,
                       signame_meaning(f->code));
-    else if (f->message && !f->tail)
-        el_buf_printf(out, "%s\n  ", f->message);
-    if (f->by == FAILURE_BY_ELRUN || f->end == FAILURE_NOT_STARTED)
-        el_buf_puts(out, "<N/A>\n");
-    else if (f->watch == FAILURE_WATCH_TERMINAL)
-        el_buf_puts(out, "<N/A>: stderr is a terminal, which elrun leaves alone; to see the traceback here use "
-                         "--capture-stderr, or decorate main with torch's @record\n");
-    else if (f->watch == FAILURE_WATCH_NO)
-        el_buf_puts(out, "<N/A>: stderr goes where elrun cannot read it; to see the traceback here use --tee 3, or "
-                         "decorate main with torch's @record\n");
-    else if (!f->tail)
-        el_buf_puts(out, "<N/A>: the worker wrote nothing to stderr\n");
-    else {
-        el_buf_puts(out, "<N/A>: none in stderr, which ends with:\n    ");
-        put_lines(out, text_of(f->tail));
+    else if (f->message)
+        el_buf_printf(out, "%s\n", f->message);
+    if (f->message && f->end != FAILURE_SIGNAL)
+        return;
+    el_buf_printf(out, "<N/A>: %s\n", no_stack(f));
+    if (f->tail && f->watch == FAILURE_WATCH_YES) {
+        el_buf_puts(out, "    ");
+        put_lines(out, text_of(f->tail), "    ");
     }
 }
 
@@ -132,7 +140,7 @@ static void put_entry(struct el_buf *out, const struct failure *f, unsigned inde
         el_buf_printf(out, " (%s)", errfile_state_text(f->file_state));
     el_buf_puts(out, "\n  traceback : ");
     if (f->stack)
-        put_lines(out, text_of(f->stack));
+        put_lines(out, text_of(f->stack), "  ");
     else
         put_no_stack(out, f);
 }
@@ -296,6 +304,8 @@ int summary_verdict(const struct report *r, struct el_buf *out)
     if (f->message) {
         el_buf_puts(out, ": ");
         put_line(out, text_of(f->message));
+    } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
+        el_buf_printf(out, ": %s", signame_meaning(f->code));
     } else if (f->found.message[0]) {
         el_buf_puts(out, "; its last line: ");
         put_line(out, text_of(f->found.message));

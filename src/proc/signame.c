@@ -16,7 +16,7 @@
     X(ABRT, "abort: the program found itself in a state it must not be in")                                            \
     X(BUS, "bus error: memory that is mapped but not there, often a full /dev/shm or a shortened file")                \
     X(FPE, "arithmetic error, such as an integer division by zero")                                                    \
-    X(KILL, "killed: cannot be caught")                                                                                \
+    X(KILL, "ended at once, which a program can neither catch nor ignore")                                             \
     X(USR1, "user signal 1, which the program did not handle")                                                         \
     X(SEGV, "segmentation fault: memory was touched that is not the program's")                                        \
     X(USR2, "user signal 2, which the program did not handle")                                                         \

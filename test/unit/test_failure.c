@@ -4,6 +4,7 @@
 #include "agent/failure.h"
 #include "agent/summary.h"
 #include "lib/tap.h"
+#include "util/auto.h"
 
 #include <dirent.h>
 
@@ -98,8 +99,231 @@ static void test_corpus(void)
     ok(cases >= 30, "the corpus is there (tests run in the repository's root)");
 }
 
+/* --- who did it, and of which class --- */
+
+static struct failure make(enum failure_end end, int code, el_usec at_ms, const char *message)
+{
+    struct failure f;
+    failure_init(&f);
+    f.end = end;
+    f.code = code;
+    f.at = EL_SEC(1000) + EL_MS(at_ms);
+    f.elapsed = EL_SEC(500);
+    f.wall_usec = INT64_C(1700000000000000) + (int64_t)EL_MS(at_ms);
+    f.message = (char *)(uintptr_t)message;
+    return f;
+}
+
+static void test_judge(void)
+{
+    static const struct {
+        enum failure_end end;
+        int code;
+        bool stopped, oom;
+        enum failure_by by;
+        enum failure_class class;
+        const char *why;
+    } rows[] = {
+        {FAILURE_EXIT, 1, false, false, FAILURE_BY_ITSELF, FAILURE_CLASS_UNKNOWN, "an exit code"},
+        {FAILURE_SIGNAL, 11, false, false, FAILURE_BY_ITSELF, FAILURE_CLASS_UNKNOWN, "a crash"},
+        {FAILURE_SIGNAL, 15, true, false, FAILURE_BY_ELRUN, FAILURE_CLASS_UNKNOWN, "SIGTERM from elrun"},
+        {FAILURE_EXIT, 1, true, false, FAILURE_BY_ELRUN, FAILURE_CLASS_UNKNOWN,
+         "a handler's exit after elrun's SIGTERM"},
+        {FAILURE_SIGNAL, 9, true, true, FAILURE_BY_ELRUN, FAILURE_CLASS_UNKNOWN,
+         "elrun's SIGKILL while another was OOM"},
+        {FAILURE_SIGNAL, 15, false, false, FAILURE_BY_OUTSIDE, FAILURE_CLASS_OUTSIDE, "SIGTERM from somebody"},
+        {FAILURE_SIGNAL, 9, false, false, FAILURE_BY_OUTSIDE, FAILURE_CLASS_OUTSIDE, "SIGKILL from somebody"},
+        {FAILURE_SIGNAL, 9, false, true, FAILURE_BY_OOM, FAILURE_CLASS_OOM_HOST, "the out-of-memory killer"},
+        {FAILURE_EXIT, 137, false, true, FAILURE_BY_OOM, FAILURE_CLASS_OOM_HOST, "the same, seen through a shell"},
+        {FAILURE_EXIT, 137, false, false, FAILURE_BY_ITSELF, FAILURE_CLASS_UNKNOWN, "137 alone says nothing"},
+        {FAILURE_SIGNAL, 15, false, true, FAILURE_BY_OUTSIDE, FAILURE_CLASS_OUTSIDE, "SIGTERM is never the OOM killer"},
+        {FAILURE_UNKNOWN, 0, false, false, FAILURE_BY_ITSELF, FAILURE_CLASS_UNKNOWN, "a status that was lost"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct failure f = make(rows[i].end, rows[i].code, 0, NULL);
+        failure_judge(&f, rows[i].stopped, rows[i].oom);
+        ok(f.by == rows[i].by && f.class == rows[i].class, rows[i].why);
+    }
+    struct failure f = make(FAILURE_EXIT, 1, 5000, "ValueError: x");
+    f.file_sec = 1700000002;
+    f.stop_wall_usec = INT64_C(1700000003000000);
+    failure_judge(&f, true, false);
+    is_num(f.by, FAILURE_BY_ITSELF, "its error file is older than elrun's signal: it failed by itself");
+    f.file_sec = 1700000003;
+    failure_judge(&f, true, false);
+    is_num(f.by, FAILURE_BY_ELRUN, "in the same second nothing is proved");
+}
+
+/* One real message for each rule.  CUDA, NCCL: quoted from public issue threads, one line each. */
+static void test_rules(void)
+{
+    static const struct {
+        const char *message, *class;
+        bool follower;
+    } rows[] = {
+        {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out of GPU memory", false},
+        {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.79 GiB total capacity)",
+         "out of GPU memory", false},
+        {"RuntimeError: CUDA error: out of memory", "out of GPU memory", false},
+        {"RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB", "out of GPU memory", false},
+        {"RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+         "tried "
+         "to allocate 4294967296 bytes.",
+         "out of memory", false},
+        {"MemoryError", "out of memory", false},
+        {"std::bad_alloc: std::bad_alloc", "out of memory", false},
+        {"OSError: [Errno 12] Cannot allocate memory", "out of memory", false},
+        {"RuntimeError: CUDA error: uncorrectable ECC error encountered", "hardware suspect", false},
+        {"RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", "hardware suspect",
+         false},
+        {"NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.", "hardware suspect", false},
+        {"RuntimeError: CUDA error: hardware stack error", "hardware suspect", false},
+        {"RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
+         "[10.0.0.1]:31417",
+         "network", true},
+        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:589] Read error [10.0.0.1]:1: Connection reset "
+         "by peer",
+         "network", true},
+        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Write error [10.0.0.1]:1: Broken pipe",
+         "network", true},
+        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:2: Connection refused",
+         "network", true},
+        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for "
+         "recv "
+         "operation to complete",
+         "hang", true},
+        {"torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or there was a network "
+         "error, NCCL "
+         "version 2.18.1",
+         "network", true},
+        {"torch.distributed.DistBackendError: NCCL error: socketProgress: Connection closed by remote peer "
+         "node-1<31000>",
+         "network", true},
+        {"c10::DistBackendError: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, "
+         "OpType=ALLREDUCE)",
+         "hang", true},
+        {"RuntimeError: [TCPStore] recvValue failed: Connection reset by peer", "network", true},
+        {"torch.distributed.DistNetworkError: The client socket has timed out after 60000ms", "network", true},
+        {"torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 1/2 clients joined.",
+         "hang", true},
+        {"torch.distributed.DistBackendError: NCCL error: unhandled system error", "network", false},
+        {"ConnectionResetError: [Errno 104] Connection reset by peer", "network", false},
+        {"ConnectionRefusedError: [Errno 111] Connection refused", "network", false},
+        {"OSError: [Errno 113] No route to host", "network", false},
+        {"KeyboardInterrupt", "killed from outside", false},
+        {"RuntimeError: something else", "unknown", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct failure f = make(FAILURE_EXIT, 1, 0, rows[i].message);
+        failure_judge(&f, false, false);
+        is_str(failure_class_text(f.class), rows[i].class, rows[i].message);
+        is_num(f.follower, rows[i].follower, "  a follower of somebody else's failure, or not");
+    }
+    struct el_mem mem = EL_MEM_INIT(0);
+    static const char code[] =
+        "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    x = \"CUDA out of memory\"\n"
+        "TypeError: y\n";
+    struct failure f = make(FAILURE_EXIT, 1, 0, NULL);
+    failure_add_stderr(&f, code, sizeof code - 1, &mem);
+    failure_judge(&f, false, false);
+    is_num(f.class, FAILURE_CLASS_CODE, "what stands in the source lines of a traceback decides nothing");
+    failure_free(&f, &mem);
+    f = make(FAILURE_EXIT, 1, 0, "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed. ");
+    failure_judge(&f, false, true);
+    is_num(f.class, FAILURE_CLASS_OOM_HOST, "a data loader that the out-of-memory killer took");
+}
+
+static int cause_of(struct failure *all, unsigned n)
+{
+    const struct failure *refs[8];
+    for (unsigned i = 0; i < n; i++) {
+        all[i].rank = i;
+        failure_judge(&all[i], all[i].stop_wall_usec >= 0, false);
+        refs[i] = &all[i];
+    }
+    return failure_cause(refs, n);
+}
+
+static void test_cause(void)
+{
+    const char *gloo =
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:3";
+    struct failure a[3] = {make(FAILURE_EXIT, 1, 30, NULL), make(FAILURE_EXIT, 3, 10, NULL),
+                           make(FAILURE_SIGNAL, 9, 20, NULL)};
+    is_num(cause_of(a, 3), 1, "the earliest");
+    a[1].stop_wall_usec = 0;
+    is_num(cause_of(a, 3), 2, "but not if elrun had signalled it");
+    a[0].stop_wall_usec = a[2].stop_wall_usec = 0;
+    is_num(cause_of(a, 3), -1, "all were stopped: none");
+    is_num(failure_cause(NULL, 0), -1, "nobody failed");
+    struct failure b[2] = {make(FAILURE_EXIT, 1, 10, gloo), make(FAILURE_SIGNAL, 9, 15, NULL)};
+    is_num(cause_of(b, 2), 1, "a rank whose peer went away is not the cause, though it ended first");
+    struct failure c[2] = {make(FAILURE_EXIT, 1, 10, gloo), make(FAILURE_EXIT, 1, 20, gloo)};
+    is_num(cause_of(c, 2), 0, "only followers: the earliest of them");
+    struct failure d[2] = {make(FAILURE_EXIT, 1, 5000, NULL), make(FAILURE_EXIT, 1, 9000, "ValueError: x")};
+    d[1].file_sec = 1700000001;
+    is_num(cause_of(d, 2), 1, "its error file says that it failed long before it ended");
+    d[1].file_sec = 1700000009;
+    is_num(cause_of(d, 2), 0, "an error file from after its end changes nothing");
+    d[1].file_sec = 1600000000;
+    is_num(cause_of(d, 2), 0, "nor one from before its start");
+    struct failure e[2] = {make(FAILURE_EXIT, 1, 5, NULL), make(FAILURE_EXIT, 1, 5, NULL)};
+    is_num(cause_of(e, 2), 0, "at the same moment: the lower rank");
+}
+
+static void test_status(void)
+{
+    struct failure f = make(FAILURE_EXIT, 85, 0, NULL), s = make(FAILURE_SIGNAL, 9, 0, NULL),
+                   u = make(FAILURE_UNKNOWN, 0, 0, NULL), n = make(FAILURE_NOT_STARTED, EL_EXIT_NOINPUT, 0, NULL);
+    is_num(failure_exit_status(&f, CONF_EXIT_WORKER), 85, "the worker's own code");
+    is_num(failure_exit_status(&s, CONF_EXIT_WORKER), 137, "128 + signal");
+    is_num(failure_exit_status(&u, CONF_EXIT_WORKER), EL_EXIT_SOFTWARE, "unknown is never 0");
+    is_num(failure_exit_status(&n, CONF_EXIT_WORKER), EL_EXIT_NOINPUT, "not started");
+    is_num(failure_exit_status(&f, CONF_EXIT_TORCHRUN), 1, "as torchrun");
+    is_num(failure_exit_status(&s, CONF_EXIT_TORCHRUN), 1, "as torchrun, a signal");
+    is_num(failure_exit_status(&n, CONF_EXIT_CLASS), EL_EXIT_NOINPUT, "by class, not started");
+    static const int want[] = {1, 65, 1, 1, 72, 75, 75, 75};
+    for (int c = FAILURE_CLASS_UNKNOWN; c <= FAILURE_CLASS_HANG; c++) {
+        f.class = (enum failure_class)c;
+        is_num(failure_exit_status(&f, CONF_EXIT_CLASS), want[c], failure_class_text(f.class));
+    }
+}
+
+/* 10 MB on one line: the ring holds its end only, without the type and without the frames. */
+static void test_huge(void)
+{
+    size_t n = 10u << 20;
+    char *v = malloc(n);
+    memset(v, 'x', n);
+    static const char head[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    x\nValueError: ";
+    memcpy(v, head, sizeof head - 1);
+    v[n - 1] = '\n';
+    struct el_mem mem = EL_MEM_INIT(1 << 20);
+    struct failure f = make(FAILURE_EXIT, 1, 0, NULL);
+    failure_add_stderr(&f, v, n, &mem);
+    ok(!f.stack && f.tail && strlen(f.tail) <= 8192 && !f.texts_short, "its end is kept, bounded");
+    failure_free(&f, &mem);
+    f = make(FAILURE_EXIT, 1, 0, NULL);
+    failure_add_stderr(&f, v, 60000, &mem);
+    ok(f.stack && strncmp(f.message, "ValueError: xxx", 15) == 0 && strlen(f.message) < 1024, "60 KB on one line");
+    is_str(f.found.file, "t.py", "with its frame");
+    failure_free(&f, &mem);
+    memset(v, 0xff, 65536);
+    f = make(FAILURE_EXIT, 1, 0, NULL);
+    failure_add_stderr(&f, v, 65536, &mem);
+    ok(f.tail && strlen(f.tail) <= 8192, "64 KiB that are no UTF-8");
+    failure_free(&f, &mem);
+    is_num(mem.used_bytes, 0, "memory came back");
+    free(v);
+}
+
 int main(void)
 {
     test_corpus();
+    test_judge();
+    test_rules();
+    test_cause();
+    test_status();
+    test_huge();
     return done();
 }

@@ -1,0 +1,252 @@
+/* The report as text, compared with test/data/summary/NAME.txt.  SUMMARY_WRITE=1 writes them anew: read the difference.
+ */
+#include "agent/summary.h"
+#include "agent/text.h"
+#include "lib/tap.h"
+
+#include <jansson.h>
+
+static struct failure all[100];
+static const struct failure *refs[100];
+static struct el_mem mem = EL_MEM_INIT(0);
+
+static struct failure *add(struct report *r, enum failure_end end, int code)
+{
+    struct failure *f = &all[r->failures_count];
+    failure_init(f);
+    f->rank = f->local_rank = r->failures_count;
+    f->pid = 1000 + (int)f->rank;
+    f->role = "default";
+    f->host = "node-1";
+    f->end = end;
+    f->code = code;
+    f->at = f->elapsed = EL_SEC(100 + f->rank);
+    f->wall_usec = INT64_C(1700000000000000) + f->rank * 1000;
+    snprintf(f->time_text, sizeof f->time_text, "2023-11-14_22:13:20");
+    refs[r->failures_count++] = f;
+    return f;
+}
+
+static struct report start(void)
+{
+    return (struct report){.script = "train.py", .failures = refs};
+}
+
+static void finish(struct report *r)
+{
+    for (unsigned i = 0; i < r->failures_count; i++)
+        failure_free(&all[i], &mem);
+}
+
+static void stderr_of(struct failure *f, const char *text)
+{
+    failure_add_stderr(f, text, strlen(text), &mem);
+}
+
+static void judge_stopped(unsigned from, unsigned to)
+{
+    for (unsigned i = from; i <= to; i++)
+        failure_judge(&all[i], true, false);
+}
+
+static void golden(const struct report *r, const char *name, const struct summary_style *style)
+{
+    char path[200], want[20000];
+    struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
+    ok(summary_write(r, &out, style) == 0, name);
+    snprintf(path, sizeof path, "test/data/summary/%s.txt", name);
+    if (getenv("SUMMARY_WRITE")) {
+        FILE *w = fopen(path, "wb");
+        fwrite(out.v, 1, out.len, w);
+        fclose(w);
+    }
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(want, 1, sizeof want - 1, f) : 0;
+    want[n] = 0;
+    if (f)
+        fclose(f);
+    is_str(el_buf_cstr(&out), want, path);
+    struct el_buf json = EL_BUF_INIT(&mem, 1 << 20);
+    ok(summary_json(r, &json) == 0, "as JSON");
+    json_t *v = json_loadb(json.v, json.len, JSON_REJECT_DUPLICATES, NULL);
+    ok(v && !memchr(json.v, '\n', json.len), "one object on one line");
+    json_decref(v);
+    el_buf_free(&json);
+    el_buf_free(&out);
+}
+
+static const char trace[] =
+    "step 1\nTraceback (most recent call last):\n  File \"/home/user/train.py\", line 12, in main\n"
+    "    step(x)\nValueError: bad shape (3, 4)\n";
+
+static void test_exception(void)
+{
+    struct report r = start();
+    r.restarts = r.restarts_max = 3;
+    r.log_dir = "/tmp/elrun_a/none_b";
+    add(&r, FAILURE_SIGNAL, 15);
+    struct failure *f = add(&r, FAILURE_EXIT, 1);
+    f->error_file = "/tmp/elrun_a/none_b/attempt_3/1/error.json";
+    f->log_file = "/tmp/elrun_a/none_b/attempt_3/1/stderr.log";
+    for (int i = 2; i < 8; i++)
+        add(&r, FAILURE_SIGNAL, 15);
+    judge_stopped(0, 7);
+    stderr_of(f, trace);
+    failure_judge(f, false, false);
+    golden(&r, "exception", &summary_plain);
+    golden(&r, "exception_colour", &summary_colour);
+    finish(&r);
+}
+
+/* The same job as torchrun saw it in test/data/failures/nested_record: its fields, in its order. */
+static void test_record(void)
+{
+    struct report r = start();
+    add(&r, FAILURE_SIGNAL, 15);
+    failure_judge(&all[0], true, false);
+    struct failure *f = add(&r, FAILURE_EXIT, 1);
+    static struct errfile e;
+    static const char json[] =
+        "{\"message\": {\"message\": \"ValueError: bad\\nsecond\", \"extraInfo\": {\"py_callstack\": "
+        "\"Traceback (most recent call last):\\n  File \\\"/home/user/train.py\\\", line 5, in "
+        "main\\n    raise\\nValueError: bad\\nsecond\\n\", \"timestamp\": \"1699999999\"}}}";
+    errfile_init(&e);
+    errfile_feed(&e, json, sizeof json - 1);
+    errfile_end(&e);
+    f->error_file = "/tmp/e/attempt_0/1/error.json";
+    stderr_of(f, "other words\nTraceback (most recent call last):\n  File \"x.py\", line 1, in x\nKeyError: 1\n");
+    failure_add_file(f, &e, &mem);
+    failure_judge(f, false, false);
+    golden(&r, "record", &summary_plain);
+    finish(&r);
+}
+
+static void test_no_traceback(void)
+{
+    struct report r = start();
+    struct failure *f = add(&r, FAILURE_EXIT, 3);
+    failure_judge(f, false, false);
+    golden(&r, "not_looked", &summary_plain);
+    f->watch = FAILURE_WATCH_TERMINAL;
+    failure_judge(f, false, false);
+    golden(&r, "terminal", &summary_plain);
+    f->watch = FAILURE_WATCH_YES;
+    golden(&r, "silent", &summary_plain);
+    stderr_of(f, "loading\n\033[31mno data\033[0m in /data\n");
+    f->error_file = "/tmp/e/error.json";
+    f->file_state = ERRFILE_BROKEN;
+    golden(&r, "last_lines", &summary_plain);
+    finish(&r);
+}
+
+static void test_signals(void)
+{
+    struct report r = start();
+    struct failure *f = add(&r, FAILURE_SIGNAL, 9);
+    f->at += EL_SEC(9);
+    failure_judge(f, false, false);
+    failure_judge(add(&r, FAILURE_SIGNAL, 9), false, true);
+    f = add(&r, FAILURE_SIGNAL, 11);
+    f->core_dumped = true;
+    failure_judge(f, false, false);
+    failure_judge(add(&r, FAILURE_UNKNOWN, 0), false, false);
+    golden(&r, "signals", &summary_plain);
+    finish(&r);
+    r = start();
+    f = add(&r, FAILURE_NOT_STARTED, 66);
+    f->message = el_strndup(&mem, "train.sh: Permission denied", 27);
+    failure_judge(f, false, false);
+    golden(&r, "not_started", &summary_plain);
+    finish(&r);
+    r = start();
+    add(&r, FAILURE_SIGNAL, 15);
+    add(&r, FAILURE_SIGNAL, 15);
+    judge_stopped(0, 1);
+    golden(&r, "no_cause", &summary_plain);
+    finish(&r);
+}
+
+static void test_storm(void)
+{
+    struct report r = start();
+    for (int i = 0; i < 100; i++)
+        failure_judge(add(&r, FAILURE_EXIT, 7), i == 40 || i == 41, false);
+    golden(&r, "storm", &summary_plain);
+    finish(&r);
+}
+
+/* A message of 64 KiB in one line and a deep stack: the report stays on a screen or two. */
+static void test_long(void)
+{
+    struct report r = start();
+    struct failure *f = add(&r, FAILURE_EXIT, 1);
+    struct el_buf b = EL_BUF_INIT(NULL, 0), out = EL_BUF_INIT(&mem, 1 << 20);
+    el_buf_puts(&b, "Traceback (most recent call last):\n");
+    for (int i = 0; i < 300; i++)
+        el_buf_printf(&b, "  File \"t.py\", line %d, in f\n    f()\n", i);
+    el_buf_puts(&b, "ValueError: ");
+    for (int i = 0; i < 3000; i++)
+        el_buf_puts(&b, "\xc3\xa9 long ");
+    el_buf_puts(&b, "END\n");
+    failure_add_stderr(f, b.v, b.len, &mem);
+    failure_judge(f, false, false);
+    ok(summary_write(&r, &out, &summary_plain) == 0 && out.len < 12000, "a long report is cut");
+    const char *text = el_buf_cstr(&out);
+    ok(strstr(text, "lines …]") && strstr(text, "bytes …]") && strstr(text, " long END"),
+       "it says where, and keeps the ends");
+    int good = 1;
+    for (size_t i = 0, n; i < out.len && good; i += n)
+        good = (n = text_utf8(text + i, out.len - i)) > 0;
+    ok(good, "no character was cut");
+    struct el_buf tiny = EL_BUF_INIT(&mem, 300);
+    ok(summary_write(&r, &tiny, &summary_plain) == -1 && tiny.full && tiny.len <= 300, "a full buffer is a result");
+    el_buf_free(&tiny);
+    for (long n = 0; n < 20; n++) {
+        struct el_mem poor = EL_MEM_INIT(0);
+        poor.fail_after = n;
+        struct el_buf p = EL_BUF_INIT(&poor, 1 << 20), q = EL_BUF_INIT(&poor, 1 << 20);
+        (void)summary_write(&r, &p, &summary_plain);
+        (void)summary_json(&r, &q);
+        el_buf_free(&p);
+        el_buf_free(&q);
+        if (poor.used_bytes)
+            ok(0, "memory came back after the n-th allocation failed");
+    }
+    el_buf_free(&out);
+    el_buf_free(&b);
+    finish(&r);
+}
+
+static void test_errfile(void)
+{
+    struct report r = start();
+    struct failure *f = add(&r, FAILURE_SIGNAL, 11);
+    failure_judge(f, false, false);
+    struct el_buf out = EL_BUF_INIT(&mem, 0);
+    ok(summary_errfile(f, &out) == 0, "an error file for a worker that wrote none");
+    is_str(el_buf_cstr(&out),
+           "{\"message\": {\"message\": \"signal 11 (SIGSEGV)\", \"extraInfo\": {\"py_callstack\": \"signal 11 "
+           "(SIGSEGV)\", "
+           "\"timestamp\": \"1700000000\"}, \"errorCode\": -11}}",
+           "in torch's form");
+    static struct errfile e;
+    errfile_init(&e);
+    errfile_feed(&e, out.v, out.len);
+    errfile_end(&e);
+    is_num(e.state, ERRFILE_WHOLE, "which our own reader accepts");
+    el_buf_free(&out);
+    finish(&r);
+}
+
+int main(void)
+{
+    test_exception();
+    test_record();
+    test_no_traceback();
+    test_signals();
+    test_storm();
+    test_long();
+    test_errfile();
+    is_num(mem.used_bytes, 0, "all memory came back");
+    return done();
+}
