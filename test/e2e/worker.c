@@ -2,7 +2,7 @@
  *
  *   worker [@RANK] [+ATTEMPT] VERB [ARGUMENT...] ...
  *
- * @RANK and +ATTEMPT hold for the verb that follows: it is skipped unless LOCAL_RANK or TORCHELASTIC_RESTART_COUNT is that
+ * @RANK and +ATTEMPT hold for the verb that follows: it is skipped unless RANK or TORCHELASTIC_RESTART_COUNT is that
  * number.  Files are named after what the tests assert on: what workers recorded, not what elrun printed. */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,6 @@
 extern char **environ;
 
 static int rank, attempt;
-static const char *catch_file; /* where the handler of "catch" writes */
 
 static void die(const char *what)
 {
@@ -131,45 +130,36 @@ static void do_raise(char **a)
 
 static void do_ignore(char **a) { signal(signal_of(a[0]), SIG_IGN); }
 
-static void on_catch(int sig)
+/* What a signal does: a line in a file, the end with a status, both. */
+static struct reaction { const char *file; int status; } reactions[65];
+
+static void on_signal(int sig)
 {
-    char line[64];
-    int saved = errno, n = snprintf(line, sizeof line, "%d %d\n", sig, rank);
-    int fd = open(catch_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    const struct reaction *r = &reactions[sig];
+    int saved = errno, fd = r->file ? open(r->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
     if (fd >= 0) {
-        ssize_t done = write(fd, line, (size_t)n);
-        (void)done;
+        char line[64];
+        int n = snprintf(line, sizeof line, "%d %d\n", sig, rank);
+        if (write(fd, line, (size_t)n) != n) _exit(98);
         close(fd);
     }
+    if (r->status > 0) _exit(r->status - 1);
     errno = saved;
 }
 
-static void handle(int sig, void (*fn)(int))
+static struct reaction *react_to(const char *name)
 {
-    struct sigaction sa = {.sa_handler = fn};
-    sigaction(sig, &sa, NULL);
+    int sig = signal_of(name);
+    struct sigaction sa = {.sa_handler = on_signal};
+    if (sig < 1 || sig > 64 || sigaction(sig, &sa, NULL) != 0) die("signal");
+    return &reactions[sig];
 }
 
-/* catch SIGNAL FILE: from now on the signal appends "NUMBER RANK" to FILE and interrupts nothing for good */
-static void do_catch(char **a)
-{
-    catch_file = a[1];
-    handle(signal_of(a[0]), on_catch);
-}
+/* catch SIGNAL FILE: from now on the signal appends "NUMBER RANK" to FILE, and the worker goes on */
+static void do_catch(char **a) { react_to(a[0])->file = a[1]; }
 
-static volatile sig_atomic_t on_status;
-static void on_status_exit(int sig)
-{
-    (void)sig;
-    _exit(on_status);
-}
-
-/* on SIGNAL STATUS: the signal ends the worker with that status */
-static void do_on(char **a)
-{
-    on_status = number_of(a[1]);
-    handle(signal_of(a[0]), on_status_exit);
-}
+/* on SIGNAL STATUS: from now on the signal ends the worker with that status, after the line of catch */
+static void do_on(char **a) { react_to(a[0])->status = number_of(a[1]) + 1; }
 
 static void do_sleep(char **a) { sleep_ms(number_of(a[0])); }
 
@@ -293,6 +283,16 @@ static void do_stdin(char **a)
     record_close(f, path);
 }
 
+/* eat MIB: memory, touched */
+static void do_eat(char **a)
+{
+    size_t size = (size_t)number_of(a[0]) << 20;
+    char *p = malloc(size);
+    if (!p) die("malloc");
+    for (size_t i = 0; i < size; i += 4096) ((volatile char *)p)[i] = 1;
+    free(p);
+}
+
 static const struct verb {
     const char *name;
     int arguments;
@@ -302,7 +302,7 @@ static const struct verb {
     {"catch", 2, do_catch},   {"on", 2, do_on},           {"sleep", 1, do_sleep},   {"forever", 0, do_forever},
     {"await", 1, do_await},   {"touch", 1, do_touch},     {"out", 1, do_out},       {"err", 1, do_err},
     {"flood", 2, do_flood},   {"child", 1, do_child},     {"daemon", 1, do_daemon}, {"orphans", 1, do_orphans},
-    {"error", 2, do_error},   {"stdin", 1, do_stdin},
+    {"error", 2, do_error},   {"stdin", 1, do_stdin},     {"eat", 1, do_eat},
 };
 
 static const struct verb *verb_of(const char *name)
@@ -315,7 +315,7 @@ static const struct verb *verb_of(const char *name)
 
 int main(int argc, char **argv)
 {
-    rank = env_number("LOCAL_RANK");
+    rank = env_number("RANK");
     attempt = env_number("TORCHELASTIC_RESTART_COUNT");
     for (int i = 1; i < argc;) {
         int mine = 1;

@@ -63,11 +63,12 @@ holds() { grep -qE -- "$2" $1; } # GLOB REGEX
 
 # --- elrun --------------------------------------------------------------------------------------------------------
 # start OPTIONS...: elrun in the background, with stdin from $IN, stdout to $OUT, stderr to $ERR, environment words in $ENV.
-# A shell starts background jobs with SIGINT and SIGQUIT ignored: env puts that right.
-ENV= IN=/dev/null OUT=$T/out ERR=$T/err
+# A shell starts background jobs with SIGINT and SIGQUIT ignored: $SIGNALS, options of env, put that right.  $PREFIX: words
+# of a program that execs elrun.
+ENV= IN=/dev/null OUT=$T/out ERR=$T/err SIGNALS=--default-signal PREFIX=
 start() {
     status=
-    env --default-signal=INT,QUIT -u TORCHELASTIC_ERROR_FILE E2E_MARK="$T" TMPDIR="$T/tmp" $ENV "$ELRUN" "$@" <$IN >$OUT 2>$ERR &
+    env $SIGNALS -u TORCHELASTIC_ERROR_FILE E2E_MARK="$T" TMPDIR="$T/tmp" $ENV $PREFIX "$ELRUN" "$@" <$IN >$OUT 2>$ERR &
     elrun_pid=$!
 }
 # finish: waits for what start began; its exit status is in $status, "hung" if it had to be killed.

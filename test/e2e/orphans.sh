@@ -1,0 +1,66 @@
+# Nothing survives elrun: not wrappers' children, not double forks, not at kill -9 of elrun or of its guard.
+. "$(dirname "$0")/../lib/e2e.sh"
+
+# Whoever a worker leaves behind is ended with it.
+run_workers 2 -- child "$T/c" daemon "$T/d" exit 0
+is "workers leave a child and a daemon: exit status" "$status" 0
+ok "the children had started" files "$T/c.0.*" 2
+ok "the daemons had started" files "$T/d.0.*" 2
+is_clean "workers leave a child and a daemon"
+start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" touch $T/wr forever; :"
+wait_for files "$T/wr.0.*" 2
+kill -TERM "$elrun_pid"; finish
+is "SIGTERM, workers behind bash -c: exit status" "$status" 143
+is_clean "SIGTERM, workers behind bash -c"
+
+# kill -9 of elrun: the guard.  The wrapper dies by its parent-death signal, its child only by the guard.
+start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" ignore TERM child $T/k touch $T/kw forever; :"
+wait_for files "$T/kw.0.*" 2
+kill -KILL "$elrun_pid"; wait "$elrun_pid"
+is_clean "kill -9 of elrun, workers behind bash -c"
+
+# The guard: a child of elrun that runs elrun's own program.
+guard() { for p in $(cat /proc/$elrun_pid/task/*/children); do [ ! /proc/$p/exe -ef "$ELRUN" ] || echo "$p"; done; }
+has_other_guard() { [ -n "$(guard)" ] && [ "$(guard)" != "$1" ]; }
+start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" ignore TERM child $T/g touch $T/gw forever; :"
+wait_for files "$T/gw.0.*" 2
+old=$(guard)
+like "there is one guard" "$old" '^[0-9]+$'
+kill -KILL $old
+ok "a guard that was killed is replaced" wait_for has_other_guard "$old"
+ok "the workers did not notice" kill -0 "$(field "$T/g.0.0" pid)"
+kill -KILL "$elrun_pid"; wait "$elrun_pid"
+is_clean "kill -9 of the first guard, then of elrun"
+
+# Without the guard, direct children still die by their parent-death signal.
+start_workers 2 -- record "$T/both" forever
+wait_for files "$T/both.0.*" 2
+held=$(guard)
+kill -STOP "$held"; kill -KILL "$elrun_pid"; wait "$elrun_pid"
+for r in 0 1; do ok "kill -9 of elrun while the guard stands still: worker $r is gone" wait_for ended "$(field "$T/both.0.$r" pid)"; done
+kill -CONT "$held"
+is_clean "kill -9 of elrun while the guard stands still"
+
+# 200 workers, two orphans each: adopted, reaped, no zombie; elrun goes on.
+start_workers 200 -- orphans 2 touch "$T/many" await "$T/many.go"
+wait_for files "$T/many.0.*" 200
+no_zombies() { [ "$(zombies_of "$elrun_pid")" = 0 ]; }
+ok "200 workers with 2 orphans each: no zombie is left" wait_for no_zombies
+: >"$T/many.go"; finish
+is "200 workers with 2 orphans each: exit status" "$status" 0
+is_clean "200 workers with 2 orphans each"
+
+# 200 workers that end at once, of which one fails: every status is collected.
+run_workers 200 -- @137 exit 41
+is "one of 200 fails: exit status" "$status" 41
+is_clean "one of 200 fails"
+
+# A restart leaves nothing of the attempt before.
+run_workers 2 --max-restarts=1 -- +0 child "$T/rc" +0 daemon "$T/rd" touch "$T/r" @1 +0 await "$T/r.0.0" @1 +0 exit 1 +0 forever \
+    sleep 50
+for f in rc rd; do for r in 0 1; do
+    ok "after a restart: $f of rank $r is gone" sh -c "! kill -0 $(field "$T/$f.0.$r" pid)"
+done; done
+is "after a restart: exit status" "$status" 0
+is_clean "at the end"
+finished

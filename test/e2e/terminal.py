@@ -1,0 +1,73 @@
+"""Runs elrun on a pseudo-terminal and plays a dialogue.  Prints the screen's bytes, then "status N" as the last line.
+
+    terminal.py STEP... -- COMMAND...
+
+Steps, in order: "=REGEX" waits until the output behind the last match has it; "<TEXT" types TEXT (\\n, \\x03 as in Python).
+Gives up at a step after $E2E_DEADLINE seconds (60), and says which.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import sys
+import termios
+import time
+
+DEADLINE = float(os.environ.get("E2E_DEADLINE", "60"))
+
+
+class Screen:
+    def __init__(self, fd):
+        self.fd, self.seen, self.matched = fd, b"", 0
+
+    def read(self, seconds):
+        """False at the end of the file."""
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return True
+        try:
+            more = os.read(self.fd, 65536)
+        except OSError:  # EIO: everybody has closed the terminal
+            return False
+        self.seen += more
+        return bool(more)
+
+    def expect(self, regex):
+        end = time.monotonic() + DEADLINE
+        while not (found := re.compile(regex.encode(), re.S).search(self.seen, self.matched)):
+            if time.monotonic() > end or not self.read(0.1):
+                return False
+        self.matched = found.end()
+        return True
+
+
+def main():
+    split = sys.argv.index("--")
+    steps, command = sys.argv[1:split], sys.argv[split + 1 :]
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvp(command[0], command)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    screen, missed = Screen(fd), None
+    for step in steps:
+        if step[0] == "<":
+            os.write(fd, step[1:].encode().decode("unicode_escape").encode())
+        elif not screen.expect(step[1:]):
+            missed = step
+            break
+    end = time.monotonic() + (DEADLINE if missed is None else 0)
+    while screen.read(0.1) and time.monotonic() < end:
+        pass
+    done, status = os.waitpid(pid, os.WNOHANG if time.monotonic() >= end else 0)
+    if not done:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    sys.stdout.buffer.write(screen.seen + b"\n")
+    if missed:
+        print(f"not seen: {missed}")
+    print("status", os.waitstatus_to_exitcode(status) if done else "hung")
+
+
+main()

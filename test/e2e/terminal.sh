@@ -1,0 +1,91 @@
+# On a terminal: pdb and Ctrl-C in rank 0, the status line, colours, job control in a shell.
+. "$(dirname "$0")/../lib/e2e.sh"
+: "${PY:?a python3}"
+"$PY" -c 'import pty' 2>/dev/null || skip_all "no python3"
+export PYTHON_EXEC="$PY" TERM=xterm TMPDIR="$T/tmp"
+play() { env --default-signal E2E_MARK="$T" $ENV "$PY" "$HERE/terminal.py" "$@" >"$OUT" 2>&1 </dev/null; status=$(sed -n 's/^status //p' "$OUT"); }
+seen() { ! grep -q '^not seen:' "$OUT"; }
+screen() { tr -d '\r' <"$OUT"; }
+
+# pdb, with one worker: automatic.
+cat >"$T/debug.py" <<'PYTHON'
+import os
+x = 6 * 7
+breakpoint()
+print("after", x + 1)
+PYTHON
+play '=\(Pdb\) ' '<p x\n' '=42' '<x = 99\n' '=\(Pdb\) ' '<c\n' '=after 100' -- "$ELRUN" --standalone "$T/debug.py"
+ok "pdb with one worker: the dialogue" seen
+is "pdb with one worker: exit status" "$status" 0
+# With two workers it must be asked for; rank 1 does not read the terminal.
+cat >"$T/two.py" <<'PYTHON'
+import os, sys, time
+if os.environ["RANK"] == "0":
+    breakpoint()
+    open(sys.argv[1], "w").close()
+else:
+    print("rank 1 reads", repr(sys.stdin.read()))
+    while not os.path.exists(sys.argv[1]): time.sleep(0.01)
+PYTHON
+play "=rank 1 reads ''" '=\(Pdb\) ' '<p 6*7\n' '=42' '<c\n' -- "$ELRUN" --standalone --nproc-per-node=2 --interactive "$T/two.py" "$T/two.go"
+ok "pdb with two workers and --interactive: the dialogue" seen
+is "pdb with two workers and --interactive: exit status" "$status" 0
+
+# Ctrl-C goes to the debugged rank, not to elrun; afterwards the terminal is elrun's again.
+cat >"$T/int.py" <<'PYTHON'
+import time
+try:
+    print("ready"); time.sleep(600)
+except KeyboardInterrupt:
+    print("interrupted, going on")
+PYTHON
+play '=ready' '<\x03' '=interrupted, going on' -- "$ELRUN" --standalone "$T/int.py"
+ok "Ctrl-C with one worker reaches the script" seen
+is "Ctrl-C with one worker: exit status" "$status" 0
+play '=ready' '<\x03' -- "$ELRUN" --standalone --no-interactive "$T/int.py"
+is "Ctrl-C without --interactive ends the job" "$status" 130
+play '=up' '<\x03' -- "$ELRUN" --standalone --nproc-per-node=2 --no-python "$WORKER" catch INT "$T/int.got" on INT 0 touch "$T/int" @1 await "$T/int.0.0" @1 out up forever
+is "Ctrl-C with two workers: exit status" "$status" 130
+is "Ctrl-C with two workers: both got SIGINT once" "$(sort "$T/int.got" | tr '\n' ';')" "2 0;2 1;"
+is_clean "debugger and Ctrl-C"
+
+# Job control: Ctrl-Z stops the job, fg continues it.
+cat >"$T/jobs.sh" <<'SCRIPT'
+set -m
+"$@"
+echo "stopped with $?"
+fg >/dev/null
+echo "over with $?"
+SCRIPT
+play '=up' '<\x1a' '=stopped with 148' '=over with 0' -- bash "$T/jobs.sh" "$ELRUN" --standalone --nproc-per-node=2 --no-python "$WORKER" touch "$T/jc" \
+    @1 await "$T/jc.0.0" @1 out up sleep 1500
+ok "Ctrl-Z and fg in a shell" seen
+is_clean "job control"
+
+# The status line is for terminals; colours honour NO_COLOR.
+esc=$(printf '\033')
+play '=running' -- "$ELRUN" --standalone --nproc-per-node=2 --redirects=3 --log-dir="$T/st" --no-python "$WORKER" sleep 1500
+ok "a status line on a terminal" seen
+ENV=NO_COLOR=1
+play -- "$ELRUN" --standalone --redirects=3 --log-dir="$T/nc" --no-python "$WORKER" exit 3
+unlike "NO_COLOR: no colours in the report" "$(screen)" "$esc\[[0-9;]*[1-9][0-9;]*m"
+ENV=
+play -- "$ELRUN" --standalone --redirects=3 --log-dir="$T/co" --no-python "$WORKER" exit 3
+like "colours in the report otherwise" "$(screen)" "$esc\[[0-9;]*m"
+run_workers 2 --redirects=3 --log-dir="$T/nt" -- sleep 300
+unlike "no status line and no escape sequence in a file" "$(cat "$ERR")" "$esc|running ·"
+
+# stderr that is a terminal is left alone, unless elrun may read it on its way.
+cat >"$T/tty.py" <<'PYTHON'
+import sys
+print("stderr is a terminal:", sys.stderr.isatty())
+raise KeyError("deep inside")
+PYTHON
+play -- "$ELRUN" --standalone --no-interactive "$T/tty.py"
+like "stderr on a terminal stays one" "$(screen)" 'stderr is a terminal: True'
+like "… and the report says how to get more" "$(screen)" 'capture-stderr'
+play -- "$ELRUN" --standalone --no-interactive --capture-stderr "$T/tty.py"
+like "--capture-stderr: a terminal for the worker" "$(screen)" 'stderr is a terminal: True'
+like "--capture-stderr: the report has the exception" "$(screen | sed -n '/^=====/,$p')" "KeyError: 'deep inside'"
+is_clean "at the end"
+finished
