@@ -237,6 +237,7 @@ static void start_output(struct node *n, struct el_err *e)
 {
     struct output_conf conf = {
         .run = n->conf,
+        .run_id = workers_run_id(n),
         .nproc = n->nproc,
         .out = console_sink(n->console, 1),
         .err = console_sink(n->console, 2),
@@ -263,6 +264,7 @@ static int node_init(struct node *n, struct el_err *e)
     n->old_mask = *loop_signals_old(n->loop);
     if (!(n->console = console_new(n->loop, &talk, e)) || !(n->pool = pool_new(n->loop, 4, e)))
         return -1;
+    workers_make_run_id(n);
     start_output(n, e);
     if (!n->output || !(n->reap = reap_new(n->nproc, &ops, n, e)))
         return -1;
@@ -276,8 +278,8 @@ static int node_init(struct node *n, struct el_err *e)
 /* Also right after a node_init() that broke off.  False: some thread stands in a write that does not return. */
 static bool node_free(struct node *n)
 {
+    report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);
-    report_free(n);
     if (n->output)
         output_free(n->output);
     agent_free(&n->core, NULL);

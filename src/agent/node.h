@@ -106,6 +106,8 @@ struct node {
 void node_feed(struct node *n, const struct agent_event *ev);
 
 /* workers_io.c */
+void workers_make_run_id(struct node *n);
+const char *workers_run_id(const struct node *n);
 int workers_init(struct node *n, struct el_err *e);
 void workers_free(struct node *n);
 int workers_prepare(struct node *n, struct el_err *e); /* the port of a new attempt */

@@ -53,24 +53,31 @@ static int find_program(struct node *n, struct el_err *e)
     return 0;
 }
 
-static void make_run_id(struct node *n)
+/* The job's name where the user gave none: a UUID of version 4, as torchrun draws one. */
+void workers_make_run_id(struct node *n)
 {
-    uint64_t chance[2] = {loop_clock(), (uint64_t)getpid()};
+    uint64_t chance[3] = {loop_clock(), (uint64_t)getpid(), loop_clock()};
     int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, chance, sizeof chance) : 0;
     (void)got;
     if (fd >= 0)
         close(fd);
     n->coord = chance[0];
-    if (n->conf->standalone)
-        snprintf(n->run_id, sizeof n->run_id, "%016llx", (unsigned long long)chance[1]);
+    if (n->conf->run_id_random)
+        snprintf(n->run_id, sizeof n->run_id, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(chance[1] >> 32),
+                 (unsigned)(chance[1] >> 16 & 0xffff), (unsigned)(chance[1] & 0xfff),
+                 (unsigned)(0x8000 | (chance[2] >> 48 & 0x3fff)), (unsigned long long)(chance[2] & 0xffffffffffff));
+}
+
+const char *workers_run_id(const struct node *n)
+{
+    return n->run_id[0] ? n->run_id : n->conf->rdzv_id;
 }
 
 int workers_init(struct node *n, struct el_err *e)
 {
     if (!(n->worker = calloc(n->nproc, sizeof *n->worker)))
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
-    make_run_id(n);
     choose_terminal(n);
     if (n->terminal_fd >= 0 && !isatty(n->terminal_fd))
         return el_fail(e, EL_EXIT_CONFIG, "--interactive gives standard input to local rank 0 as its terminal, but it is none");
@@ -174,7 +181,7 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
         .master_port = (unsigned)n->port,
         .restart_count = n->core.restarts,
         .max_restarts = n->conf->max_restarts,
-        .run_id = n->run_id[0] ? n->run_id : n->conf->rdzv_id,
+        .run_id = workers_run_id(n),
         .error_file = error_file && error_file[0] ? error_file : NULL,
         .signals_to_handle = n->conf->signals_to_handle,
         .virtual_local_rank = n->conf->virtual_local_rank,

@@ -132,7 +132,7 @@ int attempt_job_start(struct output *o, const char *attempt, struct el_err *e)
     j->o = o;
     j->base = copy(run->log_dir, &failed);
     j->tmpdir = copy(o->conf.tmpdir, &failed);
-    j->run_id = copy(run->rdzv_id, &failed);
+    j->run_id = copy(o->conf.run_id, &failed);
     j->run_dir = copy(o->run_dir, &failed);
     j->has_run = o->run_dir != NULL;
     j->chance = o->conf.seed;

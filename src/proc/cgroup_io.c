@@ -117,8 +117,6 @@ static int kill_listed(const struct cgroup *g)
 
 int cgroup_kill(struct cgroup *g)
 {
-    if (g->kill_fd >= 0 && cgroup_kill_by(g->kill_fd) == 0)
-        return 0;
     int before = -1, now = kill_listed(g);
     /* A process that forked between the list and its kill shows as one more: what has the signal cannot fork again. */
     for (int round = 0; round < KILL_ROUNDS && now > 0 && now != before; round++) {

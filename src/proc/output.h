@@ -17,7 +17,8 @@
 struct output;
 
 struct output_conf {
-    const struct run_conf *run; /* redirects, tee, filters, template, log_dir, rdzv_id, role, capture_stderr; outlives us */
+    const struct run_conf *run; /* redirects, tee, filters, template, log_dir, role, capture_stderr; outlives us */
+    const char *run_id;         /* begins the name of the log folder; outlives us */
     unsigned nproc;
     struct sink *out, *err;     /* for descriptors 1 and 2 of elrun, may be the same; from console_sink() */
     const char *hostname;       /* for ${hostname} */

