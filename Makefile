@@ -129,6 +129,8 @@ check-clang:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=clang all
 check-lint: check-clang
 	@sh test/lib/lint.sh $(BUILD)
+# Every file as lint wants it.
+format: ; clang-format -i src/*/*.[ch] cmd/*.[ch] test/*/*.[ch]
 tidy: ; @sh test/lib/tidy.sh $(ALL) $(CMD)
 
 # --- for people ---------------------------------------------------------------------------------------------------
@@ -149,7 +151,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-same check-e2e check-pure check-mutants check-clang check-lint tidy swarm fuzz bench bench-here demo install clean
+.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-same check-e2e check-pure check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

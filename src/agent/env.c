@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/opt.h"
+
 /* X(name, rule, meaning), in the order of the manual. */
 #define ENV_LIST(X)                                                                                                    \
     X(RANK, SET, "number of this worker in the job, from 0")                                                           \
@@ -60,11 +62,7 @@ static struct value text(const char *s)
 
 const char *env_get(char *const *env, const char *name)
 {
-    size_t n = strlen(name);
-    for (; *env; env++)
-        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-            return *env + n + 1;
-    return NULL;
+    return opt_getenv(env, name);
 }
 
 bool env_limits_threads(char *const *inherited, unsigned local_world)

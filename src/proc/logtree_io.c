@@ -31,7 +31,7 @@ static int make_path(const char *path, struct el_err *e)
     if (n >= sizeof part)
         return cannot(e, ENAMETOOLONG, "make", path);
     for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && i < n)
+        if (i < n && path[i] != '/')
             continue;
         memcpy(part, path, i);
         part[i] = 0;

@@ -193,6 +193,7 @@ static int set_duration(const struct opt_row *row, void *at, const char *value, 
 static int set_choice(const struct opt_row *row, void *at, const char *value, struct el_err *e)
 {
     char words[128];
+    assert(row->choices && value);
     int which = opt_choice(row->choices, value, strlen(value));
     if (which < 0) {
         choices_in_words(row->choices, words, sizeof words);
@@ -214,7 +215,7 @@ static int convert(const struct scan *s, const struct opt_row *row, const char *
             *(bool *)at = true;
         return 0;
     case OPT_COUNT:
-        if (*(unsigned *)at < 100)
+        if (at && *(unsigned *)at < 100)
             ++*(unsigned *)at;
         return 0;
     case OPT_STRING:
@@ -315,7 +316,7 @@ static int take_words(struct scan *s)
 
 /* --- environment and defaults ------------------------------------------------------------------------------------- */
 
-const char *opt_getenv(char **env, const char *name)
+const char *opt_getenv(char *const *env, const char *name)
 {
     size_t n = strlen(name);
     for (; env && *env; env++)
