@@ -1,0 +1,309 @@
+/* The control protocol (man/elrun-protocol.7): `ELR1` once from each side, then frames:
+ *
+ *     u32 length of what follows | u8 version | u8 flags (0) | u16 type | one JSON object          (little endian)
+ *
+ * together at most MSG_FRAME_MAX bytes.  Heartbeats carry two binary u64 instead of JSON.  Every message stands once in
+ * MSG_LIST; enum, structs, codec, names and the check of the manual are made from it. */
+#ifndef RDZV_MSG_H
+#define RDZV_MSG_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/buf.h"
+#include "util/err.h"
+
+#define MSG_VERSION       1
+#define MSG_PREAMBLE      "ELR1"
+#define MSG_PREAMBLE_SIZE 4u
+#define MSG_HEAD_SIZE     8u
+#define MSG_FRAME_MAX     (1u << 20) /* head and object */
+#define MSG_VALUES_MAX    4096u      /* strings, numbers, literals of one object: bounds what a parser allocates */
+#define MSG_DEPTH_MAX     8u
+
+#define MSG_NODES_MAX     65536      /* node ranks, members of a round */
+#define MSG_WORLD_MAX     268435456  /* workers: MSG_NODES_MAX x CONF_SLOTS_MAX */
+#define MSG_RUN_ID_MAX    128        /* bytes of strings, without the 0 */
+#define MSG_NAME_MAX      64         /* host name, role */
+#define MSG_ADDR_MAX      63         /* address in text, or a host name that was asked for */
+#define MSG_TEXT_MAX      480        /* one line for a person */
+#define MSG_STREAM_MAX    16384      /* a worker's stream, relayed */
+#define MSG_MS_MAX        8640000000 /* 100 days */
+
+/* A field: F(kind, name, limit, must).
+ *   NUM  uint64_t 0 … limit           HEX  uint64_t as 1 … 16 hexadecimal digits in a string (limit unused)
+ *   INT  int64_t -1 … limit           STR  const char *, at most limit bytes; belongs to the message that was decoded
+ *   BOOL bool
+ * must 1: missing is an error; 0: missing is 0, "" or false. */
+
+/* What holds for the whole job: the first agent that says HELLO brings it, the others must agree in what is marked so
+ * (rdzv.h).  Times in milliseconds. */
+#define MSG_SETTINGS(F)                                                                                                \
+    F(NUM, min, MSG_NODES_MAX, 1)                                                                                      \
+    F(NUM, max, MSG_NODES_MAX, 1)                                                                                      \
+    F(NUM, unit, MSG_NODES_MAX, 1)                                                                                     \
+    F(NUM, max_restarts, 1000000000, 1)                                                                                \
+    F(NUM, restart_window_ms, MSG_MS_MAX, 0)                                                                           \
+    F(NUM, max_fruitless, 1000000000, 1)                                                                               \
+    F(NUM, expected, MSG_NODES_MAX, 0)                                                                                 \
+    F(NUM, settle_ms, MSG_MS_MAX, 1)                                                                                   \
+    F(NUM, last_call_ms, MSG_MS_MAX, 1)                                                                                \
+    F(NUM, join_timeout_ms, MSG_MS_MAX, 1)                                                                             \
+    F(NUM, keep_alive_ms, MSG_MS_MAX, 1)                                                                               \
+    F(NUM, keep_alive_attempts, 1000000, 1)                                                                            \
+    F(NUM, reconnect_grace_ms, MSG_MS_MAX, 1)                                                                          \
+    F(NUM, replace_wait_ms, MSG_MS_MAX, 0)                                                                             \
+    F(NUM, scale_up_delay_ms, MSG_MS_MAX, 1)                                                                           \
+    F(NUM, stable_window_ms, MSG_MS_MAX, 0)                                                                            \
+    F(NUM, boundary_wait_ms, MSG_MS_MAX, 0)                                                                            \
+    F(NUM, grace_ms, MSG_MS_MAX, 1)
+
+/* The round that a message speaks of. */
+#define MSG_ROUND(F)                                                                                                   \
+    F(NUM, number, INT64_MAX, 1)                                                                                       \
+    F(HEX, coord, 0, 1)
+
+/* --- an agent to its coordinator --- */
+#define MSG_hello_FIELDS(F)                                                                                            \
+    F(STR, run_id, MSG_RUN_ID_MAX, 1)                                                                                  \
+    F(HEX, instance, 0, 1)              /* drawn at the agent's start */                                               \
+    F(NUM, connection, INT64_MAX, 1)    /* its connections so far, this one included */                                \
+    F(STR, host, MSG_NAME_MAX, 1)                                                                                      \
+    F(STR, addr, MSG_ADDR_MAX, 0)       /* --local-addr */                                                             \
+    F(INT, node_rank, MSG_NODES_MAX - 1, 1) /* -1: none */                                                             \
+    F(NUM, slots, 4096, 1)                                                                                             \
+    F(STR, role, MSG_NAME_MAX, 1)                                                                                      \
+    F(NUM, uid, UINT32_MAX, 0)                                                                                         \
+    F(STR, command, MSG_TEXT_MAX, 0)                                                                                   \
+    F(STR, elrun, MSG_NAME_MAX, 0)      /* version of the program */                                                   \
+    F(NUM, phase, MSG_PHASES - 1, 1)    /* enum msg_phase, of the round below */                                       \
+    MSG_ROUND(F)                        /* the last round it was in; 0 and 0: none */                                  \
+    F(NUM, seen, INT64_MAX, 0)          /* the highest round number that any coordinator has told it */                \
+    F(INT, group_rank, MSG_NODES_MAX - 1, 0)                                                                           \
+    F(NUM, group_size, MSG_NODES_MAX, 0)                                                                               \
+    F(NUM, restarts, 1000000000, 0)     /* of that round's WORLD */                                                    \
+    F(BOOL, failed, 0, 0)               /* that round ended here because a worker failed */                            \
+    F(BOOL, fenced, 0, 0)               /* that round ended here because this node was cut off */                      \
+    F(BOOL, stuck, 0, 0)                                                                                               \
+    F(BOOL, ended, 0, 0)                /* it has an END already and only acknowledges */                              \
+    MSG_SETTINGS(F)
+#define MSG_store_ready_FIELDS(F)                                                                                      \
+    MSG_ROUND(F)                                                                                                       \
+    F(STR, addr, MSG_ADDR_MAX, 0)       /* "": this host, by the address at which the coordinator is reached */        \
+    F(NUM, port, 65535, 1)
+#define MSG_no_store_FIELDS(F) MSG_ROUND(F) F(STR, text, MSG_TEXT_MAX, 1)
+#define MSG_no_knock_FIELDS(F) MSG_ROUND(F) F(STR, text, MSG_TEXT_MAX, 1)
+#define MSG_started_FIELDS(F) MSG_ROUND(F)
+#define MSG_aware_FIELDS(F) MSG_ROUND(F)
+#define MSG_at_boundary_FIELDS(F) MSG_ROUND(F)
+#define MSG_worker_failed_FIELDS(F)                                                                                    \
+    MSG_ROUND(F)                                                                                                       \
+    F(NUM, time_us, INT64_MAX, 1)       /* on the coordinator's clock, as far as the agent knows it */                 \
+    F(NUM, local_rank, 4095, 1)                                                                                        \
+    F(INT, code, 255, 1)                /* exit code, or -1 */                                                         \
+    F(INT, signal, 64, 1)               /* or -1 */                                                                    \
+    F(BOOL, oom, 0, 0)                                                                                                 \
+    F(STR, text, MSG_TEXT_MAX, 1)       /* one line */                                                                 \
+    F(STR, stderr_tail, MSG_STREAM_MAX, 0)                                                                             \
+    F(STR, log, 4096, 0)                /* where the whole of it lies on the node */
+#define MSG_stopped_FIELDS(F) MSG_ROUND(F) F(BOOL, stuck, 0, 0) F(BOOL, fenced, 0, 0)
+#define MSG_succeeded_FIELDS(F) MSG_ROUND(F)
+#define MSG_leaving_FIELDS(F) F(NUM, signal, 64, 0) F(STR, text, MSG_TEXT_MAX, 0)
+#define MSG_end_ack_FIELDS(F) F(NUM, status, 255, 1)
+
+/* --- a coordinator to an agent: orders, then the rest --- */
+#define MSG_park_FIELDS(F)                                                                                             \
+    MSG_ROUND(F)                        /* the last round of the job */                                                \
+    F(STR, text, MSG_TEXT_MAX, 1)       /* what is waited for */
+#define MSG_open_store_FIELDS(F) MSG_ROUND(F) F(HEX, token, 0, 1)
+#define MSG_world_FIELDS(F)                                                                                            \
+    MSG_ROUND(F)                                                                                                       \
+    F(HEX, token, 0, 1)                                                                                                \
+    F(NUM, group_rank, MSG_NODES_MAX - 1, 1)                                                                           \
+    F(NUM, group_size, MSG_NODES_MAX, 1)                                                                               \
+    F(NUM, rank_base, MSG_WORLD_MAX, 1)                                                                                \
+    F(NUM, world_size, MSG_WORLD_MAX, 1)                                                                               \
+    F(NUM, role_rank_base, MSG_WORLD_MAX, 1)                                                                           \
+    F(NUM, role_world_size, MSG_WORLD_MAX, 1)                                                                          \
+    F(NUM, world_size_first, MSG_WORLD_MAX, 1)                                                                         \
+    F(NUM, world_size_previous, MSG_WORLD_MAX, 1)                                                                      \
+    F(STR, master_addr, MSG_ADDR_MAX, 1)                                                                               \
+    F(NUM, master_port, 65535, 1)                                                                                      \
+    F(NUM, restarts, 1000000000, 1)                                                                                    \
+    F(NUM, max_restarts, 1000000000, 1)                                                                                \
+    F(STR, rank0_host, MSG_NAME_MAX, 0)                                                                                \
+    F(STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                                 \
+    F(STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */
+#define MSG_stop_FIELDS(F) MSG_ROUND(F) F(STR, text, MSG_TEXT_MAX, 1) F(NUM, grace_ms, MSG_MS_MAX, 1)
+#define MSG_notice_FIELDS(F) MSG_ROUND(F) F(STR, text, MSG_TEXT_MAX, 1) F(NUM, wait_ms, MSG_MS_MAX, 1)
+#define MSG_end_FIELDS(F)                                                                                              \
+    F(NUM, status, 255, 1)                                                                                             \
+    F(BOOL, alone, 0, 0)                /* this node only (drained); the job goes on */                                \
+    F(STR, text, MSG_TEXT_MAX, 1)                                                                                      \
+    F(STR, cause, MSG_TEXT_MAX, 0)      /* the root cause, one line */                                                 \
+    F(STR, stderr_tail, MSG_STREAM_MAX, 0)
+#define MSG_refused_FIELDS(F)                                                                                          \
+    F(NUM, status, 255, 1)              /* what to exit with */                                                        \
+    F(BOOL, retry, 0, 0)                /* this may change: ask again */                                               \
+    F(STR, text, MSG_TEXT_MAX, 1)
+#define MSG_goodbye_FIELDS(F) F(STR, text, MSG_TEXT_MAX, 0)
+
+/* --- between the agents of a round: knock and lease --- */
+#define MSG_knock_FIELDS(F)                                                                                            \
+    F(STR, run_id, MSG_RUN_ID_MAX, 1)                                                                                  \
+    MSG_ROUND(F)                                                                                                       \
+    F(HEX, token, 0, 1)                                                                                                \
+    F(NUM, group_rank, MSG_NODES_MAX - 1, 1)
+#define MSG_knock_ok_FIELDS(F) MSG_ROUND(F)
+#define MSG_round_over_FIELDS(F) MSG_ROUND(F)
+
+/* --- a person's command to a coordinator, and its answers --- */
+#define MSG_status_FIELDS(F) F(STR, run_id, MSG_RUN_ID_MAX, 0) F(BOOL, watch, 0, 0)
+#define MSG_status_job_FIELDS(F)                                                                                       \
+    F(STR, run_id, MSG_RUN_ID_MAX, 1)                                                                                  \
+    MSG_ROUND(F)                                                                                                       \
+    F(STR, state, MSG_NAME_MAX, 1)                                                                                     \
+    F(STR, text, MSG_TEXT_MAX, 1)                                                                                      \
+    F(NUM, min, MSG_NODES_MAX, 1)                                                                                      \
+    F(NUM, max, MSG_NODES_MAX, 1)                                                                                      \
+    F(NUM, unit, MSG_NODES_MAX, 1)                                                                                     \
+    F(NUM, group_size, MSG_NODES_MAX, 1)                                                                               \
+    F(NUM, world_size, MSG_WORLD_MAX, 1)                                                                               \
+    F(NUM, members, 1000000, 1)                                                                                        \
+    F(NUM, spares, 1000000, 1)                                                                                         \
+    F(NUM, restarts, 1000000000, 1)                                                                                    \
+    F(NUM, max_restarts, 1000000000, 1)                                                                                \
+    F(NUM, fruitless, 1000000000, 1)                                                                                   \
+    F(NUM, incidents, INT64_MAX, 1)                                                                                    \
+    F(NUM, productive_ms, INT64_MAX, 1)                                                                                \
+    F(NUM, forming_ms, INT64_MAX, 1)                                                                                   \
+    F(NUM, restarting_ms, INT64_MAX, 1)                                                                                \
+    F(STR, master_addr, MSG_ADDR_MAX, 0)                                                                               \
+    F(NUM, master_port, 65535, 0)                                                                                      \
+    F(STR, cause, MSG_TEXT_MAX, 0)                                                                                     \
+    F(NUM, status, 255, 0)                                                                                             \
+    F(BOOL, more, 0, 1)                 /* rows of members follow, or another job */
+#define MSG_status_member_FIELDS(F)                                                                                    \
+    F(STR, host, MSG_NAME_MAX, 1)                                                                                      \
+    F(STR, addr, MSG_ADDR_MAX, 0)                                                                                      \
+    F(HEX, instance, 0, 1)                                                                                             \
+    F(STR, state, MSG_NAME_MAX, 1)                                                                                     \
+    F(INT, node_rank, MSG_NODES_MAX - 1, 1)                                                                            \
+    F(INT, group_rank, MSG_NODES_MAX - 1, 1) /* -1: spare */                                                           \
+    F(NUM, rank_base, MSG_WORLD_MAX, 0)                                                                                \
+    F(NUM, slots, 4096, 1)                                                                                             \
+    F(NUM, heard_ms, MSG_MS_MAX, 1)     /* since the last sign of life */                                              \
+    F(BOOL, more, 0, 1)
+#define MSG_scale_FIELDS(F)                                                                                            \
+    F(STR, run_id, MSG_RUN_ID_MAX, 0) F(NUM, min, MSG_NODES_MAX, 0) F(NUM, max, MSG_NODES_MAX, 0)
+#define MSG_drain_FIELDS(F) F(STR, run_id, MSG_RUN_ID_MAX, 0) F(STR, node, MSG_NAME_MAX, 1)
+#define MSG_stop_job_FIELDS(F) F(STR, run_id, MSG_RUN_ID_MAX, 0) F(INT, grace_ms, MSG_MS_MAX, 0)
+#define MSG_restart_FIELDS(F) F(STR, run_id, MSG_RUN_ID_MAX, 0)
+#define MSG_logs_FIELDS(F)                                                                                             \
+    F(STR, run_id, MSG_RUN_ID_MAX, 0) F(INT, rank, MSG_WORLD_MAX, 1) F(BOOL, follow, 0, 0) F(NUM, reader, INT64_MAX, 0)
+#define MSG_logs_text_FIELDS(F)                                                                                        \
+    F(NUM, reader, INT64_MAX, 0)        /* which command asked; the coordinator's number */                            \
+    F(NUM, rank, MSG_WORLD_MAX, 1)                                                                                     \
+    F(NUM, stream, 2, 1)                /* 1 stdout, 2 stderr */                                                       \
+    F(STR, text, MSG_STREAM_MAX, 1)                                                                                    \
+    F(STR, path, 4096, 0)                                                                                              \
+    F(BOOL, more, 0, 1)
+#define MSG_done_FIELDS(F) F(NUM, status, 255, 1) F(STR, text, MSG_TEXT_MAX, 1)
+
+/* X(NAME, name, number, sentence).  BEAT and BEAT_REPLY are binary: below. */
+#define MSG_LIST(X)                                                                                                    \
+    X(HELLO, hello, 1, "an agent's first message on each connection: who it is and what it runs")                      \
+    X(STORE_READY, store_ready, 2, "answer to OPEN_STORE: the round's store listens")                                  \
+    X(NO_STORE, no_store, 3, "answer to OPEN_STORE: it could not be opened")                                           \
+    X(NO_KNOCK, no_knock, 4, "this node cannot reach the round's store")                                               \
+    X(STARTED, started, 5, "all workers of this node have been started")                                               \
+    X(AWARE, aware, 6, "a worker of this node listens to notices")                                                     \
+    X(AT_BOUNDARY, at_boundary, 7, "all such workers of this node stand at a step boundary")                           \
+    X(WORKER_FAILED, worker_failed, 8, "a worker of this node failed by itself")                                       \
+    X(STOPPED, stopped, 9, "no worker of this node is left")                                                           \
+    X(SUCCEEDED, succeeded, 10, "every worker of this node exited 0")                                                  \
+    X(LEAVING, leaving, 11, "this node leaves the job")                                                                \
+    X(END_ACK, end_ack, 12, "answer to END")                                                                           \
+    X(PARK, park, 20, "order: hold no workers and wait")                                                               \
+    X(OPEN_STORE, open_store, 21, "order: open the store of a round")                                                  \
+    X(WORLD, world, 22, "order: run this slice of a round")                                                            \
+    X(STOP, stop, 23, "order: stop the workers of a round")                                                            \
+    X(END, end, 24, "order: the job has ended")                                                                        \
+    X(NOTICE, notice, 25, "the round will be stopped as planned")                                                      \
+    X(REFUSED, refused, 26, "the connection is refused and closed")                                                    \
+    X(GOODBYE, goodbye, 27, "answer to LEAVING")                                                                       \
+    X(KNOCK, knock, 40, "a node shows the round's token to the host of its store")                                     \
+    X(KNOCK_OK, knock_ok, 41, "answer to KNOCK; the connection is the lease from now on")                              \
+    X(ROUND_OVER, round_over, 42, "on a lease: the coordinator has stopped this round")                                \
+    X(STATUS, status, 60, "asks for STATUS_JOB and STATUS_MEMBER rows")                                                \
+    X(STATUS_JOB, status_job, 61, "one job")                                                                           \
+    X(STATUS_MEMBER, status_member, 62, "one node of the job before it")                                               \
+    X(SCALE, scale, 63, "changes the number of nodes")                                                                 \
+    X(DRAIN, drain, 64, "takes a node out of the job")                                                                 \
+    X(STOP_JOB, stop_job, 65, "ends the job")                                                                          \
+    X(RESTART, restart, 66, "stops the round and forms a new one")                                                     \
+    X(LOGS, logs, 67, "asks for a worker's output")                                                                    \
+    X(LOGS_TEXT, logs_text, 68, "a piece of a worker's output")                                                        \
+    X(DONE, done, 69, "answer to a command")
+
+enum { MSG_PHASE_IDLE, MSG_PHASE_STARTING, MSG_PHASE_RUNNING, MSG_PHASE_STOPPING, MSG_PHASE_SUCCEEDED, MSG_PHASES };
+
+enum msg_type {
+    MSG_NONE = 0, /* the preamble was read */
+#define X(NAME, name, number, text) MSG_##NAME = (number),
+    MSG_LIST(X)
+#undef X
+    MSG_BEAT = 80,       /* time: the sender's clock */
+    MSG_BEAT_REPLY = 81, /* time: as in the BEAT; own: the clock of who answers */
+};
+
+#define MSG_C_NUM  uint64_t
+#define MSG_C_INT  int64_t
+#define MSG_C_HEX  uint64_t
+#define MSG_C_STR  const char *
+#define MSG_C_BOOL bool
+#define F(kind, name, limit, must) MSG_C_##kind name;
+#define X(NAME, name, number, text)                                                                                    \
+    struct msg_##name {                                                                                                \
+        MSG_##name##_FIELDS(F)                                                                                         \
+    };
+MSG_LIST(X)
+#undef X
+#undef F
+
+struct msg_beat {
+    uint64_t time, own; /* microseconds */
+};
+
+struct msg {
+    enum msg_type type;
+    union {
+#define X(NAME, name, number, text) struct msg_##name name;
+        MSG_LIST(X)
+#undef X
+        struct msg_beat beat;
+    } u;
+    void *tree; /* what the strings of a decoded message belong to */
+};
+
+struct msg_decoder {
+    bool greeted; /* the preamble was there */
+};
+
+/* Appends the message as one frame.  Strings that are too long are cut, bytes that are not UTF-8 are replaced; NULL is
+ * "".  0, or -1 if the buffer refused (nothing is appended then). */
+int msg_encode(const struct msg *m, struct el_buf *out);
+
+/* Consumes one thing from the front of bytes: the preamble (type MSG_NONE) or a frame.  The number of bytes consumed, 0
+ * if more are needed, or -1 with *e: the connection is to be closed.  After a positive result msg_release(out). */
+long msg_consume(struct msg_decoder *d, const char *bytes, size_t n, struct msg *out, struct el_err *e);
+void msg_release(struct msg *m);
+
+/* "HELLO", or NULL for a number that is no message. */
+const char *msg_name(unsigned type);
+const char *msg_sentence(unsigned type);
+
+/* Field i of a message, for the check of the manual: its name and kind, or NULL behind the last. */
+const char *msg_field(unsigned type, unsigned i, const char **kind);
+
+#endif

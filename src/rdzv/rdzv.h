@@ -1,0 +1,201 @@
+/* The coordinator core of one job: members, rounds, ranks, budget, end (design.md, "Coordinator").
+ *
+ *     rebuilding -> waiting -> opening -> recording -> running -> stopping -> (waiting | recording the end -> ending -> over)
+ *
+ * Orders are state: what a member should do now is rdzv_order(), computed when it is sent, so that nothing is lost with
+ * a connection and nothing is queued for a slow one.  A message to all is one action; the shell walks the members and
+ * asks for each one's own order.
+ *
+ * Whoever speaks is named by a connection number that the shell never uses twice (0 is none).  After RDZV_DO_BIND the
+ * shell passes the member's number along with it. */
+#ifndef RDZV_RDZV_H
+#define RDZV_RDZV_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rdzv/msg.h"
+#include "util/mem.h"
+#include "util/rng.h"
+#include "util/time.h"
+
+#define RDZV_ACTIONS_MAX   8
+#define RDZV_STORE_LIMIT   EL_SEC(5)   /* OPEN_STORE to STORE_READY */
+#define RDZV_END_LIMIT     EL_SEC(5)   /* END is repeated so long to whoever has not acknowledged it */
+#define RDZV_STOP_MARGIN   EL_SEC(30)  /* beyond the grace: then a member that has not stopped counts as lost */
+#define RDZV_FRUITLESS     EL_SEC(60)  /* a round that ends sooner brought nothing */
+#define RDZV_JOURNAL_RETRY EL_SEC(1)
+#define RDZV_TELL_EVERY    EL_SEC(1)   /* waiting members are told of changes no more often */
+#define RDZV_INCIDENTS_MAX 16          /* of one round; more are counted */
+#define RDZV_NONE          UINT32_MAX
+#define RDZV_WINDOW_MAX    1024        /* restarts that --restart-window can remember */
+
+enum rdzv_state {
+    RDZV_REBUILDING, /* hears what members of an earlier coordinator report */
+    RDZV_WAITING,    /* no round; members gather */
+    RDZV_OPENING,    /* members are chosen, group rank 0 opens the store */
+    RDZV_RECORDING,  /* the journal writes the round */
+    RDZV_RUNNING,    /* WORLD is out */
+    RDZV_STOPPING,   /* STOP is out */
+    RDZV_CLOSING,    /* the journal writes the end */
+    RDZV_ENDING,     /* END is out */
+    RDZV_OVER,
+    RDZV_STATES,
+};
+
+/* One row for each job-wide setting is in MSG_SETTINGS.  Members must agree with the first in min, max, unit and
+ * max_restarts; in the others the first one's value holds. */
+struct rdzv_settings {
+#define F(kind, name, limit, must) uint64_t name;
+    MSG_SETTINGS(F)
+#undef F
+};
+
+struct rdzv_conf {
+    char run_id[MSG_RUN_ID_MAX + 1];
+    uint64_t coord;           /* 64 random bits of this start */
+    uint64_t token_start;     /* start value for tokens */
+    struct rdzv_settings set; /* checked by rdzv_settings_check() */
+    unsigned room;            /* members and spares at most; rdzv_room() */
+    /* No round of this job can be running that the journal does not name (a journal is kept, or the coordinator listened
+     * for a keep-alive limit before the job's first HELLO).  Else nothing is completed until listening_since + limit. */
+    bool surely_new;
+    el_usec listening_since;
+};
+
+/* What the journal keeps of a job. */
+struct rdzv_record {
+    char run_id[MSG_RUN_ID_MAX + 1];
+    uint64_t number, coord;
+    uint64_t restarts, fruitless, charged; /* charged: number of the last round that cost a restart */
+    uint64_t world_first, world_last;
+    uint64_t min, max;                     /* as set by `elrun scale`; 0: as configured */
+    bool ended;
+    unsigned status;
+    char text[MSG_TEXT_MAX + 1];
+};
+
+enum rdzv_event_type {
+    RDZV_EV_HELLO,     /* conn, peer, msg */
+    RDZV_EV_MSG,       /* conn, member, msg: anything else from a member */
+    RDZV_EV_COMMAND,   /* conn, peer, msg: SCALE, DRAIN, STOP_JOB, RESTART; who may do that is checked by the shell */
+    RDZV_EV_CLOSED,    /* conn, member */
+    RDZV_EV_JOURNALED, /* ok, serial: of the RDZV_DO_JOURNAL that is answered */
+    RDZV_EV_TIMEOUT,
+};
+
+/* Both ends of an accepted connection, in text. */
+struct rdzv_peer {
+    const char *remote, *local;
+    bool same_host;
+};
+
+struct rdzv_event {
+    enum rdzv_event_type type;
+    uint64_t conn;
+    unsigned member;
+    const struct msg *msg;
+    struct rdzv_peer peer;
+    uint64_t serial;
+    bool ok;
+};
+
+enum rdzv_action_type {
+    RDZV_DO_BIND,        /* conn speaks for member from now on */
+    RDZV_DO_CLOSE,       /* close conn; its CLOSED need not be reported */
+    RDZV_DO_REFUSE,      /* send r->refusal to conn, then close it */
+    RDZV_DO_REPLY,       /* send r->reply (DONE) to conn */
+    RDZV_DO_BEAT,        /* answer the BEAT that was the event */
+    RDZV_DO_GOODBYE,     /* send GOODBYE to member */
+    RDZV_DO_ORDER,       /* send rdzv_order() to member */
+    RDZV_DO_ORDER_EACH,  /* to each member that is connected, 256 in a turn of the loop; a new one begins from the front */
+    RDZV_DO_JOURNAL,     /* write rdzv_record() durably, answer JOURNALED with serial (at once if no journal is kept) */
+    RDZV_DO_NOTE,        /* r->note: one line and its name for log, --events and --hook */
+    RDZV_DO_OVER,        /* everybody knows the end, or 5 s are over: nobody needs this coordinator any more */
+};
+
+struct rdzv_action {
+    enum rdzv_action_type type;
+    unsigned member;
+    uint64_t conn, serial;
+};
+
+struct rdzv_actions {
+    unsigned n;
+    struct rdzv_action v[RDZV_ACTIONS_MAX];
+};
+
+#define RDZV_NOTES(X)                                                                                                  \
+    X(JOINED, "node_joined")                                                                                           \
+    X(RECONNECTED, "node_reconnected")                                                                                 \
+    X(REFUSED, "node_refused")                                                                                         \
+    X(LOST, "node_lost")                                                                                               \
+    X(LEFT, "node_left")                                                                                               \
+    X(FORMED, "round_formed")                                                                                          \
+    X(REBUILT, "round_rebuilt")                                                                                        \
+    X(FAILED, "worker_failed")                                                                                         \
+    X(FINDING, "finding")                                                                                              \
+    X(PLANNED, "change_planned")                                                                                       \
+    X(STOPPING, "round_stopping")                                                                                      \
+    X(CLOSED, "round_closed")                                                                                          \
+    X(COMMAND, "command")                                                                                              \
+    X(ENDED, "job_ended")
+
+enum rdzv_note_type {
+#define X(NAME, name) RDZV_NOTE_##NAME,
+    RDZV_NOTES(X)
+#undef X
+};
+
+struct rdzv_note {
+    enum rdzv_note_type type;
+    unsigned member;           /* RDZV_NONE: of the job */
+    char text[MSG_TEXT_MAX + 1];
+};
+
+struct rdzv; /* rdzv_private.h; opaque for shells */
+
+/* Fills *out from a HELLO, or fails saying which setting contradicts which. */
+int rdzv_settings_check(const struct rdzv_settings *s, struct el_err *e);
+void rdzv_settings_take(const struct msg_hello *h, struct rdzv_settings *out);
+unsigned rdzv_room(const struct rdzv_settings *s);
+
+/* All memory is had here.  record: what the journal knew of this job, or NULL.  NULL when memory is refused. */
+struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *record, el_usec now, struct el_mem *mem);
+void rdzv_free(struct rdzv *r);
+
+/* out->n is set to 0 first.  msg and peer belong to the caller and are not kept. */
+void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_deadline(const struct rdzv *r);
+void rdzv_check(const struct rdzv *r);
+
+/* What member should do now: PARK, OPEN_STORE, WORLD, NOTICE, STOP or END.  Strings in *out live until the next step. */
+void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out);
+/* The slice of seat i (0 … rdzv_size()-1) of the present round: what rdzv_order() gives its member while it runs. */
+void rdzv_slice(const struct rdzv *r, unsigned i, struct msg *out);
+void rdzv_record(const struct rdzv *r, struct rdzv_record *out);
+
+/* For the shell's walks: members are numbered below rdzv_room_used(); conn 0: free, or not connected. */
+unsigned rdzv_room_used(const struct rdzv *r);
+uint64_t rdzv_conn(const struct rdzv *r, unsigned member);
+
+/* What is waited for, in one line: "2 of 3 nodes are here (min 2); …". */
+const char *rdzv_wait_text(struct rdzv *r, el_usec now);
+
+/* Rows for `elrun status`.  rdzv_status_member: false if the number is free. */
+void rdzv_status_job(struct rdzv *r, el_usec now, struct msg *out);
+bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg *out);
+
+enum rdzv_state rdzv_state(const struct rdzv *r);
+const char *rdzv_state_name(enum rdzv_state s);
+const char *rdzv_note_name(enum rdzv_note_type t);
+const struct rdzv_note *rdzv_note(const struct rdzv *r);
+const struct msg *rdzv_refusal(const struct rdzv *r);
+const struct msg *rdzv_reply(const struct rdzv *r);
+const char *rdzv_run_id(const struct rdzv *r);
+unsigned rdzv_members(const struct rdzv *r);   /* connected or within their grace */
+unsigned rdzv_size(const struct rdzv *r);      /* seats of the present or last round */
+unsigned rdzv_exit_status(const struct rdzv *r); /* once ending */
+/* May a command that changes the job come from this address? */
+bool rdzv_is_member_addr(const struct rdzv *r, const char *remote);
+
+#endif
