@@ -30,7 +30,7 @@
 #define MSG_STREAM_MAX    16384      /* a worker's stream, relayed */
 #define MSG_MS_MAX        8640000000 /* 100 days */
 
-/* A field: F(kind, name, limit, must).
+/* A field of struct T: F(T, kind, name, limit, must).
  *   NUM  uint64_t 0 … limit           HEX  uint64_t as 1 … 16 hexadecimal digits in a string (limit unused)
  *   INT  int64_t -1 … limit           STR  const char *, at most limit bytes; belongs to the message that was decoded
  *   BOOL bool
@@ -38,177 +38,177 @@
 
 /* What holds for the whole job: the first agent that says HELLO brings it, the others must agree in what is marked so
  * (rdzv.h).  Times in milliseconds. */
-#define MSG_SETTINGS(F)                                                                                                \
-    F(NUM, min, MSG_NODES_MAX, 1)                                                                                      \
-    F(NUM, max, MSG_NODES_MAX, 1)                                                                                      \
-    F(NUM, unit, MSG_NODES_MAX, 1)                                                                                     \
-    F(NUM, max_restarts, 1000000000, 1)                                                                                \
-    F(NUM, restart_window_ms, MSG_MS_MAX, 0)                                                                           \
-    F(NUM, max_fruitless, 1000000000, 1)                                                                               \
-    F(NUM, expected, MSG_NODES_MAX, 0)                                                                                 \
-    F(NUM, settle_ms, MSG_MS_MAX, 1)                                                                                   \
-    F(NUM, last_call_ms, MSG_MS_MAX, 1)                                                                                \
-    F(NUM, join_timeout_ms, MSG_MS_MAX, 1)                                                                             \
-    F(NUM, keep_alive_ms, MSG_MS_MAX, 1)                                                                               \
-    F(NUM, keep_alive_attempts, 1000000, 1)                                                                            \
-    F(NUM, reconnect_grace_ms, MSG_MS_MAX, 1)                                                                          \
-    F(NUM, replace_wait_ms, MSG_MS_MAX, 0)                                                                             \
-    F(NUM, scale_up_delay_ms, MSG_MS_MAX, 1)                                                                           \
-    F(NUM, stable_window_ms, MSG_MS_MAX, 0)                                                                            \
-    F(NUM, boundary_wait_ms, MSG_MS_MAX, 0)                                                                            \
-    F(NUM, grace_ms, MSG_MS_MAX, 1)
+#define MSG_SETTINGS(F, T)                                                                                             \
+    F(T, NUM, min, MSG_NODES_MAX, 1)                                                                                   \
+    F(T, NUM, max, MSG_NODES_MAX, 1)                                                                                   \
+    F(T, NUM, unit, MSG_NODES_MAX, 1)                                                                                  \
+    F(T, NUM, max_restarts, 1000000000, 1)                                                                             \
+    F(T, NUM, restart_window_ms, MSG_MS_MAX, 0)                                                                        \
+    F(T, NUM, max_fruitless, 1000000000, 1)                                                                            \
+    F(T, NUM, expected, MSG_NODES_MAX, 0)                                                                              \
+    F(T, NUM, settle_ms, MSG_MS_MAX, 1)                                                                                \
+    F(T, NUM, last_call_ms, MSG_MS_MAX, 1)                                                                             \
+    F(T, NUM, join_timeout_ms, MSG_MS_MAX, 1)                                                                          \
+    F(T, NUM, keep_alive_ms, MSG_MS_MAX, 1)                                                                            \
+    F(T, NUM, keep_alive_attempts, 1000000, 1)                                                                         \
+    F(T, NUM, reconnect_grace_ms, MSG_MS_MAX, 1)                                                                       \
+    F(T, NUM, replace_wait_ms, MSG_MS_MAX, 0)                                                                          \
+    F(T, NUM, scale_up_delay_ms, MSG_MS_MAX, 1)                                                                        \
+    F(T, NUM, stable_window_ms, MSG_MS_MAX, 0)                                                                         \
+    F(T, NUM, boundary_wait_ms, MSG_MS_MAX, 0)                                                                         \
+    F(T, NUM, grace_ms, MSG_MS_MAX, 1)
 
 /* The round that a message speaks of. */
-#define MSG_ROUND(F)                                                                                                   \
-    F(NUM, number, INT64_MAX, 1)                                                                                       \
-    F(HEX, coord, 0, 1)
+#define MSG_ROUND(F, T)                                                                                                \
+    F(T, NUM, number, INT64_MAX, 1)                                                                                    \
+    F(T, HEX, coord, 0, 1)
 
 /* --- an agent to its coordinator --- */
-#define MSG_hello_FIELDS(F)                                                                                            \
-    F(STR, run_id, MSG_RUN_ID_MAX, 1)                                                                                  \
-    F(HEX, instance, 0, 1)              /* drawn at the agent's start */                                               \
-    F(NUM, connection, INT64_MAX, 1)    /* its connections so far, this one included */                                \
-    F(STR, host, MSG_NAME_MAX, 1)                                                                                      \
-    F(STR, addr, MSG_ADDR_MAX, 0)       /* --local-addr */                                                             \
-    F(INT, node_rank, MSG_NODES_MAX - 1, 1) /* -1: none */                                                             \
-    F(NUM, slots, 4096, 1)                                                                                             \
-    F(STR, role, MSG_NAME_MAX, 1)                                                                                      \
-    F(NUM, uid, UINT32_MAX, 0)                                                                                         \
-    F(STR, command, MSG_TEXT_MAX, 0)                                                                                   \
-    F(STR, elrun, MSG_NAME_MAX, 0)      /* version of the program */                                                   \
-    F(NUM, phase, MSG_PHASES - 1, 1)    /* enum msg_phase, of the round below */                                       \
-    MSG_ROUND(F)                        /* the last round it was in; 0 and 0: none */                                  \
-    F(NUM, seen, INT64_MAX, 0)          /* the highest round number that any coordinator has told it */                \
-    F(INT, group_rank, MSG_NODES_MAX - 1, 0)                                                                           \
-    F(NUM, group_size, MSG_NODES_MAX, 0)                                                                               \
-    F(NUM, restarts, 1000000000, 0)     /* of that round's WORLD */                                                    \
-    F(BOOL, failed, 0, 0)               /* that round ended here because a worker failed */                            \
-    F(BOOL, fenced, 0, 0)               /* that round ended here because this node was cut off */                      \
-    F(BOOL, stuck, 0, 0)                                                                                               \
-    F(BOOL, ended, 0, 0)                /* it has an END already and only acknowledges */                              \
-    MSG_SETTINGS(F)
-#define MSG_store_ready_FIELDS(F)                                                                                      \
-    MSG_ROUND(F)                                                                                                       \
-    F(STR, addr, MSG_ADDR_MAX, 0)       /* "": this host, by the address at which the coordinator is reached */        \
-    F(NUM, port, 65535, 1)
-#define MSG_no_store_FIELDS(F) MSG_ROUND(F) F(STR, text, MSG_TEXT_MAX, 1)
-#define MSG_no_knock_FIELDS(F) MSG_ROUND(F) F(STR, text, MSG_TEXT_MAX, 1)
-#define MSG_started_FIELDS(F) MSG_ROUND(F)
-#define MSG_aware_FIELDS(F) MSG_ROUND(F)
-#define MSG_at_boundary_FIELDS(F) MSG_ROUND(F)
-#define MSG_worker_failed_FIELDS(F)                                                                                    \
-    MSG_ROUND(F)                                                                                                       \
-    F(NUM, time_us, INT64_MAX, 1)       /* on the coordinator's clock, as far as the agent knows it */                 \
-    F(NUM, local_rank, 4095, 1)                                                                                        \
-    F(INT, code, 255, 1)                /* exit code, or -1 */                                                         \
-    F(INT, signal, 64, 1)               /* or -1 */                                                                    \
-    F(BOOL, oom, 0, 0)                                                                                                 \
-    F(STR, text, MSG_TEXT_MAX, 1)       /* one line */                                                                 \
-    F(STR, stderr_tail, MSG_STREAM_MAX, 0)                                                                             \
-    F(STR, log, 4096, 0)                /* where the whole of it lies on the node */
-#define MSG_stopped_FIELDS(F) MSG_ROUND(F) F(BOOL, stuck, 0, 0) F(BOOL, fenced, 0, 0)
-#define MSG_succeeded_FIELDS(F) MSG_ROUND(F)
-#define MSG_leaving_FIELDS(F) F(NUM, signal, 64, 0) F(STR, text, MSG_TEXT_MAX, 0)
-#define MSG_end_ack_FIELDS(F) F(NUM, status, 255, 1)
+#define MSG_hello_FIELDS(F, T)                                                                                         \
+    F(T, STR, run_id, MSG_RUN_ID_MAX, 1)                                                                               \
+    F(T, HEX, instance, 0, 1)              /* drawn at the agent's start */                                            \
+    F(T, NUM, connection, INT64_MAX, 1)    /* its connections so far, this one included */                             \
+    F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
+    F(T, STR, addr, MSG_ADDR_MAX, 0)       /* --local-addr */                                                          \
+    F(T, INT, node_rank, MSG_NODES_MAX - 1, 1) /* -1: none */                                                          \
+    F(T, NUM, slots, 4096, 1)                                                                                          \
+    F(T, STR, role, MSG_NAME_MAX, 1)                                                                                   \
+    F(T, NUM, uid, UINT32_MAX, 0)                                                                                      \
+    F(T, STR, command, MSG_TEXT_MAX, 0)                                                                                \
+    F(T, STR, elrun, MSG_NAME_MAX, 0)      /* version of the program */                                                \
+    F(T, NUM, phase, MSG_PHASES - 1, 1)    /* enum msg_phase, of the round below */                                    \
+    MSG_ROUND(F, T)                        /* the last round it was in; 0 and 0: none */                               \
+    F(T, NUM, seen, INT64_MAX, 0)          /* the highest round number that any coordinator has told it */             \
+    F(T, INT, group_rank, MSG_NODES_MAX - 1, 0)                                                                        \
+    F(T, NUM, group_size, MSG_NODES_MAX, 0)                                                                            \
+    F(T, NUM, restarts, 1000000000, 0)     /* of that round's WORLD */                                                 \
+    F(T, BOOL, failed, 0, 0)               /* that round ended here because a worker failed */                         \
+    F(T, BOOL, fenced, 0, 0)               /* that round ended here because this node was cut off */                   \
+    F(T, BOOL, stuck, 0, 0)                                                                                            \
+    F(T, BOOL, ended, 0, 0)                /* it has an END already and only acknowledges */                           \
+    MSG_SETTINGS(F, T)
+#define MSG_store_ready_FIELDS(F, T)                                                                                   \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, STR, addr, MSG_ADDR_MAX, 0)       /* "": this host, by the address at which the coordinator is reached */     \
+    F(T, NUM, port, 65535, 1)
+#define MSG_no_store_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_no_knock_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_started_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_aware_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_at_boundary_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_worker_failed_FIELDS(F, T)                                                                                 \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, time_us, INT64_MAX, 1)       /* on the coordinator's clock, as far as the agent knows it */              \
+    F(T, NUM, local_rank, 4095, 1)                                                                                     \
+    F(T, INT, code, 255, 1)                /* exit code, or -1 */                                                      \
+    F(T, INT, signal, 64, 1)               /* or -1 */                                                                 \
+    F(T, BOOL, oom, 0, 0)                                                                                              \
+    F(T, STR, text, MSG_TEXT_MAX, 1)       /* one line */                                                              \
+    F(T, STR, stderr_tail, MSG_STREAM_MAX, 0)                                                                          \
+    F(T, STR, log, 4096, 0)                /* where the whole of it lies on the node */
+#define MSG_stopped_FIELDS(F, T) MSG_ROUND(F, T) F(T, BOOL, stuck, 0, 0) F(T, BOOL, fenced, 0, 0)
+#define MSG_succeeded_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_leaving_FIELDS(F, T) F(T, NUM, signal, 64, 0) F(T, STR, text, MSG_TEXT_MAX, 0)
+#define MSG_end_ack_FIELDS(F, T) F(T, NUM, status, 255, 1)
 
 /* --- a coordinator to an agent: orders, then the rest --- */
-#define MSG_park_FIELDS(F)                                                                                             \
-    MSG_ROUND(F)                        /* the last round of the job */                                                \
-    F(STR, text, MSG_TEXT_MAX, 1)       /* what is waited for */
-#define MSG_open_store_FIELDS(F) MSG_ROUND(F) F(HEX, token, 0, 1)
-#define MSG_world_FIELDS(F)                                                                                            \
-    MSG_ROUND(F)                                                                                                       \
-    F(HEX, token, 0, 1)                                                                                                \
-    F(NUM, group_rank, MSG_NODES_MAX - 1, 1)                                                                           \
-    F(NUM, group_size, MSG_NODES_MAX, 1)                                                                               \
-    F(NUM, rank_base, MSG_WORLD_MAX, 1)                                                                                \
-    F(NUM, world_size, MSG_WORLD_MAX, 1)                                                                               \
-    F(NUM, role_rank_base, MSG_WORLD_MAX, 1)                                                                           \
-    F(NUM, role_world_size, MSG_WORLD_MAX, 1)                                                                          \
-    F(NUM, world_size_first, MSG_WORLD_MAX, 1)                                                                         \
-    F(NUM, world_size_previous, MSG_WORLD_MAX, 1)                                                                      \
-    F(STR, master_addr, MSG_ADDR_MAX, 1)                                                                               \
-    F(NUM, master_port, 65535, 1)                                                                                      \
-    F(NUM, restarts, 1000000000, 1)                                                                                    \
-    F(NUM, max_restarts, 1000000000, 1)                                                                                \
-    F(STR, rank0_host, MSG_NAME_MAX, 0)                                                                                \
-    F(STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                                 \
-    F(STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */
-#define MSG_stop_FIELDS(F) MSG_ROUND(F) F(STR, text, MSG_TEXT_MAX, 1) F(NUM, grace_ms, MSG_MS_MAX, 1)
-#define MSG_notice_FIELDS(F) MSG_ROUND(F) F(STR, text, MSG_TEXT_MAX, 1) F(NUM, wait_ms, MSG_MS_MAX, 1)
-#define MSG_end_FIELDS(F)                                                                                              \
-    F(NUM, status, 255, 1)                                                                                             \
-    F(BOOL, alone, 0, 0)                /* this node only (drained); the job goes on */                                \
-    F(STR, text, MSG_TEXT_MAX, 1)                                                                                      \
-    F(STR, cause, MSG_TEXT_MAX, 0)      /* the root cause, one line */                                                 \
-    F(STR, stderr_tail, MSG_STREAM_MAX, 0)
-#define MSG_refused_FIELDS(F)                                                                                          \
-    F(NUM, status, 255, 1)              /* what to exit with */                                                        \
-    F(BOOL, retry, 0, 0)                /* this may change: ask again */                                               \
-    F(STR, text, MSG_TEXT_MAX, 1)
-#define MSG_goodbye_FIELDS(F) F(STR, text, MSG_TEXT_MAX, 0)
+#define MSG_park_FIELDS(F, T)                                                                                          \
+    MSG_ROUND(F, T)                        /* the last round of the job */                                             \
+    F(T, STR, text, MSG_TEXT_MAX, 1)       /* what is waited for */
+#define MSG_open_store_FIELDS(F, T) MSG_ROUND(F, T) F(T, HEX, token, 0, 1)
+#define MSG_world_FIELDS(F, T)                                                                                         \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, HEX, token, 0, 1)                                                                                             \
+    F(T, NUM, group_rank, MSG_NODES_MAX - 1, 1)                                                                        \
+    F(T, NUM, group_size, MSG_NODES_MAX, 1)                                                                            \
+    F(T, NUM, rank_base, MSG_WORLD_MAX, 1)                                                                             \
+    F(T, NUM, world_size, MSG_WORLD_MAX, 1)                                                                            \
+    F(T, NUM, role_rank_base, MSG_WORLD_MAX, 1)                                                                        \
+    F(T, NUM, role_world_size, MSG_WORLD_MAX, 1)                                                                       \
+    F(T, NUM, world_size_first, MSG_WORLD_MAX, 1)                                                                      \
+    F(T, NUM, world_size_previous, MSG_WORLD_MAX, 1)                                                                   \
+    F(T, STR, master_addr, MSG_ADDR_MAX, 1)                                                                            \
+    F(T, NUM, master_port, 65535, 1)                                                                                   \
+    F(T, NUM, restarts, 1000000000, 1)                                                                                 \
+    F(T, NUM, max_restarts, 1000000000, 1)                                                                             \
+    F(T, STR, rank0_host, MSG_NAME_MAX, 0)                                                                             \
+    F(T, STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                              \
+    F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */
+#define MSG_stop_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, grace_ms, MSG_MS_MAX, 1)
+#define MSG_notice_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, wait_ms, MSG_MS_MAX, 1)
+#define MSG_end_FIELDS(F, T)                                                                                           \
+    F(T, NUM, status, 255, 1)                                                                                          \
+    F(T, BOOL, alone, 0, 0)                /* this node only (drained); the job goes on */                             \
+    F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
+    F(T, STR, cause, MSG_TEXT_MAX, 0)      /* the root cause, one line */                                              \
+    F(T, STR, stderr_tail, MSG_STREAM_MAX, 0)
+#define MSG_refused_FIELDS(F, T)                                                                                       \
+    F(T, NUM, status, 255, 1)              /* what to exit with */                                                     \
+    F(T, BOOL, retry, 0, 0)                /* this may change: ask again */                                            \
+    F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_goodbye_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 0)
 
 /* --- between the agents of a round: knock and lease --- */
-#define MSG_knock_FIELDS(F)                                                                                            \
-    F(STR, run_id, MSG_RUN_ID_MAX, 1)                                                                                  \
-    MSG_ROUND(F)                                                                                                       \
-    F(HEX, token, 0, 1)                                                                                                \
-    F(NUM, group_rank, MSG_NODES_MAX - 1, 1)
-#define MSG_knock_ok_FIELDS(F) MSG_ROUND(F)
-#define MSG_round_over_FIELDS(F) MSG_ROUND(F)
+#define MSG_knock_FIELDS(F, T)                                                                                         \
+    F(T, STR, run_id, MSG_RUN_ID_MAX, 1)                                                                               \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, HEX, token, 0, 1)                                                                                             \
+    F(T, NUM, group_rank, MSG_NODES_MAX - 1, 1)
+#define MSG_knock_ok_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_round_over_FIELDS(F, T) MSG_ROUND(F, T)
 
 /* --- a person's command to a coordinator, and its answers --- */
-#define MSG_status_FIELDS(F) F(STR, run_id, MSG_RUN_ID_MAX, 0) F(BOOL, watch, 0, 0)
-#define MSG_status_job_FIELDS(F)                                                                                       \
-    F(STR, run_id, MSG_RUN_ID_MAX, 1)                                                                                  \
-    MSG_ROUND(F)                                                                                                       \
-    F(STR, state, MSG_NAME_MAX, 1)                                                                                     \
-    F(STR, text, MSG_TEXT_MAX, 1)                                                                                      \
-    F(NUM, min, MSG_NODES_MAX, 1)                                                                                      \
-    F(NUM, max, MSG_NODES_MAX, 1)                                                                                      \
-    F(NUM, unit, MSG_NODES_MAX, 1)                                                                                     \
-    F(NUM, group_size, MSG_NODES_MAX, 1)                                                                               \
-    F(NUM, world_size, MSG_WORLD_MAX, 1)                                                                               \
-    F(NUM, members, 1000000, 1)                                                                                        \
-    F(NUM, spares, 1000000, 1)                                                                                         \
-    F(NUM, restarts, 1000000000, 1)                                                                                    \
-    F(NUM, max_restarts, 1000000000, 1)                                                                                \
-    F(NUM, fruitless, 1000000000, 1)                                                                                   \
-    F(NUM, incidents, INT64_MAX, 1)                                                                                    \
-    F(NUM, productive_ms, INT64_MAX, 1)                                                                                \
-    F(NUM, forming_ms, INT64_MAX, 1)                                                                                   \
-    F(NUM, restarting_ms, INT64_MAX, 1)                                                                                \
-    F(STR, master_addr, MSG_ADDR_MAX, 0)                                                                               \
-    F(NUM, master_port, 65535, 0)                                                                                      \
-    F(STR, cause, MSG_TEXT_MAX, 0)                                                                                     \
-    F(NUM, status, 255, 0)                                                                                             \
-    F(BOOL, more, 0, 1)                 /* rows of members follow, or another job */
-#define MSG_status_member_FIELDS(F)                                                                                    \
-    F(STR, host, MSG_NAME_MAX, 1)                                                                                      \
-    F(STR, addr, MSG_ADDR_MAX, 0)                                                                                      \
-    F(HEX, instance, 0, 1)                                                                                             \
-    F(STR, state, MSG_NAME_MAX, 1)                                                                                     \
-    F(INT, node_rank, MSG_NODES_MAX - 1, 1)                                                                            \
-    F(INT, group_rank, MSG_NODES_MAX - 1, 1) /* -1: spare */                                                           \
-    F(NUM, rank_base, MSG_WORLD_MAX, 0)                                                                                \
-    F(NUM, slots, 4096, 1)                                                                                             \
-    F(NUM, heard_ms, MSG_MS_MAX, 1)     /* since the last sign of life */                                              \
-    F(BOOL, more, 0, 1)
-#define MSG_scale_FIELDS(F)                                                                                            \
-    F(STR, run_id, MSG_RUN_ID_MAX, 0) F(NUM, min, MSG_NODES_MAX, 0) F(NUM, max, MSG_NODES_MAX, 0)
-#define MSG_drain_FIELDS(F) F(STR, run_id, MSG_RUN_ID_MAX, 0) F(STR, node, MSG_NAME_MAX, 1)
-#define MSG_stop_job_FIELDS(F) F(STR, run_id, MSG_RUN_ID_MAX, 0) F(INT, grace_ms, MSG_MS_MAX, 0)
-#define MSG_restart_FIELDS(F) F(STR, run_id, MSG_RUN_ID_MAX, 0)
-#define MSG_logs_FIELDS(F)                                                                                             \
-    F(STR, run_id, MSG_RUN_ID_MAX, 0) F(INT, rank, MSG_WORLD_MAX, 1) F(BOOL, follow, 0, 0) F(NUM, reader, INT64_MAX, 0)
-#define MSG_logs_text_FIELDS(F)                                                                                        \
-    F(NUM, reader, INT64_MAX, 0)        /* which command asked; the coordinator's number */                            \
-    F(NUM, rank, MSG_WORLD_MAX, 1)                                                                                     \
-    F(NUM, stream, 2, 1)                /* 1 stdout, 2 stderr */                                                       \
-    F(STR, text, MSG_STREAM_MAX, 1)                                                                                    \
-    F(STR, path, 4096, 0)                                                                                              \
-    F(BOOL, more, 0, 1)
-#define MSG_done_FIELDS(F) F(NUM, status, 255, 1) F(STR, text, MSG_TEXT_MAX, 1)
+#define MSG_status_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, BOOL, watch, 0, 0)
+#define MSG_status_job_FIELDS(F, T)                                                                                    \
+    F(T, STR, run_id, MSG_RUN_ID_MAX, 1)                                                                               \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, STR, state, MSG_NAME_MAX, 1)                                                                                  \
+    F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
+    F(T, NUM, min, MSG_NODES_MAX, 1)                                                                                   \
+    F(T, NUM, max, MSG_NODES_MAX, 1)                                                                                   \
+    F(T, NUM, unit, MSG_NODES_MAX, 1)                                                                                  \
+    F(T, NUM, group_size, MSG_NODES_MAX, 1)                                                                            \
+    F(T, NUM, world_size, MSG_WORLD_MAX, 1)                                                                            \
+    F(T, NUM, members, 1000000, 1)                                                                                     \
+    F(T, NUM, spares, 1000000, 1)                                                                                      \
+    F(T, NUM, restarts, 1000000000, 1)                                                                                 \
+    F(T, NUM, max_restarts, 1000000000, 1)                                                                             \
+    F(T, NUM, fruitless, 1000000000, 1)                                                                                \
+    F(T, NUM, incidents, INT64_MAX, 1)                                                                                 \
+    F(T, NUM, productive_ms, INT64_MAX, 1)                                                                             \
+    F(T, NUM, forming_ms, INT64_MAX, 1)                                                                                \
+    F(T, NUM, restarting_ms, INT64_MAX, 1)                                                                             \
+    F(T, STR, master_addr, MSG_ADDR_MAX, 0)                                                                            \
+    F(T, NUM, master_port, 65535, 0)                                                                                   \
+    F(T, STR, cause, MSG_TEXT_MAX, 0)                                                                                  \
+    F(T, NUM, status, 255, 0)                                                                                          \
+    F(T, BOOL, more, 0, 1)                 /* rows of members follow, or another job */
+#define MSG_status_member_FIELDS(F, T)                                                                                 \
+    F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
+    F(T, STR, addr, MSG_ADDR_MAX, 0)                                                                                   \
+    F(T, HEX, instance, 0, 1)                                                                                          \
+    F(T, STR, state, MSG_NAME_MAX, 1)                                                                                  \
+    F(T, INT, node_rank, MSG_NODES_MAX - 1, 1)                                                                         \
+    F(T, INT, group_rank, MSG_NODES_MAX - 1, 1) /* -1: spare */                                                        \
+    F(T, NUM, rank_base, MSG_WORLD_MAX, 0)                                                                             \
+    F(T, NUM, slots, 4096, 1)                                                                                          \
+    F(T, NUM, heard_ms, MSG_MS_MAX, 1)     /* since the last sign of life */                                           \
+    F(T, BOOL, more, 0, 1)
+#define MSG_scale_FIELDS(F, T)                                                                                         \
+    F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, NUM, min, MSG_NODES_MAX, 0) F(T, NUM, max, MSG_NODES_MAX, 0)
+#define MSG_drain_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, STR, node, MSG_NAME_MAX, 1)
+#define MSG_stop_job_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, INT, grace_ms, MSG_MS_MAX, 0)
+#define MSG_restart_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0)
+#define MSG_logs_FIELDS(F, T)                                                                                          \
+    F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, INT, rank, MSG_WORLD_MAX, 1) F(T, BOOL, follow, 0, 0) F(T, NUM, reader, INT64_MAX, 0)
+#define MSG_logs_text_FIELDS(F, T)                                                                                     \
+    F(T, NUM, reader, INT64_MAX, 0)        /* which command asked; the coordinator's number */                         \
+    F(T, NUM, rank, MSG_WORLD_MAX, 1)                                                                                  \
+    F(T, NUM, stream, 2, 1)                /* 1 stdout, 2 stderr */                                                    \
+    F(T, STR, text, MSG_STREAM_MAX, 1)                                                                                 \
+    F(T, STR, path, 4096, 0)                                                                                           \
+    F(T, BOOL, more, 0, 1)
+#define MSG_done_FIELDS(F, T) F(T, NUM, status, 255, 1) F(T, STR, text, MSG_TEXT_MAX, 1)
 
 /* X(NAME, name, number, sentence).  BEAT and BEAT_REPLY are binary: below. */
 #define MSG_LIST(X)                                                                                                    \
@@ -262,10 +262,10 @@ enum msg_type {
 #define MSG_C_HEX  uint64_t
 #define MSG_C_STR  const char *
 #define MSG_C_BOOL bool
-#define F(kind, name, limit, must) MSG_C_##kind name;
+#define F(T, kind, name, limit, must) MSG_C_##kind name;
 #define X(NAME, name, number, text)                                                                                    \
     struct msg_##name {                                                                                                \
-        MSG_##name##_FIELDS(F)                                                                                         \
+        MSG_##name##_FIELDS(F, msg_##name)                                                                             \
     };
 MSG_LIST(X)
 #undef X

@@ -45,8 +45,8 @@ enum rdzv_state {
 /* One row for each job-wide setting is in MSG_SETTINGS.  Members must agree with the first in min, max, unit and
  * max_restarts; in the others the first one's value holds. */
 struct rdzv_settings {
-#define F(kind, name, limit, must) uint64_t name;
-    MSG_SETTINGS(F)
+#define F(T, kind, name, limit, must) uint64_t name;
+    MSG_SETTINGS(F, rdzv_settings)
 #undef F
 };
 
