@@ -12,11 +12,11 @@
 #include "util/mem.h"
 #include "util/time.h"
 
-#define AGENT_ACTIONS_MAX   8
-#define AGENT_SIGNAL_MAX    64
+#define AGENT_ACTIONS_MAX 8
+#define AGENT_SIGNAL_MAX  64
 /* A worker ended by a signal that elrun did not send waits so long for the signal that tells elrun itself to leave:
  * schedulers signal everybody at once, and a job that is being ended has not failed (design.md, "Failure"). */
-#define AGENT_HINDSIGHT     EL_MS(200)
+#define AGENT_HINDSIGHT EL_MS(200)
 
 enum agent_state { AGENT_IDLE, AGENT_PREPARING, AGENT_RUNNING, AGENT_STOPPING, AGENT_COLLECTING, AGENT_ENDED };
 
@@ -34,15 +34,16 @@ enum agent_cause {
 struct agent_conf {
     unsigned slots;
     unsigned max_restarts;
-    el_usec grace;                          /* --shutdown-timeout */
-    bool handled[AGENT_SIGNAL_MAX + 1];     /* signals that end this node's part, by number */
+    el_usec grace;                      /* --shutdown-timeout */
+    bool handled[AGENT_SIGNAL_MAX + 1]; /* signals that end this node's part, by number */
 };
 
 enum agent_event_type {
     AGENT_EV_START,
     AGENT_EV_PREPARED,     /* ok: whether logs, port and streams of the attempt are there */
     AGENT_EV_SPAWNED,      /* slot */
-    AGENT_EV_SPAWN_FAILED, /* slot: fork failed (instead of SPAWNED), or the child reported that exec did (after SPAWNED) */
+    AGENT_EV_SPAWN_FAILED, /* slot: fork failed (instead of SPAWNED), or the child reported that exec did (after
+                              SPAWNED) */
     AGENT_EV_EXITED,       /* slot, code, signal: leader is a zombie still */
     AGENT_EV_SWEPT,        /* left */
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
@@ -60,13 +61,14 @@ struct agent_event {
 };
 
 enum agent_action_type {
-    AGENT_DO_PREPARE,   /* attempt: make log folders, store, streams; answer PREPARED */
-    AGENT_DO_GROUP,     /* group: one action of the worker group */
-    AGENT_DO_NOTE,      /* slot has failed by itself: say so now (hindsight is over) */
-    AGENT_DO_COLLECT,   /* the attempt is closed: gather evidence and close its streams; answer COLLECTED in bounded time */
-    AGENT_DO_FORWARD,   /* signal to each leader that catches it */
-    AGENT_DO_SUSPEND,   /* stop all groups, then elrun itself; continue them when it goes on */
-    AGENT_DO_END,       /* see agent->cause */
+    AGENT_DO_PREPARE, /* attempt: make log folders, store, streams; answer PREPARED */
+    AGENT_DO_GROUP,   /* group: one action of the worker group */
+    AGENT_DO_NOTE,    /* slot has failed by itself: say so now (hindsight is over) */
+    AGENT_DO_COLLECT, /* the attempt is closed: gather evidence and close its streams; answer COLLECTED in bounded time
+                       */
+    AGENT_DO_FORWARD, /* signal to each leader that catches it */
+    AGENT_DO_SUSPEND, /* stop all groups, then elrun itself; continue them when it goes on */
+    AGENT_DO_END,     /* see agent->cause */
 };
 
 struct agent_action {
@@ -85,9 +87,9 @@ struct agent {
     struct agent_conf conf;
     enum agent_state state;
     struct policy group;
-    unsigned restarts;       /* used; TORCHELASTIC_RESTART_COUNT */
-    unsigned attempts;       /* begun */
-    enum agent_cause cause;  /* of the present stop; at the end: of the job */
+    unsigned restarts;      /* used; TORCHELASTIC_RESTART_COUNT */
+    unsigned attempts;      /* begun */
+    enum agent_cause cause; /* of the present stop; at the end: of the job */
     unsigned cause_slot;
     int leave_signal;        /* AGENT_LEAVING: which */
     unsigned interrupts;     /* SIGINT so far */

@@ -12,10 +12,10 @@
 #include "util/mem.h"
 #include "util/time.h"
 
-#define POLICY_LINGER       EL_SEC(1)   /* leftovers: from SIGTERM to SIGKILL */
-#define POLICY_RESWEEP      EL_MS(50)   /* between two looks at leftovers that were killed */
-#define POLICY_STUCK        EL_SEC(10)  /* unreaped for so long after SIGKILL: stuck (state D) */
-#define POLICY_ACTIONS_MAX  4
+#define POLICY_LINGER      EL_SEC(1)  /* leftovers: from SIGTERM to SIGKILL */
+#define POLICY_RESWEEP     EL_MS(50)  /* between two looks at leftovers that were killed */
+#define POLICY_STUCK       EL_SEC(10) /* unreaped for so long after SIGKILL: stuck (state D) */
+#define POLICY_ACTIONS_MAX 4
 
 enum policy_phase { POLICY_IDLE, POLICY_UP, POLICY_STOPPING, POLICY_KILLING, POLICY_SWEEPING, POLICY_CLOSED };
 
@@ -28,9 +28,9 @@ enum policy_slot_state {
 
 struct policy_slot {
     enum policy_slot_state state;
-    bool signalled;       /* elrun has sent its group a signal that ends processes: what follows is no cause */
-    int code, signal;     /* of the leader once reaped: exit code, or the signal that ended it (then code is -1) */
-    bool unknown;         /* the status could not be collected: neither success nor a code */
+    bool signalled;   /* elrun has sent its group a signal that ends processes: what follows is no cause */
+    int code, signal; /* of the leader once reaped: exit code, or the signal that ended it (then code is -1) */
+    bool unknown;     /* the status could not be collected: neither success nor a code */
     el_usec linger_until;
 };
 
@@ -55,16 +55,16 @@ struct policy_actions {
 struct policy {
     enum policy_phase phase;
     unsigned slots, started, up, lingering;
-    unsigned failed;        /* leaders that ended badly without a signal of ours */
+    unsigned failed; /* leaders that ended badly without a signal of ours */
     struct policy_slot *slot;
-    el_usec kill_at;        /* stopping: when SIGKILL follows */
-    el_usec stuck_at;       /* killing, sweeping: when to give up */
-    el_usec sweep_at;       /* sweeping: the next look */
-    bool sweep_hard;        /* sweeping: linger is over */
-    bool spawning;          /* SPAWN of slot `started` is not answered yet: nobody is signalled before the answer */
-    int held_signal;        /* stop while spawning: the signal for all that follows the answer; 0: none */
-    bool stuck;             /* closed with processes that even SIGKILL does not end */
-    unsigned left;          /* orphans at the last look */
+    el_usec kill_at;  /* stopping: when SIGKILL follows */
+    el_usec stuck_at; /* killing, sweeping: when to give up */
+    el_usec sweep_at; /* sweeping: the next look */
+    bool sweep_hard;  /* sweeping: linger is over */
+    bool spawning;    /* SPAWN of slot `started` is not answered yet: nobody is signalled before the answer */
+    int held_signal;  /* stop while spawning: the signal for all that follows the answer; 0: none */
+    bool stuck;       /* closed with processes that even SIGKILL does not end */
+    unsigned left;    /* orphans at the last look */
 };
 
 /* 0, or -1 when memory is refused. */

@@ -1,5 +1,5 @@
-/* What must hold on a node, said without the core's own words: from what happened (events), what elrun did (actions) and
- * what became of the processes. */
+/* What must hold on a node, said without the core's own words: from what happened (events), what elrun did (actions)
+ * and what became of the processes. */
 #include "sim/world.h"
 
 #include <signal.h>
@@ -147,7 +147,8 @@ static void on_sweep(struct world *w, const struct policy_action *p)
     const struct world_judge *j = &w->judge;
     if (p->type == POLICY_SWEEP_SLOT && w->leader[p->slot] >= 0)
         world_fail(w, "the session of slot %u is swept while its leader lives", p->slot);
-    if (p->type == POLICY_SWEEP_SLOT && p->signal == SIGKILL && !may_kill(w) && w->now < j->gone_at[p->slot] + POLICY_LINGER)
+    if (p->type == POLICY_SWEEP_SLOT && p->signal == SIGKILL && !may_kill(w) &&
+        w->now < j->gone_at[p->slot] + POLICY_LINGER)
         world_fail(w, "leftovers of slot %u are killed before their time is over", p->slot);
     if (p->type != POLICY_SWEEP_ALL)
         return;

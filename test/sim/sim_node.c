@@ -23,7 +23,8 @@ static const char *program;
 
 static void report(const char *why)
 {
-    printf("sim_node: seed %" PRIu64 ", step %" PRIu64 ", %.3f s: %s\n", world.seed, world.steps, (double)world.now / 1e6, why);
+    printf("sim_node: seed %" PRIu64 ", step %" PRIu64 ", %.3f s: %s\n", world.seed, world.steps,
+           (double)world.now / 1e6, why);
     printf("sim_node: again: %s --seed %" PRIu64 " --steps\n", program, world.seed);
     world_print_trace(&world);
     fflush(stdout);
@@ -88,7 +89,10 @@ int main(int argc, char **argv)
     program = argv[0];
     world_init(&world);
     for (int i = 1; i < argc; i++) {
-        uint64_t *to = !strcmp(argv[i], "--seconds") ? &limit_s : !strcmp(argv[i], "--seeds") ? &seeds : !strcmp(argv[i], "--seed") ? &only : NULL;
+        uint64_t *to = !strcmp(argv[i], "--seconds") ? &limit_s
+                       : !strcmp(argv[i], "--seeds") ? &seeds
+                       : !strcmp(argv[i], "--seed")  ? &only
+                                                     : NULL;
         if (!strcmp(argv[i], "--steps"))
             world.print = true;
         else if (!to || !number(argv[++i], to))
@@ -110,8 +114,8 @@ int main(int argc, char **argv)
             good = one(&sum, fresh | 1u << 20, false);
     }
     double wall = seconds() - start;
-    printf("sim_node: %s, %" PRIu64 " seeds, %" PRIu64 " steps, %.1f M steps/s, digest %016" PRIx64 "\n", good ? "ok" : "FAILED",
-           sum.seeds, sum.steps, (double)sum.steps / 1e6 / (wall > 0 ? wall : 1), sum.digest);
+    printf("sim_node: %s, %" PRIu64 " seeds, %" PRIu64 " steps, %.1f M steps/s, digest %016" PRIx64 "\n",
+           good ? "ok" : "FAILED", sum.seeds, sum.steps, (double)sum.steps / 1e6 / (wall > 0 ? wall : 1), sum.digest);
     world_free(&world);
     return !good;
 }

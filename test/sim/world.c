@@ -102,7 +102,8 @@ static int proc_new(struct world *w)
 
 static void die_at(struct world *w, int i, el_usec at, int code, int sig)
 {
-    push(w, (struct world_item){.at = at, .kind = WORLD_DIE, .proc = i, .id = w->proc[i].id, .code = code, .signal = sig});
+    push(w,
+         (struct world_item){.at = at, .kind = WORLD_DIE, .proc = i, .id = w->proc[i].id, .code = code, .signal = sig});
 }
 
 /* How the process would end if nobody disturbed it, and whom it forks before. */
@@ -116,7 +117,8 @@ static void plan_life(struct world *w, int i)
         die_at(w, i, end, chance(w, w->faults.bad_exit) ? (int)between(w, 1, 255) : 0, -1);
     for (unsigned n = 0; w->proc[i].depth < 2 && n < 2; n++)
         if (chance(w, w->faults.kids))
-            push(w, (struct world_item){.at = between(w, w->now, end), .kind = WORLD_FORK, .proc = i, .id = w->proc[i].id});
+            push(w, (struct world_item){
+                        .at = between(w, w->now, end), .kind = WORLD_FORK, .proc = i, .id = w->proc[i].id});
 }
 
 static void fork_kid(struct world *w, int parent)
@@ -309,8 +311,9 @@ static void deliver(struct world *w, const struct agent_event *ev)
 static void draw_faults(struct world *w)
 {
     struct world_faults *f = &w->faults;
-    unsigned *all[] = {&f->bad_exit,   &f->killed,     &f->unknown,       &f->ignores_term, &f->state_d, &f->kids,   &f->escapes,
-                       &f->fork_fails, &f->exec_fails, &f->prepare_fails, &f->slow,         &f->signals, &f->farewell};
+    unsigned *all[] = {&f->bad_exit, &f->killed,  &f->unknown,    &f->ignores_term, &f->state_d,
+                       &f->kids,     &f->escapes, &f->fork_fails, &f->exec_fails,   &f->prepare_fails,
+                       &f->slow,     &f->signals, &f->farewell};
     for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
         *all[i] = el_rng_below(&w->rng, 3) ? 0 : (unsigned)between(w, 5, 300);
 }

@@ -1,5 +1,6 @@
-/* A machine that does not exist: virtual time, processes that misbehave and a shell that performs the node core's actions
- * on them.  One run is the life of one job, drawn from one seed; the same seed gives the same run on every compiler.
+/* A machine that does not exist: virtual time, processes that misbehave and a shell that performs the node core's
+ * actions on them.  One run is the life of one job, drawn from one seed; the same seed gives the same run on every
+ * compiler.
  *
  * Two halves: world.c lets things happen, judge.c knows what must hold and never looks into the core for it, except for
  * the state that a step led to. */
@@ -12,12 +13,12 @@
 #include "sim/trace.h"
 #include "util/rng.h"
 
-#define WORLD_SLOTS_MAX  64
-#define WORLD_PROCS_MAX  1024
-#define WORLD_ITEMS_MAX  8192
-#define WORLD_TRACE_MAX  40      /* steps that a failure shows */
-#define WORLD_LATE_MAX   EL_MS(2) /* a timer of a real loop comes so much too late */
-#define WORLD_HORIZON    EL_SEC(100) /* then somebody sends SIGTERM: no job runs for ever */
+#define WORLD_SLOTS_MAX 64
+#define WORLD_PROCS_MAX 1024
+#define WORLD_ITEMS_MAX 8192
+#define WORLD_TRACE_MAX 40          /* steps that a failure shows */
+#define WORLD_LATE_MAX  EL_MS(2)    /* a timer of a real loop comes so much too late */
+#define WORLD_HORIZON   EL_SEC(100) /* then somebody sends SIGTERM: no job runs for ever */
 
 /* How likely is what; in 1000. */
 struct world_faults {
@@ -26,19 +27,19 @@ struct world_faults {
 };
 
 struct world_proc {
-    uint32_t id;          /* never used twice in a run; 0: the entry is free */
-    int slot;             /* leader: its slot; else -1 */
-    int parent;           /* index, or -1: elrun's own child, by fork or by adoption */
-    uint32_t session;     /* id of the process that made it */
+    uint32_t id;      /* never used twice in a run; 0: the entry is free */
+    int slot;         /* leader: its slot; else -1 */
+    int parent;       /* index, or -1: elrun's own child, by fork or by adoption */
+    uint32_t session; /* id of the process that made it */
     bool alive;
     bool ignores_term, fails_exec;
     unsigned told, told_kill; /* signals that end processes, sent by elrun */
     unsigned depth, kids;
-    int code, signal;     /* once dead */
+    int code, signal; /* once dead */
     bool unknown;
-    el_usec d_until;      /* state D until then: nothing ends it; EL_NEVER: for ever; 0: not in state D */
-    el_usec spawned_at;   /* leader: when the answer to its fork reaches the core */
-    el_usec adopted_at;   /* orphan: since when elrun is its parent */
+    el_usec d_until;    /* state D until then: nothing ends it; EL_NEVER: for ever; 0: not in state D */
+    el_usec spawned_at; /* leader: when the answer to its fork reaches the core */
+    el_usec adopted_at; /* orphan: since when elrun is its parent */
 };
 
 enum world_kind { WORLD_EVENT, WORLD_DIE, WORLD_FORK, WORLD_FAREWELL };
@@ -55,26 +56,26 @@ struct world_item {
 
 /* What the judge remembers. */
 struct world_judge {
-    bool stop_due;        /* there was a reason to stop this attempt */
+    bool stop_due; /* there was a reason to stop this attempt */
     el_usec stop_since;
     int stop_signal;
-    bool kill_due;        /* and one not to wait for the grace */
-    bool all_gone;        /* the last leader of this attempt was reaped, at: */
+    bool kill_due; /* and one not to wait for the grace */
+    bool all_gone; /* the last leader of this attempt was reaped, at: */
     el_usec all_gone_at;
-    el_usec empty_since;  /* no process at all lives, and the attempt is open still; EL_NEVER: not so */
-    unsigned failed;      /* leaders that ended badly and untold, in this attempt */
+    el_usec empty_since;              /* no process at all lives, and the attempt is open still; EL_NEVER: not so */
+    unsigned failed;                  /* leaders that ended badly and untold, in this attempt */
     bool was_told[WORLD_SLOTS_MAX];   /* the leader that was reaped last */
     el_usec gone_at[WORLD_SLOTS_MAX]; /* leader reaped */
     bool collecting, collected;
     el_usec closed_at;
-    bool asked_to_leave;  /* by a handled signal, at any time */
+    bool asked_to_leave; /* by a handled signal, at any time */
     unsigned interrupts, attempts, ends, notes, exited_ok, exited;
     enum agent_cause verdict; /* what the end must say if it comes now */
     unsigned verdict_slot;
     el_usec hindsight;
     el_usec burst_at, second;
     unsigned burst, in_second;
-    bool saw_d;           /* a process in state D was signalled in vain */
+    bool saw_d; /* a process in state D was signalled in vain */
 };
 
 struct world {
@@ -89,15 +90,15 @@ struct world {
     struct world_item *item; /* heap by (at, seq) */
     unsigned items;
     struct world_proc proc[WORLD_PROCS_MAX];
-    int procs;               /* entries ever used in this run */
+    int procs; /* entries ever used in this run */
     uint32_t ids;
     int leader[WORLD_SLOTS_MAX];       /* index of the unreaped leader, -1: none */
     uint32_t session[WORLD_SLOTS_MAX]; /* of the latest leader */
-    bool spawn_open;         /* a fork is not answered yet */
+    bool spawn_open;                   /* a fork is not answered yet */
 
     struct trace_step trace[WORLD_TRACE_MAX];
     uint64_t traced;
-    bool print;              /* each step as it happens */
+    bool print; /* each step as it happens */
     bool failed;
     char why[200];
 };

@@ -1,5 +1,5 @@
-/* The loop with a real kernel under it.  No test waits for a fixed time: each ends when its last event has come; a guard
- * timer of half a minute only turns a hang into a failure. */
+/* The loop with a real kernel under it.  No test waits for a fixed time: each ends when its last event has come; a
+ * guard timer of half a minute only turns a hang into a failure. */
 #include "loop/loop.h"
 
 #include <errno.h>
@@ -192,7 +192,8 @@ static void test_pause(void)
     end_fill(&a);
     end_fill(&b);
     loop_run(loop);
-    ok(a.calls == 1 && b.calls == 1, "a paused watcher is silent although there is more; one made paused wakes up when set");
+    ok(a.calls == 1 && b.calls == 1,
+       "a paused watcher is silent although there is more; one made paused wakes up when set");
     loop_fd_set(b.w, 0);
     loop_fd_set(a.w, LOOP_READ);
     loop_run(loop);
@@ -229,7 +230,8 @@ static void test_turn_end(void)
     end_fill(&a);
     end_fill(&a);
     loop_run(loop);
-    ok(a.calls == 2 && a.turn > 0 && turns == a.turn + 1, "the end of a turn is called once for each, after the callbacks");
+    ok(a.calls == 2 && a.turn > 0 && turns == a.turn + 1,
+       "the end of a turn is called once for each, after the callbacks");
     end_close(&a);
     finish();
 }
