@@ -4,6 +4,7 @@
 #include "lib/tap.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +44,7 @@ static const char *read_text(const char *path)
 static int state_of(const char *path)
 {
     evidence_read_errfile(path, &e);
-    return e.state;
+    return (int)e.state;
 }
 
 static const char recorded[] = "{\"message\": {\"message\": \"E: x\", \"extraInfo\": {\"py_callstack\": \"T\", "
@@ -193,6 +194,55 @@ static void test_oom(void)
     ok(o.source != EVIDENCE_OOM_NONE && evidence_oom_count(&o) >= 0, "on this host something is found");
 }
 
+/* The real thing: a memory cgroup of 16 MiB, in which a child of this process wants more. */
+static void test_oom_real(void)
+{
+    static const char *const places[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"};
+    static const char *const limits[] = {"memory.limit_in_bytes", "memory.max"};
+    static const char what[] = "the kernel's out-of-memory killer is seen";
+    for (unsigned i = 0; i < 2; i++) {
+        char group[100], path[200];
+        snprintf(group, sizeof group, "%s/elrun-evidence-%d", places[i], (int)getpid());
+        snprintf(path, sizeof path, "%s/%s", group, limits[i]);
+        if (mkdir(group, 0755))
+            continue;
+        FILE *f = fopen(path, "w");
+        bool limited = f && fputs("16777216", f) >= 0;
+        if (!f || fclose(f) || !limited) {
+            rmdir(group);
+            continue;
+        }
+        pid_t pid = fork();
+        if (!pid) {
+            struct evidence_oom o;
+            snprintf(path, sizeof path, "%s/cgroup.procs", group);
+            f = fopen(path, "w");
+            if (!f || fprintf(f, "%d", (int)getpid()) < 0 || fclose(f))
+                _exit(2);
+            evidence_oom_open(&o, "/proc");
+            int64_t before = evidence_oom_count(&o);
+            pid_t eater = fork();
+            for (size_t n = 0; !eater && n < 64; n++)
+                memset(malloc(1 << 20), 1, 1 << 20);
+            if (!eater)
+                _exit(0);
+            int how = 0;
+            waitpid(eater, &how, 0);
+            bool seen = WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL && evidence_oom_count(&o) > before;
+            _exit(seen && (o.source == EVIDENCE_OOM_CGROUP_V1 || o.source == EVIDENCE_OOM_CGROUP_V2) ? 0 : 3);
+        }
+        int status = -1;
+        waitpid(pid, &status, 0);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+            skip(what, "no process can be put into a memory cgroup here");
+        else
+            is_num(status, 0, what);
+        rmdir(group);
+        return;
+    }
+    skip(what, "no memory cgroup can be made here");
+}
+
 static void test_time(void)
 {
     char out[32];
@@ -211,6 +261,7 @@ int main(void)
     test_read();
     test_publish();
     test_oom();
+    test_oom_real();
     test_time();
     snprintf(command, sizeof command, "rm -rf %s", dir);
     return system(command) || done();
