@@ -90,7 +90,7 @@ venv: ; @sh test/lib/venv.sh
 # One command for a newcomer: install, build, test.  The second make sees the files that the first one installed.
 check: deps venv
 	@$(MAKE) --no-print-directory check-here
-check-here: check-unit check-same check-lint check-mutants check-e2e
+check-here: check-unit check-same check-lint check-digest check-mutants check-e2e
 	@$(MAKE) --no-print-directory swarm T=30
 	@$(MAKE) --no-print-directory fuzz T=2
 	@$(MAKE) --no-print-directory check-san
@@ -121,6 +121,11 @@ check-pure: $(call obj,$(CORE))
 	@nm -A $^ | awk -f test/lib/pure.awk test/lib/pure.allow -
 check-same: all $(SIM:%.c=$(BUILD)/%)
 	@cat $(BUILD)/elrun.core $(SIM:%.c=$(BUILD)/%.core) | sort -u | awk 'END { if (NR != 1) print "check-same: simulator and binary are linked from different cores"; exit NR != 1 }'
+# One seed, one trace: the first thousand lives of a node end in the same digest, whoever compiled them.
+check-digest: check-clang $(BUILD)/test/sim/sim_node
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=clang $(BUILD)/clang/test/sim/sim_node
+	@for s in $(BUILD) $(BUILD)/clang; do $$s/test/sim/sim_node --seeds 1000 | sed 's/.*digest/digest/'; done | sort -u | \
+	awk 'END { if (NR != 1) print "check-digest: gcc and clang give different traces"; exit NR != 1 }'
 # Each mutant is a patch of one line of the node core; the simulator must find it (a job of 20 steps a seed).
 check-mutants:
 	@CC=$(CC) sh test/sim/mutants.sh 20000
@@ -151,7 +156,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-same check-e2e check-pure check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here demo install clean
+.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-same check-e2e check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

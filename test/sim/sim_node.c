@@ -110,8 +110,8 @@ int main(int argc, char **argv)
             good = one(&sum, s, s <= FIXED_SEEDS);
         if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh)
             fresh = (uint64_t)time(NULL) << 20;
-        for (fresh >>= 1; good && !seeds && seconds() - start < (double)limit_s; fresh++)
-            good = one(&sum, fresh | 1u << 20, false);
+        for (fresh = fresh / 2 + FIXED_SEEDS + 1; good && !seeds && seconds() - start < (double)limit_s; fresh++)
+            good = one(&sum, fresh, false);
     }
     double wall = seconds() - start;
     printf("sim_node: %s, %" PRIu64 " seeds, %" PRIu64 " steps, %.1f M steps/s, digest %016" PRIx64 "\n",
