@@ -43,6 +43,33 @@ static enum session_step end(struct session *s, enum session_end why)
     return SESSION_END;
 }
 
+enum { RANK_MAX = 1 << 20 };
+
+static bool contains(struct kv_bytes key, const char *part)
+{
+    size_t n = strlen(part);
+    for (size_t i = 0; i + n <= key.n; i++)
+        if (!memcmp(key.v + i, part, n))
+            return true;
+    return false;
+}
+
+int32_t session_rank_of_key(struct kv_bytes key)
+{
+    size_t i = key.n;
+    while (i && key.v[i - 1] >= '0' && key.v[i - 1] <= '9' && key.n - i < 8)
+        i--;
+    if (i == key.n || !i || !contains(key, "default_pg/0/"))
+        return -1;
+    bool named = i >= 6 && !memcmp(key.v + i - 6, "/rank_", 6);
+    if (key.v[i - 1] != '/' && !named)
+        return -1;
+    int32_t rank = 0;
+    for (; i < key.n; i++)
+        rank = rank * 10 + (key.v[i] - '0');
+    return rank < RANK_MAX ? rank : -1;
+}
+
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
 /* Each returns SESSION_END_NONE or why the connection must end. */
@@ -169,7 +196,10 @@ static enum session_end execute(struct session *s, const struct wire_request *r,
     if (s->wait.state != KV_WAIT_NONE)
         kv_wait_cancel(s->kv, &s->wait);
     switch (r->op) {
-    case WIRE_SET: return end_of(kv_set(s->kv, r->key, r->value));
+    case WIRE_SET:
+        if (s->rank < 0)
+            s->rank = session_rank_of_key(r->key);
+        return end_of(kv_set(s->kv, r->key, r->value));
     case WIRE_COMPARE_SET: return do_compare_set(s, r, out);
     case WIRE_GET: return put_value(s, r->key, out);
     case WIRE_ADD: return do_add(s, r, out);

@@ -6,6 +6,7 @@
 #define STORE_SESSION_H
 #include "store/kv.h"
 #include "store/wire.h"
+#include "util/addr.h"
 #include "util/buf.h"
 
 /* Why a connection is of no use any more.  The texts follow "closed: ". */
@@ -43,8 +44,9 @@ struct session {
     uint8_t waits_as; /* enum wire_op of the pending wait */
     uint8_t hello_n;
     char hello[SESSION_HELLO_MAX]; /* first bytes, until they say what this is */
-    int32_t rank;                  /* of the worker behind it, -1 while unknown */
+    int32_t rank;                  /* of the worker behind it, -1 while unknown; a guess from the keys it sets */
     uint32_t pid;                  /* its process id, as it names itself (torch 2.5 and later); 0 = unknown */
+    struct el_addr peer;           /* its owner's, for reports */
 };
 
 void session_init(struct session *s, struct kv *kv, struct el_mem *mem);
@@ -67,6 +69,10 @@ struct session *session_of(struct kv_wait *w);
 
 /* True once it has shown that it is a c10d client. */
 bool session_greeted(const struct session *s);
+
+/* The rank of whoever sets this key, as process groups name keys: "...default_pg/0/.../3", ".../rank_3".  -1: it does not
+ * say. */
+int32_t session_rank_of_key(struct kv_bytes key);
 
 /* One line, without names of peers. */
 const char *session_end_text(const struct session *s);

@@ -1,0 +1,58 @@
+/* One connected stream socket: bytes come by a callback, bytes go through a bounded queue.  Nothing here blocks, and no
+ * call of the owner ever calls the owner back: what goes wrong in a send shows as closed() in a later turn. */
+#ifndef LOOP_CONN_H
+#define LOOP_CONN_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loop/loop.h"
+#include "util/buf.h"
+
+enum conn_why {
+    CONN_EOF,       /* the peer has closed its side, and all that was to be sent has been sent */
+    CONN_ERROR,     /* sys says what */
+    CONN_OVERFLOW,  /* more than out_max_bytes were unsent when more came: the peer does not read */
+    CONN_NO_MEMORY, /* the unsent bytes did not fit the allocator's limit */
+};
+
+struct conn;
+
+/* Both may conn_close() (and free) the connection.  closed() is the last call; the owner must conn_close() then. */
+struct conn_ops {
+    void (*data)(struct conn *c, const char *bytes, size_t n); /* the bytes are valid during the call */
+    void (*closed)(struct conn *c, enum conn_why why, int sys);
+};
+
+/* Embedded by its owner; the fields are conn_io.c's. */
+struct conn {
+    struct loop_fd *watch;
+    const struct conn_ops *ops;
+    struct el_buf out; /* unsent: from out_at on; no memory while there is nothing */
+    size_t out_at, out_max_bytes;
+    int fd, sys;
+    uint8_t why; /* enum conn_why, once broken */
+    bool broken, eof, paused;
+};
+
+/* The descriptor must be non-blocking; it is the connection's from here on, also on error (-1: no memory). */
+int conn_open(struct conn *c, struct loop *l, int fd, const struct conn_ops *ops, struct el_mem *mem,
+              size_t out_max_bytes);
+
+/* Sends now what the socket takes and queues the rest. */
+void conn_send(struct conn *c, const void *bytes, size_t n);
+
+/* True while bytes are unsent. */
+bool conn_unsent(const struct conn *c);
+
+/* True once a send has failed: what comes is of no use, closed() is under way. */
+bool conn_broken(const struct conn *c);
+
+/* Stops and resumes reading. */
+void conn_pause(struct conn *c);
+void conn_resume(struct conn *c);
+
+/* At once, without a word; unsent bytes are dropped. */
+void conn_close(struct conn *c);
+
+#endif

@@ -1,0 +1,160 @@
+#include "store/listen.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 65535, PORT_TRIES = 32 }; /* the kernel cuts the backlog to somaxconn */
+
+/* A dead peer is found out after 60 + 6 x 10 s. */
+enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_COUNT = 6 };
+
+union any_address {
+    struct sockaddr sa;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static void option(int fd, int level, int name, int value)
+{
+    /* None of them is worth failing for. */
+    (void)setsockopt(fd, level, name, &value, sizeof value);
+}
+
+static socklen_t to_sockaddr(const struct el_addr *a, union any_address *out)
+{
+    memset(out, 0, sizeof *out);
+    if (el_addr_is_v4(a->ip)) {
+        out->v4.sin_family = AF_INET;
+        out->v4.sin_port = htons(a->port);
+        memcpy(&out->v4.sin_addr, a->ip + 12, 4);
+        return sizeof out->v4;
+    }
+    out->v6.sin6_family = AF_INET6;
+    out->v6.sin6_port = htons(a->port);
+    memcpy(&out->v6.sin6_addr, a->ip, 16);
+    return sizeof out->v6;
+}
+
+static void from_sockaddr(const union any_address *in, struct el_addr *out)
+{
+    memset(out, 0, sizeof *out);
+    if (in->sa.sa_family == AF_INET) {
+        memset(out->ip + 10, 0xff, 2);
+        memcpy(out->ip + 12, &in->v4.sin_addr, 4);
+        out->port = ntohs(in->v4.sin_port);
+    } else {
+        memcpy(out->ip, &in->v6.sin6_addr, 16);
+        out->port = ntohs(in->v6.sin6_port);
+    }
+}
+
+/* The descriptor, or -1 and errno. */
+static int open_one(const struct el_addr *a)
+{
+    union any_address sa;
+    socklen_t n = to_sockaddr(a, &sa);
+    int fd = socket(sa.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
+    option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
+    option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (sa.sa.sa_family == AF_INET6)
+        option(fd, IPPROTO_IPV6, IPV6_V6ONLY, !el_addr_is_any(a->ip));
+    if (bind(fd, &sa.sa, n) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int sys = errno;
+    close(fd);
+    errno = sys;
+    return -1;
+}
+
+static int port_of(int fd)
+{
+    union any_address sa;
+    struct el_addr a;
+    socklen_t n = sizeof sa;
+    if (getsockname(fd, &sa.sa, &n))
+        return -1;
+    from_sockaddr(&sa, &a);
+    return a.port;
+}
+
+static int fail(const struct el_addr *a, int sys, struct el_err *e)
+{
+    char text[EL_ADDR_TEXT_MAX];
+    el_fail_sys(e, EL_EXIT_CONFIG, sys, "cannot listen on %s", el_addr_text(a, text));
+    return -1;
+}
+
+/* 127.0.0.1 and ::1 with one port; a host without IPv6 has the first only. */
+static int open_loopback(int port, int fds[LISTEN_MAX], int *bound_port, struct el_err *e)
+{
+    struct el_addr v4, v6;
+    el_addr_parse("127.0.0.1", v4.ip);
+    el_addr_parse("::1", v6.ip);
+    for (int tries = 0;; tries++) {
+        v4.port = (uint16_t)port;
+        fds[0] = open_one(&v4);
+        if (fds[0] < 0)
+            return fail(&v4, errno, e);
+        *bound_port = port_of(fds[0]);
+        v6.port = (uint16_t)*bound_port;
+        fds[1] = open_one(&v6);
+        if (fds[1] >= 0)
+            return 2;
+        if (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)
+            return 1;
+        int sys = errno;
+        close(fds[0]);
+        /* The free port was free in one family only: another one. */
+        if (port || sys != EADDRINUSE || tries >= PORT_TRIES)
+            return fail(&v6, sys, e);
+    }
+}
+
+int listen_open(const char *bind, int port, int fds[LISTEN_MAX], int *bound_port, struct el_err *e)
+{
+    struct el_addr a = {.port = (uint16_t)port};
+    assert(port >= 0 && port <= 65535);
+    if (!bind)
+        return open_loopback(port, fds, bound_port, e);
+    if (!el_addr_parse(bind, a.ip))
+        return el_fail(e, EL_EXIT_USAGE, "cannot listen on %.100s: not a numeric address", bind);
+    fds[0] = open_one(&a);
+    if (fds[0] < 0)
+        return fail(&a, errno, e);
+    *bound_port = port_of(fds[0]);
+    return 1;
+}
+
+int listen_accept(int fd, struct el_addr *peer)
+{
+    union any_address sa;
+    socklen_t n = sizeof sa;
+    int got = accept4(fd, &sa.sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (got >= 0)
+        from_sockaddr(&sa, peer);
+    return got;
+}
+
+bool listen_is_local(int fd, const struct el_addr *peer)
+{
+    union any_address sa;
+    struct el_addr own;
+    socklen_t n = sizeof sa;
+    if (el_addr_is_loopback(peer->ip))
+        return true;
+    if (getsockname(fd, &sa.sa, &n))
+        return false;
+    from_sockaddr(&sa, &own);
+    return !memcmp(own.ip, peer->ip, sizeof own.ip);
+}

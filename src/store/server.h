@@ -1,0 +1,50 @@
+/* A c10d store on a port: the shell around kv and session.  One thread, the loop's. */
+#ifndef STORE_SERVER_H
+#define STORE_SERVER_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loop/loop.h"
+#include "util/addr.h"
+#include "util/buf.h"
+#include "util/err.h"
+
+#define STORE_HELLO_MAX          EL_SEC(10)      /* a connection that has not shown that it is c10d is closed then */
+#define STORE_UNSENT_MAX_BYTES   (64u << 20)     /* a client that asks on while so much waits for it is closed */
+#define STORE_MEMORY_MAX_DEFAULT ((size_t)1 << 30)
+
+struct store_server;
+
+/* Zeroed fields mean the default. */
+struct store_server_conf {
+    const char *bind;         /* numeric address; NULL = 127.0.0.1 and, where there is one, ::1 */
+    int port;                 /* 0 = a free one */
+    const struct el_cidr *allow; /* who may connect, besides loopback; none = everybody */
+    size_t allow_n;
+    size_t memory_max_bytes;  /* keys, waits and buffers together */
+    unsigned clients_max;     /* 0 = as many as descriptors allow */
+    el_usec wait_report;      /* a wait that is older is reported; 0 = never */
+    unsigned world_size;      /* how many ranks are expected; 0 = not known */
+    const char *name;         /* in front of log lines; NULL = "store" */
+};
+
+/* Listens at once; *conf and what it points to are copied.  NULL and *e if it cannot. */
+struct store_server *store_server_new(struct loop *l, const struct store_server_conf *conf, struct el_err *e);
+
+/* Cuts all connections. */
+void store_server_free(struct store_server *s);
+
+int store_server_port(const struct store_server *s);
+
+/* How many are connected now. */
+size_t store_server_clients(const struct store_server *s);
+
+/* Worker `rank` is this process on this host: its connections are known by the process id that torch names in its
+ * hello (2.5 and later), so that reports can say which ranks have come.  A new pid replaces the old one. */
+void store_server_worker(struct store_server *s, uint32_t pid, unsigned rank);
+
+/* Appends what is waited for now, a line for each key with '\n' behind: which key, how many wait, since when, who, and
+ * which of the expected ranks have not come.  Nothing if nobody waits. */
+void store_server_missing(struct store_server *s, struct el_buf *out);
+
+#endif

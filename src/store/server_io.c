@@ -1,0 +1,496 @@
+#include "store/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "loop/conn.h"
+#include "store/listen.h"
+#include "store/session.h"
+#include "store/waiters.h"
+#include "util/auto.h"
+#include "util/log.h"
+
+enum {
+    ACCEPTS_PER_TURN = 1024, /* so that those who are connected are served meanwhile */
+    SPARE_DESCRIPTORS = 32,  /* left to the rest of the process when clients_max is the default */
+    REPLY_KEPT_BYTES = 1 << 20,
+    LOG_LINES_PER_SECOND = 8
+};
+
+#define ACCEPT_PAUSE EL_MS(200) /* when descriptors have run out and nobody leaves */
+
+/* Lines that strangers can cause: so many a second, then they are counted. */
+struct brake {
+    el_usec second;
+    unsigned lines, dropped;
+};
+
+struct client {
+    struct conn conn;
+    struct session session;
+    struct store_server *server;
+    struct client *prev, *next;         /* all clients */
+    struct client *new_prev, *new_next; /* those that have not greeted, oldest first */
+    el_usec since;                      /* when it came */
+    bool is_new;
+};
+
+struct listener {
+    struct store_server *server;
+    struct loop_fd *watch;
+    int fd;
+};
+
+struct store_server {
+    struct loop *loop;
+    struct el_mem mem;
+    struct kv *kv;
+    struct store_server_conf conf;
+    struct el_cidr *allow;
+    char name[128];
+    int port;
+    struct listener listeners[LISTEN_MAX];
+    unsigned listeners_n;
+    struct client *clients, *new_first, *new_last;
+    size_t clients_n;
+    struct el_buf reply; /* of the request at hand */
+    struct loop_timer *timer;
+    el_usec resume_at, report_at; /* EL_NEVER: accepting; nobody waits */
+    struct brake brake;
+    uint32_t *worker_pid; /* by rank */
+    unsigned workers_n;
+};
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+static void say(struct store_server *s, enum el_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct store_server *s, enum el_level level, const char *fmt, ...)
+{
+    struct brake *b = &s->brake;
+    el_usec now = loop_now(s->loop);
+    if (now - b->second >= EL_SEC(1)) {
+        if (b->dropped)
+            el_log(EL_WARN, "%s: %u more lines like these were left out", s->name, b->dropped);
+        *b = (struct brake){.second = now};
+    }
+    if (b->lines >= LOG_LINES_PER_SECOND) {
+        b->dropped++;
+        return;
+    }
+    if (level <= el_log_level())
+        b->lines++;
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    el_log(level, "%s: %s", s->name, text);
+}
+
+/* Waits for keys are told whole: they are few by their own limit. */
+static void say_lines(struct store_server *s, const struct el_buf *lines)
+{
+    for (const char *at = lines->v, *end = at + lines->len; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        int n = (int)((stop ? stop : end) - at);
+        el_log(EL_WARN, "%s: %.*s", s->name, n, at);
+        at += n + 1;
+    }
+}
+
+static void say_closed(struct client *c, enum el_level level, const char *why)
+{
+    char address[EL_ADDR_TEXT_MAX];
+    say(c->server, level, "%s: closed: %s", el_addr_text(&c->session.peer, address), why);
+}
+
+/* --- lists of clients --------------------------------------------------------------------------------------------- */
+
+static void set_timer(struct store_server *s)
+{
+    el_usec at = s->new_first ? s->new_first->since + STORE_HELLO_MAX : EL_NEVER;
+    if (s->resume_at < at)
+        at = s->resume_at;
+    if (s->report_at < at)
+        at = s->report_at;
+    loop_timer_at(s->timer, at);
+}
+
+static void new_add(struct client *c)
+{
+    struct store_server *s = c->server;
+    c->is_new = true;
+    c->new_prev = s->new_last;
+    if (s->new_last)
+        s->new_last->new_next = c;
+    else
+        s->new_first = c;
+    s->new_last = c;
+}
+
+static void new_remove(struct client *c)
+{
+    struct store_server *s = c->server;
+    if (!c->is_new)
+        return;
+    c->is_new = false;
+    if (c->new_prev)
+        c->new_prev->new_next = c->new_next;
+    else
+        s->new_first = c->new_next;
+    if (c->new_next)
+        c->new_next->new_prev = c->new_prev;
+    else
+        s->new_last = c->new_prev;
+}
+
+static void accept_resume(struct store_server *s)
+{
+    if (s->resume_at == EL_NEVER)
+        return;
+    s->resume_at = EL_NEVER;
+    for (unsigned i = 0; i < s->listeners_n; i++)
+        loop_fd_set(s->listeners[i].watch, LOOP_READ);
+}
+
+/* The only way for a client to go. */
+static void client_free(struct client *c)
+{
+    struct store_server *s = c->server;
+    session_close(&c->session);
+    conn_close(&c->conn);
+    new_remove(c);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->clients = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    s->clients_n--;
+    el_free(&s->mem, c);
+    accept_resume(s);
+}
+
+/* --- bytes -------------------------------------------------------------------------------------------------------- */
+
+static struct client *client_of(struct conn *conn)
+{
+    return (struct client *)((char *)conn - offsetof(struct client, conn));
+}
+
+static struct client *client_of_wait(struct kv_wait *w)
+{
+    return (struct client *)((char *)session_of(w) - offsetof(struct client, session));
+}
+
+/* One byte to each whose wait is over. */
+static void release(struct store_server *s)
+{
+    static const char stop_waiting = WIRE_STOP_WAITING;
+    for (struct kv_wait *w; (w = kv_woken(s->kv));)
+        conn_send(&client_of_wait(w)->conn, &stop_waiting, 1);
+}
+
+static void send_reply(struct client *c)
+{
+    struct el_buf *reply = &c->server->reply;
+    if (!reply->len)
+        return;
+    conn_send(&c->conn, reply->v, reply->len);
+    reply->len = 0;
+    if (reply->cap > REPLY_KEPT_BYTES)
+        el_buf_free(reply);
+}
+
+static void on_data(struct conn *conn, const char *bytes, size_t n)
+{
+    struct client *c = client_of(conn);
+    struct store_server *s = c->server;
+    enum session_step step;
+    do {
+        size_t used = 0;
+        step = session_feed(&c->session, bytes, n, &used, loop_now(s->loop), &s->reply);
+        release(s);
+        send_reply(c);
+        bytes += used;
+        n -= used;
+    } while (step == SESSION_FLUSH && !conn_broken(conn));
+    s->reply.full = 0;
+    if (step == SESSION_END) {
+        say_closed(c, EL_WARN, session_end_text(&c->session));
+        client_free(c);
+    } else if (c->is_new && session_greeted(&c->session)) {
+        new_remove(c);
+    } else if (c->session.wait.state == KV_WAIT_PENDING && s->report_at == EL_NEVER && s->conf.wait_report) {
+        s->report_at = loop_now(s->loop) + s->conf.wait_report;
+        set_timer(s);
+    }
+}
+
+static void on_closed(struct conn *conn, enum conn_why why, int sys)
+{
+    struct client *c = client_of(conn);
+    char text[128];
+    switch (why) {
+    case CONN_EOF: say_closed(c, EL_DEBUG, "by the client"); break;
+    case CONN_ERROR: say_closed(c, EL_DEBUG, strerror_r(sys, text, sizeof text)); break;
+    case CONN_OVERFLOW:
+        snprintf(text, sizeof text, "it does not read: %u MiB are unsent", STORE_UNSENT_MAX_BYTES >> 20);
+        say_closed(c, EL_WARN, text);
+        break;
+    case CONN_NO_MEMORY:
+        say_closed(c, EL_WARN, "it does not read, and the store's memory limit is reached (--max-memory)");
+        break;
+    }
+    client_free(c);
+}
+
+static const struct conn_ops client_ops = {.data = on_data, .closed = on_closed};
+
+/* --- coming in ---------------------------------------------------------------------------------------------------- */
+
+static bool permitted(const struct store_server *s, const struct el_addr *peer)
+{
+    bool yes = !s->conf.allow_n || el_addr_is_loopback(peer->ip);
+    for (size_t i = 0; i < s->conf.allow_n && !yes; i++)
+        yes = el_cidr_has(&s->allow[i], peer->ip);
+    return yes;
+}
+
+/* Makes room by the one that has been silent for longest.  False: everybody has greeted. */
+static bool drop_oldest_new(struct store_server *s, const char *why)
+{
+    if (!s->new_first)
+        return false;
+    say_closed(s->new_first, EL_WARN, why);
+    client_free(s->new_first);
+    return true;
+}
+
+static void client_new(struct store_server *s, int fd, const struct el_addr *peer)
+{
+    char address[EL_ADDR_TEXT_MAX];
+    if (!permitted(s, peer)) {
+        say(s, EL_WARN, "%s: refused: not in the list of --allow", el_addr_text(peer, address));
+        close(fd);
+        return;
+    }
+    if (s->clients_n >= s->conf.clients_max && !drop_oldest_new(s, "said nothing, and others need the place")) {
+        say(s, EL_WARN, "%s: refused: %u clients are connected (--max-clients)", el_addr_text(peer, address),
+            s->conf.clients_max);
+        close(fd);
+        return;
+    }
+    struct client *c = el_alloc(&s->mem, sizeof *c);
+    if (!c || conn_open(&c->conn, s->loop, fd, &client_ops, &s->mem, STORE_UNSENT_MAX_BYTES)) {
+        say(s, EL_WARN, "%s: refused: no memory", el_addr_text(peer, address));
+        if (!c)
+            close(fd);
+        el_free(&s->mem, c);
+        return;
+    }
+    session_init(&c->session, s->kv, &s->mem);
+    c->session.peer = *peer;
+    c->server = s;
+    c->since = loop_now(s->loop);
+    c->next = s->clients;
+    if (s->clients)
+        s->clients->prev = c;
+    s->clients = c;
+    s->clients_n++;
+    new_add(c);
+}
+
+/* Descriptors (or the kernel's memory) have run out: no more until somebody leaves or some time has passed. */
+static void accept_pause(struct store_server *s, int sys)
+{
+    char text[128];
+    say(s, EL_WARN, "not accepting for a moment, %zu clients are connected: %s", s->clients_n,
+        strerror_r(sys, text, sizeof text));
+    s->resume_at = loop_now(s->loop) + ACCEPT_PAUSE;
+    for (unsigned i = 0; i < s->listeners_n; i++)
+        loop_fd_set(s->listeners[i].watch, 0);
+}
+
+static void on_connect(void *ctx, unsigned events)
+{
+    struct listener *l = ctx;
+    struct store_server *s = l->server;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        struct el_addr peer;
+        int fd = listen_accept(l->fd, &peer);
+        if (fd >= 0) {
+            client_new(s, fd, &peer);
+            continue;
+        }
+        if (errno == EAGAIN)
+            break;
+        bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (full && !drop_oldest_new(s, "said nothing, and descriptors have run out")) {
+            accept_pause(s, errno);
+            break;
+        }
+        /* Else it was the trouble of the one who came (ECONNABORTED and the like). */
+    }
+    set_timer(s);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+/* Which of the expected ranks have a connection.  NULL: not known, or no memory to say it. */
+static bool *ranks_come(struct store_server *s)
+{
+    unsigned size = s->conf.world_size;
+    bool *come = size ? el_alloc(NULL, size * sizeof *come) : NULL;
+    for (struct client *c = s->clients; c && come; c = c->next) {
+        struct session *w = &c->session;
+        if (w->pid && s->workers_n && listen_is_local(c->conn.fd, &w->peer))
+            for (unsigned r = 0; r < s->workers_n; r++)
+                if (s->worker_pid[r] == w->pid)
+                    w->rank = (int32_t)r;
+        if (w->rank >= 0 && (unsigned)w->rank < size)
+            come[w->rank] = true;
+    }
+    return come;
+}
+
+static void report(struct store_server *s)
+{
+    el_usec now = loop_now(s->loop), after = s->conf.wait_report;
+    struct waiters_world world = {s->conf.world_size, ranks_come(s)};
+    struct el_buf lines = EL_BUF_INIT(NULL, 64 << 10);
+    el_usec next = waiters_report(s->kv, &world, now, after, &lines);
+    say_lines(s, &lines);
+    /* Whoever begins to wait now is due in `after`. */
+    s->report_at = next == EL_NEVER || next < now + after ? next : now + after;
+    el_buf_free(&lines);
+    el_free(NULL, (void *)(uintptr_t)world.come);
+}
+
+static void on_timer(void *ctx)
+{
+    struct store_server *s = ctx;
+    el_usec now = loop_now(s->loop);
+    while (s->new_first && s->new_first->since + STORE_HELLO_MAX <= now) {
+        say_closed(s->new_first, EL_DEBUG, "it did not say that it is a c10d client");
+        client_free(s->new_first);
+    }
+    if (s->resume_at <= now)
+        accept_resume(s);
+    if (s->report_at <= now)
+        report(s);
+    set_timer(s);
+}
+
+/* --- the server --------------------------------------------------------------------------------------------------- */
+
+static unsigned clients_possible(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur == RLIM_INFINITY || r.rlim_cur > 1u << 30)
+        return 1u << 30;
+    return r.rlim_cur > 2 * SPARE_DESCRIPTORS ? (unsigned)r.rlim_cur - SPARE_DESCRIPTORS : SPARE_DESCRIPTORS;
+}
+
+static int open_listeners(struct store_server *s, struct el_err *e)
+{
+    int fds[LISTEN_MAX];
+    int n = listen_open(s->conf.bind, s->conf.port, fds, &s->port, e);
+    for (int i = 0; i < n; i++) {
+        struct listener *l = &s->listeners[s->listeners_n++];
+        *l = (struct listener){.server = s, .fd = fds[i]};
+        l->watch = loop_fd_new(s->loop, fds[i], LOOP_READ, on_connect, l);
+        if (!l->watch)
+            n = el_fail(e, EL_EXIT_OSERR, "no memory");
+    }
+    return n < 0 ? -1 : 0;
+}
+
+struct store_server *store_server_new(struct loop *l, const struct store_server_conf *conf, struct el_err *e)
+{
+    struct store_server *s = el_alloc(NULL, sizeof *s);
+    uint8_t seed[16];
+    if (!s || getrandom(seed, sizeof seed, 0) != sizeof seed) {
+        el_free(NULL, s);
+        el_fail(e, EL_EXIT_OSERR, "store: no memory");
+        return NULL;
+    }
+    s->loop = l;
+    s->conf = *conf;
+    s->mem = EL_MEM_INIT(conf->memory_max_bytes ? conf->memory_max_bytes : STORE_MEMORY_MAX_DEFAULT);
+    s->reply = EL_BUF_INIT(&s->mem, 0);
+    s->resume_at = s->report_at = EL_NEVER;
+    if (!s->conf.clients_max)
+        s->conf.clients_max = clients_possible();
+    snprintf(s->name, sizeof s->name, "%s", conf->name ? conf->name : "store");
+    s->conf.name = s->name;
+    s->allow = el_alloc(NULL, conf->allow_n * sizeof *s->allow);
+    s->worker_pid = el_alloc(NULL, conf->world_size * sizeof *s->worker_pid);
+    s->workers_n = conf->world_size;
+    s->kv = kv_new(&s->mem, seed);
+    s->timer = loop_timer_new(l, on_timer, s);
+    if (!s->allow || !s->worker_pid || !s->kv || !s->timer)
+        el_fail(e, EL_EXIT_OSERR, "store: no memory");
+    else if (open_listeners(s, e) == 0) {
+        if (conf->allow_n)
+            memcpy(s->allow, conf->allow, conf->allow_n * sizeof *s->allow);
+        s->conf.allow = s->allow;
+        return s;
+    }
+    el_prefix(e, "%s", s->name);
+    store_server_free(s);
+    return NULL;
+}
+
+void store_server_free(struct store_server *s)
+{
+    if (!s)
+        return;
+    for (unsigned i = 0; i < s->listeners_n; i++) {
+        loop_fd_free(s->listeners[i].watch);
+        close(s->listeners[i].fd);
+    }
+    s->listeners_n = 0;
+    s->resume_at = EL_NEVER;
+    while (s->clients)
+        client_free(s->clients);
+    kv_free(s->kv);
+    el_buf_free(&s->reply);
+    assert(s->mem.used_bytes == 0);
+    loop_timer_free(s->timer);
+    el_free(NULL, s->worker_pid);
+    el_free(NULL, s->allow);
+    el_free(NULL, s);
+}
+
+int store_server_port(const struct store_server *s)
+{
+    return s->port;
+}
+
+size_t store_server_clients(const struct store_server *s)
+{
+    return s->clients_n;
+}
+
+void store_server_worker(struct store_server *s, uint32_t pid, unsigned rank)
+{
+    if (rank < s->workers_n)
+        s->worker_pid[rank] = pid;
+}
+
+void store_server_missing(struct store_server *s, struct el_buf *out)
+{
+    struct waiters_world world = {s->conf.world_size, ranks_come(s)};
+    waiters_list(s->kv, &world, loop_clock(), out);
+    el_free(NULL, (void *)(uintptr_t)world.come);
+}
