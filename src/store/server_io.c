@@ -76,6 +76,8 @@ static void say(struct store_server *s, enum el_level level, const char *fmt, ..
 {
     struct brake *b = &s->brake;
     el_usec now = loop_now(s->loop);
+    if (level > el_log_level())
+        return;
     if (now - b->second >= EL_SEC(1)) {
         if (b->dropped)
             el_log(EL_WARN, "%s: %u more lines like these were left out", s->name, b->dropped);
@@ -85,8 +87,7 @@ static void say(struct store_server *s, enum el_level level, const char *fmt, ..
         b->dropped++;
         return;
     }
-    if (level <= el_log_level())
-        b->lines++;
+    b->lines++;
     char text[512];
     va_list ap;
     va_start(ap, fmt);
@@ -346,6 +347,13 @@ static void on_connect(void *ctx, unsigned events)
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
+static void name_worker(const struct store_server *s, struct session *w)
+{
+    for (unsigned r = 0; r < s->workers_n; r++)
+        if (s->worker_pid[r] == w->pid)
+            w->rank = (int32_t)r;
+}
+
 /* Which of the expected ranks have a connection.  NULL: not known, or no memory to say it. */
 static bool *ranks_come(struct store_server *s)
 {
@@ -354,9 +362,7 @@ static bool *ranks_come(struct store_server *s)
     for (struct client *c = s->clients; c && come; c = c->next) {
         struct session *w = &c->session;
         if (w->pid && s->workers_n && listen_is_local(c->conn.fd, &w->peer))
-            for (unsigned r = 0; r < s->workers_n; r++)
-                if (s->worker_pid[r] == w->pid)
-                    w->rank = (int32_t)r;
+            name_worker(s, w);
         if (w->rank >= 0 && (unsigned)w->rank < size)
             come[w->rank] = true;
     }
@@ -366,14 +372,15 @@ static bool *ranks_come(struct store_server *s)
 static void report(struct store_server *s)
 {
     el_usec now = loop_now(s->loop), after = s->conf.wait_report;
-    struct waiters_world world = {s->conf.world_size, ranks_come(s)};
+    bool *come = ranks_come(s);
+    struct waiters_world world = {s->conf.world_size, come};
     struct el_buf lines = EL_BUF_INIT(NULL, 64 << 10);
     el_usec next = waiters_report(s->kv, &world, now, after, &lines);
     say_lines(s, &lines);
     /* Whoever begins to wait now is due in `after`. */
     s->report_at = next == EL_NEVER || next < now + after ? next : now + after;
     el_buf_free(&lines);
-    el_free(NULL, (void *)(uintptr_t)world.come);
+    el_free(NULL, come);
 }
 
 static void on_timer(void *ctx)
@@ -401,10 +408,10 @@ static unsigned clients_possible(void)
     return r.rlim_cur > 2 * SPARE_DESCRIPTORS ? (unsigned)r.rlim_cur - SPARE_DESCRIPTORS : SPARE_DESCRIPTORS;
 }
 
-static int open_listeners(struct store_server *s, struct el_err *e)
+static int open_listeners(struct store_server *s, const char *bind, struct el_err *e)
 {
     int fds[LISTEN_MAX];
-    int n = listen_open(s->conf.bind, s->conf.port, fds, &s->port, e);
+    int n = listen_open(bind, s->conf.port, fds, &s->port, e);
     for (int i = 0; i < n; i++) {
         struct listener *l = &s->listeners[s->listeners_n++];
         *l = (struct listener){.server = s, .fd = fds[i]};
@@ -432,7 +439,7 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     if (!s->conf.clients_max)
         s->conf.clients_max = clients_possible();
     snprintf(s->name, sizeof s->name, "%s", conf->name ? conf->name : "store");
-    s->conf.name = s->name;
+    s->conf.bind = s->conf.name = NULL; /* the caller's */
     s->allow = el_alloc(NULL, conf->allow_n * sizeof *s->allow);
     s->worker_pid = el_alloc(NULL, conf->world_size * sizeof *s->worker_pid);
     s->workers_n = conf->world_size;
@@ -440,7 +447,7 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->timer = loop_timer_new(l, on_timer, s);
     if (!s->allow || !s->worker_pid || !s->kv || !s->timer)
         el_fail(e, EL_EXIT_OSERR, "store: no memory");
-    else if (open_listeners(s, e) == 0) {
+    else if (open_listeners(s, conf->bind, e) == 0) {
         if (conf->allow_n)
             memcpy(s->allow, conf->allow, conf->allow_n * sizeof *s->allow);
         s->conf.allow = s->allow;
@@ -490,7 +497,8 @@ void store_server_worker(struct store_server *s, uint32_t pid, unsigned rank)
 
 void store_server_missing(struct store_server *s, struct el_buf *out)
 {
-    struct waiters_world world = {s->conf.world_size, ranks_come(s)};
+    bool *come = ranks_come(s);
+    struct waiters_world world = {s->conf.world_size, come};
     waiters_list(s->kv, &world, loop_clock(), out);
-    el_free(NULL, (void *)(uintptr_t)world.come);
+    el_free(NULL, come);
 }

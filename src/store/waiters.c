@@ -109,8 +109,7 @@ static void put_rest(struct el_buf *out, size_t rest)
         el_buf_printf(out, "%zu more key%s waited for\n", rest, rest == 1 ? " is" : "s are");
 }
 
-el_usec waiters_report(struct kv *kv, const struct waiters_world *world, el_usec now, el_usec after,
-                       struct el_buf *out)
+el_usec waiters_report(struct kv *kv, const struct waiters_world *world, el_usec now, el_usec after, struct el_buf *out)
 {
     assert(after > 0);
     el_usec next = EL_NEVER;

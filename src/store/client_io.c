@@ -1,0 +1,365 @@
+#include "store/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "loop/loop.h"
+#include "store/wire.h"
+#include "util/parse.h"
+
+enum { CHUNK_BYTES = 64 << 10, HOST_MAX = 256 };
+
+#define REPLY_MAX_BYTES ((uint64_t)4 << 30) /* of one value: more makes no sense */
+
+struct store_client {
+    int fd;
+    el_usec limit;
+    struct el_buf out;         /* the request that is being made */
+    char where[HOST_MAX + 16]; /* for messages */
+    char in[CHUNK_BYTES];
+    size_t in_n, in_at;
+};
+
+/* --- bytes -------------------------------------------------------------------------------------------------------- */
+
+/* Milliseconds for poll() until then, rounded up; -1 for never, 0 when it has passed. */
+static int left_ms(el_usec until)
+{
+    if (until == EL_NEVER)
+        return -1;
+    el_usec now = loop_clock();
+    el_usec left = until > now ? (until - now + 999) / 1000 : 0;
+    return left > 86400000 ? 86400000 : (int)left;
+}
+
+/* 1: ready; 0: the time is over. */
+static int await(int fd, short events, el_usec until)
+{
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = events};
+        int ms = left_ms(until), n = poll(&p, 1, ms);
+        if (n > 0)
+            return 1;
+        if (n == 0 && (ms == 0 || left_ms(until) == 0))
+            return 0;
+    }
+}
+
+static int gone(struct store_client *c, int sys, struct el_err *e)
+{
+    if (sys)
+        return el_fail_sys(e, EL_EXIT_UNAVAILABLE, sys, "store at %s", c->where);
+    return el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s closed the connection", c->where);
+}
+
+static int send_request(struct store_client *c, struct el_err *e)
+{
+    el_usec until = loop_clock() + c->limit;
+    if (c->out.full)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (size_t at = 0; at < c->out.len;) {
+        ssize_t n = send(c->fd, c->out.v + at, c->out.len - at, MSG_NOSIGNAL);
+        if (n > 0)
+            at += (size_t)n;
+        else if (errno != EAGAIN && errno != EINTR)
+            return gone(c, errno, e);
+        else if (!await(c->fd, POLLOUT, until))
+            return el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s takes nothing", c->where);
+    }
+    c->out.len = 0;
+    return 0;
+}
+
+/* At least one byte in c->in: STORE_YES; STORE_NO: the time is over. */
+static enum store_answer receive(struct store_client *c, el_usec until, struct el_err *e)
+{
+    while (c->in_at == c->in_n) {
+        ssize_t n = recv(c->fd, c->in, sizeof c->in, 0);
+        if (n > 0) {
+            c->in_at = 0;
+            c->in_n = (size_t)n;
+        } else if (n == 0) {
+            return gone(c, 0, e);
+        } else if (errno != EAGAIN && errno != EINTR) {
+            return gone(c, errno, e);
+        } else if (!await(c->fd, POLLIN, until)) {
+            return STORE_NO;
+        }
+    }
+    return STORE_YES;
+}
+
+static enum store_answer read_bytes(struct store_client *c, void *to, size_t n, el_usec until, struct el_err *e)
+{
+    char *at = to;
+    while (n) {
+        enum store_answer r = receive(c, until, e);
+        if (r != STORE_YES)
+            return r;
+        size_t take = n < c->in_n - c->in_at ? n : c->in_n - c->in_at;
+        memcpy(at, c->in + c->in_at, take);
+        c->in_at += take;
+        at += take;
+        n -= take;
+    }
+    return STORE_YES;
+}
+
+/* As read_bytes, of an answer that should come at once. */
+static enum store_answer answer(struct store_client *c, void *to, size_t n, struct el_err *e)
+{
+    enum store_answer r = read_bytes(c, to, n, loop_clock() + c->limit, e);
+    return r == STORE_NO ? el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s does not answer", c->where) : r;
+}
+
+static enum store_answer answer_u64(struct store_client *c, int64_t *x, struct el_err *e)
+{
+    char bytes[8];
+    if (answer(c, bytes, sizeof bytes, e))
+        return STORE_ERROR;
+    *x = (int64_t)wire_get_u64(bytes);
+    return STORE_YES;
+}
+
+/* Room grows with what has come, not with what was announced. */
+static enum store_answer answer_value(struct store_client *c, struct el_buf *to, struct el_err *e)
+{
+    int64_t n = 0;
+    if (answer_u64(c, &n, e))
+        return STORE_ERROR;
+    if (n < 0 || (uint64_t)n > REPLY_MAX_BYTES)
+        return el_fail(e, EL_EXIT_PROTOCOL, "store at %s announces a value of %llu bytes", c->where,
+                       (unsigned long long)n);
+    for (uint64_t left = (uint64_t)n; left;) {
+        size_t take = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
+        char *room = el_buf_reserve(to, take);
+        if (!room)
+            return el_fail(e, EL_EXIT_OSERR, "out of memory");
+        if (answer(c, room, take, e))
+            return STORE_ERROR;
+        to->len += take;
+        left -= take;
+    }
+    return STORE_YES;
+}
+
+/* --- connecting --------------------------------------------------------------------------------------------------- */
+
+static int parse_endpoint(const char *s, char host[HOST_MAX], char port[8], struct el_err *e)
+{
+    uint64_t number = 29400;
+    const char *close_bracket = s[0] == '[' ? strchr(s, ']') : NULL;
+    const char *first_colon = strchr(s, ':'), *last_colon = strrchr(s, ':');
+    const char *host_end = close_bracket, *rest = close_bracket ? close_bracket + 1 : NULL;
+    if (!close_bracket) {
+        /* More than one colon without brackets is a v6 address alone. */
+        host_end = first_colon && first_colon == last_colon ? first_colon : s + strlen(s);
+        rest = host_end;
+    }
+    const char *start = s + (close_bracket != NULL);
+    size_t n = (size_t)(host_end - start);
+    int bad = !n || n >= HOST_MAX || (*rest && *rest != ':');
+    if (bad || (*rest && (el_parse_u64(rest + 1, &number) || number < 1 || number > 65535)))
+        return el_fail(e, EL_EXIT_USAGE, "not an endpoint: %.100s; right is HOST:PORT, port 1 to 65535", s);
+    memcpy(host, start, n);
+    host[n] = 0;
+    snprintf(port, 8, "%u", (unsigned)number);
+    return 0;
+}
+
+/* 0, or errno. */
+static int connect_one(const struct addrinfo *a, el_usec until, int *fd)
+{
+    int one = 1, sys = 0;
+    socklen_t size = sizeof sys;
+    *fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (*fd < 0)
+        return errno;
+    (void)setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(*fd, a->ai_addr, a->ai_addrlen) == 0)
+        return 0;
+    sys = errno;
+    if (sys == EINPROGRESS) {
+        sys = await(*fd, POLLOUT, until) ? 0 : ETIMEDOUT;
+        if (!sys && getsockopt(*fd, SOL_SOCKET, SO_ERROR, &sys, &size))
+            sys = errno;
+    }
+    if (!sys)
+        return 0;
+    close(*fd);
+    *fd = -1;
+    return sys;
+}
+
+static int connect_any(struct store_client *c, const char *host, const char *port, struct el_err *e)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    int why = getaddrinfo(host, port, &hints, &list), sys = 0;
+    if (why)
+        return el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s: %s", c->where, gai_strerror(why));
+    el_usec until = loop_clock() + c->limit;
+    for (struct addrinfo *a = list; a && c->fd < 0; a = a->ai_next)
+        sys = connect_one(a, until, &c->fd);
+    freeaddrinfo(list);
+    return c->fd >= 0 ? 0 : el_fail_sys(e, EL_EXIT_UNAVAILABLE, sys, "store at %s", c->where);
+}
+
+struct store_client *store_client_open(const char *endpoint, el_usec limit, struct el_err *e)
+{
+    char host[HOST_MAX], port[8];
+    el_usec took;
+    if (parse_endpoint(endpoint, host, port, e))
+        return NULL;
+    struct store_client *c = el_alloc(NULL, sizeof *c);
+    if (!c) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    c->fd = -1;
+    c->limit = limit;
+    c->out = EL_BUF_INIT(NULL, 0);
+    snprintf(c->where, sizeof c->where, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+    if (connect_any(c, host, port, e) == 0) {
+        wire_put_op(&c->out, WIRE_MODERN, WIRE_VALIDATE);
+        wire_put_u32(&c->out, WIRE_MAGIC);
+        if (store_client_ping(c, &took, e) == STORE_YES)
+            return c;
+    }
+    store_client_free(c);
+    return NULL;
+}
+
+void store_client_free(struct store_client *c)
+{
+    if (!c)
+        return;
+    if (c->fd >= 0)
+        close(c->fd);
+    el_buf_free(&c->out);
+    el_free(NULL, c);
+}
+
+/* --- calls -------------------------------------------------------------------------------------------------------- */
+
+static void begin(struct store_client *c, enum wire_op op)
+{
+    wire_put_op(&c->out, WIRE_MODERN, op);
+}
+
+static void put_keys(struct store_client *c, const struct kv_bytes *keys, size_t n)
+{
+    wire_put_u64(&c->out, n);
+    for (size_t i = 0; i < n; i++)
+        wire_put_bytes(&c->out, keys[i]);
+}
+
+enum store_answer store_client_wait(struct store_client *c, const struct kv_bytes *keys, size_t n, el_usec timeout,
+                                    struct el_err *e)
+{
+    char byte;
+    begin(c, WIRE_WAIT);
+    put_keys(c, keys, n);
+    if (send_request(c, e))
+        return STORE_ERROR;
+    enum store_answer r = read_bytes(c, &byte, 1, timeout == EL_NEVER ? EL_NEVER : loop_clock() + timeout, e);
+    if (r != STORE_NO)
+        return r;
+    begin(c, WIRE_CANCEL_WAIT);
+    if (send_request(c, e) || answer(c, &byte, 1, e))
+        return STORE_ERROR;
+    if (byte == WIRE_WAIT_CANCELED)
+        return STORE_NO;
+    return answer(c, &byte, 1, e); /* the key came first: the cancel is answered too */
+}
+
+enum store_answer store_client_check(struct store_client *c, const struct kv_bytes *keys, size_t n, struct el_err *e)
+{
+    char byte;
+    begin(c, WIRE_CHECK);
+    put_keys(c, keys, n);
+    if (send_request(c, e) || answer(c, &byte, 1, e))
+        return STORE_ERROR;
+    return byte == WIRE_READY ? STORE_YES : STORE_NO;
+}
+
+enum store_answer store_client_get(struct store_client *c, struct kv_bytes key, struct el_buf *value, struct el_err *e)
+{
+    begin(c, WIRE_GET);
+    wire_put_bytes(&c->out, key);
+    return send_request(c, e) ? STORE_ERROR : answer_value(c, value, e);
+}
+
+/* SET has no answer: the echo behind it tells that it was taken. */
+enum store_answer store_client_set(struct store_client *c, struct kv_bytes key, struct kv_bytes value, struct el_err *e)
+{
+    el_usec took;
+    begin(c, WIRE_SET);
+    wire_put_bytes(&c->out, key);
+    wire_put_bytes(&c->out, value);
+    return store_client_ping(c, &took, e);
+}
+
+enum store_answer store_client_add(struct store_client *c, struct kv_bytes key, int64_t delta, int64_t *sum,
+                                   struct el_err *e)
+{
+    begin(c, WIRE_ADD);
+    wire_put_bytes(&c->out, key);
+    wire_put_u64(&c->out, (uint64_t)delta);
+    return send_request(c, e) ? STORE_ERROR : answer_u64(c, sum, e);
+}
+
+enum store_answer store_client_delete(struct store_client *c, struct kv_bytes key, struct el_err *e)
+{
+    int64_t n = 0;
+    begin(c, WIRE_DELETE_KEY);
+    wire_put_bytes(&c->out, key);
+    if (send_request(c, e) || answer_u64(c, &n, e))
+        return STORE_ERROR;
+    return n ? STORE_YES : STORE_NO;
+}
+
+enum store_answer store_client_num_keys(struct store_client *c, int64_t *n, struct el_err *e)
+{
+    begin(c, WIRE_GETNUMKEYS);
+    return send_request(c, e) ? STORE_ERROR : answer_u64(c, n, e);
+}
+
+enum store_answer store_client_keys(struct store_client *c, void (*fn)(void *ctx, struct kv_bytes key), void *ctx,
+                                    struct el_err *e)
+{
+    int64_t n = 0;
+    struct el_buf key = EL_BUF_INIT(NULL, 0);
+    begin(c, WIRE_LIST_KEYS);
+    enum store_answer r = send_request(c, e) ? STORE_ERROR : answer_u64(c, &n, e);
+    for (; n > 0 && r == STORE_YES; n--) {
+        key.len = 0;
+        r = answer_value(c, &key, e);
+        if (r == STORE_YES)
+            fn(ctx, (struct kv_bytes){key.v, key.len});
+    }
+    el_buf_free(&key);
+    return r;
+}
+
+enum store_answer store_client_ping(struct store_client *c, el_usec *took, struct el_err *e)
+{
+    char echo[4];
+    uint32_t nonce = (uint32_t)getpid();
+    begin(c, WIRE_PING);
+    wire_put_u32(&c->out, nonce);
+    el_usec start = loop_clock();
+    if (send_request(c, e) || answer(c, echo, sizeof echo, e))
+        return STORE_ERROR;
+    *took = loop_clock() - start;
+    if (wire_get_u32(echo) != nonce)
+        return el_fail(e, EL_EXIT_PROTOCOL, "what answers at %s is no c10d store", c->where);
+    return STORE_YES;
+}

@@ -1,0 +1,20 @@
+/* A stand-alone store: a loop of its own, until SIGTERM or SIGINT. */
+#ifndef STORE_SERVE_H
+#define STORE_SERVE_H
+#include <stdbool.h>
+
+#include "store/server.h"
+
+struct store_serve_conf {
+    struct store_server_conf server;
+    const char *port_file; /* gets the port and a newline, whole, once it listens; NULL = none */
+    const char *notify;    /* $NOTIFY_SOCKET; NULL = nobody wants to know */
+    bool print_port;       /* on stdout */
+    bool json;             /* log lines as JSON */
+    unsigned verbose;
+};
+
+/* Returns 0 after a signal; or *e is filled. */
+int store_serve(const struct store_serve_conf *conf, struct el_err *e);
+
+#endif

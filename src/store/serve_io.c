@@ -1,0 +1,146 @@
+#include "store/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/console.h"
+#include "proc/signame.h"
+
+#define FLUSH_MAX EL_SEC(2) /* for log lines, when the store ends */
+
+struct serve {
+    struct loop *loop;
+    struct console *console;
+    struct store_server *server;
+    size_t lost_bytes;
+};
+
+static void on_flushed(void *ctx, size_t left_bytes)
+{
+    struct serve *s = ctx;
+    s->lost_bytes = left_bytes;
+    loop_stop(s->loop);
+}
+
+static void on_signal(void *ctx, const struct signalfd_siginfo *si)
+{
+    struct serve *s = ctx;
+    char name[SIGNAME_MAX];
+    if (!s->server)
+        return;
+    el_log(EL_INFO, "store: %s from pid %u: closing %zu connections", signame((int)si->ssi_signo, name), si->ssi_pid,
+           store_server_clients(s->server));
+    store_server_free(s->server);
+    s->server = NULL;
+    console_finish(s->console, loop_now(s->loop) + FLUSH_MAX, on_flushed, s);
+}
+
+/* As many descriptors as the system allows: one for each client. */
+static void raise_nofile(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur == r.rlim_max)
+        return;
+    r.rlim_cur = r.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &r))
+        el_log(EL_WARN, "store: cannot raise the limit of open files: %s", strerrorname_np(errno));
+}
+
+/* Whoever sees the file sees all of it. */
+static int write_port_file(const char *path, int port, struct el_err *e)
+{
+    char text[16], part[4096];
+    int n = snprintf(text, sizeof text, "%d\n", port);
+    int m = snprintf(part, sizeof part, "%s.part", path);
+    if (m < 0 || (size_t)m >= sizeof part)
+        return el_fail(e, EL_EXIT_CANTCREAT, "port file %.100s...: name too long", path);
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0)
+        return el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "port file %s", part);
+    int bad = write(fd, text, (size_t)n) != n, sys = errno;
+    if (close(fd) && !bad) {
+        bad = 1;
+        sys = errno;
+    }
+    if (!bad && rename(part, path) == 0)
+        return 0;
+    sys = bad ? sys : errno;
+    unlink(part);
+    return el_fail_sys(e, EL_EXIT_CANTCREAT, sys, "port file %s", path);
+}
+
+/* systemd's protocol: a datagram to a Unix socket; "@" stands for the 0 of an abstract name. */
+static void notify(const char *path, const char *text)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    size_t n = path ? strlen(path) : 0;
+    if (!n || n >= sizeof a.sun_path || (path[0] != '/' && path[0] != '@'))
+        return;
+    memcpy(a.sun_path, path, n);
+    if (path[0] == '@')
+        a.sun_path[0] = 0;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+    if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a, size) < 0)
+        el_log(EL_WARN, "store: cannot notify %s: %s", path, strerrorname_np(errno));
+    close(fd);
+}
+
+static int announce(struct serve *s, const struct store_serve_conf *conf, struct el_err *e)
+{
+    const struct store_server_conf *server = &conf->server;
+    const char *where = server->bind ? server->bind : "127.0.0.1";
+    int port = store_server_port(s->server);
+    uint8_t ip[16];
+    el_log(EL_INFO, strchr(where, ':') ? "store: listening on [%s]:%d" : "store: listening on %s:%d", where, port);
+    if (server->bind && el_addr_parse(server->bind, ip) && !el_addr_is_loopback(ip) && !server->allow_n)
+        el_log(EL_WARN,
+               "store: ANYBODY WHO REACHES %s:%d MAY READ AND CHANGE ALL OF IT: c10d has no passwords, and "
+               "torchrun agents unpickle what they read; name the networks that may connect by --allow",
+               where, port);
+    if (conf->port_file && write_port_file(conf->port_file, port, e))
+        return -1;
+    if (conf->print_port) {
+        char text[16];
+        int n = snprintf(text, sizeof text, "%d\n", port);
+        sink_put(console_sink(s->console, 1), STDOUT_FILENO, text, (size_t)n);
+    }
+    notify(conf->notify, "READY=1");
+    return 0;
+}
+
+int store_serve(const struct store_serve_conf *conf, struct el_err *e)
+{
+    struct serve s = {0};
+    struct console_conf voice = {.verbose = conf->verbose, .json = conf->json};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    s.loop = loop_new(e);
+    if (!s.loop || loop_signals(s.loop, &set, on_signal, &s, e) || !(s.console = console_new(s.loop, &voice, e)))
+        goto out;
+    raise_nofile();
+    s.server = store_server_new(s.loop, &conf->server, e);
+    if (!s.server || announce(&s, conf, e))
+        goto out;
+    loop_run(s.loop);
+    notify(conf->notify, "STOPPING=1");
+out:
+    store_server_free(s.server);
+    if (s.console && !console_free(s.console) && !e->status)
+        _exit(0); /* a thread stands in a write that does not return */
+    loop_free(s.loop);
+    return e->status ? -1 : 0;
+}
