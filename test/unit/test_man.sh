@@ -18,14 +18,20 @@ section() { sed -n "/^\.Sh $1\$/,/^\.Sh /p" $page; }
 
 commands=$("$ELRUN" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
 : >"$tmp/binary"
+: >"$tmp/store"
 for c in $commands; do
     "$ELRUN" "$c" --help >"$tmp/help"; ok $? "elrun $c --help"
     "$ELRUN" help "$c" | cmp -s - "$tmp/help"; ok $? "elrun help $c says the same"
-    options <"$tmp/help" >>"$tmp/binary"
+    case $c in store) to=store ;; *) to=binary ;; esac
+    options <"$tmp/help" >>"$tmp/$to"
     awk 'length > 100 { exit 1 }' "$tmp/help"; ok $? "in 100 columns"
 done
 sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' $page >"$tmp/manual"
 same binary manual 'the manual has every option and no other'
+cp "$tmp/store" "$tmp/all"; cat "$tmp/binary" >>"$tmp/all"
+"$ELRUN" store get --help | options >>"$tmp/store"
+sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-store.1 >"$tmp/manual"; echo help >>"$tmp/manual"
+same store manual 'elrun-store.1 has every option of the store and its verbs, and no other'
 section OPTIONS | sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' >"$tmp/manual"
 "$ELRUN" run --help | options >"$tmp/run"
 same run manual 'and those of run in their section'
@@ -53,10 +59,10 @@ for shell in bash zsh fish; do
     "$ELRUN" run --print-completion=$shell | cmp -s - "$tmp/$shell"; ok $? "--print-completion=$shell is the same"
 done
 sed -n "/^_elrun_[a-z]*()/,/^}/s/^ *options='\(.*\)'/\1/p" "$tmp/bash" | tr ' ' '\n' | sed -n 's/^--//p' >"$tmp/completed"
-same binary completed 'bash: every option and no other'
+same all completed 'bash: every option and no other'
 sed -nE "s/^ {8}('\([^)]*\)'\{-.\+?,)?--([a-z-]+).*/\2/p" "$tmp/zsh" >"$tmp/completed"
-same binary completed 'zsh: every option and no other'
+same all completed 'zsh: every option and no other'
 sed -nE "s/^complete .* -l ([a-z-]+) .*/\1/p" "$tmp/fish" >"$tmp/completed"
-same binary completed 'fish: every option and no other'
-! mandoc -Tlint $page 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
+same all completed 'fish: every option and no other'
+! mandoc -Tlint $page man/elrun-store.1 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
 echo "1..$n"
