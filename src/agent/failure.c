@@ -28,7 +28,17 @@ void failure_free(struct failure *f, struct el_mem *mem)
     el_free(mem, f->message);
     el_free(mem, f->stack);
     el_free(mem, f->tail);
-    f->message = f->stack = f->tail = NULL;
+    el_free(mem, f->error_file);
+    el_free(mem, f->log_file);
+    f->message = f->stack = f->tail = f->error_file = f->log_file = NULL;
+}
+
+void failure_set_path(struct failure *f, char **place, const char *path, struct el_mem *mem)
+{
+    assert(place == &f->error_file || place == &f->log_file);
+    el_free(mem, *place);
+    *place = path ? el_strndup(mem, path, strlen(path)) : NULL;
+    f->texts_short |= path && !*place;
 }
 
 /* Puts a copy of t (its last max bytes, from the beginning of a line if there is one) in *place. */

@@ -50,13 +50,13 @@ enum failure_watch {                           /* could stderr be read? */
 };
 
 struct failure {
-    /* who; role, host and the paths are borrowed and outlive the record */
+    /* who; role and host are borrowed and outlive the record */
     unsigned rank, local_rank, node_rank;
     int pid;
     const char *role, *host;
-    const char *error_file; /* path given to the worker; NULL = none */
-    const char *log_file;   /* where its stderr is kept; NULL = nowhere */
-    unsigned restart;       /* TORCHELASTIC_RESTART_COUNT of that attempt */
+    char *error_file; /* path given to the worker; NULL = none; failure_set_path() */
+    char *log_file;   /* where its stderr is kept; NULL = nowhere; failure_set_path() */
+    unsigned restart; /* TORCHELASTIC_RESTART_COUNT of that attempt */
     uint64_t round;
 
     /* how it ended */
@@ -86,6 +86,9 @@ struct failure {
 
 void failure_init(struct failure *f);
 void failure_free(struct failure *f, struct el_mem *mem);
+
+/* Keeps a copy of path in *place, which is &f->error_file or &f->log_file; NULL clears it. */
+void failure_set_path(struct failure *f, char **place, const char *path, struct el_mem *mem);
 
 /* Evidence, in any order, each at most once.  Called in the loop's thread with what a pool thread read. */
 void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem *mem);

@@ -145,10 +145,8 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     f->watch = err->from == OUTPUT_TAIL_READ || err->from == OUTPUT_TAIL_FILE ? FAILURE_WATCH_YES
                : err->from == OUTPUT_TAIL_TERMINAL                           ? FAILURE_WATCH_TERMINAL
                                                                              : FAILURE_WATCH_NO;
-    if (err->path && !job->reading) {
-        snprintf(job->path, sizeof job->path, "%s", err->path);
-        f->log_file = job->path;
-    }
+    if (err->path)
+        failure_set_path(f, &f->log_file, err->path, NULL);
     if (err->len)
         failure_add_stderr(f, err->bytes, err->len, NULL);
     maybe_collected(n);

@@ -226,7 +226,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
         n->worker[slot] = (struct worker){.pid = pid, .guarded = true};
         failure_init(&n->worker[slot].failure);
         n->worker[slot].started = loop_clock();
-        n->worker[slot].failure.error_file = place.error_file;
+        failure_set_path(&n->worker[slot].failure, &n->worker[slot].failure.error_file, place.error_file, NULL);
         reap_add(n->reap, slot, pid);
     }
     output_child_started(n->output, slot);

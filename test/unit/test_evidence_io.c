@@ -12,7 +12,7 @@
 static char dir[] = "/tmp/elrun_evidence_XXXXXX";
 static struct errfile e;
 
-static const char *at(const char *name)
+static char *at(const char *name)
 {
     static char path[4][200];
     static unsigned turn;
@@ -21,9 +21,9 @@ static const char *at(const char *name)
     return p;
 }
 
-static const char *write_text(const char *name, const char *text)
+static char *write_text(const char *name, const char *text)
 {
-    const char *path = at(name);
+    char *path = at(name);
     FILE *f = fopen(path, "wb");
     fputs(text, f);
     fclose(f);
@@ -86,7 +86,7 @@ static void test_read(void)
     }
 }
 
-static struct failure make(const char *path)
+static struct failure make(char *path)
 {
     struct failure f;
     failure_init(&f);
