@@ -73,6 +73,10 @@ $(BUILD)/test/fuzz/%: test/fuzz/%.c $(CORE) $(TLIB) $(HDRS)
 	$(call say,FUZZ,$@)
 	$(Q)clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(FLAGS) -pie -o $@ $(filter %.c,$^) $(CORELIBS)
 $(BUILD)/cmd/cmd_version.o: FLAGS += -DELRUN_VERSION='"$(VERSION)"' -DELRUN_COMMIT='"$(COMMIT)"'
+$(BUILD)/cmd/cmd_version.o: $(BUILD)/version
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D); echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' > $@
+FORCE:
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)

@@ -26,7 +26,7 @@ static const struct opt_row rows[] = {
 static const struct opt_table options = {
     .command = "elrun doctor",
     .operands = "",
-    .about = "Shows what was found on this host and what would be used, each with a verdict (ok, warn, bad) and\n"
+    .about = "Shows what was found on this host and what would be used, each with a verdict (ok, warn, bad) and "
              "advice.  Starts no process.  Ends with 1 if something is bad, else with 0.",
     .rows = rows,
     .n = COUNT_OF(rows),

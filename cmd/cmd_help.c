@@ -20,20 +20,19 @@ static const struct opt_table options = {
 void help_overview(struct el_buf *out)
 {
     version_line(out);
-    el_buf_puts(
-        out, "Starts, watches and restarts distributed training; takes torchrun's command lines.\n"
-             "\n"
-             "Usage: elrun [run] [OPTION ...] SCRIPT [ARG ...]\n"
-             "\n"
-             "Examples:\n"
-             "  elrun --nproc-per-node=4 train.py --lr=0.1    four workers; what follows the script is the script's\n"
-             "  elrun --nproc-per-node=gpu train.py           one worker for each GPU\n"
-             "  elrun --max-restarts=3 train.py               start all again when one fails, up to three times\n"
-             "  elrun --tee=3 --log-dir=logs train.py         each worker's output on the console and in files\n"
-             "  elrun -m package.train                        a module instead of a file\n"
-             "  elrun --no-python ./program                   any program\n"
-             "\n"
-             "Commands:\n");
+    el_buf_puts(out, "Starts, watches and restarts distributed training; a drop-in for torchrun.\n"
+                     "\n"
+                     "Usage: elrun [run] [OPTION ...] SCRIPT [ARG ...]\n"
+                     "\n"
+                     "Examples:\n"
+                     "  elrun --nproc-per-node=4 train.py --lr=0.1   four workers; --lr is theirs\n"
+                     "  elrun --nproc-per-node=gpu train.py          one worker for each GPU\n"
+                     "  elrun --max-restarts=3 train.py              all start again when one fails\n"
+                     "  elrun --tee=3 --log-dir=logs train.py        output on console and in files\n"
+                     "  elrun -m package.train                       a module instead of a file\n"
+                     "  elrun --no-python ./program                  any program\n"
+                     "\n"
+                     "Commands:\n");
     for (size_t i = 0; i < COMMANDS_COUNT; i++)
         el_buf_printf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
     el_buf_puts(out, "\n"
@@ -82,9 +81,8 @@ static void help_signals(struct el_buf *out)
         el_buf_printf(out, "  %-18s", signal_rows[i].names);
         opt_wrap(out, signal_rows[i].effect, 20, 20);
     }
-    el_buf_puts(
-        out,
-        "\nAny other signal named in --signals-to-handle ends the job as SIGTERM does, with that signal and 128+n.\n");
+    el_buf_puts(out, "\nAny other signal named in --signals-to-handle ends the job as SIGTERM does, with that\n"
+                     "signal and 128+n.\n");
 }
 
 static void help_environment(struct el_buf *out)
@@ -94,9 +92,8 @@ static void help_environment(struct el_buf *out)
         el_buf_printf(out, "  %-32s", row->name);
         opt_wrap(out, row->meaning, 34, 34);
     }
-    el_buf_puts(out,
-                "\nelrun itself reads PET_* (elrun run --help), PYTHON_EXEC, VIRTUAL_ENV, PATH, TMPDIR, LOGLEVEL and "
-                "NO_COLOR.\n");
+    el_buf_puts(out, "\nelrun itself reads PET_* (elrun run --help), PYTHON_EXEC, VIRTUAL_ENV, PATH, TMPDIR,\n"
+                     "LOGLEVEL and NO_COLOR.\n");
 }
 
 static const struct topic {

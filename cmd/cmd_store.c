@@ -97,8 +97,8 @@ static const struct opt_row rows[] = {
 static const struct opt_table options = {
     .command = "elrun store",
     .operands = "",
-    .about = "Serves the key-value protocol of torch.distributed.TCPStore (torch 1.9 to 2.0, and 2.2 and later) until\n"
-             "SIGTERM or SIGINT.  With one of " STORE_VERBS "\n"
+    .about = "Serves the key-value protocol of torch.distributed.TCPStore (torch 1.9 to 2.0, and 2.2 and later) until "
+             "SIGTERM or SIGINT.  With one of " STORE_VERBS " "
              "as its first word it is a client of such a store: see `elrun store get --help`.",
     .rows = rows,
     .n = COUNT_OF(rows),

@@ -54,8 +54,9 @@ struct opt_hint {
 struct opt_table {
     const char *command;  /* "elrun run" */
     const char *operands; /* "SCRIPT [ARG ...]"; "" if it takes none */
-    const char *about;    /* sentences at the top of the help text */
-    const char *notes;    /* at its end; NULL if none */
+    const char *about; /* at the top of the help text: paragraphs divided by newlines; one that begins with a space is
+                          printed as it is */
+    const char *notes; /* at its end, in the same form; NULL if none */
     const struct opt_row *rows;
     size_t n;
     const struct opt_hint *hints;

@@ -51,6 +51,7 @@ ln -s "$ELRUN" "$tmp/torchrun"
 "$ELRUN" >"$tmp/out" 2>"$tmp/err"; ok "$(($? != 2))" 'elrun alone is status 2'
 ! [ -s "$tmp/out" ] && grep -q '^Usage: elrun' "$tmp/err"; ok $? 'with the overview on stderr'
 [ "$("$ELRUN" help | wc -l)" -le 34 ]; ok $? 'the overview fits one screen'
+"$ELRUN" help | awk 'length > 80 { exit 1 }'; ok $? 'of 80 columns'
 "$ELRUN" --help | cmp -s - "$tmp/err"; ok $? 'which --help prints on stdout'
 "$ELRUN" -h | cmp -s - "$tmp/err"; ok $? 'and -h'
 "$ELRUN" --nnodes=1 --help | head -1 | grep -q '^Usage: elrun \[run\]'; ok $? '--help behind an option is that of run'
