@@ -22,7 +22,9 @@
 #include "proc/output.h"
 #include "proc/reap.h"
 #include "proc/spawn.h"
+#include "store/server.h"
 
+#define NODE_WAIT_REPORT   EL_SEC(30)   /* a wait at the store that is older is reported while it goes on */
 #define NODE_INBOX_MAX     64
 #define NODE_EVIDENCE_MAX  16           /* failures of one attempt whose files and tails are read; the rest is counted */
 #define NODE_EVIDENCE_TIME EL_SEC(5)    /* for reading them */
@@ -75,7 +77,6 @@ struct node {
     int report_fd[2];        /* spawn reports of the children: read end, write end */
     struct loop_fd *report_watch;
     int null_fd;
-    int port_fd, port;       /* MASTER_PORT, reserved until the attempt ends; -1 */
     int terminal_fd;         /* --interactive: the terminal of local rank 0, else -1 */
     pid_t own_group;
     bool has_proc;           /* /proc is there: leftovers can be found by their session */
@@ -84,6 +85,12 @@ struct node {
     char run_id[64];
     uint64_t coord;
     bool said_threads;
+
+    /* meet_io.c */
+    struct store_server *store; /* of this attempt; NULL: worker rank 0 serves */
+    int port_fd;                /* that keeps the port for worker rank 0 meanwhile, or -1 */
+    int port;                   /* MASTER_PORT */
+    struct el_buf missing;      /* who had not come to the store when the first worker failed */
 
     /* report_io.c */
     struct account account;
@@ -116,6 +123,13 @@ void workers_forward(struct node *n, int signal);
 void workers_suspend(struct node *n);
 void workers_close(struct node *n);                    /* the attempt is closed */
 void workers_child(struct node *n);                    /* SIGCHLD */
+
+/* meet_io.c */
+const char *meet_address(const struct node *n); /* MASTER_ADDR */
+int meet_open(struct node *n, struct el_err *e);
+void meet_close(struct node *n);                /* cuts what is still connected */
+void meet_worker(struct node *n, unsigned slot); /* it has been started */
+void meet_note_missing(struct node *n);
 
 /* report_io.c */
 int report_init(struct node *n, struct el_err *e);

@@ -28,6 +28,7 @@ void report_free(struct node *n)
     for (unsigned i = 0; n->worker && i < n->nproc; i++)
         failure_free(&n->worker[i].failure, NULL);
     loop_timer_free(n->evidence_timer);
+    el_buf_free(&n->missing);
     free(n->failures);
     free(n->evidence);
 }
@@ -57,8 +58,10 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     f->wall_usec = (int64_t)wall.tv_sec * 1000000 + wall.tv_nsec / 1000;
     f->elapsed = f->at - w->started;
     evidence_time_text(f->wall_usec, f->time_text);
-    if (!n->core.group.slot[slot].signalled)
-        account_failed(&n->account, f->at);
+    if (n->core.group.slot[slot].signalled)
+        return;
+    account_failed(&n->account, f->at);
+    meet_note_missing(n);
 }
 
 void report_note(struct node *n, unsigned slot)
@@ -263,8 +266,17 @@ void report_restart(struct node *n)
         n->worker[i] = (struct worker){0};
     }
     n->evidence_count = 0;
+    n->missing.len = 0;
     n->oom_before = evidence_oom_count(&n->oom);
     n->error = (struct el_err){0};
+}
+
+/* Whom the others were waiting for when the first one failed: a start that never came about is explained by this. */
+static void say_missing(struct node *n)
+{
+    const char *at = el_buf_cstr(&n->missing);
+    for (size_t len; (len = strcspn(at, "\n")) > 0; at += len + (at[len] == '\n'))
+        el_log(EL_INFO, "store, when the first worker failed: %.*s", (int)len, at);
 }
 
 static void say_table(struct node *n)
@@ -324,6 +336,8 @@ static void say_last_words(struct node *n)
         el_log(EL_WARN, "%s", n->publish_error.text);
     if (n->core.group.stuck)
         say_stuck(n);
+    if (failed)
+        say_missing(n);
     if (failed)
         say_table(n);
     else if (n->core.cause == AGENT_SPAWN_FAILED || n->core.cause == AGENT_PREPARE_FAILED)

@@ -2,11 +2,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/argv.h"
@@ -120,46 +118,16 @@ void workers_free(struct node *n)
     close_fd(&n->report_fd[0]);
     close_fd(&n->report_fd[1]);
     close_fd(&n->null_fd);
-    close_fd(&n->port_fd);
+    meet_close(n);
     free(n->numa);
     free(n->worker);
 }
 
 /* --- one attempt --- */
 
-/* A port for the store that worker rank 0 will open.  Bound with SO_REUSEADDR and never listened on: torch binds and
- * listens on the same port beside us, and the kernel gives it to nobody else meanwhile (spec/torchrun.md 3.3). */
-static int reserve_port(int want, int *port, struct el_err *e)
-{
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)want)};
-    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)want)};
-    int family = AF_INET6, one = 1, off = 0;
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        fd = socket(family = AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return el_fail_sys(e, EL_EXIT_OSERR, errno, "socket");
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    socklen_t size = family == AF_INET6 ? sizeof v6 : sizeof v4;
-    struct sockaddr *a = family == AF_INET6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
-    if (bind(fd, a, size) < 0 || getsockname(fd, a, &size) < 0) {
-        int sys = errno;
-        close(fd);
-        if (sys == EADDRINUSE)
-            return el_fail(e, EL_EXIT_CONFIG, "port %d is in use on this host; another --master-port, or none for a free one", want);
-        return el_fail_sys(e, EL_EXIT_CONFIG, sys, "port %d", want);
-    }
-    *port = ntohs(family == AF_INET6 ? v6.sin6_port : v4.sin_port);
-    return fd;
-}
-
 int workers_prepare(struct node *n, struct el_err *e)
 {
-    close_fd(&n->port_fd);
-    n->port_fd = reserve_port(n->conf->master_port > 0 ? n->conf->master_port : 0, &n->port, e);
-    if (n->port_fd < 0)
+    if (meet_open(n, e) < 0)
         return -1;
     for (unsigned i = 0; i < n->nproc; i++)
         n->worker[i].pid = 0;
@@ -177,12 +145,13 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
         .group_world = 1,
         .role_world = n->nproc,
         .role = n->conf->role,
-        .master_addr = n->conf->master_addr ? n->conf->master_addr : "127.0.0.1",
+        .master_addr = meet_address(n),
         .master_port = (unsigned)n->port,
         .restart_count = n->core.restarts,
         .max_restarts = n->conf->max_restarts,
         .run_id = workers_run_id(n),
         .error_file = error_file && error_file[0] ? error_file : NULL,
+        .use_agent_store = n->store != NULL,
         .signals_to_handle = n->conf->signals_to_handle,
         .virtual_local_rank = n->conf->virtual_local_rank,
         .round = n->core.attempts,
@@ -228,6 +197,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
         n->worker[slot].started = loop_clock();
         failure_set_path(&n->worker[slot].failure, &n->worker[slot].failure.error_file, place.error_file, NULL);
         reap_add(n->reap, slot, pid);
+        meet_worker(n, slot);
     }
     output_child_started(n->output, slot);
     if (pid <= 0)
@@ -312,7 +282,7 @@ void workers_close(struct node *n)
 {
     for (unsigned i = 0; i < n->nproc; i++)
         forget_group(n, i);
-    close_fd(&n->port_fd);
+    meet_close(n);
     if (n->terminal_fd >= 0)
         tcsetpgrp(n->terminal_fd, n->own_group);
 }
