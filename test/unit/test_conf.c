@@ -247,8 +247,8 @@ static void test_errors(void)
 }
 
 static const struct error_case single_cases[] = {
-    {"--nnodes=2 t.py", NULL, "--nnodes=2: this version runs jobs of one node only"},
-    {"--nnodes=1:2 t.py", NULL, "--nnodes=1:2: this version runs jobs of one node only"},
+    {"--nnodes=2 t.py", NULL, "--nnodes=2: this version runs jobs of one node only; want --nnodes=1"},
+    {"--nnodes=1:2 t.py", NULL, "--nnodes=1:2: this version runs jobs of one node only; want --nnodes=1"},
     {"--node-rank=1 t.py", NULL,
      "--node-rank=1: with --nnodes=1 there is only node 0; this version runs jobs of one node only"},
     {"--standalone t.py", NULL, NULL},
@@ -289,6 +289,10 @@ static void test_rows(void)
                    !(row->origin == OPT_ELRUN && row->env);
         fine &= row->type != OPT_CHOICE || row->choices;
         fine &= row->type != OPT_CUSTOM || row->set;
+        char variable[80] = "PET_";
+        for (size_t j = 0; row->name[j]; j++)
+            snprintf(variable + 4 + j, 2, "%c", row->name[j] == '-' ? '_' : row->name[j] - 'a' + 'A');
+        fine &= !row->env || !strcmp(row->env, variable);
         for (size_t j = 0; j < i; j++)
             fine &= strcmp(row->name, run_options.rows[j].name) != 0 &&
                     (!row->letter || row->letter != run_options.rows[j].letter);
