@@ -36,7 +36,7 @@ static void put_code(struct el_buf *out, const struct failure *f)
 static const char *by_text(enum failure_by by)
 {
     switch (by) {
-    case FAILURE_BY_OOM: return ", by the out-of-memory killer";
+    case FAILURE_BY_OOM: return ", out of memory";
     case FAILURE_BY_OUTSIDE: return ", from outside elrun";
     case FAILURE_BY_ELRUN: return ", by elrun";
     case FAILURE_BY_ITSELF: break;
@@ -114,7 +114,8 @@ static void put_no_stack(struct el_buf *out, const struct failure *f)
     char name[SIGNAME_MAX];
     if (f->end == FAILURE_SIGNAL)
         el_buf_printf(out, "Signal %d (%s) received by PID %d: %s\n  ", f->code, signame(f->code, name), f->pid,
-                      signame_meaning(f->code));
+                      f->by == FAILURE_BY_OOM ? "the kernel's out-of-memory killer chose it"
+                                              : signame_meaning(f->code));
     else if (f->message)
         el_buf_printf(out, "%s\n", f->message);
     if (f->message && f->end != FAILURE_SIGNAL)

@@ -8,10 +8,11 @@
 #include "util/auto.h"
 
 enum {
-    FOREIGN_MAX = 8,   /* lines of others tolerated inside a traceback */
-    MESSAGE_MAX = 60,  /* lines that the message of an exception may have */
-    NEAR_LINES = 6,    /* so near behind an uncaught exception an abort is its consequence */
-    BLOCKS_MAX = 20000 /* candidates looked at: bounds the work on a hostile text */
+    FOREIGN_MAX = 8,  /* lines of others tolerated inside a traceback */
+    MESSAGE_MAX = 60, /* lines that the message of an exception may have */
+    NEAR_LINES = 6,   /* so near behind an uncaught exception an abort is its consequence */
+    LINES_MAX =
+        300000 /* lines looked at in all, again ones too: a text can be made so that every line starts a search */
 };
 
 /* How much a find says about the end of the program. */
@@ -38,14 +39,17 @@ struct finder {
     struct find best;
     bool has_best;
     unsigned lines_since_best;
+    unsigned lines_seen;
+    size_t barren; /* up to here a search without a header found nothing: none of its lines needs another */
 };
 
-static bool peek(const struct finder *f, size_t pos, struct text *line, size_t *next)
+static bool peek(struct finder *f, size_t pos, struct text *line, size_t *next)
 {
     assert(pos <= f->all.n);
     struct text rest = {f->all.p + pos, f->all.n - pos};
-    if (!text_line(&rest, line))
+    if (f->lines_seen == LINES_MAX || !text_line(&rest, line))
         return false;
+    f->lines_seen++;
     *next = (size_t)(rest.p - f->all.p);
     return true;
 }
@@ -287,7 +291,7 @@ static void consider(struct finder *f, struct find *x)
 
 /* Where the block's other lines begin with what stands in front of the header, that is a prefix; else it is only the
  * header's own ("Original Traceback …"). */
-static struct text prefix_of(const struct finder *f, struct text line, const char *at, size_t next)
+static struct text prefix_of(struct finder *f, struct text line, const char *at, size_t next)
 {
     struct text prefix = {line.p, (size_t)(at - line.p)}, second, inside;
     static const char table[] = "  traceback : ";
@@ -342,8 +346,10 @@ static bool try_block(struct finder *f, struct text line, size_t start, size_t n
         *pos = start;
         x.t.kind = frame.function.n ? TRACEBACK_PYTHON : TRACEBACK_SYNTAX;
         x.t.headless = frame.function.n > 0;
-        if (!take_python(f, &x, prefix, pos))
+        if (start < f->barren || !take_python(f, &x, prefix, pos)) {
+            f->barren = *pos > f->barren ? *pos : f->barren;
             return false;
+        }
     } else {
         return false;
     }
@@ -374,10 +380,10 @@ static void finish(struct finder *f, struct traceback *t)
 /* Nothing was found: the last lines that are not blank. */
 static void last_lines(struct traceback *t, struct text all)
 {
-    size_t end = all.n, start = end;
+    size_t end = all.n;
     while (end && (all.p[end - 1] == '\n' || all.p[end - 1] == ' ' || all.p[end - 1] == '\t'))
         end--;
-    start = end;
+    size_t start = end;
     struct text last = {0};
     for (unsigned lines = 0; start && lines < TRACEBACK_LAST_LINES; lines++) {
         size_t stop = start;
@@ -398,16 +404,14 @@ void traceback_find(struct traceback *t, const char *text, size_t n)
     struct finder f = {.all = {text, n}};
     struct text line;
     size_t next;
-    unsigned blocks = 0;
     memset(t, 0, sizeof *t);
-    while (peek(&f, f.pos, &line, &next) && blocks < BLOCKS_MAX) {
+    while (peek(&f, f.pos, &line, &next)) {
         size_t pos;
         if (try_block(&f, line, f.pos, next, &pos)) {
             assert(pos > f.pos);
             f.pos = pos;
             f.chain_open = false;
             f.before = (struct text){0};
-            blocks++;
             continue;
         }
         if (line_is_chain(line) && f.last_end) {

@@ -75,7 +75,7 @@ bool line_is_frame(struct text t, struct line_frame *f)
 static bool is_level(struct text name)
 {
     static const char *const levels[] = {"INFO", "DEBUG", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL",
-                                         "NOTE", "TRACE", "Epoch",   "Step", "Loss",  "Usage",    "Exception"};
+                                         "NOTE", "TRACE", "Epoch",   "Step", "Loss",  "Usage"};
     for (size_t i = 0; i < COUNT_OF(levels); i++)
         if (name.n == strlen(levels[i]) && memcmp(name.p, levels[i], name.n) == 0)
             return true;
@@ -131,7 +131,7 @@ static bool is_glog(struct text t)
 {
     if (t.n && t.p[0] == '[')
         t = after(t, 1);
-    if (t.n < 6 || !memchr("IWEFDV", t.p[0], 6) || t.p[5] != ' ')
+    if (t.n < 6 || !t.p[0] || !strchr("IWEFDV", t.p[0]) || t.p[5] != ' ')
         return false;
     for (size_t i = 1; i < 5; i++)
         if (!is_digit(t.p[i]))

@@ -63,6 +63,8 @@ static void test_broken(void)
     is_str(say(TB "ValueError: one\n" TB), "ValueError: one @t.py:3 main", "the last complete one");
     is_str(say("ain\n    f(x)\n" SITE "  File \"t.py\", line 7, in step\nOSError: disk\n"),
            "OSError: disk @t.py:7 step +headless", "the beginning is cut off");
+    is_str(say("  File \"t.py\", line 7, in step\n    x\nException: disk\n"), "Exception: disk @t.py:7 step +headless",
+           "cut off, and of the plainest class");
     is_str(say("Traceback (most recent call last):\n  File \"t.py\", line 3, in main\n2026-01-01 INFO loss 3\n"
                "WARNING: slow\n    f(x)\nValueError: bad\n"),
            "ValueError: bad @t.py:3 main", "log lines of a thread in the middle");
@@ -75,6 +77,16 @@ static void test_broken(void)
     for (int i = 0; i < 3000; i++)
         n += (size_t)sprintf(big + n, "Traceback (most recent call last):\n  File \"t.py\", line %d, in f\n", i);
     ok(find(big).kind == TRACEBACK_NONE, "thousands of headers, none complete");
+    /* Each line starts a search to the end: without bounds this would take minutes. */
+    static const char *const lines[] = {"  File \"t.py\", line 3, in f\n", "  Traceback (most recent call last):\n",
+                                        "[r1]: Traceback (most recent call last):\n[r1]:   File \"t\", line 1, in f\n"};
+    for (int k = 0; k < 3; k++) {
+        for (n = 0; n < 190000;)
+            n += (size_t)sprintf(big + n, "%s", lines[k]);
+        ok(find(big).kind == TRACEBACK_NONE, "a text made to keep us busy");
+    }
+    sprintf(big + 90000, "\n" TB "ValueError: bad\n");
+    is_str(say(big), "ValueError: bad @t.py:3 main", "something real behind it is still found");
     free(big);
 }
 
