@@ -18,6 +18,7 @@ static bool is_name(char c)
 struct writer {
     char *to;
     size_t n;
+    char **slot; /* where the next word's address goes; unused when counting */
 };
 
 static void put(struct writer *w, const char *s, size_t n)
@@ -64,10 +65,10 @@ static void put_template(struct writer *w, const char *s, const char *local_rank
     put(w, s, strlen(s) + 1);
 }
 
-static void put_word(struct writer *w, char ***slot, const char *word, const char *local_rank)
+static void put_word(struct writer *w, const char *word, const char *local_rank)
 {
     if (w->to)
-        *(*slot)++ = w->to + w->n;
+        *w->slot++ = w->to + w->n;
     if (local_rank)
         put_template(w, word, local_rank);
     else
@@ -75,19 +76,19 @@ static void put_word(struct writer *w, char ***slot, const char *word, const cha
 }
 
 /* torchrun's own words and the program are taken as they are; everything behind goes through the template. */
-static void put_all(struct writer *w, char **slot, const struct argv_plan *plan, const char *local_rank)
+static void put_all(struct writer *w, const struct argv_plan *plan, const char *local_rank)
 {
     if (plan->entry == CONF_PROGRAM) {
-        put_word(w, &slot, plan->script, NULL);
+        put_word(w, plan->script, NULL);
     } else {
-        put_word(w, &slot, plan->python, NULL);
-        put_word(w, &slot, "-u", NULL);
+        put_word(w, plan->python, NULL);
+        put_word(w, "-u", NULL);
         if (plan->entry == CONF_MODULE)
-            put_word(w, &slot, "-m", NULL);
-        put_word(w, &slot, plan->script, local_rank);
+            put_word(w, "-m", NULL);
+        put_word(w, plan->script, local_rank);
     }
     for (char *const *a = plan->args; a && *a; a++)
-        put_word(w, &slot, *a, local_rank);
+        put_word(w, *a, local_rank);
 }
 
 char **argv_worker(struct el_mem *mem, const struct argv_plan *plan, unsigned local_rank, struct el_err *e)
@@ -98,8 +99,8 @@ char **argv_worker(struct el_mem *mem, const struct argv_plan *plan, unsigned lo
     size_t words = plan->entry == CONF_PROGRAM ? 1 : plan->entry == CONF_MODULE ? 4 : 3;
     for (char *const *a = plan->args; a && *a; a++)
         words++;
-    struct writer count = {NULL, 0};
-    put_all(&count, NULL, plan, rank);
+    struct writer count = {NULL, 0, NULL};
+    put_all(&count, plan, rank);
     size_t pointers = (words + 1) * sizeof(char *);
     char **argv = el_alloc(mem, pointers + count.n);
     if (!argv) {
@@ -107,8 +108,8 @@ char **argv_worker(struct el_mem *mem, const struct argv_plan *plan, unsigned lo
                 pointers + count.n);
         return NULL;
     }
-    struct writer w = {(char *)argv + pointers, 0};
-    put_all(&w, argv, plan, rank);
-    assert(w.n == count.n);
+    struct writer w = {(char *)argv + pointers, 0, argv};
+    put_all(&w, plan, rank);
+    assert(w.n == count.n && w.slot == argv + words);
     return argv; /* the last pointer is NULL already: the block came zeroed */
 }

@@ -51,6 +51,16 @@ static void advise(struct doctor_row *d, enum doctor_verdict verdict, const char
     d->verdict = verdict;
 }
 
+static void append(struct doctor_row *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append(struct doctor_row *d, const char *fmt, ...)
+{
+    size_t n = strlen(d->value);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(d->value + n, sizeof d->value - n, fmt, ap);
+    va_end(ap);
+}
+
 static bool known(uint64_t n)
 {
     return n != HOST_UNKNOWN && n != HOST_UNLIMITED;
@@ -120,9 +130,8 @@ static void judge_cpus(const struct host_facts *f, struct doctor_report *r)
     struct doctor_row *d = row(r, "cpus", "%u of %u may be used", f->cpus_allowed, f->cpus_online);
     if (!known(f->cpu_quota_millis))
         return;
-    snprintf(d->value, sizeof d->value, "%u of %u may be used, the cgroup grants the time of %llu.%02llu",
-             f->cpus_allowed, f->cpus_online, (unsigned long long)f->cpu_quota_millis / 1000,
-             (unsigned long long)f->cpu_quota_millis % 1000 / 10);
+    append(d, ", the cgroup grants the time of %llu.%02llu", (unsigned long long)f->cpu_quota_millis / 1000,
+           (unsigned long long)f->cpu_quota_millis % 1000 / 10);
     if (f->cpu_quota_millis < f->cpus_allowed * 1000ull)
         advise(d, DOCTOR_WARN,
                "--nproc-per-node=cpu and thread pools count %u CPUs and will be throttled: give numbers "
@@ -134,16 +143,14 @@ static void judge_gpus(const struct host_facts *f, struct doctor_report *r)
 {
     const struct gpu_visible *v = &f->visible;
     if (!f->gpus.n) {
-        row(r, "gpus", "none");
+        row(r, "gpus", "none; --nproc-per-node=auto counts the %u CPUs", f->cpus_allowed);
         return;
     }
     const char *model = f->gpus.v[0].model;
     struct doctor_row *d = row(r, "gpus", "%u%s%s", f->gpus.n, model[0] ? " x " : "", model);
-    if (!f->visible_set)
-        return;
-    size_t n = strlen(d->value);
-    snprintf(d->value + n, sizeof d->value - n, ", CUDA_VISIBLE_DEVICES leaves %u%s", v->n,
-             v->mig ? " MIG slices" : "");
+    if (f->visible_set)
+        append(d, ", CUDA_VISIBLE_DEVICES leaves %u%s", v->n, v->mig ? " MIG slices" : "");
+    append(d, v->n ? "; --nproc-per-node=auto counts them" : "; --nproc-per-node=auto counts CPUs");
     if (!v->n)
         advise(d, DOCTOR_WARN, "CUDA_VISIBLE_DEVICES hides every GPU: unset it, or correct its list");
     else if (v->mig && v->n > 1)
@@ -154,10 +161,9 @@ static void judge_gpus(const struct host_facts *f, struct doctor_report *r)
 
 static void judge_memory(const struct host_facts *f, struct doctor_report *r)
 {
-    bool limited = known(f->memory_limit_bytes) && f->memory_limit_bytes < f->memory_bytes;
-    struct doctor_row *d =
-        row(r, "memory", "%s, %s available%s%s", size(f->memory_bytes), size(f->memory_free_bytes),
-            limited ? ", limited by the cgroup to " : "", limited ? size(f->memory_limit_bytes) : "");
+    struct doctor_row *d = row(r, "memory", "%s, %s available", size(f->memory_bytes), size(f->memory_free_bytes));
+    if (known(f->memory_limit_bytes) && f->memory_limit_bytes < f->memory_bytes)
+        append(d, ", limited by the cgroup to %s", size(f->memory_limit_bytes));
     if (known(f->memory_free_bytes) && f->memory_free_bytes < MEMORY_ENOUGH)
         advise(d, DOCTOR_WARN, "the kernel may kill workers for want of memory: free some");
     d = row(r, "shm", f->shm_bytes == HOST_UNKNOWN ? "no /dev/shm" : "/dev/shm: %s, %s free", size(f->shm_bytes),
@@ -206,9 +212,9 @@ static void judge_addresses(const struct host_facts *f, struct doctor_report *r)
     unsigned shown = 0;
     for (unsigned i = 0; i < f->addresses_count; i++) {
         const struct host_address *a = &f->address[i];
-        size_t n = strlen(d->value);
-        if (a->reach == HOST_GLOBAL && a->up && n + sizeof a->text + sizeof a->interface + 8 < sizeof d->value)
-            snprintf(d->value + n, sizeof d->value - n, "%s%s (%s)", shown++ ? ", " : "", a->text, a->interface);
+        if (a->reach == HOST_GLOBAL && a->up &&
+            strlen(d->value) + sizeof a->text + sizeof a->interface + 8 < sizeof d->value)
+            append(d, "%s%s (%s)", shown++ ? ", " : "", a->text, a->interface);
     }
     const struct host_address *best = best_address(f);
     if (!best) {

@@ -65,12 +65,11 @@ static void is_row(const char *name, enum doctor_verdict want, const char *words
     healthy();
 }
 
-int main(void)
+static void test_software(void)
 {
-    healthy();
     is_row("python", DOCTOR_OK, "/usr/bin/python3 (PATH), version 3.11", "a healthy host: python");
     is_row("torch", DOCTOR_OK, "2.13.0+cpu", "torch");
-    is_row("gpus", DOCTOR_OK, "none", "no GPU is no fault");
+    is_row("gpus", DOCTOR_OK, "none; --nproc-per-node=auto counts the 16 CPUs", "no GPU is no fault");
     is_row("addresses", DOCTOR_OK, "10.0.0.7 (eth0)", "addresses without loopback");
     is_row("locked-memory", DOCTOR_OK, "8.0 MiB", "locked memory does not matter without GPUs");
     f.python = -1;
@@ -81,9 +80,9 @@ int main(void)
     f.py.shim = true;
     is_row("torch", DOCTOR_WARN, "PYTHON_EXEC", "a shim");
     gpus(8, 8);
-    is_row("gpus", DOCTOR_OK, "8 x NVIDIA H100", "eight GPUs");
+    is_row("gpus", DOCTOR_OK, "8 x NVIDIA H100; --nproc-per-node=auto counts them", "eight GPUs");
     gpus(8, 2);
-    is_row("gpus", DOCTOR_OK, "CUDA_VISIBLE_DEVICES leaves 2", "two of them");
+    is_row("gpus", DOCTOR_OK, "CUDA_VISIBLE_DEVICES leaves 2; --nproc-per-node=auto counts them", "two of them");
     gpus(8, 0);
     is_row("gpus", DOCTOR_WARN, "hides every GPU", "all hidden");
     gpus(1, 3);
@@ -95,6 +94,10 @@ int main(void)
     gpus(8, 8);
     f.memlock.soft = 8 * MIB;
     is_row("locked-memory", DOCTOR_WARN, "InfiniBand", "locked memory with GPUs");
+}
+
+static void test_machine(void)
+{
     f.cpu_quota_millis = 2500;
     is_row("cpus", DOCTOR_WARN, "16 of 16 may be used, the cgroup grants the time of 2.50", "a quota");
     f.cpu_quota_millis = 16000;
@@ -136,7 +139,10 @@ int main(void)
         f.address[i] =
             (struct host_address){"interface-name", "2001:db8:1234:5678:9abc:def0:1234:5678", HOST_GLOBAL, true};
     is_row("addresses", DOCTOR_OK, "2001:db8", "many addresses are cut, not written over the end");
+}
 
+static void test_print(void)
+{
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     strcpy(f.hostname, "a\"b\x1b[31m\xff");
     f.tmp_free_bytes = 0;
@@ -153,5 +159,13 @@ int main(void)
     out = EL_BUF_INIT(NULL, 100);
     ok(doctor_text(&r, true, &out) == -1, "a full buffer is an error");
     el_buf_free(&out);
+}
+
+int main(void)
+{
+    healthy();
+    test_software();
+    test_machine();
+    test_print();
     return done();
 }
