@@ -38,7 +38,8 @@
 #define FAILURE_OPEN_TYPES(X)                                                                                          \
     X("RuntimeError")                                                                                                  \
     X("SystemExit")                                                                                                    \
-    X("OSError") X("IOError") X("BlockingIOError") X("ChildProcessError") X("BrokenPipeError") X("ConnectionError")    \
+    X("OSError")                                                                                                       \
+    X("IOError") X("BlockingIOError") X("ChildProcessError") X("BrokenPipeError") X("ConnectionError")                 \
         X("ConnectionAbortedError") X("FileExistsError") X("FileNotFoundError") X("InterruptedError")                  \
             X("IsADirectoryError") X("NotADirectoryError") X("PermissionError") X("ProcessLookupError")                \
                 X("TimeoutError") X("AcceleratorError") X("ExceptionGroup") X("BaseExceptionGroup")                    \

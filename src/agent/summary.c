@@ -348,7 +348,7 @@ static const char *by_word(enum failure_by by)
     return "itself";
 }
 
-static void put_json_failure(struct el_buf *out, const struct failure *f)
+static void put_json_failure(struct el_buf *out, const struct failure *f, bool texts)
 {
     char name[SIGNAME_MAX];
     el_buf_printf(out, "{\"rank\":%u,\"local_rank\":%u,\"node_rank\":%u,\"pid\":%d", f->rank, f->local_rank,
@@ -372,12 +372,12 @@ static void put_json_failure(struct el_buf *out, const struct failure *f)
     put_field(out, "error_file_state", errfile_state_text(f->file_state));
     put_field(out, "log_file", f->log_file);
     put_field(out, "message", f->message);
-    put_field(out, "traceback", f->stack);
+    put_field(out, "traceback", texts ? f->stack : NULL);
     el_buf_printf(out, ",\"traceback_from\":%s",
                   !f->stack              ? "null"
                   : f->stack_from_stderr ? "\"stderr\""
                                          : "\"error file\"");
-    put_field(out, "stderr_tail", f->tail);
+    put_field(out, "stderr_tail", texts ? f->tail : NULL);
     if (f->found.line) {
         el_buf_puts(out, ",\"frame\":{\"file\":");
         text_json(out, f->found.file, strlen(f->found.file));
@@ -388,7 +388,7 @@ static void put_json_failure(struct el_buf *out, const struct failure *f)
     el_buf_puts(out, "}");
 }
 
-int summary_json(const struct report *r, struct el_buf *out)
+static void put_json(const struct report *r, struct el_buf *out, bool texts)
 {
     int cause = cause_of(r);
     struct el_buf line = EL_BUF_INIT(out->mem, 0);
@@ -404,7 +404,7 @@ int summary_json(const struct report *r, struct el_buf *out)
     put_field(out, "log_dir", r->log_dir);
     el_buf_puts(out, ",\"cause\":");
     if (cause >= 0)
-        put_json_failure(out, r->failures[cause]);
+        put_json_failure(out, r->failures[cause], texts);
     else
         el_buf_puts(out, "null");
     el_buf_puts(out, ",\"others\":[");
@@ -417,9 +417,23 @@ int summary_json(const struct report *r, struct el_buf *out)
             continue;
         }
         el_buf_puts(out, shown++ ? "," : "");
-        put_json_failure(out, r->failures[i]);
+        put_json_failure(out, r->failures[i], texts);
     }
-    el_buf_printf(out, "],\"others_left_out\":%u}", more);
+    el_buf_printf(out, "],\"others_left_out\":%u,\"texts_left_out\":%s}", more, texts ? "false" : "true");
+}
+
+int summary_json(const struct report *r, struct el_buf *out)
+{
+    const size_t start = out->len;
+    put_json(r, out, true);
+    if (!out->full)
+        return 0;
+    /* Never a document that breaks off: without the long texts, or not at all. */
+    out->len = start;
+    out->full = 0;
+    put_json(r, out, false);
+    if (out->full)
+        out->len = start;
     return out->full ? -1 : 0;
 }
 

@@ -116,6 +116,21 @@ static bool take_python(struct finder *f, struct find *x, struct text prefix, si
     return false;
 }
 
+/* rich.traceback: frames in a box, the exception below it. */
+static bool take_box(struct finder *f, struct find *x, size_t *pos)
+{
+    struct text line;
+    size_t next;
+    for (; peek(f, *pos, &line, &next) && line_is_box(line); *pos = next) {
+        struct line_frame frame;
+        if (line_is_box_frame(line, &frame))
+            take_frame(x, &frame, true);
+    }
+    if (!peek(f, *pos, &line, pos)) /* the lower edge */
+        return false;
+    return take_python(f, x, (struct text){0}, pos);
+}
+
 /* A line of a group: its bars taken off.  Blank inside = nothing behind the bars. */
 static bool group_strip(struct text line, struct text *inside)
 {
@@ -327,6 +342,10 @@ static bool try_block(struct finder *f, struct text line, size_t start, size_t n
     *pos = next;
     if ((at = text_find(line, "  + Exception Group Traceback (most recent call last):"))) {
         if (!take_group(f, &x, (struct text){line.p, (size_t)(at - line.p)}, pos))
+            return false;
+    } else if (line_opens_box(line)) {
+        x.t.kind = TRACEBACK_PYTHON;
+        if (!take_box(f, &x, pos))
             return false;
     } else if ((at = text_find(line, "Traceback (most recent call last):"))) {
         x.t.kind = TRACEBACK_PYTHON;

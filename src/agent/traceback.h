@@ -9,7 +9,7 @@
 
 enum traceback_kind {
     TRACEBACK_NONE,   /* nothing of the kind: span is the last lines, message the last one */
-    TRACEBACK_PYTHON, /* "Traceback (most recent call last):", also chained */
+    TRACEBACK_PYTHON, /* "Traceback (most recent call last):", also chained, also in a box of rich */
     TRACEBACK_GROUP,  /* an exception group */
     TRACEBACK_SYNTAX, /* SyntaxError of the script itself, which has no header */
     TRACEBACK_FATAL,  /* "Fatal Python error: …", faulthandler's stacks */

@@ -72,6 +72,41 @@ bool line_is_frame(struct text t, struct line_frame *f)
     return true;
 }
 
+bool line_opens_box(struct text t)
+{
+    return (text_starts(t, "╭") || text_starts(t, "+-")) && text_find(t, " Traceback (most recent call last) ");
+}
+
+bool line_is_box(struct text t)
+{
+    return text_starts(t, "│") || text_starts(t, "|");
+}
+
+bool line_is_box_frame(struct text t, struct line_frame *f)
+{
+    if (!line_is_box(t))
+        return false;
+    t = after(t, text_starts(t, "|") ? 1 : strlen("│"));
+    if (t.n < 2 || t.p[0] != ' ' || t.p[1] == ' ')
+        return false;
+    t = after(t, 1);
+    const char *at = text_find(t, " in ");
+    size_t digits = 0, colon = at ? (size_t)(at - t.p) : 0;
+    for (; colon && is_digit(t.p[colon - 1]); digits++)
+        colon--;
+    if (!digits || digits > 8 || colon < 2 || t.p[colon - 1] != ':')
+        return false;
+    *f = (struct line_frame){.file = {t.p, colon - 1}};
+    for (size_t i = colon; i < colon + digits; i++)
+        f->line = f->line * 10 + (unsigned)(t.p[i] - '0');
+    t = after(t, (size_t)(at - t.p) + 4);
+    while (f->function.n < t.n && t.p[f->function.n] != ' ')
+        f->function.n++;
+    f->function.p = t.p;
+    f->user = is_users(f->file);
+    return true;
+}
+
 static bool is_level(struct text name)
 {
     static const char *const levels[] = {"INFO", "DEBUG", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL",
@@ -156,7 +191,7 @@ bool line_is_foreign(struct text t)
     struct text type, message;
     if (is_glog(t) || line_is_chain(t) || line_is_abort(t, &type, &message))
         return true;
-    if (text_find(t, "Traceback (most recent call last):"))
+    if (text_find(t, "Traceback (most recent call last):") || line_opens_box(t))
         return true;
     return text_find(t, ".py:") && text_find(t, "Warning: ");
 }

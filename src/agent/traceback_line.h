@@ -14,6 +14,12 @@ struct line_frame {
 /* `  File "train.py", line 3, in main` at the start of t; faulthandler's form without the comma too. */
 bool line_is_frame(struct text t, struct line_frame *f);
 
+/* The boxes of rich.traceback (typer, lightning, hydra): its first line, a line inside, a frame `│ train.py:8 in main
+ * │`. */
+bool line_opens_box(struct text t);
+bool line_is_box(struct text t);
+bool line_is_box_frame(struct text t, struct line_frame *f);
+
 /* `ValueError: text`, `pkg.mod.Error`.  strict: only names that look like a class, for places where a log line may
  * stand. */
 bool line_is_exception(struct text t, bool strict, struct text *type, struct text *message);

@@ -201,6 +201,15 @@ static void test_long(void)
     struct el_buf tiny = EL_BUF_INIT(&mem, 300);
     ok(summary_write(&r, &tiny, &summary_plain) == -1 && tiny.full && tiny.len <= 300, "a full buffer is a result");
     el_buf_free(&tiny);
+    struct el_buf middle = EL_BUF_INIT(&mem, 4000);
+    ok(summary_json(&r, &middle) == 0, "JSON that would not fit loses its long texts");
+    json_t *v = json_loadb(middle.v, middle.len, 0, NULL);
+    ok(v && json_is_true(json_object_get(v, "texts_left_out")), "says so, and is whole");
+    json_decref(v);
+    el_buf_free(&middle);
+    struct el_buf none = EL_BUF_INIT(&mem, 100);
+    ok(summary_json(&r, &none) == -1 && none.len == 0, "or is not written at all");
+    el_buf_free(&none);
     for (long n = 0; n < 20; n++) {
         struct el_mem poor = EL_MEM_INIT(0);
         poor.fail_after = n;
