@@ -241,6 +241,7 @@ static int plan_exclusive(const struct numa_host *h, int node, unsigned gpu, str
                        "--numa-binding=exclusive: the kernel does not say which CPUs of NUMA node "
                        "%d share a core",
                        node);
+    assert(gpus); /* this one at least */
     if (cores < gpus)
         return el_fail(e, EL_EXIT_CONFIG,
                        "--numa-binding=exclusive: NUMA node %d has %u GPUs but only %u physical "
