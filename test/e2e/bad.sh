@@ -66,7 +66,6 @@ usage "--shutdown-timeout=-1" "shutdown.timeout" --standalone --shutdown-timeout
 usage "--monitor-interval=0" "monitor.interval" --standalone --monitor-interval=0
 usage "--start-method=x" "start.method" --standalone --start-method=x
 usage "--numa-binding=x" "numa.binding" --standalone --numa-binding=x
-usage "--signals-to-handle=SIGFOO" "SIGFOO" --standalone --signals-to-handle=SIGFOO
 usage "--master-port=99999" "master.port" --master-port=99999
 usage "--rdzv-endpoint=host:x" "rdzv.endpoint" --rdzv-backend=c10d --rdzv-endpoint=host:x
 usage "--rdzv-conf=x" "rdzv.conf" --standalone --rdzv-conf=x
@@ -74,7 +73,7 @@ usage "--logs-specs" "logs.specs" --standalone --logs-specs=x
 usage "--rdzv-backend=etcd" "etcd" --rdzv-backend=etcd
 usage "an option without its value" "nproc.per.node|integer|number" --standalone --nproc-per-node
 usage "a flag with a value" "standalone" --standalone=x
-usage "a misspelt option: what was meant" "max-restarts" --standalone --max-restart-count=1
+usage "a misspelt option: what was meant" "max-restarts" --standalone --max-restrats=1
 usage "an option of ours cut short" "capture-stderr|capture-std" --standalone --capture-std
 
 # Log folders.
@@ -96,6 +95,11 @@ bad "TMPDIR leads nowhere" 73 "$T/none" --standalone --tee=3 --no-python "$WORKE
 ENV=
 
 ok "no worker was ever started" test ! -e "$T/ran.0.0"
+
+# Torchrun only warns of a signal that it does not know, and so do we.
+run_workers 1 --signals-to-handle=SIGFOO,SIGTERM -- touch "$T/sigfoo"
+is "an unknown name in --signals-to-handle: exit status" "$status" 0
+like "an unknown name in --signals-to-handle: a warning" "$(cat "$ERR")" 'SIGFOO'
 
 # Bytes that are not UTF-8 are an argument as any other.
 odd=$(printf 'odd\377\376')

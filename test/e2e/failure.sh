@@ -29,7 +29,7 @@ run_workers 2 -- touch "$T/k" @0 await "$T/k.0.1" @0 raise KILL forever
 like "killed from outside elrun, and nothing is guessed" "$(cat "$ERR")" 'rank 0.*SIGKILL.*outside|outside.*SIGKILL'
 
 # Evidence: the error file of @record, a traceback in stderr, else the last lines.
-run_workers 2 -- touch "$T/e" @1 await "$T/e.0.0" @1 error "ValueError: bad shape" 1700000000 @1 exit 1 forever
+run_workers 2 --log-dir="$T/l0" -- touch "$T/e" @1 await "$T/e.0.0" @1 error "ValueError: bad shape" 1700000000 @1 exit 1 forever
 like "error file: its message" "$(last)" 'rank 1.*ValueError: bad shape'
 like "error file: its traceback" "$(report)" 'Traceback: of the test'
 tb="Traceback (most recent call last):${NL}  File \"train.py\", line 7, in <module>${NL}    step()${NL}KeyError: 'lr'${NL}"
@@ -85,7 +85,7 @@ SCRIPT
     PREFIX="sh $T/in-group $group"
     run_workers 2 -- touch "$T/oom" @1 await "$T/oom.0.0" @1 eat 200 forever
     is "out of memory: status" "$status" 137
-    like "out of memory: named" "$(last)" 'rank 1.*out of memory'
+    like "out of memory: named" "$(last)" 'rank 1.*out-of-memory'
     PREFIX=
     wait_for no_leftovers
     wait_for rmdir "$group"

@@ -57,7 +57,7 @@ echo "stopped with $?"
 fg >/dev/null
 echo "over with $?"
 SCRIPT
-play '=up' '<\x1a' '=stopped with 148' '=over with 0' -- bash "$T/jobs.sh" "$ELRUN" --standalone --nproc-per-node=2 --no-python "$WORKER" touch "$T/jc" \
+play '=up' '<\x1a' '=stopped with 14[78]' '=over with 0' -- bash "$T/jobs.sh" "$ELRUN" --standalone --nproc-per-node=2 --no-python "$WORKER" touch "$T/jc" \
     @1 await "$T/jc.0.0" @1 out up sleep 1500
 ok "Ctrl-Z and fg in a shell" seen
 is_clean "job control"
