@@ -13,7 +13,11 @@ begin_stuck() { # OPTIONS -- VERBS: elrun with such a pipe
     sleep 600 <"$T/pipe" & reader=$!
     OUT=$T/pipe; start_workers 2 "$@"; OUT=$T/out
 }
-drain() { cat "$T/pipe" >/dev/null & drainer=$!; kill "$reader"; wait "$reader" 2>/dev/null; }
+drain() {
+    cat <"$T/pipe" >/dev/null & drainer=$!
+    wait_for grep -q '^cat$' "/proc/$drainer/comm" # it has opened the pipe: the first reader may go
+    kill "$reader"; wait "$reader" 2>/dev/null
+}
 told() { [ "$(sort "$1" 2>/dev/null | tr '\n' ';')" = "15 0;15 1;" ]; }
 no_worker() { [ -z "$(pgrep -P "$1" -x worker)" ]; }
 

@@ -38,6 +38,7 @@ for how in KILL TERM; do
     start --standalone --nproc-per-node=2 "$T/loader.py" "$T/loader$how"
     ok "data loaders run" wait_for files "$T/loader$how.*" 4
     kill -$how "$elrun_pid"; finish
+    [ $how = TERM ] || rm -rf "$T/tmp/"* # nobody was left to remove it
     is_clean "data loaders, SIG$how of elrun"
 done
 
@@ -57,7 +58,7 @@ for how in record plain; do
     run --standalone --nproc-per-node=2 --redirects=2 --log-dir="$T/f$how" "$T/fails.py" $how
     is "an exception, $how: exit status" "$status" 1
     like "an exception, $how: rank 1 is the cause" "$(tail -1 "$ERR")" 'rank 1.*ValueError: bad shape in attempt 0'
-    like "an exception, $how: its traceback" "$(cat "$ERR")" 'fails\.py", line 6'
+    like "an exception, $how: its traceback" "$(cat "$ERR")" 'fails\.py", line 7'
     unlike "an exception, $how: the peers' complaints are not the cause" "$(sed -n '/^Root Cause/,$p' "$ERR")" 'rank +: 0 '
 done
 is_clean "exceptions"
@@ -80,7 +81,7 @@ total = torch.tensor([float(rank + 1)])
 dist.all_reduce(total)
 seen = {
     "argv": sys.argv[2:],
-    "flags": [sys.flags.unbuffered, sys.flags.safe_path, __name__, os.path.basename(__file__)],
+    "how": [sys.stdout.write_through, sys.flags.safe_path, __name__, os.path.basename(__file__)],
     "env": {k: "set" if k in change else v for k, v in os.environ.items() if k.startswith(mine)},
     "stdin": sys.stdin.read(),
     "leader": [os.getpid() == os.getpgid(0), os.getpid() == os.getsid(0)],
