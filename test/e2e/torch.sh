@@ -94,9 +94,12 @@ dist.destroy_process_group()
 json.dump(seen, open(f"{where}.{os.environ['TORCHELASTIC_RESTART_COUNT']}.{rank}", "w"), indent=1, sort_keys=True)
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and rank == 1: sys.exit(3)
 PYTHON
+# Torchrun's own store for the workers keeps the keys of the attempt before, so that its restart hangs here (2.13): it is
+# told to let rank 0 serve.
 side() { # NAME: the same command line under either launcher
     set -- --standalone --nproc_per_node=2 --max_restarts=1 --role=trainer "$T/same.py" "$T/$1" --lr=0.1 '${local_rank}' '$$' 'a b'
-    env -u TORCHELASTIC_ERROR_FILE E2E_MARK="$T" TMPDIR="$T/tmp" OMP_NUM_THREADS=1 $side "$@" >"$T/side.out" 2>&1 </dev/null
+    env -u TORCHELASTIC_ERROR_FILE E2E_MARK="$T" TMPDIR="$T/tmp" OMP_NUM_THREADS=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 \
+        timeout -k 5 "$DEADLINE" $side "$@" >"$T/side.out" 2>&1 </dev/null
 }
 side=$ELRUN; side by-elrun
 is "side by side: elrun's status" "$?" 0
