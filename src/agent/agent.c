@@ -12,10 +12,10 @@ static const struct {
     unsigned next; /* bits by enum agent_state */
 } states[] = {
     [AGENT_IDLE] = {"idle", 1u << AGENT_PREPARING | 1u << AGENT_ENDED},
-    [AGENT_PREPARING] = {"starting", 1u << AGENT_RUNNING | 1u << AGENT_ENDED},
+    [AGENT_PREPARING] = {"starting", 1u << AGENT_RUNNING | 1u << AGENT_IDLE | 1u << AGENT_ENDED},
     [AGENT_RUNNING] = {"running", 1u << AGENT_STOPPING | 1u << AGENT_COLLECTING},
     [AGENT_STOPPING] = {"stopping", 1u << AGENT_COLLECTING},
-    [AGENT_COLLECTING] = {"finishing", 1u << AGENT_PREPARING | 1u << AGENT_ENDED},
+    [AGENT_COLLECTING] = {"finishing", 1u << AGENT_PREPARING | 1u << AGENT_IDLE | 1u << AGENT_ENDED},
     [AGENT_ENDED] = {"ended", 0},
 };
 
@@ -72,6 +72,17 @@ static void end(struct agent *a, struct agent_actions *out)
     act(out, AGENT_DO_END);
 }
 
+/* Nothing more is done with this attempt. */
+static void conclude(struct agent *a, struct agent_actions *out)
+{
+    if (!a->conf.managed) {
+        end(a, out);
+        return;
+    }
+    move(a, AGENT_IDLE);
+    act(out, AGENT_DO_RESULT);
+}
+
 /* The first cause stays, except that being told to leave explains what came shortly before it. */
 static void blame(struct agent *a, enum agent_cause cause, unsigned slot)
 {
@@ -102,11 +113,11 @@ static void decide(struct agent *a, el_usec now, struct agent_actions *out)
         return;
     if (a->group.stuck && a->cause != AGENT_LEAVING)
         a->cause = AGENT_STUCK;
-    if (may_restart(a)) {
+    if (!a->conf.managed && may_restart(a)) {
         a->restarts++;
         prepare(a, out);
     } else {
-        end(a, out);
+        conclude(a, out);
     }
 }
 
@@ -124,11 +135,11 @@ static void close_attempt(struct agent *a, struct agent_actions *out)
 
 static void on_prepared(struct agent *a, const struct agent_event *ev, struct agent_actions *out)
 {
-    if (a->state != AGENT_PREPARING)
-        return; /* it took so long that the job has ended meanwhile */
+    if (a->state != AGENT_PREPARING || (ev->attempt && ev->attempt != a->attempts))
+        return; /* it took so long that nobody waits for it any more */
     if (!ev->ok) {
         blame(a, AGENT_PREPARE_FAILED, 0);
-        end(a, out);
+        conclude(a, out);
         return;
     }
     move(a, AGENT_RUNNING);
@@ -206,6 +217,43 @@ static void leave(struct agent *a, int signal, el_usec now, struct agent_actions
         end(a, out);
 }
 
+/* --- managed: orders from above --- */
+
+static void on_attempt(struct agent *a, const struct agent_event *ev, struct agent_actions *out)
+{
+    assert(a->conf.managed && a->state == AGENT_IDLE);
+    a->restarts = ev->restarts;
+    if (!a->group.up) {
+        prepare(a, out);
+        return;
+    }
+    a->cause = AGENT_STUCK; /* a worker of the last attempt is still there: its slot is not free */
+    act(out, AGENT_DO_RESULT);
+}
+
+static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    assert(a->conf.managed);
+    if (a->state == AGENT_RUNNING && policy_succeeded(&a->group))
+        blame(a, AGENT_SUCCESS, 0);
+    if (a->state == AGENT_PREPARING || a->state == AGENT_RUNNING)
+        blame(a, AGENT_HALTED, 0);
+    if (a->state == AGENT_RUNNING || a->state == AGENT_STOPPING)
+        stop(a, ev->signal, ev->grace, now, out);
+    else if (a->state == AGENT_PREPARING)
+        conclude(a, out);
+}
+
+static void on_finish(struct agent *a, struct agent_actions *out)
+{
+    assert(a->conf.managed);
+    if (a->state != AGENT_IDLE)
+        return;
+    if (a->cause == AGENT_NO_CAUSE)
+        a->cause = AGENT_HALTED;
+    end(a, out);
+}
+
 static void on_signal(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     int signal = ev->signal;
@@ -224,9 +272,11 @@ static void on_signal(struct agent *a, const struct agent_event *ev, el_usec now
 static void on_group_event(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     struct policy_actions group = {0};
-    if (ev->type == AGENT_EV_SPAWNED)
+    if (ev->type == AGENT_EV_SPAWNED) {
         policy_spawned(&a->group, ev->slot, &group);
-    else if (ev->type == AGENT_EV_SWEPT)
+        if (a->conf.managed && a->group.started == a->group.slots && a->group.phase == POLICY_UP)
+            act(out, AGENT_DO_UP);
+    } else if (ev->type == AGENT_EV_SWEPT)
         policy_swept(&a->group, ev->left, now, &group);
     else if (ev->type == AGENT_EV_ORPHAN)
         policy_orphan_reaped(&a->group, now, &group);
@@ -242,6 +292,9 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
         if (a->state == AGENT_IDLE) /* else a signal was quicker */
             prepare(a, out);
         break;
+    case AGENT_EV_ATTEMPT: on_attempt(a, ev, out); break;
+    case AGENT_EV_HALT: on_halt(a, ev, now, out); break;
+    case AGENT_EV_FINISH: on_finish(a, out); break;
     case AGENT_EV_PREPARED: on_prepared(a, ev, out); break;
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(a, ev, now, out); break;
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
@@ -268,8 +321,8 @@ el_usec agent_deadline(const struct agent *a)
 void agent_check(const struct agent *a)
 {
     policy_check(&a->group);
-    assert(a->restarts <= a->conf.max_restarts);
-    assert(a->attempts <= a->restarts + 1);
+    assert(a->conf.managed || a->restarts <= a->conf.max_restarts);
+    assert(a->conf.managed || a->attempts <= a->restarts + 1);
     assert(a->state != AGENT_ENDED || a->cause != AGENT_NO_CAUSE);
     assert(a->state != AGENT_ENDED || a->group.stuck || !a->group.up);
     assert((a->state == AGENT_COLLECTING) <= (a->group.phase == POLICY_CLOSED));

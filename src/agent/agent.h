@@ -28,6 +28,7 @@ enum agent_cause {
     AGENT_SPAWN_FAILED,   /* slot could not be started: the shell has the error */
     AGENT_PREPARE_FAILED, /* logs, port or store: the shell has the error */
     AGENT_LEAVING,        /* asked to leave by signal */
+    AGENT_HALTED,         /* managed: stopped from above */
     AGENT_STUCK,          /* processes that survive SIGKILL */
 };
 
@@ -35,12 +36,18 @@ struct agent_conf {
     unsigned slots;
     unsigned max_restarts;
     el_usec grace;                      /* --shutdown-timeout */
+    /* One of several nodes: attempts are started and stopped from above (member.h), restarts are counted elsewhere, and
+     * each end is handed up. */
+    bool managed;
     bool handled[AGENT_SIGNAL_MAX + 1]; /* signals that end this node's part, by number */
 };
 
 enum agent_event_type {
     AGENT_EV_START,
-    AGENT_EV_PREPARED,     /* ok: whether logs, port and streams of the attempt are there */
+    AGENT_EV_ATTEMPT,      /* managed: start an attempt; restarts: how many there were in the job */
+    AGENT_EV_HALT,         /* managed: stop it; signal, grace (0: SIGKILL at once) */
+    AGENT_EV_FINISH,       /* managed: no attempt will follow */
+    AGENT_EV_PREPARED,     /* ok: whether logs, port and streams are there; attempt: of which (0: of the present one) */
     AGENT_EV_SPAWNED,      /* slot */
     AGENT_EV_SPAWN_FAILED, /* slot: fork failed (instead of SPAWNED), or the child reported that exec did (after
                               SPAWNED) */
@@ -55,6 +62,8 @@ enum agent_event_type {
 struct agent_event {
     enum agent_event_type type;
     unsigned slot, left;
+    unsigned attempt, restarts;
+    el_usec grace;
     int code, signal;
     bool ok;
     bool forked; /* SPAWN_FAILED: there is a child, whose exit follows, or came just before */
@@ -68,6 +77,8 @@ enum agent_action_type {
                        */
     AGENT_DO_FORWARD, /* signal to each leader that catches it */
     AGENT_DO_SUSPEND, /* stop all groups, then elrun itself; continue them when it goes on */
+    AGENT_DO_UP,      /* managed: every worker of the attempt has been forked */
+    AGENT_DO_RESULT,  /* managed: the attempt is over and its evidence is there; see cause, cause_slot, group.stuck */
     AGENT_DO_END,     /* see agent->cause */
 };
 

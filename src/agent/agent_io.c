@@ -80,6 +80,8 @@ static void act(struct node *n, const struct agent_action *a)
     case AGENT_DO_FORWARD: workers_forward(n, a->signal); break;
     case AGENT_DO_SUSPEND: workers_suspend(n); break;
     case AGENT_DO_END: report_end(n); break;
+    case AGENT_DO_UP:
+    case AGENT_DO_RESULT: break; /* of several nodes only */
     }
 }
 

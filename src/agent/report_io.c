@@ -284,8 +284,8 @@ static void say_table(struct node *n)
     struct report r = make_report(n);
     struct el_buf text = EL_BUF_INIT(NULL, 1u << 20);
     if (console_is_json(n->console)) {
-        summary_json(&r, &text);
-        el_buf_puts(&text, "\n");
+        if (summary_json(&r, &text) == 0)
+            el_buf_puts(&text, "\n");
     } else {
         summary_write(&r, &text, console_has_colour(n->console) ? &summary_colour : &summary_plain);
     }
@@ -318,6 +318,7 @@ static int status_of(struct node *n)
     case AGENT_LEAVING: return as_torchrun ? 1 : EL_EXIT_SIGNAL(n->core.leave_signal);
     case AGENT_SPAWN_FAILED:
     case AGENT_PREPARE_FAILED: return as_torchrun ? 1 : n->error.status;
+    case AGENT_HALTED: return n->status;
     case AGENT_STUCK: return as_torchrun ? 1 : EL_EXIT_OSERR;
     case AGENT_NO_CAUSE: break;
     }

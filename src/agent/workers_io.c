@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/argv.h"
@@ -227,12 +228,22 @@ static void spawn_next(struct node *n, unsigned slot)
 
 /* --- signals and sweeping --- */
 
+static int64_t wall_usec(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 static void signal_all(struct node *n, int signal)
 {
+    int64_t wall = wall_usec();
     for (unsigned i = 0; i < n->nproc; i++) {
         pid_t pid = reap_pid(n->reap, i);
         if (!pid)
             continue;
+        if (n->worker[i].failure.stop_wall_usec < 0)
+            n->worker[i].failure.stop_wall_usec = wall; /* an error file that is older is the worker's own */
         if (kill(-pid, signal) < 0 && errno == ESRCH)
             kill(pid, signal);   /* between fork and setsid the group is not there yet */
         if (signal != SIGKILL)

@@ -98,6 +98,9 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_SIGNAL: on_signal(w, ev); break;
     case AGENT_EV_COLLECTED: w->judge.collected = true; break;
     case AGENT_EV_START:
+    case AGENT_EV_ATTEMPT:
+    case AGENT_EV_HALT:
+    case AGENT_EV_FINISH:
     case AGENT_EV_SPAWNED:
     case AGENT_EV_SWEPT:
     case AGENT_EV_ORPHAN:
@@ -249,6 +252,8 @@ void judge_action(struct world *w, const struct agent_action *x, const struct ag
             world_fail(w, "suspended without a TSTP");
         break;
     case AGENT_DO_END: on_end(w); break;
+    case AGENT_DO_UP:
+    case AGENT_DO_RESULT: world_fail(w, "an action of several nodes"); break;
     case AGENT_DO_COLLECT:
         if (w->judge.collecting)
             world_fail(w, "evidence is collected twice");

@@ -43,6 +43,9 @@ static void put_event(struct line *l, const struct agent_event *e)
 {
     switch (e->type) {
     case AGENT_EV_START: put(l, "start"); break;
+    case AGENT_EV_ATTEMPT: put(l, "attempt"); break;
+    case AGENT_EV_HALT: put(l, "halt %s", e->grace ? trace_signal(e->signal) : "at once"); break;
+    case AGENT_EV_FINISH: put(l, "finish"); break;
     case AGENT_EV_PREPARED: put(l, e->ok ? "prepared" : "cannot prepare"); break;
     case AGENT_EV_SPAWNED: put(l, "spawned %u", e->slot); break;
     case AGENT_EV_SPAWN_FAILED: put(l, "%s %u failed", e->forked ? "exec" : "fork", e->slot); break;
@@ -72,16 +75,18 @@ static void put_group(struct line *l, const struct policy_action *p)
     }
 }
 
-static void put_end(struct line *l, const struct trace_step *s)
+static void put_end(struct line *l, const char *what, const struct trace_step *s)
 {
+    put(l, "%s: ", what);
     switch (s->cause) {
-    case AGENT_NO_CAUSE: put(l, "end: no cause"); break;
-    case AGENT_SUCCESS: put(l, "end: success"); break;
-    case AGENT_WORKER_FAILED: put(l, "end: worker %u failed", s->cause_slot); break;
-    case AGENT_SPAWN_FAILED: put(l, "end: cannot start %u", s->cause_slot); break;
-    case AGENT_PREPARE_FAILED: put(l, "end: cannot prepare"); break;
-    case AGENT_LEAVING: put(l, "end: left by %s", trace_signal(s->leave_signal)); break;
-    case AGENT_STUCK: put(l, "end: stuck"); break;
+    case AGENT_NO_CAUSE: put(l, "no cause"); break;
+    case AGENT_SUCCESS: put(l, "success"); break;
+    case AGENT_WORKER_FAILED: put(l, "worker %u failed", s->cause_slot); break;
+    case AGENT_SPAWN_FAILED: put(l, "cannot start %u", s->cause_slot); break;
+    case AGENT_PREPARE_FAILED: put(l, "cannot prepare"); break;
+    case AGENT_LEAVING: put(l, "left by %s", trace_signal(s->leave_signal)); break;
+    case AGENT_HALTED: put(l, "halted"); break;
+    case AGENT_STUCK: put(l, "stuck"); break;
     }
 }
 
@@ -94,7 +99,9 @@ static void put_action(struct line *l, const struct trace_step *s, const struct 
     case AGENT_DO_COLLECT: put(l, "collect"); break;
     case AGENT_DO_FORWARD: put(l, "forward %s", trace_signal(x->signal)); break;
     case AGENT_DO_SUSPEND: put(l, "suspend"); break;
-    case AGENT_DO_END: put_end(l, s); break;
+    case AGENT_DO_UP: put(l, "up"); break;
+    case AGENT_DO_RESULT: put_end(l, "result", s); break;
+    case AGENT_DO_END: put_end(l, "end", s); break;
     }
 }
 

@@ -257,6 +257,8 @@ static void perform(struct world *w, const struct agent_action *x)
     case AGENT_DO_NOTE:
     case AGENT_DO_FORWARD:
     case AGENT_DO_SUSPEND:
+    case AGENT_DO_UP:
+    case AGENT_DO_RESULT:
     case AGENT_DO_END: break;
     }
 }
