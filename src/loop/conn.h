@@ -55,4 +55,8 @@ void conn_resume(struct conn *c);
 /* At once, without a word; unsent bytes are dropped. */
 void conn_close(struct conn *c);
 
+/* Gives the descriptor back, open: the caller's from here on, to be the connection of another owner.  For a connection
+ * that has nothing unsent and is not broken. */
+int conn_detach(struct conn *c);
+
 #endif

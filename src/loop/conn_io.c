@@ -155,3 +155,14 @@ void conn_close(struct conn *c)
     c->watch = NULL;
     el_buf_free(&c->out);
 }
+
+int conn_detach(struct conn *c)
+{
+    int fd = c->fd;
+    assert(fd >= 0 && !c->broken && !conn_unsent(c));
+    c->fd = -1; /* conn_close() leaves it alone */
+    loop_fd_free(c->watch);
+    c->watch = NULL;
+    el_buf_free(&c->out);
+    return fd;
+}

@@ -1,21 +1,16 @@
 #include "store/client.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loop/dial.h"
 #include "loop/loop.h"
 #include "store/wire.h"
-#include "util/parse.h"
 
-enum { CHUNK_BYTES = 64 << 10, HOST_MAX = 256 };
+enum { CHUNK_BYTES = 64 << 10 };
 
 #define REPLY_MAX_BYTES ((uint64_t)4 << 30) /* of one value: more makes no sense */
 
@@ -23,35 +18,12 @@ struct store_client {
     int fd;
     el_usec limit;
     struct el_buf out;         /* the request that is being made */
-    char where[HOST_MAX + 16]; /* for messages */
+    char where[DIAL_WHERE_MAX]; /* for messages */
     char in[CHUNK_BYTES];
     size_t in_n, in_at;
 };
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */
-
-/* Milliseconds for poll() until then, rounded up; -1 for never, 0 when it has passed. */
-static int left_ms(el_usec until)
-{
-    if (until == EL_NEVER)
-        return -1;
-    el_usec now = loop_clock();
-    el_usec left = until > now ? (until - now + 999) / 1000 : 0;
-    return left > 86400000 ? 86400000 : (int)left;
-}
-
-/* 1: ready; 0: the time is over. */
-static int await(int fd, short events, el_usec until)
-{
-    for (;;) {
-        struct pollfd p = {.fd = fd, .events = events};
-        int ms = left_ms(until), n = poll(&p, 1, ms);
-        if (n > 0)
-            return 1;
-        if (n == 0 && (ms == 0 || left_ms(until) == 0))
-            return 0;
-    }
-}
 
 static int gone(struct store_client *c, int sys, struct el_err *e)
 {
@@ -71,7 +43,7 @@ static int send_request(struct store_client *c, struct el_err *e)
             at += (size_t)n;
         else if (errno != EAGAIN && errno != EINTR)
             return gone(c, errno, e);
-        else if (!await(c->fd, POLLOUT, until))
+        else if (!dial_await(c->fd, POLLOUT, until))
             return el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s takes nothing", c->where);
     }
     c->out.len = 0;
@@ -90,7 +62,7 @@ static enum store_answer receive(struct store_client *c, el_usec until, struct e
             return gone(c, 0, e);
         } else if (errno != EAGAIN && errno != EINTR) {
             return gone(c, errno, e);
-        } else if (!await(c->fd, POLLIN, until)) {
+        } else if (!dial_await(c->fd, POLLIN, until)) {
             return STORE_NO;
         }
     }
@@ -153,81 +125,18 @@ static enum store_answer answer_value(struct store_client *c, struct el_buf *to,
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
 
-static int parse_endpoint(const char *s, char host[HOST_MAX], char port[8], struct el_err *e)
-{
-    uint64_t number = 29400;
-    const char *close_bracket = s[0] == '[' ? strchr(s, ']') : NULL;
-    const char *first_colon = strchr(s, ':'), *last_colon = strrchr(s, ':');
-    const char *host_end = close_bracket, *rest = close_bracket ? close_bracket + 1 : NULL;
-    if (!close_bracket) {
-        /* More than one colon without brackets is a v6 address alone. */
-        host_end = first_colon && first_colon == last_colon ? first_colon : s + strlen(s);
-        rest = host_end;
-    }
-    const char *start = s + (close_bracket != NULL);
-    size_t n = (size_t)(host_end - start);
-    int bad = !n || n >= HOST_MAX || (*rest && *rest != ':');
-    if (bad || (*rest && (el_parse_u64(rest + 1, &number) || number < 1 || number > 65535)))
-        return el_fail(e, EL_EXIT_USAGE, "not an endpoint: %.100s; right is HOST:PORT, port 1 to 65535", s);
-    memcpy(host, start, n);
-    host[n] = 0;
-    snprintf(port, 8, "%u", (unsigned)number);
-    return 0;
-}
-
-/* 0, or errno. */
-static int connect_one(const struct addrinfo *a, el_usec until, int *fd)
-{
-    int one = 1, sys = 0;
-    socklen_t size = sizeof sys;
-    *fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (*fd < 0)
-        return errno;
-    (void)setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (connect(*fd, a->ai_addr, a->ai_addrlen) == 0)
-        return 0;
-    sys = errno;
-    if (sys == EINPROGRESS) {
-        sys = await(*fd, POLLOUT, until) ? 0 : ETIMEDOUT;
-        if (!sys && getsockopt(*fd, SOL_SOCKET, SO_ERROR, &sys, &size))
-            sys = errno;
-    }
-    if (!sys)
-        return 0;
-    close(*fd);
-    *fd = -1;
-    return sys;
-}
-
-static int connect_any(struct store_client *c, const char *host, const char *port, struct el_err *e)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
-    int why = getaddrinfo(host, port, &hints, &list), sys = 0;
-    if (why)
-        return el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s: %s", c->where, gai_strerror(why));
-    el_usec until = loop_clock() + c->limit;
-    for (struct addrinfo *a = list; a && c->fd < 0; a = a->ai_next)
-        sys = connect_one(a, until, &c->fd);
-    freeaddrinfo(list);
-    return c->fd >= 0 ? 0 : el_fail_sys(e, EL_EXIT_UNAVAILABLE, sys, "store at %s", c->where);
-}
-
 struct store_client *store_client_open(const char *endpoint, el_usec limit, struct el_err *e)
 {
-    char host[HOST_MAX], port[8];
     el_usec took;
-    if (parse_endpoint(endpoint, host, port, e))
-        return NULL;
     struct store_client *c = el_alloc(NULL, sizeof *c);
     if (!c) {
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
     }
-    c->fd = -1;
     c->limit = limit;
     c->out = EL_BUF_INIT(NULL, 0);
-    snprintf(c->where, sizeof c->where, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-    if (connect_any(c, host, port, e) == 0) {
+    c->fd = dial(endpoint, "store", limit, c->where, e);
+    if (c->fd >= 0) {
         wire_put_op(&c->out, WIRE_MODERN, WIRE_VALIDATE);
         wire_put_u32(&c->out, WIRE_MAGIC);
         if (store_client_ping(c, &took, e) == STORE_YES)

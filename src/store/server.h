@@ -26,6 +26,11 @@ struct store_server_conf {
     el_usec wait_report;      /* a wait that is older is reported; 0 = never */
     unsigned world_size;      /* how many ranks are expected; 0 = not known */
     const char *name;         /* in front of log lines; NULL = "store" */
+    /* A connection that speaks elrun's control protocol: the descriptor is the callee's from here on, with the bytes that
+     * were read (valid during the call; they begin with `ELR1`).  NULL: such connections are closed with a line. */
+    void (*control)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);
+    void *control_ctx;
+    const char *c10d_refused; /* not NULL: begin as after store_server_c10d() with this reason */
 };
 
 /* Listens at once; *conf and what it points to are copied.  NULL and *e if it cannot. */
@@ -35,6 +40,10 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
 void store_server_free(struct store_server *s);
 
 int store_server_port(const struct store_server *s);
+
+/* why NULL: clients of c10d are served from here on, from an empty store.  Else they are closed with this reason (a
+ * string that stays).  Those that were served before are cut. */
+int store_server_c10d(struct store_server *s, const char *why, struct el_err *e);
 
 /* How many are connected now. */
 size_t store_server_clients(const struct store_server *s);

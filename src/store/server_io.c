@@ -50,7 +50,7 @@ struct listener {
 struct store_server {
     struct loop *loop;
     struct el_mem mem;
-    struct kv *kv;
+    struct kv *kv; /* NULL: c10d is refused */
     struct store_server_conf conf;
     struct el_cidr *allow;
     char name[128];
@@ -211,6 +211,35 @@ static void send_reply(struct client *c)
         el_buf_free(reply);
 }
 
+/* The session has taken the preamble, in one piece or in several: whoever gets the connection sees it whole. */
+static void hand_over(struct client *c, const char *bytes, size_t n)
+{
+    struct store_server *s = c->server;
+    struct el_addr peer = c->session.peer;
+    struct el_buf all = EL_BUF_INIT(NULL, 0);
+    int bad = el_buf_put(&all, c->session.hello, c->session.hello_n) | el_buf_put(&all, bytes, n);
+    int fd = bad ? -1 : conn_detach(&c->conn);
+    if (bad)
+        say_closed(c, EL_WARN, "no memory");
+    client_free(c);
+    if (fd >= 0)
+        s->conf.control(s->conf.control_ctx, fd, &peer, all.v, all.len);
+    el_buf_free(&all);
+}
+
+/* Not to be served: handed over, or closed with a line. */
+static void turn_away(struct client *c, const char *bytes, size_t n)
+{
+    const struct store_server_conf *conf = &c->server->conf;
+    if (c->session.end == SESSION_END_CONTROL && conf->control && !conn_broken(&c->conn)) {
+        hand_over(c, bytes, n);
+        return;
+    }
+    bool refused = c->session.end == SESSION_END_REFUSED;
+    say_closed(c, EL_WARN, refused ? conf->c10d_refused : session_end_text(&c->session));
+    client_free(c);
+}
+
 static void on_data(struct conn *conn, const char *bytes, size_t n)
 {
     struct client *c = client_of(conn);
@@ -219,15 +248,15 @@ static void on_data(struct conn *conn, const char *bytes, size_t n)
     do {
         size_t used = 0;
         step = session_feed(&c->session, bytes, n, &used, loop_now(s->loop), &s->reply);
-        release(s);
+        if (s->kv)
+            release(s);
         send_reply(c);
         bytes += used;
         n -= used;
     } while (step == SESSION_FLUSH && !conn_broken(conn));
     s->reply.full = 0;
     if (step == SESSION_END) {
-        say_closed(c, EL_WARN, session_end_text(&c->session));
-        client_free(c);
+        turn_away(c, bytes, n);
     } else if (c->is_new && session_greeted(&c->session)) {
         new_remove(c);
     } else if (c->session.wait.state == KV_WAIT_PENDING && s->report_at == EL_NEVER && s->conf.wait_report) {
@@ -443,9 +472,9 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->allow = el_alloc(NULL, conf->allow_n * sizeof *s->allow);
     s->worker_pid = el_alloc(NULL, conf->world_size * sizeof *s->worker_pid);
     s->workers_n = conf->world_size;
-    s->kv = kv_new(&s->mem, seed);
+    s->kv = conf->c10d_refused ? NULL : kv_new(&s->mem, seed);
     s->timer = loop_timer_new(l, on_timer, s);
-    if (!s->allow || !s->worker_pid || !s->kv || !s->timer)
+    if (!s->allow || !s->worker_pid || (!s->kv && !conf->c10d_refused) || !s->timer)
         el_fail(e, EL_EXIT_OSERR, "store: no memory");
     else if (open_listeners(s, conf->bind, e) == 0) {
         if (conf->allow_n)
@@ -479,6 +508,27 @@ void store_server_free(struct store_server *s)
     el_free(NULL, s);
 }
 
+int store_server_c10d(struct store_server *s, const char *why, struct el_err *e)
+{
+    uint8_t seed[16];
+    struct kv *fresh = NULL;
+    if (!why && (getrandom(seed, sizeof seed, 0) != sizeof seed || !(fresh = kv_new(&s->mem, seed))))
+        return el_fail(e, EL_EXIT_OSERR, "%s: no memory", s->name);
+    for (struct client *c = s->clients, *next; c; c = next) {
+        next = c->next;
+        if (c->session.state != SESSION_NEW)
+            client_free(c);
+        else
+            c->session.kv = fresh; /* its first bytes may still say that it is no client of c10d */
+    }
+    kv_free(s->kv);
+    s->kv = fresh;
+    s->conf.c10d_refused = why;
+    s->report_at = EL_NEVER;
+    set_timer(s);
+    return 0;
+}
+
 int store_server_port(const struct store_server *s)
 {
     return s->port;
@@ -499,6 +549,7 @@ void store_server_missing(struct store_server *s, struct el_buf *out)
 {
     bool *come = ranks_come(s);
     struct waiters_world world = {s->conf.world_size, come};
-    waiters_list(s->kv, &world, loop_clock(), out);
+    if (s->kv)
+        waiters_list(s->kv, &world, loop_clock(), out);
     el_free(NULL, come);
 }

@@ -263,11 +263,15 @@ static enum session_step greet(struct session *s, const char *bytes, size_t n, s
         if (!memcmp(s->hello, magic, s->hello_n)) {
             if (s->hello_n < sizeof magic)
                 continue;
+            if (!s->kv)
+                return end(s, SESSION_END_REFUSED);
             s->wire.dialect = WIRE_MODERN;
             s->state = SESSION_OPEN;
             return SESSION_MORE;
         }
         if ((uint8_t)s->hello[0] <= LEGACY_CODE_MAX) {
+            if (!s->kv)
+                return end(s, SESSION_END_REFUSED);
             s->wire.dialect = WIRE_LEGACY;
             s->state = SESSION_LEGACY_NEW;
             /* A short key length may begin like the magic: these bytes are already the first request. */

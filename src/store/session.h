@@ -17,6 +17,7 @@
     X(NOT_NUMBER, "an addition to a value that is no number, or none of 64 bits")                                      \
     X(NO_MEMORY, "the store's memory limit is reached (--max-memory)")                                                 \
     X(CONTROL, "an elrun agent asks for the control protocol, which this port does not speak")                         \
+    X(REFUSED, "a c10d client, but no store is served on this port")                                                   \
     X(HTTP, "an HTTP request; this port speaks c10d")                                                                  \
     X(TLS, "a TLS hello; this port speaks plain c10d")                                                                 \
     X(STRANGER, "not a c10d client: the first bytes are unknown")
@@ -49,6 +50,7 @@ struct session {
     struct el_addr peer;           /* its owner's, for reports */
 };
 
+/* kv NULL: a client of c10d is ended as REFUSED before its first request. */
 void session_init(struct session *s, struct kv *kv, struct el_mem *mem);
 
 /* Cancels its wait and frees its memory.  The session may be initialised again. */
