@@ -29,7 +29,10 @@ struct store_server_conf {
     /* A connection that speaks elrun's control protocol: the descriptor is the callee's from here on, with the bytes that
      * were read (valid during the call; they begin with `ELR1`).  NULL: such connections are closed with a line. */
     void (*control)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);
-    void *control_ctx;
+    /* May c10d be spoken from this address?  Asked when a connection comes; who may not can still speak the control
+     * protocol.  NULL: `allow` is all. */
+    bool (*admits)(void *ctx, const struct el_addr *peer);
+    void *control_ctx; /* of both */
     const char *c10d_refused; /* not NULL: begin as after store_server_c10d() with this reason */
 };
 

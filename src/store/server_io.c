@@ -236,7 +236,8 @@ static void turn_away(struct client *c, const char *bytes, size_t n)
         return;
     }
     bool refused = c->session.end == SESSION_END_REFUSED;
-    say_closed(c, EL_WARN, refused ? conf->c10d_refused : session_end_text(&c->session));
+    const char *why = conf->c10d_refused ? conf->c10d_refused : "its address is that of no member (--store-allow)";
+    say_closed(c, EL_WARN, refused ? why : session_end_text(&c->session));
     client_free(c);
 }
 
@@ -327,7 +328,8 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
         el_free(&s->mem, c);
         return;
     }
-    session_init(&c->session, s->kv, &s->mem);
+    bool member = !s->conf.admits || s->conf.admits(s->conf.control_ctx, peer);
+    session_init(&c->session, member ? s->kv : NULL, &s->mem);
     c->session.peer = *peer;
     c->server = s;
     c->since = loop_now(s->loop);
