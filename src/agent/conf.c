@@ -34,6 +34,12 @@ static int decide_entry(struct run_conf *conf, struct el_err *e)
 static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, struct el_err *e)
 {
     bool is_static = strcmp(conf->rdzv_backend, "static") == 0;
+    conf->backend_given = seen(r, "rdzv-backend");
+    conf->node_rank_given = seen(r, "node-rank");
+    if (is_static && conf->rank_key >= 0 && !conf->node_rank_given) {
+        conf->node_rank = (unsigned)conf->rank_key;
+        conf->node_rank_given = true;
+    }
     bool alone = is_static && !*conf->rdzv_endpoint && conf->master_port < 0 && conf->nnodes_max == 1;
     if (conf->standalone && conf->nnodes_max > 1)
         return el_fail(e, EL_EXIT_USAGE, "--standalone and --nnodes=%u:%u exclude each other", conf->nnodes_min,
@@ -48,7 +54,7 @@ static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, 
     } else if (is_static && !*conf->rdzv_endpoint) {
         snprintf(conf->rdzv_host, sizeof conf->rdzv_host, "%s", conf->master_addr ? conf->master_addr : "127.0.0.1");
         conf->rdzv_port = conf->master_port < 0 ? 29500 : conf->master_port;
-    } else if (is_static && conf->rdzv_port < 1) {
+    } else if (is_static && conf->backend_given && conf->rdzv_port < 1) {
         return el_fail(e, EL_EXIT_USAGE, "--rdzv-endpoint=%s: the static back end wants HOST:PORT",
                        conf->rdzv_endpoint);
     }

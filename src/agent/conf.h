@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/addr.h"
 #include "util/err.h"
 #include "util/time.h"
 
@@ -18,6 +19,7 @@ enum conf_numa { CONF_NUMA_OFF, CONF_NUMA_NODE, CONF_NUMA_SOCKET, CONF_NUMA_EXCL
 enum conf_exit_code { CONF_EXIT_WORKER, CONF_EXIT_TORCHRUN, CONF_EXIT_CLASS };
 enum conf_store { CONF_STORE_TRAINER, CONF_STORE_AGENT };
 enum conf_tristate { CONF_AUTO, CONF_NO, CONF_YES };
+enum conf_allow { CONF_ALLOW_ROUND, CONF_ALLOW_ANY, CONF_ALLOW_NET };
 
 /* Which standard streams, as torchrun numbers them: bit 0 stdout, bit 1 stderr. */
 enum conf_std { CONF_STD_NONE = 0, CONF_STD_OUT = 1, CONF_STD_ERR = 2, CONF_STD_BOTH = 3 };
@@ -45,18 +47,37 @@ struct run_conf {
     unsigned max_restarts;
     bool standalone;
 
-    /* rendezvous: parsed and checked; used by several nodes only */
+    /* rendezvous: parsed and checked; agent/endpoint.h decides what follows from it */
     const char *rdzv_backend;      /* "static" or "c10d" */
+    bool backend_given;            /* by option or variable: "static" is also what holds if nobody said anything */
     const char *rdzv_endpoint;     /* as given, "" if none */
     char rdzv_host[CONF_HOST_MAX]; /* of the endpoint, without brackets; "static": MASTER_ADDR of the workers */
-    int rdzv_port;                 /* -1 if the endpoint names none; "static": MASTER_PORT of the workers, never -1 */
+    int rdzv_port;                 /* -1 if the endpoint names none */
     const char *rdzv_id;           /* run id, never NULL; "none" if not given */
     bool run_id_random;            /* rdzv_id does not count: the agent draws one, as torchrun does */
     const char *rdzv_conf;         /* as given, "" if none */
     unsigned node_rank;
+    bool node_rank_given;    /* by --node-rank, or for the static back end by --rdzv-conf rank= */
     const char *master_addr; /* NULL if not given */
     int master_port;         /* -1 if not given */
     const char *local_addr;  /* NULL if not given */
+
+    /* --rdzv-conf */
+    el_usec join_timeout, last_call, keep_alive_interval;
+    unsigned keep_alive_attempts;
+    enum conf_tristate is_host;
+    bool use_hostname;
+    int rank_key;            /* rank=, -1 if not given */
+    unsigned rdzv_idle;      /* keys that were given and mean nothing here; conf_say_idle_keys() names them */
+
+    /* how rounds of several nodes are formed and replaced; conf_rdzv.h makes the job's settings of it */
+    unsigned node_unit, max_fruitless;
+    el_usec settle, replace_wait, scale_up_delay, stable_window, boundary_wait;
+    el_usec reconnect_grace;
+    el_usec coordinator_timeout; /* 0: as join_timeout */
+    el_usec restart_window;      /* 0: all restarts of the job count */
+    enum conf_allow store_allow;
+    struct el_cidr store_net; /* for CONF_ALLOW_NET */
 
     /* workers */
     const char *role;
@@ -93,6 +114,9 @@ enum conf_do { CONF_DO_RUN, CONF_DO_HELP, CONF_DO_VERSION, CONF_DO_COMPLETION };
  * words are argv's own, so argv[argc] must be NULL.  Returns an enum conf_do, or -1 and an error that names option or
  * variable. */
 int conf_parse(int argc, char **argv, char **env, struct run_conf *conf, struct el_err *e);
+
+/* One line at -v about keys of --rdzv-conf that torchrun knows and that change nothing here; none if there are none. */
+void conf_say_idle_keys(const struct run_conf *conf);
 
 /* 0 if one node is enough for what is asked; -1 and a line that names the option if not (EL_EXIT_CONFIG). */
 int conf_check_single_node(const struct run_conf *conf, struct el_err *e);

@@ -294,28 +294,41 @@ int conf_set_master_port(void *target, const char *value, struct el_err *e)
     return 0;
 }
 
+int conf_set_store_allow(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    int word = opt_choice("round|any", value, strlen(value));
+    if (word < 0 && el_cidr_parse(value, &conf->store_net, NULL))
+        return el_fail(e, EL_EXIT_USAGE, "want round, any, or a network such as 10.0.0.0/8 or fd00::/8");
+    conf->store_allow = word < 0 ? CONF_ALLOW_NET : word ? CONF_ALLOW_ANY : CONF_ALLOW_ROUND;
+    return 0;
+}
+
 /* --- --rdzv-conf -------------------------------------------------------------------------------------------------- */
 
-enum key_type { KEY_NUMBER, KEY_BOOL, KEY_STORE };
+enum key_type { KEY_NUMBER, KEY_TIME, KEY_SWITCH, KEY_STORE };
 
+/* torchrun's keys (2.13).  The first six mean here what they mean there; the others are checked and change nothing,
+ * because what they tune does not exist here. */
 static const struct rdzv_key {
     const char *name;
     enum key_type type;
+    bool idle;
 } rdzv_keys[] = {
-    {"join_timeout", KEY_NUMBER},
-    {"last_call_timeout", KEY_NUMBER},
-    {"close_timeout", KEY_NUMBER},
-    {"heartbeat_timeout", KEY_NUMBER},
-    {"heartbeat", KEY_NUMBER},
-    {"keep_alive_interval", KEY_NUMBER},
-    {"keep_alive_max_attempt", KEY_NUMBER},
-    {"read_timeout", KEY_NUMBER},
-    {"timeout", KEY_NUMBER},
-    {"rank", KEY_NUMBER},
-    {"is_host", KEY_BOOL},
-    {"use_libuv", KEY_BOOL},
-    {"use_hostname", KEY_BOOL},
-    {"store_type", KEY_STORE},
+    {"join_timeout", KEY_TIME, false},
+    {"last_call_timeout", KEY_TIME, false},
+    {"keep_alive_interval", KEY_TIME, false},
+    {"keep_alive_max_attempt", KEY_NUMBER, false},
+    {"is_host", KEY_SWITCH, false},
+    {"rank", KEY_NUMBER, false},
+    {"use_hostname", KEY_SWITCH, false}, /* elrun's own */
+    {"close_timeout", KEY_TIME, true},
+    {"heartbeat_timeout", KEY_TIME, true},
+    {"heartbeat", KEY_TIME, true},
+    {"read_timeout", KEY_TIME, true},
+    {"timeout", KEY_TIME, true},
+    {"use_libuv", KEY_SWITCH, true},
+    {"store_type", KEY_STORE, true},
 };
 
 static const char *key_name(const void *ctx, size_t i)
@@ -324,45 +337,115 @@ static const char *key_name(const void *ctx, size_t i)
     return rdzv_keys[i].name;
 }
 
-static int check_key(const char *name, const char *value, size_t n, struct el_err *e)
-{
-    uint64_t number;
+struct key_value {
+    el_usec time;
+    unsigned number;
     int yes;
+};
+
+static int parse_key(const struct rdzv_key *key, const char *value, struct key_value *v, struct el_err *e)
+{
+    uint64_t number = 0;
+    switch (key->type) {
+    case KEY_NUMBER:
+        if (el_parse_u64(value, &number) || number > INT32_MAX)
+            return el_fail(e, EL_EXIT_USAGE, "%s wants a whole number", key->name);
+        v->number = (unsigned)number;
+        return 0;
+    case KEY_TIME:
+        return el_parse_duration(value, &v->time)
+                   ? el_fail(e, EL_EXIT_USAGE, "%s wants a time in seconds, such as 30 or 0.5", key->name)
+                   : 0;
+    case KEY_SWITCH:
+        return el_parse_bool(value, strlen(value), &v->yes)
+                   ? el_fail(e, EL_EXIT_USAGE, "%s wants true or false", key->name)
+                   : 0;
+    case KEY_STORE:
+        return opt_choice("tcp|file", value, strlen(value)) < 0
+                   ? el_fail(e, EL_EXIT_USAGE, "%s wants tcp or file", key->name)
+                   : 0;
+    }
+    return 0;
+}
+
+static int take_key(struct run_conf *conf, const char *name, const struct key_value *v, struct el_err *e)
+{
+    if (strcmp(name, "join_timeout") == 0)
+        conf->join_timeout = v->time;
+    else if (strcmp(name, "last_call_timeout") == 0)
+        conf->last_call = v->time;
+    else if (strcmp(name, "keep_alive_interval") == 0)
+        conf->keep_alive_interval = v->time;
+    else if (strcmp(name, "keep_alive_max_attempt") == 0)
+        conf->keep_alive_attempts = v->number;
+    else if (strcmp(name, "is_host") == 0)
+        conf->is_host = v->yes ? CONF_YES : CONF_NO;
+    else if (strcmp(name, "rank") == 0)
+        conf->rank_key = (int)v->number;
+    else
+        conf->use_hostname = v->yes;
+    if (conf->keep_alive_interval < EL_MS(1) || !conf->keep_alive_attempts || conf->keep_alive_attempts > 1000000)
+        return el_fail(e, EL_EXIT_USAGE, "%s wants %s", name,
+                       conf->keep_alive_interval < EL_MS(1) ? "at least 0.001 s" : "a number from 1 to 1000000");
+    if (conf->rank_key >= RUN_NNODES_MAX)
+        return el_fail(e, EL_EXIT_USAGE, "rank wants a number from 0 to %d", RUN_NNODES_MAX - 1);
+    return 0;
+}
+
+static int set_key(struct run_conf *conf, const char *name, const char *value, struct el_err *e)
+{
     char shown[EL_SHOW_MAX];
     for (size_t i = 0; i < COUNT_OF(rdzv_keys); i++) {
+        struct key_value v = {0};
         if (strcmp(name, rdzv_keys[i].name) != 0)
             continue;
-        switch (rdzv_keys[i].type) {
-        case KEY_NUMBER:
-            return el_parse_u64n(value, n, &number) || number > INT32_MAX
-                       ? el_fail(e, EL_EXIT_USAGE, "%s wants a whole number", name)
-                       : 0;
-        case KEY_BOOL:
-            return el_parse_bool(value, n, &yes) ? el_fail(e, EL_EXIT_USAGE, "%s wants true or false", name) : 0;
-        case KEY_STORE:
-            return opt_choice("tcp|file", value, n) < 0 ? el_fail(e, EL_EXIT_USAGE, "%s wants tcp or file", name) : 0;
-        }
+        if (parse_key(&rdzv_keys[i], value, &v, e))
+            return -1;
+        if (!rdzv_keys[i].idle)
+            return take_key(conf, name, &v, e);
+        conf->rdzv_idle |= 1u << i;
+        return 0;
     }
     const char *near = opt_nearest(name, key_name, NULL, COUNT_OF(rdzv_keys));
     return el_fail(e, EL_EXIT_USAGE, "unknown key %s%s%s%s", el_show(name, shown), near ? "; did you mean " : "",
                    near ? near : "", near ? "?" : "");
 }
 
+/* Also called with the default, "": that is where the defaults of the keys are. */
 int conf_set_rdzv_conf(void *target, const char *value, struct el_err *e)
 {
     struct run_conf *conf = target;
     const char *list = *value ? value : NULL, *item;
     size_t n;
     conf->rdzv_conf = value;
+    conf->join_timeout = EL_SEC(600);
+    conf->last_call = EL_SEC(30);
+    conf->keep_alive_interval = EL_SEC(1);
+    conf->keep_alive_attempts = 5;
+    conf->rank_key = -1;
     while (next_item(&list, &item, &n)) {
-        char name[64];
+        char name[64], text[64];
         const char *equals = memchr(item, '=', n);
         size_t length = equals ? (size_t)(equals - item) : 0;
         if (!length || length + 1 == n)
             return el_fail(e, EL_EXIT_USAGE, "want KEY=VALUE,KEY=VALUE such as join_timeout=300,is_host=true");
-        snprintf(name, sizeof name, "%.*s", (int)length, item);
-        if (check_key(name, equals + 1, n - length - 1, e))
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), item);
+        length = n - length - 1;
+        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), equals + 1);
+        if (set_key(conf, name, text, e))
             return -1;
     }
     return 0;
+}
+
+void conf_say_idle_keys(const struct run_conf *conf)
+{
+    char list[160];
+    size_t used = 0;
+    for (size_t i = 0; i < COUNT_OF(rdzv_keys); i++)
+        if (conf->rdzv_idle & 1u << i)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", rdzv_keys[i].name);
+    if (used)
+        el_log(EL_INFO, "--rdzv-conf: %s %s accepted; elrun has nothing that %s could change", list,
+               strchr(list, ',') ? "are" : "is", strchr(list, ',') ? "they" : "it");
 }

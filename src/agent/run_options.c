@@ -14,6 +14,7 @@
 #define PLACE  "Processors and terminal:"
 #define STOP   "Stopping:"
 #define RDZV   "Rendezvous and addresses (several nodes):"
+#define ROUNDS "Rounds (several nodes):"
 #define ELRUN  "What only elrun has:"
 #define OLD    "Accepted, because scripts say so:"
 #define SELF   "About elrun:"
@@ -101,7 +102,9 @@ static const struct opt_row rows[] = {
     {.name = "rdzv-id", .type = OPT_STRING, .arg = "ID", .def = "none", .group = RDZV, .env = "PET_RDZV_ID",
      .offset = AT(rdzv_id), .help = "Name of the job, the same on all nodes; it begins the name of the log folder"},
     {.name = "rdzv-conf", .type = OPT_CUSTOM, .arg = "KEY=VALUE,...", .def = "", .group = RDZV, .env = "PET_RDZV_CONF",
-     .set = conf_set_rdzv_conf, .help = "Time limits and the like; an unknown key is an error"},
+     .set = conf_set_rdzv_conf,
+     .help = "join_timeout=600, last_call_timeout=30, keep_alive_interval=1 (seconds), keep_alive_max_attempt=5, is_host, "
+             "use_hostname and torchrun's other keys; an unknown one is an error"},
     {.name = "node-rank", .type = OPT_UINT, .arg = "N", .max = RUN_NNODES_MAX - 1, .def = "0", .group = RDZV,
      .env = "PET_NODE_RANK", .offset = AT(node_rank), .help = "Place of this node among the nodes"},
     {.name = "master-addr", .type = OPT_CUSTOM, .arg = "HOST", .group = RDZV, .env = "PET_MASTER_ADDR",
@@ -113,6 +116,38 @@ static const struct opt_row rows[] = {
     {.name = "worker-store", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "agent|trainer", .choices = "trainer|agent",
      .def = "agent", .group = RDZV, .offset = AT(worker_store),
      .help = "Who serves the workers' key-value store: elrun, or the worker of rank 0"},
+
+    {.name = "settle", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "3",
+     .group = ROUNDS, .offset = AT(settle),
+     .help = "The first round of MIN:MAX nodes starts when at least MIN are there and nobody has joined for so long"},
+    {.name = "node-unit", .type = OPT_UINT, .origin = OPT_ELRUN, .arg = "N", .min = 1, .max = RUN_NNODES_MAX, .def = "1",
+     .group = ROUNDS, .offset = AT(node_unit), .help = "Rounds have a multiple of N nodes; what is left over waits as a spare"},
+    {.name = "replace-wait", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "0",
+     .group = ROUNDS, .offset = AT(replace_wait),
+     .help = "After the loss of a node wait so long for another one before the rest goes on without it"},
+    {.name = "scale-up-delay", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "1",
+     .group = ROUNDS, .offset = AT(scale_up_delay),
+     .help = "A running round takes newcomers in so long after the last of them came"},
+    {.name = "stable-window", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "0",
+     .group = ROUNDS, .offset = AT(stable_window), .help = "And not before it has run so long"},
+    {.name = "boundary-wait", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "0",
+     .group = ROUNDS, .offset = AT(boundary_wait),
+     .help = "Before a planned change let workers that listen to elrun.py finish their step, for so long at most"},
+    {.name = "restart-window", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "0",
+     .group = ROUNDS, .offset = AT(restart_window),
+     .help = "Count only restarts of the last so many seconds against --max-restarts; 0: all of the job"},
+    {.name = "max-fruitless-restarts", .type = OPT_UINT, .origin = OPT_ELRUN, .arg = "N", .max = INT32_MAX, .def = "10",
+     .group = ROUNDS, .offset = AT(max_fruitless),
+     .help = "Give up after so many rounds in a row that ended within a minute, for whatever reason"},
+    {.name = "reconnect-grace", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX,
+     .def = "100ms", .group = ROUNDS, .offset = AT(reconnect_grace),
+     .help = "A node whose connection broke counts as lost if it is not back by then"},
+    {.name = "coordinator-timeout", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX,
+     .def = "0", .group = ROUNDS, .offset = AT(coordinator_timeout),
+     .help = "How long workers run on while the coordinator is gone; 0: as join_timeout"},
+    {.name = "store-allow", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "round|any|NETWORK", .choices = "round|any",
+     .def = "round", .group = ROUNDS, .set = conf_set_store_allow,
+     .help = "Who may connect to the store of the workers: the nodes of the round, anybody, or a network such as 10.0.0.0/8"},
 
     {.name = "monitor-interval", .type = OPT_DURATION, .arg = "SECONDS", .min = 1, .max = EL_SEC(YEAR), .def = "0.1",
      .group = OLD, .env = "PET_MONITOR_INTERVAL", .offset = OPT_NOWHERE,

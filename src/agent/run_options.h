@@ -6,6 +6,7 @@
 extern const struct opt_table run_options; /* fills struct run_conf */
 
 #define RUN_NNODES_MAX 65536
+#define RUN_WAIT_MAX   EL_SEC(8640000) /* 100 days: what the control protocol can carry */
 
 /* Conversions: target is a struct run_conf.  0, or -1 and what would be right. */
 int conf_set_nnodes(void *target, const char *value, struct el_err *e);
@@ -19,6 +20,7 @@ int conf_set_rdzv_conf(void *target, const char *value, struct el_err *e);
 int conf_set_master_addr(void *target, const char *value, struct el_err *e);
 int conf_set_master_port(void *target, const char *value, struct el_err *e);
 int conf_set_local_addr(void *target, const char *value, struct el_err *e);
+int conf_set_store_allow(void *target, const char *value, struct el_err *e);
 int conf_set_signals(void *target, const char *value, struct el_err *e);
 int conf_set_events(void *target, const char *value, struct el_err *e);
 int conf_set_interactive(void *target, const char *value, struct el_err *e);

@@ -167,6 +167,52 @@ static void test_rendezvous(void)
     ok(!parse("--rdzv-endpoint h:7 t.py", NULL) && !strcmp(conf.rdzv_host, "h") && conf.rdzv_port == 7,
        "static with endpoint");
     ok(!parse("--rdzv-conf join_timeout=5,~is_host=True,store_type=file t.py", NULL), "known keys");
+    ok(!parse("--rdzv-endpoint=h t.py", NULL) && !strcmp(conf.rdzv_host, "h") && conf.rdzv_port == -1 &&
+           !conf.backend_given,
+       "an endpoint without port, if nobody has said static");
+    ok(!parse("t.py", "PET_RDZV_BACKEND=c10d PET_NODE_RANK=0") && conf.backend_given && conf.node_rank_given,
+       "variables count as said");
+    ok(!parse("--rdzv-backend=static --master-port=1 --rdzv-conf rank=2 t.py", NULL) && conf.node_rank == 2 &&
+           conf.node_rank_given,
+       "rank= is the node rank of the static back end");
+    ok(!parse("--rdzv-backend=static --master-port=1 --rdzv-conf rank=2 --node-rank=1 t.py", NULL) &&
+           conf.node_rank == 1,
+       "--node-rank wins");
+    ok(!parse("--rdzv-backend=c10d --rdzv-conf rank=2 t.py", NULL) && !conf.node_rank_given, "c10d knows no rank=");
+}
+
+static void test_rounds(void)
+{
+    ok(!parse("t.py", NULL) && conf.node_unit == 1 && conf.max_fruitless == 10 && conf.settle == EL_SEC(3) &&
+           conf.scale_up_delay == EL_SEC(1) && conf.reconnect_grace == EL_MS(100) && !conf.replace_wait &&
+           !conf.stable_window && !conf.boundary_wait && !conf.coordinator_timeout && !conf.restart_window,
+       "defaults of rounds");
+    ok(conf.join_timeout == EL_SEC(600) && conf.last_call == EL_SEC(30) && conf.keep_alive_interval == EL_SEC(1) &&
+           conf.keep_alive_attempts == 5 && conf.is_host == CONF_AUTO && !conf.use_hostname && !conf.rdzv_idle,
+       "defaults of --rdzv-conf");
+    ok(!parse("t.py", "PET_RDZV_CONF=join_timeout=7,last_call_timeout=0,keep_alive_interval=0.2,"
+                      "keep_alive_max_attempt=3,is_host=0,use_hostname=yes") &&
+           conf.join_timeout == EL_SEC(7) && !conf.last_call && conf.keep_alive_interval == EL_MS(200) &&
+           conf.keep_alive_attempts == 3 && conf.is_host == CONF_NO && conf.use_hostname,
+       "each key that means something");
+    ok(!parse("--rdzv-conf join_timeout=7,join_timeout=8,is_host=1 t.py", NULL) && conf.join_timeout == EL_SEC(8) &&
+           conf.is_host == CONF_YES,
+       "the last of two keys");
+    said[0] = 0;
+    conf_say_idle_keys(&conf);
+    is_str(said, "", "nothing to say about keys that work");
+    ok(!parse("--rdzv-conf timeout=5,timeout=900,join_timeout=1 t.py", NULL), "a key of torchrun's static back end");
+    conf_say_idle_keys(&conf);
+    is_str(said, "--rdzv-conf: timeout is accepted; elrun has nothing that it could change", "named once");
+    ok(!parse("--rdzv-conf close_timeout=1,heartbeat_timeout=1,heartbeat=1,read_timeout=1,timeout=1,use_libuv=1,"
+              "store_type=tcp t.py", NULL), "all that mean nothing here");
+    conf_say_idle_keys(&conf);
+    is_str(said, "--rdzv-conf: close_timeout, heartbeat_timeout, heartbeat, read_timeout, timeout, use_libuv, store_type "
+                 "are accepted; elrun has nothing that they could change", "all are named");
+    ok(!parse("--store_allow any t.py", NULL) && conf.store_allow == CONF_ALLOW_ANY, "anybody");
+    ok(!parse("--store-allow=10.0.0.0/8 t.py", NULL) && conf.store_allow == CONF_ALLOW_NET && conf.store_net.bits == 104,
+       "a network");
+    ok(!parse("t.py", NULL) && conf.store_allow == CONF_ALLOW_ROUND, "the round's nodes");
 }
 
 /* clang-format off */
@@ -214,9 +260,23 @@ static const struct error_case {
      "--rdzv-endpoint=h:70000: want HOST:PORT, HOST or [IPv6 address]:PORT with a port from 0 to 65535"},
     {"--rdzv-endpoint h~h:1 t.py", NULL,
      "--rdzv-endpoint=h h:1: want HOST:PORT, HOST or [IPv6 address]:PORT with a port from 0 to 65535"},
-    {"--rdzv-endpoint h t.py", NULL, "--rdzv-endpoint=h: the static back end wants HOST:PORT"},
+    {"--rdzv-backend=static --rdzv-endpoint h t.py", NULL, "--rdzv-endpoint=h: the static back end wants HOST:PORT"},
     {"--rdzv-conf join_timout=5 t.py", NULL, "--rdzv-conf=join_timout=5: unknown key join_timout; did you mean join_timeout?"},
-    {"--rdzv-conf join_timeout=x t.py", NULL, "--rdzv-conf=join_timeout=x: join_timeout wants a whole number"},
+    {"--rdzv-conf join_timeout=x t.py", NULL, "--rdzv-conf=join_timeout=x: join_timeout wants a time in seconds, such as 30 or 0.5"},
+    {"--rdzv-conf rank=x t.py", NULL, "--rdzv-conf=rank=x: rank wants a whole number"},
+    {"--rdzv-conf rank=65536 t.py", NULL, "--rdzv-conf=rank=65536: rank wants a number from 0 to 65535"},
+    {"--rdzv-conf keep_alive_interval=0 t.py", NULL,
+     "--rdzv-conf=keep_alive_interval=0: keep_alive_interval wants at least 0.001 s"},
+    {"--rdzv-conf keep_alive_max_attempt=0 t.py", NULL,
+     "--rdzv-conf=keep_alive_max_attempt=0: keep_alive_max_attempt wants a number from 1 to 1000000"},
+    {"--rdzv-conf store_type=etcd t.py", NULL, "--rdzv-conf=store_type=etcd: store_type wants tcp or file"},
+    {"--node-unit=0 t.py", NULL, "--node-unit=0: want a whole number from 1 to 65536"},
+    {"--settle=101d t.py", NULL, "--settle=101d: want a time from 0 to 8640000 seconds"},
+    {"--settl=1 t.py", NULL, "unknown option --settl=1; did you mean --settle?"},
+    {"--store-allow=10.0.0.1/8 t.py", NULL,
+     "--store-allow=10.0.0.1/8: want round, any, or a network such as 10.0.0.0/8 or fd00::/8"},
+    {"--store-allow=all t.py", NULL,
+     "--store-allow=all: want round, any, or a network such as 10.0.0.0/8 or fd00::/8"},
     {"--rdzv-conf is_host=maybe t.py", NULL, "--rdzv-conf=is_host=maybe: is_host wants true or false"},
     {"--rdzv-conf timeout t.py", NULL, "--rdzv-conf=timeout: want KEY=VALUE,KEY=VALUE such as join_timeout=300,is_host=true"},
     {"--rdzv-conf timeout= t.py", NULL, "--rdzv-conf=timeout=: want KEY=VALUE,KEY=VALUE such as join_timeout=300,is_host=true"},
@@ -310,6 +370,7 @@ int main(void)
     test_output();
     test_signals();
     test_rendezvous();
+    test_rounds();
     test_errors();
     test_single_node();
     test_stops();

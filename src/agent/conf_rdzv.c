@@ -1,0 +1,61 @@
+#include "agent/conf_rdzv.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "agent/run_options.h"
+
+#define RESTARTS_MAX 1000000000u /* of MSG_SETTINGS */
+
+static_assert(RUN_WAIT_MAX == EL_MS(MSG_MS_MAX) && RUN_NNODES_MAX == MSG_NODES_MAX,
+              "what an option allows, the protocol carries");
+
+/* Up, so that a limit of half a millisecond is not none. */
+static uint64_t to_ms(el_usec t)
+{
+    uint64_t ms = t / 1000 + (t % 1000 != 0);
+    return ms < MSG_MS_MAX ? ms : MSG_MS_MAX;
+}
+
+static uint64_t at_most(uint64_t n, uint64_t limit)
+{
+    return n < limit ? n : limit;
+}
+
+static int check_unit(const struct run_conf *conf, struct el_err *e)
+{
+    unsigned unit = conf->node_unit, least = (conf->nnodes_min + unit - 1) / unit * unit;
+    if (least <= conf->nnodes_max)
+        return 0;
+    return el_fail(e, EL_EXIT_CONFIG, "--node-unit=%u: no multiple of it lies in --nnodes=%u:%u", unit, conf->nnodes_min,
+                   conf->nnodes_max);
+}
+
+int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *out, struct el_err *e)
+{
+    if (check_unit(conf, e))
+        return -1;
+    if (conf->restart_window && conf->max_restarts > RDZV_WINDOW_MAX)
+        return el_fail(e, EL_EXIT_CONFIG, "--max-restarts=%u: with --restart-window want at most %d", conf->max_restarts,
+                       RDZV_WINDOW_MAX);
+    *out = (struct rdzv_settings){
+        .min = conf->nnodes_min,
+        .max = conf->nnodes_max,
+        .unit = conf->node_unit,
+        .max_restarts = at_most(conf->max_restarts, RESTARTS_MAX),
+        .restart_window_ms = to_ms(conf->restart_window),
+        .max_fruitless = at_most(conf->max_fruitless, RESTARTS_MAX),
+        .settle_ms = to_ms(conf->settle),
+        .last_call_ms = to_ms(conf->last_call),
+        .join_timeout_ms = to_ms(conf->join_timeout),
+        .keep_alive_ms = to_ms(conf->keep_alive_interval),
+        .keep_alive_attempts = conf->keep_alive_attempts,
+        .reconnect_grace_ms = to_ms(conf->reconnect_grace),
+        .replace_wait_ms = to_ms(conf->replace_wait),
+        .scale_up_delay_ms = to_ms(conf->scale_up_delay),
+        .stable_window_ms = to_ms(conf->stable_window),
+        .boundary_wait_ms = to_ms(conf->boundary_wait),
+        .grace_ms = to_ms(conf->shutdown_timeout),
+    };
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* From the command line to what a job's coordinator is told (struct rdzv_settings).  Pure. */
+#ifndef AGENT_CONF_RDZV_H
+#define AGENT_CONF_RDZV_H
+#include "agent/conf.h"
+#include "rdzv/rdzv.h"
+
+/* Times become milliseconds, rounded up, and end at what the protocol can carry (100 days).  -1 and *e
+ * (EL_EXIT_CONFIG, naming the options) if no round could ever be formed. */
+int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *out, struct el_err *e);
+
+#endif
