@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/node.h"
+#include "util/file.h"
 
 /* --- the core and its inbox --- */
 
@@ -308,6 +309,7 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     account_init(&n->account, loop_clock());
     mallopt(M_ARENA_MAX, 1); /* pool threads allocate little: no arena of 64 MiB for each */
     open_closed_streams();
+    (void)file_limit_raise(&n->old_files); /* if it is refused, what needs more says so */
     gethostname(n->host, sizeof n->host - 1);
     if (host_nproc(conf, env, &n->nproc, e) < 0) {
         free(n);

@@ -4,6 +4,7 @@
 #define AGENT_NODE_H
 #include <limits.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <stdbool.h>
 
 #include "agent/account.h"
@@ -82,6 +83,7 @@ struct node {
     bool has_proc;           /* /proc is there: leftovers can be found by their session */
     sigset_t old_mask;
     struct sigaction old_pipe;
+    struct rlimit old_files;
     char run_id[64];
     uint64_t coord;
     bool said_threads;

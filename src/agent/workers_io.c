@@ -186,6 +186,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
             .terminal_fd = slot == 0 ? n->terminal_fd : -1,
             .mask = &n->old_mask,
             .pipe_action = &n->old_pipe,
+            .files = &n->old_files,
             .numa = n->numa ? &n->numa[slot] : NULL,
         };
         pid = spawn_worker(&sc, e);

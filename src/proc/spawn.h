@@ -4,6 +4,7 @@
 #define PROC_SPAWN_H
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "util/err.h"
@@ -43,6 +44,7 @@ struct spawn_conf {
     int terminal_fd;          /* >= 0: stays in elrun's session, and its group becomes the terminal's foreground */
     const sigset_t *mask;     /* the signal mask that elrun was started with */
     const struct sigaction *pipe_action; /* what SIGPIPE was when elrun started */
+    const struct rlimit *files;          /* and its limit of open files; NULL: as elrun has it */
     const struct numa_plan *numa;        /* NULL: no binding */
 };
 

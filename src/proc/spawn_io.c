@@ -109,6 +109,8 @@ static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_
     if (child_streams(c->fd) < 0)
         child_fail(c, SPAWN_STAGE_STREAMS);
     child_close_rest();
+    if (c->files)
+        setrlimit(RLIMIT_NOFILE, c->files);
     child_reset_signals(c);
     execve(c->path, c->argv, c->envp);
     child_fail(c, SPAWN_STAGE_EXEC);

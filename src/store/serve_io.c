@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/console.h"
 #include "proc/signame.h"
+#include "util/file.h"
 
 #define FLUSH_MAX EL_SEC(2) /* for log lines, when the store ends */
 
@@ -41,17 +41,6 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     store_server_free(s->server);
     s->server = NULL;
     console_finish(s->console, loop_now(s->loop) + FLUSH_MAX, on_flushed, s);
-}
-
-/* As many descriptors as the system allows: one for each client. */
-static void raise_nofile(void)
-{
-    struct rlimit r;
-    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur == r.rlim_max)
-        return;
-    r.rlim_cur = r.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &r))
-        el_log(EL_WARN, "store: cannot raise the limit of open files: %s", strerrorname_np(errno));
 }
 
 /* Whoever sees the file sees all of it. */
@@ -131,7 +120,8 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
     s.loop = loop_new(e);
     if (!s.loop || loop_signals(s.loop, &set, on_signal, &s, e) || !(s.console = console_new(s.loop, &voice, e)))
         goto out;
-    raise_nofile();
+    if (file_limit_raise(NULL) < 0) /* one descriptor for each client */
+        el_log(EL_WARN, "store: cannot raise the limit of open files: %s", strerrorname_np(errno));
     s.server = store_server_new(s.loop, &conf->server, e);
     if (!s.server || announce(&s, conf, e))
         goto out;

@@ -2,6 +2,7 @@
 #ifndef UTIL_FILE_H
 #define UTIL_FILE_H
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 /* Reads at most room-1 bytes and ends them with 0; what is longer is cut.  The number of bytes, or -1 and errno (and an
@@ -11,5 +12,9 @@ ssize_t file_read(const char *path, char *to, size_t room_bytes);
 /* The same, of "root" + the formatted path. */
 ssize_t file_readf(char *to, size_t room_bytes, const char *root, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* As many open files as the system allows: the soft limit becomes the hard one.  *before (may be NULL): what it was, for
+ * children: a program that uses select() must not be given descriptors above its set.  -1 and errno if it is refused. */
+int file_limit_raise(struct rlimit *before);
 
 #endif

@@ -45,3 +45,16 @@ ssize_t file_readf(char *to, size_t room_bytes, const char *root, const char *fm
     }
     return file_read(path, to, room_bytes);
 }
+
+int file_limit_raise(struct rlimit *before)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+        return -1;
+    if (before)
+        *before = r;
+    if (r.rlim_cur == r.rlim_max)
+        return 0;
+    r.rlim_cur = r.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &r);
+}

@@ -85,7 +85,7 @@ SCRIPT
     PREFIX="sh $T/in-group $group"
     run_workers 2 -- touch "$T/oom" @1 await "$T/oom.0.0" @1 eat 200 forever
     is "out of memory: status" "$status" 137
-    like "out of memory: named" "$(last)" 'rank 1.*out-of-memory'
+    like "out of memory: named" "$(last)" 'rank 1.*out[ -]of[ -]memory'
     PREFIX=
     wait_for no_leftovers
     wait_for rmdir "$group"

@@ -36,6 +36,8 @@ PREFIX="prlimit --nofile=64:4096"
 run_workers 64 --tee=3 --log-dir="$T/soft" -- touch "$T/sf"
 is "a low soft limit of open files: exit status" "$status" 0
 ok "a low soft limit of open files: all workers ran" files "$T/sf.0.*" 64
+run --standalone --log-dir=/dev/null --no-python sh -c 'ulimit -n >"$1"' sh "$T/files"
+is "a low soft limit of open files: the worker has it as it was" "$(cat "$T/files")" 64
 PREFIX=
 
 # The longest argument the kernel takes passes; one more byte of environment for the worker may not, and is told.

@@ -21,7 +21,8 @@ for r in 0 1; do
     is "worker $r leads its session" "$(field "$w" sid)" "$(field "$w" pid)"
     is "worker $r is a child of elrun" "$(field "$w" ppid)" "$elrun_pid"
     is "worker $r: no signal is blocked" "$(sed -n 's/^status SigBlk:[^0-9a-f]*//p' "$w")" 0000000000000000
-    is "worker $r: no signal is ignored" "$(sed -n 's/^status SigIgn:[^0-9a-f]*//p' "$w")" 0000000000000000
+    # Signals 32 and up are the C library's: env cannot set them right.
+    is "worker $r: no signal is ignored" "$((0x$(sed -n 's/^status SigIgn:[^0-9a-f]*//p' "$w") & 0x7fffffff))" 0
     is "worker $r has the standard streams and nothing else" "$(sed -n 's/^fd \([0-9]*\) .*/\1/p' "$w" | sort -n | tr '\n' ' ')" "0 1 2 "
     is "worker $r is shot before elrun when memory is short" "$(field "$w" oom)" "$(($(cat /proc/self/oom_score_adj) + 300))"
 done
