@@ -81,7 +81,14 @@
     F(T, NUM, seen, INT64_MAX, 0)          /* the highest round number that any coordinator has told it */             \
     F(T, INT, group_rank, MSG_NODES_MAX - 1, 0)                                                                        \
     F(T, NUM, group_size, MSG_NODES_MAX, 0)                                                                            \
-    F(T, NUM, restarts, 1000000000, 0)     /* of that round's WORLD */                                                 \
+    /* of that round's WORLD: */                                                                                       \
+    F(T, NUM, restarts, 1000000000, 0)                                                                                 \
+    F(T, HEX, token, 0, 0)                                                                                             \
+    F(T, NUM, world_size_first, MSG_WORLD_MAX, 0)                                                                      \
+    F(T, NUM, world_size_previous, MSG_WORLD_MAX, 0)                                                                   \
+    F(T, STR, master_addr, MSG_ADDR_MAX, 0)                                                                            \
+    F(T, NUM, master_port, 65535, 0)                                                                                   \
+    /* how it went on here: */                                                                                         \
     F(T, BOOL, failed, 0, 0)               /* that round ended here because a worker failed */                         \
     F(T, BOOL, fenced, 0, 0)               /* that round ended here because this node was cut off */                   \
     F(T, BOOL, stuck, 0, 0)                                                                                            \
@@ -146,6 +153,7 @@
     F(T, NUM, status, 255, 1)              /* what to exit with */                                                     \
     F(T, BOOL, retry, 0, 0)                /* this may change: ask again */                                            \
     F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_hold_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_goodbye_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 0)
 
 /* --- between the agents of a round: knock and lease --- */
@@ -232,6 +240,7 @@
     X(NOTICE, notice, 25, "the round will be stopped as planned")                                                      \
     X(REFUSED, refused, 26, "the connection is refused and closed")                                                    \
     X(GOODBYE, goodbye, 27, "answer to LEAVING")                                                                       \
+    X(HOLD, hold, 28, "order: go on as you are; a coordinator that was restarted still listens")                       \
     X(KNOCK, knock, 40, "a node shows the round's token to the host of its store")                                     \
     X(KNOCK_OK, knock_ok, 41, "answer to KNOCK; the connection is the lease from now on")                              \
     X(ROUND_OVER, round_over, 42, "on a lease: the coordinator has stopped this round")                                \

@@ -18,7 +18,9 @@
 #include "util/rng.h"
 #include "util/time.h"
 
-#define RDZV_ACTIONS_MAX   8
+#define RDZV_ACTIONS_MAX   16
+#define RDZV_NOTES_MAX     6
+#define RDZV_ROLES_MAX     32          /* different --role in one job */
 #define RDZV_STORE_LIMIT   EL_SEC(5)   /* OPEN_STORE to STORE_READY */
 #define RDZV_END_LIMIT     EL_SEC(5)   /* END is repeated so long to whoever has not acknowledged it */
 #define RDZV_STOP_MARGIN   EL_SEC(30)  /* beyond the grace: then a member that has not stopped counts as lost */
@@ -102,20 +104,20 @@ struct rdzv_event {
 enum rdzv_action_type {
     RDZV_DO_BIND,        /* conn speaks for member from now on */
     RDZV_DO_CLOSE,       /* close conn; its CLOSED need not be reported */
-    RDZV_DO_REFUSE,      /* send r->refusal to conn, then close it */
-    RDZV_DO_REPLY,       /* send r->reply (DONE) to conn */
+    RDZV_DO_REFUSE,      /* send rdzv_answer() (REFUSED) to conn, then close it */
+    RDZV_DO_REPLY,       /* send rdzv_answer() (DONE) to conn */
     RDZV_DO_BEAT,        /* answer the BEAT that was the event */
     RDZV_DO_GOODBYE,     /* send GOODBYE to member */
     RDZV_DO_ORDER,       /* send rdzv_order() to member */
     RDZV_DO_ORDER_EACH,  /* to each member that is connected, 256 in a turn of the loop; a new one begins from the front */
     RDZV_DO_JOURNAL,     /* write rdzv_record() durably, answer JOURNALED with serial (at once if no journal is kept) */
-    RDZV_DO_NOTE,        /* r->note: one line and its name for log, --events and --hook */
+    RDZV_DO_NOTE,        /* rdzv_note(r, note): one line and its name for log, --events and --hook */
     RDZV_DO_OVER,        /* everybody knows the end, or 5 s are over: nobody needs this coordinator any more */
 };
 
 struct rdzv_action {
     enum rdzv_action_type type;
-    unsigned member;
+    unsigned member, note;
     uint64_t conn, serial;
 };
 
@@ -168,7 +170,7 @@ void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct 
 el_usec rdzv_deadline(const struct rdzv *r);
 void rdzv_check(const struct rdzv *r);
 
-/* What member should do now: PARK, OPEN_STORE, WORLD, NOTICE, STOP or END.  Strings in *out live until the next step. */
+/* What member should do now: PARK, OPEN_STORE, WORLD, NOTICE, STOP, HOLD or END.  Strings in *out live until the next step. */
 void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out);
 /* The slice of seat i (0 … rdzv_size()-1) of the present round: what rdzv_order() gives its member while it runs. */
 void rdzv_slice(const struct rdzv *r, unsigned i, struct msg *out);
@@ -188,9 +190,8 @@ bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg
 enum rdzv_state rdzv_state(const struct rdzv *r);
 const char *rdzv_state_name(enum rdzv_state s);
 const char *rdzv_note_name(enum rdzv_note_type t);
-const struct rdzv_note *rdzv_note(const struct rdzv *r);
-const struct msg *rdzv_refusal(const struct rdzv *r);
-const struct msg *rdzv_reply(const struct rdzv *r);
+const struct rdzv_note *rdzv_note(const struct rdzv *r, unsigned note);
+const struct msg *rdzv_answer(const struct rdzv *r);
 const char *rdzv_run_id(const struct rdzv *r);
 unsigned rdzv_members(const struct rdzv *r);   /* connected or within their grace */
 unsigned rdzv_size(const struct rdzv *r);      /* seats of the present or last round */

@@ -131,8 +131,9 @@ static const struct bad {
 static void frame(struct el_buf *b, unsigned type, const char *json)
 {
     size_t n = strlen(json) + 4;
-    const unsigned char head[] = {(unsigned char)n, (unsigned char)(n >> 8),    (unsigned char)(n >> 16), 0, MSG_VERSION,
-                                  0,                (unsigned char)type, (unsigned char)(type >> 8)};
+    const unsigned char head[] = {
+        (unsigned char)n,    (unsigned char)(n >> 8),   (unsigned char)(n >> 16), 0, MSG_VERSION, 0,
+        (unsigned char)type, (unsigned char)(type >> 8)};
     b->len = 0;
     el_buf_put(b, head, sizeof head);
     el_buf_puts(b, json);

@@ -1,0 +1,351 @@
+/* Who may speak for which member, and what a member that comes (back) reports about rounds. */
+#include "rdzv/rdzv_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+void rdzv_settings_take(const struct msg_hello *h, struct rdzv_settings *out)
+{
+#define F(T, kind, name, limit, must) out->name = h->name;
+    MSG_SETTINGS(F, rdzv_settings)
+#undef F
+}
+
+int rdzv_settings_check(const struct rdzv_settings *s, struct el_err *e)
+{
+    if (!s->min || s->min > s->max)
+        return el_fail(e, EL_EXIT_CONFIG, "nodes %llu:%llu: the minimum must be from 1 to the maximum",
+                       (unsigned long long)s->min, (unsigned long long)s->max);
+    if (!s->unit || s->unit > s->max)
+        return el_fail(e, EL_EXIT_CONFIG, "node unit %llu must be from 1 to the maximum, %llu",
+                       (unsigned long long)s->unit, (unsigned long long)s->max);
+    if ((s->min + s->unit - 1) / s->unit * s->unit > s->max)
+        return el_fail(e, EL_EXIT_CONFIG, "no multiple of the node unit %llu lies from %llu to %llu",
+                       (unsigned long long)s->unit, (unsigned long long)s->min, (unsigned long long)s->max);
+    if (!s->keep_alive_ms || !s->keep_alive_attempts)
+        return el_fail(e, EL_EXIT_CONFIG, "keep_alive_interval and keep_alive_max_attempt must be above 0");
+    return 0;
+}
+
+unsigned rdzv_room(const struct rdzv_settings *s)
+{
+    uint64_t room = 2 * s->max + 64; /* as many spares as members, and some that come and go */
+    return (unsigned)(room < MSG_NODES_MAX ? room : MSG_NODES_MAX);
+}
+
+static bool contradicts(struct rdzv *r, const struct rdzv_event *ev, const char *what, uint64_t theirs, uint64_t ours,
+                        uint64_t also, struct rdzv_actions *out)
+{
+    if (theirs == ours || theirs == also)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, false, "%s says %s %llu, job %.128s has %llu", ev->msg->u.hello.host,
+                what, (unsigned long long)theirs, r->conf.run_id, (unsigned long long)ours);
+    return true;
+}
+
+/* What was asked for at the start, or what `elrun scale` has made of it: both agree with the job. */
+static bool is_refused(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    const struct rdzv_settings *s = &r->conf.set;
+    if (strcmp(h->run_id, r->conf.run_id) != 0) {
+        rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, false,
+                    "%s runs job %.100s (%.100s), this coordinator serves %.100s", h->host, h->run_id, h->command,
+                    r->conf.run_id);
+        return true;
+    }
+    return contradicts(r, ev, "min", h->min, s->min, r->min, out) ||
+           contradicts(r, ev, "max", h->max, s->max, r->max, out) ||
+           contradicts(r, ev, "node unit", h->unit, s->unit, s->unit, out) ||
+           contradicts(r, ev, "max-restarts", h->max_restarts, s->max_restarts, s->max_restarts, out);
+}
+
+static unsigned role_number(struct rdzv *r, const char *role)
+{
+    for (unsigned i = 0; i < r->roles; i++)
+        if (strcmp(r->role[i], role) == 0)
+            return i;
+    if (r->roles == RDZV_ROLES_MAX)
+        return RDZV_NONE;
+    snprintf(r->role[r->roles], sizeof r->role[0], "%s", role);
+    return r->roles++;
+}
+
+/* Another instance with the same node rank: it has to wait until the older one is gone. */
+static bool rank_is_taken(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    uint32_t other = h->node_rank < 0 ? TABLE_NONE : table_get(&r->by_node_rank, (uint64_t)h->node_rank);
+    if (other == TABLE_NONE || r->member[other].instance == h->instance)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, true,
+                "node rank %lld of %s (instance %llx) is held by %s (instance %llx), which is alive",
+                (long long)h->node_rank, h->host, (unsigned long long)h->instance, r->member[other].host,
+                (unsigned long long)r->member[other].instance);
+    return true;
+}
+
+/* The member's number, or RDZV_NONE when it was refused. */
+static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    uint32_t i = table_get(&r->by_instance, h->instance);
+    if (i != TABLE_NONE) {
+        struct rdzv_member *m = &r->member[i];
+        if (h->connection <= m->connection) {
+            rdzv_refuse(r, out, ev->conn, EL_EXIT_PROTOCOL, true, "%s: connection %llu is older than %llu", h->host,
+                        (unsigned long long)h->connection, (unsigned long long)m->connection);
+            return RDZV_NONE;
+        }
+        if (m->conn)
+            rdzv_act(out, RDZV_DO_CLOSE)->conn = m->conn;
+        rdzv_say(r, out, RDZV_NOTE_RECONNECTED, i, "%s is connected again", m->host);
+        return i;
+    }
+    unsigned role = role_number(r, h->role);
+    if (role == RDZV_NONE) {
+        rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, false, "%s: role %s is one more than %d roles", h->host, h->role,
+                    RDZV_ROLES_MAX);
+        return RDZV_NONE;
+    }
+    i = rdzv_roster_add(r, h->instance, (int)h->node_rank, now);
+    if (i == RDZV_NONE) {
+        rdzv_refuse(r, out, ev->conn, EL_EXIT_UNAVAILABLE, true, "%s: the job has %u nodes and spares, no more fit",
+                    h->host, r->members);
+        return RDZV_NONE;
+    }
+    struct rdzv_member *m = &r->member[i];
+    snprintf(m->host, sizeof m->host, "%s", h->host);
+    m->role = role;
+    m->slots = (unsigned)h->slots;
+    r->last_join = now;
+    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined, %u workers", m->host, m->slots);
+    return i;
+}
+
+static bool holds_workers(const struct msg_hello *h)
+{
+    return h->phase == MSG_PHASE_STARTING || h->phase == MSG_PHASE_RUNNING || h->phase == MSG_PHASE_STOPPING;
+}
+
+/* A seat of the round that is present, as the member itself describes it. */
+static void take_report(struct rdzv *r, unsigned i, const struct msg_hello *h, el_usec now, struct rdzv_actions *out)
+{
+    struct rdzv_member *m = &r->member[i];
+    unsigned k = m->seat;
+    if (h->phase == MSG_PHASE_SUCCEEDED) {
+        rdzv_seat_succeeded(r, k);
+        return;
+    }
+    m->started |= h->phase == MSG_PHASE_RUNNING;
+    if (h->phase != MSG_PHASE_STOPPING && h->phase != MSG_PHASE_IDLE)
+        return;
+    r->failed |= h->failed && r->state != RDZV_STOPPING;
+    r->membership |= h->fenced || !h->failed;
+    rdzv_stop(r, now, out, h->failed ? "a worker failed on %s" : "%s has stopped by itself", m->host);
+    if (h->phase == MSG_PHASE_IDLE)
+        rdzv_seat_stopped(r, k);
+}
+
+/* The seat that this report speaks of, if it is one of the round that is present and nobody else holds it. */
+static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
+{
+    bool present = h->number == r->number && h->coord == r->coord && h->number &&
+                   (r->state == RDZV_STOPPING || r->state == RDZV_RUNNING || r->state == RDZV_REBUILDING);
+    if (!present || h->group_rank < 0 || (uint64_t)h->group_rank >= r->size)
+        return false;
+    unsigned k = (unsigned)h->group_rank;
+    struct rdzv_seat *s = &r->seat[k];
+    bool own = r->state == RDZV_REBUILDING || s->instance == h->instance;
+    if (s->member != RDZV_NONE || !own)
+        return false;
+    struct rdzv_member *m = &r->member[i];
+    rdzv_tally(r, m, -1);
+    m->seat = k;
+    m->phase = r->state == RDZV_REBUILDING ? RDZV_READY : RDZV_BUSY;
+    rdzv_tally(r, m, 1);
+    if (r->state != RDZV_REBUILDING) {
+        s->member = i;
+        r->lost_seats--;
+        r->open_seats += !s->stopped;
+        return true;
+    }
+    *s = (struct rdzv_seat){.member = i,
+                            .instance = h->instance,
+                            .node_rank = m->node_rank,
+                            .slots = m->slots,
+                            .role = m->role,
+                            .succeeded = h->phase == MSG_PHASE_SUCCEEDED,
+                            .stopped = h->phase == MSG_PHASE_IDLE,
+                            .failed = h->failed,
+                            .stopping = h->phase == MSG_PHASE_STOPPING || h->fenced};
+    r->unheard--;
+    return true;
+}
+
+/* A report of a higher round than any so far: the seats are its seats, and nobody else of it has been heard. */
+static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
+{
+    for (unsigned k = 0; k < r->size; k++) {
+        if (r->seat[k].member == RDZV_NONE)
+            continue;
+        struct rdzv_member *m = &r->member[r->seat[k].member];
+        rdzv_tally(r, m, -1);
+        m->seat = RDZV_NONE;
+        m->phase = m->number ? RDZV_STRAY : RDZV_READY;
+        rdzv_tally(r, m, 1);
+    }
+    r->number = h->number;
+    r->seen = r->seen < r->number ? r->number : r->seen;
+    r->coord = h->coord;
+    r->size = r->unheard = (unsigned)h->group_size;
+    r->token = h->token;
+    r->world_first = (unsigned)h->world_size_first;
+    r->world_previous = (unsigned)h->world_size_previous;
+    r->master_port = (unsigned)h->master_port;
+    snprintf(r->master_addr, sizeof r->master_addr, "%s", h->master_addr);
+    r->restarts_told = h->restarts;
+    if (r->budget.used < h->restarts)
+        r->budget.used = h->restarts < r->budget.max ? h->restarts : r->budget.max;
+    for (unsigned k = 0; k < r->size; k++)
+        r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1};
+}
+
+static void rebuild_hear(struct rdzv *r, unsigned i, const struct msg_hello *h)
+{
+    bool higher = h->number > r->number || (h->number == r->number && !r->size);
+    bool sane = h->number && h->group_size && h->group_size <= r->conf.room && h->group_rank >= 0 &&
+                (uint64_t)h->group_rank < h->group_size;
+    if (sane && higher)
+        rebuild_from(r, h);
+    if (sane && regains_seat(r, i, h))
+        return;
+    struct rdzv_member *m = &r->member[i];
+    rdzv_tally(r, m, -1);
+    m->phase = holds_workers(h) ? RDZV_STRAY : RDZV_READY;
+    rdzv_tally(r, m, 1);
+}
+
+static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_usec now, struct rdzv_actions *out)
+{
+    struct rdzv_member *m = &r->member[i];
+    if (r->state == RDZV_REBUILDING && m->seat != RDZV_NONE) { /* it comes once more: as it is now */
+        rdzv_unhear(r, m->seat);
+        rdzv_tally(r, m, -1);
+        m->seat = RDZV_NONE;
+        rdzv_tally(r, m, 1);
+    }
+    m->number = holds_workers(h) ? h->number : 0;
+    m->coord = h->coord;
+    if (r->state == RDZV_REBUILDING) {
+        rebuild_hear(r, i, h);
+        return;
+    }
+    if (r->state >= RDZV_CLOSING)
+        return;
+    bool same = h->number == r->number && h->coord == r->coord;
+    if (m->phase == RDZV_BUSY || regains_seat(r, i, h)) {
+        if (same)
+            take_report(r, i, h, now, out);
+        return;
+    }
+    rdzv_tally(r, m, -1);
+    m->phase = holds_workers(h) ? RDZV_STRAY : RDZV_READY;
+    m->stuck |= h->stuck;
+    rdzv_tally(r, m, 1);
+}
+
+void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    assert(ev->msg->type == MSG_HELLO && ev->conn);
+    if (is_refused(r, ev, out) || rank_is_taken(r, ev, out))
+        return;
+    unsigned i = identify(r, ev, now, out);
+    if (i == RDZV_NONE)
+        return;
+    struct rdzv_member *m = &r->member[i];
+    m->connection = h->connection;
+    m->same_host = ev->peer.same_host;
+    snprintf(m->addr, sizeof m->addr, "%s", *h->addr ? h->addr : ev->peer.remote ? ev->peer.remote : "");
+    if (!ev->peer.same_host && ev->peer.local)
+        snprintf(r->self_addr, sizeof r->self_addr, "%s", ev->peer.local);
+    rdzv_roster_connect(r, i, ev->conn, now);
+    r->seen = h->seen > r->seen ? h->seen : r->seen;
+    r->seen = h->number > r->seen ? h->number : r->seen;
+    /* Somebody holds workers of a round that this coordinator should have known of: listen before anything is formed.
+     */
+    if (r->state == RDZV_WAITING && !r->formed && (holds_workers(h) || h->phase == MSG_PHASE_SUCCEEDED)) {
+        rdzv_move(r, RDZV_REBUILDING, now);
+        r->rebuild_until = now + rdzv_silence_limit(r);
+    }
+    rdzv_act(out, RDZV_DO_BIND)->conn = ev->conn;
+    out->v[out->n - 1].member = i;
+    reconcile(r, i, h, now, out);
+    rdzv_act(out, RDZV_DO_ORDER)->member = i;
+    r->tell = true;
+    if (r->state == RDZV_REBUILDING && r->size && !r->unheard)
+        rdzv_rebuilt(r, now, out);
+}
+
+void rdzv_unhear(struct rdzv *r, unsigned k)
+{
+    assert(r->state == RDZV_REBUILDING && k < r->size);
+    r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1};
+    r->unheard++;
+}
+
+/* Every group rank of the highest round has been heard, or the time for that is over: who was not heard is lost. */
+void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+{
+    assert(r->state == RDZV_REBUILDING);
+    r->rebuild_until = EL_NEVER;
+    unsigned heard = r->size - r->unheard;
+    bool broken = r->unheard > 0, failed = false;
+    r->open_seats = r->succeeded_seats = 0;
+    r->lost_seats = r->unheard;
+    if (!heard) {
+        r->size = r->open_seats = r->lost_seats = r->unheard = 0;
+        rdzv_wait_again(r, now);
+        return;
+    }
+    for (unsigned k = 0; k < r->size; k++) {
+        struct rdzv_seat *s = &r->seat[k];
+        if (s->member == RDZV_NONE)
+            continue;
+        struct rdzv_member *m = &r->member[s->member];
+        rdzv_tally(r, m, -1);
+        m->phase = RDZV_BUSY;
+        rdzv_tally(r, m, 1);
+        r->open_seats += !s->stopped;
+        r->succeeded_seats += s->succeeded;
+        broken |= s->stopped || s->stopping;
+        failed |= s->failed;
+    }
+    r->formed = true;
+    r->started_at = now;
+    r->membership = r->unheard || !failed;
+    r->failed = failed;
+    r->incident_count = 0;
+    r->root_time = UINT64_MAX;
+    rdzv_count_world(r);
+    r->world_last = r->world;
+    r->world_first = r->world_first ? r->world_first : r->world;
+    rdzv_say(r, out, RDZV_NOTE_REBUILT, RDZV_NONE, "round %llu is rebuilt from the reports of %u of %u nodes",
+             (unsigned long long)r->number, heard, r->size);
+    if (r->unheard && r->succeeded_seats == heard) { /* perhaps the others had too: never begin again */
+        rdzv_end(r, now, out, EL_EXIT_TEMPFAIL, "%u nodes have succeeded, %u cannot be heard any more", heard,
+                 r->unheard);
+        return;
+    }
+    rdzv_move(r, RDZV_RUNNING, now);
+    if (!broken) {
+        r->membership = false;
+        return;
+    }
+    rdzv_stop(r, now, out,
+              r->unheard ? "%u of %u nodes of round %llu are not heard any more"
+                         : "%u of %u nodes are lost, others of round %llu have stopped",
+              r->unheard, r->size, (unsigned long long)r->number);
+}

@@ -1,0 +1,205 @@
+/* What the files of the coordinator core share.  Nobody else includes this, except tests that look inside. */
+#ifndef RDZV_RDZV_PRIVATE_H
+#define RDZV_RDZV_PRIVATE_H
+#include "rdzv/budget.h"
+#include "rdzv/rdzv.h"
+#include "rdzv/table.h"
+
+enum rdzv_phase {
+    RDZV_FREE,
+    RDZV_READY, /* holds no workers */
+    RDZV_BUSY,  /* has a seat in the present round, from WORLD until the round is closed */
+    RDZV_STRAY, /* holds workers of another round; told to stop them */
+};
+
+struct rdzv_link { /* neighbours in a list, by member number */
+    uint32_t prev, next;
+};
+
+struct rdzv_list {
+    uint32_t first, last;
+};
+
+struct rdzv_member {
+    enum rdzv_phase phase;
+    uint64_t instance, connection;
+    uint64_t conn;              /* 0: closed, within its grace */
+    char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
+    int node_rank;
+    unsigned slots, role;
+    bool same_host;             /* as the coordinator */
+    bool leaving;               /* said so, or drained: never chosen again */
+    bool drained;
+    bool stuck, doubted;        /* chosen only if min cannot be had otherwise */
+    bool no_knock;              /* could not reach the present round's store */
+    bool started, aware, at_boundary, acked;
+    uint32_t seat;              /* in the present or last round; RDZV_NONE */
+    uint64_t number, coord;     /* STRAY: of what it holds */
+    uint64_t picked;            /* the forming of rounds that took it last */
+    el_usec heard;              /* last sign of life */
+    el_usec gone_until;         /* while conn is 0 */
+    struct rdzv_link arrival;   /* all members, oldest first */
+    struct rdzv_link quiet;     /* connected ones by `heard`, or gone ones by `gone_until` */
+};
+
+struct rdzv_seat {
+    uint32_t member;            /* RDZV_NONE: lost, or (rebuilding) not heard */
+    uint64_t instance;
+    int node_rank;
+    unsigned slots, role;
+    unsigned rank_base, role_base;
+    bool stopped, succeeded, failed, stopping; /* the last two: as reported while rebuilding */
+};
+
+struct rdzv_incident {
+    uint64_t time_us;
+    unsigned group_rank, local_rank, rank;
+    int code, signal;
+    bool oom;
+    char host[MSG_NAME_MAX + 1], text[MSG_TEXT_MAX + 1];
+};
+
+/* Why a round is not completed yet. */
+enum rdzv_wait {
+    RDZV_GO,
+    RDZV_WAIT_MIN,
+    RDZV_WAIT_UNIT,
+    RDZV_WAIT_STRAYS,
+    RDZV_WAIT_SETTLE,
+    RDZV_WAIT_REPLACE,
+};
+
+struct rdzv_verdict {
+    enum rdzv_wait wait;
+    el_usec until;              /* when it would change by itself */
+    unsigned target;            /* members of the round, if it goes now; 0 if it cannot */
+};
+
+struct rdzv {
+    struct rdzv_conf conf;
+    uint64_t min, max;          /* in force: as configured, or as scaled */
+    enum rdzv_state state;
+    struct el_rng rng;
+    struct el_mem *mem;
+    struct budget budget;
+
+    struct rdzv_member *member; /* conf.room */
+    unsigned room_used;         /* numbers ever used are below */
+    unsigned free_head;         /* of a list through arrival.next */
+    struct table by_instance, by_node_rank;
+    struct rdzv_list arrival, quiet, gone;
+    char role[RDZV_ROLES_MAX][MSG_NAME_MAX + 1];
+    unsigned role_world[RDZV_ROLES_MAX];
+    unsigned roles;
+
+    /* Tallies, kept by rdzv_tally(). */
+    unsigned members, good, resort, strays, survivors, aware, at_boundary, unacked;
+
+    uint64_t number, coord;     /* of the present or last round */
+    uint64_t seen;              /* highest number known to anybody */
+    uint64_t token;
+    struct rdzv_seat *seat;     /* conf.room */
+    uint32_t *scratch, *scratch2;
+    unsigned size;              /* seats */
+    unsigned open_seats;        /* neither stopped nor lost */
+    unsigned lost_seats, succeeded_seats, no_knocks;
+    unsigned abandons;          /* rounds that could not be opened since waiting began */
+    unsigned unheard;           /* rebuilding */
+    bool formed;                /* this coordinator has formed or adopted a round */
+    char master_addr[MSG_ADDR_MAX + 1], self_addr[MSG_ADDR_MAX + 1];
+    unsigned master_port;
+    unsigned world, world_first, world_previous, world_last;
+    char why[MSG_TEXT_MAX + 1];      /* of the round */
+    char successors[4 * (MSG_ADDR_MAX + 1)];
+    char stop_text[MSG_TEXT_MAX + 1];
+    uint64_t restarts_told;     /* of the round's WORLD */
+
+    bool failed, membership, planned; /* how the present round ends */
+    bool noticed;
+    uint64_t charged;           /* number of the last round that cost a restart */
+    bool stop_job;
+    el_usec stop_grace;
+    unsigned status;
+    char end_text[MSG_TEXT_MAX + 1], end_cause[MSG_TEXT_MAX + 1];
+
+    struct rdzv_incident incident[RDZV_INCIDENTS_MAX];
+    unsigned incident_count;    /* of this round, kept */
+    uint64_t incidents;         /* of the job */
+    uint64_t root_time;
+    char root_tail[MSG_STREAM_MAX + 1];
+
+    uint64_t serial;            /* of the last JOURNAL */
+    bool serial_waits;
+    el_usec started_at, waiting_since, last_join, min_since, lost_at, rebuild_until;
+    el_usec store_until, stop_until, notice_until, end_until, journal_at, tell_at;
+    el_usec last_turn, hold_until; /* silence: one's own loop was late */
+    el_usec wake;               /* of the verdict and of growing */
+    el_usec spent[RDZV_STATES], state_since;
+    bool closed;                /* a round was, in this step */
+    bool tell;                  /* waiting members do not know the news */
+    unsigned told_members;
+
+    struct rdzv_note note[RDZV_NOTES_MAX];
+    unsigned notes;
+    struct msg answer;
+    char answer_text[MSG_TEXT_MAX + 1];
+    char text[MSG_TEXT_MAX + 1];
+};
+
+/* rdzv.c */
+struct rdzv_action *rdzv_act(struct rdzv_actions *out, enum rdzv_action_type type);
+void rdzv_move(struct rdzv *r, enum rdzv_state to, el_usec now);
+void rdzv_say(struct rdzv *r, struct rdzv_actions *out, enum rdzv_note_type type, unsigned member, const char *format,
+              ...) __attribute__((format(printf, 5, 6)));
+void rdzv_journal(struct rdzv *r, struct rdzv_actions *out);
+void rdzv_refuse(struct rdzv *r, struct rdzv_actions *out, uint64_t conn, unsigned status, bool retry,
+                 const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+/* roster.c: members, their lists and tallies. */
+int rdzv_roster_init(struct rdzv *r);
+void rdzv_roster_free(struct rdzv *r);
+unsigned rdzv_roster_add(struct rdzv *r, uint64_t instance, int node_rank, el_usec now); /* RDZV_NONE: full */
+void rdzv_roster_remove(struct rdzv *r, unsigned i);
+void rdzv_roster_heard(struct rdzv *r, unsigned i, el_usec now);
+void rdzv_roster_connect(struct rdzv *r, unsigned i, uint64_t conn, el_usec now);
+void rdzv_roster_gone(struct rdzv *r, unsigned i, el_usec until);
+/* Around each change of a member that is counted: tally(-1), change, tally(+1). */
+void rdzv_tally(struct rdzv *r, const struct rdzv_member *m, int sign);
+void rdzv_roster_check(const struct rdzv *r);
+el_usec rdzv_silence_limit(const struct rdzv *r);
+
+/* choose.c */
+struct rdzv_verdict rdzv_verdict(const struct rdzv *r, el_usec now);
+void rdzv_choose(struct rdzv *r, unsigned target);
+void rdzv_count_world(struct rdzv *r); /* rank bases from the seats */
+bool rdzv_would_change(const struct rdzv *r, const char **why);
+
+/* round.c: from the chosen to the end. */
+void rdzv_open(struct rdzv *r, const struct rdzv_verdict *v, el_usec now, struct rdzv_actions *out);
+void rdzv_abandon(struct rdzv *r, el_usec now);
+void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void rdzv_plan(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *why);
+void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+void rdzv_end(struct rdzv *r, el_usec now, struct rdzv_actions *out, unsigned status, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+void rdzv_wait_again(struct rdzv *r, el_usec now);
+void rdzv_seat_stopped(struct rdzv *r, unsigned seat);
+void rdzv_seat_succeeded(struct rdzv *r, unsigned seat);
+void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out, const char *why);
+
+/* hello.c */
+void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
+void rdzv_unhear(struct rdzv *r, unsigned seat);
+void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+
+/* report.c: what members say about a round; commands. */
+void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out);
+void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
+
+/* view.c */
+bool rdzv_addr_is_local(const char *addr);
+void rdzv_name_successors(struct rdzv *r);
+
+#endif

@@ -1,0 +1,325 @@
+/* What members say about a round, and what people want of a job. */
+#include "rdzv/rdzv_private.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/scan.h"
+
+/* Does (number, coord) name the round that this member has a seat in? */
+static bool is_present(const struct rdzv *r, const struct rdzv_member *m, uint64_t number, uint64_t coord)
+{
+    bool up = r->state == RDZV_RUNNING || r->state == RDZV_STOPPING;
+    return up && m->phase == RDZV_BUSY && number == r->number && coord == r->coord;
+}
+
+static bool is_host(const struct rdzv *r, unsigned i, uint64_t number, uint64_t coord)
+{
+    return r->state == RDZV_OPENING && r->seat[0].member == i && number == r->number && coord == r->coord;
+}
+
+static void change(struct rdzv *r, unsigned i, bool *flag, bool to)
+{
+    rdzv_tally(r, &r->member[i], -1);
+    *flag = to;
+    rdzv_tally(r, &r->member[i], 1);
+}
+
+static bool on_one_host(const struct rdzv *r)
+{
+    for (unsigned k = 0; k < r->size; k++)
+        if (!r->member[r->seat[k].member].same_host)
+            return false;
+    return true;
+}
+
+static void no_store(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out, const char *why)
+{
+    rdzv_say(r, out, RDZV_NOTE_FINDING, i, "%s cannot host the store of round %llu: %.300s", r->member[i].host,
+             (unsigned long long)r->number, why);
+    change(r, i, &r->member[i].doubted, true);
+    rdzv_abandon(r, now);
+    rdzv_act(out, RDZV_DO_ORDER)->member = i;
+}
+
+static void on_store_ready(struct rdzv *r, unsigned i, const struct msg_store_ready *s, el_usec now,
+                           struct rdzv_actions *out)
+{
+    if (!is_host(r, i, s->number, s->coord))
+        return;
+    bool alone = on_one_host(r);
+    const char *addr = *s->addr ? s->addr : alone ? "127.0.0.1" : r->self_addr;
+    if (!*addr || (!alone && rdzv_addr_is_local(addr))) {
+        no_store(r, i, now, out, "it has no address that other hosts can reach; give it --local-addr");
+        return;
+    }
+    snprintf(r->master_addr, sizeof r->master_addr, "%s", addr);
+    r->master_port = (unsigned)s->port;
+    r->store_until = EL_NEVER;
+    rdzv_move(r, RDZV_RECORDING, now);
+    rdzv_journal(r, out);
+    r->serial_waits = true;
+}
+
+static void keep_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f)
+{
+    r->incidents++;
+    if (f->time_us < r->root_time) {
+        r->root_time = f->time_us;
+        snprintf(r->root_tail, sizeof r->root_tail, "%s", f->stderr_tail ? f->stderr_tail : "");
+    } else if (r->incident_count == RDZV_INCIDENTS_MAX) {
+        return;
+    }
+    /* When there is no more room, the newest makes room for an earlier one. */
+    unsigned at = r->incident_count;
+    if (at == RDZV_INCIDENTS_MAX) {
+        at = 0;
+        for (unsigned i = 1; i < RDZV_INCIDENTS_MAX; i++)
+            at = r->incident[i].time_us > r->incident[at].time_us ? i : at;
+    } else {
+        r->incident_count++;
+    }
+    struct rdzv_incident *x = &r->incident[at];
+    *x = (struct rdzv_incident){.time_us = f->time_us,
+                                .group_rank = m->seat,
+                                .local_rank = (unsigned)f->local_rank,
+                                .rank = r->seat[m->seat].rank_base + (unsigned)f->local_rank,
+                                .code = (int)f->code,
+                                .signal = (int)f->signal,
+                                .oom = f->oom};
+    snprintf(x->host, sizeof x->host, "%s", m->host);
+    snprintf(x->text, sizeof x->text, "%s", f->text);
+}
+
+static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker_failed *f, el_usec now,
+                             struct rdzv_actions *out)
+{
+    struct rdzv_member *m = &r->member[i];
+    if (!is_present(r, m, f->number, f->coord))
+        return;
+    keep_incident(r, m, f);
+    rdzv_say(r, out, RDZV_NOTE_FAILED, i, "rank %u on %s: %.300s", r->seat[m->seat].rank_base + (unsigned)f->local_rank,
+             m->host, f->text);
+    if (r->state != RDZV_RUNNING)
+        return;
+    r->failed = true;
+    rdzv_stop(r, now, out, "rank %u on %s failed: %.300s", r->seat[m->seat].rank_base + (unsigned)f->local_rank,
+              m->host, f->text);
+}
+
+static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, el_usec now, struct rdzv_actions *out)
+{
+    struct rdzv_member *m = &r->member[i];
+    if (s->stuck)
+        change(r, i, &m->stuck, true);
+    if (m->phase == RDZV_STRAY) {
+        rdzv_tally(r, m, -1);
+        m->phase = RDZV_READY;
+        m->number = 0;
+        rdzv_tally(r, m, 1);
+        return;
+    }
+    if (!is_present(r, m, s->number, s->coord))
+        return;
+    if (r->state == RDZV_RUNNING) {
+        r->membership = true;
+        rdzv_stop(r, now, out, s->fenced ? "%s was cut off" : "%s has stopped by itself", m->host);
+    }
+    rdzv_seat_stopped(r, m->seat);
+}
+
+static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, el_usec now, struct rdzv_actions *out)
+{
+    struct rdzv_member *m = &r->member[i];
+    rdzv_act(out, RDZV_DO_GOODBYE)->member = i;
+    if (m->leaving)
+        return;
+    change(r, i, &m->leaving, true);
+    r->tell = true;
+    bool chosen = m->seat != RDZV_NONE && (r->state == RDZV_OPENING || r->state == RDZV_RECORDING);
+    if (chosen)
+        rdzv_abandon(r, now);
+    if (m->phase != RDZV_BUSY)
+        return;
+    bool done = r->seat[m->seat].succeeded && (m->seat != 0 || r->succeeded_seats == r->size);
+    r->membership |= !done;
+    if (!done)
+        rdzv_stop(r, now, out, "%s leaves%s%.300s", m->host, *l->text ? ": " : "", l->text);
+}
+
+static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_no_knock *k, el_usec now, struct rdzv_actions *out)
+{
+    struct rdzv_member *m = &r->member[i];
+    if (!is_present(r, m, k->number, k->coord) || m->no_knock)
+        return;
+    m->no_knock = true;
+    r->no_knocks++;
+    r->membership = true;
+    rdzv_say(r, out, RDZV_NOTE_FINDING, i, "%s cannot reach the store on %s: %.300s", m->host, r->master_addr, k->text);
+    rdzv_stop(r, now, out, "%s cannot reach the store on %s", m->host, r->master_addr);
+}
+
+void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)
+{
+    struct rdzv_member *m = &r->member[i];
+    switch ((unsigned)msg->type) {
+    case MSG_STORE_READY: on_store_ready(r, i, &msg->u.store_ready, now, out); break;
+    case MSG_NO_STORE:
+        if (is_host(r, i, msg->u.no_store.number, msg->u.no_store.coord))
+            no_store(r, i, now, out, msg->u.no_store.text);
+        break;
+    case MSG_NO_KNOCK: on_no_knock(r, i, &msg->u.no_knock, now, out); break;
+    case MSG_STARTED:
+        if (is_present(r, m, msg->u.started.number, msg->u.started.coord))
+            m->started = true;
+        break;
+    case MSG_AWARE:
+        if (is_present(r, m, msg->u.aware.number, msg->u.aware.coord))
+            change(r, i, &m->aware, true);
+        break;
+    case MSG_AT_BOUNDARY:
+        if (is_present(r, m, msg->u.at_boundary.number, msg->u.at_boundary.coord) && r->noticed)
+            change(r, i, &m->at_boundary, true);
+        break;
+    case MSG_WORKER_FAILED: on_worker_failed(r, i, &msg->u.worker_failed, now, out); break;
+    case MSG_STOPPED: on_stopped(r, i, &msg->u.stopped, now, out); break;
+    case MSG_SUCCEEDED:
+        if (is_present(r, m, msg->u.succeeded.number, msg->u.succeeded.coord))
+            rdzv_seat_succeeded(r, m->seat);
+        break;
+    case MSG_LEAVING: on_leaving(r, i, &msg->u.leaving, now, out); break;
+    case MSG_END_ACK:
+        if (r->state >= RDZV_ENDING || m->drained)
+            change(r, i, &m->acked, true);
+        break;
+    default: rdzv_act(out, RDZV_DO_CLOSE)->conn = m->conn; break; /* not for a coordinator to hear */
+    }
+}
+
+/* --- commands --- */
+
+static void __attribute__((format(printf, 5, 6)))
+reply(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out, unsigned status, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(r->answer_text, sizeof r->answer_text, format, ap);
+    va_end(ap);
+    r->answer = (struct msg){.type = MSG_DONE, .u.done = {.status = status, .text = r->answer_text}};
+    rdzv_act(out, RDZV_DO_REPLY)->conn = ev->conn;
+    if (!status)
+        rdzv_say(r, out, RDZV_NOTE_COMMAND, RDZV_NONE, "%.300s, asked for from %s", r->answer_text,
+                 ev->peer.remote ? ev->peer.remote : "this host");
+}
+
+static void on_scale(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
+{
+    struct rdzv_settings s = r->conf.set;
+    struct el_err e = {0};
+    s.min = ev->msg->u.scale.min ? ev->msg->u.scale.min : r->min;
+    s.max = ev->msg->u.scale.max ? ev->msg->u.scale.max : r->max;
+    if (rdzv_settings_check(&s, &e) < 0) {
+        reply(r, ev, out, 1, "%s", e.text);
+        return;
+    }
+    if (s.max > r->conf.room) {
+        reply(r, ev, out, 1, "this coordinator has room for %u nodes, not %llu", r->conf.room,
+              (unsigned long long)s.max);
+        return;
+    }
+    r->min = s.min;
+    r->max = s.max;
+    reply(r, ev, out, 0, "nodes %llu:%llu", (unsigned long long)r->min, (unsigned long long)r->max);
+    if (!r->serial_waits)
+        rdzv_journal(r, out);
+}
+
+static bool is_named(const struct rdzv_member *m, const char *name)
+{
+    const char *end = name;
+    uint64_t n;
+    if (strcmp(m->host, name) == 0 || strcmp(m->addr, name) == 0)
+        return true;
+    if (scan_u64(&end, &n) && !*end)
+        return m->node_rank >= 0 && (uint64_t)m->node_rank == n;
+    end = name;
+    return scan_hex(&end, &n) && !*end && m->instance == n;
+}
+
+static void on_drain(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
+{
+    uint32_t found = RDZV_NONE;
+    const char *name = ev->msg->u.drain.node;
+    for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
+        if (!is_named(&r->member[i], name) || r->member[i].leaving)
+            continue;
+        if (found != RDZV_NONE) {
+            reply(r, ev, out, 1, "%s names more than one node; give its instance", name);
+            return;
+        }
+        found = i;
+    }
+    if (found == RDZV_NONE) {
+        reply(r, ev, out, 1, "no node %s in job %.128s", name, r->conf.run_id);
+        return;
+    }
+    struct rdzv_member *m = &r->member[found];
+    bool busy = m->phase == RDZV_BUSY;
+    unsigned others = r->good + r->resort + (busy ? r->size - r->lost_seats : 0) - 1;
+    if (busy && others < r->min) {
+        reply(r, ev, out, 1, "without %s there would be %u nodes, at least %llu are needed", m->host, others,
+              (unsigned long long)r->min);
+        return;
+    }
+    rdzv_tally(r, m, -1);
+    m->leaving = m->drained = true;
+    rdzv_tally(r, m, 1);
+    reply(r, ev, out, 0, "%s is drained", m->host);
+    if (!busy) {
+        if (m->seat != RDZV_NONE && (r->state == RDZV_OPENING || r->state == RDZV_RECORDING))
+            rdzv_abandon(r, now);
+        rdzv_act(out, RDZV_DO_ORDER)->member = found;
+        return;
+    }
+    r->membership = true;
+    rdzv_plan(r, now, out, "a node is drained");
+}
+
+static void on_stop_job(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
+{
+    int64_t grace = ev->msg->u.stop_job.grace_ms;
+    r->stop_job = true;
+    r->stop_grace = grace > 0 ? EL_MS((uint64_t)grace) : EL_MS(r->conf.set.grace_ms);
+    r->status = EL_EXIT_SIGNAL(15u);
+    if (r->state == RDZV_OPENING || r->state == RDZV_RECORDING)
+        rdzv_abandon(r, now);
+    reply(r, ev, out, 0, "the job is stopped");
+    if (r->state == RDZV_RUNNING)
+        rdzv_stop(r, now, out, "stopped by command");
+    else if (r->state < RDZV_RUNNING)
+        rdzv_end(r, now, out, r->status, "stopped by command");
+}
+
+void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
+{
+    if (r->state >= RDZV_CLOSING) {
+        reply(r, ev, out, 1, "the job has ended: %.300s", r->end_text);
+        return;
+    }
+    switch ((unsigned)ev->msg->type) {
+    case MSG_SCALE: on_scale(r, ev, out); break;
+    case MSG_DRAIN: on_drain(r, ev, now, out); break;
+    case MSG_STOP_JOB: on_stop_job(r, ev, now, out); break;
+    case MSG_RESTART:
+        if (r->state == RDZV_RUNNING && !r->noticed) {
+            reply(r, ev, out, 0, "round %llu is restarted", (unsigned long long)r->number);
+            rdzv_plan(r, now, out, "a restart was asked for");
+        } else {
+            reply(r, ev, out, 1, "no round runs: %.300s", rdzv_wait_text(r, now));
+        }
+        break;
+    default: rdzv_act(out, RDZV_DO_CLOSE)->conn = ev->conn; break;
+    }
+}

@@ -1,0 +1,257 @@
+/* A round from the chosen to its end: store, journal, WORLD, stop, what it cost. */
+#include "rdzv/rdzv_private.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void rdzv_open(struct rdzv *r, const struct rdzv_verdict *v, el_usec now, struct rdzv_actions *out)
+{
+    assert(r->state == RDZV_WAITING && v->wait == RDZV_GO && v->target);
+    uint64_t before = r->seen > r->number ? r->seen : r->number;
+    rdzv_choose(r, v->target);
+    r->number = r->seen = before + 1;
+    r->coord = r->conf.coord;
+    r->token = el_rng_next(&r->rng);
+    r->formed = true;
+    r->store_until = now + RDZV_STORE_LIMIT;
+    snprintf(r->why, sizeof r->why, "%s", *r->stop_text ? r->stop_text : "all are here");
+    rdzv_move(r, RDZV_OPENING, now);
+    rdzv_act(out, RDZV_DO_ORDER)->member = r->seat[0].member;
+}
+
+/* One of the chosen is not there any more: the others are chosen again, at once. */
+void rdzv_abandon(struct rdzv *r, el_usec now)
+{
+    assert(r->state == RDZV_OPENING || r->state == RDZV_RECORDING);
+    r->store_until = r->journal_at = EL_NEVER;
+    r->serial_waits = false;
+    r->abandons++;
+    rdzv_move(r, RDZV_WAITING, now);
+}
+
+/* The journal has it: WORLD may leave. */
+void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+{
+    assert(r->state == RDZV_RECORDING);
+    for (unsigned k = 0; k < r->size; k++) {
+        struct rdzv_member *m = &r->member[r->seat[k].member];
+        rdzv_tally(r, m, -1);
+        m->phase = RDZV_BUSY;
+        m->doubted = m->stuck = false;
+        rdzv_tally(r, m, 1);
+    }
+    r->world_previous = r->world_last ? r->world_last : r->world;
+    r->world_first = r->world_first ? r->world_first : r->world;
+    r->world_last = r->world;
+    r->restarts_told = r->budget.used;
+    rdzv_name_successors(r);
+    r->started_at = now;
+    r->failed = r->membership = r->planned = r->noticed = false;
+    r->incident_count = 0;
+    r->root_time = UINT64_MAX;
+    r->lost_at = EL_NEVER;
+    rdzv_move(r, RDZV_RUNNING, now);
+    rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u nodes, %u workers, rank 0 on %s (%s)",
+             (unsigned long long)r->number, r->size, r->world, r->member[r->seat[0].member].host, r->why);
+    rdzv_act(out, RDZV_DO_ORDER_EACH);
+}
+
+void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *format, ...)
+{
+    if (r->state != RDZV_RUNNING)
+        return;
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(r->stop_text, sizeof r->stop_text, format, ap);
+    va_end(ap);
+    if (!r->stop_job)
+        r->stop_grace = EL_MS(r->conf.set.grace_ms);
+    r->notice_until = EL_NEVER;
+    r->stop_until = now + r->stop_grace + RDZV_STOP_MARGIN;
+    rdzv_move(r, RDZV_STOPPING, now);
+    rdzv_say(r, out, RDZV_NOTE_STOPPING, RDZV_NONE, "round %llu stops: %s", (unsigned long long)r->number,
+             r->stop_text);
+    rdzv_act(out, RDZV_DO_ORDER_EACH);
+}
+
+/* A change that can wait for a step boundary is announced first. */
+void rdzv_plan(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *why)
+{
+    if (r->state != RDZV_RUNNING || r->noticed)
+        return;
+    r->planned = true;
+    if (!r->aware || !r->conf.set.boundary_wait_ms) {
+        rdzv_stop(r, now, out, "%s", why);
+        return;
+    }
+    r->noticed = true;
+    r->notice_until = now + EL_MS(r->conf.set.boundary_wait_ms);
+    snprintf(r->stop_text, sizeof r->stop_text, "%s", why);
+    rdzv_say(r, out, RDZV_NOTE_PLANNED, RDZV_NONE, "round %llu will stop at a step boundary: %s",
+             (unsigned long long)r->number, why);
+    rdzv_act(out, RDZV_DO_ORDER_EACH);
+}
+
+void rdzv_seat_stopped(struct rdzv *r, unsigned k)
+{
+    struct rdzv_seat *s = &r->seat[k];
+    if (s->stopped || s->member == RDZV_NONE)
+        return;
+    s->stopped = true;
+    assert(r->open_seats);
+    r->open_seats--;
+}
+
+void rdzv_seat_succeeded(struct rdzv *r, unsigned k)
+{
+    if (r->seat[k].succeeded || r->seat[k].stopped)
+        return;
+    r->seat[k].succeeded = true;
+    r->succeeded_seats++;
+}
+
+/* Not a loss: its part is done, and nobody needs its store. */
+static bool is_done_with(const struct rdzv *r, unsigned k)
+{
+    return r->seat[k].succeeded && (k != 0 || r->succeeded_seats == r->size);
+}
+
+void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out, const char *why)
+{
+    struct rdzv_member *m = &r->member[i];
+    unsigned k = m->seat;
+    char host[MSG_NAME_MAX + 1];
+    snprintf(host, sizeof host, "%s", m->host);
+    bool left = m->leaving, present = m->phase == RDZV_BUSY;
+    rdzv_say(r, out, left ? RDZV_NOTE_LEFT : RDZV_NOTE_LOST, i, "%s %s: %s", host, left ? "has left" : "was lost", why);
+    rdzv_roster_remove(r, i);
+    r->tell = true;
+    if (k == RDZV_NONE)
+        return;
+    if (r->state == RDZV_REBUILDING) {
+        rdzv_unhear(r, k);
+        return;
+    }
+    struct rdzv_seat *s = &r->seat[k];
+    s->member = RDZV_NONE;
+    r->lost_seats++;
+    r->lost_at = now;
+    if (!s->stopped)
+        r->open_seats--;
+    if (r->state == RDZV_OPENING || r->state == RDZV_RECORDING)
+        rdzv_abandon(r, now);
+    if (!present || is_done_with(r, k))
+        return;
+    r->membership = true;
+    rdzv_stop(r, now, out, "%s %s (%s)", host, left ? "has left" : "was lost", why);
+}
+
+/* Whoever could not reach the store is doubted; if most could not, it is the store's host. */
+static void doubt(struct rdzv *r)
+{
+    bool host = 2 * r->no_knocks > r->size - 1;
+    for (unsigned k = 0; k < r->size && r->no_knocks; k++) {
+        if (r->seat[k].member == RDZV_NONE)
+            continue;
+        struct rdzv_member *m = &r->member[r->seat[k].member];
+        rdzv_tally(r, m, -1);
+        m->doubted = host ? k == 0 : m->no_knock;
+        rdzv_tally(r, m, 1);
+    }
+}
+
+void rdzv_wait_again(struct rdzv *r, el_usec now)
+{
+    r->waiting_since = now;
+    r->abandons = 0;
+    r->min_since = EL_NEVER;
+    rdzv_move(r, RDZV_WAITING, now);
+}
+
+static unsigned status_of(const struct rdzv_incident *x)
+{
+    if (x->code > 0)
+        return (unsigned)x->code;
+    return x->signal > 0 ? EL_EXIT_SIGNAL((unsigned)x->signal) : 1;
+}
+
+static const struct rdzv_incident *root_cause(const struct rdzv *r)
+{
+    const struct rdzv_incident *root = NULL;
+    for (unsigned i = 0; i < r->incident_count; i++)
+        if (!root || r->incident[i].time_us < root->time_us)
+            root = &r->incident[i];
+    return root;
+}
+
+static void end_by_failure(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *why)
+{
+    const struct rdzv_incident *root = root_cause(r);
+    if (root)
+        snprintf(r->end_cause, sizeof r->end_cause, "rank %u on %s: %.300s", root->rank, root->host, root->text);
+    rdzv_end(r, now, out, root ? status_of(root) : r->failed ? 1 : EL_EXIT_TEMPFAIL, "%s", why);
+}
+
+/* Drained members are told to go; all others hold no workers any more and may be chosen again. */
+static void release_seats(struct rdzv *r)
+{
+    for (unsigned k = 0; k < r->size; k++) {
+        if (r->seat[k].member == RDZV_NONE)
+            continue;
+        struct rdzv_member *m = &r->member[r->seat[k].member];
+        rdzv_tally(r, m, -1);
+        m->phase = RDZV_READY;
+        rdzv_tally(r, m, 1);
+    }
+}
+
+/* Every member has stopped or is lost: what did the round cost, and what now? */
+void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+{
+    assert(r->state == RDZV_STOPPING && !r->open_seats);
+    bool costs = r->failed && !r->membership && r->charged < r->number;
+    char why[MSG_TEXT_MAX + 1];
+    r->stop_until = EL_NEVER;
+    doubt(r);
+    release_seats(r);
+    r->closed = true;
+    if (r->stop_job) {
+        rdzv_end(r, now, out, r->status, "%s", r->stop_text);
+        return;
+    }
+    if (costs && !budget_charge(&r->budget, now)) {
+        snprintf(why, sizeof why, "the restart budget is used up (%llu of %llu): %.300s",
+                 (unsigned long long)r->budget.used, (unsigned long long)r->budget.max, r->stop_text);
+        end_by_failure(r, now, out, why);
+        return;
+    }
+    if (costs)
+        r->charged = r->number;
+    if (!r->planned && !budget_lived(&r->budget, now - r->started_at, RDZV_FRUITLESS)) {
+        snprintf(why, sizeof why, "no progress: %llu rounds in a row ended within 60 s: %.300s",
+                 (unsigned long long)r->budget.fruitless, r->stop_text);
+        end_by_failure(r, now, out, why);
+        return;
+    }
+    rdzv_say(r, out, RDZV_NOTE_CLOSED, RDZV_NONE, "round %llu is closed: %s", (unsigned long long)r->number,
+             costs ? "one restart" : "no restart is charged");
+    rdzv_wait_again(r, now);
+    rdzv_journal(r, out);
+}
+
+/* END leaves when the journal has it. */
+void rdzv_end(struct rdzv *r, el_usec now, struct rdzv_actions *out, unsigned status, const char *format, ...)
+{
+    assert(r->state < RDZV_CLOSING);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(r->end_text, sizeof r->end_text, format, ap);
+    va_end(ap);
+    r->status = status;
+    r->store_until = r->stop_until = r->notice_until = r->journal_at = EL_NEVER;
+    rdzv_move(r, RDZV_CLOSING, now);
+    rdzv_journal(r, out);
+    r->serial_waits = true;
+}

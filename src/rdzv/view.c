@@ -1,0 +1,320 @@
+/* What members, people and the journal are told.  Nothing here changes a round. */
+#include "rdzv/rdzv_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+bool rdzv_addr_is_local(const char *addr)
+{
+    static const char *const local[] = {"127.", "169.254.", "fe80:", "FE80:", "::ffff:127."};
+    static const char *const whole[] = {"::1", "::", "0.0.0.0", "localhost", ""};
+    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)
+        if (strncmp(addr, local[i], strlen(local[i])) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (strcmp(addr, whole[i]) == 0)
+            return true;
+    return false;
+}
+
+static const char *wait_clause(const struct rdzv *r, const struct rdzv_verdict *v, el_usec now, char *to, size_t room)
+{
+    double left = v->until == EL_NEVER || v->until < now ? 0 : (double)(v->until - now) / 1e6;
+    unsigned long long unit = (unsigned long long)r->conf.set.unit;
+    switch (v->wait) {
+    case RDZV_GO: snprintf(to, room, "a round of %u starts", v->target); break;
+    case RDZV_WAIT_MIN: snprintf(to, room, "at least %llu are needed", (unsigned long long)r->min); break;
+    case RDZV_WAIT_UNIT:
+        snprintf(to, room, "a multiple of %llu is needed, at least %llu", unit, (unsigned long long)r->min);
+        break;
+    case RDZV_WAIT_STRAYS: snprintf(to, room, "%u still stop workers of an older round", r->strays); break;
+    case RDZV_WAIT_SETTLE: snprintf(to, room, "starts with %u in %.1f s unless more come", v->target, left); break;
+    case RDZV_WAIT_REPLACE: snprintf(to, room, "a lost node may be replaced for %.1f s more", left); break;
+    }
+    return to;
+}
+
+const char *rdzv_wait_text(struct rdzv *r, el_usec now)
+{
+    char clause[128];
+    size_t n = 0;
+    switch (r->state) {
+    case RDZV_WAITING: {
+        struct rdzv_verdict v = rdzv_verdict(r, now);
+        n = (size_t)snprintf(r->text, sizeof r->text, "%u of %llu nodes are here: %s", r->good + r->resort,
+                             (unsigned long long)r->max, wait_clause(r, &v, now, clause, sizeof clause));
+        if (r->resort && n < sizeof r->text)
+            snprintf(r->text + n, sizeof r->text - n, "; %u are taken only if they must", r->resort);
+        break;
+    }
+    case RDZV_REBUILDING:
+        if (r->size)
+            snprintf(r->text, sizeof r->text, "the coordinator was restarted: %u of %u nodes of round %llu are heard",
+                     r->size - r->unheard, r->size, (unsigned long long)r->number);
+        else
+            snprintf(r->text, sizeof r->text, "the coordinator listens for nodes of a round from before its start");
+        break;
+    case RDZV_OPENING:
+        snprintf(r->text, sizeof r->text, "%s opens the store of round %llu", r->member[r->seat[0].member].host,
+                 (unsigned long long)r->number);
+        break;
+    case RDZV_RECORDING:
+        snprintf(r->text, sizeof r->text, "the journal records round %llu", (unsigned long long)r->number);
+        break;
+    case RDZV_RUNNING:
+        snprintf(r->text, sizeof r->text, "round %llu runs on %u nodes%s%.300s", (unsigned long long)r->number, r->size,
+                 r->noticed ? ", will stop: " : "", r->noticed ? r->stop_text : "");
+        break;
+    case RDZV_STOPPING:
+        snprintf(r->text, sizeof r->text, "round %llu stops, %u of %u nodes still do: %.200s",
+                 (unsigned long long)r->number, r->open_seats, r->size, r->stop_text);
+        break;
+    case RDZV_CLOSING:
+    case RDZV_ENDING:
+    case RDZV_OVER:
+    case RDZV_STATES: snprintf(r->text, sizeof r->text, "%s", r->end_text); break;
+    }
+    return r->text;
+}
+
+static void successors(const struct rdzv *r, char *to, size_t room)
+{
+    size_t n = 0;
+    *to = 0;
+    for (unsigned k = 0; k < r->size && k < 3; k++) {
+        uint32_t i = r->seat[k].member;
+        if (i != RDZV_NONE && n < room)
+            n += (size_t)snprintf(to + n, room - n, "%s%s", n ? "," : "", r->member[i].addr);
+    }
+}
+
+void rdzv_slice(const struct rdzv *r, unsigned i, struct msg *out)
+{
+    assert(i < r->size);
+    const struct rdzv_seat *s = &r->seat[i];
+    *out = (struct msg){.type = MSG_WORLD};
+    struct msg_world *w = &out->u.world;
+    w->number = r->number;
+    w->coord = r->coord;
+    w->token = r->token;
+    w->group_rank = i;
+    w->group_size = r->size;
+    w->rank_base = s->rank_base;
+    w->world_size = r->world;
+    w->role_rank_base = s->role_base;
+    w->role_world_size = r->role_world[s->role];
+    w->world_size_first = r->world_first;
+    w->world_size_previous = r->world_previous;
+    w->master_addr = r->master_addr;
+    w->master_port = r->master_port;
+    w->restarts = r->restarts_told;
+    w->max_restarts = r->conf.set.max_restarts;
+    w->rank0_host = r->seat[0].member == RDZV_NONE ? "" : r->member[r->seat[0].member].host;
+    w->why = r->why;
+    w->successors = r->successors;
+}
+
+void rdzv_name_successors(struct rdzv *r)
+{
+    successors(r, r->successors, sizeof r->successors);
+}
+
+static void order_end(const struct rdzv *r, struct msg *out)
+{
+    *out = (struct msg){.type = MSG_END};
+    out->u.end = (struct msg_end){.status = r->status,
+                                  .text = r->end_text,
+                                  .cause = r->end_cause,
+                                  .stderr_tail = r->root_time == UINT64_MAX ? "" : r->root_tail};
+}
+
+static void order_stop(const struct rdzv *r, uint64_t number, uint64_t coord, const char *why, struct msg *out)
+{
+    *out = (struct msg){.type = MSG_STOP};
+    el_usec grace = r->state == RDZV_STOPPING ? r->stop_grace : EL_MS(r->conf.set.grace_ms);
+    out->u.stop = (struct msg_stop){.number = number, .coord = coord, .text = why, .grace_ms = grace / EL_MS(1)};
+}
+
+static void order_park(struct rdzv *r, el_usec now, struct msg *out)
+{
+    *out = (struct msg){.type = MSG_PARK};
+    out->u.park = (struct msg_park){.number = r->seen, .coord = r->coord, .text = rdzv_wait_text(r, now)};
+}
+
+static void order_busy(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out)
+{
+    if (r->state == RDZV_STOPPING && r->seat[m->seat].stopped) {
+        order_park(r, now, out);
+    } else if (r->state == RDZV_STOPPING) {
+        order_stop(r, r->number, r->coord, r->stop_text, out);
+    } else if (r->noticed && m->started) {
+        el_usec left = r->notice_until > now ? r->notice_until - now : 0;
+        *out = (struct msg){.type = MSG_NOTICE};
+        out->u.notice = (struct msg_notice){
+            .number = r->number, .coord = r->coord, .text = r->stop_text, .wait_ms = left / EL_MS(1)};
+    } else {
+        rdzv_slice(r, m->seat, out);
+    }
+}
+
+void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out)
+{
+    assert(member < r->room_used && r->member[member].phase != RDZV_FREE);
+    const struct rdzv_member *m = &r->member[member];
+    if (r->state >= RDZV_ENDING) {
+        order_end(r, out);
+    } else if (m->drained && m->phase == RDZV_READY) {
+        *out = (struct msg){.type = MSG_END};
+        out->u.end = (struct msg_end){.status = EL_EXIT_TEMPFAIL, .alone = true, .text = "this node was drained"};
+    } else if (m->phase == RDZV_STRAY) {
+        order_stop(r, m->number, m->coord, "this round is over", out);
+    } else if (r->state == RDZV_REBUILDING && m->seat != RDZV_NONE) {
+        *out = (struct msg){.type = MSG_HOLD, .u.hold = {.text = rdzv_wait_text(r, now)}};
+    } else if (m->phase == RDZV_BUSY) {
+        order_busy(r, m, now, out);
+    } else if (r->state == RDZV_OPENING && m->seat == 0) {
+        *out = (struct msg){.type = MSG_OPEN_STORE};
+        out->u.open_store = (struct msg_open_store){.number = r->number, .coord = r->coord, .token = r->token};
+    } else {
+        order_park(r, now, out);
+    }
+}
+
+void rdzv_record(const struct rdzv *r, struct rdzv_record *out)
+{
+    *out = (struct rdzv_record){.number = r->seen,
+                                .coord = r->coord,
+                                .restarts = r->budget.used,
+                                .fruitless = r->budget.fruitless,
+                                .charged = r->charged,
+                                .world_first = r->world_first,
+                                .world_last = r->world_last,
+                                .ended = r->state >= RDZV_CLOSING,
+                                .status = r->status};
+    out->min = r->min == r->conf.set.min ? 0 : r->min;
+    out->max = r->max == r->conf.set.max ? 0 : r->max;
+    snprintf(out->run_id, sizeof out->run_id, "%s", r->conf.run_id);
+    snprintf(out->text, sizeof out->text, "%s", r->end_text);
+}
+
+/* --- status --- */
+
+static uint64_t spent_ms(const struct rdzv *r, el_usec now, enum rdzv_state s)
+{
+    return (r->spent[s] + (r->state == s ? now - r->state_since : 0)) / EL_MS(1);
+}
+
+void rdzv_status_job(struct rdzv *r, el_usec now, struct msg *out)
+{
+    *out = (struct msg){.type = MSG_STATUS_JOB};
+    struct msg_status_job *j = &out->u.status_job;
+    bool round = r->state >= RDZV_OPENING && r->state <= RDZV_STOPPING;
+    j->run_id = r->conf.run_id;
+    j->number = r->number;
+    j->coord = r->coord;
+    j->state = rdzv_state_name(r->state);
+    j->text = rdzv_wait_text(r, now);
+    j->min = r->min;
+    j->max = r->max;
+    j->unit = r->conf.set.unit;
+    j->group_size = round ? r->size : 0;
+    j->world_size = round ? r->world : 0;
+    j->members = r->members;
+    j->spares = r->state == RDZV_RUNNING ? r->good + r->resort : 0;
+    j->restarts = r->budget.used;
+    j->max_restarts = r->budget.max;
+    j->fruitless = r->budget.fruitless;
+    j->incidents = r->incidents;
+    j->productive_ms = spent_ms(r, now, RDZV_RUNNING);
+    j->forming_ms = spent_ms(r, now, RDZV_REBUILDING) + spent_ms(r, now, RDZV_WAITING) +
+                    spent_ms(r, now, RDZV_OPENING) + spent_ms(r, now, RDZV_RECORDING);
+    j->restarting_ms = spent_ms(r, now, RDZV_STOPPING);
+    j->master_addr = round ? r->master_addr : "";
+    j->master_port = round ? r->master_port : 0;
+    j->cause = r->end_cause;
+    j->status = r->status;
+}
+
+static const char *member_state(const struct rdzv *r, const struct rdzv_member *m)
+{
+    if (!m->conn)
+        return "reconnecting";
+    if (m->leaving)
+        return m->drained ? "drained" : "leaving";
+    if (m->phase == RDZV_STRAY)
+        return "stopping an older round";
+    if (m->phase == RDZV_BUSY && r->seat[m->seat].succeeded)
+        return "succeeded";
+    if (m->phase == RDZV_BUSY && r->state == RDZV_STOPPING)
+        return r->seat[m->seat].stopped ? "stopped" : "stopping";
+    if (m->phase == RDZV_BUSY)
+        return m->started ? "running" : "starting";
+    return m->stuck ? "stuck" : m->doubted ? "doubted" : r->state == RDZV_RUNNING ? "spare" : "waiting";
+}
+
+bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg *out)
+{
+    const struct rdzv_member *m = &r->member[member];
+    if (member >= r->room_used || m->phase == RDZV_FREE)
+        return false;
+    *out = (struct msg){.type = MSG_STATUS_MEMBER};
+    struct msg_status_member *s = &out->u.status_member;
+    s->host = m->host;
+    s->addr = m->addr;
+    s->instance = m->instance;
+    s->state = member_state(r, m);
+    s->node_rank = m->node_rank;
+    s->group_rank = m->phase == RDZV_BUSY ? (int64_t)m->seat : -1;
+    s->rank_base = m->phase == RDZV_BUSY ? r->seat[m->seat].rank_base : 0;
+    s->slots = m->slots;
+    s->heard_ms = (now - m->heard) / EL_MS(1);
+    return true;
+}
+
+/* --- small things --- */
+
+unsigned rdzv_room_used(const struct rdzv *r)
+{
+    return r->room_used;
+}
+uint64_t rdzv_conn(const struct rdzv *r, unsigned member)
+{
+    return r->member[member].conn;
+}
+enum rdzv_state rdzv_state(const struct rdzv *r)
+{
+    return r->state;
+}
+const struct rdzv_note *rdzv_note(const struct rdzv *r, unsigned note)
+{
+    return &r->note[note];
+}
+const struct msg *rdzv_answer(const struct rdzv *r)
+{
+    return &r->answer;
+}
+const char *rdzv_run_id(const struct rdzv *r)
+{
+    return r->conf.run_id;
+}
+unsigned rdzv_members(const struct rdzv *r)
+{
+    return r->members;
+}
+unsigned rdzv_size(const struct rdzv *r)
+{
+    return r->size;
+}
+unsigned rdzv_exit_status(const struct rdzv *r)
+{
+    return r->status;
+}
+
+bool rdzv_is_member_addr(const struct rdzv *r, const char *remote)
+{
+    for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next)
+        if (strcmp(r->member[i].addr, remote) == 0)
+            return true;
+    return false;
+}
