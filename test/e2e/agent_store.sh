@@ -56,6 +56,6 @@ SCRIPT
 mkdir "$T/d"
 run --standalone --nproc-per-node=3 "$T/late.py" "$T/d"
 is "a rank that does not come: exit status" "$status" 4
-like "the key, who waits and who is missing are named" "$(cat "$ERR")" 'store.*never.*2 clients.*rank 0.*rank 1.*rank 2 has not come'
+like "the key, who waits and who is missing are named" "$(cat "$ERR")" 'store.*never.*2 clients.*rank [01] .*rank [01] .*rank 2 has not come'
 is_clean "at the end"
 finished
