@@ -220,7 +220,8 @@ static void choose_signals(struct node *n, struct agent_conf *core, sigset_t *se
             sigaddset(set, s);
             signal(s, SIG_DFL); /* a shell's `&` leaves SIGINT ignored; workers should see it as under torchrun */
         }
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &n->old_pipe);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would reap the workers, and nobody would hear of their end */
 }
 
 /* --- beginning and end --- */
@@ -264,7 +265,6 @@ static int node_init(struct node *n, struct el_err *e)
     choose_signals(n, &core, &set);
     if (!(n->loop = loop_new(e)) || loop_signals(n->loop, &set, on_signal, n, e) < 0)
         return -1;
-    n->old_mask = *loop_signals_old(n->loop);
     if (!(n->console = console_new(n->loop, &talk, e)) || !(n->pool = pool_new(n->loop, 4, e)))
         return -1;
     workers_make_run_id(n);

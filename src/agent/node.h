@@ -81,8 +81,6 @@ struct node {
     int terminal_fd;         /* --interactive: the terminal of local rank 0, else -1 */
     pid_t own_group;
     bool has_proc;           /* /proc is there: leftovers can be found by their session */
-    sigset_t old_mask;
-    struct sigaction old_pipe;
     struct rlimit old_files;
     char run_id[64];
     uint64_t coord;

@@ -184,8 +184,6 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
             .guard_fd = guard_fd(n->guard),
             .cgroup_fd = n->cgroup ? cgroup_folder_fd(n->cgroup) : -1,
             .terminal_fd = slot == 0 ? n->terminal_fd : -1,
-            .mask = &n->old_mask,
-            .pipe_action = &n->old_pipe,
             .files = &n->old_files,
             .numa = n->numa ? &n->numa[slot] : NULL,
         };

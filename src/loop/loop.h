@@ -40,10 +40,9 @@ void loop_timer_at(struct loop_timer *t, el_usec when);
 void loop_timer_free(struct loop_timer *t);
 
 /* Blocks the signals of the set in the process and delivers each as one call (signalfd).  Once per loop, before any
- * thread is made.  loop_signals_old() is the mask that was there before, which children get back. */
+ *thread is made. */
 typedef void loop_signal_fn(void *ctx, const struct signalfd_siginfo *si);
 int loop_signals(struct loop *l, const sigset_t *set, loop_signal_fn *fn, void *ctx, struct el_err *e);
-const sigset_t *loop_signals_old(const struct loop *l);
 
 /* From any thread: fn(ctx) is called in the loop's thread, in the order of the posts.  The node is the caller's and must
  * live until fn runs; posting one that is already under way is a bug. */

@@ -37,7 +37,6 @@ struct loop {
     int signal_fd;
     loop_signal_fn *signal_fn;
     void *signal_ctx;
-    sigset_t old_mask;
 
     ev_async wake;
     pthread_mutex_t posts_lock;
@@ -109,7 +108,6 @@ struct loop *loop_new(struct el_err *e)
     l->posts_tail = &l->posts;
     l->now = loop_clock();
     pthread_mutex_init(&l->posts_lock, NULL);
-    pthread_sigmask(SIG_SETMASK, NULL, &l->old_mask);
     ev_check_init(&l->check, on_check);
     ev_prepare_init(&l->prepare, on_prepare);
     ev_async_init(&l->wake, on_wake);
@@ -279,7 +277,7 @@ int loop_signals(struct loop *l, const sigset_t *set, loop_signal_fn *fn, void *
     int fd = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (fd < 0)
         return el_fail_sys(e, EL_EXIT_OSERR, errno, "signalfd");
-    pthread_sigmask(SIG_BLOCK, set, &l->old_mask);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
     l->signal_fd = fd;
     l->signal_fn = fn;
     l->signal_ctx = ctx;
@@ -288,11 +286,6 @@ int loop_signals(struct loop *l, const sigset_t *set, loop_signal_fn *fn, void *
     l->signal_io.data = l;
     ev_io_start(l->ev, &l->signal_io);
     return 0;
-}
-
-const sigset_t *loop_signals_old(const struct loop *l)
-{
-    return &l->old_mask;
 }
 
 #define TEXT_OF(x)  TEXT_OF_(x)

@@ -2,7 +2,6 @@
  * ends, and a pool thread may hold malloc's lock at any time. */
 #ifndef PROC_SPAWN_H
 #define PROC_SPAWN_H
-#include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -42,8 +41,6 @@ struct spawn_conf {
     int guard_fd;             /* the guard is told the new group here, before exec; -1: no guard */
     int cgroup_fd;            /* folder of the cgroup (version 2) to be born in, -1: none */
     int terminal_fd;          /* >= 0: stays in elrun's session, and its group becomes the terminal's foreground */
-    const sigset_t *mask;     /* the signal mask that elrun was started with */
-    const struct sigaction *pipe_action; /* what SIGPIPE was when elrun started */
     const struct rlimit *files;          /* and its limit of open files; NULL: as elrun has it */
     const struct numa_plan *numa;        /* NULL: no binding */
 };

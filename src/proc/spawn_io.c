@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -70,10 +71,15 @@ static void child_raise_oom_score(void)
     close(fd);
 }
 
-static void child_reset_signals(const struct spawn_conf *c)
+/* Whoever started elrun may have blocked or ignored what a worker needs.  Python's subprocess, and so torchrun, puts right
+ * what its own interpreter ignores; a SIGHUP that nohup ignores stays ignored. */
+static void child_reset_signals(void)
 {
-    sigaction(SIGPIPE, c->pipe_action, NULL);
-    sigprocmask(SIG_SETMASK, c->mask, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* The three streams may name each other (fd[2] == 1, say): first all move above 2, then down to their places. */
@@ -111,7 +117,7 @@ static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_
     child_close_rest();
     if (c->files)
         setrlimit(RLIMIT_NOFILE, c->files);
-    child_reset_signals(c);
+    child_reset_signals();
     execve(c->path, c->argv, c->envp);
     child_fail(c, SPAWN_STAGE_EXEC);
 }
