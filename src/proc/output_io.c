@@ -13,9 +13,9 @@
 #include "proc/logtree.h"
 #include "util/log.h"
 
-#define LINE_MAX_BYTES    (64u * 1024u)         /* an unfinished line is held up to this */
-#define FILES_LIMIT_BYTES (4u * 1024u * 1024u)  /* queue of the log files' writer */
-#define TEXT_MAX_BYTES    (1024u * 1024u)       /* what one read may become with prefixes */
+#define LINE_MAX_BYTES    (64u * 1024u)        /* an unfinished line is held up to this */
+#define FILES_LIMIT_BYTES (4u * 1024u * 1024u) /* queue of the log files' writer */
+#define TEXT_MAX_BYTES    (1024u * 1024u)      /* what one read may become with prefixes */
 #define READ_MIN_BYTES    1024u
 
 static bool std_has(const struct conf_streams *c, unsigned rank, int which)
@@ -65,8 +65,8 @@ static void on_console_error(void *ctx, int fd, int sys)
     if (fd != 1 && fd != 2)
         return;
     if (sys != EPIPE && sys != EBADF) {
-        el_log(EL_WARN, "%s: %s; output of workers may be missing there", fd == 1 ? "standard output" : "standard error",
-               strerror(sys));
+        el_log(EL_WARN, "%s: %s; output of workers may be missing there",
+               fd == 1 ? "standard output" : "standard error", strerror(sys));
         return;
     }
     if (o->console_dead[fd])
@@ -222,7 +222,7 @@ static int setup(struct output *o, struct el_err *e)
 
 struct output *output_new(struct loop *l, struct pool *p, const struct output_conf *conf, struct el_err *e)
 {
-    assert(conf->nproc > 0 && conf->nproc <= CONF_SLOTS_MAX && conf->out && conf->err);
+    assert(conf->nproc > 0 && conf->nproc <= CONF_SLOTS_MAX && conf->out && conf->err && conf->run_id);
     struct output *o = calloc(1, sizeof *o);
     if (!o) {
         el_fail(e, EL_EXIT_OSERR, "out of memory");

@@ -1,5 +1,5 @@
-/* Workers' output with real processes, pipes and files.  Each case runs in a process of its own, whose stdout and stderr are
- * what the case wants them to be; what it learns it writes to a report. */
+/* Workers' output with real processes, pipes and files.  Each case runs in a process of its own, whose stdout and
+ * stderr are what the case wants them to be; what it learns it writes to a report. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +23,10 @@ struct test_case {
     const char *script;      /* sh -c, with RANK set */
     const char *log_dir;     /* NULL: temporary */
     const char *prefix, *filter;
-    const char *shown;       /* "0": only these ranks on the console */
-    bool capture, stalled;   /* stalled: nobody reads stdout; the workers are killed after a while */
-    bool no_bytes;           /* no file may have any */
-    unsigned rounds;         /* all with restart count 0 */
+    const char *shown;     /* "0": only these ranks on the console */
+    bool capture, stalled; /* stalled: nobody reads stdout; the workers are killed after a while */
+    bool no_bytes;         /* no file may have any */
+    unsigned rounds;       /* all with restart count 0 */
 };
 
 static char base[64]; /* of this test, removed at the end */
@@ -174,7 +174,6 @@ static void configure(void)
     run.tee.all = run.redirects.all = true;
     run.tee.value[0] = (uint8_t)kase->tee;
     run.redirects.value[0] = (uint8_t)kase->redirects;
-    run.rdzv_id = "job";
     run.role = "default";
     run.prefix_template = kase->prefix ? kase->prefix : "";
     run.filter_stdout = kase->filter ? kase->filter : "";
@@ -197,9 +196,15 @@ static int run_here(void)
     pool = pool_new(loop, 2, &e);
     console = console_new(loop, &(struct console_conf){0}, &e);
     configure();
-    struct output_conf conf = {.run = &run, .nproc = kase->nproc, .out = console_sink(console, 1),
-                               .err = console_sink(console, 2), .hostname = "here", .tmpdir = base,
-                               .seed = (uint64_t)getpid(), .drained = on_drained};
+    struct output_conf conf = {.run = &run,
+                               .nproc = kase->nproc,
+                               .out = console_sink(console, 1),
+                               .err = console_sink(console, 2),
+                               .hostname = "here",
+                               .run_id = "job",
+                               .tmpdir = base,
+                               .seed = (uint64_t)getpid(),
+                               .drained = on_drained};
     output = output_new(loop, pool, &conf, &e);
     if (!output) {
         say("error %d %s", e.status, e.text);
@@ -300,14 +305,18 @@ static int has(const char *text, const char *part)
 static void test_tee(void)
 {
     const char *logs = in_base("tee");
-    struct test_case k = {.nproc = 2, .tee = 1, .log_dir = logs, .filter = "more,,x",
+    struct test_case k = {.nproc = 2,
+                          .tee = 1,
+                          .log_dir = logs,
+                          .filter = "more,,x",
                           .script = "printf one; sleep 0.05; echo ' more'; printf 'more,x\\0\\377\\nlast'"};
     const char *r = go(&k, -1, -1), *out = slurp(in_base("out"), NULL);
- /* with NUL bytes in it */
+    /* with NUL bytes in it */
     size_t n, total;
     out = slurp(in_base("out"), &total);
     ok(has(r, "drained\n") && has(r, "kept no") && has(r, "left none"), "tee: runs to its end");
-    ok(memmem(out, total, "[default0]:one more\n", 20) && memmem(out, total, "[default1]:one more\n", 20), "lines are whole");
+    ok(memmem(out, total, "[default0]:one more\n", 20) && memmem(out, total, "[default1]:one more\n", 20),
+       "lines are whole");
     const char *zero = memmem(out, total, "[default1]:more,x\0\377\n", 20);
     ok(zero != NULL, "NUL and invalid UTF-8 pass");
     const char *file = log_file(logs, "attempt_0/1/stdout.log", &n);
@@ -321,13 +330,18 @@ static void test_tee(void)
 static void test_redirect(void)
 {
     const char *logs = in_base("redirect");
-    struct test_case k = {.nproc = 1, .redirects = 3, .log_dir = logs, .rounds = 2,
+    struct test_case k = {.nproc = 1,
+                          .redirects = 3,
+                          .log_dir = logs,
+                          .rounds = 2,
                           .script = "echo out; seq 1 30000 >&2; echo $ERROR_FILE > $ERROR_FILE"};
     const char *r = go(&k, -1, -1);
     ok(has(r, "tail 0 out FILE 4 out") && has(r, "tail 0 err FILE 65536"), "redirect: tails come from the files");
     ok(has(log_file(logs, "attempt_0/0/stdout.log", NULL), "out\n"), "first round");
-    ok(has(log_file(logs, "attempt_0.round_2/0/stdout.log", NULL), "out\n"), "second round with the same count is kept apart");
-    ok(has(log_file(logs, "latest/0/error.json", NULL), "attempt_0.round_2/0/error.json"), "latest leads to the newest");
+    ok(has(log_file(logs, "attempt_0.round_2/0/stdout.log", NULL), "out\n"),
+       "second round with the same count is kept apart");
+    ok(has(log_file(logs, "latest/0/error.json", NULL), "attempt_0.round_2/0/error.json"),
+       "latest leads to the newest");
     size_t n;
     slurp(in_base("out"), &n);
     is_num(n, 0, "nothing on the console");
@@ -355,8 +369,11 @@ static void test_raw(void)
 
 static void test_long_line(void)
 {
-    struct test_case k = {.nproc = 2, .tee = 1, .log_dir = in_base("long"),
-                          .script = "if [ $RANK = 0 ]; then head -c 300000 /dev/zero | tr '\\0' x; echo; else seq 1 2000; fi"};
+    struct test_case k = {
+        .nproc = 2,
+        .tee = 1,
+        .log_dir = in_base("long"),
+        .script = "if [ $RANK = 0 ]; then head -c 300000 /dev/zero | tr '\\0' x; echo; else seq 1 2000; fi"};
     go(&k, -1, -1);
     size_t n;
     const char *out = slurp(in_base("out"), &n);
@@ -417,7 +434,7 @@ static void test_hidden(void)
 
 static void test_terminal(void)
 {
-    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
     char name[64];
     if (master < 0 || unlockpt(master) < 0 || ptsname_r(master, name, sizeof name) != 0) {
         skip("terminal", "no pseudo-terminals here");
@@ -427,7 +444,8 @@ static void test_terminal(void)
     struct test_case k = {.nproc = 1, .script = "test -t 2 && echo TTY >&2"};
     ok(has(go(&k, -1, slave), "tail 0 err TERMINAL"), "a terminal is left alone");
     k.capture = true;
-    ok(has(go(&k, -1, slave), "tail 0 err READ 4 TTY"), "--capture-stderr: the worker sees a terminal, its words are kept");
+    ok(has(go(&k, -1, slave), "tail 0 err READ 4 TTY"),
+       "--capture-stderr: the worker sees a terminal, its words are kept");
     char got[300];
     ssize_t n = read(master, got, sizeof got - 1);
     got[n > 0 ? n : 0] = 0;
