@@ -35,6 +35,7 @@ static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, 
 {
     bool is_static = strcmp(conf->rdzv_backend, "static") == 0;
     conf->backend_given = seen(r, "rdzv-backend");
+    conf->rdzv_id_given = seen(r, "rdzv-id");
     conf->node_rank_given = seen(r, "node-rank");
     if (is_static && conf->rank_key >= 0 && !conf->node_rank_given) {
         conf->node_rank = (unsigned)conf->rank_key;

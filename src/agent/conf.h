@@ -54,6 +54,7 @@ struct run_conf {
     char rdzv_host[CONF_HOST_MAX]; /* of the endpoint, without brackets; "static": MASTER_ADDR of the workers */
     int rdzv_port;                 /* -1 if the endpoint names none */
     const char *rdzv_id;           /* run id, never NULL; "none" if not given */
+    bool rdzv_id_given;            /* by option or variable */
     bool run_id_random;            /* rdzv_id does not count: the agent draws one, as torchrun does */
     const char *rdzv_conf;         /* as given, "" if none */
     unsigned node_rank;
@@ -67,8 +68,8 @@ struct run_conf {
     unsigned keep_alive_attempts;
     enum conf_tristate is_host;
     bool use_hostname;
-    int rank_key;            /* rank=, -1 if not given */
-    unsigned rdzv_idle;      /* keys that were given and mean nothing here; conf_say_idle_keys() names them */
+    int rank_key;       /* rank=, -1 if not given */
+    unsigned rdzv_idle; /* keys that were given and mean nothing here; conf_say_idle_keys() names them */
 
     /* how rounds of several nodes are formed and replaced; conf_rdzv.h makes the job's settings of it */
     unsigned node_unit, max_fruitless;

@@ -27,8 +27,8 @@ static int check_unit(const struct run_conf *conf, struct el_err *e)
     unsigned unit = conf->node_unit, least = (conf->nnodes_min + unit - 1) / unit * unit;
     if (least <= conf->nnodes_max)
         return 0;
-    return el_fail(e, EL_EXIT_CONFIG, "--node-unit=%u: no multiple of it lies in --nnodes=%u:%u", unit, conf->nnodes_min,
-                   conf->nnodes_max);
+    return el_fail(e, EL_EXIT_CONFIG, "--node-unit=%u: no multiple of it lies in --nnodes=%u:%u", unit,
+                   conf->nnodes_min, conf->nnodes_max);
 }
 
 int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *out, struct el_err *e)
@@ -36,8 +36,8 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
     if (check_unit(conf, e))
         return -1;
     if (conf->restart_window && conf->max_restarts > RDZV_WINDOW_MAX)
-        return el_fail(e, EL_EXIT_CONFIG, "--max-restarts=%u: with --restart-window want at most %d", conf->max_restarts,
-                       RDZV_WINDOW_MAX);
+        return el_fail(e, EL_EXIT_CONFIG, "--max-restarts=%u: with --restart-window want at most %d",
+                       conf->max_restarts, RDZV_WINDOW_MAX);
     *out = (struct rdzv_settings){
         .min = conf->nnodes_min,
         .max = conf->nnodes_max,

@@ -221,9 +221,7 @@ static bool host_is_good(const char *host, size_t n)
     return n < CONF_HOST_MAX;
 }
 
-/* "host", "host:port", "[v6]:port", ":port" or "v6": *length of the host at *host, port or -1; -1 if it is none of
- * them. */
-static int split_endpoint(const char *text, const char **host, size_t *length, int *port)
+int conf_split_endpoint(const char *text, const char **host, size_t *length, int *port)
 {
     const char *colon = strrchr(text, ':'), *rest;
     uint64_t number;
@@ -254,7 +252,7 @@ int conf_set_rdzv_endpoint(void *target, const char *value, struct el_err *e)
     struct run_conf *conf = target;
     const char *host;
     size_t n;
-    if (split_endpoint(value, &host, &n, &conf->rdzv_port))
+    if (conf_split_endpoint(value, &host, &n, &conf->rdzv_port))
         return el_fail(e, EL_EXIT_USAGE, "want HOST:PORT, HOST or [IPv6 address]:PORT with a port from 0 to 65535");
     snprintf(conf->rdzv_host, sizeof conf->rdzv_host, "%.*s", (int)n, host);
     conf->rdzv_endpoint = value;
@@ -266,7 +264,7 @@ static int set_host(const char **to, const char *value, struct el_err *e)
     const char *host;
     size_t n;
     int port;
-    if (split_endpoint(value, &host, &n, &port) || port >= 0 || !n)
+    if (conf_split_endpoint(value, &host, &n, &port) || port >= 0 || !n)
         return el_fail(e, EL_EXIT_USAGE, "want a host name or an address, without a port");
     *to = value;
     return 0;

@@ -205,12 +205,17 @@ static void test_rounds(void)
     conf_say_idle_keys(&conf);
     is_str(said, "--rdzv-conf: timeout is accepted; elrun has nothing that it could change", "named once");
     ok(!parse("--rdzv-conf close_timeout=1,heartbeat_timeout=1,heartbeat=1,read_timeout=1,timeout=1,use_libuv=1,"
-              "store_type=tcp t.py", NULL), "all that mean nothing here");
+              "store_type=tcp t.py",
+              NULL),
+       "all that mean nothing here");
     conf_say_idle_keys(&conf);
-    is_str(said, "--rdzv-conf: close_timeout, heartbeat_timeout, heartbeat, read_timeout, timeout, use_libuv, store_type "
-                 "are accepted; elrun has nothing that they could change", "all are named");
+    is_str(said,
+           "--rdzv-conf: close_timeout, heartbeat_timeout, heartbeat, read_timeout, timeout, use_libuv, store_type "
+           "are accepted; elrun has nothing that they could change",
+           "all are named");
     ok(!parse("--store_allow any t.py", NULL) && conf.store_allow == CONF_ALLOW_ANY, "anybody");
-    ok(!parse("--store-allow=10.0.0.0/8 t.py", NULL) && conf.store_allow == CONF_ALLOW_NET && conf.store_net.bits == 104,
+    ok(!parse("--store-allow=10.0.0.0/8 t.py", NULL) && conf.store_allow == CONF_ALLOW_NET &&
+           conf.store_net.bits == 104,
        "a network");
     ok(!parse("t.py", NULL) && conf.store_allow == CONF_ALLOW_ROUND, "the round's nodes");
 }

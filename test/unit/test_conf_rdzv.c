@@ -34,11 +34,22 @@ static void test_defaults(void)
 
 static void test_each(void)
 {
-    char *words[] = {"--nnodes=2:8", "--node-unit=2", "--max-restarts=7", "--restart-window=1h",
-                     "--max-fruitless-restarts=4", "--settle=5", "--replace-wait=6", "--scale-up-delay=7",
-                     "--stable-window=8", "--boundary-wait=9", "--reconnect-grace=10", "--shutdown-timeout=11",
-                     "--rdzv-conf=join_timeout=12,last_call_timeout=13,keep_alive_interval=14,keep_alive_max_attempt=15",
-                     "t.py", NULL};
+    char *words[] = {
+        "--nnodes=2:8",
+        "--node-unit=2",
+        "--max-restarts=7",
+        "--restart-window=1h",
+        "--max-fruitless-restarts=4",
+        "--settle=5",
+        "--replace-wait=6",
+        "--scale-up-delay=7",
+        "--stable-window=8",
+        "--boundary-wait=9",
+        "--reconnect-grace=10",
+        "--shutdown-timeout=11",
+        "--rdzv-conf=join_timeout=12,last_call_timeout=13,keep_alive_interval=14,keep_alive_max_attempt=15",
+        "t.py",
+        NULL};
     is_num(take(words), 0, "all of them");
     ok(set.min == 2 && set.max == 8 && set.unit == 2, "nodes");
     ok(set.max_restarts == 7 && set.restart_window_ms == 3600000 && set.max_fruitless == 4, "budget");
@@ -54,8 +65,12 @@ static void test_bounds(void)
 {
     char *tiny[] = {"--settle=1us", "--reconnect-grace=1001us", "t.py", NULL};
     ok(!take(tiny) && set.settle_ms == 1 && set.reconnect_grace_ms == 2, "parts of a millisecond count as one");
-    char *huge[] = {"--shutdown-timeout=300d", "--rdzv-conf=join_timeout=999999999999", "--max-restarts=2147483647",
-                    "--max-fruitless-restarts=2147483647", "t.py", NULL};
+    char *huge[] = {"--shutdown-timeout=300d",
+                    "--rdzv-conf=join_timeout=999999999999",
+                    "--max-restarts=2147483647",
+                    "--max-fruitless-restarts=2147483647",
+                    "t.py",
+                    NULL};
     ok(!take(huge) && set.grace_ms == MSG_MS_MAX && set.join_timeout_ms == MSG_MS_MAX &&
            set.max_restarts == 1000000000 && set.max_fruitless == 1000000000,
        "what the protocol cannot carry is cut");
