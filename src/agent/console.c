@@ -35,7 +35,11 @@ static void puts_all(struct text *t, const char *s)
 static size_t utf8_len(const char *s)
 {
     const unsigned char *u = (const unsigned char *)s;
-    size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : (u[0] & 0xf0) == 0xe0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
+    size_t n = u[0] < 0x80                   ? 1
+               : u[0] >= 0xc2 && u[0] < 0xe0 ? 2
+               : (u[0] & 0xf0) == 0xe0       ? 3
+               : u[0] >= 0xf0 && u[0] < 0xf5 ? 4
+                                             : 0;
     for (size_t i = 1; i < n; i++)
         if ((u[i] & 0xc0) != 0x80)
             return 0;
@@ -94,8 +98,8 @@ size_t console_line(char *to, size_t size, enum console_form form, enum el_level
     char head[96];
     switch (form) {
     case CONSOLE_JSON:
-        snprintf(head, sizeof head, "{\"time\":%lld.%03lld,\"level\":\"%s\",\"text\":\"", wall_ms / 1000, wall_ms % 1000,
-                 levels[level].name);
+        snprintf(head, sizeof head, "{\"time\":%lld.%03lld,\"level\":\"%s\",\"text\":\"", wall_ms / 1000,
+                 wall_ms % 1000, levels[level].name);
         puts_all(&t, head);
         put_json(&t, text);
         break;

@@ -1,5 +1,5 @@
-/* elrun's own voice.  Lines for a person on stderr ("elrun: …", colours on a terminal), or JSON lines; a status line at the
- * bottom of a terminal.  It owns the two sinks through which everything reaches elrun's stdout and stderr. */
+/* elrun's own voice.  Lines for a person on stderr ("elrun: …", colours on a terminal), or JSON lines; a status line at
+ * the bottom of a terminal.  It owns the two sinks through which everything reaches elrun's stdout and stderr. */
 #ifndef AGENT_CONSOLE_H
 #define AGENT_CONSOLE_H
 #include <stdbool.h>
@@ -11,16 +11,17 @@
 
 /* --- pure: one line (console.c) --- */
 enum console_form { CONSOLE_PLAIN, CONSOLE_COLOUR, CONSOLE_JSON };
-/* "elrun: text\n", "elrun: warning: text\n" …, coloured, or {"time":…,"level":…,"text":…}\n with invalid UTF-8 replaced.
- * Control characters become '?' or \u00xx.  Cut at size, always with its newline (a JSON object stays one).  wall_ms: since 1970.  Returns the length without the 0. */
+/* "elrun: text\n", "elrun: warning: text\n" …, coloured, or {"time":…,"level":…,"text":…}\n with invalid UTF-8
+ * replaced. Control characters become '?' or \u00xx.  Cut at size, always with its newline (a JSON object stays one).
+ * wall_ms: since 1970.  Returns the length without the 0. */
 size_t console_line(char *to, size_t size, enum console_form form, enum el_level level, long long wall_ms,
                     const char *text);
 /* "elrun: running, round 2, restarts 1/3, 4m05s", cut to one column less than the terminal has. */
 struct console_status {
-    const char *state;         /* NULL: no status line */
+    const char *state; /* NULL: no status line */
     unsigned round;
     unsigned restarts, max_restarts;
-    el_usec since;             /* when this state began */
+    el_usec since; /* when this state began */
 };
 size_t console_status_line(char *to, size_t size, const struct console_status *st, el_usec now, unsigned columns,
                            bool colour);
@@ -44,13 +45,13 @@ bool console_is_json(const struct console *c);
 /* stderr is a terminal on which colours are wanted. */
 bool console_has_colour(const struct console *c);
 
-/* Shows this status and keeps its time running, on a terminal only; st NULL or st->state NULL takes it away.  The strings
- * must stay.  Hidden while workers write to that terminal by themselves: say so with console_status_hide(). */
+/* Shows this status and keeps its time running, on a terminal only; st NULL or st->state NULL takes it away.  The
+ * strings must stay.  Hidden while workers write to that terminal by themselves: say so with console_status_hide(). */
 void console_status(struct console *c, const struct console_status *st);
 void console_status_hide(struct console *c, bool hide);
 
-/* Writes out what is queued, then fn(ctx, bytes that were left); at the deadline at last.  Log lines that come later are
- * still queued. */
+/* Writes out what is queued, then fn(ctx, bytes that were left); at the deadline at last.  Log lines that come later
+ * are still queued. */
 void console_finish(struct console *c, el_usec deadline, void (*fn)(void *ctx, size_t left_bytes), void *ctx);
 /* True if all threads could be ended; else leave by _exit(). */
 bool console_free(struct console *c);

@@ -47,7 +47,8 @@ static void on_log(void *ctx, enum el_level level, const char *text)
     struct console *c = ctx;
     if (c->dropped) {
         char note[96];
-        snprintf(note, sizeof note, "%lu lines of elrun are missing here: standard error did not take them", c->dropped);
+        snprintf(note, sizeof note, "%lu lines of elrun are missing here: standard error did not take them",
+                 c->dropped);
         if (say(c, EL_WARN, note) == 0)
             c->dropped = 0;
     }

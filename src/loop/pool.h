@@ -1,6 +1,6 @@
-/* A small pool of threads for jobs that may take long: name resolution, checksums, everything that opens, makes or reads
- * files.  The work runs in a thread of the pool, the answer in the loop's thread.  A job that never ends (a frozen file
- * system) keeps its thread and nothing else: pool_free() does not wait for it. */
+/* A small pool of threads for jobs that may take long: name resolution, checksums, everything that opens, makes or
+ * reads files.  The work runs in a thread of the pool, the answer in the loop's thread.  A job that never ends (a
+ * frozen file system) keeps its thread and nothing else: pool_free() does not wait for it. */
 #ifndef LOOP_POOL_H
 #define LOOP_POOL_H
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct pool_job {
     void (*work)(void *ctx); /* in a thread of the pool, with all signals blocked */
     void (*done)(void *ctx); /* in the loop's thread */
     void *ctx;
-    struct pool_job *next;   /* the pool's own */
+    struct pool_job *next; /* the pool's own */
     struct pool *pool;
     struct loop_post post;
 };

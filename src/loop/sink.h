@@ -1,5 +1,6 @@
 /* Where bytes leave elrun: a queue with a limit, and one thread that writes it to descriptors.  The loop's thread only
- * puts; it never waits for a terminal, a pipe or a disk.  Everything here is called in the loop's thread, callbacks too. */
+ * puts; it never waits for a terminal, a pipe or a disk.  Everything here is called in the loop's thread, callbacks
+ * too. */
 #ifndef LOOP_SINK_H
 #define LOOP_SINK_H
 #include <stdbool.h>
@@ -15,11 +16,11 @@ struct sink_watch {
     void (*room)(void *ctx);                   /* sink_full() was true and is false again; may be NULL */
     void (*error)(void *ctx, int fd, int sys); /* a write failed: once for each descriptor and cause; may be NULL */
     void *ctx;
-    struct sink_watch *next;                   /* the sink's own */
+    struct sink_watch *next; /* the sink's own */
 };
 
-/* limit_bytes: from there on sink_full() is true; a put is still taken up to four times that.  The thread is made with the
- * first put.  NULL: no memory. */
+/* limit_bytes: from there on sink_full() is true; a put is still taken up to four times that.  The thread is made with
+ * the first put.  NULL: no memory. */
 struct sink *sink_new(struct loop *l, size_t limit_bytes, struct el_err *e);
 void sink_watch(struct sink *s, struct sink_watch *w);
 void sink_unwatch(struct sink *s, struct sink_watch *w);
@@ -40,9 +41,9 @@ size_t sink_queued_bytes(const struct sink *s);
 /* When the queue last moved, EL_NEVER if it is empty: a writer that stands still shows here. */
 el_usec sink_stalled_since(const struct sink *s);
 
-/* A line at the bottom of a terminal: wiped before and drawn again behind whatever else this sink writes there, and only
- * while the last thing written ended with a newline.  Replaces the one before, NULL or "" takes it away.  At most 511
- * bytes, no newline.  Not counted as queued. */
+/* A line at the bottom of a terminal: wiped before and drawn again behind whatever else this sink writes there, and
+ * only while the last thing written ended with a newline.  Replaces the one before, NULL or "" takes it away.  At most
+ * 511 bytes, no newline.  Not counted as queued. */
 void sink_footer(struct sink *s, int fd, const char *text);
 
 /* fn(ctx, bytes) once, later: 0 when all is written and closed, else at the deadline, with what has not been.  One at a

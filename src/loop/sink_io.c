@@ -16,8 +16,8 @@
 #define SINK_HARD_FACTOR  4u    /* sink_full() at the limit, a put is refused at this many limits */
 #define SINK_BLOCK_BYTES  4096u /* small puts to one descriptor share a block of this size */
 #define SINK_IOV_MAX      64
-#define SINK_POLL_MS      500   /* how often a writer that waits for room looks whether it shall end */
-#define SINK_GONE_MS      50    /* how long sink_free() waits for the writer to notice */
+#define SINK_POLL_MS      500 /* how often a writer that waits for room looks whether it shall end */
+#define SINK_GONE_MS      50  /* how long sink_free() waits for the writer to notice */
 #define SINK_FOOTER_BYTES 512u
 
 static const char wipe[] = "\r\033[K";
@@ -57,18 +57,18 @@ struct sink {
 
     /* the writer's thread */
     struct bad_fd *bad;
-    bool midline;     /* the last thing written did not end with a newline */
-    int drawn_fd;     /* where the footer stands, -1: nowhere */
+    bool midline; /* the last thing written did not end with a newline */
+    int drawn_fd; /* where the footer stands, -1: nowhere */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t work, gone;
     struct block *head, **tail, *last;
-    size_t cost;      /* memory of what is queued or being written */
-    size_t bytes;     /* payload of the same */
-    size_t closing;   /* blocks that close a descriptor */
+    size_t cost;    /* memory of what is queued or being written */
+    size_t bytes;   /* payload of the same */
+    size_t closing; /* blocks that close a descriptor */
     el_usec moved_at;
-    bool full, room;  /* reached the limit; below half of it again, not told yet */
-    bool freed; /* waits for its last post to come by */
+    bool full, room; /* reached the limit; below half of it again, not told yet */
+    bool freed;      /* waits for its last post to come by */
     bool closed, live, abandoned, posted, want_flushed, footer_new;
     struct report *reports;
     struct loop_post post;
@@ -146,8 +146,8 @@ static void moved(struct sink *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Writes all of it, or says why the rest is lost.  The descriptor may be non-blocking: it is inherited, and its mode is not
- * ours to change. */
+/* Writes all of it, or says why the rest is lost.  The descriptor may be non-blocking: it is inherited, and its mode is
+ * not ours to change. */
 static void write_all(struct sink *s, int fd, struct iovec *iov, int count)
 {
     const struct bad_fd *b = s->bad ? find_bad(s, fd) : NULL;

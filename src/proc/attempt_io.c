@@ -13,12 +13,12 @@ struct attempt_job {
     struct pool_job job;
     struct output *o; /* the loop's thread only; NULL: nobody waits */
     char *base, *tmpdir, *run_id;
-    bool has_run;     /* run_dir was given: the tree's root is there */
+    bool has_run; /* run_dir was given: the tree's root is there */
     uint64_t chance;
     char attempt[LOGTREE_NAME_MAX];
     unsigned nproc;
     bool filter[3];
-    bool *wanted;     /* [2 * nproc]: has a log file */
+    bool *wanted; /* [2 * nproc]: has a log file */
 
     struct el_err e;
     char *run_dir, *temporary;
@@ -96,8 +96,7 @@ static void done(void *ctx)
     }
     if (j->o) {
         j->o->job = NULL;
-        struct attempt_result r = {
-            .e = j->e, .file_fd = j->file_fd, .filter_fd = j->filter_fd, .dir = j->dir};
+        struct attempt_result r = {.e = j->e, .file_fd = j->file_fd, .filter_fd = j->filter_fd, .dir = j->dir};
         if (!j->has_run) {
             r.run_dir = j->run_dir;
             r.temporary = j->temporary;
@@ -201,8 +200,7 @@ int sweep_job_start(struct output *o, struct el_err *e)
         free(temporary);
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     }
-    *j = (struct sweep_job){
-        .job = {.work = sweep_work, .done = sweep_done, .ctx = j}, .o = o, .temporary = temporary};
+    *j = (struct sweep_job){.job = {.work = sweep_work, .done = sweep_done, .ctx = j}, .o = o, .temporary = temporary};
     if (pool_run(o->pool, &j->job, e) < 0) {
         free(temporary);
         free(j);

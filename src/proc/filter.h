@@ -1,5 +1,5 @@
-/* --duplicate-stdout-filters: lines that contain any of some strings.  A line longer than the maximum is judged by its first
- * `max` bytes; the rest of it goes the same way. */
+/* --duplicate-stdout-filters: lines that contain any of some strings.  A line longer than the maximum is judged by its
+ * first `max` bytes; the rest of it goes the same way. */
 #ifndef PROC_FILTER_H
 #define PROC_FILTER_H
 #include <stdbool.h>
@@ -10,14 +10,15 @@
 #define FILTER_NEEDLES_MAX 256u
 
 struct filter {
-    struct el_buf text;         /* the needles, one behind the other */
+    struct el_buf text; /* the needles, one behind the other */
     unsigned count;
     struct filter_needle {
         size_t at, len;
     } needle[FILTER_NEEDLES_MAX];
 };
 
-/* A comma list in which ",," is a comma; empty items do not count.  0; -1: more than FILTER_NEEDLES_MAX, or no memory. */
+/* A comma list in which ",," is a comma; empty items do not count.  0; -1: more than FILTER_NEEDLES_MAX, or no memory.
+ */
 int filter_parse(struct filter *f, struct el_mem *mem, const char *list);
 void filter_free(struct filter *f);
 

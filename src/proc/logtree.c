@@ -6,7 +6,7 @@
 
 #include "util/rng.h"
 
-#define CHANCE_CHARS 8u
+#define CHANCE_CHARS     8u
 #define RUN_ID_BYTES_MAX 96u
 
 static void chance_text(char to[CHANCE_CHARS + 1], uint64_t chance)
@@ -20,7 +20,8 @@ static void chance_text(char to[CHANCE_CHARS + 1], uint64_t chance)
 
 static char tame(char c, bool first)
 {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("._-+=@", c));
+    bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("._-+=@", c));
     return plain && !(first && c == '.') ? c : '_';
 }
 

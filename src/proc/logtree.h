@@ -1,5 +1,6 @@
-/* Where logs lie: <log dir>/<run id>_<8 random>/attempt_<restart count>[.round_<n>]/<local rank>/{stdout.log,stderr.log,
- * error.json}, filtered_stdout.log and filtered_stderr.log in the attempt; <run>/latest leads to the newest attempt. */
+/* Where logs lie: <log dir>/<run id>_<8 random>/attempt_<restart count>[.round_<n>]/<local
+ * rank>/{stdout.log,stderr.log, error.json}, filtered_stdout.log and filtered_stderr.log in the attempt; <run>/latest
+ * leads to the newest attempt. */
 #ifndef PROC_LOGTREE_H
 #define PROC_LOGTREE_H
 #include <stdbool.h>
@@ -12,8 +13,8 @@
 
 /* --- names (logtree.c, pure) --- */
 
-/* "<run id>_<8 of [a-z0-9_]>": of the run id only letters, digits and . _ - + = @ stay, others become '_'; no '.' in front; at
- * most 96 bytes. */
+/* "<run id>_<8 of [a-z0-9_]>": of the run id only letters, digits and . _ - + = @ stay, others become '_'; no '.' in
+ * front; at most 96 bytes. */
 size_t logtree_run_name(char to[LOGTREE_NAME_MAX], const char *run_id, uint64_t chance);
 /* "elrun_<8>" for a temporary log directory. */
 size_t logtree_temporary_name(char to[LOGTREE_NAME_MAX], uint64_t chance);
@@ -23,9 +24,9 @@ bool logtree_is_null(const char *log_dir); /* the null device: no logs */
 
 /* --- directories and files (logtree_io.c): blocks, for a thread of the pool --- */
 
-/* base: an absolute path, made if needed (its last part; parents too).  NULL: a temporary directory in tmpdir.  Draws names
- * until one is free.  Writes the absolute path of the run's directory to *run_dir and, if temporary, of the temporary one
- * to *temporary (else NULL); the caller frees both with free().  -1: EL_EXIT_CANTCREAT. */
+/* base: an absolute path, made if needed (its last part; parents too).  NULL: a temporary directory in tmpdir.  Draws
+ * names until one is free.  Writes the absolute path of the run's directory to *run_dir and, if temporary, of the
+ * temporary one to *temporary (else NULL); the caller frees both with free().  -1: EL_EXIT_CANTCREAT. */
 int logtree_make_run(const char *base, const char *tmpdir, const char *run_id, uint64_t chance, char **run_dir,
                      char **temporary, struct el_err *e);
 

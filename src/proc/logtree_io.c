@@ -12,9 +12,9 @@
 
 #include "util/rng.h"
 
-#define NAME_TRIES   64
-#define DEPTH_MAX    6
-#define PROBE_BYTES  4096
+#define NAME_TRIES  64
+#define DEPTH_MAX   6
+#define PROBE_BYTES 4096
 
 static int cannot(struct el_err *e, int sys, const char *what, const char *path)
 {
@@ -181,7 +181,8 @@ static enum entry entry_kind(int dir, const char *name)
     return empty ? ENTRY_EMPTY : ENTRY_CONTENT;
 }
 
-/* Walks the directory fd, which it takes over.  False if something is worth keeping; with `sweep` what is empty goes. */
+/* Walks the directory fd, which it takes over.  False if something is worth keeping; with `sweep` what is empty goes.
+ */
 static bool walk(int fd, bool sweep, int depth)
 {
     DIR *d = fd >= 0 && depth < DEPTH_MAX ? fdopendir(fd) : NULL;

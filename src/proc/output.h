@@ -1,5 +1,6 @@
 /* What workers print: pipes, log files, console, tails.  One attempt (one set of running workers) at a time:
- *   output_attempt_begin -> callback -> for each rank: output_child_fds, fork, output_child_started … output_child_exited
+ *   output_attempt_begin -> callback -> for each rank: output_child_fds, fork, output_child_started …
+ * output_child_exited
  *   -> drained callback -> the next attempt, or output_finish.
  * All calls and callbacks are in the loop's thread; nothing here waits for a file, a terminal or a pipe. */
 #ifndef PROC_OUTPUT_H
@@ -24,8 +25,9 @@ struct output_conf {
     const char *hostname;       /* for ${hostname} */
     const char *tmpdir;         /* $TMPDIR; NULL or "" = /tmp */
     uint64_t seed;              /* chance for names */
-    void (*drained)(void *ctx);                     /* every stream of the attempt has ended; may be NULL */
-    void (*rank_drained)(void *ctx, unsigned rank); /* both streams of a local rank have ended: tails are whole; may be NULL */
+    void (*drained)(void *ctx); /* every stream of the attempt has ended; may be NULL */
+    void (*rank_drained)(void *ctx,
+                         unsigned rank); /* both streams of a local rank have ended: tails are whole; may be NULL */
     void *ctx;
 };
 
@@ -39,8 +41,9 @@ typedef void output_ready_fn(void *ctx, const struct el_err *e);
 void output_attempt_begin(struct output *o, unsigned restart_count, unsigned round, unsigned rank_base,
                           output_ready_fn *ready, void *ctx);
 
-/* What the child of a local rank must dup to 1 and 2: fd[1], fd[2], -1 = leave what elrun has; fd[0] is not touched.  They are
- * close-on-exec and stay ours.  *error_file: for TORCHELASTIC_ERROR_FILE, "" without logs; valid until the next attempt. */
+/* What the child of a local rank must dup to 1 and 2: fd[1], fd[2], -1 = leave what elrun has; fd[0] is not touched.
+ * They are close-on-exec and stay ours.  *error_file: for TORCHELASTIC_ERROR_FILE, "" without logs; valid until the
+ * next attempt. */
 int output_child_fds(struct output *o, unsigned local_rank, int fd[3], const char **error_file, struct el_err *e);
 
 /* The child has its copies (or will never be: then output_child_exited() follows). */
@@ -73,7 +76,7 @@ enum output_tail_from {
 const char *output_tail_text(enum output_tail_from from);
 struct output_tail {
     enum output_tail_from from;
-    const char *bytes;    /* valid during the callback; NULL if len is 0 */
+    const char *bytes; /* valid during the callback; NULL if len is 0 */
     size_t len;
     uint64_t total_bytes; /* that the stream has had */
     const char *path;     /* the log file, NULL if there is none */
@@ -85,8 +88,8 @@ typedef void output_tails_fn(void *ctx, unsigned local_rank, const struct output
 int output_tails_collect(struct output *o, unsigned local_rank, el_usec deadline, output_tails_fn *fn, void *ctx);
 
 /* Ends it: waits until the log files are written and closed, removes a temporary log directory in which nothing was
- * written, then fn(ctx, kept) with the temporary directory that was kept, else NULL; at the deadline at last.  The console's
- * sinks are flushed by their owner. */
+ * written, then fn(ctx, kept) with the temporary directory that was kept, else NULL; at the deadline at last.  The
+ * console's sinks are flushed by their owner. */
 void output_finish(struct output *o, el_usec deadline, void (*fn)(void *ctx, const char *kept), void *ctx);
 
 /* `<log dir>/<run id>_<random>`; NULL before the first attempt is ready and when there are no logs. */

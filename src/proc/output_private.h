@@ -15,7 +15,8 @@ enum stream_state {
     STREAM_OPEN,    /* descriptors made, the child not started */
     STREAM_UNREAD,  /* the worker runs, there is nothing to read here */
     STREAM_WATCHED, /* the loop says when there is something */
-    STREAM_RESTING, /* there was a little: looked at again with the next tick, so that many small writes cost one read */
+    STREAM_RESTING, /* there was a little: looked at again with the next tick, so that many small writes cost one read
+                     */
     STREAM_BLOCKED, /* somebody who takes its bytes has no room */
     STREAM_ENDED
 };
@@ -28,13 +29,13 @@ struct stream {
     enum stream_state state;
     int child_fd, read_fd, file_fd; /* -1: none */
     struct loop_fd *watch;
-    struct stream *next;            /* in the resting or the blocked list */
-    size_t read_max;                /* so that the text with prefixes always fits a queue */
-    bool exited;                    /* the worker is gone */
-    bool forced;                    /* nobody waits for the console or the disk any longer */
+    struct stream *next; /* in the resting or the blocked list */
+    size_t read_max;     /* so that the text with prefixes always fits a queue */
+    bool exited;         /* the worker is gone */
+    bool forced;         /* nobody waits for the console or the disk any longer */
     el_usec exited_at;
-    size_t owed;                    /* bytes that lay in the pipe at that time and have not been read */
-    el_usec held_at;                /* raw: since when a part of a line waits */
+    size_t owed;     /* bytes that lay in the pipe at that time and have not been read */
+    el_usec held_at; /* raw: since when a part of a line waits */
     struct line line;
     struct filter_stream filtered;
     struct ring ring;
@@ -71,13 +72,13 @@ struct output {
     bool logs, terminal[3];
     int null_fd, filter_fd[3];
     struct filter filter[3];
-    struct sink *files;          /* NULL: no log files at all */
+    struct sink *files; /* NULL: no log files at all */
     struct mouth mouths[2], *mouth[3];
-    bool console_dead[3];        /* EPIPE: nobody reads it */
+    bool console_dead[3]; /* EPIPE: nobody reads it */
     struct sink_watch watch_files, watch_mouth[2];
     struct loop_timer *tick, *late, *soon;
     struct stream_list resting, blocked;
-    bool kick;                   /* blocked streams shall be tried again in the next turn */
+    bool kick; /* blocked streams shall be tried again in the next turn */
     bool late_armed;
     bool told_lost, told_drained;
     struct el_buf text;
@@ -88,7 +89,7 @@ struct output {
     bool attempted;
     unsigned last_count;
     bool ready_due;
-    struct el_err start_error;   /* the attempt could not even begin */
+    struct el_err start_error; /* the attempt could not even begin */
     output_ready_fn *ready;
     void *ready_ctx;
     struct tails *tails;

@@ -11,8 +11,8 @@ struct prefix_values {
     unsigned local_rank, rank;
 };
 
-/* ${role_name} ${local_rank} ${rank} ${hostname}, also without braces; "$$" is "$"; anything else stays as it is, newlines
- * become spaces.  An empty template is the default.  to is always ended; returns the length. */
+/* ${role_name} ${local_rank} ${rank} ${hostname}, also without braces; "$$" is "$"; anything else stays as it is,
+ * newlines become spaces.  An empty template is the default.  to is always ended; returns the length. */
 size_t prefix_format(char *to, size_t size, const char *template, const struct prefix_values *v);
 
 #endif

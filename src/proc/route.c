@@ -5,7 +5,8 @@
 static struct route decide(const struct route_in *in)
 {
     if (in->teed && in->shown)
-        return (struct route){.kind = ROUTE_PIPE, .to_file = in->logs, .to_console = true, .to_filter = in->logs && in->filter};
+        return (struct route){
+            .kind = ROUTE_PIPE, .to_file = in->logs, .to_console = true, .to_filter = in->logs && in->filter};
     /* A teed rank that is not shown only has its file. */
     if (in->redirected || in->teed)
         return (struct route){.kind = in->logs ? ROUTE_FILE : ROUTE_NULL};

@@ -23,10 +23,10 @@ struct route_in {
 
 struct route {
     enum route_kind kind;
-    bool to_file;    /* elrun writes the log file */
+    bool to_file; /* elrun writes the log file */
     bool to_console;
     bool to_filter;
-    bool raw;        /* on the console without prefix, bytes unchanged */
+    bool raw; /* on the console without prefix, bytes unchanged */
 };
 
 struct route route_decide(const struct route_in *in);

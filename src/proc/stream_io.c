@@ -10,15 +10,16 @@
 #include "proc/output_private.h"
 #include "util/log.h"
 
-/* A worker that prints line by line must not cost a wake-up for each: after a small read its pipe is left alone this long. */
-#define REST_US        EL_MS(1)
-#define BURST_BYTES    (256u * 1024u) /* read from one stream before the others have their turn */
-#define PIPE_BYTES     (256 * 1024)
-#define PIPES_LARGE    64u            /* ranks: with more of them the kernel's allowance for pipes would be used up */
-#define LINGER_US      EL_MS(100)     /* after a worker's exit its descendants may still write this long */
-#define STALL_MAX_US   EL_SEC(30)     /* after a worker's exit its last bytes wait this long for a console that stands */
-#define PART_US        EL_MS(50)      /* raw: how long a part of a line waits for its rest */
-#define HOLD_US        EL_MS(200)     /* how long the others wait for the end of a line longer than the buffer */
+/* A worker that prints line by line must not cost a wake-up for each: after a small read its pipe is left alone this
+ * long. */
+#define REST_US      EL_MS(1)
+#define BURST_BYTES  (256u * 1024u) /* read from one stream before the others have their turn */
+#define PIPE_BYTES   (256 * 1024)
+#define PIPES_LARGE  64u        /* ranks: with more of them the kernel's allowance for pipes would be used up */
+#define LINGER_US    EL_MS(100) /* after a worker's exit its descendants may still write this long */
+#define STALL_MAX_US EL_SEC(30) /* after a worker's exit its last bytes wait this long for a console that stands */
+#define PART_US      EL_MS(50)  /* raw: how long a part of a line waits for its rest */
+#define HOLD_US      EL_MS(200) /* how long the others wait for the end of a line longer than the buffer */
 
 static void pump(struct stream *s);
 
@@ -163,8 +164,8 @@ static bool pass_old_part(struct stream *s)
 
 static bool jammed(const struct stream *s, const struct sink *sink)
 {
-    /* What a worker that has ended left in its pipe is bounded by the pipe: it may go beyond the limit, so that a console
-     * that stands still does not hold up the report of the failure. */
+    /* What a worker that has ended left in its pipe is bounded by the pipe: it may go beyond the limit, so that a
+     * console that stands still does not hold up the report of the failure. */
     return s->exited ? sink_crammed(sink, s->read_max * (s->line.prefix_len + 1) + s->line.max) : sink_full(sink);
 }
 

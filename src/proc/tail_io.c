@@ -103,9 +103,7 @@ static void look(struct tail_one *one, const struct output *o, const struct stre
     if (logged && snprintf(one->path, sizeof one->path, "%s/%s", dir, s->which == 1 ? "stdout.log" : "stderr.log") > 0)
         one->tail.path = one->path;
     switch (s->route.kind) {
-    case ROUTE_INHERIT:
-        one->tail.from = o->terminal[s->which] ? OUTPUT_TAIL_TERMINAL : OUTPUT_TAIL_INHERITED;
-        break;
+    case ROUTE_INHERIT: one->tail.from = o->terminal[s->which] ? OUTPUT_TAIL_TERMINAL : OUTPUT_TAIL_INHERITED; break;
     case ROUTE_NULL: one->tail.from = OUTPUT_TAIL_NULL_DEVICE; break;
     case ROUTE_FILE:
         one->from_file = logged;
