@@ -4,6 +4,7 @@
  *   stamp idle   stamp "start", wait for SIGTERM, stamp "term", end
  *   stamp die    attempt 0: stamp "start"; rank 0 waits for the file $BENCH_STAMPS.go, stamps "die" and ends with status 1,
  *                the others are as idle.  Later attempts are as once.
+ *   stamp shot   the same, but rank 0 ends by SIGKILL
  * One line is one write to a file opened for appending: "EVENT RANK ATTEMPT NANOSECONDS". */
 #include <fcntl.h>
 #include <signal.h>
@@ -52,12 +53,14 @@ int main(int argc, char **argv)
     alarm(150); /* a launcher that leaves its workers behind must not leave them for ever */
     signal(SIGTERM, on_term);
     stamp("start", started);
-    if (strcmp(mode, "once") == 0 || (strcmp(mode, "die") == 0 && attempt > 0)) return 0;
-    if (strcmp(mode, "die") == 0 && rank == 0) {
+    int shot = strcmp(mode, "shot") == 0, dies = shot || strcmp(mode, "die") == 0;
+    if (strcmp(mode, "once") == 0 || (dies && attempt > 0)) return 0;
+    if (dies && rank == 0) {
         char go[4096];
         snprintf(go, sizeof go, "%s.go", path);
         while (access(go, F_OK) != 0) nanosleep(&(struct timespec){0, 200000}, NULL);
         stamp("die", now_ns());
+        if (shot) raise(SIGKILL);
         _exit(1);
     }
     for (;;) pause();

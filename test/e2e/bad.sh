@@ -96,6 +96,31 @@ ENV=
 
 ok "no worker was ever started" test ! -e "$T/ran.0.0"
 
+# A port that is taken, by somebody who listens and by another job.
+"${PY:-python3}" -c '
+import socket, sys, time
+s = socket.socket(); s.bind(("0.0.0.0", 0)); s.listen()
+open(sys.argv[1] + "~", "w").write(str(s.getsockname()[1]))
+import os; os.rename(sys.argv[1] + "~", sys.argv[1])
+time.sleep(600)' "$T/port" & listener=$!
+wait_for test -s "$T/port"
+bad "port in use" 78 "$(cat "$T/port").*in use|in use.*$(cat "$T/port")" --master-port="$(cat "$T/port")" --no-python "$WORKER" touch "$T/ran"
+kill "$listener"; wait "$listener" 2>/dev/null
+ok "port in use: no worker was started" test ! -e "$T/ran.0.0"
+
+# Standard streams that are closed: elrun and the worker have something in their places.
+cat >"$T/close" <<'SCRIPT'
+case $1 in 0) shift; exec "$@" <&- ;; 1) shift; exec "$@" >&- ;; 2) shift; exec "$@" 2>&- ;; esac
+SCRIPT
+for fd in 0 1 2; do
+    PREFIX="sh $T/close $fd"
+    run_workers 2 --tee=3 --log-dir="$T/close$fd" -- stdin "$T/stdin$fd" out "x" err "x"
+    PREFIX=
+    is "descriptor $fd is closed: exit status" "$status" 0
+    ok "descriptor $fd is closed: both workers ran" files "$T/stdin$fd.0.*" 2
+    is "descriptor $fd is closed: the logs are whole" "$(cat "$T/close$fd"/*_*/attempt_0/?/std*.log)" xxxx
+done
+
 # Torchrun only warns of a signal that it does not know, and so do we.
 run_workers 1 --signals-to-handle=SIGFOO,SIGTERM -- touch "$T/sigfoo"
 is "an unknown name in --signals-to-handle: exit status" "$status" 0

@@ -34,6 +34,25 @@ ok "the workers did not notice" kill -0 "$(field "$T/g.0.0" pid)"
 kill_elrun
 is_clean "kill -9 of the first guard, then of elrun"
 
+# Who has left group and session is in reach only where elrun could make a cgroup.  Either way no cgroup is left.
+cgroups() { find $(awk '$3 == "cgroup2" { print $2 }' /proc/mounts) -type d -name "elrun-$1" 2>/dev/null; }
+no_cgroup() { [ -z "$(cgroups "$1")" ]; }
+start_workers 2 -- daemon "$T/cg" record "$T/cgr" forever
+wait_for files "$T/cgr.0.*" 2
+if [ -n "$(cgroups "$elrun_pid")" ]; then
+    kill_elrun
+    is_clean "kill -9 of elrun, daemons in a cgroup"
+    ok "kill -9 of elrun: no cgroup is left" wait_for no_cgroup "$elrun_pid"
+    start_workers 1 -- touch "$T/cg1" await "$T/cg1.go"
+    wait_for files "$T/cg1.0.*" 1
+    like "a job has its cgroup" "$(cgroups "$elrun_pid")" "elrun-$elrun_pid\$"
+    : >"$T/cg1.go"; finish
+    is "at the end of a job no cgroup is left" "$(cgroups "$elrun_pid")" ""
+else
+    kill -TERM "$elrun_pid"; finish
+    skip "kill -9 of elrun, daemons in a cgroup" "no cgroup of version 2 can be made"
+fi
+
 # Without the guard, direct children still die by their parent-death signal.
 start_workers 2 -- record "$T/both" forever
 wait_for files "$T/both.0.*" 2

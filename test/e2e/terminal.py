@@ -2,7 +2,8 @@
 
     terminal.py STEP... -- COMMAND...
 
-Steps, in order: "=REGEX" waits until the output behind the last match has it; "<TEXT" types TEXT (\\n, \\x03 as in Python).
+Steps, in order: "=REGEX" waits until the output behind the last match has it; "<TEXT" types TEXT (\\n, \\x03 as in Python);
+"!COMMAND" runs a shell command that must succeed, with the pid of COMMAND in $PID.
 Gives up at a step after $E2E_DEADLINE seconds (60), and says which.
 """
 
@@ -12,6 +13,7 @@ import pty
 import re
 import select
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -54,6 +56,10 @@ def main():
     for step in steps:
         if step[0] == "<":
             os.write(fd, step[1:].encode().decode("unicode_escape").encode())
+        elif step[0] == "!":
+            if subprocess.run(step[1:], shell=True, env={**os.environ, "PID": str(pid)}, timeout=DEADLINE).returncode:
+                missed = step
+                break
         elif not screen.expect(step[1:]):
             missed = step
             break

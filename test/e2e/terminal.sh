@@ -49,6 +49,14 @@ is "Ctrl-C with two workers: exit status" "$status" 130
 is "Ctrl-C with two workers: both got SIGINT once" "$(sort "$T/int.got" | tr '\n' ';')" "2 0;2 1;"
 is_clean "debugger and Ctrl-C"
 
+# Ctrl-S: a terminal that stands still stops nothing but the output.
+play '=up' '<\x13' "!: >$T/xoff.go; sleep 0.5; kill -TERM \$PID; until [ \"\$(wc -l <$T/xoff.got)\" = 2 ]; do sleep 0.02; done" '<\x11' -- \
+    "$ELRUN" --standalone --nproc-per-node=2 --tee=1 --log-dir="$T/xoff" --no-python "$WORKER" catch TERM "$T/xoff.got" on TERM 0 \
+    touch "$T/x" @1 await "$T/x.0.0" @1 out "up
+" await "$T/xoff.go" flood 100000 100 forever
+ok "a stopped terminal, SIGTERM: the workers were told" seen
+is "a stopped terminal, SIGTERM: exit status" "$status" 143
+
 # Job control: Ctrl-Z stops the job, fg continues it.
 cat >"$T/jobs.sh" <<'SCRIPT'
 set -m

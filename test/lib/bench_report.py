@@ -26,7 +26,7 @@ def cell(samples, unit):
 
 
 def ratio(mine, peer, name):
-    """What elrun needs of what the peer needs, by medians."""
+    """What elrun is of the peer, by medians."""
     if not mine or not peer or not statistics.median(peer) or not statistics.median(mine):
         return ""
     times = statistics.median(mine) / statistics.median(peer)
@@ -49,7 +49,7 @@ def table(metrics):
     peers = []
     for rows in metrics.values():
         peers += [who for who in rows if who != "elrun" and who not in peers]
-    yield "| what | " + " | ".join(["elrun", *peers, "elrun needs", "budget"]) + " |"
+    yield "| what | " + " | ".join(["elrun", *peers, "elrun is", "budget"]) + " |"
     yield "| --- " * (4 + len(peers)) + "|"
     for metric, rows in metrics.items():
         mine = rows.get("elrun", {})
@@ -75,7 +75,7 @@ def raw(metrics):
 def main():
     facts, samples = sys.argv[1:]
     print("# Results\n\nWritten by `make bench` and by nothing else. Side by side in one run; medians, ranges in brackets.")
-    print("“elrun needs” compares the medians; a blank means that the peer could not run.\n")
+    print("“elrun is” compares the medians; a blank means that the peer could not run.\n")
     print("".join(f"- {line}" for line in open(facts, encoding="utf-8")), end="")
     for bench, metrics in read(samples).items():
         print(f"\n## {bench}\n")
