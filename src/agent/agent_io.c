@@ -35,7 +35,7 @@ static void show_status(struct node *n)
 static void account_state(struct node *n, enum agent_state before)
 {
     static const enum account_part part[] = {
-        [AGENT_IDLE] = ACCOUNT_START,   [AGENT_PREPARING] = ACCOUNT_START,   [AGENT_RUNNING] = ACCOUNT_RUN,
+        [AGENT_IDLE] = ACCOUNT_START,    [AGENT_PREPARING] = ACCOUNT_START, [AGENT_RUNNING] = ACCOUNT_RUN,
         [AGENT_STOPPING] = ACCOUNT_STOP, [AGENT_COLLECTING] = ACCOUNT_STOP, [AGENT_ENDED] = ACCOUNT_STOP,
     };
     if (n->core.state != before)
@@ -258,7 +258,8 @@ static void start_output(struct node *n, struct el_err *e)
 
 static int node_init(struct node *n, struct el_err *e)
 {
-    struct agent_conf core = {.slots = n->nproc, .max_restarts = n->conf->max_restarts, .grace = n->conf->shutdown_timeout};
+    struct agent_conf core = {
+        .slots = n->nproc, .max_restarts = n->conf->max_restarts, .grace = n->conf->shutdown_timeout};
     struct console_conf talk = {.quiet = n->conf->quiet, .verbose = n->conf->verbose, .json = n->conf->log_json};
     struct reap_ops ops = {.zombie = on_zombie, .reaped = on_reaped, .orphan = on_orphan, .stopped = on_stopped};
     sigset_t set;

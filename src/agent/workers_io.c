@@ -32,7 +32,8 @@ static void on_report(void *ctx, unsigned events)
     take_reports(ctx);
 }
 
-/* The terminal goes to local rank 0 if the user says so, or if one worker is all there is and everything is a terminal. */
+/* The terminal goes to local rank 0 if the user says so, or if one worker is all there is and everything is a terminal.
+ */
 static void choose_terminal(struct node *n)
 {
     bool all = isatty(0) && isatty(1) && isatty(2);
@@ -79,7 +80,8 @@ int workers_init(struct node *n, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     choose_terminal(n);
     if (n->terminal_fd >= 0 && !isatty(n->terminal_fd))
-        return el_fail(e, EL_EXIT_CONFIG, "--interactive gives standard input to local rank 0 as its terminal, but it is none");
+        return el_fail(e, EL_EXIT_CONFIG,
+                       "--interactive gives standard input to local rank 0 as its terminal, but it is none");
     if (find_program(n, e) < 0)
         return -1;
     if (n->conf->numa != CONF_NUMA_OFF && !(n->numa = numa_plans_new(n->conf->numa, n->nproc, n->env, e)))
@@ -169,7 +171,8 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
     if (output_child_fds(n->output, slot, fd, &error_file, e) < 0)
         return -1;
     struct worker_place place = place_of(n, slot, error_file);
-    struct argv_plan plan = {.entry = n->conf->entry, .python = n->python.path, .script = n->conf->script, .args = n->conf->args};
+    struct argv_plan plan = {
+        .entry = n->conf->entry, .python = n->python.path, .script = n->conf->script, .args = n->conf->args};
     char **env = env_worker(NULL, n->env, &place, e);
     char **argv = env ? argv_worker(NULL, &plan, slot, e) : NULL;
     pid_t pid = -1;
@@ -210,7 +213,8 @@ static void all_started(struct node *n)
     account_started(&n->account, loop_clock());
     console_status_hide(n->console, output_terminal_shared(n->output));
     if (!n->said_threads && env_limits_threads(n->env, n->nproc))
-        el_log(EL_INFO, "OMP_NUM_THREADS is not set: each worker gets 1, so that %u of them do not overload this host", n->nproc);
+        el_log(EL_INFO, "OMP_NUM_THREADS is not set: each worker gets 1, so that %u of them do not overload this host",
+               n->nproc);
     n->said_threads = true;
 }
 
@@ -244,7 +248,7 @@ static void signal_all(struct node *n, int signal)
         if (n->worker[i].failure.stop_wall_usec < 0)
             n->worker[i].failure.stop_wall_usec = wall; /* an error file that is older is the worker's own */
         if (kill(-pid, signal) < 0 && errno == ESRCH)
-            kill(pid, signal);   /* between fork and setsid the group is not there yet */
+            kill(pid, signal); /* between fork and setsid the group is not there yet */
         if (signal != SIGKILL)
             kill(-pid, SIGCONT); /* one that is stopped would not hear it */
     }

@@ -1,4 +1,5 @@
-/* Connections of commands, which wait for one answer at a time: blocking, each wait with a deadline.  Not for the loop. */
+/* Connections of commands, which wait for one answer at a time: blocking, each wait with a deadline.  Not for the loop.
+ */
 #ifndef LOOP_DIAL_H
 #define LOOP_DIAL_H
 #include "util/err.h"

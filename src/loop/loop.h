@@ -44,8 +44,8 @@ void loop_timer_free(struct loop_timer *t);
 typedef void loop_signal_fn(void *ctx, const struct signalfd_siginfo *si);
 int loop_signals(struct loop *l, const sigset_t *set, loop_signal_fn *fn, void *ctx, struct el_err *e);
 
-/* From any thread: fn(ctx) is called in the loop's thread, in the order of the posts.  The node is the caller's and must
- * live until fn runs; posting one that is already under way is a bug. */
+/* From any thread: fn(ctx) is called in the loop's thread, in the order of the posts.  The node is the caller's and
+ * must live until fn runs; posting one that is already under way is a bug. */
 struct loop_post {
     struct loop_post *next;
     void (*fn)(void *ctx);

@@ -1,5 +1,5 @@
-/* The only place that forks.  Called in the loop's thread only: a parent-death signal fires when the *thread* that forked
- * ends, and a pool thread may hold malloc's lock at any time. */
+/* The only place that forks.  Called in the loop's thread only: a parent-death signal fires when the *thread* that
+ * forked ends, and a pool thread may hold malloc's lock at any time. */
 #ifndef PROC_SPAWN_H
 #define PROC_SPAWN_H
 #include <stdbool.h>
@@ -34,22 +34,22 @@ struct numa_plan;
 
 struct spawn_conf {
     unsigned slot;
-    const char *path;         /* of the program: absolute or with a slash */
+    const char *path; /* of the program: absolute or with a slash */
     char *const *argv, *const *envp;
-    int fd[3];                /* become 0, 1, 2; -1: as elrun has it */
-    int report_fd;            /* write end, close-on-exec */
-    int guard_fd;             /* the guard is told the new group here, before exec; -1: no guard */
-    int cgroup_fd;            /* folder of the cgroup (version 2) to be born in, -1: none */
-    int terminal_fd;          /* >= 0: stays in elrun's session, and its group becomes the terminal's foreground */
-    const struct rlimit *files;          /* and its limit of open files; NULL: as elrun has it */
-    const struct numa_plan *numa;        /* NULL: no binding */
+    int fd[3];                    /* become 0, 1, 2; -1: as elrun has it */
+    int report_fd;                /* write end, close-on-exec */
+    int guard_fd;                 /* the guard is told the new group here, before exec; -1: no guard */
+    int cgroup_fd;                /* folder of the cgroup (version 2) to be born in, -1: none */
+    int terminal_fd;              /* >= 0: stays in elrun's session, and its group becomes the terminal's foreground */
+    const struct rlimit *files;   /* and its limit of open files; NULL: as elrun has it */
+    const struct numa_plan *numa; /* NULL: no binding */
 };
 
 /* The pid of the child, which leads its own session and group (its group only with terminal_fd); or -1 and *e when the
  * kernel refuses.  What fails later in the child comes through report_fd, and the child exits 127. */
 pid_t spawn_worker(const struct spawn_conf *c, struct el_err *e);
 
-/* A child that runs fn(ctx) and _exit()s with its result: no exec, own session, every signal that can be blocked is.  fn
+/* A child that runs fn(ctx) and _exit()s with its result: no exec, own session, every signal that can be blocked is. fn
  * may use only async-signal-safe calls and memory made before. */
 pid_t spawn_function(int (*fn)(void *ctx), void *ctx, struct el_err *e);
 

@@ -71,8 +71,8 @@ static void child_raise_oom_score(void)
     close(fd);
 }
 
-/* Whoever started elrun may have blocked or ignored what a worker needs.  Python's subprocess, and so torchrun, puts right
- * what its own interpreter ignores; a SIGHUP that nohup ignores stays ignored. */
+/* Whoever started elrun may have blocked or ignored what a worker needs.  Python's subprocess, and so torchrun, puts
+ * right what its own interpreter ignores; a SIGHUP that nohup ignores stays ignored. */
 static void child_reset_signals(void)
 {
     sigset_t none;
@@ -125,7 +125,8 @@ static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_
 /* --- the parent's side --- */
 
 /* Born in the cgroup: joining it later by cgroup.procs waits for the whole machine, 10 ms and more (measured).  Kernels
- * that cannot (before 5.7, or a folder that does not want it): an ordinary fork, and the guard still knows the group. */
+ * that cannot (before 5.7, or a folder that does not want it): an ordinary fork, and the guard still knows the group.
+ */
 static pid_t fork_into(int cgroup_fd)
 {
     if (cgroup_fd >= 0) {
@@ -174,8 +175,9 @@ void spawn_explain(const struct spawn_report *r, const char *path, struct el_err
     if (r->stage == SPAWN_STAGE_EXEC && r->sys == ENOEXEC)
         el_fail(e, EL_EXIT_NOINPUT, "cannot execute \"%.300s\": neither a program nor a script with a #! line", path);
     else if (r->stage == SPAWN_STAGE_EXEC && r->sys == E2BIG)
-        el_fail(e, EL_EXIT_OSERR, "cannot execute \"%.200s\": arguments and environment are larger than the kernel takes", path);
+        el_fail(e, EL_EXIT_OSERR,
+                "cannot execute \"%.200s\": arguments and environment are larger than the kernel takes", path);
     else
-        el_fail_sys(e, r->stage == SPAWN_STAGE_EXEC ? EL_EXIT_NOINPUT : EL_EXIT_OSERR, r->sys, "%s \"%.300s\"", stage[n],
-                    path);
+        el_fail_sys(e, r->stage == SPAWN_STAGE_EXEC ? EL_EXIT_NOINPUT : EL_EXIT_OSERR, r->sys, "%s \"%.300s\"",
+                    stage[n], path);
 }
