@@ -70,6 +70,14 @@ static unsigned columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+/* Is the terminal ours, or has the shell put us in the background, or local rank 0 taken it?  A terminal that does not
+ * control this session cannot say. */
+static bool in_foreground(void)
+{
+    pid_t group = tcgetpgrp(STDERR_FILENO);
+    return group < 0 || group == getpgrp();
+}
+
 static void show_status(void *ctx)
 {
     struct console *c = ctx;
@@ -80,9 +88,10 @@ static void show_status(void *ctx)
         loop_timer_at(c->timer, EL_NEVER);
         return;
     }
-    char line[512];
+    char line[512] = "";
     el_usec now = loop_clock();
-    console_status_line(line, sizeof line, &c->status, now, columns(), c->colour);
+    if (in_foreground())
+        console_status_line(line, sizeof line, &c->status, now, columns(), c->colour);
     sink_footer(c->sink[2], STDERR_FILENO, line);
     /* The next full second of the state's age. */
     el_usec age = now > c->status.since ? now - c->status.since : 0;
