@@ -12,7 +12,7 @@ static const struct opt_row rows[] = {COMMAND_HELP_ROW};
 static const struct opt_table options = {
     .command = "elrun help",
     .operands = "[COMMAND | TOPIC]",
-    .about = "Explains a command, or one of the topics exit-status, signals and environment.",
+    .about = "Explains a command, or one of the topics rendezvous, exit-status, signals and environment.",
     .rows = rows,
     .n = COUNT_OF(rows),
 };
@@ -38,6 +38,7 @@ void help_overview(struct el_buf *out)
     el_buf_puts(out, "\n"
                      "More:\n"
                      "  elrun run --help         all options of run\n"
+                     "  elrun help rendezvous    several nodes: waiting, losing, joining\n"
                      "  elrun help exit-status   what the exit status says\n"
                      "  elrun help signals       what elrun does with a signal\n"
                      "  elrun help environment   what the workers find in their environment\n"
@@ -96,10 +97,41 @@ static void help_environment(struct el_buf *out)
                      "LOGLEVEL and NO_COLOR.\n");
 }
 
+/* For 2:4 nodes, because examples are read and rules are not; the numbers are the defaults. */
+static void help_rendezvous(struct el_buf *out)
+{
+    el_buf_puts(out, "Several nodes: on each host the same command, with one of them as endpoint:\n"
+                     "\n"
+                     "  elrun --nnodes=2:4 --nproc-per-node=8 --rdzv-endpoint=node0 train.py\n"
+                     "\n"
+                     "The elrun on node0 is the coordinator too.  It may run apart from the training:\n"
+                     "`elrun store` on a host that then is the endpoint.  A round is one agreed set of\n"
+                     "nodes; each has its own ranks, its own store, and workers that start anew.\n"
+                     "\n"
+                     "Waiting  In any order, for 600 s (--rdzv-conf join_timeout=600), then status 69.\n"
+                     "         The first round starts when 4 are there; or 2, and nobody came for 3 s\n"
+                     "         (--settle), or 30 s have passed (--rdzv-conf last_call_timeout=30).\n"
+                     "Losing   Lost is who closed its connection and is not back after 0.1 s\n"
+                     "         (--reconnect-grace), or was silent for 5 x 1 s (--rdzv-conf\n"
+                     "         keep_alive_max_attempt=5,keep_alive_interval=1).  The others start the\n"
+                     "         next round at once if 2 are left; --replace-wait=60 waits for another.\n"
+                     "Joining  A running round takes newcomers in 1 s after the last of them\n"
+                     "         (--scale-up-delay).  Who is too many waits as a spare.\n"
+                     "         --node-unit=2: always a multiple of 2 nodes.\n"
+                     "Leaving  SIGTERM to one elrun: that node leaves, the others go on.\n"
+                     "Ranks    Survivors keep their order.  --node-rank=N orders nodes by N, and gives\n"
+                     "         a replacement the place of the lost one.\n"
+                     "Budget   --max-restarts=3: three times in the whole job a worker may fail and\n"
+                     "         all start again.  Nodes that were lost, left or came cost nothing; but\n"
+                     "         more than 10 rounds in a row that ended within a minute end the job\n"
+                     "         (--max-fruitless-restarts).\n");
+}
+
 static const struct topic {
     const char *name;
     void (*print)(struct el_buf *out);
 } topics[] = {
+    {"rendezvous", help_rendezvous},
     {"exit-status", help_exit_status},
     {"signals", help_signals},
     {"environment", help_environment},
@@ -129,7 +161,9 @@ static int help_topic(const char *topic, struct el_buf *out, struct el_err *e)
     const char *near = opt_nearest(topic, topic_name, NULL, COMMANDS_COUNT + COUNT_OF(topics));
     if (near)
         return el_fail(e, EL_EXIT_USAGE, "no help about \"%s\"; did you mean %s?", el_show(topic, shown), near);
-    return el_fail(e, EL_EXIT_USAGE, "no help about \"%s\"; want a command, exit-status, signals or environment",
+    return el_fail(e, EL_EXIT_USAGE,
+                   "no help about \"%s\"; want a command, rendezvous, exit-status, signals or "
+                   "environment",
                    el_show(topic, shown));
 }
 
@@ -151,7 +185,7 @@ static int run(const struct call *call, struct el_err *e)
 }
 
 const struct command cmd_help = {.name = "help",
-                                 .summary = "explain a command, exit statuses, signals or the environment",
+                                 .summary = "explain a command, several nodes, exit statuses, signals",
                                  .options = &options,
                                  .words = "",
                                  .run = run};

@@ -96,9 +96,11 @@ static const struct opt_row rows[] = {
              "exit-status)"},
 
     {.name = "rdzv-backend", .type = OPT_CUSTOM, .arg = "static|c10d", .choices = "static|c10d", .def = "static",
-     .group = RDZV, .env = "PET_RDZV_BACKEND", .set = conf_set_rdzv_backend, .help = "How the nodes find each other"},
+     .group = RDZV, .env = "PET_RDZV_BACKEND", .set = conf_set_rdzv_backend, 
+     .help = "How the nodes find each other; static wants a --node-rank on each (elrun help rendezvous)"},
     {.name = "rdzv-endpoint", .type = OPT_CUSTOM, .arg = "HOST[:PORT]", .def = "", .group = RDZV,
-     .env = "PET_RDZV_ENDPOINT", .set = conf_set_rdzv_endpoint, .help = "Where the nodes meet"},
+     .env = "PET_RDZV_ENDPOINT", .set = conf_set_rdzv_endpoint, 
+     .help = "Where the nodes meet: the host that runs the coordinator; the port is 29400 unless named"},
     {.name = "rdzv-id", .type = OPT_STRING, .arg = "ID", .def = "none", .group = RDZV, .env = "PET_RDZV_ID",
      .offset = AT(rdzv_id), .help = "Name of the job, the same on all nodes; it begins the name of the log folder"},
     {.name = "rdzv-conf", .type = OPT_CUSTOM, .arg = "KEY=VALUE,...", .def = "", .group = RDZV, .env = "PET_RDZV_CONF",
@@ -106,7 +108,8 @@ static const struct opt_row rows[] = {
      .help = "join_timeout=600, last_call_timeout=30, keep_alive_interval=1 (seconds), keep_alive_max_attempt=5, is_host, "
              "use_hostname and torchrun's other keys; an unknown one is an error"},
     {.name = "node-rank", .type = OPT_UINT, .arg = "N", .max = RUN_NNODES_MAX - 1, .def = "0", .group = RDZV,
-     .env = "PET_NODE_RANK", .offset = AT(node_rank), .help = "Place of this node among the nodes"},
+     .env = "PET_NODE_RANK", .offset = AT(node_rank), 
+     .help = "Place of this node among the nodes"},
     {.name = "master-addr", .type = OPT_CUSTOM, .arg = "HOST", .group = RDZV, .env = "PET_MASTER_ADDR",
      .set = conf_set_master_addr, .help = "MASTER_ADDR of the workers with the static back end [default: 127.0.0.1]"},
     {.name = "master-port", .type = OPT_CUSTOM, .arg = "PORT", .group = RDZV, .env = "PET_MASTER_PORT",

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "agent/conf.h"
+#include "agent/conf_rdzv.h"
+#include "agent/endpoint.h"
 #include "agent/run_options.h"
 
 #define WORDS_MAX 16
@@ -18,6 +20,33 @@ static void check_line(const char *text)
     assert(*text && strlen(text) < sizeof(((struct el_err *)0)->text));
     for (; *text; text++)
         assert((unsigned char)*text >= 0x20 && *text != 0x7f);
+}
+
+/* What follows for several nodes is whole, or refused in one line. */
+static void check_nodes(const struct run_conf *conf, char **env)
+{
+    static const uint8_t own[1][16] = {{0xfd, [15] = 5}};
+    struct endpoint_facts facts = {.hostname = "node0.cluster", .own = own, .own_n = 1, .found = own};
+    struct rdzv_settings set;
+    struct endpoint ep;
+    struct el_err e = {0}, later = {0};
+    char command[32];
+    if (rdzv_settings_from_conf(conf, &set, &e))
+        check_line(e.text);
+    else
+        assert(rdzv_settings_check(&set, &e) == 0);
+    e = (struct el_err){0};
+    if (endpoint_choose(conf, env, 1000, &ep, &e)) {
+        assert(e.status == EL_EXIT_USAGE || e.status == EL_EXIT_CONFIG);
+        check_line(e.text);
+        return;
+    }
+    for (facts.found_n = 0; facts.found_n < 2; facts.found_n++)
+        if (endpoint_place(conf, &facts, &ep, &later))
+            check_line(later.text);
+    assert(conf->nnodes_max == 1 || ep.kind != ENDPOINT_ALONE);
+    assert(ep.kind == ENDPOINT_ALONE || (*ep.host && ep.port >= 1 && ep.port <= 65535 && *ep.run_id));
+    assert(strlen(endpoint_command(conf, command, sizeof command)) < sizeof command);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,5 +80,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(conf.redirects.n <= CONF_SLOTS_MAX && conf.tee.n <= CONF_SLOTS_MAX && conf.rdzv_id && conf.role);
     if (conf_check_single_node(&conf, &e))
         check_line(e.text);
+    check_nodes(&conf, env);
     return 0;
 }

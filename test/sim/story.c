@@ -133,7 +133,8 @@ static void show(struct story *s, const struct rdzv_action *x, bool *any)
             put(s, "%s", rdzv_answer(s->r)->u.refused.text);
         for (i = 0; i < STORY_NODES; i++)
             if (s->node[i].conn == x->conn) {
-                put(s, x->type == RDZV_DO_CLOSE ? " %c" : "", 'a' + i);
+                if (x->type == RDZV_DO_CLOSE)
+                    put(s, " %c", 'a' + i);
                 s->node[i].conn = 0;
                 s->node[i].member = RDZV_NONE;
             }

@@ -26,6 +26,7 @@ wrong 2 run '--tee needs a value before --role: --tee=SPEC' --tee --role x t.py
 wrong 2 run '--standalone takes no value, but was given "1"' --standalone=1 t.py
 wrong 2 version 'unknown option --jsn; did you mean --json?' version --jsn
 wrong 2 version 'version takes no operand' version now
+wrong 2 help 'no help about "qqqqqq"; want a command, rendezvous, exit-status, signals or environment' help qqqqqq
 wrong 2 help 'no help about "sgnals"; did you mean signals?' help sgnals
 wrong 2 completion 'completion: no such shell as "tcsh"; want bash, zsh or fish' completion tcsh
 wrong 2 run 'completion: no such shell as "tcsh"; want bash, zsh or fish' --print-completion tcsh
@@ -45,13 +46,28 @@ unset PET_NNODES
 
 printf 'print("as a script")\n' >"$tmp/version"
 ln -s "$ELRUN" "$tmp/torchrun"
+"$ELRUN" run --help >"$tmp/run"
 (cd "$tmp" && ./torchrun version 2>/dev/null | grep -q '^as a script$'); ok $? 'called as torchrun no word is a command'
+printf 'import sys, os; print(*sys.argv[1:], os.environ["RANK"])\n' >"$tmp/words"
+(cd "$tmp" && ./torchrun --standalone --nproc 1 words --version help 2>/dev/null | grep -qx -- '--version help 0')
+ok $? 'nor is one behind options, and short forms work'
+"$tmp/torchrun" --help | cmp -s - "$tmp/run"; ok $? 'torchrun --help is that of run'
+"$tmp/torchrun" >"$tmp/out" 2>"$tmp/err"; ok "$(($? != 2))" 'torchrun alone is status 2, as torchrun'
+grep -q '^elrun: no script' "$tmp/err"; ok $? 'and says what is missing'
+"$tmp/torchrun" -h >/dev/null; ok $? 'torchrun -h'
+ln -s "$ELRUN" "$tmp/torchrun2"
+"$tmp/torchrun2" version | grep -q '^elrun '; ok $? 'any other name is elrun'
 (cd "$tmp" && "$ELRUN" run version 2>/dev/null | grep -q '^as a script$'); ok $? 'elrun run NAME is a script'
 
 "$ELRUN" >"$tmp/out" 2>"$tmp/err"; ok "$(($? != 2))" 'elrun alone is status 2'
 ! [ -s "$tmp/out" ] && grep -q '^Usage: elrun' "$tmp/err"; ok $? 'with the overview on stderr'
 [ "$("$ELRUN" help | wc -l)" -le 34 ]; ok $? 'the overview fits one screen'
 "$ELRUN" help | awk 'length > 80 { exit 1 }'; ok $? 'of 80 columns'
+for topic in rendezvous signals; do
+    [ "$("$ELRUN" help $topic | wc -l)" -le 34 ]; ok $? "help $topic fits it too"
+    "$ELRUN" help $topic | awk 'length > 100 { exit 1 }'; ok $? 'in 100 columns'
+done
+"$ELRUN" help rendezvous | awk 'length > 80 { exit 1 }'; ok $? 'help rendezvous in 80'
 "$ELRUN" --help | cmp -s - "$tmp/err"; ok $? 'which --help prints on stdout'
 "$ELRUN" -h | cmp -s - "$tmp/err"; ok $? 'and -h'
 "$ELRUN" --nnodes=1 --help | head -1 | grep -q '^Usage: elrun \[run\]'; ok $? '--help behind an option is that of run'

@@ -16,7 +16,9 @@ static int take(char **words)
     memset(&set, 0xff, sizeof set);
     if (conf_parse(n, words, no_env, &conf, &err) != CONF_DO_RUN)
         return -2;
-    return rdzv_settings_from_conf(&conf, &set, &err);
+    if (rdzv_settings_from_conf(&conf, &set, &err))
+        return -1;
+    return rdzv_settings_check(&set, &err) ? -3 : 0; /* what is made here, the coordinator takes */
 }
 
 static void test_defaults(void)
