@@ -1,4 +1,4 @@
-/* elrun store: a c10d store that stands alone; with a verb, a client of one. */
+/* elrun store: a c10d store and coordinator that stand alone; with a verb, a client of a store. */
 #include <string.h>
 
 #include "store.h"
@@ -9,9 +9,9 @@
 enum { ALLOW_MAX = 64 };
 
 struct store_conf {
-    const char *bind, *port_file;
+    const char *bind, *port_file, *state_dir;
     unsigned port, clients_max, verbose;
-    el_usec wait_report;
+    el_usec wait_report, forget_after;
     uint64_t memory_max_bytes;
     struct el_cidr allow[ALLOW_MAX];
     size_t allow_n;
@@ -89,6 +89,19 @@ static const struct opt_row rows[] = {
      .def = "30s",
      .help = "Say who waits for which key, and who has not come, when a wait is older; 0 = never",
      ROW(wait_report)},
+    {.name = "state-dir",
+     .type = OPT_STRING,
+     .arg = "DIR",
+     .help = "Keep a journal of the jobs that this coordinator leads in DIR, so that it can be killed and started again",
+     ROW(state_dir)},
+    {.name = "forget-after",
+     .type = OPT_DURATION,
+     .arg = "TIME",
+     .min = EL_SEC(1),
+     .max = EL_SEC(365 * 86400),
+     .def = "10m",
+     .help = "A job that has ended is known for so long: an agent that comes late is told how it ended",
+     ROW(forget_after)},
     {.name = "json", .type = OPT_FLAG, .help = "Log lines as JSON objects", ROW(json)},
     {.name = "verbose", .letter = 'v', .type = OPT_COUNT, .help = "Also log who comes and goes", ROW(verbose)},
     COMMAND_HELP_ROW,
@@ -98,7 +111,8 @@ static const struct opt_table options = {
     .command = "elrun store",
     .operands = "",
     .about = "Serves the key-value protocol of torch.distributed.TCPStore (torch 1.9 to 2.0, and 2.2 and later) until "
-             "SIGTERM or SIGINT.  With one of " STORE_VERBS " "
+             "SIGTERM or SIGINT; on the same port it is the coordinator of elrun's agents whose --rdzv-endpoint this "
+             "is.  With one of " STORE_VERBS " "
              "as its first word it is a client of such a store: see `elrun store get --help`.",
     .rows = rows,
     .n = COUNT_OF(rows),
@@ -114,6 +128,8 @@ static int serve(const struct store_conf *conf, const struct call *call, struct 
                    .memory_max_bytes = (size_t)conf->memory_max_bytes,
                    .clients_max = conf->clients_max,
                    .wait_report = conf->wait_report},
+        .state_dir = conf->state_dir,
+        .keep_ended = conf->forget_after,
         .port_file = conf->port_file,
         .notify = opt_getenv(call->env, "NOTIFY_SOCKET"),
         .print_port = conf->port == 0,

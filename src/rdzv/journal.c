@@ -165,13 +165,29 @@ static void set_remove(struct journal_set *s, size_t i)
     memmove(&s->v[i], &s->v[i + 1], (s->n - i) * sizeof *s->v);
 }
 
+static size_t set_find(const struct journal_set *s, const char *run_id)
+{
+    size_t i = 0;
+    while (i < s->n && strcmp(s->v[i].run_id, run_id) != 0)
+        i++;
+    return i;
+}
+
+bool journal_set_take(struct journal_set *s, const char *run_id, struct rdzv_record *out)
+{
+    size_t i = set_find(s, run_id);
+    if (i == s->n)
+        return false;
+    *out = s->v[i];
+    set_remove(s, i);
+    return true;
+}
+
 int journal_set_put(struct journal_set *s, const struct rdzv_record *r)
 {
     if (!s->v && !(s->v = el_alloc(s->mem, (JOURNAL_JOBS_MAX + 1) * sizeof *s->v)))
         return -1;
-    size_t i = 0;
-    while (i < s->n && strcmp(s->v[i].run_id, r->run_id) != 0)
-        i++;
+    size_t i = set_find(s, r->run_id);
     if (i < s->n)
         set_remove(s, i);
     s->v[s->n++] = *r;

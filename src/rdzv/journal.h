@@ -38,6 +38,7 @@ struct journal_set {
 };
 
 int journal_set_put(struct journal_set *s, const struct rdzv_record *r); /* -1: no memory */
+bool journal_set_take(struct journal_set *s, const char *run_id, struct rdzv_record *out); /* and it is not in it any more */
 void journal_set_free(struct journal_set *s);
 
 /* --- the shell (journal_io.c): a folder with the file `journal`, and `lock`, which one coordinator holds --- */

@@ -1,4 +1,4 @@
-/* A stand-alone store: a loop of its own, until SIGTERM or SIGINT. */
+/* A stand-alone store with a coordinator on the same port: a loop of its own, until SIGTERM or SIGINT. */
 #ifndef STORE_SERVE_H
 #define STORE_SERVE_H
 #include <stdbool.h>
@@ -7,6 +7,8 @@
 
 struct store_serve_conf {
     struct store_server_conf server;
+    const char *state_dir; /* of the coordinator's journal; NULL = none */
+    el_usec keep_ended;    /* 0 = default */
     const char *port_file; /* gets the port and a newline, whole, once it listens; NULL = none */
     const char *notify;    /* $NOTIFY_SOCKET; NULL = nobody wants to know */
     bool print_port;       /* on stdout */

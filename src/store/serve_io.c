@@ -12,16 +12,25 @@
 
 #include "agent/console.h"
 #include "proc/signame.h"
+#include "rdzv/coordinator.h"
 #include "util/file.h"
 
-#define FLUSH_MAX EL_SEC(2) /* for log lines, when the store ends */
+#define FLUSH_MAX    EL_SEC(2) /* for log lines, when the store ends */
+#define POOL_THREADS 1         /* the journal is written by one at a time */
 
 struct serve {
     struct loop *loop;
     struct console *console;
     struct store_server *server;
+    struct pool *pool;
+    struct coordinator *coordinator;
     size_t lost_bytes;
 };
+
+static void on_control(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
+{
+    coordinator_accept(((struct serve *)ctx)->coordinator, fd, peer, bytes, n);
+}
 
 static void on_flushed(void *ctx, size_t left_bytes)
 {
@@ -38,8 +47,13 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
         return;
     el_log(EL_INFO, "store: %s from pid %u: closing %zu connections", signame((int)si->ssi_signo, name), si->ssi_pid,
            store_server_clients(s->server));
+    if (coordinator_busy(s->coordinator))
+        el_log(EL_WARN, "coordinator: %u nodes run on without it; their agents wait for one at this address",
+               coordinator_members(s->coordinator));
     store_server_free(s->server);
     s->server = NULL;
+    coordinator_free(s->coordinator);
+    s->coordinator = NULL;
     console_finish(s->console, loop_now(s->loop) + FLUSH_MAX, on_flushed, s);
 }
 
@@ -122,14 +136,24 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
         goto out;
     if (file_limit_raise(NULL) < 0) /* one descriptor for each client */
         el_log(EL_WARN, "store: cannot raise the limit of open files: %s", strerrorname_np(errno));
-    s.server = store_server_new(s.loop, &conf->server, e);
+    struct store_server_conf server = conf->server;
+    struct coordinator_conf coordinator = {.state_dir = conf->state_dir, .keep_ended = conf->keep_ended};
+    server.control = on_control;
+    server.control_ctx = &s;
+    if (!(s.pool = pool_new(s.loop, POOL_THREADS, e)) ||
+        !(s.coordinator = coordinator_new(s.loop, s.pool, &coordinator, e)))
+        goto out;
+    s.server = store_server_new(s.loop, &server, e);
     if (!s.server || announce(&s, conf, e))
         goto out;
     loop_run(s.loop);
     notify(conf->notify, "STOPPING=1");
 out:
     store_server_free(s.server);
-    if (s.console && !console_free(s.console) && !e->status)
+    coordinator_free(s.coordinator);
+    bool stuck = !pool_free(s.pool);
+    stuck |= s.console && !console_free(s.console);
+    if (stuck && !e->status)
         _exit(0); /* a thread stands in a write that does not return */
     loop_free(s.loop);
     return e->status ? -1 : 0;

@@ -1,0 +1,55 @@
+/* The coordinator's shell: connections of agents and commands, one core (rdzv.h) for each job, the journal.  Whoever
+ * listens hands it the connections that speak the control protocol (store_server_conf.control). */
+#ifndef RDZV_COORDINATOR_H
+#define RDZV_COORDINATOR_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "util/addr.h"
+#include "util/err.h"
+
+#define COORDINATOR_JOBS_MAX      256
+#define COORDINATOR_NEW_MAX       1024                  /* connections whose first message has not come */
+#define COORDINATOR_HELLO_LIMIT   EL_SEC(10)            /* how long that may take */
+#define COORDINATOR_HELLO_BYTES   ((size_t)32 << 10)    /* of the first message */
+#define COORDINATOR_WATCHERS_MAX  64                    /* `elrun status --watch` */
+#define COORDINATOR_UNSENT_BYTES  ((size_t)1 << 20)     /* more for one connection: it does not read, and is closed */
+#define COORDINATOR_MEMORY_BYTES  ((size_t)1 << 30)     /* all jobs and connections */
+#define COORDINATOR_KEEP_ENDED    EL_SEC(600)
+
+struct coordinator;
+
+/* Zeroed fields mean the default. */
+struct coordinator_conf {
+    const char *state_dir; /* folder of the journal; NULL: none is kept */
+    const char *name;      /* in front of log lines; NULL = "coordinator" */
+    el_usec keep_ended;    /* a job that has ended is known so long: who asks is told how it ended */
+    /* No member of an earlier coordinator can be there (the agent that hosts this one knows).  Else, and without a
+     * journal, nothing is completed before a keep-alive limit has passed since it began to listen. */
+    bool surely_new;
+    /* What happens, besides the log line: `event` is a stable name ("node_lost"). */
+    void (*note)(void *ctx, const char *run_id, const char *event, const char *text);
+    void (*ended)(void *ctx, const char *run_id, unsigned status); /* everybody knows, or the time for that is over */
+    /* A connection whose first message is KNOCK: the host of a store that shares the port.  As `control` of the store's
+     * server.  NULL: refused. */
+    void (*knock)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);
+    void *ctx;
+};
+
+/* NULL and *e.  conf and what it points to are copied; pool may be NULL if there is no state_dir. */
+struct coordinator *coordinator_new(struct loop *l, struct pool *p, const struct coordinator_conf *conf,
+                                    struct el_err *e);
+
+/* Cuts all connections without a word: agents take it for a crash, and ride through. */
+void coordinator_free(struct coordinator *c);
+
+/* The descriptor is the coordinator's from here on; bytes begin with the preamble. */
+void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *peer, const char *bytes, size_t n);
+
+unsigned coordinator_jobs(const struct coordinator *c); /* known, ended ones included */
+bool coordinator_busy(const struct coordinator *c);     /* some job is not over */
+unsigned coordinator_members(const struct coordinator *c); /* of all jobs that are not over */
+
+#endif
