@@ -19,19 +19,22 @@ section() { sed -n "/^\.Sh $1\$/,/^\.Sh /p" $page; }
 commands=$("$ELRUN" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
 : >"$tmp/binary"
 : >"$tmp/store"
+: >"$tmp/status"
 for c in $commands; do
     "$ELRUN" "$c" --help >"$tmp/help"; ok $? "elrun $c --help"
     "$ELRUN" help "$c" | cmp -s - "$tmp/help"; ok $? "elrun help $c says the same"
-    case $c in store) to=store ;; *) to=binary ;; esac
+    case $c in store) to=store ;; status | scale | drain | restart | stop) to=status ;; *) to=binary ;; esac
     options <"$tmp/help" >>"$tmp/$to"
     awk 'length > 100 { exit 1 }' "$tmp/help"; ok $? "in 100 columns"
 done
 sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' $page >"$tmp/manual"
 same binary manual 'the manual has every option and no other'
-cp "$tmp/store" "$tmp/all"; cat "$tmp/binary" >>"$tmp/all"
+cat "$tmp/store" "$tmp/status" "$tmp/binary" >"$tmp/all"
 "$ELRUN" store get --help | options >>"$tmp/store"
 sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-store.1 >"$tmp/manual"; echo help >>"$tmp/manual"
 same store manual 'elrun-store.1 has every option of the store and its verbs, and no other'
+sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-status.1 >"$tmp/manual"
+same status manual 'elrun-status.1 has every option of its five commands, and no other'
 section OPTIONS | sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' >"$tmp/manual"
 "$ELRUN" run --help | options >"$tmp/run"
 same run manual 'and those of run in their section'
@@ -42,11 +45,11 @@ printf '%s\n' $commands >"$tmp/names"
 section COMMANDS | sed -nE 's/^\.It Ic ([a-z-]+).*/\1/p' >"$tmp/manual"
 same names manual 'commands'
 
-"$ELRUN" help exit-status | sed -nE 's/^ +([0-9]+)  .*/\1/p' >"$tmp/status"
+"$ELRUN" help exit-status | sed -nE 's/^ +([0-9]+)  .*/\1/p' >"$tmp/numbers"
 section 'EXIT STATUS' | sed -nE 's/^\.It ([0-9]+)$/\1/p' >"$tmp/manual"
-same status manual 'exit statuses'
+same numbers manual 'exit statuses'
 sed -nE 's/^ +X\([A-Z]+, ([0-9]+),.*/\1/p' src/util/exit.h >"$tmp/manual"
-same status manual 'exit statuses are those of util/exit.h'
+same numbers manual 'exit statuses are those of util/exit.h'
 "$ELRUN" help signals | grep -oE '^  SIG[A-Z0-9]+(, SIG[A-Z0-9]+)*' | grep -oE 'SIG[A-Z0-9]+' >"$tmp/signals"
 section SIGNALS | grep '^\.It Dv' | grep -oE 'SIG[A-Z0-9]+' >"$tmp/manual"
 same signals manual 'signals'
@@ -64,5 +67,5 @@ sed -nE "s/^ {8}('\([^)]*\)'\{-.\+?,)?--([a-z-]+).*/\2/p" "$tmp/zsh" >"$tmp/comp
 same all completed 'zsh: every option and no other'
 sed -nE "s/^complete .* -l ([a-z-]+) .*/\1/p" "$tmp/fish" >"$tmp/completed"
 same all completed 'fish: every option and no other'
-! mandoc -Tlint $page man/elrun-store.1 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
+! mandoc -Tlint $page man/elrun-store.1 man/elrun-status.1 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
 echo "1..$n"

@@ -1,0 +1,205 @@
+/* elrun status: what a coordinator knows of its jobs, for a person or as JSON. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "agent/console.h"
+#include "control.h"
+#include "rdzv/overview.h"
+#include "util/auto.h"
+
+struct status_conf {
+    struct control_conf control;
+    bool json, watch;
+};
+
+#define ROW(field) .origin = OPT_ELRUN, .group = "Options:", .offset = offsetof(struct status_conf, field)
+
+static const struct opt_row rows[] = {
+    {.name = "json", .type = OPT_FLAG, .help = "As one JSON object, with --watch one a line", ROW(json)},
+    {.name = "watch", .letter = 'w', .type = OPT_FLAG, .help = "Again each second, until Ctrl-C", ROW(watch)},
+    CONTROL_ROWS,
+    COMMAND_HELP_ROW,
+};
+
+static const struct opt_table options = {
+    .command = "elrun status",
+    .operands = "",
+    .about = "Shows the jobs of a coordinator: what each does and why, its nodes, restarts, and where the time went.",
+    .rows = rows,
+    .n = COUNT_OF(rows),
+};
+
+/* One screen: all jobs of one answer. */
+struct screen {
+    const struct status_conf *conf;
+    bool terminal, colour;
+    unsigned columns, jobs;
+    struct overview job;
+    struct el_buf text;
+    json_t *list, *members;
+};
+
+/* --- JSON: the fields of the messages, by their names there ------------------------------------------------------- */
+
+static json_t *json_hex(uint64_t v)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%llx", (unsigned long long)v);
+    return json_string(text);
+}
+
+#define JSON_NUM(v)  json_integer((json_int_t)(v))
+#define JSON_INT(v)  json_integer((json_int_t)(v))
+#define JSON_STR(v)  json_string(v)
+#define JSON_HEX(v)  json_hex(v)
+#define JSON_BOOL(v) json_boolean(v)
+#define F(T, kind, name, limit, must) json_object_set_new(o, #name, JSON_##kind(m->name));
+
+static json_t *json_job(const struct msg_status_job *m)
+{
+    json_t *o = json_object();
+    MSG_status_job_FIELDS(F, msg_status_job)
+    json_object_del(o, "more");
+    return o;
+}
+
+static json_t *json_member(const struct msg_status_member *m)
+{
+    json_t *o = json_object();
+    MSG_status_member_FIELDS(F, msg_status_member)
+    json_object_del(o, "more");
+    return o;
+}
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+static void job_is_whole(struct screen *s)
+{
+    if (!s->jobs || s->conf->json)
+        return;
+    if (s->jobs > 1)
+        el_buf_puts(&s->text, "\n");
+    overview_text(&s->job, s->colour, s->columns, &s->text);
+}
+
+/* 1: more rows follow; 0: that was the last; -1: error. */
+static int take_row(struct screen *s, const struct msg *m, struct el_err *e)
+{
+    if (m->type == MSG_STATUS_JOB) {
+        json_t *job = json_job(&m->u.status_job);
+        job_is_whole(s);
+        s->jobs++;
+        overview_job(&s->job, &m->u.status_job);
+        s->members = json_array();
+        json_object_set_new(job, "nodes", s->members);
+        json_array_append_new(s->list, job);
+        return m->u.status_job.more;
+    }
+    if (m->type != MSG_STATUS_MEMBER || !s->jobs)
+        return el_fail(e, EL_EXIT_PROTOCOL, "the coordinator answers with %s", msg_name(m->type));
+    if (s->conf->json)
+        json_array_append_new(s->members, json_member(&m->u.status_member));
+    else if (overview_member(&s->job, &m->u.status_member))
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    return m->u.status_member.more;
+}
+
+/* On a terminal the screen is written over, not wiped, so that it does not flicker. */
+static int show(struct screen *s, struct el_err *e)
+{
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    bool over = s->conf->watch && s->terminal && !s->conf->json;
+    if (s->conf->json) {
+        json_t *all = json_pack("{sO}", "jobs", s->list);
+        char *text = json_dumps(all, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        out.full |= !text || el_buf_printf(&out, "%s\n", text);
+        free(text);
+        json_decref(all);
+        return command_print(&out, e);
+    }
+    if (!over) {
+        struct el_buf text = s->text;
+        s->text = EL_BUF_INIT(NULL, 0);
+        if (s->conf->watch)
+            el_buf_puts(&text, "\n");
+        return command_print(&text, e);
+    }
+    el_buf_puts(&out, "\033[H");
+    for (const char *at = el_buf_cstr(&s->text), *end; *at; at = end + 1) {
+        end = strchr(at, '\n');
+        el_buf_put(&out, at, (size_t)(end - at));
+        el_buf_puts(&out, "\033[K\n");
+    }
+    el_buf_puts(&out, "\033[J");
+    return command_print(&out, e);
+}
+
+/* One answer.  0; 1: refused; -1: error. */
+static int one_screen(struct screen *s, struct rdzv_client *c, struct el_err *e)
+{
+    int more = 1, status = 0;
+    s->jobs = 0;
+    s->text.len = 0;
+    s->list = json_array();
+    while (more > 0 && !status) {
+        struct msg m;
+        if (rdzv_client_receive(c, &m, e)) {
+            more = -1;
+            break;
+        }
+        if (m.type == MSG_DONE)
+            status = control_refused(m.u.done.text);
+        else
+            more = take_row(s, &m, e);
+        msg_release(&m);
+    }
+    if (!status && more == 0) {
+        job_is_whole(s);
+        status = show(s, e);
+    }
+    json_decref(s->list);
+    return more < 0 ? -1 : status;
+}
+
+static unsigned columns_of(int fd)
+{
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static int run(const struct call *call, struct el_err *e)
+{
+    static struct screen s;
+    struct status_conf conf = {0};
+    char **operand;
+    int status;
+    if (control_options(&cmd_status, call, &conf, 0, &operand, &status, e) <= 0)
+        return status;
+    s.conf = &conf;
+    s.terminal = isatty(STDOUT_FILENO);
+    s.colour = s.terminal && console_wants_colour(opt_getenv(call->env, "NO_COLOR"), opt_getenv(call->env, "TERM"));
+    struct msg m = {.type = MSG_STATUS, .u.status = {.run_id = conf.control.run_id, .watch = conf.watch}};
+    struct rdzv_client *c = rdzv_client_open(conf.control.endpoint, conf.control.timeout, e);
+    status = !c || rdzv_client_send(c, &m, e) ? -1 : 0;
+    if (!status && conf.watch && s.terminal && !conf.json)
+        fputs("\033[2J", stdout);
+    do {
+        s.columns = columns_of(STDOUT_FILENO);
+        if (!status)
+            status = one_screen(&s, c, e);
+    } while (!status && conf.watch);
+    rdzv_client_free(c);
+    overview_free(&s.job);
+    el_buf_free(&s.text);
+    return status;
+}
+
+const struct command cmd_status = {.name = "status",
+                                   .summary = "show the jobs of a coordinator and their nodes",
+                                   .options = &options,
+                                   .words = "",
+                                   .run = run};

@@ -1,0 +1,47 @@
+#include "control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { EXIT_REFUSED = 1 };
+
+int control_options(const struct command *command, const struct call *call, void *target, int operands, char ***operand,
+                    int *status, struct el_err *e)
+{
+    struct opt_result r;
+    const struct control_conf *conf = target;
+    int go = command_options(command, call, target, &r, e);
+    *status = 0;
+    if (go <= 0)
+        return 0;
+    if (strlen(conf->run_id) > MSG_RUN_ID_MAX)
+        *status = el_fail(e, EL_EXIT_USAGE, "--rdzv-id: at most %d bytes", MSG_RUN_ID_MAX);
+    else if (call->argc - r.next != operands)
+        *status = operands ? el_fail(e, EL_EXIT_USAGE, "%s takes %s behind its options", command->name,
+                                     command->options->operands)
+                           : el_fail(e, EL_EXIT_USAGE, "%s takes no operand", command->name);
+    *operand = call->argv + r.next;
+    return *status ? 0 : 1;
+}
+
+int control_refused(const char *text)
+{
+    fprintf(stderr, "elrun: refused: %s\n", text);
+    return EXIT_REFUSED;
+}
+
+int control_ask(const struct control_conf *conf, const struct msg *m, struct el_err *e)
+{
+    unsigned status = 0;
+    char text[MSG_TEXT_MAX + 1];
+    struct rdzv_client *c = rdzv_client_open(conf->endpoint, conf->timeout, e);
+    int bad = !c || rdzv_client_ask(c, m, &status, text, e);
+    rdzv_client_free(c);
+    if (bad)
+        return -1;
+    if (status)
+        return control_refused(text);
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    el_buf_printf(&out, "%s\n", text);
+    return command_print(&out, e);
+}

@@ -1,0 +1,175 @@
+#include "rdzv/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "loop/dial.h"
+#include "loop/loop.h"
+#include "util/parse.h"
+
+enum { CHUNK_BYTES = 64 << 10 };
+
+struct rdzv_client {
+    int fd;
+    el_usec limit;
+    struct msg_decoder decoder;
+    struct el_buf out, in;
+    char where[DIAL_WHERE_MAX];
+};
+
+/* --- who is it then? ---------------------------------------------------------------------------------------------- */
+
+/* Of what else people point at: the first bytes that it says by itself, or to who is silent. */
+static const struct {
+    const char *bytes, *what;
+} others[] = {
+    {"SSH-", "an SSH server"},
+    {"HTTP/", "an HTTP server"},
+    {"<", "an HTTP server"},
+    {"220 ", "a mail or FTP server"},
+    {"-ERR", "a Redis server"},
+    {"\x15\x03", "a TLS server"},
+    {"\x16\x03", "a TLS server"},
+};
+
+static int not_a_coordinator(const struct rdzv_client *c, struct el_err *e)
+{
+    char shown[EL_SHOW_MAX], first[17] = "";
+    size_t n = c->in.len < sizeof first - 1 ? c->in.len : sizeof first - 1;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (n >= strlen(others[i].bytes) && memcmp(c->in.v, others[i].bytes, strlen(others[i].bytes)) == 0)
+            return el_fail(e, EL_EXIT_UNAVAILABLE, "%s is %s, not a coordinator of elrun", c->where, others[i].what);
+    memcpy(first, c->in.v, n);
+    return el_fail(e, EL_EXIT_UNAVAILABLE, "what answers at %s is not a coordinator of elrun: it begins with \"%s\"",
+                   c->where, el_show(first, shown));
+}
+
+/* It has closed the connection, or says nothing, and has never shown the preamble. */
+static int mute(const struct rdzv_client *c, const char *what, struct el_err *e)
+{
+    if (c->decoder.greeted)
+        return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s %s", c->where, what);
+    return el_fail(e, EL_EXIT_UNAVAILABLE,
+                   "what listens at %s %s without a word: not a coordinator of elrun (PyTorch's own store does so, and "
+                   "a store of workers)",
+                   c->where, what);
+}
+
+/* --- bytes -------------------------------------------------------------------------------------------------------- */
+
+static int flush(struct rdzv_client *c, struct el_err *e)
+{
+    el_usec until = loop_clock() + c->limit;
+    for (size_t at = 0; at < c->out.len;) {
+        ssize_t n = send(c->fd, c->out.v + at, c->out.len - at, MSG_NOSIGNAL);
+        if (n > 0)
+            at += (size_t)n;
+        else if (errno != EAGAIN && errno != EINTR)
+            return el_fail_sys(e, EL_EXIT_UNAVAILABLE, errno, "coordinator at %s", c->where);
+        else if (!dial_await(c->fd, POLLOUT, until))
+            return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s takes nothing", c->where);
+    }
+    c->out.len = 0;
+    return 0;
+}
+
+static int receive_some(struct rdzv_client *c, el_usec until, struct el_err *e)
+{
+    char *room = el_buf_reserve(&c->in, CHUNK_BYTES);
+    if (!room)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (;;) {
+        ssize_t n = recv(c->fd, room, CHUNK_BYTES, 0);
+        if (n > 0) {
+            c->in.len += (size_t)n;
+            return 0;
+        }
+        if (n == 0 || errno == ECONNRESET)
+            return mute(c, "closes the connection", e);
+        if (errno != EAGAIN && errno != EINTR)
+            return el_fail_sys(e, EL_EXIT_UNAVAILABLE, errno, "coordinator at %s", c->where);
+        if (!dial_await(c->fd, POLLIN, until))
+            return mute(c, "does not answer", e);
+    }
+}
+
+/* --- calls -------------------------------------------------------------------------------------------------------- */
+
+struct rdzv_client *rdzv_client_open(const char *endpoint, el_usec limit, struct el_err *e)
+{
+    struct rdzv_client *c = el_alloc(NULL, sizeof *c);
+    if (!c) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    c->limit = limit;
+    c->out = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
+    c->in = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
+    c->fd = dial(endpoint, "coordinator", limit, c->where, e);
+    if (c->fd >= 0 && el_buf_puts(&c->out, MSG_PREAMBLE) == 0)
+        return c;
+    rdzv_client_free(c);
+    return NULL;
+}
+
+void rdzv_client_free(struct rdzv_client *c)
+{
+    if (!c)
+        return;
+    if (c->fd >= 0)
+        close(c->fd);
+    el_buf_free(&c->out);
+    el_buf_free(&c->in);
+    el_free(NULL, c);
+}
+
+int rdzv_client_send(struct rdzv_client *c, const struct msg *m, struct el_err *e)
+{
+    if (msg_encode(m, &c->out))
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    return flush(c, e);
+}
+
+int rdzv_client_receive(struct rdzv_client *c, struct msg *out, struct el_err *e)
+{
+    el_usec until = loop_clock() + c->limit;
+    for (;;) {
+        struct el_err bad = {0};
+        long n = c->in.len ? msg_consume(&c->decoder, c->in.v, c->in.len, out, &bad) : 0;
+        if (n < 0 && !c->decoder.greeted)
+            return not_a_coordinator(c, e);
+        if (n < 0)
+            return el_fail(e, EL_EXIT_PROTOCOL, "coordinator at %s: %.300s", c->where, bad.text);
+        if (n == 0 && receive_some(c, until, e))
+            return -1;
+        el_buf_drop(&c->in, (size_t)n);
+        if (n == 0 || out->type == MSG_NONE)
+            continue;
+        if (out->type != MSG_REFUSED)
+            return 0;
+        el_fail(e, EL_EXIT_PROTOCOL, "coordinator at %s refuses: %.400s", c->where, out->u.refused.text);
+        msg_release(out);
+        return -1;
+    }
+}
+
+int rdzv_client_ask(struct rdzv_client *c, const struct msg *m, unsigned *status, char text[MSG_TEXT_MAX + 1],
+                    struct el_err *e)
+{
+    struct msg answer;
+    if (rdzv_client_send(c, m, e) || rdzv_client_receive(c, &answer, e))
+        return -1;
+    int bad = answer.type != MSG_DONE;
+    if (bad)
+        el_fail(e, EL_EXIT_PROTOCOL, "coordinator at %s answers with %s", c->where, msg_name(answer.type));
+    else {
+        *status = (unsigned)answer.u.done.status;
+        snprintf(text, MSG_TEXT_MAX + 1, "%s", answer.u.done.text);
+    }
+    msg_release(&answer);
+    return bad ? -1 : 0;
+}
