@@ -422,14 +422,16 @@ int conf_set_rdzv_conf(void *target, const char *value, struct el_err *e)
     conf->keep_alive_attempts = 5;
     conf->rank_key = -1;
     while (next_item(&list, &item, &n)) {
-        char name[64], text[64];
+        char name[64], text[64], shown[EL_SHOW_MAX];
         const char *equals = memchr(item, '=', n);
         size_t length = equals ? (size_t)(equals - item) : 0;
         if (!length || length + 1 == n)
             return el_fail(e, EL_EXIT_USAGE, "want KEY=VALUE,KEY=VALUE such as join_timeout=300,is_host=true");
         snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), item);
         length = n - length - 1;
-        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), equals + 1);
+        if (length >= sizeof text)
+            return el_fail(e, EL_EXIT_USAGE, "the value of %s is too long", el_show(name, shown));
+        snprintf(text, sizeof text, "%.*s", (int)length, equals + 1);
         if (set_key(conf, name, text, e))
             return -1;
     }

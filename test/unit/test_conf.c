@@ -268,6 +268,8 @@ static const struct error_case {
     {"--rdzv-backend=static --rdzv-endpoint h t.py", NULL, "--rdzv-endpoint=h: the static back end wants HOST:PORT"},
     {"--rdzv-conf join_timout=5 t.py", NULL, "--rdzv-conf=join_timout=5: unknown key join_timout; did you mean join_timeout?"},
     {"--rdzv-conf join_timeout=x t.py", NULL, "--rdzv-conf=join_timeout=x: join_timeout wants a time in seconds, such as 30 or 0.5"},
+    {"--rdzv-conf rank=0000000000000000000000000000000000000000000000000000000000000005 t.py", NULL,
+     "--rdzv-conf=rank=0000000000000000000000000000000000000000000000000000000000000005: the value of rank is too long"},
     {"--rdzv-conf rank=x t.py", NULL, "--rdzv-conf=rank=x: rank wants a whole number"},
     {"--rdzv-conf rank=65536 t.py", NULL, "--rdzv-conf=rank=65536: rank wants a number from 0 to 65535"},
     {"--rdzv-conf keep_alive_interval=0 t.py", NULL,
