@@ -124,7 +124,9 @@ static void help_rendezvous(struct el_buf *out)
                      "Budget   --max-restarts=3: three times in the whole job a worker may fail and\n"
                      "         all start again.  Nodes that were lost, left or came cost nothing; but\n"
                      "         more than 10 rounds in a row that ended within a minute end the job\n"
-                     "         (--max-fruitless-restarts).\n");
+                     "         (--max-fruitless-restarts).\n"
+                "\n"
+                "`elrun status` shows who is there and what is waited for.\n");
 }
 
 static const struct topic {
