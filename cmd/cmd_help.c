@@ -125,8 +125,8 @@ static void help_rendezvous(struct el_buf *out)
                      "         all start again.  Nodes that were lost, left or came cost nothing; but\n"
                      "         more than 10 rounds in a row that ended within a minute end the job\n"
                      "         (--max-fruitless-restarts).\n"
-                "\n"
-                "`elrun status` shows who is there and what is waited for.\n");
+                     "\n"
+                     "`elrun status` shows who is there and what is waited for.\n");
 }
 
 static const struct topic {
