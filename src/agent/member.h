@@ -147,30 +147,35 @@ struct member {
 
     struct member_round round;   /* the last one we held a WORLD of; 0: none */
     struct member_round store;   /* whose store is open here; 0: none */
-    struct member_round over;    /* what the coordinator stopped last */
+    struct member_round stopped; /* what STOPPED speaks of */
     uint64_t seen;               /* highest number told */
     struct msg_world world;      /* of `round`; its strings are the copies below */
     char master_addr[MSG_ADDR_MAX + 1], rank0_host[MSG_NAME_MAX + 1], why[MSG_TEXT_MAX + 1];
     char successors[MSG_TEXT_MAX + 1];
-    bool world_next;             /* `world` is newer than the attempt that is still stopping: start it when closed */
     uint64_t token;              /* of `store` */
     char store_addr[MSG_ADDR_MAX + 1];
     unsigned store_port;
 
+    bool parked;                 /* the last order was to wait */
+    bool entering;               /* WORLD is accepted, the store is not reached yet */
+    bool opening, store_ready;   /* of `store` */
+    bool over_told;              /* a lease said that `round` is over */
+    bool stopping;               /* the attempt was told to stop */
     bool attempt;                /* workers may exist: from MEMBER_DO_START to MEMBER_EV_CLOSED */
     bool up;                     /* STARTED was seen */
     bool aware, at_boundary, noticed;
     bool succeeded;              /* of `round`, and not stopped since */
     bool failed, fenced, stuck;  /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
+    bool incident_untold;
     unsigned failed_status;      /* of this node's own failure, for the case that nobody says more */
 
-    el_usec connect_at, try_until, hello_until;
+    el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
     el_usec beat_at;             /* the next BEAT on the link */
     el_usec coord_heard;         /* sending time of the last thing the coordinator's host answered */
     el_usec away_since;          /* no link since; EL_NEVER while up */
     el_usec backoff, lease_backoff;
-    el_usec knock_at, knock_until, lease_beat_at;
+    el_usec knock_at, knocked_at, knock_until, enter_until, lease_beat_at;
     el_usec lease_heard;
     el_usec join_until;          /* never a link so far: give up then */
     el_usec leave_until;         /* GOODBYE is waited for */
@@ -179,7 +184,9 @@ struct member {
     int64_t clock_offset;        /* coordinator's clock minus ours, microseconds */
     el_usec clock_rtt;           /* of the beat that told it; the shortest wins */
     bool ever;                   /* a coordinator has answered */
-    bool ended;                  /* END was received */
+    bool ended;                  /* END was received, or nothing is left to wait for: exit once the workers are gone */
+    bool leaving;
+    bool leave_told;             /* LEAVING was answered, or nobody is there to answer */
 
     unsigned status;
     char text[MSG_TEXT_MAX + 1]; /* with SAY, NOTICE and EXIT */

@@ -92,7 +92,6 @@
     F(T, BOOL, failed, 0, 0)               /* that round ended here because a worker failed */                         \
     F(T, BOOL, fenced, 0, 0)               /* that round ended here because this node was cut off */                   \
     F(T, BOOL, stuck, 0, 0)                                                                                            \
-    F(T, BOOL, ended, 0, 0)                /* it has an END already and only acknowledges */                           \
     MSG_SETTINGS(F, T)
 #define MSG_store_ready_FIELDS(F, T)                                                                                   \
     MSG_ROUND(F, T)                                                                                                    \
@@ -240,7 +239,7 @@
     X(NOTICE, notice, 25, "the round will be stopped as planned")                                                      \
     X(REFUSED, refused, 26, "the connection is refused and closed")                                                    \
     X(GOODBYE, goodbye, 27, "answer to LEAVING")                                                                       \
-    X(HOLD, hold, 28, "order: go on as you are; a coordinator that was restarted still listens")                       \
+    X(HOLD, hold, 28, "order: stay as you are")                                                                        \
     X(KNOCK, knock, 40, "a node shows the round's token to the host of its store")                                     \
     X(KNOCK_OK, knock_ok, 41, "answer to KNOCK; the connection is the lease from now on")                              \
     X(ROUND_OVER, round_over, 42, "on a lease: the coordinator has stopped this round")                                \

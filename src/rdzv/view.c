@@ -144,8 +144,8 @@ static void order_park(struct rdzv *r, el_usec now, struct msg *out)
 
 static void order_busy(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out)
 {
-    if (r->state == RDZV_STOPPING && r->seat[m->seat].stopped) {
-        order_park(r, now, out);
+    if (r->state == RDZV_STOPPING && r->seat[m->seat].stopped) { /* others still need its store */
+        *out = (struct msg){.type = MSG_HOLD, .u.hold = {.text = rdzv_wait_text(r, now)}};
     } else if (r->state == RDZV_STOPPING) {
         order_stop(r, r->number, r->coord, r->stop_text, out);
     } else if (r->noticed && m->started) {

@@ -1,0 +1,311 @@
+/* The link to the coordinator, the lease at the host of the round's store, and the fence: what silence means. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/member_private.h"
+
+enum { SIG_KILL = 9 };
+
+el_usec member_silence_limit(const struct member *m)
+{
+    return EL_MS(m->conf.set.keep_alive_ms) * m->conf.set.keep_alive_attempts;
+}
+
+static el_usec interval(const struct member *m)
+{
+    return EL_MS(m->conf.set.keep_alive_ms);
+}
+
+/* Doubles, and half of it is chance: thousands of agents must not come back in step. */
+static el_usec next_try(struct member *m, el_usec *backoff, el_usec now)
+{
+    *backoff = *backoff ? 2 * *backoff : MEMBER_BACKOFF_MIN;
+    *backoff = *backoff < MEMBER_BACKOFF_MAX ? *backoff : MEMBER_BACKOFF_MAX;
+    return now + *backoff / 2 + el_rng_below(&m->rng, *backoff / 2 + 1);
+}
+
+static void heard(el_usec *at, el_usec when)
+{
+    *at = when > *at ? when : *at;
+}
+
+/* --- link --- */
+
+void member_link_lost(struct member *m, const char *why, bool refused, el_usec now)
+{
+    if (refused) /* its host answers: a dead coordinator, not a cut cable */
+        heard(&m->coord_heard, m->tried_at);
+    if (why)
+        snprintf(m->trouble, sizeof m->trouble, "%s", why);
+    if (m->away_since == EL_NEVER)
+        m->away_since = now;
+    m->link = MEMBER_LINK_DOWN;
+    m->parked = false;
+    m->try_until = m->hello_until = m->beat_at = EL_NEVER;
+    m->connect_at = next_try(m, &m->backoff, now);
+    if (m->leaving)
+        m->leave_told = true;
+}
+
+void member_link_drop(struct member *m, const char *why, el_usec now, struct member_actions *out)
+{
+    member_act(out, MEMBER_DO_DISCONNECT);
+    member_link_lost(m, why, false, now);
+}
+
+static void connect_now(struct member *m, el_usec now, struct member_actions *out)
+{
+    m->link = MEMBER_LINK_TRYING;
+    m->connect_at = EL_NEVER;
+    m->tried_at = now;
+    /* With workers, a coordinator that was restarted must hear of us soon: no long wait for one lost SYN. */
+    m->try_until = now + (m->attempt && interval(m) < MEMBER_CONNECT_LIMIT ? interval(m) : MEMBER_CONNECT_LIMIT);
+    member_act(out, MEMBER_DO_CONNECT);
+}
+
+static void on_connected(struct member *m, el_usec now, struct member_actions *out)
+{
+    if (m->link != MEMBER_LINK_TRYING)
+        return;
+    m->link = MEMBER_LINK_HELLO;
+    m->try_until = EL_NEVER;
+    m->tried_at = now;
+    m->hello_until = now + MEMBER_HELLO_LIMIT;
+    m->beat_at = now + interval(m);
+    m->connection++;
+    member_send(m, out, MSG_HELLO);
+    if (m->incident_untold)
+        member_send(m, out, MSG_WORKER_FAILED);
+    m->incident_untold = false;
+    if (m->leaving || m->ended)
+        member_send(m, out, MSG_LEAVING);
+}
+
+void member_link_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
+{
+    if (ev->type == MEMBER_EV_CONNECTED)
+        on_connected(m, now, out);
+    else if (m->link != MEMBER_LINK_DOWN)
+        member_link_lost(m, ev->text, ev->refused, now);
+}
+
+/* An order came: the other side is a coordinator, and it knows us. */
+void member_link_answered(struct member *m, el_usec now)
+{
+    (void)now;
+    if (m->link != MEMBER_LINK_HELLO)
+        return;
+    m->link = MEMBER_LINK_UP;
+    m->ever = true;
+    m->backoff = 0;
+    m->away_since = EL_NEVER;
+    m->hello_until = EL_NEVER;
+    heard(&m->coord_heard, m->tried_at);
+}
+
+void member_beat_reply(struct member *m, const struct msg_beat *beat, el_usec now)
+{
+    if (beat->time > now)
+        return; /* not ours */
+    heard(&m->coord_heard, beat->time);
+    el_usec rtt = now - beat->time;
+    if (rtt <= m->clock_rtt) {
+        m->clock_rtt = rtt;
+        m->clock_offset = (int64_t)(beat->own - (beat->time + rtt / 2));
+    }
+}
+
+/* --- lease --- */
+
+void member_knock(struct member *m, el_usec now, struct member_actions *out)
+{
+    m->lease = MEMBER_LEASE_TRYING;
+    m->knocked_at = now;
+    m->knock_until = now + MEMBER_KNOCK_LIMIT;
+    m->knock_at = m->lease_beat_at = EL_NEVER;
+    member_act(out, MEMBER_DO_KNOCK);
+}
+
+void member_unknock(struct member *m, struct member_actions *out)
+{
+    if (m->lease == MEMBER_LEASE_TRYING || m->lease == MEMBER_LEASE_UP)
+        member_act(out, MEMBER_DO_UNKNOCK);
+    m->lease = MEMBER_LEASE_NONE;
+    m->knock_at = m->knock_until = m->lease_beat_at = EL_NEVER;
+    m->lease_backoff = 0;
+}
+
+/* Refused or silent, it is the same: only a store's host that lives can pass on what the coordinator has ordered. */
+static void lease_lost(struct member *m, el_usec now)
+{
+    m->lease = MEMBER_LEASE_DOWN;
+    m->knock_until = m->lease_beat_at = EL_NEVER;
+    m->knock_at = next_try(m, &m->lease_backoff, now);
+}
+
+/* Tells the round's other nodes, in case the coordinator cannot. */
+void member_round_over(struct member *m, struct member_actions *out)
+{
+    if (!m->world.group_rank)
+        member_act(out, MEMBER_DO_TENANTS_SEND)->what = MSG_ROUND_OVER;
+    else if (m->lease == MEMBER_LEASE_UP)
+        member_act(out, MEMBER_DO_LEASE_SEND)->what = MSG_ROUND_OVER;
+}
+
+static void on_round_over(struct member *m, const struct msg_round_over *o)
+{
+    /* With a link STOP comes by itself; if the link is lost before it does, member_fence() acts. */
+    m->over_told |= o->number == m->round.number && o->coord == m->round.coord;
+}
+
+static void on_lease_msg(struct member *m, const struct msg *msg)
+{
+    if (msg && msg->type == MSG_BEAT_REPLY)
+        heard(&m->lease_heard, msg->u.beat.time);
+    else if (msg && msg->type == MSG_ROUND_OVER)
+        on_round_over(m, &msg->u.round_over);
+}
+
+void member_lease_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
+{
+    switch ((unsigned)ev->type) {
+    case MEMBER_EV_KNOCK_OK:
+        if (m->lease != MEMBER_LEASE_TRYING)
+            break;
+        m->lease = MEMBER_LEASE_UP;
+        m->lease_backoff = 0;
+        m->knock_until = EL_NEVER;
+        m->lease_beat_at = now + interval(m);
+        heard(&m->lease_heard, m->knocked_at);
+        if (m->entering)
+            member_start(m, now, out);
+        break;
+    case MEMBER_EV_KNOCK_FAILED:
+        if (m->lease != MEMBER_LEASE_TRYING)
+            break;
+        if (ev->text)
+            snprintf(m->trouble, sizeof m->trouble, "%s", ev->text);
+        lease_lost(m, now);
+        break;
+    case MEMBER_EV_LEASE_CLOSED:
+        if (m->lease == MEMBER_LEASE_UP)
+            lease_lost(m, now);
+        break;
+    case MEMBER_EV_LEASE_MSG: on_lease_msg(m, ev->msg); break;
+    case MEMBER_EV_TENANT:
+        heard(&m->lease_heard, now);
+        on_lease_msg(m, ev->msg);
+        break;
+    default: break;
+    }
+}
+
+/* --- time --- */
+
+/* When the coordinator has been silent for the limit, it counts us as lost at this moment.  Only a lease that answers
+ * right then says that it is dead rather than cut off: two intervals, because its heartbeats and the coordinator's are
+ * not in step. */
+static el_usec fence_at(const struct member *m)
+{
+    if (!m->attempt || m->fenced || m->conf.hosts_coordinator)
+        return EL_NEVER;
+    if (m->over_told && m->link != MEMBER_LINK_UP)
+        return 0;
+    el_usec coord = m->coord_heard + member_silence_limit(m), lease = m->lease_heard + 2 * interval(m);
+    return m->world.group_size > 1 && lease > coord ? lease : coord;
+}
+
+/* This node is cut off, or was replaced: no rank may have two live holders, so its workers die at once. */
+void member_fence(struct member *m, el_usec now, struct member_actions *out)
+{
+    if (fence_at(m) > now)
+        return;
+    m->fenced = true;
+    member_stop_attempt(m, SIG_KILL, 0, out);
+}
+
+static el_usec give_up_at(const struct member *m)
+{
+    if (m->away_since == EL_NEVER || m->ended)
+        return EL_NEVER;
+    if (!m->ever)
+        return m->join_until;
+    el_usec limit = m->conf.coordinator_timeout ? m->conf.coordinator_timeout : EL_MS(m->conf.set.join_timeout_ms);
+    return m->away_since + limit;
+}
+
+static void give_up(struct member *m)
+{
+    if (!m->ever)
+        member_quit(m, EL_EXIT_UNAVAILABLE, "no coordinator within the join time-out: %.400s", m->trouble);
+    else if (m->failed_status)
+        member_quit(m, m->failed_status, "a worker failed here, and the coordinator was lost: %.380s", m->trouble);
+    else if (m->succeeded)
+        member_quit(m, EL_EXIT_TEMPFAIL, "all workers here have succeeded, but the coordinator was lost: %.380s",
+                    m->trouble);
+    else
+        member_quit(m, EL_EXIT_TEMPFAIL, "the coordinator was lost: %.400s", m->trouble);
+}
+
+static el_usec link_silent_at(const struct member *m)
+{
+    return m->link == MEMBER_LINK_UP ? m->coord_heard + member_silence_limit(m) : EL_NEVER;
+}
+
+static el_usec lease_silent_at(const struct member *m)
+{
+    return m->lease == MEMBER_LEASE_UP ? m->lease_heard + member_silence_limit(m) : EL_NEVER;
+}
+
+static void lease_timeout(struct member *m, el_usec now, struct member_actions *out)
+{
+    if (m->enter_until <= now) {
+        m->entering = false;
+        m->enter_until = EL_NEVER;
+        member_unknock(m, out);
+        member_send(m, out, MSG_NO_KNOCK);
+    }
+    if (m->knock_until <= now || lease_silent_at(m) <= now) {
+        member_act(out, MEMBER_DO_UNKNOCK);
+        snprintf(m->trouble, sizeof m->trouble, "the store of round %llu does not answer",
+                 (unsigned long long)m->round.number);
+        lease_lost(m, now);
+    }
+    if (m->knock_at <= now)
+        member_knock(m, now, out);
+    if (m->lease_beat_at <= now) {
+        m->lease_beat_at = now + interval(m);
+        member_act(out, MEMBER_DO_LEASE_SEND)->what = MSG_BEAT;
+    }
+}
+
+void member_link_timeout(struct member *m, el_usec now, struct member_actions *out)
+{
+    if (m->try_until <= now)
+        member_link_drop(m, "no answer to the attempt to connect", now, out);
+    if (m->hello_until <= now)
+        member_link_drop(m, "connected, but no answer to HELLO within 5 s: not a coordinator of elrun?", now, out);
+    if (link_silent_at(m) <= now)
+        member_link_drop(m, "the coordinator is silent", now, out);
+    if (give_up_at(m) <= now)
+        give_up(m);
+    lease_timeout(m, now, out);
+    if (m->connect_at <= now && !m->ended)
+        connect_now(m, now, out);
+    if (m->beat_at <= now) {
+        m->beat_at = now + interval(m);
+        member_send(m, out, MSG_BEAT);
+    }
+}
+
+el_usec member_link_deadline(const struct member *m)
+{
+    el_usec all[] = {m->try_until, m->hello_until, m->beat_at, m->knock_at, m->knock_until, m->enter_until,
+                     m->lease_beat_at, fence_at(m), give_up_at(m), link_silent_at(m), lease_silent_at(m),
+                     m->ended ? EL_NEVER : m->connect_at};
+    el_usec first = EL_NEVER;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        first = all[i] < first ? all[i] : first;
+    return first;
+}

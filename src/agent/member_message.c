@@ -1,0 +1,85 @@
+/* What the node says: each message is made from the state when it is sent. */
+#include <assert.h>
+
+#include "agent/member_private.h"
+
+static uint64_t phase_of(const struct member *m)
+{
+    if (m->attempt)
+        return m->stopping ? MSG_PHASE_STOPPING : m->up ? MSG_PHASE_RUNNING : MSG_PHASE_STARTING;
+    return m->entering ? MSG_PHASE_STARTING : m->succeeded ? MSG_PHASE_SUCCEEDED : MSG_PHASE_IDLE;
+}
+
+static void hello(const struct member *m, struct msg_hello *h)
+{
+    const struct member_conf *c = &m->conf;
+    *h = (struct msg_hello){.run_id = c->run_id, .instance = c->instance, .connection = m->connection, .host = c->host,
+                            .addr = c->addr, .node_rank = c->node_rank, .slots = c->slots, .role = c->role,
+                            .uid = c->uid, .command = c->command, .elrun = c->elrun, .phase = phase_of(m),
+                            .number = m->round.number, .coord = m->round.coord, .seen = m->seen, .failed = m->failed,
+                            .fenced = m->fenced, .stuck = m->stuck};
+    h->group_rank = m->round.number ? (int64_t)m->world.group_rank : -1;
+    if (m->round.number) {
+        h->group_size = m->world.group_size;
+        h->restarts = m->world.restarts;
+        h->token = m->world.token;
+        h->world_size_first = m->world.world_size_first;
+        h->world_size_previous = m->world.world_size_previous;
+        h->master_addr = m->master_addr;
+        h->master_port = m->world.master_port;
+    }
+#define F(T, kind, name, limit, must) h->name = c->set.name;
+    MSG_SETTINGS(F, rdzv_settings)
+#undef F
+}
+
+static void worker_failed(const struct member *m, struct msg_worker_failed *f)
+{
+    const struct member_incident *x = &m->incident;
+    int64_t time = (int64_t)x->time + m->clock_offset;
+    *f = (struct msg_worker_failed){.number = m->round.number, .coord = m->round.coord,
+                                    .time_us = time > 0 ? (uint64_t)time : 0, .local_rank = x->local_rank,
+                                    .code = x->code, .signal = x->signal, .oom = x->oom, .text = x->text};
+}
+
+void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out)
+{
+    *out = (struct msg){.type = what};
+    switch ((unsigned)what) {
+    case MSG_HELLO: hello(m, &out->u.hello); break;
+    case MSG_BEAT: out->u.beat.time = now; break;
+    case MSG_STORE_READY:
+        out->u.store_ready = (struct msg_store_ready){m->store.number, m->store.coord, m->store_addr, m->store_port};
+        break;
+    case MSG_NO_STORE: out->u.no_store = (struct msg_no_store){m->store.number, m->store.coord, m->trouble}; break;
+    case MSG_NO_KNOCK: out->u.no_knock = (struct msg_no_knock){m->round.number, m->round.coord, m->trouble}; break;
+    case MSG_WORKER_FAILED: worker_failed(m, &out->u.worker_failed); break;
+    case MSG_STOPPED:
+        out->u.stopped = (struct msg_stopped){m->stopped.number, m->stopped.coord, m->stuck, m->fenced};
+        break;
+    case MSG_LEAVING: out->u.leaving = (struct msg_leaving){(uint64_t)m->leave_signal, m->leaving ? "asked to leave" : m->text}; break;
+    case MSG_END_ACK: out->u.end_ack = (struct msg_end_ack){m->status}; break;
+    case MSG_KNOCK:
+        out->u.knock = (struct msg_knock){m->conf.run_id, m->round.number, m->round.coord, m->world.token,
+                                          m->world.group_rank};
+        break;
+    case MSG_STARTED:
+    case MSG_AWARE:
+    case MSG_AT_BOUNDARY:
+    case MSG_SUCCEEDED:
+    case MSG_ROUND_OVER: /* the same two fields in front */
+        out->u.started = (struct msg_started){m->round.number, m->round.coord};
+        break;
+    default: assert(!"a message that agents do not send");
+    }
+}
+
+const struct msg_world *member_world(const struct member *m)
+{
+    return &m->world;
+}
+
+struct member_round member_store_round(const struct member *m)
+{
+    return m->store;
+}

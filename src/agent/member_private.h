@@ -1,0 +1,28 @@
+/* What member.c (orders, attempts, the end) and member_link.c (link, lease, fence) share. */
+#ifndef AGENT_MEMBER_PRIVATE_H
+#define AGENT_MEMBER_PRIVATE_H
+#include "agent/member.h"
+
+struct member_action *member_act(struct member_actions *out, enum member_action_type type);
+void member_send(struct member *m, struct member_actions *out, enum msg_type what);
+void member_quit(struct member *m, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void member_stop_attempt(struct member *m, int signal, el_usec grace, struct member_actions *out);
+void member_enter(struct member *m, el_usec now, struct member_actions *out);
+void member_start(struct member *m, el_usec now, struct member_actions *out);
+
+/* member_link.c */
+el_usec member_silence_limit(const struct member *m);
+void member_link_lost(struct member *m, const char *why, bool refused, el_usec now);
+void member_link_drop(struct member *m, const char *why, el_usec now, struct member_actions *out);
+void member_link_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out);
+void member_link_answered(struct member *m, el_usec now);
+void member_beat_reply(struct member *m, const struct msg_beat *beat, el_usec now);
+void member_knock(struct member *m, el_usec now, struct member_actions *out);
+void member_unknock(struct member *m, struct member_actions *out);
+void member_lease_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out);
+void member_fence(struct member *m, el_usec now, struct member_actions *out);
+void member_round_over(struct member *m, struct member_actions *out);
+void member_link_timeout(struct member *m, el_usec now, struct member_actions *out);
+el_usec member_link_deadline(const struct member *m);
+
+#endif

@@ -1,0 +1,704 @@
+/* Time, hosts, workers and faults of the simulated cluster. */
+#include "sim/cluster.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cluster_fail(struct cluster *c, const char *format, ...)
+{
+    if (c->failed)
+        return;
+    c->failed = true;
+    va_list ap;
+    va_start(ap, format);
+    char text[160];
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    printf("sim_cluster: seed %llu, step %llu, %.3f s: %s\n", (unsigned long long)c->seed, (unsigned long long)c->steps,
+           (double)c->now / 1e6, text);
+}
+
+void cluster_note(struct cluster *c, uint32_t who, const char *format, ...)
+{
+    char *line = c->trace[c->trace_n++ % CLUSTER_TRACE_MAX];
+    int n = who == CLUSTER_COORD ? snprintf(line, 40, "%10.6f coord ", (double)c->now / 1e6)
+                                 : snprintf(line, 40, "%10.6f %5u ", (double)c->now / 1e6, who);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(line + n, sizeof c->trace[0] - (size_t)n, format, ap);
+    va_end(ap);
+    if (c->verbose)
+        puts(line);
+}
+
+void cluster_print_failure(const struct cluster *c)
+{
+    uint64_t first = c->trace_n > CLUSTER_TRACE_MAX ? c->trace_n - CLUSTER_TRACE_MAX : 0;
+    for (uint64_t i = first; i < c->trace_n; i++)
+        printf("# %s\n", c->trace[i % CLUSTER_TRACE_MAX]);
+    printf("# again: sim_cluster --seed %llu --seeds 1 --agents %u%s\n", (unsigned long long)c->seed, c->n,
+           c->quiet ? " --quiet" : "");
+}
+
+uint64_t cluster_below(struct cluster *c, uint64_t n) { return el_rng_below(&c->rng, n); }
+el_usec cluster_delay(struct cluster *c) { return c->delay + cluster_below(c, c->jitter + 1); }
+static bool one_in(struct cluster *c, uint64_t n) { return cluster_below(c, n) == 0; }
+
+/* --- the heap of what is to come --- */
+
+static bool before(const struct cluster *c, size_t a, size_t b)
+{
+    return c->heap[a].at != c->heap[b].at ? c->heap[a].at < c->heap[b].at : c->heap[a].seq < c->heap[b].seq;
+}
+
+static void swap(struct cluster *c, size_t a, size_t b)
+{
+    __typeof__(c->heap[0]) t = c->heap[a];
+    c->heap[a] = c->heap[b];
+    c->heap[b] = t;
+}
+
+static uint32_t item_new(struct cluster *c)
+{
+    uint32_t i = c->item_free;
+    if (i != UINT32_MAX) {
+        c->item_free = (uint32_t)c->item[i].conn;
+        return i;
+    }
+    if (c->items == c->items_room) {
+        c->items_room = c->items_room ? 2 * c->items_room : 4096;
+        c->item = realloc(c->item, c->items_room * sizeof *c->item);
+        if (!c->item)
+            abort();
+    }
+    return c->items++;
+}
+
+struct cluster_item *cluster_push(struct cluster *c, el_usec at, enum cluster_kind kind, uint32_t who)
+{
+    if (c->heap_n == c->heap_room) {
+        c->heap_room = c->heap_room ? 2 * c->heap_room : 4096;
+        c->heap = realloc(c->heap, c->heap_room * sizeof *c->heap);
+        if (!c->heap)
+            abort();
+    }
+    uint32_t i = item_new(c);
+    struct cluster_item *it = &c->item[i];
+    memset(it, 0, offsetof(struct cluster_item, msg));
+    it->msg.type = MSG_NONE;
+    it->msg.tree = NULL;
+    it->kind = kind;
+    it->who = who;
+    size_t k = c->heap_n++;
+    c->heap[k].at = at < c->now ? c->now : at;
+    c->heap[k].seq = c->seq++;
+    c->heap[k].item = i;
+    for (; k && before(c, k, (k - 1) / 2); k = (k - 1) / 2)
+        swap(c, k, (k - 1) / 2);
+    return it;
+}
+
+static uint32_t pop(struct cluster *c)
+{
+    uint32_t i = c->heap[0].item;
+    c->now = c->heap[0].at;
+    swap(c, 0, --c->heap_n);
+    for (size_t k = 0;;) {
+        size_t l = 2 * k + 1, m = k;
+        m = l < c->heap_n && before(c, l, m) ? l : m;
+        m = l + 1 < c->heap_n && before(c, l + 1, m) ? l + 1 : m;
+        if (m == k)
+            return i;
+        swap(c, k, m);
+        k = m;
+    }
+}
+
+static void mix(struct cluster *c, uint64_t v) { c->hash = (c->hash ^ v) * 0x100000001b3u; }
+
+/* --- an agent's shell --- */
+
+static struct cluster_item *local(struct cluster *c, uint32_t who, el_usec after, enum member_event_type type)
+{
+    struct cluster_item *it = cluster_push(c, c->now + after, CLUSTER_LOCAL, who);
+    it->life = c->agent[who].life;
+    it->event = type;
+    return it;
+}
+
+static void do_start(struct cluster *c, uint32_t who)
+{
+    struct cluster_agent *a = &c->agent[who];
+    judge_start(c, who);
+    a->attempt++;
+    a->alive = true;
+    a->told = a->killed = a->succeeded = false;
+    a->number = a->m.round.number;
+    a->coord = a->m.round.coord;
+    a->rank = (unsigned)a->m.world.group_rank;
+    a->stuck = !c->quiet && c->now < c->faults_until && one_in(c, 150);
+    a->stubborn = one_in(c, 20);
+    c->rank_holder[a->rank] = who;
+    local(c, who, EL_MS(1) + cluster_below(c, EL_MS(20)), MEMBER_EV_STARTED)->attempt = a->attempt;
+    struct cluster_item *it;
+    if (!c->quiet && c->now < c->faults_until && one_in(c, 12)) {
+        it = local(c, who, EL_MS(30) + cluster_below(c, EL_SEC(20)), MEMBER_EV_WORKER_FAILED);
+    } else { /* success, without anybody telling it to end */
+        it = cluster_push(c, c->now + c->training + cluster_below(c, EL_SEC(1)), CLUSTER_DIE, who);
+        it->life = a->life;
+        it->result = MEMBER_SUCCESS;
+    }
+    it->attempt = a->attempt;
+}
+
+/* The processes end after a while; the core hears of it a little later. */
+static void die_after(struct cluster *c, uint32_t who, el_usec after, enum member_result result)
+{
+    struct cluster_item *it = cluster_push(c, c->now + after, CLUSTER_DIE, who);
+    it->life = c->agent[who].life;
+    it->attempt = c->agent[who].attempt;
+    it->result = result;
+}
+
+static void do_stop(struct cluster *c, uint32_t who, const struct member_action *x)
+{
+    struct cluster_agent *a = &c->agent[who];
+    if (!a->alive)
+        return; /* CLOSED is on its way */
+    if (a->stuck && (!x->grace || !a->told)) {
+        el_usec after = x->grace + EL_SEC(10);
+        struct cluster_item *it = local(c, who, after, MEMBER_EV_CLOSED);
+        it->attempt = a->attempt;
+        it->result = MEMBER_STOPPED;
+        it->stuck = true;
+    } else if (!x->grace && !a->killed) {
+        a->killed = true;
+        die_after(c, who, cluster_below(c, EL_MS(1)), MEMBER_STOPPED);
+    } else if (!a->told) {
+        die_after(c, who, a->stubborn ? x->grace : EL_MS(1) + cluster_below(c, EL_MS(60)), MEMBER_STOPPED);
+    }
+    a->told = true;
+}
+
+static void on_die(struct cluster *c, const struct cluster_item *it)
+{
+    struct cluster_agent *a = &c->agent[it->who];
+    if (a->life != it->life || a->attempt != it->attempt || !a->alive || (a->told && it->result == MEMBER_SUCCESS))
+        return;
+    a->alive = false;
+    a->succeeded = it->result == MEMBER_SUCCESS;
+    judge_gone(c, it->who);
+    struct cluster_item *closed = local(c, it->who, EL_MS(1), MEMBER_EV_CLOSED);
+    closed->attempt = it->attempt;
+    closed->result = it->result;
+}
+
+static void do_exit(struct cluster *c, uint32_t who)
+{
+    struct cluster_agent *a = &c->agent[who];
+    cluster_note(c, who, "exits with %u: %.120s", a->m.status, a->m.text);
+    a->up = false;
+    a->gone = true;
+    a->status = a->m.status;
+    a->life++;
+    if (a->alive && !a->stuck)
+        cluster_fail(c, "agent %u exits, its workers live", who);
+    net_agent_died(c, who, false);
+}
+
+static void do_send(struct cluster *c, uint32_t who, enum msg_type what)
+{
+    struct cluster_agent *a = &c->agent[who];
+    struct msg m;
+    member_message(&a->m, what, c->now, &m);
+    a->sent++;
+    c->hellos += what == MSG_HELLO;
+    net_send(c, a->link, true, &m);
+}
+
+static void act(struct cluster *c, uint32_t who, const struct member_action *x)
+{
+    struct cluster_agent *a = &c->agent[who];
+    struct msg m;
+    switch (x->type) {
+    case MEMBER_DO_CONNECT: net_connect(c, who, false); break;
+    case MEMBER_DO_DISCONNECT:
+        net_close(c, a->link, true, false);
+        a->link = 0;
+        break;
+    case MEMBER_DO_SEND: do_send(c, who, x->what); break;
+    case MEMBER_DO_OPEN_STORE: {
+        bool slow = !c->quiet && c->now < c->faults_until && one_in(c, 40);
+        struct cluster_item *it = local(c, who, slow ? EL_SEC(7) : EL_MS(1), MEMBER_EV_STORE);
+        it->ok = slow || c->quiet || c->now >= c->faults_until || !one_in(c, 40);
+        it->serial = a->m.store.number;
+        break;
+    }
+    case MEMBER_DO_CLOSE_STORE: net_tenants(c, who, MSG_NONE); break;
+    case MEMBER_DO_KNOCK: net_connect(c, who, true); break;
+    case MEMBER_DO_UNKNOCK:
+        net_close(c, a->lease, true, false);
+        a->lease = 0;
+        break;
+    case MEMBER_DO_LEASE_SEND:
+        member_message(&a->m, x->what, c->now, &m);
+        net_send(c, a->lease, true, &m);
+        break;
+    case MEMBER_DO_TENANTS_SEND: net_tenants(c, who, x->what); break;
+    case MEMBER_DO_START: do_start(c, who); break;
+    case MEMBER_DO_STOP: do_stop(c, who, x); break;
+    case MEMBER_DO_NOTICE:
+    case MEMBER_DO_SAY: break;
+    case MEMBER_DO_EXIT: do_exit(c, who); break;
+    }
+}
+
+static void set_timer(struct cluster *c, uint32_t who)
+{
+    el_usec *at = who == CLUSTER_COORD ? &c->coord_timer : &c->agent[who].timer_at;
+    el_usec due = who == CLUSTER_COORD ? rdzv_deadline(c->r) : member_deadline(&c->agent[who].m);
+    if (due >= *at)
+        return;
+    *at = due < c->now ? c->now : due;
+    cluster_push(c, *at, CLUSTER_TIMER, who)->serial = *at;
+}
+
+void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev)
+{
+    struct cluster_agent *a = &c->agent[who];
+    if (c->failed || !a->up)
+        return;
+    struct member_actions out;
+    member_step(&a->m, ev, c->now, &out);
+    c->steps++;
+    member_check(&a->m);
+    mix(c, c->now << 20 ^ (uint64_t)who << 8 ^ (uint64_t)ev->type << 4 ^ out.n ^ (uint64_t)a->m.place << 60);
+    bool dull = ev->type == MEMBER_EV_TIMEOUT || ev->type == MEMBER_EV_TENANT || ev->type == MEMBER_EV_LEASE_MSG ||
+                (ev->msg && ev->msg->type == MSG_BEAT_REPLY);
+    if ((!dull || c->verbose) && !c->quiet)
+        cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
+                     ev->msg ? "" : (const char *[]){"start", "connected", "connect failed", "closed", "", "store", "knock ok",
+                                    "knock failed", "lease closed", "lease", "tenant", "started", "aware", "boundary",
+                                    "failed", "attempt closed", "signal", "time"}[ev->type],
+                     member_place_name(a->m.place), (unsigned long long)a->m.round.number,
+                     (unsigned long long)a->m.round.coord & 0xfff, out.n);
+    for (unsigned i = 0; i < out.n && !c->failed; i++)
+        act(c, who, &out.v[i]);
+    if (a->up)
+        set_timer(c, who);
+}
+
+/* --- the coordinator's shell --- */
+
+static void order(struct cluster *c, unsigned member)
+{
+    uint64_t conn = rdzv_conn(c->r, member);
+    if (!conn)
+        return;
+    struct msg m;
+    rdzv_order(c->r, member, c->now, &m);
+    if (m.type == MSG_WORLD)
+        judge_world(c, c->conn[conn].agent, &m.u.world);
+    if (m.type == MSG_END && !m.u.end.alone)
+        judge_end(c, (unsigned)m.u.end.status);
+    net_send(c, conn, false, &m);
+}
+
+static void walk(struct cluster *c)
+{
+    unsigned n = 0;
+    for (; c->walk < rdzv_room_used(c->r) && n < 256 && !c->failed; c->walk++, n++)
+        order(c, c->walk);
+    c->walking = c->walk < rdzv_room_used(c->r);
+    if (c->walking)
+        cluster_push(c, c->now + 50, CLUSTER_WALK, CLUSTER_COORD)->life = c->coord_life;
+}
+
+static void keep_journal(struct cluster *c, uint64_t serial)
+{
+    unsigned k = c->kept_next++ % 16;
+    rdzv_record(c->r, &c->kept[k]);
+    bool slow = !c->quiet && c->now < c->faults_until && one_in(c, 30);
+    el_usec at = c->now + (slow ? EL_SEC(1) : 100);
+    at = at < c->journal_last ? c->journal_last : at; /* it is appended to */
+    c->journal_last = at;
+    struct cluster_item *it = cluster_push(c, at, CLUSTER_JOURNAL, CLUSTER_COORD);
+    it->life = c->coord_life;
+    it->serial = serial;
+    it->kept = k;
+    it->ok = c->quiet || c->now > c->faults_until || !one_in(c, 60);
+}
+
+static void act_coord(struct cluster *c, const struct rdzv_event *ev, const struct rdzv_action *x)
+{
+    struct msg m;
+    switch (x->type) {
+    case RDZV_DO_BIND: c->conn[x->conn].member = x->member; break;
+    case RDZV_DO_CLOSE: net_close(c, x->conn, false, false); break;
+    case RDZV_DO_REFUSE:
+        net_send(c, x->conn, false, rdzv_answer(c->r));
+        net_close(c, x->conn, false, false);
+        break;
+    case RDZV_DO_REPLY: break;
+    case RDZV_DO_BEAT:
+        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {ev->msg->u.beat.time, c->now}};
+        net_send(c, ev->conn, false, &m);
+        break;
+    case RDZV_DO_GOODBYE:
+        m = (struct msg){.type = MSG_GOODBYE};
+        net_send(c, ev->conn, false, &m);
+        break;
+    case RDZV_DO_ORDER: order(c, x->member); break;
+    case RDZV_DO_ORDER_EACH:
+        c->walk = 0;
+        if (!c->walking)
+            walk(c);
+        break;
+    case RDZV_DO_JOURNAL: keep_journal(c, x->serial); break;
+    case RDZV_DO_NOTE: {
+        const struct rdzv_note *note = rdzv_note(c->r, x->note);
+        if (!c->quiet)
+            cluster_note(c, CLUSTER_COORD, "%s: %.150s", rdzv_note_name(note->type), note->text);
+        if (note->type == RDZV_NOTE_LOST)
+            judge_lost(c, note->text);
+        break;
+    }
+    case RDZV_DO_OVER: c->over = true; break;
+    }
+}
+
+void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev)
+{
+    if (c->failed || !c->coord_up)
+        return;
+    struct rdzv_actions out;
+    rdzv_step(c->r, ev, c->now, &out);
+    c->steps++;
+    if (c->n <= 32 || c->steps % 4096 == 0)
+        rdzv_check(c->r);
+    mix(c, c->now << 20 ^ (uint64_t)ev->type << 8 ^ out.n ^ (uint64_t)rdzv_state(c->r) << 56);
+    for (unsigned i = 0; i < out.n && !c->failed; i++)
+        act_coord(c, ev, &out.v[i]);
+    set_timer(c, CLUSTER_COORD);
+}
+
+/* --- births and deaths --- */
+
+static void boot_agent(struct cluster *c, uint32_t who)
+{
+    struct cluster_agent *a = &c->agent[who];
+    if (a->up || a->gone)
+        return;
+    struct member_conf conf = {.instance = el_rng_next(&c->rng), .node_rank = a->node_rank,
+                               .slots = 1 + (who & 3), .set = c->conf.set, .coordinator_timeout = EL_SEC(100)};
+    snprintf(conf.run_id, sizeof conf.run_id, "job");
+    snprintf(conf.host, sizeof conf.host, "h%u", who);
+    snprintf(conf.role, sizeof conf.role, who & 1 ? "default" : "other");
+    snprintf(conf.addr, sizeof conf.addr, "10.0.0.2");
+    member_init(&a->m, &conf, el_rng_next(&c->rng));
+    a->up = true;
+    a->timer_at = EL_NEVER;
+    a->link = a->lease = 0;
+    a->top = a->top_coord = 0;
+    if (a->alive && a->stuck) /* what SIGKILL did not end before is not this life's */
+        a->alive = a->stuck = false;
+    cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_START});
+}
+
+/* kill -9 (the guard kills the workers), or the power is gone (nobody is told). */
+static void kill_agent(struct cluster *c, uint32_t who, bool power)
+{
+    struct cluster_agent *a = &c->agent[who];
+    if (!a->up)
+        return;
+    cluster_note(c, who, power ? "FAULT: the power is gone" : "FAULT: kill -9");
+    a->up = false;
+    a->life++;
+    if (a->alive) {
+        a->alive = false;
+        judge_gone(c, who);
+    }
+    net_agent_died(c, who, power);
+}
+
+static void boot_coord(struct cluster *c)
+{
+    if (c->coord_up)
+        return;
+    c->conf.coord = el_rng_next(&c->rng) | 1;
+    c->conf.token_start = el_rng_next(&c->rng);
+    c->conf.surely_new = true;
+    c->conf.listening_since = c->now;
+    c->r = rdzv_new(&c->conf, c->has_journal ? &c->journal : NULL, c->now, NULL);
+    if (!c->r)
+        abort();
+    c->coord_up = true;
+    c->coord_fault_at = c->now > c->coord_fault_at ? c->now : c->coord_fault_at;
+    c->coord_life++;
+    c->coord_timer = EL_NEVER;
+    c->walking = false;
+    set_timer(c, CLUSTER_COORD);
+}
+
+static void kill_coord(struct cluster *c)
+{
+    if (!c->coord_up)
+        return;
+    cluster_note(c, CLUSTER_COORD, "FAULT: killed in state %s", rdzv_state_name(rdzv_state(c->r)));
+    c->coord_up = false;
+    c->coord_fault_at = c->now > c->coord_fault_at ? c->now : c->coord_fault_at;
+    for (uint64_t i = 1; i < c->conns; i++)
+        if (c->conn[i].host == CLUSTER_COORD)
+            net_close(c, i, false, false);
+    rdzv_free(c->r);
+    c->r = NULL;
+}
+
+/* --- faults --- */
+
+static void fault_cut(struct cluster *c, struct cluster_agent *a, uint32_t who)
+{
+    el_usec until = c->now + EL_MS(50) + el_rng_below(&c->faults, EL_SEC(12));
+    unsigned which = 1 + (unsigned)el_rng_below(&c->faults, 15);
+    if (el_rng_below(&c->faults, 2))
+        which = 15;
+    cluster_note(c, who, "FAULT: cut %x until %.3f", which, (double)until / 1e6);
+    for (unsigned k = 0; k < 4; k++)
+        if (which & 1u << k)
+            a->cut[k / 2][k % 2] = until;
+    a->fault_at = until;
+}
+
+static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
+{
+    struct cluster_agent *a = &c->agent[who];
+    a->fault_at = a->fault_at > c->now ? a->fault_at : c->now;
+    if (what < 3) {
+        kill_agent(c, who, what == 2);
+        cluster_push(c, c->now + EL_MS(20) + el_rng_below(&c->faults, EL_SEC(10)), CLUSTER_BOOT, who);
+    } else if (what < 6) {
+        fault_cut(c, a, who);
+    } else if (what == 6) {
+        cluster_note(c, who, "FAULT: SIGTERM");
+        cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_SIGNAL, .signal = 15});
+    } else if (what == 7) {
+        cluster_note(c, who, "FAULT: reset");
+        net_close(c, a->link, false, false);
+        net_close(c, a->link, true, false);
+        cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = "reset"});
+    } else if (what == 8) {
+        a->paused_until = c->now + EL_MS(500) + el_rng_below(&c->faults, EL_SEC(10));
+        a->fault_at = a->paused_until;
+        cluster_note(c, who, "FAULT: stands still until %.3f", (double)a->paused_until / 1e6);
+    }
+}
+
+static void fault_coord(struct cluster *c, unsigned what)
+{
+    if (what < 2) {
+        kill_coord(c);
+        cluster_push(c, c->now + EL_MS(10) + el_rng_below(&c->faults, EL_SEC(8)), CLUSTER_BOOT, CLUSTER_COORD);
+    } else if (what == 2) {
+        c->coord_paused_until = c->now + EL_MS(600) + el_rng_below(&c->faults, EL_SEC(9));
+        c->coord_fault_at = c->coord_paused_until;
+        cluster_note(c, CLUSTER_COORD, "FAULT: stands still until %.3f", (double)c->coord_paused_until / 1e6);
+    } else if (c->coord_up && c->coord_paused_until <= c->now) {
+        struct msg m = {.type = what == 3 ? MSG_RESTART : MSG_SCALE};
+        if (what == 4)
+            m.u.scale.max = c->conf.set.min + el_rng_below(&c->faults, c->conf.set.max - c->conf.set.min + 1);
+        cluster_note(c, CLUSTER_COORD, "FAULT: %s %llu", msg_name(m.type), (unsigned long long)m.u.scale.max);
+        cluster_feed_coord(c, &(struct rdzv_event){.type = RDZV_EV_COMMAND, .msg = &m, .peer = {.remote = "127.0.0.1"}});
+    }
+}
+
+static void on_fault(struct cluster *c)
+{
+    if (c->now >= c->faults_until)
+        return;
+    unsigned what = (unsigned)el_rng_below(&c->faults, 14);
+    if (what < 9)
+        fault_agent(c, (uint32_t)el_rng_below(&c->faults, c->n), what);
+    else
+        fault_coord(c, what - 9);
+    cluster_push(c, c->now + el_rng_below(&c->faults, EL_SEC(4)), CLUSTER_FAULT, CLUSTER_COORD);
+}
+
+/* --- events --- */
+
+static void on_timer(struct cluster *c, const struct cluster_item *it)
+{
+    bool coord = it->who == CLUSTER_COORD;
+    el_usec *at = coord ? &c->coord_timer : &c->agent[it->who].timer_at;
+    if (it->serial != *at || (coord ? !c->coord_up : !c->agent[it->who].up))
+        return;
+    el_usec paused = coord ? c->coord_paused_until : c->agent[it->who].paused_until;
+    if (paused > c->now) {
+        *at = paused + 1;
+        cluster_push(c, *at, CLUSTER_TIMER, it->who)->serial = *at;
+        return;
+    }
+    *at = EL_NEVER;
+    bool due = (coord ? rdzv_deadline(c->r) : member_deadline(&c->agent[it->who].m)) <= c->now;
+    if (!due)
+        set_timer(c, it->who);
+    else if (coord)
+        cluster_feed_coord(c, &(struct rdzv_event){.type = RDZV_EV_TIMEOUT});
+    else
+        cluster_feed(c, it->who, &(struct member_event){.type = MEMBER_EV_TIMEOUT});
+}
+
+static void again_at(struct cluster *c, const struct cluster_item *it, el_usec at)
+{
+    struct cluster_item *later = cluster_push(c, at, it->kind, it->who);
+    *later = *it;
+}
+
+static void on_local(struct cluster *c, const struct cluster_item *it)
+{
+    struct cluster_agent *a = &c->agent[it->who];
+    if (!a->up || a->life != it->life || (it->attempt && it->attempt != a->attempt))
+        return;
+    if (a->paused_until > c->now) {
+        again_at(c, it, a->paused_until);
+        return;
+    }
+    struct member_incident x = {.time = c->now, .code = 3, .signal = -1, .text = "exit code 3"};
+    struct member_event ev = {.type = it->event, .result = it->result, .ok = it->ok, .stuck = it->stuck,
+                              .port = it->who + 1, .addr = "10.0.0.1", .incident = &x};
+    if (it->event == MEMBER_EV_STARTED && !a->alive)
+        return;
+    if (it->event == MEMBER_EV_STORE && it->serial != a->m.store.number)
+        return;
+    if (it->event == MEMBER_EV_WORKER_FAILED) {
+        if (!a->alive || a->told)
+            return;
+        struct cluster_round *round = judge_round(c, a->number, a->coord);
+        if (round)
+            round->failed = true;
+        a->told = true; /* the node core stops the others by itself */
+        die_after(c, it->who, a->stubborn ? EL_MS(c->conf.set.grace_ms) : EL_MS(5), MEMBER_FAILED);
+    }
+    cluster_feed(c, it->who, &ev);
+}
+
+static void on_journal(struct cluster *c, const struct cluster_item *it)
+{
+    if (!c->coord_up || it->life != c->coord_life)
+        return;
+    if (it->ok) {
+        c->journal = c->kept[it->kept];
+        c->has_journal = true;
+    }
+    if (c->coord_paused_until > c->now) {
+        again_at(c, it, c->coord_paused_until);
+        return;
+    }
+    cluster_feed_coord(c, &(struct rdzv_event){.type = RDZV_EV_JOURNALED, .serial = it->serial, .ok = it->ok});
+}
+
+static void dispatch(struct cluster *c, struct cluster_item *it)
+{
+    switch (it->kind) {
+    case CLUSTER_TIMER: on_timer(c, it); break;
+    case CLUSTER_ARRIVE: net_arrive(c, it); break;
+    case CLUSTER_CONNECTED:
+        if (c->agent[it->who].paused_until > c->now)
+            again_at(c, it, c->agent[it->who].paused_until);
+        else
+            net_connected(c, it);
+        break;
+    case CLUSTER_LOCAL: on_local(c, it); break;
+    case CLUSTER_DIE: on_die(c, it); break;
+    case CLUSTER_WALK:
+        if (c->coord_up && it->life == c->coord_life && c->walking)
+            walk(c);
+        break;
+    case CLUSTER_JOURNAL: on_journal(c, it); break;
+    case CLUSTER_FAULT: on_fault(c); break;
+    case CLUSTER_BOOT:
+        if (it->who == CLUSTER_COORD)
+            boot_coord(c);
+        else
+            boot_agent(c, it->who);
+        break;
+    case CLUSTER_OVERLAP: judge_overlap(c, it); break;
+    case CLUSTER_JUDGE: judge_all_is_well(c); break;
+    }
+}
+
+/* --- a run --- */
+
+void cluster_free(struct cluster *c)
+{
+    for (unsigned i = 0; i < c->rounds; i++) {
+        free(c->round[i].holder);
+        free(c->round[i].done);
+    }
+    rdzv_free(c->r);
+    free(c->round);
+    free(c->agent);
+    free(c->conn);
+    free(c->heap);
+    free(c->item);
+    free(c->rank_holder);
+    *c = (struct cluster){.verbose = c->verbose};
+}
+
+static void set_up(struct cluster *c)
+{
+    uint64_t max = c->quiet ? c->n : 1 + cluster_below(c, c->n), min = c->quiet ? c->n : 1 + cluster_below(c, max);
+    uint64_t unit = c->quiet || cluster_below(c, 3) ? 1 : 1 + cluster_below(c, 3);
+    unit = (min + unit - 1) / unit * unit > max ? 1 : unit;
+    c->conf.set = (struct rdzv_settings){.min = min, .max = max, .unit = unit, .max_restarts = cluster_below(c, 12),
+        .max_fruitless = 40, .settle_ms = 3000, .last_call_ms = 8000, .join_timeout_ms = 60000, .keep_alive_ms = 1000,
+        .keep_alive_attempts = 5, .reconnect_grace_ms = 100, .scale_up_delay_ms = 1000, .grace_ms = 3000,
+        .replace_wait_ms = cluster_below(c, 4) ? 0 : 3000, .stable_window_ms = cluster_below(c, 4) ? 0 : 5000};
+    snprintf(c->conf.run_id, sizeof c->conf.run_id, "job");
+    c->conf.room = rdzv_room(&c->conf.set) + c->n;
+    c->delay = 100 + cluster_below(c, EL_MS(2));
+    c->jitter = cluster_below(c, EL_MS(2));
+    c->training = c->quiet ? EL_SEC(600) : EL_SEC(15) + cluster_below(c, EL_SEC(60));
+    c->faults_until = c->quiet ? 0 : EL_SEC(10) + cluster_below(c, EL_SEC(90));
+    c->judge_at = c->faults_until + EL_SEC(45);
+    bool ranked = cluster_below(c, 3) == 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        c->agent[i].node_rank = ranked ? (int)i : -1;
+        cluster_push(c, cluster_below(c, c->quiet ? EL_MS(200) : EL_SEC(6)), CLUSTER_BOOT, i);
+    }
+    cluster_push(c, cluster_below(c, EL_SEC(2)), CLUSTER_BOOT, CLUSTER_COORD);
+    if (!c->quiet) {
+        cluster_push(c, EL_SEC(1) + cluster_below(c, EL_SEC(5)), CLUSTER_FAULT, CLUSTER_COORD);
+        cluster_push(c, c->judge_at, CLUSTER_JUDGE, CLUSTER_COORD);
+    }
+}
+
+bool cluster_run(struct cluster *c, uint64_t seed, unsigned agents, bool quiet)
+{
+    cluster_free(c);
+    c->seed = seed;
+    c->rng.state = seed * 2654435761u;
+    c->faults.state = ~seed;
+    c->n = agents;
+    c->quiet = quiet;
+    c->codec = !quiet && seed % 8 == 0;
+    c->item_free = UINT32_MAX;
+    c->agent = calloc(agents, sizeof *c->agent);
+    c->rank_holder = malloc(agents * sizeof *c->rank_holder);
+    if (!c->agent || !c->rank_holder)
+        abort();
+    memset(c->rank_holder, 0xff, agents * sizeof *c->rank_holder);
+    set_up(c);
+    el_usec horizon = quiet ? EL_SEC(600) : c->faults_until + c->training + EL_SEC(260);
+    while (c->heap_n && !c->failed && c->heap[0].at <= horizon) {
+        uint32_t i = pop(c);
+        struct cluster_item it = c->item[i];
+        c->item[i].conn = c->item_free;
+        c->item_free = i;
+        dispatch(c, &it);
+    }
+    if (!quiet && !c->failed)
+        judge_last(c);
+    return !c->failed;
+}

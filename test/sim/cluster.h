@@ -1,0 +1,172 @@
+/* A cluster that does not exist: one coordinator with a journal, many agents, links between them, workers that run, fail
+ * and die badly; virtual time, faults drawn from a seed.  The cores are the binary's own objects; everything here only
+ * carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
+ *
+ * cluster.c: time, hosts and workers · net.c: connections · judge_cluster.c: what must hold · sim_cluster.c: main. */
+#ifndef TEST_SIM_CLUSTER_H
+#define TEST_SIM_CLUSTER_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/member.h"
+#include "rdzv/rdzv.h"
+#include "util/rng.h"
+
+#define CLUSTER_TRACE_MAX 60
+#define CLUSTER_COORD     UINT32_MAX /* as a party of a connection, and as whom a trace line speaks of */
+
+enum cluster_kind {
+    CLUSTER_TIMER,     /* who: its core's deadline may have come */
+    CLUSTER_ARRIVE,    /* a message or the end of a connection reaches a side */
+    CLUSTER_CONNECTED, /* the answer to CONNECT */
+    CLUSTER_LOCAL,     /* a result of this host for its agent's core */
+    CLUSTER_DIE,       /* the processes of an attempt end */
+    CLUSTER_WALK,      /* the coordinator goes on with ORDER_EACH */
+    CLUSTER_JOURNAL,   /* a record is durable */
+    CLUSTER_FAULT,     /* the next fault */
+    CLUSTER_BOOT,      /* an agent, or the coordinator, starts */
+    CLUSTER_OVERLAP,   /* two held one rank for a moment: has the older one gone? */
+    CLUSTER_JUDGE,     /* everything should be well by now */
+};
+
+struct cluster_item {
+    enum cluster_kind kind;
+    uint32_t who;
+    uint64_t conn;      /* ARRIVE, CONNECTED */
+    bool to_coord;      /* ARRIVE: at which side (lease: at the host's) */
+    bool fin;
+    bool ok;
+    uint64_t life;      /* of who: later lives do not get it */
+    uint64_t attempt;   /* LOCAL, DIE: of which attempt, 0: of none */
+    enum member_event_type event;
+    enum member_result result;
+    bool stuck, refused;
+    uint64_t serial;
+    unsigned kept;      /* CLUSTER_JOURNAL: which record */
+    struct msg msg;
+};
+
+/* A TCP connection: in order, nothing lost from the middle, closed or cut as a whole. */
+struct cluster_conn {
+    bool open[2];       /* 0: the agent's end, 1: the coordinator's, or the lease host's */
+    bool lease;
+    uint32_t agent, host;
+    uint64_t agent_life, host_life;
+    unsigned member;    /* at the coordinator, after BIND */
+    el_usec last[2];    /* last arrival in each direction */
+};
+
+struct cluster_agent {
+    struct member m;
+    bool up;            /* the process runs */
+    bool gone;          /* it has exited by itself, or will not be started again */
+    uint64_t life;
+    el_usec timer_at;
+    el_usec paused_until;
+    el_usec cut[2][2];  /* until when: [coordinator, lease][away from the agent, towards it] */
+    el_usec fault_at;   /* the last time that something was done to it */
+    uint64_t link, lease;
+    uint64_t attempt;   /* number of the present attempt in this agent's life */
+    bool alive;         /* processes of it live */
+    bool stuck;         /* and SIGKILL does not end them */
+    bool stubborn, told, killed;
+    uint64_t number, coord;
+    unsigned rank;
+    bool succeeded;     /* that attempt has */
+    unsigned status;
+    uint64_t sent;
+    uint64_t top, top_coord;
+    int node_rank;
+};
+
+struct cluster_round {
+    uint64_t number, coord;
+    unsigned size, world, port, restarts;
+    uint64_t token;
+    uint32_t *holder;   /* by group rank: agent, or CLUSTER_COORD: not told yet */
+    uint8_t *done;      /* by group rank: its workers all exited 0 */
+    bool failed;        /* some worker failed by itself */
+};
+
+struct cluster {
+    uint64_t seed;
+    struct el_rng rng, faults;
+    el_usec now, faults_until, judge_at;
+    bool quiet;         /* no faults: the profile that measures */
+    bool codec;         /* messages travel as bytes */
+    unsigned n;
+    struct cluster_agent *agent;
+    el_usec delay, jitter, training;
+
+    struct rdzv *r;
+    struct rdzv_conf conf;
+    bool coord_up;
+    uint64_t coord_life;
+    el_usec coord_timer, coord_paused_until, coord_fault_at;
+    struct rdzv_record journal, kept[16];
+    bool has_journal;
+    unsigned kept_next;
+    el_usec journal_last;
+    unsigned walk, walk_life;
+    bool walking;
+    uint64_t scaled_max, scaled_min;
+
+    struct cluster_conn *conn;
+    uint64_t conns, conns_room;
+
+    struct { el_usec at; uint64_t seq; uint32_t item; } *heap;
+    size_t heap_n, heap_room;
+    struct cluster_item *item;
+    uint32_t item_free, items, items_room;
+    uint64_t seq;
+
+    struct cluster_round *round;
+    unsigned rounds, rounds_room;
+    uint32_t *rank_holder; /* by group rank: agent whose processes live, or CLUSTER_COORD */
+    bool ended_well;
+    bool over;
+    unsigned hellos;
+
+    uint64_t steps, hash;
+    char trace[CLUSTER_TRACE_MAX][200];
+    uint64_t trace_n;
+    bool failed, verbose;
+};
+
+/* One run.  True if everything held. */
+bool cluster_run(struct cluster *c, uint64_t seed, unsigned agents, bool quiet);
+void cluster_free(struct cluster *c);
+void cluster_print_failure(const struct cluster *c);
+
+/* Says what does not hold, once. */
+void cluster_fail(struct cluster *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cluster_note(struct cluster *c, uint32_t who, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* cluster.c, for net.c */
+struct cluster_item *cluster_push(struct cluster *c, el_usec at, enum cluster_kind kind, uint32_t who);
+void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev);
+void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev);
+el_usec cluster_delay(struct cluster *c);
+uint64_t cluster_below(struct cluster *c, uint64_t n);
+
+/* net.c */
+void net_connect(struct cluster *c, uint32_t who, bool lease);
+void net_connected(struct cluster *c, const struct cluster_item *it);
+void net_send(struct cluster *c, uint64_t conn, bool from_agent, const struct msg *m);
+void net_close(struct cluster *c, uint64_t conn, bool by_agent, bool silently);
+void net_arrive(struct cluster *c, struct cluster_item *it);
+void net_agent_died(struct cluster *c, uint32_t who, bool silently);
+void net_tenants(struct cluster *c, uint32_t host, enum msg_type what); /* ROUND_OVER, or MSG_NONE: close */
+
+/* judge_cluster.c */
+void judge_world(struct cluster *c, uint32_t who, const struct msg_world *w);
+void judge_start(struct cluster *c, uint32_t who);
+void judge_gone(struct cluster *c, uint32_t who);
+void judge_overlap(struct cluster *c, const struct cluster_item *it);
+void judge_end(struct cluster *c, unsigned status);
+void judge_lost(struct cluster *c, const char *text);
+void judge_all_is_well(struct cluster *c);
+void judge_last(struct cluster *c);
+struct cluster_round *judge_round(struct cluster *c, uint64_t number, uint64_t coord);
+
+#endif
