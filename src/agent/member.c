@@ -22,11 +22,12 @@ static const struct {
     [MEMBER_PARKED] = {"parked", BIT(CONNECTING) | BIT(JOINING) | BIT(STARTING) | BIT(LEAVING) | BIT(ENDED)},
     [MEMBER_STARTING] = {"starting", BIT(RUNNING) | BIT(STOPPING) | BIT(FINISHING) | BIT(CONNECTING) | BIT(JOINING) |
                                          BIT(PARKED) | BIT(LEAVING) | BIT(ENDED)},
-    [MEMBER_RUNNING] = {"running", BIT(STOPPING) | BIT(FINISHING) | BIT(CONNECTING) | BIT(JOINING) | BIT(LEAVING) |
-                                       BIT(ENDED)},
-    [MEMBER_STOPPING] = {"stopping", BIT(FINISHING) | BIT(CONNECTING) | BIT(JOINING) | BIT(PARKED) | BIT(LEAVING) | BIT(ENDED)},
-    [MEMBER_FINISHING] = {"finishing", BIT(CONNECTING) | BIT(JOINING) | BIT(PARKED) | BIT(STARTING) | BIT(LEAVING) |
-                                           BIT(ENDED)},
+    [MEMBER_RUNNING] = {"running",
+                        BIT(STOPPING) | BIT(FINISHING) | BIT(CONNECTING) | BIT(JOINING) | BIT(LEAVING) | BIT(ENDED)},
+    [MEMBER_STOPPING] = {"stopping",
+                         BIT(FINISHING) | BIT(CONNECTING) | BIT(JOINING) | BIT(PARKED) | BIT(LEAVING) | BIT(ENDED)},
+    [MEMBER_FINISHING] = {"finishing",
+                          BIT(CONNECTING) | BIT(JOINING) | BIT(PARKED) | BIT(STARTING) | BIT(LEAVING) | BIT(ENDED)},
     [MEMBER_LEAVING] = {"leaving", BIT(ENDED)},
     [MEMBER_ENDED] = {"ended", 0},
 };
@@ -248,7 +249,7 @@ static void on_world(struct member *m, const struct msg_world *w, el_usec now, s
     saw(m, w->number);
     m->parked = false;
     if (is_round(&m->round, w->number, w->coord) || w->number <= m->round.number)
-        return; /* it runs, or ran, already; never back to a lower one */
+        return;       /* it runs, or ran, already; never back to a lower one */
     if (m->attempt) { /* our HELLO says what is true, and the right order comes back */
         member_link_drop(m, "an order for another round", now, out);
         return;
@@ -330,7 +331,11 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
         member_link_answered(m, now);
     bool beginning = msg->type == MSG_OPEN_STORE || msg->type == MSG_WORLD;
     if (beginning && (m->ended || m->leaving))
-        return; /* it learns of that in a moment */
+        return;                                                         /* it learns of that in a moment */
+    if (beginning && m->coord_heard + member_silence_limit(m) <= now) { /* it may have been given to another since */
+        member_link_drop(m, "an order that was long on its way", now, out);
+        return;
+    }
     switch ((unsigned)msg->type) {
     case MSG_PARK: on_park(m, &msg->u.park, out); break;
     case MSG_OPEN_STORE: on_open_store(m, &msg->u.open_store, out); break;

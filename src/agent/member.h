@@ -11,10 +11,10 @@
  *     MEMBER_DO_STOP    -> feed AGENT_EV_HALT with signal and grace (grace 0 = SIGKILL at once)
  *     AGENT_DO_NOTE     -> MEMBER_EV_WORKER_FAILED (the core waits for hindsight before it says NOTE)
  *     AGENT_DO_UP       -> MEMBER_EV_STARTED: every worker has been forked
- *     AGENT_DO_RESULT   -> MEMBER_EV_CLOSED with core.cause: AGENT_SUCCESS | WORKER_FAILED | … ; stuck = core.group.stuck
- *     a handled signal  -> MEMBER_EV_SIGNAL only (not the core: LEAVING goes first, then MEMBER_DO_STOP comes back);
- *                          SIGUSR1, SIGUSR2 and others still go to the core
- *     MEMBER_DO_EXIT    -> feed AGENT_EV_FINISH: the core ends (its state must be idle, which it is then)
+ *     AGENT_DO_RESULT   -> MEMBER_EV_CLOSED with core.cause: AGENT_SUCCESS | WORKER_FAILED | … ; stuck =
+ * core.group.stuck a handled signal  -> MEMBER_EV_SIGNAL only (not the core: LEAVING goes first, then MEMBER_DO_STOP
+ * comes back); SIGUSR1, SIGUSR2 and others still go to the core MEMBER_DO_EXIT    -> feed AGENT_EV_FINISH: the core
+ * ends (its state must be idle, which it is then)
  *
  * Single-node runs do not use this file. */
 #ifndef AGENT_MEMBER_H
@@ -26,22 +26,22 @@
 #include "util/time.h"
 
 #define MEMBER_ACTIONS_MAX   12
-#define MEMBER_BACKOFF_MIN   EL_MS(10)   /* first retry of a connection; doubles, with jitter */
+#define MEMBER_BACKOFF_MIN   EL_MS(10) /* first retry of a connection; doubles, with jitter */
 #define MEMBER_BACKOFF_MAX   EL_SEC(1)
-#define MEMBER_CONNECT_LIMIT EL_SEC(5)   /* one attempt to connect, name look-up included */
-#define MEMBER_HELLO_LIMIT   EL_SEC(5)   /* HELLO to the first order: else the other side is no coordinator */
+#define MEMBER_CONNECT_LIMIT EL_SEC(5) /* one attempt to connect, name look-up included */
+#define MEMBER_HELLO_LIMIT   EL_SEC(5) /* HELLO to the first order: else the other side is no coordinator */
 #define MEMBER_KNOCK_LIMIT   EL_SEC(5)
-#define MEMBER_LEAVE_LIMIT   EL_SEC(1)   /* LEAVING to GOODBYE */
+#define MEMBER_LEAVE_LIMIT   EL_SEC(1) /* LEAVING to GOODBYE */
 
 enum member_place {
     MEMBER_CONNECTING, /* never told anything yet by this coordinator's predecessors or itself */
     MEMBER_JOINING,    /* connected, no order yet; no workers */
     MEMBER_PARKED,
-    MEMBER_STARTING,   /* store, knock, exec */
+    MEMBER_STARTING, /* store, knock, exec */
     MEMBER_RUNNING,
-    MEMBER_STOPPING,   /* until the attempt is closed */
-    MEMBER_FINISHING,  /* its workers have succeeded; waits for the others */
-    MEMBER_LEAVING,    /* asked to go */
+    MEMBER_STOPPING,  /* until the attempt is closed */
+    MEMBER_FINISHING, /* its workers have succeeded; waits for the others */
+    MEMBER_LEAVING,   /* asked to go */
     MEMBER_ENDED,
     MEMBER_PLACES,
 };
@@ -54,11 +54,11 @@ struct member_conf {
     char command[MSG_TEXT_MAX + 1], elrun[MSG_NAME_MAX + 1];
     uint64_t instance;
     uint64_t uid;
-    int node_rank;                 /* -1: none */
+    int node_rank; /* -1: none */
     unsigned slots;
     struct rdzv_settings set;
-    el_usec coordinator_timeout;   /* 0: as join time-out */
-    bool hosts_coordinator;        /* in this process: it is never silent, and what it does not know nobody knows */
+    el_usec coordinator_timeout; /* 0: as join time-out */
+    bool hosts_coordinator;      /* in this process: it is never silent, and what it does not know nobody knows */
 };
 
 enum member_event_type {
@@ -71,23 +71,25 @@ enum member_event_type {
     MEMBER_EV_KNOCK_OK,       /* answers to KNOCK */
     MEMBER_EV_KNOCK_FAILED,   /* refused, text */
     MEMBER_EV_LEASE_CLOSED,
-    MEMBER_EV_LEASE_MSG,      /* msg: BEAT_REPLY or ROUND_OVER on our lease */
-    MEMBER_EV_TENANT,         /* host of the store: a member's lease gave a sign of life; msg: ROUND_OVER, or NULL */
-    MEMBER_EV_STARTED,        /* all workers of the attempt are there */
-    MEMBER_EV_AWARE,          /* a worker listens to notices */
+    MEMBER_EV_LEASE_MSG, /* msg: BEAT_REPLY or ROUND_OVER on our lease */
+    MEMBER_EV_TENANT,    /* host of the store: msg that came on another node's lease: BEAT (answer it
+                          with BEAT_REPLY, `own` = our clock) or ROUND_OVER; NULL: the last of
+                               these leases has closed */
+    MEMBER_EV_STARTED,   /* all workers of the attempt are there */
+    MEMBER_EV_AWARE,     /* a worker listens to notices */
     MEMBER_EV_AT_BOUNDARY,
-    MEMBER_EV_WORKER_FAILED,  /* incident */
-    MEMBER_EV_CLOSED,         /* the attempt is closed: result, stuck, status, text */
-    MEMBER_EV_SIGNAL,         /* signal: leave; again: faster */
+    MEMBER_EV_WORKER_FAILED, /* incident */
+    MEMBER_EV_CLOSED,        /* the attempt is closed: result, stuck, status, text */
+    MEMBER_EV_SIGNAL,        /* signal: leave; again: faster */
     MEMBER_EV_TIMEOUT,
 };
 
 enum member_result { MEMBER_SUCCESS, MEMBER_FAILED, MEMBER_STOPPED, MEMBER_UNABLE /* cannot start workers here */ };
 
 struct member_incident {
-    el_usec time;             /* this node's clock */
+    el_usec time; /* this node's clock */
     unsigned local_rank;
-    int code, signal;         /* one of them -1 */
+    int code, signal; /* one of them -1 */
     bool oom;
     char text[MSG_TEXT_MAX + 1];
 };
@@ -99,26 +101,26 @@ struct member_event {
     enum member_result result;
     bool ok, refused, stuck;
     int signal;
-    unsigned status;          /* CLOSED with FAILED or UNABLE: what this node would exit with */
+    unsigned status; /* CLOSED with FAILED or UNABLE: what this node would exit with */
     unsigned port;
     const char *addr, *text;
 };
 
 enum member_action_type {
-    MEMBER_DO_CONNECT,     /* resolve the endpoint anew and connect; answer CONNECTED or CONNECT_FAILED */
-    MEMBER_DO_DISCONNECT,  /* close the link, or stop trying; no LINK_CLOSED is expected */
-    MEMBER_DO_SEND,        /* member_message(m, what) on the link */
-    MEMBER_DO_OPEN_STORE,  /* of member_round(); answer STORE */
-    MEMBER_DO_CLOSE_STORE, /* and every lease in it */
-    MEMBER_DO_KNOCK,       /* connect to member_world()'s master and show the token; answer KNOCK_OK or KNOCK_FAILED */
-    MEMBER_DO_UNKNOCK,     /* close the lease, or stop trying */
-    MEMBER_DO_LEASE_SEND,  /* BEAT or ROUND_OVER (`what`) on our lease */
-    MEMBER_DO_TENANTS_SEND,/* host of the store: ROUND_OVER to every lease */
-    MEMBER_DO_START,       /* an attempt with member_world() */
-    MEMBER_DO_STOP,        /* the attempt: signal, grace (0 = SIGKILL) */
-    MEMBER_DO_NOTICE,      /* tell the workers that listen: m->text */
-    MEMBER_DO_SAY,         /* m->text: a line for the person who waits */
-    MEMBER_DO_EXIT,        /* with m->status and m->text; a last message sent before is flushed first */
+    MEMBER_DO_CONNECT,      /* resolve the endpoint anew and connect; answer CONNECTED or CONNECT_FAILED */
+    MEMBER_DO_DISCONNECT,   /* close the link, or stop trying; no LINK_CLOSED is expected */
+    MEMBER_DO_SEND,         /* member_message(m, what) on the link */
+    MEMBER_DO_OPEN_STORE,   /* of member_round(); answer STORE */
+    MEMBER_DO_CLOSE_STORE,  /* and every lease in it */
+    MEMBER_DO_KNOCK,        /* connect to member_world()'s master and show the token; answer KNOCK_OK or KNOCK_FAILED */
+    MEMBER_DO_UNKNOCK,      /* close the lease, or stop trying */
+    MEMBER_DO_LEASE_SEND,   /* BEAT or ROUND_OVER (`what`) on our lease */
+    MEMBER_DO_TENANTS_SEND, /* host of the store: ROUND_OVER to every lease */
+    MEMBER_DO_START,        /* an attempt with member_world() */
+    MEMBER_DO_STOP,         /* the attempt: signal, grace (0 = SIGKILL) */
+    MEMBER_DO_NOTICE,       /* tell the workers that listen: m->text */
+    MEMBER_DO_SAY,          /* m->text: a line for the person who waits */
+    MEMBER_DO_EXIT,         /* with m->status and m->text; a last message sent before is flushed first */
 };
 
 struct member_action {
@@ -143,7 +145,7 @@ struct member {
     enum member_place place;
     enum member_link link;
     enum member_lease lease;
-    uint64_t connection;         /* counter of HELLO */
+    uint64_t connection; /* counter of HELLO */
 
     struct member_round round;   /* the last one we held a WORLD of; 0: none */
     struct member_round store;   /* whose store is open here; 0: none */
@@ -152,44 +154,45 @@ struct member {
     struct msg_world world;      /* of `round`; its strings are the copies below */
     char master_addr[MSG_ADDR_MAX + 1], rank0_host[MSG_NAME_MAX + 1], why[MSG_TEXT_MAX + 1];
     char successors[MSG_TEXT_MAX + 1];
-    uint64_t token;              /* of `store` */
+    uint64_t token; /* of `store` */
     char store_addr[MSG_ADDR_MAX + 1];
     unsigned store_port;
 
-    bool parked;                 /* the last order was to wait */
-    bool entering;               /* WORLD is accepted, the store is not reached yet */
-    bool opening, store_ready;   /* of `store` */
-    bool over_told;              /* a lease said that `round` is over */
-    bool stopping;               /* the attempt was told to stop */
-    bool attempt;                /* workers may exist: from MEMBER_DO_START to MEMBER_EV_CLOSED */
-    bool up;                     /* STARTED was seen */
+    bool parked;               /* the last order was to wait */
+    bool entering;             /* WORLD is accepted, the store is not reached yet */
+    bool opening, store_ready; /* of `store` */
+    bool over_told;            /* a lease said that `round` is over */
+    bool stopping;             /* the attempt was told to stop */
+    bool attempt;              /* workers may exist: from MEMBER_DO_START to MEMBER_EV_CLOSED */
+    bool up;                   /* STARTED was seen */
     bool aware, at_boundary, noticed;
-    bool succeeded;              /* of `round`, and not stopped since */
-    bool failed, fenced, stuck;  /* how `round` ended here: told again in each HELLO */
+    bool succeeded;             /* of `round`, and not stopped since */
+    bool failed, fenced, stuck; /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_untold;
-    unsigned failed_status;      /* of this node's own failure, for the case that nobody says more */
+    unsigned failed_status; /* of this node's own failure, for the case that nobody says more */
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
-    el_usec beat_at;             /* the next BEAT on the link */
-    el_usec coord_heard;         /* sending time of the last thing the coordinator's host answered */
-    el_usec away_since;          /* no link since; EL_NEVER while up */
+    el_usec beat_at;                                      /* the next BEAT on the link */
+    el_usec coord_heard; /* sending time of the last thing the coordinator's host answered */
+    el_usec away_since;  /* no link since; EL_NEVER while up */
     el_usec backoff, lease_backoff;
     el_usec knock_at, knocked_at, knock_until, enter_until, lease_beat_at;
     el_usec lease_heard;
-    el_usec join_until;          /* never a link so far: give up then */
-    el_usec leave_until;         /* GOODBYE is waited for */
+    el_usec lease_echo;  /* the host's clock in its last answer */
+    el_usec join_until;  /* never a link so far: give up then */
+    el_usec leave_until; /* GOODBYE is waited for */
     int leave_signal;
-    unsigned leaves;             /* signals so far */
-    int64_t clock_offset;        /* coordinator's clock minus ours, microseconds */
-    el_usec clock_rtt;           /* of the beat that told it; the shortest wins */
-    bool ever;                   /* a coordinator has answered */
-    bool ended;                  /* END was received, or nothing is left to wait for: exit once the workers are gone */
+    unsigned leaves;      /* signals so far */
+    int64_t clock_offset; /* coordinator's clock minus ours, microseconds */
+    el_usec clock_rtt;    /* of the beat that told it; the shortest wins */
+    bool ever;            /* a coordinator has answered */
+    bool ended;           /* END was received, or nothing is left to wait for: exit once the workers are gone */
     bool leaving;
-    bool leave_told;             /* LEAVING was answered, or nobody is there to answer */
+    bool leave_told; /* LEAVING was answered, or nobody is there to answer */
 
     unsigned status;
-    char text[MSG_TEXT_MAX + 1]; /* with SAY, NOTICE and EXIT */
+    char text[MSG_TEXT_MAX + 1];    /* with SAY, NOTICE and EXIT */
     char trouble[MSG_TEXT_MAX + 1]; /* why the last connection failed */
 };
 

@@ -153,18 +153,20 @@ void member_round_over(struct member *m, struct member_actions *out)
         member_act(out, MEMBER_DO_LEASE_SEND)->what = MSG_ROUND_OVER;
 }
 
-static void on_round_over(struct member *m, const struct msg_round_over *o)
+/* With a link STOP comes by itself; if the link is lost before it does, member_fence() acts.  The host of the store
+ * tells the other nodes: perhaps none of them hears the coordinator either. */
+static void on_lease_msg(struct member *m, const struct msg *msg, struct member_actions *out)
 {
-    /* With a link STOP comes by itself; if the link is lost before it does, member_fence() acts. */
-    m->over_told |= o->number == m->round.number && o->coord == m->round.coord;
-}
-
-static void on_lease_msg(struct member *m, const struct msg *msg)
-{
-    if (msg && msg->type == MSG_BEAT_REPLY)
+    if (msg->type == MSG_BEAT_REPLY) {
         heard(&m->lease_heard, msg->u.beat.time);
-    else if (msg && msg->type == MSG_ROUND_OVER)
-        on_round_over(m, &msg->u.round_over);
+        heard(&m->lease_echo, msg->u.beat.own);
+    }
+    if (msg->type != MSG_ROUND_OVER || m->over_told)
+        return;
+    const struct msg_round_over *o = &msg->u.round_over;
+    m->over_told = o->number == m->round.number && o->coord == m->round.coord;
+    if (m->over_told && !m->world.group_rank)
+        member_round_over(m, out);
 }
 
 void member_lease_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
@@ -192,10 +194,15 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
         if (m->lease == MEMBER_LEASE_UP)
             lease_lost(m, now);
         break;
-    case MEMBER_EV_LEASE_MSG: on_lease_msg(m, ev->msg); break;
+    case MEMBER_EV_LEASE_MSG: on_lease_msg(m, ev->msg, out); break;
     case MEMBER_EV_TENANT:
-        heard(&m->lease_heard, now);
-        on_lease_msg(m, ev->msg);
+        if (!ev->msg) { /* nobody is left who could tell us */
+            m->lease_heard = 0;
+            break;
+        }
+        if (ev->msg->type == MSG_BEAT && ev->msg->u.beat.own <= now) /* its answer to our answer: both ways are open */
+            heard(&m->lease_heard, ev->msg->u.beat.own);
+        on_lease_msg(m, ev->msg, out);
         break;
     default: break;
     }
@@ -213,7 +220,8 @@ static el_usec fence_at(const struct member *m)
     if (m->over_told && m->link != MEMBER_LINK_UP)
         return 0;
     el_usec coord = m->coord_heard + member_silence_limit(m), lease = m->lease_heard + 2 * interval(m);
-    return m->world.group_size > 1 && lease > coord ? lease : coord;
+    bool told = m->world.group_size > 1 && (!m->world.group_rank || m->lease == MEMBER_LEASE_UP);
+    return told && lease > coord ? lease : coord;
 }
 
 /* This node is cut off, or was replaced: no rank may have two live holders, so its workers die at once. */
@@ -301,9 +309,9 @@ void member_link_timeout(struct member *m, el_usec now, struct member_actions *o
 
 el_usec member_link_deadline(const struct member *m)
 {
-    el_usec all[] = {m->try_until, m->hello_until, m->beat_at, m->knock_at, m->knock_until, m->enter_until,
-                     m->lease_beat_at, fence_at(m), give_up_at(m), link_silent_at(m), lease_silent_at(m),
-                     m->ended ? EL_NEVER : m->connect_at};
+    el_usec all[] = {m->try_until,   m->hello_until,    m->beat_at,         m->knock_at,
+                     m->knock_until, m->enter_until,    m->lease_beat_at,   fence_at(m),
+                     give_up_at(m),  link_silent_at(m), lease_silent_at(m), m->ended ? EL_NEVER : m->connect_at};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         first = all[i] < first ? all[i] : first;

@@ -13,11 +13,24 @@ static uint64_t phase_of(const struct member *m)
 static void hello(const struct member *m, struct msg_hello *h)
 {
     const struct member_conf *c = &m->conf;
-    *h = (struct msg_hello){.run_id = c->run_id, .instance = c->instance, .connection = m->connection, .host = c->host,
-                            .addr = c->addr, .node_rank = c->node_rank, .slots = c->slots, .role = c->role,
-                            .uid = c->uid, .command = c->command, .elrun = c->elrun, .phase = phase_of(m),
-                            .number = m->round.number, .coord = m->round.coord, .seen = m->seen, .failed = m->failed,
-                            .fenced = m->fenced, .stuck = m->stuck};
+    *h = (struct msg_hello){.run_id = c->run_id,
+                            .instance = c->instance,
+                            .connection = m->connection,
+                            .host = c->host,
+                            .addr = c->addr,
+                            .node_rank = c->node_rank,
+                            .slots = c->slots,
+                            .role = c->role,
+                            .uid = c->uid,
+                            .command = c->command,
+                            .elrun = c->elrun,
+                            .phase = phase_of(m),
+                            .number = m->round.number,
+                            .coord = m->round.coord,
+                            .seen = m->seen,
+                            .failed = m->failed,
+                            .fenced = m->fenced,
+                            .stuck = m->stuck};
     h->group_rank = m->round.number ? (int64_t)m->world.group_rank : -1;
     if (m->round.number) {
         h->group_size = m->world.group_size;
@@ -37,9 +50,14 @@ static void worker_failed(const struct member *m, struct msg_worker_failed *f)
 {
     const struct member_incident *x = &m->incident;
     int64_t time = (int64_t)x->time + m->clock_offset;
-    *f = (struct msg_worker_failed){.number = m->round.number, .coord = m->round.coord,
-                                    .time_us = time > 0 ? (uint64_t)time : 0, .local_rank = x->local_rank,
-                                    .code = x->code, .signal = x->signal, .oom = x->oom, .text = x->text};
+    *f = (struct msg_worker_failed){.number = m->round.number,
+                                    .coord = m->round.coord,
+                                    .time_us = time > 0 ? (uint64_t)time : 0,
+                                    .local_rank = x->local_rank,
+                                    .code = x->code,
+                                    .signal = x->signal,
+                                    .oom = x->oom,
+                                    .text = x->text};
 }
 
 void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out)
@@ -47,7 +65,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     *out = (struct msg){.type = what};
     switch ((unsigned)what) {
     case MSG_HELLO: hello(m, &out->u.hello); break;
-    case MSG_BEAT: out->u.beat.time = now; break;
+    case MSG_BEAT: out->u.beat = (struct msg_beat){now, m->lease_echo}; break;
     case MSG_STORE_READY:
         out->u.store_ready = (struct msg_store_ready){m->store.number, m->store.coord, m->store_addr, m->store_port};
         break;
@@ -57,11 +75,13 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     case MSG_STOPPED:
         out->u.stopped = (struct msg_stopped){m->stopped.number, m->stopped.coord, m->stuck, m->fenced};
         break;
-    case MSG_LEAVING: out->u.leaving = (struct msg_leaving){(uint64_t)m->leave_signal, m->leaving ? "asked to leave" : m->text}; break;
+    case MSG_LEAVING:
+        out->u.leaving = (struct msg_leaving){(uint64_t)m->leave_signal, m->leaving ? "asked to leave" : m->text};
+        break;
     case MSG_END_ACK: out->u.end_ack = (struct msg_end_ack){m->status}; break;
     case MSG_KNOCK:
-        out->u.knock = (struct msg_knock){m->conf.run_id, m->round.number, m->round.coord, m->world.token,
-                                          m->world.group_rank};
+        out->u.knock =
+            (struct msg_knock){m->conf.run_id, m->round.number, m->round.coord, m->world.token, m->world.group_rank};
         break;
     case MSG_STARTED:
     case MSG_AWARE:

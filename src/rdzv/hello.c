@@ -327,8 +327,6 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->started_at = now;
     r->membership = r->unheard || !failed;
     r->failed = failed;
-    r->incident_count = 0;
-    r->root_time = UINT64_MAX;
     rdzv_count_world(r);
     r->world_last = r->world;
     r->world_first = r->world_first ? r->world_first : r->world;

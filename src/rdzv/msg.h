@@ -261,7 +261,7 @@ enum msg_type {
 #define X(NAME, name, number, text) MSG_##NAME = (number),
     MSG_LIST(X)
 #undef X
-    MSG_BEAT = 80,       /* time: the sender's clock */
+    MSG_BEAT = 80,       /* time: the sender's clock; own, on a lease: the clock of who answered last, as it came */
     MSG_BEAT_REPLY = 81, /* time: as in the BEAT; own: the clock of who answers */
 };
 

@@ -149,7 +149,7 @@ void rdzv_free(struct rdzv *r)
 static void on_silence(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     uint32_t i = r->gone.first;
-    if (i != RDZV_NONE && r->member[i].gone_until <= now) {
+    if (i != RDZV_NONE && r->member[i].gone_until <= now && r->hold_until <= now) {
         rdzv_lose(r, i, now, out, "its connection closed");
         return;
     }
@@ -333,12 +333,17 @@ static el_usec tick(const struct rdzv *r)
     return EL_MS(r->conf.set.keep_alive_ms) / 4;
 }
 
-/* One's own loop was away: what was sent meanwhile may not have been read yet, so silence proves nothing. */
+/* One's own loop was away: what was sent meanwhile may not have been read yet, so silence proves nothing; and whoever
+ * has closed may have done so because it was we who were silent. */
 static void note_gap(struct rdzv *r, el_usec now)
 {
     assert(now >= r->last_turn);
-    if (now - r->last_turn > EL_MS(r->conf.set.keep_alive_ms) / 2 && r->members)
+    bool listens = r->members || r->state == RDZV_REBUILDING; /* else nobody woke us for each tick */
+    if (now - r->last_turn > EL_MS(r->conf.set.keep_alive_ms) / 2 && listens) {
         r->hold_until = now + rdzv_silence_limit(r);
+        if (r->state == RDZV_REBUILDING)
+            r->rebuild_until = r->hold_until;
+    }
     r->last_turn = now;
 }
 
@@ -384,14 +389,14 @@ el_usec rdzv_deadline(const struct rdzv *r)
         first = all[i] < first ? all[i] : first;
     if (r->state == RDZV_REBUILDING && r->rebuild_until < first)
         first = r->rebuild_until;
-    if (r->gone.first != RDZV_NONE && r->member[r->gone.first].gone_until < first)
-        first = r->member[r->gone.first].gone_until;
-    if (r->quiet.first != RDZV_NONE) {
-        el_usec silent = r->member[r->quiet.first].heard + rdzv_silence_limit(r);
-        silent = silent < r->hold_until ? r->hold_until : silent;
-        first = silent < first ? silent : first;
-    }
-    if (r->members && r->last_turn + tick(r) < first)
+    el_usec lost = EL_NEVER;
+    if (r->gone.first != RDZV_NONE)
+        lost = r->member[r->gone.first].gone_until;
+    if (r->quiet.first != RDZV_NONE && r->member[r->quiet.first].heard + rdzv_silence_limit(r) < lost)
+        lost = r->member[r->quiet.first].heard + rdzv_silence_limit(r);
+    lost = lost < r->hold_until ? r->hold_until : lost;
+    first = lost < first ? lost : first;
+    if ((r->members || r->state == RDZV_REBUILDING) && r->last_turn + tick(r) < first)
         first = r->last_turn + tick(r);
     return first;
 }

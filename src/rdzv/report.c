@@ -161,9 +161,34 @@ static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_no_knock *k
     rdzv_stop(r, now, out, "%s cannot reach the store on %s", m->host, r->master_addr);
 }
 
+/* While a coordinator that was restarted still listens, news of a seat is kept in it. */
+static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct msg *msg)
+{
+    const struct msg_started *same = &msg->u.started; /* each of these begins with its round */
+    if (m->seat == RDZV_NONE || same->number != r->number || same->coord != r->coord)
+        return;
+    struct rdzv_seat *s = &r->seat[m->seat];
+    s->succeeded |= msg->type == MSG_SUCCEEDED;
+    s->stopped |= msg->type == MSG_STOPPED;
+    s->succeeded &= !s->stopped;
+    s->failed |= msg->type == MSG_WORKER_FAILED;
+    s->stopping |= s->failed;
+    if (msg->type == MSG_WORKER_FAILED)
+        keep_incident(r, m, &msg->u.worker_failed);
+}
+
+static bool is_news(const struct msg *msg)
+{
+    return msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED || msg->type == MSG_WORKER_FAILED;
+}
+
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
+    if (r->state == RDZV_REBUILDING && m->phase != RDZV_STRAY && is_news(msg)) {
+        hear_more(r, m, msg);
+        return;
+    }
     switch ((unsigned)msg->type) {
     case MSG_STORE_READY: on_store_ready(r, i, &msg->u.store_ready, now, out); break;
     case MSG_NO_STORE:

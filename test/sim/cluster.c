@@ -42,9 +42,18 @@ void cluster_print_failure(const struct cluster *c)
            c->quiet ? " --quiet" : "");
 }
 
-uint64_t cluster_below(struct cluster *c, uint64_t n) { return el_rng_below(&c->rng, n); }
-el_usec cluster_delay(struct cluster *c) { return c->delay + cluster_below(c, c->jitter + 1); }
-static bool one_in(struct cluster *c, uint64_t n) { return cluster_below(c, n) == 0; }
+uint64_t cluster_below(struct cluster *c, uint64_t n)
+{
+    return el_rng_below(&c->rng, n);
+}
+el_usec cluster_delay(struct cluster *c)
+{
+    return c->delay + cluster_below(c, c->jitter + 1);
+}
+static bool one_in(struct cluster *c, uint64_t n)
+{
+    return cluster_below(c, n) == 0;
+}
 
 /* --- the heap of what is to come --- */
 
@@ -116,7 +125,10 @@ static uint32_t pop(struct cluster *c)
     }
 }
 
-static void mix(struct cluster *c, uint64_t v) { c->hash = (c->hash ^ v) * 0x100000001b3u; }
+static void mix(struct cluster *c, uint64_t v)
+{
+    c->hash = (c->hash ^ v) * 0x100000001b3u;
+}
 
 /* --- an agent's shell --- */
 
@@ -276,12 +288,14 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
     member_check(&a->m);
     mix(c, c->now << 20 ^ (uint64_t)who << 8 ^ (uint64_t)ev->type << 4 ^ out.n ^ (uint64_t)a->m.place << 60);
     bool dull = ev->type == MEMBER_EV_TIMEOUT || ev->type == MEMBER_EV_TENANT || ev->type == MEMBER_EV_LEASE_MSG ||
-                (ev->msg && ev->msg->type == MSG_BEAT_REPLY);
+                (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
         cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg ? "" : (const char *[]){"start", "connected", "connect failed", "closed", "", "store", "knock ok",
-                                    "knock failed", "lease closed", "lease", "tenant", "started", "aware", "boundary",
-                                    "failed", "attempt closed", "signal", "time"}[ev->type],
+                     ev->msg
+                         ? ""
+                         : (const char *[]){"start", "connected", "connect failed", "closed", "", "store", "knock ok",
+                                            "knock failed", "lease closed", "lease", "tenant", "started", "aware",
+                                            "boundary", "failed", "attempt closed", "signal", "time"}[ev->type],
                      member_place_name(a->m.place), (unsigned long long)a->m.round.number,
                      (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
@@ -391,8 +405,11 @@ static void boot_agent(struct cluster *c, uint32_t who)
     struct cluster_agent *a = &c->agent[who];
     if (a->up || a->gone)
         return;
-    struct member_conf conf = {.instance = el_rng_next(&c->rng), .node_rank = a->node_rank,
-                               .slots = 1 + (who & 3), .set = c->conf.set, .coordinator_timeout = EL_SEC(100)};
+    struct member_conf conf = {.instance = el_rng_next(&c->rng),
+                               .node_rank = a->node_rank,
+                               .slots = 1 + (who & 3),
+                               .set = c->conf.set,
+                               .coordinator_timeout = EL_SEC(100)};
     snprintf(conf.run_id, sizeof conf.run_id, "job");
     snprintf(conf.host, sizeof conf.host, "h%u", who);
     snprintf(conf.role, sizeof conf.role, who & 1 ? "default" : "other");
@@ -466,9 +483,9 @@ static void fault_cut(struct cluster *c, struct cluster_agent *a, uint32_t who)
         which = 15;
     cluster_note(c, who, "FAULT: cut %x until %.3f", which, (double)until / 1e6);
     for (unsigned k = 0; k < 4; k++)
-        if (which & 1u << k)
+        if (which & 1u << k && a->cut[k / 2][k % 2] < until) /* never shorter: what waits stays in order */
             a->cut[k / 2][k % 2] = until;
-    a->fault_at = until;
+    a->fault_at = until > a->fault_at ? until : a->fault_at;
 }
 
 static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
@@ -490,7 +507,7 @@ static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
         cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = "reset"});
     } else if (what == 8) {
         a->paused_until = c->now + EL_MS(500) + el_rng_below(&c->faults, EL_SEC(10));
-        a->fault_at = a->paused_until;
+        a->fault_at = a->paused_until > a->fault_at ? a->paused_until : a->fault_at;
         cluster_note(c, who, "FAULT: stands still until %.3f", (double)a->paused_until / 1e6);
     }
 }
@@ -509,7 +526,8 @@ static void fault_coord(struct cluster *c, unsigned what)
         if (what == 4)
             m.u.scale.max = c->conf.set.min + el_rng_below(&c->faults, c->conf.set.max - c->conf.set.min + 1);
         cluster_note(c, CLUSTER_COORD, "FAULT: %s %llu", msg_name(m.type), (unsigned long long)m.u.scale.max);
-        cluster_feed_coord(c, &(struct rdzv_event){.type = RDZV_EV_COMMAND, .msg = &m, .peer = {.remote = "127.0.0.1"}});
+        cluster_feed_coord(c,
+                           &(struct rdzv_event){.type = RDZV_EV_COMMAND, .msg = &m, .peer = {.remote = "127.0.0.1"}});
     }
 }
 
@@ -565,8 +583,13 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
         return;
     }
     struct member_incident x = {.time = c->now, .code = 3, .signal = -1, .text = "exit code 3"};
-    struct member_event ev = {.type = it->event, .result = it->result, .ok = it->ok, .stuck = it->stuck,
-                              .port = it->who + 1, .addr = "10.0.0.1", .incident = &x};
+    struct member_event ev = {.type = it->event,
+                              .result = it->result,
+                              .ok = it->ok,
+                              .stuck = it->stuck,
+                              .port = it->who + 1,
+                              .addr = "10.0.0.1",
+                              .incident = &x};
     if (it->event == MEMBER_EV_STARTED && !a->alive)
         return;
     if (it->event == MEMBER_EV_STORE && it->serial != a->m.store.number)
@@ -651,10 +674,21 @@ static void set_up(struct cluster *c)
     uint64_t max = c->quiet ? c->n : 1 + cluster_below(c, c->n), min = c->quiet ? c->n : 1 + cluster_below(c, max);
     uint64_t unit = c->quiet || cluster_below(c, 3) ? 1 : 1 + cluster_below(c, 3);
     unit = (min + unit - 1) / unit * unit > max ? 1 : unit;
-    c->conf.set = (struct rdzv_settings){.min = min, .max = max, .unit = unit, .max_restarts = cluster_below(c, 12),
-        .max_fruitless = 40, .settle_ms = 3000, .last_call_ms = 8000, .join_timeout_ms = 60000, .keep_alive_ms = 1000,
-        .keep_alive_attempts = 5, .reconnect_grace_ms = 100, .scale_up_delay_ms = 1000, .grace_ms = 3000,
-        .replace_wait_ms = cluster_below(c, 4) ? 0 : 3000, .stable_window_ms = cluster_below(c, 4) ? 0 : 5000};
+    c->conf.set = (struct rdzv_settings){.min = min,
+                                         .max = max,
+                                         .unit = unit,
+                                         .max_restarts = cluster_below(c, 12),
+                                         .max_fruitless = 40,
+                                         .settle_ms = 3000,
+                                         .last_call_ms = 8000,
+                                         .join_timeout_ms = 60000,
+                                         .keep_alive_ms = 1000,
+                                         .keep_alive_attempts = 5,
+                                         .reconnect_grace_ms = 100,
+                                         .scale_up_delay_ms = 1000,
+                                         .grace_ms = 3000,
+                                         .replace_wait_ms = cluster_below(c, 4) ? 0 : 3000,
+                                         .stable_window_ms = cluster_below(c, 4) ? 0 : 5000};
     snprintf(c->conf.run_id, sizeof c->conf.run_id, "job");
     c->conf.room = rdzv_room(&c->conf.set) + c->n;
     c->delay = 100 + cluster_below(c, EL_MS(2));

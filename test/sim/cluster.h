@@ -1,6 +1,6 @@
-/* A cluster that does not exist: one coordinator with a journal, many agents, links between them, workers that run, fail
- * and die badly; virtual time, faults drawn from a seed.  The cores are the binary's own objects; everything here only
- * carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
+/* A cluster that does not exist: one coordinator with a journal, many agents, links between them, workers that run,
+ * fail and die badly; virtual time, faults drawn from a seed.  The cores are the binary's own objects; everything here
+ * only carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
  *
  * cluster.c: time, hosts and workers · net.c: connections · judge_cluster.c: what must hold · sim_cluster.c: main. */
 #ifndef TEST_SIM_CLUSTER_H
@@ -32,47 +32,47 @@ enum cluster_kind {
 struct cluster_item {
     enum cluster_kind kind;
     uint32_t who;
-    uint64_t conn;      /* ARRIVE, CONNECTED */
-    bool to_coord;      /* ARRIVE: at which side (lease: at the host's) */
+    uint64_t conn; /* ARRIVE, CONNECTED */
+    bool to_coord; /* ARRIVE: at which side (lease: at the host's) */
     bool fin;
     bool ok;
-    uint64_t life;      /* of who: later lives do not get it */
-    uint64_t attempt;   /* LOCAL, DIE: of which attempt, 0: of none */
+    uint64_t life;    /* of who: later lives do not get it */
+    uint64_t attempt; /* LOCAL, DIE: of which attempt, 0: of none */
     enum member_event_type event;
     enum member_result result;
     bool stuck, refused;
     uint64_t serial;
-    unsigned kept;      /* CLUSTER_JOURNAL: which record */
+    unsigned kept; /* CLUSTER_JOURNAL: which record */
     struct msg msg;
 };
 
 /* A TCP connection: in order, nothing lost from the middle, closed or cut as a whole. */
 struct cluster_conn {
-    bool open[2];       /* 0: the agent's end, 1: the coordinator's, or the lease host's */
+    bool open[2]; /* 0: the agent's end, 1: the coordinator's, or the lease host's */
     bool lease;
     uint32_t agent, host;
     uint64_t agent_life, host_life;
-    unsigned member;    /* at the coordinator, after BIND */
-    el_usec last[2];    /* last arrival in each direction */
+    unsigned member; /* at the coordinator, after BIND */
+    el_usec last[2]; /* last arrival in each direction */
 };
 
 struct cluster_agent {
     struct member m;
-    bool up;            /* the process runs */
-    bool gone;          /* it has exited by itself, or will not be started again */
+    bool up;   /* the process runs */
+    bool gone; /* it has exited by itself, or will not be started again */
     uint64_t life;
     el_usec timer_at;
     el_usec paused_until;
-    el_usec cut[2][2];  /* until when: [coordinator, lease][away from the agent, towards it] */
-    el_usec fault_at;   /* the last time that something was done to it */
+    el_usec cut[2][2]; /* until when: [coordinator, lease][away from the agent, towards it] */
+    el_usec fault_at;  /* the last time that something was done to it */
     uint64_t link, lease;
-    uint64_t attempt;   /* number of the present attempt in this agent's life */
-    bool alive;         /* processes of it live */
-    bool stuck;         /* and SIGKILL does not end them */
+    uint64_t attempt; /* number of the present attempt in this agent's life */
+    bool alive;       /* processes of it live */
+    bool stuck;       /* and SIGKILL does not end them */
     bool stubborn, told, killed;
     uint64_t number, coord;
     unsigned rank;
-    bool succeeded;     /* that attempt has */
+    bool succeeded; /* that attempt has */
     unsigned status;
     uint64_t sent;
     uint64_t top, top_coord;
@@ -83,17 +83,17 @@ struct cluster_round {
     uint64_t number, coord;
     unsigned size, world, port, restarts;
     uint64_t token;
-    uint32_t *holder;   /* by group rank: agent, or CLUSTER_COORD: not told yet */
-    uint8_t *done;      /* by group rank: its workers all exited 0 */
-    bool failed;        /* some worker failed by itself */
+    uint32_t *holder; /* by group rank: agent, or CLUSTER_COORD: not told yet */
+    uint8_t *done;    /* by group rank: its workers all exited 0 */
+    bool failed;      /* some worker failed by itself */
 };
 
 struct cluster {
     uint64_t seed;
     struct el_rng rng, faults;
     el_usec now, faults_until, judge_at;
-    bool quiet;         /* no faults: the profile that measures */
-    bool codec;         /* messages travel as bytes */
+    bool quiet; /* no faults: the profile that measures */
+    bool codec; /* messages travel as bytes */
     unsigned n;
     struct cluster_agent *agent;
     el_usec delay, jitter, training;
@@ -114,7 +114,11 @@ struct cluster {
     struct cluster_conn *conn;
     uint64_t conns, conns_room;
 
-    struct { el_usec at; uint64_t seq; uint32_t item; } *heap;
+    struct {
+        el_usec at;
+        uint64_t seq;
+        uint32_t item;
+    } * heap;
     size_t heap_n, heap_room;
     struct cluster_item *item;
     uint32_t item_free, items, items_room;

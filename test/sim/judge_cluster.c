@@ -26,9 +26,13 @@ static struct cluster_round *round_new(struct cluster *c, const struct msg_world
             abort();
     }
     struct cluster_round *r = &c->round[c->rounds++];
-    *r = (struct cluster_round){.number = w->number, .coord = w->coord, .size = (unsigned)w->group_size,
-                                .world = (unsigned)w->world_size, .port = (unsigned)w->master_port,
-                                .restarts = (unsigned)w->restarts, .token = w->token};
+    *r = (struct cluster_round){.number = w->number,
+                                .coord = w->coord,
+                                .size = (unsigned)w->group_size,
+                                .world = (unsigned)w->world_size,
+                                .port = (unsigned)w->master_port,
+                                .restarts = (unsigned)w->restarts,
+                                .token = w->token};
     r->holder = malloc(r->size * sizeof *r->holder);
     r->done = calloc(r->size, 1);
     if (!r->holder || !r->done)
@@ -163,7 +167,8 @@ void judge_end(struct cluster *c, unsigned status)
     const struct cluster_round *r = c->rounds ? &c->round[c->rounds - 1] : NULL;
     for (unsigned k = 0; r && k < r->size; k++)
         if (!r->done[k])
-            cluster_fail(c, "END 0, but group rank %u of round %llu has not succeeded", k, (unsigned long long)r->number);
+            cluster_fail(c, "END 0, but group rank %u of round %llu has not succeeded", k,
+                         (unsigned long long)r->number);
     if (!r)
         cluster_fail(c, "END 0 without a round");
 }

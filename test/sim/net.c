@@ -15,7 +15,11 @@ static uint64_t conn_new(struct cluster *c, uint32_t agent, uint32_t host, bool 
     if (!c->conns)
         c->conns = 1; /* 0 is none */
     struct cluster_conn *k = &c->conn[c->conns];
-    *k = (struct cluster_conn){.open = {true, true}, .lease = lease, .agent = agent, .host = host, .member = RDZV_NONE,
+    *k = (struct cluster_conn){.open = {true, true},
+                               .lease = lease,
+                               .agent = agent,
+                               .host = host,
+                               .member = RDZV_NONE,
                                .agent_life = c->agent[agent].life};
     k->host_life = host == CLUSTER_COORD ? c->coord_life : c->agent[host].life;
     return c->conns++;
@@ -89,7 +93,9 @@ static void strip(struct msg *m)
     case MSG_GOODBYE: m->u.goodbye.text = ""; break;
     case MSG_HELLO: m->u.hello.master_addr = "10.0.0.1"; break;
     case MSG_STORE_READY: m->u.store_ready.addr = "10.0.0.1"; break;
-    case MSG_WORKER_FAILED: m->u.worker_failed.text = m->u.worker_failed.stderr_tail = m->u.worker_failed.log = ""; break;
+    case MSG_WORKER_FAILED:
+        m->u.worker_failed.text = m->u.worker_failed.stderr_tail = m->u.worker_failed.log = "";
+        break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
     case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;
     case MSG_LEAVING: m->u.leaving.text = ""; break;
@@ -157,13 +163,24 @@ void net_tenants(struct cluster *c, uint32_t host, enum msg_type what)
 static void at_lease_host(struct cluster *c, const struct cluster_item *it, struct cluster_conn *k)
 {
     struct cluster_agent *h = &c->agent[k->host];
-    if (it->fin || !h->up || h->life != k->host_life)
+    if (!h->up || h->life != k->host_life)
         return;
-    bool over = it->msg.type == MSG_ROUND_OVER;
-    cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = over ? &it->msg : NULL});
+    if (it->fin) {
+        k->open[1] = false;
+        bool left = false;
+        for (uint32_t i = 0; i < c->n; i++) {
+            const struct cluster_conn *other = &c->conn[c->agent[i].lease];
+            left |= c->agent[i].lease && other->host == k->host && other->open[1] && other->host_life == h->life;
+        }
+        if (!left)
+            cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT});
+        return;
+    }
+    cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = &it->msg});
     if (it->msg.type == MSG_BEAT) {
         struct msg reply = it->msg;
         reply.type = MSG_BEAT_REPLY;
+        reply.u.beat.own = c->now;
         net_send(c, it->conn, false, &reply);
     }
 }
@@ -172,7 +189,8 @@ static void at_coordinator(struct cluster *c, const struct cluster_item *it, str
 {
     if (!c->coord_up || k->host_life != c->coord_life)
         return;
-    struct rdzv_event ev = {.conn = it->conn, .member = k->member, .msg = &it->msg, .peer = {"10.0.0.2", "10.0.0.1", false}};
+    struct rdzv_event ev = {
+        .conn = it->conn, .member = k->member, .msg = &it->msg, .peer = {"10.0.0.2", "10.0.0.1", false}};
     if (it->fin)
         ev.type = RDZV_EV_CLOSED;
     else
