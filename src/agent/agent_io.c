@@ -282,7 +282,9 @@ static int node_init(struct node *n, struct el_err *e)
 /* Also right after a node_init() that broke off.  False: some thread stands in a write that does not return. */
 static bool node_free(struct node *n)
 {
-    report_free(n); /* before the workers, whose failures it frees */
+    if (n->pool && !pool_free(n->pool))
+        return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
+    report_free(n);   /* before the workers, whose failures it frees */
     workers_free(n);
     if (n->output)
         output_free(n->output);
@@ -290,9 +292,7 @@ static bool node_free(struct node *n)
     reap_free(n->reap);
     loop_timer_free(n->deadline);
     loop_timer_free(n->prepare_timer);
-    bool clean = !n->pool || pool_free(n->pool);
-    if (n->console && !console_free(n->console))
-        clean = false;
+    bool clean = !n->console || console_free(n->console);
     if (clean)
         loop_free(n->loop);
     return clean;

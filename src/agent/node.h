@@ -1,5 +1,5 @@
-/* What the files of the agent's shell share: agent_io.c (loop and core), workers_io.c (processes), report_io.c (evidence
- * and words).  Nobody else includes this. */
+/* What the files of the agent's shell share: agent_io.c (loop and core), workers_io.c (processes), report_io.c
+ * (evidence and words).  Nobody else includes this. */
 #ifndef AGENT_NODE_H
 #define AGENT_NODE_H
 #include <limits.h>
@@ -25,29 +25,31 @@
 #include "proc/spawn.h"
 #include "store/server.h"
 
-#define NODE_WAIT_REPORT   EL_SEC(30)   /* a wait at the store that is older is reported while it goes on */
+#define NODE_WAIT_REPORT   EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
 #define NODE_INBOX_MAX     64
-#define NODE_EVIDENCE_MAX  16           /* failures of one attempt whose files and tails are read; the rest is counted */
-#define NODE_EVIDENCE_TIME EL_SEC(5)    /* for reading them */
-#define NODE_PREPARE_TIME  EL_SEC(60)   /* for making logs and port */
-#define NODE_FLUSH_TIME    EL_SEC(20)   /* for writing out what is queued, at the end */
+#define NODE_EVIDENCE_MAX  16         /* failures of one attempt whose files and tails are read; the rest is counted */
+#define NODE_EVIDENCE_TIME EL_SEC(5)  /* for reading them */
+#define NODE_PREPARE_TIME  EL_SEC(60) /* for making logs and port */
+#define NODE_PUBLISH_TIME  EL_SEC(5)  /* for the error file that elrun's own parent asked for */
+#define NODE_FLUSH_TIME    EL_SEC(20) /* for writing out what is queued, at the end */
 
 struct worker {
-    pid_t pid;               /* of this attempt; 0 = not started */
-    bool guarded;            /* the guard knows its group */
+    pid_t pid;    /* of this attempt; 0 = not started */
+    bool guarded; /* the guard knows its group */
     el_usec started;
     bool ended;
-    bool bad;                /* ended, and not with 0 */
-    struct failure failure;  /* filled then */
+    bool bad;               /* ended, and not with 0 */
+    struct failure failure; /* filled then */
 };
 
-/* One failure whose evidence is being read. */
+/* One failure whose evidence is being read.  It owns what its thread uses: a file system that stands still may keep it
+ * beyond its attempt. */
 struct evidence_job {
-    struct node *node;
+    struct node *node; /* NULL: nobody waits for it any more */
     unsigned slot;
     struct pool_job job;
     struct errfile file;
-    char path[PATH_MAX];     /* of the error file, then of the log file that holds stderr */
+    char path[PATH_MAX]; /* of the error file */
     bool reading, tail_asked, tailing;
 };
 
@@ -71,16 +73,16 @@ struct node {
     struct cgroup *cgroup;
 
     /* workers_io.c */
-    struct worker *worker;   /* nproc */
+    struct worker *worker; /* nproc */
     struct host_python python;
     char program[HOST_PATH_MAX]; /* what is executed */
-    struct numa_plan *numa;  /* nproc, or NULL */
-    int report_fd[2];        /* spawn reports of the children: read end, write end */
+    struct numa_plan *numa;      /* nproc, or NULL */
+    int report_fd[2];            /* spawn reports of the children: read end, write end */
     struct loop_fd *report_watch;
     int null_fd;
-    int terminal_fd;         /* --interactive: the terminal of local rank 0, else -1 */
+    int terminal_fd; /* --interactive: the terminal of local rank 0, else -1 */
     pid_t own_group;
-    bool has_proc;           /* /proc is there: leftovers can be found by their session */
+    bool has_proc; /* /proc is there: leftovers can be found by their session */
     struct rlimit old_files;
     char run_id[64];
     uint64_t coord;
@@ -96,17 +98,19 @@ struct node {
     struct account account;
     struct evidence_oom oom;
     int64_t oom_before;
-    struct el_err error;     /* of a cause that is not a worker: spawn, prepare */
-    struct evidence_job *evidence; /* NODE_EVIDENCE_MAX */
+    struct el_err error; /* of a cause that is not a worker: spawn, prepare */
+    struct evidence_job *evidence[NODE_EVIDENCE_MAX];
     unsigned evidence_count;
     struct loop_timer *evidence_timer;
     bool collecting;
     const struct failure **failures; /* nproc; filled while a report is made */
     struct pool_job publish;
-    struct el_err publish_error;
+    const struct failure *publish_cause;
+    struct el_err publish_error; /* the thread's until publishing is false */
+    bool publishing, publish_late;
     char host[256];
     char kept_logs[PATH_MAX];
-    int status;              /* elrun's exit status, once ended */
+    int status; /* elrun's exit status, once ended */
 };
 
 /* agent_io.c: an event for the core, dealt with before this returns unless a step is under way. */
@@ -121,13 +125,13 @@ int workers_prepare(struct node *n, struct el_err *e); /* the port of a new atte
 void workers_act(struct node *n, const struct policy_action *a);
 void workers_forward(struct node *n, int signal);
 void workers_suspend(struct node *n);
-void workers_close(struct node *n);                    /* the attempt is closed */
-void workers_child(struct node *n);                    /* SIGCHLD */
+void workers_close(struct node *n); /* the attempt is closed */
+void workers_child(struct node *n); /* SIGCHLD */
 
 /* meet_io.c */
 const char *meet_address(const struct node *n); /* MASTER_ADDR */
 int meet_open(struct node *n, struct el_err *e);
-void meet_close(struct node *n);                /* cuts what is still connected */
+void meet_close(struct node *n);                 /* cuts what is still connected */
 void meet_worker(struct node *n, unsigned slot); /* it has been started */
 void meet_note_missing(struct node *n);
 
@@ -136,10 +140,10 @@ int report_init(struct node *n, struct el_err *e);
 void report_free(struct node *n);
 void report_ended(struct node *n, unsigned slot, const struct reap_end *end); /* any leader's end */
 void report_note(struct node *n, unsigned slot);
-void report_collect(struct node *n);     /* answers AGENT_EV_COLLECTED */
-void report_drained(void *node);                            /* callbacks of the output */
+void report_collect(struct node *n); /* answers AGENT_EV_COLLECTED */
+void report_drained(void *node);     /* callbacks of the output */
 void report_rank_drained(void *node, unsigned slot);
-void report_restart(struct node *n);     /* a new attempt begins: forget the failures of the last one */
-void report_end(struct node *n);         /* everything is gone: flush, say the last words, stop the loop */
+void report_restart(struct node *n); /* a new attempt begins: forget the failures of the last one */
+void report_end(struct node *n);     /* everything is gone: flush, say the last words, stop the loop */
 
 #endif

@@ -11,13 +11,13 @@
 #include "proc/signame.h"
 
 static void on_evidence_late(void *ctx);
+static void published(void *ctx);
 
 int report_init(struct node *n, struct el_err *e)
 {
-    n->evidence = calloc(NODE_EVIDENCE_MAX, sizeof *n->evidence);
     n->failures = calloc(n->nproc, sizeof *n->failures);
     n->evidence_timer = loop_timer_new(n->loop, on_evidence_late, n);
-    if (!n->evidence || !n->failures || !n->evidence_timer)
+    if (!n->failures || !n->evidence_timer)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     evidence_oom_open(&n->oom, "/proc");
     return 0;
@@ -29,8 +29,9 @@ void report_free(struct node *n)
         failure_free(&n->worker[i].failure, NULL);
     loop_timer_free(n->evidence_timer);
     el_buf_free(&n->missing);
+    for (unsigned i = 0; i < n->evidence_count; i++)
+        free(n->evidence[i]); /* the pool and the output are done with them, or never come back to them */
     free(n->failures);
-    free(n->evidence);
 }
 
 /* --- one worker's end --- */
@@ -86,7 +87,7 @@ void report_note(struct node *n, unsigned slot)
 static bool evidence_complete(const struct node *n)
 {
     for (unsigned i = 0; i < n->evidence_count; i++)
-        if (n->evidence[i].reading || n->evidence[i].tailing || !n->evidence[i].tail_asked)
+        if (n->evidence[i]->reading || n->evidence[i]->tailing || !n->evidence[i]->tail_asked)
             return false;
     return true;
 }
@@ -112,6 +113,10 @@ static void maybe_collected(struct node *n)
 static void on_evidence_late(void *ctx)
 {
     struct node *n = ctx;
+    if (n->publishing) {
+        n->publish_late = true;
+        published(n);
+    }
     if (!n->collecting)
         return;
     el_log(EL_WARN, "some output or error files could not be read within %u s; going on without them",
@@ -125,12 +130,31 @@ static void read_file(void *ctx)
     evidence_read_errfile(job->path, &job->file);
 }
 
+/* True if nobody waits for the job any more. */
+static bool forgotten(struct evidence_job *job)
+{
+    if (job->node)
+        return false;
+    if (!job->reading && !job->tailing)
+        free(job);
+    return true;
+}
+
+static void forget_evidence(struct node *n)
+{
+    for (unsigned i = 0; i < n->evidence_count; i++) {
+        n->evidence[i]->node = NULL;
+        forgotten(n->evidence[i]);
+    }
+    n->evidence_count = 0;
+}
+
 static void file_read(void *ctx)
 {
     struct evidence_job *job = ctx;
     struct node *n = job->node;
     job->reading = false;
-    if (!n->collecting)
+    if (forgotten(job) || !n->collecting)
         return;
     failure_add_file(&n->worker[job->slot].failure, &job->file, NULL);
     maybe_collected(n);
@@ -140,14 +164,14 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
 {
     struct evidence_job *job = ctx;
     struct node *n = job->node;
-    struct failure *f = &n->worker[slot].failure;
     (void)out;
     job->tailing = false;
-    if (!n->collecting)
+    if (forgotten(job) || !n->collecting)
         return;
+    struct failure *f = &n->worker[slot].failure;
     f->watch = err->from == OUTPUT_TAIL_READ || err->from == OUTPUT_TAIL_FILE ? FAILURE_WATCH_YES
-               : err->from == OUTPUT_TAIL_TERMINAL                           ? FAILURE_WATCH_TERMINAL
-                                                                             : FAILURE_WATCH_NO;
+               : err->from == OUTPUT_TAIL_TERMINAL                            ? FAILURE_WATCH_TERMINAL
+                                                                              : FAILURE_WATCH_NO;
     if (err->path)
         failure_set_path(f, &f->log_file, err->path, NULL);
     if (err->len)
@@ -163,10 +187,14 @@ static void ask_tails(struct node *n, struct evidence_job *job)
 
 static void gather(struct node *n, unsigned slot)
 {
-    struct evidence_job *job = &n->evidence[n->evidence_count++];
+    struct evidence_job *job = calloc(1, sizeof *job);
     const char *path = n->worker[slot].failure.error_file;
     struct el_err e = {0};
-    *job = (struct evidence_job){.node = n, .slot = slot};
+    if (!job)
+        return; /* the exit status is known without it */
+    n->evidence[n->evidence_count++] = job;
+    job->node = n;
+    job->slot = slot;
     if (path) {
         snprintf(job->path, sizeof job->path, "%s", path);
         job->job = (struct pool_job){.work = read_file, .done = file_read, .ctx = job};
@@ -180,8 +208,8 @@ void report_rank_drained(void *node, unsigned slot)
 {
     struct node *n = node;
     for (unsigned i = 0; n->collecting && i < n->evidence_count; i++)
-        if (n->evidence[i].slot == slot && !n->evidence[i].tail_asked)
-            ask_tails(n, &n->evidence[i]);
+        if (n->evidence[i]->slot == slot && !n->evidence[i]->tail_asked)
+            ask_tails(n, n->evidence[i]);
     maybe_collected(n);
 }
 
@@ -265,7 +293,7 @@ void report_restart(struct node *n)
         failure_free(&n->worker[i].failure, NULL);
         n->worker[i] = (struct worker){0};
     }
-    n->evidence_count = 0;
+    forget_evidence(n);
     n->missing.len = 0;
     n->oom_before = evidence_oom_count(&n->oom);
     n->error = (struct el_err){0};
@@ -300,7 +328,8 @@ static void say_stuck(struct node *n)
         if (!reap_pid(n->reap, i))
             continue;
         reap_describe(reap_pid(n->reap, i), what, sizeof what);
-        el_log(EL_ERROR, "rank %u: %s is still there 10 s after SIGKILL: the kernel holds it (a device or a file system)", i,
+        el_log(EL_ERROR,
+               "rank %u: %s is still there 10 s after SIGKILL: the kernel holds it (a device or a file system)", i,
                what);
     }
     if (!n->core.group.up)
@@ -333,7 +362,10 @@ static void say_last_words(struct node *n)
     el_log(failed || n->core.restarts ? EL_INFO : EL_DEBUG, "%s", line);
     if (logs_of(n) && !failed) /* the report names them itself */
         el_log(EL_INFO, "logs: %s", logs_of(n));
-    if (n->publish_error.status)
+    if (n->publish_late)
+        el_log(EL_WARN, "error file %s: could not be written within %u s", env_get(n->env, "TORCHELASTIC_ERROR_FILE"),
+               (unsigned)(NODE_PUBLISH_TIME / EL_SEC(1)));
+    else if (n->publish_error.status)
         el_log(EL_WARN, "%s", n->publish_error.text);
     if (n->core.group.stuck)
         say_stuck(n);
@@ -370,24 +402,36 @@ static void finish_output(struct node *n)
     output_finish(n->output, loop_clock() + NODE_FLUSH_TIME, on_output_finished, n);
 }
 
+/* In the pool.  Nothing else looks at the failures then. */
 static void publish(void *ctx)
 {
     struct node *n = ctx;
-    struct report r = make_report(n);
-    evidence_publish(cause_of(n, &r), env_get(n->env, "TORCHELASTIC_ERROR_FILE"), &n->publish_error);
+    evidence_publish(n->publish_cause, env_get(n->env, "TORCHELASTIC_ERROR_FILE"), &n->publish_error);
 }
 
 static void published(void *ctx)
 {
-    finish_output(ctx);
+    struct node *n = ctx;
+    if (!n->publishing)
+        return; /* too late: the job has ended without it */
+    n->publishing = false;
+    loop_timer_at(n->evidence_timer, EL_NEVER);
+    finish_output(n);
 }
 
 void report_end(struct node *n)
 {
     const char *to = env_get(n->env, "TORCHELASTIC_ERROR_FILE");
+    struct report r = make_report(n);
     struct el_err e = {0};
     n->status = status_of(n);
     n->publish = (struct pool_job){.work = publish, .done = published, .ctx = n};
-    if (n->core.cause != AGENT_WORKER_FAILED || !to || !to[0] || pool_run(n->pool, &n->publish, &e) < 0)
+    if (n->core.cause == AGENT_WORKER_FAILED && to && to[0]) {
+        n->publish_cause = cause_of(n, &r);
+        n->publishing = pool_run(n->pool, &n->publish, &e) == 0;
+    }
+    if (n->publishing)
+        loop_timer_at(n->evidence_timer, loop_clock() + NODE_PUBLISH_TIME);
+    else
         finish_output(n);
 }
