@@ -3,36 +3,54 @@
 # Nobody is left who could remove its temporary folder.
 kill_elrun() { kill -KILL "$elrun_pid"; wait "$elrun_pid" 2>/dev/null; rm -rf "$T/tmp/"*; }
 
-# Whoever a worker leaves behind is ended with it.
-run_workers 2 -- child "$T/c" daemon "$T/d" exit 0
-is "workers leave a child and a daemon: exit status" "$status" 0
-ok "the children had started" files "$T/c.0.*" 2
-ok "the daemons had started" files "$T/d.0.*" 2
-is_clean "workers leave a child and a daemon"
-start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" touch $T/wr forever; :"
-wait_for files "$T/wr.0.*" 2
-kill -TERM "$elrun_pid"; finish
-is "SIGTERM, workers behind bash -c: exit status" "$status" 143
-is_clean "SIGTERM, workers behind bash -c"
-
-# kill -9 of elrun: the guard.  The wrapper dies by its parent-death signal, its child only by the guard.
-start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" ignore TERM child $T/k touch $T/kw forever; :"
-wait_for files "$T/kw.0.*" 2
-kill_elrun
-is_clean "kill -9 of elrun, workers behind bash -c"
-
 # The guard: a child of elrun that runs elrun's own program.
 guard() { for p in $(cat /proc/$elrun_pid/task/*/children); do [ ! /proc/$p/exe -ef "$ELRUN" ] || echo "$p"; done; }
 has_other_guard() { [ -n "$(guard)" ] && [ "$(guard)" != "$1" ]; }
-start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" ignore TERM child $T/g touch $T/gw forever; :"
-wait_for files "$T/gw.0.*" 2
-old=$(guard)
-like "there is one guard" "$old" '^[0-9]+$'
-kill -KILL $old
-ok "a guard that was killed is replaced" wait_for has_other_guard "$old"
-ok "the workers did not notice" kill -0 "$(field "$T/g.0.0" pid)"
-kill_elrun
-is_clean "kill -9 of the first guard, then of elrun"
+
+ends() { # NAME WITH: both lines of defence are tried, process groups alone and a cgroup
+    # Whoever a worker leaves behind is ended with it.
+    run_workers 2 -- child "$T/$1c" daemon "$T/$1d" exit 0
+    is "$2, workers leave a child and a daemon: exit status" "$status" 0
+    ok "$2: the children had started" files "$T/$1c.0.*" 2
+    ok "$2: the daemons had started" files "$T/$1d.0.*" 2
+    is_clean "$2, workers leave a child and a daemon"
+    start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" touch $T/$1w forever; :"
+    wait_for files "$T/$1w.0.*" 2
+    kill -TERM "$elrun_pid"; finish
+    is "$2, SIGTERM, workers behind bash -c: exit status" "$status" 143
+    is_clean "$2, SIGTERM, workers behind bash -c"
+
+    # kill -9 of elrun: the wrapper dies by its parent-death signal, its child only by the guard.
+    start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" ignore TERM child $T/$1k touch $T/$1kw forever; :"
+    wait_for files "$T/$1kw.0.*" 2
+    kill_elrun
+    is_clean "$2, kill -9 of elrun, workers behind bash -c"
+
+    start --standalone --nproc-per-node=2 --no-python bash -c "\"$WORKER\" ignore TERM child $T/$1g touch $T/$1gw forever; :"
+    wait_for files "$T/$1gw.0.*" 2
+    old=$(guard)
+    like "$2: there is one guard" "$old" '^[0-9]+$'
+    kill -KILL $old
+    ok "$2: a guard that was killed is replaced" wait_for has_other_guard "$old"
+    ok "$2: the workers did not notice" kill -0 "$(field "$T/$1g.0.0" pid)"
+    kill_elrun
+    is_clean "$2, kill -9 of the first guard, then of elrun"
+}
+ends a "as the host is"
+# Where no cgroup can be made, the groups that the guard knows are all there is.
+cat >"$T/no-cgroup" <<'SCRIPT'
+#!/bin/sh
+for m in $(awk '$3 == "cgroup2" { print $2 }' /proc/mounts); do mount -t tmpfs none "$m" || exit 99; done
+exec "$@"
+SCRIPT
+chmod +x "$T/no-cgroup"
+if unshare -m true 2>/dev/null; then
+    PREFIX="unshare -m $T/no-cgroup"
+    ends b "without a cgroup"
+    PREFIX=
+else
+    skip "without a cgroup" "no right to make a mount namespace"
+fi
 
 # Who has left group and session is in reach only where elrun could make a cgroup.  Either way no cgroup is left.
 cgroups() { find $(awk '$3 == "cgroup2" { print $2 }' /proc/mounts) -type d -name "elrun-$1" 2>/dev/null; }
