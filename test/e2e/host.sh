@@ -27,7 +27,13 @@ is "empty root: missing program" "$status" 66
 ENV=
 ELRUN=$real
 
-# Name services: a static program that loads these modules of the host crashes.
+# Name services: a static program that loads these modules of the host crashes.  Ours only tell that they were loaded.
+mkdir "$T/lib"
+for m in mymachines resolve myhostname systemd; do
+    echo "#include <stdio.h>
+__attribute__((constructor)) static void loaded(void) { fclose(fopen(\"$T/loaded\", \"w\")); }" |
+        cc -shared -fPIC -x c -o "$T/lib/libnss_$m.so.2" -
+done
 printf 'passwd: files systemd\ngroup: files systemd\nhosts: mymachines resolve [!UNAVAIL=return] files myhostname dns\n' >"$T/nss"
 cat >"$T/with-nss" <<'SCRIPT'
 #!/bin/sh
@@ -36,13 +42,20 @@ shift; exec "$@"
 SCRIPT
 chmod +x "$T/with-nss"
 if unshare -m true 2>/dev/null; then
-    PREFIX="unshare -m $T/with-nss $T/nss"
+    PREFIX="unshare -m $T/with-nss $T/nss" ENV=LD_LIBRARY_PATH=$T/lib
+    # First that the trap works: a dynamic program that asks for a name walks into it.
+    env $ENV $PREFIX getent hosts no-such-host.invalid
+    ok "the modules are where a program looks for them" test -e "$T/loaded"
+    rm -f "$T/loaded"
     run doctor
     ok "nsswitch names systemd, resolve, myhostname: doctor" sh -c "[ '$status' != hung ] && [ '$status' -lt 99 ]"
     run_workers 2 -- record "$T/nss1"
     is "nsswitch names systemd, resolve, myhostname: a run" "$status" 0
     run --nproc-per-node=2 --master-addr=localhost --no-python "$WORKER" record "$T/nss2"
     is "nsswitch names systemd, resolve, myhostname: a host name" "$status" 0
+    run --nproc-per-node=2 --master-addr=no-such-host.invalid --no-python "$WORKER" exit 0
+    ok "nsswitch names systemd, resolve, myhostname: no such module was loaded" test ! -e "$T/loaded"
+    ENV=
 
     # No /proc: what is read there is done without; nothing of it may be needed to start, restart and stop workers.
     printf '#!/bin/sh\nmount -t tmpfs none /proc || exit 99\nexec "$@"\n' >"$T/no-proc"; chmod +x "$T/no-proc"
