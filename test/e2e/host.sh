@@ -53,7 +53,8 @@ if unshare -m true 2>/dev/null; then
     is "nsswitch names systemd, resolve, myhostname: a run" "$status" 0
     run --nproc-per-node=2 --master-addr=localhost --no-python "$WORKER" record "$T/nss2"
     is "nsswitch names systemd, resolve, myhostname: a host name" "$status" 0
-    run --nproc-per-node=2 --master-addr=no-such-host.invalid --no-python "$WORKER" exit 0
+    run store ping --endpoint=no-such-host.invalid:29400
+    is "nsswitch names systemd, resolve, myhostname: a name that nobody knows" "$status" 69
     ok "nsswitch names systemd, resolve, myhostname: no such module was loaded" test ! -e "$T/loaded"
     ENV=
 
