@@ -22,9 +22,11 @@ told() { [ "$(sort "$1" 2>/dev/null | tr '\n' ';')" = "15 0;15 1;" ]; }
 no_worker() { [ -z "$(pgrep -P "$1" -x worker)" ]; }
 
 # This one is never read: looked at again at the end of the test.
-begin_stuck --tee=1 --log-dir="$T/l0" -- catch TERM "$T/s0.got" on TERM 0 touch "$T/s0" flood 100000 100 forever
+begin_stuck --tee=1 --log-dir="$T/l0" -- catch TERM "$T/s0.got" on TERM 0 touch "$T/s0" flood 2000000 100 forever
 wait_for files "$T/s0.0.*" 2; sleep 0.5
 never_pid=$elrun_pid never_reader=$reader
+peak=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$never_pid/status")
+ok "stdout a full pipe, 400 MB are coming: elrun's memory is bounded ($peak KiB)" test "$peak" -lt 32768
 kill -TERM "$never_pid"
 
 begin_stuck --tee=1 --log-dir="$T/l1" -- catch TERM "$T/s1.got" on TERM 0 touch "$T/s1" flood 100000 100 forever
