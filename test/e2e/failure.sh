@@ -19,6 +19,8 @@ like "table: rank" "$(report)" 'rank +: 1 \(local_rank: 1\)'
 like "table: exit code and pid" "$(report)" "exitcode +: 3 \(pid: $pid\)"
 like "table: error file" "$(report)" 'error_file *: '
 like "table: traceback" "$(report)" 'traceback *: '
+like "workers that elrun stopped are no failures" "$(report)" '^  <NO_OTHER_FAILURES>$'
+like "workers that elrun stopped are named" "$(report)" 'stopped by elrun: 0,2$'
 unlike "workers that elrun stopped are not the cause" "$(report | sed -n '/^Root Cause/,$p')" 'rank +: [02] '
 unlike "no traceback of the launcher" "$(cat "$ERR")" 'Traceback \(most recent call last\)'
 

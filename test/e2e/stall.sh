@@ -14,7 +14,7 @@ begin_stuck() { # OPTIONS -- VERBS: elrun with such a pipe
     OUT=$T/pipe; start_workers 2 "$@"; OUT=$T/out
 }
 drain() {
-    cat <"$T/pipe" >/dev/null & drainer=$!
+    cat <"$T/pipe" >"$T/drained" & drainer=$!
     wait_for grep -q '^cat$' "/proc/$drainer/comm" # it has opened the pipe: the first reader may go
     kill "$reader"; wait "$reader" 2>/dev/null
 }
@@ -40,6 +40,14 @@ begin_stuck --tee=1 --max-restarts=1 --log-dir="$T/l2" -- touch "$T/s2" @0 +0 fl
 ok "stdout a full pipe, a worker fails: all start again" wait_for files "$T/s2.1.*" 2
 drain; finish; wait "$drainer"
 is "stdout a full pipe, a worker fails: exit status" "$status" 0
+
+# A reader that is late gets every line.
+begin_stuck --tee=1 --log-dir="$T/l4" -- touch "$T/s4" flood 100000 100
+wait_for files "$T/s4.0.*" 2; sleep 1
+drain; finish; wait "$drainer"
+is "a late reader of stdout: exit status" "$status" 0
+is "a late reader of stdout: every line is there" "$(grep -c '^\[default[01]\]:[0-9]* \.*$' "$T/drained")" 200000
+is "a late reader of stdout: every line is in the files" "$(cat "$T"/l4/*_*/attempt_0/?/stdout.log | wc -l)" 200000
 
 # stdout is a pipe whose reader has gone.
 rm -f "$T/pipe"; mkfifo "$T/pipe"; : <"$T/pipe" & reader=$!
