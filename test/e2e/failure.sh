@@ -1,4 +1,5 @@
 # The failure report: the last thing on stderr is the cause.  Torchrun's fields are there; what elrun stopped is no cause.
+# Seen to fail: a build that takes workers it stopped for failures (report_io.c).
 . "$(dirname "$0")/../lib/e2e.sh"
 NL='
 '

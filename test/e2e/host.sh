@@ -1,4 +1,5 @@
 # Odd hosts: an empty root, name services that a static program cannot load, no /proc, no /dev, no home.
+# Seen to fail: a build without __nss_configure_lookup (elrun.c).
 . "$(dirname "$0")/../lib/e2e.sh"
 [ "$(id -u)" = 0 ] || skip_all "needs root, for chroot and mounts"
 

@@ -1,5 +1,6 @@
 # The system refuses: fork fails at the first worker or half-way, the argument list is as long as the kernel takes, the
 # descriptors are used up.  Workers that had been started are stopped, the status is 71, and the message names what failed.
+# Seen to fail: builds that do not raise the soft limit of open files, or do not give it back to workers (spawn_io.c).
 . "$(dirname "$0")/../lib/e2e.sh"
 cp "$ELRUN" "$T/elrun"; cp "$WORKER" "$T/worker"; chmod 755 "$T/elrun" "$T/worker"; chmod 777 "$T" "$T/tmp"
 WORKER=$T/worker

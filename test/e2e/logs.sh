@@ -1,4 +1,5 @@
 # Output: log tree, redirects, tee, filters, prefixes.  Whole lines, bytes unchanged, nothing lost, nothing left over.
+# Seen to fail: torchrun 2.13 in its place: glued lines, one-digit ranks only, temporary folders that stay.
 . "$(dirname "$0")/../lib/e2e.sh"
 NL='
 '

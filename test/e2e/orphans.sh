@@ -1,4 +1,5 @@
 # Nothing survives elrun: not wrappers' children, not double forks, not at kill -9 of elrun or of its guard.
+# Seen to fail: builds whose guard is told no group, without parent-death signal (spawn_io.c), without subreaper (reap_io.c).
 . "$(dirname "$0")/../lib/e2e.sh"
 # Nobody is left who could remove its temporary folder.
 kill_elrun() { kill -KILL "$elrun_pid"; wait "$elrun_pid" 2>/dev/null; rm -rf "$T/tmp/"*; }

@@ -1,4 +1,5 @@
 # Restarts: all ranks together, with a higher count, while --max-restarts lasts; nobody before its predecessor is gone.
+# Seen to fail: a build that does not look at --max-restarts (agent.c); torchrun 2.13 in its place, at exit statuses and ELRUN_ROUND.
 . "$(dirname "$0")/../lib/e2e.sh"
 
 # A worker fails in attempt 0 by a status, in attempt 1 by a signal; attempt 2 succeeds.  Who fails waits until all are there.

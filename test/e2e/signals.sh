@@ -1,4 +1,6 @@
 # Signals to elrun: the table of the manual, row by row.  What counts is what the workers received.
+# Seen to fail: builds without the look at an ignored SIGHUP (agent_io.c), with kill(-pid) in forwarding (workers_io.c), without
+# AGENT_DO_SUSPEND, without the second SIGINT's grace of 0 (agent.c).
 . "$(dirname "$0")/../lib/e2e.sh"
 send() { kill -"$1" "$elrun_pid"; }
 begin() { # NAME, then options and verbs: two workers; returns when both are up

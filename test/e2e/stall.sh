@@ -1,5 +1,6 @@
 # A sink that stands still stops nothing but the output: a full pipe as stdout, a frozen file system under the logs.
 # What the workers record lies outside of what is stuck.
+# Seen to fail: a build that never holds a worker's pipe back (stream_io.c).
 . "$(dirname "$0")/../lib/e2e.sh"
 mounted= frozen=
 at_exit() {

@@ -1,4 +1,5 @@
 # On a terminal: pdb and Ctrl-C in rank 0, the status line, colours, job control in a shell.
+# Seen to fail: a build without AGENT_DO_SUSPEND (agent.c).
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3}"
 "$PY" -c 'import pty' 2>/dev/null || skip_all "no python3"

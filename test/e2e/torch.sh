@@ -1,5 +1,6 @@
 # Real PyTorch: a DDP training that is killed half-way and resumes, data loaders, the failure report of real exceptions, and
 # the same script under elrun and under torchrun.
+# Seen to fail: torchrun 2.13 in its place: data loaders that survive, a cause that is not the last line.
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3 with torch}"
 "$PY" -c 'import torch, sklearn' 2>/dev/null || skip_all "this python3 has no torch: $PY"

@@ -1,4 +1,5 @@
 # What a worker finds when it starts: environment, arguments, group and session, signals, descriptors.
+# Seen to fail: a build that keeps the signal mask, leaves SIGPIPE ignored, does not close descriptors, or makes no session (spawn_io.c).
 . "$(dirname "$0")/../lib/e2e.sh"
 
 run_workers 2 --max-restarts=3 --role=trainer -- record "$T/w"
