@@ -28,8 +28,6 @@ static int status_as_asked(const struct run_conf *conf, struct el_err *e)
 
 static int start(const struct run_conf *conf, const struct call *call, struct el_err *e)
 {
-    if (conf_check_single_node(conf, e))
-        return status_as_asked(conf, e);
     int status = agent_run(conf, call->env, e);
     if (status >= 0)
         return status;

@@ -12,9 +12,9 @@ struct account {
     enum account_part part;
     el_usec spent[ACCOUNT_PARTS];
     unsigned restarts;
-    el_usec failed_at;      /* the first failure of this attempt was seen; 0 = none */
-    el_usec detect;         /* longest: from seeing a failure to having signalled the siblings */
-    el_usec restart;        /* longest: from seeing a failure to the last worker of the next attempt started */
+    el_usec failed_at; /* the first failure of this attempt was seen; 0 = none */
+    el_usec detect;    /* longest: from seeing a failure to having signalled the siblings */
+    el_usec restart;   /* longest: from seeing a failure to the last worker of the next attempt started */
 };
 
 void account_init(struct account *a, el_usec now);
@@ -24,8 +24,8 @@ void account_failed(struct account *a, el_usec now);    /* a worker's own failur
 void account_signalled(struct account *a, el_usec now); /* its siblings have been signalled */
 void account_started(struct account *a, el_usec now);   /* the last worker of an attempt was started */
 
-/* "time: 12.4s: 3.1ms starting, 12.4s running, 10ms stopping; 1 restart: siblings signalled in 40us, all up again in 9.0ms"
- * into to; returns its length. */
+/* "time: 12.4s: 3.1ms starting, 12.4s running, 10ms stopping; 1 restart: siblings signalled in 40us, all up again
+ * in 9.0ms" into to; returns its length. */
 size_t account_text(const struct account *a, el_usec now, char *to, size_t size);
 
 /* A duration for people: "40us", "2.5ms", "12ms", "4.2s", "3m05s", "2h07m", "3d04h".  Returns to. */

@@ -19,11 +19,13 @@ static void show_status(struct node *n)
 {
     static enum agent_state shown = AGENT_IDLE;
     static struct console_status st;
-    if (n->core.state == shown && st.restarts == n->core.restarts)
+    bool ended = n->core.state == AGENT_ENDED;
+    const char *state = n->membership ? membership_state(n->membership) : agent_state_name(n->core.state);
+    if (n->core.state == shown && st.restarts == n->core.restarts && (ended || st.state == state))
         return;
     shown = n->core.state;
     st = (struct console_status){
-        .state = shown == AGENT_ENDED ? NULL : agent_state_name(shown),
+        .state = ended ? NULL : state,
         .round = n->core.attempts,
         .restarts = n->core.restarts,
         .max_restarts = n->conf->max_restarts,
@@ -42,11 +44,28 @@ static void account_state(struct node *n, enum agent_state before)
         account_enter(&n->account, part[n->core.state], loop_clock());
 }
 
+static void on_output_ready(void *ctx, const struct el_err *e);
+
+static void prepare(struct node *n)
+{
+    loop_timer_at(n->prepare_timer, loop_clock() + NODE_PREPARE_TIME);
+    n->prepare_again = n->preparing; /* for an attempt that was halted meanwhile: one at a time */
+    if (n->preparing)
+        return;
+    n->preparing = true;
+    output_attempt_begin(n->output, n->core.restarts, n->core.attempts - 1, workers_rank(n, 0), on_output_ready, n);
+}
+
 static void on_output_ready(void *ctx, const struct el_err *e)
 {
     struct node *n = ctx;
+    n->preparing = false;
     if (n->core.state != AGENT_PREPARING)
         return; /* too late: the job has ended while a log folder stood still */
+    if (n->prepare_again) {
+        prepare(n);
+        return;
+    }
     loop_timer_at(n->prepare_timer, EL_NEVER);
     struct el_err err = e ? *e : (struct el_err){0};
     bool good = !e && workers_prepare(n, &err) == 0;
@@ -69,11 +88,14 @@ static void act(struct node *n, const struct agent_action *a)
     switch (a->type) {
     case AGENT_DO_PREPARE:
         report_restart(n);
-        loop_timer_at(n->prepare_timer, loop_clock() + NODE_PREPARE_TIME);
-        output_attempt_begin(n->output, n->core.restarts, n->core.attempts - 1, 0, on_output_ready, n);
+        prepare(n);
         break;
     case AGENT_DO_GROUP: workers_act(n, &a->group); break;
-    case AGENT_DO_NOTE: report_note(n, a->slot); break;
+    case AGENT_DO_NOTE:
+        report_note(n, a->slot);
+        if (n->membership)
+            managed_note(n, a->slot);
+        break;
     case AGENT_DO_COLLECT:
         workers_close(n);
         report_collect(n);
@@ -81,8 +103,8 @@ static void act(struct node *n, const struct agent_action *a)
     case AGENT_DO_FORWARD: workers_forward(n, a->signal); break;
     case AGENT_DO_SUSPEND: workers_suspend(n); break;
     case AGENT_DO_END: report_end(n); break;
-    case AGENT_DO_UP:
-    case AGENT_DO_RESULT: break; /* of several nodes only */
+    case AGENT_DO_UP: membership_started(n->membership); break;
+    case AGENT_DO_RESULT: managed_result(n); break;
     }
 }
 
@@ -199,7 +221,10 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     if (n->core.conf.handled[number])
         el_log(EL_INFO, "received SIG%s%s", sigabbrev_np(number),
                number == SIGINT && n->core.interrupts ? " again: killing the workers" : ": stopping the workers");
-    node_feed(n, &(struct agent_event){.type = AGENT_EV_SIGNAL, .signal = number});
+    if (n->membership && n->core.conf.handled[number]) /* LEAVING goes first, the order to stop comes back */
+        membership_signal(n->membership, number);
+    else
+        node_feed(n, &(struct agent_event){.type = AGENT_EV_SIGNAL, .signal = number});
 }
 
 /* Which signals mean "leave" (spec/torchrun.md 12), and which are taken from the process's default behaviour. */
@@ -259,7 +284,11 @@ static void start_output(struct node *n, struct el_err *e)
 static int node_init(struct node *n, struct el_err *e)
 {
     struct agent_conf core = {
-        .slots = n->nproc, .max_restarts = n->conf->max_restarts, .grace = n->conf->shutdown_timeout};
+        .slots = n->nproc,
+        .max_restarts = n->conf->max_restarts,
+        .grace = n->conf->shutdown_timeout,
+        .managed = n->place.kind != ENDPOINT_ALONE,
+    };
     struct console_conf talk = {.quiet = n->conf->quiet, .verbose = n->conf->verbose, .json = n->conf->log_json};
     struct reap_ops ops = {.zombie = on_zombie, .reaped = on_reaped, .orphan = on_orphan, .stopped = on_stopped};
     sigset_t set;
@@ -276,7 +305,9 @@ static int node_init(struct node *n, struct el_err *e)
     n->prepare_timer = loop_timer_new(n->loop, on_prepare_late, n);
     if (!n->deadline || !n->prepare_timer || agent_init(&n->core, &core, NULL) < 0)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
-    return workers_init(n, e) < 0 || report_init(n, e) < 0 ? -1 : 0;
+    if (workers_init(n, e) < 0 || report_init(n, e) < 0)
+        return -1;
+    return n->place.kind == ENDPOINT_ALONE ? 0 : managed_init(n, e);
 }
 
 /* Also right after a node_init() that broke off.  False: some thread stands in a write that does not return. */
@@ -284,7 +315,8 @@ static bool node_free(struct node *n)
 {
     if (n->pool && !pool_free(n->pool))
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
-    report_free(n);   /* before the workers, whose failures it frees */
+    membership_free(n->membership);
+    report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);
     if (n->output)
         output_free(n->output);
@@ -312,13 +344,16 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     open_closed_streams();
     (void)file_limit_raise(&n->old_files); /* if it is refused, what needs more says so */
     gethostname(n->host, sizeof n->host - 1);
-    if (host_nproc(conf, env, &n->nproc, e) < 0) {
+    if (host_nproc(conf, env, &n->nproc, e) < 0 || managed_find(n, e) < 0) {
         free(n);
         return -1;
     }
     bool good = node_init(n, e) == 0;
     if (good) {
-        node_feed(n, &(struct agent_event){.type = AGENT_EV_START});
+        if (n->membership)
+            membership_begin(n->membership);
+        else
+            node_feed(n, &(struct agent_event){.type = AGENT_EV_START});
         loop_run(n->loop);
     }
     int status = good ? n->status : -1;

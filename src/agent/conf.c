@@ -108,17 +108,3 @@ int conf_parse(int argc, char **argv, char **env, struct run_conf *conf, struct 
     apply_loglevel(conf, env);
     return CONF_DO_RUN;
 }
-
-int conf_check_single_node(const struct run_conf *conf, struct el_err *e)
-{
-    static const char only[] = "this version runs jobs of one node only";
-    if (conf->nnodes_max > 1)
-        return conf->nnodes_min == conf->nnodes_max
-                   ? el_fail(e, EL_EXIT_CONFIG, "--nnodes=%u: %s; want --nnodes=1", conf->nnodes_max, only)
-                   : el_fail(e, EL_EXIT_CONFIG, "--nnodes=%u:%u: %s; want --nnodes=1", conf->nnodes_min,
-                             conf->nnodes_max, only);
-    if (conf->node_rank)
-        return el_fail(e, EL_EXIT_CONFIG, "--node-rank=%u: with --nnodes=1 there is only node 0; %s", conf->node_rank,
-                       only);
-    return 0;
-}

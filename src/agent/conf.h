@@ -119,7 +119,4 @@ int conf_parse(int argc, char **argv, char **env, struct run_conf *conf, struct 
 /* One line at -v about keys of --rdzv-conf that torchrun knows and that change nothing here; none if there are none. */
 void conf_say_idle_keys(const struct run_conf *conf);
 
-/* 0 if one node is enough for what is asked; -1 and a line that names the option if not (EL_EXIT_CONFIG). */
-int conf_check_single_node(const struct run_conf *conf, struct el_err *e);
-
 #endif

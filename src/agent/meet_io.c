@@ -1,7 +1,6 @@
-/* Where the workers of an attempt meet: MASTER_ADDR and MASTER_PORT.  Either elrun's own store, a new and empty one for each
- * attempt, or a port that is kept free for the store of worker rank 0 (--worker-store). */
+/* Where the workers of an attempt meet: MASTER_ADDR and MASTER_PORT.  Either elrun's own store, a new and empty one for
+ * each attempt, or a port that is kept free for the store of worker rank 0 (--worker-store). */
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "agent/node.h"
 #include "store/server.h"
+#include "util/sockaddr.h"
 
 #define MEET_OWN_ADDRESSES_MAX 64
 
@@ -21,27 +21,14 @@ const char *meet_address(const struct node *n)
 /* --- elrun's store --- */
 
 /* The addresses of this host: who comes from elsewhere is no worker of a job of one node. */
-static size_t own_addresses(struct el_cidr *list, size_t room)
+static size_t own_addresses(struct el_cidr *list)
 {
-    struct ifaddrs *all = NULL;
-    size_t n = 0;
-    if (getifaddrs(&all) < 0)
-        return 0;
-    for (struct ifaddrs *a = all; a && n < room; a = a->ifa_next) {
-        struct el_cidr *c = &list[n];
-        if (a->ifa_addr && a->ifa_addr->sa_family == AF_INET6) {
-            memcpy(c->ip, &((struct sockaddr_in6 *)(void *)a->ifa_addr)->sin6_addr, sizeof c->ip);
-        } else if (a->ifa_addr && a->ifa_addr->sa_family == AF_INET) {
-            memset(c->ip, 0, sizeof c->ip);
-            c->ip[10] = c->ip[11] = 0xff;
-            memcpy(c->ip + 12, &((struct sockaddr_in *)(void *)a->ifa_addr)->sin_addr, 4);
-        } else {
-            continue;
-        }
-        c->bits = 128;
-        n++;
+    uint8_t ip[MEET_OWN_ADDRESSES_MAX][16];
+    size_t n = el_addr_own(ip, MEET_OWN_ADDRESSES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(list[i].ip, ip[i], sizeof list[i].ip);
+        list[i].bits = 128;
     }
-    freeifaddrs(all);
     return n;
 }
 
@@ -56,7 +43,7 @@ static int open_store(struct node *n, struct el_err *e)
         .bind = loopback ? NULL : "::", /* an address, or a name that the workers will look up: any of ours */
         .port = n->conf->master_port > 0 ? n->conf->master_port : 0,
         .allow = own,
-        .allow_n = loopback ? 0 : own_addresses(own, MEET_OWN_ADDRESSES_MAX),
+        .allow_n = loopback ? 0 : own_addresses(own),
         .wait_report = NODE_WAIT_REPORT,
         .world_size = n->nproc,
         .name = "worker store",
@@ -70,20 +57,26 @@ static int open_store(struct node *n, struct el_err *e)
 
 void meet_worker(struct node *n, unsigned slot)
 {
-    if (n->store)
+    if (n->membership)
+        membership_worker(n->membership, n->worker[slot].pid, workers_rank(n, slot));
+    else if (n->store)
         store_server_worker(n->store, (uint32_t)n->worker[slot].pid, slot);
 }
 
 void meet_note_missing(struct node *n)
 {
-    if (n->store && !n->missing.len)
+    if (n->missing.len)
+        return;
+    if (n->membership)
+        membership_missing(n->membership, &n->missing);
+    else if (n->store)
         store_server_missing(n->store, &n->missing);
 }
 
 /* --- a port for worker rank 0 --- */
 
-/* Bound with SO_REUSEADDR and never listened on: torch binds and listens on the same port beside us, and the kernel gives
- * it to nobody else meanwhile (spec: torchrun's free port is found, closed and announced, which is a race). */
+/* Bound with SO_REUSEADDR and never listened on: torch binds and listens on the same port beside us, and the kernel
+ * gives it to nobody else meanwhile (spec: torchrun's free port is found, closed and announced, which is a race). */
 static int reserve_port(int want, int *port, struct el_err *e)
 {
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)want)};

@@ -14,7 +14,9 @@
 #include "agent/env.h"
 #include "agent/evidence.h"
 #include "agent/failure.h"
+#include "agent/endpoint.h"
 #include "agent/host.h"
+#include "agent/membership.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/cgroup.h"
@@ -63,8 +65,14 @@ struct node {
     bool draining;
     struct agent_actions after_reap; /* what the core ordered at a zombie, but for its group's sweep */
 
+    struct endpoint place;           /* alone, or where the job's coordinator is */
+    struct membership *membership;   /* NULL: alone */
+    char farewell[MSG_TEXT_MAX + 1]; /* the coordinator's last words */
+
     struct loop *loop;
     struct loop_timer *deadline, *prepare_timer;
+    bool preparing;     /* the output makes the folders of an attempt */
+    bool prepare_again; /* for the next attempt: that one was given up */
     struct pool *pool;
     struct console *console;
     struct output *output;
@@ -116,7 +124,14 @@ struct node {
 /* agent_io.c: an event for the core, dealt with before this returns unless a step is under way. */
 void node_feed(struct node *n, const struct agent_event *ev);
 
+/* managed_io.c: one of several nodes */
+int managed_find(struct node *n, struct el_err *e); /* fills n->place */
+int managed_init(struct node *n, struct el_err *e);
+void managed_note(struct node *n, unsigned slot);
+void managed_result(struct node *n);
+
 /* workers_io.c */
+unsigned workers_rank(const struct node *n, unsigned slot); /* global rank in the present attempt */
 void workers_make_run_id(struct node *n);
 const char *workers_run_id(const struct node *n);
 int workers_init(struct node *n, struct el_err *e);
@@ -144,6 +159,8 @@ void report_collect(struct node *n); /* answers AGENT_EV_COLLECTED */
 void report_drained(void *node);     /* callbacks of the output */
 void report_rank_drained(void *node, unsigned slot);
 void report_restart(struct node *n); /* a new attempt begins: forget the failures of the last one */
+void report_verdict(struct node *n, struct el_buf *out); /* the present attempt's failure in one line */
+int report_failure_status(struct node *n);               /* what it means as an exit status */
 void report_end(struct node *n);     /* everything is gone: flush, say the last words, stop the loop */
 
 #endif

@@ -46,7 +46,8 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     w->bad = end->code != 0;
     if (!w->bad)
         return;
-    f->rank = f->local_rank = slot;
+    f->rank = workers_rank(n, slot);
+    f->local_rank = slot;
     f->pid = (int)w->pid;
     f->role = n->conf->role;
     f->host = n->host;
@@ -287,7 +288,7 @@ static void say_restart(struct node *n)
 /* A new attempt begins. */
 void report_restart(struct node *n)
 {
-    if (n->core.restarts)
+    if (n->core.restarts && !n->membership)
         say_restart(n);
     for (unsigned i = 0; i < n->nproc; i++) {
         failure_free(&n->worker[i].failure, NULL);
@@ -337,13 +338,26 @@ static void say_stuck(struct node *n)
                n->core.group.left == 1 ? "" : "es", n->core.group.left == 1 ? "s" : "");
 }
 
+void report_verdict(struct node *n, struct el_buf *out)
+{
+    struct report r = make_report(n);
+    summary_verdict(&r, out);
+}
+
+int report_failure_status(struct node *n)
+{
+    struct report r = make_report(n);
+    return failure_exit_status(cause_of(n, &r), n->conf->exit_code);
+}
+
 static int status_of(struct node *n)
 {
     bool as_torchrun = n->conf->exit_code == CONF_EXIT_TORCHRUN;
-    struct report r = make_report(n);
+    if (n->membership) /* the job's, or why this node is no part of it any more */
+        return as_torchrun ? n->status != 0 : n->status;
     switch (n->core.cause) {
     case AGENT_SUCCESS: return 0;
-    case AGENT_WORKER_FAILED: return failure_exit_status(cause_of(n, &r), n->conf->exit_code);
+    case AGENT_WORKER_FAILED: return report_failure_status(n);
     case AGENT_LEAVING: return as_torchrun ? 1 : EL_EXIT_SIGNAL(n->core.leave_signal);
     case AGENT_SPAWN_FAILED:
     case AGENT_PREPARE_FAILED: return as_torchrun ? 1 : n->error.status;
@@ -377,8 +391,10 @@ static void say_last_words(struct node *n)
         el_log(EL_ERROR, "%s", n->error.text);
     else if (n->core.cause == AGENT_LEAVING)
         el_log(EL_INFO, "ended by %s", signame(n->core.leave_signal, name));
-    else if (n->core.restarts)
+    else if (n->core.restarts && !n->membership)
         el_log(EL_INFO, "succeeded after %u restart%s", n->core.restarts, n->core.restarts == 1 ? "" : "s");
+    if (n->farewell[0])
+        el_log(n->status ? EL_ERROR : EL_INFO, "%s", n->farewell);
 }
 
 static void on_flushed(void *ctx, size_t left_bytes)

@@ -71,6 +71,8 @@ void workers_make_run_id(struct node *n)
 
 const char *workers_run_id(const struct node *n)
 {
+    if (n->place.kind != ENDPOINT_ALONE)
+        return n->place.run_id;
     return n->run_id[0] ? n->run_id : n->conf->rdzv_id;
 }
 
@@ -130,16 +132,41 @@ void workers_free(struct node *n)
 
 int workers_prepare(struct node *n, struct el_err *e)
 {
-    if (meet_open(n, e) < 0)
+    if (!n->membership && meet_open(n, e) < 0) /* else the round has brought its store */
         return -1;
     for (unsigned i = 0; i < n->nproc; i++)
         n->worker[i].pid = 0;
     return 0;
 }
 
+unsigned workers_rank(const struct node *n, unsigned slot)
+{
+    return (n->membership ? (unsigned)membership_world(n->membership)->rank_base : 0) + slot;
+}
+
+/* What the round says of this node. */
+static void place_in_round(const struct node *n, struct worker_place *p)
+{
+    const struct msg_world *w = membership_world(n->membership);
+    p->rank = (unsigned)w->rank_base + p->local_rank;
+    p->role_rank = (unsigned)w->role_rank_base + p->local_rank;
+    p->world = (unsigned)w->world_size;
+    p->group_rank = (unsigned)w->group_rank;
+    p->group_world = (unsigned)w->group_size;
+    p->role_world = (unsigned)w->role_world_size;
+    p->master_addr = w->master_addr;
+    p->master_port = (unsigned)w->master_port;
+    p->restart_count = (unsigned)w->restarts;
+    p->use_agent_store = true;
+    p->round = w->number;
+    p->coord = w->coord;
+    p->world_first = (unsigned)w->world_size_first;
+    p->world_previous = (unsigned)w->world_size_previous;
+}
+
 static struct worker_place place_of(const struct node *n, unsigned slot, const char *error_file)
 {
-    return (struct worker_place){
+    struct worker_place place = {
         .rank = slot,
         .local_rank = slot,
         .role_rank = slot,
@@ -162,6 +189,9 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
         .world_first = n->nproc,
         .world_previous = n->nproc,
     };
+    if (n->membership)
+        place_in_round(n, &place);
+    return place;
 }
 
 static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)

@@ -1,5 +1,6 @@
-/* One outgoing connection of the control protocol: look-up of the name, connect, frames both ways.  The coordinator's link
- * of an agent and its lease at the store's host are two of these.  No policy: who retries, and when, is the core's. */
+/* One outgoing connection of the control protocol: look-up of the name, connect, frames both ways.  The coordinator's
+ * link of an agent and its lease at the store's host are two of these.  No policy: who retries, and when, is the
+ * core's. */
 #ifndef RDZV_LINK_H
 #define RDZV_LINK_H
 #include <stdbool.h>
@@ -17,6 +18,8 @@ struct link;
 
 /* Each may call link_connect() or link_disconnect(); only link_free() is not allowed inside. */
 struct link_ops {
+    /* The name has been looked up again, before its addresses are tried; may be NULL. */
+    void (*resolved)(void *ctx, const struct el_addr *found, size_t n);
     void (*connected)(void *ctx);
     /* refused: the host answered that nobody listens there; text: one line. */
     void (*failed)(void *ctx, bool refused, const char *text);
@@ -27,8 +30,9 @@ struct link_ops {
 struct link *link_new(struct loop *l, struct pool *p, const struct link_ops *ops, void *ctx, struct el_err *e);
 void link_free(struct link *k);
 
-/* Looks the name up anew, in the pool, then tries its addresses in their order.  Exactly one of connected() and failed()
- * follows, later, unless link_disconnect() comes first.  What was connected before is closed without a word. */
+/* Looks the name up anew, in the pool, then tries its addresses in their order.  Exactly one of connected() and
+ * failed() follows, later, unless link_disconnect() comes first.  What was connected before is closed without a word.
+ */
 void link_connect(struct link *k, const char *host, int port);
 
 /* No callback follows. */

@@ -13,6 +13,7 @@
 
 #include "loop/conn.h"
 #include "util/log.h"
+#include "util/sockaddr.h"
 
 #define LINK_ADDRESSES_MAX 16
 
@@ -22,7 +23,7 @@ struct lookup {
     struct link *link; /* NULL: nobody waits */
     char host[LINK_HOST_MAX];
     int port;
-    int result;        /* of getaddrinfo */
+    int result; /* of getaddrinfo */
     int sys;
     unsigned count;
     struct sockaddr_storage address[LINK_ADDRESSES_MAX];
@@ -36,8 +37,8 @@ struct link {
     void *ctx;
 
     struct lookup *lookup;
-    unsigned next;          /* address to try */
-    int fd;                 /* while connecting */
+    unsigned next; /* address to try */
+    int fd;        /* while connecting */
     struct loop_fd *watch;
     struct loop_timer *soon; /* a failure is told in a later turn, never inside link_connect() */
     bool refused;
@@ -49,21 +50,6 @@ struct link {
     struct el_buf in;
     struct el_addr local, peer;
 };
-
-static void from_sockaddr(const struct sockaddr_storage *a, struct el_addr *out)
-{
-    memset(out, 0, sizeof *out);
-    if (a->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)a;
-        memcpy(out->ip, &v6->sin6_addr, sizeof out->ip);
-        out->port = ntohs(v6->sin6_port);
-    } else {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)a;
-        out->ip[10] = out->ip[11] = 0xff;
-        memcpy(out->ip + 12, &v4->sin_addr, 4);
-        out->port = ntohs(v4->sin_port);
-    }
-}
 
 /* --- the connection --- */
 
@@ -139,8 +125,8 @@ static void established(struct link *k)
     k->fd = -1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (getsockname(fd, (struct sockaddr *)&a, &size) == 0)
-        from_sockaddr(&a, &k->local);
-    from_sockaddr(&k->lookup->address[k->next - 1], &k->peer);
+        el_addr_from_sockaddr((struct sockaddr *)&a, &k->local);
+    el_addr_from_sockaddr((struct sockaddr *)&k->lookup->address[k->next - 1], &k->peer);
     free(k->lookup);
     k->lookup = NULL;
     k->decoder = (struct msg_decoder){0};
@@ -158,7 +144,7 @@ static void note_trouble(struct link *k, int sys)
 {
     char text[EL_ADDR_TEXT_MAX];
     struct el_addr a;
-    from_sockaddr(&k->lookup->address[k->next - 1], &a);
+    el_addr_from_sockaddr((struct sockaddr *)&k->lookup->address[k->next - 1], &a);
     k->refused = k->refused || sys == ECONNREFUSED;
     snprintf(k->trouble, sizeof k->trouble, "%s: %s", el_addr_text(&a, text), strerror(sys));
 }
@@ -218,7 +204,8 @@ static void try_next(struct link *k)
 static void look_up(void *ctx)
 {
     struct lookup *r = ctx;
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *all = NULL;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV},
+                    *all = NULL;
     char port[16];
     snprintf(port, sizeof port, "%d", r->port);
     r->result = getaddrinfo(r->host, port, &hints, &all);
@@ -231,6 +218,15 @@ static void look_up(void *ctx)
         freeaddrinfo(all);
 }
 
+static void tell_resolved(struct link *k)
+{
+    struct el_addr found[LINK_ADDRESSES_MAX];
+    for (unsigned i = 0; i < k->lookup->count; i++)
+        el_addr_from_sockaddr((struct sockaddr *)&k->lookup->address[i], &found[i]);
+    if (k->ops.resolved)
+        k->ops.resolved(k->ctx, found, k->lookup->count);
+}
+
 static void looked_up(void *ctx)
 {
     struct lookup *r = ctx;
@@ -240,11 +236,13 @@ static void looked_up(void *ctx)
         return;
     }
     if (r->count) {
+        tell_resolved(k);
         try_next(k);
         return;
     }
     char text[384];
-    snprintf(text, sizeof text, "%.200s: %s", r->host, r->result == EAI_SYSTEM ? strerror(r->sys) : gai_strerror(r->result));
+    snprintf(text, sizeof text, "%.200s: %s", r->host,
+             r->result == EAI_SYSTEM ? strerror(r->sys) : gai_strerror(r->result));
     free(r);
     k->lookup = NULL;
     k->ops.failed(k->ctx, false, text);

@@ -78,8 +78,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(*conf.script && conf.args >= argv && conf.args[conf.args_count] == NULL && conf.args[-1] == conf.script);
     assert(conf.nnodes_min >= 1 && conf.nnodes_min <= conf.nnodes_max && conf.nproc <= CONF_SLOTS_MAX);
     assert(conf.redirects.n <= CONF_SLOTS_MAX && conf.tee.n <= CONF_SLOTS_MAX && conf.rdzv_id && conf.role);
-    if (conf_check_single_node(&conf, &e))
-        check_line(e.text);
     check_nodes(&conf, env);
     return 0;
 }

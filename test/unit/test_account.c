@@ -32,10 +32,11 @@ int main(void)
     account_started(&a, EL_SEC(103) + 9000);
     account_started(&a, EL_SEC(104)); /* not a restart */
     account_text(&a, EL_SEC(104), line, sizeof line);
-    is_str(line,
-           "time: 4.0s: 3.0ms starting, 1.9s running, 2.0s stopping; 1 restart: siblings signalled in 40us, all up again "
-           "in 9.0ms",
-           "a restart is counted from the first failure seen");
+    is_str(
+        line,
+        "time: 4.0s: 3.0ms starting, 1.9s running, 2.0s stopping; 1 restart: siblings signalled in 40us, all up again "
+        "in 9.0ms",
+        "a restart is counted from the first failure seen");
     is_num(account_text(&a, EL_SEC(104), line, 20), 19, "cut at the size, with its 0");
     return done();
 }

@@ -30,13 +30,11 @@ wrong 2 help 'no help about "qqqqqq"; want a command, rendezvous, exit-status, s
 wrong 2 help 'no help about "sgnals"; did you mean signals?' help sgnals
 wrong 2 completion 'completion: no such shell as "tcsh"; want bash, zsh or fish' completion tcsh
 wrong 2 run 'completion: no such shell as "tcsh"; want bash, zsh or fish' --print-completion tcsh
-wrong 78 '' '--nnodes=1:2: this version runs jobs of one node only; want --nnodes=1' --nnodes 1:2 t.py
 wrong 2 run "--role needs a value: --role=NAME" --role
 wrong 66 '' 'script "verison": No such file or directory; did you mean `elrun version`?' verison
 wrong 66 '' 'script "verison.py": No such file or directory' verison.py
 wrong 66 '' 'script "verison": No such file or directory' --role=x verison
 wrong 1 '' 'script "no.py": No such file or directory' --exit-code=torchrun no.py
-wrong 1 '' '--nnodes=2: this version runs jobs of one node only; want --nnodes=1' --exit-code=torchrun --nnodes=2 no.py
 PET_NNODES=abc
 export PET_NNODES
 wrong 2 run 'PET_NNODES=abc: want a number of nodes, such as 2, or MIN:MAX, such as 1:4' t.py

@@ -313,30 +313,6 @@ static void test_errors(void)
        "an empty script");
 }
 
-static const struct error_case single_cases[] = {
-    {"--nnodes=2 t.py", NULL, "--nnodes=2: this version runs jobs of one node only; want --nnodes=1"},
-    {"--nnodes=1:2 t.py", NULL, "--nnodes=1:2: this version runs jobs of one node only; want --nnodes=1"},
-    {"--node-rank=1 t.py", NULL,
-     "--node-rank=1: with --nnodes=1 there is only node 0; this version runs jobs of one node only"},
-    {"--standalone t.py", NULL, NULL},
-    {"--nnodes=1 --rdzv-backend=c10d t.py", NULL, NULL},
-    {"--nnodes=1 --rdzv-backend=c10d --rdzv-endpoint=localhost:29400 t.py", NULL, NULL},
-    {"--nnodes=1 --node-rank=0 --master-addr=10.0.0.5 --master-port=29500 t.py", NULL, NULL},
-};
-
-static void test_single_node(void)
-{
-    for (size_t i = 0; i < COUNT_OF(single_cases); i++) {
-        const struct error_case *c = &single_cases[i];
-        int parsed = parse(c->words, c->variables), good = conf_check_single_node(&conf, &err) == 0;
-        if (c->text)
-            is_str(parsed == CONF_DO_RUN && !good && err.status == EL_EXIT_CONFIG ? err.text : "(accepted)", c->text,
-                   c->words);
-        else
-            ok(parsed == CONF_DO_RUN && good, c->words);
-    }
-}
-
 static void test_stops(void)
 {
     is_num(parse("--help", "PET_NNODES=abc"), CONF_DO_HELP, "--help");
@@ -379,7 +355,6 @@ int main(void)
     test_rendezvous();
     test_rounds();
     test_errors();
-    test_single_node();
     test_stops();
     test_rows();
     return done();

@@ -1,0 +1,196 @@
+/* One of several nodes: between the node core of this process and its membership in the job. */
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/conf_rdzv.h"
+#include "agent/node.h"
+#include "proc/signame.h"
+#include "util/sockaddr.h"
+
+/* --- orders --- */
+
+static void say_round(struct node *n, const struct msg_world *w)
+{
+    unsigned last = (unsigned)w->rank_base + n->nproc - 1;
+    el_log(EL_INFO, "round %llu: node %llu of %llu, ranks %llu-%u of %llu; rank 0 is on %s%s%s",
+           (unsigned long long)w->number, (unsigned long long)w->group_rank, (unsigned long long)w->group_size,
+           (unsigned long long)w->rank_base, last, (unsigned long long)w->world_size, w->rank0_host,
+           w->why && w->why[0] ? "; " : "", w->why ? w->why : "");
+}
+
+static void on_start(void *ctx)
+{
+    struct node *n = ctx;
+    const struct msg_world *w = membership_world(n->membership);
+    say_round(n, w);
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_ATTEMPT, .restarts = (unsigned)w->restarts});
+}
+
+static void on_stop(void *ctx, int signal, el_usec grace)
+{
+    node_feed(ctx, &(struct agent_event){.type = AGENT_EV_HALT, .signal = signal, .grace = grace});
+}
+
+static void on_notice(void *ctx, const char *text)
+{
+    (void)ctx; /* no worker listens yet: the script's module comes with the checkpoints */
+    el_log(EL_INFO, "%s", text);
+}
+
+static void on_exit_order(void *ctx, unsigned status, const char *text)
+{
+    struct node *n = ctx;
+    n->status = (int)status;
+    snprintf(n->farewell, sizeof n->farewell, "%s", text);
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_FINISH});
+}
+
+/* --- news --- */
+
+void managed_note(struct node *n, unsigned slot)
+{
+    const struct failure *f = &n->worker[slot].failure;
+    struct member_incident incident = {.time = f->at, .local_rank = slot, .code = -1, .signal = -1};
+    char name[SIGNAME_MAX];
+    if (f->end == FAILURE_SIGNAL) {
+        incident.signal = f->code;
+        snprintf(incident.text, sizeof incident.text, "signal %d (%s)", f->code, signame(f->code, name));
+    } else {
+        incident.code = f->end == FAILURE_EXIT ? f->code : -1;
+        snprintf(incident.text, sizeof incident.text, "exit code %d", f->code);
+    }
+    membership_failed(n->membership, &incident);
+}
+
+/* What the end of the attempt is to the job, and what elrun would exit with if nobody said more. */
+void managed_result(struct node *n)
+{
+    bool stuck = n->core.group.stuck;
+    struct el_buf text = EL_BUF_INIT(NULL, MSG_TEXT_MAX + 1);
+    switch (n->core.cause) {
+    case AGENT_SUCCESS: membership_closed(n->membership, MEMBER_SUCCESS, stuck, 0, ""); break;
+    case AGENT_WORKER_FAILED:
+        report_verdict(n, &text);
+        membership_closed(n->membership, MEMBER_FAILED, stuck, (unsigned)report_failure_status(n), el_buf_cstr(&text));
+        break;
+    case AGENT_SPAWN_FAILED:
+    case AGENT_PREPARE_FAILED:
+        el_log(EL_ERROR, "%s", n->error.text);
+        membership_closed(n->membership, MEMBER_UNABLE, stuck, (unsigned)n->error.status, n->error.text);
+        break;
+    case AGENT_STUCK:
+        membership_closed(n->membership, MEMBER_STOPPED, true, EL_EXIT_OSERR, "a worker survives SIGKILL");
+        break;
+    case AGENT_LEAVING:
+    case AGENT_HALTED:
+    case AGENT_NO_CAUSE: membership_closed(n->membership, MEMBER_STOPPED, stuck, 0, ""); break;
+    }
+    el_buf_free(&text);
+}
+
+/* --- beginning --- */
+
+static void copy(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%.*s", (int)size - 1, from ? from : "");
+}
+
+static int fill_member(struct node *n, struct member_conf *m, struct el_err *e)
+{
+    const struct run_conf *run = n->conf;
+    copy(m->run_id, sizeof m->run_id, workers_run_id(n));
+    copy(m->host, sizeof m->host, n->host);
+    copy(m->role, sizeof m->role, run->role);
+    copy(m->addr, sizeof m->addr, run->local_addr);
+    endpoint_command(run, m->command, sizeof m->command);
+    m->uid = getuid();
+    m->node_rank = n->place.node_rank;
+    m->slots = n->nproc;
+    m->coordinator_timeout = run->coordinator_timeout;
+    m->instance = n->coord;
+    return rdzv_settings_from_conf(run, &m->set, e);
+}
+
+/* --- where the others are --- */
+
+#define ADDRESSES_MAX 256
+
+struct addresses {
+    uint8_t list[ADDRESSES_MAX][16];
+    size_t n;
+};
+
+static void look_up(struct addresses *to, const char *host)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
+    if (getaddrinfo(host, NULL, &hints, &all) != 0)
+        return; /* not yet: the link asks again each time */
+    for (struct addrinfo *a = all; a && to->n < ADDRESSES_MAX; a = a->ai_next) {
+        struct el_addr addr;
+        if (el_addr_from_sockaddr(a->ai_addr, &addr))
+            memcpy(to->list[to->n++], addr.ip, sizeof addr.ip);
+    }
+    freeaddrinfo(all);
+}
+
+static bool is_host(void *ctx, const struct el_addr *at, size_t n)
+{
+    struct node *node = ctx;
+    struct addresses own, found = {.n = 0};
+    struct endpoint place = node->place;
+    struct el_err e = {0};
+    for (size_t i = 0; i < n && found.n < ADDRESSES_MAX; i++)
+        memcpy(found.list[found.n++], at[i].ip, sizeof at[i].ip);
+    own.n = el_addr_own(own.list, ADDRESSES_MAX);
+    struct endpoint_facts facts = {.hostname = node->host,
+                                   .own = (const uint8_t(*)[16])own.list,
+                                   .own_n = own.n,
+                                   .found = (const uint8_t(*)[16])found.list,
+                                   .found_n = found.n};
+    return endpoint_place(node->conf, &facts, &place, &e) == 0 && place.kind == ENDPOINT_HOST;
+}
+
+/* Before the loop and with signals as they were: a name server that is slow here can be interrupted. */
+int managed_find(struct node *n, struct el_err *e)
+{
+    struct addresses own = {.n = 0}, found = {.n = 0};
+    if (endpoint_choose(n->conf, n->env, getuid(), &n->place, e) < 0)
+        return -1;
+    if (n->place.kind == ENDPOINT_ALONE)
+        return 0;
+    own.n = el_addr_own(own.list, ADDRESSES_MAX);
+    struct endpoint_facts facts = {.hostname = n->host, .own = (const uint8_t(*)[16])own.list, .own_n = own.n};
+    if (endpoint_wants_lookup(&n->place, &facts))
+        look_up(&found, n->place.host);
+    facts.found = (const uint8_t(*)[16])found.list;
+    facts.found_n = found.n;
+    return endpoint_place(n->conf, &facts, &n->place, e);
+}
+
+int managed_init(struct node *n, struct el_err *e)
+{
+    static const struct membership_ops ops = {
+        .start = on_start, .stop = on_stop, .is_host = is_host, .notice = on_notice, .exit = on_exit_order};
+    struct membership_conf *conf = calloc(1, sizeof *conf);
+    if (!conf)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    conf->run = n->conf;
+    conf->host = n->place.host;
+    conf->port = (int)n->place.port;
+    conf->hosts_coordinator = n->place.kind == ENDPOINT_HOST;
+    conf->here_only = n->place.here_only;
+    conf->announce_hostname = n->conf->use_hostname;
+    conf->hostname = n->host;
+    conf_say_idle_keys(n->conf);
+    if (n->place.note[0])
+        el_log(EL_INFO, "%s", n->place.note);
+    int bad = fill_member(n, &conf->member, e);
+    if (!bad)
+        n->membership = membership_new(n->loop, n->pool, conf, &ops, n, e);
+    free(conf);
+    return n->membership ? 0 : -1;
+}

@@ -1,0 +1,58 @@
+/* This node among the others: the shell of the pure core member.h.  It owns the link to the coordinator, the lease at
+ * the store's host, the round's store if it is here with the leases of the others, and the coordinator if it is hosted
+ * here. */
+#ifndef AGENT_MEMBERSHIP_H
+#define AGENT_MEMBERSHIP_H
+#include <stdbool.h>
+
+#include "agent/conf.h"
+#include "agent/member.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "util/buf.h"
+#include "util/err.h"
+
+struct membership;
+
+/* What the node does for it; each is called in the loop's thread, never inside a call of membership_…(). */
+struct membership_ops {
+    void (*start)(void *ctx);                                          /* an attempt with membership_world() */
+    void (*stop)(void *ctx, int signal, el_usec grace);                /* grace 0: SIGKILL at once */
+    bool (*is_host)(void *ctx, const struct el_addr *found, size_t n); /* do these make this host the endpoint's? */
+    void (*notice)(void *ctx, const char *text);
+    void (*exit)(void *ctx, unsigned status, const char *text);
+};
+
+struct membership_conf {
+    const struct run_conf *run;
+    const char *host; /* of the coordinator */
+    int port;
+    bool hosts_coordinator; /* the endpoint is on this host */
+    bool here_only;         /* … and nobody from elsewhere is expected */
+    bool announce_hostname; /* --rdzv-conf use_hostname=1 */
+    const char *hostname;
+    struct member_conf member; /* all but hosts_coordinator */
+};
+
+struct membership *membership_new(struct loop *l, struct pool *p, const struct membership_conf *conf,
+                                  const struct membership_ops *ops, void *ctx, struct el_err *e);
+void membership_free(struct membership *m);
+void membership_begin(struct membership *m);
+
+/* What happens on this node. */
+void membership_started(struct membership *m);
+void membership_failed(struct membership *m, const struct member_incident *incident);
+void membership_closed(struct membership *m, enum member_result result, bool stuck, unsigned status, const char *text);
+void membership_signal(struct membership *m, int signal);
+
+/* The slice to run; valid from start() to the next one. */
+const struct msg_world *membership_world(const struct membership *m);
+uint64_t membership_coord(const struct membership *m);
+
+/* If the round's store is here: who has not come, as store_server_missing(); and that a worker was started. */
+void membership_missing(struct membership *m, struct el_buf *out);
+void membership_worker(struct membership *m, int pid, unsigned rank);
+
+const char *membership_state(const struct membership *m);
+
+#endif

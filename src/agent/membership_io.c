@@ -1,0 +1,460 @@
+#include "agent/membership.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "agent/tenants.h"
+#include "rdzv/coordinator.h"
+#include "rdzv/link.h"
+#include "store/server.h"
+#include "util/log.h"
+
+#define MEMBERSHIP_QUEUE_MAX 16
+#define NO_ROUND             "no round has its store here"
+
+struct membership {
+    struct membership_conf conf;
+    struct membership_ops ops;
+    void *ctx;
+    struct loop *loop;
+    struct pool *pool;
+    struct member core;
+    struct member_event queue[MEMBERSHIP_QUEUE_MAX]; /* answers that came while a step was being carried out */
+    unsigned queued;
+    bool stepping;
+    struct loop_timer *deadline;
+
+    struct link *link, *lease;
+    bool lease_held; /* KNOCK_OK has come */
+    struct tenants *tenants;
+    struct store_server *store; /* of the round; may be `port` */
+    struct coordinator *coordinator;
+    struct store_server *port; /* the coordinator's */
+    bool taken;                /* another agent of this host has the coordinator's port */
+    char mark[PATH_MAX];       /* see mark_host(); "" if none */
+    bool exiting;              /* the coordinator is what we stay for */
+};
+
+/* --- the core --- */
+
+static void perform(struct membership *m, const struct member_action *a);
+
+static void feed(struct membership *m, const struct member_event *ev)
+{
+    if (m->stepping) {
+        assert(m->queued < MEMBERSHIP_QUEUE_MAX && !ev->msg && !ev->incident);
+        m->queue[m->queued++] = *ev;
+        return;
+    }
+    m->stepping = true;
+    struct member_actions out = {0};
+    member_step(&m->core, ev, loop_clock(), &out);
+    member_check(&m->core);
+    for (;;) {
+        for (unsigned i = 0; i < out.n; i++)
+            perform(m, &out.v[i]);
+        if (!m->queued)
+            break;
+        struct member_event next = m->queue[0];
+        memmove(m->queue, m->queue + 1, --m->queued * sizeof m->queue[0]);
+        out.n = 0;
+        member_step(&m->core, &next, loop_clock(), &out);
+        member_check(&m->core);
+    }
+    m->stepping = false;
+    loop_timer_at(m->deadline, member_deadline(&m->core));
+}
+
+static void on_deadline(void *ctx)
+{
+    feed(ctx, &(struct member_event){.type = MEMBER_EV_TIMEOUT});
+}
+
+/* --- the link to the coordinator --- */
+
+static void link_connected(void *ctx)
+{
+    feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECTED});
+}
+
+static void link_failed(void *ctx, bool refused, const char *text)
+{
+    feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECT_FAILED, .refused = refused, .text = text});
+}
+
+static void link_message(void *ctx, const struct msg *msg)
+{
+    feed(ctx, &(struct member_event){.type = MEMBER_EV_MSG, .msg = msg});
+}
+
+static void link_closed(void *ctx, const char *text)
+{
+    feed(ctx, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
+}
+
+static int host_coordinator(struct membership *m, struct el_err *e);
+
+/* A name that had no answer at the start may turn out to be this host's. */
+static void link_resolved(void *ctx, const struct el_addr *found, size_t n)
+{
+    struct membership *m = ctx;
+    struct el_err e = {0};
+    if (m->port || m->taken || !m->ops.is_host(m->ctx, found, n))
+        return;
+    if (host_coordinator(m, &e) < 0)
+        el_log(EL_WARN, "%s: this host is the endpoint, but cannot be the coordinator", e.text);
+    m->core.conf.hosts_coordinator = m->coordinator != NULL;
+}
+
+static const struct link_ops coordinator_link = {.resolved = link_resolved,
+                                                 .connected = link_connected,
+                                                 .failed = link_failed,
+                                                 .message = link_message,
+                                                 .closed = link_closed};
+
+static void send(struct membership *m, struct link *to, enum msg_type what)
+{
+    struct msg msg = {0};
+    member_message(&m->core, what, loop_clock(), &msg);
+    link_send(to, &msg);
+}
+
+/* --- the lease at the store's host --- */
+
+static void lease_connected(void *ctx)
+{
+    struct membership *m = ctx;
+    send(m, m->lease, MSG_KNOCK);
+}
+
+static void lease_failed(void *ctx, bool refused, const char *text)
+{
+    feed(ctx, &(struct member_event){.type = MEMBER_EV_KNOCK_FAILED, .refused = refused, .text = text});
+}
+
+static void lease_message(void *ctx, const struct msg *msg)
+{
+    struct membership *m = ctx;
+    if (msg->type == MSG_KNOCK_OK && !m->lease_held) {
+        m->lease_held = true;
+        feed(m, &(struct member_event){.type = MEMBER_EV_KNOCK_OK});
+    } else if (m->lease_held) {
+        feed(m, &(struct member_event){.type = MEMBER_EV_LEASE_MSG, .msg = msg});
+    }
+}
+
+static void lease_closed(void *ctx, const char *text)
+{
+    struct membership *m = ctx;
+    bool held = m->lease_held;
+    m->lease_held = false;
+    feed(m, &(struct member_event){.type = held ? MEMBER_EV_LEASE_CLOSED : MEMBER_EV_KNOCK_FAILED, .text = text});
+}
+
+static const struct link_ops lease_link = {
+    .connected = lease_connected, .failed = lease_failed, .message = lease_message, .closed = lease_closed};
+
+/* --- the store of the round, and who may use it --- */
+
+static bool knocks(void *ctx, const struct msg_knock *k)
+{
+    struct membership *m = ctx;
+    struct member_round round = member_store_round(&m->core);
+    return m->store && k->number == round.number && k->coord == round.coord && k->token == m->core.token &&
+           strcmp(k->run_id, m->core.conf.run_id) == 0;
+}
+
+static void tenant_alive(void *ctx, const struct msg *over)
+{
+    feed(ctx, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = over});
+}
+
+static void knock(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
+{
+    struct membership *m = ctx;
+    tenants_accept(m->tenants, fd, peer, bytes, n);
+}
+
+/* At the coordinator's port.  What begins with a knock comes back to knock(). */
+static void greet(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
+{
+    struct membership *m = ctx;
+    coordinator_accept(m->coordinator, fd, peer, bytes, n);
+}
+
+static bool admits(void *ctx, const struct el_addr *peer)
+{
+    struct membership *m = ctx;
+    const struct run_conf *run = m->conf.run;
+    if (run->store_allow == CONF_ALLOW_ANY || el_addr_is_loopback(peer->ip))
+        return true;
+    if (run->store_allow == CONF_ALLOW_NET)
+        return el_cidr_has(&run->store_net, peer->ip);
+    return tenants_has(m->tenants, peer);
+}
+
+static int open_own_store(struct membership *m, int port, struct el_err *e)
+{
+    struct store_server_conf conf = {
+        .bind = "::",
+        .port = port,
+        .wait_report = EL_SEC(30),
+        .name = "worker store",
+        .control = knock,
+        .admits = admits,
+        .control_ctx = m,
+    };
+    m->store = store_server_new(m->loop, &conf, e);
+    return m->store ? store_server_port(m->store) : -1;
+}
+
+static void open_store(struct membership *m)
+{
+    int want = m->conf.run->master_port > 0 ? m->conf.run->master_port : 0, port;
+    struct el_err e = {0};
+    if (m->port && want == m->conf.port) { /* one port for coordinator and store: static mode, or the user's wish */
+        port = store_server_c10d(m->port, NULL, &e) == 0 ? want : -1;
+        m->store = port > 0 ? m->port : NULL;
+    } else {
+        port = open_own_store(m, want, &e);
+    }
+    const struct run_conf *run = m->conf.run;
+    const char *addr = run->local_addr ? run->local_addr : m->conf.announce_hostname ? m->conf.hostname : "";
+    feed(m, &(struct member_event){.type = MEMBER_EV_STORE,
+                                   .ok = port > 0,
+                                   .addr = addr,
+                                   .port = port > 0 ? (unsigned)port : 0,
+                                   .text = e.text});
+}
+
+static void close_store(struct membership *m)
+{
+    struct el_err e = {0};
+    tenants_close(m->tenants);
+    if (m->store && m->store == m->port)
+        store_server_c10d(m->port, NO_ROUND, &e);
+    else
+        store_server_free(m->store);
+    m->store = NULL;
+}
+
+void membership_missing(struct membership *m, struct el_buf *out)
+{
+    if (m->store)
+        store_server_missing(m->store, out);
+}
+
+void membership_worker(struct membership *m, int pid, unsigned rank)
+{
+    if (m->store)
+        store_server_worker(m->store, (uint32_t)pid, rank);
+}
+
+/* --- actions --- */
+
+static void leave_if_done(struct membership *m)
+{
+    if (m->coordinator && coordinator_busy(m->coordinator))
+        return;
+    m->ops.exit(m->ctx, m->core.status, m->core.text);
+}
+
+static void on_job_ended(void *ctx, const char *run_id, unsigned status)
+{
+    struct membership *m = ctx;
+    (void)run_id, (void)status;
+    if (m->exiting)
+        leave_if_done(m);
+}
+
+static void do_exit(struct membership *m)
+{
+    m->exiting = true;
+    if (m->coordinator && coordinator_busy(m->coordinator))
+        el_log(EL_INFO, "this agent is done, but hosts the coordinator: it stays until the other nodes have ended");
+    leave_if_done(m);
+}
+
+static void perform(struct membership *m, const struct member_action *a)
+{
+    switch (a->type) {
+    case MEMBER_DO_CONNECT: link_connect(m->link, m->conf.host, m->conf.port); break;
+    case MEMBER_DO_DISCONNECT: link_disconnect(m->link); break;
+    case MEMBER_DO_SEND: send(m, m->link, a->what); break;
+    case MEMBER_DO_OPEN_STORE: open_store(m); break;
+    case MEMBER_DO_CLOSE_STORE: close_store(m); break;
+    case MEMBER_DO_KNOCK:
+        m->lease_held = false;
+        link_connect(m->lease, member_world(&m->core)->master_addr, (int)member_world(&m->core)->master_port);
+        break;
+    case MEMBER_DO_UNKNOCK:
+        m->lease_held = false;
+        link_disconnect(m->lease);
+        break;
+    case MEMBER_DO_LEASE_SEND: send(m, m->lease, a->what); break;
+    case MEMBER_DO_TENANTS_SEND: {
+        struct msg msg = {0};
+        member_message(&m->core, a->what, loop_clock(), &msg);
+        tenants_send(m->tenants, &msg);
+        break;
+    }
+    case MEMBER_DO_START: m->ops.start(m->ctx); break;
+    case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
+    case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, m->core.text); break;
+    case MEMBER_DO_SAY: el_log(EL_INFO, "%s", m->core.text); break;
+    case MEMBER_DO_EXIT: do_exit(m); break;
+    }
+}
+
+/* --- what happens on this node --- */
+
+void membership_begin(struct membership *m)
+{
+    feed(m, &(struct member_event){.type = MEMBER_EV_START});
+}
+
+void membership_started(struct membership *m)
+{
+    feed(m, &(struct member_event){.type = MEMBER_EV_STARTED});
+}
+
+void membership_failed(struct membership *m, const struct member_incident *incident)
+{
+    feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = incident});
+}
+
+void membership_closed(struct membership *m, enum member_result result, bool stuck, unsigned status, const char *text)
+{
+    feed(m, &(struct member_event){
+                .type = MEMBER_EV_CLOSED, .result = result, .stuck = stuck, .status = status, .text = text});
+}
+
+void membership_signal(struct membership *m, int signal)
+{
+    feed(m, &(struct member_event){.type = MEMBER_EV_SIGNAL, .signal = signal});
+}
+
+const struct msg_world *membership_world(const struct membership *m)
+{
+    return member_world(&m->core);
+}
+
+uint64_t membership_coord(const struct membership *m)
+{
+    return m->core.round.coord;
+}
+
+const char *membership_state(const struct membership *m)
+{
+    return member_place_name(m->core.place);
+}
+
+/* --- beginning and end --- */
+
+/* A file that stands while a coordinator of this job is on this host, and stays when it dies.  Without one, no member
+ * of an earlier coordinator can be on its way back, and the first round need not wait for any: what outlived a
+ * coordinator of another boot has fenced itself by now. */
+static void mark_path(const struct membership *m, char *path, size_t size)
+{
+    const char *run = getenv("XDG_RUNTIME_DIR");
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *c = m->conf.member.run_id; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    snprintf(path, size, "%s/elrun-%u-%d-%016llx", run && *run ? run : "/dev/shm", (unsigned)getuid(), m->conf.port,
+             (unsigned long long)hash);
+}
+
+/* True if there was none, and this host has been up for longer than members wait. */
+static bool mark_host(struct membership *m)
+{
+    const struct rdzv_settings *set = &m->conf.member.set;
+    mark_path(m, m->mark, sizeof m->mark);
+    int fd = open(m->mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 && loop_clock() > EL_MS(set->keep_alive_ms * set->keep_alive_attempts);
+}
+
+/* This host is the endpoint's.  0: the coordinator is here now, or somebody else on this host has the port already. */
+static int host_coordinator(struct membership *m, struct el_err *e)
+{
+    struct coordinator_conf cc = {.name = "coordinator", .ended = on_job_ended, .knock = knock, .ctx = m};
+    struct store_server_conf sc = {
+        .bind = m->conf.here_only ? NULL : "::", /* not what the own name resolves to: that may be loopback */
+        .port = m->conf.port,
+        .name = "coordinator",
+        .control = greet,
+        .admits = admits,
+        .control_ctx = m,
+        .c10d_refused = NO_ROUND,
+    };
+    struct el_err taken = {0};
+    m->port = store_server_new(m->loop, &sc, &taken);
+    m->taken = !m->port && taken.sys == EADDRINUSE;
+    if (m->taken)
+        return 0;
+    if (!m->port) {
+        *e = taken;
+        return -1;
+    }
+    cc.surely_new = mark_host(m);
+    m->coordinator = coordinator_new(m->loop, m->pool, &cc, e);
+    return m->coordinator ? 0 : -1;
+}
+
+struct membership *membership_new(struct loop *l, struct pool *p, const struct membership_conf *conf,
+                                  const struct membership_ops *ops, void *ctx, struct el_err *e)
+{
+    static const struct tenants_ops tenants = {.knocks = knocks, .alive = tenant_alive};
+    struct membership *m = calloc(1, sizeof *m);
+    uint64_t chance = loop_clock();
+    if (!m) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    m->conf = *conf;
+    m->ops = *ops;
+    m->ctx = ctx;
+    m->loop = l;
+    m->pool = p;
+    ssize_t got = getrandom(&chance, sizeof chance, 0);
+    (void)got;
+    m->deadline = loop_timer_new(l, on_deadline, m);
+    m->link = link_new(l, p, &coordinator_link, m, e);
+    m->lease = link_new(l, p, &lease_link, m, e);
+    m->tenants = tenants_new(l, &tenants, m, e);
+    if (!m->deadline || !m->link || !m->lease || !m->tenants ||
+        (conf->hosts_coordinator && host_coordinator(m, e) < 0)) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        membership_free(m);
+        return NULL;
+    }
+    struct member_conf mc = conf->member;
+    mc.hosts_coordinator = m->coordinator != NULL;
+    member_init(&m->core, &mc, chance);
+    return m;
+}
+
+void membership_free(struct membership *m)
+{
+    if (!m)
+        return;
+    link_free(m->link);
+    link_free(m->lease);
+    if (m->tenants)
+        close_store(m);
+    tenants_free(m->tenants);
+    store_server_free(m->port);
+    if (m->mark[0])
+        unlink(m->mark); /* in good order: nobody is left who could come back */
+    coordinator_free(m->coordinator);
+    loop_timer_free(m->deadline);
+    free(m);
+}

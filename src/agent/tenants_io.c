@@ -1,0 +1,203 @@
+#include "agent/tenants.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loop/conn.h"
+#include "util/log.h"
+#include "util/sockaddr.h"
+
+#define UNSENT_MAX_BYTES (1u << 20)
+
+struct tenant {
+    struct conn conn;
+    struct tenants *all;
+    struct tenant *next, **at;
+    struct loop_timer *hello; /* NULL once it has knocked */
+    struct msg_decoder decoder;
+    struct el_buf in;
+    struct el_addr peer;
+};
+
+struct tenants {
+    struct loop *loop;
+    struct tenants_ops ops;
+    void *ctx;
+    struct tenant *list;
+    unsigned count;
+};
+
+static struct tenant *tenant_of(struct conn *c)
+{
+    return (struct tenant *)((char *)c - offsetof(struct tenant, conn));
+}
+
+static void unlink_tenant(struct tenant *x)
+{
+    *x->at = x->next;
+    if (x->next)
+        x->next->at = x->at;
+    x->all->count--;
+    loop_timer_free(x->hello);
+    el_buf_free(&x->in);
+    free(x);
+}
+
+static void tenant_close(struct tenant *x)
+{
+    conn_close(&x->conn);
+    unlink_tenant(x);
+}
+
+static void refuse(struct tenant *x, const char *why)
+{
+    char text[EL_ADDR_TEXT_MAX];
+    el_log(EL_WARN, "worker store: %s: closed: %s", el_addr_text(&x->peer, text), why);
+    tenant_close(x);
+}
+
+static void on_hello_late(void *ctx)
+{
+    refuse(ctx, "it did not knock in time");
+}
+
+static void on_closed(struct conn *c, enum conn_why why, int sys)
+{
+    (void)why, (void)sys; /* its agent will come again, or the coordinator says that it is lost */
+    tenant_close(tenant_of(c));
+}
+
+static void answer(struct tenant *x, const struct msg *m)
+{
+    struct el_buf out = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
+    if (msg_encode(m, &out) == 0)
+        conn_send(&x->conn, out.v, out.len);
+    el_buf_free(&out);
+}
+
+/* False: the tenant is gone. */
+static bool on_message(struct tenant *x, const struct msg *m)
+{
+    struct tenants *t = x->all;
+    if (m->type == MSG_NONE)
+        return true;
+    if (x->hello) {
+        if (m->type != MSG_KNOCK || !t->ops.knocks(t->ctx, &m->u.knock)) {
+            refuse(x, m->type == MSG_KNOCK ? "it knocks with the token of another round" : "it does not knock first");
+            return false;
+        }
+        loop_timer_free(x->hello);
+        x->hello = NULL;
+        struct msg ok = {.type = MSG_KNOCK_OK};
+        ok.u.knock_ok.number = m->u.knock.number;
+        ok.u.knock_ok.coord = m->u.knock.coord;
+        answer(x, &ok);
+        return true;
+    }
+    if (m->type == MSG_BEAT) {
+        struct msg reply = {.type = MSG_BEAT_REPLY, .u.beat = {.time = m->u.beat.time, .own = loop_clock()}};
+        answer(x, &reply);
+    }
+    t->ops.alive(t->ctx, m->type == MSG_ROUND_OVER ? m : NULL);
+    return true;
+}
+
+static void on_data(struct conn *c, const char *bytes, size_t n)
+{
+    struct tenant *x = tenant_of(c);
+    if (el_buf_put(&x->in, bytes, n) < 0) {
+        refuse(x, "out of memory, or a frame that never ends");
+        return;
+    }
+    for (;;) {
+        struct msg m;
+        struct el_err e = {0};
+        long used = msg_consume(&x->decoder, x->in.v, x->in.len, &m, &e);
+        if (used < 0)
+            refuse(x, e.text);
+        if (used <= 0)
+            return;
+        el_buf_drop(&x->in, (size_t)used);
+        bool there = on_message(x, &m);
+        msg_release(&m);
+        if (!there)
+            return;
+    }
+}
+
+static const struct conn_ops tenant_ops = {.data = on_data, .closed = on_closed};
+
+void tenants_accept(struct tenants *t, int fd, const struct el_addr *peer, const char *bytes, size_t n)
+{
+    struct tenant *x = t->count < TENANTS_MAX ? calloc(1, sizeof *x) : NULL;
+    if (!x || !(x->hello = loop_timer_new(t->loop, on_hello_late, x))) {
+        free(x);
+        close(fd);
+        return;
+    }
+    x->all = t;
+    x->peer = *peer;
+    x->in = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
+    if (conn_open(&x->conn, t->loop, fd, &tenant_ops, NULL, UNSENT_MAX_BYTES) < 0) {
+        loop_timer_free(x->hello);
+        free(x);
+        return;
+    }
+    conn_send(&x->conn, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
+    loop_timer_at(x->hello, loop_clock() + TENANTS_HELLO);
+    x->next = t->list;
+    x->at = &t->list;
+    if (t->list)
+        t->list->at = &x->next;
+    t->list = x;
+    t->count++;
+    on_data(&x->conn, bytes, n);
+}
+
+void tenants_send(struct tenants *t, const struct msg *m)
+{
+    for (struct tenant *x = t->list; x; x = x->next)
+        if (!x->hello)
+            answer(x, m);
+}
+
+void tenants_close(struct tenants *t)
+{
+    for (struct tenant *x = t->list, *next; x; x = next) {
+        next = x->next;
+        if (!x->hello)
+            tenant_close(x);
+    }
+}
+
+bool tenants_has(const struct tenants *t, const struct el_addr *peer)
+{
+    for (const struct tenant *x = t->list; x; x = x->next)
+        if (!x->hello && memcmp(x->peer.ip, peer->ip, sizeof peer->ip) == 0)
+            return true;
+    return el_addr_is_own(peer->ip);
+}
+
+struct tenants *tenants_new(struct loop *l, const struct tenants_ops *ops, void *ctx, struct el_err *e)
+{
+    struct tenants *t = calloc(1, sizeof *t);
+    if (!t) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    t->loop = l;
+    t->ops = *ops;
+    t->ctx = ctx;
+    return t;
+}
+
+void tenants_free(struct tenants *t)
+{
+    if (!t)
+        return;
+    while (t->list)
+        tenant_close(t->list);
+    free(t);
+}
