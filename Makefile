@@ -99,6 +99,7 @@ check-here: check-unit check-same check-lint check-digest check-mutants check-e2
 	@$(MAKE) --no-print-directory swarm T=30
 	@$(MAKE) --no-print-directory fuzz T=2
 	@$(MAKE) --no-print-directory check-san
+	@$(MAKE) --no-print-directory check-tsan
 	@sh test/lib/skips.sh $(BUILD)/tap
 check-fast: check-unit
 	@$(MAKE) --no-print-directory swarm T=5
@@ -121,6 +122,11 @@ check-san:
 check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
 	@set -e; for s in $(SIM:%.c=$(BUILD)/%); do $$s --seconds $(or $(T),5); done
+# The only threads there are: the pool and the writers of sinks, behind src/loop.
+check-tsan:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -g -fsanitize=thread' check-tsan-here
+check-tsan-here: $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output)
+	@TSAN_OPTIONS=die_after_fork=0 sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $^
 # The core may use what it defines itself and what test/lib/pure.allow names: nothing else.
 check-pure: $(call obj,$(CORE))
 	@nm -A $^ | awk -f test/lib/pure.awk test/lib/pure.allow -
@@ -161,7 +167,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-same check-e2e check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here demo install clean
+.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -90,7 +90,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     case MSG_ROUND_OVER: /* the same two fields in front */
         out->u.started = (struct msg_started){m->round.number, m->round.coord};
         break;
-    default: assert(!"a message that agents do not send");
+    default: assert(false && "a message that agents do not send");
     }
 }
 
