@@ -23,7 +23,8 @@ enum {
     LOG_LINES_PER_SECOND = 8
 };
 
-#define ACCEPT_PAUSE EL_MS(200) /* when descriptors have run out and nobody leaves */
+#define ACCEPT_PAUSE EL_MS(500) /* when descriptors have run out and nobody leaves */
+#define SILENT_MIN   EL_SEC(1)  /* then those go who have been silent for longer */
 
 /* Lines that strangers can cause: so many a second, then they are counted. */
 struct brake {
@@ -61,10 +62,11 @@ struct store_server {
     size_t clients_n;
     struct el_buf reply; /* of the request at hand */
     struct loop_timer *timer;
-    el_usec resume_at, report_at; /* EL_NEVER: accepting; nobody waits */
-    struct brake brake;
-    uint32_t *worker_pid; /* by rank */
+    el_usec resume_at, report_at;      /* EL_NEVER: accepting; nobody waits */
+    struct brake brakes[EL_DEBUG + 1]; /* by level: the gossip of one must not hide the other */
+    uint32_t *worker_pid;              /* by rank */
     unsigned workers_n;
+    bool full; /* descriptors have run out, and that has been said */
 };
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -74,13 +76,13 @@ static void say(struct store_server *s, enum el_level level, const char *fmt, ..
 
 static void say(struct store_server *s, enum el_level level, const char *fmt, ...)
 {
-    struct brake *b = &s->brake;
+    struct brake *b = &s->brakes[level];
     el_usec now = loop_now(s->loop);
     if (level > el_log_level())
         return;
     if (now - b->second >= EL_SEC(1)) {
         if (b->dropped)
-            el_log(EL_WARN, "%s: %u more lines like these were left out", s->name, b->dropped);
+            el_log(level, "%s: %u more lines like these were left out", s->name, b->dropped);
         *b = (struct brake){.second = now};
     }
     if (b->lines >= LOG_LINES_PER_SECOND) {
@@ -345,11 +347,26 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
 static void accept_pause(struct store_server *s, int sys)
 {
     char text[128];
-    say(s, EL_WARN, "not accepting for a moment, %zu clients are connected: %s", s->clients_n,
-        strerror_r(sys, text, sizeof text));
+    if (!s->full)
+        say(s, EL_WARN, "not accepting for a moment, %zu clients are connected: %s", s->clients_n,
+            strerror_r(sys, text, sizeof text));
+    s->full = true;
     s->resume_at = loop_now(s->loop) + ACCEPT_PAUSE;
     for (unsigned i = 0; i < s->listeners_n; i++)
         loop_fd_set(s->listeners[i].watch, 0);
+}
+
+static bool is_full(int sys)
+{
+    return sys == EMFILE || sys == ENFILE || sys == ENOBUFS || sys == ENOMEM;
+}
+
+/* The kernel says EMFILE even if nobody stands in the queue: who came a moment ago must not pay for that. */
+static bool drop_silent(struct store_server *s)
+{
+    if (!s->new_first || loop_now(s->loop) - s->new_first->since < SILENT_MIN)
+        return false;
+    return drop_oldest_new(s, "said nothing, and descriptors have run out");
 }
 
 static void on_connect(void *ctx, unsigned events)
@@ -361,14 +378,15 @@ static void on_connect(void *ctx, unsigned events)
         struct el_addr peer;
         int fd = listen_accept(l->fd, &peer);
         if (fd >= 0) {
+            s->full = false;
             client_new(s, fd, &peer);
             continue;
         }
         if (errno == EAGAIN)
             break;
-        bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-        if (full && !drop_oldest_new(s, "said nothing, and descriptors have run out")) {
-            accept_pause(s, errno);
+        int sys = errno;
+        if (is_full(sys) && !drop_silent(s)) {
+            accept_pause(s, sys);
             break;
         }
         /* Else it was the trouble of the one who came (ECONNABORTED and the like). */
