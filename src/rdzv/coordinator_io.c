@@ -50,11 +50,12 @@ static void tell_note(struct coordinator *c, struct job *job, const struct rdzv_
     char shown[EL_SHOW_MAX];
     bool often = n->type <= RDZV_NOTE_LEFT || n->type == RDZV_NOTE_FAILED || n->type == RDZV_NOTE_FINDING;
     enum el_level level = note_level(n->type);
+    const char *verb = n->type == RDZV_NOTE_ENDED ? " has ended" : "";
     el_show(rdzv_run_id(job->r), shown);
     if (often)
         coordinator_say(c, (int)level, "job %s: %s", shown, n->text);
     else
-        el_log(level, "%s: job %s: %s", c->name, shown, n->text);
+        el_log(level, "%s: job %s%s: %s", c->name, shown, verb, n->text);
     if (c->conf.note)
         c->conf.note(c->conf.ctx, rdzv_run_id(job->r), rdzv_note_name(n->type), n->text);
 }

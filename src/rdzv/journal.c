@@ -1,5 +1,6 @@
 #include "rdzv/journal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "util/scan.h"
@@ -116,16 +117,14 @@ static bool take_record(const char *at, struct rdzv_record *r)
 bool journal_decode(const char *line, size_t n, struct rdzv_record *out)
 {
     const size_t tail = strlen(SUM_KEY) + SUM_DIGITS;
-    char text[JOURNAL_LINE_MAX];
-    uint64_t sum = 0;
+    char text[JOURNAL_LINE_MAX], sum[sizeof SUM_KEY + SUM_DIGITS];
     *out = (struct rdzv_record){0};
     if (n < tail || n >= sizeof text || memchr(line, 0, n))
         return false;
     memcpy(text, line, n);
     text[n] = 0;
-    const char *end = text + n - tail;
-    bool ok = take_key(&end, SUM_KEY) && scan_hex(&end, &sum) && end == text + n;
-    if (!ok || sum != el_sip(sum_seed, text, n - tail))
+    snprintf(sum, sizeof sum, SUM_KEY "%016llx", (unsigned long long)el_sip(sum_seed, text, n - tail));
+    if (strcmp(text + n - tail, sum) != 0)
         return false;
     text[n - tail] = 0;
     return take_record(text, out);
