@@ -14,6 +14,7 @@ static inline int tap_ok_at(int good, const char *what, const char *file, int li
         printf("# %s:%d\n", file, line);
         tap_failed++;
     }
+    fflush(stdout); /* a child that is forked next must have nothing to repeat (the thread sanitizer flushes in _exit) */
     return good;
 }
 static inline int tap_str_at(const char *got, const char *want, const char *what, const char *file, int line)
