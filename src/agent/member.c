@@ -122,6 +122,7 @@ void member_start(struct member *m, el_usec now, struct member_actions *out)
     m->enter_until = EL_NEVER;
     m->attempt = true;
     m->lease_heard = m->world.group_rank ? m->knocked_at : now;
+    m->lease_linked_at = m->lease_linked_since = 0;
     member_act(out, MEMBER_DO_START);
 }
 

@@ -72,9 +72,8 @@ enum member_event_type {
     MEMBER_EV_KNOCK_FAILED,   /* refused, text */
     MEMBER_EV_LEASE_CLOSED,
     MEMBER_EV_LEASE_MSG, /* msg: BEAT_REPLY or ROUND_OVER on our lease */
-    MEMBER_EV_TENANT,    /* host of the store: msg that came on another node's lease: BEAT (answer it
-                          with BEAT_REPLY, `own` = our clock) or ROUND_OVER; NULL: the last of
-                               these leases has closed */
+    MEMBER_EV_TENANT,         /* host of the store: msg that came on another node's lease: BEAT (answer it with
+                                 member_lease_reply()) or ROUND_OVER; NULL: the last of these leases has closed */
     MEMBER_EV_STARTED,   /* all workers of the attempt are there */
     MEMBER_EV_AWARE,     /* a worker listens to notices */
     MEMBER_EV_AT_BOUNDARY,
@@ -179,6 +178,7 @@ struct member {
     el_usec backoff, lease_backoff;
     el_usec knock_at, knocked_at, knock_until, enter_until, lease_beat_at;
     el_usec lease_heard;
+    el_usec lease_linked_at, lease_linked_since; /* another node of the round says that it hears the coordinator */
     el_usec lease_echo;  /* the host's clock in its last answer */
     el_usec join_until;  /* never a link so far: give up then */
     el_usec leave_until; /* GOODBYE is waited for */
@@ -203,6 +203,9 @@ void member_check(const struct member *m);
 
 /* Fills the message that a SEND action names; strings live in *m. */
 void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out);
+
+/* The answer to a BEAT that came on a lease to this node. */
+void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out);
 
 /* The world to run (from WORLD), and the round whose store is to be opened. */
 const struct msg_world *member_world(const struct member *m);

@@ -60,12 +60,22 @@ static void worker_failed(const struct member *m, struct msg_worker_failed *f)
                                     .text = x->text};
 }
 
+static bool hears_coordinator(const struct member *m, el_usec now)
+{
+    return m->link == MEMBER_LINK_UP && m->coord_heard + 2 * EL_MS(m->conf.set.keep_alive_ms) > now;
+}
+
+void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out)
+{
+    *out = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {beat->time, now, hears_coordinator(m, now)}};
+}
+
 void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out)
 {
     *out = (struct msg){.type = what};
     switch ((unsigned)what) {
     case MSG_HELLO: hello(m, &out->u.hello); break;
-    case MSG_BEAT: out->u.beat = (struct msg_beat){now, m->lease_echo}; break;
+    case MSG_BEAT: out->u.beat = (struct msg_beat){now, m->lease_echo, hears_coordinator(m, now)}; break;
     case MSG_STORE_READY:
         out->u.store_ready = (struct msg_store_ready){m->store.number, m->store.coord, m->store_addr, m->store_port};
         break;

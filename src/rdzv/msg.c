@@ -197,6 +197,7 @@ int msg_encode(const struct msg *m, struct el_buf *out)
     }
     put_le(head, size - 4, 4);
     head[4] = MSG_VERSION;
+    head[5] = beat && m->u.beat.linked ? MSG_FLAG_LINKED : 0;
     put_le(head + 6, (uint64_t)m->type, 2);
     memcpy(out->v + start, head, sizeof head);
     return 0;
@@ -301,17 +302,21 @@ static int get_object(const struct row *row, const char *text, size_t n, struct 
     return 0;
 }
 
-static int get_body(unsigned type, const unsigned char *body, size_t n, struct msg *out, struct el_err *e)
+static int get_body(unsigned type, unsigned flags, const unsigned char *body, size_t n, struct msg *out,
+                    struct el_err *e)
 {
     const struct row *row = row_of(type);
+    bool beat = type == MSG_BEAT || type == MSG_BEAT_REPLY;
     out->type = (enum msg_type)type;
+    if (flags & ~(beat ? MSG_FLAG_LINKED : 0u))
+        return el_fail(e, EL_EXIT_PROTOCOL, "flags 0x%02x have no meaning with message type %u", flags, type);
     if (row)
         return get_object(row, (const char *)body, n, out, e);
-    if (type != MSG_BEAT && type != MSG_BEAT_REPLY)
+    if (!beat)
         return el_fail(e, EL_EXIT_PROTOCOL, "message type %u is not known to protocol version %u", type, MSG_VERSION);
     if (n != 16)
         return el_fail(e, EL_EXIT_PROTOCOL, "%s of %zu bytes, 16 expected", msg_name(type), n);
-    out->u.beat = (struct msg_beat){get_le(body, 8), get_le(body + 8, 8)};
+    out->u.beat = (struct msg_beat){get_le(body, 8), get_le(body + 8, 8), flags & MSG_FLAG_LINKED};
     return 0;
 }
 
@@ -333,11 +338,9 @@ long msg_consume(struct msg_decoder *d, const char *bytes, size_t n, struct msg 
     if (size < MSG_HEAD_SIZE || size > MSG_FRAME_MAX)
         return el_fail(e, EL_EXIT_PROTOCOL, "frame of %llu bytes, %u to %u expected", (unsigned long long)size,
                        MSG_HEAD_SIZE, MSG_FRAME_MAX);
-    if (b[5])
-        return el_fail(e, EL_EXIT_PROTOCOL, "flags 0x%02x, 0 expected", b[5]);
     if (n < size)
         return 0;
-    if (get_body((unsigned)get_le(b + 6, 2), b + MSG_HEAD_SIZE, (size_t)size - MSG_HEAD_SIZE, out, e) < 0) {
+    if (get_body((unsigned)get_le(b + 6, 2), b[5], b + MSG_HEAD_SIZE, (size_t)size - MSG_HEAD_SIZE, out, e) < 0) {
         msg_release(out);
         return -1;
     }

@@ -1,6 +1,6 @@
 /* The control protocol (man/elrun-protocol.7): `ELR1` once from each side, then frames:
  *
- *     u32 length of what follows | u8 version | u8 flags (0) | u16 type | one JSON object          (little endian)
+ *     u32 length of what follows | u8 version | u8 flags | u16 type | one JSON object          (little endian)
  *
  * together at most MSG_FRAME_MAX bytes.  Heartbeats carry two binary u64 instead of JSON.  Every message stands once in
  * MSG_LIST; enum, structs, codec, names and the check of the manual are made from it. */
@@ -17,6 +17,7 @@
 #define MSG_PREAMBLE      "ELR1"
 #define MSG_PREAMBLE_SIZE 4u
 #define MSG_HEAD_SIZE     8u
+#define MSG_FLAG_LINKED   1u         /* of heartbeats */
 #define MSG_FRAME_MAX     (1u << 20) /* head and object */
 #define MSG_VALUES_MAX    4096u      /* strings, numbers, literals of one object: bounds what a parser allocates */
 #define MSG_DEPTH_MAX     8u
@@ -281,6 +282,7 @@ MSG_LIST(X)
 
 struct msg_beat {
     uint64_t time, own; /* microseconds */
+    bool linked;        /* on a lease: the sender hears the coordinator; MSG_FLAG_LINKED of the frame */
 };
 
 struct msg {

@@ -497,15 +497,15 @@ static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
         cluster_push(c, c->now + EL_MS(20) + el_rng_below(&c->faults, EL_SEC(10)), CLUSTER_BOOT, who);
     } else if (what < 6) {
         fault_cut(c, a, who);
-    } else if (what == 6) {
+    } else if (what == 6 && a->paused_until <= c->now) {
         cluster_note(c, who, "FAULT: SIGTERM");
         cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_SIGNAL, .signal = 15});
-    } else if (what == 7) {
+    } else if (what == 7 && a->paused_until <= c->now) {
         cluster_note(c, who, "FAULT: reset");
         net_close(c, a->link, false, false);
         net_close(c, a->link, true, false);
         cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = "reset"});
-    } else if (what == 8) {
+    } else if (what == 8 && a->paused_until <= c->now) {
         a->paused_until = c->now + EL_MS(500) + el_rng_below(&c->faults, EL_SEC(10));
         a->fault_at = a->paused_until > a->fault_at ? a->paused_until : a->fault_at;
         cluster_note(c, who, "FAULT: stands still until %.3f", (double)a->paused_until / 1e6);

@@ -178,9 +178,8 @@ static void at_lease_host(struct cluster *c, const struct cluster_item *it, stru
     }
     cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = &it->msg});
     if (it->msg.type == MSG_BEAT) {
-        struct msg reply = it->msg;
-        reply.type = MSG_BEAT_REPLY;
-        reply.u.beat.own = c->now;
+        struct msg reply;
+        member_lease_reply(&h->m, &it->msg.u.beat, c->now, &reply);
         net_send(c, it->conn, false, &reply);
     }
 }

@@ -171,7 +171,7 @@ static void test_bad(void)
     ok(feed(&b, &out, &e) < 0 && strstr(e.text, "frame of 4 bytes"), "and one that is too small");
     frame(&b, MSG_STARTED, "{}");
     b.v[5] = 1;
-    ok(feed(&b, &out, &e) < 0 && strstr(e.text, "flags"), "flags have no meaning yet");
+    ok(feed(&b, &out, &e) < 0 && strstr(e.text, "flags"), "flags that have no meaning");
     el_buf_free(&b);
 }
 
