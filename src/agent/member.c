@@ -115,14 +115,14 @@ static void close_store(struct member *m, struct member_actions *out)
 
 /* --- the attempt --- */
 
-void member_start(struct member *m, el_usec now, struct member_actions *out)
+void member_start(struct member *m, struct member_actions *out)
 {
     assert(m->entering && !m->attempt);
     m->entering = false;
     m->enter_until = EL_NEVER;
     m->attempt = true;
-    m->lease_heard = m->world.group_rank ? m->knocked_at : now;
-    m->lease_linked_at = m->lease_linked_since = 0;
+    m->lease_heard = m->knocked_at;
+    m->dead_heard = 0;
     member_act(out, MEMBER_DO_START);
 }
 
@@ -134,7 +134,7 @@ void member_enter(struct member *m, el_usec now, struct member_actions *out)
     m->opening = m->store_ready = m->over_told = false;
     m->failed_status = 0;
     if (!m->world.group_rank) { /* the store is here */
-        member_start(m, now, out);
+        member_start(m, out);
         return;
     }
     m->enter_until = now + MEMBER_KNOCK_LIMIT;

@@ -178,7 +178,8 @@ struct member {
     el_usec backoff, lease_backoff;
     el_usec knock_at, knocked_at, knock_until, enter_until, lease_beat_at;
     el_usec lease_heard;
-    el_usec lease_linked_at, lease_linked_since; /* another node of the round says that it hears the coordinator */
+    el_usec dead_heard; /* sending time of the last beat to which another node of the round answered that it does not
+                           hear the coordinator either */
     el_usec lease_echo;  /* the host's clock in its last answer */
     el_usec join_until;  /* never a link so far: give up then */
     el_usec leave_until; /* GOODBYE is waited for */

@@ -153,23 +153,14 @@ void member_round_over(struct member *m, struct member_actions *out)
         member_act(out, MEMBER_DO_LEASE_SEND)->what = MSG_ROUND_OVER;
 }
 
-static void hear_linked(struct member *m, const struct msg_beat *beat, el_usec now)
-{
-    if (!beat->linked)
-        return;
-    if (m->lease_linked_at + 2 * interval(m) < now)
-        m->lease_linked_since = now;
-    m->lease_linked_at = now;
-}
-
 /* With a link STOP comes by itself; if the link is lost before it does, member_fence() acts.  The host of the store
  * tells the other nodes: perhaps none of them hears the coordinator either. */
-static void on_lease_msg(struct member *m, const struct msg *msg, el_usec now, struct member_actions *out)
+static void on_lease_msg(struct member *m, const struct msg *msg, struct member_actions *out)
 {
-    if (msg->type == MSG_BEAT_REPLY || msg->type == MSG_BEAT)
-        hear_linked(m, &msg->u.beat, now);
     if (msg->type == MSG_BEAT_REPLY) {
         heard(&m->lease_heard, msg->u.beat.time);
+        if (!msg->u.beat.linked)
+            heard(&m->dead_heard, msg->u.beat.time);
         heard(&m->lease_echo, msg->u.beat.own);
     }
     if (msg->type != MSG_ROUND_OVER || m->over_told)
@@ -192,7 +183,7 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
         m->lease_beat_at = now + interval(m);
         heard(&m->lease_heard, m->knocked_at);
         if (m->entering)
-            member_start(m, now, out);
+            member_start(m, out);
         break;
     case MEMBER_EV_KNOCK_FAILED:
         if (m->lease != MEMBER_LEASE_TRYING)
@@ -205,15 +196,16 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
         if (m->lease == MEMBER_LEASE_UP)
             lease_lost(m, now);
         break;
-    case MEMBER_EV_LEASE_MSG: on_lease_msg(m, ev->msg, now, out); break;
+    case MEMBER_EV_LEASE_MSG: on_lease_msg(m, ev->msg, out); break;
     case MEMBER_EV_TENANT:
         if (!ev->msg) { /* nobody is left who could tell us */
-            m->lease_heard = 0;
+            m->dead_heard = 0;
             break;
         }
-        if (ev->msg->type == MSG_BEAT && ev->msg->u.beat.own <= now) /* its answer to our answer: both ways are open */
-            heard(&m->lease_heard, ev->msg->u.beat.own);
-        on_lease_msg(m, ev->msg, now, out);
+        /* Its answer to our answer: both ways are open. */
+        if (ev->msg->type == MSG_BEAT && ev->msg->u.beat.own <= now && !ev->msg->u.beat.linked)
+            heard(&m->dead_heard, ev->msg->u.beat.own);
+        on_lease_msg(m, ev->msg, out);
         break;
     default: break;
     }
@@ -222,22 +214,17 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
 /* --- time --- */
 
 /* When the coordinator has been silent for the limit, it counts us as lost at this moment, unless it is dead.  Another
- * node of the round knows: if it hears the coordinator, we are the ones that are cut off (two intervals are for the
- * case that it was restarted and we are about to find it); if it answers and does not hear it either, it is dead.  A
- * lease that does not answer within two intervals tells nothing. */
+ * node of the round that answers and does not hear it either is the proof of that, for two intervals (it may hear a
+ * coordinator that was restarted a moment before we do). */
 static el_usec fence_at(const struct member *m)
 {
     if (!m->attempt || m->fenced || m->conf.hosts_coordinator)
         return EL_NEVER;
     if (m->over_told && m->link != MEMBER_LINK_UP)
         return 0;
-    el_usec coord = m->coord_heard + member_silence_limit(m), while_told = 2 * interval(m);
-    if (m->world.group_size < 2 || (m->world.group_rank && m->lease != MEMBER_LEASE_UP))
-        return coord;
-    el_usec at = m->lease_heard + while_told;
-    if (m->lease_linked_at + while_told > coord && m->lease_linked_since + while_told < at)
-        at = m->lease_linked_since + while_told;
-    return at > coord ? at : coord;
+    el_usec coord = m->coord_heard + member_silence_limit(m), proof = m->dead_heard + 2 * interval(m);
+    bool proven = m->world.group_size > 1 && (!m->world.group_rank || m->lease == MEMBER_LEASE_UP);
+    return proven && proof > coord ? proof : coord;
 }
 
 /* This node is cut off, or was replaced: no rank may have two live holders, so its workers die at once. */

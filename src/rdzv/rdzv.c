@@ -203,27 +203,44 @@ static void on_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         rdzv_rebuilt(r, now, out);
 }
 
+static void end_is_recorded(struct rdzv *r, bool recorded, el_usec now, struct rdzv_actions *out)
+{
+    rdzv_move(r, RDZV_ENDING, now);
+    r->end_until = now + RDZV_END_LIMIT;
+    rdzv_say(r, out, RDZV_NOTE_ENDED, RDZV_NONE, "status %u: %.400s%s", r->status, r->end_text,
+             recorded ? "" : " (the journal could not be written)");
+    rdzv_act(out, RDZV_DO_ORDER_EACH);
+}
+
+/* A full disk may become free again; a finished training must not be begun again because it was not. */
+static void not_recorded(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+{
+    bool end = r->state == RDZV_CLOSING;
+    el_usec limit = end ? RDZV_END_LIMIT : EL_MS(r->conf.set.join_timeout_ms);
+    el_usec since = end ? r->state_since : r->waiting_since;
+    if (now < since + limit) {
+        r->journal_at = now + RDZV_JOURNAL_RETRY;
+        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "the journal cannot be written: %s has to wait",
+                 end ? "the end" : "the round");
+    } else if (end) {
+        end_is_recorded(r, false, now, out);
+    } else {
+        rdzv_abandon(r, now);
+        rdzv_end(r, now, out, EL_EXIT_CANTCREAT, "the journal could not be written within the join time-out");
+    }
+}
+
 static void on_journaled(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
 {
     if (!r->serial_waits || ev->serial != r->serial)
         return;
     r->serial_waits = false;
-    if (r->state == RDZV_CLOSING) {
-        rdzv_move(r, RDZV_ENDING, now);
-        r->end_until = now + RDZV_END_LIMIT;
-        rdzv_say(r, out, RDZV_NOTE_ENDED, RDZV_NONE, "status %u: %.400s%s", r->status, r->end_text,
-                 ev->ok ? "" : " (the journal could not be written)");
-        rdzv_act(out, RDZV_DO_ORDER_EACH);
-    } else if (r->state == RDZV_RECORDING && ev->ok) {
+    if (!ev->ok)
+        not_recorded(r, now, out);
+    else if (r->state == RDZV_CLOSING)
+        end_is_recorded(r, true, now, out);
+    else
         rdzv_launch(r, now, out);
-    } else if (r->state == RDZV_RECORDING && r->waiting_since + EL_MS(r->conf.set.join_timeout_ms) <= now) {
-        rdzv_abandon(r, now); /* its journal has no room for the end either, but the members hear it */
-        rdzv_end(r, now, out, EL_EXIT_CANTCREAT, "the journal could not be written within the join time-out");
-    } else if (r->state == RDZV_RECORDING) {
-        r->journal_at = now + RDZV_JOURNAL_RETRY;
-        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "the journal cannot be written: round %llu has to wait",
-                 (unsigned long long)r->number);
-    }
 }
 
 static void on_closed(struct rdzv *r, const struct rdzv_event *ev, el_usec now)
