@@ -41,8 +41,8 @@ struct cluster_item {
     enum member_event_type event;
     enum member_result result;
     bool stuck, refused;
-    uint64_t serial;
-    unsigned kept; /* CLUSTER_JOURNAL: which record */
+    uint64_t serial; /* ARRIVE: its place in its direction */
+    unsigned kept;   /* CLUSTER_JOURNAL: which record */
     struct msg msg;
 };
 
@@ -52,8 +52,9 @@ struct cluster_conn {
     bool lease;
     uint32_t agent, host;
     uint64_t agent_life, host_life;
-    unsigned member; /* at the coordinator, after BIND */
-    el_usec last[2]; /* last arrival in each direction */
+    unsigned member;          /* at the coordinator, after BIND */
+    uint64_t sent[2], got[2]; /* so many things went in this direction, and have arrived */
+    el_usec last[2];          /* last arrival in each direction */
 };
 
 struct cluster_agent {

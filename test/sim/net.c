@@ -112,6 +112,7 @@ static struct cluster_item *on_its_way(struct cluster *c, uint64_t conn, bool fr
     struct cluster_item *it = cluster_push(c, at, CLUSTER_ARRIVE, from_agent ? k->host : k->agent);
     it->conn = conn;
     it->to_coord = from_agent;
+    it->serial = k->sent[from_agent]++;
     return it;
 }
 
@@ -243,13 +244,14 @@ void net_arrive(struct cluster *c, struct cluster_item *it)
                      : k->lease    ? c->agent[k->host].paused_until
                                    : c->coord_paused_until;
     el_usec later = cut > paused ? cut : paused;
-    if (later > c->now) { /* TCP says it again when the way is open; whoever stands still reads it later */
-        if (later == EL_NEVER)
-            return;
+    if (later <= c->now && k->got[it->to_coord] != it->serial)
+        later = c->now + 10; /* what went before it was held back for longer */
+    if (later > c->now) {    /* TCP says it again when the way is open; whoever stands still reads it later */
         struct cluster_item *again = cluster_push(c, later, CLUSTER_ARRIVE, it->who);
         *again = *it;
         return;
     }
+    k->got[it->to_coord]++;
     bool bytes = c->codec && !it->fin && it->msg.type != MSG_NONE;
     if (bytes)
         through_codec(c, it);

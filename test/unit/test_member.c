@@ -1,0 +1,582 @@
+/* Stories of the node's side of the rendezvous: events on the left, actions on the right, virtual time. */
+#include "agent/member.h"
+
+#include <stdarg.h>
+
+#include "lib/tap.h"
+
+static struct member m;
+static el_usec now;
+static char text[16384];
+static size_t len;
+
+static void begin(int hosts)
+{
+    struct member_conf conf = {.run_id = "job",
+                               .host = "h",
+                               .role = "default",
+                               .instance = 7,
+                               .node_rank = -1,
+                               .slots = 2,
+                               .coordinator_timeout = EL_SEC(60),
+                               .hosts_coordinator = hosts};
+    conf.set = (struct rdzv_settings){.min = 1,
+                                      .max = 2,
+                                      .unit = 1,
+                                      .max_restarts = 3,
+                                      .join_timeout_ms = 30000,
+                                      .keep_alive_ms = 1000,
+                                      .keep_alive_attempts = 5,
+                                      .grace_ms = 30000};
+    member_init(&m, &conf, 1);
+    now = 0;
+    len = 0;
+    *text = 0;
+}
+
+static void put(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    len += (size_t)vsnprintf(text + len, sizeof text - len, format, ap);
+    va_end(ap);
+}
+
+static void put_action(const struct member_action *x)
+{
+    static const char *const names[] = {"connect", "disconnect", "",       "open store", "close store",
+                                        "knock",   "unknock",    "lease ", "tenants ",   "start",
+                                        "stop",    "notice",     "",       "exit"};
+    put("%s", names[x->type]);
+    if (x->type == MEMBER_DO_SEND || x->type == MEMBER_DO_LEASE_SEND || x->type == MEMBER_DO_TENANTS_SEND)
+        put("%s", msg_name((unsigned)x->what));
+    if (x->type == MEMBER_DO_STOP)
+        put(" %d in %u s", x->signal, (unsigned)(x->grace / EL_SEC(1)));
+    if (x->type == MEMBER_DO_SAY)
+        put("say \"%s\"", m.text);
+    if (x->type == MEMBER_DO_EXIT)
+        put(" %u", m.status);
+}
+
+/* Heartbeats and quiet steps leave no line. */
+static void step(struct member_event ev, const char *what)
+{
+    struct member_actions out;
+    unsigned shown = 0;
+    size_t start = len;
+    member_step(&m, &ev, now, &out);
+    member_check(&m);
+    put("%u.%03u %s ->", (unsigned)(now / EL_SEC(1)), (unsigned)(now % EL_SEC(1) / 1000), what);
+    for (unsigned i = 0; i < out.n; i++) {
+        if (out.v[i].what == MSG_BEAT)
+            continue;
+        put("%s", shown++ ? ", " : " ");
+        put_action(&out.v[i]);
+    }
+    put(" | %s\n", member_place_name(m.place));
+    if (!shown)
+        len = start;
+    text[len] = 0;
+}
+
+static void until(unsigned ms)
+{
+    el_usec due;
+    while ((due = member_deadline(&m)) <= EL_MS(ms)) {
+        now = due > now ? due : now;
+        step((struct member_event){.type = MEMBER_EV_TIMEOUT}, "time");
+    }
+    now = EL_MS(ms);
+}
+
+#define AT(ms, what, ...) (until(ms), step((struct member_event){__VA_ARGS__}, what))
+
+static void order(unsigned ms, struct msg msg)
+{
+    until(ms);
+    step((struct member_event){.type = MEMBER_EV_MSG, .msg = &msg}, msg_name((unsigned)msg.type));
+}
+
+/* The coordinator (or the lease) answers each second, up to and with ms. */
+static void answered(unsigned from, unsigned ms, bool lease, bool linked)
+{
+    for (unsigned t = from; t <= ms; t += 1000) {
+        struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(t), .own = EL_MS(t), .linked = linked}};
+        until(t);
+        step((struct member_event){.type = lease ? MEMBER_EV_LEASE_MSG : MEMBER_EV_MSG, .msg = &msg}, "reply");
+    }
+}
+
+static struct msg world(unsigned number, unsigned group_rank, unsigned group_size)
+{
+    struct msg w = {.type = MSG_WORLD};
+    w.u.world = (struct msg_world){.number = number,
+                                   .coord = 9,
+                                   .group_rank = group_rank,
+                                   .group_size = group_size,
+                                   .master_addr = "10.0.0.1",
+                                   .master_port = 1,
+                                   .rank0_host = "",
+                                   .why = "",
+                                   .successors = ""};
+    return w;
+}
+
+static struct msg stop(unsigned number)
+{
+    return (struct msg){.type = MSG_STOP, .u.stop = {.number = number, .coord = 9, .text = "", .grace_ms = 30000}};
+}
+
+static struct msg end(unsigned status)
+{
+    return (struct msg){.type = MSG_END, .u.end = {.status = status, .text = "", .cause = "", .stderr_tail = ""}};
+}
+
+static struct msg park(const char *why)
+{
+    return (struct msg){.type = MSG_PARK, .u.park = {.text = why}};
+}
+
+#define START         AT(0, "start", .type = MEMBER_EV_START)
+#define CONNECTED(ms) AT(ms, "connected", .type = MEMBER_EV_CONNECTED)
+#define REFUSED(ms)   AT(ms, "connect refused", .type = MEMBER_EV_CONNECT_FAILED, .refused = true, .text = "refused")
+#define LOST(ms)      AT(ms, "link closed", .type = MEMBER_EV_LINK_CLOSED, .text = "closed")
+#define STORE(ms)     AT(ms, "store", .type = MEMBER_EV_STORE, .ok = true, .port = 1)
+#define KNOCK_OK(ms)  AT(ms, "knock ok", .type = MEMBER_EV_KNOCK_OK)
+#define STARTED(ms)   AT(ms, "started", .type = MEMBER_EV_STARTED)
+#define CLOSED(ms, r) AT(ms, "attempt closed", .type = MEMBER_EV_CLOSED, .result = MEMBER_##r)
+#define SIGNAL(ms, n) AT(ms, "signal", .type = MEMBER_EV_SIGNAL, .signal = (n))
+#define FAILED(ms, c)                                                                                                  \
+    AT(ms, "worker failed", .type = MEMBER_EV_WORKER_FAILED,                                                           \
+       .incident = &(struct member_incident){.code = (c), .signal = -1})
+
+static void story_is(const char *want, const char *what)
+{
+    is_str(text, want, what);
+}
+
+static struct msg open_store(unsigned number)
+{
+    return (struct msg){.type = MSG_OPEN_STORE, .u.open_store = {.number = number, .coord = 9, .token = 1}};
+}
+
+static struct msg refused(bool retry)
+{
+    return (struct msg){.type = MSG_REFUSED, .u.refused = {.status = 78, .retry = retry, .text = "another minimum"}};
+}
+
+/* Nobody listens at the endpoint, its host answers; the lease is alive. */
+static void away(unsigned from, unsigned to, bool linked)
+{
+    for (unsigned t = from; t <= to && m.place != MEMBER_ENDED; t += 500) {
+        answered(t, t, true, linked);
+        if (m.link == MEMBER_LINK_TRYING)
+            REFUSED(t);
+    }
+}
+
+/* It arrives before any timer of the time that was slept through. */
+static void late(unsigned ms, struct msg msg)
+{
+    now = EL_MS(ms);
+    step((struct member_event){.type = MEMBER_EV_MSG, .msg = &msg}, msg_name((unsigned)msg.type));
+}
+
+static void tenant_over(unsigned ms)
+{
+    struct msg over = {.type = MSG_ROUND_OVER, .u.round_over = {.number = 1, .coord = 9}};
+    AT(ms, "tenant: ROUND_OVER", .type = MEMBER_EV_TENANT, .msg = &over);
+}
+
+/* Long stories: all lines but those of one kind are what matters. */
+static size_t drop_lines(const char *with)
+{
+    size_t to = 0;
+    for (char *line = text; *line;) {
+        char *end_of = strchr(line, '\n') + 1, saved = *end_of;
+        *end_of = 0;
+        bool drop = strstr(line, with) != NULL;
+        size_t n = (size_t)(end_of - line);
+        *end_of = saved;
+        if (!drop)
+            memmove(text + to, line, n), to += n;
+        line = end_of;
+    }
+    text[to] = 0;
+    return to;
+}
+
+static size_t keep_last(void)
+{
+    return drop_lines("connect");
+}
+
+/* A node with rank 1 of 2 that runs since 0.030; the link and the lease are up. */
+static void running(unsigned group_rank, unsigned group_size)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, world(1, group_rank, group_size));
+    if (group_rank)
+        KNOCK_OK(25);
+    STARTED(30);
+    len = 0;
+}
+
+static void test_first_round(void)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, park("1 of 2"));
+    order(100, world(1, 1, 2));
+    KNOCK_OK(101);
+    STARTED(120);
+    CLOSED(2000, SUCCESS);
+    order(2100, end(0));
+    story_is("0.000 start -> connect | connecting\n"
+             "0.010 connected -> HELLO | joining\n"
+             "0.020 PARK -> say \"1 of 2\" | parked\n"
+             "0.100 WORLD -> knock | starting\n"
+             "0.101 knock ok -> start | starting\n"
+             "0.120 started -> STARTED | running\n"
+             "2.000 attempt closed -> unknock, SUCCEEDED | finishing\n"
+             "2.100 END -> END_ACK, exit 0 | ended\n",
+             "parked, then a round, success, END");
+}
+
+static void test_rank_0(void)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, open_store(1));
+    STORE(21);
+    order(30, world(1, 0, 2));
+    STARTED(40);
+    order(1000, stop(1));
+    CLOSED(1010, STOPPED);
+    order(1020, open_store(2));
+    STORE(1021);
+    order(1030, world(2, 0, 2));
+    story_is("0.000 start -> connect | connecting\n"
+             "0.010 connected -> HELLO | joining\n"
+             "0.020 OPEN_STORE -> open store | starting\n"
+             "0.021 store -> STORE_READY | starting\n"
+             "0.030 WORLD -> start | starting\n"
+             "0.040 started -> STARTED | running\n"
+             "1.000 STOP -> tenants ROUND_OVER, stop 15 in 30 s | stopping\n"
+             "1.010 attempt closed -> STOPPED | joining\n"
+             "1.020 OPEN_STORE -> close store, open store | starting\n"
+             "1.021 store -> STORE_READY | starting\n"
+             "1.030 WORLD -> start | starting\n",
+             "rank 0 opens the store of each round");
+}
+
+static void test_never(void)
+{
+    begin(0);
+    START;
+    REFUSED(1);
+    len = 0;
+    for (unsigned t = 600; m.place != MEMBER_ENDED; t += 600)
+        if (m.link == MEMBER_LINK_TRYING)
+            REFUSED(t);
+        else
+            until(t);
+    len = keep_last();
+    story_is("30.000 time -> exit 69 | ended\n", "no coordinator until the join time-out: 69");
+}
+
+static void test_lost_for_good(void)
+{
+    running(1, 2);
+    LOST(1000);
+    away(1010, 62000, false);
+    CLOSED(62100, STOPPED);
+    len = keep_last();
+    story_is("61.000 time -> stop 15 in 30 s | stopping\n"
+             "62.100 attempt closed -> unknock, exit 75 | ended\n",
+             "the coordinator does not come back: workers run on, then stop, 75");
+}
+
+static void test_failed_while_away(void)
+{
+    running(1, 2);
+    LOST(1000);
+    REFUSED(1010);
+    FAILED(1015, 3);
+    CLOSED(1018, FAILED);
+    away(1100, 62000, false);
+    len = keep_last();
+    story_is("61.000 time -> exit 3 | ended\n",
+             "a worker that fails while the coordinator is away: its own status in the end");
+}
+
+static void test_failed_then_back(void)
+{
+    running(1, 2);
+    LOST(1000);
+    FAILED(1005, 3);
+    CLOSED(1008, FAILED);
+    CONNECTED(1020);
+    order(1030, stop(1));
+    story_is("1.008 attempt closed -> unknock | connecting\n"
+             "1.009 time -> connect | connecting\n"
+             "1.020 connected -> HELLO, WORKER_FAILED | joining\n"
+             "1.030 STOP -> STOPPED | joining\n",
+             "or it is told as soon as a coordinator is there");
+}
+
+static void test_success_and_away(void)
+{
+    running(1, 2);
+    CLOSED(900, SUCCESS);
+    LOST(1000);
+    away(1100, 62000, false);
+    len = keep_last();
+    story_is("0.900 attempt closed -> unknock, SUCCEEDED | finishing\n"
+             "61.000 time -> exit 75 | ended\n",
+             "succeeded, but the others' state cannot be learned: 75, never begun again");
+}
+
+static void test_cut_off(void)
+{
+    running(1, 2);
+    answered(1000, 3000, false, false);
+    answered(3000, 3000, true, true);
+    until(8500);
+    CLOSED(8501, STOPPED);
+    story_is("8.000 time -> disconnect, unknock, stop 9 in 0 s | stopping\n"
+             "8.007 time -> knock | stopping\n"
+             "8.009 time -> connect | stopping\n"
+             "8.501 attempt closed -> unknock | connecting\n",
+             "coordinator and lease are silent: the workers are killed at the limit");
+}
+
+static void test_ride_through(void)
+{
+    running(1, 2);
+    answered(1000, 2000, false, false);
+    answered(3000, 12000, true, false);
+    story_is("7.000 time -> disconnect | running\n"
+             "7.009 time -> connect | running\n"
+             "8.009 time -> disconnect | running\n"
+             "8.027 time -> connect | running\n"
+             "9.027 time -> disconnect | running\n"
+             "9.063 time -> connect | running\n"
+             "10.063 time -> disconnect | running\n"
+             "10.142 time -> connect | running\n"
+             "11.142 time -> disconnect | running\n"
+             "11.297 time -> connect | running\n",
+             "another node answers, and does not hear the coordinator either: it is dead, the workers run on");
+}
+
+static void test_cut_from_coordinator(void)
+{
+    running(1, 2);
+    answered(1000, 2000, false, false);
+    answered(3000, 9000, true, true);
+    story_is("7.000 time -> disconnect, stop 9 in 0 s | stopping\n"
+             "7.009 time -> connect | stopping\n"
+             "8.009 time -> disconnect | stopping\n"
+             "8.027 time -> connect | stopping\n",
+             "another node hears the coordinator: it is we who are cut off");
+}
+
+static void test_host_is_told(void)
+{
+    running(0, 3);
+    LOST(1000);
+    tenant_over(1005);
+    CLOSED(1006, STOPPED);
+    story_is("1.005 tenant: ROUND_OVER -> tenants ROUND_OVER, stop 9 in 0 s | stopping\n",
+             "the host of the store learns from another node that its round is over, and passes it on");
+}
+
+static void test_told_with_link(void)
+{
+    running(0, 3);
+    tenant_over(1005);
+    order(1010, stop(1));
+    story_is("1.005 tenant: ROUND_OVER -> tenants ROUND_OVER | running\n"
+             "1.010 STOP -> tenants ROUND_OVER, stop 15 in 30 s | stopping\n",
+             "with a link, STOP is waited for");
+}
+
+static void test_leave(void)
+{
+    running(1, 2);
+    SIGNAL(1000, 15);
+    until(2500);
+    CLOSED(2600, STOPPED);
+    story_is("1.000 signal -> LEAVING | leaving\n"
+             "2.000 time -> stop 15 in 30 s | leaving\n"
+             "2.600 attempt closed -> unknock, STOPPED, exit 143 | ended\n",
+             "SIGTERM: LEAVING first, at most a second, then the workers: 143");
+}
+
+static void test_leave_answered(void)
+{
+    running(1, 2);
+    SIGNAL(1000, 2);
+    order(1001, (struct msg){.type = MSG_GOODBYE, .u.goodbye.text = ""});
+    SIGNAL(1500, 2);
+    CLOSED(1501, STOPPED);
+    story_is("1.000 signal -> LEAVING | leaving\n"
+             "1.001 GOODBYE -> stop 2 in 30 s | leaving\n"
+             "1.500 signal -> stop 9 in 0 s | leaving\n"
+             "1.501 attempt closed -> unknock, STOPPED, exit 130 | ended\n",
+             "answered, and again, faster: 130");
+}
+
+static void test_no_knock(void)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, world(1, 1, 2));
+    AT(30, "knock failed", .type = MEMBER_EV_KNOCK_FAILED, .refused = true, .text = "refused");
+    answered(1000, 5000, false, false);
+    until(5050);
+    order(5100, stop(1));
+    len = drop_lines("time -> knock |");
+    len = drop_lines("time -> unknock |");
+    story_is("0.000 start -> connect | connecting\n"
+             "0.010 connected -> HELLO | joining\n"
+             "0.020 WORLD -> knock | starting\n"
+             "5.020 time -> unknock, NO_KNOCK | joining\n"
+             "5.100 STOP -> STOPPED | joining\n",
+             "the store cannot be reached: a finding before any worker runs");
+}
+
+static void test_stop_unknown(void)
+{
+    running(1, 2);
+    order(1000, stop(4));
+    story_is("1.000 STOP -> STOPPED | running\n", "STOP of a round that never came here is answered");
+}
+
+static void test_lower_number(void)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, world(5, 0, 1));
+    CLOSED(30, SUCCESS);
+    order(40, world(4, 0, 1));
+    order(50, world(5, 0, 1));
+    order(60, world(6, 0, 1));
+    story_is("0.000 start -> connect | connecting\n"
+             "0.010 connected -> HELLO | joining\n"
+             "0.020 WORLD -> start | starting\n"
+             "0.030 attempt closed -> SUCCEEDED | finishing\n"
+             "0.060 WORLD -> start | starting\n",
+             "never back to a lower number");
+}
+
+static void test_late_order(void)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, park(""));
+    late(9000, world(1, 0, 1));
+    story_is("0.000 start -> connect | connecting\n"
+             "0.010 connected -> HELLO | joining\n"
+             "0.020 PARK -> say \"\" | parked\n"
+             "9.000 WORLD -> disconnect | connecting\n",
+             "a WORLD that was on its way for longer than the limit may be somebody else's by now");
+}
+
+static void test_refused(void)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, refused(true));
+    CONNECTED(40);
+    order(50, refused(false));
+    story_is("0.000 start -> connect | connecting\n"
+             "0.010 connected -> HELLO | joining\n"
+             "0.020 REFUSED -> disconnect, say \"another minimum\" | connecting\n"
+             "0.029 time -> connect | connecting\n"
+             "0.040 connected -> HELLO | joining\n"
+             "0.050 REFUSED -> disconnect, exit 78 | ended\n",
+             "refused for now: tries again; refused for good: its status");
+}
+
+static void test_not_a_coordinator(void)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    until(5500);
+    story_is("0.000 start -> connect | connecting\n"
+             "0.010 connected -> HELLO | joining\n"
+             "5.010 time -> disconnect | connecting\n"
+             "5.019 time -> connect | connecting\n",
+             "connected, but no answer");
+}
+
+static void test_unable(void)
+{
+    running(1, 2);
+    AT(1000, "attempt closed", .type = MEMBER_EV_CLOSED, .result = MEMBER_UNABLE, .status = 66, .text = "no such file");
+    story_is("1.000 attempt closed -> unknock, STOPPED, LEAVING, exit 66 | ended\n",
+             "workers cannot be started here: this node leaves, with its own status");
+}
+
+static void test_hosting(void)
+{
+    begin(1);
+    START;
+    CONNECTED(10);
+    order(20, world(1, 0, 2));
+    STARTED(30);
+    len = 0;
+    len = 0;
+    until(30000);
+    len = drop_lines("connect");
+    story_is("", "the node that hosts the coordinator is never cut off from it");
+}
+
+static void test_restart_unnoticed(void)
+{
+    running(1, 2);
+    LOST(1000);
+    CONNECTED(1200);
+    order(1201, (struct msg){.type = MSG_HOLD, .u.hold.text = ""});
+    story_is("1.009 time -> connect | running\n"
+             "1.200 connected -> HELLO | running\n",
+             "a coordinator that was restarted says HOLD: nothing happens");
+}
+
+int main(void)
+{
+    test_first_round();
+    test_rank_0();
+    test_never();
+    test_lost_for_good();
+    test_failed_while_away();
+    test_failed_then_back();
+    test_success_and_away();
+    test_cut_off();
+    test_ride_through();
+    test_cut_from_coordinator();
+    test_host_is_told();
+    test_told_with_link();
+    test_leave();
+    test_leave_answered();
+    test_no_knock();
+    test_stop_unknown();
+    test_lower_number();
+    test_late_order();
+    test_refused();
+    test_not_a_coordinator();
+    test_unable();
+    test_hosting();
+    test_restart_unnoticed();
+    return done();
+}
