@@ -1,4 +1,5 @@
 #include "agent/member.h"
+#include "proc/signame.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -374,6 +375,7 @@ static void on_signal(struct member *m, const struct member_event *ev, el_usec n
 /* After each event: what follows from where we are. */
 static void advance(struct member *m, el_usec now, struct member_actions *out)
 {
+    char name[SIGNAME_MAX];
     if (m->place == MEMBER_ENDED)
         return;
     member_fence(m, now, out);
@@ -382,7 +384,8 @@ static void advance(struct member *m, el_usec now, struct member_actions *out)
         if (m->attempt && !m->stopping)
             member_stop_attempt(m, m->leave_signal, own_grace(m), out);
         if (!m->attempt)
-            member_quit(m, EL_EXIT_SIGNAL((unsigned)m->leave_signal), "left on signal %d", m->leave_signal);
+            member_quit(m, EL_EXIT_SIGNAL((unsigned)m->leave_signal), "this node has left the job on %s",
+                        signame(m->leave_signal, name));
     }
     if (m->ended && m->attempt && !m->stopping)
         member_stop_attempt(m, SIG_TERM, own_grace(m), out);

@@ -17,6 +17,7 @@
 #include "util/log.h"
 
 #define MEMBERSHIP_QUEUE_MAX 16
+#define MEMBERSHIP_STAY_SAID EL_SEC(1) /* at a job's ordinary end the others follow sooner */
 #define NO_ROUND             "no round has its store here"
 
 struct membership {
@@ -29,7 +30,7 @@ struct membership {
     struct member_event queue[MEMBERSHIP_QUEUE_MAX]; /* answers that came while a step was being carried out */
     unsigned queued;
     bool stepping;
-    struct loop_timer *deadline;
+    struct loop_timer *deadline, *staying;
 
     struct link *link, *lease;
     bool lease_held; /* KNOCK_OK has come */
@@ -274,11 +275,20 @@ static void on_job_ended(void *ctx, const char *run_id, unsigned status)
         leave_if_done(m);
 }
 
+static void on_staying(void *ctx)
+{
+    struct membership *m = ctx;
+    unsigned nodes = m->coordinator ? coordinator_members(m->coordinator) : 0;
+    if (m->coordinator && coordinator_busy(m->coordinator))
+        el_log(EL_INFO,
+               "this node is done, but hosts the coordinator: it stays for %u other node%s, until the job has ended",
+               nodes, nodes == 1 ? "" : "s");
+}
+
 static void do_exit(struct membership *m)
 {
     m->exiting = true;
-    if (m->coordinator && coordinator_busy(m->coordinator))
-        el_log(EL_INFO, "this agent is done, but hosts the coordinator: it stays until the other nodes have ended");
+    loop_timer_at(m->staying, loop_clock() + MEMBERSHIP_STAY_SAID);
     leave_if_done(m);
 }
 
@@ -385,7 +395,8 @@ static bool mark_host(struct membership *m)
 /* This host is the endpoint's.  0: the coordinator is here now, or somebody else on this host has the port already. */
 static int host_coordinator(struct membership *m, struct el_err *e)
 {
-    struct coordinator_conf cc = {.name = "coordinator", .ended = on_job_ended, .knock = knock, .ctx = m};
+    struct coordinator_conf cc = {
+        .name = "coordinator", .one_job = true, .ended = on_job_ended, .knock = knock, .ctx = m};
     struct store_server_conf sc = {
         .bind = m->conf.here_only ? NULL : "::", /* not what the own name resolves to: that may be loopback */
         .port = m->conf.port,
@@ -427,10 +438,11 @@ struct membership *membership_new(struct loop *l, struct pool *p, const struct m
     ssize_t got = getrandom(&chance, sizeof chance, 0);
     (void)got;
     m->deadline = loop_timer_new(l, on_deadline, m);
+    m->staying = loop_timer_new(l, on_staying, m);
     m->link = link_new(l, p, &coordinator_link, m, e);
     m->lease = link_new(l, p, &lease_link, m, e);
     m->tenants = tenants_new(l, &tenants, m, e);
-    if (!m->deadline || !m->link || !m->lease || !m->tenants ||
+    if (!m->deadline || !m->staying || !m->link || !m->lease || !m->tenants ||
         (conf->hosts_coordinator && host_coordinator(m, e) < 0)) {
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         membership_free(m);
@@ -456,5 +468,6 @@ void membership_free(struct membership *m)
         unlink(m->mark); /* in good order: nobody is left who could come back */
     coordinator_free(m->coordinator);
     loop_timer_free(m->deadline);
+    loop_timer_free(m->staying);
     free(m);
 }

@@ -10,14 +10,14 @@
 #include "util/addr.h"
 #include "util/err.h"
 
-#define COORDINATOR_JOBS_MAX      256
-#define COORDINATOR_NEW_MAX       1024                  /* connections whose first message has not come */
-#define COORDINATOR_HELLO_LIMIT   EL_SEC(10)            /* how long that may take */
-#define COORDINATOR_HELLO_BYTES   ((size_t)32 << 10)    /* of the first message */
-#define COORDINATOR_WATCHERS_MAX  64                    /* `elrun status --watch` */
-#define COORDINATOR_UNSENT_BYTES  ((size_t)1 << 20)     /* more for one connection: it does not read, and is closed */
-#define COORDINATOR_MEMORY_BYTES  ((size_t)1 << 30)     /* all jobs and connections */
-#define COORDINATOR_KEEP_ENDED    EL_SEC(600)
+#define COORDINATOR_JOBS_MAX     256
+#define COORDINATOR_NEW_MAX      1024               /* connections whose first message has not come */
+#define COORDINATOR_HELLO_LIMIT  EL_SEC(10)         /* how long that may take */
+#define COORDINATOR_HELLO_BYTES  ((size_t)32 << 10) /* of the first message */
+#define COORDINATOR_WATCHERS_MAX 64                 /* `elrun status --watch` */
+#define COORDINATOR_UNSENT_BYTES ((size_t)1 << 20)  /* more for one connection: it does not read, and is closed */
+#define COORDINATOR_MEMORY_BYTES ((size_t)1 << 30)  /* all jobs and connections */
+#define COORDINATOR_KEEP_ENDED   EL_SEC(600)
 
 struct coordinator;
 
@@ -25,6 +25,7 @@ struct coordinator;
 struct coordinator_conf {
     const char *state_dir; /* folder of the journal; NULL: none is kept */
     const char *name;      /* in front of log lines; NULL = "coordinator" */
+    bool one_job;          /* inside an agent: log lines need not name the job */
     el_usec keep_ended;    /* a job that has ended is known so long: who asks is told how it ended */
     /* No member of an earlier coordinator can be there (the agent that hosts this one knows).  Else, and without a
      * journal, nothing is completed before a keep-alive limit has passed since it began to listen. */
@@ -48,8 +49,8 @@ void coordinator_free(struct coordinator *c);
 /* The descriptor is the coordinator's from here on; bytes begin with the preamble. */
 void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *peer, const char *bytes, size_t n);
 
-unsigned coordinator_jobs(const struct coordinator *c); /* known, ended ones included */
-bool coordinator_busy(const struct coordinator *c);     /* some job is not over */
+unsigned coordinator_jobs(const struct coordinator *c);    /* known, ended ones included */
+bool coordinator_busy(const struct coordinator *c);        /* some job is not over */
 unsigned coordinator_members(const struct coordinator *c); /* of all jobs that are not over */
 
 #endif

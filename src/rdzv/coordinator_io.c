@@ -39,8 +39,8 @@ void coordinator_say(struct coordinator *c, int level, const char *format, ...)
 
 static enum el_level note_level(enum rdzv_note_type type)
 {
-    bool grave = type == RDZV_NOTE_LOST || type == RDZV_NOTE_REFUSED || type == RDZV_NOTE_FAILED ||
-                 type == RDZV_NOTE_FINDING;
+    bool grave =
+        type == RDZV_NOTE_LOST || type == RDZV_NOTE_REFUSED || type == RDZV_NOTE_FAILED || type == RDZV_NOTE_FINDING;
     return grave ? EL_WARN : type == RDZV_NOTE_RECONNECTED ? EL_DEBUG : EL_INFO;
 }
 
@@ -51,11 +51,13 @@ static void tell_note(struct coordinator *c, struct job *job, const struct rdzv_
     bool often = n->type <= RDZV_NOTE_LEFT || n->type == RDZV_NOTE_FAILED || n->type == RDZV_NOTE_FINDING;
     enum el_level level = note_level(n->type);
     const char *verb = n->type == RDZV_NOTE_ENDED ? " has ended" : "";
-    el_show(rdzv_run_id(job->r), shown);
+    char about[EL_SHOW_MAX + 32] = "";
+    if (!c->conf.one_job)
+        snprintf(about, sizeof about, "job %s%s: ", el_show(rdzv_run_id(job->r), shown), verb);
     if (often)
-        coordinator_say(c, (int)level, "job %s: %s", shown, n->text);
+        coordinator_say(c, (int)level, "%s%s", about, n->text);
     else
-        el_log(level, "%s: job %s%s: %s", c->name, shown, verb, n->text);
+        el_log(level, "%s: %s%s", c->name, about, n->text);
     if (c->conf.note)
         c->conf.note(c->conf.ctx, rdzv_run_id(job->r), rdzv_note_name(n->type), n->text);
 }

@@ -4,7 +4,8 @@
  *     fake_agent [--agents N] [--min N] [--max N] [--run-id ID] [--node-rank FIRST] [--swarm SECONDS] ... HOST:PORT
  *
  * Lines of stdin: "kill I" (gone without a word), "cut I" (comes back), "fail I", "succeed I", "leave I", "mute I"
- * (silent, still connected), "join"; I is a number or "all".  Lines of stdout: "I WORLD 2 rank 0 of 3", "I STOP 1", … */
+ * (silent, still connected), "join"; I is a number or "all".  Lines of stdout: "I WORLD 2 rank 0 of 3", "I STOP 1", …
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -112,7 +113,6 @@ static void say_hello(struct agent *a)
     h->restarts = a->restarts;
     h->group_rank = a->group_rank;
     h->group_size = a->group_size;
-    h->ended = a->ended;
     conn_send(&a->conn, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
     send_msg(a, &m);
 }
@@ -139,9 +139,9 @@ static void on_world(struct agent *a, const struct msg_world *w)
     a->group_rank = (int64_t)w->group_rank;
     a->group_size = w->group_size;
     a->phase = MSG_PHASE_RUNNING;
-    snprintf(text, sizeof text, "rank %llu of %llu base %llu world %llu restarts %llu", (unsigned long long)w->group_rank,
-             (unsigned long long)w->group_size, (unsigned long long)w->rank_base, (unsigned long long)w->world_size,
-             (unsigned long long)w->restarts);
+    snprintf(text, sizeof text, "rank %llu of %llu base %llu world %llu restarts %llu",
+             (unsigned long long)w->group_rank, (unsigned long long)w->group_size, (unsigned long long)w->rank_base,
+             (unsigned long long)w->world_size, (unsigned long long)w->restarts);
     tell(a, "WORLD", w->number, text);
     struct msg m = {.type = MSG_STARTED, .u.started = {w->number, w->coord}};
     send_msg(a, &m);
@@ -166,7 +166,8 @@ static void hear(struct agent *a, const struct msg *m)
     case MSG_NOTICE: tell(a, "NOTICE", m->u.notice.number, m->u.notice.text); break;
     case MSG_OPEN_STORE:
         tell(a, "OPEN_STORE", m->u.open_store.number, "");
-        answer = (struct msg){.type = MSG_STORE_READY, .u.store_ready = {m->u.open_store.number, m->u.open_store.coord, "", 1}};
+        answer = (struct msg){.type = MSG_STORE_READY,
+                              .u.store_ready = {m->u.open_store.number, m->u.open_store.coord, "", 1}};
         send_msg(a, &answer);
         break;
     case MSG_END:
@@ -326,8 +327,13 @@ static void obey(struct agent *a, const char *verb)
         a->gone = true;
     } else if (strcmp(verb, "fail") == 0) {
         m = (struct msg){.type = MSG_WORKER_FAILED};
-        m.u.worker_failed = (struct msg_worker_failed){.number = a->number, .coord = a->coord, .time_us = loop_clock(),
-                                                       .code = 3, .signal = -1, .text = "exit code 3", .stderr_tail = "",
+        m.u.worker_failed = (struct msg_worker_failed){.number = a->number,
+                                                       .coord = a->coord,
+                                                       .time_us = loop_clock(),
+                                                       .code = 3,
+                                                       .signal = -1,
+                                                       .text = "exit code 3",
+                                                       .stderr_tail = "",
                                                        .log = ""};
         a->phase = MSG_PHASE_STOPPING;
     }
@@ -370,19 +376,34 @@ static void on_stdin(void *ctx, unsigned events)
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
 static const struct option options[] = {
-    {"agents", 1, NULL, 'n'},    {"min", 1, NULL, 'm'},        {"max", 1, NULL, 'M'},     {"run-id", 1, NULL, 'r'},
-    {"node-rank", 1, NULL, 'R'}, {"swarm", 1, NULL, 's'},      {"slots", 1, NULL, 'S'},   {"unit", 1, NULL, 'u'},
-    {"settle", 1, NULL, 't'},    {"keep-alive", 1, NULL, 'k'}, {"restarts", 1, NULL, 'x'}, {"join-timeout", 1, NULL, 'j'},
-    {"grace", 1, NULL, 'g'},     {NULL, 0, NULL, 0}};
+    {"agents", 1, NULL, 'n'},     {"min", 1, NULL, 'm'},       {"max", 1, NULL, 'M'},
+    {"run-id", 1, NULL, 'r'},     {"node-rank", 1, NULL, 'R'}, {"swarm", 1, NULL, 's'},
+    {"slots", 1, NULL, 'S'},      {"unit", 1, NULL, 'u'},      {"settle", 1, NULL, 't'},
+    {"keep-alive", 1, NULL, 'k'}, {"restarts", 1, NULL, 'x'},  {"join-timeout", 1, NULL, 'j'},
+    {"grace", 1, NULL, 'g'},      {NULL, 0, NULL, 0}};
 
 static unsigned read_options(int argc, char **argv)
 {
     unsigned n = 1;
-    hello = (struct msg_hello){.run_id = "fake", .role = "default", .addr = "", .command = "fake_agent", .elrun = "test",
-                               .master_addr = "", .slots = 1, .unit = 1, .max_restarts = 3, .max_fruitless = 10,
-                               .settle_ms = 300, .last_call_ms = 30000, .join_timeout_ms = 60000, .keep_alive_ms = 1000,
-                               .keep_alive_attempts = 5, .reconnect_grace_ms = 100, .scale_up_delay_ms = 100,
-                               .grace_ms = 5000, .node_rank = -1};
+    hello = (struct msg_hello){.run_id = "fake",
+                               .role = "default",
+                               .addr = "",
+                               .command = "fake_agent",
+                               .elrun = "test",
+                               .master_addr = "",
+                               .slots = 1,
+                               .unit = 1,
+                               .max_restarts = 3,
+                               .max_fruitless = 10,
+                               .settle_ms = 300,
+                               .last_call_ms = 30000,
+                               .join_timeout_ms = 60000,
+                               .keep_alive_ms = 1000,
+                               .keep_alive_attempts = 5,
+                               .reconnect_grace_ms = 100,
+                               .scale_up_delay_ms = 100,
+                               .grace_ms = 5000,
+                               .node_rank = -1};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         uint64_t v = o == '?' ? 0 : strtoull(optarg, NULL, 10);
         switch (o) {
@@ -390,8 +411,14 @@ static unsigned read_options(int argc, char **argv)
         case 'm': hello.min = v; break;
         case 'M': hello.max = v; break;
         case 'r': hello.run_id = optarg; break;
-        case 'R': hello.node_rank = (int64_t)v; node_rank_set = 1; break;
-        case 's': swarm_seconds = strtod(optarg, NULL); chatty = false; break;
+        case 'R':
+            hello.node_rank = (int64_t)v;
+            node_rank_set = 1;
+            break;
+        case 's':
+            swarm_seconds = strtod(optarg, NULL);
+            chatty = false;
+            break;
         case 'S': hello.slots = v; break;
         case 'u': hello.unit = v; break;
         case 't': hello.settle_ms = v; break;
