@@ -23,5 +23,5 @@ for b; do
     sh "$here/$b.sh" >>"$work/samples" || { echo "bench: $b failed: no results written" >&2; exit 1; }
 done
 if [ -z "$all" ]; then "$PY" "$here/../lib/bench_report.py" "$work/facts" "$work/samples"; exit; fi
-"$PY" "$here/../lib/bench_report.py" "$work/facts" "$work/samples" >"$work/RESULTS.md" && cp "$work/RESULTS.md" "$here/RESULTS.md" &&
-    echo "bench: wrote test/bench/RESULTS.md" >&2
+"$PY" "$here/../lib/bench_report.py" "$work/facts" "$work/samples" >"$work/RESULTS.md" &&
+    cp "$work/RESULTS.md" "$here/RESULTS.md" && echo "bench: wrote test/bench/RESULTS.md" >&2 && sh "$here/../lib/figures.sh"
