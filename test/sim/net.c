@@ -41,6 +41,7 @@ void net_connect(struct cluster *c, uint32_t who, bool lease)
     struct cluster_agent *a = &c->agent[who];
     uint32_t host = CLUSTER_COORD;
     bool listens = c->coord_up;
+    a->sent++; /* an attempt is traffic too */
     if (lease) {
         host = (uint32_t)a->m.world.master_port - 1;
         const struct member *h = &c->agent[host].m;
