@@ -172,9 +172,15 @@ static bool knocks(void *ctx, const struct msg_knock *k)
            strcmp(k->run_id, m->core.conf.run_id) == 0;
 }
 
-static void tenant_alive(void *ctx, const struct msg *over)
+static void tenant_heard(void *ctx, const struct msg *msg)
 {
-    feed(ctx, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = over});
+    feed(ctx, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = msg});
+}
+
+static void tenant_reply(void *ctx, const struct msg_beat *beat, struct msg *out)
+{
+    struct membership *m = ctx;
+    member_lease_reply(&m->core, beat, loop_clock(), out);
 }
 
 static void knock(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
@@ -423,7 +429,7 @@ static int host_coordinator(struct membership *m, struct el_err *e)
 struct membership *membership_new(struct loop *l, struct pool *p, const struct membership_conf *conf,
                                   const struct membership_ops *ops, void *ctx, struct el_err *e)
 {
-    static const struct tenants_ops tenants = {.knocks = knocks, .alive = tenant_alive};
+    static const struct tenants_ops tenants = {.knocks = knocks, .heard = tenant_heard, .reply = tenant_reply};
     struct membership *m = calloc(1, sizeof *m);
     uint64_t chance = loop_clock();
     if (!m) {

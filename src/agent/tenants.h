@@ -16,7 +16,9 @@ struct tenants;
 
 struct tenants_ops {
     bool (*knocks)(void *ctx, const struct msg_knock *k); /* is this the round and the token? */
-    void (*alive)(void *ctx, const struct msg *over);     /* a sign of life; over: ROUND_OVER, or NULL */
+    /* A lease said BEAT or ROUND_OVER; NULL: the last of them has closed. */
+    void (*heard)(void *ctx, const struct msg *m);
+    void (*reply)(void *ctx, const struct msg_beat *beat, struct msg *out); /* the answer to a BEAT */
 };
 
 struct tenants *tenants_new(struct loop *l, const struct tenants_ops *ops, void *ctx, struct el_err *e);

@@ -66,7 +66,12 @@ static void on_hello_late(void *ctx)
 static void on_closed(struct conn *c, enum conn_why why, int sys)
 {
     (void)why, (void)sys; /* its agent will come again, or the coordinator says that it is lost */
+    struct tenants *t = tenant_of(c)->all;
     tenant_close(tenant_of(c));
+    for (const struct tenant *x = t->list; x; x = x->next)
+        if (!x->hello)
+            return;
+    t->ops.heard(t->ctx, NULL);
 }
 
 static void answer(struct tenant *x, const struct msg *m)
@@ -97,10 +102,12 @@ static bool on_message(struct tenant *x, const struct msg *m)
         return true;
     }
     if (m->type == MSG_BEAT) {
-        struct msg reply = {.type = MSG_BEAT_REPLY, .u.beat = {.time = m->u.beat.time, .own = loop_clock()}};
+        struct msg reply;
+        t->ops.reply(t->ctx, &m->u.beat, &reply);
         answer(x, &reply);
     }
-    t->ops.alive(t->ctx, m->type == MSG_ROUND_OVER ? m : NULL);
+    if (m->type == MSG_BEAT || m->type == MSG_ROUND_OVER)
+        t->ops.heard(t->ctx, m);
     return true;
 }
 
