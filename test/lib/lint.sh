@@ -1,5 +1,5 @@
-# lint.sh BUILD: form and first suspicion, in a few seconds: clang-format, mandoc -Tlint, cppcheck.  The TAP lies under
-# BUILD/tap/lint, where skips.sh counts it; what is wrong is printed too.
+# lint.sh BUILD: form and first suspicion, in a few seconds: clang-format, mandoc -Tlint, lengths, cppcheck.  The TAP
+# lies under BUILD/tap/lint, where skips.sh counts it; what is wrong is printed too.
 build=$1
 mkdir -p "$build/tap/lint"
 tap=$build/tap/lint/lint.tap
@@ -29,8 +29,17 @@ suspicious() {
         -D_GNU_SOURCE -Isrc -Icmd src cmd
 }
 
+# What is longer is two things, or one that nobody has finished thinking about.
+short_files() { wc -l src/*/*.[ch] cmd/*.[ch] | awk '$2 != "total" && $1 > 600 { print $2 ": " $1 " lines, 600 are allowed" }'; }
+short_functions() {
+    ctags -x --c-kinds=f --_xformat='%F %N %n %{end}' src/*/*.c cmd/*.c test/*/*.c |
+        awk '{ if ($4 - $3 >= 70) print $1 ": " $2 "() has " $4 - $3 + 1 " lines, 70 are allowed"; n++ } END { if (!n) print "ctags shows no function" }'
+}
+
 for f in src/*/*.[ch] cmd/*.[ch] test/*/*.[ch]; do check "clang-format $f" formatted "$f"; done
 for f in man/*.[1-8]; do check "mandoc -Tlint $f" manual "$f"; done
+check "files of at most 600 lines" short_files
+check "functions of at most 70 lines" short_functions
 check cppcheck suspicious
 
 echo "1..$n" >>"$tap"

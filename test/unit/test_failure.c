@@ -155,69 +155,69 @@ static void test_judge(void)
 }
 
 /* One real message for each rule.  CUDA, NCCL: quoted from public issue threads, one line each. */
+static const struct {
+    const char *message, *class;
+    bool follower;
+} rules[] = {
+    {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out of GPU memory", false},
+    {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.79 GiB total capacity)",
+     "out of GPU memory", false},
+    {"RuntimeError: CUDA error: out of memory", "out of GPU memory", false},
+    {"RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB", "out of GPU memory", false},
+    {"RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+     "tried "
+     "to allocate 4294967296 bytes.",
+     "out of memory", false},
+    {"MemoryError", "out of memory", false},
+    {"std::bad_alloc: std::bad_alloc", "out of memory", false},
+    {"OSError: [Errno 12] Cannot allocate memory", "out of memory", false},
+    {"RuntimeError: CUDA error: uncorrectable ECC error encountered", "hardware suspect", false},
+    {"RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", "hardware suspect", false},
+    {"NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.", "hardware suspect", false},
+    {"RuntimeError: CUDA error: hardware stack error", "hardware suspect", false},
+    {"RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
+     "[10.0.0.1]:31417",
+     "network", true},
+    {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:589] Read error [10.0.0.1]:1: Connection reset "
+     "by peer",
+     "network", true},
+    {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Write error [10.0.0.1]:1: Broken pipe",
+     "network", true},
+    {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:2: Connection refused",
+     "network", true},
+    {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for "
+     "recv "
+     "operation to complete",
+     "hang", true},
+    {"torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or there was a network "
+     "error, NCCL "
+     "version 2.18.1",
+     "network", true},
+    {"torch.distributed.DistBackendError: NCCL error: socketProgress: Connection closed by remote peer "
+     "node-1<31000>",
+     "network", true},
+    {"c10::DistBackendError: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, "
+     "OpType=ALLREDUCE)",
+     "hang", true},
+    {"RuntimeError: [TCPStore] recvValue failed: Connection reset by peer", "network", true},
+    {"torch.distributed.DistNetworkError: The client socket has timed out after 60000ms", "network", true},
+    {"torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 1/2 clients joined.", "hang",
+     true},
+    {"torch.distributed.DistBackendError: NCCL error: unhandled system error", "network", false},
+    {"ConnectionResetError: [Errno 104] Connection reset by peer", "network", false},
+    {"ConnectionRefusedError: [Errno 111] Connection refused", "network", false},
+    {"OSError: [Errno 113] No route to host", "network", false},
+    {"KeyboardInterrupt", "killed from outside", false},
+    {"RuntimeError: something else", "unknown", false},
+};
+
 static void test_rules(void)
 {
-    static const struct {
-        const char *message, *class;
-        bool follower;
-    } rows[] = {
-        {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out of GPU memory", false},
-        {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.79 GiB total capacity)",
-         "out of GPU memory", false},
-        {"RuntimeError: CUDA error: out of memory", "out of GPU memory", false},
-        {"RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB", "out of GPU memory", false},
-        {"RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you "
-         "tried "
-         "to allocate 4294967296 bytes.",
-         "out of memory", false},
-        {"MemoryError", "out of memory", false},
-        {"std::bad_alloc: std::bad_alloc", "out of memory", false},
-        {"OSError: [Errno 12] Cannot allocate memory", "out of memory", false},
-        {"RuntimeError: CUDA error: uncorrectable ECC error encountered", "hardware suspect", false},
-        {"RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", "hardware suspect",
-         false},
-        {"NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.", "hardware suspect", false},
-        {"RuntimeError: CUDA error: hardware stack error", "hardware suspect", false},
-        {"RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
-         "[10.0.0.1]:31417",
-         "network", true},
-        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:589] Read error [10.0.0.1]:1: Connection reset "
-         "by peer",
-         "network", true},
-        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Write error [10.0.0.1]:1: Broken pipe",
-         "network", true},
-        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:2: Connection refused",
-         "network", true},
-        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for "
-         "recv "
-         "operation to complete",
-         "hang", true},
-        {"torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or there was a network "
-         "error, NCCL "
-         "version 2.18.1",
-         "network", true},
-        {"torch.distributed.DistBackendError: NCCL error: socketProgress: Connection closed by remote peer "
-         "node-1<31000>",
-         "network", true},
-        {"c10::DistBackendError: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, "
-         "OpType=ALLREDUCE)",
-         "hang", true},
-        {"RuntimeError: [TCPStore] recvValue failed: Connection reset by peer", "network", true},
-        {"torch.distributed.DistNetworkError: The client socket has timed out after 60000ms", "network", true},
-        {"torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 1/2 clients joined.",
-         "hang", true},
-        {"torch.distributed.DistBackendError: NCCL error: unhandled system error", "network", false},
-        {"ConnectionResetError: [Errno 104] Connection reset by peer", "network", false},
-        {"ConnectionRefusedError: [Errno 111] Connection refused", "network", false},
-        {"OSError: [Errno 113] No route to host", "network", false},
-        {"KeyboardInterrupt", "killed from outside", false},
-        {"RuntimeError: something else", "unknown", false},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct failure f = make(FAILURE_EXIT, 1, 0, rows[i].message);
+    for (size_t i = 0; i < COUNT_OF(rules); i++) {
+        struct failure f = make(FAILURE_EXIT, 1, 0, rules[i].message);
         failure_judge(&f, false, false);
-        is_str(failure_class_text(f.class), rows[i].class, rows[i].message);
-        is_num(f.follower, rows[i].follower, "  a follower of somebody else's failure, or not");
+        is_str(failure_class_text(f.class), rules[i].class, rules[i].message);
+        is_num(f.follower, rules[i].follower, "  a follower of somebody else's failure, or not");
     }
     struct el_mem mem = EL_MEM_INIT(0);
     static const char code[] =
