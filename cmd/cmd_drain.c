@@ -25,8 +25,5 @@ static int run(const struct call *call, struct el_err *e)
     return control_ask(&conf, &m, e);
 }
 
-const struct command cmd_drain = {.name = "drain",
-                                  .summary = "take a node out of a running job",
-                                  .options = &options,
-                                  .words = "",
-                                  .run = run};
+const struct command cmd_drain = {
+    .name = "drain", .summary = "take a node out of a running job", .options = &options, .words = "", .run = run};

@@ -7,8 +7,9 @@ static const struct opt_row rows[] = {CONTROL_ROWS, COMMAND_HELP_ROW};
 static const struct opt_table options = {
     .command = "elrun restart",
     .operands = "",
-    .about = "Stops the workers of a running job as at a planned change and starts them again in a new round.  It costs "
-             "nothing of --max-restarts.",
+    .about =
+        "Stops the workers of a running job as at a planned change and starts them again in a new round.  It costs "
+        "nothing of --max-restarts.",
     .rows = rows,
     .n = COUNT_OF(rows),
 };

@@ -47,8 +47,7 @@ static int run(const struct call *call, struct el_err *e)
         return el_fail(e, EL_EXIT_USAGE, "scale: say --min, --max or both");
     if (conf.min && conf.max && conf.min > conf.max)
         return el_fail(e, EL_EXIT_USAGE, "scale: --min %u is more than --max %u", conf.min, conf.max);
-    struct msg m = {.type = MSG_SCALE,
-                    .u.scale = {.run_id = conf.control.run_id, .min = conf.min, .max = conf.max}};
+    struct msg m = {.type = MSG_SCALE, .u.scale = {.run_id = conf.control.run_id, .min = conf.min, .max = conf.max}};
     return control_ask(&conf.control, &m, e);
 }
 

@@ -52,26 +52,24 @@ static json_t *json_hex(uint64_t v)
     return json_string(text);
 }
 
-#define JSON_NUM(v)  json_integer((json_int_t)(v))
-#define JSON_INT(v)  json_integer((json_int_t)(v))
-#define JSON_STR(v)  json_string(v)
-#define JSON_HEX(v)  json_hex(v)
-#define JSON_BOOL(v) json_boolean(v)
+#define JSON_NUM(v)                   json_integer((json_int_t)(v))
+#define JSON_INT(v)                   json_integer((json_int_t)(v))
+#define JSON_STR(v)                   json_string(v)
+#define JSON_HEX(v)                   json_hex(v)
+#define JSON_BOOL(v)                  json_boolean(v)
 #define F(T, kind, name, limit, must) json_object_set_new(o, #name, JSON_##kind(m->name));
 
 static json_t *json_job(const struct msg_status_job *m)
 {
     json_t *o = json_object();
-    MSG_status_job_FIELDS(F, msg_status_job)
-    json_object_del(o, "more");
+    MSG_status_job_FIELDS(F, msg_status_job) json_object_del(o, "more");
     return o;
 }
 
 static json_t *json_member(const struct msg_status_member *m)
 {
     json_t *o = json_object();
-    MSG_status_member_FIELDS(F, msg_status_member)
-    json_object_del(o, "more");
+    MSG_status_member_FIELDS(F, msg_status_member) json_object_del(o, "more");
     return o;
 }
 

@@ -41,8 +41,5 @@ static int run(const struct call *call, struct el_err *e)
     return control_ask(&conf.control, &m, e);
 }
 
-const struct command cmd_stop = {.name = "stop",
-                                 .summary = "end a job on all its nodes",
-                                 .options = &options,
-                                 .words = "",
-                                 .run = run};
+const struct command cmd_stop = {
+    .name = "stop", .summary = "end a job on all its nodes", .options = &options, .words = "", .run = run};

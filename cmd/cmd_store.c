@@ -92,7 +92,8 @@ static const struct opt_row rows[] = {
     {.name = "state-dir",
      .type = OPT_STRING,
      .arg = "DIR",
-     .help = "Keep a journal of the jobs that this coordinator leads in DIR, so that it can be killed and started again",
+     .help =
+         "Keep a journal of the jobs that this coordinator leads in DIR, so that it can be killed and started again",
      ROW(state_dir)},
     {.name = "forget-after",
      .type = OPT_DURATION,

@@ -28,14 +28,10 @@ struct control_conf {
          .def = "",                                                                                                    \
          .help = "The job; may be left out if the coordinator leads one only",                                         \
          CONTROL_ROW(run_id)},                                                                                         \
-        {.name = "timeout",                                                                                            \
-         .type = OPT_DURATION,                                                                                         \
-         .arg = "TIME",                                                                                                \
-         .min = EL_MS(1),                                                                                              \
-         .max = EL_SEC(86400),                                                                                         \
-         .def = "10s",                                                                                                 \
-         .help = "How long to wait for the coordinator",                                                               \
-         CONTROL_ROW(timeout)}
+    {                                                                                                                  \
+        .name = "timeout", .type = OPT_DURATION, .arg = "TIME", .min = EL_MS(1), .max = EL_SEC(86400), .def = "10s",   \
+        .help = "How long to wait for the coordinator", CONTROL_ROW(timeout)                                           \
+    }
 
 /* Reads the options (into target, which begins with a control_conf) and checks that so many operands follow, which are
  * described by `operands`.  1: go on, *operand is the first; else what run() returns is in *status. */

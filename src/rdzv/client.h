@@ -15,8 +15,8 @@ void rdzv_client_free(struct rdzv_client *c);
 /* 0; or -1 and *e (69: gone, or takes nothing). */
 int rdzv_client_send(struct rdzv_client *c, const struct msg *m, struct el_err *e);
 
-/* The next message, to be msg_release()d.  0; or -1 and *e: 69: gone or silent, or something else answers here, which is
- * named as far as its first bytes show it; 76: a coordinator of another version, or what it refuses. */
+/* The next message, to be msg_release()d.  0; or -1 and *e: 69: gone or silent, or something else answers here, which
+ * is named as far as its first bytes show it; 76: a coordinator of another version, or what it refuses. */
 int rdzv_client_receive(struct rdzv_client *c, struct msg *out, struct el_err *e);
 
 /* One question with one DONE for an answer: its status and text.  0; or -1 and *e. */

@@ -27,12 +27,8 @@ struct rdzv_client {
 static const struct {
     const char *bytes, *what;
 } others[] = {
-    {"SSH-", "an SSH server"},
-    {"HTTP/", "an HTTP server"},
-    {"<", "an HTTP server"},
-    {"220 ", "a mail or FTP server"},
-    {"-ERR", "a Redis server"},
-    {"\x15\x03", "a TLS server"},
+    {"SSH-", "an SSH server"},        {"HTTP/", "an HTTP server"}, {"<", "an HTTP server"},
+    {"220 ", "a mail or FTP server"}, {"-ERR", "a Redis server"},  {"\x15\x03", "a TLS server"},
     {"\x16\x03", "a TLS server"},
 };
 

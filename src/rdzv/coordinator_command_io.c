@@ -8,8 +8,8 @@
 #include "util/log.h"
 #include "util/parse.h"
 
-#define ROWS_EVERY EL_SEC(1)   /* of a watcher */
-#define ROWS_LATER EL_MS(20)   /* it has not read the last ones yet */
+#define ROWS_EVERY EL_SEC(1) /* of a watcher */
+#define ROWS_LATER EL_MS(20) /* it has not read the last ones yet */
 
 void command_done(struct peer *p, unsigned status, const char *format, ...)
 {
@@ -199,7 +199,8 @@ void command_take(struct coordinator *c, struct peer *p, const struct msg *m)
         return;
     if (!may_change(p, job)) {
         coordinator_say(c, EL_WARN, "%s: %s is refused: not from this address", peer_name(p, name), msg_name(m->type));
-        command_done(p, 1, "not from %s: a job is changed from its coordinator's host or from a host of one of its nodes",
+        command_done(p, 1,
+                     "not from %s: a job is changed from its coordinator's host or from a host of one of its nodes",
                      p->remote);
         return;
     }

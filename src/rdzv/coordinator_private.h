@@ -11,10 +11,10 @@
 struct job {
     struct coordinator *c;
     struct rdzv *r;
-    uint64_t id;               /* never used twice */
-    bool walks;                /* an order goes to each member: from `walk` on */
+    uint64_t id; /* never used twice */
+    bool walks;  /* an order goes to each member: from `walk` on */
     unsigned walk;
-    uint64_t journaled;        /* serial to be answered, without a journal; 0: none */
+    uint64_t journaled; /* serial to be answered, without a journal; 0: none */
     bool over;
     el_usec forget_at;
 };
@@ -29,25 +29,25 @@ enum peer_role {
 struct peer {
     struct conn conn;
     struct coordinator *c;
-    uint64_t id;               /* the connection's number for the cores */
+    uint64_t id; /* the connection's number for the cores */
     enum peer_role role;
     struct msg_decoder decoder;
-    struct el_buf in;          /* the beginning of a message */
+    struct el_buf in; /* the beginning of a message */
     struct el_addr addr;
     char remote[EL_ADDR_TEXT_MAX], local[EL_ADDR_TEXT_MAX]; /* without ports */
     bool same_host, greeted;
-    uint64_t job;              /* AGENT: its job's id */
+    uint64_t job; /* AGENT: its job's id */
     unsigned member;
-    el_usec until;             /* NEW, CLOSING: closed then */
-    struct peer *prev, *next;  /* in the list of its role, oldest first; AGENT: in none */
+    el_usec until;            /* NEW, CLOSING: closed then */
+    struct peer *prev, *next; /* in the list of its role, oldest first; AGENT: in none */
     struct peer_list *list;
     struct {
         bool watch;
         char run_id[MSG_RUN_ID_MAX + 1]; /* "": all jobs */
-        size_t job;            /* next row: index of the job; member 0: its head, i + 1: member i */
+        size_t job;                      /* next row: index of the job; member 0: its head, i + 1: member i */
         unsigned member;
         bool active;
-        el_usec at;            /* the next rows */
+        el_usec at; /* the next rows */
     } status;
 };
 
@@ -61,22 +61,25 @@ struct coordinator {
     struct coordinator_conf conf;
     char name[64];
     struct el_mem mem;
-    uint64_t coord;            /* 64 random bits of this start */
+    uint64_t coord; /* 64 random bits of this start */
     struct el_rng rng;
     el_usec since;
     struct journal *journal;
-    struct journal_set known;  /* what the journal knew at the start */
+    struct journal_set known; /* what the journal knew at the start */
     struct job *job[COORDINATOR_JOBS_MAX];
     size_t jobs;
     uint64_t job_ids;
-    struct peer **slot;        /* connections by the low bits of their number */
+    struct peer **slot; /* connections by the low bits of their number */
     uint32_t *free_slot;
     unsigned slots, free_slots;
     uint64_t conns;
     struct peer_list fresh, asking, closing;
     struct loop_timer *timer;
-    struct el_buf out;         /* the message being sent */
-    struct { el_usec second; unsigned lines, dropped; } brake;
+    struct el_buf out; /* the message being sent */
+    struct {
+        el_usec second;
+        unsigned lines, dropped;
+    } brake;
 };
 
 /* coordinator_io.c */
@@ -94,7 +97,7 @@ struct peer *peer_find(struct coordinator *c, uint64_t id);
 void peer_move(struct peer *p, enum peer_role role);
 void peer_free(struct peer *p);
 void peer_send(struct peer *p, const struct msg *m);
-void peer_finish(struct peer *p);                        /* nothing more is said to it */
+void peer_finish(struct peer *p); /* nothing more is said to it */
 void peer_refuse(struct peer *p, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 const char *peer_name(const struct peer *p, char text[EL_ADDR_TEXT_MAX]);
 struct rdzv_peer peer_ends(const struct peer *p);
@@ -102,7 +105,7 @@ struct rdzv_peer peer_ends(const struct peer *p);
 /* coordinator_command_io.c */
 void command_take(struct coordinator *c, struct peer *p, const struct msg *m);
 void command_done(struct peer *p, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void command_rows(struct coordinator *c, el_usec now);   /* rows that are due */
+void command_rows(struct coordinator *c, el_usec now); /* rows that are due */
 el_usec command_deadline(const struct coordinator *c);
 
 #endif

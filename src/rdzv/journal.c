@@ -47,8 +47,7 @@ int journal_encode(const struct rdzv_record *r, struct el_buf *out)
     el_buf_printf(out, " ended=%d status=%u", r->ended, r->status);
     put_text(out, " text=", r->text);
     if (!out->full)
-        el_buf_printf(out, SUM_KEY "%016llx\n",
-                      (unsigned long long)el_sip(sum_seed, out->v + start, out->len - start));
+        el_buf_printf(out, SUM_KEY "%016llx\n", (unsigned long long)el_sip(sum_seed, out->v + start, out->len - start));
     if (!out->full) {
         out->full = was_full;
         return 0;
@@ -86,8 +85,10 @@ static bool take_text(const char **at, const char *key, char *to, size_t room)
         bool zero = c == '%' && !high && !low;
         if (n + 1 >= room || high < 0 || low < 0 || zero || (c != '%' && !is_plain(c)))
             return false;
-        to[n] = c == '%' ? (char)(high << 4 | low) : c;
-        *at += c == '%' ? 3 : 1;
+        if (c == '%')
+            c = (char)(high << 4 | low);
+        to[n] = c;
+        *at += **at == '%' ? 3 : 1;
     }
     to[n] = 0;
     return true;
@@ -102,8 +103,8 @@ static bool take_number(const char **at, const char *key, uint64_t *to)
 static bool take_record(const char *at, struct rdzv_record *r)
 {
     uint64_t ended = 0, status = 0;
-    bool ok = take_text(&at, "run=", r->run_id, sizeof r->run_id) && take_key(&at, " coord=") &&
-              scan_hex(&at, &r->coord);
+    bool ok =
+        take_text(&at, "run=", r->run_id, sizeof r->run_id) && take_key(&at, " coord=") && scan_hex(&at, &r->coord);
 #define X(name) ok = ok && take_number(&at, " " #name "=", &r->name);
     NUMBERS(X)
 #undef X

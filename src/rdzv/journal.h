@@ -38,7 +38,8 @@ struct journal_set {
 };
 
 int journal_set_put(struct journal_set *s, const struct rdzv_record *r); /* -1: no memory */
-bool journal_set_take(struct journal_set *s, const char *run_id, struct rdzv_record *out); /* and it is not in it any more */
+bool journal_set_take(struct journal_set *s, const char *run_id,
+                      struct rdzv_record *out); /* and it is not in it any more */
 void journal_set_free(struct journal_set *s);
 
 /* --- the shell (journal_io.c): a folder with the file `journal`, and `lock`, which one coordinator holds --- */
@@ -49,15 +50,16 @@ struct pool;
 /* Called in the loop's thread: everything up to `serial` of this job is durable, or (!ok) could not be written. */
 typedef void journal_done_fn(void *ctx, uint64_t job, uint64_t serial, bool ok);
 
-/* Makes the folder if it is not there, locks it, reads the journal (fn gets the newest record of each job) and writes it
- * anew without what is old.  Blocks: for the start only.  NULL and *e: in use (75), damaged (78), not to be had (73). */
+/* Makes the folder if it is not there, locks it, reads the journal (fn gets the newest record of each job) and writes
+ * it anew without what is old.  Blocks: for the start only.  NULL and *e: in use (75), damaged (78), not to be had
+ * (73). */
 struct journal *journal_open(const char *folder, journal_fn *fn, void *ctx, struct el_err *e);
 
 /* Who is told, and by which pool the disk is written.  Before the first journal_write(). */
 void journal_start(struct journal *j, struct loop *l, struct pool *pool, journal_done_fn *done, void *ctx);
 
-/* Never calls back at once.  While the disk is busy, records gather and go together; of several of one job that gather, only the last
- * serial is answered. */
+/* Never calls back at once.  While the disk is busy, records gather and go together; of several of one job that gather,
+ * only the last serial is answered. */
 void journal_write(struct journal *j, uint64_t job, uint64_t serial, const struct rdzv_record *r);
 
 /* Nobody is told any more; what the disk has begun is left to end. */

@@ -30,13 +30,13 @@ struct journal {
     struct loop_post post;
     journal_done_fn *done;
     void *ctx;
-    bool busy;          /* the disk job is under way: it owns `out`, `fd`, `size_bytes`, `grown_bytes` and `e` */
+    bool busy; /* the disk job is under way: it owns `out`, `fd`, `size_bytes`, `grown_bytes` and `e` */
     struct batch gathering, out;
     int folder_fd, lock_fd, fd;
     size_t size_bytes;  /* whole records; what lies behind is torn */
     size_t grown_bytes; /* since the file was written anew */
     bool torn, troubled, closed;
-    struct el_err e;    /* of the last batch */
+    struct el_err e; /* of the last batch */
     char folder[PATH_ROOM];
 };
 

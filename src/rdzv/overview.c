@@ -81,8 +81,10 @@ static enum tone tone_of(const char *state)
         const char *state;
         enum tone tone;
     } tones[] = {
-        {"running", TONE_GOOD},    {"succeeded", TONE_GOOD},     {"over", TONE_FAINT},   {"spare", TONE_FAINT},
-        {"reconnecting", TONE_BAD}, {"stuck", TONE_BAD},         {"doubted", TONE_BAD},  {"stopping an older round", TONE_BAD},
+        {"running", TONE_GOOD},     {"succeeded", TONE_GOOD},
+        {"over", TONE_FAINT},       {"spare", TONE_FAINT},
+        {"reconnecting", TONE_BAD}, {"stuck", TONE_BAD},
+        {"doubted", TONE_BAD},      {"stopping an older round", TONE_BAD},
     };
     for (size_t i = 0; i < sizeof tones / sizeof tones[0]; i++)
         if (strcmp(state, tones[i].state) == 0)
@@ -142,9 +144,9 @@ static void put_head(const struct overview *o, bool colour, struct el_buf *out)
         el_buf_puts(out, "\n");
     }
     label(out, colour, "nodes");
-    el_buf_printf(out, "%llu here, %llu in the round, %llu spare; wanted %llu to %llu",
-                  (unsigned long long)j->members, (unsigned long long)j->group_size, (unsigned long long)j->spares,
-                  (unsigned long long)j->min, (unsigned long long)j->max);
+    el_buf_printf(out, "%llu here, %llu in the round, %llu spare; wanted %llu to %llu", (unsigned long long)j->members,
+                  (unsigned long long)j->group_size, (unsigned long long)j->spares, (unsigned long long)j->min,
+                  (unsigned long long)j->max);
     if (j->unit > 1)
         el_buf_printf(out, " in multiples of %llu", (unsigned long long)j->unit);
     el_buf_puts(out, "\n");
@@ -155,8 +157,9 @@ static void put_head(const struct overview *o, bool colour, struct el_buf *out)
     }
     label(out, colour, "restarts");
     el_buf_printf(out, "%llu of %llu used, %llu worker%s failed, %llu round%s without progress\n",
-                  (unsigned long long)j->restarts, (unsigned long long)j->max_restarts, (unsigned long long)j->incidents,
-                  j->incidents == 1 ? " has" : "s have", (unsigned long long)j->fruitless, j->fruitless == 1 ? "" : "s");
+                  (unsigned long long)j->restarts, (unsigned long long)j->max_restarts,
+                  (unsigned long long)j->incidents, j->incidents == 1 ? " has" : "s have",
+                  (unsigned long long)j->fruitless, j->fruitless == 1 ? "" : "s");
     put_times(o, colour, out);
 }
 
@@ -196,7 +199,8 @@ static void put_titles(bool colour, unsigned sides, struct el_buf *out)
     el_buf_puts(out, "\n");
     for (unsigned i = 0; i < sides; i++) {
         char line[128];
-        snprintf(line, sizeof line, "  %5s  %-13s %-*s %-16s %7s", "NODE", "RANKS", HOST_WIDTH, "HOST", "STATE", "HEARD");
+        snprintf(line, sizeof line, "  %5s  %-13s %-*s %-16s %7s", "NODE", "RANKS", HOST_WIDTH, "HOST", "STATE",
+                 "HEARD");
         put(out, colour, TONE_FAINT, 0, line);
         el_buf_puts(out, i + 1 < sides ? "  " : "\n");
     }
@@ -218,8 +222,8 @@ static void put_member(const struct overview_member *m, bool colour, struct el_b
     el_buf_printf(out, "  %5s  %-13s ", rank, ranks);
     put(out, colour, TONE_PLAIN, HOST_WIDTH + 1, host);
     put(out, colour, tone_of(m->state), 17, m->state);
-    el_buf_printf(out, "%s%7s%s", colour && m->heard_ms >= STALE_MS ? "\033[33m" : "", overview_time(m->heard_ms, heard),
-                  colour && m->heard_ms >= STALE_MS ? "\033[0m" : "");
+    el_buf_printf(out, "%s%7s%s", colour && m->heard_ms >= STALE_MS ? "\033[33m" : "",
+                  overview_time(m->heard_ms, heard), colour && m->heard_ms >= STALE_MS ? "\033[0m" : "");
 }
 
 /* n nodes, one under the other; in two halves side by side if there is room and they are many. */

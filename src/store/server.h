@@ -9,30 +9,31 @@
 #include "util/buf.h"
 #include "util/err.h"
 
-#define STORE_HELLO_MAX          EL_SEC(10)      /* a connection that has not shown that it is c10d is closed then */
-#define STORE_UNSENT_MAX_BYTES   (64u << 20)     /* a client that asks on while so much waits for it is closed */
+#define STORE_HELLO_MAX          EL_SEC(10)  /* a connection that has not shown that it is c10d is closed then */
+#define STORE_UNSENT_MAX_BYTES   (64u << 20) /* a client that asks on while so much waits for it is closed */
 #define STORE_MEMORY_MAX_DEFAULT ((size_t)1 << 30)
 
 struct store_server;
 
 /* Zeroed fields mean the default. */
 struct store_server_conf {
-    const char *bind;         /* numeric address; NULL = 127.0.0.1 and, where there is one, ::1 */
-    int port;                 /* 0 = a free one */
+    const char *bind;            /* numeric address; NULL = 127.0.0.1 and, where there is one, ::1 */
+    int port;                    /* 0 = a free one */
     const struct el_cidr *allow; /* who may connect, besides loopback; none = everybody */
     size_t allow_n;
-    size_t memory_max_bytes;  /* keys, waits and buffers together */
-    unsigned clients_max;     /* 0 = as many as descriptors allow */
-    el_usec wait_report;      /* a wait that is older is reported; 0 = never */
-    unsigned world_size;      /* how many ranks are expected; 0 = not known */
-    const char *name;         /* in front of log lines; NULL = "store" */
-    /* A connection that speaks elrun's control protocol: the descriptor is the callee's from here on, with the bytes that
-     * were read (valid during the call; they begin with `ELR1`).  NULL: such connections are closed with a line. */
+    size_t memory_max_bytes; /* keys, waits and buffers together */
+    unsigned clients_max;    /* 0 = as many as descriptors allow */
+    el_usec wait_report;     /* a wait that is older is reported; 0 = never */
+    unsigned world_size;     /* how many ranks are expected; 0 = not known */
+    const char *name;        /* in front of log lines; NULL = "store" */
+    /* A connection that speaks elrun's control protocol: the descriptor is the callee's from here on, with the bytes
+     * that were read (valid during the call; they begin with `ELR1`).  NULL: such connections are closed with a line.
+     */
     void (*control)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);
     /* May c10d be spoken from this address?  Asked when a connection comes; who may not can still speak the control
      * protocol.  NULL: `allow` is all. */
     bool (*admits)(void *ctx, const struct el_addr *peer);
-    void *control_ctx; /* of both */
+    void *control_ctx;        /* of both */
     const char *c10d_refused; /* not NULL: begin as after store_server_c10d() with this reason */
 };
 

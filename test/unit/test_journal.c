@@ -19,10 +19,10 @@ static struct rdzv_record record(const char *run_id, uint64_t number)
 
 static bool same(const struct rdzv_record *a, const struct rdzv_record *b)
 {
-    return !strcmp(a->run_id, b->run_id) && !strcmp(a->text, b->text) && a->number == b->number && a->coord == b->coord &&
-           a->restarts == b->restarts && a->fruitless == b->fruitless && a->charged == b->charged &&
-           a->world_first == b->world_first && a->world_last == b->world_last && a->min == b->min && a->max == b->max &&
-           a->ended == b->ended && a->status == b->status;
+    return !strcmp(a->run_id, b->run_id) && !strcmp(a->text, b->text) && a->number == b->number &&
+           a->coord == b->coord && a->restarts == b->restarts && a->fruitless == b->fruitless &&
+           a->charged == b->charged && a->world_first == b->world_first && a->world_last == b->world_last &&
+           a->min == b->min && a->max == b->max && a->ended == b->ended && a->status == b->status;
 }
 
 struct seen {

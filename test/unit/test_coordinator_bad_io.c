@@ -1,0 +1,234 @@
+/* The coordinator's shell: bad input, strangers, and the other protocols on its port. */
+#include "unit/coordinator_stage.h"
+#include "loop/dial.h"
+#include "store/server.h"
+
+/* --- bad input ---------------------------------------------------------------------------------------------------- */
+
+static void frame(struct el_buf *out, unsigned version, unsigned type, const char *body)
+{
+    uint32_t n = (uint32_t)strlen(body) + 4;
+    char head[8] = {(char)n, (char)(n >> 8), (char)(n >> 16), (char)(n >> 24), (char)version, 0, (char)type, 0};
+    el_buf_put(out, head, sizeof head);
+    el_buf_puts(out, body);
+}
+
+static void test_bad_first_words(void)
+{
+    static const struct {
+        const char *what;
+        unsigned version, type;
+        const char *body, *answer;
+    } bad[] = {
+        {"another protocol version", 2, MSG_HELLO, "{}", "protocol version 2, this is version 1"},
+        {"JSON that is no object", 1, MSG_HELLO, "[1, 2]", "not an object"},
+        {"no JSON", 1, MSG_HELLO, "hello", "not JSON"},
+        {"an empty object", 1, MSG_HELLO, "{}", "missing"},
+        {"a number as run id", 1, MSG_HELLO, "{\"run_id\": 1}", "run_id"},
+        {"an unknown message", 1, 99, "{}", "type 99"},
+        {"a message that does not come first", 1, MSG_STOPPED, "{\"number\":1,\"coord\":\"1\"}", "HELLO or a command"},
+        {"a knock", 1, MSG_KNOCK, "{\"run_id\":\"x\",\"number\":1,\"coord\":\"1\",\"token\":\"1\",\"group_rank\":0}",
+         "no store of a round"},
+    };
+    open_coordinator(NULL, false);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct el_buf out = EL_BUF_INIT(NULL, 0);
+        frame(&out, bad[i].version, bad[i].type, bad[i].body);
+        dial_in(&ends[0], "10.0.0.1");
+        (void)!send(ends[0].fd, out.v, out.len, MSG_NOSIGNAL);
+        ok(wait_closed(&ends[0]) && ends[0].count[MSG_REFUSED] == 1 && strstr(ends[0].text, bad[i].answer),
+           bad[i].what);
+        if (!strstr(ends[0].text, bad[i].answer))
+            printf("#  got: %s\n# want: %s\n", ends[0].text, bad[i].answer);
+        el_buf_free(&out);
+    }
+    dial_in(&ends[0], "10.0.0.1");
+    raw(&ends[0], "\xff\xff\xff\x7f\x01\x00\x01\x00", 8);
+    ok(wait_closed(&ends[0]) && strstr(ends[0].text, "frame of"), "a frame of 2 GiB is refused by its head");
+    dial_in(&ends[0], "10.0.0.1");
+    raw(&ends[0], "\x00\x00\x0f\x00\x01\x00\x01\x00", 8);
+    char fill[40000];
+    memset(fill, ' ', sizeof fill);
+    raw(&ends[0], fill, sizeof fill);
+    ok(wait_closed(&ends[0]) && strstr(ends[0].text, "first message"), "a stranger may not fill memory with one frame");
+    is_num(coordinator_jobs(c), 0, "and no job came of it");
+    close_coordinator();
+}
+
+static void test_bad_settings(void)
+{
+    struct msg_hello h = settings("bad", 3, 2);
+    open_coordinator(NULL, false);
+    join(&ends[0], "10.0.0.1", 0xa, h);
+    ok(wait_closed(&ends[0]) && strstr(ends[0].text, "3:2"), "min above max");
+    is_num(ends[0].status, EL_EXIT_CONFIG, "is a contradiction: 78");
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    struct msg m = {.type = MSG_HELLO, .u.hello = settings("bad", 1, 65536)};
+    msg_encode(&m, &out);
+    memcpy(strstr(el_buf_cstr(&out) + 8, "65536"), "70000", 5);
+    dial_in(&ends[0], "10.0.0.1");
+    (void)!send(ends[0].fd, out.v, out.len, MSG_NOSIGNAL);
+    el_buf_free(&out);
+    ok(wait_closed(&ends[0]) && strstr(ends[0].text, "max"), "70,000 nodes are too many");
+    h = settings("bad", 1, 2);
+    h.unit = 4;
+    join(&ends[0], "10.0.0.1", 0xa, h);
+    ok(wait_closed(&ends[0]) && strstr(ends[0].text, "unit"), "a unit above max");
+    h = settings("", 1, 2);
+    join(&ends[0], "10.0.0.1", 0xa, h);
+    ok(wait_closed(&ends[0]) && strstr(ends[0].text, "run id"), "an empty run id");
+    is_num(coordinator_jobs(c), 0, "no job came of it");
+    logged[0] = 0;
+    h = settings("a\n\033[31m\"b\\ \xc3\xa4", 1, 2);
+    join(&ends[0], "10.0.0.1", 0xa, h);
+    ok(wait_type(&ends[0], MSG_PARK, 1), "a run id of odd characters is one like any other");
+    ok(!strchr(logged, '\033') && !strstr(logged, "a\n"), "and cannot draw on the terminal");
+    close_coordinator();
+}
+
+static void test_byte_by_byte(void)
+{
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    struct msg m = {.type = MSG_HELLO, .u.hello = settings("slow", 1, 1)};
+    open_coordinator(NULL, false);
+    m.u.hello.instance = 0xa;
+    m.u.hello.connection = 1;
+    msg_encode(&m, &out);
+    dial_in(&ends[0], "10.0.0.1");
+    for (size_t i = 0; i < out.len; i++) {
+        (void)!send(ends[0].fd, out.v + i, 1, MSG_NOSIGNAL);
+        wait_ms(0);
+    }
+    ok(wait_type(&ends[0], MSG_OPEN_STORE, 1), "a HELLO that comes byte by byte");
+    el_buf_free(&out);
+    close_coordinator();
+}
+
+static void test_crowd(void)
+{
+    enum { CROWD = COORDINATOR_NEW_MAX + 10 };
+    static int fds[CROWD];
+    struct el_addr addr = {.port = 1};
+    char byte;
+    el_addr_parse("10.9.9.9", addr.ip);
+    open_coordinator(NULL, false);
+    unsigned closed = 0, n = 0;
+    for (; n < CROWD; n++) {
+        int pair[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+            break;
+        fds[n] = pair[0];
+        coordinator_accept(c, pair[1], &addr, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
+    }
+    for (unsigned i = 0; i < n; i++)
+        closed += recv(fds[i], &byte, 1, MSG_DONTWAIT) == 0;
+    if (n == CROWD)
+        is_num(closed, 10, "who says nothing makes room for others, the oldest first");
+    else
+        skip("a crowd that says nothing", "too few descriptors");
+    join(&ends[0], "10.0.0.1", 0xa, settings("crowd", 1, 1));
+    ok(wait_type(&ends[0], MSG_OPEN_STORE, 1), "and does not keep an agent out");
+    for (unsigned i = 0; i < n; i++)
+        close(fds[i]);
+    close_coordinator();
+}
+
+static void test_knock(void)
+{
+    struct msg m = {.type = MSG_KNOCK, .u.knock = {.run_id = "x", .number = 1, .coord = 2, .token = 3}};
+    open_coordinator(NULL, true);
+    dial_in(&ends[0], "10.0.0.1");
+    tell(&ends[0], &m);
+    wait_ms(20);
+    ok(knocked_fd >= 0, "KNOCK goes to the host of the store, if there is one on this port");
+    ok(knocked_n > 12 && memcmp(knocked, MSG_PREAMBLE, 4) == 0, "with all its bytes");
+    ok(knocked_fd >= 0 && write(knocked_fd, MSG_PREAMBLE, 4) == 4, "on its open connection");
+    wait_ms(5);
+    ok(ends[0].decoder.greeted, "and nothing was said on it before");
+    close(knocked_fd);
+    close_coordinator();
+}
+
+/* --- one port ----------------------------------------------------------------------------------------------------- */
+
+static void on_control(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
+{
+    (void)ctx;
+    coordinator_accept(c, fd, peer, bytes, n);
+}
+
+static struct end *connect_to(int port, unsigned i)
+{
+    struct end *x = &ends[i];
+    struct el_buf port_text = EL_BUF_INIT(NULL, 0);
+    struct el_err e = {0};
+    char where[DIAL_WHERE_MAX];
+    hang_up(x);
+    memset(x->count, 0, sizeof x->count);
+    el_buf_printf(&port_text, "127.0.0.1:%d", port);
+    x->fd = dial(el_buf_cstr(&port_text), "test", EL_SEC(5), where, &e);
+    el_buf_free(&port_text);
+    return x;
+}
+
+static bool pinged(void)
+{
+    return who->in.len >= 4 || who->closed;
+}
+
+/* True: served as a client of c10d. */
+static bool ping(struct end *x)
+{
+    static const char hello[] = "\x00\xce\xf7\x85\x3c", ping_bytes[] = "\x0d\x01\x02\x03\x04";
+    x->decoder.greeted = true; /* what comes is no message: it stays in the buffer */
+    (void)!send(x->fd, hello, 5, MSG_NOSIGNAL);
+    (void)!send(x->fd, ping_bytes, 5, MSG_NOSIGNAL);
+    who = x;
+    wait_for(pinged);
+    return x->in.len == 4 && !x->closed;
+}
+
+static void test_port(void)
+{
+    struct el_err e = {0};
+    struct store_server_conf conf = {.control = on_control, .c10d_refused = "no store here"};
+    struct store_server *s = store_server_new(loop, &conf, &e);
+    open_coordinator(NULL, false);
+    int port = store_server_port(s);
+    struct end *x = connect_to(port, 0);
+    raw(x, "EL", 2);
+    wait_ms(5);
+    raw(x, "R1", 2);
+    wait_ms(5);
+    x->instance = 0xa;
+    x->connection = 0;
+    say_hello(x, settings("port", 1, 1));
+    ok(wait_type(x, MSG_OPEN_STORE, 1), "the control protocol on the store's port, its preamble in two pieces");
+    logged[0] = 0;
+    x = connect_to(port, 1);
+    ok(!ping(x), "c10d is refused while there is no store");
+    ok(strstr(logged, "no store here") != NULL, "with the reason");
+    ok(store_server_c10d(s, NULL, &e) == 0, "a store begins");
+    x = connect_to(port, 1);
+    ok(ping(x), "and is served");
+    is_num(store_server_clients(s), 1, "agents of the coordinator are no clients of it");
+    store_server_c10d(s, "the round is over", &e);
+    ok(wait_closed(x), "when it ends its clients are cut");
+    ok(!ping(connect_to(port, 2)), "and new ones refused");
+    ok(ends[0].fd >= 0 && !ends[0].closed, "the agent is still connected");
+    close_coordinator();
+    store_server_free(s);
+}
+
+int main(void)
+{
+    stage_open();
+    test_bad_first_words();
+    test_bad_settings();
+    test_byte_by_byte();
+    test_crowd();
+    test_knock();
+    test_port();
+    stage_close();
+    return done();
+}
