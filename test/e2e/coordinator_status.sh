@@ -60,14 +60,14 @@ ok 'a new round' wait_for came one 'WORLD' $((before + 1))
 ask stop $at --rdzv-id two
 is 'stop of another job: refused' $status 1
 like 'naming those there are' "$err" 'there is no job two; known: one'
-agents two --run-id two --agents 64 --keep-alive 5000 </dev/null
+agents two --run-id two --agents 64 </dev/null
 wait_for came two 'WORLD 1 ' 64
 ask stop $at
 is 'two jobs, none named: refused' $status 1
 like 'naming both' "$err" 'one, two'
 ask status $at --rdzv-id two
 is '64 nodes are listed' "$(echo "$out" | grep -c fake-)" 64
-agents big --run-id big --agents 100 --keep-alive 5000 </dev/null
+agents big --run-id big --agents 100 </dev/null
 wait_for came big 'WORLD 1 ' 100
 ok 'of 100 nodes' wait_for sh -c "'$ELRUN' status $at --rdzv-id big | grep -q '100 running'"
 ask status $at --rdzv-id big
