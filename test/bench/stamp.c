@@ -2,10 +2,9 @@
  *
  *   stamp once   stamp "start", end
  *   stamp idle   stamp "start", wait for SIGTERM, stamp "term", end
- *   stamp die    attempt 0: stamp "start"; rank 0 waits for the file $BENCH_STAMPS.go, stamps "die" and ends with status 1,
- *                the others are as idle.  Later attempts are as once.
- *   stamp shot   the same, but rank 0 ends by SIGKILL
- * One line is one write to a file opened for appending: "EVENT RANK ATTEMPT NANOSECONDS". */
+ *   stamp die    attempt 0: stamp "start"; rank 0 waits for the file $BENCH_STAMPS.go, stamps "die" and ends with
+ * status 1, the others are as idle.  Later attempts are as once. stamp shot   the same, but rank 0 ends by SIGKILL One
+ * line is one write to a file opened for appending: "EVENT RANK ATTEMPT NANOSECONDS". */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +26,8 @@ static void stamp(const char *event, long long at)
 {
     char line[96];
     int n = snprintf(line, sizeof line, "%s %d %d %lld\n", event, rank, attempt, at);
-    if (write(out, line, (size_t)n) != n) _exit(98);
+    if (write(out, line, (size_t)n) != n)
+        _exit(98);
 }
 
 static void on_term(int sig)
@@ -47,21 +47,26 @@ int main(int argc, char **argv)
 {
     long long started = now_ns(); /* the first instruction that is ours */
     const char *path = getenv("BENCH_STAMPS"), *mode = argc > 1 ? argv[1] : "once";
-    if (!path || (out = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) < 0) return 98;
+    if (!path || (out = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) < 0)
+        return 98;
     rank = number("RANK");
     attempt = number("TORCHELASTIC_RESTART_COUNT");
     alarm(150); /* a launcher that leaves its workers behind must not leave them for ever */
     signal(SIGTERM, on_term);
     stamp("start", started);
     int shot = strcmp(mode, "shot") == 0, dies = shot || strcmp(mode, "die") == 0;
-    if (strcmp(mode, "once") == 0 || (dies && attempt > 0)) return 0;
+    if (strcmp(mode, "once") == 0 || (dies && attempt > 0))
+        return 0;
     if (dies && rank == 0) {
         char go[4096];
         snprintf(go, sizeof go, "%s.go", path);
-        while (access(go, F_OK) != 0) nanosleep(&(struct timespec){0, 200000}, NULL);
+        while (access(go, F_OK) != 0)
+            nanosleep(&(struct timespec){0, 200000}, NULL);
         stamp("die", now_ns());
-        if (shot) raise(SIGKILL);
+        if (shot)
+            raise(SIGKILL);
         _exit(1);
     }
-    for (;;) pause();
+    for (;;)
+        pause();
 }

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MAX_NS (120 * 1000000000LL)
+#define WAIT_MAX_NS  (120 * 1000000000LL)
 #define IDLE_WINDOWS 7
 
 static const char *stamps;
@@ -41,7 +41,8 @@ static long long now_ns(void)
 static void sleep_ns(long long ns)
 {
     struct timespec t = {ns / 1000000000LL, ns % 1000000000LL};
-    while (nanosleep(&t, &t) < 0 && errno == EINTR) {}
+    while (nanosleep(&t, &t) < 0 && errno == EINTR) {
+    }
 }
 
 static _Noreturn void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -53,7 +54,8 @@ static _Noreturn void fail(const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     fprintf(stderr, " (output: %s.out)\n", stamps);
     va_end(ap);
-    if (launcher > 0) kill(launcher, SIGKILL);
+    if (launcher > 0)
+        kill(launcher, SIGKILL);
     exit(1);
 }
 
@@ -61,11 +63,14 @@ static long long launch(char **command)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s.out", stamps);
-    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (out < 0 || null < 0) fail("%s: %s", path, strerror(errno));
+    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666),
+        null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (out < 0 || null < 0)
+        fail("%s: %s", path, strerror(errno));
     long long before = now_ns();
     launcher = fork();
-    if (launcher < 0) fail("fork: %s", strerror(errno));
+    if (launcher < 0)
+        fail("fork: %s", strerror(errno));
     if (launcher == 0) {
         dup2(null, 0);
         dup2(out, 1);
@@ -80,16 +85,22 @@ static long long launch(char **command)
 static long long gone(int want_success)
 {
     int status;
-    if (waitpid(launcher, &status, 0) < 0) fail("the launcher did not end in time");
+    if (waitpid(launcher, &status, 0) < 0)
+        fail("the launcher did not end in time");
     long long at = now_ns();
     launcher = -1;
-    if (want_success && status != 0) fail("the launcher ended with wait status %d", status);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127) fail("the launcher could not be started");
+    if (want_success && status != 0)
+        fail("the launcher ended with wait status %d", status);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        fail("the launcher could not be started");
     return at;
 }
 
 /* Of all lines with this event and attempt: how many, the earliest and the latest. */
-struct seen { int count; long long first, last; };
+struct seen {
+    int count;
+    long long first, last;
+};
 
 static struct seen look(const char *event, int attempt)
 {
@@ -99,12 +110,16 @@ static struct seen look(const char *event, int attempt)
     long long at;
     FILE *f = fopen(stamps, "re");
     while (f && fscanf(f, "%15s %d %d %lld", word, &rank, &of, &at) == 4) {
-        if (strcmp(word, event) != 0 || of != attempt) continue;
+        if (strcmp(word, event) != 0 || of != attempt)
+            continue;
         s.count++;
-        if (at < s.first) s.first = at;
-        if (at > s.last) s.last = at;
+        if (at < s.first)
+            s.first = at;
+        if (at > s.last)
+            s.last = at;
     }
-    if (f) fclose(f);
+    if (f)
+        fclose(f);
     return s;
 }
 
@@ -116,14 +131,21 @@ static void all_started(void)
             launcher = -1;
             fail("the launcher ended early, wait status %d", status);
         }
-        if (now_ns() > end) fail("only %d of %d workers started", look("start", 0).count, workers);
+        if (now_ns() > end)
+            fail("only %d of %d workers started", look("start", 0).count, workers);
     }
 }
 
 /* Until the launcher has settled in its watching loop; with odd parts, so that a poller is met at any of its phases. */
-static void settle(void) { sleep_ns(400000000 + now_ns() % 100 * 1000000); }
+static void settle(void)
+{
+    sleep_ns(400000000 + now_ns() % 100 * 1000000);
+}
 
-static void ms(const char *metric, long long ns) { printf("%s %.3f\n", metric, (double)ns / 1e6); }
+static void ms(const char *metric, long long ns)
+{
+    printf("%s %.3f\n", metric, (double)ns / 1e6);
+}
 
 static void do_whole(char **command)
 {
@@ -136,7 +158,8 @@ static void do_first(char **command)
     long long before = launch(command);
     gone(1);
     struct seen s = look("start", 0);
-    if (s.count != workers) fail("%d of %d workers started", s.count, workers);
+    if (s.count != workers)
+        fail("%d of %d workers started", s.count, workers);
     ms("first", s.first - before);
     ms("last", s.last - before);
 }
@@ -146,7 +169,8 @@ static void do_lines(char **command)
     const char *count = getenv("BENCH_LINES");
     long long before = launch(command), end = gone(1);
     struct seen s = look("start", 0);
-    if (s.count != 1 || !count) fail("one worker must stamp its start, and BENCH_LINES be set");
+    if (s.count != 1 || !count)
+        fail("one worker must stamp its start, and BENCH_LINES be set");
     ms("whole", end - before);
     ms("lines", end - s.first);
     printf("rate %.0f\n", atof(count) * 1e9 / (double)(end - s.first));
@@ -160,7 +184,8 @@ static void do_term(char **command)
     long long before = now_ns();
     kill(launcher, SIGTERM);
     ms("gone", gone(0) - before);
-    if (look("term", 0).count != workers) fail("not every worker got SIGTERM");
+    if (look("term", 0).count != workers)
+        fail("not every worker got SIGTERM");
 }
 
 static void do_death(char **command)
@@ -172,7 +197,8 @@ static void do_death(char **command)
     all_started();
     settle();
     int fd = open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) fail("%s: %s", go, strerror(errno));
+    if (fd < 0)
+        fail("%s: %s", go, strerror(errno));
     close(fd);
     gone(1);
     unlink(go);
@@ -195,7 +221,8 @@ static long long proc_number(pid_t pid, const char *file, const char *before)
             value = atoll(line + strlen(before));
             break;
         }
-    if (f) fclose(f);
+    if (f)
+        fclose(f);
     return value;
 }
 
@@ -207,11 +234,13 @@ static long long cpu_ns(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
-        if (e->d_name[0] == '.') continue;
+        if (e->d_name[0] == '.')
+            continue;
         snprintf(file, sizeof file, "task/%s/schedstat", e->d_name);
         sum += proc_number(pid, file, "");
     }
-    if (d) closedir(d);
+    if (d)
+        closedir(d);
     return sum;
 }
 
@@ -220,7 +249,8 @@ static int is_worker(pid_t pid)
     char path[64], exe[PATH_MAX];
     snprintf(path, sizeof path, "/proc/%d/exe", pid);
     ssize_t n = readlink(path, exe, sizeof exe - 1);
-    if (n < 0) return 1;
+    if (n < 0)
+        return 1;
     exe[n] = 0;
     const char *base = strrchr(exe, '/');
     return base && strcmp(base, "/stamp") == 0;
@@ -234,9 +264,11 @@ static int helpers(pid_t *list, int most)
     DIR *d = opendir("/proc");
     for (struct dirent *e; d && (e = readdir(d)) && n < most;) {
         pid_t pid = atoi(e->d_name);
-        if (pid > 0 && proc_number(pid, "status", "PPid:") == launcher && !is_worker(pid)) list[n++] = pid;
+        if (pid > 0 && proc_number(pid, "status", "PPid:") == launcher && !is_worker(pid))
+            list[n++] = pid;
     }
-    if (d) closedir(d);
+    if (d)
+        closedir(d);
     return n;
 }
 
@@ -249,11 +281,14 @@ static void do_idle(char **command)
     int n = helpers(list, 16);
     for (int w = 0; w < IDLE_WINDOWS; w++) {
         long long cpu = 0, rss_all = 0, from = now_ns();
-        for (int i = 0; i < n; i++) cpu -= cpu_ns(list[i]);
+        for (int i = 0; i < n; i++)
+            cpu -= cpu_ns(list[i]);
         sleep_ns(2000000000);
-        for (int i = 0; i < n; i++) cpu += cpu_ns(list[i]);
+        for (int i = 0; i < n; i++)
+            cpu += cpu_ns(list[i]);
         double seconds = (double)(now_ns() - from) / 1e9;
-        for (int i = 0; i < n; i++) rss_all += proc_number(list[i], "status", "VmRSS:");
+        for (int i = 0; i < n; i++)
+            rss_all += proc_number(list[i], "status", "VmRSS:");
         printf("rss %lld\nrss_all %lld\ncpu %.4f\n", proc_number(launcher, "status", "VmRSS:"), rss_all,
                (double)cpu / 1e6 / seconds);
     }
@@ -261,13 +296,20 @@ static void do_idle(char **command)
     gone(0);
 }
 
-static void on_alarm(int sig) { (void)sig; }
+static void on_alarm(int sig)
+{
+    (void)sig;
+}
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(char **command); } modes[] = {
-        {"whole", do_whole}, {"first", do_first}, {"lines", do_lines}, {"term", do_term}, {"death", do_death}, {"idle", do_idle}};
-    if (argc < 5) return fprintf(stderr, "usage: timing MODE STAMPS WORKERS COMMAND...\n"), 2;
+    static const struct {
+        const char *name;
+        void (*run)(char **command);
+    } modes[] = {{"whole", do_whole}, {"first", do_first}, {"lines", do_lines},
+                 {"term", do_term},   {"death", do_death}, {"idle", do_idle}};
+    if (argc < 5)
+        return fprintf(stderr, "usage: timing MODE STAMPS WORKERS COMMAND...\n"), 2;
     stamps = argv[2];
     workers = atoi(argv[3]);
     setenv("BENCH_STAMPS", stamps, 1);
@@ -275,6 +317,7 @@ int main(int argc, char **argv)
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm}, NULL); /* interrupts waitpid */
     alarm(WAIT_MAX_NS / 1000000000LL);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        if (strcmp(argv[1], modes[i].name) == 0) return modes[i].run(argv + 4), 0;
+        if (strcmp(argv[1], modes[i].name) == 0)
+            return modes[i].run(argv + 4), 0;
     return fprintf(stderr, "timing: no such mode: %s\n", argv[1]), 2;
 }

@@ -45,19 +45,25 @@ static int env_number(const char *name)
 
 static int signal_of(const char *s)
 {
-    static const struct { const char *name; int number; } list[] = {
-        {"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2},
-        {"KILL", SIGKILL}, {"SEGV", SIGSEGV}, {"ABRT", SIGABRT}, {"TSTP", SIGTSTP}, {"CONT", SIGCONT}, {"PIPE", SIGPIPE},
+    static const struct {
+        const char *name;
+        int number;
+    } list[] = {
+        {"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},   {"QUIT", SIGQUIT},
+        {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"KILL", SIGKILL}, {"SEGV", SIGSEGV},
+        {"ABRT", SIGABRT}, {"TSTP", SIGTSTP}, {"CONT", SIGCONT}, {"PIPE", SIGPIPE},
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-        if (strcmp(s, list[i].name) == 0) return list[i].number;
+        if (strcmp(s, list[i].name) == 0)
+            return list[i].number;
     return number_of(s);
 }
 
 static void sleep_ms(long ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    while (nanosleep(&t, &t) < 0 && errno == EINTR) {}
+    while (nanosleep(&t, &t) < 0 && errno == EINTR) {
+    }
 }
 
 /* Files appear whole: written under another name, then renamed. */
@@ -67,7 +73,8 @@ static FILE *record_open(char *path, size_t size, const char *prefix)
     char beside[4096];
     snprintf(beside, sizeof beside, "%s~", path);
     FILE *f = fopen(beside, "we");
-    if (!f) die(beside);
+    if (!f)
+        die(beside);
     return f;
 }
 
@@ -75,17 +82,20 @@ static void record_close(FILE *f, const char *path)
 {
     char beside[4096];
     snprintf(beside, sizeof beside, "%s~", path);
-    if (fclose(f) != 0 || rename(beside, path) != 0) die(path);
+    if (fclose(f) != 0 || rename(beside, path) != 0)
+        die(path);
 }
 
 static void record_descriptors(FILE *f)
 {
     DIR *d = opendir("/proc/self/fd");
-    if (!d) return;
+    if (!d)
+        return;
     for (struct dirent *e; (e = readdir(d));) {
         int fd = atoi(e->d_name);
         char link[64], to[4096];
-        if (e->d_name[0] == '.' || fd == dirfd(d) || fd == fileno(f)) continue;
+        if (e->d_name[0] == '.' || fd == dirfd(d) || fd == fileno(f))
+            continue;
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         ssize_t n = readlink(link, to, sizeof to - 1);
         fprintf(f, "fd %d %.*s\n", fd, (int)(n < 0 ? 0 : n), to);
@@ -97,9 +107,11 @@ static void record_lines_of(FILE *f, const char *path, const char *want, const c
 {
     char line[512];
     FILE *in = fopen(path, "re");
-    if (!in) return;
+    if (!in)
+        return;
     while (fgets(line, sizeof line, in))
-        if (strncmp(line, want, strlen(want)) == 0) fprintf(f, "%s%s", as, line);
+        if (strncmp(line, want, strlen(want)) == 0)
+            fprintf(f, "%s%s", as, line);
     fclose(in);
 }
 
@@ -112,7 +124,8 @@ static void do_record(char **a)
     record_descriptors(f);
     record_lines_of(f, "/proc/self/status", "Sig", "status ");
     record_lines_of(f, "/proc/self/oom_score_adj", "", "oom ");
-    for (char **e = environ; *e; e++) fprintf(f, "env %s\n", *e);
+    for (char **e = environ; *e; e++)
+        fprintf(f, "env %s\n", *e);
     record_close(f, path);
 }
 
@@ -128,10 +141,16 @@ static void do_raise(char **a)
     raise(signal_of(a[0]));
 }
 
-static void do_ignore(char **a) { signal(signal_of(a[0]), SIG_IGN); }
+static void do_ignore(char **a)
+{
+    signal(signal_of(a[0]), SIG_IGN);
+}
 
 /* What a signal does: a line in a file, the end with a status, both. */
-static struct reaction { const char *file; int status; } reactions[65];
+static struct reaction {
+    const char *file;
+    int status;
+} reactions[65];
 
 static void on_signal(int sig)
 {
@@ -140,10 +159,12 @@ static void on_signal(int sig)
     if (fd >= 0) {
         char line[64];
         int n = snprintf(line, sizeof line, "%d %d\n", sig, rank);
-        if (write(fd, line, (size_t)n) != n) _exit(98);
+        if (write(fd, line, (size_t)n) != n)
+            _exit(98);
         close(fd);
     }
-    if (r->status > 0) _exit(r->status - 1);
+    if (r->status > 0)
+        _exit(r->status - 1);
     errno = saved;
 }
 
@@ -151,28 +172,40 @@ static struct reaction *react_to(const char *name)
 {
     int sig = signal_of(name);
     struct sigaction sa = {.sa_handler = on_signal};
-    if (sig < 1 || sig > 64 || sigaction(sig, &sa, NULL) != 0) die("signal");
+    if (sig < 1 || sig > 64 || sigaction(sig, &sa, NULL) != 0)
+        die("signal");
     return &reactions[sig];
 }
 
 /* catch SIGNAL FILE: from now on the signal appends "NUMBER RANK" to FILE, and the worker goes on */
-static void do_catch(char **a) { react_to(a[0])->file = a[1]; }
+static void do_catch(char **a)
+{
+    react_to(a[0])->file = a[1];
+}
 
 /* on SIGNAL STATUS: from now on the signal ends the worker with that status, after the line of catch */
-static void do_on(char **a) { react_to(a[0])->status = number_of(a[1]) + 1; }
+static void do_on(char **a)
+{
+    react_to(a[0])->status = number_of(a[1]) + 1;
+}
 
-static void do_sleep(char **a) { sleep_ms(number_of(a[0])); }
+static void do_sleep(char **a)
+{
+    sleep_ms(number_of(a[0]));
+}
 
 static void do_forever(char **a)
 {
     (void)a;
-    for (;;) pause();
+    for (;;)
+        pause();
 }
 
 /* await FILE: until it is there */
 static void do_await(char **a)
 {
-    while (access(a[0], F_OK) != 0) sleep_ms(5);
+    while (access(a[0], F_OK) != 0)
+        sleep_ms(5);
 }
 
 static void do_touch(char **a)
@@ -187,36 +220,45 @@ static void do_out(char **a)
     fflush(stdout);
 }
 
-static void do_err(char **a) { fprintf(stderr, "%s", a[0]); }
+static void do_err(char **a)
+{
+    fprintf(stderr, "%s", a[0]);
+}
 
 /* flood LINES LENGTH: numbered lines to stdout, LENGTH bytes each with the newline */
 static void do_flood(char **a)
 {
     int lines = number_of(a[0]), length = number_of(a[1]);
     static char line[1 << 20];
-    if (length < 12 || length > (int)sizeof line) die("flood: length out of range");
+    if (length < 12 || length > (int)sizeof line)
+        die("flood: length out of range");
     memset(line, '.', sizeof line);
     for (int i = 0; i < lines; i++) {
         char head[16];
         int n = snprintf(head, sizeof head, "%d ", i);
         memcpy(line, head, (size_t)n);
         line[length - 1] = '\n';
-        if (fwrite(line, 1, (size_t)length, stdout) != (size_t)length) die("stdout");
+        if (fwrite(line, 1, (size_t)length, stdout) != (size_t)length)
+            die("stdout");
         line[length - 1] = '.';
     }
-    if (fflush(stdout) != 0) die("stdout");
+    if (fflush(stdout) != 0)
+        die("stdout");
 }
 
 /* child: a child in the same group that lives for ever and ignores TERM; its pid goes to FILE.ATTEMPT.RANK */
 static pid_t live_on(const char *file, int levels, int new_session)
 {
     pid_t pid = fork();
-    if (pid < 0) die("fork");
+    if (pid < 0)
+        die("fork");
     if (pid > 0) {
-        if (levels > 1) waitpid(pid, NULL, 0);
+        if (levels > 1)
+            waitpid(pid, NULL, 0);
         return pid;
     }
-    if (new_session) setsid();
+    if (new_session)
+        setsid();
     if (levels > 1) {
         live_on(file, levels - 1, 0);
         _exit(0);
@@ -226,14 +268,16 @@ static pid_t live_on(const char *file, int levels, int new_session)
     FILE *f = record_open(path, sizeof path, file);
     fprintf(f, "pid %d\n", getpid());
     record_close(f, path);
-    for (;;) pause();
+    for (;;)
+        pause();
 }
 
 static void wait_until_there(const char *file)
 {
     char path[4000];
     snprintf(path, sizeof path, "%s.%d.%d", file, attempt, rank);
-    while (access(path, F_OK) != 0) sleep_ms(1);
+    while (access(path, F_OK) != 0)
+        sleep_ms(1);
 }
 
 static void do_child(char **a)
@@ -254,9 +298,11 @@ static void do_orphans(char **a)
 {
     for (int i = number_of(a[0]); i > 0; i--) {
         pid_t pid = fork();
-        if (pid < 0) die("fork");
+        if (pid < 0)
+            die("fork");
         if (pid == 0) {
-            if (fork() == 0) sleep_ms(20);
+            if (fork() == 0)
+                sleep_ms(20);
             _exit(0);
         }
         waitpid(pid, NULL, 0);
@@ -268,9 +314,12 @@ static void do_error(char **a)
 {
     const char *path = getenv("TORCHELASTIC_ERROR_FILE");
     FILE *f = path && *path ? fopen(path, "we") : NULL;
-    if (!f) die("TORCHELASTIC_ERROR_FILE");
-    fprintf(f, "{\"message\": {\"message\": \"%s\", \"extraInfo\": {\"py_callstack\": \"Traceback: of the test\", "
-               "\"timestamp\": \"%s\"}}}", a[0], a[1]);
+    if (!f)
+        die("TORCHELASTIC_ERROR_FILE");
+    fprintf(f,
+            "{\"message\": {\"message\": \"%s\", \"extraInfo\": {\"py_callstack\": \"Traceback: of the test\", "
+            "\"timestamp\": \"%s\"}}}",
+            a[0], a[1]);
     fclose(f);
 }
 
@@ -279,7 +328,8 @@ static void do_stdin(char **a)
 {
     char path[4000], buf[4096];
     FILE *f = record_open(path, sizeof path, a[0]);
-    for (ssize_t n; (n = read(0, buf, sizeof buf)) > 0;) fwrite(buf, 1, (size_t)n, f);
+    for (ssize_t n; (n = read(0, buf, sizeof buf)) > 0;)
+        fwrite(buf, 1, (size_t)n, f);
     record_close(f, path);
 }
 
@@ -288,8 +338,10 @@ static void do_eat(char **a)
 {
     size_t size = (size_t)number_of(a[0]) << 20;
     char *p = malloc(size);
-    if (!p) die("malloc");
-    for (size_t i = 0; i < size; i += 4096) ((volatile char *)p)[i] = 1;
+    if (!p)
+        die("malloc");
+    for (size_t i = 0; i < size; i += 4096)
+        ((volatile char *)p)[i] = 1;
     free(p);
 }
 
@@ -298,17 +350,18 @@ static const struct verb {
     int arguments;
     void (*run)(char **a);
 } verbs[] = {
-    {"record", 1, do_record}, {"exit", 1, do_exit},       {"raise", 1, do_raise},   {"ignore", 1, do_ignore},
-    {"catch", 2, do_catch},   {"on", 2, do_on},           {"sleep", 1, do_sleep},   {"forever", 0, do_forever},
-    {"await", 1, do_await},   {"touch", 1, do_touch},     {"out", 1, do_out},       {"err", 1, do_err},
-    {"flood", 2, do_flood},   {"child", 1, do_child},     {"daemon", 1, do_daemon}, {"orphans", 1, do_orphans},
-    {"error", 2, do_error},   {"stdin", 1, do_stdin},     {"eat", 1, do_eat},
+    {"record", 1, do_record}, {"exit", 1, do_exit},   {"raise", 1, do_raise},   {"ignore", 1, do_ignore},
+    {"catch", 2, do_catch},   {"on", 2, do_on},       {"sleep", 1, do_sleep},   {"forever", 0, do_forever},
+    {"await", 1, do_await},   {"touch", 1, do_touch}, {"out", 1, do_out},       {"err", 1, do_err},
+    {"flood", 2, do_flood},   {"child", 1, do_child}, {"daemon", 1, do_daemon}, {"orphans", 1, do_orphans},
+    {"error", 2, do_error},   {"stdin", 1, do_stdin}, {"eat", 1, do_eat},
 };
 
 static const struct verb *verb_of(const char *name)
 {
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        if (strcmp(verbs[i].name, name) == 0) return &verbs[i];
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
     fprintf(stderr, "worker: no such verb: %s\n", name);
     _exit(99);
 }
@@ -321,13 +374,15 @@ int main(int argc, char **argv)
         int mine = 1;
         for (; i < argc && (argv[i][0] == '@' || argv[i][0] == '+'); i++)
             mine &= number_of(argv[i] + 1) == (argv[i][0] == '@' ? rank : attempt);
-        if (i >= argc) break;
+        if (i >= argc)
+            break;
         const struct verb *v = verb_of(argv[i]);
         if (i + v->arguments >= argc) {
             fprintf(stderr, "worker: %s wants %d argument(s)\n", v->name, v->arguments);
             return 99;
         }
-        if (mine) v->run(argv + i + 1);
+        if (mine)
+            v->run(argv + i + 1);
         i += 1 + v->arguments;
     }
     return 0;
