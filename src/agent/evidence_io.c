@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "agent/summary.h"
-#include "agent/text.h"
+#include "proc/cgroup.h"
+#include "util/file.h"
+#include "util/scan.h"
 
 enum { CHUNK = 64 * 1024, SMALL_MAX = 1 << 20 };
 
@@ -168,150 +170,40 @@ int evidence_publish(const struct failure *cause, const char *to, struct el_err 
     return r;
 }
 
-/* A small file of /proc or a cgroup, at most SMALL_MAX bytes; -1 if it cannot be read. */
-static int slurp(const char *path, struct el_buf *out)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), r = -1;
-    if (fd < 0)
-        return -1;
-    for (;;) {
-        char *at = el_buf_reserve(out, 4096);
-        ssize_t n = at ? read_some(fd, at, 4096) : -1;
-        if (n > 0)
-            out->len += (size_t)n;
-        else {
-            r = n < 0 ? -1 : 0;
-            break;
-        }
-    }
-    close(fd);
-    return r;
-}
-
 int64_t evidence_oom_count(const struct evidence_oom *o)
 {
-    struct el_buf text = EL_BUF_INIT(NULL, SMALL_MAX);
-    struct text rest, line;
-    int64_t count = -1;
-    if (o->source != EVIDENCE_OOM_NONE && slurp(o->path, &text) == 0)
-        for (rest = (struct text){text.v, text.len}; text_line(&rest, &line);)
-            if (text_starts(line, "oom_kill ") && line.n > 9) {
-                count = 0;
-                for (size_t i = 9; i < line.n && line.p[i] >= '0' && line.p[i] <= '9'; i++)
-                    count = count * 10 + (line.p[i] - '0');
-            }
-    el_buf_free(&text);
-    return count;
+    char text[16384];
+    uint64_t count;
+    if (o->source == EVIDENCE_OOM_NONE || file_read(o->path, text, sizeof text) < 0)
+        return -1;
+    const char *at = scan_field(text, "oom_kill ");
+    return at && scan_u64(&at, &count) && count <= INT64_MAX ? (int64_t)count : -1;
 }
 
-/* The n-th word of a line, separated by spaces. */
-static struct text word(struct text line, unsigned n)
+/* Whether the counter of that folder can be read. */
+static bool try_folder(struct evidence_oom *o, bool v2, const char *folder)
 {
-    for (;; n--) {
-        while (line.n && *line.p == ' ') {
-            line.p++;
-            line.n--;
-        }
-        const char *end = line.n ? memchr(line.p, ' ', line.n) : NULL;
-        size_t len = end ? (size_t)(end - line.p) : line.n;
-        if (!n)
-            return (struct text){line.p, len};
-        line.p += len;
-        line.n -= len;
-    }
+    o->source = v2 ? EVIDENCE_OOM_CGROUP_V2 : EVIDENCE_OOM_CGROUP_V1;
+    int n = snprintf(o->path, sizeof o->path, "%s/%s", folder, v2 ? "memory.events" : "memory.oom_control");
+    return n > 0 && (size_t)n < sizeof o->path && evidence_oom_count(o) >= 0;
 }
 
-static bool equals(struct text t, const char *s)
+/* Our own folder, else the mount itself: in a container the two may be seen from different roots. */
+static bool find_cgroup(struct evidence_oom *o, const struct cgroup_texts *x)
 {
-    return t.n == strlen(s) && text_starts(t, s);
-}
-
-/* Is `name` one of the words of a comma list? */
-static bool listed(struct text list, const char *name)
-{
-    while (list.n) {
-        const char *comma = memchr(list.p, ',', list.n);
-        size_t len = comma ? (size_t)(comma - list.p) : list.n;
-        if (equals((struct text){list.p, len}, name))
-            return true;
-        len += comma ? 1 : 0;
-        list.p += len;
-        list.n -= len;
-    }
-    return false;
-}
-
-/* One line of mountinfo: where a cgroup hierarchy is mounted, and which folder of it is the mount's root. */
-struct mount {
-    struct text root, point;
-    bool v2;
-};
-
-static bool is_memory_mount(struct text line, struct mount *m)
-{
-    const char *dash = text_find(line, " - ");
-    if (!dash)
-        return false;
-    struct text back = {dash + 3, line.n - (size_t)(dash + 3 - line.p)};
-    m->root = word(line, 3);
-    m->point = word(line, 4);
-    m->v2 = equals(word(back, 0), "cgroup2");
-    return m->v2 || (equals(word(back, 0), "cgroup") && listed(word(back, 2), "memory"));
-}
-
-/* This process's folder in the hierarchy, from /proc/self/cgroup: "0::/path" (v2) or "9:memory:/path". */
-static bool own_folder(struct text groups, bool v2, struct text *folder)
-{
-    struct text line;
-    while (text_line(&groups, &line)) {
-        const char *a = memchr(line.p, ':', line.n);
-        const char *b = a ? memchr(a + 1, ':', line.n - (size_t)(a + 1 - line.p)) : NULL;
-        if (!b)
-            continue;
-        struct text names = {a + 1, (size_t)(b - a - 1)};
-        *folder = (struct text){b + 1, line.n - (size_t)(b + 1 - line.p)};
-        if (v2 ? line.p[0] == '0' && !names.n : listed(names, "memory"))
-            return true;
-    }
-    return false;
-}
-
-/* Tries the folder below the mount, then the mount itself: in a container the two are seen from different roots. */
-static bool try_mount(struct evidence_oom *o, const struct mount *m, struct text folder)
-{
-    const char *file = m->v2 ? "memory.events" : "memory.oom_control";
-    o->source = m->v2 ? EVIDENCE_OOM_CGROUP_V2 : EVIDENCE_OOM_CGROUP_V1;
-    if (m->root.n > 1 && folder.n >= m->root.n && memcmp(folder.p, m->root.p, m->root.n) == 0) {
-        folder.p += m->root.n;
-        folder.n -= m->root.n;
-    }
-    for (int whole = 1; whole >= 0; whole--) {
-        int n = snprintf(o->path, sizeof o->path, "%.*s%.*s/%s", (int)m->point.n, m->point.p, whole ? (int)folder.n : 0,
-                         folder.p, file);
-        if (n > 0 && (size_t)n < sizeof o->path && evidence_oom_count(o) >= 0)
-            return true;
-    }
-    o->source = EVIDENCE_OOM_NONE;
-    return false;
+    char folder[CGROUP_PATH_MAX];
+    return (cgroup_own(x->mountinfo, x->self, folder, sizeof folder) == 0 && try_folder(o, true, folder)) ||
+           (cgroup_own_v1(x->mountinfo, x->self, "memory", folder, sizeof folder) == 0 &&
+            try_folder(o, false, folder)) ||
+           (cgroup_mount(x->mountinfo, NULL, folder, sizeof folder) == 0 && try_folder(o, true, folder)) ||
+           (cgroup_mount(x->mountinfo, "memory", folder, sizeof folder) == 0 && try_folder(o, false, folder));
 }
 
 void evidence_oom_open(struct evidence_oom *o, const char *proc)
 {
-    char path[256];
-    struct el_buf mounts = EL_BUF_INIT(NULL, SMALL_MAX), groups = EL_BUF_INIT(NULL, SMALL_MAX);
-    *o = (struct evidence_oom){.source = EVIDENCE_OOM_NONE};
-    snprintf(path, sizeof path, "%s/self/mountinfo", proc);
-    int r = slurp(path, &mounts);
-    snprintf(path, sizeof path, "%s/self/cgroup", proc);
-    r |= slurp(path, &groups);
-    struct text rest = {mounts.v, r ? 0 : mounts.len}, line, folder;
-    struct mount m;
-    bool found = false;
-    while (!found && text_line(&rest, &line))
-        found = is_memory_mount(line, &m) && own_folder((struct text){groups.v, groups.len}, m.v2, &folder) &&
-                try_mount(o, &m, folder);
-    el_buf_free(&mounts);
-    el_buf_free(&groups);
+    struct cgroup_texts x;
+    bool found = cgroup_texts_read(&x, proc) == 0 && find_cgroup(o, &x);
+    cgroup_texts_free(&x);
     if (found)
         return;
     o->source = EVIDENCE_OOM_HOST;

@@ -212,24 +212,20 @@ static void walk_up(struct host_facts *f, char *folder)
 
 static void read_cgroups(struct host_facts *f)
 {
-    static const size_t text_max = 1 << 20;
     static const char *const controllers[] = {"cpu", "memory"};
-    char *mounts = malloc(text_max), self[8192], folder[CGROUP_PATH_MAX];
+    char folder[CGROUP_PATH_MAX];
+    struct cgroup_texts x;
     f->cgroup = -1;
     f->cpu_quota_millis = f->memory_limit_bytes = HOST_UNLIMITED;
-    if (!mounts || file_read("/proc/self/mountinfo", mounts, text_max) < 0 ||
-        file_read("/proc/self/cgroup", self, sizeof self) < 0) {
-        free(mounts);
-        return;
-    }
-    if (cgroup_own(mounts, self, folder, sizeof folder) == 0) {
+    bool known = cgroup_texts_read(&x, "/proc") == 0;
+    if (known && cgroup_own(x.mountinfo, x.self, folder, sizeof folder) == 0) {
         f->cgroup = access(folder, W_OK) == 0;
         walk_up(f, folder);
     }
-    for (unsigned i = 0; i < 2; i++)
-        if (cgroup_own_v1(mounts, self, controllers[i], folder, sizeof folder) == 0)
+    for (unsigned i = 0; known && i < 2; i++)
+        if (cgroup_own_v1(x.mountinfo, x.self, controllers[i], folder, sizeof folder) == 0)
             walk_up(f, folder);
-    free(mounts);
+    cgroup_texts_free(&x);
 }
 
 static enum host_reach reach_of(const struct sockaddr *a)

@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/argv.h"
 #include "agent/node.h"
 #include "proc/procstat.h"
+#include "util/file.h"
 
 /* --- once --- */
 
@@ -57,11 +59,8 @@ static int find_program(struct node *n, struct el_err *e)
 void workers_make_run_id(struct node *n)
 {
     uint64_t chance[3] = {loop_clock(), (uint64_t)getpid(), loop_clock()};
-    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, chance, sizeof chance) : 0;
-    (void)got;
-    if (fd >= 0)
-        close(fd);
+    ssize_t got = getrandom(chance, sizeof chance, 0);
+    (void)got; /* the kernel's pool is ready long before anybody trains */
     n->coord = chance[0];
     if (n->conf->run_id_random)
         snprintf(n->run_id, sizeof n->run_id, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(chance[1] >> 32),
@@ -339,15 +338,10 @@ void workers_child(struct node *n)
 
 static bool catches(pid_t pid, int signal)
 {
-    char path[64], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = 0;
+    char text[4096];
     struct procstat_status st;
-    return got > 0 && procstat_status(&st, text) == 0 && procstat_catches(&st, signal);
+    return file_readf(text, sizeof text, "/proc", "/%d/status", (int)pid) > 0 && procstat_status(&st, text) == 0 &&
+           procstat_catches(&st, signal);
 }
 
 void workers_forward(struct node *n, int signal)

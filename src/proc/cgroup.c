@@ -120,32 +120,43 @@ static int join(const struct mount_line *m, const char *path, char *to, size_t r
     return n > 0 && (size_t)n < room ? 0 : -1;
 }
 
-static int find(const char *mountinfo, const char *self_cgroup, const char *controller, char *path, size_t room)
+/* own: our path in the hierarchy; NULL: the mount itself is looked for. */
+static int find(const char *mountinfo, const char *own, const char *controller, char *path, size_t room)
 {
     assert(room);
-    path[0] = 0;
-    char own[CGROUP_PATH_MAX];
-    if (!own_path(self_cgroup, controller, own, sizeof own) || strncmp(own, "/..", 3) == 0)
-        return -1;
     struct mount_line m;
     for (const char *line = mountinfo; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         if (!mount_parse(line, &m))
             continue;
         bool same = controller ? is_word(m.type, m.type_len, "cgroup") && in_list(m.super, m.super_len, controller)
                                : is_word(m.type, m.type_len, "cgroup2");
-        if (same && join(&m, own, path, room) == 0)
+        if (same && join(&m, own ? own : m.root, path, room) == 0)
             return 0;
     }
     path[0] = 0;
     return -1;
 }
 
+static int find_own(const char *mountinfo, const char *self_cgroup, const char *controller, char *path, size_t room)
+{
+    char own[CGROUP_PATH_MAX];
+    if (own_path(self_cgroup, controller, own, sizeof own) && strncmp(own, "/..", 3) != 0)
+        return find(mountinfo, own, controller, path, room);
+    path[0] = 0;
+    return -1;
+}
+
 int cgroup_own(const char *mountinfo, const char *self_cgroup, char *path, size_t room_bytes)
 {
-    return find(mountinfo, self_cgroup, NULL, path, room_bytes);
+    return find_own(mountinfo, self_cgroup, NULL, path, room_bytes);
 }
 
 int cgroup_own_v1(const char *mountinfo, const char *self_cgroup, const char *controller, char *path, size_t room_bytes)
 {
-    return find(mountinfo, self_cgroup, controller, path, room_bytes);
+    return find_own(mountinfo, self_cgroup, controller, path, room_bytes);
+}
+
+int cgroup_mount(const char *mountinfo, const char *controller, char *path, size_t room_bytes)
+{
+    return find(mountinfo, NULL, controller, path, room_bytes);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +22,26 @@ struct cgroup {
     int folder_fd, kill_fd;
 };
 
+int cgroup_texts_read(struct cgroup_texts *x, const char *proc)
+{
+    static const size_t mountinfo_max = 1 << 20;
+    x->self[0] = 0;
+    x->mountinfo = malloc(mountinfo_max);
+    bool good = x->mountinfo && file_readf(x->mountinfo, mountinfo_max, proc, "/self/mountinfo") > 0 &&
+                file_readf(x->self, sizeof x->self, proc, "/self/cgroup") > 0;
+    return good ? 0 : -1;
+}
+
+void cgroup_texts_free(struct cgroup_texts *x)
+{
+    free(x->mountinfo);
+}
+
 static int own_folder(char *path, size_t room)
 {
-    static const size_t text_max = 1 << 20; /* hosts with many containers have long mount tables */
-    char *mounts = malloc(text_max), self[8192];
-    int r = mounts && file_read("/proc/self/mountinfo", mounts, text_max) > 0 &&
-                    file_read("/proc/self/cgroup", self, sizeof self) > 0
-                ? cgroup_own(mounts, self, path, room)
-                : -1;
-    free(mounts);
+    struct cgroup_texts x;
+    int r = cgroup_texts_read(&x, "/proc") == 0 ? cgroup_own(x.mountinfo, x.self, path, room) : -1;
+    cgroup_texts_free(&x);
     return r;
 }
 

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "proc/procstat.h"
+#include "util/file.h"
 
 #define ORPHANS_MAX 4096 /* looked at in one call; more are found by the next one */
 
@@ -117,31 +117,17 @@ void reap_scan(struct reap *r)
 
 /* --- orphans --- */
 
-static bool read_text(const char *path, char *to, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, to, size - 1);
-    close(fd);
-    to[n > 0 ? n : 0] = 0;
-    return n > 0;
-}
-
 static bool read_stat(pid_t pid, struct procstat_stat *st)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    return read_text(path, text, sizeof text) && procstat_stat(st, text) == 0;
+    char text[1024];
+    return file_readf(text, sizeof text, "/proc", "/%d/stat", (int)pid) > 0 && procstat_stat(st, text) == 0;
 }
 
 /* Adds the pids of one /proc/self/task/<tid>/children, which the kernel separates by blanks. */
 static unsigned add_children(const char *tid, pid_t *list, unsigned n)
 {
     static char text[ORPHANS_MAX * 8]; /* the loop's thread only */
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%.20s/children", tid);
-    if (!read_text(path, text, sizeof text))
+    if (file_readf(text, sizeof text, "/proc/self/task", "/%s/children", tid) <= 0)
         return n;
     for (char *s = text; *s && n < ORPHANS_MAX;) {
         long pid = strtol(s, &s, 10);
@@ -205,11 +191,11 @@ unsigned reap_orphans(struct reap *r, pid_t session, int signal, pid_t spare)
 int reap_describe(pid_t pid, char *to, size_t size)
 {
     struct procstat_stat st;
-    char path[64], wchan[64] = "";
+    char wchan[64];
     if (!read_stat(pid, &st))
         return snprintf(to, size, "pid %d", (int)pid);
-    snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
-    if (!read_text(path, wchan, sizeof wchan) || wchan[0] == '0')
+    file_readf(wchan, sizeof wchan, "/proc", "/%d/wchan", (int)pid);
+    if (wchan[0] == '0')
         wchan[0] = 0;
     return snprintf(to, size, "%s (pid %d, state %c%s%s)", st.comm, (int)pid, st.state, wchan[0] ? " in " : "", wchan);
 }

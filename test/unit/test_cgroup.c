@@ -49,7 +49,12 @@ int main(void)
     is_v1("memory", "/sys/fs/cgroup/memory/process/ab", "version 1, memory");
     is_v1("cpu", "/sys/fs/cgroup/cpu,cpuacct", "version 1, one of two controllers of a mount");
     is_v1("cpuset", NULL, "version 1, not there");
-    char tiny[8];
+    char at[CGROUP_PATH_MAX], tiny[8];
+    is_str(cgroup_mount(hybrid, NULL, at, sizeof at) == 0 ? at : NULL, "/sys/fs/cgroup/unified", "a mount, version 2");
+    is_str(cgroup_mount(hybrid, "memory", at, sizeof at) == 0 ? at : NULL, "/sys/fs/cgroup/memory", "version 1");
+    is_str(cgroup_mount("29 23 0:26 /pod /c rw - cgroup2 n rw\n", NULL, at, sizeof at) == 0 ? at : NULL, "/c",
+           "a mount of a part of the tree");
+    is_num(cgroup_mount(pure, "memory", at, sizeof at), -1, "a mount that is not there");
     is_num(cgroup_own(pure, "0::/a\n", tiny, sizeof tiny), -1, "a path that does not fit is refused");
     is_str(tiny, "", "and nothing is left of it");
     return done();

@@ -161,6 +161,7 @@ static int64_t oom_of(const char *mounts, const char *groups, struct evidence_oo
 static void test_oom(void)
 {
     struct evidence_oom o;
+    char both[300];
     static const char v2[] =
         "22 1 0:20 / /sys rw - sysfs sysfs rw\n30 22 0:26 / @/v2 rw shared:4 - cgroup2 cgroup2 rw\n";
     static const char v1[] = "31 22 0:27 / @/v1 rw - cgroup cgroup rw,cpu,memory\n";
@@ -182,6 +183,8 @@ static void test_oom(void)
     write_text("v1/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n");
     is_num(oom_of(v1, "9:cpu,memory:/job\n1:name=systemd:/x\n0::/\n", &o), 7, "version 1");
     is_num(o.source, EVIDENCE_OOM_CGROUP_V1, "is said");
+    snprintf(both, sizeof both, "%s%s", "30 22 0:26 / /nowhere rw - cgroup2 cgroup2 rw\n", v1);
+    is_num(oom_of(both, "9:cpu,memory:/job\n0::/\n", &o), 7, "both versions, the counter with version 1");
     write_text("v2/memory.events", "oom_kill 11\n");
     is_num(oom_of(container, "0::/kubepods/pod1\n", &o), 11, "a container that sees its own folder as the root");
     is_num(oom_of(container, "0::/../../outer/pod2\n", &o), 11, "a path that means nothing here: the mount itself");
