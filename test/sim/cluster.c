@@ -479,8 +479,11 @@ static void fault_cut(struct cluster *c, struct cluster_agent *a, uint32_t who)
 {
     el_usec until = c->now + EL_MS(50) + el_rng_below(&c->faults, EL_SEC(12));
     unsigned which = 1 + (unsigned)el_rng_below(&c->faults, 15);
-    if (el_rng_below(&c->faults, 2))
+    unsigned kind = (unsigned)el_rng_below(&c->faults, c->seed % 4 == 1 ? 4 : 2);
+    if (kind == 1)
         which = 15;
+    else if (kind > 1)
+        which = kind; /* one way between the agent and its coordinator, the leases are well */
     cluster_note(c, who, "FAULT: cut %x until %.3f", which, (double)until / 1e6);
     for (unsigned k = 0; k < 4; k++)
         if (which & 1u << k && a->cut[k / 2][k % 2] < until) /* never shorter: what waits stays in order */
@@ -536,6 +539,8 @@ static void on_fault(struct cluster *c)
     if (c->now >= c->faults_until)
         return;
     unsigned what = (unsigned)el_rng_below(&c->faults, 14);
+    if (c->seed % 4 == 1 && el_rng_below(&c->faults, 2))
+        what = 3; /* every fourth run is one of bad networks */
     if (what < 9)
         fault_agent(c, (uint32_t)el_rng_below(&c->faults, c->n), what);
     else

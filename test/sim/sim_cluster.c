@@ -19,11 +19,10 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* A core's own assertion: the seed must not be lost. */
+/* A core's own assertion, or worse: the seed must not be lost. */
 static void on_abort(int signal)
 {
-    (void)signal;
-    cluster_fail(&cluster, "an assertion of the core");
+    cluster_fail(&cluster, signal == SIGABRT ? "an assertion of the core" : "a wild access of the core");
     cluster_print_failure(&cluster);
     fflush(stdout);
     _Exit(1);
@@ -66,6 +65,7 @@ int main(int argc, char **argv)
     double start = now_s();
     uint64_t done = 0, steps = 0, rounds = 0, digest = 14695981039346656037u;
     signal(SIGABRT, on_abort);
+    signal(SIGSEGV, on_abort);
     for (; done < a.seeds && now_s() - start < a.seconds; done++) {
         uint64_t seed = a.first + done;
         unsigned agents = a.agents ? a.agents : seed % 50 == 0 ? 60 : 1 + (unsigned)(seed % 9);
