@@ -17,7 +17,7 @@ enum { CHUNK_BYTES = 64 << 10 };
 struct store_client {
     int fd;
     el_usec limit;
-    struct el_buf out;         /* the request that is being made */
+    struct el_buf out;          /* the request that is being made */
     char where[DIAL_WHERE_MAX]; /* for messages */
     char in[CHUNK_BYTES];
     size_t in_n, in_at;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stddef.h>
@@ -14,6 +15,8 @@
 #include "proc/signame.h"
 #include "rdzv/coordinator.h"
 #include "util/file.h"
+
+enum { MMAP_BYTES = 16 << 20, TRIM_BYTES = 64 << 20 };
 
 #define FLUSH_MAX    EL_SEC(2) /* for log lines, when the store ends */
 #define POOL_THREADS 1         /* the journal is written by one at a time */

@@ -321,6 +321,10 @@ static enum session_step continue_request(struct session *s, const char *bytes, 
         size_t lacks = s->wire.need - s->in.len, take = n - *used < lacks ? n - *used : lacks;
         if (!take)
             return SESSION_MORE;
+        /* A long value doubles its room as it comes; what was only announced gets none. */
+        size_t room = s->in.len < lacks ? s->in.len : lacks;
+        if (s->in.cap - s->in.len < take && room > take)
+            (void)el_buf_reserve(&s->in, room);
         if (el_buf_put(&s->in, bytes + *used, take))
             return end(s, SESSION_END_NO_MEMORY);
         *used += take;

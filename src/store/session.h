@@ -72,8 +72,8 @@ struct session *session_of(struct kv_wait *w);
 /* True once it has shown that it is a c10d client. */
 bool session_greeted(const struct session *s);
 
-/* The rank of whoever sets this key, as process groups name keys: "...default_pg/0/.../3", ".../rank_3".  -1: it does not
- * say. */
+/* The rank of whoever sets this key, as process groups name keys: "...default_pg/0/.../3", ".../rank_3".  -1: it does
+ * not say. */
 int32_t session_rank_of_key(struct kv_bytes key);
 
 /* One line, without names of peers. */

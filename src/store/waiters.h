@@ -11,9 +11,9 @@ struct waiters_world {
     const bool *come; /* by rank: it has a connection; NULL = nothing is known of anybody's rank */
 };
 
-#define WAITERS_LINES_MAX   8              /* keys of one report; the rest is counted */
-#define WAITERS_NAMED_MAX   8              /* waiters of one line; the rest is counted */
-#define WAITERS_AGAIN_MAX   EL_SEC(3600)   /* the interval grows until here */
+#define WAITERS_LINES_MAX 8            /* keys of one report; the rest is counted */
+#define WAITERS_NAMED_MAX 8            /* waiters of one line; the rest is counted */
+#define WAITERS_AGAIN_MAX EL_SEC(3600) /* the interval grows until here */
 
 /* Appends a line for each key that is due: its oldest wait is older than `after`; again when that has doubled, and so
  * on.  Returns when it wants to be called next, EL_NEVER if nobody waits. */

@@ -47,7 +47,7 @@ enum wire_dialect { WIRE_MODERN, WIRE_LEGACY };
 #define WIRE_ERROR_LIST(X)                                                                                             \
     X(NONE, "no error")                                                                                                \
     X(OPCODE, "an opcode that this protocol does not have")                                                            \
-    X(TORCH_2_1, "an opcode of torch 2.1, whose dialect is not supported: use torch 2.2 or later, or 1.9 to 2.0")     \
+    X(TORCH_2_1, "an opcode of torch 2.1, whose dialect is not supported: use torch 2.2 or later, or 1.9 to 2.0")      \
     X(KEY_LENGTH, "a key of more than 8192 bytes")                                                                     \
     X(VALUE_LENGTH, "a value of more than 8 MiB")                                                                      \
     X(COUNT, "a list of more than 131072 keys")
@@ -83,12 +83,12 @@ struct wire {
     enum wire_dialect dialect;
     bool ordinary;
     bool in_list;
-    uint8_t op;     /* enum wire_op, once at > 0 */
-    uint8_t field;  /* index in the shape */
-    uint8_t error;  /* enum wire_error */
-    uint32_t left;  /* list: keys or pairs still to come */
-    size_t at;      /* bytes of this request that are behind us */
-    size_t need;    /* no progress before this many bytes of the request are there */
+    uint8_t op;      /* enum wire_op, once at > 0 */
+    uint8_t field;   /* index in the shape */
+    uint8_t error;   /* enum wire_error */
+    uint32_t left;   /* list: keys or pairs still to come */
+    size_t at;       /* bytes of this request that are behind us */
+    size_t need;     /* no progress before this many bytes of the request are there */
     size_t start[3]; /* offsets of the fields */
 };
 
