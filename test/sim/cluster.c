@@ -357,7 +357,7 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         break;
     case RDZV_DO_REPLY: break;
     case RDZV_DO_BEAT:
-        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {ev->msg->u.beat.time, c->now}};
+        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {ev->msg->u.beat.time, c->now, false}};
         net_send(c, ev->conn, false, &m);
         break;
     case RDZV_DO_GOODBYE:
