@@ -1,4 +1,4 @@
-/* Time, hosts, workers and faults of the simulated cluster. */
+/* Time, hosts and workers of the simulated cluster. */
 #include "sim/cluster.h"
 
 #include <stdarg.h>
@@ -425,7 +425,7 @@ static void boot_agent(struct cluster *c, uint32_t who)
 }
 
 /* kill -9 (the guard kills the workers), or the power is gone (nobody is told). */
-static void kill_agent(struct cluster *c, uint32_t who, bool power)
+void cluster_kill_agent(struct cluster *c, uint32_t who, bool power)
 {
     struct cluster_agent *a = &c->agent[who];
     if (!a->up)
@@ -459,7 +459,7 @@ static void boot_coord(struct cluster *c)
     set_timer(c, CLUSTER_COORD);
 }
 
-static void kill_coord(struct cluster *c)
+void cluster_kill_coord(struct cluster *c)
 {
     if (!c->coord_up)
         return;
@@ -471,81 +471,6 @@ static void kill_coord(struct cluster *c)
             net_close(c, i, false, false);
     rdzv_free(c->r);
     c->r = NULL;
-}
-
-/* --- faults --- */
-
-static void fault_cut(struct cluster *c, struct cluster_agent *a, uint32_t who)
-{
-    el_usec until = c->now + EL_MS(50) + el_rng_below(&c->faults, EL_SEC(12));
-    unsigned which = 1 + (unsigned)el_rng_below(&c->faults, 15);
-    unsigned kind = (unsigned)el_rng_below(&c->faults, c->seed % 4 == 1 ? 4 : 2);
-    if (kind == 1)
-        which = 15;
-    else if (kind > 1)
-        which = kind; /* one way between the agent and its coordinator, the leases are well */
-    cluster_note(c, who, "FAULT: cut %x until %.3f", which, (double)until / 1e6);
-    for (unsigned k = 0; k < 4; k++)
-        if (which & 1u << k && a->cut[k / 2][k % 2] < until) /* never shorter: what waits stays in order */
-            a->cut[k / 2][k % 2] = until;
-    a->fault_at = until > a->fault_at ? until : a->fault_at;
-}
-
-static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
-{
-    struct cluster_agent *a = &c->agent[who];
-    a->fault_at = a->fault_at > c->now ? a->fault_at : c->now;
-    if (what < 3) {
-        kill_agent(c, who, what == 2);
-        cluster_push(c, c->now + EL_MS(20) + el_rng_below(&c->faults, EL_SEC(10)), CLUSTER_BOOT, who);
-    } else if (what < 6) {
-        fault_cut(c, a, who);
-    } else if (what == 6 && a->paused_until <= c->now) {
-        cluster_note(c, who, "FAULT: SIGTERM");
-        cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_SIGNAL, .signal = 15});
-    } else if (what == 7 && a->paused_until <= c->now) {
-        cluster_note(c, who, "FAULT: reset");
-        net_close(c, a->link, false, false);
-        net_close(c, a->link, true, false);
-        cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = "reset"});
-    } else if (what == 8 && a->paused_until <= c->now) {
-        a->paused_until = c->now + EL_MS(500) + el_rng_below(&c->faults, EL_SEC(10));
-        a->fault_at = a->paused_until > a->fault_at ? a->paused_until : a->fault_at;
-        cluster_note(c, who, "FAULT: stands still until %.3f", (double)a->paused_until / 1e6);
-    }
-}
-
-static void fault_coord(struct cluster *c, unsigned what)
-{
-    if (what < 2) {
-        kill_coord(c);
-        cluster_push(c, c->now + EL_MS(10) + el_rng_below(&c->faults, EL_SEC(8)), CLUSTER_BOOT, CLUSTER_COORD);
-    } else if (what == 2) {
-        c->coord_paused_until = c->now + EL_MS(600) + el_rng_below(&c->faults, EL_SEC(9));
-        c->coord_fault_at = c->coord_paused_until;
-        cluster_note(c, CLUSTER_COORD, "FAULT: stands still until %.3f", (double)c->coord_paused_until / 1e6);
-    } else if (c->coord_up && c->coord_paused_until <= c->now) {
-        struct msg m = {.type = what == 3 ? MSG_RESTART : MSG_SCALE};
-        if (what == 4)
-            m.u.scale.max = c->conf.set.min + el_rng_below(&c->faults, c->conf.set.max - c->conf.set.min + 1);
-        cluster_note(c, CLUSTER_COORD, "FAULT: %s %llu", msg_name(m.type), (unsigned long long)m.u.scale.max);
-        cluster_feed_coord(c,
-                           &(struct rdzv_event){.type = RDZV_EV_COMMAND, .msg = &m, .peer = {.remote = "127.0.0.1"}});
-    }
-}
-
-static void on_fault(struct cluster *c)
-{
-    if (c->now >= c->faults_until)
-        return;
-    unsigned what = (unsigned)el_rng_below(&c->faults, 14);
-    if (c->seed % 4 == 1 && el_rng_below(&c->faults, 2))
-        what = 3; /* every fourth run is one of bad networks */
-    if (what < 9)
-        fault_agent(c, (uint32_t)el_rng_below(&c->faults, c->n), what);
-    else
-        fault_coord(c, what - 9);
-    cluster_push(c, c->now + el_rng_below(&c->faults, EL_SEC(4)), CLUSTER_FAULT, CLUSTER_COORD);
 }
 
 /* --- events --- */
@@ -644,7 +569,7 @@ static void dispatch(struct cluster *c, struct cluster_item *it)
             walk(c);
         break;
     case CLUSTER_JOURNAL: on_journal(c, it); break;
-    case CLUSTER_FAULT: on_fault(c); break;
+    case CLUSTER_FAULT: cluster_fault(c); break;
     case CLUSTER_BOOT:
         if (it->who == CLUSTER_COORD)
             boot_coord(c);

@@ -2,7 +2,8 @@
  * fail and die badly; virtual time, faults drawn from a seed.  The cores are the binary's own objects; everything here
  * only carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
  *
- * cluster.c: time, hosts and workers · net.c: connections · judge_cluster.c: what must hold · sim_cluster.c: main. */
+ * cluster.c: time, hosts and workers · faults.c · net.c: connections · judge_cluster.c: what must hold · sim_cluster.c:
+ * main. */
 #ifndef TEST_SIM_CLUSTER_H
 #define TEST_SIM_CLUSTER_H
 #include <stdbool.h>
@@ -153,6 +154,12 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
 void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev);
 el_usec cluster_delay(struct cluster *c);
 uint64_t cluster_below(struct cluster *c, uint64_t n);
+
+void cluster_kill_agent(struct cluster *c, uint32_t who, bool power);
+void cluster_kill_coord(struct cluster *c);
+
+/* faults.c: one, and when the next one comes */
+void cluster_fault(struct cluster *c);
 
 /* net.c */
 void net_connect(struct cluster *c, uint32_t who, bool lease);
