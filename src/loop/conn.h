@@ -22,6 +22,9 @@ struct conn;
 struct conn_ops {
     void (*data)(struct conn *c, const char *bytes, size_t n); /* the bytes are valid during the call */
     void (*closed)(struct conn *c, enum conn_why why, int sys);
+    /* May be NULL.  Where the next bytes are wanted, at most *n of them, if the owner keeps them anyway; NULL:
+     * anywhere. */
+    char *(*room)(struct conn *c, size_t *n);
 };
 
 /* Embedded by its owner; the fields are conn_io.c's. */

@@ -87,14 +87,20 @@ static void flush(struct conn *c)
 
 static void on_readable(struct conn *c)
 {
+    size_t room = 0;
+    char *to = c->ops->room && !c->broken ? c->ops->room(c, &room) : NULL;
     ssize_t n;
+    if (!to) {
+        to = scratch;
+        room = sizeof scratch;
+    }
     do
-        n = recv(c->fd, scratch, sizeof scratch, MSG_DONTWAIT);
+        n = recv(c->fd, to, room, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (c->broken) {
         c->ops->closed(c, c->why, c->sys);
     } else if (n > 0) {
-        c->ops->data(c, scratch, (size_t)n);
+        c->ops->data(c, to, (size_t)n);
     } else if (n < 0 && errno != EAGAIN) {
         c->ops->closed(c, CONN_ERROR, errno);
     } else if (n == 0 && conn_unsent(c)) {

@@ -286,7 +286,12 @@ static void on_closed(struct conn *conn, enum conn_why why, int sys)
     client_free(c);
 }
 
-static const struct conn_ops client_ops = {.data = on_data, .closed = on_closed};
+static char *room(struct conn *conn, size_t *n)
+{
+    return session_room(&client_of(conn)->session, n);
+}
+
+static const struct conn_ops client_ops = {.data = on_data, .closed = on_closed, .room = room};
 
 /* --- coming in ---------------------------------------------------------------------------------------------------- */
 

@@ -286,6 +286,8 @@ static enum session_step greet(struct session *s, const char *bytes, size_t n, s
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */
 
+enum { ROOM_MIN_BYTES = 32 << 10 }; /* below that a copy costs less than a call of recv() more */
+
 /* The next request out of bytes[0…n), which may be its beginning only.  *length: how much of it was used up. */
 static enum session_step one_request(struct session *s, const char *bytes, size_t n, size_t *length, el_usec now,
                                      struct el_buf *out)
@@ -301,6 +303,23 @@ static enum session_step one_request(struct session *s, const char *bytes, size_
         s->state = SESSION_OPEN;
     enum session_end why = execute(s, &r, now, out);
     return why == SESSION_END_NONE ? SESSION_MORE : end(s, why);
+}
+
+/* Room for n bytes.  A long value doubles it as it comes; what was only announced gets none. */
+static bool make_room(struct session *s, size_t n, size_t lacks)
+{
+    size_t more = s->in.len < lacks ? s->in.len : lacks;
+    return s->in.cap - s->in.len >= n || el_buf_reserve(&s->in, more > n ? more : n);
+}
+
+char *session_room(struct session *s, size_t *n)
+{
+    size_t lacks = s->in.len && s->state == SESSION_OPEN ? s->wire.need - s->in.len : 0;
+    if (lacks < ROOM_MIN_BYTES || !make_room(s, ROOM_MIN_BYTES, lacks))
+        return NULL;
+    size_t there = s->in.cap - s->in.len;
+    *n = there < lacks ? there : lacks;
+    return s->in.v + s->in.len;
 }
 
 /* Completes the request whose beginning lies in s->in: only as many bytes are moved there as it needs. */
@@ -321,11 +340,9 @@ static enum session_step continue_request(struct session *s, const char *bytes, 
         size_t lacks = s->wire.need - s->in.len, take = n - *used < lacks ? n - *used : lacks;
         if (!take)
             return SESSION_MORE;
-        /* A long value doubles its room as it comes; what was only announced gets none. */
-        size_t room = s->in.len < lacks ? s->in.len : lacks;
-        if (s->in.cap - s->in.len < take && room > take)
-            (void)el_buf_reserve(&s->in, room);
-        if (el_buf_put(&s->in, bytes + *used, take))
+        if (s->in.v + s->in.len == bytes + *used)
+            s->in.len += take; /* read into session_room() */
+        else if (!make_room(s, take, lacks) || el_buf_put(&s->in, bytes + *used, take))
             return end(s, SESSION_END_NO_MEMORY);
         *used += take;
     }

@@ -66,6 +66,10 @@ enum session_step {
 enum session_step session_feed(struct session *s, const char *bytes, size_t n, size_t *used, el_usec now,
                                struct el_buf *out);
 
+/* Where the next bytes may be read to, so that a long value is not copied once more: at most *n bytes, which are then
+ * fed from there.  NULL: anywhere. */
+char *session_room(struct session *s, size_t *n);
+
 /* The session that embeds this wait. */
 struct session *session_of(struct kv_wait *w);
 

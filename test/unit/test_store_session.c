@@ -460,6 +460,46 @@ static void test_limits_pass(void)
     close_kv();
 }
 
+/* A long value is read to where it will stay, in pieces of any size. */
+static void test_room(void)
+{
+    struct peer p;
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    open_kv();
+    peer_open(&p);
+    char *big = calloc(1, 1 << 20);
+    for (size_t i = 0; i < 1 << 20; i++)
+        big[i] = (char)(i * 7 >> 3);
+    vector_bytes("00 ce f7 85 3c", big, 5);
+    el_buf_put(&b, big, 5);
+    wire_put_op(&b, WIRE_MODERN, WIRE_SET);
+    wire_put_bytes(&b, KV_BYTES("k"));
+    wire_put_bytes(&b, (struct kv_bytes){big, 1 << 20});
+    wire_put_op(&b, WIRE_MODERN, WIRE_GETNUMKEYS);
+    size_t rooms = 0, used = 0, piece = 5;
+    for (size_t at = 0; at < b.len; at += used, piece = piece * 3 % 50021 + 1) {
+        size_t n = 0, left = b.len - at;
+        char *to = session_room(&p.s, &n);
+        n = !to || n > piece ? piece : n;
+        n = n > left ? left : n;
+        if (to)
+            memcpy(to, b.v + at, n);
+        rooms += to != NULL;
+        p.last = session_feed(&p.s, to ? to : b.v + at, n, &used, 0, &p.out);
+        ok(p.s.in.cap <= 2 * at + (64 << 10) + 64, "room follows what has come, not what was announced");
+    }
+    ok(rooms > 5 && p.last == SESSION_MORE && got(&p, "< 01 00.."), "pieces land in the room they are given");
+    b.len = 0;
+    wire_put_op(&b, WIRE_MODERN, WIRE_GET);
+    wire_put_bytes(&b, KV_BYTES("k"));
+    feed(&p, b.v, b.len);
+    ok(p.out.len == 8 + (1 << 20) && !memcmp(p.out.v + 8, big, 1 << 20), "and the value is whole");
+    free(big);
+    el_buf_free(&b);
+    peer_close(&p);
+    close_kv();
+}
+
 /* Whatever allocation fails, one connection ends and the map stays whole. */
 static void test_no_memory(void)
 {
@@ -522,6 +562,7 @@ int main(void)
     test_refused();
     test_sums();
     test_limits_pass();
+    test_room();
     test_no_memory();
     test_soft_output();
     return done();
