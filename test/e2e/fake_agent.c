@@ -1,5 +1,6 @@
 /* Agents without workers, many in one process: each is one connection that speaks the control protocol to a real
- * coordinator.  For tests (what comes is told on stdout, what to do is read from stdin) and for measuring (--swarm).
+ * coordinator.  For tests (what comes is told on stdout, what to do is read from stdin) and for measuring (--swarm: all
+ * join, are idle for so long, lose one (unless --keep), hold the next world, and stay).
  *
  *     fake_agent [--agents N] [--min N] [--max N] [--run-id ID] [--node-rank FIRST] [--swarm SECONDS] ... HOST:PORT
  *
@@ -43,7 +44,7 @@ static unsigned count, room, connected, node_rank_set;
 static struct sockaddr_storage where;
 static socklen_t where_size;
 static struct msg_hello hello;
-static bool chatty = true;
+static bool chatty = true, loses = true;
 static double swarm_seconds;
 
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
@@ -51,37 +52,40 @@ static double swarm_seconds;
 static el_usec begun, phase_at;
 static uint64_t target = 1, rx_bytes, tx_bytes;
 static unsigned holders, worlds;
-static enum { FORMING, IDLING, LOSING } stage;
+static enum { FORMING, IDLING, LOSING, DONE } stage;
 
 static void lose_one(void);
 
-static double since(el_usec t)
+/* Both ends of an interval on the clock that all processes of the host share: a swarm may be spread over several. */
+static void report(const char *what, unsigned n)
 {
-    return (double)(loop_clock() - t) / 1000;
+    el_usec now = loop_clock();
+    printf("%s agents=%u begin_us=%llu end_us=%llu ms=%.1f\n", what, n, (unsigned long long)begun,
+           (unsigned long long)now, (double)(now - begun) / 1000);
+    fflush(stdout);
 }
 
 static void swarm_step(void)
 {
     if (stage == FORMING && worlds == count) {
-        printf("formed agents=%u round=%llu ms=%.1f\n", count, (unsigned long long)target, since(begun));
+        report("formed", count);
         rx_bytes = tx_bytes = 0;
         stage = IDLING;
         phase_at = loop_clock() + (el_usec)(swarm_seconds * 1e6);
     } else if (stage == IDLING && loop_clock() >= phase_at) {
-        double seconds = swarm_seconds > 0 ? swarm_seconds : 1;
-        printf("idle seconds=%.1f bytes_out_per_agent_s=%.1f bytes_in_per_agent_s=%.1f\n", swarm_seconds,
-               (double)tx_bytes / seconds / count, (double)rx_bytes / seconds / count);
+        printf("idle out=%.1f in=%.1f\n", (double)tx_bytes / swarm_seconds / count,
+               (double)rx_bytes / swarm_seconds / count);
         stage = LOSING;
         target++;
         worlds = 0;
+        holders = count;
         begun = loop_clock();
-        lose_one();
+        if (loses)
+            lose_one();
     } else if (stage == LOSING && worlds == holders) {
-        printf("reformed agents=%u round=%llu ms=%.1f\n", holders, (unsigned long long)target, since(begun));
-        fflush(stdout);
-        exit(0);
+        report("reformed", holders);
+        stage = DONE; /* the others of the swarm may not have it yet */
     }
-    fflush(stdout);
 }
 
 /* --- saying ------------------------------------------------------------------------------------------------------- */
@@ -132,6 +136,7 @@ static void on_world(struct agent *a, const struct msg_world *w)
     char text[128];
     if (w->number == a->number && w->coord == a->coord)
         return;
+    worlds += w->number >= target && a->number < target;
     a->number = w->number;
     a->coord = w->coord;
     a->token = w->token;
@@ -145,7 +150,6 @@ static void on_world(struct agent *a, const struct msg_world *w)
     tell(a, "WORLD", w->number, text);
     struct msg m = {.type = MSG_STARTED, .u.started = {w->number, w->coord}};
     send_msg(a, &m);
-    worlds += w->number == target;
 }
 
 static void on_stop(struct agent *a, const struct msg_stop *s)
@@ -281,7 +285,7 @@ static void leave_without_a_word(struct agent *a)
 static void lose_one(void)
 {
     struct agent *a = &agents[count / 2 ? count / 2 : 0];
-    holders = count - 1;
+    holders = count - 1; /* of this process */
     leave_without_a_word(a);
 }
 
@@ -380,7 +384,7 @@ static const struct option options[] = {
     {"run-id", 1, NULL, 'r'},     {"node-rank", 1, NULL, 'R'}, {"swarm", 1, NULL, 's'},
     {"slots", 1, NULL, 'S'},      {"unit", 1, NULL, 'u'},      {"settle", 1, NULL, 't'},
     {"keep-alive", 1, NULL, 'k'}, {"restarts", 1, NULL, 'x'},  {"join-timeout", 1, NULL, 'j'},
-    {"grace", 1, NULL, 'g'},      {NULL, 0, NULL, 0}};
+    {"grace", 1, NULL, 'g'},      {"keep", 0, NULL, 'K'},      {NULL, 0, NULL, 0}};
 
 static unsigned read_options(int argc, char **argv)
 {
@@ -405,7 +409,7 @@ static unsigned read_options(int argc, char **argv)
                                .grace_ms = 5000,
                                .node_rank = -1};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        uint64_t v = o == '?' ? 0 : strtoull(optarg, NULL, 10);
+        uint64_t v = optarg ? strtoull(optarg, NULL, 10) : 0;
         switch (o) {
         case 'n': n = (unsigned)v; break;
         case 'm': hello.min = v; break;
@@ -426,6 +430,7 @@ static unsigned read_options(int argc, char **argv)
         case 'x': hello.max_restarts = v; break;
         case 'j': hello.join_timeout_ms = v; break;
         case 'g': hello.reconnect_grace_ms = v; break;
+        case 'K': loses = false; break;
         default: exit(2);
         }
     }
