@@ -185,9 +185,13 @@ static void take_message(struct peer *p, const struct msg *m, const char *frame,
         take_first(p, m, frame, n);
         return;
     }
-    struct job *job = p->role == PEER_AGENT ? coordinator_job_by_id(c, p->job) : NULL;
-    if (!job)
+    if (p->role != PEER_AGENT)
+        return; /* a command that is being answered */
+    struct job *job = coordinator_job_by_id(c, p->job);
+    if (!job) {
+        peer_finish(p); /* it was forgotten */
         return;
+    }
     if (m->type == MSG_HELLO) {
         uint64_t id = p->job, conn = p->id;
         unsigned member = p->member;
