@@ -2,8 +2,8 @@
  * fail and die badly; virtual time, faults drawn from a seed.  The cores are the binary's own objects; everything here
  * only carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
  *
- * cluster.c: time, hosts and workers · faults.c · net.c: connections · judge_cluster.c: what must hold · sim_cluster.c:
- * main. */
+ * cluster.c: time, hosts and workers · agenda.c · faults.c · net.c: connections · judge_cluster.c: what must hold ·
+ * sim_cluster.c: main. */
 #ifndef TEST_SIM_CLUSTER_H
 #define TEST_SIM_CLUSTER_H
 #include <stdbool.h>
@@ -149,6 +149,8 @@ void cluster_fail(struct cluster *c, const char *format, ...) __attribute__((for
 void cluster_note(struct cluster *c, uint32_t who, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* cluster.c, for net.c */
+/* agenda.c; pop: the item's number, and c->now is its time */
+uint32_t cluster_pop(struct cluster *c);
 struct cluster_item *cluster_push(struct cluster *c, el_usec at, enum cluster_kind kind, uint32_t who);
 void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev);
 void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev);
