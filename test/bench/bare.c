@@ -22,7 +22,7 @@ enum { FDS = 20100, EVENTS = 1024, BYTES = 128 << 10, HELLO = 10 };
 static char in[BYTES], *out;
 static unsigned char greeted[FDS];
 static size_t part[FDS];
-static int ep, everybody[FDS], everybody_n;
+static int ep, everybody[FDS], place[FDS], everybody_n;
 
 static void on_connect(int l)
 {
@@ -31,8 +31,8 @@ static void on_connect(int l)
         epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e);
         greeted[fd] = 0;
         part[fd] = 0;
-        if (everybody_n < FDS)
-            everybody[everybody_n++] = fd;
+        place[fd] = everybody_n;
+        everybody[everybody_n++] = fd;
     }
 }
 
@@ -49,9 +49,8 @@ static void on_data(int fd, size_t request, size_t reply)
     ssize_t n = recv(fd, in, BYTES, MSG_DONTWAIT);
     if (n <= 0) {
         close(fd);
-        for (int i = 0; i < everybody_n; i++)
-            if (everybody[i] == fd)
-                everybody[i] = everybody[--everybody_n];
+        everybody[place[fd]] = everybody[--everybody_n];
+        place[everybody[place[fd]]] = place[fd];
         return;
     }
     char *at = in;
