@@ -181,7 +181,9 @@ int managed_init(struct node *n, struct el_err *e)
     conf->run = n->conf;
     conf->host = n->place.host;
     conf->port = (int)n->place.port;
-    conf->hosts_coordinator = n->place.kind == ENDPOINT_HOST;
+    conf->is_static = n->place.is_static;
+    /* Static: node 0's process has the port, for the store that it will host; not another agent on the same host. */
+    conf->hosts_coordinator = n->place.kind == ENDPOINT_HOST && (!n->place.is_static || n->place.node_rank == 0);
     conf->here_only = n->place.here_only;
     conf->announce_hostname = n->conf->use_hostname;
     conf->hostname = n->host;

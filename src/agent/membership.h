@@ -28,6 +28,7 @@ struct membership_conf {
     const char *host; /* of the coordinator */
     int port;
     bool hosts_coordinator; /* the endpoint is on this host */
+    bool is_static;            /* the store of each round is at host and port, too */
     bool here_only;         /* … and nobody from elsewhere is expected */
     bool announce_hostname; /* --rdzv-conf use_hostname=1 */
     const char *hostname;

@@ -18,6 +18,7 @@
 
 #define MEMBERSHIP_QUEUE_MAX 16
 #define MEMBERSHIP_STAY_SAID EL_SEC(1) /* at a job's ordinary end the others follow sooner */
+#define TROUBLE_AFTER        EL_SEC(1)
 #define NO_ROUND             "no round has its store here"
 
 struct membership {
@@ -41,6 +42,8 @@ struct membership {
     bool taken;                /* another agent of this host has the coordinator's port */
     char mark[PATH_MAX];       /* see mark_host(); "" if none */
     bool exiting;              /* the coordinator is what we stay for */
+    el_usec began;
+    char trouble[256]; /* said last; see say_trouble() */
 };
 
 /* --- the core --- */
@@ -85,8 +88,20 @@ static void link_connected(void *ctx)
     feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECTED});
 }
 
+/* Nobody has answered yet, for longer than hosts of one job take to start: say why, once for each reason. */
+static void say_trouble(struct membership *m, const char *text)
+{
+    el_usec now = loop_clock(), limit = EL_MS(m->conf.member.set.join_timeout_ms);
+    if (m->core.ever || now - m->began < TROUBLE_AFTER || strncmp(m->trouble, text, sizeof m->trouble - 1) == 0)
+        return;
+    snprintf(m->trouble, sizeof m->trouble, "%s", text);
+    el_log(EL_INFO, "no coordinator at %s port %d yet (%s); trying until %llu s after the start", m->conf.host, m->conf.port,
+           text, (unsigned long long)(limit / EL_SEC(1)));
+}
+
 static void link_failed(void *ctx, bool refused, const char *text)
 {
+    say_trouble(ctx, text);
     feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECT_FAILED, .refused = refused, .text = text});
 }
 
@@ -109,6 +124,8 @@ static void link_resolved(void *ctx, const struct el_addr *found, size_t n)
     struct el_err e = {0};
     if (m->port || m->taken || !m->ops.is_host(m->ctx, found, n))
         return;
+    if (m->conf.is_static && m->conf.member.node_rank != 0)
+        return; /* node 0's process has the port: its store will be there, too */
     if (host_coordinator(m, &e) < 0)
         el_log(EL_WARN, "%s: this host is the endpoint, but cannot be the coordinator", e.text);
     m->core.conf.hosts_coordinator = m->coordinator != NULL;
@@ -222,21 +239,39 @@ static int open_own_store(struct membership *m, int port, struct el_err *e)
     return m->store ? store_server_port(m->store) : -1;
 }
 
+/* The address under which the others reach this node.  "": our connection to the coordinator is local, so it says nothing
+ * about that; the coordinator knows at which address it is reached. */
+static const char *announced(const struct membership *m, char text[EL_ADDR_TEXT_MAX])
+{
+    struct el_addr local;
+    if (m->conf.is_static) /* as torchrun: exactly what all nodes were given, which they have reached already */
+        return m->conf.host;
+    if (m->conf.run->local_addr)
+        return m->conf.run->local_addr;
+    if (m->conf.announce_hostname)
+        return m->conf.hostname;
+    if (!link_addresses(m->link, &local, NULL) || link_is_local(m->link))
+        return "";
+    local.port = 0;
+    return el_addr_text(&local, text);
+}
+
 static void open_store(struct membership *m)
 {
-    int want = m->conf.run->master_port > 0 ? m->conf.run->master_port : 0, port;
+    int port, want = m->conf.run->master_port > 0 ? m->conf.run->master_port : 0;
     struct el_err e = {0};
+    if (m->port && m->conf.is_static)
+        want = m->conf.port;
     if (m->port && want == m->conf.port) { /* one port for coordinator and store: static mode, or the user's wish */
         port = store_server_c10d(m->port, NULL, &e) == 0 ? want : -1;
         m->store = port > 0 ? m->port : NULL;
     } else {
         port = open_own_store(m, want, &e);
     }
-    const struct run_conf *run = m->conf.run;
-    const char *addr = run->local_addr ? run->local_addr : m->conf.announce_hostname ? m->conf.hostname : "";
+    char text[EL_ADDR_TEXT_MAX];
     feed(m, &(struct member_event){.type = MEMBER_EV_STORE,
                                    .ok = port > 0,
-                                   .addr = addr,
+                                   .addr = announced(m, text),
                                    .port = port > 0 ? (unsigned)port : 0,
                                    .text = e.text});
 }
@@ -333,6 +368,7 @@ static void perform(struct membership *m, const struct member_action *a)
 
 void membership_begin(struct membership *m)
 {
+    m->began = loop_clock();
     feed(m, &(struct member_event){.type = MEMBER_EV_START});
 }
 
@@ -401,8 +437,13 @@ static bool mark_host(struct membership *m)
 /* This host is the endpoint's.  0: the coordinator is here now, or somebody else on this host has the port already. */
 static int host_coordinator(struct membership *m, struct el_err *e)
 {
-    struct coordinator_conf cc = {
-        .name = "coordinator", .one_job = true, .ended = on_job_ended, .knock = knock, .ctx = m};
+    struct coordinator_conf cc = {.name = "coordinator",
+                                  .one_job = true,
+                                  .only_run_id = m->conf.member.run_id,
+                                  .only_command = m->conf.member.command,
+                                  .ended = on_job_ended,
+                                  .knock = knock,
+                                  .ctx = m};
     struct store_server_conf sc = {
         .bind = m->conf.here_only ? NULL : "::", /* not what the own name resolves to: that may be loopback */
         .port = m->conf.port,

@@ -27,6 +27,8 @@ struct coordinator_conf {
     const char *name;      /* in front of log lines; NULL = "coordinator" */
     bool one_job;          /* inside an agent: log lines need not name the job */
     el_usec keep_ended;    /* a job that has ended is known so long: who asks is told how it ended */
+    const char *only_run_id;  /* an agent's coordinator lives as long as its job and is for no other; NULL: any job */
+    const char *only_command; /* … which runs that, for the one who is refused */
     /* No member of an earlier coordinator can be there (the agent that hosts this one knows).  Else, and without a
      * journal, nothing is completed before a keep-alive limit has passed since it began to listen. */
     bool surely_new;

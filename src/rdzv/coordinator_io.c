@@ -253,6 +253,20 @@ static const struct rdzv_record *take_known(struct coordinator *c, const char *r
     return to->ended && loop_now(c->loop) - c->since > c->conf.keep_ended ? NULL : to;
 }
 
+/* An agent's coordinator ends with its job: another one that joined would end with it. */
+static bool is_of_another_job(const struct coordinator *c, struct peer *p, const struct msg_hello *h)
+{
+    char shown[EL_SHOW_MAX];
+    const struct coordinator_conf *own = &c->conf;
+    if (!own->only_run_id || strcmp(own->only_run_id, h->run_id) == 0)
+        return false;
+    peer_refuse(p, EL_EXIT_CONFIG,
+                "this coordinator belongs to another job, run id %.60s, that runs \"%.160s\"; this one, run id %.60s, runs "
+                "\"%.160s\": give it another port in --rdzv-endpoint, or start elrun store there, which has room for many jobs",
+                own->only_run_id, own->only_command ? own->only_command : "", el_show(h->run_id, shown), h->command);
+    return true;
+}
+
 static struct job *job_new(struct coordinator *c, struct peer *p, const struct msg_hello *h)
 {
     struct el_err e = {0};
@@ -291,7 +305,7 @@ void coordinator_hello(struct coordinator *c, struct peer *p, const struct msg *
 {
     struct job *job = coordinator_job(c, m->u.hello.run_id);
     struct rdzv_event ev = {.type = RDZV_EV_HELLO, .conn = p->id, .msg = m, .peer = peer_ends(p)};
-    if (!job)
+    if (!job && !is_of_another_job(c, p, &m->u.hello))
         job = job_new(c, p, &m->u.hello);
     if (job)
         coordinator_step(c, job, &ev);
