@@ -125,7 +125,9 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
     char host[MSG_NAME_MAX + 1];
     snprintf(host, sizeof host, "%s", m->host);
     bool left = m->leaving, present = m->phase == RDZV_BUSY;
-    rdzv_say(r, out, left ? RDZV_NOTE_LEFT : RDZV_NOTE_LOST, i, "%s %s: %s", host, left ? "has left" : "was lost", why);
+    if (!m->acked) /* who knows the end and goes is neither lost nor news */
+        rdzv_say(r, out, left ? RDZV_NOTE_LEFT : RDZV_NOTE_LOST, i, "%s %s: %s", host, left ? "has left" : "was lost",
+                 why);
     rdzv_roster_remove(r, i);
     r->tell = true;
     if (k == RDZV_NONE)
