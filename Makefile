@@ -7,6 +7,7 @@
 BUILD   ?= build
 CC      ?= cc
 CFLAGS  ?= -O2 -g
+STATIC  ?= -static-pie
 PREFIX  ?= /usr/local
 DESTDIR ?=
 VERSION := $(shell cat VERSION)
@@ -47,7 +48,7 @@ $(BUILD)/test.a: $(call obj,$(TLIB)) ; $(Q)rm -f $@; $(AR) rcs $@ $^
 $(BUILD)/elrun: $(call obj,$(CMD)) $(BUILD)/io.a $(BUILD)/core.a
 	$(call say,LINK,$@)
 	@rm -f $@ # the filter hides the linker's status: what counts is that there is a program
-	$(Q)$(CC) $(CFLAGS) -static-pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread 2>&1 | sh test/lib/ldquiet.sh
+	$(Q)$(CC) $(CFLAGS) $(STATIC) $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread 2>&1 | sh test/lib/ldquiet.sh
 	@test -x $@ && sha256sum < $(BUILD)/core.a > $@.core
 # Unit tests and the simulator link the core alone: no libev, no sockets.
 $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(BUILD)/test.a $(BUILD)/core.a

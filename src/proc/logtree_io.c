@@ -147,8 +147,9 @@ int logtree_make_attempt(const char *run_dir, const char *attempt, unsigned npro
     int n = snprintf(path, sizeof path, "%s/%s", run_dir, attempt);
     if (n < 0 || n + 16 >= (int)sizeof path)
         return cannot(e, ENAMETOOLONG, "make a directory in", run_dir);
-    if (mkdir(path, 0777) < 0 && errno != EEXIST)
-        return cannot(e, errno, "make", path);
+    /* Somebody may have cleared the log directory since the last attempt: that must not keep the job from restarting. */
+    if (make_path(path, e) < 0)
+        return -1;
     for (unsigned rank = 0; rank < nproc; rank++) {
         snprintf(path + n, sizeof path - (size_t)n, "/%u", rank);
         if (mkdir(path, 0777) < 0 && errno != EEXIST)
