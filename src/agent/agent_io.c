@@ -69,6 +69,8 @@ static void on_output_ready(void *ctx, const struct el_err *e)
     loop_timer_at(n->prepare_timer, EL_NEVER);
     struct el_err err = e ? *e : (struct el_err){0};
     bool good = !e && workers_prepare(n, &err) == 0;
+    if (good && n->membership)
+        managed_prepared(n);
     if (!good)
         n->error = err;
     node_feed(n, &(struct agent_event){.type = AGENT_EV_PREPARED, .ok = good});
@@ -316,6 +318,7 @@ static bool node_free(struct node *n)
     if (n->pool && !pool_free(n->pool))
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     membership_free(n->membership);
+    logs_free(n);
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);
     if (n->output)

@@ -13,21 +13,41 @@
 
 /* --- orders --- */
 
+/* "; its log is HOST:PATH", where rank 0 is here and has one. */
+static void name_log(const struct node *n, char *to, size_t size)
+{
+    char path[PATH_MAX] = "";
+    size_t len;
+    for (int which = 1; !*path && which <= 2; which++)
+        output_kept(n->output, 0, which, path, sizeof path, NULL, &len);
+    *to = 0;
+    if (*path)
+        snprintf(to, size, "; its log is %s:%s", n->host, path);
+}
+
 static void say_round(struct node *n, const struct msg_world *w)
 {
     unsigned last = (unsigned)w->rank_base + n->nproc - 1;
-    el_log(EL_INFO, "round %llu: node %llu of %llu, ranks %llu-%u of %llu; rank 0 is on %s%s%s",
+    char log[PATH_MAX + 512] = "";
+    if (!w->rank_base)
+        name_log(n, log, sizeof log);
+    el_log(EL_INFO, "round %llu: node %llu of %llu, ranks %llu-%u of %llu; rank 0 is on %s%s%s%s",
            (unsigned long long)w->number, (unsigned long long)w->group_rank, (unsigned long long)w->group_size,
-           (unsigned long long)w->rank_base, last, (unsigned long long)w->world_size, w->rank0_host,
+           (unsigned long long)w->rank_base, last, (unsigned long long)w->world_size, w->rank0_host, log,
            w->why && w->why[0] ? "; " : "", w->why ? w->why : "");
+}
+
+void managed_prepared(struct node *n)
+{
+    say_round(n, membership_world(n->membership));
+    logs_attempt(n);
 }
 
 static void on_start(void *ctx)
 {
     struct node *n = ctx;
-    const struct msg_world *w = membership_world(n->membership);
-    say_round(n, w);
-    node_feed(n, &(struct agent_event){.type = AGENT_EV_ATTEMPT, .restarts = (unsigned)w->restarts});
+    unsigned restarts = (unsigned)membership_world(n->membership)->restarts;
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_ATTEMPT, .restarts = restarts});
 }
 
 static void on_stop(void *ctx, int signal, el_usec grace)
@@ -41,12 +61,22 @@ static void on_notice(void *ctx, const char *text)
     el_log(EL_INFO, "%s", text);
 }
 
+static void finish(struct node *n)
+{
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_FINISH});
+}
+
 static void on_exit_order(void *ctx, unsigned status, const char *text)
 {
     struct node *n = ctx;
     n->status = (int)status;
     snprintf(n->farewell, sizeof n->farewell, "%s", text);
-    node_feed(n, &(struct agent_event){.type = AGENT_EV_FINISH});
+    logs_leave(n, finish);
+}
+
+static void on_logs(void *ctx, const struct msg *msg)
+{
+    logs_message(ctx, msg);
 }
 
 /* --- news --- */
@@ -70,6 +100,7 @@ void managed_note(struct node *n, unsigned slot)
 void managed_result(struct node *n)
 {
     bool stuck = n->core.group.stuck;
+    logs_attempt_ended(n);
     struct el_buf text = EL_BUF_INIT(NULL, MSG_TEXT_MAX + 1);
     switch (n->core.cause) {
     case AGENT_SUCCESS: membership_closed(n->membership, MEMBER_SUCCESS, stuck, 0, ""); break;
@@ -173,9 +204,13 @@ int managed_find(struct node *n, struct el_err *e)
 
 int managed_init(struct node *n, struct el_err *e)
 {
-    static const struct membership_ops ops = {
-        .start = on_start, .stop = on_stop, .is_host = is_host, .notice = on_notice, .exit = on_exit_order};
-    struct membership_conf *conf = calloc(1, sizeof *conf);
+    static const struct membership_ops ops = {.start = on_start,
+                                              .stop = on_stop,
+                                              .is_host = is_host,
+                                              .notice = on_notice,
+                                              .exit = on_exit_order,
+                                              .logs = on_logs};
+    struct membership_conf *conf = logs_init(n, e) == 0 ? calloc(1, sizeof *conf) : NULL;
     if (!conf)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     conf->run = n->conf;

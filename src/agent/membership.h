@@ -21,6 +21,8 @@ struct membership_ops {
     bool (*is_host)(void *ctx, const struct el_addr *found, size_t n); /* do these make this host the endpoint's? */
     void (*notice)(void *ctx, const char *text);
     void (*exit)(void *ctx, unsigned status, const char *text);
+    /* LOGS and LOGS_NEXT from the coordinator; NULL: the link is gone, and with it all who read. */
+    void (*logs)(void *ctx, const struct msg *msg);
 };
 
 struct membership_conf {
@@ -53,6 +55,10 @@ uint64_t membership_coord(const struct membership *m);
 /* If the round's store is here: who has not come, as store_server_missing(); and that a worker was started. */
 void membership_missing(struct membership *m, struct el_buf *out);
 void membership_worker(struct membership *m, int pid, unsigned rank);
+
+/* LOGS_TEXT to the coordinator; and how many commands are being sent output by the one that is hosted here. */
+void membership_logs(struct membership *m, const struct msg *msg);
+unsigned membership_readers(const struct membership *m);
 
 const char *membership_state(const struct membership *m);
 

@@ -107,11 +107,18 @@ static void link_failed(void *ctx, bool refused, const char *text)
 
 static void link_message(void *ctx, const struct msg *msg)
 {
+    struct membership *m = ctx;
+    if (msg->type == MSG_LOGS || msg->type == MSG_LOGS_NEXT) {
+        m->ops.logs(m->ctx, msg); /* nothing that the core decides */
+        return;
+    }
     feed(ctx, &(struct member_event){.type = MEMBER_EV_MSG, .msg = msg});
 }
 
 static void link_closed(void *ctx, const char *text)
 {
+    struct membership *m = ctx;
+    m->ops.logs(m->ctx, NULL);
     feed(ctx, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
 }
 
@@ -337,7 +344,10 @@ static void perform(struct membership *m, const struct member_action *a)
 {
     switch (a->type) {
     case MEMBER_DO_CONNECT: link_connect(m->link, m->conf.host, m->conf.port); break;
-    case MEMBER_DO_DISCONNECT: link_disconnect(m->link); break;
+    case MEMBER_DO_DISCONNECT:
+        link_disconnect(m->link);
+        m->ops.logs(m->ctx, NULL);
+        break;
     case MEMBER_DO_SEND: send(m, m->link, a->what); break;
     case MEMBER_DO_OPEN_STORE: open_store(m); break;
     case MEMBER_DO_CLOSE_STORE: close_store(m); break;
@@ -401,6 +411,16 @@ const struct msg_world *membership_world(const struct membership *m)
 uint64_t membership_coord(const struct membership *m)
 {
     return m->core.round.coord;
+}
+
+void membership_logs(struct membership *m, const struct msg *msg)
+{
+    link_send(m->link, msg);
+}
+
+unsigned membership_readers(const struct membership *m)
+{
+    return m->coordinator ? coordinator_readers(m->coordinator) : 0;
 }
 
 const char *membership_state(const struct membership *m)

@@ -68,6 +68,7 @@ struct node {
     struct endpoint place;           /* alone, or where the job's coordinator is */
     struct membership *membership;   /* NULL: alone */
     char farewell[MSG_TEXT_MAX + 1]; /* the coordinator's last words */
+    struct logs *logs;               /* logs_io.c; NULL: alone */
 
     struct loop *loop;
     struct loop_timer *deadline, *prepare_timer;
@@ -129,6 +130,16 @@ int managed_find(struct node *n, struct el_err *e); /* fills n->place */
 int managed_init(struct node *n, struct el_err *e);
 void managed_note(struct node *n, unsigned slot);
 void managed_result(struct node *n);
+void managed_prepared(struct node *n); /* an attempt's log files are there */
+
+/* logs_io.c: workers' output for `elrun logs` */
+int logs_init(struct node *n, struct el_err *e);
+void logs_free(struct node *n);
+void logs_message(struct node *n, const struct msg *msg); /* LOGS, LOGS_NEXT; NULL: the link is gone */
+void logs_attempt(struct node *n);                        /* log files of the present round are there */
+void logs_attempt_ended(struct node *n);                  /* no worker writes to them any more */
+/* Who reads gets the rest of it, as far as that takes no longer than a moment; then left(), later. */
+void logs_leave(struct node *n, void (*left)(struct node *n));
 
 /* workers_io.c */
 unsigned workers_rank(const struct node *n, unsigned slot); /* global rank in the present attempt */

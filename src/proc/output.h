@@ -87,6 +87,14 @@ typedef void output_tails_fn(void *ctx, unsigned local_rank, const struct output
                              const struct output_tail *err);
 int output_tails_collect(struct output *o, unsigned local_rank, el_usec deadline, output_tails_fn *fn, void *ctx);
 
+/* What is kept of a stream (1 or 2) of this attempt, now and without touching a file: the path of its log file, or "";
+ * and the last bytes that elrun itself has read (NULL: they are not wanted). */
+#define OUTPUT_KEPT_BYTES (64u * 1024u)
+enum output_tail_from output_kept(const struct output *o, unsigned local_rank, int which, char *path, size_t size,
+                                  char bytes[OUTPUT_KEPT_BYTES], size_t *len);
+/* Everything that was read has been written to the log files. */
+bool output_settled(const struct output *o);
+
 /* Ends it: waits until the log files are written and closed, removes a temporary log directory in which nothing was
  * written, then fn(ctx, kept) with the temporary directory that was kept, else NULL; at the deadline at last.  The
  * console's sinks are flushed by their owner. */

@@ -119,6 +119,34 @@ static void look(struct tail_one *one, const struct output *o, const struct stre
     }
 }
 
+enum output_tail_from output_kept(const struct output *o, unsigned local_rank, int which, char *path, size_t size,
+                                  char bytes[OUTPUT_KEPT_BYTES], size_t *len)
+{
+    static_assert(OUTPUT_KEPT_BYTES == RING_BYTES, "the whole ring");
+    assert(local_rank < o->conf.nproc && (which == 1 || which == 2));
+    const struct rank *r = &o->ranks[local_rank];
+    const struct stream *s = &r->stream[which - 1];
+    bool logged = r->dir && (s->route.to_file || s->route.kind == ROUTE_FILE);
+    int n = logged ? snprintf(path, size, "%s/%s", r->dir, which == 1 ? "stdout.log" : "stderr.log") : 0;
+    if (n <= 0 || (size_t)n >= size)
+        *path = 0;
+    *len = 0;
+    switch (s->route.kind) {
+    case ROUTE_INHERIT: return o->terminal[which] ? OUTPUT_TAIL_TERMINAL : OUTPUT_TAIL_INHERITED;
+    case ROUTE_NULL: return OUTPUT_TAIL_NULL_DEVICE;
+    case ROUTE_FILE: return *path ? OUTPUT_TAIL_FILE : OUTPUT_TAIL_UNREADABLE;
+    case ROUTE_PIPE:
+    case ROUTE_PTY: break;
+    }
+    *len = bytes ? ring_copy(&s->ring, bytes) : 0;
+    return OUTPUT_TAIL_READ;
+}
+
+bool output_settled(const struct output *o)
+{
+    return !o->files || !sink_queued_bytes(o->files);
+}
+
 int output_tails_collect(struct output *o, unsigned local_rank, el_usec deadline, output_tails_fn *fn, void *ctx)
 {
     assert(local_rank < o->conf.nproc);

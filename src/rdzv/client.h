@@ -19,6 +19,9 @@ int rdzv_client_send(struct rdzv_client *c, const struct msg *m, struct el_err *
  * is named as far as its first bytes show it; 76: a coordinator of another version, or what it refuses. */
 int rdzv_client_receive(struct rdzv_client *c, struct msg *out, struct el_err *e);
 
+/* From here on another limit. */
+void rdzv_client_limit(struct rdzv_client *c, el_usec limit);
+
 /* One question with one DONE for an answer: its status and text.  0; or -1 and *e. */
 int rdzv_client_ask(struct rdzv_client *c, const struct msg *m, unsigned *status, char text[MSG_TEXT_MAX + 1],
                     struct el_err *e);

@@ -153,6 +153,11 @@ int rdzv_client_receive(struct rdzv_client *c, struct msg *out, struct el_err *e
     }
 }
 
+void rdzv_client_limit(struct rdzv_client *c, el_usec limit)
+{
+    c->limit = limit;
+}
+
 int rdzv_client_ask(struct rdzv_client *c, const struct msg *m, unsigned *status, char text[MSG_TEXT_MAX + 1],
                     struct el_err *e)
 {

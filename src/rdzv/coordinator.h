@@ -15,6 +15,8 @@
 #define COORDINATOR_HELLO_LIMIT  EL_SEC(10)         /* how long that may take */
 #define COORDINATOR_HELLO_BYTES  ((size_t)32 << 10) /* of the first message */
 #define COORDINATOR_WATCHERS_MAX 64                 /* `elrun status --watch` */
+#define COORDINATOR_READERS_MAX   64                    /* `elrun logs` */
+#define COORDINATOR_READER_LIMIT  EL_SEC(60)            /* how long one of them may take nothing */
 #define COORDINATOR_UNSENT_BYTES ((size_t)1 << 20)  /* more for one connection: it does not read, and is closed */
 #define COORDINATOR_MEMORY_BYTES ((size_t)1 << 30)  /* all jobs and connections */
 #define COORDINATOR_KEEP_ENDED   EL_SEC(600)
@@ -54,5 +56,6 @@ void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *pee
 unsigned coordinator_jobs(const struct coordinator *c);    /* known, ended ones included */
 bool coordinator_busy(const struct coordinator *c);        /* some job is not over */
 unsigned coordinator_members(const struct coordinator *c); /* of all jobs that are not over */
+unsigned coordinator_readers(const struct coordinator *c); /* commands that are being sent a worker's output */
 
 #endif

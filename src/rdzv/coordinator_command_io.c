@@ -139,7 +139,11 @@ void command_rows(struct coordinator *c, el_usec now)
 {
     for (struct peer *p = c->asking.first, *next; p; p = next) {
         next = p->next;
-        if (p->status.at <= now)
+        if (p->status.at > now)
+            continue;
+        if (p->reader.agent)
+            reader_beat(p, now);
+        else
             rows_of(c, p, now);
     }
 }
@@ -156,8 +160,8 @@ static void status(struct coordinator *c, struct peer *p, const struct msg_statu
 {
     snprintf(p->status.run_id, sizeof p->status.run_id, "%s", s->run_id);
     p->status.watch = s->watch;
-    if (c->asking.n > COORDINATOR_WATCHERS_MAX) {
-        command_done(p, 1, "%u others ask already", c->asking.n - 1);
+    if (c->asking.n - c->readers > COORDINATOR_WATCHERS_MAX) {
+        command_done(p, 1, "%u others ask already", c->asking.n - c->readers - 1);
         return;
     }
     rows_of(c, p, loop_now(c->loop));
@@ -165,7 +169,8 @@ static void status(struct coordinator *c, struct peer *p, const struct msg_statu
 
 /* --- changes ------------------------------------------------------------------------------------------------------ */
 
-/* Until there is a job secret: this host, and the hosts of the job's members. */
+/* Until there is a job secret: this host, and the hosts of the job's members.  What workers print is no stranger's
+ * business either. */
 static bool may_change(const struct peer *p, const struct job *job)
 {
     return p->same_host || rdzv_is_member_addr(job->r, p->remote);
@@ -177,6 +182,7 @@ static const char *run_id_of(const struct msg *m)
     case MSG_SCALE: return m->u.scale.run_id;
     case MSG_DRAIN: return m->u.drain.run_id;
     case MSG_STOP_JOB: return m->u.stop_job.run_id;
+    case MSG_LOGS: return m->u.logs.run_id;
     default: return m->u.restart.run_id;
     }
 }
@@ -190,18 +196,17 @@ void command_take(struct coordinator *c, struct peer *p, const struct msg *m)
         status(c, p, &m->u.status);
         return;
     }
-    if (m->type == MSG_LOGS) {
-        command_done(p, 1, "this version does not relay output: read the log on the node of that rank");
-        return;
-    }
     struct job *job = choose(c, p, run_id_of(m));
     if (!job)
         return;
     if (!may_change(p, job)) {
         coordinator_say(c, EL_WARN, "%s: %s is refused: not from this address", peer_name(p, name), msg_name(m->type));
-        command_done(p, 1,
-                     "not from %s: a job is changed from its coordinator's host or from a host of one of its nodes",
-                     p->remote);
+        command_done(p, 1, "not from %s: a job is %s from its coordinator's host or from a host of one of its nodes",
+                     p->remote, m->type == MSG_LOGS ? "read" : "changed");
+        return;
+    }
+    if (m->type == MSG_LOGS) {
+        reader_ask(c, p, job, &m->u.logs);
         return;
     }
     struct rdzv_event ev = {.type = RDZV_EV_COMMAND, .conn = p->id, .msg = m, .peer = peer_ends(p)};

@@ -79,6 +79,7 @@ void peer_free(struct peer *p)
 {
     struct coordinator *c = p->c;
     uint32_t slot = (uint32_t)(p->id & SLOT_MASK);
+    reader_forget(p);
     unlist(p);
     conn_close(&p->conn);
     el_buf_free(&p->in);
@@ -117,6 +118,7 @@ void peer_finish(struct peer *p)
 {
     if (p->role == PEER_CLOSING)
         return;
+    reader_forget(p);
     el_buf_free(&p->in);
     peer_move(p, PEER_CLOSING);
     if (!conn_unsent(&p->conn))
@@ -185,11 +187,17 @@ static void take_message(struct peer *p, const struct msg *m, const char *frame,
         take_first(p, m, frame, n);
         return;
     }
+    if (p->role == PEER_COMMAND && m->type == MSG_LOGS_NEXT)
+        reader_next(p, &m->u.logs_next);
     if (p->role != PEER_AGENT)
         return; /* a command that is being answered */
     struct job *job = coordinator_job_by_id(c, p->job);
     if (!job) {
         peer_finish(p); /* it was forgotten */
+        return;
+    }
+    if (m->type == MSG_LOGS_TEXT) {
+        reader_text(c, p, &m->u.logs_text);
         return;
     }
     if (m->type == MSG_HELLO) {

@@ -49,6 +49,11 @@ struct peer {
         bool active;
         el_usec at; /* the next rows */
     } status;
+    struct {
+        uint64_t agent;        /* the connection of who reads the files for it; 0: this is no reader */
+        uint64_t rank;
+        el_usec heard;         /* when it last took something */
+    } reader;                  /* its number is `id` */
 };
 
 struct peer_list {
@@ -74,6 +79,7 @@ struct coordinator {
     unsigned slots, free_slots;
     uint64_t conns;
     struct peer_list fresh, asking, closing;
+    unsigned readers;          /* of those that ask */
     struct loop_timer *timer;
     struct el_buf out; /* the message being sent */
     struct {
@@ -107,5 +113,13 @@ void command_take(struct coordinator *c, struct peer *p, const struct msg *m);
 void command_done(struct peer *p, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void command_rows(struct coordinator *c, el_usec now); /* rows that are due */
 el_usec command_deadline(const struct coordinator *c);
+
+/* coordinator_logs_io.c: a worker's output on its way from the agent that reads it to a command */
+void reader_ask(struct coordinator *c, struct peer *p, struct job *job, const struct msg_logs *m);
+void reader_text(struct coordinator *c, const struct peer *agent, const struct msg_logs_text *m);
+void reader_next(struct peer *p, const struct msg_logs_next *m);
+void reader_beat(struct peer *p, el_usec now);             /* a reader whose time has come */
+/* The peer says and hears nothing more: its agent is told of a reader, its readers of an agent. */
+void reader_forget(struct peer *p);
 
 #endif

@@ -29,6 +29,8 @@
 #define MSG_ADDR_MAX      63         /* address in text, or a host name that was asked for */
 #define MSG_TEXT_MAX      480        /* one line for a person */
 #define MSG_STREAM_MAX    16384      /* a worker's stream, relayed */
+#define MSG_LOGS_WINDOW    2         /* pieces of output that nobody has taken yet, for one reader */
+#define MSG_LOGS_LINES_MAX 1000000
 #define MSG_MS_MAX        8640000000 /* 100 days */
 
 /* A field of struct T: F(T, kind, name, limit, must).
@@ -208,14 +210,24 @@
 #define MSG_stop_job_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, INT, grace_ms, MSG_MS_MAX, 0)
 #define MSG_restart_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0)
 #define MSG_logs_FIELDS(F, T)                                                                                          \
-    F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, INT, rank, MSG_WORLD_MAX, 1) F(T, BOOL, follow, 0, 0) F(T, NUM, reader, INT64_MAX, 0)
+    F(T, STR, run_id, MSG_RUN_ID_MAX, 0)                                                                               \
+    F(T, NUM, rank, MSG_WORLD_MAX, 1)                                                                                  \
+    F(T, BOOL, follow, 0, 0)                                                                                           \
+    F(T, NUM, lines, MSG_LOGS_LINES_MAX, 0) /* before the end */                                                       \
+    F(T, NUM, stream, 2, 0)                /* 1 stdout, 2 stderr, 0 both */                                            \
+    F(T, NUM, reader, INT64_MAX, 0)        /* to the agent: who asks; the coordinator's number */
+#define MSG_logs_next_FIELDS(F, T)                                                                                     \
+    F(T, NUM, reader, INT64_MAX, 0)                                                                                    \
+    F(T, NUM, pieces, MSG_LOGS_WINDOW, 0)  /* that have been taken; 0 from a reader: it is there */                    \
+    F(T, BOOL, gone, 0, 0)                 /* to the agent: nobody reads any more */
 #define MSG_logs_text_FIELDS(F, T)                                                                                     \
     F(T, NUM, reader, INT64_MAX, 0)        /* which command asked; the coordinator's number */                         \
     F(T, NUM, rank, MSG_WORLD_MAX, 1)                                                                                  \
-    F(T, NUM, stream, 2, 1)                /* 1 stdout, 2 stderr */                                                    \
+    F(T, NUM, stream, 2, 1)                /* 1 stdout, 2 stderr; 0: the text is about them, "": a sign of life */     \
     F(T, STR, text, MSG_STREAM_MAX, 1)                                                                                 \
-    F(T, STR, path, 4096, 0)                                                                                           \
-    F(T, BOOL, more, 0, 1)
+    F(T, STR, path, 4096, 0)               /* of the log file; "": there is none */                                    \
+    F(T, BOOL, more, 0, 1)                 /* false: this was all, and the text says why if status is not 0 */         \
+    F(T, NUM, status, 255, 0)
 #define MSG_done_FIELDS(F, T) F(T, NUM, status, 255, 1) F(T, STR, text, MSG_TEXT_MAX, 1)
 
 /* X(NAME, name, number, sentence).  BEAT and BEAT_REPLY are binary: below. */
@@ -253,7 +265,8 @@
     X(RESTART, restart, 66, "stops the round and forms a new one")                                                     \
     X(LOGS, logs, 67, "asks for a worker's output")                                                                    \
     X(LOGS_TEXT, logs_text, 68, "a piece of a worker's output")                                                        \
-    X(DONE, done, 69, "answer to a command")
+    X(DONE, done, 69, "answer to a command")                                                                           \
+    X(LOGS_NEXT, logs_next, 70, "answer to LOGS_TEXT: it was taken, another may come")
 
 enum { MSG_PHASE_IDLE, MSG_PHASE_STARTING, MSG_PHASE_RUNNING, MSG_PHASE_STOPPING, MSG_PHASE_SUCCEEDED, MSG_PHASES };
 

@@ -180,6 +180,10 @@ void rdzv_record(const struct rdzv *r, struct rdzv_record *out);
 unsigned rdzv_room_used(const struct rdzv *r);
 uint64_t rdzv_conn(const struct rdzv *r, unsigned member);
 
+/* Whose slice of the present or last round holds this rank: a member, or RDZV_NONE and *why, which lives until the next
+ * call. */
+unsigned rdzv_rank_member(struct rdzv *r, uint64_t rank, const char **why);
+
 /* What is waited for, in one line: "2 of 3 nodes are here (min 2); …". */
 const char *rdzv_wait_text(struct rdzv *r, el_usec now);
 

@@ -115,6 +115,34 @@ void rdzv_slice(const struct rdzv *r, unsigned i, struct msg *out)
     w->successors = r->successors;
 }
 
+unsigned rdzv_rank_member(struct rdzv *r, uint64_t rank, const char **why)
+{
+    unsigned low = 0, high = r->size;
+    *why = r->text;
+    if (!r->size) {
+        snprintf(r->text, sizeof r->text, "no round has been formed yet");
+        return RDZV_NONE;
+    }
+    if (r->state == RDZV_REBUILDING) {
+        snprintf(r->text, sizeof r->text,
+                 "the coordinator was started anew and does not know all nodes yet; ask again");
+        return RDZV_NONE;
+    }
+    if (rank >= r->world) {
+        snprintf(r->text, sizeof r->text, "there is no rank %llu: round %llu has ranks 0 to %u",
+                 (unsigned long long)rank, (unsigned long long)r->number, r->world - 1);
+        return RDZV_NONE;
+    }
+    while (high - low > 1) { /* the last seat whose base is not above it */
+        unsigned middle = low + (high - low) / 2;
+        *(r->seat[middle].rank_base <= rank ? &low : &high) = middle;
+    }
+    if (r->seat[low].member == RDZV_NONE)
+        snprintf(r->text, sizeof r->text, "rank %llu was on a node that is gone: node %u of round %llu",
+                 (unsigned long long)rank, low, (unsigned long long)r->number);
+    return r->seat[low].member;
+}
+
 void rdzv_name_successors(struct rdzv *r)
 {
     successors(r, r->successors, sizeof r->successors);

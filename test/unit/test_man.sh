@@ -23,7 +23,7 @@ commands=$("$ELRUN" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
 for c in $commands; do
     "$ELRUN" "$c" --help >"$tmp/help"; ok $? "elrun $c --help"
     "$ELRUN" help "$c" | cmp -s - "$tmp/help"; ok $? "elrun help $c says the same"
-    case $c in store) to=store ;; status | scale | drain | restart | stop) to=status ;; *) to=binary ;; esac
+    case $c in store) to=store ;; status | logs | scale | drain | restart | stop) to=status ;; *) to=binary ;; esac
     options <"$tmp/help" >>"$tmp/$to"
     awk 'length > 100 { exit 1 }' "$tmp/help"; ok $? "in 100 columns"
 done
@@ -34,7 +34,7 @@ cat "$tmp/store" "$tmp/status" "$tmp/binary" >"$tmp/all"
 sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-store.1 >"$tmp/manual"; echo help >>"$tmp/manual"
 same store manual 'elrun-store.1 has every option of the store and its verbs, and no other'
 sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-status.1 >"$tmp/manual"
-same status manual 'elrun-status.1 has every option of its five commands, and no other'
+same status manual 'elrun-status.1 has every option of its six commands, and no other'
 section OPTIONS | sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' >"$tmp/manual"
 "$ELRUN" run --help | options >"$tmp/run"
 same run manual 'and those of run in their section'
