@@ -31,6 +31,6 @@ void tenants_send(struct tenants *t, const struct msg *m); /* to each */
 void tenants_close(struct tenants *t);                     /* all that have knocked */
 
 /* Has a member knocked from this address, or is it one of this host's own? */
-bool tenants_has(const struct tenants *t, const struct el_addr *peer);
+bool tenants_has(struct tenants *t, const struct el_addr *peer);
 
 #endif

@@ -3,19 +3,26 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "loop/conn.h"
 #include "util/log.h"
+#include "util/sip.h"
 #include "util/sockaddr.h"
 
 #define UNSENT_MAX_BYTES (1u << 20)
+#define OWN_MAX          256
+#define OWN_AGAIN        EL_SEC(1) /* interfaces are looked at again so late: each stranger asks */
+
+enum { BUCKETS = 4096 };
 
 struct tenant {
     struct conn conn;
     struct tenants *all;
     struct tenant *next, **at;
-    struct loop_timer *hello; /* NULL once it has knocked */
+    struct tenant *same, **same_at; /* of one bucket, once it has knocked */
+    struct loop_timer *hello;       /* NULL once it has knocked */
     struct msg_decoder decoder;
     struct el_buf in;
     struct el_addr peer;
@@ -26,7 +33,12 @@ struct tenants {
     struct tenants_ops ops;
     void *ctx;
     struct tenant *list;
-    unsigned count;
+    unsigned count, knocked;
+    uint64_t seed[2];
+    struct tenant *bucket[BUCKETS]; /* by address: each worker that comes is looked for */
+    uint8_t own[OWN_MAX][16];       /* this host's addresses */
+    size_t own_n;
+    el_usec own_until; /* they are looked up again from here on */
 };
 
 static struct tenant *tenant_of(struct conn *c)
@@ -34,8 +46,33 @@ static struct tenant *tenant_of(struct conn *c)
     return (struct tenant *)((char *)c - offsetof(struct tenant, conn));
 }
 
+static struct tenant **bucket_of(struct tenants *t, const uint8_t ip[16])
+{
+    return &t->bucket[el_sip(t->seed, ip, 16) % BUCKETS];
+}
+
+static void admit(struct tenant *x)
+{
+    struct tenants *t = x->all;
+    struct tenant **first = bucket_of(t, x->peer.ip);
+    loop_timer_free(x->hello);
+    x->hello = NULL;
+    x->same = *first;
+    x->same_at = first;
+    if (*first)
+        (*first)->same_at = &x->same;
+    *first = x;
+    t->knocked++;
+}
+
 static void unlink_tenant(struct tenant *x)
 {
+    if (x->same_at) {
+        *x->same_at = x->same;
+        if (x->same)
+            x->same->same_at = x->same_at;
+        x->all->knocked--;
+    }
     *x->at = x->next;
     if (x->next)
         x->next->at = x->at;
@@ -67,11 +104,10 @@ static void on_closed(struct conn *c, enum conn_why why, int sys)
 {
     (void)why, (void)sys; /* its agent will come again, or the coordinator says that it is lost */
     struct tenants *t = tenant_of(c)->all;
+    bool was = !tenant_of(c)->hello;
     tenant_close(tenant_of(c));
-    for (const struct tenant *x = t->list; x; x = x->next)
-        if (!x->hello)
-            return;
-    t->ops.heard(t->ctx, NULL);
+    if (was && !t->knocked)
+        t->ops.heard(t->ctx, NULL);
 }
 
 static void answer(struct tenant *x, const struct msg *m)
@@ -93,8 +129,7 @@ static bool on_message(struct tenant *x, const struct msg *m)
             refuse(x, m->type == MSG_KNOCK ? "it knocks with the token of another round" : "it does not knock first");
             return false;
         }
-        loop_timer_free(x->hello);
-        x->hello = NULL;
+        admit(x);
         struct msg ok = {.type = MSG_KNOCK_OK};
         ok.u.knock_ok.number = m->u.knock.number;
         ok.u.knock_ok.coord = m->u.knock.coord;
@@ -179,12 +214,26 @@ void tenants_close(struct tenants *t)
     }
 }
 
-bool tenants_has(const struct tenants *t, const struct el_addr *peer)
+static bool is_own(const struct tenants *t, const uint8_t ip[16])
 {
-    for (const struct tenant *x = t->list; x; x = x->next)
-        if (!x->hello && memcmp(x->peer.ip, peer->ip, sizeof peer->ip) == 0)
+    for (size_t i = 0; i < t->own_n; i++)
+        if (memcmp(t->own[i], ip, sizeof t->own[i]) == 0)
             return true;
-    return el_addr_is_own(peer->ip);
+    return false;
+}
+
+bool tenants_has(struct tenants *t, const struct el_addr *peer)
+{
+    for (const struct tenant *x = *bucket_of(t, peer->ip); x; x = x->same)
+        if (memcmp(x->peer.ip, peer->ip, sizeof peer->ip) == 0)
+            return true;
+    if (is_own(t, peer->ip))
+        return true;
+    if (loop_now(t->loop) < t->own_until)
+        return false;
+    t->own_n = el_addr_own(t->own, OWN_MAX); /* an interface may have come up since */
+    t->own_until = loop_now(t->loop) + OWN_AGAIN;
+    return is_own(t, peer->ip);
 }
 
 struct tenants *tenants_new(struct loop *l, const struct tenants_ops *ops, void *ctx, struct el_err *e)
@@ -197,6 +246,11 @@ struct tenants *tenants_new(struct loop *l, const struct tenants_ops *ops, void 
     t->loop = l;
     t->ops = *ops;
     t->ctx = ctx;
+    if (getrandom(t->seed, sizeof t->seed, 0) != sizeof t->seed) {
+        el_fail(e, EL_EXIT_OSERR, "no random numbers");
+        free(t);
+        return NULL;
+    }
     return t;
 }
 

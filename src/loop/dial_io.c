@@ -94,8 +94,13 @@ int dial(const char *endpoint, const char *who, el_usec limit, char where[DIAL_W
     if (why)
         return el_fail(e, EL_EXIT_UNAVAILABLE, "%s at %s: %s", who, where, gai_strerror(why));
     el_usec until = loop_clock() + limit;
-    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-        sys = connect_one(a, until, &fd);
+    unsigned left = 0;
+    for (struct addrinfo *a = list; a; a = a->ai_next)
+        left++;
+    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next, left--) {
+        el_usec now = loop_clock(); /* one that is silent must not use up the time of the others */
+        sys = connect_one(a, until > now ? now + (until - now) / left : now, &fd);
+    }
     freeaddrinfo(list);
     return fd >= 0 ? fd : el_fail_sys(e, EL_EXIT_UNAVAILABLE, sys, "%s at %s", who, where);
 }

@@ -37,7 +37,7 @@ struct link {
     void *ctx;
 
     struct lookup *lookup;
-    unsigned next; /* address to try */
+    unsigned first, next; /* address to begin with; how many have been tried */
     int fd;        /* while connecting */
     struct loop_fd *watch;
     struct loop_timer *soon; /* a failure is told in a later turn, never inside link_connect() */
@@ -115,6 +115,12 @@ static const struct conn_ops link_conn_ops = {.data = on_data, .closed = on_clos
 
 static void try_next(struct link *k);
 
+/* The address that is being tried. */
+static unsigned at_hand(const struct link *k)
+{
+    return (k->first + k->next - 1) % k->lookup->count;
+}
+
 static void established(struct link *k)
 {
     struct sockaddr_storage a;
@@ -126,7 +132,8 @@ static void established(struct link *k)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (getsockname(fd, (struct sockaddr *)&a, &size) == 0)
         el_addr_from_sockaddr((struct sockaddr *)&a, &k->local);
-    el_addr_from_sockaddr((struct sockaddr *)&k->lookup->address[k->next - 1], &k->peer);
+    el_addr_from_sockaddr((struct sockaddr *)&k->lookup->address[at_hand(k)], &k->peer);
+    k->first = at_hand(k);
     free(k->lookup);
     k->lookup = NULL;
     k->decoder = (struct msg_decoder){0};
@@ -144,7 +151,7 @@ static void note_trouble(struct link *k, int sys)
 {
     char text[EL_ADDR_TEXT_MAX];
     struct el_addr a;
-    el_addr_from_sockaddr((struct sockaddr *)&k->lookup->address[k->next - 1], &a);
+    el_addr_from_sockaddr((struct sockaddr *)&k->lookup->address[at_hand(k)], &a);
     k->refused = k->refused || sys == ECONNREFUSED;
     snprintf(k->trouble, sizeof k->trouble, "%s: %s", el_addr_text(&a, text), strerror(sys));
 }
@@ -190,7 +197,8 @@ static void try_next(struct link *k)
 {
     struct lookup *r = k->lookup;
     while (k->next < r->count) {
-        unsigned i = k->next++;
+        k->next++;
+        unsigned i = at_hand(k);
         if (try_address(k, &r->address[i], r->size[i]))
             return;
     }
@@ -308,8 +316,10 @@ void link_disconnect(struct link *k)
     else if (k->lookup)
         k->lookup->link = NULL;
     k->lookup = NULL;
-    if (k->fd >= 0)
+    if (k->fd >= 0) {
         close(k->fd);
+        k->first += k->next; /* it was silent: the next attempt begins with the one behind it */
+    }
     k->fd = -1;
     drop(k);
 }

@@ -243,11 +243,20 @@ static void turn_away(struct client *c, const char *bytes, size_t n)
     client_free(c);
 }
 
+/* Asked when the first bytes come: a node knocks before its workers do, and the store of a round may have begun since
+ * the connection did. */
+static bool admitted(const struct store_server *s, const struct el_addr *peer)
+{
+    return s->kv && (!s->conf.admits || s->conf.admits(s->conf.control_ctx, peer));
+}
+
 static void on_data(struct conn *conn, const char *bytes, size_t n)
 {
     struct client *c = client_of(conn);
     struct store_server *s = c->server;
     enum session_step step;
+    if (c->session.state == SESSION_NEW)
+        c->session.kv = admitted(s, &c->session.peer) ? s->kv : NULL;
     do {
         size_t used = 0;
         step = session_feed(&c->session, bytes, n, &used, loop_now(s->loop), &s->reply);
@@ -335,8 +344,7 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
         el_free(&s->mem, c);
         return;
     }
-    bool member = !s->conf.admits || s->conf.admits(s->conf.control_ctx, peer);
-    session_init(&c->session, member ? s->kv : NULL, &s->mem);
+    session_init(&c->session, NULL, &s->mem);
     c->session.peer = *peer;
     c->server = s;
     c->since = loop_now(s->loop);
@@ -544,7 +552,7 @@ int store_server_c10d(struct store_server *s, const char *why, struct el_err *e)
         if (c->session.state != SESSION_NEW)
             client_free(c);
         else
-            c->session.kv = fresh; /* its first bytes may still say that it is no client of c10d */
+            c->session.kv = NULL; /* its next bytes may still say that it is no client of c10d */
     }
     kv_free(s->kv);
     s->kv = fresh;

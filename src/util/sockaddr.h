@@ -13,7 +13,4 @@ bool el_addr_from_sockaddr(const struct sockaddr *a, struct el_addr *out);
 /* The addresses of this host's interfaces, loopback included; returns how many. */
 size_t el_addr_own(uint8_t (*list)[16], size_t room);
 
-/* Does one of this host's interfaces have it? */
-bool el_addr_is_own(const uint8_t ip[16]);
-
 #endif

@@ -4,8 +4,6 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#define OWN_MAX 256
-
 bool el_addr_from_sockaddr(const struct sockaddr *a, struct el_addr *out)
 {
     memset(out, 0, sizeof *out);
@@ -37,14 +35,4 @@ size_t el_addr_own(uint8_t (*list)[16], size_t room)
     }
     freeifaddrs(all);
     return n;
-}
-
-bool el_addr_is_own(const uint8_t ip[16])
-{
-    uint8_t list[OWN_MAX][16];
-    size_t n = el_addr_own(list, OWN_MAX);
-    for (size_t i = 0; i < n; i++)
-        if (memcmp(list[i], ip, sizeof list[i]) == 0)
-            return true;
-    return false;
 }

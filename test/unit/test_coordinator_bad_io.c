@@ -188,10 +188,34 @@ static bool ping(struct end *x)
     return x->in.len == 4 && !x->closed;
 }
 
+static bool is_member = true;
+
+static bool admits(void *ctx, const struct el_addr *peer)
+{
+    (void)ctx, (void)peer;
+    return is_member;
+}
+
+/* Who is a member is asked when the first bytes come, not when the connection does. */
+static void test_admission(struct store_server *s)
+{
+    struct el_err e = {0};
+    int port = store_server_port(s);
+    struct end *early = connect_to(port, 1), *late = connect_to(port, 2);
+    wait_ms(5);
+    is_member = false;
+    store_server_c10d(s, NULL, &e);
+    ok(!ping(early), "a connection that was there before the store began is no way around --store-allow");
+    is_member = true;
+    ok(ping(late), "a member that connected before it knocked is served");
+    store_server_c10d(s, "the round is over", &e);
+    wait_closed(late);
+}
+
 static void test_port(void)
 {
     struct el_err e = {0};
-    struct store_server_conf conf = {.control = on_control, .c10d_refused = "no store here"};
+    struct store_server_conf conf = {.control = on_control, .admits = admits, .c10d_refused = "no store here"};
     struct store_server *s = store_server_new(loop, &conf, &e);
     open_coordinator(NULL, false);
     int port = store_server_port(s);
@@ -215,6 +239,7 @@ static void test_port(void)
     store_server_c10d(s, "the round is over", &e);
     ok(wait_closed(x), "when it ends its clients are cut");
     ok(!ping(connect_to(port, 2)), "and new ones refused");
+    test_admission(s);
     ok(ends[0].fd >= 0 && !ends[0].closed, "the agent is still connected");
     close_coordinator();
     store_server_free(s);
