@@ -7,6 +7,7 @@
  * line is one write to a file opened for appending: "EVENT RANK ATTEMPT NANOSECONDS". */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,12 @@ static int number(const char *name)
     return s ? atoi(s) : 0;
 }
 
+static void await(const char *file, int step_ns)
+{
+    while (access(file, F_OK) != 0)
+        nanosleep(&(struct timespec){0, step_ns}, NULL);
+}
+
 int main(int argc, char **argv)
 {
     long long started = now_ns(); /* the first instruction that is ours */
@@ -53,18 +60,22 @@ int main(int argc, char **argv)
     attempt = number("TORCHELASTIC_RESTART_COUNT");
     alarm(150); /* a launcher that leaves its workers behind must not leave them for ever */
     signal(SIGTERM, on_term);
+    char go[4096];
+    snprintf(go, sizeof go, "%s.go", path);
+    bool told = access(go, F_OK) == 0;
     stamp("start", started);
     int shot = strcmp(mode, "shot") == 0, dies = shot || strcmp(mode, "die") == 0;
     if (strcmp(mode, "once") == 0 || (dies && attempt > 0))
         return 0;
     if (dies && rank == 0) {
-        char go[4096];
-        snprintf(go, sizeof go, "%s.go", path);
-        while (access(go, F_OK) != 0)
-            nanosleep(&(struct timespec){0, 200000}, NULL);
+        await(go, 200000);
         stamp("die", now_ns());
         if (shot)
             raise(SIGKILL);
+        _exit(1);
+    }
+    if (strcmp(mode, "peer") == 0 && !told) {
+        await(go, 1000000);
         _exit(1);
     }
     for (;;)

@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/proc.h"
+
 #define WAIT_MAX_NS  (120 * 1000000000LL)
 #define IDLE_WINDOWS 7
 
@@ -210,40 +212,6 @@ static void do_death(char **command)
 }
 
 /* --- what an idle launcher costs -------------------------------------------------------------------------------- */
-static long long proc_number(pid_t pid, const char *file, const char *before)
-{
-    char path[64], line[512];
-    long long value = 0;
-    snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, before, strlen(before)) == 0) {
-            value = atoll(line + strlen(before));
-            break;
-        }
-    if (f)
-        fclose(f);
-    return value;
-}
-
-/* Processor time of all threads in ns, as the scheduler counts it. */
-static long long cpu_ns(pid_t pid)
-{
-    char path[64], file[288];
-    long long sum = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", pid);
-    DIR *d = opendir(path);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (e->d_name[0] == '.')
-            continue;
-        snprintf(file, sizeof file, "task/%s/schedstat", e->d_name);
-        sum += proc_number(pid, file, "");
-    }
-    if (d)
-        closedir(d);
-    return sum;
-}
-
 static int is_worker(pid_t pid)
 {
     char path[64], exe[PATH_MAX];
@@ -282,10 +250,10 @@ static void do_idle(char **command)
     for (int w = 0; w < IDLE_WINDOWS; w++) {
         long long cpu = 0, rss_all = 0, from = now_ns();
         for (int i = 0; i < n; i++)
-            cpu -= cpu_ns(list[i]);
+            cpu -= proc_cpu_ns(list[i]);
         sleep_ns(2000000000);
         for (int i = 0; i < n; i++)
-            cpu += cpu_ns(list[i]);
+            cpu += proc_cpu_ns(list[i]);
         double seconds = (double)(now_ns() - from) / 1e9;
         for (int i = 0; i < n; i++)
             rss_all += proc_number(list[i], "status", "VmRSS:");
