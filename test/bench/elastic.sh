@@ -41,7 +41,7 @@ for i in $(seq "$RUNS"); do
     nodes elrun late late 2 "$ELRUN" --nnodes=1:2 $JOB $LOCAL --no-python "$STAMP" idle || exit 1
     [ "$i" -le "$SOME" ] || continue
     nodes "torchrun, best settings" fail lose 3 $TUNED --nnodes=2:3 $JOB $C10D $BEST --no-python "$STAMP" peer
-    nodes "torchrun, best settings" late late 2 $TUNED --nnodes=1:2 $JOB $C10D $BEST --no-python "$STAMP" idle
+    nodes "torchrun, best settings" late late 2 $TUNED --nnodes=1:2 $JOB $C10D --rdzv-conf=last_call_timeout=1 --no-python "$STAMP" idle
 done
 # They wait for half a minute and do nothing: side by side, one started after the other.
 for i in $(seq "$FEW"); do
