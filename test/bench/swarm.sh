@@ -73,7 +73,7 @@ growth() {
     emit elrun "slope.$1" "slope from 1,000 to 10,000 agents: $2, for each 1,000 more" "$3" "the row of 1,000" "the row of 10,000, less that, by 9"
     emit elrun "power.$1" "$2 from 1,000 to 10,000 agents: exponent of the growth, 1 is linear" "" "the row of 1,000" "the row of 10,000"
 }
-case " $SIZES " in *" 1000 "*" 10000 "*)
+case " $SIZES " in *" 1000 "*"10000 "*)
     growth form "they join" ms
     growth reform "they lose one" ms
     growth rss "memory" KiB
