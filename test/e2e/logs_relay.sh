@@ -1,6 +1,6 @@
 # elrun logs: what a worker prints, through the coordinator, whichever agent it belongs to; over restarts; whole.
-# Seen to fail: a build whose coordinator does not pass LOGS_NEXT on (the flood stands still after two pieces); one that does
-# not tell the agent of readers that are gone (the ninth is refused); one without logs_leave() (the end is missing).
+# Seen to fail: a build whose coordinator does not pass LOGS_NEXT on (the flood stands still after two pieces); one that
+# does not tell the agent of readers that are gone (their files stay open); one without logs_leave() (the end is missing).
 . "$(dirname "$0")/../lib/e2e.sh"
 NL='
 '
@@ -36,7 +36,7 @@ reader() {
 reader_end() { # PID: waits for it
     if wait_for ended "$1"; then wait "$1"; status=$?; else kill -KILL "$1"; wait "$1"; status=hung; fi
 }
-# How many descriptors of a process are open on a worker's log to be read.
+# How many inotify descriptors a process has: one for each reader that follows.
 readers_of() { for l in /proc/"$1"/fdinfo/*; do [ -e "$l" ] && readlink "/proc/$1/fd/${l##*/}"; done 2>/dev/null | grep -c inotify; }
 reads_none() { [ "$(readers_of "$1")" = 0 ]; }
 reads() { [ "$(readers_of "$1")" = "$2" ]; }
@@ -104,16 +104,16 @@ is "nobody listens any more" "$status" 69
 # --- a flood arrives whole; who does not read holds nobody up, neither workers nor the other reader
 both --redirects=3 -- touch "$T/w" await "$T/go.0" @1 flood 40000 100 err "done${NL}"
 wait_for files "$T/w.0.?" 2
-reader slow 1; slow=$reader_pid
+reader slow 1 -n 1000000; slow=$reader_pid
 wait_for holds "$T/slow.err" 'stdout is'
 kill -STOP "$slow"
-reader fast 1; fast=$reader_pid
+reader fast 1 -n 1000000; fast=$reader_pid
 wait_for holds "$T/fast.err" 'stdout is'
 : >"$T/go.0"
 all_end "a flood, and a reader that stands still: status" 0
 reader_end "$fast"
 is "the other reader: status" "$status" 0
-ok "the other reader has all of it" cmp "$T/fast.out" "$(ls "$T"/log.1/*/attempt_0/0/stdout.log | tail -1)"
+ok "the other reader has all of it" cmp "$T/fast.out" "$(ls -t "$T"/log.1/*/attempt_0/0/stdout.log | head -1)"
 kill -CONT "$slow"; reader_end "$slow"
 rm -f "$T"/go.*
 
