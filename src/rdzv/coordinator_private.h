@@ -50,10 +50,10 @@ struct peer {
         el_usec at; /* the next rows */
     } status;
     struct {
-        uint64_t agent;        /* the connection of who reads the files for it; 0: this is no reader */
+        uint64_t agent; /* the connection of who reads the files for it; 0: this is no reader */
         uint64_t rank;
-        el_usec heard;         /* when it last took something */
-    } reader;                  /* its number is `id` */
+        el_usec heard; /* when it last took something */
+    } reader;          /* its number is `id` */
 };
 
 struct peer_list {
@@ -79,7 +79,7 @@ struct coordinator {
     unsigned slots, free_slots;
     uint64_t conns;
     struct peer_list fresh, asking, closing;
-    unsigned readers;          /* of those that ask */
+    unsigned readers; /* of those that ask */
     struct loop_timer *timer;
     struct el_buf out; /* the message being sent */
     struct {
@@ -118,7 +118,7 @@ el_usec command_deadline(const struct coordinator *c);
 void reader_ask(struct coordinator *c, struct peer *p, struct job *job, const struct msg_logs *m);
 void reader_text(struct coordinator *c, const struct peer *agent, const struct msg_logs_text *m);
 void reader_next(struct peer *p, const struct msg_logs_next *m);
-void reader_beat(struct peer *p, el_usec now);             /* a reader whose time has come */
+void reader_beat(struct peer *p, el_usec now); /* a reader whose time has come */
 /* The peer says and hears nothing more: its agent is told of a reader, its readers of an agent. */
 void reader_forget(struct peer *p);
 
