@@ -42,6 +42,8 @@ struct membership {
     bool taken;                /* another agent of this host has the coordinator's port */
     char mark[PATH_MAX];       /* see mark_host(); "" if none */
     bool exiting;              /* the coordinator is what we stay for */
+    el_usec say_at;            /* that it stays; 0: has been said */
+    bool answered;             /* a coordinator, if only to refuse */
     el_usec began;
     char trouble[256]; /* said last; see say_trouble() */
 };
@@ -108,6 +110,7 @@ static void link_failed(void *ctx, bool refused, const char *text)
 static void link_message(void *ctx, const struct msg *msg)
 {
     struct membership *m = ctx;
+    m->answered = true;
     if (msg->type == MSG_LOGS || msg->type == MSG_LOGS_NEXT) {
         m->ops.logs(m->ctx, msg); /* nothing that the core decides */
         return;
@@ -118,8 +121,15 @@ static void link_message(void *ctx, const struct msg *msg)
 static void link_closed(void *ctx, const char *text)
 {
     struct membership *m = ctx;
+    char early[256];
     m->ops.logs(m->ctx, NULL);
-    feed(ctx, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
+    if (!m->core.ever && !m->answered) { /* as stores of torch do with what they do not know */
+        snprintf(early, sizeof early,
+                 "%.100s: the connection ended before it said anything; does something else than elrun listen there?", text);
+        text = early;
+    }
+    say_trouble(m, text);
+    feed(m, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
 }
 
 static int host_coordinator(struct membership *m, struct el_err *e);
@@ -323,20 +333,40 @@ static void on_job_ended(void *ctx, const char *run_id, unsigned status)
         leave_if_done(m);
 }
 
+/* A job whose last node has left would only wait for its join time-out. */
 static void on_staying(void *ctx)
 {
     struct membership *m = ctx;
     unsigned nodes = m->coordinator ? coordinator_members(m->coordinator) : 0;
-    if (m->coordinator && coordinator_busy(m->coordinator))
+    if (!m->coordinator || !coordinator_busy(m->coordinator))
+        return;
+    if (m->core.leaving && !nodes)
+        m->ops.exit(m->ctx, m->core.status, m->core.text);
+    else if (loop_clock() < m->say_at)
+        loop_timer_at(m->staying, m->say_at);
+    else if (m->say_at)
         el_log(EL_INFO,
                "this node is done, but hosts the coordinator: it stays for %u other node%s, until the job has ended",
                nodes, nodes == 1 ? "" : "s");
+    m->say_at = loop_clock() < m->say_at ? m->say_at : 0;
+}
+
+/* From within the coordinator: what follows from it is looked at in a later turn. */
+static void on_coordinator_note(void *ctx, const char *run_id, const char *event, const char *text)
+{
+    struct membership *m = ctx;
+    (void)run_id, (void)event, (void)text;
+    if (m->exiting)
+        loop_timer_at(m->staying, loop_clock());
 }
 
 static void do_exit(struct membership *m)
 {
     m->exiting = true;
-    loop_timer_at(m->staying, loop_clock() + MEMBERSHIP_STAY_SAID);
+    m->say_at = loop_clock() + MEMBERSHIP_STAY_SAID;
+    loop_timer_at(m->staying, m->say_at);
+    if (m->core.leaving)
+        link_disconnect(m->link); /* the coordinator has answered; from here on it stays for the others only */
     leave_if_done(m);
 }
 
@@ -461,6 +491,7 @@ static int host_coordinator(struct membership *m, struct el_err *e)
                                   .one_job = true,
                                   .only_run_id = m->conf.member.run_id,
                                   .only_command = m->conf.member.command,
+                                  .note = on_coordinator_note,
                                   .ended = on_job_ended,
                                   .knock = knock,
                                   .ctx = m};

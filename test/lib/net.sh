@@ -26,6 +26,7 @@ net_possible() {
 
 # holder NAME SCRIPT: the pid of a process in new namespaces, once SCRIPT is done there.  It dies with this shell.
 holder() {
+    rm -f "$T/up.$1"
     setpriv --pdeathsig KILL unshare -n -m -u -- sh -c "hostname '$1' && ip link set lo up && $2"' && >"$0" && exec sleep 100000' \
         "$T/up.$1" </dev/null >"$T/up.$1.log" 2>&1 &
     holder_pid=$!

@@ -1,0 +1,81 @@
+# How a job of several nodes ends, on every agent: done, failed, never formed, coordinator lost; and endpoints that are no
+# coordinator.  Seen to fail: with END not repeated after a reconnect, with member.c's give_up() taken out, with the first
+# bytes of the other side not looked at ("banner" then waits for ever).
+. "$(dirname "$0")/../lib/e2e.sh"
+. "$(dirname "$0")/../lib/net.sh"
+net_up 3
+
+job 3 --nproc-per-node=2
+for i in 1 2 3; do agent "n$i" $i --node-rank=$((i - 1)); done
+reaches "three nodes" "node1 node1 node2 node2 node3 node3"
+all_end "done: 0 on every agent" "n1 n2 n3" 0
+
+job 3 --nproc-per-node=1
+WORK="meet enter $LOG @2 await $GO @2 exit 43 @0 forever"
+for i in 1 2 3; do agent "n$i" $i --node-rank=$((i - 1)); done
+reaches "failed: three nodes" "node1 node2 node3"
+all_end "failed: the worker's code on every agent, also where all had succeeded" "n1 n2 n3" 43
+like "failed: the cause is named on another node" "$(err n1)" 'rank 2 on node3'
+
+job 3 --nproc-per-node=1 --rdzv-conf=join_timeout=1
+agent n1 1; agent n2 2; all_end "not enough nodes: 69 on every agent" "n1 n2" 69
+like "not enough nodes: how many there were" "$(err n2)" '2 of 3 nodes'
+
+job 2 --nproc-per-node=1 --rdzv-conf=join_timeout=1
+agent n2 2; all_end "nobody there: 69" n2 69
+like "nobody there: where it looked" "$(err n2)" 'refused|10\.9\.0\.1'
+
+job 2 --nproc-per-node=1
+agent n1 1; sleep 0.2; agent x 2 --max-restarts=3; status_of x
+is "other settings: 78" "$status" 78
+like "other settings: both values" "$(err x)" 'max.restarts.* (3|0).* (0|3)'
+JOB="$(echo "$JOB" | sed 's/nnodes=2/nnodes=3/')"; agent x 2; status_of x
+is "other number of nodes: 78" "$status" 78
+like "other number of nodes: both values" "$(err x)" '3.*2|2.*3'
+kill -KILL "$(pid n1)"; status_of n1
+
+# --- the coordinator is lost for good, with the host of rank 0 elsewhere: workers run on, then 75
+job 1:3 --nproc-per-node=1 --coordinator-timeout=1.5
+agent n1 1 --node-rank=2; agent n2 2 --node-rank=0; agent n3 3 --node-rank=1
+reaches "coordinator lost: three nodes" "node2 node3 node1"
+pids=$(round_pids "$(newest)")
+kill -KILL "$(pid n1)"; status_of n1
+set -- $pids
+ok "coordinator lost: the others' workers run on" kill -0 "$1" "$2"
+status_of n2; two=$status; status_of n3
+is "coordinator lost: 75 on every agent" "$two $status" "75 75"
+ok "coordinator lost: no worker is left" all_gone "$pids"
+like "coordinator lost: said" "$(err n2)" 'coordinator was lost'
+
+# --- something else at the endpoint
+other() { # TEXT REGEX: what listens at node1:29400 now is no coordinator
+    job 2 --nproc-per-node=1 --rdzv-conf=join_timeout=2
+    agent x 2; status_of x
+    is "$1: 69" "$status" 69
+    like "$1: said plainly" "$(err x)" "$2"
+    kill -KILL "$other_pid"; wait "$other_pid" 2>/dev/null
+}
+serve() { # PYTHON: what each connection gets
+    nsenter -t "$(pid_of 1)" -n -m -u --wdns=/ "$PY" -c "
+import socket, threading, time
+s = socket.create_server(('', 29400))
+open('$T/serves', 'w').close()
+def one(c):
+    try:
+        $1
+    except OSError: pass
+while True: threading.Thread(target=one, args=(s.accept()[0],), daemon=True).start()" >/dev/null 2>&1 &
+    other_pid=$!
+    wait_for test -e "$T/serves"; rm -f "$T/serves"
+}
+serve 'c.recv(100); c.sendall(b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n\r\n"); c.close()'
+other "an HTTP server" "does not speak elrun's control protocol"
+serve 'c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"); c.recv(100)'
+other "an SSH port" "does not speak elrun's control protocol"
+serve 'c.recv(100); c.close()'
+other "a store of torch" 'before it said anything.*something else'
+serve 'time.sleep(100)'
+other "somebody who says nothing" 'no coordinator|no answer'
+wait_for no_leftovers
+is "end: no process is left" "$(leftovers)" ""
+finished

@@ -1,0 +1,79 @@
+# No rank has two live holders: one-way cuts, processes that stand still, half-open connections, another clock.  Workers
+# write a line every few milliseconds, so when each lived can be read whatever ended it.
+# Seen to fail: "deaf", "mute" with member_link.c's fence() taken out; "stands still" with silence judged without looking at
+# the own pause.
+. "$(dirname "$0")/../lib/e2e.sh"
+. "$(dirname "$0")/../lib/net.sh"
+net_up 3
+
+# overlap: for each rank, workers that still lived when the next holder's first instruction ran
+overlap() {
+    awk '$1 == "pulse" { if (!($3 in first)) { first[$3] = $2; rank[$3] = $4 } last[$3] = $2 }
+         END { for (a in first) for (b in first) if (a != b && rank[a] == rank[b] && first[a] <= first[b] && last[a] >= first[b])
+                   print "rank " rank[a] ": pid " a " lived until " last[a] ", pid " b " from " first[b] }' "$LOG.pulse"
+}
+trio() { # OPTIONS: three nodes that pulse; silence counts after one second
+    job 1:3 --nproc-per-node=1 --rdzv-conf=keep_alive_interval=0.2,keep_alive_max_attempt=5 --scale-up-delay=0.2 "$@"
+    WORK="meet enter $LOG pulse $LOG.pulse"
+    for i in 1 2 3; do agent "n$i" $i --node-rank=$((i - 1)); done
+    reaches "$what: three nodes" "node1 node2 node3"
+}
+ends() { # every node is told to leave; nothing else would end a pulse
+    shoot_all TERM n1 n2 n3
+    all_end "$what: they leave" "n2 n3 n1" 143
+}
+
+for what in deaf mute; do
+    trio
+    $what 3
+    reaches "$what: the others go on" "node1 node2"
+    ok "$what: its agent lives" kill -0 "$(pid n3)"
+    hears 3
+    reaches "$what: it is back" "node1 node2 node3"
+    is "$what: one round without it, one with it" "$(round_number)" 3
+    is "$what: no rank had two holders" "$(overlap)" ""
+    ends
+done
+
+what="the endpoint's host is cut off"
+trio
+power_off 1
+silent() { [ "$(awk '$1 == "pulse" && $4 > 0 { t[$4] = $2 } END { for (r in t) n++; print n }' "$LOG.pulse")" = 2 ] && all_gone "$cut"; }
+cut=$(awk '$1 == "in" && $15 != "node1" { print $3 }' "$LOG")
+ok "$what: the others' workers are dead" wait_for silent
+power_on 1
+reaches "$what: all are back" "node1 node2 node3"
+is "$what: no rank had two holders" "$(overlap)" ""
+ends
+
+what="an agent stands still"
+trio
+kill -STOP "$(pid n3)"
+reaches "$what: the others go on" "node1 node2"
+kill -CONT "$(pid n3)"
+reaches "$what: it is back" "node1 node2 node3"
+is "$what: exactly one round without it" "$(round_number)" 3
+number=$(round_number)
+kill -STOP "$(pid n1)" # hosts the coordinator
+sleep 2 # twice the limit
+kill -CONT "$(pid n1)"
+reaches "$what, the coordinator's: all are there" "node1 node2 node3"
+ok "$what, the coordinator's: nobody was lost, or one new round" test "$(round_number)" -le $((number + 2))
+ends
+
+what="a clock that jumps"
+if unshare -T --monotonic 100000 true 2>/dev/null; then
+    job 1:3 --nproc-per-node=1
+    agent n1 1 --node-rank=0
+    AGENT="unshare -T --monotonic 100000 --boottime 100000 --"; agent n2 2 --node-rank=1; AGENT=
+    agent n3 3 --node-rank=2
+    reaches "$what: hosts whose clocks differ by a day" "node1 node2 node3"
+    kill -KILL "$(pid n3)"; status_of n3
+    reaches "$what: a node is lost" "node1 node2"
+    all_end "$what: status" "n1 n2" 0
+else
+    skip "no time namespaces" "$what"
+fi
+wait_for no_leftovers
+is "fence: no process is left" "$(leftovers)" ""
+finished
