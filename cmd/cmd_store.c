@@ -132,6 +132,7 @@ static int serve(const struct store_conf *conf, const struct call *call, struct 
         .state_dir = conf->state_dir,
         .keep_ended = conf->forget_after,
         .port_file = conf->port_file,
+        .env = call->env,
         .notify = opt_getenv(call->env, "NOTIFY_SOCKET"),
         .print_port = conf->port == 0,
         .json = conf->json,

@@ -17,21 +17,20 @@
 
 static void show_status(struct node *n)
 {
-    static enum agent_state shown = AGENT_IDLE;
-    static struct console_status st;
     bool ended = n->core.state == AGENT_ENDED;
     const char *state = n->membership ? membership_state(n->membership) : agent_state_name(n->core.state);
-    if (n->core.state == shown && st.restarts == n->core.restarts && (ended || st.state == state))
+    if (n->core.state == n->shown && n->status_line.restarts == n->core.restarts &&
+        (ended || n->status_line.state == state))
         return;
-    shown = n->core.state;
-    st = (struct console_status){
+    n->shown = n->core.state;
+    n->status_line = (struct console_status){
         .state = ended ? NULL : state,
         .round = n->core.attempts,
         .restarts = n->core.restarts,
         .max_restarts = n->conf->max_restarts,
         .since = loop_clock(),
     };
-    console_status(n->console, &st);
+    console_status(n->console, &n->status_line);
 }
 
 static void account_state(struct node *n, enum agent_state before)
@@ -69,6 +68,8 @@ static void on_output_ready(void *ctx, const struct el_err *e)
     loop_timer_at(n->prepare_timer, EL_NEVER);
     struct el_err err = e ? *e : (struct el_err){0};
     bool good = !e && workers_prepare(n, &err) == 0;
+    if (good)
+        report_forget(n);
     if (good && n->membership)
         managed_prepared(n);
     if (!good)
@@ -291,7 +292,8 @@ static int node_init(struct node *n, struct el_err *e)
         .grace = n->conf->shutdown_timeout,
         .managed = n->place.kind != ENDPOINT_ALONE,
     };
-    struct console_conf talk = {.quiet = n->conf->quiet, .verbose = n->conf->verbose, .json = n->conf->log_json};
+    struct console_conf talk = {
+        .quiet = n->conf->quiet, .verbose = n->conf->verbose, .json = n->conf->log_json, .env = n->env};
     struct reap_ops ops = {.zombie = on_zombie, .reaped = on_reaped, .orphan = on_orphan, .stopped = on_stopped};
     sigset_t set;
     choose_signals(n, &core, &set);
@@ -359,6 +361,8 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
             node_feed(n, &(struct agent_event){.type = AGENT_EV_START});
         loop_run(n->loop);
     }
+    if (!good)
+        report_files(n, e);
     int status = good ? n->status : -1;
     if (!node_free(n))
         _exit(good ? status : e->status); /* a thread still stands on a dead file system: nothing of ours may go */

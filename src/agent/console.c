@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/utf8.h"
+
 static const struct {
     const char *name, *label, *colour;
 } levels[] = {
-    [EL_ERROR] = {"error", "error: ", "\033[1;31m"},
+    [EL_ERROR] = {"error", "", "\033[1;31m"},
     [EL_WARN] = {"warning", "warning: ", "\033[33m"},
     [EL_INFO] = {"info", "", "\033[1m"},
     [EL_DEBUG] = {"debug", "debug: ", "\033[2m"},
@@ -31,23 +33,6 @@ static void puts_all(struct text *t, const char *s)
     put(t, s, strlen(s));
 }
 
-/* Length of the valid UTF-8 character at s, 0 if there is none. */
-static size_t utf8_len(const char *s)
-{
-    const unsigned char *u = (const unsigned char *)s;
-    size_t n = u[0] < 0x80                   ? 1
-               : u[0] >= 0xc2 && u[0] < 0xe0 ? 2
-               : (u[0] & 0xf0) == 0xe0       ? 3
-               : u[0] >= 0xf0 && u[0] < 0xf5 ? 4
-                                             : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((u[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xf0 && u[1] < 0x90);
-    bool outside = (u[0] == 0xed && u[1] >= 0xa0) || (u[0] == 0xf4 && u[1] >= 0x90);
-    return overlong || outside ? 0 : n;
-}
-
 /* A whole character or nothing, so that cutting leaves valid JSON. */
 static bool put_whole(struct text *t, const char *s, size_t n)
 {
@@ -61,7 +46,7 @@ static void put_json(struct text *t, const char *s)
 {
     while (*s) {
         char escaped[8];
-        size_t n = utf8_len(s);
+        size_t n = el_utf8(s, SIZE_MAX);
         bool went;
         if (!n) {
             went = put_whole(t, "\\ufffd", 6);

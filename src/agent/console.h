@@ -34,6 +34,7 @@ struct console_conf {
     bool quiet;       /* errors and warnings only, no status line */
     unsigned verbose; /* > 0: debug lines too */
     bool json;
+    char *const *env; /* NO_COLOR, TERM; NULL: neither */
 };
 /* Becomes the sink of util/log until console_free(). */
 struct console *console_new(struct loop *l, const struct console_conf *conf, struct el_err *e);
@@ -49,6 +50,11 @@ bool console_has_colour(const struct console *c);
  * strings must stay.  Hidden while workers write to that terminal by themselves: say so with console_status_hide(). */
 void console_status(struct console *c, const struct console_status *st);
 void console_status_hide(struct console *c, bool hide);
+
+/* Takes the status line away, writes out what is queued for stderr, then fn(ctx), at the deadline at last; the line
+ * comes back with console_resume().  One at a time. */
+void console_pause(struct console *c, el_usec deadline, void (*fn)(void *ctx), void *ctx);
+void console_resume(struct console *c);
 
 /* Writes out what is queued, then fn(ctx, bytes that were left); at the deadline at last.  Log lines that come later
  * are still queued. */

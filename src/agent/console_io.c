@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/env.h"
+
 /* Per stream: enough for a burst while the reader is busy, little enough that a stopped terminal is felt soon. */
 #define CONSOLE_LIMIT_BYTES (1024u * 1024u)
 #define LINE_BYTES          4096u
@@ -21,6 +23,11 @@ struct console {
     struct console_status status;
     struct loop_timer *timer;
     unsigned long dropped; /* own lines for which there was no room */
+
+    bool paused, pausing; /* no status line; and stderr's queue is being written for that */
+    void (*pause_fn)(void *ctx);
+    void *pause_ctx;
+    el_usec finish_at; /* wanted while pausing: afterwards; EL_NEVER: not wanted */
 
     unsigned flushing;
     size_t left;
@@ -83,7 +90,7 @@ static void show_status(void *ctx)
     struct console *c = ctx;
     if (!c->terminal || !c->status_wanted)
         return;
-    if (!c->status.state || c->hidden) {
+    if (!c->status.state || c->hidden || c->paused) {
         sink_footer(c->sink[2], STDERR_FILENO, NULL);
         loop_timer_at(c->timer, EL_NEVER);
         return;
@@ -108,9 +115,12 @@ struct console *console_new(struct loop *l, const struct console_conf *conf, str
     }
     c->loop = l;
     c->terminal = isatty(STDERR_FILENO);
-    c->colour = c->terminal && !conf->json && console_wants_colour(getenv("NO_COLOR"), getenv("TERM"));
+    const char *term = conf->env ? env_get(conf->env, "TERM") : NULL;
+    const char *no_colour = conf->env ? env_get(conf->env, "NO_COLOR") : NULL;
+    c->colour = c->terminal && !conf->json && console_wants_colour(no_colour, term);
     /* A dumb terminal cannot wipe a line. */
-    c->status_wanted = !conf->quiet && !conf->json && console_wants_colour(NULL, getenv("TERM"));
+    c->status_wanted = !conf->quiet && !conf->json && console_wants_colour(NULL, term);
+    c->finish_at = EL_NEVER;
     c->form = conf->json ? CONSOLE_JSON : c->colour ? CONSOLE_COLOUR : CONSOLE_PLAIN;
     c->sink[2] = sink_new(l, CONSOLE_LIMIT_BYTES, e);
     if (c->sink[2])
@@ -166,6 +176,15 @@ static void on_flushed(void *ctx, size_t left_bytes)
         c->finished(c->finished_ctx, c->left);
 }
 
+static void flush_all(struct console *c, el_usec deadline)
+{
+    bool two = c->sink[1] != c->sink[2];
+    c->flushing = two ? 2 : 1;
+    if (two)
+        sink_flush(c->sink[1], deadline, on_flushed, c);
+    sink_flush(c->sink[2], deadline, on_flushed, c);
+}
+
 void console_finish(struct console *c, el_usec deadline, void (*fn)(void *ctx, size_t left_bytes), void *ctx)
 {
     assert(!c->flushing);
@@ -173,11 +192,36 @@ void console_finish(struct console *c, el_usec deadline, void (*fn)(void *ctx, s
     c->finished = fn;
     c->finished_ctx = ctx;
     c->left = 0;
-    bool two = c->sink[1] != c->sink[2];
-    c->flushing = two ? 2 : 1;
-    if (two)
-        sink_flush(c->sink[1], deadline, on_flushed, c);
-    sink_flush(c->sink[2], deadline, on_flushed, c);
+    if (c->pausing)
+        c->finish_at = deadline;
+    else
+        flush_all(c, deadline);
+}
+
+static void on_paused(void *ctx, size_t left_bytes)
+{
+    struct console *c = ctx;
+    (void)left_bytes;
+    c->pausing = false;
+    c->pause_fn(c->pause_ctx);
+    if (c->finish_at != EL_NEVER)
+        flush_all(c, c->finish_at);
+}
+
+void console_pause(struct console *c, el_usec deadline, void (*fn)(void *ctx), void *ctx)
+{
+    assert(!c->pausing && !c->flushing);
+    c->paused = c->pausing = true;
+    c->pause_fn = fn;
+    c->pause_ctx = ctx;
+    show_status(c);
+    sink_flush(c->sink[2], deadline, on_paused, c);
+}
+
+void console_resume(struct console *c)
+{
+    c->paused = false;
+    show_status(c);
 }
 
 bool console_free(struct console *c)

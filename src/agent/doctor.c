@@ -236,7 +236,7 @@ static void judge_addresses(const struct host_facts *f, struct doctor_report *r)
 static void judge_cgroup(const struct host_facts *f, struct doctor_report *r)
 {
     row(r, "cgroup", "%s",
-        f->cgroup > 0    ? "workers get one: nothing that they start can escape"
+        f->cgroup > 0    ? "workers get one: what leaves its process group and session is ended too"
         : f->cgroup == 0 ? "none may be made here: workers are ended by process group, orphans one by one"
                          : "no version 2 here: workers are ended by process group, orphans one by one");
 }

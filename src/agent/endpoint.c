@@ -11,6 +11,7 @@
 #include "util/opt.h"
 #include "util/parse.h"
 #include "util/sip.h"
+#include "util/utf8.h"
 
 /* --- the job's name ------------------------------------------------------------------------------------------------
  */
@@ -31,7 +32,7 @@ static bool id_is_good(const char *id)
     size_t size = strlen(id);
     for (size_t i = 0, n; i < size; i += n) {
         unsigned char c = (unsigned char)id[i];
-        n = text_utf8(id + i, size - i);
+        n = el_utf8(id + i, size - i);
         if (!n || c < 0x20 || c == 0x7f)
             return false;
     }

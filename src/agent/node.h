@@ -29,6 +29,9 @@
 
 #define NODE_WAIT_REPORT   EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
 #define NODE_INBOX_MAX     64
+#define NODE_FILES_OWN     32         /* descriptors, about: what elrun needs without workers, */
+#define NODE_FILES_EACH    8          /* and for a worker: two pipes, two logs, its clients at the store */
+#define NODE_WIPE_TIME     EL_MS(200) /* for taking the status line away before elrun is stopped */
 #define NODE_EVIDENCE_MAX  16         /* failures of one attempt whose files and tails are read; the rest is counted */
 #define NODE_EVIDENCE_TIME EL_SEC(5)  /* for reading them */
 #define NODE_PREPARE_TIME  EL_SEC(60) /* for making logs and port */
@@ -76,6 +79,8 @@ struct node {
     bool prepare_again; /* for the next attempt: that one was given up */
     struct pool *pool;
     struct console *console;
+    enum agent_state shown; /* on the status line */
+    struct console_status status_line;
     struct output *output;
     struct reap *reap;
     struct guard *guard;
@@ -91,7 +96,8 @@ struct node {
     int null_fd;
     int terminal_fd; /* --interactive: the terminal of local rank 0, else -1 */
     pid_t own_group;
-    bool has_proc; /* /proc is there: leftovers can be found by their session */
+    bool suspending; /* the workers stand, elrun is about to */
+    bool has_proc;   /* /proc is there: leftovers can be found by their session */
     struct rlimit old_files;
     char run_id[64];
     uint64_t coord;
@@ -169,9 +175,12 @@ void report_note(struct node *n, unsigned slot);
 void report_collect(struct node *n); /* answers AGENT_EV_COLLECTED */
 void report_drained(void *node);     /* callbacks of the output */
 void report_rank_drained(void *node, unsigned slot);
-void report_restart(struct node *n); /* a new attempt begins: forget the failures of the last one */
+void report_restart(struct node *n); /* a new attempt is wanted */
+void report_forget(struct node *n);  /* it can begin: the failures of the last one are over */
+/* Where descriptors have run out: how many these workers need. */
+void report_files(const struct node *n, struct el_err *e);
 void report_verdict(struct node *n, struct el_buf *out); /* the present attempt's failure in one line */
 int report_failure_status(struct node *n);               /* what it means as an exit status */
-void report_end(struct node *n);     /* everything is gone: flush, say the last words, stop the loop */
+void report_end(struct node *n); /* everything is gone: flush, say the last words, stop the loop */
 
 #endif

@@ -11,6 +11,7 @@
 #include "agent/host.h"
 #include "util/auto.h"
 #include "util/file.h"
+#include "util/parse.h"
 #include "util/scan.h"
 
 /* As exec would judge it: 0, or -1 and errno. */
@@ -20,7 +21,7 @@ static int executable(const char *path)
     if (stat(path, &st))
         return -1;
     if (!S_ISREG(st.st_mode)) {
-        errno = EACCES;
+        errno = S_ISDIR(st.st_mode) ? EISDIR : EACCES;
         return -1;
     }
     return access(path, X_OK);
@@ -62,19 +63,20 @@ int host_program_find(const char *name, char *const *env, char *found)
 int host_python_find(struct host_python *py, char *const *env, struct el_err *e)
 {
     const char *exec = env_get(env, "PYTHON_EXEC"), *venv = env_get(env, "VIRTUAL_ENV");
-    char tried[256] = "";
+    char tried[EL_PATH_MAX + 64] = "", shown[EL_PATH_MAX];
     memset(py, 0, sizeof *py);
     py->why = "PYTHON_EXEC";
     if (exec && *exec) {
         if (host_program_find(exec, env, py->path) == 0)
             return 0;
-        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "cannot run the interpreter PYTHON_EXEC=%.300s", exec);
+        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "cannot run the interpreter PYTHON_EXEC=%s",
+                           el_show_path(exec, shown, sizeof shown));
     }
     py->why = "VIRTUAL_ENV";
     if (venv && *venv) {
         if (executable_in(venv, strlen(venv), "bin/python", py->path) == 0)
             return 0;
-        snprintf(tried, sizeof tried, "%.180s/bin/python (VIRTUAL_ENV), ", venv);
+        snprintf(tried, sizeof tried, "%s/bin/python (VIRTUAL_ENV), ", el_show_path(venv, shown, sizeof shown));
     }
     py->why = "PATH";
     if (host_program_find("python3", env, py->path) == 0 || host_program_find("python", env, py->path) == 0)
@@ -211,35 +213,39 @@ void host_python_look(struct host_python *py, char *const *env)
 static int check_script(const char *script, char *const *env, struct el_err *e)
 {
     struct stat st;
-    char found[HOST_PATH_MAX];
+    char found[HOST_PATH_MAX], shown[EL_PATH_MAX];
+    el_show_path(script, shown, sizeof shown);
     if (strcmp(script, "-") == 0) /* Python reads the program from standard input */
         return 0;
     if (stat(script, &st)) {
         int sys = errno;
         bool program = !strchr(script, '/') && host_program_find(script, env, found) == 0;
-        el_fail_sys(e, EL_EXIT_NOINPUT, sys, "script \"%.300s\"%s", script,
+        el_fail_sys(e, EL_EXIT_NOINPUT, sys, "script \"%s\"%s", shown,
                     program ? " (a program of that name is on PATH: --no-python runs it)" : "");
         return -1;
     }
     if (S_ISDIR(st.st_mode)) {
         if (snprintf(found, sizeof found, "%s/__main__.py", script) < (int)sizeof found && access(found, R_OK) == 0)
             return 0;
-        return el_fail(e, EL_EXIT_NOINPUT, "script \"%.300s\" is a directory without a __main__.py", script);
+        return el_fail(e, EL_EXIT_NOINPUT, "script \"%s\" is a directory without a __main__.py", shown);
     }
     if (access(script, R_OK))
-        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "script \"%.300s\" cannot be read", script);
+        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "script \"%s\" cannot be read", shown);
     return 0;
 }
 
 int host_check_entry(const struct run_conf *conf, char *const *env, char *found, struct el_err *e)
 {
+    char shown[EL_PATH_MAX];
     found[0] = 0;
     if (conf->entry == CONF_MODULE)
         return 0;
     if (conf->entry == CONF_PROGRAM) {
         if (host_program_find(conf->script, env, found) == 0)
             return 0;
-        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "program \"%.300s\"%s", conf->script,
+        int sys = errno;
+        el_show_path(conf->script, shown, sizeof shown);
+        return el_fail_sys(e, EL_EXIT_NOINPUT, sys, "program \"%s\"%s", shown,
                            strchr(conf->script, '/') ? "" : " on PATH");
     }
     /* The script's name may hold ${local_rank}: the first worker's stands for all. */

@@ -1,5 +1,6 @@
 /* What went wrong, in words: evidence of failed workers, the report, the last lines. */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,10 @@ void report_note(struct node *n, unsigned slot)
     else
         snprintf(how, sizeof how, "exit status unknown");
     if (others)
-        el_log(EL_INFO, "rank %u (pid %d) failed: %s; stopping the other %u", f->rank, f->pid, how, others);
+        el_log(EL_INFO, "rank %u (pid %d) failed: %s; stopping %s", f->rank, f->pid, how,
+               n->nproc == 2 ? "the other one"
+               : others == 1 ? "the last one"
+                             : "the others");
     else
         el_log(EL_INFO, "rank %u (pid %d) failed: %s", f->rank, f->pid, how);
 }
@@ -254,6 +258,18 @@ static const char *logs_of(const struct node *n)
     return n->conf->log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
 }
 
+/* A worker failed, and what should have been its restart could not even be prepared. */
+static bool restart_refused(const struct node *n)
+{
+    return n->core.cause == AGENT_PREPARE_FAILED && n->core.restarts && !n->membership;
+}
+
+/* The job ends because of a worker: the report tells of it, and the exit status is its own. */
+static bool worker_failed(const struct node *n)
+{
+    return n->core.cause == AGENT_WORKER_FAILED || restart_refused(n);
+}
+
 static struct report make_report(struct node *n)
 {
     unsigned count = 0;
@@ -264,7 +280,7 @@ static struct report make_report(struct node *n)
         .script = n->conf->script,
         .failures = n->failures,
         .failures_count = count,
-        .restarts = n->core.restarts,
+        .restarts = n->core.restarts - restart_refused(n),
         .restarts_max = n->conf->max_restarts,
         .log_dir = logs_of(n),
     };
@@ -285,11 +301,15 @@ static void say_restart(struct node *n)
     el_buf_free(&text);
 }
 
-/* A new attempt begins. */
 void report_restart(struct node *n)
 {
     if (n->core.restarts && !n->membership)
         say_restart(n);
+    n->error = (struct el_err){0};
+}
+
+void report_forget(struct node *n)
+{
     for (unsigned i = 0; i < n->nproc; i++) {
         failure_free(&n->worker[i].failure, NULL);
         n->worker[i] = (struct worker){0};
@@ -297,7 +317,14 @@ void report_restart(struct node *n)
     forget_evidence(n);
     n->missing.len = 0;
     n->oom_before = evidence_oom_count(&n->oom);
-    n->error = (struct el_err){0};
+}
+
+void report_files(const struct node *n, struct el_err *e)
+{
+    size_t used = strlen(e->text);
+    if (e->sys == EMFILE)
+        snprintf(e->text + used, sizeof e->text - used, "; about %u are needed for %u worker%s",
+                 NODE_FILES_OWN + NODE_FILES_EACH * n->nproc, n->nproc, n->nproc == 1 ? "" : "s");
 }
 
 /* Whom the others were waiting for when the first one failed: a start that never came about is explained by this. */
@@ -360,7 +387,7 @@ static int status_of(struct node *n)
     case AGENT_WORKER_FAILED: return report_failure_status(n);
     case AGENT_LEAVING: return as_torchrun ? 1 : EL_EXIT_SIGNAL(n->core.leave_signal);
     case AGENT_SPAWN_FAILED:
-    case AGENT_PREPARE_FAILED: return as_torchrun ? 1 : n->error.status;
+    case AGENT_PREPARE_FAILED: return restart_refused(n) ? report_failure_status(n) : as_torchrun ? 1 : n->error.status;
     case AGENT_HALTED: return n->status;
     case AGENT_STUCK: return as_torchrun ? 1 : EL_EXIT_OSERR;
     case AGENT_NO_CAUSE: break;
@@ -372,7 +399,7 @@ static void say_last_words(struct node *n)
 {
     char line[256], name[SIGNAME_MAX];
     account_text(&n->account, loop_clock(), line, sizeof line);
-    bool failed = n->core.cause == AGENT_WORKER_FAILED;
+    bool failed = worker_failed(n);
     el_log(failed || n->core.restarts ? EL_INFO : EL_DEBUG, "%s", line);
     if (logs_of(n) && !failed) /* the report names them itself */
         el_log(EL_INFO, "logs: %s", logs_of(n));
@@ -383,6 +410,9 @@ static void say_last_words(struct node *n)
         el_log(EL_WARN, "%s", n->publish_error.text);
     if (n->core.group.stuck)
         say_stuck(n);
+    if (restart_refused(n))
+        el_log(EL_ERROR, "restart %u of %u could not be made: %s", n->core.restarts, n->conf->max_restarts,
+               n->error.text);
     if (failed)
         say_missing(n);
     if (failed)
@@ -440,9 +470,10 @@ void report_end(struct node *n)
     const char *to = env_get(n->env, "TORCHELASTIC_ERROR_FILE");
     struct report r = make_report(n);
     struct el_err e = {0};
+    report_files(n, &n->error);
     n->status = status_of(n);
     n->publish = (struct pool_job){.work = publish, .done = published, .ctx = n};
-    if (n->core.cause == AGENT_WORKER_FAILED && to && to[0]) {
+    if (worker_failed(n) && to && to[0]) {
         n->publish_cause = cause_of(n, &r);
         n->publishing = pool_run(n->pool, &n->publish, &e) == 0;
     }

@@ -4,29 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+#include "util/utf8.h"
 
-size_t text_utf8(const char *p, size_t n)
-{
-    assert(n > 0);
-    const unsigned char *u = (const unsigned char *)p;
-    if (u[0] < 0x80)
-        return 1;
-    size_t len = u[0] >= 0xc2 && u[0] <= 0xdf   ? 2
-                 : u[0] >= 0xe0 && u[0] <= 0xef ? 3
-                 : u[0] >= 0xf0 && u[0] <= 0xf4 ? 4
-                                                : 0;
-    if (!len || len > n)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((u[i] & 0xc0) != 0x80)
-            return 0;
-    /* over-long forms, surrogates, beyond U+10FFFF */
-    if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
-        (u[0] == 0xf4 && u[1] > 0x8f))
-        return 0;
-    return len;
-}
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
 /* Length of the escape sequence at p (p[0] is ESC), at least 1; a sequence that breaks off reaches to the end. */
 static size_t escape_len(const char *p, size_t n)
@@ -65,7 +45,7 @@ int text_clean(struct el_buf *out, const char *bytes, size_t n)
             if (i + len < n && bytes[i + len] != '\n')
                 out->len = line;
         } else if (c >= 0x80) {
-            len = text_utf8(bytes + i, n - i);
+            len = el_utf8(bytes + i, n - i);
             r = len ? el_buf_put(out, bytes + i, len) : el_buf_put(out, replacement, 3);
             len = len ? len : 1;
         } else if ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t') {
@@ -85,7 +65,7 @@ int text_json(struct el_buf *out, const char *bytes, size_t n)
     int r = el_buf_put(out, "\"", 1);
     for (size_t i = 0; i < n && !r;) {
         unsigned char c = (unsigned char)bytes[i];
-        size_t len = text_utf8(bytes + i, n - i);
+        size_t len = el_utf8(bytes + i, n - i);
         if (!len)
             r = el_buf_put(out, replacement, 3);
         else if (c == '"' || c == '\\')

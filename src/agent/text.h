@@ -22,9 +22,6 @@ int text_json(struct el_buf *out, const char *bytes, size_t n);
 /* Copies as much of n bytes as fits, never cutting a UTF-8 character, and ends with 0; "…" tells of a cut. */
 void text_copy(char *out, size_t size, const char *bytes, size_t n);
 
-/* Length of the UTF-8 character at p (n > 0 bytes are there), 0 if it is not one. */
-size_t text_utf8(const char *p, size_t n);
-
 /* Takes the next line (without its end) off *rest; false when nothing is left. */
 bool text_line(struct text *rest, struct text *line);
 

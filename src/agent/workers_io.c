@@ -131,11 +131,7 @@ void workers_free(struct node *n)
 
 int workers_prepare(struct node *n, struct el_err *e)
 {
-    if (!n->membership && meet_open(n, e) < 0) /* else the round has brought its store */
-        return -1;
-    for (unsigned i = 0; i < n->nproc; i++)
-        n->worker[i].pid = 0;
-    return 0;
+    return n->membership ? 0 : meet_open(n, e); /* else the round has brought its store */
 }
 
 unsigned workers_rank(const struct node *n, unsigned slot)
@@ -362,20 +358,35 @@ void workers_forward(struct node *n, int signal)
            told, told == 1 ? "" : "s", deaf);
 }
 
-/* Ctrl-Z, to us or to the rank that has the terminal: the workers stand, then elrun; the shell takes over until fg. */
-void workers_suspend(struct node *n)
+static void signal_groups(const struct node *n, int signal)
 {
-    bool terminal = n->terminal_fd >= 0 && reap_pid(n->reap, 0);
     for (unsigned i = 0; i < n->nproc; i++)
         if (reap_pid(n->reap, i))
-            kill(-reap_pid(n->reap, i), SIGSTOP);
+            kill(-reap_pid(n->reap, i), signal);
+}
+
+/* The status line is gone: the next line on the screen is the shell's. */
+static void stand_still(void *ctx)
+{
+    struct node *n = ctx;
+    bool terminal = n->terminal_fd >= 0 && reap_pid(n->reap, 0);
     if (terminal)
         tcsetpgrp(n->terminal_fd, n->own_group);
     kill(getpid(), SIGSTOP);
     /* Somebody has sent SIGCONT. */
     if (terminal && tcgetpgrp(n->terminal_fd) == n->own_group)
         tcsetpgrp(n->terminal_fd, reap_pid(n->reap, 0));
-    for (unsigned i = 0; i < n->nproc; i++)
-        if (reap_pid(n->reap, i))
-            kill(-reap_pid(n->reap, i), SIGCONT);
+    n->suspending = false;
+    signal_groups(n, SIGCONT);
+    console_resume(n->console);
+}
+
+/* Ctrl-Z, to us or to the rank that has the terminal: the workers stand, then elrun; the shell takes over until fg. */
+void workers_suspend(struct node *n)
+{
+    if (n->suspending || n->core.state == AGENT_ENDED)
+        return; /* that a worker of ours stands is no news */
+    n->suspending = true;
+    signal_groups(n, SIGSTOP);
+    console_pause(n->console, loop_clock() + NODE_WIPE_TIME, stand_still, n);
 }

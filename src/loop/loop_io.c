@@ -6,9 +6,13 @@
 #include <errno.h>
 #include <ev.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#define LOOP_FDS 4 /* what libev needs at most: epoll, a timer, an eventfd or a pipe */
 
 struct loop_fd {
     ev_io io;
@@ -95,9 +99,23 @@ void loop_post(struct loop *l, struct loop_post *node)
     ev_async_send(l->ev, &l->wake);
 }
 
+/* libev aborts the process where it cannot have a descriptor. */
+static bool descriptors_left(void)
+{
+    int fd[LOOP_FDS], n = 0;
+    while (n < LOOP_FDS && (fd[n] = eventfd(0, EFD_CLOEXEC)) >= 0)
+        n++;
+    int sys = errno;
+    for (int i = 0; i < n; i++)
+        close(fd[i]);
+    errno = sys;
+    return n == LOOP_FDS;
+}
+
 struct loop *loop_new(struct el_err *e)
 {
-    struct loop *l = calloc(1, sizeof *l);
+    errno = 0;
+    struct loop *l = descriptors_left() ? calloc(1, sizeof *l) : NULL;
     /* NOENV: LIBEV_FLAGS of the user's shell is none of our business. */
     if (!l || !(l->ev = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV))) {
         free(l);

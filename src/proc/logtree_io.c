@@ -106,9 +106,11 @@ int logtree_make_run(const char *base, const char *tmpdir, const char *run_id, u
     if (!base) {
         const char *in = tmpdir && tmpdir[0] ? tmpdir : "/tmp";
         if (!realpath(in, real))
-            return cannot(e, errno, "use", in);
-        if (!(*temporary = make_fresh(real, temporary_name, NULL, chance, 0700, e)))
-            return -1;
+            cannot(e, errno, "use", in);
+        else
+            *temporary = make_fresh(real, temporary_name, NULL, chance, 0700, e);
+        if (!*temporary)
+            return in == tmpdir ? el_prefix(e, "TMPDIR") : -1;
         parent = *temporary;
     } else {
         if (make_path(base, e) < 0)

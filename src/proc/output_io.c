@@ -220,6 +220,16 @@ static int setup(struct output *o, struct el_err *e)
     return 0;
 }
 
+/* torchrun shows nothing of such a rank, and says nothing. */
+static void warn_of_ranks(const struct run_conf *run, unsigned nproc)
+{
+    unsigned rank = nproc;
+    while (run->ranks_filtered && rank < CONF_SLOTS_MAX && !run->rank_shown[rank])
+        rank++;
+    if (run->ranks_filtered && rank < CONF_SLOTS_MAX)
+        el_log(EL_WARN, "--local-ranks-filter: there is no local rank %u here, the last one is %u", rank, nproc - 1);
+}
+
 struct output *output_new(struct loop *l, struct pool *p, const struct output_conf *conf, struct el_err *e)
 {
     assert(conf->nproc > 0 && conf->nproc <= CONF_SLOTS_MAX && conf->out && conf->err && conf->run_id);
@@ -237,6 +247,7 @@ struct output *output_new(struct loop *l, struct pool *p, const struct output_co
     o->terminal[2] = isatty(2);
     o->resting.tail = &o->resting.head;
     o->blocked.tail = &o->blocked.head;
+    warn_of_ranks(conf->run, conf->nproc);
     if (setup(o, e) < 0) {
         output_free(o);
         return NULL;

@@ -13,6 +13,7 @@
 
 #include "proc/guard.h"
 #include "proc/numa.h"
+#include "util/parse.h"
 
 #define OOM_ADJ_MORE 300 /* the kernel must take a worker, not the agent that holds its snapshots (design.md) */
 #define OOM_ADJ_MAX  1000
@@ -171,13 +172,15 @@ void spawn_explain(const struct spawn_report *r, const char *path, struct el_err
         SPAWN_STAGE_LIST(X)
 #undef X
     };
+    char shown[EL_PATH_MAX];
+    el_show_path(path, shown, sizeof shown);
     size_t n = r->stage >= 0 && (size_t)r->stage < sizeof stage / sizeof stage[0] ? (size_t)r->stage : SPAWN_STAGE_EXEC;
     if (r->stage == SPAWN_STAGE_EXEC && r->sys == ENOEXEC)
-        el_fail(e, EL_EXIT_NOINPUT, "cannot execute \"%.300s\": neither a program nor a script with a #! line", path);
+        el_fail(e, EL_EXIT_NOINPUT, "cannot execute \"%s\": neither a program nor a script with a #! line", shown);
     else if (r->stage == SPAWN_STAGE_EXEC && r->sys == E2BIG)
-        el_fail(e, EL_EXIT_OSERR,
-                "cannot execute \"%.200s\": arguments and environment are larger than the kernel takes", path);
+        el_fail(e, EL_EXIT_OSERR, "cannot execute \"%s\": arguments and environment are larger than the kernel takes",
+                shown);
     else
-        el_fail_sys(e, r->stage == SPAWN_STAGE_EXEC ? EL_EXIT_NOINPUT : EL_EXIT_OSERR, r->sys, "%s \"%.300s\"",
-                    stage[n], path);
+        el_fail_sys(e, r->stage == SPAWN_STAGE_EXEC ? EL_EXIT_NOINPUT : EL_EXIT_OSERR, r->sys, "%s \"%s\"", stage[n],
+                    shown);
 }

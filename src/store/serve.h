@@ -11,6 +11,7 @@ struct store_serve_conf {
     el_usec keep_ended;    /* 0 = default */
     const char *port_file; /* gets the port and a newline, whole, once it listens; NULL = none */
     const char *notify;    /* $NOTIFY_SOCKET; NULL = nobody wants to know */
+    char *const *env;      /* for the form of log lines */
     bool print_port;       /* on stdout */
     bool json;             /* log lines as JSON */
     unsigned verbose;

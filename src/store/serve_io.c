@@ -128,7 +128,7 @@ static int announce(struct serve *s, const struct store_serve_conf *conf, struct
 int store_serve(const struct store_serve_conf *conf, struct el_err *e)
 {
     struct serve s = {0};
-    struct console_conf voice = {.verbose = conf->verbose, .json = conf->json};
+    struct console_conf voice = {.verbose = conf->verbose, .json = conf->json, .env = conf->env};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);

@@ -16,7 +16,8 @@ int el_fail(struct el_err *e, enum el_exit status, const char *fmt, ...) __attri
 /* Puts "context: " in front of the text and returns -1. */
 int el_prefix(struct el_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* As el_fail, with ": No such file or directory" behind (err_io.c: strerror is not for the core). */
+/* As el_fail, with ": No such file or directory" behind (err_io.c: strerror is not for the core), and what
+ * to do where that is the limit of open files. */
 int el_fail_sys(struct el_err *e, enum el_exit status, int sys, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,8 +1,11 @@
 #include "util/parse.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "util/utf8.h"
 
 int el_parse_u64n(const char *s, size_t n, uint64_t *out)
 {
@@ -120,48 +123,36 @@ int el_parse_bool(const char *s, size_t n, int *out)
     return -1;
 }
 
-/* Bytes of the valid UTF-8 character at s, 0 if there is none. */
-static size_t utf8_length(const unsigned char *s)
-{
-    size_t n = s[0] < 0x80                   ? 1
-               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-               : (s[0] & 0xf0) == 0xe0       ? 3
-               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-                                             : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    /* Overlong forms, surrogates, beyond U+10FFFF; and the C1 controls, which move the cursor of some terminals. */
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] >= 0x90) || (s[0] == 0xc2 && s[1] < 0xa0))
-        return 0;
-    return n;
-}
-
-const char *el_show(const char *s, char out[EL_SHOW_MAX])
+const char *el_show_path(const char *s, char *out, size_t room)
 {
     static const char hex[] = "0123456789abcdef", more[] = "...";
-    const unsigned char *p = (const unsigned char *)s;
     size_t used = 0;
-    while (*p) {
-        size_t n = utf8_length(p);
-        int plain = n && *p >= 0x20 && *p != 0x7f;
-        if (used + (plain ? n : 4) + sizeof more > EL_SHOW_MAX) {
+    while (*s) {
+        size_t n = el_utf8(s, SIZE_MAX);
+        unsigned char c = (unsigned char)*s;
+        /* The C1 controls move the cursor of some terminals. */
+        bool plain = n && c >= 0x20 && c != 0x7f && !(c == 0xc2 && (unsigned char)s[1] < 0xa0);
+        if (used + (plain ? n : 4) + sizeof more > room) {
             memcpy(out + used, more, sizeof more);
             return out;
         }
         if (plain) {
-            memcpy(out + used, p, n);
+            memcpy(out + used, s, n);
         } else {
             n = 1;
             memcpy(out + used, "\\x", 2);
-            out[used + 2] = hex[*p >> 4];
-            out[used + 3] = hex[*p & 15];
+            out[used + 2] = hex[c >> 4];
+            out[used + 3] = hex[c & 15];
         }
         used += plain ? n : 4;
-        p += n;
+        s += n;
     }
-    assert(used < EL_SHOW_MAX);
+    assert(used < room);
     out[used] = 0;
     return out;
+}
+
+const char *el_show(const char *s, char out[EL_SHOW_MAX])
+{
+    return el_show_path(s, out, EL_SHOW_MAX);
 }

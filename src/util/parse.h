@@ -30,4 +30,10 @@ int el_parse_bool(const char *s, size_t n, int *out);
  * "...".  Returns out. */
 const char *el_show(const char *s, char out[EL_SHOW_MAX]);
 
+#define EL_PATH_MAX                                                                                                    \
+    320 /* bytes for a path in a message: it is no use cut short, but the rest of the line is there too */
+
+/* The same with more room, for file names. */
+const char *el_show_path(const char *s, char *out, size_t room);
+
 #endif

@@ -32,6 +32,10 @@ bad "missing program" 66 "no-such-program" --standalone --no-python no-such-prog
 bad "missing program with a path" 66 "$T/none" --standalone --no-python "$T/none"
 : >"$T/plain"; chmod 644 "$T/plain"
 bad "program not executable" 66 "plain.*[Pp]ermission" --standalone --no-python "$T/plain"
+bad "program is a folder" 66 "$T/tmp.*directory" --standalone --no-python "$T/tmp"
+escape=$(printf 'a\nb\033[31mc')
+bad "a name that would write on the screen" 66 'a\\x0ab\\x1b\[31mc' --standalone "$escape.py"
+bad "a program's name that would write on the screen" 66 'a\\x0ab\\x1b\[31mc' --standalone --no-python "$escape"
 printf 'no magic number\n' >"$T/text"; chmod 755 "$T/text"
 bad "program of no known format" 66 "text" --standalone --no-python "$T/text"
 printf '#!/no/such/interpreter\n' >"$T/interp"; chmod 755 "$T/interp"
@@ -92,7 +96,7 @@ else
     skip "log folder on a full disk" "no right to mount"
 fi
 ENV=TMPDIR=$T/none
-bad "TMPDIR leads nowhere" 73 "$T/none" --standalone --tee=3 --no-python "$WORKER" touch "$T/ran"
+bad "TMPDIR leads nowhere" 73 "TMPDIR.*$T/none" --standalone --tee=3 --no-python "$WORKER" touch "$T/ran"
 ENV=
 
 ok "no worker was ever started" test ! -e "$T/ran.0.0"
@@ -126,6 +130,12 @@ done
 run_workers 1 --signals-to-handle=SIGFOO,SIGTERM -- touch "$T/sigfoo"
 is "an unknown name in --signals-to-handle: exit status" "$status" 0
 like "an unknown name in --signals-to-handle: a warning" "$(cat "$ERR")" 'SIGFOO'
+
+run_workers 2 --local-ranks-filter=0,5 -- exit 0
+is "a rank that is not there in --local-ranks-filter: exit status" "$status" 0
+is "a rank that is not there in --local-ranks-filter: one warning" "$(grep -c 'warning: --local-ranks-filter.* 5 ' "$ERR")" 1
+run_workers 2 --local-ranks-filter=0,1 -- exit 0
+unlike "all ranks in --local-ranks-filter: no warning" "$(cat "$ERR")" 'local-ranks-filter'
 
 # Bytes that are not UTF-8 are an argument as any other.
 odd=$(printf 'odd\377\376')

@@ -42,6 +42,17 @@ run --standalone --log-dir=/dev/null --no-python sh -c 'ulimit -n >"$1"' sh "$T/
 is "a low soft limit of open files: the worker has it as it was" "$(cat "$T/files")" 64
 PREFIX=
 
+# Too few for elrun itself: libev would abort.
+for files in 4 8 14; do
+    PREFIX="prlimit --nofile=$files:$files"
+    run_workers 2 -- touch "$T/few"
+    is "$files descriptors: exit status" "$status" 71
+    like "$files descriptors: one line with what to do" "$(cat "$ERR")" "^elrun: .*$files are allowed: raise ulimit -n\); about [0-9]+ are needed for 2 workers$"
+    is "$files descriptors: nothing more" "$(wc -l <"$ERR" | tr -d ' ')" 1
+done
+PREFIX=
+ok "too few descriptors: no worker ran" test ! -e "$T/few.0.0"
+
 # The longest argument the kernel takes passes; one more byte of environment for the worker may not, and is told.
 head -c 131071 /dev/zero | tr '\0' x >"$T/arg" # MAX_ARG_STRLEN with its 0
 run --standalone --no-python sh -c 'printf %s "$1" | wc -c >"$2"' sh "$(cat "$T/arg")" "$T/len"

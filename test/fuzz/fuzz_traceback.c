@@ -7,11 +7,12 @@
 
 #include "agent/summary.h"
 #include "agent/text.h"
+#include "util/utf8.h"
 
 static void check_utf8(const char *p, size_t n)
 {
     while (n) {
-        size_t len = text_utf8(p, n);
+        size_t len = el_utf8(p, n);
         assert(len && *p != '\033' && *p);
         p += len;
         n -= len;

@@ -8,7 +8,7 @@ static void test_lines(void)
     console_line(to, sizeof to, CONSOLE_PLAIN, EL_WARN, 0, "a\033[2Jb\nc\td");
     is_str(to, "elrun: warning: a?[2Jb?c\td\n", "a text cannot drive the terminal or forge a line");
     console_line(to, sizeof to, CONSOLE_COLOUR, EL_ERROR, 0, "x");
-    is_str(to, "\033[1;31melrun:\033[0m error: x\n", "colour");
+    is_str(to, "\033[1;31melrun:\033[0m x\n", "colour");
     console_line(to, sizeof to, CONSOLE_JSON, EL_INFO, 1700000000007, "q\"\\ \xff\xc3\xa9\x01");
     is_str(to, "{\"time\":1700000000.007,\"level\":\"info\",\"text\":\"q\\\"\\\\ \\ufffd\xc3\xa9\\u0001\"}\n", "JSON");
     char longest[400];

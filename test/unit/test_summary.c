@@ -2,6 +2,7 @@
  */
 #include "agent/summary.h"
 #include "agent/text.h"
+#include "util/utf8.h"
 #include "lib/tap.h"
 
 #include <jansson.h>
@@ -196,7 +197,7 @@ static void test_long(void)
        "it says where, and keeps the ends");
     int good = 1;
     for (size_t i = 0, n; i < out.len && good; i += n)
-        good = (n = text_utf8(text + i, out.len - i)) > 0;
+        good = (n = el_utf8(text + i, out.len - i)) > 0;
     ok(good, "no character was cut");
     struct el_buf tiny = EL_BUF_INIT(&mem, 300);
     ok(summary_write(&r, &tiny, &summary_plain) == -1 && tiny.full && tiny.len <= 300, "a full buffer is a result");
