@@ -3,7 +3,7 @@
 #   make            build/elrun
 #   make demo       install what is missing, then train a small model and kill a worker half-way
 #   make check      install what is missing, then run every test (under 15 minutes)
-#   make check-fast unit tests, purity, a short swarm (under a minute)
+#   make check-fast unit tests, purity, a short swarm, the same sources with clang (under a minute)
 BUILD   ?= build
 CC      ?= cc
 CFLAGS  ?= -O2 -g
@@ -102,7 +102,7 @@ check-here: check-unit check-same check-lint check-digest check-mutants check-e2
 	@$(MAKE) --no-print-directory check-san
 	@$(MAKE) --no-print-directory check-tsan
 	@sh test/lib/skips.sh $(BUILD)/tap
-check-fast: check-unit
+check-fast: check-unit check-clang
 	@$(MAKE) --no-print-directory swarm T=5
 check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)

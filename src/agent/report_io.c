@@ -247,6 +247,12 @@ void report_collect(struct node *n)
         gather(n, (unsigned)i);
         i = next_cause(n, n->worker[i].failure.at, (unsigned)i);
     }
+    unsigned failed = 0;
+    for (unsigned i = 0; i < n->nproc; i++)
+        failed += n->worker[i].bad && !n->core.group.slot[i].signalled;
+    if (failed > NODE_EVIDENCE_MAX)
+        el_log(EL_INFO, "%u workers failed; error files and last output were read of the first %d", failed,
+               NODE_EVIDENCE_MAX);
     maybe_collected(n);
 }
 

@@ -209,8 +209,9 @@ int summary_stopped(const struct report *r, struct el_buf *out)
 /* The failures besides the cause: the first few in full, the ranks of the rest, then those that elrun stopped. */
 static void put_others(struct el_buf *out, const struct report *r, int cause)
 {
-    unsigned shown = 0;
+    unsigned shown = 0, more = 0;
     struct ranges rest = {0};
+    struct el_buf ranks = EL_BUF_INIT(out->mem, 0);
     for (unsigned i = 0; i < r->failures_count; i++) {
         const struct failure *f = r->failures[i];
         if ((int)i == cause || f->by == FAILURE_BY_ELRUN)
@@ -219,12 +220,16 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
             put_entry(out, f, ++shown);
             continue;
         }
-        if (!rest.open && !rest.any)
-            el_buf_puts(out, "  failed too: ");
-        ranges_add(&rest, out, f->rank);
+        ranges_add(&rest, &ranks, f->rank);
+        more++;
     }
-    ranges_flush(&rest, out);
-    el_buf_puts(out, rest.any ? "\n" : shown ? "" : "  <NO_OTHER_FAILURES>\n");
+    ranges_flush(&rest, &ranks);
+    if (more)
+        el_buf_printf(out, "  failed too: %u more, rank%s %s\n", more, more == 1 ? "" : "s", el_buf_cstr(&ranks));
+    else if (!shown)
+        el_buf_puts(out, "  <NO_OTHER_FAILURES>\n");
+    out->full |= ranks.full;
+    el_buf_free(&ranks);
     struct el_buf stopped = EL_BUF_INIT(out->mem, 0);
     if (summary_stopped(r, &stopped) == 0 && stopped.len)
         el_buf_printf(out, "  stopped by elrun: %s\n", el_buf_cstr(&stopped));

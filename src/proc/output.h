@@ -17,6 +17,8 @@
 
 struct output;
 
+#define OUTPUT_STALL_MAX EL_SEC(30)
+
 struct output_conf {
     const struct run_conf *run; /* redirects, tee, filters, template, log_dir, role, capture_stderr; outlives us */
     const char *run_id;         /* begins the name of the log folder; outlives us */
@@ -25,6 +27,7 @@ struct output_conf {
     const char *hostname;       /* for ${hostname} */
     const char *tmpdir;         /* $TMPDIR; NULL or "" = /tmp */
     uint64_t seed;              /* chance for names */
+    el_usec stall_max;          /* a worker's last bytes wait so long for a console that stands; 0: OUTPUT_STALL_MAX */
     void (*drained)(void *ctx); /* every stream of the attempt has ended; may be NULL */
     void (*rank_drained)(void *ctx,
                          unsigned rank); /* both streams of a local rank have ended: tails are whole; may be NULL */

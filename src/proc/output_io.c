@@ -241,6 +241,8 @@ struct output *output_new(struct loop *l, struct pool *p, const struct output_co
     o->loop = l;
     o->pool = p;
     o->conf = *conf;
+    if (!o->conf.stall_max)
+        o->conf.stall_max = OUTPUT_STALL_MAX;
     o->logs = !logtree_is_null(conf->run->log_dir);
     o->null_fd = o->filter_fd[1] = o->filter_fd[2] = -1;
     o->terminal[1] = isatty(1);

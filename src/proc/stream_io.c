@@ -17,7 +17,6 @@
 #define PIPE_BYTES   (256 * 1024)
 #define PIPES_LARGE  64u        /* ranks: with more of them the kernel's allowance for pipes would be used up */
 #define LINGER_US    EL_MS(100) /* after a worker's exit its descendants may still write this long */
-#define STALL_MAX_US EL_SEC(30) /* after a worker's exit its last bytes wait this long for a console that stands */
 #define PART_US      EL_MS(50)  /* raw: how long a part of a line waits for its rest */
 #define HOLD_US      EL_MS(200) /* how long the others wait for the end of a line longer than the buffer */
 
@@ -288,7 +287,7 @@ static bool look_late(struct stream *s, el_usec now)
         return false;
     if (now < s->exited_at + LINGER_US)
         return true;
-    s->forced = s->forced || now >= s->exited_at + STALL_MAX_US;
+    s->forced = s->forced || now >= s->exited_at + s->o->conf.stall_max;
     leave_lists(s);
     pump(s);
     return !stream_ended(s);

@@ -93,7 +93,7 @@ static void test_python(void)
     snprintf(want, sizeof want, "%s", at("none/python3"));
     char found[HOST_PATH_MAX];
     ok(host_program_find(want, env(NULL, NULL, NULL), found) == -1 && errno == EACCES, "not executable");
-    ok(host_program_find(at("old"), env(NULL, NULL, NULL), found) == -1 && errno == EACCES, "a folder");
+    ok(host_program_find(at("old"), env(NULL, NULL, NULL), found) == -1 && errno == EISDIR, "a folder");
     ok(host_program_find("", env(path, NULL, NULL), found) == -1 && errno == ENOENT, "no name");
     ok(host_program_find("sh", env(NULL, NULL, NULL), found) == 0, "no PATH: the system's folders");
 }

@@ -89,7 +89,7 @@ static void on_tails(void *ctx, unsigned rank, const struct output_tail *out, co
     if (++round_now < kase->rounds)
         begin();
     else
-        output_finish(output, loop_clock() + EL_SEC(15), on_finished, NULL);
+        output_finish(output, loop_clock() + (kase->stalled ? EL_MS(20) : EL_SEC(15)), on_finished, NULL);
 }
 
 static void on_drained(void *ctx)
@@ -204,6 +204,7 @@ static int run_here(void)
                                .run_id = "job",
                                .tmpdir = base,
                                .seed = (uint64_t)getpid(),
+                               .stall_max = kase->stalled ? EL_MS(300) : 0,
                                .drained = on_drained};
     output = output_new(loop, pool, &conf, &e);
     if (!output) {
