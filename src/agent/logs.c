@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "agent/text.h"
+#include "util/utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
@@ -28,7 +28,7 @@ size_t logs_text(const char *bytes, size_t n, bool last, char text[MSG_STREAM_MA
 {
     size_t at = 0, used = 0;
     while (used < n) {
-        size_t size = bytes[used] ? text_utf8(bytes + used, n - used) : 0;
+        size_t size = bytes[used] ? el_utf8(bytes + used, n - used) : 0;
         size_t comes = size ? size : sizeof REPLACEMENT - 1;
         if (at + comes > MSG_STREAM_MAX || (!size && !last && is_begun(bytes + used, n - used)))
             break;
