@@ -39,10 +39,10 @@
     X("RuntimeError")                                                                                                  \
     X("SystemExit")                                                                                                    \
     X("OSError")                                                                                                       \
-    X("IOError") X("BlockingIOError") X("ChildProcessError") X("BrokenPipeError") X("ConnectionError")                 \
-        X("ConnectionAbortedError") X("FileExistsError") X("FileNotFoundError") X("InterruptedError")                  \
-            X("IsADirectoryError") X("NotADirectoryError") X("PermissionError") X("ProcessLookupError")                \
-                X("TimeoutError") X("AcceleratorError") X("ExceptionGroup") X("BaseExceptionGroup")                    \
-                    X("ChildFailedError")
+    X("IOError")                                                                                                       \
+    X("BlockingIOError") X("ChildProcessError") X("BrokenPipeError") X("ConnectionError") X("ConnectionAbortedError")  \
+        X("FileExistsError") X("FileNotFoundError") X("InterruptedError") X("IsADirectoryError")                       \
+            X("NotADirectoryError") X("PermissionError") X("ProcessLookupError") X("TimeoutError")                     \
+                X("AcceleratorError") X("ExceptionGroup") X("BaseExceptionGroup") X("ChildFailedError")
 
 #endif

@@ -21,12 +21,12 @@ struct record {
 
 struct guard {
     pid_t pid;
-    int fd;            /* write end, non-blocking */
-    int read_fd;       /* only while forking */
-    int kill_fd;       /* cgroup.kill or -1; the cgroup's */
+    int fd;      /* write end, non-blocking */
+    int read_fd; /* only while forking */
+    int kill_fd; /* cgroup.kill or -1; the cgroup's */
     const char *cgroup_path;
     unsigned room;
-    pid_t *group;      /* the guard's own copy, after the fork */
+    pid_t *group; /* the guard's own copy, after the fork */
 };
 
 void guard_tell(int fd, enum guard_verb verb, pid_t group)

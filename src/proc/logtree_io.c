@@ -149,7 +149,8 @@ int logtree_make_attempt(const char *run_dir, const char *attempt, unsigned npro
     int n = snprintf(path, sizeof path, "%s/%s", run_dir, attempt);
     if (n < 0 || n + 16 >= (int)sizeof path)
         return cannot(e, ENAMETOOLONG, "make a directory in", run_dir);
-    /* Somebody may have cleared the log directory since the last attempt: that must not keep the job from restarting. */
+    /* Somebody may have cleared the log directory since the last attempt: that must not keep the job from restarting.
+     */
     if (make_path(path, e) < 0)
         return -1;
     for (unsigned rank = 0; rank < nproc; rank++) {

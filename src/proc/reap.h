@@ -19,8 +19,8 @@ struct reap_end {
 
 struct reap_ops {
     void (*zombie)(void *ctx, unsigned slot, pid_t pid, const struct reap_end *end); /* not reaped yet */
-    void (*reaped)(void *ctx, unsigned slot, pid_t pid);                              /* now it is */
-    void (*orphan)(void *ctx, pid_t pid);                                             /* adopted, or a helper of ours */
+    void (*reaped)(void *ctx, unsigned slot, pid_t pid);                             /* now it is */
+    void (*orphan)(void *ctx, pid_t pid);                                            /* adopted, or a helper of ours */
     void (*stopped)(void *ctx, unsigned slot, pid_t pid); /* the watched leader was stopped (Ctrl-Z); may be NULL */
 };
 

@@ -12,13 +12,13 @@
 
 /* A worker that prints line by line must not cost a wake-up for each: after a small read its pipe is left alone this
  * long. */
-#define REST_US      EL_MS(1)
-#define BURST_BYTES  (256u * 1024u) /* read from one stream before the others have their turn */
-#define PIPE_BYTES   (256 * 1024)
-#define PIPES_LARGE  64u        /* ranks: with more of them the kernel's allowance for pipes would be used up */
-#define LINGER_US    EL_MS(100) /* after a worker's exit its descendants may still write this long */
-#define PART_US      EL_MS(50)  /* raw: how long a part of a line waits for its rest */
-#define HOLD_US      EL_MS(200) /* how long the others wait for the end of a line longer than the buffer */
+#define REST_US     EL_MS(1)
+#define BURST_BYTES (256u * 1024u) /* read from one stream before the others have their turn */
+#define PIPE_BYTES  (256 * 1024)
+#define PIPES_LARGE 64u        /* ranks: with more of them the kernel's allowance for pipes would be used up */
+#define LINGER_US   EL_MS(100) /* after a worker's exit its descendants may still write this long */
+#define PART_US     EL_MS(50)  /* raw: how long a part of a line waits for its rest */
+#define HOLD_US     EL_MS(200) /* how long the others wait for the end of a line longer than the buffer */
 
 static void pump(struct stream *s);
 

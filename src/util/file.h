@@ -13,8 +13,9 @@ ssize_t file_read(const char *path, char *to, size_t room_bytes);
 ssize_t file_readf(char *to, size_t room_bytes, const char *root, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* As many open files as the system allows: the soft limit becomes the hard one.  *before (may be NULL): what it was, for
- * children: a program that uses select() must not be given descriptors above its set.  -1 and errno if it is refused. */
+/* As many open files as the system allows: the soft limit becomes the hard one.  *before (may be NULL): what it was,
+ * for children: a program that uses select() must not be given descriptors above its set.  -1 and errno if it is
+ * refused. */
 int file_limit_raise(struct rlimit *before);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct el_mem {
-    size_t used_bytes;  /* what is out now, with the allocator's own 16 bytes a piece */
+    size_t used_bytes; /* what is out now, with the allocator's own 16 bytes a piece */
     size_t peak_bytes;
     size_t limit_bytes; /* 0 = no limit */
     long fail_after;    /* tests: the n-th allocation from now fails, then all; -1 = never */
@@ -13,7 +13,8 @@ struct el_mem {
 
 #define EL_MEM_INIT(limit) ((struct el_mem){.limit_bytes = (limit), .fail_after = -1})
 
-/* Zeroed memory of n bytes (n may be 0), or NULL when the limit or the machine says no.  mem may be NULL: not counted. */
+/* Zeroed memory of n bytes (n may be 0), or NULL when the limit or the machine says no.  mem may be NULL: not counted.
+ */
 void *el_alloc(struct el_mem *mem, size_t n);
 
 /* Grows or shrinks; the new part is not zeroed; on NULL the old block stays as it was. */

@@ -1,4 +1,5 @@
-/* Chance whose state the caller owns: splitmix64 (Steele, Lea, Flood 2014).  Same start value, same numbers, everywhere. */
+/* Chance whose state the caller owns: splitmix64 (Steele, Lea, Flood 2014).  Same start value, same numbers,
+ * everywhere. */
 #ifndef UTIL_RNG_H
 #define UTIL_RNG_H
 #include <stdint.h>
@@ -16,6 +17,9 @@ static inline uint64_t el_rng_next(struct el_rng *r)
 }
 
 /* 0 … n-1 (n > 0); the bias of the modulo is below 2^-32 for the sizes used here. */
-static inline uint64_t el_rng_below(struct el_rng *r, uint64_t n) { return el_rng_next(r) % n; }
+static inline uint64_t el_rng_below(struct el_rng *r, uint64_t n)
+{
+    return el_rng_next(r) % n;
+}
 
 #endif

@@ -14,7 +14,8 @@ static inline int tap_ok_at(int good, const char *what, const char *file, int li
         printf("# %s:%d\n", file, line);
         tap_failed++;
     }
-    fflush(stdout); /* a child that is forked next must have nothing to repeat (the thread sanitizer flushes in _exit) */
+    fflush(
+        stdout); /* a child that is forked next must have nothing to repeat (the thread sanitizer flushes in _exit) */
     return good;
 }
 static inline int tap_str_at(const char *got, const char *want, const char *what, const char *file, int line)
@@ -30,10 +31,10 @@ static inline int tap_num_at(long long got, long long want, const char *what, co
         printf("#  got: %lld\n# want: %lld\n", got, want);
     return got == want;
 }
-#define ok(cond, what)        tap_ok_at(!!(cond), what, __FILE__, __LINE__)
-#define is_str(got, want, w)  tap_str_at(got, want, w, __FILE__, __LINE__)
-#define is_num(got, want, w)  tap_num_at((long long)(got), (long long)(want), w, __FILE__, __LINE__)
-#define skip(what, why)       printf("ok %d # SKIP %s: %s\n", ++tap_count, what, why)
+#define ok(cond, what)       tap_ok_at(!!(cond), what, __FILE__, __LINE__)
+#define is_str(got, want, w) tap_str_at(got, want, w, __FILE__, __LINE__)
+#define is_num(got, want, w) tap_num_at((long long)(got), (long long)(want), w, __FILE__, __LINE__)
+#define skip(what, why)      printf("ok %d # SKIP %s: %s\n", ++tap_count, what, why)
 static inline int done(void)
 {
     printf("1..%d\n", tap_count);
