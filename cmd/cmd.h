@@ -58,6 +58,13 @@ int command_print(struct el_buf *text, struct el_err *e);
         .help = "Print this text"                                                                                      \
     }
 
+/* The row for --json of commands that show one thing; at: where its bool lies. */
+#define COMMAND_JSON_ROW(at)                                                                                           \
+    {                                                                                                                  \
+        .name = "json", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = "Options:", .offset = (at),                    \
+        .help = "As one JSON object"                                                                                   \
+    }
+
 /* --- what other files offer --- */
 void version_line(struct el_buf *out);  /* "elrun 0.1.0 (…)\n" */
 void help_overview(struct el_buf *out); /* elrun --help */

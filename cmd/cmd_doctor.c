@@ -14,12 +14,7 @@ struct doctor_conf {
 };
 
 static const struct opt_row rows[] = {
-    {.name = "json",
-     .type = OPT_FLAG,
-     .origin = OPT_ELRUN,
-     .group = "Options:",
-     .offset = offsetof(struct doctor_conf, json),
-     .help = "As one JSON object"},
+    COMMAND_JSON_ROW(offsetof(struct doctor_conf, json)),
     COMMAND_HELP_ROW,
 };
 

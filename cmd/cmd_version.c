@@ -15,12 +15,7 @@ struct version_conf {
 };
 
 static const struct opt_row rows[] = {
-    {.name = "json",
-     .type = OPT_FLAG,
-     .origin = OPT_ELRUN,
-     .group = "Options:",
-     .offset = offsetof(struct version_conf, json),
-     .help = "As one JSON object"},
+    COMMAND_JSON_ROW(offsetof(struct version_conf, json)),
     COMMAND_HELP_ROW,
 };
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/env.h"
@@ -35,17 +34,10 @@ struct console {
     void *finished_ctx;
 };
 
-static long long wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int say(struct console *c, enum el_level level, const char *text)
 {
     char line[LINE_BYTES];
-    size_t n = console_line(line, sizeof line, c->form, level, wall_ms(), text);
+    size_t n = console_line(line, sizeof line, c->form, level, loop_wall_usec() / 1000, text);
     return sink_put(c->sink[2], STDERR_FILENO, line, n);
 }
 
@@ -115,9 +107,8 @@ struct console *console_new(struct loop *l, const struct console_conf *conf, str
     }
     c->loop = l;
     c->terminal = isatty(STDERR_FILENO);
-    const char *term = conf->env ? env_get(conf->env, "TERM") : NULL;
-    const char *no_colour = conf->env ? env_get(conf->env, "NO_COLOR") : NULL;
-    c->colour = c->terminal && !conf->json && console_wants_colour(no_colour, term);
+    const char *term = env_get(conf->env, "TERM");
+    c->colour = c->terminal && !conf->json && console_wants_colour(env_get(conf->env, "NO_COLOR"), term);
     /* A dumb terminal cannot wipe a line. */
     c->status_wanted = !conf->quiet && !conf->json && console_wants_colour(NULL, term);
     c->finish_at = EL_NEVER;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/node.h"
@@ -41,8 +40,6 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
 {
     struct worker *w = &n->worker[slot];
     struct failure *f = &w->failure;
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
     w->ended = true;
     w->bad = end->code != 0;
     if (!w->bad)
@@ -58,7 +55,7 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     f->code = end->signal > 0 ? end->signal : end->code;
     f->core_dumped = end->core;
     f->at = loop_clock();
-    f->wall_usec = (int64_t)wall.tv_sec * 1000000 + wall.tv_nsec / 1000;
+    f->wall_usec = loop_wall_usec();
     f->elapsed = f->at - w->started;
     evidence_time_text(f->wall_usec, f->time_text);
     if (n->core.group.slot[slot].signalled)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/argv.h"
@@ -256,16 +255,9 @@ static void spawn_next(struct node *n, unsigned slot)
 
 /* --- signals and sweeping --- */
 
-static int64_t wall_usec(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 static void signal_all(struct node *n, int signal)
 {
-    int64_t wall = wall_usec();
+    int64_t wall = loop_wall_usec();
     for (unsigned i = 0; i < n->nproc; i++) {
         pid_t pid = reap_pid(n->reap, i);
         if (!pid)

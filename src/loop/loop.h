@@ -25,6 +25,8 @@ void loop_stop(struct loop *l);
 /* CLOCK_MONOTONIC, read once per turn of the loop; loop_clock() reads it now. */
 el_usec loop_now(const struct loop *l);
 el_usec loop_clock(void);
+/* The time of day, microseconds since 1970: for people and files, never for a decision. */
+int64_t loop_wall_usec(void);
 
 /* Calls fn(ctx, LOOP_READ|LOOP_WRITE bits) while the descriptor is ready for what `events` names; 0 = pause.
  * The descriptor stays the caller's.  Freeing a watcher inside its own callback is allowed. */

@@ -54,6 +54,13 @@ el_usec loop_clock(void)
     return (el_usec)t.tv_sec * 1000000u + (el_usec)t.tv_nsec / 1000u;
 }
 
+int64_t loop_wall_usec(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 el_usec loop_now(const struct loop *l)
 {
     return l->now;
