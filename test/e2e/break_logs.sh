@@ -16,11 +16,12 @@ is "cleared log directory: the console has both attempts" "$(grep -c 'attempt 1'
 is "cleared log directory: the logs of the next attempt are there" "$(cat "$T"/logs/*_*/attempt_1/?/stdout.log | sort -u)" "attempt 1"
 ok "cleared log directory: latest leads to the attempt" test -e "$T"/logs/*_*/latest/1/stdout.log
 
-# Replaced by a file: nothing can be written there; one clear line, and no worker is left.
+# Replaced by a file: nothing can be written there.  The cause is still the worker's failure; why it was not restarted is said.
 sed 's/rm -rf "$1"/rm -rf "$1"; echo mine >"$1"/' "$T/cleared.sh" >"$T/file.sh"
 E2E_MARK=$T "$ELRUN" --no-python --nproc-per-node=2 --max-restarts=1 --tee=3 --log-dir="$T/mine" sh "$T/file.sh" "$T/mine" >"$OUT" 2>"$ERR"
-is "log directory replaced by a file: exit status" "$?" 73
-like "log directory replaced by a file: the last line names it" "$(tail -n 1 "$ERR")" "log directory .*$T/mine.*Not a directory"
+is "log directory replaced by a file: exit status" "$?" 3
+like "log directory replaced by a file: why there is no restart" "$(cat "$ERR")" "log directory .*$T/mine.*Not a directory"
+like "log directory replaced by a file: the cause is last" "$(tail -n 1 "$ERR")" "rank 1 .*exit code 3"
 is "log directory replaced by a file: it is left alone" "$(cat "$T/mine")" mine
 is_clean "at the end"
 finished
