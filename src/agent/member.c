@@ -294,6 +294,12 @@ static void on_notice(struct member *m, const struct msg_notice *n, struct membe
     member_act(out, MEMBER_DO_NOTICE);
 }
 
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t n = strlen(text), tail_n = strlen(tail);
+    return n >= tail_n && strcmp(text + n - tail_n, tail) == 0;
+}
+
 static void on_end(struct member *m, const struct msg_end *e, struct member_actions *out)
 {
     if (m->attempt && !m->stopping)
@@ -304,7 +310,7 @@ static void on_end(struct member *m, const struct msg_end *e, struct member_acti
     if (latecomer)
         member_quit(m, (unsigned)e->status, "job %s had ended before this node came (%.200s); another --rdzv-id is another job",
                     m->conf.run_id, e->text);
-    else if (*e->cause)
+    else if (*e->cause && !ends_with(e->text, e->cause))
         member_quit(m, (unsigned)e->status, "%.230s: %.230s", e->text, e->cause);
     else
         member_quit(m, (unsigned)e->status, "%s", e->text);

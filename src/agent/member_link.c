@@ -248,6 +248,10 @@ static el_usec give_up_at(const struct member *m)
 
 static void give_up(struct member *m)
 {
+    if (!*m->trouble)
+        snprintf(m->trouble, sizeof m->trouble, "%s",
+                 m->link == MEMBER_LINK_HELLO ? "connected, but no answer to HELLO: not a coordinator of elrun?"
+                                              : "no answer to the attempt to connect");
     if (!m->ever)
         member_quit(m, EL_EXIT_UNAVAILABLE, "no coordinator within the join time-out: %.400s", m->trouble);
     else if (m->failed_status)

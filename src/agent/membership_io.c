@@ -375,6 +375,7 @@ static void perform(struct membership *m, const struct member_action *a)
     switch (a->type) {
     case MEMBER_DO_CONNECT: link_connect(m->link, m->conf.host, m->conf.port); break;
     case MEMBER_DO_DISCONNECT:
+        say_trouble(m, m->core.trouble);
         link_disconnect(m->link);
         m->ops.logs(m->ctx, NULL);
         break;
@@ -515,7 +516,11 @@ static int host_coordinator(struct membership *m, struct el_err *e)
     }
     cc.surely_new = mark_host(m);
     m->coordinator = coordinator_new(m->loop, m->pool, &cc, e);
-    return m->coordinator ? 0 : -1;
+    if (m->coordinator)
+        return 0;
+    store_server_free(m->port); /* nobody could answer there */
+    m->port = NULL;
+    return -1;
 }
 
 struct membership *membership_new(struct loop *l, struct pool *p, const struct membership_conf *conf,

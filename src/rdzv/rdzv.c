@@ -292,8 +292,8 @@ static void advance_running(struct rdzv *r, el_usec now, struct rdzv_actions *ou
     const char *why;
     r->wake = EL_NEVER;
     if (r->size && r->succeeded_seats == r->size) {
-        rdzv_end(r, now, out, EL_EXIT_OK, "all %u workers of round %llu have succeeded", r->world,
-                 (unsigned long long)r->number);
+        rdzv_end(r, now, out, EL_EXIT_OK, "all %u worker%s of round %llu %s succeeded", r->world, rdzv_plural(r->world),
+                 (unsigned long long)r->number, r->world == 1 ? "has" : "have");
         return;
     }
     if (r->noticed && r->at_boundary == r->aware)

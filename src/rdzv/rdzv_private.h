@@ -148,6 +148,11 @@ struct rdzv {
 
 /* rdzv.c */
 struct rdzv_action *rdzv_act(struct rdzv_actions *out, enum rdzv_action_type type);
+static inline const char *rdzv_plural(unsigned n)
+{
+    return n == 1 ? "" : "s";
+}
+
 void rdzv_move(struct rdzv *r, enum rdzv_state to, el_usec now);
 void rdzv_say(struct rdzv *r, struct rdzv_actions *out, enum rdzv_note_type type, unsigned member, const char *format,
               ...) __attribute__((format(printf, 5, 6)));

@@ -53,8 +53,9 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->root_time = UINT64_MAX;
     r->lost_at = EL_NEVER;
     rdzv_move(r, RDZV_RUNNING, now);
-    rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u nodes, %u workers, rank 0 on %s (%s)",
-             (unsigned long long)r->number, r->size, r->world, r->member[r->seat[0].member].host, r->why);
+    rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
+             (unsigned long long)r->number, r->size, rdzv_plural(r->size), r->world, rdzv_plural(r->world),
+             r->member[r->seat[0].member].host, r->why);
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 
@@ -192,7 +193,7 @@ static void end_by_failure(struct rdzv *r, el_usec now, struct rdzv_actions *out
 {
     const struct rdzv_incident *root = root_cause(r);
     if (root)
-        snprintf(r->end_cause, sizeof r->end_cause, "rank %u on %s: %.300s", root->rank, root->host, root->text);
+        snprintf(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %.300s", root->rank, root->host, root->text);
     rdzv_end(r, now, out, root ? status_of(root) : r->failed ? 1 : EL_EXIT_TEMPFAIL, "%s", why);
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { HERE_NAMED_MAX = 4 };
+
 bool rdzv_addr_is_local(const char *addr)
 {
     static const char *const local[] = {"127.", "169.254.", "fe80:", "FE80:", "::ffff:127."};
@@ -53,7 +55,9 @@ const char *rdzv_wait_text(struct rdzv *r, el_usec now)
             snprintf(r->text, sizeof r->text, "the coordinator was restarted: %u of %u nodes of round %llu are heard",
                      r->size - r->unheard, r->size, (unsigned long long)r->number);
         else
-            snprintf(r->text, sizeof r->text, "the coordinator listens for nodes of a round from before its start");
+            snprintf(r->text, sizeof r->text,
+                     "the coordinator has just started: nodes of an earlier round may come back, for %.1f s more",
+                     r->rebuild_until > now ? (double)(r->rebuild_until - now) / (double)EL_SEC(1) : 0.0);
         break;
     case RDZV_OPENING:
         snprintf(r->text, sizeof r->text, "%s opens the store of round %llu", r->member[r->seat[0].member].host,
@@ -63,7 +67,8 @@ const char *rdzv_wait_text(struct rdzv *r, el_usec now)
         snprintf(r->text, sizeof r->text, "the journal records round %llu", (unsigned long long)r->number);
         break;
     case RDZV_RUNNING:
-        snprintf(r->text, sizeof r->text, "round %llu runs on %u nodes%s%.300s", (unsigned long long)r->number, r->size,
+        snprintf(r->text, sizeof r->text, "round %llu runs on %u node%s%s%.300s", (unsigned long long)r->number,
+                 r->size, rdzv_plural(r->size),
                  r->noticed ? ", will stop: " : "", r->noticed ? r->stop_text : "");
         break;
     case RDZV_STOPPING:
@@ -164,10 +169,28 @@ static void order_stop(const struct rdzv *r, uint64_t number, uint64_t coord, co
     out->u.stop = (struct msg_stop){.number = number, .coord = coord, .text = why, .grace_ms = grace / EL_MS(1)};
 }
 
+/* For the user of a node that waits: who is here, and how long it may go on. */
+static void append_here(struct rdzv *r, el_usec now)
+{
+    size_t n = strlen(r->text);
+    unsigned named = 0, all = r->good + r->resort;
+    el_usec limit = r->waiting_since + EL_MS(r->conf.set.join_timeout_ms);
+    for (uint32_t i = r->arrival.first; i != RDZV_NONE && named < HERE_NAMED_MAX; i = r->member[i].arrival.next) {
+        n += (size_t)snprintf(r->text + n, sizeof r->text - n, "%s%.48s", named ? ", " : " (here: ", r->member[i].host);
+        named++;
+    }
+    if (named)
+        snprintf(r->text + n, sizeof r->text - n, "%s; gives up in %llu s)", all > named ? ", ..." : "",
+                 (unsigned long long)(limit > now ? (limit - now + EL_SEC(1) - 1) / EL_SEC(1) : 0));
+}
+
 static void order_park(struct rdzv *r, el_usec now, struct msg *out)
 {
+    rdzv_wait_text(r, now);
+    if (r->state == RDZV_WAITING)
+        append_here(r, now);
     *out = (struct msg){.type = MSG_PARK};
-    out->u.park = (struct msg_park){.number = r->seen, .coord = r->coord, .text = rdzv_wait_text(r, now)};
+    out->u.park = (struct msg_park){.number = r->seen, .coord = r->coord, .text = r->text};
 }
 
 static void order_busy(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out)

@@ -246,7 +246,7 @@ static void test_coordinator_restart_blind(void)
     U(6000);
     story_is("5.100 c joins -> c: park\n"
              "5.200 d joins -> d: park\n"
-             "  # the coordinator listens for nodes of a round from before its start\n"
+             "  # the coordinator has just started: nodes of an earlier round may come back, for 4.8 s more\n"
              "5.300 a returns -> a: hold\n"
              "5.400 b returns -> b: world 1, 1 of 2\n",
              "without a journal nothing is formed before the limit, if there could be a round");
