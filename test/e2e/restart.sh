@@ -55,10 +55,10 @@ run_workers 2 --shutdown-timeout=0 -- @0 catch TERM "$T/term0" touch "$T/j" @1 a
 is "--shutdown-timeout=0: exit status" "$status" 4
 run_workers 2 -- @0 on TERM 77 touch "$T/k" @1 await "$T/k.0.0" @1 exit 4 forever
 is "a sibling's own status after SIGTERM is no cause" "$status" 4
-# The folder of the logs is gone: no restart, but the cause is what the worker did, and it comes last.
-run --standalone --tee=3 --log-dir="$T/gone" --max-restarts=1 --no-python sh -c 'rm -rf "$1"; exit 5' sh "$T/gone"
+# The folder of the logs has become a file: no restart, but the cause is what the worker did, and it comes last.
+run --standalone --tee=3 --log-dir="$T/gone" --max-restarts=1 --no-python sh -c 'rm -rf "$1"; : >"$1"; exit 5' sh "$T/gone"
 is "a restart that cannot be prepared: the worker's exit status" "$status" 5
-like "a restart that cannot be prepared: why" "$(cat "$ERR")" "restart 1 of 1 could not be made: .*$T/gone.*No such file"
+like "a restart that cannot be prepared: why" "$(cat "$ERR")" "restart 1 of 1 could not be made: .*$T/gone.*Not a directory"
 like "a restart that cannot be prepared: the last line is the cause" "$(tail -1 "$ERR")" '^elrun: rank 0 .*failed: exit code 5'
 like "a restart that cannot be prepared: it does not count" "$(cat "$ERR")" '^restarts: 0 of 1$'
 is_clean "at the end"
