@@ -361,6 +361,8 @@ static void signal_groups(const struct node *n, int signal)
 static void stand_still(void *ctx)
 {
     struct node *n = ctx;
+    if (n->core.state == AGENT_ENDED)
+        return; /* meanwhile the job has come to its end: there is nothing left to stop */
     bool terminal = n->terminal_fd >= 0 && reap_pid(n->reap, 0);
     if (terminal)
         tcsetpgrp(n->terminal_fd, n->own_group);
