@@ -16,7 +16,8 @@
 #include "store/server.h"
 #include "util/log.h"
 
-#define MEMBERSHIP_QUEUE_MAX 16
+#define MEMBERSHIP_QUEUE_MAX   16
+#define MEMBERSHIP_WAIT_REPORT EL_SEC(30) /* as NODE_WAIT_REPORT */
 #define MEMBERSHIP_STAY_SAID EL_SEC(1) /* at a job's ordinary end the others follow sooner */
 #define TROUBLE_AFTER        EL_SEC(1)
 #define NO_ROUND             "no round has its store here"
@@ -246,7 +247,7 @@ static int open_own_store(struct membership *m, int port, struct el_err *e)
     struct store_server_conf conf = {
         .bind = "::",
         .port = port,
-        .wait_report = EL_SEC(30),
+        .wait_report = MEMBERSHIP_WAIT_REPORT,
         .name = "worker store",
         .control = knock,
         .admits = admits,
@@ -397,7 +398,11 @@ static void perform(struct membership *m, const struct member_action *a)
         tenants_send(m->tenants, &msg);
         break;
     }
-    case MEMBER_DO_START: m->ops.start(m->ctx); break;
+    case MEMBER_DO_START:
+        if (m->store)
+            store_server_world(m->store, (unsigned)member_world(&m->core)->world_size);
+        m->ops.start(m->ctx);
+        break;
     case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
     case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, m->core.text); break;
     case MEMBER_DO_SAY: el_log(EL_INFO, "%s", m->core.text); break;

@@ -30,7 +30,7 @@ struct store_server_conf {
      * that were read (valid during the call; they begin with `ELR1`).  NULL: such connections are closed with a line.
      */
     void (*control)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);
-    /* May c10d be spoken from this address?  Asked when a connection comes; who may not can still speak the control
+    /* May c10d be spoken from this address?  Asked when its first bytes come; who may not can still speak the control
      * protocol.  NULL: `allow` is all. */
     bool (*admits)(void *ctx, const struct el_addr *peer);
     void *control_ctx;        /* of both */
@@ -51,6 +51,10 @@ int store_server_c10d(struct store_server *s, const char *why, struct el_err *e)
 
 /* How many are connected now. */
 size_t store_server_clients(const struct store_server *s);
+
+/* So many ranks are expected from here on, none of which is known yet.  Without the memory for it reports name no
+ * absent ranks. */
+void store_server_world(struct store_server *s, unsigned size);
 
 /* Worker `rank` is this process on this host: its connections are known by the process id that torch names in its
  * hello (2.5 and later), so that reports can say which ranks have come.  A new pid replaces the old one. */

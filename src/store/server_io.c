@@ -416,19 +416,27 @@ static void name_worker(const struct store_server *s, struct session *w)
             w->rank = (int32_t)r;
 }
 
-/* Which of the expected ranks have a connection.  NULL: not known, or no memory to say it. */
+/* Which of the expected ranks have a connection.  NULL: not known, or no memory to say it.  A client that has not
+ * said its rank may be any of them, unless all are processes of this node: then nobody is called absent. */
 static bool *ranks_come(struct store_server *s)
 {
     unsigned size = s->conf.world_size;
-    bool *come = size ? el_alloc(NULL, size * sizeof *come) : NULL;
+    bool *come = size ? el_alloc(NULL, size * sizeof *come) : NULL, nameless = false, all_known = true;
+    for (unsigned r = 0; r < s->workers_n; r++)
+        all_known &= s->worker_pid[r] != 0;
     for (struct client *c = s->clients; c && come; c = c->next) {
         struct session *w = &c->session;
-        if (w->pid && s->workers_n && listen_is_local(c->conn.fd, &w->peer))
+        bool local = listen_is_local(c->conn.fd, &w->peer);
+        if (w->pid && s->workers_n && local)
             name_worker(s, w);
+        nameless |= session_greeted(w) && w->rank < 0 && !(local && w->pid && all_known);
         if (w->rank >= 0 && (unsigned)w->rank < size)
             come[w->rank] = true;
     }
-    return come;
+    if (!nameless)
+        return come;
+    el_free(NULL, come);
+    return NULL;
 }
 
 static void report(struct store_server *s)
@@ -570,6 +578,13 @@ int store_server_port(const struct store_server *s)
 size_t store_server_clients(const struct store_server *s)
 {
     return s->clients_n;
+}
+
+void store_server_world(struct store_server *s, unsigned size)
+{
+    el_free(NULL, s->worker_pid);
+    s->worker_pid = size ? el_alloc(NULL, size * sizeof *s->worker_pid) : NULL;
+    s->conf.world_size = s->workers_n = s->worker_pid ? size : 0;
 }
 
 void store_server_worker(struct store_server *s, uint32_t pid, unsigned rank)

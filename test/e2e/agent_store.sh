@@ -57,5 +57,34 @@ mkdir "$T/d"
 run --standalone --nproc-per-node=3 "$T/late.py" "$T/d"
 is "a rank that does not come: exit status" "$status" 4
 like "the key, who waits and who is missing are named" "$(cat "$ERR")" 'store.*never.*2 clients.*rank [01] .*rank [01] .*rank 2 has not come'
+
+# The same of a round of two agents: ranks of the other node are known by the keys they set.
+# Seen to fail: without store_server_world() in membership_io.c.
+cat >"$T/late2.py" <<'SCRIPT'
+import os, sys, time, torch.distributed as dist
+rank = os.environ["RANK"]
+if rank == "1":
+    while len([f for f in os.listdir(sys.argv[1]) if f.startswith("here")]) < 3:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    sys.exit(4)
+store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+store.set(f"default_pg/0//cpu//0/{rank}", "here")
+open(f"{sys.argv[1]}/here.{rank}", "w").close()
+store.wait(["default_pg/0//cpu//0/1"])
+SCRIPT
+mkdir "$T/e"
+port=$("$PY" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+JOB="--nnodes=2 --nproc-per-node=2 --rdzv-endpoint=127.0.0.1:$port --rdzv-id=late$$"
+first=$ERR
+start $JOB --node-rank=0 "$T/late2.py" "$T/e"
+host=$elrun_pid OUT=$T/second.out ERR=$T/second.err
+start $JOB --node-rank=1 "$T/late2.py" "$T/e"
+finish
+is "two agents: status of the other" "$status" 4
+elrun_pid=$host
+finish
+is "two agents: status of the store's host" "$status" 4
+like "two agents: who is missing is named" "$(cat "$first")" 'default_pg/0//cpu//0/1.*3 clients.*of 4 ranks, rank 1 has not come'
 is_clean "at the end"
 finished
