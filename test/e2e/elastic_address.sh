@@ -1,6 +1,6 @@
 # The address that a node announces: own name mapped to loopback, two networks, IPv6 only.  The workers meet at it.
-# Seen to fail: "127.0.1.1", with the coordinator bound to what the endpoint's name resolves to and self_addr of rdzv taken
-# from the local member; "two networks", with tenants_has() asking for the announced address; "IPv6 only", with AF_INET.
+# Seen to fail: with
+# announced() of membership_io.c always "", with tenants_has() of tenants_io.c looking at own addresses only.
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 

@@ -1,6 +1,6 @@
 # How a job of several nodes ends, on every agent: done, failed, never formed, coordinator lost; and endpoints that are no
-# coordinator.  Seen to fail: with END not repeated after a reconnect, with member.c's give_up() taken out, with the first
-# bytes of the other side not looked at ("banner" then waits for ever).
+# coordinator.  Seen to fail: without give_up() in member_link.c (69 and 75), without the words of
+# link_closed() in membership_io.c ("a store of torch").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3

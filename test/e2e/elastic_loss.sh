@@ -1,6 +1,6 @@
 # What is lost and who goes on: agents, hosts, workers, at rank 0 or elsewhere, one or two at once; who leaves; replacements;
-# what costs a restart.  Seen to fail: with rdzv's start of a round after a loss taken out (all but the first), with the
-# guard not forked ("its workers are gone"), with budget.c charging membership losses ("budget").
+# what costs a restart.  Seen to fail: without rdzv_stop() at the end of rdzv_lose() of round.c (all but
+# the first), with `costs` of round.c without `!r->membership` ("peers notice a loss themselves").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 4
@@ -104,7 +104,7 @@ cat >"$T/peer" <<'SCRIPT'
 case $ELRUN_ROUND in 1.*) ;; *) while [ ! -e "$GO" ]; do sleep 0.02; done; exit 0 ;; esac
 p=
 until [ -n "$p" ]; do p=$(awk '$1 == "in" && $6 == 1 { print $3; exit }' "$LOG"); done
-while kill -0 "$p" 2>/dev/null; do :; done
+while grep -qs '^State:.[^ZX]' "/proc/$p/status"; do sleep 0.01; done
 exit 5
 SCRIPT
 chmod +x "$T/peer"
@@ -112,6 +112,9 @@ WORKER_WAS=$WORKER; WORK="$WORKER meet enter $LOG"; WORKER=$T/peer; ENV="LOG=$LO
 for i in 1 3; do agent "n$i" $i --node-rank=$((i - 1)); done
 WORKER=$WORKER_WAS; WORK="meet enter $LOG forever"; agent n2 2 --node-rank=1; ENV=
 reaches "peers notice a loss themselves: three nodes" "node1 node2 node3"
+kill -STOP "$(pid n2)" # so that the news of the others' failures comes first
+kill -KILL "$(awk '$1 == "in" && $15 == "node2" { print $3 }' "$LOG")"
+ok "peers notice a loss themselves: they fail first" wait_for holds "$T/n1.err" 'exit code 5'
 kill -KILL "$(pid n2)"; status_of n2
 reaches "peers notice a loss themselves: the job goes on" "node1 node3"
 all_end "peers notice a loss themselves: status" "n1 n3" 0

@@ -1,6 +1,6 @@
 # Nodes that come while a round runs: scale-up, the unit rule, spares; nodes lost while a round forms.
-# Seen to fail: "scale-up" and "unit" with rdzv's look at newcomers in a running round taken out; "unit" with choose.c
-# rounding to 1; "forming" with STORE_READY's limit and the loss of a chosen member ignored.
+# Seen to fail: without rdzv_plan() for newcomers
+# in rdzv.c ("two come", "unit 2, node 6"), with down_to_unit() of choose.c giving back what it gets ("unit 2, node 5").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3

@@ -1,7 +1,7 @@
 # Several nodes find each other: in any order, by any name and address, with ranks, roles and slots of their own.  Hosts are
 # network namespaces; each worker meets the others at MASTER_ADDR before it records what it was told.
-# Seen to fail: addresses, with announced() of membership_io.c always ""; late names, with link_connect() keeping its first
-# look-up; both 127.0.1.1 and two networks, with the coordinator bound to what its own name resolves to.
+# Seen to fail: with announced() of membership_io.c always "" ("slots"), without only_run_id in the
+# coordinator ("another job's agent"), without is_static in membership_io.c ("static"), without say_trouble() (both "says so").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3

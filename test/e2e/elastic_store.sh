@@ -1,6 +1,5 @@
 # A stand-alone coordinator (elrun store) on a host that does not train: killed and started again while training runs, and
-# paused; two jobs at once.  Seen to fail: "killed" with workers stopped when the link breaks, "restarted" with the journal's
-# round ignored, "paused" with the coordinator's own pause not taken into account.
+# paused; two jobs at once.  Seen to fail: with HELLO of member_message.c reporting round 0 ("restarted", "paused").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
