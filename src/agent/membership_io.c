@@ -18,9 +18,9 @@
 
 #define MEMBERSHIP_QUEUE_MAX   16
 #define MEMBERSHIP_WAIT_REPORT EL_SEC(30) /* as NODE_WAIT_REPORT */
-#define MEMBERSHIP_STAY_SAID EL_SEC(1) /* at a job's ordinary end the others follow sooner */
-#define TROUBLE_AFTER        EL_SEC(1)
-#define NO_ROUND             "no round has its store here"
+#define MEMBERSHIP_STAY_SAID   EL_SEC(1)  /* at a job's ordinary end the others follow sooner */
+#define TROUBLE_AFTER          EL_SEC(1)
+#define NO_ROUND               "no round has its store here"
 
 struct membership {
     struct membership_conf conf;
@@ -98,8 +98,8 @@ static void say_trouble(struct membership *m, const char *text)
     if (m->core.ever || now - m->began < TROUBLE_AFTER || strncmp(m->trouble, text, sizeof m->trouble - 1) == 0)
         return;
     snprintf(m->trouble, sizeof m->trouble, "%s", text);
-    el_log(EL_INFO, "no coordinator at %s port %d yet (%s); trying until %llu s after the start", m->conf.host, m->conf.port,
-           text, (unsigned long long)(limit / EL_SEC(1)));
+    el_log(EL_INFO, "no coordinator at %s port %d yet (%s); trying until %llu s after the start", m->conf.host,
+           m->conf.port, text, (unsigned long long)(limit / EL_SEC(1)));
 }
 
 static void link_failed(void *ctx, bool refused, const char *text)
@@ -126,7 +126,8 @@ static void link_closed(void *ctx, const char *text)
     m->ops.logs(m->ctx, NULL);
     if (!m->core.ever && !m->answered) { /* as stores of torch do with what they do not know */
         snprintf(early, sizeof early,
-                 "%.100s: the connection ended before it said anything; does something else than elrun listen there?", text);
+                 "%.100s: the connection ended before it said anything; does something else than elrun listen there?",
+                 text);
         text = early;
     }
     say_trouble(m, text);
@@ -257,8 +258,8 @@ static int open_own_store(struct membership *m, int port, struct el_err *e)
     return m->store ? store_server_port(m->store) : -1;
 }
 
-/* The address under which the others reach this node.  "": our connection to the coordinator is local, so it says nothing
- * about that; the coordinator knows at which address it is reached. */
+/* The address under which the others reach this node.  "": our connection to the coordinator is local, so it says
+ * nothing about that; the coordinator knows at which address it is reached. */
 static const char *announced(const struct membership *m, char text[EL_ADDR_TEXT_MAX])
 {
     struct el_addr local;

@@ -120,8 +120,7 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
     m->role = role;
     m->slots = (unsigned)h->slots;
     r->last_join = now;
-    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined, %u worker%s", m->host, m->slots,
-             rdzv_plural(m->slots));
+    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined, %u worker%s", m->host, m->slots, rdzv_plural(m->slots));
     return i;
 }
 

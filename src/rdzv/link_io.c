@@ -38,7 +38,7 @@ struct link {
 
     struct lookup *lookup;
     unsigned first, next; /* address to begin with; how many have been tried */
-    int fd;        /* while connecting */
+    int fd;               /* while connecting */
     struct loop_fd *watch;
     struct loop_timer *soon; /* a failure is told in a later turn, never inside link_connect() */
     bool refused;

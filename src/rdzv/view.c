@@ -68,8 +68,7 @@ const char *rdzv_wait_text(struct rdzv *r, el_usec now)
         break;
     case RDZV_RUNNING:
         snprintf(r->text, sizeof r->text, "round %llu runs on %u node%s%s%.300s", (unsigned long long)r->number,
-                 r->size, rdzv_plural(r->size),
-                 r->noticed ? ", will stop: " : "", r->noticed ? r->stop_text : "");
+                 r->size, rdzv_plural(r->size), r->noticed ? ", will stop: " : "", r->noticed ? r->stop_text : "");
         break;
     case RDZV_STOPPING:
         snprintf(r->text, sizeof r->text, "round %llu stops, %u of %u nodes still do: %.200s",

@@ -243,8 +243,7 @@ static void turn_away(struct client *c, const char *bytes, size_t n)
     client_free(c);
 }
 
-/* Asked when the first bytes come: a node knocks before its workers do, and the store of a round may have begun since
- * the connection did. */
+/* Asked when the first bytes come: the store of a round may have begun since the connection did. */
 static bool admitted(const struct store_server *s, const struct el_addr *peer)
 {
     return s->kv && (!s->conf.admits || s->conf.admits(s->conf.control_ctx, peer));
@@ -416,8 +415,7 @@ static void name_worker(const struct store_server *s, struct session *w)
             w->rank = (int32_t)r;
 }
 
-/* Which of the expected ranks have a connection.  NULL: not known, or no memory to say it.  A client that has not
- * said its rank may be any of them, unless all are processes of this node: then nobody is called absent. */
+/* Which of the expected ranks have a connection.  NULL: not known (a client without a rank may be any of them). */
 static bool *ranks_come(struct store_server *s)
 {
     unsigned size = s->conf.world_size;
@@ -433,10 +431,7 @@ static bool *ranks_come(struct store_server *s)
         if (w->rank >= 0 && (unsigned)w->rank < size)
             come[w->rank] = true;
     }
-    if (!nameless)
-        return come;
-    el_free(NULL, come);
-    return NULL;
+    return nameless ? (el_free(NULL, come), NULL) : come;
 }
 
 static void report(struct store_server *s)
