@@ -55,6 +55,13 @@ static void on_stop(void *ctx, int signal, el_usec grace)
     node_feed(ctx, &(struct agent_event){.type = AGENT_EV_HALT, .signal = signal, .grace = grace});
 }
 
+static void on_fence(void *ctx, el_usec at)
+{
+    struct node *n = ctx;
+    if (n->guard)
+        guard_fence(n->guard, at);
+}
+
 static void on_notice(void *ctx, const char *text)
 {
     (void)ctx; /* no worker listens yet: the script's module comes with the checkpoints */
@@ -208,6 +215,7 @@ int managed_init(struct node *n, struct el_err *e)
                                               .stop = on_stop,
                                               .is_host = is_host,
                                               .notice = on_notice,
+                                              .fence = on_fence,
                                               .exit = on_exit_order,
                                               .logs = on_logs};
     struct membership_conf *conf = logs_init(n, e) == 0 ? calloc(1, sizeof *conf) : NULL;

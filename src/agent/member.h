@@ -72,8 +72,8 @@ enum member_event_type {
     MEMBER_EV_KNOCK_FAILED,   /* refused, text */
     MEMBER_EV_LEASE_CLOSED,
     MEMBER_EV_LEASE_MSG, /* msg: BEAT_REPLY or ROUND_OVER on our lease */
-    MEMBER_EV_TENANT,         /* host of the store: msg that came on another node's lease: BEAT (answer it with
-                                 member_lease_reply()) or ROUND_OVER; NULL: the last of these leases has closed */
+    MEMBER_EV_TENANT,    /* host of the store: msg that came on another node's lease: BEAT (answer it with
+                            member_lease_reply()) or ROUND_OVER; NULL: the last of these leases has closed */
     MEMBER_EV_STARTED,   /* all workers of the attempt are there */
     MEMBER_EV_AWARE,     /* a worker listens to notices */
     MEMBER_EV_AT_BOUNDARY,
@@ -178,8 +178,8 @@ struct member {
     el_usec backoff, lease_backoff;
     el_usec knock_at, knocked_at, knock_until, enter_until, lease_beat_at;
     el_usec lease_heard;
-    el_usec dead_heard; /* sending time of the last beat to which another node of the round answered that it does not
-                           hear the coordinator either */
+    el_usec dead_heard;  /* sending time of the last beat to which another node of the round answered that it does not
+                            hear the coordinator either */
     el_usec lease_echo;  /* the host's clock in its last answer */
     el_usec join_until;  /* never a link so far: give up then */
     el_usec leave_until; /* GOODBYE is waited for */
@@ -200,6 +200,10 @@ struct member {
 void member_init(struct member *m, const struct member_conf *conf, uint64_t rng_start);
 void member_step(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out);
 el_usec member_deadline(const struct member *m);
+
+/* When the workers that run here must be dead unless a later step says otherwise: the others may hold their ranks from
+ * then on.  EL_NEVER if none run, or if nobody else can decide that.  The guard acts on it when this process cannot. */
+el_usec member_fence_at(const struct member *m);
 void member_check(const struct member *m);
 
 /* Fills the message that a SEND action names; strings live in *m. */

@@ -216,7 +216,7 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
 /* When the coordinator has been silent for the limit, it counts us as lost at this moment, unless it is dead.  Another
  * node of the round that answers and does not hear it either is the proof of that, for two intervals (it may hear a
  * coordinator that was restarted a moment before we do). */
-static el_usec fence_at(const struct member *m)
+el_usec member_fence_at(const struct member *m)
 {
     if (!m->attempt || m->fenced || m->conf.hosts_coordinator)
         return EL_NEVER;
@@ -230,7 +230,7 @@ static el_usec fence_at(const struct member *m)
 /* This node is cut off, or was replaced: no rank may have two live holders, so its workers die at once. */
 void member_fence(struct member *m, el_usec now, struct member_actions *out)
 {
-    if (fence_at(m) > now)
+    if (member_fence_at(m) > now)
         return;
     m->fenced = true;
     member_stop_attempt(m, SIG_KILL, 0, out);
@@ -317,7 +317,7 @@ void member_link_timeout(struct member *m, el_usec now, struct member_actions *o
 el_usec member_link_deadline(const struct member *m)
 {
     el_usec all[] = {m->try_until,   m->hello_until,    m->beat_at,         m->knock_at,
-                     m->knock_until, m->enter_until,    m->lease_beat_at,   fence_at(m),
+                     m->knock_until, m->enter_until,    m->lease_beat_at,   member_fence_at(m),
                      give_up_at(m),  link_silent_at(m), lease_silent_at(m), m->ended ? EL_NEVER : m->connect_at};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

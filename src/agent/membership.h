@@ -16,8 +16,9 @@ struct membership;
 
 /* What the node does for it; each is called in the loop's thread, never inside a call of membership_…(). */
 struct membership_ops {
-    void (*start)(void *ctx);                                          /* an attempt with membership_world() */
-    void (*stop)(void *ctx, int signal, el_usec grace);                /* grace 0: SIGKILL at once */
+    void (*start)(void *ctx);                           /* an attempt with membership_world() */
+    void (*stop)(void *ctx, int signal, el_usec grace); /* grace 0: SIGKILL at once */
+    void (*fence)(void *ctx, el_usec at); /* member_fence_at() has changed; may be called inside membership_…() */
     bool (*is_host)(void *ctx, const struct el_addr *found, size_t n); /* do these make this host the endpoint's? */
     void (*notice)(void *ctx, const char *text);
     void (*exit)(void *ctx, unsigned status, const char *text);
@@ -30,7 +31,7 @@ struct membership_conf {
     const char *host; /* of the coordinator */
     int port;
     bool hosts_coordinator; /* the endpoint is on this host */
-    bool is_static;            /* the store of each round is at host and port, too */
+    bool is_static;         /* the store of each round is at host and port, too */
     bool here_only;         /* … and nobody from elsewhere is expected */
     bool announce_hostname; /* --rdzv-conf use_hostname=1 */
     const char *hostname;

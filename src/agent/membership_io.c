@@ -47,6 +47,7 @@ struct membership {
     bool answered;             /* a coordinator, if only to refuse */
     el_usec began;
     char trouble[256]; /* said last; see say_trouble() */
+    el_usec fence;     /* told last */
 };
 
 /* --- the core --- */
@@ -77,6 +78,9 @@ static void feed(struct membership *m, const struct member_event *ev)
     }
     m->stepping = false;
     loop_timer_at(m->deadline, member_deadline(&m->core));
+    el_usec fence = member_fence_at(&m->core);
+    if (fence != m->fence)
+        m->ops.fence(m->ctx, m->fence = fence);
 }
 
 static void on_deadline(void *ctx)

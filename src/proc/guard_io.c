@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "loop/loop.h"
 #include "proc/cgroup.h"
 #include "proc/spawn.h"
 
@@ -17,6 +19,7 @@
 struct record {
     int verb;
     int group;
+    el_usec at; /* GUARD_FENCE */
 };
 
 struct guard {
@@ -26,17 +29,23 @@ struct guard {
     int kill_fd; /* cgroup.kill or -1; the cgroup's */
     const char *cgroup_path;
     unsigned room;
-    pid_t *group; /* the guard's own copy, after the fork */
+    pid_t *group;  /* the guard's own copy, after the fork */
+    el_usec fence; /* told last; in the guard: EL_NEVER once it has acted */
 };
+
+static void tell(int fd, const struct record *r)
+{
+    ssize_t n;
+    do
+        n = write(fd, r, sizeof *r);
+    while (n < 0 && errno == EINTR);
+    /* A full pipe means a guard that stands still for thousands of records; the parent-death signal remains. */
+}
 
 void guard_tell(int fd, enum guard_verb verb, pid_t group)
 {
     struct record r = {.verb = (int)verb, .group = group};
-    ssize_t n;
-    do
-        n = write(fd, &r, sizeof r);
-    while (n < 0 && errno == EINTR);
-    /* A full pipe means a guard that stands still for thousands of records; the parent-death signal remains. */
+    tell(fd, &r);
 }
 
 /* --- the guard's side: no allocation, async-signal-safe calls only --- */
@@ -74,10 +83,46 @@ static void note(struct guard *g, const struct record *r)
         g->group[free_at] = r->group;
 }
 
+static void kill_groups(const struct guard *g)
+{
+    for (unsigned i = 0; i < g->room; i++)
+        if (g->group[i] > 1)
+            kill(-g->group[i], SIGKILL);
+}
+
+/* Until there is something to read.  What was written before the fence fell is heard first.  Not by cgroup.kill: some
+ * kernels kill whatever enters a cgroup after that, and elrun starts workers there again when it wakes. */
+static void wait_fenced(struct guard *g)
+{
+    struct pollfd p = {.fd = g->read_fd, .events = POLLIN};
+    for (;;) {
+        el_usec now = loop_clock(), left_ms = g->fence > now ? (g->fence - now + 999) / 1000 : 0;
+        int n = poll(&p, 1, g->fence == EL_NEVER ? -1 : (int)(left_ms < INT_MAX ? left_ms : INT_MAX));
+        if (n > 0 || (n < 0 && errno != EINTR))
+            return;
+        if (n == 0 && g->fence <= loop_clock()) {
+            kill_groups(g);
+            g->fence = EL_NEVER;
+        }
+    }
+}
+
+/* False: elrun ends in good order. */
+static bool obey(struct guard *g, const struct record *r)
+{
+    if (r->verb == GUARD_FENCE)
+        g->fence = r->at > loop_clock() ? r->at : EL_NEVER;
+    else if (r->verb != GUARD_END)
+        note(g, r);
+    return r->verb != GUARD_END;
+}
+
 static int guard_main(void *ctx)
 {
     struct guard *g = ctx;
     prctl(PR_SET_NAME, "elrun-guard");
+    if (g->fence <= loop_clock()) /* inherited from a guard that is gone */
+        g->fence = EL_NEVER;
     if (g->kill_fd < 0)
         keep_only(g->read_fd, g->read_fd);
     else if (g->kill_fd < g->read_fd)
@@ -87,6 +132,7 @@ static int guard_main(void *ctx)
     struct record r[64];
     size_t have = 0;
     for (;;) {
+        wait_fenced(g);
         ssize_t n = read(g->read_fd, (char *)r + have, sizeof r - have);
         if (n < 0 && errno == EINTR)
             continue;
@@ -94,19 +140,15 @@ static int guard_main(void *ctx)
             break;
         have += (size_t)n;
         size_t whole = have / sizeof r[0];
-        for (size_t i = 0; i < whole; i++) {
-            if (r[i].verb == 0)
-                return 0; /* elrun ends in good order */
-            note(g, &r[i]);
-        }
+        for (size_t i = 0; i < whole; i++)
+            if (!obey(g, &r[i]))
+                return 0;
         have -= whole * sizeof r[0];
         __builtin_memmove(r, r + whole, have);
     }
     if (g->kill_fd >= 0)
         cgroup_kill_by(g->kill_fd);
-    for (unsigned i = 0; i < g->room; i++)
-        if (g->group[i] > 1)
-            kill(-g->group[i], SIGKILL);
+    kill_groups(g);
     /* The dead need a moment to leave the cgroup. */
     for (int i = 0; g->cgroup_path && i < GUARD_RMDIR_TRIES && rmdir(g->cgroup_path) < 0 && errno == EBUSY; i++)
         poll(NULL, 0, GUARD_RMDIR_MS);
@@ -151,6 +193,7 @@ struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, struct el_e
         return NULL;
     }
     g->fd = -1;
+    g->fence = EL_NEVER;
     g->kill_fd = cgroup ? cgroup_kill_fd(cgroup) : -1;
     g->cgroup_path = cgroup ? cgroup_path(cgroup) : NULL;
     if (start(g, e) < 0) {
@@ -166,7 +209,7 @@ void guard_free(struct guard *g)
     if (!g)
         return;
     if (g->fd >= 0) {
-        guard_tell(g->fd, (enum guard_verb)0, 0);
+        guard_tell(g->fd, GUARD_END, 0);
         close(g->fd);
     }
     free(g->group);
@@ -193,6 +236,14 @@ void guard_add(struct guard *g, pid_t group)
 {
     if (g->fd >= 0)
         guard_tell(g->fd, GUARD_ADD, group);
+}
+
+void guard_fence(struct guard *g, el_usec at)
+{
+    struct record r = {.verb = GUARD_FENCE, .at = at};
+    g->fence = at; /* a replacement inherits it by the fork */
+    if (g->fd >= 0)
+        tell(g->fd, &r);
 }
 
 int guard_replace(struct guard *g, struct el_err *e)
