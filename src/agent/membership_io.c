@@ -40,6 +40,8 @@ struct membership {
     struct store_server *store; /* of the round; may be `port` */
     struct coordinator *coordinator;
     struct store_server *port; /* the coordinator's */
+    char store_addr[EL_ADDR_TEXT_MAX]; /* what an answer that waits in the queue points to */
+    struct el_err store_error;
     bool taken;                /* another agent of this host has the coordinator's port */
     char mark[PATH_MAX];       /* see mark_host(); "" if none */
     bool exiting;              /* the coordinator is what we stay for */
@@ -282,21 +284,21 @@ static const char *announced(const struct membership *m, char text[EL_ADDR_TEXT_
 static void open_store(struct membership *m)
 {
     int port, want = m->conf.run->master_port > 0 ? m->conf.run->master_port : 0;
-    struct el_err e = {0};
+    struct el_err *e = &m->store_error;
+    *e = (struct el_err){0};
     if (m->port && m->conf.is_static)
         want = m->conf.port;
     if (m->port && want == m->conf.port) { /* one port for coordinator and store: static mode, or the user's wish */
-        port = store_server_c10d(m->port, NULL, &e) == 0 ? want : -1;
+        port = store_server_c10d(m->port, NULL, e) == 0 ? want : -1;
         m->store = port > 0 ? m->port : NULL;
     } else {
-        port = open_own_store(m, want, &e);
+        port = open_own_store(m, want, e);
     }
-    char text[EL_ADDR_TEXT_MAX];
     feed(m, &(struct member_event){.type = MEMBER_EV_STORE,
                                    .ok = port > 0,
-                                   .addr = announced(m, text),
+                                   .addr = announced(m, m->store_addr),
                                    .port = port > 0 ? (unsigned)port : 0,
-                                   .text = e.text});
+                                   .text = e->text});
 }
 
 static void close_store(struct membership *m)

@@ -43,6 +43,11 @@ struct rdzv_verdict rdzv_verdict(const struct rdzv *r, el_usec now)
         v.wait = r->good + r->resort >= r->min ? RDZV_WAIT_UNIT : RDZV_WAIT_MIN;
         return v;
     }
+    if (now < r->open_at) {
+        v.wait = RDZV_WAIT_RETRY;
+        v.until = r->open_at;
+        return v;
+    }
     if (v.target == down_to_unit(r, r->max))
         return v;
     if (r->survivors) { /* the expected set is known, and all of it is here: nobody else of it is connected */

@@ -171,6 +171,7 @@ static void on_overdue(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         m->doubted = true;
         rdzv_tally(r, m, 1);
         uint32_t i = r->seat[0].member;
+        snprintf(r->no_store, sizeof r->no_store, "%s did not answer", m->host);
         rdzv_abandon(r, now);
         rdzv_act(out, RDZV_DO_ORDER)->member = i;
     }
@@ -273,7 +274,8 @@ static void advance_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *ou
     r->wake = v.until;
     el_usec limit = r->waiting_since + EL_MS(r->conf.set.join_timeout_ms);
     if (v.wait == RDZV_GO && r->abandons && limit <= now) {
-        rdzv_end(r, now, out, EL_EXIT_UNAVAILABLE, "join time-out: %u rounds could not be opened", r->abandons);
+        rdzv_end(r, now, out, EL_EXIT_UNAVAILABLE, "join time-out: %u rounds could not be opened: %.300s",
+                 r->abandons, r->no_store);
         return;
     }
     if (v.wait == RDZV_GO) {

@@ -67,6 +67,7 @@ enum rdzv_wait {
     RDZV_WAIT_STRAYS,
     RDZV_WAIT_SETTLE,
     RDZV_WAIT_REPLACE,
+    RDZV_WAIT_RETRY,
 };
 
 struct rdzv_verdict {
@@ -104,6 +105,8 @@ struct rdzv {
     unsigned open_seats;        /* neither stopped nor lost */
     unsigned lost_seats, succeeded_seats, no_knocks;
     unsigned abandons;          /* rounds that could not be opened since waiting began */
+    el_usec open_at;            /* after several of them: not before */
+    char no_store[MSG_TEXT_MAX + 1]; /* why the last one could not */
     unsigned unheard;           /* rebuilding */
     bool formed;                /* this coordinator has formed or adopted a round */
     char master_addr[MSG_ADDR_MAX + 1], self_addr[MSG_ADDR_MAX + 1];

@@ -39,6 +39,7 @@ static void no_store(struct rdzv *r, unsigned i, el_usec now, struct rdzv_action
 {
     rdzv_say(r, out, RDZV_NOTE_FINDING, i, "%s cannot host the store of round %llu: %.300s", r->member[i].host,
              (unsigned long long)r->number, why);
+    snprintf(r->no_store, sizeof r->no_store, "%s", why);
     change(r, i, &r->member[i].doubted, true);
     rdzv_abandon(r, now);
     rdzv_act(out, RDZV_DO_ORDER)->member = i;

@@ -27,6 +27,10 @@ void rdzv_abandon(struct rdzv *r, el_usec now)
     assert(r->state == RDZV_OPENING || r->state == RDZV_RECORDING);
     r->store_until = r->journal_at = EL_NEVER;
     r->serial_waits = false;
+    /* Another node may be able to at once; if it is always the same few, they get time. */
+    unsigned doublings = r->abandons < 8 ? r->abandons : 8;
+    el_usec pause = r->abandons ? RDZV_OPEN_RETRY << (doublings - 1) : 0;
+    r->open_at = now + (pause < RDZV_OPEN_RETRY_MAX ? pause : RDZV_OPEN_RETRY_MAX);
     r->abandons++;
     rdzv_move(r, RDZV_WAITING, now);
 }
@@ -169,6 +173,7 @@ void rdzv_wait_again(struct rdzv *r, el_usec now)
 {
     r->waiting_since = now;
     r->abandons = 0;
+    r->open_at = 0;
     r->min_since = EL_NEVER;
     rdzv_move(r, RDZV_WAITING, now);
 }
