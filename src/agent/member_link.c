@@ -214,15 +214,15 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
 /* --- time --- */
 
 /* When the coordinator has been silent for the limit, it counts us as lost at this moment, unless it is dead.  Another
- * node of the round that answers and does not hear it either is the proof of that, for two intervals (it may hear a
- * coordinator that was restarted a moment before we do). */
+ * node of the round that answers and does not hear it either is the proof of that, for three intervals: the next answer
+ * is up to one away and speaks of one before.  No longer: it may hear a restarted coordinator a moment before we do. */
 el_usec member_fence_at(const struct member *m)
 {
     if (!m->attempt || m->fenced || m->conf.hosts_coordinator)
         return EL_NEVER;
     if (m->over_told && m->link != MEMBER_LINK_UP)
         return 0;
-    el_usec coord = m->coord_heard + member_silence_limit(m), proof = m->dead_heard + 2 * interval(m);
+    el_usec coord = m->coord_heard + member_silence_limit(m), proof = m->dead_heard + 3 * interval(m);
     bool proven = m->world.group_size > 1 && (!m->world.group_rank || m->lease == MEMBER_LEASE_UP);
     return proven && proof > coord ? proof : coord;
 }
