@@ -35,7 +35,7 @@ enum agent_cause {
 struct agent_conf {
     unsigned slots;
     unsigned max_restarts;
-    el_usec grace;                      /* --shutdown-timeout */
+    el_usec grace; /* --shutdown-timeout */
     /* One of several nodes: attempts are started and stopped from above (member.h), restarts are counted elsewhere, and
      * each end is handed up. */
     bool managed;

@@ -35,14 +35,29 @@
     X(INTERRUPT, "KeyboardInterrupt", "", OUTSIDE, false)
 
 /* Exceptions that say nothing about whether trying again would help: no code error. */
-#define FAILURE_OPEN_TYPES(X)                                                                                          \
-    X("RuntimeError")                                                                                                  \
-    X("SystemExit")                                                                                                    \
-    X("OSError")                                                                                                       \
-    X("IOError")                                                                                                       \
-    X("BlockingIOError") X("ChildProcessError") X("BrokenPipeError") X("ConnectionError") X("ConnectionAbortedError")  \
-        X("FileExistsError") X("FileNotFoundError") X("InterruptedError") X("IsADirectoryError")                       \
-            X("NotADirectoryError") X("PermissionError") X("ProcessLookupError") X("TimeoutError")                     \
-                X("AcceleratorError") X("ExceptionGroup") X("BaseExceptionGroup") X("ChildFailedError")
+/* clang-format off */
+#define FAILURE_OPEN_TYPES(X) \
+    X("RuntimeError") \
+    X("SystemExit") \
+    X("OSError") \
+    X("IOError") \
+    X("BlockingIOError") \
+    X("ChildProcessError") \
+    X("BrokenPipeError") \
+    X("ConnectionError") \
+    X("ConnectionAbortedError") \
+    X("FileExistsError") \
+    X("FileNotFoundError") \
+    X("InterruptedError") \
+    X("IsADirectoryError") \
+    X("NotADirectoryError") \
+    X("PermissionError") \
+    X("ProcessLookupError") \
+    X("TimeoutError") \
+    X("AcceleratorError") \
+    X("ExceptionGroup") \
+    X("BaseExceptionGroup") \
+    X("ChildFailedError")
+/* clang-format on */
 
 #endif

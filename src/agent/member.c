@@ -308,8 +308,9 @@ static void on_end(struct member *m, const struct msg_end *e, struct member_acti
     m->enter_until = EL_NEVER;
     bool latecomer = !m->round.number && !m->store.number && !m->parked; /* this is the first that we hear */
     if (latecomer)
-        member_quit(m, (unsigned)e->status, "job %s had ended before this node came (%.200s); another --rdzv-id is another job",
-                    m->conf.run_id, e->text);
+        member_quit(m, (unsigned)e->status,
+                    "job %s had ended before this node came (%.200s); another --rdzv-id is another job", m->conf.run_id,
+                    e->text);
     else if (*e->cause && !ends_with(e->text, e->cause))
         member_quit(m, (unsigned)e->status, "%.230s: %.230s", e->text, e->cause);
     else

@@ -39,14 +39,14 @@ struct membership {
     struct tenants *tenants;
     struct store_server *store; /* of the round; may be `port` */
     struct coordinator *coordinator;
-    struct store_server *port; /* the coordinator's */
+    struct store_server *port;         /* the coordinator's */
     char store_addr[EL_ADDR_TEXT_MAX]; /* what an answer that waits in the queue points to */
     struct el_err store_error;
-    bool taken;                /* another agent of this host has the coordinator's port */
-    char mark[PATH_MAX];       /* see mark_host(); "" if none */
-    bool exiting;              /* the coordinator is what we stay for */
-    el_usec say_at;            /* that it stays; 0: has been said */
-    bool answered;             /* a coordinator, if only to refuse */
+    bool taken;          /* another agent of this host has the coordinator's port */
+    char mark[PATH_MAX]; /* see mark_host(); "" if none */
+    bool exiting;        /* the coordinator is what we stay for */
+    el_usec say_at;      /* that it stays; 0: has been said */
+    bool answered;       /* a coordinator, if only to refuse */
     el_usec began;
     char trouble[256]; /* said last; see say_trouble() */
     el_usec fence;     /* told last */

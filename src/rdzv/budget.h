@@ -1,4 +1,5 @@
-/* How often a job may begin again: restarts that cost (all, or those within a window), and rounds that brought nothing. */
+/* How often a job may begin again: restarts that cost (all, or those within a window), and rounds that brought nothing.
+ */
 #ifndef RDZV_BUDGET_H
 #define RDZV_BUDGET_H
 #include <stdbool.h>
@@ -9,10 +10,10 @@
 
 struct budget {
     uint64_t max, max_fruitless;
-    el_usec window;         /* 0: restarts count for ever */
-    uint64_t used;          /* of all times: TORCHELASTIC_RESTART_COUNT */
-    uint64_t fruitless;     /* in a row */
-    el_usec *when;          /* ring of the last `room` charges, with a window only */
+    el_usec window;     /* 0: restarts count for ever */
+    uint64_t used;      /* of all times: TORCHELASTIC_RESTART_COUNT */
+    uint64_t fruitless; /* in a row */
+    el_usec *when;      /* ring of the last `room` charges, with a window only */
     unsigned room, n, head;
 };
 

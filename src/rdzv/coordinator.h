@@ -15,8 +15,8 @@
 #define COORDINATOR_HELLO_LIMIT  EL_SEC(10)         /* how long that may take */
 #define COORDINATOR_HELLO_BYTES  ((size_t)32 << 10) /* of the first message */
 #define COORDINATOR_WATCHERS_MAX 64                 /* `elrun status --watch` */
-#define COORDINATOR_READERS_MAX   64                    /* `elrun logs` */
-#define COORDINATOR_READER_LIMIT  EL_SEC(60)            /* how long one of them may take nothing */
+#define COORDINATOR_READERS_MAX  64                 /* `elrun logs` */
+#define COORDINATOR_READER_LIMIT EL_SEC(60)         /* how long one of them may take nothing */
 #define COORDINATOR_UNSENT_BYTES ((size_t)1 << 20)  /* more for one connection: it does not read, and is closed */
 #define COORDINATOR_MEMORY_BYTES ((size_t)1 << 30)  /* all jobs and connections */
 #define COORDINATOR_KEEP_ENDED   EL_SEC(600)
@@ -25,10 +25,10 @@ struct coordinator;
 
 /* Zeroed fields mean the default. */
 struct coordinator_conf {
-    const char *state_dir; /* folder of the journal; NULL: none is kept */
-    const char *name;      /* in front of log lines; NULL = "coordinator" */
-    bool one_job;          /* inside an agent: log lines need not name the job */
-    el_usec keep_ended;    /* a job that has ended is known so long: who asks is told how it ended */
+    const char *state_dir;    /* folder of the journal; NULL: none is kept */
+    const char *name;         /* in front of log lines; NULL = "coordinator" */
+    bool one_job;             /* inside an agent: log lines need not name the job */
+    el_usec keep_ended;       /* a job that has ended is known so long: who asks is told how it ended */
     const char *only_run_id;  /* an agent's coordinator lives as long as its job and is for no other; NULL: any job */
     const char *only_command; /* … which runs that, for the one who is refused */
     /* No member of an earlier coordinator can be there (the agent that hosts this one knows).  Else, and without a

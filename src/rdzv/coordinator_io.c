@@ -260,10 +260,11 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
     const struct coordinator_conf *own = &c->conf;
     if (!own->only_run_id || strcmp(own->only_run_id, h->run_id) == 0)
         return false;
-    peer_refuse(p, EL_EXIT_CONFIG,
-                "this coordinator belongs to another job, run id %.60s, that runs \"%.160s\"; this one, run id %.60s, runs "
-                "\"%.160s\": give it another port in --rdzv-endpoint, or start elrun store there, which has room for many jobs",
-                own->only_run_id, own->only_command ? own->only_command : "", el_show(h->run_id, shown), h->command);
+    peer_refuse(
+        p, EL_EXIT_CONFIG,
+        "this coordinator belongs to another job, run id %.60s, that runs \"%.160s\"; this one, run id %.60s, runs "
+        "\"%.160s\": give it another port in --rdzv-endpoint, or start elrun store there, which has room for many jobs",
+        own->only_run_id, own->only_command ? own->only_command : "", el_show(h->run_id, shown), h->command);
     return true;
 }
 

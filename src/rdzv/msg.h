@@ -22,16 +22,16 @@
 #define MSG_VALUES_MAX    4096u      /* strings, numbers, literals of one object: bounds what a parser allocates */
 #define MSG_DEPTH_MAX     8u
 
-#define MSG_NODES_MAX     65536      /* node ranks, members of a round */
-#define MSG_WORLD_MAX     268435456  /* workers: MSG_NODES_MAX x CONF_SLOTS_MAX */
-#define MSG_RUN_ID_MAX    128        /* bytes of strings, without the 0 */
-#define MSG_NAME_MAX      64         /* host name, role */
-#define MSG_ADDR_MAX      63         /* address in text, or a host name that was asked for */
-#define MSG_TEXT_MAX      480        /* one line for a person */
-#define MSG_STREAM_MAX    16384      /* a worker's stream, relayed */
+#define MSG_NODES_MAX      65536     /* node ranks, members of a round */
+#define MSG_WORLD_MAX      268435456 /* workers: MSG_NODES_MAX x CONF_SLOTS_MAX */
+#define MSG_RUN_ID_MAX     128       /* bytes of strings, without the 0 */
+#define MSG_NAME_MAX       64        /* host name, role */
+#define MSG_ADDR_MAX       63        /* address in text, or a host name that was asked for */
+#define MSG_TEXT_MAX       480       /* one line for a person */
+#define MSG_STREAM_MAX     16384     /* a worker's stream, relayed */
 #define MSG_LOGS_WINDOW    2         /* pieces of output that nobody has taken yet, for one reader */
 #define MSG_LOGS_LINES_MAX 1000000
-#define MSG_MS_MAX        8640000000 /* 100 days */
+#define MSG_MS_MAX         8640000000 /* 100 days */
 
 /* A field of struct T: F(T, kind, name, limit, must).
  *   NUM  uint64_t 0 … limit           HEX  uint64_t as 1 … 16 hexadecimal digits in a string (limit unused)
@@ -69,19 +69,19 @@
 /* --- an agent to its coordinator --- */
 #define MSG_hello_FIELDS(F, T)                                                                                         \
     F(T, STR, run_id, MSG_RUN_ID_MAX, 1)                                                                               \
-    F(T, HEX, instance, 0, 1)              /* drawn at the agent's start */                                            \
-    F(T, NUM, connection, INT64_MAX, 1)    /* its connections so far, this one included */                             \
+    F(T, HEX, instance, 0, 1)           /* drawn at the agent's start */                                               \
+    F(T, NUM, connection, INT64_MAX, 1) /* its connections so far, this one included */                                \
     F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
-    F(T, STR, addr, MSG_ADDR_MAX, 0)       /* --local-addr */                                                          \
+    F(T, STR, addr, MSG_ADDR_MAX, 0)           /* --local-addr */                                                      \
     F(T, INT, node_rank, MSG_NODES_MAX - 1, 1) /* -1: none */                                                          \
     F(T, NUM, slots, 4096, 1)                                                                                          \
     F(T, STR, role, MSG_NAME_MAX, 1)                                                                                   \
     F(T, NUM, uid, UINT32_MAX, 0)                                                                                      \
     F(T, STR, command, MSG_TEXT_MAX, 0)                                                                                \
-    F(T, STR, elrun, MSG_NAME_MAX, 0)      /* version of the program */                                                \
-    F(T, NUM, phase, MSG_PHASES - 1, 1)    /* enum msg_phase, of the round below */                                    \
-    MSG_ROUND(F, T)                        /* the last round it was in; 0 and 0: none */                               \
-    F(T, NUM, seen, INT64_MAX, 0)          /* the highest round number that any coordinator has told it */             \
+    F(T, STR, elrun, MSG_NAME_MAX, 0)   /* version of the program */                                                   \
+    F(T, NUM, phase, MSG_PHASES - 1, 1) /* enum msg_phase, of the round below */                                       \
+    MSG_ROUND(F, T)                     /* the last round it was in; 0 and 0: none */                                  \
+    F(T, NUM, seen, INT64_MAX, 0)       /* the highest round number that any coordinator has told it */                \
     F(T, INT, group_rank, MSG_NODES_MAX - 1, 0)                                                                        \
     F(T, NUM, group_size, MSG_NODES_MAX, 0)                                                                            \
     /* of that round's WORLD: */                                                                                       \
@@ -92,38 +92,38 @@
     F(T, STR, master_addr, MSG_ADDR_MAX, 0)                                                                            \
     F(T, NUM, master_port, 65535, 0)                                                                                   \
     /* how it went on here: */                                                                                         \
-    F(T, BOOL, failed, 0, 0)               /* that round ended here because a worker failed */                         \
-    F(T, BOOL, fenced, 0, 0)               /* that round ended here because this node was cut off */                   \
+    F(T, BOOL, failed, 0, 0) /* that round ended here because a worker failed */                                       \
+    F(T, BOOL, fenced, 0, 0) /* that round ended here because this node was cut off */                                 \
     F(T, BOOL, stuck, 0, 0)                                                                                            \
     MSG_SETTINGS(F, T)
 #define MSG_store_ready_FIELDS(F, T)                                                                                   \
     MSG_ROUND(F, T)                                                                                                    \
-    F(T, STR, addr, MSG_ADDR_MAX, 0)       /* "": this host, by the address at which the coordinator is reached */     \
+    F(T, STR, addr, MSG_ADDR_MAX, 0) /* "": this host, by the address at which the coordinator is reached */           \
     F(T, NUM, port, 65535, 1)
-#define MSG_no_store_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
-#define MSG_no_knock_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
-#define MSG_started_FIELDS(F, T) MSG_ROUND(F, T)
-#define MSG_aware_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_no_store_FIELDS(F, T)    MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_no_knock_FIELDS(F, T)    MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_started_FIELDS(F, T)     MSG_ROUND(F, T)
+#define MSG_aware_FIELDS(F, T)       MSG_ROUND(F, T)
 #define MSG_at_boundary_FIELDS(F, T) MSG_ROUND(F, T)
 #define MSG_worker_failed_FIELDS(F, T)                                                                                 \
     MSG_ROUND(F, T)                                                                                                    \
-    F(T, NUM, time_us, INT64_MAX, 1)       /* on the coordinator's clock, as far as the agent knows it */              \
+    F(T, NUM, time_us, INT64_MAX, 1) /* on the coordinator's clock, as far as the agent knows it */                    \
     F(T, NUM, local_rank, 4095, 1)                                                                                     \
-    F(T, INT, code, 255, 1)                /* exit code, or -1 */                                                      \
-    F(T, INT, signal, 64, 1)               /* or -1 */                                                                 \
+    F(T, INT, code, 255, 1)  /* exit code, or -1 */                                                                    \
+    F(T, INT, signal, 64, 1) /* or -1 */                                                                               \
     F(T, BOOL, oom, 0, 0)                                                                                              \
-    F(T, STR, text, MSG_TEXT_MAX, 1)       /* one line */                                                              \
+    F(T, STR, text, MSG_TEXT_MAX, 1) /* one line */                                                                    \
     F(T, STR, stderr_tail, MSG_STREAM_MAX, 0)                                                                          \
-    F(T, STR, log, 4096, 0)                /* where the whole of it lies on the node */
-#define MSG_stopped_FIELDS(F, T) MSG_ROUND(F, T) F(T, BOOL, stuck, 0, 0) F(T, BOOL, fenced, 0, 0)
+    F(T, STR, log, 4096, 0) /* where the whole of it lies on the node */
+#define MSG_stopped_FIELDS(F, T)   MSG_ROUND(F, T) F(T, BOOL, stuck, 0, 0) F(T, BOOL, fenced, 0, 0)
 #define MSG_succeeded_FIELDS(F, T) MSG_ROUND(F, T)
-#define MSG_leaving_FIELDS(F, T) F(T, NUM, signal, 64, 0) F(T, STR, text, MSG_TEXT_MAX, 0)
-#define MSG_end_ack_FIELDS(F, T) F(T, NUM, status, 255, 1)
+#define MSG_leaving_FIELDS(F, T)   F(T, NUM, signal, 64, 0) F(T, STR, text, MSG_TEXT_MAX, 0)
+#define MSG_end_ack_FIELDS(F, T)   F(T, NUM, status, 255, 1)
 
 /* --- a coordinator to an agent: orders, then the rest --- */
 #define MSG_park_FIELDS(F, T)                                                                                          \
-    MSG_ROUND(F, T)                        /* the last round of the job */                                             \
-    F(T, STR, text, MSG_TEXT_MAX, 1)       /* what is waited for */
+    MSG_ROUND(F, T)                  /* the last round of the job */                                                   \
+    F(T, STR, text, MSG_TEXT_MAX, 1) /* what is waited for */
 #define MSG_open_store_FIELDS(F, T) MSG_ROUND(F, T) F(T, HEX, token, 0, 1)
 #define MSG_world_FIELDS(F, T)                                                                                         \
     MSG_ROUND(F, T)                                                                                                    \
@@ -143,19 +143,19 @@
     F(T, STR, rank0_host, MSG_NAME_MAX, 0)                                                                             \
     F(T, STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                              \
     F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */
-#define MSG_stop_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, grace_ms, MSG_MS_MAX, 1)
+#define MSG_stop_FIELDS(F, T)   MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, grace_ms, MSG_MS_MAX, 1)
 #define MSG_notice_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, wait_ms, MSG_MS_MAX, 1)
 #define MSG_end_FIELDS(F, T)                                                                                           \
     F(T, NUM, status, 255, 1)                                                                                          \
-    F(T, BOOL, alone, 0, 0)                /* this node only (drained); the job goes on */                             \
+    F(T, BOOL, alone, 0, 0) /* this node only (drained); the job goes on */                                            \
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
-    F(T, STR, cause, MSG_TEXT_MAX, 0)      /* the root cause, one line */                                              \
+    F(T, STR, cause, MSG_TEXT_MAX, 0) /* the root cause, one line */                                                   \
     F(T, STR, stderr_tail, MSG_STREAM_MAX, 0)
 #define MSG_refused_FIELDS(F, T)                                                                                       \
-    F(T, NUM, status, 255, 1)              /* what to exit with */                                                     \
-    F(T, BOOL, retry, 0, 0)                /* this may change: ask again */                                            \
+    F(T, NUM, status, 255, 1) /* what to exit with */                                                                  \
+    F(T, BOOL, retry, 0, 0)   /* this may change: ask again */                                                         \
     F(T, STR, text, MSG_TEXT_MAX, 1)
-#define MSG_hold_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_hold_FIELDS(F, T)    F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_goodbye_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 0)
 
 /* --- between the agents of a round: knock and lease --- */
@@ -164,7 +164,7 @@
     MSG_ROUND(F, T)                                                                                                    \
     F(T, HEX, token, 0, 1)                                                                                             \
     F(T, NUM, group_rank, MSG_NODES_MAX - 1, 1)
-#define MSG_knock_ok_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_knock_ok_FIELDS(F, T)   MSG_ROUND(F, T)
 #define MSG_round_over_FIELDS(F, T) MSG_ROUND(F, T)
 
 /* --- a person's command to a coordinator, and its answers --- */
@@ -192,7 +192,7 @@
     F(T, NUM, master_port, 65535, 0)                                                                                   \
     F(T, STR, cause, MSG_TEXT_MAX, 0)                                                                                  \
     F(T, NUM, status, 255, 0)                                                                                          \
-    F(T, BOOL, more, 0, 1)                 /* rows of members follow, or another job */
+    F(T, BOOL, more, 0, 1) /* rows of members follow, or another job */
 #define MSG_status_member_FIELDS(F, T)                                                                                 \
     F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
     F(T, STR, addr, MSG_ADDR_MAX, 0)                                                                                   \
@@ -202,31 +202,31 @@
     F(T, INT, group_rank, MSG_NODES_MAX - 1, 1) /* -1: spare */                                                        \
     F(T, NUM, rank_base, MSG_WORLD_MAX, 0)                                                                             \
     F(T, NUM, slots, 4096, 1)                                                                                          \
-    F(T, NUM, heard_ms, MSG_MS_MAX, 1)     /* since the last sign of life */                                           \
+    F(T, NUM, heard_ms, MSG_MS_MAX, 1) /* since the last sign of life */                                               \
     F(T, BOOL, more, 0, 1)
 #define MSG_scale_FIELDS(F, T)                                                                                         \
     F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, NUM, min, MSG_NODES_MAX, 0) F(T, NUM, max, MSG_NODES_MAX, 0)
-#define MSG_drain_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, STR, node, MSG_NAME_MAX, 1)
+#define MSG_drain_FIELDS(F, T)    F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, STR, node, MSG_NAME_MAX, 1)
 #define MSG_stop_job_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, INT, grace_ms, MSG_MS_MAX, 0)
-#define MSG_restart_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0)
+#define MSG_restart_FIELDS(F, T)  F(T, STR, run_id, MSG_RUN_ID_MAX, 0)
 #define MSG_logs_FIELDS(F, T)                                                                                          \
     F(T, STR, run_id, MSG_RUN_ID_MAX, 0)                                                                               \
     F(T, NUM, rank, MSG_WORLD_MAX, 1)                                                                                  \
     F(T, BOOL, follow, 0, 0)                                                                                           \
     F(T, NUM, lines, MSG_LOGS_LINES_MAX, 0) /* before the end */                                                       \
-    F(T, NUM, stream, 2, 0)                /* 1 stdout, 2 stderr, 0 both */                                            \
-    F(T, NUM, reader, INT64_MAX, 0)        /* to the agent: who asks; the coordinator's number */
+    F(T, NUM, stream, 2, 0)                 /* 1 stdout, 2 stderr, 0 both */                                           \
+    F(T, NUM, reader, INT64_MAX, 0)         /* to the agent: who asks; the coordinator's number */
 #define MSG_logs_next_FIELDS(F, T)                                                                                     \
     F(T, NUM, reader, INT64_MAX, 0)                                                                                    \
-    F(T, NUM, pieces, MSG_LOGS_WINDOW, 0)  /* that have been taken; 0 from a reader: it is there */                    \
-    F(T, BOOL, gone, 0, 0)                 /* to the agent: nobody reads any more */
+    F(T, NUM, pieces, MSG_LOGS_WINDOW, 0) /* that have been taken; 0 from a reader: it is there */                     \
+    F(T, BOOL, gone, 0, 0)                /* to the agent: nobody reads any more */
 #define MSG_logs_text_FIELDS(F, T)                                                                                     \
-    F(T, NUM, reader, INT64_MAX, 0)        /* which command asked; the coordinator's number */                         \
+    F(T, NUM, reader, INT64_MAX, 0) /* which command asked; the coordinator's number */                                \
     F(T, NUM, rank, MSG_WORLD_MAX, 1)                                                                                  \
-    F(T, NUM, stream, 2, 1)                /* 1 stdout, 2 stderr; 0: the text is about them, "": a sign of life */     \
+    F(T, NUM, stream, 2, 1) /* 1 stdout, 2 stderr; 0: the text is about them, "": a sign of life */                    \
     F(T, STR, text, MSG_STREAM_MAX, 1)                                                                                 \
-    F(T, STR, path, 4096, 0)               /* of the log file; "": there is none */                                    \
-    F(T, BOOL, more, 0, 1)                 /* false: this was all, and the text says why if status is not 0 */         \
+    F(T, STR, path, 4096, 0) /* of the log file; "": there is none */                                                  \
+    F(T, BOOL, more, 0, 1)   /* false: this was all, and the text says why if status is not 0 */                       \
     F(T, NUM, status, 255, 0)
 #define MSG_done_FIELDS(F, T) F(T, NUM, status, 255, 1) F(T, STR, text, MSG_TEXT_MAX, 1)
 
@@ -275,15 +275,15 @@ enum msg_type {
 #define X(NAME, name, number, text) MSG_##NAME = (number),
     MSG_LIST(X)
 #undef X
-    MSG_BEAT = 80,       /* time: the sender's clock; own, on a lease: the clock of who answered last, as it came */
+        MSG_BEAT = 80,   /* time: the sender's clock; own, on a lease: the clock of who answered last, as it came */
     MSG_BEAT_REPLY = 81, /* time: as in the BEAT; own: the clock of who answers */
 };
 
-#define MSG_C_NUM  uint64_t
-#define MSG_C_INT  int64_t
-#define MSG_C_HEX  uint64_t
-#define MSG_C_STR  const char *
-#define MSG_C_BOOL bool
+#define MSG_C_NUM                     uint64_t
+#define MSG_C_INT                     int64_t
+#define MSG_C_HEX                     uint64_t
+#define MSG_C_STR                     const char *
+#define MSG_C_BOOL                    bool
 #define F(T, kind, name, limit, must) MSG_C_##kind name;
 #define X(NAME, name, number, text)                                                                                    \
     struct msg_##name {                                                                                                \

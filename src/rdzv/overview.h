@@ -8,8 +8,9 @@
 #include "util/buf.h"
 #include "util/mem.h"
 
-#define OVERVIEW_LISTED_MAX 64 /* nodes of a job that are listed one by one; of more, those that are not as the rest   \
-                                */
+#define OVERVIEW_LISTED_MAX                                                                                            \
+    64 /* nodes of a job that are listed one by one; of more, those that are not as the rest                           \
+        */
 
 struct overview_member {
     char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1], state[MSG_NAME_MAX + 1];

@@ -274,8 +274,8 @@ static void advance_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *ou
     r->wake = v.until;
     el_usec limit = r->waiting_since + EL_MS(r->conf.set.join_timeout_ms);
     if (v.wait == RDZV_GO && r->abandons && limit <= now) {
-        rdzv_end(r, now, out, EL_EXIT_UNAVAILABLE, "join time-out: %u rounds could not be opened: %.300s",
-                 r->abandons, r->no_store);
+        rdzv_end(r, now, out, EL_EXIT_UNAVAILABLE, "join time-out: %u rounds could not be opened: %.300s", r->abandons,
+                 r->no_store);
         return;
     }
     if (v.wait == RDZV_GO) {

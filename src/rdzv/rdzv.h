@@ -1,6 +1,7 @@
 /* The coordinator core of one job: members, rounds, ranks, budget, end (design.md, "Coordinator").
  *
- *     rebuilding -> waiting -> opening -> recording -> running -> stopping -> (waiting | recording the end -> ending -> over)
+ *     rebuilding -> waiting -> opening -> recording -> running -> stopping -> (waiting | recording the end -> ending ->
+ * over)
  *
  * Orders are state: what a member should do now is rdzv_order(), computed when it is sent, so that nothing is lost with
  * a connection and nothing is queued for a slow one.  A message to all is one action; the shell walks the members and
@@ -18,20 +19,20 @@
 #include "util/rng.h"
 #include "util/time.h"
 
-#define RDZV_ACTIONS_MAX   16
-#define RDZV_NOTES_MAX     6
-#define RDZV_ROLES_MAX     32          /* different --role in one job */
-#define RDZV_STORE_LIMIT   EL_SEC(5)   /* OPEN_STORE to STORE_READY */
-#define RDZV_END_LIMIT     EL_SEC(5)   /* END is repeated so long to whoever has not acknowledged it */
-#define RDZV_STOP_MARGIN   EL_SEC(30)  /* beyond the grace: then a member that has not stopped counts as lost */
-#define RDZV_FRUITLESS     EL_SEC(60)  /* a round that ends sooner brought nothing */
-#define RDZV_JOURNAL_RETRY EL_SEC(1)
-#define RDZV_TELL_EVERY    EL_SEC(1)   /* waiting members are told of changes no more often */
-#define RDZV_OPEN_RETRY    EL_MS(100)  /* rounds that cannot be opened: from the second on, doubling … */
+#define RDZV_ACTIONS_MAX    16
+#define RDZV_NOTES_MAX      6
+#define RDZV_ROLES_MAX      32         /* different --role in one job */
+#define RDZV_STORE_LIMIT    EL_SEC(5)  /* OPEN_STORE to STORE_READY */
+#define RDZV_END_LIMIT      EL_SEC(5)  /* END is repeated so long to whoever has not acknowledged it */
+#define RDZV_STOP_MARGIN    EL_SEC(30) /* beyond the grace: then a member that has not stopped counts as lost */
+#define RDZV_FRUITLESS      EL_SEC(60) /* a round that ends sooner brought nothing */
+#define RDZV_JOURNAL_RETRY  EL_SEC(1)
+#define RDZV_TELL_EVERY     EL_SEC(1)  /* waiting members are told of changes no more often */
+#define RDZV_OPEN_RETRY     EL_MS(100) /* rounds that cannot be opened: from the second on, doubling … */
 #define RDZV_OPEN_RETRY_MAX EL_SEC(5)  /* … to this */
-#define RDZV_INCIDENTS_MAX 16          /* of one round; more are counted */
-#define RDZV_NONE          UINT32_MAX
-#define RDZV_WINDOW_MAX    1024        /* restarts that --restart-window can remember */
+#define RDZV_INCIDENTS_MAX  16         /* of one round; more are counted */
+#define RDZV_NONE           UINT32_MAX
+#define RDZV_WINDOW_MAX     1024 /* restarts that --restart-window can remember */
 
 enum rdzv_state {
     RDZV_REBUILDING, /* hears what members of an earlier coordinator report */
@@ -60,8 +61,9 @@ struct rdzv_conf {
     uint64_t token_start;     /* start value for tokens */
     struct rdzv_settings set; /* checked by rdzv_settings_check() */
     unsigned room;            /* members and spares at most; rdzv_room() */
-    /* No round of this job can be running that the journal does not name (a journal is kept, or the coordinator listened
-     * for a keep-alive limit before the job's first HELLO).  Else nothing is completed until listening_since + limit. */
+    /* No round of this job can be running that the journal does not name (a journal is kept, or the coordinator
+     * listened for a keep-alive limit before the job's first HELLO).  Else nothing is completed until listening_since +
+     * limit. */
     bool surely_new;
     el_usec listening_since;
 };
@@ -72,7 +74,7 @@ struct rdzv_record {
     uint64_t number, coord;
     uint64_t restarts, fruitless, charged; /* charged: number of the last round that cost a restart */
     uint64_t world_first, world_last;
-    uint64_t min, max;                     /* as set by `elrun scale`; 0: as configured */
+    uint64_t min, max; /* as set by `elrun scale`; 0: as configured */
     bool ended;
     unsigned status;
     char text[MSG_TEXT_MAX + 1];
@@ -104,17 +106,18 @@ struct rdzv_event {
 };
 
 enum rdzv_action_type {
-    RDZV_DO_BIND,        /* conn speaks for member from now on */
-    RDZV_DO_CLOSE,       /* close conn; its CLOSED need not be reported */
-    RDZV_DO_REFUSE,      /* send rdzv_answer() (REFUSED) to conn, then close it */
-    RDZV_DO_REPLY,       /* send rdzv_answer() (DONE) to conn */
-    RDZV_DO_BEAT,        /* answer the BEAT that was the event */
-    RDZV_DO_GOODBYE,     /* send GOODBYE to member */
-    RDZV_DO_ORDER,       /* send rdzv_order() to member */
-    RDZV_DO_ORDER_EACH,  /* to each member that is connected, 256 in a turn of the loop; a new one begins from the front */
-    RDZV_DO_JOURNAL,     /* write rdzv_record() durably, answer JOURNALED with serial (at once if no journal is kept) */
-    RDZV_DO_NOTE,        /* rdzv_note(r, note): one line and its name for log, --events and --hook */
-    RDZV_DO_OVER,        /* everybody knows the end, or 5 s are over: nobody needs this coordinator any more */
+    RDZV_DO_BIND,       /* conn speaks for member from now on */
+    RDZV_DO_CLOSE,      /* close conn; its CLOSED need not be reported */
+    RDZV_DO_REFUSE,     /* send rdzv_answer() (REFUSED) to conn, then close it */
+    RDZV_DO_REPLY,      /* send rdzv_answer() (DONE) to conn */
+    RDZV_DO_BEAT,       /* answer the BEAT that was the event */
+    RDZV_DO_GOODBYE,    /* send GOODBYE to member */
+    RDZV_DO_ORDER,      /* send rdzv_order() to member */
+    RDZV_DO_ORDER_EACH, /* to each member that is connected, 256 in a turn of the loop; a new one begins from the front
+                         */
+    RDZV_DO_JOURNAL,    /* write rdzv_record() durably, answer JOURNALED with serial (at once if no journal is kept) */
+    RDZV_DO_NOTE,       /* rdzv_note(r, note): one line and its name for log, --events and --hook */
+    RDZV_DO_OVER,       /* everybody knows the end, or 5 s are over: nobody needs this coordinator any more */
 };
 
 struct rdzv_action {
@@ -152,7 +155,7 @@ enum rdzv_note_type {
 
 struct rdzv_note {
     enum rdzv_note_type type;
-    unsigned member;           /* RDZV_NONE: of the job */
+    unsigned member; /* RDZV_NONE: of the job */
     char text[MSG_TEXT_MAX + 1];
 };
 
@@ -172,7 +175,8 @@ void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct 
 el_usec rdzv_deadline(const struct rdzv *r);
 void rdzv_check(const struct rdzv *r);
 
-/* What member should do now: PARK, OPEN_STORE, WORLD, NOTICE, STOP, HOLD or END.  Strings in *out live until the next step. */
+/* What member should do now: PARK, OPEN_STORE, WORLD, NOTICE, STOP, HOLD or END.  Strings in *out live until the next
+ * step. */
 void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out);
 /* The slice of seat i (0 … rdzv_size()-1) of the present round: what rdzv_order() gives its member while it runs. */
 void rdzv_slice(const struct rdzv *r, unsigned i, struct msg *out);
@@ -199,8 +203,8 @@ const char *rdzv_note_name(enum rdzv_note_type t);
 const struct rdzv_note *rdzv_note(const struct rdzv *r, unsigned note);
 const struct msg *rdzv_answer(const struct rdzv *r);
 const char *rdzv_run_id(const struct rdzv *r);
-unsigned rdzv_members(const struct rdzv *r);   /* connected or within their grace */
-unsigned rdzv_size(const struct rdzv *r);      /* seats of the present or last round */
+unsigned rdzv_members(const struct rdzv *r);     /* connected or within their grace */
+unsigned rdzv_size(const struct rdzv *r);        /* seats of the present or last round */
 unsigned rdzv_exit_status(const struct rdzv *r); /* once ending */
 /* May a command that changes the job come from this address? */
 bool rdzv_is_member_addr(const struct rdzv *r, const char *remote);

@@ -23,27 +23,27 @@ struct rdzv_list {
 struct rdzv_member {
     enum rdzv_phase phase;
     uint64_t instance, connection;
-    uint64_t conn;              /* 0: closed, within its grace */
+    uint64_t conn; /* 0: closed, within its grace */
     char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
     int node_rank;
     unsigned slots, role;
-    bool same_host;             /* as the coordinator */
-    bool leaving;               /* said so, or drained: never chosen again */
+    bool same_host; /* as the coordinator */
+    bool leaving;   /* said so, or drained: never chosen again */
     bool drained;
-    bool stuck, doubted;        /* chosen only if min cannot be had otherwise */
-    bool no_knock;              /* could not reach the present round's store */
+    bool stuck, doubted; /* chosen only if min cannot be had otherwise */
+    bool no_knock;       /* could not reach the present round's store */
     bool started, aware, at_boundary, acked;
-    uint32_t seat;              /* in the present or last round; RDZV_NONE */
-    uint64_t number, coord;     /* STRAY: of what it holds */
-    uint64_t picked;            /* the forming of rounds that took it last */
-    el_usec heard;              /* last sign of life */
-    el_usec gone_until;         /* while conn is 0 */
-    struct rdzv_link arrival;   /* all members, oldest first */
-    struct rdzv_link quiet;     /* connected ones by `heard`, or gone ones by `gone_until` */
+    uint32_t seat;            /* in the present or last round; RDZV_NONE */
+    uint64_t number, coord;   /* STRAY: of what it holds */
+    uint64_t picked;          /* the forming of rounds that took it last */
+    el_usec heard;            /* last sign of life */
+    el_usec gone_until;       /* while conn is 0 */
+    struct rdzv_link arrival; /* all members, oldest first */
+    struct rdzv_link quiet;   /* connected ones by `heard`, or gone ones by `gone_until` */
 };
 
 struct rdzv_seat {
-    uint32_t member;            /* RDZV_NONE: lost, or (rebuilding) not heard */
+    uint32_t member; /* RDZV_NONE: lost, or (rebuilding) not heard */
     uint64_t instance;
     int node_rank;
     unsigned slots, role;
@@ -72,13 +72,13 @@ enum rdzv_wait {
 
 struct rdzv_verdict {
     enum rdzv_wait wait;
-    el_usec until;              /* when it would change by itself */
-    unsigned target;            /* members of the round, if it goes now; 0 if it cannot */
+    el_usec until;   /* when it would change by itself */
+    unsigned target; /* members of the round, if it goes now; 0 if it cannot */
 };
 
 struct rdzv {
     struct rdzv_conf conf;
-    uint64_t min, max;          /* in force: as configured, or as scaled */
+    uint64_t min, max; /* in force: as configured, or as scaled */
     enum rdzv_state state;
     struct el_rng rng;
     struct el_mem *mem;
@@ -96,50 +96,50 @@ struct rdzv {
     /* Tallies, kept by rdzv_tally(). */
     unsigned members, good, resort, strays, survivors, aware, at_boundary, unacked;
 
-    uint64_t number, coord;     /* of the present or last round */
-    uint64_t seen;              /* highest number known to anybody */
+    uint64_t number, coord; /* of the present or last round */
+    uint64_t seen;          /* highest number known to anybody */
     uint64_t token;
-    struct rdzv_seat *seat;     /* conf.room */
+    struct rdzv_seat *seat; /* conf.room */
     uint32_t *scratch, *scratch2;
-    unsigned size;              /* seats */
-    unsigned open_seats;        /* neither stopped nor lost */
+    unsigned size;       /* seats */
+    unsigned open_seats; /* neither stopped nor lost */
     unsigned lost_seats, succeeded_seats, no_knocks;
-    unsigned abandons;          /* rounds that could not be opened since waiting began */
-    el_usec open_at;            /* after several of them: not before */
+    unsigned abandons;               /* rounds that could not be opened since waiting began */
+    el_usec open_at;                 /* after several of them: not before */
     char no_store[MSG_TEXT_MAX + 1]; /* why the last one could not */
-    unsigned unheard;           /* rebuilding */
-    bool formed;                /* this coordinator has formed or adopted a round */
+    unsigned unheard;                /* rebuilding */
+    bool formed;                     /* this coordinator has formed or adopted a round */
     char master_addr[MSG_ADDR_MAX + 1], self_addr[MSG_ADDR_MAX + 1];
     unsigned master_port;
     unsigned world, world_first, world_previous, world_last;
-    char why[MSG_TEXT_MAX + 1];      /* of the round */
+    char why[MSG_TEXT_MAX + 1]; /* of the round */
     char successors[4 * (MSG_ADDR_MAX + 1)];
     char stop_text[MSG_TEXT_MAX + 1];
-    uint64_t restarts_told;     /* of the round's WORLD */
+    uint64_t restarts_told; /* of the round's WORLD */
 
     bool failed, membership, planned; /* how the present round ends */
     bool noticed;
-    uint64_t charged;           /* number of the last round that cost a restart */
+    uint64_t charged; /* number of the last round that cost a restart */
     bool stop_job;
     el_usec stop_grace;
     unsigned status;
     char end_text[MSG_TEXT_MAX + 1], end_cause[MSG_TEXT_MAX + 1];
 
     struct rdzv_incident incident[RDZV_INCIDENTS_MAX];
-    unsigned incident_count;    /* of this round, kept */
-    uint64_t incidents;         /* of the job */
+    unsigned incident_count; /* of this round, kept */
+    uint64_t incidents;      /* of the job */
     uint64_t root_time;
     char root_tail[MSG_STREAM_MAX + 1];
 
-    uint64_t serial;            /* of the last JOURNAL */
+    uint64_t serial; /* of the last JOURNAL */
     bool serial_waits;
     el_usec started_at, waiting_since, last_join, min_since, lost_at, rebuild_until;
     el_usec store_until, stop_until, notice_until, end_until, journal_at, tell_at;
     el_usec last_turn, hold_until; /* silence: one's own loop was late */
-    el_usec wake;               /* of the verdict and of growing */
+    el_usec wake;                  /* of the verdict and of growing */
     el_usec spent[RDZV_STATES], state_since;
-    bool closed;                /* a round was, in this step */
-    bool tell;                  /* waiting members do not know the news */
+    bool closed; /* a round was, in this step */
+    bool tell;   /* waiting members do not know the news */
     unsigned told_members;
 
     struct rdzv_note note[RDZV_NOTES_MAX];

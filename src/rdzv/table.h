@@ -1,4 +1,5 @@
-/* Numbers by 64-bit key, in a table whose size is fixed at the start: which member has this instance id, this node rank. */
+/* Numbers by 64-bit key, in a table whose size is fixed at the start: which member has this instance id, this node
+ * rank. */
 #ifndef RDZV_TABLE_H
 #define RDZV_TABLE_H
 #include <stdint.h>

@@ -33,7 +33,9 @@ static const char *wait_clause(const struct rdzv *r, const struct rdzv_verdict *
     case RDZV_WAIT_STRAYS: snprintf(to, room, "%u still stop workers of an older round", r->strays); break;
     case RDZV_WAIT_SETTLE: snprintf(to, room, "starts with %u in %.1f s unless more come", v->target, left); break;
     case RDZV_WAIT_REPLACE: snprintf(to, room, "a lost node may be replaced for %.1f s more", left); break;
-    case RDZV_WAIT_RETRY: snprintf(to, room, "no round could be opened (%.60s); again in %.1f s", r->no_store, left); break;
+    case RDZV_WAIT_RETRY:
+        snprintf(to, room, "no round could be opened (%.60s); again in %.1f s", r->no_store, left);
+        break;
     }
     return to;
 }

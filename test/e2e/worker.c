@@ -367,7 +367,8 @@ static const char *env_text(const char *name)
 static void append(const char *path, const char *line, int n)
 {
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0 || write(fd, line, (size_t)n) != n) die(path);
+    if (fd < 0 || write(fd, line, (size_t)n) != n)
+        die(path);
     close(fd);
 }
 
@@ -378,8 +379,9 @@ static void do_enter(char **a)
     gethostname(host, sizeof host - 1);
     int n = snprintf(line, sizeof line, "in %lld %d %s %d %d %s %s %s %s %s %s %s %s %s %s\n", now_us(), getpid(),
                      env_text("ELRUN_ROUND"), attempt, rank, env_text("WORLD_SIZE"), env_text("GROUP_RANK"),
-                     env_text("GROUP_WORLD_SIZE"), env_text("LOCAL_RANK"), env_text("LOCAL_WORLD_SIZE"), env_text("ROLE_NAME"),
-                     env_text("ROLE_RANK"), env_text("ROLE_WORLD_SIZE"), host, env_text("MASTER_ADDR"));
+                     env_text("GROUP_WORLD_SIZE"), env_text("LOCAL_RANK"), env_text("LOCAL_WORLD_SIZE"),
+                     env_text("ROLE_NAME"), env_text("ROLE_RANK"), env_text("ROLE_WORLD_SIZE"), host,
+                     env_text("MASTER_ADDR"));
     append(a[0], line, n);
 }
 
@@ -397,15 +399,18 @@ static int store_connect(void)
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
     const char *host = env_text("MASTER_ADDR"), *port = env_text("MASTER_PORT");
     int fd = -1, bad = getaddrinfo(host, port, &hints, &all);
-    if (bad) fprintf(stderr, "worker: MASTER_ADDR=%s: %s\n", host, gai_strerror(bad));
+    if (bad)
+        fprintf(stderr, "worker: MASTER_ADDR=%s: %s\n", host, gai_strerror(bad));
     for (struct addrinfo *i = bad ? NULL : all; i && fd < 0; i = i->ai_next) {
         fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd >= 0 && connect(fd, i->ai_addr, i->ai_addrlen) == 0) break;
+        if (fd >= 0 && connect(fd, i->ai_addr, i->ai_addrlen) == 0)
+            break;
         fprintf(stderr, "worker: %s port %s: %s\n", host, port, strerror(errno));
         close(fd);
         fd = -1;
     }
-    if (!bad) freeaddrinfo(all);
+    if (!bad)
+        freeaddrinfo(all);
     return fd;
 }
 
@@ -432,9 +437,12 @@ static void do_meet(char **a)
     static const char hello[] = {0, (char)0xce, (char)0xf7, (char)0x85, 0x3c};
     (void)a;
     int fd = store_connect(), world = env_number("WORLD_SIZE");
-    if (fd < 0) _exit(97);
-    if (send(fd, hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) die("the store");
-    for (int64_t there = store_add(fd, "meet", 1); there < world; there = store_add(fd, "meet", 0)) sleep_ms(5);
+    if (fd < 0)
+        _exit(97);
+    if (send(fd, hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+        die("the store");
+    for (int64_t there = store_add(fd, "meet", 1); there < world; there = store_add(fd, "meet", 0))
+        sleep_ms(5);
     close(fd);
 }
 
@@ -443,12 +451,12 @@ static const struct verb {
     int arguments;
     void (*run)(char **a);
 } verbs[] = {
-    {"record", 1, do_record}, {"exit", 1, do_exit},       {"raise", 1, do_raise},   {"ignore", 1, do_ignore},
-    {"catch", 2, do_catch},   {"on", 2, do_on},           {"sleep", 1, do_sleep},   {"forever", 0, do_forever},
-    {"await", 1, do_await},   {"touch", 1, do_touch},     {"out", 1, do_out},       {"err", 1, do_err},
-    {"flood", 2, do_flood},   {"child", 1, do_child},     {"daemon", 1, do_daemon}, {"orphans", 1, do_orphans},
-    {"error", 2, do_error},   {"stdin", 1, do_stdin},     {"eat", 1, do_eat},
-    {"enter", 1, do_enter},   {"pulse", 1, do_pulse},     {"meet", 0, do_meet},
+    {"record", 1, do_record}, {"exit", 1, do_exit},   {"raise", 1, do_raise},   {"ignore", 1, do_ignore},
+    {"catch", 2, do_catch},   {"on", 2, do_on},       {"sleep", 1, do_sleep},   {"forever", 0, do_forever},
+    {"await", 1, do_await},   {"touch", 1, do_touch}, {"out", 1, do_out},       {"err", 1, do_err},
+    {"flood", 2, do_flood},   {"child", 1, do_child}, {"daemon", 1, do_daemon}, {"orphans", 1, do_orphans},
+    {"error", 2, do_error},   {"stdin", 1, do_stdin}, {"eat", 1, do_eat},       {"enter", 1, do_enter},
+    {"pulse", 1, do_pulse},   {"meet", 0, do_meet},
 };
 
 static const struct verb *verb_of(const char *name)

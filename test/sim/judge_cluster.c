@@ -195,8 +195,7 @@ void judge_lost(struct cluster *c, const char *text)
         return;
     const struct cluster_agent *a = &c->agent[who];
     bool coord_well = c->coord_fault_at + EL_SEC(7) < c->now;
-    if (a->up && a->fault_at + EL_SEC(12) < c->now && coord_well &&
-        a->m.place != MEMBER_LEAVING)
+    if (a->up && a->fault_at + EL_SEC(12) < c->now && coord_well && a->m.place != MEMBER_LEAVING)
         cluster_fail(c, "agent %u is well, but was declared lost: %s", who, text);
 }
 

@@ -1,10 +1,10 @@
 /* Stories of the node core as one of several nodes: started, stopped and told the count from above. */
 #include "sim/stage.h"
 
-#define ATTEMPT(r)       EV(.type = AGENT_EV_ATTEMPT, .restarts = (r))
-#define HALT(sig, g)     EV(.type = AGENT_EV_HALT, .signal = (sig), .grace = (g))
-#define FINISH           EV(.type = AGENT_EV_FINISH)
-#define PREPARED_FOR(n)  EV(.type = AGENT_EV_PREPARED, .ok = true, .attempt = (n))
+#define ATTEMPT(r)      EV(.type = AGENT_EV_ATTEMPT, .restarts = (r))
+#define HALT(sig, g)    EV(.type = AGENT_EV_HALT, .signal = (sig), .grace = (g))
+#define FINISH          EV(.type = AGENT_EV_FINISH)
+#define PREPARED_FOR(n) EV(.type = AGENT_EV_PREPARED, .ok = true, .attempt = (n))
 
 static struct stage *managed(void)
 {

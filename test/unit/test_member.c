@@ -34,6 +34,8 @@ static void begin(int hosts)
     *text = 0;
 }
 
+static void put(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 static void put(const char *format, ...)
 {
     va_list ap;

@@ -24,11 +24,12 @@ static void test_budget_used_up(void)
     ALL(5002, "ab", STOPPED);
     CAUSE;
     ALL(5003, "ab", END_ACK);
-    story_is("5.000 b WORKER_FAILED -> a: stop 1; b: stop 1\n"
-             "5.002 b STOPPED -> a: end 7; b: end 7\n"
-             "  # the restart budget is used up (3 of 3): rank 3 on b failed: exit code; rank 3 on b failed: exit code\n"
-             "5.003 b END_ACK -> over\n",
-             "no restart left: the root cause is the earliest failure");
+    story_is(
+        "5.000 b WORKER_FAILED -> a: stop 1; b: stop 1\n"
+        "5.002 b STOPPED -> a: end 7; b: end 7\n"
+        "  # the restart budget is used up (3 of 3): rank 3 on b failed: exit code; rank 3 on b failed: exit code\n"
+        "5.003 b END_ACK -> over\n",
+        "no restart left: the root cause is the earliest failure");
 }
 
 static void test_no_budget_0(void)
