@@ -97,7 +97,7 @@ venv: ; @sh test/lib/venv.sh
 check: deps venv
 	@$(MAKE) --no-print-directory check-here
 check-here: check-unit check-same check-lint check-digest check-mutants check-e2e
-	@$(MAKE) --no-print-directory swarm T=30
+	@$(MAKE) --no-print-directory swarm T=15
 	@$(MAKE) --no-print-directory fuzz T=2
 	@$(MAKE) --no-print-directory check-san
 	@$(MAKE) --no-print-directory check-tsan
