@@ -71,7 +71,7 @@ play '=up' '<\x1a' '=stopped with 14[78]' '=over with 0' -- bash "$T/jobs.sh" "$
 ok "Ctrl-Z and fg in a shell" seen
 # … and the status line does not stand in the shell's way meanwhile.
 play '=running, round 1' '<\x1a' '=\x1b\[K[\s]*(\[1\][^\r\n]*[\s]*)?stopped with 14[78]' '=running, round 1' '=over with 0' -- bash "$T/jobs.sh" "$ELRUN" --standalone \
-    --nproc-per-node=2 --redirects=3 --log-dir="$T/jl" --no-python "$WORKER" sleep 1500
+    --nproc-per-node=2 --redirects=3 --log-dir="$T/jl" --no-python "$WORKER" sleep 5000
 ok "Ctrl-Z and fg: the status line is wiped, and drawn again" seen
 is_clean "job control"
 
