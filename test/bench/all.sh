@@ -1,5 +1,6 @@
-# all.sh [NAME...]: runs the benchmarks (all of them, or those named) and reports.  All of them: to test/bench/RESULTS.md, which
-# only this program writes.  Some of them: to stdout, for a look.
+# all.sh [nodes | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md.  "nodes": those
+# of several nodes, which take as long again, to test/bench/RESULTS-nodes.md.  Only this program writes these two.  Some that are
+# named: to stdout, for a look.
 : "${ELRUN:?path of elrun}" "${BUILD:?folder with the built programs}" "${PY:?a python3 with torch}"
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX") || exit 1
@@ -9,7 +10,7 @@ trap 'exit 143' TERM
 
 fact() { echo "$1: $2" >>"$work/facts"; }
 # A result belongs to a commit only if nothing but the results differs from it.
-dirty=$(git -C "$here" status --porcelain 2>/dev/null | grep -v 'test/bench/RESULTS.md$')
+dirty=$(git -C "$here" status --porcelain 2>/dev/null | grep -v 'test/bench/RESULTS.*md$')
 fact commit "$(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null || echo unknown)${dirty:+, with changes}"
 fact date "$(date -u +%Y-%m-%d)"
 fact machine "$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) processors, $(awk '/^MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)"
@@ -17,11 +18,15 @@ fact kernel "$(uname -sr)"
 fact peer "$("$PY" -c 'import platform, torch; print("torchrun of PyTorch", torch.__version__, "on Python", platform.python_version())' 2>/dev/null || echo "none: no PyTorch")"
 fact "load before" "$(cut -d' ' -f1-3 /proc/loadavg) (1, 5 and 15 minutes)"
 
-if [ $# = 0 ]; then for b in "$here"/*.sh; do [ "$(basename "$b")" = all.sh ] || set -- "$@" "$(basename "$b" .sh)"; done; all=yes; else all=; fi
+results=
+case ${*:-one} in
+    one) results=RESULTS.md; set -- idle launch react store tee ;;
+    nodes) results=RESULTS-nodes.md; set -- elastic swarm ;;
+esac
 for b; do
     echo "bench: $b" >&2
     sh "$here/$b.sh" >>"$work/samples" || { echo "bench: $b failed: no results written" >&2; exit 1; }
 done
-if [ -z "$all" ]; then "$PY" "$here/../lib/bench_report.py" "$work/facts" "$work/samples"; exit; fi
-"$PY" "$here/../lib/bench_report.py" "$work/facts" "$work/samples" >"$work/RESULTS.md" &&
-    cp "$work/RESULTS.md" "$here/RESULTS.md" && echo "bench: wrote test/bench/RESULTS.md" >&2 && sh "$here/../lib/figures.sh"
+if [ -z "$results" ]; then "$PY" "$here/../lib/bench_report.py" "$work/facts" "$work/samples"; exit; fi
+"$PY" "$here/../lib/bench_report.py" "$work/facts" "$work/samples" >"$work/$results" &&
+    cp "$work/$results" "$here/$results" && echo "bench: wrote test/bench/$results" >&2 && sh "$here/../lib/figures.sh"
