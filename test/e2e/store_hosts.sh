@@ -1,5 +1,5 @@
 # elrun store seen from other hosts, and with clocks that jump.
-# Fails against a build that does not ask permitted(), and against one whose deadlines take a gap for silence.
+# Not yet seen to fail against a build without permitted() or with deadlines that take a gap for silence.
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
