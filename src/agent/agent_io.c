@@ -335,6 +335,17 @@ static bool node_free(struct node *n)
     return clean;
 }
 
+/* Before anything is made: with fewer than elrun itself needs, even the tidying up at the end would fail. */
+static int enough_files(const struct node *n, struct el_err *e)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= NODE_FILES_OWN)
+        return 0;
+    el_fail_sys(e, EL_EXIT_OSERR, EMFILE, "cannot start");
+    report_files(n, e);
+    return -1;
+}
+
 int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
 {
     struct node *n = calloc(1, sizeof *n);
@@ -349,7 +360,7 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     open_closed_streams();
     (void)file_limit_raise(&n->old_files); /* if it is refused, what needs more says so */
     gethostname(n->host, sizeof n->host - 1);
-    if (host_nproc(conf, env, &n->nproc, e) < 0 || managed_find(n, e) < 0) {
+    if (host_nproc(conf, env, &n->nproc, e) < 0 || enough_files(n, e) < 0 || managed_find(n, e) < 0) {
         free(n);
         return -1;
     }

@@ -368,11 +368,6 @@ static void accept_pause(struct store_server *s, int sys)
         loop_fd_set(s->listeners[i].watch, 0);
 }
 
-static bool is_full(int sys)
-{
-    return sys == EMFILE || sys == ENFILE || sys == ENOBUFS || sys == ENOMEM;
-}
-
 /* The kernel says EMFILE even if nobody stands in the queue: who came a moment ago must not pay for that. */
 static bool drop_silent(struct store_server *s)
 {
@@ -397,7 +392,7 @@ static void on_connect(void *ctx, unsigned events)
         if (errno == EAGAIN)
             break;
         int sys = errno;
-        if (is_full(sys) && !drop_silent(s)) {
+        if (el_sys_scarce(sys) && !drop_silent(s)) {
             accept_pause(s, sys);
             break;
         }

@@ -4,6 +4,8 @@
 #define UTIL_ERR_H
 #include "util/exit.h"
 
+#include <stdbool.h>
+
 struct el_err {
     int status;     /* exit status that fits, one of util/exit.h; 0 = no error yet */
     int sys;        /* errno of the system call that failed, 0 if none did */
@@ -20,5 +22,8 @@ int el_prefix(struct el_err *e, const char *fmt, ...) __attribute__((format(prin
  * to do where that is the limit of open files. */
 int el_fail_sys(struct el_err *e, enum el_exit status, int sys, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Does this errno say that the system has none left (descriptors, memory), rather than that the request was wrong? */
+bool el_sys_scarce(int sys);
 
 #endif

@@ -25,3 +25,8 @@ int el_fail_sys(struct el_err *e, enum el_exit status, int sys, const char *fmt,
     e->sys = sys;
     return -1;
 }
+
+bool el_sys_scarce(int sys)
+{
+    return sys == EMFILE || sys == ENFILE || sys == ENOBUFS || sys == ENOMEM;
+}
