@@ -21,7 +21,7 @@ static void explain_missing_script(const struct run_conf *conf, const struct cal
 /* torchrun's own exit status for what stops it before a worker runs. */
 static int status_as_asked(const struct run_conf *conf, struct el_err *e)
 {
-    if (conf->exit_code == CONF_EXIT_TORCHRUN)
+    if (conf->exit_code == FAILURE_AS_TORCHRUN)
         e->status = 1;
     return -1;
 }

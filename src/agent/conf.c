@@ -9,7 +9,7 @@
 #include "util/parse.h"
 
 static_assert(sizeof(enum conf_numa) == sizeof(int), "choices are written as int");
-static_assert((int)CONF_STORE_TRAINER == 0 && (int)CONF_NUMA_NODE == 1 && (int)CONF_EXIT_TORCHRUN == 1,
+static_assert((int)CONF_STORE_TRAINER == 0 && (int)CONF_NUMA_NODE == 1 && (int)FAILURE_AS_TORCHRUN == 1,
               "choices stand in the rows in the order of their enums");
 
 static unsigned char seen(const struct opt_result *r, const char *name)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "incident/failure.h"
 #include "util/addr.h"
 #include "util/err.h"
 #include "util/time.h"
@@ -16,7 +17,6 @@
 enum conf_entry { CONF_SCRIPT, CONF_MODULE, CONF_PROGRAM };
 enum conf_nproc { CONF_NPROC_NUMBER, CONF_NPROC_CPU, CONF_NPROC_GPU, CONF_NPROC_XPU, CONF_NPROC_AUTO };
 enum conf_numa { CONF_NUMA_OFF, CONF_NUMA_NODE, CONF_NUMA_SOCKET, CONF_NUMA_EXCLUSIVE, CONF_NUMA_CORE_COMPLEX };
-enum conf_exit_code { CONF_EXIT_WORKER, CONF_EXIT_TORCHRUN, CONF_EXIT_CLASS };
 enum conf_store { CONF_STORE_TRAINER, CONF_STORE_AGENT };
 enum conf_tristate { CONF_AUTO, CONF_NO, CONF_YES };
 enum conf_allow { CONF_ALLOW_ROUND, CONF_ALLOW_ANY, CONF_ALLOW_NET };
@@ -103,7 +103,7 @@ struct run_conf {
     unsigned verbose; /* how many -v */
     bool log_json;    /* --log-format json */
 
-    enum conf_exit_code exit_code;
+    enum failure_status_as exit_code;
 
     const char *completion; /* the shell of --print-completion */
 };

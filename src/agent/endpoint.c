@@ -6,7 +6,7 @@
 
 #include "agent/run_options.h"
 #include "agent/scheduler.h"
-#include "agent/text.h"
+#include "incident/text.h"
 #include "util/auto.h"
 #include "util/opt.h"
 #include "util/parse.h"

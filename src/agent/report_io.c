@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "agent/node.h"
-#include "agent/summary.h"
+#include "incident/summary.h"
 #include "proc/signame.h"
 
 static void on_evidence_late(void *ctx);
@@ -382,7 +382,7 @@ int report_failure_status(struct node *n)
 
 static int status_of(struct node *n)
 {
-    bool as_torchrun = n->conf->exit_code == CONF_EXIT_TORCHRUN;
+    bool as_torchrun = n->conf->exit_code == FAILURE_AS_TORCHRUN;
     if (n->membership) /* the job's, or why this node is no part of it any more */
         return as_torchrun ? n->status != 0 : n->status;
     switch (n->core.cause) {

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/summary.h"
-#include "agent/text.h"
+#include "incident/summary.h"
+#include "incident/text.h"
 #include "util/utf8.h"
 
 static void check_utf8(const char *p, size_t n)

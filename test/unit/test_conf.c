@@ -55,7 +55,7 @@ static void test_defaults(void)
        "no restart, 30 s");
     ok(conf.redirects.all && conf.redirects.value[0] == CONF_STD_NONE && conf.tee.all && !conf.ranks_filtered,
        "output inherited");
-    ok(conf.worker_store == CONF_STORE_AGENT && conf.exit_code == CONF_EXIT_WORKER && conf.numa == CONF_NUMA_OFF,
+    ok(conf.worker_store == CONF_STORE_AGENT && conf.exit_code == FAILURE_AS_WORKER && conf.numa == CONF_NUMA_OFF,
        "elrun's own");
     ok(conf.interactive == CONF_AUTO && !conf.log_dir && !conf.quiet && !conf.verbose && !conf.log_json,
        "terminal and log");
@@ -126,7 +126,7 @@ static void test_output(void)
     ok(!parse("-v t.py", "LOGLEVEL=ERROR") && !conf.quiet && conf.verbose, "-v wins");
     ok(!parse("--no-interactive --interactive t.py", NULL) && conf.interactive == CONF_YES, "the last of two");
     ok(!parse("--numa-binding core-complex --exit-code=class --worker-store trainer t.py", NULL) &&
-           conf.numa == CONF_NUMA_CORE_COMPLEX && conf.exit_code == CONF_EXIT_CLASS &&
+           conf.numa == CONF_NUMA_CORE_COMPLEX && conf.exit_code == FAILURE_AS_CLASS &&
            conf.worker_store == CONF_STORE_TRAINER,
        "choices");
 }

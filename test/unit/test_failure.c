@@ -1,8 +1,8 @@
 /* Real last words of real programs (test/data/failures, made with PyTorch 2.13), and the choice among failures.
  * A case is a folder: stderr, perhaps error.json, how ("exit 1", "signal 11") and expect, which is what we say of it.
  * FAILURES_WRITE=1 writes the expect files anew: read the difference before you commit it. */
-#include "agent/failure.h"
-#include "agent/summary.h"
+#include "incident/failure.h"
+#include "incident/summary.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 
@@ -275,17 +275,17 @@ static void test_status(void)
 {
     struct failure f = make(FAILURE_EXIT, 85, 0, NULL), s = make(FAILURE_SIGNAL, 9, 0, NULL),
                    u = make(FAILURE_UNKNOWN, 0, 0, NULL), n = make(FAILURE_NOT_STARTED, EL_EXIT_NOINPUT, 0, NULL);
-    is_num(failure_exit_status(&f, CONF_EXIT_WORKER), 85, "the worker's own code");
-    is_num(failure_exit_status(&s, CONF_EXIT_WORKER), 137, "128 + signal");
-    is_num(failure_exit_status(&u, CONF_EXIT_WORKER), EL_EXIT_SOFTWARE, "unknown is never 0");
-    is_num(failure_exit_status(&n, CONF_EXIT_WORKER), EL_EXIT_NOINPUT, "not started");
-    is_num(failure_exit_status(&f, CONF_EXIT_TORCHRUN), 1, "as torchrun");
-    is_num(failure_exit_status(&s, CONF_EXIT_TORCHRUN), 1, "as torchrun, a signal");
-    is_num(failure_exit_status(&n, CONF_EXIT_CLASS), EL_EXIT_NOINPUT, "by class, not started");
+    is_num(failure_exit_status(&f, FAILURE_AS_WORKER), 85, "the worker's own code");
+    is_num(failure_exit_status(&s, FAILURE_AS_WORKER), 137, "128 + signal");
+    is_num(failure_exit_status(&u, FAILURE_AS_WORKER), EL_EXIT_SOFTWARE, "unknown is never 0");
+    is_num(failure_exit_status(&n, FAILURE_AS_WORKER), EL_EXIT_NOINPUT, "not started");
+    is_num(failure_exit_status(&f, FAILURE_AS_TORCHRUN), 1, "as torchrun");
+    is_num(failure_exit_status(&s, FAILURE_AS_TORCHRUN), 1, "as torchrun, a signal");
+    is_num(failure_exit_status(&n, FAILURE_AS_CLASS), EL_EXIT_NOINPUT, "by class, not started");
     static const int want[] = {1, 65, 1, 1, 72, 75, 75, 75};
     for (int c = FAILURE_CLASS_UNKNOWN; c <= FAILURE_CLASS_HANG; c++) {
         f.class = (enum failure_class)c;
-        is_num(failure_exit_status(&f, CONF_EXIT_CLASS), want[c], failure_class_text(f.class));
+        is_num(failure_exit_status(&f, FAILURE_AS_CLASS), want[c], failure_class_text(f.class));
     }
 }
 

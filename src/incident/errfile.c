@@ -1,4 +1,4 @@
-#include "agent/errfile.h"
+#include "incident/errfile.h"
 
 #include <assert.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * 1}}
  *   {"message": "text", "timestamp": 1700000000}
  * Unknown members are skipped.  Of a file that breaks off, what came before still counts. */
-#ifndef AGENT_ERRFILE_H
-#define AGENT_ERRFILE_H
+#ifndef INCIDENT_ERRFILE_H
+#define INCIDENT_ERRFILE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "agent/traceback_line.h"
+#include "incident/traceback_line.h"
 
 #include <assert.h>
 #include <string.h>

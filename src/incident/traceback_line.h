@@ -1,9 +1,9 @@
 /* What single lines of a Python or C++ program's last words look like.  Private to traceback.c and its tests. */
-#ifndef AGENT_TRACEBACK_LINE_H
-#define AGENT_TRACEBACK_LINE_H
+#ifndef INCIDENT_TRACEBACK_LINE_H
+#define INCIDENT_TRACEBACK_LINE_H
 #include <stdbool.h>
 
-#include "agent/text.h"
+#include "incident/text.h"
 
 struct line_frame {
     struct text file, function; /* function.n 0 = none was named */

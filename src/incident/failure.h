@@ -1,13 +1,13 @@
 /* One worker's failure with its evidence, and which of several is the cause.  The same record serves the report of one
  * node, the event line and the relay between nodes: a new fact is a new field here, never a second struct. */
-#ifndef AGENT_FAILURE_H
-#define AGENT_FAILURE_H
+#ifndef INCIDENT_FAILURE_H
+#define INCIDENT_FAILURE_H
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/conf.h"
-#include "agent/errfile.h"
-#include "agent/traceback.h"
+#include "incident/errfile.h"
+#include "incident/traceback.h"
+#include "util/exit.h"
 #include "util/mem.h"
 #include "util/time.h"
 
@@ -105,8 +105,10 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose);
  * earliest, by the error file's time stamp where that is earlier than the end; then the lowest rank.  -1 = none. */
 int failure_cause(const struct failure *const *all, unsigned n);
 
+enum failure_status_as { FAILURE_AS_WORKER, FAILURE_AS_TORCHRUN, FAILURE_AS_CLASS }; /* --exit-code */
+
 /* elrun's exit status for this root cause, as spec/torchrun.md 7 and 12 have it. */
-int failure_exit_status(const struct failure *f, enum conf_exit_code how);
+int failure_exit_status(const struct failure *f, enum failure_status_as how);
 
 const char *failure_class_text(enum failure_class c);
 /* What to do about it, one line; "" where the class knows nothing. */

@@ -1,10 +1,10 @@
-#include "agent/summary.h"
+#include "incident/summary.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/text.h"
+#include "incident/text.h"
 #include "proc/signame.h"
 
 enum { RULE_MAX = 60 }; /* columns of a line of = or -, as torchrun has it */

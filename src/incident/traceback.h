@@ -1,11 +1,11 @@
 /* Why did this program end?  Looks for the answer in the last bytes of its stderr.
- * The input is clean text (agent/text.h), of which the beginning may be cut off. */
-#ifndef AGENT_TRACEBACK_H
-#define AGENT_TRACEBACK_H
+ * The input is clean text (incident/text.h), of which the beginning may be cut off. */
+#ifndef INCIDENT_TRACEBACK_H
+#define INCIDENT_TRACEBACK_H
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/text.h"
+#include "incident/text.h"
 
 enum traceback_kind {
     TRACEBACK_NONE,   /* nothing of the kind: span is the last lines, message the last one */

@@ -1,4 +1,4 @@
-#include "agent/evidence.h"
+#include "incident/evidence.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/summary.h"
+#include "incident/summary.h"
 #include "proc/cgroup.h"
 #include "util/file.h"
 #include "util/scan.h"

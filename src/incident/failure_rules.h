@@ -1,8 +1,8 @@
 /* The classes of failures by what was printed: one row, one reason.  The first row that matches decides.
  * Columns: name of the row; two texts that must both be there ("" = none); class; follower (says only that a peer is
  * gone). Each row has a test with a real message. */
-#ifndef AGENT_FAILURE_RULES_H
-#define AGENT_FAILURE_RULES_H
+#ifndef INCIDENT_FAILURE_RULES_H
+#define INCIDENT_FAILURE_RULES_H
 
 #define FAILURE_RULES(X)                                                                                               \
     X(CUDA_OOM, "OutOfMemoryError", "", OOM_GPU, false)                                                                \

@@ -1,7 +1,7 @@
 /* The report that a user sees last: torchrun's table, the root cause at its end, then one line with the verdict. */
-#ifndef AGENT_SUMMARY_H
-#define AGENT_SUMMARY_H
-#include "agent/failure.h"
+#ifndef INCIDENT_SUMMARY_H
+#define INCIDENT_SUMMARY_H
+#include "incident/failure.h"
 #include "util/buf.h"
 
 #define SUMMARY_ENTRIES_MAX     8    /* other failures shown one by one; the rest is counted */

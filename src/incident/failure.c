@@ -1,12 +1,12 @@
-#include "agent/failure.h"
+#include "incident/failure.h"
 
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/failure_rules.h"
-#include "agent/text.h"
+#include "incident/failure_rules.h"
+#include "incident/text.h"
 #include "util/auto.h"
 
 enum {
@@ -261,11 +261,11 @@ static int class_status(enum failure_class c)
     return 1;
 }
 
-int failure_exit_status(const struct failure *f, enum conf_exit_code how)
+int failure_exit_status(const struct failure *f, enum failure_status_as how)
 {
-    if (how == CONF_EXIT_TORCHRUN)
+    if (how == FAILURE_AS_TORCHRUN)
         return 1;
-    if (how == CONF_EXIT_CLASS && f->end != FAILURE_NOT_STARTED)
+    if (how == FAILURE_AS_CLASS && f->end != FAILURE_NOT_STARTED)
         return class_status(f->class);
     switch (f->end) {
     case FAILURE_EXIT:

@@ -1,10 +1,10 @@
-#include "agent/traceback.h"
+#include "incident/traceback.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/traceback_line.h"
+#include "incident/traceback_line.h"
 #include "util/auto.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "agent/text.h"
+#include "incident/text.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,12 +1,13 @@
 /* Where evidence is read from: error files, the out-of-memory counter.  All of it may block: call it in a pool thread.
  */
-#ifndef AGENT_EVIDENCE_H
-#define AGENT_EVIDENCE_H
+#ifndef INCIDENT_EVIDENCE_H
+#define INCIDENT_EVIDENCE_H
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/errfile.h"
-#include "agent/failure.h"
+#include "incident/errfile.h"
+#include "incident/failure.h"
+#include "util/err.h"
 
 /* Reads at most ERRFILE_SIZE_MAX bytes of the path.  Never waits for a FIFO or a device; never fails: see e->state. */
 void evidence_read_errfile(const char *path, struct errfile *e);
