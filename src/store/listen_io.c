@@ -91,7 +91,8 @@ static int port_of(int fd)
 static int fail(const struct el_addr *a, int sys, struct el_err *e)
 {
     char text[EL_ADDR_TEXT_MAX];
-    el_fail_sys(e, el_sys_scarce(sys) ? EL_EXIT_OSERR : EL_EXIT_CONFIG, sys, "cannot listen on %s", el_addr_text(a, text));
+    el_fail_sys(e, el_sys_scarce(sys) ? EL_EXIT_OSERR : EL_EXIT_CONFIG, sys, "cannot listen on %s",
+                el_addr_text(a, text));
     return -1;
 }
 
