@@ -7,6 +7,7 @@
 
 #include "incident/failure_rules.h"
 #include "incident/text.h"
+#include "incident/xid.h"
 #include "util/auto.h"
 
 enum {
@@ -200,6 +201,10 @@ static void classify(struct failure *f, bool oom_rose)
         f->class = FAILURE_CLASS_OOM_HOST;
         return;
     }
+    if (xid_is_suspect(f->xid)) {
+        f->class = FAILURE_CLASS_HARDWARE;
+        return;
+    }
     for (size_t i = 0; i < COUNT_OF(rules); i++)
         if (says(f, rules[i].a) && says(f, rules[i].b)) {
             f->class = rules[i].class;
@@ -291,6 +296,8 @@ const char *failure_advice(const struct failure *f)
 {
     if (f->end == FAILURE_SIGNAL && f->code == SIGBUS)
         return "shared memory may be full: give the container a larger /dev/shm";
+    if (xid_is_suspect(f->xid))
+        return xid_advice(f->xid);
     switch (f->class) {
     case FAILURE_CLASS_OOM_HOST: return "give the job more memory, or use fewer data loader workers or smaller buffers";
     case FAILURE_CLASS_OOM_GPU: return "use a smaller batch, or see what else uses this GPU";

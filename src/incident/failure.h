@@ -82,6 +82,7 @@ struct failure {
     char *tail;             /* last lines of stderr, where there is no traceback */
     struct traceback found; /* what stderr said; kind NONE if nothing was found */
     bool texts_short;       /* memory for some of the texts was refused */
+    unsigned xid;           /* of its GPU (incident/xid.h), from the kernel log before it is judged; 0 = none */
 };
 
 void failure_init(struct failure *f);
