@@ -36,7 +36,7 @@ static void show_status(struct node *n)
 static void account_state(struct node *n, enum agent_state before)
 {
     static const enum account_part part[] = {
-        [AGENT_IDLE] = ACCOUNT_START,    [AGENT_PREPARING] = ACCOUNT_START, [AGENT_RUNNING] = ACCOUNT_RUN,
+        [AGENT_IDLE] = ACCOUNT_FORM,     [AGENT_PREPARING] = ACCOUNT_START, [AGENT_RUNNING] = ACCOUNT_RUN,
         [AGENT_STOPPING] = ACCOUNT_STOP, [AGENT_COLLECTING] = ACCOUNT_STOP, [AGENT_ENDED] = ACCOUNT_STOP,
     };
     if (n->core.state != before)
@@ -45,6 +45,18 @@ static void account_state(struct node *n, enum agent_state before)
 
 static void on_output_ready(void *ctx, const struct el_err *e);
 
+/* The rank whose lines tell of steps may be on another node in each round. */
+static void watch_steps(struct node *n)
+{
+    unsigned first = workers_rank(n, 0),
+             world = n->membership ? (unsigned)membership_world(n->membership)->world_size : n->nproc;
+    bool last = n->conf->step_rank == CONF_STEP_LAST;
+    bool here = n->conf->steps_wanted && (last ? first + n->nproc == world : first == 0);
+    if (here)
+        steps_attempt(&n->steps, 0);
+    output_watch_steps(n->output, !here ? -1 : last ? (int)n->nproc - 1 : 0, &n->steps);
+}
+
 static void prepare(struct node *n)
 {
     loop_timer_at(n->prepare_timer, loop_clock() + NODE_PREPARE_TIME);
@@ -52,6 +64,7 @@ static void prepare(struct node *n)
     if (n->preparing)
         return;
     n->preparing = true;
+    watch_steps(n);
     output_attempt_begin(n->output, n->core.restarts, n->core.attempts - 1, workers_rank(n, 0), on_output_ready, n);
 }
 
@@ -292,6 +305,10 @@ static int node_init(struct node *n, struct el_err *e)
         .grace = n->conf->shutdown_timeout,
         .managed = n->place.kind != ENDPOINT_ALONE,
     };
+    if (core.managed)
+        account_enter(&n->account, ACCOUNT_FORM, loop_clock());
+    if (n->conf->steps_wanted)
+        steps_init(&n->steps, &n->conf->step_pattern);
     struct console_conf talk = {
         .quiet = n->conf->quiet, .verbose = n->conf->verbose, .json = n->conf->log_json, .env = n->env};
     struct reap_ops ops = {.zombie = on_zombie, .reaped = on_reaped, .orphan = on_orphan, .stopped = on_stopped};

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/steps.h"
 #include "incident/failure.h"
 #include "util/addr.h"
 #include "util/err.h"
@@ -19,6 +20,7 @@ enum conf_nproc { CONF_NPROC_NUMBER, CONF_NPROC_CPU, CONF_NPROC_GPU, CONF_NPROC_
 enum conf_numa { CONF_NUMA_OFF, CONF_NUMA_NODE, CONF_NUMA_SOCKET, CONF_NUMA_EXCLUSIVE, CONF_NUMA_CORE_COMPLEX };
 enum conf_store { CONF_STORE_TRAINER, CONF_STORE_AGENT };
 enum conf_tristate { CONF_AUTO, CONF_NO, CONF_YES };
+enum conf_step_rank { CONF_STEP_FIRST, CONF_STEP_LAST };
 enum conf_allow { CONF_ALLOW_ROUND, CONF_ALLOW_ANY, CONF_ALLOW_NET };
 
 /* Which standard streams, as torchrun numbers them: bit 0 stdout, bit 1 stderr. */
@@ -100,8 +102,11 @@ struct run_conf {
     const char *filter_stderr;
     bool capture_stderr;
     bool quiet;
-    unsigned verbose; /* how many -v */
-    bool log_json;    /* --log-format json */
+    unsigned verbose;  /* how many -v */
+    bool log_json;     /* --log-format json */
+    bool steps_wanted; /* --step-pattern was given */
+    struct steps_pattern step_pattern;
+    int step_rank; /* enum conf_step_rank */
 
     enum failure_status_as exit_code;
 

@@ -127,6 +127,13 @@ int conf_set_log_format(void *target, const char *value, struct el_err *e)
     return 0;
 }
 
+int conf_set_step_pattern(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    conf->steps_wanted = true;
+    return steps_pattern_parse(&conf->step_pattern, value, e);
+}
+
 int conf_set_events(void *target, const char *value, struct el_err *e)
 {
     struct run_conf *conf = target;

@@ -111,6 +111,7 @@ struct node {
 
     /* report_io.c */
     struct account account;
+    struct steps steps; /* --step-pattern */
     struct evidence_oom oom;
     int64_t oom_before;
     struct el_err error; /* of a cause that is not a worker: spawn, prepare */

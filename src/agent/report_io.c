@@ -400,10 +400,11 @@ static int status_of(struct node *n)
 
 static void say_last_words(struct node *n)
 {
-    char line[256], name[SIGNAME_MAX];
+    char line[400], name[SIGNAME_MAX];
+    n->account.steps = n->steps.sum;
     account_text(&n->account, loop_clock(), line, sizeof line);
     bool failed = worker_failed(n);
-    el_log(failed || n->core.restarts ? EL_INFO : EL_DEBUG, "%s", line);
+    el_log(failed || n->core.restarts ? EL_INFO : EL_DEBUG, "time: %s", line);
     if (logs_of(n) && !failed) /* the report names them itself */
         el_log(EL_INFO, "logs: %s", logs_of(n));
     if (n->publish_late)

@@ -74,6 +74,13 @@ static const struct opt_row rows[] = {
     {.name = "log-format", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "text|json", .choices = "text|json",
      .def = "text", .group = OUTPUT, .set = conf_set_log_format, .help = "How elrun's own lines look"},
 
+    {.name = "step-pattern", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "TEXT", .group = OUTPUT,
+     .set = conf_set_step_pattern,
+     .help = "Read the number of the training step where %d stands in such lines of one rank, as in \"step %d\", for the "
+             "account of time"},
+    {.name = "step-rank", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "first|last", .choices = "first|last",
+     .def = "first", .group = OUTPUT, .offset = AT(step_rank), .help = "Which rank of the job prints those lines"},
+
     {.name = "numa-binding", .type = OPT_CHOICE, .arg = "MODE", .choices = "off|node|socket|exclusive|core-complex",
      .def = "off", .group = PLACE, .offset = AT(numa),
      .help = "Keep each worker on the processors near its GPU: node, socket, exclusive or core-complex"},

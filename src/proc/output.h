@@ -44,6 +44,10 @@ typedef void output_ready_fn(void *ctx, const struct el_err *e);
 void output_attempt_begin(struct output *o, unsigned restart_count, unsigned round, unsigned rank_base,
                           output_ready_fn *ready, void *ctx);
 
+/* From the next attempt on the lines of this local rank (-1: of none) are shown to *steps, which outlives us.  A stream
+ * that leads straight to a terminal is left alone: that is said once. */
+void output_watch_steps(struct output *o, int local_rank, struct steps *steps);
+
 /* What the child of a local rank must dup to 1 and 2: fd[1], fd[2], -1 = leave what elrun has; fd[0] is not touched.
  * They are close-on-exec and stay ours.  *error_file: for TORCHELASTIC_ERROR_FILE, "" without logs; valid until the
  * next attempt. */

@@ -35,6 +35,7 @@ static void decide_route(struct output *o, struct stream *s)
         .logs = o->logs,
         .terminal = o->terminal[s->which],
         .capture = run->capture_stderr,
+        .watched = s->watched,
         .filter = o->filter[s->which].count > 0,
     };
     s->route = route_decide(&in);
@@ -43,7 +44,27 @@ static void decide_route(struct output *o, struct stream *s)
 static void init_stream(struct output *o, struct stream *s, unsigned rank, int which)
 {
     *s = (struct stream){.o = o, .rank = rank, .which = which, .child_fd = -1, .read_fd = -1, .file_fd = -1};
+    s->watched = o->steps && o->steps_rank == (int)rank;
     decide_route(o, s);
+}
+
+void output_watch_steps(struct output *o, int local_rank, struct steps *steps)
+{
+    o->steps = local_rank >= 0 ? steps : NULL;
+    o->steps_rank = local_rank;
+}
+
+/* People who give a pattern expect numbers: where there will be none, they are told how to get them. */
+static void warn_of_steps(struct output *o)
+{
+    const struct stream *s = o->steps ? &o->ranks[o->steps_rank].stream[0] : NULL;
+    if (!s || o->told_steps || s->route.kind != ROUTE_INHERIT)
+        return;
+    o->told_steps = true;
+    el_log(EL_WARN,
+           "--step-pattern: local rank %u prints straight to the terminal, where elrun does not read; "
+           "--tee=1 or --redirects=1 lets it count steps",
+           s->rank);
 }
 
 static int parse_filters(struct output *o, struct el_err *e)
@@ -334,6 +355,7 @@ void output_attempt_begin(struct output *o, unsigned restart_count, unsigned rou
     for (unsigned r = 0; r < o->conf.nproc; r++)
         for (int k = 0; k < 2; k++)
             prepare_stream(o, &o->ranks[r].stream[k], rank_base);
+    warn_of_steps(o);
     o->told_drained = false;
     o->ready = ready;
     o->ready_ctx = ctx;

@@ -31,6 +31,7 @@ struct stream {
     struct loop_fd *watch;
     struct stream *next; /* in the resting or the blocked list */
     size_t read_max;     /* so that the text with prefixes always fits a queue */
+    bool watched;        /* o->steps sees its bytes */
     bool exited;         /* the worker is gone */
     bool forced;         /* nobody waits for the console or the disk any longer */
     el_usec exited_at;
@@ -72,6 +73,9 @@ struct output {
     bool logs, terminal[3];
     int null_fd, filter_fd[3];
     struct filter filter[3];
+    struct steps *steps; /* shown what local rank steps_rank prints; NULL: nothing is */
+    int steps_rank;
+    bool told_steps;
     struct sink *files; /* NULL: no log files at all */
     struct mouth mouths[2], *mouth[3];
     bool console_dead[3]; /* EPIPE: nobody reads it */

@@ -8,11 +8,15 @@ static struct route decide(const struct route_in *in)
         return (struct route){
             .kind = ROUTE_PIPE, .to_file = in->logs, .to_console = true, .to_filter = in->logs && in->filter};
     /* A teed rank that is not shown only has its file. */
+    if ((in->redirected || in->teed) && in->watched)
+        return (struct route){.kind = ROUTE_PIPE, .to_file = in->logs};
     if (in->redirected || in->teed)
         return (struct route){.kind = in->logs ? ROUTE_FILE : ROUTE_NULL};
     /* Nobody shall see the stderr of a rank that is not shown, but if it fails, its traceback is wanted. */
     if (!in->shown)
-        return (struct route){.kind = in->is_stderr ? ROUTE_PIPE : ROUTE_NULL};
+        return (struct route){.kind = in->is_stderr || in->watched ? ROUTE_PIPE : ROUTE_NULL};
+    if (!in->is_stderr && in->watched && !in->terminal)
+        return (struct route){.kind = ROUTE_PIPE, .to_console = true, .raw = true};
     if (!in->is_stderr)
         return (struct route){.kind = ROUTE_INHERIT};
     if (!in->terminal)

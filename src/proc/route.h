@@ -18,6 +18,7 @@ struct route_in {
     bool logs;             /* there is a log directory */
     bool terminal;         /* this stream of elrun is a terminal */
     bool capture;          /* --capture-stderr */
+    bool watched;          /* elrun reads its lines (--step-pattern) */
     bool filter;           /* --duplicate-…-filters for this stream */
 };
 

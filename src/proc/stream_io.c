@@ -134,6 +134,8 @@ static void deliver(struct stream *s, const char *bytes, size_t n)
     struct output *o = s->o;
     if (ring_put(&s->ring, bytes, n) < 0)
         lost(o);
+    if (s->watched)
+        steps_feed(o->steps, s->which, bytes, n, loop_clock());
     if (s->route.to_file)
         put(o, o->files, s->file_fd, bytes, n);
     if (s->route.to_filter && o->filter_fd[s->which] >= 0)

@@ -18,12 +18,12 @@ int main(void)
     is_str(duration(EL_SEC(273600)), "3d04h", "days");
 
     struct account a;
-    char line[256];
+    char line[400];
     account_init(&a, EL_SEC(100));
     account_enter(&a, ACCOUNT_RUN, EL_SEC(100) + 3000);
     account_enter(&a, ACCOUNT_STOP, EL_SEC(102));
     account_text(&a, EL_SEC(102) + 10000, line, sizeof line);
-    is_str(line, "time: 2.0s: 3.0ms starting, 1.9s running, 10ms stopping", "one attempt");
+    is_str(line, "2.0s: 3.0ms starting, 1.9s running (99.3%), 10ms stopping", "one attempt");
 
     account_signalled(&a, EL_SEC(103)); /* without a failure of a worker's own: a stop by signal */
     account_failed(&a, EL_SEC(103));
@@ -32,11 +32,40 @@ int main(void)
     account_started(&a, EL_SEC(103) + 9000);
     account_started(&a, EL_SEC(104)); /* not a restart */
     account_text(&a, EL_SEC(104), line, sizeof line);
-    is_str(
-        line,
-        "time: 4.0s: 3.0ms starting, 1.9s running, 2.0s stopping; 1 restart: siblings signalled in 40us, all up again "
-        "in 9.0ms",
-        "a restart is counted from the first failure seen");
+    is_str(line,
+           "4.0s: 3.0ms starting, 1.9s running (49.9%), 2.0s stopping; 1 restart: siblings signalled in 40us, all up "
+           "again in 9.0ms",
+           "a restart is counted from the first failure seen");
+    a.steps = (struct steps_sum){.any = true, .made = 16, .again = 2, .step = EL_MS(100), .highest = 16};
+    account_text(&a, EL_SEC(104), line, sizeof line);
+    ok(strstr(line, "; effective 40.0%: 16 new steps of 100ms, 2 made again (200ms)"), "steps are known");
+    struct el_buf json = EL_BUF_INIT(NULL, 0);
+    account_json(&a, EL_SEC(104), &json);
+    is_str(el_buf_cstr(&json),
+           "{\"total_usec\":4000000,\"forming_usec\":0,\"starting_usec\":3000,\"running_usec\":1997000,"
+           "\"stopping_usec\":2000000,\"running_share\":0.4993,\"steps_new\":16,\"step_usec\":100000,"
+           "\"step_highest\":16,\"effective_usec\":1600000,\"effective_share\":0.4000,\"steps_again\":2,"
+           "\"repeated_usec\":200000,\"restarts\":1,\"detect_usec\":40,\"restart_usec\":9000}",
+           "the same for programs");
+    a.steps.wraps = true;
+    account_text(&a, EL_SEC(104), line, sizeof line);
+    ok(strstr(line, "of 100ms (their numbers begin again within a run"), "what cannot be told is not told");
+    json.len = 0;
+    account_json(&a, EL_SEC(104), &json);
+    ok(!strstr(el_buf_cstr(&json), "steps_again"), "neither to programs");
+    el_buf_free(&json);
+    a.steps = (struct steps_sum){.any = true, .made = 1};
+    account_text(&a, EL_SEC(104), line, sizeof line);
+    ok(!strstr(line, "effective"), "one number makes no step time, and no share");
     is_num(account_text(&a, EL_SEC(104), line, 20), 19, "cut at the size, with its 0");
+
+    account_init(&a, 0);
+    account_enter(&a, ACCOUNT_FORM, 0);
+    account_enter(&a, ACCOUNT_RUN, EL_SEC(1));
+    account_text(&a, EL_SEC(4), line, sizeof line);
+    is_str(line, "4.0s: 1.0s forming rounds, 0us starting, 3.0s running (75.0%), 0us stopping", "several nodes");
+    is_str(account_share(999999, 1000000, line, 16), "99.9%", "not all is not all");
+    is_str(account_share(5, 5, line, 16), "100.0%", "all is all");
+    is_str(account_share(0, 0, line, 16), "-", "of nothing");
     return done();
 }

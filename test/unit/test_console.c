@@ -57,6 +57,17 @@ static void test_routes(void)
         {"hidden and teed: only the file", {.teed = true, .logs = true}, {.kind = ROUTE_FILE}},
         {"hidden stdout", {.logs = true, .terminal = true}, {.kind = ROUTE_NULL}},
         {"hidden stderr is kept for the report", {.is_stderr = true, .terminal = true}, {.kind = ROUTE_PIPE}},
+        {"watched stdout to a file or pipe is read on its way",
+         {.shown = true, .logs = true, .watched = true},
+         {.kind = ROUTE_PIPE, .to_console = true, .raw = true}},
+        {"but no terminal is taken away", {.shown = true, .terminal = true, .watched = true}, {.kind = ROUTE_INHERIT}},
+        {"watched and redirected: elrun writes the file",
+         {.shown = true, .redirected = true, .logs = true, .watched = true},
+         {.kind = ROUTE_PIPE, .to_file = true}},
+        {"watched and redirected without logs",
+         {.shown = true, .redirected = true, .watched = true},
+         {.kind = ROUTE_PIPE}},
+        {"watched and hidden", {.logs = true, .terminal = true, .watched = true}, {.kind = ROUTE_PIPE}},
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct route r = route_decide(&row[i].in), w = row[i].want;
