@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/record.h"
 #include "incident/text.h"
 #include "proc/signame.h"
 
@@ -331,69 +332,7 @@ static void put_field(struct el_buf *out, const char *key, const char *value)
         el_buf_puts(out, "null");
 }
 
-static const char *end_word(enum failure_end end)
-{
-    switch (end) {
-    case FAILURE_EXIT: return "exit";
-    case FAILURE_SIGNAL: return "signal";
-    case FAILURE_NOT_STARTED: return "not started";
-    case FAILURE_UNKNOWN: break;
-    }
-    return "unknown";
-}
-
-static const char *by_word(enum failure_by by)
-{
-    switch (by) {
-    case FAILURE_BY_ELRUN: return "elrun";
-    case FAILURE_BY_OOM: return "oom killer";
-    case FAILURE_BY_OUTSIDE: return "outside";
-    case FAILURE_BY_ITSELF: break;
-    }
-    return "itself";
-}
-
-static void put_json_failure(struct el_buf *out, const struct failure *f, bool texts)
-{
-    char name[SIGNAME_MAX];
-    el_buf_printf(out, "{\"rank\":%u,\"local_rank\":%u,\"node_rank\":%u,\"pid\":%d", f->rank, f->local_rank,
-                  f->node_rank, f->pid);
-    put_field(out, "role", f->role);
-    put_field(out, "host", f->host);
-    put_field(out, "end", end_word(f->end));
-    if (f->end == FAILURE_UNKNOWN)
-        el_buf_puts(out, ",\"code\":null");
-    else
-        el_buf_printf(out, ",\"code\":%d", f->code);
-    put_field(out, "signal", f->end == FAILURE_SIGNAL ? signame(f->code, name) : NULL);
-    el_buf_printf(out, ",\"core_dumped\":%s", f->core_dumped ? "true" : "false");
-    put_field(out, "by", by_word(f->by));
-    put_field(out, "class", failure_class_text(f->class));
-    el_buf_printf(out, ",\"follower\":%s", f->follower ? "true" : "false");
-    put_field(out, "time", f->time_text);
-    el_buf_printf(out, ",\"wall_usec\":%lld,\"elapsed_usec\":%llu,\"restart\":%u,\"round\":%llu",
-                  (long long)f->wall_usec, (unsigned long long)f->elapsed, f->restart, (unsigned long long)f->round);
-    put_field(out, "error_file", f->error_file);
-    put_field(out, "error_file_state", errfile_state_text(f->file_state));
-    put_field(out, "log_file", f->log_file);
-    put_field(out, "message", f->message);
-    put_field(out, "traceback", texts ? f->stack : NULL);
-    el_buf_printf(out, ",\"traceback_from\":%s",
-                  !f->stack              ? "null"
-                  : f->stack_from_stderr ? "\"stderr\""
-                                         : "\"error file\"");
-    put_field(out, "stderr_tail", texts ? f->tail : NULL);
-    if (f->found.line) {
-        el_buf_puts(out, ",\"frame\":{\"file\":");
-        text_json(out, f->found.file, strlen(f->found.file));
-        el_buf_printf(out, ",\"line\":%u", f->found.line);
-        put_field(out, "function", f->found.function);
-        el_buf_puts(out, "}");
-    }
-    el_buf_puts(out, "}");
-}
-
-static void put_json(const struct report *r, struct el_buf *out, bool texts)
+static void put_json(const struct report *r, struct el_buf *out, size_t each_bytes)
 {
     int cause = cause_of(r);
     struct el_buf line = EL_BUF_INIT(out->mem, 0);
@@ -409,7 +348,7 @@ static void put_json(const struct report *r, struct el_buf *out, bool texts)
     put_field(out, "log_dir", r->log_dir);
     el_buf_puts(out, ",\"cause\":");
     if (cause >= 0)
-        put_json_failure(out, r->failures[cause], texts);
+        out->full |= record_write(r->failures[cause], each_bytes, out) < 0;
     else
         el_buf_puts(out, "null");
     el_buf_puts(out, ",\"others\":[");
@@ -422,21 +361,22 @@ static void put_json(const struct report *r, struct el_buf *out, bool texts)
             continue;
         }
         el_buf_puts(out, shown++ ? "," : "");
-        put_json_failure(out, r->failures[i], texts);
+        out->full |= record_write(r->failures[i], each_bytes, out) < 0;
     }
-    el_buf_printf(out, "],\"others_left_out\":%u,\"texts_left_out\":%s}", more, texts ? "false" : "true");
+    el_buf_printf(out, "],\"others_left_out\":%u,\"texts_shortened\":%s}", more,
+                  each_bytes < RECORD_BYTES_MAX ? "true" : "false");
 }
 
 int summary_json(const struct report *r, struct el_buf *out)
 {
     const size_t start = out->len;
-    put_json(r, out, true);
+    put_json(r, out, RECORD_BYTES_MAX);
     if (!out->full)
         return 0;
-    /* Never a document that breaks off: without the long texts, or not at all. */
+    /* Never a document that breaks off: with the long texts cut, or not at all. */
     out->len = start;
     out->full = 0;
-    put_json(r, out, false);
+    put_json(r, out, RECORD_BYTES_LEAST);
     if (out->full)
         out->len = start;
     return out->full ? -1 : 0;

@@ -29,7 +29,7 @@ int summary_write(const struct report *r, struct el_buf *out, const struct summa
 /* Appends the one line without newline: "rank 1 (local rank 1) failed: exit code 3: ValueError: bad shape". */
 int summary_verdict(const struct report *r, struct el_buf *out);
 
-/* Appends the same report as one JSON object on one line, without newline: whole, or without the long texts if it does
+/* Appends the same report as one JSON object on one line, without newline: whole, or with the long texts cut if it does
  * not fit so, or nothing and -1. */
 int summary_json(const struct report *r, struct el_buf *out);
 

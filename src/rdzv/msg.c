@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/auto.h"
+#include "util/json_limit.h"
 #include "util/scan.h"
 
 enum kind { KIND_NUM, KIND_INT, KIND_HEX, KIND_STR, KIND_BOOL };
@@ -205,29 +206,6 @@ int msg_encode(const struct msg *m, struct el_buf *out)
 
 /* --- in --- */
 
-/* What a parser would have to allocate is known from commas and brackets alone: counted before anything is parsed. */
-static bool is_modest(const char *text, size_t n)
-{
-    unsigned values = 0, depth = 0;
-    bool quoted = false;
-    for (size_t i = 0; i < n; i++) {
-        char c = text[i];
-        if (quoted) {
-            if (c == '\\')
-                i++;
-            quoted = c != '"';
-            continue;
-        }
-        quoted = c == '"';
-        depth += c == '{' || c == '[';
-        depth -= (c == '}' || c == ']') && depth;
-        values += c == ',' || c == '{' || c == '[';
-        if (depth > MSG_DEPTH_MAX || values > MSG_VALUES_MAX)
-            return false;
-    }
-    return true;
-}
-
 static int refuse_field(const struct row *row, const struct field *f, const char *why, struct el_err *e)
 {
     return el_fail(e, EL_EXIT_PROTOCOL, "%s: \"%s\" %s (a %s up to %llu)", row->name, f->name, why, kind_names[f->kind],
@@ -286,7 +264,7 @@ static int get_field(const struct row *row, const struct field *f, const json_t 
 
 static int get_object(const struct row *row, const char *text, size_t n, struct msg *out, struct el_err *e)
 {
-    if (!is_modest(text, n))
+    if (!json_limit_holds(text, n, MSG_VALUES_MAX, MSG_DEPTH_MAX))
         return el_fail(e, EL_EXIT_PROTOCOL, "%s: more than %u values, or nested deeper than %u", row->name,
                        MSG_VALUES_MAX, MSG_DEPTH_MAX);
     json_error_t where;

@@ -1,0 +1,262 @@
+/* A failure as a document and back: nothing is lost, nothing is longer than it may be, nothing a stranger writes does
+ * harm. */
+#include "incident/record.h"
+#include "lib/tap.h"
+
+#include <jansson.h>
+
+static struct el_mem mem = EL_MEM_INIT(0);
+
+static struct failure sample(void)
+{
+    struct failure f;
+    failure_init(&f);
+    f.rank = 37;
+    f.local_rank = 5;
+    f.node_rank = 4;
+    f.pid = 4711;
+    f.role = "trainer";
+    f.host = "node-5";
+    f.end = FAILURE_EXIT;
+    f.code = 3;
+    f.class = FAILURE_CLASS_CODE;
+    f.at = 123456789;
+    f.wall_usec = 1700000000123456;
+    f.stop_wall_usec = -1;
+    f.elapsed = 42;
+    f.restart = 2;
+    f.round = 7;
+    f.watch = FAILURE_WATCH_YES;
+    f.file_state = ERRFILE_WHOLE;
+    f.file_sec = 1700000000;
+    snprintf(f.time_text, sizeof f.time_text, "2026-11-21_20:36:48");
+    f.found.kind = TRACEBACK_PYTHON;
+    snprintf(f.found.type, sizeof f.found.type, "ValueError");
+    snprintf(f.found.message, sizeof f.found.message, "bad \"shape\" é");
+    snprintf(f.found.file, sizeof f.found.file, "/home/u/train.py");
+    f.found.line = 12;
+    f.found.user_frame = f.found.chained = true;
+    f.message = el_strndup(&mem, "ValueError: bad \"shape\" é", 26);
+    f.stack = el_strndup(&mem, "Traceback (most recent call last):\n  x\nValueError: bad", 54);
+    f.stack_from_stderr = true;
+    f.error_file = el_strndup(&mem, "/tmp/e\\x.json", 13);
+    return f;
+}
+
+static bool equal_texts(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool equal(const struct failure *a, const struct failure *b)
+{
+    return a->rank == b->rank && a->local_rank == b->local_rank && a->node_rank == b->node_rank && a->pid == b->pid &&
+           strcmp(a->role, b->role) == 0 && strcmp(a->host, b->host) == 0 && a->end == b->end && a->code == b->code &&
+           a->core_dumped == b->core_dumped && a->by == b->by && a->class == b->class && a->follower == b->follower &&
+           a->at == b->at && a->wall_usec == b->wall_usec && a->stop_wall_usec == b->stop_wall_usec &&
+           a->elapsed == b->elapsed && a->restart == b->restart && a->round == b->round &&
+           strcmp(a->time_text, b->time_text) == 0 && a->watch == b->watch && a->file_state == b->file_state &&
+           a->file_sec == b->file_sec && a->stack_from_stderr == b->stack_from_stderr &&
+           a->texts_short == b->texts_short && equal_texts(a->message, b->message) && equal_texts(a->stack, b->stack) &&
+           equal_texts(a->tail, b->tail) && equal_texts(a->error_file, b->error_file) &&
+           equal_texts(a->log_file, b->log_file) && a->found.kind == b->found.kind && a->found.line == b->found.line &&
+           strcmp(a->found.type, b->found.type) == 0 && strcmp(a->found.message, b->found.message) == 0 &&
+           strcmp(a->found.file, b->found.file) == 0 && a->found.user_frame == b->found.user_frame &&
+           a->found.chained == b->found.chained && a->found.nested == b->found.nested;
+}
+
+static void round_trip(void)
+{
+    struct failure f = sample();
+    struct el_buf out = EL_BUF_INIT(&mem, 0), again = EL_BUF_INIT(&mem, 0);
+    struct el_err e = {0};
+    struct record r;
+    is_num(record_write(&f, RECORD_BYTES_MAX, &out), 0, "written");
+    ok(!memchr(out.v, '\n', out.len), "on one line");
+    is_num(record_read(&r, out.v, out.len, &mem, &e), 0, "read");
+    ok(equal(&f, &r.failure), "and nothing was lost");
+    ok(!r.failure.texts_short, "it was not shortened");
+    record_write(&r.failure, RECORD_BYTES_MAX, &again);
+    ok(again.len == out.len && memcmp(again.v, out.v, out.len) == 0, "the same document comes of it");
+    record_free(&r, &mem);
+    f.end = FAILURE_SIGNAL;
+    f.code = 9;
+    f.by = FAILURE_BY_OUTSIDE;
+    out.len = 0;
+    record_write(&f, RECORD_BYTES_MAX, &out);
+    ok(strstr(el_buf_cstr(&out), "\"signal\":\"SIGKILL\""), "a signal has its name");
+    record_read(&r, out.v, out.len, &mem, &e);
+    ok(r.failure.end == FAILURE_SIGNAL && r.failure.code == 9 && r.failure.by == FAILURE_BY_OUTSIDE, "and comes back");
+    record_free(&r, &mem);
+    failure_free(&f, &mem);
+    el_buf_free(&out);
+    el_buf_free(&again);
+}
+
+static char *long_text(size_t n, const char *line)
+{
+    char *v = el_alloc(&mem, n + 1);
+    size_t len = strlen(line);
+    for (size_t i = 0; i < n; i++)
+        v[i] = line[i % len];
+    memcpy(v, "FIRST\n", 6);
+    memcpy(v + n - 5, "\nLAST", 5);
+    return v;
+}
+
+static size_t size_at(const struct failure *f, size_t limit, struct record *r)
+{
+    struct el_buf out = EL_BUF_INIT(&mem, 0);
+    struct el_err e = {0};
+    memset(r, 0, sizeof *r);
+    int bad = record_write(f, limit, &out) || record_read(r, out.v, out.len, &mem, &e);
+    size_t n = bad ? 0 : out.len;
+    el_buf_free(&out);
+    return n;
+}
+
+static void limits(void)
+{
+    struct failure f = sample();
+    struct record r;
+    el_free(&mem, f.stack);
+    f.stack = long_text(40000, "  File \"x.py\", line 3, in f\n");
+    f.tail = long_text(8000, "step 1\n");
+    size_t n = size_at(&f, RECORD_BYTES_MAX, &r);
+    ok(n && n <= RECORD_BYTES_MAX, "a long traceback and a tail: within the limit");
+    ok(r.failure.texts_short && strlen(r.failure.stack) == 40000, "the tail gave, the traceback is whole");
+    ok(strstr(r.failure.tail, "bytes left out") && strstr(r.failure.tail, "\nLAST"), "the end of the tail stayed");
+    ok(!strstr(r.failure.tail, "FIRST"), "its beginning did not");
+    record_free(&r, &mem);
+    n = size_at(&f, 16384, &r);
+    ok(n && n <= 16384, "16 KiB");
+    const char *mark = r.failure.stack ? strstr(r.failure.stack, "\n[… ") : NULL;
+    ok(mark && strncmp(r.failure.stack, "FIRST\n", 6) == 0 && strstr(mark, "\nLAST"),
+       "the first lines and the end stay");
+    ok(mark && strstr(mark, " bytes left out …]\n  File \"x.py\""), "cut between lines");
+    size_t left_out = mark ? strtoul(mark + strlen("\n[… "), NULL, 10) : 0;
+    const char *behind = mark ? strchr(mark + 1, '\n') + 1 : "";
+    is_num(left_out, 40000 - (size_t)(mark - r.failure.stack + 1) - strlen(behind),
+           "the mark says how much is missing");
+    is_str(r.failure.message, f.message, "the message is whole");
+    record_free(&r, &mem);
+    n = size_at(&f, RECORD_BYTES_LEAST, &r);
+    ok(n && n <= RECORD_BYTES_LEAST && r.failure.stack, "the least limit");
+    record_free(&r, &mem);
+    failure_free(&f, &mem);
+}
+
+/* Everything as long as it can be, of the bytes that cost most. */
+static void worst(void)
+{
+    struct failure f = sample();
+    struct record r;
+    static char name[400];
+    memset(name, 1, sizeof name - 1);
+    failure_free(&f, &mem);
+    char **all[] = {&f.message, &f.stack, &f.tail, &f.error_file, &f.log_file};
+    for (unsigned i = 0; i < 5; i++) {
+        *all[i] = el_alloc(&mem, 70001);
+        memset(*all[i], 1, 70000);
+    }
+    memset(f.found.type, 1, sizeof f.found.type - 1);
+    memset(f.found.message, 1, sizeof f.found.message - 1);
+    memset(f.found.file, 1, sizeof f.found.file - 1);
+    memset(f.found.function, 1, sizeof f.found.function - 1);
+    memset(f.time_text, 1, sizeof f.time_text - 1);
+    f.role = f.host = name;
+    f.at = f.elapsed = f.round = UINT64_MAX;
+    f.wall_usec = INT64_MAX;
+    for (size_t limit = RECORD_BYTES_LEAST; limit <= RECORD_BYTES_MAX; limit += 1009) {
+        size_t n = size_at(&f, limit, &r);
+        if (!n || n > limit)
+            ok(false, "control characters everywhere fit every limit");
+        record_free(&r, &mem);
+    }
+    ok(true, "control characters everywhere fit every limit");
+    memset(f.stack, 0xc3, 70000);
+    size_t n = size_at(&f, RECORD_BYTES_MAX, &r);
+    ok(n && n <= RECORD_BYTES_MAX && r.failure.stack, "bytes that are not UTF-8 are replaced");
+    record_free(&r, &mem);
+    for (unsigned i = 0; i < 70000; i += 2)
+        memcpy(f.stack + i, "é", 2);
+    n = size_at(&f, 20001, &r);
+    ok(n && n <= 20001 && r.failure.stack && !strstr(r.failure.stack, "\xef\xbf\xbd"), "no character is cut in two");
+    record_free(&r, &mem);
+    failure_free(&f, &mem);
+}
+
+static void strangers(void)
+{
+    static const char *const refused[] = {"",
+                                          "{",
+                                          "[]",
+                                          "1",
+                                          "\"x\"",
+                                          "{\"rank\":1,\"rank\":2}",
+                                          "{\"rank\":1}x",
+                                          "{\"a\":[[[[[[1]]]]]]}",
+                                          "{\"rank\":99999999999999999999999}"};
+    struct el_err e;
+    struct record r;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        e = (struct el_err){0};
+        ok(record_read(&r, refused[i], strlen(refused[i]), &mem, &e) < 0 && e.text[0], refused[i]);
+        record_free(&r, &mem);
+    }
+    const char *text = "{\"rank\":-1,\"local_rank\":\"x\",\"end\":\"exit\",\"code\":0,\"class\":\"new\",\"follower\":1,"
+                       "\"host\":7,\"found\":[],\"message\":{},\"wall_usec\":-7,\"error_file_sec\":4611686018427387904,"
+                       "\"traceback\":\"a\\u001b[31mb\\nc\",\"log_file\":\"x\\ny\",\"time\":\"now\\nthen\","
+                       "\"role\":\"\\u001b]0;x\\u0007r\"}";
+    is_num(record_read(&r, text, strlen(text), &mem, &e), 0, "wrong types are passed over");
+    struct failure none;
+    failure_init(&none);
+    ok(r.failure.rank == 0 && r.failure.local_rank == 0 && r.failure.class == none.class && !r.failure.follower &&
+           r.failure.wall_usec == -1 && r.failure.file_sec == -1 && !r.failure.message && !*r.failure.host,
+       "and are as if they were missing");
+    ok(r.failure.end == FAILURE_UNKNOWN && r.failure.code == 0, "an exit without a code is none");
+    is_str(r.failure.stack, "ab\nc", "escape sequences go away");
+    is_str(r.failure.log_file, "x y", "a path is one line");
+    is_str(r.failure.time_text, "now then", "so is a time");
+    is_str(r.failure.role, "r", "and a role");
+    record_free(&r, &mem);
+    is_num(record_read(&r, "{}", 2, &mem, &e), 0, "an empty object is a failure of which nothing is known");
+    record_free(&r, &mem);
+}
+
+static void memory(void)
+{
+    struct failure f = sample();
+    struct el_buf out = EL_BUF_INIT(NULL, 0), small = EL_BUF_INIT(NULL, 100);
+    struct el_mem few = EL_MEM_INIT(0);
+    struct el_err e = {0};
+    struct record r;
+    record_write(&f, RECORD_BYTES_MAX, &out);
+    el_buf_puts(&small, "before");
+    ok(record_write(&f, RECORD_BYTES_MAX, &small) < 0 && small.len == 6, "no room: nothing is appended");
+    int refused = 0;
+    for (long n = 0; n < 40; n++) {
+        few.fail_after = n;
+        refused += record_read(&r, out.v, out.len, &few, &e) < 0;
+        record_free(&r, &few);
+        few.fail_after = n;
+        struct el_buf to = EL_BUF_INIT(&few, 0);
+        record_write(&f, RECORD_BYTES_MAX, &to);
+        el_buf_free(&to);
+    }
+    ok(refused > 0 && few.used_bytes == 0, "memory that is refused at any moment: an error, and nothing is left");
+    el_buf_free(&out);
+    el_buf_free(&small);
+    failure_free(&f, &mem);
+}
+
+int main(void)
+{
+    round_trip();
+    limits();
+    worst();
+    strangers();
+    memory();
+    is_num(mem.used_bytes, 0, "all memory was given back");
+    return done();
+}
