@@ -5,6 +5,7 @@
 #define LOOP_SINK_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "loop/loop.h"
 #include "util/err.h"
@@ -40,6 +41,11 @@ bool sink_crammed(const struct sink *s, size_t n);
 size_t sink_queued_bytes(const struct sink *s);
 /* When the queue last moved, EL_NEVER if it is empty: a writer that stands still shows here. */
 el_usec sink_stalled_since(const struct sink *s);
+
+/* For a sink with one descriptor, whose puts are whole lines: what is written after a loss begins on a line of its own,
+ * and sink_lines() counts the lines that have been written. */
+void sink_keep_lines(struct sink *s);
+uint64_t sink_lines(const struct sink *s);
 
 /* A line at the bottom of a terminal: wiped before and drawn again behind whatever else this sink writes there, and
  * only while the last thing written ended with a newline.  Replaces the one before, NULL or "" takes it away.  At most

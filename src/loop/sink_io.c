@@ -236,6 +236,21 @@ el_usec sink_stalled_since(const struct sink *s)
     return at;
 }
 
+void sink_keep_lines(struct sink *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->keep_lines = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t sink_lines(const struct sink *s)
+{
+    struct sink *w = lock_of(s);
+    uint64_t n = w->lines;
+    pthread_mutex_unlock(&w->lock);
+    return n;
+}
+
 void sink_footer(struct sink *s, int fd, const char *text)
 {
     size_t n = text ? strnlen(text, SINK_FOOTER_BYTES - 1) : 0;

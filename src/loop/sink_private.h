@@ -44,6 +44,7 @@ struct sink {
     struct bad_fd *bad;
     bool midline; /* the last thing written did not end with a newline */
     int drawn_fd; /* where the footer stands, -1: nowhere */
+    bool torn;    /* of a sink that keeps lines: a part of one was written, the rest refused */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t work, gone;
@@ -54,6 +55,8 @@ struct sink {
     el_usec moved_at;
     bool full, room; /* reached the limit; below half of it again, not told yet */
     bool freed;      /* waits for its last post to come by */
+    bool keep_lines;
+    uint64_t lines; /* written, of a sink that keeps them */
     bool closed, live, abandoned, posted, want_flushed, footer_new;
     struct report *reports;
     struct loop_post post;

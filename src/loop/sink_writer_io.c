@@ -74,11 +74,22 @@ static bool shall_end(struct sink *s)
     return closed;
 }
 
-static void moved(struct sink *s)
+/* n bytes of this have been written. */
+static void moved(struct sink *s, const struct iovec *iov, size_t n)
 {
     el_usec now = loop_clock();
+    uint64_t lines = 0;
+    for (; s->keep_lines && n; iov++) {
+        const char *at = iov->iov_base;
+        size_t len = n < iov->iov_len ? n : iov->iov_len;
+        for (size_t i = 0; i < len; i++)
+            lines += at[i] == '\n';
+        s->torn = len ? at[len - 1] != '\n' : s->torn;
+        n -= len;
+    }
     pthread_mutex_lock(&s->lock);
     s->moved_at = now;
+    s->lines += lines;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -89,8 +100,10 @@ static void write_all(struct sink *s, int fd, struct iovec *iov, int count)
     const struct bad_fd *b = s->bad ? find_bad(s, fd) : NULL;
     if (b && b->dead)
         return;
+    bool mend = s->torn; /* what comes now is not the rest of that line */
+    struct iovec end = {.iov_base = (void *)(uintptr_t) "\n", .iov_len = 1};
     while (count > 0) {
-        ssize_t n = writev(fd, iov, count);
+        ssize_t n = mend ? writev(fd, &end, 1) : writev(fd, iov, count);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
@@ -103,7 +116,11 @@ static void write_all(struct sink *s, int fd, struct iovec *iov, int count)
             refused(s, fd, errno);
             return;
         }
-        moved(s);
+        if (mend) {
+            s->torn = mend = false;
+            continue;
+        }
+        moved(s, iov, (size_t)n);
         size_t got = (size_t)n;
         for (; count > 0 && got >= iov->iov_len; iov++, count--)
             got -= iov->iov_len;

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "lib/tap.h"
@@ -206,6 +208,33 @@ static void test_full_disk(void)
     sink_free(s);
 }
 
+/* A disk that fills up in the middle of a line and is freed again, by the limit on the size of a file. */
+static void test_lines(void)
+{
+    char text[64] = "";
+    struct rlimit old, small = {10, RLIM_INFINITY};
+    int fd = memfd_create("lines", MFD_CLOEXEC);
+    struct sink *s = sink_new(loop, 100000, NULL);
+    getrlimit(RLIMIT_FSIZE, &old);
+    small.rlim_max = old.rlim_max;
+    ok(s && fd >= 0 && setrlimit(RLIMIT_FSIZE, &small) == 0, "a file of ten bytes");
+    sink_keep_lines(s);
+    sink_put(s, fd, "first\nsecond\n", 13);
+    sink_flush(s, EL_NEVER, on_flushed, NULL);
+    ok(run_until(1), "a line is torn");
+    is_num(sink_lines(s), 1, "and does not count");
+    setrlimit(RLIMIT_FSIZE, &old);
+    sink_put(s, fd, "third\n", 6);
+    sink_put(s, fd, "fourth\n", 7);
+    sink_flush(s, EL_NEVER, on_flushed, NULL);
+    ok(run_until(1), "there is room again");
+    ok(pread(fd, text, sizeof text - 1, 0) > 0, "read back");
+    is_str(text, "first\nseco\nthird\nfourth\n", "the next line stands alone");
+    is_num(sink_lines(s), 3, "three lines were written");
+    ok(sink_free(s), "ended");
+    close(fd);
+}
+
 static void test_footer(void)
 {
     int p[2];
@@ -262,6 +291,7 @@ int main(void)
     test_limit(0);
     test_limit(1);
     test_full_disk();
+    test_lines();
     test_footer();
     test_stuck();
     loop_free(loop);
