@@ -1,17 +1,14 @@
 #include "agent/membership.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "agent/hosting.h"
 #include "agent/tenants.h"
-#include "rdzv/coordinator.h"
 #include "rdzv/link.h"
 #include "store/server.h"
 #include "util/log.h"
@@ -38,15 +35,12 @@ struct membership {
     bool lease_held; /* KNOCK_OK has come */
     struct tenants *tenants;
     struct store_server *store; /* of the round; may be `port` */
-    struct coordinator *coordinator;
-    struct store_server *port;         /* the coordinator's */
+    struct hosting *hosting;
     char store_addr[EL_ADDR_TEXT_MAX]; /* what an answer that waits in the queue points to */
     struct el_err store_error;
-    bool taken;          /* another agent of this host has the coordinator's port */
-    char mark[PATH_MAX]; /* see mark_host(); "" if none */
-    bool exiting;        /* the coordinator is what we stay for */
-    el_usec say_at;      /* that it stays; 0: has been said */
-    bool answered;       /* a coordinator, if only to refuse */
+    bool exiting;   /* the coordinator is what we stay for */
+    el_usec say_at; /* that it stays; 0: has been said */
+    bool answered;  /* a coordinator, if only to refuse */
     el_usec began;
     char trouble[256]; /* said last; see say_trouble() */
     el_usec fence;     /* told last */
@@ -140,20 +134,16 @@ static void link_closed(void *ctx, const char *text)
     feed(m, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
 }
 
-static int host_coordinator(struct membership *m, struct el_err *e);
-
-/* A name that had no answer at the start may turn out to be this host's. */
+/* A name that had no answer at the start may turn out to be this host's; and who had the port of this host may have
+ * died since. */
 static void link_resolved(void *ctx, const struct el_addr *found, size_t n)
 {
     struct membership *m = ctx;
-    struct el_err e = {0};
-    if (m->port || m->taken || !m->ops.is_host(m->ctx, found, n))
+    if (m->core.leaving || m->core.ended || !m->ops.is_host(m->ctx, found, n))
         return;
     if (m->conf.is_static && m->conf.member.node_rank != 0)
         return; /* node 0's process has the port: its store will be there, too */
-    if (host_coordinator(m, &e) < 0)
-        el_log(EL_WARN, "%s: this host is the endpoint, but cannot be the coordinator", e.text);
-    m->core.conf.hosts_coordinator = m->coordinator != NULL;
+    m->core.conf.hosts_coordinator = hosting_take_over(m->hosting);
 }
 
 static const struct link_ops coordinator_link = {.resolved = link_resolved,
@@ -231,13 +221,6 @@ static void knock(void *ctx, int fd, const struct el_addr *peer, const char *byt
     tenants_accept(m->tenants, fd, peer, bytes, n);
 }
 
-/* At the coordinator's port.  What begins with a knock comes back to knock(). */
-static void greet(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
-{
-    struct membership *m = ctx;
-    coordinator_accept(m->coordinator, fd, peer, bytes, n);
-}
-
 static bool admits(void *ctx, const struct el_addr *peer)
 {
     struct membership *m = ctx;
@@ -284,13 +267,14 @@ static const char *announced(const struct membership *m, char text[EL_ADDR_TEXT_
 static void open_store(struct membership *m)
 {
     int port, want = m->conf.run->master_port > 0 ? m->conf.run->master_port : 0;
+    struct store_server *shared = hosting_port(m->hosting);
     struct el_err *e = &m->store_error;
     *e = (struct el_err){0};
-    if (m->port && m->conf.is_static)
+    if (shared && m->conf.is_static)
         want = m->conf.port;
-    if (m->port && want == m->conf.port) { /* one port for coordinator and store: static mode, or the user's wish */
-        port = store_server_c10d(m->port, NULL, e) == 0 ? want : -1;
-        m->store = port > 0 ? m->port : NULL;
+    if (shared && want == m->conf.port) { /* one port for coordinator and store: static mode, or the user's wish */
+        port = store_server_c10d(shared, NULL, e) == 0 ? want : -1;
+        m->store = port > 0 ? shared : NULL;
     } else {
         port = open_own_store(m, want, e);
     }
@@ -305,8 +289,8 @@ static void close_store(struct membership *m)
 {
     struct el_err e = {0};
     tenants_close(m->tenants);
-    if (m->store && m->store == m->port)
-        store_server_c10d(m->port, NO_ROUND, &e);
+    if (m->store && m->store == hosting_port(m->hosting))
+        store_server_c10d(m->store, NO_ROUND, &e);
     else
         store_server_free(m->store);
     m->store = NULL;
@@ -326,30 +310,35 @@ void membership_worker(struct membership *m, int pid, unsigned rank)
 
 /* --- actions --- */
 
-static void leave_if_done(struct membership *m)
+static void leave(struct membership *m)
 {
-    if (m->coordinator && coordinator_busy(m->coordinator))
-        return;
+    hosting_end(m->hosting);
     m->ops.exit(m->ctx, m->core.status, m->core.text);
+}
+
+static bool is_needed(const struct membership *m)
+{
+    const struct coordinator *c = hosting_coordinator(m->hosting);
+    return c && coordinator_busy(c);
 }
 
 static void on_job_ended(void *ctx, const char *run_id, unsigned status)
 {
     struct membership *m = ctx;
     (void)run_id, (void)status;
-    if (m->exiting)
-        leave_if_done(m);
+    if (m->exiting && !is_needed(m))
+        leave(m);
 }
 
 /* A job whose last node has left would only wait for its join time-out. */
 static void on_staying(void *ctx)
 {
     struct membership *m = ctx;
-    unsigned nodes = m->coordinator ? coordinator_members(m->coordinator) : 0;
-    if (!m->coordinator || !coordinator_busy(m->coordinator))
+    if (!is_needed(m))
         return;
+    unsigned nodes = coordinator_members(hosting_coordinator(m->hosting));
     if (m->core.leaving && !nodes)
-        m->ops.exit(m->ctx, m->core.status, m->core.text);
+        leave(m);
     else if (loop_clock() < m->say_at)
         loop_timer_at(m->staying, m->say_at);
     else if (m->say_at)
@@ -375,7 +364,8 @@ static void do_exit(struct membership *m)
     loop_timer_at(m->staying, m->say_at);
     if (m->core.leaving)
         link_disconnect(m->link); /* the coordinator has answered; from here on it stays for the others only */
-    leave_if_done(m);
+    if (!is_needed(m))
+        leave(m);
 }
 
 static void perform(struct membership *m, const struct member_action *a)
@@ -419,10 +409,32 @@ static void perform(struct membership *m, const struct member_action *a)
 
 /* --- what happens on this node --- */
 
-void membership_begin(struct membership *m)
+static void start(struct membership *m)
 {
     m->began = loop_clock();
     feed(m, &(struct member_event){.type = MEMBER_EV_START});
+}
+
+/* Whether the coordinator is here has been seen. */
+static void on_begun(void *ctx, bool taken, const struct el_err *e)
+{
+    struct membership *m = ctx;
+    (void)taken; /* by another agent of this host, as a rule: the link finds out */
+    m->core.conf.hosts_coordinator = hosting_coordinator(m->hosting) != NULL;
+    if (m->core.place == MEMBER_ENDED)
+        return; /* a signal was quicker */
+    if (e->status)
+        m->ops.exit(m->ctx, (unsigned)e->status, e->text);
+    else
+        start(m);
+}
+
+void membership_begin(struct membership *m)
+{
+    if (m->conf.hosts_coordinator)
+        hosting_begin(m->hosting);
+    else
+        start(m);
 }
 
 void membership_started(struct membership *m)
@@ -463,7 +475,8 @@ void membership_logs(struct membership *m, const struct msg *msg)
 
 unsigned membership_readers(const struct membership *m)
 {
-    return m->coordinator ? coordinator_readers(m->coordinator) : 0;
+    const struct coordinator *c = hosting_coordinator(m->hosting);
+    return c ? coordinator_readers(c) : 0;
 }
 
 const char *membership_state(const struct membership *m)
@@ -473,66 +486,20 @@ const char *membership_state(const struct membership *m)
 
 /* --- beginning and end --- */
 
-/* A file that stands while a coordinator of this job is on this host, and stays when it dies.  Without one, no member
- * of an earlier coordinator can be on its way back, and the first round need not wait for any: what outlived a
- * coordinator of another boot has fenced itself by now. */
-static void mark_path(const struct membership *m, char *path, size_t size)
+static struct hosting *new_hosting(struct membership *m, struct el_err *e)
 {
-    const char *run = getenv("XDG_RUNTIME_DIR");
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char *c = m->conf.member.run_id; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    snprintf(path, size, "%s/elrun-%u-%d-%016llx", run && *run ? run : "/dev/shm", (unsigned)getuid(), m->conf.port,
-             (unsigned long long)hash);
-}
-
-/* True if there was none, and this host has been up for longer than members wait. */
-static bool mark_host(struct membership *m)
-{
+    static const struct hosting_ops ops = {
+        .begun = on_begun, .note = on_coordinator_note, .ended = on_job_ended, .knock = knock, .admits = admits};
     const struct rdzv_settings *set = &m->conf.member.set;
-    mark_path(m, m->mark, sizeof m->mark);
-    int fd = open(m->mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0 && loop_clock() > EL_MS(set->keep_alive_ms * set->keep_alive_attempts);
-}
-
-/* This host is the endpoint's.  0: the coordinator is here now, or somebody else on this host has the port already. */
-static int host_coordinator(struct membership *m, struct el_err *e)
-{
-    struct coordinator_conf cc = {.name = "coordinator",
-                                  .one_job = true,
-                                  .only_run_id = m->conf.member.run_id,
-                                  .only_command = m->conf.member.command,
-                                  .note = on_coordinator_note,
-                                  .ended = on_job_ended,
-                                  .knock = knock,
-                                  .ctx = m};
-    struct store_server_conf sc = {
-        .bind = m->conf.here_only ? NULL : "::", /* not what the own name resolves to: that may be loopback */
-        .port = m->conf.port,
-        .name = "coordinator",
-        .control = greet,
-        .admits = admits,
-        .control_ctx = m,
-        .c10d_refused = NO_ROUND,
-    };
-    struct el_err taken = {0};
-    m->port = store_server_new(m->loop, &sc, &taken);
-    m->taken = !m->port && taken.sys == EADDRINUSE;
-    if (m->taken)
-        return 0;
-    if (!m->port) {
-        *e = taken;
-        return -1;
-    }
-    cc.surely_new = mark_host(m);
-    m->coordinator = coordinator_new(m->loop, m->pool, &cc, e);
-    if (m->coordinator)
-        return 0;
-    store_server_free(m->port); /* nobody could answer there */
-    m->port = NULL;
-    return -1;
+    el_usec join = EL_MS(set->join_timeout_ms), away = m->conf.member.coordinator_timeout;
+    struct hosting_conf conf = {.port = m->conf.port,
+                                .here_only = m->conf.here_only,
+                                .run_id = m->conf.member.run_id,
+                                .command = m->conf.member.command,
+                                .silence = EL_MS(set->keep_alive_ms * set->keep_alive_attempts),
+                                .keep = away > join ? away : join,
+                                .c10d_refused = NO_ROUND};
+    return hosting_new(m->loop, m->pool, &conf, &ops, m, e);
 }
 
 struct membership *membership_new(struct loop *l, struct pool *p, const struct membership_conf *conf,
@@ -557,14 +524,13 @@ struct membership *membership_new(struct loop *l, struct pool *p, const struct m
     m->link = link_new(l, p, &coordinator_link, m, e);
     m->lease = link_new(l, p, &lease_link, m, e);
     m->tenants = tenants_new(l, &tenants, m, e);
-    if (!m->deadline || !m->staying || !m->link || !m->lease || !m->tenants ||
-        (conf->hosts_coordinator && host_coordinator(m, e) < 0)) {
+    m->hosting = new_hosting(m, e);
+    if (!m->deadline || !m->staying || !m->link || !m->lease || !m->tenants || !m->hosting) {
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         membership_free(m);
         return NULL;
     }
     struct member_conf mc = conf->member;
-    mc.hosts_coordinator = m->coordinator != NULL;
     member_init(&m->core, &mc, chance);
     return m;
 }
@@ -575,13 +541,10 @@ void membership_free(struct membership *m)
         return;
     link_free(m->link);
     link_free(m->lease);
-    if (m->tenants)
+    if (m->tenants && m->hosting)
         close_store(m);
     tenants_free(m->tenants);
-    store_server_free(m->port);
-    if (m->mark[0])
-        unlink(m->mark); /* in good order: nobody is left who could come back */
-    coordinator_free(m->coordinator);
+    hosting_free(m->hosting);
     loop_timer_free(m->deadline);
     loop_timer_free(m->staying);
     free(m);

@@ -1,0 +1,58 @@
+/* The coordinator in this process, if there is one: its port, and the mark of it on this host (mark.h).  Of several
+ * agents on the endpoint's host the one that has the port hosts it; when that one dies, the others find the port free
+ * with their next attempt to connect, and one of them takes it over. */
+#ifndef AGENT_HOSTING_H
+#define AGENT_HOSTING_H
+#include <stdbool.h>
+
+#include "agent/conf.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "rdzv/coordinator.h"
+#include "store/server.h"
+#include "util/addr.h"
+#include "util/err.h"
+
+#define HOSTING_MARK_LIMIT EL_SEC(1) /* the mark is waited for; then somebody may be on his way back */
+
+struct hosting;
+
+/* Strings stay the caller's, and stay. */
+struct hosting_conf {
+    int port;
+    bool here_only; /* nobody from elsewhere is expected */
+    const char *run_id, *command;
+    el_usec silence;          /* the keep-alive limit */
+    el_usec keep;             /* members wait so long for a coordinator that is gone */
+    const char *c10d_refused; /* why the port serves no store */
+};
+
+struct hosting_ops {
+    /* Answer to hosting_begin(): the coordinator is here (*e is 0), or another process of this host has the port
+     * (taken), or it cannot be here at all (*e). */
+    void (*begun)(void *ctx, bool taken, const struct el_err *e);
+    void (*note)(void *ctx, const char *run_id, const char *event, const char *text);
+    void (*ended)(void *ctx, const char *run_id, unsigned status);
+    void (*knock)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);
+    bool (*admits)(void *ctx, const struct el_addr *peer); /* to the store, while the port serves one */
+};
+
+struct hosting *hosting_new(struct loop *l, struct pool *p, const struct hosting_conf *conf,
+                            const struct hosting_ops *ops, void *ctx, struct el_err *e);
+void hosting_free(struct hosting *h);
+
+/* This host is the endpoint's.  The answer is begun(), in a later turn. */
+void hosting_begin(struct hosting *h);
+
+/* Tries to take the port over, at once: members of the coordinator that had it may come.  True: it is here now; or was
+ * already.  What is in the way is said, once; that another process has the port is not in the way. */
+bool hosting_take_over(struct hosting *h);
+
+/* This process ends in good order: nobody is left who could come back. */
+void hosting_end(struct hosting *h);
+
+/* NULL while it is not here. */
+struct coordinator *hosting_coordinator(const struct hosting *h);
+struct store_server *hosting_port(const struct hosting *h);
+
+#endif
