@@ -5,12 +5,6 @@
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
 
-# overlap: for each rank, workers that still lived when the next holder's first instruction ran
-overlap() {
-    awk '$1 == "pulse" { if (!($3 in first)) { first[$3] = $2; rank[$3] = $4 } last[$3] = $2 }
-         END { for (a in first) for (b in first) if (a != b && rank[a] == rank[b] && first[a] <= first[b] && last[a] >= first[b])
-                   print "rank " rank[a] ": pid " a " lived until " last[a] ", pid " b " from " first[b] }' "$LOG.pulse"
-}
 trio() { # OPTIONS: three nodes that pulse; silence counts after one second
     job 1:3 --nproc-per-node=1 --rdzv-conf=keep_alive_interval=0.2,keep_alive_max_attempt=5 --scale-up-delay=0.2 "$@"
     WORK="meet enter $LOG pulse $LOG.pulse"

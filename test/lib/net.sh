@@ -10,7 +10,8 @@
 #     power_off I, power_on I      the cable is out: silence, no FIN, no RST
 #     deaf I, mute I, hears I      one-way cuts
 #     status_of NAME               its exit status, waited for
-#     world, rounds, …             what workers recorded with the verb "enter"
+#     world, mixed, …              what workers recorded with the verb "enter"
+#     overlap                      … and "pulse"
 hosts=
 switch=
 
@@ -140,3 +141,20 @@ column() { awk -v r="$2" -v c="$1" '$1 == "in" && $4 == r { v[$6] = $c; w = $7 }
 round_pids() { column 3 "$1"; }
 hosts_told() { column 16 "$(newest)"; } # MASTER_ADDR of each rank
 all_gone() { for p in $1; do ended "$p" || return 1; done; }
+in_rounds() { awk '$1 == "in" && !($4 in n) { n[$4]; k++ } END { print k + 0 }' "$LOG"; } # how many were entered
+# mixed: what no two workers may have been told: a rank twice in a round, another world, a number of two coordinators, a
+# round after a higher one
+mixed() {
+    awk '$1 == "in" { split($4, r, "."); number = r[1] + 0
+             if (($4, $6) in pid) print "rank " $6 " of round " $4 ": pids " pid[$4, $6] " and " $3
+             if ($4 in world && world[$4] != $7) print "round " $4 ": worlds of " world[$4] " and " $7
+             if (number in term && term[number] != r[2]) print "round " number " of two coordinators"
+             if (number < last) print "round " number " after round " last
+             pid[$4, $6] = $3; world[$4] = $7; term[number] = r[2]; last = number > last ? number : last }' "$LOG"
+}
+# overlap: for each rank, workers that still lived when the next holder's first instruction ran (verb "pulse", $LOG.pulse)
+overlap() {
+    awk '$1 == "pulse" { if (!($3 in first)) { first[$3] = $2; rank[$3] = $4 } last[$3] = $2 }
+         END { for (a in first) for (b in first) if (a != b && rank[a] == rank[b] && first[a] <= first[b] && last[a] >= first[b])
+                   print "rank " rank[a] ": pid " a " lived until " last[a] ", pid " b " from " first[b] }' "$LOG.pulse"
+}
