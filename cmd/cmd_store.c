@@ -9,7 +9,7 @@
 enum { ALLOW_MAX = 64 };
 
 struct store_conf {
-    const char *bind, *port_file, *state_dir;
+    const char *bind, *port_file, *state_dir, *events;
     unsigned port, clients_max, verbose;
     el_usec wait_report, forget_after;
     uint64_t memory_max_bytes;
@@ -103,6 +103,11 @@ static const struct opt_row rows[] = {
      .def = "10m",
      .help = "A job that has ended is known for so long: an agent that comes late is told how it ended",
      ROW(forget_after)},
+    {.name = "events",
+     .type = OPT_STRING,
+     .arg = "FILE|fd:N",
+     .help = "Append a JSON line to FILE, or to an open descriptor, for everything that happens to the jobs",
+     ROW(events)},
     {.name = "json", .type = OPT_FLAG, .help = "Log lines as JSON objects", ROW(json)},
     {.name = "verbose", .letter = 'v', .type = OPT_COUNT, .help = "Also log who comes and goes", ROW(verbose)},
     COMMAND_HELP_ROW,
@@ -130,6 +135,7 @@ static int serve(const struct store_conf *conf, const struct call *call, struct 
                    .clients_max = conf->clients_max,
                    .wait_report = conf->wait_report},
         .state_dir = conf->state_dir,
+        .events = conf->events,
         .keep_ended = conf->forget_after,
         .port_file = conf->port_file,
         .env = call->env,

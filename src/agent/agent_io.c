@@ -85,6 +85,8 @@ static void on_output_ready(void *ctx, const struct el_err *e)
         report_forget(n);
     if (good && n->membership)
         managed_prepared(n);
+    if (good)
+        tell_prepared(n);
     if (!good)
         n->error = err;
     node_feed(n, &(struct agent_event){.type = AGENT_EV_PREPARED, .ok = good});
@@ -131,6 +133,8 @@ static void step(struct node *n, const struct agent_event *ev, struct agent_acti
     agent_check(&n->core);
     account_state(n, before);
     show_status(n);
+    if (n->core.state != before)
+        tell_moved(n, before);
 }
 
 static void drain(struct node *n)
@@ -319,6 +323,8 @@ static int node_init(struct node *n, struct el_err *e)
     if (!(n->console = console_new(n->loop, &talk, e)) || !(n->pool = pool_new(n->loop, 4, e)))
         return -1;
     workers_make_run_id(n);
+    if (tell_init(n, e) < 0)
+        return -1;
     start_output(n, e);
     if (!n->output || !(n->reap = reap_new(n->nproc, &ops, n, e)))
         return -1;
@@ -346,7 +352,8 @@ static bool node_free(struct node *n)
     reap_free(n->reap);
     loop_timer_free(n->deadline);
     loop_timer_free(n->prepare_timer);
-    bool clean = !n->console || console_free(n->console);
+    bool clean = trace_free(n->trace);
+    clean = (!n->console || console_free(n->console)) && clean;
     if (clean)
         loop_free(n->loop);
     return clean;
@@ -375,14 +382,20 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     account_init(&n->account, loop_clock());
     mallopt(M_ARENA_MAX, 1); /* pool threads allocate little: no arena of 64 MiB for each */
     open_closed_streams();
+    if (tell_open(n, e) < 0) {
+        free(n);
+        return -1;
+    }
     (void)file_limit_raise(&n->old_files); /* if it is refused, what needs more says so */
     gethostname(n->host, sizeof n->host - 1);
     if (host_nproc(conf, env, &n->nproc, e) < 0 || enough_files(n, e) < 0 || managed_find(n, e) < 0) {
+        trace_free(n->trace);
         free(n);
         return -1;
     }
     bool good = node_init(n, e) == 0;
     if (good) {
+        tell_begin(n);
         if (n->membership)
             membership_begin(n->membership);
         else

@@ -108,6 +108,8 @@ struct run_conf {
     struct steps_pattern step_pattern;
     int step_rank; /* enum conf_step_rank */
 
+    const char *events; /* --events, as given; NULL: none */
+
     enum failure_status_as exit_code;
 
     const char *completion; /* the shell of --print-completion */

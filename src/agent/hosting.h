@@ -31,7 +31,9 @@ struct hosting_ops {
     /* Answer to hosting_begin(): the coordinator is here (*e is 0), or another process of this host has the port
      * (taken), or it cannot be here at all (*e). */
     void (*begun)(void *ctx, bool taken, const struct el_err *e);
-    void (*note)(void *ctx, const char *run_id, const char *event, const char *text);
+    /* As coordinator_conf's. */
+    void (*note)(void *ctx, const char *run_id, const struct rdzv_note *note, int status);
+    void (*job_began)(void *ctx, const char *run_id, const struct rdzv_settings *set);
     void (*ended)(void *ctx, const char *run_id, unsigned status);
     void (*knock)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);
     bool (*admits)(void *ctx, const struct el_addr *peer); /* to the store, while the port serves one */

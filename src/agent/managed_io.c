@@ -217,7 +217,9 @@ int managed_init(struct node *n, struct el_err *e)
                                               .notice = on_notice,
                                               .fence = on_fence,
                                               .exit = on_exit_order,
-                                              .logs = on_logs};
+                                              .logs = on_logs,
+                                              .note = tell_job_note,
+                                              .began = tell_job_began};
     struct membership_conf *conf = logs_init(n, e) == 0 ? calloc(1, sizeof *conf) : NULL;
     if (!conf)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");

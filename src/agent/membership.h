@@ -24,6 +24,9 @@ struct membership_ops {
     void (*exit)(void *ctx, unsigned status, const char *text);
     /* LOGS and LOGS_NEXT from the coordinator; NULL: the link is gone, and with it all who read. */
     void (*logs)(void *ctx, const struct msg *msg);
+    /* From the coordinator that is hosted here, as coordinator_conf's. */
+    void (*note)(void *ctx, const char *run_id, const struct rdzv_note *note, int status);
+    void (*began)(void *ctx, const char *run_id, const struct rdzv_settings *set);
 };
 
 struct membership_conf {

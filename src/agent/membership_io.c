@@ -349,12 +349,18 @@ static void on_staying(void *ctx)
 }
 
 /* From within the coordinator: what follows from it is looked at in a later turn. */
-static void on_coordinator_note(void *ctx, const char *run_id, const char *event, const char *text)
+static void on_coordinator_note(void *ctx, const char *run_id, const struct rdzv_note *note, int status)
 {
     struct membership *m = ctx;
-    (void)run_id, (void)event, (void)text;
+    m->ops.note(m->ctx, run_id, note, status);
     if (m->exiting)
         loop_timer_at(m->staying, loop_clock());
+}
+
+static void on_coordinator_began(void *ctx, const char *run_id, const struct rdzv_settings *set)
+{
+    struct membership *m = ctx;
+    m->ops.began(m->ctx, run_id, set);
 }
 
 static void do_exit(struct membership *m)
@@ -488,8 +494,12 @@ const char *membership_state(const struct membership *m)
 
 static struct hosting *new_hosting(struct membership *m, struct el_err *e)
 {
-    static const struct hosting_ops ops = {
-        .begun = on_begun, .note = on_coordinator_note, .ended = on_job_ended, .knock = knock, .admits = admits};
+    static const struct hosting_ops ops = {.begun = on_begun,
+                                           .note = on_coordinator_note,
+                                           .job_began = on_coordinator_began,
+                                           .ended = on_job_ended,
+                                           .knock = knock,
+                                           .admits = admits};
     const struct rdzv_settings *set = &m->conf.member.set;
     el_usec join = EL_MS(set->join_timeout_ms), away = m->conf.member.coordinator_timeout;
     struct hosting_conf conf = {.port = m->conf.port,

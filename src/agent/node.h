@@ -26,6 +26,7 @@
 #include "proc/reap.h"
 #include "proc/spawn.h"
 #include "store/server.h"
+#include "trace/trace.h"
 
 #define NODE_WAIT_REPORT   EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
 #define NODE_INBOX_MAX     64
@@ -37,6 +38,7 @@
 #define NODE_PREPARE_TIME  EL_SEC(60) /* for making logs and port */
 #define NODE_PUBLISH_TIME  EL_SEC(5)  /* for the error file that elrun's own parent asked for */
 #define NODE_FLUSH_TIME    EL_SEC(20) /* for writing out what is queued, at the end */
+#define NODE_EVENTS_TIME   EL_SEC(5)  /* for the same of --events */
 
 struct worker {
     pid_t pid;    /* of this attempt; 0 = not started */
@@ -79,6 +81,7 @@ struct node {
     bool prepare_again; /* for the next attempt: that one was given up */
     struct pool *pool;
     struct console *console;
+    struct trace *trace;    /* --events; NULL: nobody wants them */
     enum agent_state shown; /* on the status line */
     struct console_status status_line;
     struct output *output;
@@ -131,6 +134,22 @@ struct node {
 
 /* agent_io.c: an event for the core, dealt with before this returns unless a step is under way. */
 void node_feed(struct node *n, const struct agent_event *ev);
+
+/* tell_io.c: what happens, as events */
+int tell_open(struct node *n, struct el_err *e); /* first of all: a user's descriptor has its number still */
+int tell_init(struct node *n, struct el_err *e);
+void tell_begin(struct node *n);
+void tell_moved(struct node *n, enum agent_state before); /* the core's state is another one */
+void tell_prepared(struct node *n);                       /* an attempt's logs are there */
+void tell_worker_started(struct node *n, unsigned slot);
+void tell_all_started(struct node *n);
+void tell_worker_ended(struct node *n, unsigned slot, const struct reap_end *end);
+void tell_worker_failed(struct node *n, const char *how, unsigned slot);
+void tell_incidents(struct node *n, const struct failure *cause); /* the evidence is complete */
+void tell_restart(struct node *n, const char *why);
+void tell_end(struct node *n, const char *why);
+void tell_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status);
+void tell_job_began(void *node, const char *run_id, const struct rdzv_settings *set);
 
 /* managed_io.c: one of several nodes */
 int managed_find(struct node *n, struct el_err *e); /* fills n->place */

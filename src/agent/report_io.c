@@ -12,6 +12,7 @@
 
 static void on_evidence_late(void *ctx);
 static void published(void *ctx);
+static struct report make_report(struct node *n);
 
 int report_init(struct node *n, struct el_err *e)
 {
@@ -40,6 +41,7 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
 {
     struct worker *w = &n->worker[slot];
     struct failure *f = &w->failure;
+    tell_worker_ended(n, slot, end);
     w->ended = true;
     w->bad = end->code != 0;
     if (!w->bad)
@@ -75,6 +77,7 @@ void report_note(struct node *n, unsigned slot)
         snprintf(how, sizeof how, "exit code %d", f->code);
     else
         snprintf(how, sizeof how, "exit status unknown");
+    tell_worker_failed(n, how, slot);
     if (others)
         el_log(EL_INFO, "rank %u (pid %d) failed: %s; stopping %s", f->rank, f->pid, how,
                n->nproc == 2 ? "the other one"
@@ -103,6 +106,9 @@ static void collected(struct node *n)
         if (n->worker[i].bad)
             failure_judge(&n->worker[i].failure, n->core.group.slot[i].signalled,
                           oom >= 0 && n->oom_before >= 0 && oom > n->oom_before);
+    struct report r = make_report(n);
+    int cause = failure_cause(r.failures, r.failures_count);
+    tell_incidents(n, cause < 0 ? NULL : r.failures[cause]);
     node_feed(n, &(struct agent_event){.type = AGENT_EV_COLLECTED});
 }
 
@@ -301,6 +307,7 @@ static void say_restart(struct node *n)
     struct el_buf text = EL_BUF_INIT(NULL, 4096);
     summary_verdict(&r, &text);
     el_log(EL_INFO, "restart %u of %u: %s", n->core.restarts, n->conf->max_restarts, el_buf_cstr(&text));
+    tell_restart(n, el_buf_cstr(&text));
     el_buf_free(&text);
 }
 
@@ -431,11 +438,37 @@ static void say_last_words(struct node *n)
         el_log(n->status ? EL_ERROR : EL_INFO, "%s", n->farewell);
 }
 
+/* Of an end that is none as it should be, in one line; NULL of another. */
+static void tell_how_it_ended(struct node *n)
+{
+    struct el_buf verdict = EL_BUF_INIT(NULL, 0);
+    char name[SIGNAME_MAX];
+    const char *why = NULL;
+    if (worker_failed(n)) {
+        report_verdict(n, &verdict);
+        why = el_buf_cstr(&verdict);
+    } else if (n->core.cause == AGENT_SPAWN_FAILED || n->core.cause == AGENT_PREPARE_FAILED) {
+        why = n->error.text;
+    } else if (n->core.cause == AGENT_LEAVING) {
+        why = signame(n->core.leave_signal, name);
+    } else if (n->core.cause == AGENT_STUCK) {
+        why = "a process survives SIGKILL";
+    }
+    tell_end(n, n->farewell[0] ? n->farewell : why);
+    el_buf_free(&verdict);
+}
+
 static void on_flushed(void *ctx, size_t left_bytes)
 {
     struct node *n = ctx;
     (void)left_bytes; /* nobody is there to be told */
     loop_stop(n->loop);
+}
+
+static void on_events_written(void *ctx)
+{
+    struct node *n = ctx;
+    console_finish(n->console, loop_clock() + NODE_FLUSH_TIME, on_flushed, n);
 }
 
 static void on_output_finished(void *ctx, const char *kept)
@@ -444,7 +477,7 @@ static void on_output_finished(void *ctx, const char *kept)
     snprintf(n->kept_logs, sizeof n->kept_logs, "%s", kept ? kept : "");
     console_status(n->console, NULL);
     say_last_words(n);
-    console_finish(n->console, loop_clock() + NODE_FLUSH_TIME, on_flushed, n);
+    trace_finish(n->trace, loop_clock() + NODE_EVENTS_TIME, on_events_written, n);
 }
 
 static void finish_output(struct node *n)
@@ -476,6 +509,7 @@ void report_end(struct node *n)
     struct el_err e = {0};
     report_files(n, &n->error);
     n->status = status_of(n);
+    tell_how_it_ended(n);
     n->publish = (struct pool_job){.work = publish, .done = published, .ctx = n};
     if (worker_failed(n) && to && to[0]) {
         n->publish_cause = cause_of(n, &r);

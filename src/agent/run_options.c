@@ -11,6 +11,7 @@
 #define WHAT   "What to run:"
 #define MANY   "How many, and how often:"
 #define OUTPUT "Output and logs:"
+#define EVENTS "Events and hooks:"
 #define PLACE  "Processors and terminal:"
 #define STOP   "Stopping:"
 #define RDZV   "Rendezvous and addresses (several nodes):"
@@ -80,6 +81,9 @@ static const struct opt_row rows[] = {
              "account of time"},
     {.name = "step-rank", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "first|last", .choices = "first|last",
      .def = "first", .group = OUTPUT, .offset = AT(step_rank), .help = "Which rank of the job prints those lines"},
+
+    {.name = "events", .type = OPT_STRING, .origin = OPT_ELRUN, .arg = "FILE|fd:N", .group = EVENTS, .offset = AT(events),
+     .help = "Append a JSON line to FILE, or to an open descriptor, for everything that happens: elrun-events(5)"},
 
     {.name = "numa-binding", .type = OPT_CHOICE, .arg = "MODE", .choices = "off|node|socket|exclusive|core-complex",
      .def = "off", .group = PLACE, .offset = AT(numa),

@@ -225,6 +225,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
         failure_set_path(&n->worker[slot].failure, &n->worker[slot].failure.error_file, place.error_file, NULL);
         reap_add(n->reap, slot, pid);
         meet_worker(n, slot);
+        tell_worker_started(n, slot);
     }
     output_child_started(n->output, slot);
     if (pid <= 0)
@@ -235,6 +236,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
 static void all_started(struct node *n)
 {
     account_started(&n->account, loop_clock());
+    tell_all_started(n);
     console_status_hide(n->console, output_terminal_shared(n->output));
     if (!n->said_threads && env_limits_threads(n->env, n->nproc))
         el_log(EL_INFO, "OMP_NUM_THREADS is not set: each worker gets 1, so that %u of them do not overload this host",

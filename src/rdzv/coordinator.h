@@ -7,6 +7,7 @@
 
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "rdzv/rdzv.h"
 #include "util/addr.h"
 #include "util/err.h"
 
@@ -34,8 +35,9 @@ struct coordinator_conf {
     /* No member of an earlier coordinator can be there (the agent that hosts this one knows).  Else, and without a
      * journal, nothing is completed before a keep-alive limit has passed since it began to listen. */
     bool surely_new;
-    /* What happens, besides the log line: `event` is a stable name ("node_lost"). */
-    void (*note)(void *ctx, const char *run_id, const char *event, const char *text);
+    /* What happens, besides the log line; status: of the job, -1 before its end. */
+    void (*note)(void *ctx, const char *run_id, const struct rdzv_note *note, int status);
+    void (*began)(void *ctx, const char *run_id, const struct rdzv_settings *set); /* a job's first node is here */
     void (*ended)(void *ctx, const char *run_id, unsigned status); /* everybody knows, or the time for that is over */
     /* A connection whose first message is KNOCK: the host of a store that shares the port.  As `control` of the store's
      * server.  NULL: refused. */

@@ -59,7 +59,8 @@ static void tell_note(struct coordinator *c, struct job *job, const struct rdzv_
     else
         el_log(level, "%s: %s%s", c->name, about, n->text);
     if (c->conf.note)
-        c->conf.note(c->conf.ctx, rdzv_run_id(job->r), rdzv_note_name(n->type), n->text);
+        c->conf.note(c->conf.ctx, rdzv_run_id(job->r), n,
+                     n->type == RDZV_NOTE_ENDED ? (int)rdzv_exit_status(job->r) : -1);
 }
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
@@ -299,6 +300,8 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     job->c = c;
     job->id = ++c->job_ids;
     c->job[c->jobs++] = job;
+    if (c->conf.began)
+        c->conf.began(c->conf.ctx, conf.run_id, &conf.set);
     return job;
 }
 

@@ -59,6 +59,8 @@ void rdzv_say(struct rdzv *r, struct rdzv_actions *out, enum rdzv_note_type type
     struct rdzv_note *note = &r->note[r->notes];
     note->type = type;
     note->member = member;
+    note->number = r->number;
+    snprintf(note->host, sizeof note->host, "%s", member == RDZV_NONE ? "" : r->member[member].host);
     va_list ap;
     va_start(ap, format);
     vsnprintf(note->text, sizeof note->text, format, ap);

@@ -155,7 +155,9 @@ enum rdzv_note_type {
 
 struct rdzv_note {
     enum rdzv_note_type type;
-    unsigned member; /* RDZV_NONE: of the job */
+    unsigned member;             /* RDZV_NONE: of the job */
+    char host[MSG_NAME_MAX + 1]; /* of the member; "" if there is none */
+    uint64_t number;             /* of the round; 0: none yet */
     char text[MSG_TEXT_MAX + 1];
 };
 

@@ -9,6 +9,7 @@ struct store_serve_conf {
     struct store_server_conf server;
     const char *state_dir; /* of the coordinator's journal; NULL = none */
     el_usec keep_ended;    /* 0 = default */
+    const char *events;    /* --events of its coordinator; NULL = none */
     const char *port_file; /* gets the port and a newline, whole, once it listens; NULL = none */
     const char *notify;    /* $NOTIFY_SOCKET; NULL = nobody wants to know */
     char *const *env;      /* for the form of log lines */

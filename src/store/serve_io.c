@@ -14,6 +14,7 @@
 #include "agent/console.h"
 #include "proc/signame.h"
 #include "rdzv/coordinator.h"
+#include "trace/trace.h"
 #include "util/file.h"
 
 enum { MMAP_BYTES = 16 << 20, TRIM_BYTES = 64 << 20 };
@@ -27,8 +28,37 @@ struct serve {
     struct store_server *server;
     struct pool *pool;
     struct coordinator *coordinator;
+    struct trace *trace;
+    char host[256];
     size_t lost_bytes;
 };
+
+static struct event event_of(const struct serve *s, enum event_type type, const char *run_id, uint64_t round)
+{
+    return (struct event){.type = type,
+                          .source = EVENT_COORDINATOR,
+                          .wall_usec = loop_wall_usec(),
+                          .mono = loop_clock(),
+                          .run_id = run_id,
+                          .host = s->host,
+                          .round = round};
+}
+
+static void on_note(void *ctx, const char *run_id, const struct rdzv_note *note, int status)
+{
+    struct serve *s = ctx;
+    struct event ev = event_of(s, EVENT_OF_NOTE(note->type), run_id, note->number);
+    ev.u.note = (struct event_note){.node = note->host[0] ? note->host : NULL, .text = note->text, .status = status};
+    trace_put(s->trace, &ev);
+}
+
+static void on_began(void *ctx, const char *run_id, const struct rdzv_settings *set)
+{
+    struct serve *s = ctx;
+    struct event ev = event_of(s, EVENT_JOB_STARTED, run_id, 0);
+    ev.u.job_started = (struct event_job_started){set->min, set->max, set->max_restarts};
+    trace_put(s->trace, &ev);
+}
 
 static void on_control(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
 {
@@ -40,6 +70,12 @@ static void on_flushed(void *ctx, size_t left_bytes)
     struct serve *s = ctx;
     s->lost_bytes = left_bytes;
     loop_stop(s->loop);
+}
+
+static void on_events_written(void *ctx)
+{
+    struct serve *s = ctx;
+    console_finish(s->console, loop_clock() + FLUSH_MAX, on_flushed, s);
 }
 
 static void on_signal(void *ctx, const struct signalfd_siginfo *si)
@@ -57,7 +93,7 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     s->server = NULL;
     coordinator_free(s->coordinator);
     s->coordinator = NULL;
-    console_finish(s->console, loop_now(s->loop) + FLUSH_MAX, on_flushed, s);
+    trace_finish(s->trace, loop_clock() + FLUSH_MAX, on_events_written, s);
 }
 
 /* Whoever sees the file sees all of it. */
@@ -134,16 +170,20 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    if (conf->events && !(s.trace = trace_open(conf->events, e)))
+        return -1;
+    gethostname(s.host, sizeof s.host - 1);
     s.loop = loop_new(e);
     if (!s.loop || loop_signals(s.loop, &set, on_signal, &s, e) || !(s.console = console_new(s.loop, &voice, e)))
         goto out;
     if (file_limit_raise(NULL) < 0) /* one descriptor for each client */
         el_log(EL_WARN, "store: cannot raise the limit of open files: %s", strerrorname_np(errno));
     struct store_server_conf server = conf->server;
-    struct coordinator_conf coordinator = {.state_dir = conf->state_dir, .keep_ended = conf->keep_ended};
+    struct coordinator_conf coordinator = {
+        .state_dir = conf->state_dir, .keep_ended = conf->keep_ended, .note = on_note, .began = on_began, .ctx = &s};
     server.control = on_control;
     server.control_ctx = &s;
-    if (!(s.pool = pool_new(s.loop, POOL_THREADS, e)) ||
+    if (trace_start(s.trace, s.loop, e) < 0 || !(s.pool = pool_new(s.loop, POOL_THREADS, e)) ||
         !(s.coordinator = coordinator_new(s.loop, s.pool, &coordinator, e)))
         goto out;
     s.server = store_server_new(s.loop, &server, e);
@@ -155,6 +195,7 @@ out:
     store_server_free(s.server);
     coordinator_free(s.coordinator);
     bool stuck = !pool_free(s.pool);
+    stuck |= !trace_free(s.trace);
     stuck |= s.console && !console_free(s.console);
     if (stuck && !e->status)
         _exit(0); /* a thread stands in a write that does not return */

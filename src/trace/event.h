@@ -84,11 +84,8 @@
     F(T, FLAG, timed_out)                                                                                              \
     F(T, NUM, elapsed_us)
 #define EVENT_account_FIELDS(F, T)                                                                                     \
-    F(T, NUM, total_us)                                                                                                \
-    F(T, NUM, starting_us)                                                                                             \
-    F(T, NUM, running_us)                                                                                              \
-    F(T, NUM, stopping_us)                                                                                             \
-    F(T, NUM, restarts)
+    F(T, STR, text)                                                                                                    \
+    F(T, OBJ, account)
 #define EVENT_agent_ended_FIELDS(F, T)                                                                                 \
     F(T, NUM, status)                                                                                                  \
     F(T, STR, text)

@@ -290,10 +290,10 @@ static inline void on_ended(void *ctx, const char *run_id, unsigned status)
     ended_status = status;
 }
 
-static inline void on_note(void *ctx, const char *run_id, const char *event, const char *text)
+static inline void on_note(void *ctx, const char *run_id, const struct rdzv_note *note, int status)
 {
     (void)ctx;
-    notes += *run_id && *event && *text;
+    notes += *run_id && *note->text && (status >= 0) == (note->type == RDZV_NOTE_ENDED);
 }
 
 static int knocked_fd = -1;

@@ -1,0 +1,251 @@
+/* What happens on this node, as events (trace/event.h); of a job of one node also what happens to the job, which
+ * otherwise its coordinator says. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/node.h"
+#include "incident/record.h"
+#include "incident/summary.h"
+#include "proc/signame.h"
+
+static struct event event_of(const struct node *n, enum event_type type)
+{
+    return (struct event){
+        .type = type,
+        .wall_usec = loop_wall_usec(),
+        .mono = loop_clock(),
+        .run_id = workers_run_id(n),
+        .host = n->host,
+        .round = n->membership ? membership_world(n->membership)->number : n->core.attempts,
+    };
+}
+
+static void tell(struct node *n, const struct event *ev)
+{
+    trace_put(n->trace, ev);
+}
+
+/* --- of the job --- */
+
+static void tell_alone(struct node *n, enum rdzv_note_type type, const char *text, int64_t status)
+{
+    struct event ev = event_of(n, EVENT_OF_NOTE(type));
+    if (n->membership)
+        return;
+    ev.u.note = (struct event_note){.node = type == RDZV_NOTE_FAILED ? n->host : NULL, .text = text, .status = status};
+    tell(n, &ev);
+}
+
+void tell_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status)
+{
+    struct node *n = node;
+    struct event ev = event_of(n, EVENT_OF_NOTE(note->type));
+    ev.source = EVENT_COORDINATOR;
+    ev.run_id = run_id;
+    ev.round = note->number;
+    ev.u.note = (struct event_note){.node = note->host[0] ? note->host : NULL, .text = note->text, .status = status};
+    tell(n, &ev);
+}
+
+static void job_began(struct node *n, enum event_source source, const struct event_job_started *job)
+{
+    struct event ev = event_of(n, EVENT_JOB_STARTED);
+    ev.source = source;
+    ev.round = 0;
+    ev.u.job_started = *job;
+    tell(n, &ev);
+}
+
+void tell_job_began(void *node, const char *run_id, const struct rdzv_settings *set)
+{
+    (void)run_id; /* a coordinator in an agent has one job */
+    job_began(node, EVENT_COORDINATOR, &(struct event_job_started){set->min, set->max, set->max_restarts});
+}
+
+/* --- of this node --- */
+
+int tell_open(struct node *n, struct el_err *e)
+{
+    if (!n->conf->events)
+        return 0;
+    n->trace = trace_open(n->conf->events, e);
+    return n->trace ? 0 : -1;
+}
+
+int tell_init(struct node *n, struct el_err *e)
+{
+    return trace_start(n->trace, n->loop, e);
+}
+
+void tell_begin(struct node *n)
+{
+    struct event ev = event_of(n, EVENT_AGENT_STARTED);
+    ev.round = 0;
+    ev.u.agent_started = (struct event_agent_started){
+        .pid = (uint64_t)getpid(), .workers = n->nproc, .script = n->conf->script, .role = n->conf->role};
+    tell(n, &ev);
+    if (!n->membership)
+        job_began(n, EVENT_AGENT, &(struct event_job_started){1, 1, n->conf->max_restarts});
+}
+
+static const char *cause_word(const struct node *n)
+{
+    static const char *const words[] = {
+        [AGENT_SUCCESS] = "success",
+        [AGENT_WORKER_FAILED] = "worker failed",
+        [AGENT_SPAWN_FAILED] = "spawn failed",
+        [AGENT_PREPARE_FAILED] = "prepare failed",
+        [AGENT_LEAVING] = "leaving",
+        [AGENT_HALTED] = "halted",
+        [AGENT_STUCK] = "stuck",
+        [AGENT_NO_CAUSE] = NULL,
+    };
+    return n->core.group.stuck && n->core.cause != AGENT_LEAVING ? words[AGENT_STUCK] : words[n->core.cause];
+}
+
+void tell_moved(struct node *n, enum agent_state before)
+{
+    enum agent_state now = n->core.state;
+    char text[128];
+    struct event ev;
+    if (now == AGENT_STOPPING) {
+        ev = event_of(n, EVENT_WORKERS_STOPPING);
+        ev.u.workers_stopping = (struct event_workers_stopping){.workers = n->core.group.up, .why = cause_word(n)};
+        if (n->core.group.up) /* else only leftovers are still there */
+            tell(n, &ev);
+        snprintf(text, sizeof text, "round %u stops: %s", n->core.attempts, cause_word(n));
+        tell_alone(n, RDZV_NOTE_STOPPING, text, -1);
+    } else if (now == AGENT_COLLECTING) {
+        assert(before == AGENT_RUNNING || before == AGENT_STOPPING);
+        ev = event_of(n, EVENT_WORKERS_STOPPED);
+        ev.u.workers_stopped = (struct event_workers_stopped){
+            .failed = n->core.group.failed, .why = cause_word(n), .stuck = n->core.group.stuck};
+        tell(n, &ev);
+        snprintf(text, sizeof text, "round %u is closed: %s", n->core.attempts, cause_word(n));
+        tell_alone(n, RDZV_NOTE_CLOSED, text, -1);
+    }
+}
+
+void tell_prepared(struct node *n)
+{
+    const struct msg_world *w = n->membership ? membership_world(n->membership) : NULL;
+    char text[128];
+    snprintf(text, sizeof text, "round %u: 1 node, %u worker%s", n->core.attempts, n->nproc, n->nproc == 1 ? "" : "s");
+    tell_alone(n, RDZV_NOTE_FORMED, text, -1);
+    struct event ev = event_of(n, EVENT_WORKERS_STARTING);
+    ev.u.workers_starting = (struct event_workers_starting){
+        .first_rank = workers_rank(n, 0),
+        .workers = n->nproc,
+        .world_size = w ? w->world_size : n->nproc,
+        .group_rank = w ? w->group_rank : 0,
+        .group_size = w ? w->group_size : 1,
+        .restarts = n->core.restarts,
+    };
+    tell(n, &ev);
+}
+
+void tell_worker_started(struct node *n, unsigned slot)
+{
+    struct event ev = event_of(n, EVENT_WORKER_STARTED);
+    ev.u.worker_started = (struct event_worker_started){
+        .rank = workers_rank(n, slot), .local_rank = slot, .pid = (uint64_t)n->worker[slot].pid};
+    tell(n, &ev);
+}
+
+void tell_all_started(struct node *n)
+{
+    struct event ev = event_of(n, EVENT_WORKERS_STARTED);
+    ev.u.workers_started = (struct event_workers_started){.workers = n->nproc, .restarts = n->core.restarts};
+    tell(n, &ev);
+}
+
+void tell_worker_ended(struct node *n, unsigned slot, const struct reap_end *end)
+{
+    struct event ev = event_of(n, EVENT_WORKER_ENDED);
+    char name[SIGNAME_MAX];
+    ev.u.worker_ended = (struct event_worker_ended){
+        .rank = workers_rank(n, slot),
+        .local_rank = slot,
+        .pid = (uint64_t)n->worker[slot].pid,
+        .exit_code = end->code,
+        .signal = end->signal,
+        .signal_name = end->signal > 0 ? signame(end->signal, name) : NULL,
+        .core_dumped = end->core,
+        .stopped = n->core.group.slot[slot].signalled,
+        .elapsed_us = ev.mono - n->worker[slot].started,
+    };
+    tell(n, &ev);
+}
+
+void tell_worker_failed(struct node *n, const char *how, unsigned slot)
+{
+    char text[512];
+    snprintf(text, sizeof text, "rank %u on %s: %s", workers_rank(n, slot), n->host, how);
+    tell_alone(n, RDZV_NOTE_FAILED, text, -1);
+}
+
+static void tell_incident(struct node *n, const struct failure *f, bool cause)
+{
+    struct event ev = event_of(n, EVENT_INCIDENT);
+    struct report alone = {.script = n->conf->script, .failures = &f, .failures_count = 1};
+    struct el_buf text = EL_BUF_INIT(NULL, EVENT_TEXT_MAX * 2), record = EL_BUF_INIT(NULL, 0);
+    summary_verdict(&alone, &text);
+    bool whole = record_write(f, RECORD_BYTES_MAX, &record) == 0;
+    ev.u.incident = (struct event_incident){
+        .rank = f->rank,
+        .local_rank = f->local_rank,
+        .restarts = f->restart,
+        .cause = cause,
+        .class = failure_class_text(f->class),
+        .text = el_buf_cstr(&text),
+        .advice = failure_advice(f)[0] ? failure_advice(f) : NULL,
+        .record = whole ? el_buf_cstr(&record) : NULL,
+    };
+    tell(n, &ev);
+    el_buf_free(&text);
+    el_buf_free(&record);
+}
+
+/* Those whose evidence was read, at most NODE_EVIDENCE_MAX; of the others their end has been told. */
+void tell_incidents(struct node *n, const struct failure *cause)
+{
+    for (unsigned i = 0; i < n->evidence_count; i++) {
+        const struct failure *f = &n->worker[n->evidence[i]->slot].failure;
+        if (f->by != FAILURE_BY_ELRUN)
+            tell_incident(n, f, f == cause);
+    }
+}
+
+void tell_restart(struct node *n, const char *why)
+{
+    struct event ev = event_of(n, EVENT_RESTART);
+    ev.u.restart =
+        (struct event_restart){.restarts = n->core.restarts, .max_restarts = n->conf->max_restarts, .why = why};
+    tell(n, &ev);
+}
+
+static void tell_account(struct node *n)
+{
+    struct event ev = event_of(n, EVENT_ACCOUNT);
+    struct el_buf numbers = EL_BUF_INIT(NULL, 0);
+    char text[400];
+    n->account.steps = n->steps.sum;
+    account_text(&n->account, ev.mono, text, sizeof text);
+    bool whole = account_json(&n->account, ev.mono, &numbers) == 0;
+    ev.u.account = (struct event_account){.text = text, .account = whole ? el_buf_cstr(&numbers) : NULL};
+    tell(n, &ev);
+    el_buf_free(&numbers);
+}
+
+void tell_end(struct node *n, const char *why)
+{
+    char text[EVENT_TEXT_MAX];
+    snprintf(text, sizeof text, "status %d: %s", n->status, why ? why : "success");
+    tell_account(n);
+    tell_alone(n, RDZV_NOTE_ENDED, text, n->status);
+    struct event ev = event_of(n, EVENT_AGENT_ENDED);
+    ev.u.agent_ended = (struct event_agent_ended){.status = (uint64_t)n->status, .text = why};
+    tell(n, &ev);
+}
