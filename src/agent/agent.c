@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum { SIG_INT = 2, SIG_USR1 = 10, SIG_USR2 = 12, SIG_TERM = 15, SIG_TSTP = 20 }; /* Linux, x86-64 and aarch64 */
 enum { SIG_HUP = 1, SIG_KILL = 9 };
@@ -47,11 +48,16 @@ static void take_group(struct agent_actions *out, const struct policy_actions *g
 int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem)
 {
     *a = (struct agent){.conf = *conf};
+    if (!conf->managed &&
+        budget_init(&a->budget, conf->max_restarts, conf->restart_window, conf->max_fruitless, 0, 0, 0, mem) < 0)
+        return -1;
     return policy_init(&a->group, conf->slots, mem);
 }
 
 void agent_free(struct agent *a, struct el_mem *mem)
 {
+    if (!a->conf.managed)
+        budget_free(&a->budget, mem);
     policy_free(&a->group, mem);
 }
 
@@ -62,6 +68,7 @@ static void prepare(struct agent *a, struct agent_actions *out)
     a->hindsight_until = 0;
     a->note_due = false;
     a->collected = false;
+    a->stopped = 0;
     a->attempts++;
     act(out, AGENT_DO_PREPARE);
 }
@@ -97,13 +104,45 @@ static void stop(struct agent *a, int signal, el_usec grace, el_usec now, struct
     struct policy_actions group = {0};
     policy_stop(&a->group, signal, grace, now, &group);
     take_group(out, &group);
+    a->stopped = a->stopped ? a->stopped : now;
     if (a->state == AGENT_RUNNING)
         move(a, AGENT_STOPPING);
 }
 
-static bool may_restart(const struct agent *a)
+static bool has_budget(const struct agent *a, el_usec now)
 {
-    return a->cause == AGENT_WORKER_FAILED && !a->group.stuck && a->restarts < a->conf.max_restarts;
+    return a->cause == AGENT_WORKER_FAILED && !a->group.stuck && !a->conf.managed && budget_left(&a->budget, now);
+}
+
+static_assert(BUDGET_FRUITLESS == EL_SEC(60), "a text below says so");
+
+/* As far as it can be known before the evidence is there. */
+static bool may_restart(const struct agent *a, el_usec now)
+{
+    return has_budget(a, now) && a->conf.restart_policy != DECIDE_NEVER;
+}
+
+/* A worker failed: is there another attempt?  Charged, if there is. */
+static bool try_again(struct agent *a, el_usec now)
+{
+    if (!has_budget(a, now))
+        return false;
+    const struct decide_round round = {
+        .policy = a->conf.restart_policy, .workers = a->conf.slots, .nodes = 1, .lasted = a->stopped - a->began};
+    decide_next(&round, &a->digest, &a->history, &a->verdict);
+    if (a->verdict.next == DECIDE_STOP)
+        return false;
+    bool counted = a->conf.restart_policy != DECIDE_ALWAYS; /* torchrun knows max_restarts only */
+    uint64_t steps = a->digest.steps_known ? a->digest.steps : BUDGET_NO_STEPS;
+    if (counted && !budget_lived(&a->budget, a->stopped - a->began, BUDGET_FRUITLESS, steps)) {
+        snprintf(a->verdict.why, sizeof a->verdict.why,
+                 "no restart: %llu attempts in a row %s (--max-fruitless-restarts=%u)",
+                 (unsigned long long)a->budget.fruitless,
+                 steps == BUDGET_NO_STEPS ? "ended within 60 s" : "brought nothing, the last one no new step",
+                 a->conf.max_fruitless);
+        return false;
+    }
+    return budget_charge(&a->budget, now);
 }
 
 /* Everything of the attempt is gone and known: what now? */
@@ -113,7 +152,7 @@ static void decide(struct agent *a, el_usec now, struct agent_actions *out)
         return;
     if (a->group.stuck && a->cause != AGENT_LEAVING)
         a->cause = AGENT_STUCK;
-    if (!a->conf.managed && may_restart(a)) {
+    if (try_again(a, now)) {
         a->restarts++;
         prepare(a, out);
     } else {
@@ -133,7 +172,7 @@ static void close_attempt(struct agent *a, struct agent_actions *out)
     act(out, AGENT_DO_COLLECT);
 }
 
-static void on_prepared(struct agent *a, const struct agent_event *ev, struct agent_actions *out)
+static void on_prepared(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     if (a->state != AGENT_PREPARING || (ev->attempt && ev->attempt != a->attempts))
         return; /* it took so long that nobody waits for it any more */
@@ -143,6 +182,7 @@ static void on_prepared(struct agent *a, const struct agent_event *ev, struct ag
         return;
     }
     move(a, AGENT_RUNNING);
+    a->began = now;
     struct policy_actions group = {0};
     policy_start(&a->group, &group);
     take_group(out, &group);
@@ -203,7 +243,7 @@ static void leave(struct agent *a, int signal, el_usec now, struct agent_actions
         blame(a, AGENT_SUCCESS, 0); /* only leftovers are still there: the work is done */
     /* A failure that ends the job anyway stays its cause; one that would have led to a restart, or that hindsight shows
      * to be part of the same farewell, does not. */
-    bool restarting = a->cause == AGENT_WORKER_FAILED && (may_restart(a) || now < a->hindsight_until);
+    bool restarting = a->cause == AGENT_WORKER_FAILED && (may_restart(a, now) || now < a->hindsight_until);
     if (a->cause == AGENT_NO_CAUSE || restarting) {
         a->cause = AGENT_LEAVING;
         a->leave_signal = signal;
@@ -295,11 +335,14 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_ATTEMPT: on_attempt(a, ev, out); break;
     case AGENT_EV_HALT: on_halt(a, ev, now, out); break;
     case AGENT_EV_FINISH: on_finish(a, out); break;
-    case AGENT_EV_PREPARED: on_prepared(a, ev, out); break;
+    case AGENT_EV_PREPARED: on_prepared(a, ev, now, out); break;
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(a, ev, now, out); break;
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
     case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
-    case AGENT_EV_COLLECTED: a->collected = a->state == AGENT_COLLECTING; break;
+    case AGENT_EV_COLLECTED:
+        a->collected = a->state == AGENT_COLLECTING;
+        a->digest = ev->digest ? *ev->digest : (struct decide_digest){.kind = DECIDE_OTHER};
+        break;
     case AGENT_EV_SPAWNED:
     case AGENT_EV_SWEPT:
     case AGENT_EV_ORPHAN:
@@ -321,7 +364,9 @@ el_usec agent_deadline(const struct agent *a)
 void agent_check(const struct agent *a)
 {
     policy_check(&a->group);
-    assert(a->conf.managed || a->restarts <= a->conf.max_restarts);
+    assert(a->conf.managed || a->restarts == a->budget.used);
+    assert(a->conf.managed || a->conf.restart_window || a->restarts <= a->conf.max_restarts);
+    assert(a->conf.restart_policy != DECIDE_NEVER || a->conf.managed || !a->restarts);
     assert(a->conf.managed || a->attempts <= a->restarts + 1);
     assert(a->state != AGENT_ENDED || a->cause != AGENT_NO_CAUSE);
     assert(a->state != AGENT_ENDED || a->group.stuck || !a->group.up);

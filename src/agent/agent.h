@@ -3,12 +3,15 @@
  *     idle -> preparing -> running -> stopping -> collecting -> (preparing | ended)
  *
  * The shell (agent_io.c) performs the actions and sends their results back as events; no action is assumed to succeed.
- * The worker group itself is src/proc/policy; restart budget and signals are decided here. */
+ * The worker group itself is src/proc/policy, whether a failure is tried again is src/incident/decide; restart budget
+ * and signals are decided here. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 #include <stdbool.h>
 
+#include "incident/decide.h"
 #include "proc/policy.h"
+#include "rdzv/budget.h"
 #include "util/mem.h"
 #include "util/time.h"
 
@@ -36,6 +39,10 @@ struct agent_conf {
     unsigned slots;
     unsigned max_restarts;
     el_usec grace; /* --shutdown-timeout */
+    /* A job of this node alone; else the coordinator has them. */
+    enum decide_policy restart_policy;
+    unsigned max_fruitless;
+    el_usec restart_window; /* 0: all restarts count */
     /* One of several nodes: attempts are started and stopped from above (member.h), restarts are counted elsewhere, and
      * each end is handed up. */
     bool managed;
@@ -54,7 +61,7 @@ enum agent_event_type {
     AGENT_EV_EXITED,       /* slot, code, signal: leader is a zombie still */
     AGENT_EV_SWEPT,        /* left */
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
-    AGENT_EV_COLLECTED,    /* the evidence of the attempt is complete */
+    AGENT_EV_COLLECTED,    /* the evidence of the attempt is complete; digest: what it says */
     AGENT_EV_SIGNAL,       /* signal, to elrun */
     AGENT_EV_TIMEOUT,
 };
@@ -65,6 +72,7 @@ struct agent_event {
     unsigned attempt, restarts;
     el_usec grace;
     int code, signal;
+    const struct decide_digest *digest; /* read in this step only; NULL: nothing is known */
     bool ok;
     bool forked; /* SPAWN_FAILED: there is a child, whose exit follows, or came just before */
 };
@@ -98,9 +106,15 @@ struct agent {
     struct agent_conf conf;
     enum agent_state state;
     struct policy group;
-    unsigned restarts;      /* used; TORCHELASTIC_RESTART_COUNT */
-    unsigned attempts;      /* begun */
-    enum agent_cause cause; /* of the present stop; at the end: of the job */
+    struct budget budget; /* not if managed */
+    struct decide_history history;
+    struct decide_digest digest;   /* of the present attempt, once collected */
+    struct decide_verdict verdict; /* why says why the last failure ended the job; "": the budget did, or none has */
+    el_usec began;                 /* the present attempt */
+    el_usec stopped;               /* when it was; 0: it ended by itself, or not at all */
+    unsigned restarts;             /* used; TORCHELASTIC_RESTART_COUNT */
+    unsigned attempts;             /* begun */
+    enum agent_cause cause;        /* of the present stop; at the end: of the job */
     unsigned cause_slot;
     int leave_signal;        /* AGENT_LEAVING: which */
     unsigned interrupts;     /* SIGINT so far */

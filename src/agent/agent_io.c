@@ -54,6 +54,8 @@ static void watch_steps(struct node *n)
     bool here = n->conf->steps_wanted && (last ? first + n->nproc == world : first == 0);
     if (here)
         steps_attempt(&n->steps, 0);
+    n->steps_here = here;
+    n->steps_before = n->steps.sum.made;
     output_watch_steps(n->output, !here ? -1 : last ? (int)n->nproc - 1 : 0, &n->steps);
 }
 
@@ -306,6 +308,9 @@ static int node_init(struct node *n, struct el_err *e)
     struct agent_conf core = {
         .slots = n->nproc,
         .max_restarts = n->conf->max_restarts,
+        .restart_policy = n->conf->restart_policy,
+        .max_fruitless = n->conf->max_fruitless,
+        .restart_window = n->conf->restart_window,
         .grace = n->conf->shutdown_timeout,
         .managed = n->place.kind != ENDPOINT_ALONE,
     };

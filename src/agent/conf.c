@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/run_options.h"
+#include "rdzv/budget.h"
 #include "util/log.h"
 #include "util/parse.h"
 
@@ -101,6 +102,9 @@ int conf_parse(int argc, char **argv, char **env, struct run_conf *conf, struct 
                                                       : CONF_DO_COMPLETION;
     if (decide_entry(conf, e) || decide_rendezvous(conf, &r, e) || take_script(argc, argv, r.next, conf, e))
         return -1;
+    if (conf->restart_window && conf->max_restarts > BUDGET_WINDOW_MAX)
+        return el_fail(e, EL_EXIT_USAGE, "--max-restarts=%u: with --restart-window want at most %d", conf->max_restarts,
+                       BUDGET_WINDOW_MAX);
     if (conf->quiet && conf->verbose && seen(&r, "quiet") && seen(&r, "verbose"))
         return el_fail(e, EL_EXIT_USAGE, "--quiet and --verbose exclude each other");
     if (conf->quiet)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "agent/steps.h"
-#include "incident/failure.h"
+#include "incident/decide.h"
 #include "util/addr.h"
 #include "util/err.h"
 #include "util/time.h"
@@ -47,6 +47,9 @@ struct run_conf {
     enum conf_nproc nproc_kind;
     unsigned nproc; /* for CONF_NPROC_NUMBER */
     unsigned max_restarts;
+    enum decide_policy restart_policy;
+    el_usec restart_window; /* 0: all restarts of the job count */
+    unsigned max_fruitless;
     bool standalone;
 
     /* rendezvous: parsed and checked; agent/endpoint.h decides what follows from it */
@@ -74,11 +77,10 @@ struct run_conf {
     unsigned rdzv_idle; /* keys that were given and mean nothing here; conf_say_idle_keys() names them */
 
     /* how rounds of several nodes are formed and replaced; conf_rdzv.h makes the job's settings of it */
-    unsigned node_unit, max_fruitless;
+    unsigned node_unit;
     el_usec settle, replace_wait, scale_up_delay, stable_window, boundary_wait;
     el_usec reconnect_grace;
     el_usec coordinator_timeout; /* 0: as join_timeout */
-    el_usec restart_window;      /* 0: all restarts of the job count */
     enum conf_allow store_allow;
     struct el_cidr store_net; /* for CONF_ALLOW_NET */
 

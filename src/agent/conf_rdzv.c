@@ -35,9 +35,6 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
 {
     if (check_unit(conf, e))
         return -1;
-    if (conf->restart_window && conf->max_restarts > RDZV_WINDOW_MAX)
-        return el_fail(e, EL_EXIT_CONFIG, "--max-restarts=%u: with --restart-window want at most %d",
-                       conf->max_restarts, RDZV_WINDOW_MAX);
     *out = (struct rdzv_settings){
         .min = conf->nnodes_min,
         .max = conf->nnodes_max,

@@ -114,7 +114,9 @@ struct node {
 
     /* report_io.c */
     struct account account;
-    struct steps steps; /* --step-pattern */
+    struct steps steps;    /* --step-pattern */
+    bool steps_here;       /* the rank that tells of them is, in this attempt */
+    uint64_t steps_before; /* made in earlier ones */
     struct evidence_oom oom;
     int64_t oom_before;
     struct el_err error; /* of a cause that is not a worker: spawn, prepare */
@@ -122,6 +124,7 @@ struct node {
     unsigned evidence_count;
     struct loop_timer *evidence_timer;
     bool collecting;
+    struct decide_digest digest;     /* of the attempt that was collected last */
     const struct failure **failures; /* nproc; filled while a report is made */
     struct pool_job publish;
     const struct failure *publish_cause;

@@ -97,6 +97,22 @@ static bool evidence_complete(const struct node *n)
     return true;
 }
 
+/* The first one first: the digest keeps its place and time. */
+static void make_digest(struct node *n)
+{
+    n->digest = (struct decide_digest){.kind = DECIDE_SILENT};
+    if (n->core.cause == AGENT_WORKER_FAILED)
+        decide_add(&n->digest, &n->worker[n->core.cause_slot].failure, n->coord);
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].ended && !n->worker[i].bad)
+            decide_passed(&n->digest);
+        else if (n->worker[i].bad && (n->core.cause != AGENT_WORKER_FAILED || i != n->core.cause_slot))
+            decide_add(&n->digest, &n->worker[i].failure, n->coord);
+    n->digest.steps_known = n->steps_here && n->steps.sum.any && !n->steps.sum.wraps;
+    if (n->digest.steps_known)
+        n->digest.steps = n->steps.sum.made - n->steps_before;
+}
+
 static void collected(struct node *n)
 {
     n->collecting = false;
@@ -109,7 +125,8 @@ static void collected(struct node *n)
     struct report r = make_report(n);
     int cause = failure_cause(r.failures, r.failures_count);
     tell_incidents(n, cause < 0 ? NULL : r.failures[cause]);
-    node_feed(n, &(struct agent_event){.type = AGENT_EV_COLLECTED});
+    make_digest(n);
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_COLLECTED, .digest = &n->digest});
 }
 
 static void maybe_collected(struct node *n)
@@ -291,6 +308,7 @@ static struct report make_report(struct node *n)
         .failures_count = count,
         .restarts = n->core.restarts - restart_refused(n),
         .restarts_max = n->conf->max_restarts,
+        .no_restart = n->membership ? "" : n->core.verdict.why,
         .log_dir = logs_of(n),
     };
 }

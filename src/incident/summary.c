@@ -248,6 +248,8 @@ static void put_foot(struct el_buf *out, const struct report *r, const struct fa
         el_buf_printf(out, "all logs: %s\n", r->log_dir);
     if (cause && failure_advice(cause)[0])
         el_buf_printf(out, "advice: %s: %s\n", failure_class_text(cause->class), failure_advice(cause));
+    if (r->no_restart && r->no_restart[0])
+        el_buf_printf(out, "%s\n", r->no_restart);
 }
 
 int summary_write(const struct report *r, struct el_buf *out, const struct summary_style *style)
@@ -345,6 +347,7 @@ static void put_json(const struct report *r, struct el_buf *out, size_t each_byt
     put_field(out, "stopped_by_elrun", el_buf_cstr(&line));
     el_buf_free(&line);
     el_buf_printf(out, ",\"restarts\":%u,\"restarts_max\":%u", r->restarts, r->restarts_max);
+    put_field(out, "no_restart", r->no_restart && r->no_restart[0] ? r->no_restart : NULL);
     put_field(out, "log_dir", r->log_dir);
     el_buf_puts(out, ",\"cause\":");
     if (cause >= 0)

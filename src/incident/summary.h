@@ -19,6 +19,7 @@ struct report {
     const struct failure *const *failures; /* judged, by ascending rank; those that elrun stopped too */
     unsigned failures_count;
     unsigned restarts, restarts_max; /* made so far; permitted */
+    const char *no_restart;          /* why there is none although the budget would have allowed it; NULL or "" */
     const char *log_dir;             /* NULL = there are no logs to look at */
 };
 

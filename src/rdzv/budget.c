@@ -3,14 +3,12 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define ROOM_MAX 1024u /* a window with more restarts than this allows is unlimited in practice */
-
 int budget_init(struct budget *b, uint64_t max, el_usec window, uint64_t max_fruitless, uint64_t used,
                 uint64_t fruitless, el_usec now, struct el_mem *mem)
 {
     *b = (struct budget){
         .max = max, .window = window, .max_fruitless = max_fruitless, .used = used, .fruitless = fruitless};
-    b->room = max < ROOM_MAX ? (unsigned)max : ROOM_MAX;
+    b->room = max < BUDGET_WINDOW_MAX ? (unsigned)max : BUDGET_WINDOW_MAX;
     b->when = el_alloc(mem, (b->room + 1) * sizeof *b->when);
     if (!b->when)
         return -1;
@@ -26,36 +24,45 @@ void budget_free(struct budget *b, struct el_mem *mem)
     b->when = NULL;
 }
 
-static uint64_t counted(struct budget *b, el_usec now)
+/* Charges at the front of the ring that are too old to count. */
+static unsigned expired(const struct budget *b, el_usec now)
 {
-    if (!b->window)
-        return b->used;
-    while (b->n && b->when[b->head] + b->window <= now) {
-        b->head = (b->head + 1) % b->room;
-        b->n--;
-    }
-    return b->n;
+    unsigned old = 0;
+    while (old < b->n && b->when[(b->head + old) % b->room] + b->window <= now)
+        old++;
+    return old;
+}
+
+static void forget(struct budget *b, unsigned n)
+{
+    if (n)
+        b->head = (b->head + n) % b->room;
+    b->n -= n;
+}
+
+bool budget_left(const struct budget *b, el_usec now)
+{
+    return (b->window ? b->n - expired(b, now) : b->used) < b->max;
 }
 
 bool budget_charge(struct budget *b, el_usec now)
 {
-    if (counted(b, now) >= b->max)
+    if (!budget_left(b, now))
         return false;
     b->used++;
     if (b->window) {
-        if (b->n == b->room) { /* more than the ring remembers: the oldest is forgotten */
-            b->head = (b->head + 1) % b->room;
-            b->n--;
-        }
+        forget(b, expired(b, now));
+        forget(b, b->n == b->room); /* more than the ring remembers: the oldest */
         b->when[(b->head + b->n++) % b->room] = now;
     }
     assert(b->n <= b->room);
     return true;
 }
 
-bool budget_lived(struct budget *b, el_usec lived, el_usec fruitless_below)
+bool budget_lived(struct budget *b, el_usec lived, el_usec fruitless_below, uint64_t steps)
 {
     assert(fruitless_below > 0);
-    b->fruitless = lived < fruitless_below ? b->fruitless + 1 : 0;
+    bool fruitless = steps == BUDGET_NO_STEPS ? lived < fruitless_below : !steps;
+    b->fruitless = fruitless ? b->fruitless + 1 : 0;
     return b->fruitless <= b->max_fruitless;
 }

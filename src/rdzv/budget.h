@@ -8,6 +8,9 @@
 #include "util/mem.h"
 #include "util/time.h"
 
+#define BUDGET_WINDOW_MAX 1024       /* restarts that a window can remember; options want no more */
+#define BUDGET_FRUITLESS  EL_SEC(60) /* a round that ends sooner brought nothing, unless steps tell otherwise */
+
 struct budget {
     uint64_t max, max_fruitless;
     el_usec window;     /* 0: restarts count for ever */
@@ -22,10 +25,16 @@ int budget_init(struct budget *b, uint64_t max, el_usec window, uint64_t max_fru
                 uint64_t fruitless, el_usec now, struct el_mem *mem);
 void budget_free(struct budget *b, struct el_mem *mem);
 
+/* Would a charge be granted? */
+bool budget_left(const struct budget *b, el_usec now);
+
 /* A round ended because a worker failed: charges it and returns true, or false if nothing is left to charge. */
 bool budget_charge(struct budget *b, el_usec now);
 
-/* A round that was not stopped by plan lived so long; false if this was one too many that brought nothing. */
-bool budget_lived(struct budget *b, el_usec lived, el_usec fruitless_below);
+#define BUDGET_NO_STEPS UINT64_MAX /* the script does not say */
+
+/* A round that was not stopped by plan lived so long and made so many new steps; false if this was one too many that
+ * brought nothing.  Where steps are known they decide, else the time does. */
+bool budget_lived(struct budget *b, el_usec lived, el_usec fruitless_below, uint64_t steps);
 
 #endif

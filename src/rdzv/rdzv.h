@@ -25,14 +25,12 @@
 #define RDZV_STORE_LIMIT    EL_SEC(5)  /* OPEN_STORE to STORE_READY */
 #define RDZV_END_LIMIT      EL_SEC(5)  /* END is repeated so long to whoever has not acknowledged it */
 #define RDZV_STOP_MARGIN    EL_SEC(30) /* beyond the grace: then a member that has not stopped counts as lost */
-#define RDZV_FRUITLESS      EL_SEC(60) /* a round that ends sooner brought nothing */
 #define RDZV_JOURNAL_RETRY  EL_SEC(1)
 #define RDZV_TELL_EVERY     EL_SEC(1)  /* waiting members are told of changes no more often */
 #define RDZV_OPEN_RETRY     EL_MS(100) /* rounds that cannot be opened: from the second on, doubling … */
 #define RDZV_OPEN_RETRY_MAX EL_SEC(5)  /* … to this */
 #define RDZV_INCIDENTS_MAX  16         /* of one round; more are counted */
 #define RDZV_NONE           UINT32_MAX
-#define RDZV_WINDOW_MAX     1024 /* restarts that --restart-window can remember */
 
 enum rdzv_state {
     RDZV_REBUILDING, /* hears what members of an earlier coordinator report */

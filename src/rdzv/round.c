@@ -237,7 +237,7 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     }
     if (costs)
         r->charged = r->number;
-    if (!r->planned && !budget_lived(&r->budget, now - r->started_at, RDZV_FRUITLESS)) {
+    if (!r->planned && !budget_lived(&r->budget, now - r->started_at, BUDGET_FRUITLESS, BUDGET_NO_STEPS)) {
         snprintf(why, sizeof why, "no progress: %llu rounds in a row ended within 60 s: %.300s",
                  (unsigned long long)r->budget.fruitless, r->stop_text);
         end_by_failure(r, now, out, why);

@@ -71,7 +71,8 @@ static void on_signal(struct world *w, const struct agent_event *ev)
         return;
     j->asked_to_leave = true;
     bool done = j->exited_ok == w->conf.slots && !j->stop_due;
-    bool restarts = j->attempts <= w->conf.max_restarts && !w->agent.group.stuck;
+    bool restarts =
+        j->attempts <= w->conf.max_restarts && !w->agent.group.stuck && w->conf.restart_policy != DECIDE_NEVER;
     if (done)
         blame(w, AGENT_SUCCESS, 0);
     if (j->verdict == AGENT_WORKER_FAILED && (restarts || w->now < j->hindsight))
@@ -96,7 +97,10 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(w, ev); break;
     case AGENT_EV_EXITED: on_exited(w, ev, ended); break;
     case AGENT_EV_SIGNAL: on_signal(w, ev); break;
-    case AGENT_EV_COLLECTED: w->judge.collected = true; break;
+    case AGENT_EV_COLLECTED:
+        w->judge.collected = true;
+        w->judge.hopeless = ev->digest != NULL;
+        break;
     case AGENT_EV_START:
     case AGENT_EV_ATTEMPT:
     case AGENT_EV_HALT:
@@ -172,6 +176,13 @@ static void on_group(struct world *w, const struct policy_action *p)
     }
 }
 
+/* The policy forbids another attempt. */
+static bool is_forbidden(const struct world *w)
+{
+    enum decide_policy p = w->conf.restart_policy;
+    return p == DECIDE_NEVER || (p == DECIDE_SMART && w->judge.hopeless);
+}
+
 static void on_prepare(struct world *w)
 {
     struct world_judge *j = &w->judge;
@@ -183,6 +194,8 @@ static void on_prepare(struct world *w)
         world_fail(w, "a restart that no failed worker explains");
     if (j->attempts > 1 && !j->collected)
         world_fail(w, "a restart before the evidence is there");
+    if (j->attempts > 1 && is_forbidden(w))
+        world_fail(w, "a restart that the policy forbids");
     if (world_living(w))
         world_fail(w, "a restart beside %u living processes", world_living(w));
     j->stop_due = j->kill_due = j->all_gone = j->collecting = j->collected = false;
@@ -218,7 +231,7 @@ static void on_end(struct world *w)
     bool by_slot = a->cause == AGENT_WORKER_FAILED || a->cause == AGENT_SPAWN_FAILED;
     if (by_slot && a->cause_slot != j->verdict_slot)
         world_fail(w, "the end blames slot %u where %u failed first", a->cause_slot, j->verdict_slot);
-    if (a->cause == AGENT_WORKER_FAILED && j->attempts <= w->conf.max_restarts)
+    if (a->cause == AGENT_WORKER_FAILED && j->attempts <= w->conf.max_restarts && !is_forbidden(w))
         world_fail(w, "given up after attempt %u with a budget of %u restarts", j->attempts, w->conf.max_restarts);
     if (a->cause == AGENT_WORKER_FAILED && j->notes != 1)
         world_fail(w, "a failure that nobody was told of");

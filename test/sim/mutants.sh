@@ -63,7 +63,8 @@ hunt() {
 }
 
 hunt sim_node "$nodes" "$here/mutants" "" \
-    src/util/mem.c test/sim/trace.c test/sim/world.c test/sim/judge.c test/sim/sim_node.c src/proc/policy.c src/agent/agent.c
+    src/util/mem.c test/sim/trace.c test/sim/world.c test/sim/judge.c test/sim/sim_node.c src/proc/policy.c \
+    src/incident/decide.c src/rdzv/budget.c src/agent/agent.c
 hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson" \
     src/util/mem.c src/util/buf.c src/util/err.c src/util/scan.c src/util/json_limit.c src/proc/signame.c \
     src/rdzv/table.c src/rdzv/budget.c src/rdzv/roster.c src/rdzv/choose.c src/rdzv/round.c \

@@ -32,7 +32,7 @@ void at(struct stage *s, unsigned ms, struct agent_event ev)
 struct stage *stage_new(unsigned slots, unsigned max_restarts)
 {
     struct stage *s = calloc(1, sizeof *s);
-    struct agent_conf conf = {.slots = slots, .max_restarts = max_restarts, .grace = EL_SEC(30)};
+    struct agent_conf conf = {.slots = slots, .max_restarts = max_restarts, .grace = EL_SEC(30), .max_fruitless = 1000};
     conf.handled[SIGTERM] = conf.handled[SIGINT] = conf.handled[SIGQUIT] = true;
     if (!s || agent_init(&s->a, &conf, NULL) < 0)
         abort();

@@ -252,7 +252,12 @@ static void perform(struct world *w, const struct agent_action *x)
         push_event(w, w->now + slow, (struct agent_event){.type = AGENT_EV_PREPARED, .ok = ok});
         break;
     }
-    case AGENT_DO_COLLECT: push_event(w, w->now + slow, (struct agent_event){.type = AGENT_EV_COLLECTED}); break;
+    case AGENT_DO_COLLECT: {
+        static const struct decide_digest hopeless = {.kind = DECIDE_TEXT, .witnesses = 1, .elapsed = DECIDE_START};
+        push_event(w, w->now + slow,
+                   (struct agent_event){.type = AGENT_EV_COLLECTED, .digest = chance(w, 200) ? &hopeless : NULL});
+        break;
+    }
     case AGENT_DO_GROUP: perform_group(w, &x->group); break;
     case AGENT_DO_NOTE:
     case AGENT_DO_FORWARD:
@@ -325,6 +330,8 @@ static void draw_conf(struct world *w)
     static const el_usec graces[] = {0, EL_MS(100), EL_SEC(2), EL_SEC(30)};
     w->conf = (struct agent_conf){.slots = (unsigned)between(w, 1, 8)};
     w->conf.max_restarts = (unsigned)between(w, 0, 3);
+    w->conf.max_fruitless = 10;
+    w->conf.restart_policy = (enum decide_policy)el_rng_below(&w->rng, DECIDE_POLICY_COUNT);
     if (chance(w, 20))
         w->conf.slots = (unsigned)between(w, 9, WORLD_SLOTS_MAX);
     w->conf.grace = graces[el_rng_below(&w->rng, 4)];

@@ -67,6 +67,7 @@ struct world_judge {
     bool was_told[WORLD_SLOTS_MAX];   /* the leader that was reaped last */
     el_usec gone_at[WORLD_SLOTS_MAX]; /* leader reaped */
     bool collecting, collected;
+    bool hopeless; /* the evidence says that a restart cannot help */
     el_usec closed_at;
     bool asked_to_leave; /* by a handled signal, at any time */
     unsigned interrupts, attempts, ends, notes, exited_ok, exited;

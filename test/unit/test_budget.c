@@ -21,7 +21,8 @@ static void test_budget(void)
     is_num(b.used, 4, "TORCHELASTIC_RESTART_COUNT counts all of them");
     budget_free(&b, NULL);
     ok(budget_init(&b, 2, EL_SEC(60), 3, 9, 0, EL_SEC(5), NULL) == 0, "after a restart of the coordinator");
-    ok(!budget_charge(&b, EL_SEC(10)) && budget_charge(&b, EL_SEC(65)), "old ones count from now");
+    ok(!budget_left(&b, EL_SEC(10)) && !budget_charge(&b, EL_SEC(10)), "old ones count from now");
+    ok(budget_left(&b, EL_SEC(65)) && budget_charge(&b, EL_SEC(65)), "and no longer than others");
     budget_free(&b, NULL);
     ok(budget_init(&b, 0, EL_SEC(60), 3, 0, 0, 0, NULL) == 0 && !budget_charge(&b, 1), "no restarts");
     budget_free(&b, NULL);
@@ -33,10 +34,14 @@ static void test_fruitless(void)
 {
     struct budget b;
     budget_init(&b, 9, 0, 2, 0, 0, 0, NULL);
-    ok(budget_lived(&b, EL_SEC(1), EL_SEC(60)) && budget_lived(&b, EL_SEC(59), EL_SEC(60)),
+    ok(budget_lived(&b, EL_SEC(1), EL_SEC(60), BUDGET_NO_STEPS) &&
+           budget_lived(&b, EL_SEC(59), EL_SEC(60), BUDGET_NO_STEPS),
        "two short rounds are allowed");
-    ok(!budget_lived(&b, EL_SEC(2), EL_SEC(60)), "three in a row are too many");
-    ok(budget_lived(&b, EL_SEC(60), EL_SEC(60)) && b.fruitless == 0, "a long one makes good for them");
+    ok(!budget_lived(&b, EL_SEC(2), EL_SEC(60), BUDGET_NO_STEPS), "three in a row are too many");
+    ok(budget_lived(&b, EL_SEC(60), EL_SEC(60), BUDGET_NO_STEPS) && b.fruitless == 0, "a long one makes good for them");
+    ok(budget_lived(&b, EL_SEC(1), EL_SEC(60), 0) && b.fruitless == 1, "no step");
+    ok(budget_lived(&b, EL_SEC(1), EL_SEC(60), 1) && b.fruitless == 0, "a new step is fruit, however short the round");
+    ok(budget_lived(&b, EL_SEC(3600), EL_SEC(60), 0) && b.fruitless == 1, "an hour without a step is none");
     budget_free(&b, NULL);
 }
 

@@ -278,6 +278,8 @@ static const struct error_case {
      "--rdzv-conf=keep_alive_max_attempt=0: keep_alive_max_attempt wants a number from 1 to 1000000"},
     {"--rdzv-conf store_type=etcd t.py", NULL, "--rdzv-conf=store_type=etcd: store_type wants tcp or file"},
     {"--node-unit=0 t.py", NULL, "--node-unit=0: want a whole number from 1 to 65536"},
+    {"--max-restarts=1025 --restart-window=60 t.py", NULL, "--max-restarts=1025: with --restart-window want at most 1024"},
+    {"--restart-policy=often t.py", NULL, "--restart-policy=often: want smart, always or never"},
     {"--settle=101d t.py", NULL, "--settle=101d: want a time from 0 to 8640000 seconds"},
     {"--settl=1 t.py", NULL, "unknown option --settl=1; did you mean --settle?"},
     {"--store-allow=10.0.0.1/8 t.py", NULL,

@@ -1,0 +1,262 @@
+/* What follows from failures: the rules of incident/decide.h, each with the case that it must not catch. */
+#include "incident/decide.h"
+#include "lib/tap.h"
+#include "util/auto.h"
+
+static struct decide_history history;
+static struct decide_verdict verdict;
+
+static struct failure failure(const char *type, unsigned line, el_usec elapsed)
+{
+    struct failure f;
+    failure_init(&f);
+    f.end = FAILURE_EXIT;
+    f.code = 1;
+    f.class = FAILURE_CLASS_CODE;
+    f.elapsed = elapsed;
+    f.found.kind = TRACEBACK_PYTHON;
+    snprintf(f.found.type, sizeof f.found.type, "%s", type);
+    snprintf(f.found.file, sizeof f.found.file, "/home/me/train.py");
+    f.found.line = line;
+    return f;
+}
+
+static struct decide_digest one(const char *type, unsigned line, double s, uint64_t node)
+{
+    struct decide_digest d = {.kind = DECIDE_SILENT};
+    struct failure f = failure(type, line, (el_usec)(s * 1e6));
+    decide_add(&d, &f, node);
+    return d;
+}
+
+static struct decide_digest two(const char *type, unsigned line, double s)
+{
+    struct decide_digest d = one(type, line, s, 1), again = d;
+    decide_merge(&d, &again);
+    return d;
+}
+
+static enum decide_next next(unsigned workers, unsigned nodes, const struct decide_digest *d)
+{
+    const struct decide_round r = {.workers = workers, .nodes = nodes, .lasted = d->elapsed};
+    decide_next(&r, d, &history, &verdict);
+    return verdict.next;
+}
+
+static enum decide_next alone(struct decide_digest d) /* the first round of a job of eight workers on one node */
+{
+    history = (struct decide_history){.longest = 0};
+    return next(8, 1, &d);
+}
+
+static void test_at_once(void)
+{
+    static const char *const text[] = {"SyntaxError",         "IndentationError", "ImportError",
+                                       "ModuleNotFoundError", "NameError",        "pkg.errors.ImportError"};
+    for (size_t i = 0; i < COUNT_OF(text); i++)
+        is_num(alone(one(text[i], 3, 2, 1)), DECIDE_STOP, text[i]);
+    is_str(verdict.why,
+           "no restart: ImportError at train.py:3 after 2.0 s: a fault of the program or its command line, which would "
+           "come again (--restart-policy=always restarts all the same)",
+           "why, for a person");
+    is_num(alone(one("TypeError", 3, 2, 1)), DECIDE_RESTART, "TypeError of one of eight: perhaps its data");
+    is_num(alone(two("TypeError", 3, 2)), DECIDE_STOP, "of two at one place: the program");
+    is_num(alone(two("AttributeError", 3, 2)), DECIDE_STOP, "AttributeError alike");
+    is_num(alone(one("UnboundLocalError", 3, 2, 1)), DECIDE_RESTART, "the way taken decides, not the text");
+    struct decide_digest d = one("TypeError", 3, 2, 1), other = one("TypeError", 4, 2, 1);
+    decide_merge(&d, &other);
+    is_num(alone(d), DECIDE_RESTART, "two at two places");
+    d = one("TypeError", 3, 2, 1);
+    history = (struct decide_history){.longest = 0};
+    is_num(next(1, 1, &d), DECIDE_STOP, "TypeError of the only worker");
+    static const char *const open[] = {"ValueError", "IndexError", "KeyError", "AssertionError"};
+    for (size_t i = 0; i < COUNT_OF(open); i++)
+        is_num(alone(two(open[i], 3, 2)), DECIDE_RESTART, open[i]);
+}
+
+static void test_speaks_against(void)
+{
+    struct decide_digest d = one("ImportError", 3, 2, 1), other = one("ValueError", 3, 2, 1);
+    decide_merge(&d, &other);
+    is_num(alone(d), DECIDE_RESTART, "another worker ended otherwise");
+    d = one("ImportError", 3, 2, 1);
+    decide_passed(&d);
+    is_num(alone(d), DECIDE_RESTART, "another worker succeeded");
+    d = one("ImportError", 3, 2, 1);
+    struct failure f = failure("DistNetworkError", 9, EL_SEC(2));
+    f.class = FAILURE_CLASS_NETWORK;
+    f.follower = true;
+    decide_add(&d, &f, 1);
+    is_num(alone(d), DECIDE_RESTART, "another worker was left waiting for a peer: it had got further");
+    f.by = FAILURE_BY_ELRUN;
+    d = one("ImportError", 3, 2, 1);
+    decide_add(&d, &f, 1);
+    is_num(alone(d), DECIDE_STOP, "one that elrun stopped says nothing");
+    is_num(alone(one("ImportError", 3, 601, 1)), DECIDE_RESTART, "after ten minutes it was no mistake in starting");
+    d = one("ImportError", 3, 2, 1);
+    history = (struct decide_history){.longest = EL_SEC(100)};
+    is_num(next(8, 1, &d), DECIDE_RESTART, "an earlier round got further");
+    history = (struct decide_history){.longest = EL_SEC(4)};
+    is_num(next(8, 1, &d), DECIDE_STOP, "but not much");
+}
+
+static void test_written(void)
+{
+    static const struct {
+        const char *type, *message;
+        enum decide_next next;
+    } cases[] = {
+        {"TypeError", "train() got an unexpected keyword argument 'widht'", DECIDE_STOP},
+        {"TypeError", "train() missing 1 required positional argument: 'width'", DECIDE_STOP},
+        {"TypeError", "train() missing 1 required keyword-only argument: 'width'", DECIDE_STOP},
+        {"TypeError", "train() takes 0 positional arguments but 1 was given", DECIDE_STOP},
+        {"TypeError", "train() got multiple values for argument 'width'", DECIDE_STOP},
+        {"TypeError", "Model() takes no arguments", DECIDE_STOP},
+        {"AttributeError", "module 'torch' has no attribute 'relu7'", DECIDE_STOP},
+        {"AttributeError", "type object 'Model' has no attribute 'load'", DECIDE_STOP},
+        {"AttributeError", "'NoneType' object has no attribute 'shape'", DECIDE_RESTART},
+        {"TypeError", "unsupported operand type(s) for +: 'int' and 'str'", DECIDE_RESTART},
+        {"ValueError", "train() takes 0 positional arguments but 1 was given", DECIDE_RESTART},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct decide_digest d = {.kind = DECIDE_SILENT};
+        struct failure f = failure(cases[i].type, 7, EL_SEC(1));
+        snprintf(f.found.message, sizeof f.found.message, "%s", cases[i].message);
+        decide_add(&d, &f, 1);
+        is_num(alone(d), cases[i].next, cases[i].message);
+    }
+}
+
+static void test_no_traceback(void)
+{
+    static const struct {
+        const char *said;
+        int code;
+        enum decide_next next;
+    } cases[] = {
+        {"train.py: error: unrecognized arguments: --lr", 2, DECIDE_STOP},
+        {"train.py: error: unrecognized arguments: --lr", 1, DECIDE_RESTART},
+        {"cannot connect", 2, DECIDE_RESTART},
+        {"/usr/bin/python3: can't open file '/home/me/none.py': [Errno 2] No such file or directory", 2, DECIDE_STOP},
+        {"/usr/bin/python3: No module named none", 1, DECIDE_STOP},
+        {"/usr/bin/python3: Error while finding module specification for 'a.b' (ModuleNotFoundError: No module named "
+         "'a')",
+         1, DECIDE_STOP},
+        {"No module named none", 1, DECIDE_RESTART},
+        {"", 2, DECIDE_RESTART},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct decide_digest d = {.kind = DECIDE_SILENT};
+        struct failure f = failure("", 0, EL_SEC(1));
+        f.class = FAILURE_CLASS_UNKNOWN;
+        f.found = (struct traceback){.kind = TRACEBACK_NONE};
+        f.code = cases[i].code;
+        snprintf(f.found.message, sizeof f.found.message, "%s", cases[i].said);
+        decide_add(&d, &f, 1);
+        is_num(alone(d), cases[i].next, cases[i].said);
+    }
+    struct decide_digest d = {.kind = DECIDE_SILENT};
+    struct failure f = failure("ImportError", 3, EL_SEC(1));
+    f.code = 3;
+    decide_add(&d, &f, 1);
+    is_num(alone(d), DECIDE_RESTART, "after a status of its own choice a traceback proves nothing");
+    d = (struct decide_digest){.kind = DECIDE_SILENT};
+    is_num(alone(d), DECIDE_RESTART, "nothing is known");
+}
+
+static enum decide_next twice(const char *a, unsigned line_a, double s_a, const char *b, unsigned line_b, double s_b)
+{
+    struct decide_digest d = one(a, line_a, s_a, 1);
+    history = (struct decide_history){.longest = 0};
+    next(8, 1, &d);
+    d = one(b, line_b, s_b, 1);
+    return next(8, 1, &d);
+}
+
+static void test_two_rounds(void)
+{
+    is_num(twice("ValueError", 3, 10, "ValueError", 3, 20), DECIDE_STOP, "the same within twice the time");
+    is_str(verdict.why,
+           "no restart: two rounds in a row ended so: ValueError at train.py:3, after 10.0 s and after 20.0 s "
+           "(--restart-policy=always restarts all the same)",
+           "why");
+    is_num(twice("ValueError", 3, 10, "ValueError", 3, 1), DECIDE_STOP, "sooner");
+    is_num(twice("ValueError", 3, 10, "ValueError", 3, 21.5), DECIDE_RESTART, "later: it had got further");
+    is_num(twice("ValueError", 3, 0.02, "ValueError", 3, 0.9), DECIDE_STOP, "a second is no difference");
+    is_num(twice("ValueError", 3, 10, "ValueError", 4, 10), DECIDE_RESTART, "another line");
+    is_num(twice("ValueError", 3, 10, "KeyError", 3, 10), DECIDE_RESTART, "another exception");
+    is_num(twice("TypeError", 3, 10, "TypeError", 3, 10), DECIDE_STOP, "TypeError of the same one twice");
+    is_num(twice("ImportError", 3, 7000, "ImportError", 3, 7000), DECIDE_STOP, "ImportError late, twice");
+    struct decide_digest d = one("ValueError", 3, 10, 1), other = one("KeyError", 3, 10, 1);
+    history = (struct decide_history){.longest = 0};
+    next(8, 1, &d);
+    decide_other_end(&history, EL_SEC(5));
+    is_num(next(8, 1, &d), DECIDE_RESTART, "a round between them that a lost node ended");
+    decide_merge(&d, &other);
+    is_num(next(8, 1, &d), DECIDE_RESTART, "something else beside it");
+    is_num(next(8, 1, &d), DECIDE_RESTART, "twice the same mixture is not one exception");
+}
+
+static enum decide_next nodes(uint64_t first, uint64_t second, bool both)
+{
+    struct decide_digest d = one("ValueError", 3, 10, first), other = one("ValueError", 3, 10, 9);
+    history = (struct decide_history){.longest = 0};
+    if (both)
+        decide_merge(&d, &other);
+    next(8, 3, &d);
+    d = one("ValueError", 3, 10, second);
+    return next(8, 3, &d);
+}
+
+static void test_nodes(void)
+{
+    is_num(nodes(1, 1, false), DECIDE_RESTART, "twice on one node of three: perhaps the node");
+    is_num(nodes(1, 2, false), DECIDE_STOP, "on one, then on another");
+    is_num(nodes(1, 1, true), DECIDE_STOP, "on two in the first round");
+}
+
+static void test_hardware(void)
+{
+    struct decide_digest d = one("TypeError", 3, 2, 1);
+    struct failure f = failure("AcceleratorError", 3, EL_SEC(2));
+    f.class = FAILURE_CLASS_HARDWARE;
+    f.message = "CUDA error: uncorrectable ECC error encountered";
+    decide_add(&d, &f, 1);
+    is_num(alone(d), DECIDE_SET_ASIDE, "a hardware suspect, whatever else was seen");
+    is_str(d.evidence, f.message, "its words are kept");
+    struct decide_digest all = {.kind = DECIDE_SILENT};
+    decide_merge(&all, &d);
+    ok(all.hardware && !strcmp(all.evidence, f.message), "also in the digest of the round");
+}
+
+static void test_policies(void)
+{
+    const struct decide_digest import = one("ImportError", 3, 2, 1);
+    struct decide_digest bad = import;
+    bad.hardware = true;
+    struct decide_round r = {.policy = DECIDE_ALWAYS, .workers = 2, .nodes = 1};
+    history = (struct decide_history){.longest = 0};
+    decide_next(&r, &import, &history, &verdict);
+    decide_next(&r, &import, &history, &verdict);
+    ok(verdict.next == DECIDE_RESTART && !verdict.why[0], "always");
+    decide_next(&r, &bad, &history, &verdict);
+    is_num(verdict.next, DECIDE_RESTART, "sets nobody aside");
+    r.policy = DECIDE_NEVER;
+    struct decide_digest killed = {.kind = DECIDE_OTHER};
+    decide_next(&r, &killed, &history, &verdict);
+    ok(verdict.next == DECIDE_STOP && !strcmp(verdict.why, "no restart: --restart-policy=never"), "never");
+    is_str(decide_policy_name(DECIDE_NEVER), "never", "its name");
+}
+
+int main(void)
+{
+    test_at_once();
+    test_speaks_against();
+    test_written();
+    test_no_traceback();
+    test_two_rounds();
+    test_nodes();
+    test_hardware();
+    test_policies();
+    return done();
+}
