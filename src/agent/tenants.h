@@ -9,8 +9,9 @@
 #include "util/addr.h"
 #include "util/err.h"
 
-#define TENANTS_HELLO EL_SEC(10) /* a connection that has not knocked by then is closed */
-#define TENANTS_MAX   65536
+#define TENANTS_HELLO   EL_SEC(10) /* a connection that has not knocked by then is closed */
+#define TENANTS_MAX     65536
+#define TENANTS_NEW_MAX 1024 /* that have not knocked; when there are more, or no room, the oldest of them goes */
 
 struct tenants;
 

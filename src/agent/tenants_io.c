@@ -14,6 +14,7 @@
 #define UNSENT_MAX_BYTES (1u << 20)
 #define OWN_MAX          256
 #define OWN_AGAIN        EL_SEC(1) /* interfaces are looked at again so late: each stranger asks */
+#define LINES_PER_SECOND 8         /* that strangers can cause; then they are counted */
 
 enum { BUCKETS = 4096 };
 
@@ -22,6 +23,7 @@ struct tenant {
     struct tenants *all;
     struct tenant *next, **at;
     struct tenant *same, **same_at; /* of one bucket, once it has knocked */
+    struct tenant *older, *newer;   /* of those that have not knocked */
     struct loop_timer *hello;       /* NULL once it has knocked */
     struct msg_decoder decoder;
     struct el_buf in;
@@ -33,7 +35,11 @@ struct tenants {
     struct tenants_ops ops;
     void *ctx;
     struct tenant *list;
+    struct tenant *oldest, *newest; /* that have not knocked */
     unsigned count, knocked;
+    struct el_buf out; /* one message at a time */
+    el_usec said_since;
+    unsigned said, unsaid;
     uint64_t seed[2];
     struct tenant *bucket[BUCKETS]; /* by address: each worker that comes is looked for */
     uint8_t own[OWN_MAX][16];       /* this host's addresses */
@@ -51,12 +57,30 @@ static struct tenant **bucket_of(struct tenants *t, const uint8_t ip[16])
     return &t->bucket[el_sip(t->seed, ip, 16) % BUCKETS];
 }
 
+static void add_new(struct tenant *x)
+{
+    struct tenants *t = x->all;
+    x->older = t->newest;
+    *(t->newest ? &t->newest->newer : &t->oldest) = x;
+    t->newest = x;
+}
+
+/* It has knocked, or goes. */
+static void remove_new(struct tenant *x)
+{
+    struct tenants *t = x->all;
+    *(x->older ? &x->older->newer : &t->oldest) = x->newer;
+    *(x->newer ? &x->newer->older : &t->newest) = x->older;
+    x->older = x->newer = NULL;
+    loop_timer_free(x->hello);
+    x->hello = NULL;
+}
+
 static void admit(struct tenant *x)
 {
     struct tenants *t = x->all;
     struct tenant **first = bucket_of(t, x->peer.ip);
-    loop_timer_free(x->hello);
-    x->hello = NULL;
+    remove_new(x);
     x->same = *first;
     x->same_at = first;
     if (*first)
@@ -72,12 +96,13 @@ static void unlink_tenant(struct tenant *x)
         if (x->same)
             x->same->same_at = x->same_at;
         x->all->knocked--;
+    } else {
+        remove_new(x);
     }
     *x->at = x->next;
     if (x->next)
         x->next->at = x->at;
     x->all->count--;
-    loop_timer_free(x->hello);
     el_buf_free(&x->in);
     free(x);
 }
@@ -90,8 +115,19 @@ static void tenant_close(struct tenant *x)
 
 static void refuse(struct tenant *x, const char *why)
 {
+    struct tenants *t = x->all;
     char text[EL_ADDR_TEXT_MAX];
-    el_log(EL_WARN, "worker store: %s: closed: %s", el_addr_text(&x->peer, text), why);
+    el_usec now = loop_now(t->loop);
+    if (now - t->said_since >= EL_SEC(1)) {
+        if (t->unsaid)
+            el_log(EL_WARN, "worker store: %u more lines like these were left out", t->unsaid);
+        t->said_since = now;
+        t->said = t->unsaid = 0;
+    }
+    if (t->said++ < LINES_PER_SECOND)
+        el_log(EL_WARN, "worker store: %s: closed: %s", el_addr_text(&x->peer, text), why);
+    else
+        t->unsaid++;
     tenant_close(x);
 }
 
@@ -110,12 +146,18 @@ static void on_closed(struct conn *c, enum conn_why why, int sys)
         t->ops.heard(t->ctx, NULL);
 }
 
+/* In t->out; false: no memory, and its agent takes the silence for what it is. */
+static bool encode(struct tenants *t, const struct msg *m)
+{
+    t->out.len = 0;
+    t->out.full = 0;
+    return msg_encode(m, &t->out) == 0;
+}
+
 static void answer(struct tenant *x, const struct msg *m)
 {
-    struct el_buf out = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
-    if (msg_encode(m, &out) == 0)
-        conn_send(&x->conn, out.v, out.len);
-    el_buf_free(&out);
+    if (encode(x->all, m))
+        conn_send(&x->conn, x->all->out.v, x->all->out.len);
 }
 
 /* False: the tenant is gone. */
@@ -171,8 +213,15 @@ static void on_data(struct conn *c, const char *bytes, size_t n)
 
 static const struct conn_ops tenant_ops = {.data = on_data, .closed = on_closed};
 
+static void make_room(struct tenants *t)
+{
+    if (t->oldest && (t->count >= TENANTS_MAX || t->count - t->knocked >= TENANTS_NEW_MAX))
+        refuse(t->oldest, "it did not knock, and others need the place");
+}
+
 void tenants_accept(struct tenants *t, int fd, const struct el_addr *peer, const char *bytes, size_t n)
 {
+    make_room(t);
     struct tenant *x = t->count < TENANTS_MAX ? calloc(1, sizeof *x) : NULL;
     if (!x || !(x->hello = loop_timer_new(t->loop, on_hello_late, x))) {
         free(x);
@@ -195,14 +244,17 @@ void tenants_accept(struct tenants *t, int fd, const struct el_addr *peer, const
         t->list->at = &x->next;
     t->list = x;
     t->count++;
+    add_new(x);
     on_data(&x->conn, bytes, n);
 }
 
 void tenants_send(struct tenants *t, const struct msg *m)
 {
+    if (!encode(t, m))
+        return;
     for (struct tenant *x = t->list; x; x = x->next)
         if (!x->hello)
-            answer(x, m);
+            conn_send(&x->conn, t->out.v, t->out.len);
 }
 
 void tenants_close(struct tenants *t)
@@ -246,6 +298,7 @@ struct tenants *tenants_new(struct loop *l, const struct tenants_ops *ops, void 
     t->loop = l;
     t->ops = *ops;
     t->ctx = ctx;
+    t->out = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
     if (getrandom(t->seed, sizeof t->seed, 0) != sizeof t->seed) {
         el_fail(e, EL_EXIT_OSERR, "no random numbers");
         free(t);
@@ -260,5 +313,6 @@ void tenants_free(struct tenants *t)
         return;
     while (t->list)
         tenant_close(t->list);
+    el_buf_free(&t->out);
     free(t);
 }
