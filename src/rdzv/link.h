@@ -13,6 +13,7 @@
 
 #define LINK_UNSENT_MAX_BYTES (4u << 20)
 #define LINK_HOST_MAX         256
+#define LINK_LOOKUP_LIMIT     EL_SEC(3) /* the look-up of a name that takes longer is told as a failure; it goes on */
 
 struct link;
 
@@ -30,8 +31,9 @@ struct link_ops {
 struct link *link_new(struct loop *l, struct pool *p, const struct link_ops *ops, void *ctx, struct el_err *e);
 void link_free(struct link *k);
 
-/* Looks the name up anew, in the pool, then tries its addresses in their order.  Exactly one of connected() and
- * failed() follows, later, unless link_disconnect() comes first.  What was connected before is closed without a word.
+/* Looks the name up anew, in the pool, then tries its addresses in their order; if the last look-up of it has no answer
+ * yet, waits for that one.  Exactly one of connected() and failed() follows, later, unless link_disconnect() comes
+ * first.  What was connected before is closed without a word.
  */
 void link_connect(struct link *k, const char *host, int port);
 

@@ -16,11 +16,13 @@
 #include "util/sockaddr.h"
 
 #define LINK_ADDRESSES_MAX 16
+#define LINK_LOOKUP_MOMENT EL_MS(100)
 
-/* A look-up outlives a link that no longer wants it: it belongs to the pool until it is done. */
+/* A look-up may hang for long, and outlives a link that is gone: it belongs to the pool until it is done. */
 struct lookup {
     struct pool_job job;
-    struct link *link; /* NULL: nobody waits */
+    struct link *link; /* NULL: it was asked for another name, or the link is gone */
+    el_usec since;     /* when it was asked */
     char host[LINK_HOST_MAX];
     int port;
     int result; /* of getaddrinfo */
@@ -36,11 +38,13 @@ struct link {
     struct link_ops ops;
     void *ctx;
 
-    struct lookup *lookup;
-    unsigned first, next; /* address to begin with; how many have been tried */
-    int fd;               /* while connecting */
+    struct lookup *asking; /* runs in the pool; one at a time for a name */
+    bool waits;            /* for it */
+    struct lookup *lookup; /* the addresses at hand */
+    unsigned first, next;  /* address to begin with; how many have been tried */
+    int fd;                /* while connecting */
     struct loop_fd *watch;
-    struct loop_timer *soon; /* a failure is told in a later turn, never inside link_connect() */
+    struct loop_timer *soon; /* a failure is told in a later turn, never inside link_connect(); or a look-up is late */
     bool refused;
     char trouble[256];
 
@@ -239,11 +243,16 @@ static void looked_up(void *ctx)
 {
     struct lookup *r = ctx;
     struct link *k = r->link;
-    if (!k) {
+    if (k)
+        k->asking = NULL;
+    if (!k || !k->waits) { /* the next attempt asks anew: by now there is an answer */
         free(r);
         return;
     }
+    k->waits = false;
+    loop_timer_at(k->soon, EL_NEVER);
     if (r->count) {
+        k->lookup = r;
         tell_resolved(k);
         try_next(k);
         return;
@@ -252,14 +261,44 @@ static void looked_up(void *ctx)
     snprintf(text, sizeof text, "%.200s: %s", r->host,
              r->result == EAI_SYSTEM ? strerror(r->sys) : gai_strerror(r->result));
     free(r);
-    k->lookup = NULL;
     k->ops.failed(k->ctx, false, text);
 }
 
 static void on_soon(void *ctx)
 {
     struct link *k = ctx;
+    if (k->waits) {
+        k->waits = false;
+        snprintf(k->trouble, sizeof k->trouble, "%.150s: no name server has answered the look-up of this name yet",
+                 k->asking->host);
+    }
     k->ops.failed(k->ctx, false, k->trouble);
+}
+
+/* What runs for this name already is waited for: a name server that is silent must not take one thread after another.
+ */
+static void ask(struct link *k, const char *host, int port, struct el_err *e)
+{
+    struct lookup *r = k->asking;
+    k->waits = true;
+    if (r && r->port == port && strcmp(r->host, host) == 0)
+        return;
+    if (r)
+        r->link = NULL;
+    k->asking = r = calloc(1, sizeof *r);
+    if (!r) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return;
+    }
+    r->link = k;
+    r->port = port;
+    r->since = loop_clock();
+    snprintf(r->host, sizeof r->host, "%s", host);
+    r->job = (struct pool_job){.work = look_up, .done = looked_up, .ctx = r};
+    if (pool_run(k->pool, &r->job, e) == 0)
+        return;
+    k->asking = NULL;
+    free(r);
 }
 
 void link_connect(struct link *k, const char *host, int port)
@@ -269,21 +308,17 @@ void link_connect(struct link *k, const char *host, int port)
     k->next = 0;
     k->refused = false;
     k->trouble[0] = 0;
-    k->lookup = calloc(1, sizeof *k->lookup);
-    if (k->lookup) {
-        struct lookup *r = k->lookup;
-        r->link = k;
-        r->port = port;
-        /* localhost is loopback whatever a hosts file or a name server says. */
-        snprintf(r->host, sizeof r->host, "%s", strcmp(host, "localhost") == 0 ? "127.0.0.1" : host);
-        r->job = (struct pool_job){.work = look_up, .done = looked_up, .ctx = r};
-        if (pool_run(k->pool, &r->job, &e) == 0)
-            return;
-        free(r);
-        k->lookup = NULL;
+    /* localhost is loopback whatever a hosts file or a name server says. */
+    ask(k, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, port, &e);
+    el_usec now = loop_clock();
+    if (k->asking) { /* one that is late already fails in a moment: its answer may be on its way */
+        el_usec due = k->asking->since + LINK_LOOKUP_LIMIT;
+        loop_timer_at(k->soon, due > now + LINK_LOOKUP_MOMENT ? due : now + LINK_LOOKUP_MOMENT);
+        return;
     }
-    snprintf(k->trouble, sizeof k->trouble, "%.200s", e.status ? e.text : "out of memory");
-    loop_timer_at(k->soon, loop_clock());
+    k->waits = false;
+    snprintf(k->trouble, sizeof k->trouble, "%.200s", e.text);
+    loop_timer_at(k->soon, now);
 }
 
 /* --- the rest --- */
@@ -311,10 +346,8 @@ void link_disconnect(struct link *k)
     loop_timer_at(k->soon, EL_NEVER);
     loop_fd_free(k->watch);
     k->watch = NULL;
-    if (k->lookup && (k->fd >= 0 || k->next))
-        free(k->lookup); /* its job is done: addresses were being tried */
-    else if (k->lookup)
-        k->lookup->link = NULL;
+    k->waits = false;
+    free(k->lookup);
     k->lookup = NULL;
     if (k->fd >= 0) {
         close(k->fd);
@@ -329,6 +362,8 @@ void link_free(struct link *k)
     if (!k)
         return;
     link_disconnect(k);
+    if (k->asking)
+        k->asking->link = NULL;
     loop_timer_free(k->soon);
     free(k);
 }
