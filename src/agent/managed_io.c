@@ -146,6 +146,7 @@ static int fill_member(struct node *n, struct member_conf *m, struct el_err *e)
     copy(m->addr, sizeof m->addr, run->local_addr);
     endpoint_command(run, m->command, sizeof m->command);
     m->uid = getuid();
+    m->pid = (uint64_t)getpid();
     m->node_rank = n->place.node_rank;
     m->slots = n->nproc;
     m->coordinator_timeout = run->coordinator_timeout;

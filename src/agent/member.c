@@ -323,7 +323,10 @@ static void on_refused(struct member *m, const struct msg_refused *r, el_usec no
     if (r->retry) {
         bool news = strcmp(m->trouble, r->text) != 0;
         member_link_drop(m, r->text, now, out);
-        snprintf(m->text, sizeof m->text, "%s", r->text);
+        m->refused_status = (unsigned)r->status;
+        el_usec until = member_give_up_at(m), left = until == EL_NEVER || until < now ? 0 : until - now;
+        snprintf(m->text, sizeof m->text, "%.400s; tries again for %llu s", r->text,
+                 (unsigned long long)((left + EL_SEC(1) - 1) / EL_SEC(1)));
         if (news && !m->ended)
             member_act(out, MEMBER_DO_SAY);
         return;

@@ -53,7 +53,7 @@ struct member_conf {
     char run_id[MSG_RUN_ID_MAX + 1], host[MSG_NAME_MAX + 1], role[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
     char command[MSG_TEXT_MAX + 1], elrun[MSG_NAME_MAX + 1];
     uint64_t instance;
-    uint64_t uid;
+    uint64_t uid, pid;
     int node_rank; /* -1: none */
     unsigned slots;
     struct rdzv_settings set;
@@ -169,7 +169,8 @@ struct member {
     bool failed, fenced, stuck; /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_untold;
-    unsigned failed_status; /* of this node's own failure, for the case that nobody says more */
+    unsigned refused_status; /* the coordinator answers, but refuses us for now; 0: it does not */
+    unsigned failed_status;  /* of this node's own failure, for the case that nobody says more */
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
     el_usec beat_at;                                      /* the next BEAT on the link */

@@ -41,6 +41,7 @@ void member_link_lost(struct member *m, const char *why, bool refused, el_usec n
     if (m->away_since == EL_NEVER)
         m->away_since = now;
     m->link = MEMBER_LINK_DOWN;
+    m->refused_status = 0;
     m->parked = false;
     m->try_until = m->hello_until = m->beat_at = EL_NEVER;
     m->connect_at = next_try(m, &m->backoff, now);
@@ -236,7 +237,7 @@ void member_fence(struct member *m, el_usec now, struct member_actions *out)
     member_stop_attempt(m, SIG_KILL, 0, out);
 }
 
-static el_usec give_up_at(const struct member *m)
+el_usec member_give_up_at(const struct member *m)
 {
     if (m->away_since == EL_NEVER || m->ended)
         return EL_NEVER;
@@ -252,7 +253,9 @@ static void give_up(struct member *m)
         snprintf(m->trouble, sizeof m->trouble, "%s",
                  m->link == MEMBER_LINK_HELLO ? "connected, but no answer to HELLO: not a coordinator of elrun?"
                                               : "no answer to the attempt to connect");
-    if (!m->ever)
+    if (m->refused_status)
+        member_quit(m, m->refused_status, "refused until the end of the time-out: %.400s", m->trouble);
+    else if (!m->ever)
         member_quit(m, EL_EXIT_UNAVAILABLE, "no coordinator within the join time-out: %.400s", m->trouble);
     else if (m->failed_status)
         member_quit(m, m->failed_status, "a worker failed here, and the coordinator was lost: %.380s", m->trouble);
@@ -303,7 +306,7 @@ void member_link_timeout(struct member *m, el_usec now, struct member_actions *o
         member_link_drop(m, "connected, but no answer to HELLO within 5 s: not a coordinator of elrun?", now, out);
     if (link_silent_at(m) <= now)
         member_link_drop(m, "the coordinator is silent", now, out);
-    if (give_up_at(m) <= now)
+    if (member_give_up_at(m) <= now)
         give_up(m);
     lease_timeout(m, now, out);
     if (m->connect_at <= now && !m->ended)
@@ -316,9 +319,9 @@ void member_link_timeout(struct member *m, el_usec now, struct member_actions *o
 
 el_usec member_link_deadline(const struct member *m)
 {
-    el_usec all[] = {m->try_until,   m->hello_until,    m->beat_at,         m->knock_at,
-                     m->knock_until, m->enter_until,    m->lease_beat_at,   member_fence_at(m),
-                     give_up_at(m),  link_silent_at(m), lease_silent_at(m), m->ended ? EL_NEVER : m->connect_at};
+    el_usec all[] = {m->try_until,         m->hello_until,    m->beat_at,         m->knock_at,
+                     m->knock_until,       m->enter_until,    m->lease_beat_at,   member_fence_at(m),
+                     member_give_up_at(m), link_silent_at(m), lease_silent_at(m), m->ended ? EL_NEVER : m->connect_at};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         first = all[i] < first ? all[i] : first;

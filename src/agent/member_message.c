@@ -22,6 +22,7 @@ static void hello(const struct member *m, struct msg_hello *h)
                             .slots = c->slots,
                             .role = c->role,
                             .uid = c->uid,
+                            .pid = c->pid,
                             .command = c->command,
                             .elrun = c->elrun,
                             .phase = phase_of(m),

@@ -12,6 +12,7 @@ void member_start(struct member *m, struct member_actions *out);
 
 /* member_link.c */
 el_usec member_silence_limit(const struct member *m);
+el_usec member_give_up_at(const struct member *m); /* EL_NEVER while the link is up */
 void member_link_lost(struct member *m, const char *why, bool refused, el_usec now);
 void member_link_drop(struct member *m, const char *why, el_usec now, struct member_actions *out);
 void member_link_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out);

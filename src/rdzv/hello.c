@@ -34,13 +34,41 @@ unsigned rdzv_room(const struct rdzv_settings *s)
     return (unsigned)(room < MSG_NODES_MAX ? room : MSG_NODES_MAX);
 }
 
-static bool contradicts(struct rdzv *r, const struct rdzv_event *ev, const char *what, uint64_t theirs, uint64_t ours,
-                        uint64_t also, struct rdzv_actions *out)
+/* "--nnodes=2:4", as it was said. */
+static const char *nnodes(uint64_t min, uint64_t max, char to[64])
 {
-    if (theirs == ours || theirs == also)
+    if (min == max)
+        snprintf(to, 64, "--nnodes=%llu", (unsigned long long)min);
+    else
+        snprintf(to, 64, "--nnodes=%llu:%llu", (unsigned long long)min, (unsigned long long)max);
+    return to;
+}
+
+static bool other_nnodes(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    const struct rdzv_settings *s = &r->conf.set;
+    bool good_min = h->min == s->min || h->min == r->min, good_max = h->max == s->max || h->max == r->max;
+    char theirs[64], ours[64], scaled[64], since[96] = "";
+    if (good_min && good_max)
         return false;
-    rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, false, "%s says %s %llu, job %.128s has %llu", ev->msg->u.hello.host,
-                what, (unsigned long long)theirs, r->conf.run_id, (unsigned long long)ours);
+    if (r->min != s->min || r->max != s->max)
+        snprintf(since, sizeof since, " (%s since elrun scale)", nnodes(r->min, r->max, scaled));
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, false,
+                "%s was started with %s, job %.128s with %s%s: give all its nodes the same", h->host,
+                nnodes(h->min, h->max, theirs), r->conf.run_id, nnodes(s->min, s->max, ours), since);
+    return true;
+}
+
+static bool contradicts(struct rdzv *r, const struct rdzv_event *ev, const char *option, uint64_t theirs, uint64_t ours,
+                        struct rdzv_actions *out)
+{
+    if (theirs == ours)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, false,
+                "%s was started with %s=%llu, job %.128s with %s=%llu: give all its nodes the same",
+                ev->msg->u.hello.host, option, (unsigned long long)theirs, r->conf.run_id, option,
+                (unsigned long long)ours);
     return true;
 }
 
@@ -55,10 +83,8 @@ static bool is_refused(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_
                     r->conf.run_id);
         return true;
     }
-    return contradicts(r, ev, "min", h->min, s->min, r->min, out) ||
-           contradicts(r, ev, "max", h->max, s->max, r->max, out) ||
-           contradicts(r, ev, "node unit", h->unit, s->unit, s->unit, out) ||
-           contradicts(r, ev, "max-restarts", h->max_restarts, s->max_restarts, s->max_restarts, out);
+    return other_nnodes(r, ev, out) || contradicts(r, ev, "--node-unit", h->unit, s->unit, out) ||
+           contradicts(r, ev, "--max-restarts", h->max_restarts, s->max_restarts, out);
 }
 
 static unsigned role_number(struct rdzv *r, const char *role)
@@ -79,10 +105,14 @@ static bool rank_is_taken(struct rdzv *r, const struct rdzv_event *ev, struct rd
     uint32_t other = h->node_rank < 0 ? TABLE_NONE : table_get(&r->by_node_rank, (uint64_t)h->node_rank);
     if (other == TABLE_NONE || r->member[other].instance == h->instance)
         return false;
-    rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, true,
-                "node rank %lld of %s (instance %llx) is held by %s (instance %llx), which is alive",
-                (long long)h->node_rank, h->host, (unsigned long long)h->instance, r->member[other].host,
-                (unsigned long long)r->member[other].instance);
+    struct rdzv_member asks = {.node_rank = -1, .pid = h->pid};
+    char here[RDZV_LABEL_MAX], there[RDZV_LABEL_MAX];
+    snprintf(asks.host, sizeof asks.host, "%s", h->host);
+    rdzv_refuse(
+        r, out, ev->conn, EL_EXIT_CONFIG, true,
+        "%s was started with --node-rank=%lld, which %s has, and that one is %s: give each node a rank of its own",
+        rdzv_label(&asks, here), (long long)h->node_rank, rdzv_label(&r->member[other], there),
+        r->member[other].conn ? "alive" : "perhaps on its way back");
     return true;
 }
 
@@ -90,6 +120,7 @@ static bool rank_is_taken(struct rdzv *r, const struct rdzv_event *ev, struct rd
 static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
 {
     const struct msg_hello *h = &ev->msg->u.hello;
+    char label[RDZV_LABEL_MAX];
     uint32_t i = table_get(&r->by_instance, h->instance);
     if (i != TABLE_NONE) {
         struct rdzv_member *m = &r->member[i];
@@ -100,7 +131,7 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
         }
         if (m->conn)
             rdzv_act(out, RDZV_DO_CLOSE)->conn = m->conn;
-        rdzv_say(r, out, RDZV_NOTE_RECONNECTED, i, "%s is connected again", m->host);
+        rdzv_say(r, out, RDZV_NOTE_RECONNECTED, i, "%s is connected again", rdzv_label(m, label));
         return i;
     }
     unsigned role = role_number(r, h->role);
@@ -118,9 +149,11 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
     struct rdzv_member *m = &r->member[i];
     snprintf(m->host, sizeof m->host, "%s", h->host);
     m->role = role;
+    m->pid = h->pid;
     m->slots = (unsigned)h->slots;
     r->last_join = now;
-    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined, %u worker%s", m->host, m->slots, rdzv_plural(m->slots));
+    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined, %u worker%s", rdzv_label(m, label), m->slots,
+             rdzv_plural(m->slots));
     return i;
 }
 

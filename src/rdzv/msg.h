@@ -77,6 +77,7 @@
     F(T, NUM, slots, 4096, 1)                                                                                          \
     F(T, STR, role, MSG_NAME_MAX, 1)                                                                                   \
     F(T, NUM, uid, UINT32_MAX, 0)                                                                                      \
+    F(T, NUM, pid, INT32_MAX, 0) /* of the agent, for people: several may run on one host */                           \
     F(T, STR, command, MSG_TEXT_MAX, 0)                                                                                \
     F(T, STR, elrun, MSG_NAME_MAX, 0)   /* version of the program */                                                   \
     F(T, NUM, phase, MSG_PHASES - 1, 1) /* enum msg_phase, of the round below */                                       \

@@ -22,7 +22,7 @@ struct rdzv_list {
 
 struct rdzv_member {
     enum rdzv_phase phase;
-    uint64_t instance, connection;
+    uint64_t instance, connection, pid;
     uint64_t conn; /* 0: closed, within its grace */
     char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
     int node_rank;
@@ -207,6 +207,8 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
 void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
 
 /* view.c */
+#define RDZV_LABEL_MAX (MSG_NAME_MAX + 64)
+const char *rdzv_label(const struct rdzv_member *m, char to[RDZV_LABEL_MAX]); /* tells two agents of a host apart */
 bool rdzv_addr_is_local(const char *addr);
 void rdzv_name_successors(struct rdzv *r);
 

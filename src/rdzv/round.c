@@ -127,11 +127,12 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
 {
     struct rdzv_member *m = &r->member[i];
     unsigned k = m->seat;
-    char host[MSG_NAME_MAX + 1];
+    char host[MSG_NAME_MAX + 1], label[RDZV_LABEL_MAX];
     snprintf(host, sizeof host, "%s", m->host);
+    rdzv_label(m, label);
     bool left = m->leaving, present = m->phase == RDZV_BUSY;
     if (!m->acked) /* who knows the end and goes is neither lost nor news */
-        rdzv_say(r, out, left ? RDZV_NOTE_LEFT : RDZV_NOTE_LOST, i, "%s %s: %s", host, left ? "has left" : "was lost",
+        rdzv_say(r, out, left ? RDZV_NOTE_LEFT : RDZV_NOTE_LOST, i, "%s %s: %s", label, left ? "has left" : "was lost",
                  why);
     rdzv_roster_remove(r, i);
     r->tell = true;

@@ -20,6 +20,20 @@ bool rdzv_addr_is_local(const char *addr)
     return false;
 }
 
+const char *rdzv_label(const struct rdzv_member *m, char to[RDZV_LABEL_MAX])
+{
+    char rank[32] = "", pid[32] = "";
+    if (m->node_rank >= 0)
+        snprintf(rank, sizeof rank, "node rank %d", m->node_rank);
+    if (m->pid)
+        snprintf(pid, sizeof pid, "pid %llu", (unsigned long long)m->pid);
+    if (*rank || *pid)
+        snprintf(to, RDZV_LABEL_MAX, "%s (%s%s%s)", m->host, rank, *rank && *pid ? ", " : "", pid);
+    else
+        snprintf(to, RDZV_LABEL_MAX, "%s", m->host);
+    return to;
+}
+
 static const char *wait_clause(const struct rdzv *r, const struct rdzv_verdict *v, el_usec now, char *to, size_t room)
 {
     double left = v->until == EL_NEVER || v->until < now ? 0 : (double)(v->until - now) / 1e6;
@@ -186,11 +200,36 @@ static void append_here(struct rdzv *r, el_usec now)
                  (unsigned long long)(limit > now ? (limit - now + EL_SEC(1) - 1) / EL_SEC(1) : 0));
 }
 
+/* For the user of a node that is not in the round: what would bring it in. */
+static void append_spare(struct rdzv *r, el_usec now)
+{
+    size_t n = strlen(r->text);
+    char *to = r->text + n;
+    size_t room = sizeof r->text - n;
+    uint64_t unit = r->conf.set.unit, spares = r->good + r->resort;
+    if (r->state != RDZV_RUNNING)
+        snprintf(to, room, "; this node waits for the next round");
+    else if (r->size + unit > r->max)
+        snprintf(to, room,
+                 "; this node waits as a spare: it comes in when a node is lost or leaves, or when elrun scale allows "
+                 "more than %llu",
+                 (unsigned long long)r->max);
+    else if (spares < unit)
+        snprintf(to, room, "; this node waits as a spare: %llu more must come (--node-unit=%llu), or a node be lost",
+                 (unsigned long long)(unit - spares), (unsigned long long)unit);
+    else
+        snprintf(to, room, "; this node waits as a spare until the round is stopped for it, in %.1f s",
+                 r->wake != EL_NEVER && r->wake > now ? (double)(r->wake - now) / (double)EL_SEC(1)
+                                                      : (double)r->conf.set.scale_up_delay_ms / 1e3);
+}
+
 static void order_park(struct rdzv *r, el_usec now, struct msg *out)
 {
     rdzv_wait_text(r, now);
     if (r->state == RDZV_WAITING)
         append_here(r, now);
+    else if (r->state >= RDZV_OPENING && r->state <= RDZV_STOPPING)
+        append_spare(r, now);
     *out = (struct msg){.type = MSG_PARK};
     out->u.park = (struct msg_park){.number = r->seen, .coord = r->coord, .text = r->text};
 }

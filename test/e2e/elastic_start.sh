@@ -45,8 +45,8 @@ is "slots: local ranks" "$(column 10 "$r")" "0 1 2 0 1 0"
 is "slots: the store is on the host of rank 0" "$(hosts_told)" "10.9.0.2 10.9.0.2 10.9.0.2 10.9.0.2 10.9.0.2 10.9.0.2"
 agent x 3 --nproc-per-node=2 --node-rank=1 --rdzv-conf=join_timeout=1 # not at once: it may replace a node about to be lost
 status_of x
-is "a node rank twice: refused" "$status" 69
-like "a node rank twice: says which, and who has it" "$(err x)" 'node rank 1.*node3.*alive'
+is "a node rank twice: refused" "$status" 78
+like "a node rank twice: says which, and who has it" "$(err x)" 'node-rank=1, which node3 .*alive'
 reaches "a node rank twice: the round goes on" "node2 node2 node2 node3 node3 node1"
 is "a node rank twice: no new round" "$(round_number)" 1
 all_end "slots: status" "a b c" 0

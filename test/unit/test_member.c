@@ -502,11 +502,26 @@ static void test_refused(void)
     order(50, refused(false));
     story_is("0.000 start -> connect | connecting\n"
              "0.010 connected -> HELLO | joining\n"
-             "0.020 REFUSED -> disconnect, say \"another minimum\" | connecting\n"
+             "0.020 REFUSED -> disconnect, say \"another minimum; tries again for 30 s\" | connecting\n"
              "0.029 time -> connect | connecting\n"
              "0.040 connected -> HELLO | joining\n"
              "0.050 REFUSED -> disconnect, exit 78 | ended\n",
              "refused for now: tries again; refused for good: its status");
+
+    begin(0);
+    START;
+    for (unsigned t = 10; m.place != MEMBER_ENDED; t += 500) {
+        len = 0;
+        if (m.link == MEMBER_LINK_TRYING) {
+            CONNECTED(t);
+            order(t + 1, refused(true));
+        } else {
+            until(t);
+        }
+    }
+    len = keep_last();
+    story_is("30.000 time -> exit 78 | ended\n", "refused until the join time-out: the status of the refusal");
+    is_str(m.text, "refused until the end of the time-out: another minimum", "and its reason");
 }
 
 static void test_not_a_coordinator(void)

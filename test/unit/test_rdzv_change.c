@@ -70,7 +70,8 @@ static void test_rank_taken(void)
     story_closed(&s, 20, 'a');
     J(500, 'b');
     story_is("0.000 a joins -> a: park\n"
-             "0.010 b joins -> refused: node rank 1 of b (instance 2) is held by a (instance 1), which is alive\n"
+             "0.010 b joins -> refused: b was started with --node-rank=1, which a (node rank 1) has, and that one "
+             "is alive: give each node a rank of its own\n"
              "0.500 b joins -> b: park\n",
              "another instance with the same node rank is refused while the older is alive");
 }
@@ -192,7 +193,44 @@ static void test_mismatch(void)
     pair(&s, 2, 2);
     s.conf.set.min = 1;
     J(5000, 'c');
-    story_is("5.000 c joins -> refused: c says min 1, job job has 2\n", "another minimum is refused, with both values");
+    story_is(
+        "5.000 c joins -> refused: c was started with --nnodes=1:2, job job with --nnodes=2: give all its nodes the "
+        "same\n",
+        "another minimum is refused, with both values");
+}
+
+static const char *parked(char node)
+{
+    static char text[MSG_TEXT_MAX + 1];
+    struct msg order;
+    rdzv_order(s.r, s.node[node - 'a'].member, s.now, &order);
+    snprintf(text, sizeof text, "%s", order.type == MSG_PARK ? order.u.park.text : "not parked");
+    return text;
+}
+
+/* Who is not in the round is told what would bring it in. */
+static void test_spare_is_told(void)
+{
+    pair(&s, 2, 2);
+    J(5000, 'c');
+    is_str(parked('c'),
+           "round 1 runs on 2 nodes; this node waits as a spare: it comes in when a node is lost or leaves, or when "
+           "elrun scale allows more than 2",
+           "a spare: the round is full");
+    pair(&s, 2, 4);
+    s.conf.set.unit = s.r->conf.set.unit = 2;
+    J(5000, 'c');
+    is_str(parked('c'),
+           "round 1 runs on 2 nodes; this node waits as a spare: 1 more must come (--node-unit=2), or a node be lost",
+           "a spare: the unit is not full");
+    pair(&s, 2, 4);
+    J(5000, 'c');
+    is_str(parked('c'),
+           "round 1 runs on 2 nodes; this node waits as a spare until the round is stopped for it, in 1.0 s",
+           "a spare that will be taken in");
+    U(6000);
+    is_str(parked('c'), "round 1 stops, 2 of 2 nodes still do: more nodes are here; this node waits for the next round",
+           "while the round stops");
 }
 
 static void test_coordinator_restart(void)
@@ -396,6 +434,7 @@ int main(void)
     test_stop_job();
     test_restart_verb();
     test_mismatch();
+    test_spare_is_told();
     test_coordinator_restart();
     test_coordinator_restart_lost();
     test_coordinator_restart_blind();
