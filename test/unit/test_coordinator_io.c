@@ -113,7 +113,7 @@ static void test_identity(void)
     h.min = 3;
     join(&ends[1], "10.0.0.2", 0xb, h);
     ok(wait_type(&ends[1], MSG_REFUSED, 1) && ends[1].status == EL_EXIT_CONFIG, "other settings are refused");
-    ok(strstr(ends[1].text, "min 3") && strstr(ends[1].text, "has 2"), "with both values");
+    ok(strstr(ends[1].text, "--nnodes=3") && strstr(ends[1].text, "with --nnodes=2"), "with both values");
     close_coordinator();
 }
 
