@@ -10,6 +10,7 @@
 #include "agent/hosting.h"
 #include "agent/tenants.h"
 #include "rdzv/link.h"
+#include "rdzv/stranger.h"
 #include "store/server.h"
 #include "util/log.h"
 
@@ -38,9 +39,11 @@ struct membership {
     struct hosting *hosting;
     char store_addr[EL_ADDR_TEXT_MAX]; /* what an answer that waits in the queue points to */
     struct el_err store_error;
-    bool exiting;   /* the coordinator is what we stay for */
-    el_usec say_at; /* that it stays; 0: has been said */
-    bool answered;  /* a coordinator, if only to refuse */
+    bool exiting;              /* the coordinator is what we stay for */
+    el_usec say_at;            /* that it stays; 0: has been said */
+    bool answered;             /* a coordinator, if only to refuse */
+    struct stranger *stranger; /* being asked what it is */
+    bool is_store;             /* its answer */
     el_usec began;
     char trouble[256]; /* said last; see say_trouble() */
     el_usec fence;     /* told last */
@@ -119,16 +122,25 @@ static void link_message(void *ctx, const struct msg *msg)
     feed(ctx, &(struct member_event){.type = MEMBER_EV_MSG, .msg = msg});
 }
 
+/* The next attempt will say so, or ask again. */
+static void stranger_answered(void *ctx, bool is_store)
+{
+    struct membership *m = ctx;
+    m->is_store = is_store;
+    stranger_forget(m->stranger);
+    m->stranger = NULL;
+}
+
 static void link_closed(void *ctx, const char *text)
 {
     struct membership *m = ctx;
     char early[256];
     m->ops.logs(m->ctx, NULL);
-    if (!m->core.ever && !m->answered) { /* as stores of torch do with what they do not know */
-        snprintf(early, sizeof early,
-                 "%.100s: the connection ended before it said anything; does something else than elrun listen there?",
-                 text);
-        text = early;
+    if (!m->core.ever && !m->answered && !link_spoke(m->link)) { /* as stores do with what they do not know */
+        if (!m->stranger && !m->is_store)
+            m->stranger = stranger_ask(m->pool, m->conf.host, m->conf.port, stranger_answered, m);
+        snprintf(early, sizeof early, "%.100s without a word: " STRANGER_MUTE, text);
+        text = m->is_store ? STRANGER_STORE : early;
     }
     say_trouble(m, text);
     feed(m, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
@@ -549,6 +561,7 @@ void membership_free(struct membership *m)
 {
     if (!m)
         return;
+    stranger_forget(m->stranger);
     link_free(m->link);
     link_free(m->lease);
     if (m->tenants && m->hosting)

@@ -9,6 +9,7 @@
 
 #include "loop/dial.h"
 #include "loop/loop.h"
+#include "rdzv/stranger.h"
 #include "util/parse.h"
 
 enum { CHUNK_BYTES = 64 << 10 };
@@ -23,22 +24,13 @@ struct rdzv_client {
 
 /* --- who is it then? ---------------------------------------------------------------------------------------------- */
 
-/* Of what else people point at: the first bytes that it says by itself, or to who is silent. */
-static const struct {
-    const char *bytes, *what;
-} others[] = {
-    {"SSH-", "an SSH server"},        {"HTTP/", "an HTTP server"}, {"<", "an HTTP server"},
-    {"220 ", "a mail or FTP server"}, {"-ERR", "a Redis server"},  {"\x15\x03", "a TLS server"},
-    {"\x16\x03", "a TLS server"},
-};
-
 static int not_a_coordinator(const struct rdzv_client *c, struct el_err *e)
 {
     char shown[EL_SHOW_MAX], first[17] = "";
     size_t n = c->in.len < sizeof first - 1 ? c->in.len : sizeof first - 1;
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (n >= strlen(others[i].bytes) && memcmp(c->in.v, others[i].bytes, strlen(others[i].bytes)) == 0)
-            return el_fail(e, EL_EXIT_UNAVAILABLE, "%s is %s, not a coordinator of elrun", c->where, others[i].what);
+    const char *name = stranger_name(c->in.v, c->in.len);
+    if (name)
+        return el_fail(e, EL_EXIT_UNAVAILABLE, "%s is %s, not a coordinator of elrun", c->where, name);
     memcpy(first, c->in.v, n);
     return el_fail(e, EL_EXIT_UNAVAILABLE, "what answers at %s is not a coordinator of elrun: it begins with \"%s\"",
                    c->where, el_show(first, shown));
@@ -49,10 +41,7 @@ static int mute(const struct rdzv_client *c, const char *what, struct el_err *e)
 {
     if (c->decoder.greeted)
         return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s %s", c->where, what);
-    return el_fail(e, EL_EXIT_UNAVAILABLE,
-                   "what listens at %s %s without a word: not a coordinator of elrun (PyTorch's own store does so, and "
-                   "a store of workers)",
-                   c->where, what);
+    return el_fail(e, EL_EXIT_UNAVAILABLE, "what listens at %s %s without a word: " STRANGER_MUTE, c->where, what);
 }
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */

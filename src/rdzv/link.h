@@ -42,6 +42,9 @@ void link_disconnect(struct link *k);
 
 bool link_is_up(const struct link *k);
 
+/* Whether the other side of the present or last connection has said anything. */
+bool link_spoke(const struct link *k);
+
 /* Queues the message; if the link is down, or the other side does not read, nothing happens but a later closed(). */
 void link_send(struct link *k, const struct msg *m);
 

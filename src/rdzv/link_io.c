@@ -49,7 +49,7 @@ struct link {
     char trouble[256];
 
     struct conn conn;
-    bool up;
+    bool up, spoke;
     struct msg_decoder decoder;
     struct el_buf in;
     struct el_addr local, peer;
@@ -107,6 +107,7 @@ static int take_message(struct link *k)
 static void on_data(struct conn *c, const char *bytes, size_t n)
 {
     struct link *k = (struct link *)((char *)c - offsetof(struct link, conn));
+    k->spoke = true;
     if (el_buf_put(&k->in, bytes, n) < 0) {
         broken(k, "out of memory, or a frame that never ends");
         return;
@@ -147,6 +148,7 @@ static void established(struct link *k)
         return;
     }
     k->up = true;
+    k->spoke = false;
     conn_send(&k->conn, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
     k->ops.connected(k->ctx);
 }
@@ -371,6 +373,11 @@ void link_free(struct link *k)
 bool link_is_up(const struct link *k)
 {
     return k->up;
+}
+
+bool link_spoke(const struct link *k)
+{
+    return k->spoke;
 }
 
 void link_send(struct link *k, const struct msg *m)

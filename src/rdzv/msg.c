@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "rdzv/stranger.h"
 #include "util/auto.h"
 #include "util/json_limit.h"
 #include "util/scan.h"
@@ -298,13 +299,21 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
     return 0;
 }
 
+static int not_ours(const char *bytes, size_t n, struct el_err *e)
+{
+    const char *name = stranger_name(bytes, n);
+    if (name)
+        return el_fail(e, EL_EXIT_PROTOCOL, "%s listens there, not a coordinator of elrun", name);
+    return el_fail(e, EL_EXIT_PROTOCOL, "the other side does not speak elrun's control protocol");
+}
+
 long msg_consume(struct msg_decoder *d, const char *bytes, size_t n, struct msg *out, struct el_err *e)
 {
     const unsigned char *b = (const unsigned char *)bytes;
     *out = (struct msg){.type = MSG_NONE};
     if (!d->greeted) {
         if (memcmp(bytes, MSG_PREAMBLE, n < MSG_PREAMBLE_SIZE ? n : MSG_PREAMBLE_SIZE) != 0)
-            return el_fail(e, EL_EXIT_PROTOCOL, "the other side does not speak elrun's control protocol");
+            return not_ours(bytes, n, e);
         d->greeted = n >= MSG_PREAMBLE_SIZE;
         return d->greeted ? (long)MSG_PREAMBLE_SIZE : 0;
     }

@@ -99,11 +99,39 @@ static inline void stopped(unsigned ms, char node, bool stuck)
     story_tell(&s, node, &m);
 }
 
-#define STUCK(ms, node) stopped(ms, node, true)
-#define STRAY(ms, node) stopped(ms, node, false)
-#define PAUSE(ms)       pause_until(ms)
-#define WAIT            wait_line()
-#define CAUSE           cause_line()
+/* A failure whose report was long on its way. */
+static inline void failed_at(unsigned ms, char node, int code, unsigned happened_ms)
+{
+    story_until(&s, ms);
+    struct msg m = {.type = MSG_WORKER_FAILED};
+    m.u.worker_failed = (struct msg_worker_failed){.number = s.node[node - 'a'].number,
+                                                   .coord = s.node[node - 'a'].coord,
+                                                   .time_us = EL_MS(happened_ms),
+                                                   .code = code,
+                                                   .signal = -1,
+                                                   .text = "exit code",
+                                                   .stderr_tail = "",
+                                                   .log = ""};
+    story_tell(&s, node, &m);
+}
+
+#define FAILED_AT(ms, node, c, happened_ms) failed_at(ms, node, c, happened_ms)
+
+/* The host of the store could not open it. */
+static inline void no_store(unsigned ms, char node)
+{
+    story_until(&s, ms);
+    struct msg m = {.type = MSG_NO_STORE,
+                    .u.no_store = {s.node[node - 'a'].number, s.node[node - 'a'].coord, "no port is free"}};
+    story_tell(&s, node, &m);
+}
+
+#define NO_STORE(ms, node) no_store(ms, node)
+#define STUCK(ms, node)    stopped(ms, node, true)
+#define STRAY(ms, node)    stopped(ms, node, false)
+#define PAUSE(ms)          pause_until(ms)
+#define WAIT               wait_line()
+#define CAUSE              cause_line()
 
 static inline void returns_failed(unsigned ms, char node, int phase)
 {

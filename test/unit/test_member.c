@@ -300,7 +300,7 @@ static void test_lost_for_good(void)
     len = keep_last();
     story_is("61.000 time -> stop 15 in 30 s | stopping\n"
              "62.100 attempt closed -> unknock, exit 75 | ended\n",
-             "the coordinator does not come back: workers run on, then stop, 75");
+             "peer bug 18: the coordinator does not come back: workers run on, 75 only when it is lost for good");
 }
 
 static void test_failed_while_away(void)
@@ -385,6 +385,84 @@ static void test_cut_from_coordinator(void)
              "8.009 time -> disconnect | stopping\n"
              "8.027 time -> connect | stopping\n",
              "another node hears the coordinator: it is we who are cut off");
+}
+
+/* Running since 0.030; the coordinator's last answer is to the beat of 2.000, so that it counts as silent at 7.000. */
+static void silent_from_2(unsigned group_rank)
+{
+    running(group_rank, 2);
+    answered(1000, 2000, false, false);
+}
+
+static void test_proof_three_intervals(void)
+{
+    silent_from_2(1);
+    answered(3000, 6000, true, false);
+    answered(7000, 9000, true, true);
+    len = drop_lines("connect |");
+    story_is("9.000 time -> stop 9 in 0 s | stopping\n",
+             "the last node that did not hear the coordinator either is believed for three intervals, from 6.000");
+}
+
+static void test_proof_too_old(void)
+{
+    silent_from_2(1);
+    answered(3000, 3000, true, false);
+    answered(4000, 8000, true, true);
+    len = drop_lines("connect |");
+    story_is("7.000 time -> disconnect, stop 9 in 0 s | stopping\n",
+             "a proof that ends before the limit prolongs nothing");
+}
+
+static void test_proof_and_lease(void)
+{
+    silent_from_2(1);
+    answered(3000, 7000, true, false);
+    AT(7500, "lease closed", .type = MEMBER_EV_LEASE_CLOSED);
+    len = drop_lines("connect |");
+    story_is("7.500 lease closed -> stop 9 in 0 s | stopping\n",
+             "with the lease the proof is gone: the workers die at once");
+}
+
+/* The store's host has no lease: its tenants are the proof. */
+static void test_proof_of_host(void)
+{
+    silent_from_2(0);
+    for (unsigned t = 3000; t <= 7000; t += 1000) {
+        struct msg beat = {.type = MSG_BEAT, .u.beat = {.time = 1, .own = EL_MS(t) - 1, .linked = false}};
+        AT(t, "tenant: BEAT", .type = MEMBER_EV_TENANT, .msg = &beat);
+    }
+    until(8500);
+    AT(8600, "no tenant", .type = MEMBER_EV_TENANT);
+    len = drop_lines("connect |");
+    story_is("8.600 no tenant -> stop 9 in 0 s | stopping\n",
+             "the store's host believes its tenants, as long as there are any");
+}
+
+static void test_latecomer(void)
+{
+    struct msg late_end = end(7);
+    late_end.u.end.text = "the restart budget is used up (3 of 3)";
+    late_end.u.end.cause = "rank 3 on b failed";
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, late_end);
+    story_is("0.000 start -> connect | connecting\n"
+             "0.010 connected -> HELLO | joining\n"
+             "0.020 END -> END_ACK, exit 7 | ended\n",
+             "who comes after the end gets its status");
+    is_str(m.text,
+           "job job had ended before this node came (the restart budget is used up (3 of 3)); another --rdzv-id is "
+           "another job",
+           "in words that say what happened, and what to do");
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(15, park("1 of 2"));
+    order(20, late_end);
+    is_str(m.text, "the restart budget is used up (3 of 3): rank 3 on b failed",
+           "who waited is told how it ended, and why");
 }
 
 static void test_host_is_told(void)
@@ -582,6 +660,11 @@ int main(void)
     test_cut_off();
     test_ride_through();
     test_cut_from_coordinator();
+    test_proof_three_intervals();
+    test_proof_too_old();
+    test_proof_and_lease();
+    test_proof_of_host();
+    test_latecomer();
     test_host_is_told();
     test_told_with_link();
     test_leave();

@@ -74,6 +74,9 @@ static void test_preamble(void)
     struct msg_decoder other = {0};
     is_num(msg_consume(&other, "SS", 2, &out, &e), -1, "an SSH server is noticed at its first bytes");
     is_str(e.text, "the other side does not speak elrun's control protocol", "and told so");
+    e = (struct el_err){0};
+    is_num(msg_consume(&other, "HTTP/1.1 400", 12, &out, &e), -1, "who says what it is");
+    is_str(e.text, "an HTTP server listens there, not a coordinator of elrun", "is named");
 }
 
 static void test_strings(void)

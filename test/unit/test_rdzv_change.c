@@ -87,6 +87,45 @@ static void test_replaced_connection(void)
              "same instance, higher connection counter: the new connection replaces the old at once");
 }
 
+static void test_waits(void)
+{
+    story_init(&s, 1, 3);
+    s.journal_late = true;
+    story_begin(&s);
+    J(0, 'a');
+    J(100, 'b');
+    WAIT;
+    U(3200);
+    WAIT;
+    U(8200);
+    WAIT;
+    SAY(8300, 'b', STORE_READY);
+    WAIT;
+    JOURNALED(8400, true);
+    J(9000, 'c');
+    WAIT;
+    U(10100);
+    WAIT;
+    U(70100);
+    WAIT;
+    story_is("0.000 a joins -> a: park\n"
+             "0.100 b joins -> b: park\n"
+             "  # 2 of 3 nodes are here: starts with 2 in 3.0 s unless more come\n"
+             "3.100 time -> a: open 1\n"
+             "  # a opens the store of round 1\n"
+             "8.100 time -> a: park; b: open 2\n"
+             "  # b opens the store of round 2\n"
+             "  # the journal records round 2\n"
+             "8.400 journal written -> b: world 2, 0 of 1\n"
+             "9.000 c joins -> c: park\n"
+             "  # round 2 runs on 1 node\n"
+             "10.000 time -> b: stop 2\n"
+             "  # round 2 stops, 1 of 1 nodes still do: more nodes are here\n"
+             "70.000 time -> close b; c: open 3\n"
+             "  # c opens the store of round 3\n",
+             "peer bug 27: each wait has a deadline of its own, and says what it waits for");
+}
+
 static void test_below_min(void)
 {
     trio(&s);
@@ -251,7 +290,7 @@ static void test_coordinator_restart(void)
              "12.001 b WORKER_FAILED -> a: stop 1; b: stop 1\n"
              "12.002 b STOPPED -> a: open 2\n"
              "12.003 a STORE_READY -> a: world 2, 0 of 2, restart 1; b: world 2, 1 of 2, restart 1\n",
-             "the coordinator is lost and comes back: workers do not notice");
+             "peer bug 18: the coordinator is lost and comes back: workers do not notice");
 }
 
 static void test_coordinator_restart_lost(void)
@@ -353,7 +392,7 @@ static void test_rank0_lost(void)
     story_is("5.100 time -> b: stop 1; c: stop 1\n"
              "5.200 c STOPPED -> b: open 2\n"
              "5.201 b STORE_READY -> b: world 2, 0 of 2; c: world 2, 1 of 2\n",
-             "the node of rank 0 is lost: a new store on another host");
+             "peer bug 18: the node of rank 0 is lost: a new store on another host");
 }
 
 static void test_lost_in_stop(void)
@@ -426,6 +465,7 @@ int main(void)
     test_notice_limit();
     test_rank_taken();
     test_replaced_connection();
+    test_waits();
     test_below_min();
     test_join_timeout();
     test_fruitless();

@@ -29,7 +29,49 @@ static void test_budget_used_up(void)
         "5.002 b STOPPED -> a: end 7; b: end 7\n"
         "  # the restart budget is used up (3 of 3): rank 3 on b failed: exit code; rank 3 on b failed: exit code\n"
         "5.003 b END_ACK -> over\n",
-        "no restart left: the root cause is the earliest failure");
+        "peer bug 24: no restart left, the root cause is the earliest failure");
+}
+
+/* The news of the first failure comes last. */
+static void test_cause_by_time(void)
+{
+    pair(&s, 2, 2);
+    s.r->budget.used = 3;
+    FAIL(5000, 'a', 1);
+    FAILED_AT(5010, 'b', 7, 4990);
+    ALL(5020, "ab", STOPPED);
+    CAUSE;
+    story_is(
+        "5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
+        "5.020 b STOPPED -> a: end 7; b: end 7\n"
+        "  # the restart budget is used up (3 of 3): rank 1 on a failed: exit code; rank 2 on b failed: exit code\n",
+        "peer bug 24: the cause is what failed first on the coordinator's clock, not what was heard first");
+}
+
+/* Who replaces a lost node neither begins at 0 nor gives the job new restarts. */
+static void test_budget_of_replacement(void)
+{
+    pair(&s, 2, 2);
+    s.r->budget.max = 1;
+    FAIL(5000, 'b', 1);
+    ALL(5001, "ab", STOPPED);
+    SAY(5002, 'a', STORE_READY);
+    story_closed(&s, 6000, 'b');
+    SAY(6200, 'a', STOPPED);
+    J(6300, 'c');
+    SAY(6301, 'a', STORE_READY);
+    FAIL(7000, 'c', 9);
+    ALL(7001, "ac", STOPPED);
+    story_is("5.000 b WORKER_FAILED -> a: stop 1; b: stop 1\n"
+             "5.001 b STOPPED -> a: open 2\n"
+             "5.002 a STORE_READY -> a: world 2, 0 of 2, restart 1; b: world 2, 1 of 2, restart 1\n"
+             "6.100 time -> a: stop 2\n"
+             "6.200 a STOPPED -> a: park\n"
+             "6.300 c joins -> c: park; a: open 3\n"
+             "6.301 a STORE_READY -> a: world 3, 0 of 2, restart 1; c: world 3, 1 of 2, restart 1\n"
+             "7.000 c WORKER_FAILED -> a: stop 3; c: stop 3\n"
+             "7.001 c STOPPED -> a: end 9; c: end 9\n",
+             "peer bug 16: a replacement has the job's restart count, and its limit");
 }
 
 static void test_no_budget_0(void)
@@ -267,6 +309,90 @@ static void test_no_store(void)
              "a host whose store does not come within 5 s is taken last");
 }
 
+/* The only node cannot open a store: tried again at once, then after pauses that double, up to five seconds. */
+static void test_back_off(void)
+{
+    story_init(&s, 1, 1);
+    story_begin(&s);
+    J(0, 'a');
+    NO_STORE(10, 'a');
+    NO_STORE(20, 'a');
+    WAIT;
+    NO_STORE(130, 'a');
+    NO_STORE(340, 'a');
+    NO_STORE(750, 'a');
+    NO_STORE(1560, 'a');
+    NO_STORE(3170, 'a');
+    NO_STORE(6380, 'a');
+    WAIT;
+    NO_STORE(11390, 'a');
+    SAY(16400, 'a', STORE_READY);
+    story_is(
+        "0.000 a joins -> a: open 1\n"
+        "0.010 a NO_STORE -> a: open 2\n"
+        "0.020 a NO_STORE -> a: park\n"
+        "  # 1 of 1 nodes are here: no round could be opened (no port is free); again in 0.1 s; 1 are taken only if "
+        "they must\n"
+        "0.120 time -> a: open 3\n"
+        "0.130 a NO_STORE -> a: park\n"
+        "0.330 time -> a: open 4\n"
+        "0.340 a NO_STORE -> a: park\n"
+        "0.740 time -> a: open 5\n"
+        "0.750 a NO_STORE -> a: park\n"
+        "1.550 time -> a: open 6\n"
+        "1.560 a NO_STORE -> a: park\n"
+        "3.160 time -> a: open 7\n"
+        "3.170 a NO_STORE -> a: park\n"
+        "6.370 time -> a: open 8\n"
+        "6.380 a NO_STORE -> a: park\n"
+        "  # 1 of 1 nodes are here: no round could be opened (no port is free); again in 5.0 s; 1 are taken only if "
+        "they must\n"
+        "11.380 time -> a: open 9\n"
+        "11.390 a NO_STORE -> a: park\n"
+        "16.390 time -> a: open 10\n"
+        "16.400 a STORE_READY -> a: world 10, 0 of 1\n",
+        "rounds that cannot be opened are tried again after pauses that double, up to five seconds");
+}
+
+/* Once a round has run, the next one is tried at once again. */
+static void test_back_off_anew(void)
+{
+    story_init(&s, 1, 1);
+    s.quiet = true;
+    story_begin(&s);
+    J(0, 'a');
+    NO_STORE(10, 'a');
+    NO_STORE(20, 'a');
+    NO_STORE(130, 'a');
+    SAY(340, 'a', STORE_READY);
+    s.quiet = false;
+    FAIL(5000, 'a', 1);
+    SAY(5001, 'a', STOPPED);
+    NO_STORE(5010, 'a');
+    SAY(5020, 'a', STORE_READY);
+    story_is("5.000 a WORKER_FAILED -> a: stop 4\n"
+             "5.001 a STOPPED -> a: open 5\n"
+             "5.010 a NO_STORE -> a: open 6\n"
+             "5.020 a STORE_READY -> a: world 6, 0 of 1, restart 1\n",
+             "after a round that ran the pauses begin anew");
+}
+
+/* Another node can open it: it is asked at once, whoever could not is the last resort. */
+static void test_back_off_other(void)
+{
+    story_init(&s, 1, 2);
+    story_begin(&s);
+    J(0, 'a');
+    J(1, 'b');
+    NO_STORE(10, 'a');
+    SAY(20, 'b', STORE_READY);
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park; a: open 1\n"
+             "0.010 a NO_STORE -> a: park; b: open 2\n"
+             "0.020 b STORE_READY -> b: world 2, 0 of 1\n",
+             "another node is asked at once, who could not is the last resort");
+}
+
 static void test_no_knock(void)
 {
     trio(&s);
@@ -312,6 +438,8 @@ int main(void)
 {
     test_budget();
     test_budget_used_up();
+    test_cause_by_time();
+    test_budget_of_replacement();
     test_no_budget_0();
     test_no_budget_1();
     test_no_budget_2();
@@ -325,6 +453,9 @@ int main(void)
     test_hole();
     test_lost_while_opening();
     test_no_store();
+    test_back_off();
+    test_back_off_anew();
+    test_back_off_other();
     test_no_knock();
     test_stuck();
     test_replace_wait();
