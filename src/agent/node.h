@@ -112,6 +112,14 @@ struct node {
     int port;                   /* MASTER_PORT */
     struct el_buf missing;      /* who had not come to the store when the first worker failed */
 
+    /* witness_io.c */
+    int kmsg_fd; /* the kernel's log, or -1 */
+    struct scene_one
+        *scene; /* nproc: what each was doing at scene_at, before the attempt's first signal (0: none yet) */
+    el_usec scene_at;
+    bool scene_new; /* not told yet */
+    struct witness_job *witness;
+
     /* report_io.c */
     struct account account;
     struct steps steps;    /* --step-pattern */
@@ -189,6 +197,17 @@ int meet_open(struct node *n, struct el_err *e);
 void meet_close(struct node *n);                 /* cuts what is still connected */
 void meet_worker(struct node *n, unsigned slot); /* it has been started */
 void meet_note_missing(struct node *n);
+
+/* witness_io.c: what others than a failed worker say of its end */
+int witness_init(struct node *n, struct el_err *e);
+void witness_free(struct node *n);
+void witness_attempt(struct node *n);                   /* a new one begins */
+void witness_before_signal(struct node *n, int signal); /* to all workers */
+void witness_after_signal(struct node *n);
+void witness_collect(struct node *n); /* report_drained() follows when it is complete */
+bool witness_complete(const struct node *n);
+void witness_tell(struct node *n,
+                  int64_t oom_kills); /* to the failures; kills by the counter since the attempt began */
 
 /* report_io.c */
 int report_init(struct node *n, struct el_err *e);

@@ -21,7 +21,7 @@ int report_init(struct node *n, struct el_err *e)
     if (!n->failures || !n->evidence_timer)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     evidence_oom_open(&n->oom, "/proc");
-    return 0;
+    return witness_init(n, e);
 }
 
 void report_free(struct node *n)
@@ -32,6 +32,7 @@ void report_free(struct node *n)
     el_buf_free(&n->missing);
     for (unsigned i = 0; i < n->evidence_count; i++)
         free(n->evidence[i]); /* the pool and the output are done with them, or never come back to them */
+    witness_free(n);
     free(n->failures);
 }
 
@@ -52,7 +53,8 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     f->role = n->conf->role;
     f->host = n->host;
     f->restart = n->core.restarts;
-    f->round = n->core.attempts;
+    f->round = n->membership ? membership_world(n->membership)->number : n->core.attempts;
+    f->node_rank = n->membership ? (unsigned)membership_world(n->membership)->group_rank : 0;
     f->end = end->signal > 0 ? FAILURE_SIGNAL : end->code > 0 ? FAILURE_EXIT : FAILURE_UNKNOWN;
     f->code = end->signal > 0 ? end->signal : end->code;
     f->core_dumped = end->core;
@@ -117,11 +119,11 @@ static void collected(struct node *n)
 {
     n->collecting = false;
     loop_timer_at(n->evidence_timer, EL_NEVER);
-    int64_t oom = evidence_oom_count(&n->oom);
+    int64_t oom = evidence_oom_count(&n->oom), kills = oom >= 0 && n->oom_before >= 0 ? oom - n->oom_before : 0;
+    witness_tell(n, kills);
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
-            failure_judge(&n->worker[i].failure, n->core.group.slot[i].signalled,
-                          oom >= 0 && n->oom_before >= 0 && oom > n->oom_before);
+            failure_judge(&n->worker[i].failure, n->core.group.slot[i].signalled, kills > 0);
     struct report r = make_report(n);
     int cause = failure_cause(r.failures, r.failures_count);
     tell_incidents(n, cause < 0 ? NULL : r.failures[cause]);
@@ -131,7 +133,7 @@ static void collected(struct node *n)
 
 static void maybe_collected(struct node *n)
 {
-    if (n->collecting && evidence_complete(n) && output_drained(n->output))
+    if (n->collecting && evidence_complete(n) && witness_complete(n) && output_drained(n->output))
         collected(n);
 }
 
@@ -189,7 +191,6 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
 {
     struct evidence_job *job = ctx;
     struct node *n = job->node;
-    (void)out;
     job->tailing = false;
     if (forgotten(job) || !n->collecting)
         return;
@@ -198,9 +199,11 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
                : err->from == OUTPUT_TAIL_TERMINAL                            ? FAILURE_WATCH_TERMINAL
                                                                               : FAILURE_WATCH_NO;
     if (err->path)
-        failure_set_path(f, &f->log_file, err->path, NULL);
+        failure_set_line(f, &f->log_file, err->path, NULL);
     if (err->len)
         failure_add_stderr(f, err->bytes, err->len, NULL);
+    if (out->len)
+        failure_add_stdout(f, out->bytes, out->len, NULL);
     maybe_collected(n);
 }
 
@@ -267,6 +270,7 @@ void report_collect(struct node *n)
         gather(n, (unsigned)i);
         i = next_cause(n, n->worker[i].failure.at, (unsigned)i);
     }
+    witness_collect(n);
     unsigned failed = 0;
     for (unsigned i = 0; i < n->nproc; i++)
         failed += n->worker[i].bad && !n->core.group.slot[i].signalled;
@@ -344,6 +348,7 @@ void report_forget(struct node *n)
     }
     forget_evidence(n);
     n->missing.len = 0;
+    witness_attempt(n);
     n->oom_before = evidence_oom_count(&n->oom);
 }
 

@@ -222,7 +222,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
         n->worker[slot] = (struct worker){.pid = pid, .guarded = true};
         failure_init(&n->worker[slot].failure);
         n->worker[slot].started = loop_clock();
-        failure_set_path(&n->worker[slot].failure, &n->worker[slot].failure.error_file, place.error_file, NULL);
+        failure_set_line(&n->worker[slot].failure, &n->worker[slot].failure.error_file, place.error_file, NULL);
         reap_add(n->reap, slot, pid);
         meet_worker(n, slot);
         tell_worker_started(n, slot);
@@ -260,6 +260,7 @@ static void spawn_next(struct node *n, unsigned slot)
 static void signal_all(struct node *n, int signal)
 {
     int64_t wall = loop_wall_usec();
+    witness_before_signal(n, signal);
     for (unsigned i = 0; i < n->nproc; i++) {
         pid_t pid = reap_pid(n->reap, i);
         if (!pid)
@@ -272,6 +273,7 @@ static void signal_all(struct node *n, int signal)
             kill(-pid, SIGCONT); /* one that is stopped would not hear it */
     }
     account_signalled(&n->account, loop_clock());
+    witness_after_signal(n);
 }
 
 static void forget_group(struct node *n, unsigned slot)

@@ -8,13 +8,15 @@
 #include "incident/failure_rules.h"
 #include "incident/text.h"
 #include "incident/xid.h"
+#include "proc/kmsg.h"
 #include "util/auto.h"
 
 enum {
-    STDERR_MAX = 64 * 1024, /* bytes looked at */
+    STREAM_MAX = 64 * 1024, /* bytes looked at */
     STACK_MAX = 40 * 1024,  /* bytes of a traceback kept: what an errfile_clip holds and a little more */
     TAIL_MAX = 8 * 1024,    /* bytes of last lines kept */
     MESSAGE_MAX = 1024,
+    KERNEL_LINES_MAX = 4,
 };
 
 void failure_init(struct failure *f)
@@ -31,15 +33,18 @@ void failure_free(struct failure *f, struct el_mem *mem)
     el_free(mem, f->tail);
     el_free(mem, f->error_file);
     el_free(mem, f->log_file);
-    f->message = f->stack = f->tail = f->error_file = f->log_file = NULL;
+    el_free(mem, f->siblings);
+    el_free(mem, f->core);
+    el_free(mem, f->kernel);
+    f->message = f->stack = f->tail = f->error_file = f->log_file = f->siblings = f->core = f->kernel = NULL;
 }
 
-void failure_set_path(struct failure *f, char **place, const char *path, struct el_mem *mem)
+void failure_set_line(struct failure *f, char **place, const char *text, struct el_mem *mem)
 {
-    assert(place == &f->error_file || place == &f->log_file);
+    assert(place == &f->error_file || place == &f->log_file || place == &f->siblings || place == &f->core);
     el_free(mem, *place);
-    *place = path ? el_strndup(mem, path, strlen(path)) : NULL;
-    f->texts_short |= path && !*place;
+    *place = text ? el_strndup(mem, text, strlen(text)) : NULL;
+    f->texts_short |= text && !*place;
 }
 
 /* Puts a copy of t (its last max bytes, from the beginning of a line if there is one) in *place. */
@@ -91,7 +96,7 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
     }
     if (clean.len) {
         keep(f, &f->stack, (struct text){clean.v, clean.len}, STACK_MAX, mem);
-        f->stack_from_stderr = false;
+        f->stack_from = FAILURE_FROM_FILE;
         struct traceback found;
         traceback_find(&found, clean.v, clean.len);
         if (found.kind != TRACEBACK_NONE)
@@ -101,30 +106,103 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
     el_buf_free(&text);
 }
 
-void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct el_mem *mem)
+static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
-    if (n > STDERR_MAX) {
-        bytes += n - STDERR_MAX;
-        n = STDERR_MAX;
+    if (n > STREAM_MAX) {
+        bytes += n - STREAM_MAX;
+        n = STREAM_MAX;
     }
-    f->watch = FAILURE_WATCH_YES;
     f->texts_short |= text_clean(&clean, bytes, n) != 0;
     struct traceback found;
     traceback_find(&found, clean.len ? clean.v : "", clean.len);
     struct text span = {clean.len ? clean.v + found.start : "", found.end - found.start};
-    if (found.kind == TRACEBACK_NONE) {
+    if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
+        f->tail_from = from;
         if (f->found.kind == TRACEBACK_NONE)
             f->found = found;
-    } else if (!f->stack) {
+    } else if (found.kind != TRACEBACK_NONE && !f->stack) {
         keep(f, &f->stack, span, STACK_MAX, mem);
-        f->stack_from_stderr = true;
+        f->stack_from = from;
         f->found = found;
         if (!f->message)
             keep_message(f, found.kind == TRACEBACK_ABORT ? "" : found.type, found.message, mem);
     }
     el_buf_free(&clean);
+}
+
+void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct el_mem *mem)
+{
+    f->watch = FAILURE_WATCH_YES;
+    add_stream(f, FAILURE_FROM_STDERR, bytes, n, mem);
+}
+
+void failure_add_stdout(struct failure *f, const char *bytes, size_t n, struct el_mem *mem)
+{
+    if (!f->stack)
+        add_stream(f, FAILURE_FROM_STDOUT, bytes, n, mem);
+}
+
+/* --- the kernel's log --- */
+
+/* "DataLoader worker (pid(s) 6069) exited unexpectedly": whether the message names this process. */
+static bool names_pid(const struct failure *f, int pid)
+{
+    char number[16];
+    int n = snprintf(number, sizeof number, "%d", pid);
+    struct text t = {f->message, f->message ? strlen(f->message) : 0};
+    for (const char *at; t.n && (at = text_find(t, "pid")) != NULL;) {
+        at += 3;
+        while (*at && strchr("(s): =", *at))
+            at++;
+        if (strncmp(at, number, (size_t)n) == 0 && (at[n] < '0' || at[n] > '9'))
+            return true;
+        t = (struct text){at, (size_t)(t.p + t.n - at)};
+    }
+    return false;
+}
+
+/* Lines that concern this worker: they name it, or no process at all. */
+static bool concerns(const struct failure *f, const struct kmsg_log *log, const struct kmsg_fact *k)
+{
+    if (k->kind == KMSG_OOM || k->kind == KMSG_CRASH || k->pid)
+        return log->pids_ours && (k->pid == f->pid || (k->kind == KMSG_OOM && names_pid(f, k->pid)));
+    return true;
+}
+
+/* What names this worker counts more than what names nobody; then the graver one; then the first. */
+static bool is_worse(const struct failure *f, const struct kmsg_fact *k)
+{
+    const struct xid *was = xid_of(f->xid), *is = xid_of(k->xid);
+    if (!f->xid || f->xid_own != (k->pid != 0))
+        return !f->xid_own;
+    return is && (!was || is->action > was->action);
+}
+
+void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el_mem *mem)
+{
+    struct el_buf lines = EL_BUF_INIT(mem, 0);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < log->n; i++) {
+        const struct kmsg_fact *k = &log->fact[i];
+        if (!concerns(f, log, k))
+            continue;
+        if (k->kind == KMSG_XID && is_worse(f, k)) {
+            f->xid = k->xid;
+            f->xid_own = k->pid != 0;
+            text_copy(f->xid_device, sizeof f->xid_device, k->device, strlen(k->device));
+        }
+        if (kept++ < KERNEL_LINES_MAX)
+            el_buf_printf(&lines, "%s%s", lines.len ? "\n" : "", k->text);
+    }
+    if (kmsg_of(log, KMSG_OOM, f->pid))
+        f->oom = FAILURE_OOM_CHOSEN;
+    else if (log->whole && log->pids_ours && !log->left_out && kmsg_count(log, KMSG_OOM))
+        f->oom = FAILURE_OOM_OTHERS;
+    f->texts_short |= lines.full;
+    keep(f, &f->kernel, (struct text){lines.v, lines.len}, KERNEL_LINES_MAX * KMSG_TEXT_MAX, mem);
+    el_buf_free(&lines);
 }
 
 /* Signals that a program brings upon itself; all others come from somebody. */
@@ -147,7 +225,9 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
     /* 137 is what a shell around the program makes of the killer's SIGKILL. */
     bool killed =
         (f->end == FAILURE_SIGNAL && f->code == SIGKILL) || (f->end == FAILURE_EXIT && f->code == 128 + SIGKILL);
-    if (killed && oom_rose)
+    /* With 137 it was a child of it: the log names that one. */
+    bool others = f->end == FAILURE_SIGNAL && f->oom == FAILURE_OOM_OTHERS;
+    if (killed && (f->oom == FAILURE_OOM_CHOSEN || (oom_rose && !others)))
         return FAILURE_BY_OOM;
     return f->end == FAILURE_SIGNAL && !is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
 }

@@ -11,6 +11,8 @@
 #include "util/mem.h"
 #include "util/time.h"
 
+struct kmsg_log;
+
 enum failure_end {
     FAILURE_UNKNOWN,     /* the status could not be collected; never taken for success */
     FAILURE_EXIT,        /* code: 1..255 */
@@ -49,13 +51,21 @@ enum failure_watch {                           /* could stderr be read? */
                      FAILURE_WATCH_NO,       /* stderr goes where elrun cannot read it back */
 };
 
+enum failure_from { FAILURE_FROM_FILE, FAILURE_FROM_STDERR, FAILURE_FROM_STDOUT };
+
+enum failure_oom {                      /* what the kernel's log says of this process and the out-of-memory killer */
+                   FAILURE_OOM_NOTHING, /* it cannot be read, or has no word of it: only the counter is known */
+                   FAILURE_OOM_CHOSEN,  /* this process was chosen */
+                   FAILURE_OOM_OTHERS,  /* every kill is there, and none was of this process */
+};
+
 struct failure {
     /* who; role and host are borrowed and outlive the record */
     unsigned rank, local_rank, node_rank;
     int pid;
     const char *role, *host;
-    char *error_file; /* path given to the worker; NULL = none; failure_set_path() */
-    char *log_file;   /* where its stderr is kept; NULL = nowhere; failure_set_path() */
+    char *error_file; /* path given to the worker; NULL = none; failure_set_line() */
+    char *log_file;   /* where its stderr is kept; NULL = nowhere; failure_set_line() */
     unsigned restart; /* TORCHELASTIC_RESTART_COUNT of that attempt */
     uint64_t round;
 
@@ -77,24 +87,36 @@ struct failure {
     enum errfile_state file_state;
     int64_t file_sec; /* time stamp in the error file, -1 = none */
     char *message;    /* one line: "ValueError: bad shape" */
-    char *stack;      /* traceback, from the error file or else from stderr */
-    bool stack_from_stderr;
-    char *tail;             /* last lines of stderr, where there is no traceback */
-    struct traceback found; /* what stderr said; kind NONE if nothing was found */
-    bool texts_short;       /* memory for some of the texts was refused */
-    unsigned xid;           /* of its GPU (incident/xid.h), from the kernel log before it is judged; 0 = none */
+    char *stack;      /* traceback, from the error file, else from stderr, else from stdout */
+    enum failure_from stack_from;
+    char *tail; /* last lines of stderr, or of stdout where stderr is silent, if there is no traceback */
+    enum failure_from tail_from; /* one of the two */
+    struct traceback found;      /* what it said; kind NONE if nothing was found */
+    char *siblings;              /* one line: what the others of its node did at that moment, by proc/scene.h */
+    char *core;                  /* one line: where its core is, or who has it; by proc/corefile.h */
+    char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
+    enum failure_oom oom;
+    unsigned xid;        /* the gravest in the kernel's log since its start (incident/xid.h), 0 = none */
+    bool xid_own;        /* it names this worker; else it names no process: some GPU of this host */
+    char xid_device[20]; /* PCI address */
+    bool texts_short;    /* memory for some of the texts was refused */
 };
 
 void failure_init(struct failure *f);
 void failure_free(struct failure *f, struct el_mem *mem);
 
-/* Keeps a copy of path in *place, which is &f->error_file or &f->log_file; NULL clears it. */
-void failure_set_path(struct failure *f, char **place, const char *path, struct el_mem *mem);
+/* Keeps a copy of text in *place, which is &f->error_file, log_file, siblings or core; NULL clears it. */
+void failure_set_line(struct failure *f, char **place, const char *text, struct el_mem *mem);
 
 /* Evidence, in any order, each at most once.  Called in the loop's thread with what a pool thread read. */
 void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem *mem);
 /* The last bytes of stderr as the worker wrote them (at most 64 KiB are looked at). */
 void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct el_mem *mem);
+/* The same of stdout, after stderr: programs exist that print their traceback there.  Used only where stderr holds none
+ * (its last lines only where stderr is silent). */
+void failure_add_stdout(struct failure *f, const char *bytes, size_t n, struct el_mem *mem);
+/* What the kernel's log has had since the worker's start. */
+void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el_mem *mem);
 
 /* After the evidence: who ended it, and of which class it is.
  * stopped: elrun had signalled this worker before its end.  Such a worker is never a cause, unless its error file

@@ -14,7 +14,7 @@ enum {
     VALUES_MAX = 512, /* of a document that is read, and … */
     DEPTH_MAX = 4,    /* … how deep: newer versions may say more */
     PATH_BYTES_MAX = 4096,
-    MESSAGE_BYTES_MAX = 4096,
+    LINE_BYTES_MAX = 8192,
     MARK_BYTES_MAX = 64,   /* "[… N bytes left out …]" */
     CUT_BYTES_LEAST = 128, /* less of a text than this says nothing */
 };
@@ -26,7 +26,8 @@ static const char *const end_words[] = {"unknown", "exit", "signal", "not starte
 static const char *const by_words[] = {"itself", "elrun", "oom killer", "outside", NULL};
 static const char *const watch_words[] = {"not looked", "yes", "terminal", "no", NULL};
 static const char *const kind_words[] = {"none", "python", "group", "syntax", "fatal", "c++", "abort", NULL};
-static const char *const from_words[] = {"error file", "stderr", NULL};
+static const char *const from_words[] = {"error file", "stderr", "stdout", NULL};
+static const char *const oom_words[] = {"nothing", "chosen", "others", NULL};
 static const char *const class_words[] = {
 #define X(name, text, status) text,
     FAILURE_CLASS_LIST(X)
@@ -45,7 +46,7 @@ enum kind {
     KIND_I64, /* from -1 */
     KIND_BOOL,
     KIND_WORD,  /* an enumeration */
-    KIND_FLAG,  /* bool, as one of two words */
+    KIND_FROM,  /* where the traceback is from: an enumeration, null without a traceback */
     KIND_CHARS, /* an array, one line; limit: its size */
     KIND_NAME,  /* const char *, one line; limit: bytes.  Read into struct record. */
 };
@@ -90,7 +91,12 @@ static const struct field top[] = {
     TOP(WORD, "error_file_state", file_state, 0, state_words),
     TOP(I64, "error_file_sec", file_sec, (uint64_t)1 << 40, NULL),
     TOP(WORD, "stderr_watched", watch, 0, watch_words),
-    TOP(FLAG, "traceback_from", stack_from_stderr, 0, from_words),
+    TOP(FROM, "traceback_from", stack_from, 0, from_words),
+    TOP(WORD, "tail_from", tail_from, 0, from_words),
+    TOP(WORD, "oom_log", oom, 0, oom_words),
+    TOP(UNSIGNED, "xid", xid, 100000000, NULL),
+    TOP(BOOL, "xid_names_worker", xid_own, 0, NULL),
+    CHARS("xid_device", xid_device),
 };
 
 static const struct field found[] = {
@@ -157,9 +163,9 @@ static void put_field(struct el_buf *out, const struct failure *f, const struct 
     case KIND_I64: el_buf_printf(out, "%lld", (long long)*(const int64_t *)v); break;
     case KIND_BOOL: el_buf_puts(out, *(const bool *)v ? "true" : "false"); break;
     case KIND_WORD: el_buf_printf(out, "\"%s\"", x->words[*(const unsigned *)v]); break;
-    case KIND_FLAG: /* of the traceback */
+    case KIND_FROM:
         if (f->stack)
-            el_buf_printf(out, "\"%s\"", x->words[*(const bool *)v]);
+            el_buf_printf(out, "\"%s\"", x->words[*(const unsigned *)v]);
         else
             el_buf_puts(out, "null");
         break;
@@ -189,7 +195,7 @@ static void put_short(struct el_buf *out, const struct failure *f)
 /* --- out: what may be long -------------------------------------------------------------------------------------------
  */
 
-enum long_name { ERROR_FILE, LOG_FILE, MESSAGE, STACK, TAIL, LONGS };
+enum long_name { ERROR_FILE, LOG_FILE, MESSAGE, STACK, TAIL, SIBLINGS, CORE, KERNEL, LONGS };
 
 static const struct {
     const char *name;
@@ -202,6 +208,9 @@ static const struct {
     [MESSAGE] = {"message", offsetof(struct failure, message), false, 3},
     [STACK] = {"traceback", offsetof(struct failure, stack), true, 1},
     [TAIL] = {"stderr_tail", offsetof(struct failure, tail), true, 0},
+    [SIBLINGS] = {"siblings", offsetof(struct failure, siblings), false, 3},
+    [CORE] = {"core", offsetof(struct failure, core), false, 2},
+    [KERNEL] = {"kernel_log", offsetof(struct failure, kernel), true, 3},
 };
 
 /* Who gives first, and how much it keeps.  The last rows make every failure fit RECORD_BYTES_LEAST. */
@@ -209,8 +218,9 @@ static const struct {
     enum long_name which;
     size_t floor;
 } gives[] = {
-    {TAIL, 4096},  {STACK, 16384}, {TAIL, 1024},    {STACK, 4096},  {MESSAGE, 1024}, {TAIL, 0},
-    {STACK, 1024}, {LOG_FILE, 0},  {ERROR_FILE, 0}, {MESSAGE, 256}, {STACK, 0},      {MESSAGE, 0},
+    {TAIL, 4096},    {STACK, 16384}, {TAIL, 1024},   {STACK, 4096}, {SIBLINGS, 1024}, {MESSAGE, 1024},
+    {TAIL, 0},       {STACK, 1024},  {KERNEL, 512},  {SIBLINGS, 0}, {CORE, 0},        {LOG_FILE, 0},
+    {ERROR_FILE, 0}, {KERNEL, 0},    {MESSAGE, 256}, {STACK, 0},    {MESSAGE, 0},
 };
 
 struct encoded {
@@ -377,12 +387,8 @@ static void get_word(struct failure *f, const struct field *x, const json_t *v)
 {
     const char *word = json_string_value(v);
     for (unsigned i = 0; word && x->words[i]; i++)
-        if (strcmp(word, x->words[i]) == 0) {
-            if (x->kind == KIND_FLAG)
-                *(bool *)((char *)f + x->offset) = i;
-            else
-                *(unsigned *)(void *)((char *)f + x->offset) = i;
-        }
+        if (strcmp(word, x->words[i]) == 0)
+            *(unsigned *)(void *)((char *)f + x->offset) = i;
 }
 
 /* Clean text in a buffer; a line is one line. */
@@ -410,7 +416,7 @@ static void get_fields(struct record *r, const struct field *x, size_t n, const 
         case KIND_I64: get_number(f, x, v); break;
         case KIND_BOOL: *(bool *)to = json_is_true(v); break;
         case KIND_WORD:
-        case KIND_FLAG: get_word(f, x, v); break;
+        case KIND_FROM: get_word(f, x, v); break;
         case KIND_CHARS:
             if (clean(text, v, true) == 0)
                 text_copy(to, (size_t)x->limit, text->len ? text->v : "", text->len);
@@ -428,7 +434,7 @@ static void get_fields(struct record *r, const struct field *x, size_t n, const 
 static int get_longs(struct failure *f, const json_t *from, struct el_buf *text, struct el_mem *mem)
 {
     for (unsigned k = 0; k < LONGS; k++) {
-        size_t most = k == MESSAGE ? MESSAGE_BYTES_MAX : k <= LOG_FILE ? PATH_BYTES_MAX - 1 : RECORD_READ_MAX;
+        size_t most = k <= LOG_FILE ? PATH_BYTES_MAX - 1 : longs[k].lines ? RECORD_READ_MAX : LINE_BYTES_MAX;
         char **to = (char **)(void *)((char *)f + longs[k].offset);
         if (clean(text, json_object_get(from, longs[k].name), !longs[k].lines) < 0 || !text->len)
             continue;
@@ -448,7 +454,8 @@ static void make_sane(struct failure *f)
         f->end = FAILURE_UNKNOWN;
     if (f->end == FAILURE_UNKNOWN)
         f->code = 0;
-    f->stack_from_stderr &= f->stack != NULL;
+    if (!f->stack)
+        f->stack_from = FAILURE_FROM_FILE;
 }
 
 int record_read(struct record *r, const char *json, size_t n, struct el_mem *mem, struct el_err *e)

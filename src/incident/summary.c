@@ -7,6 +7,7 @@
 #include "incident/record.h"
 #include "incident/text.h"
 #include "proc/signame.h"
+#include "util/ranges.h"
 
 enum { RULE_MAX = 60 }; /* columns of a line of = or -, as torchrun has it */
 
@@ -107,7 +108,9 @@ static const char *no_stack(const struct failure *f)
                "torch's @record";
     case FAILURE_WATCH_YES: break;
     }
-    return f->tail ? "none in stderr, which ends with:" : "the worker wrote nothing to stderr";
+    return !f->tail                              ? "the worker wrote nothing to stderr"
+           : f->tail_from == FAILURE_FROM_STDOUT ? "the worker wrote nothing to stderr; stdout ends with:"
+                                                 : "none in stderr, which ends with:";
 }
 
 static void put_no_stack(struct el_buf *out, const struct failure *f)
@@ -136,6 +139,8 @@ static void put_entry(struct el_buf *out, const struct failure *f, unsigned inde
     put_code(out, f);
     el_buf_printf(out, " (pid: %d)", f->pid);
     put_ending(out, f);
+    if (f->core)
+        el_buf_printf(out, "\n  core      : %s", f->core);
     bool file = f->error_file && f->file_state != ERRFILE_ABSENT;
     el_buf_printf(out, "\n  error_file: %s", file ? f->error_file : "<N/A>");
     if (file && f->file_state != ERRFILE_WHOLE)
@@ -145,6 +150,10 @@ static void put_entry(struct el_buf *out, const struct failure *f, unsigned inde
         put_lines(out, text_of(f->stack), "  ");
     else
         put_no_stack(out, f);
+    if (f->kernel) {
+        el_buf_puts(out, "  kernel log: ");
+        put_lines(out, text_of(f->kernel), "              ");
+    }
 }
 
 /* Characters of the longest line, at most RULE_MAX. */
@@ -169,41 +178,13 @@ static void put_rule(struct el_buf *out, char c, unsigned width)
     el_buf_put(out, line, width + 1);
 }
 
-/* A run of equal facts over ascending ranks. */
-struct ranges {
-    unsigned first, last;
-    bool open, any;
-};
-
-static void ranges_flush(struct ranges *s, struct el_buf *out)
-{
-    if (!s->open)
-        return;
-    el_buf_printf(out, "%s%u", s->any ? "," : "", s->first);
-    if (s->last > s->first)
-        el_buf_printf(out, "-%u", s->last);
-    s->any = true;
-    s->open = false;
-}
-
-static void ranges_add(struct ranges *s, struct el_buf *out, unsigned rank)
-{
-    assert(!s->open || rank > s->last);
-    if (s->open && rank == s->last + 1) {
-        s->last = rank;
-        return;
-    }
-    ranges_flush(s, out);
-    *s = (struct ranges){rank, rank, true, s->any};
-}
-
 int summary_stopped(const struct report *r, struct el_buf *out)
 {
-    struct ranges s = {0};
+    struct el_ranges s = {0};
     for (unsigned i = 0; i < r->failures_count; i++)
         if (r->failures[i]->by == FAILURE_BY_ELRUN)
-            ranges_add(&s, out, r->failures[i]->rank);
-    ranges_flush(&s, out);
+            el_ranges_add(&s, out, r->failures[i]->rank);
+    el_ranges_end(&s, out);
     return out->full ? -1 : 0;
 }
 
@@ -211,7 +192,7 @@ int summary_stopped(const struct report *r, struct el_buf *out)
 static void put_others(struct el_buf *out, const struct report *r, int cause)
 {
     unsigned shown = 0, more = 0;
-    struct ranges rest = {0};
+    struct el_ranges rest = {0};
     struct el_buf ranks = EL_BUF_INIT(out->mem, 0);
     for (unsigned i = 0; i < r->failures_count; i++) {
         const struct failure *f = r->failures[i];
@@ -221,10 +202,10 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
             put_entry(out, f, ++shown);
             continue;
         }
-        ranges_add(&rest, &ranks, f->rank);
+        el_ranges_add(&rest, &ranks, f->rank);
         more++;
     }
-    ranges_flush(&rest, &ranks);
+    el_ranges_end(&rest, &ranks);
     if (more)
         el_buf_printf(out, "  failed too: %u more, rank%s %s\n", more, more == 1 ? "" : "s", el_buf_cstr(&ranks));
     else if (!shown)
@@ -240,6 +221,8 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
 /* What stands below the table, above the verdict. */
 static void put_foot(struct el_buf *out, const struct report *r, const struct failure *cause)
 {
+    if (cause && cause->siblings)
+        el_buf_printf(out, "at that moment: %s\n", cause->siblings);
     if (r->restarts_max)
         el_buf_printf(out, "restarts: %u of %u\n", r->restarts, r->restarts_max);
     if (cause && cause->log_file)

@@ -1,6 +1,7 @@
 #include "proc/procstat.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 #include "util/scan.h"
@@ -81,9 +82,12 @@ int procstat_stat(struct procstat_stat *out, const char *text)
     out->state = *at++;
     if (!next_int(&at, &out->ppid) || !next_int(&at, &out->pgrp) || !next_int(&at, &out->session))
         return -1;
-    /* Skipped: tty, tpgid, flags and four counters of faults; then, behind the times, six fields up to the start. */
+    uint64_t threads;
+    /* Skipped: tty, tpgid, flags and four counters of faults; behind the times, those of children and two priorities;
+     * behind the threads, one that is always 0. */
     if (!field_after(&at, 7, &out->utime_ticks) || !field_after(&at, 0, &out->stime_ticks) ||
-        !field_after(&at, 6, &out->start_ticks))
+        !field_after(&at, 4, &threads) || !field_after(&at, 1, &out->start_ticks))
         return -1;
+    out->threads = threads < UINT_MAX ? (unsigned)threads : UINT_MAX;
     return 0;
 }

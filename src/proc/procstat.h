@@ -22,6 +22,7 @@ struct procstat_stat {
     int pid, ppid, pgrp, session;
     char comm[64]; /* the name between the parentheses; may hold anything, parentheses too */
     char state;
+    unsigned threads;
     uint64_t utime_ticks, stime_ticks, start_ticks; /* since boot; sysconf(_SC_CLK_TCK) a second */
 };
 

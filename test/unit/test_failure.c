@@ -4,9 +4,11 @@
 #include "incident/failure.h"
 #include "incident/summary.h"
 #include "lib/tap.h"
+#include "proc/kmsg.h"
 #include "util/auto.h"
 
 #include <dirent.h>
+#include <signal.h>
 
 #define DATA "test/data/failures"
 
@@ -317,8 +319,131 @@ static void test_huge(void)
     free(v);
 }
 
+/* --- what others say --- */
+
+static void kernel_says(struct kmsg_log *log, const char *message)
+{
+    char record[512];
+    int n = snprintf(record, sizeof record, "4,%u,1,-;%s\n", log->n, message);
+    kmsg_add(log, record, (size_t)n);
+}
+
+static enum failure_by killed(const struct kmsg_log *log, int pid, bool oom_rose, struct failure *f)
+{
+    *f = make(FAILURE_SIGNAL, SIGKILL, 0, NULL);
+    f->pid = pid;
+    failure_add_kernel(f, log, NULL);
+    failure_judge(f, false, oom_rose);
+    return f->by;
+}
+
+static void test_kernel_oom(void)
+{
+    static struct kmsg_log log;
+    struct failure f;
+    log = (struct kmsg_log){.whole = true, .pids_ours = true};
+    is_num(killed(&log, 7, true, &f), FAILURE_BY_OOM,
+           "the counter rose and the log is silent: the counter is believed");
+    kernel_says(&log, "Memory cgroup out of memory: Killed process 8 (python) total-vm:1kB");
+    is_num(killed(&log, 8, true, &f), FAILURE_BY_OOM, "the log names it");
+    is_str(f.kernel, "Memory cgroup out of memory: Killed process 8 (python) total-vm:1kB", "its line is kept");
+    failure_free(&f, NULL);
+    is_num(killed(&log, 7, true, &f), FAILURE_BY_OUTSIDE, "the log names another one: this one was killed by somebody");
+    ok(!f.kernel, "and another one's line is not its");
+    log.whole = false;
+    is_num(killed(&log, 7, true, &f), FAILURE_BY_OOM, "unless some of the log was overwritten");
+    log.whole = true;
+    log.pids_ours = false;
+    is_num(killed(&log, 8, true, &f), FAILURE_BY_OOM, "pids of another namespace name nobody: the counter decides");
+    is_num(killed(&log, 8, false, &f), FAILURE_BY_OUTSIDE, "which did not rise");
+    log.pids_ours = true;
+    f = make(FAILURE_EXIT, 137, 0, NULL);
+    f.pid = 7;
+    failure_add_kernel(&f, &log, NULL);
+    failure_judge(&f, false, true);
+    is_num(f.by, FAILURE_BY_OOM, "exit code 137 of a shell: its child was chosen");
+    static const struct {
+        const char *message;
+        bool its;
+    } loader[] = {{"RuntimeError: DataLoader worker (pid(s) 8) exited unexpectedly", true},
+                  {"RuntimeError: DataLoader worker (pid 8) is killed by signal: Killed.", true},
+                  {"RuntimeError: DataLoader worker (pid 88) is killed by signal: Killed.", false},
+                  {"stupid 9, pid", false}};
+    for (unsigned i = 0; i < COUNT_OF(loader); i++) {
+        f = make(FAILURE_EXIT, 1, 0, loader[i].message);
+        f.pid = 7;
+        failure_add_kernel(&f, &log, NULL);
+        is_num(f.kernel != NULL, loader[i].its, loader[i].message);
+        f.message = NULL;
+        failure_free(&f, NULL);
+    }
+}
+
+static void test_kernel_hardware(void)
+{
+    static struct kmsg_log log;
+    log = (struct kmsg_log){.whole = true, .pids_ours = true};
+    kernel_says(&log, "NVRM: Xid (PCI:0000:3b:00): 31, pid=9, name=python, MMU Fault");
+    kernel_says(&log, "python[9]: segfault at 0 ip 0 sp 0 error 4 in libx.so[0+1]");
+    struct failure f = make(FAILURE_SIGNAL, SIGABRT, 0, NULL);
+    f.pid = 7;
+    failure_add_kernel(&f, &log, NULL);
+    ok(!f.xid && !f.kernel, "what names another process is none of its evidence");
+    kernel_says(&log, "NVRM: Xid (PCI:0000:3b:00): 63, row remapper pending");
+    kernel_says(&log, "NVRM: Xid (PCI:0000:5e:00): 79, GPU has fallen off the bus.");
+    kernel_says(&log, "NVRM: Xid (PCI:0000:5e:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (Reset)");
+    failure_add_kernel(&f, &log, NULL);
+    ok(f.xid == 79 && !f.xid_own, "of those that name nobody the gravest");
+    is_str(f.xid_device, "0000:5e:00", "with its device");
+    failure_judge(&f, false, false);
+    is_num(f.class, FAILURE_CLASS_HARDWARE, "which makes the hardware suspect");
+    failure_free(&f, NULL);
+    kernel_says(&log, "NVRM: Xid (PCI:0000:3b:00): 13, pid=7, name=python, Graphics Exception");
+    f = make(FAILURE_SIGNAL, SIGABRT, 0, NULL);
+    f.pid = 7;
+    failure_add_kernel(&f, &log, NULL);
+    ok(f.xid == 13 && f.xid_own, "what names it counts more");
+    for (int i = 0; i < 100; i++)
+        kernel_says(&log, "NVRM: Xid (PCI:0000:3b:00): 13, pid=7, name=python, Graphics Exception");
+    struct el_mem mem = EL_MEM_INIT(1 << 16);
+    failure_free(&f, NULL);
+    failure_add_kernel(&f, &log, &mem);
+    ok(f.kernel && strlen(f.kernel) <= 4 * KMSG_TEXT_MAX, "a flood is bounded");
+    failure_free(&f, &mem);
+    is_num(mem.used_bytes, 0, "memory came back");
+}
+
+static void test_stdout(void)
+{
+    static const char traceback[] = "step 1\nTraceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n"
+                                    "    f()\nKeyError: 'lr'\n";
+    struct failure f = make(FAILURE_EXIT, 1, 0, NULL);
+    failure_add_stderr(&f, "", 0, NULL);
+    failure_add_stdout(&f, traceback, sizeof traceback - 1, NULL);
+    ok(f.stack && f.stack_from == FAILURE_FROM_STDOUT, "a traceback on stdout is found");
+    is_str(f.message, "KeyError: 'lr'", "with its message");
+    failure_free(&f, NULL);
+    f = make(FAILURE_EXIT, 1, 0, NULL);
+    failure_add_stderr(&f, traceback, sizeof traceback - 1, NULL);
+    failure_add_stdout(&f, "Traceback (most recent call last):\nOSError: old\n", 49, NULL);
+    ok(f.stack_from == FAILURE_FROM_STDERR && strstr(f.stack, "KeyError"), "stderr's goes before it");
+    failure_free(&f, NULL);
+    f = make(FAILURE_EXIT, 1, 0, NULL);
+    failure_add_stderr(&f, "warning: x\n", 11, NULL);
+    failure_add_stdout(&f, "step 2\n", 7, NULL);
+    ok(f.tail && f.tail_from == FAILURE_FROM_STDERR && !strcmp(f.tail, "warning: x"), "last lines: stderr's");
+    failure_free(&f, NULL);
+    f = make(FAILURE_EXIT, 1, 0, NULL);
+    failure_add_stdout(&f, "step 2\n", 7, NULL);
+    ok(f.tail && f.tail_from == FAILURE_FROM_STDOUT && !strcmp(f.tail, "step 2"), "stdout's where stderr is silent");
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
+    test_kernel_oom();
+    test_kernel_hardware();
+    test_stdout();
     test_corpus();
     test_judge();
     test_rules();

@@ -36,7 +36,7 @@ static void test_stat(void)
            "stat of a process");
     ok(s.pid == 42 && s.ppid == 9605 && s.pgrp == 9606 && s.session == 3550 && s.state == 'R', "who it is");
     is_str(s.comm, "cat", "its name");
-    ok(s.utime_ticks == 44 && s.stime_ticks == 55 && s.start_ticks == 119031, "its times");
+    ok(s.utime_ticks == 44 && s.stime_ticks == 55 && s.start_ticks == 119031 && s.threads == 1, "its times");
     is_num(procstat_stat(&s, "7 (a) b (c) Z 1 (d)) Z 1 2 3 0 -1 4 5 6 7 8 9 10 11 12 20 0 1 0 99 0\n"), 0,
            "a name with parentheses and blanks");
     is_str(s.comm, "a) b (c) Z 1 (d)", "all of it");

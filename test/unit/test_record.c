@@ -38,8 +38,16 @@ static struct failure sample(void)
     f.found.user_frame = f.found.chained = true;
     f.message = el_strndup(&mem, "ValueError: bad \"shape\" é", 26);
     f.stack = el_strndup(&mem, "Traceback (most recent call last):\n  x\nValueError: bad", 54);
-    f.stack_from_stderr = true;
+    f.stack_from = FAILURE_FROM_STDERR;
     f.error_file = el_strndup(&mem, "/tmp/e\\x.json", 13);
+    f.siblings = el_strndup(&mem, "rank 1 stopped", 14);
+    f.core = el_strndup(&mem, "/var/core.7", 11);
+    f.kernel = el_strndup(&mem, "NVRM: a\npython[7]: b", 20);
+    f.tail_from = FAILURE_FROM_STDOUT;
+    f.oom = FAILURE_OOM_OTHERS;
+    f.xid = 79;
+    f.xid_own = true;
+    snprintf(f.xid_device, sizeof f.xid_device, "0000:3b:00");
     return f;
 }
 
@@ -56,10 +64,13 @@ static bool equal(const struct failure *a, const struct failure *b)
            a->at == b->at && a->wall_usec == b->wall_usec && a->stop_wall_usec == b->stop_wall_usec &&
            a->elapsed == b->elapsed && a->restart == b->restart && a->round == b->round &&
            strcmp(a->time_text, b->time_text) == 0 && a->watch == b->watch && a->file_state == b->file_state &&
-           a->file_sec == b->file_sec && a->stack_from_stderr == b->stack_from_stderr &&
-           a->texts_short == b->texts_short && equal_texts(a->message, b->message) && equal_texts(a->stack, b->stack) &&
-           equal_texts(a->tail, b->tail) && equal_texts(a->error_file, b->error_file) &&
-           equal_texts(a->log_file, b->log_file) && a->found.kind == b->found.kind && a->found.line == b->found.line &&
+           a->file_sec == b->file_sec && a->stack_from == b->stack_from && a->tail_from == b->tail_from &&
+           equal_texts(a->siblings, b->siblings) && equal_texts(a->core, b->core) &&
+           equal_texts(a->kernel, b->kernel) && a->oom == b->oom && a->xid == b->xid && a->xid_own == b->xid_own &&
+           strcmp(a->xid_device, b->xid_device) == 0 && a->texts_short == b->texts_short &&
+           equal_texts(a->message, b->message) && equal_texts(a->stack, b->stack) && equal_texts(a->tail, b->tail) &&
+           equal_texts(a->error_file, b->error_file) && equal_texts(a->log_file, b->log_file) &&
+           a->found.kind == b->found.kind && a->found.line == b->found.line &&
            strcmp(a->found.type, b->found.type) == 0 && strcmp(a->found.message, b->found.message) == 0 &&
            strcmp(a->found.file, b->found.file) == 0 && a->found.user_frame == b->found.user_frame &&
            a->found.chained == b->found.chained && a->found.nested == b->found.nested;
@@ -120,11 +131,11 @@ static void limits(void)
     struct failure f = sample();
     struct record r;
     el_free(&mem, f.stack);
-    f.stack = long_text(40000, "  File \"x.py\", line 3, in f\n");
+    f.stack = long_text(39000, "  File \"x.py\", line 3, in f\n");
     f.tail = long_text(8000, "step 1\n");
     size_t n = size_at(&f, RECORD_BYTES_MAX, &r);
     ok(n && n <= RECORD_BYTES_MAX, "a long traceback and a tail: within the limit");
-    ok(r.failure.texts_short && strlen(r.failure.stack) == 40000, "the tail gave, the traceback is whole");
+    ok(r.failure.texts_short && strlen(r.failure.stack) == 39000, "the tail gave, the traceback is whole");
     ok(strstr(r.failure.tail, "bytes left out") && strstr(r.failure.tail, "\nLAST"), "the end of the tail stayed");
     ok(!strstr(r.failure.tail, "FIRST"), "its beginning did not");
     record_free(&r, &mem);
@@ -136,7 +147,7 @@ static void limits(void)
     ok(mark && strstr(mark, " bytes left out …]\n  File \"x.py\""), "cut between lines");
     size_t left_out = mark ? strtoul(mark + strlen("\n[… "), NULL, 10) : 0;
     const char *behind = mark ? strchr(mark + 1, '\n') + 1 : "";
-    is_num(left_out, 40000 - (size_t)(mark - r.failure.stack + 1) - strlen(behind),
+    is_num(left_out, 39000 - (size_t)(mark - r.failure.stack + 1) - strlen(behind),
            "the mark says how much is missing");
     is_str(r.failure.message, f.message, "the message is whole");
     record_free(&r, &mem);
@@ -154,8 +165,8 @@ static void worst(void)
     static char name[400];
     memset(name, 1, sizeof name - 1);
     failure_free(&f, &mem);
-    char **all[] = {&f.message, &f.stack, &f.tail, &f.error_file, &f.log_file};
-    for (unsigned i = 0; i < 5; i++) {
+    char **all[] = {&f.message, &f.stack, &f.tail, &f.error_file, &f.log_file, &f.siblings, &f.core, &f.kernel};
+    for (unsigned i = 0; i < 8; i++) {
         *all[i] = el_alloc(&mem, 70001);
         memset(*all[i], 1, 70000);
     }

@@ -87,8 +87,8 @@ static void test_exception(void)
     r.log_dir = "/tmp/elrun_a/none_b";
     add(&r, FAILURE_SIGNAL, 15);
     struct failure *f = add(&r, FAILURE_EXIT, 1);
-    failure_set_path(f, &f->error_file, "/tmp/elrun_a/none_b/attempt_3/1/error.json", &mem);
-    failure_set_path(f, &f->log_file, "/tmp/elrun_a/none_b/attempt_3/1/stderr.log", &mem);
+    failure_set_line(f, &f->error_file, "/tmp/elrun_a/none_b/attempt_3/1/error.json", &mem);
+    failure_set_line(f, &f->log_file, "/tmp/elrun_a/none_b/attempt_3/1/stderr.log", &mem);
     for (int i = 2; i < 8; i++)
         add(&r, FAILURE_SIGNAL, 15);
     judge_stopped(0, 7);
@@ -114,7 +114,7 @@ static void test_record(void)
     errfile_init(&e);
     errfile_feed(&e, json, sizeof json - 1);
     errfile_end(&e);
-    failure_set_path(f, &f->error_file, "/tmp/e/attempt_0/1/error.json", &mem);
+    failure_set_line(f, &f->error_file, "/tmp/e/attempt_0/1/error.json", &mem);
     stderr_of(f, "other words\nTraceback (most recent call last):\n  File \"x.py\", line 1, in x\nKeyError: 1\n");
     failure_add_file(f, &e, &mem);
     failure_judge(f, false, false);
@@ -134,7 +134,7 @@ static void test_no_traceback(void)
     f->watch = FAILURE_WATCH_YES;
     golden(&r, "silent", &summary_plain);
     stderr_of(f, "loading\n\033[31mno data\033[0m in /data\n");
-    failure_set_path(f, &f->error_file, "/tmp/e/error.json", &mem);
+    failure_set_line(f, &f->error_file, "/tmp/e/error.json", &mem);
     f->file_state = ERRFILE_BROKEN;
     golden(&r, "last_lines", &summary_plain);
     finish(&r);
