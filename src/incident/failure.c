@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "incident/failure_rules.h"
 #include "incident/text.h"
 #include "incident/xid.h"
 #include "proc/kmsg.h"
@@ -74,6 +73,32 @@ static void keep_message(struct failure *f, const char *type, const char *text, 
     keep(f, &f->message, (struct text){line, strlen(line)}, sizeof line, mem);
 }
 
+/* What these words say, unless what was said before says more. */
+static void take_words(struct failure *f, struct traceback *t, const struct traceback_chain *chain, struct text all)
+{
+    struct classify c;
+    struct text cause, line;
+    classify_words(&c, t, chain, all);
+    cause = c.cause;
+    if (cause.n && text_line(&cause, &line) && line.n > c.cause_type.n + 1) {
+        /* Its last exception only says that a peer is gone: the one that led to it is the one to name. */
+        text_copy(t->type, sizeof t->type, c.cause_type.p, c.cause_type.n);
+        line.p += c.cause_type.n + 1;
+        line.n -= c.cause_type.n + 1;
+        while (line.n && line.p[0] == ' ') {
+            line.p++;
+            line.n--;
+        }
+        text_copy(t->message, sizeof t->message, line.p, line.n);
+    }
+    if (c.xid && !f->xid)
+        f->xid = c.xid;
+    if (f->words != CLASSIFY_NONE && (c.rule == CLASSIFY_NONE || !classify_is_follower(f->words)))
+        return;
+    f->words = c.rule;
+    memcpy(f->sign, c.sign, sizeof f->sign);
+}
+
 void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem *mem)
 {
     struct el_buf text = EL_BUF_INIT(mem, 0), clean = EL_BUF_INIT(mem, 0);
@@ -98,7 +123,9 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
         keep(f, &f->stack, (struct text){clean.v, clean.len}, STACK_MAX, mem);
         f->stack_from = FAILURE_FROM_FILE;
         struct traceback found;
-        traceback_find(&found, clean.v, clean.len);
+        struct traceback_chain chain;
+        traceback_find_chain(&found, &chain, clean.v, clean.len);
+        take_words(f, &found, &chain, (struct text){clean.v, clean.len});
         if (found.kind != TRACEBACK_NONE)
             f->found = found;
     }
@@ -115,7 +142,9 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     }
     f->texts_short |= text_clean(&clean, bytes, n) != 0;
     struct traceback found;
-    traceback_find(&found, clean.len ? clean.v : "", clean.len);
+    struct traceback_chain chain;
+    traceback_find_chain(&found, &chain, clean.len ? clean.v : "", clean.len);
+    take_words(f, &found, &chain, (struct text){clean.len ? clean.v : "", clean.len});
     struct text span = {clean.len ? clean.v + found.start : "", found.end - found.start};
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
@@ -232,71 +261,35 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
     return f->end == FAILURE_SIGNAL && !is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
 }
 
-static bool says(const struct failure *f, const char *what)
+static void set_rule(struct failure *f, enum classify_rule rule)
 {
-    const struct text t[] = {{f->message, f->message ? strlen(f->message) : 0},
-                             {f->stack, f->stack ? strlen(f->stack) : 0}};
-    if (!*what || (t[0].n && text_find(t[0], what)))
-        return true;
-    /* The message is one line; what follows it in the span (a C++ stack, NCCL's own reason) counts too, but the source
-     * lines of the frames above it do not. */
-    struct text rest = t[1], line;
-    bool behind = false;
-    while (text_line(&rest, &line)) {
-        behind |= line.n && line.p[0] != ' ' && f->found.type[0] && text_find(line, f->found.type);
-        if (behind && text_find(line, what))
-            return true;
-    }
-    return false;
-}
-
-static bool is_open_type(const char *type)
-{
-    static const char *const open[] = {
-#define X(name) name,
-        FAILURE_OPEN_TYPES(X)
-#undef X
-    };
-    const char *dot = strrchr(type, '.');
-    for (size_t i = 0; i < COUNT_OF(open); i++)
-        if (strcmp(dot ? dot + 1 : type, open[i]) == 0)
-            return true;
-    return false;
+    f->rule = rule;
+    f->class = classify_class(rule);
+    f->follower = classify_is_follower(rule);
 }
 
 static void classify(struct failure *f, bool oom_rose)
 {
-    static const struct {
-        const char *a, *b;
-        enum failure_class class;
-        bool follower;
-    } rules[] = {
-#define X(name, a, b, class, follower) {a, b, FAILURE_CLASS_##class, follower},
-        FAILURE_RULES(X)
-#undef X
-    };
-    f->follower = false;
-    f->class = FAILURE_CLASS_UNKNOWN;
-    if (f->by == FAILURE_BY_OOM || (oom_rose && says(f, "is killed by signal: Killed"))) {
+    set_rule(f, f->words);
+    if (f->by == FAILURE_BY_OOM || ((oom_rose || f->oom == FAILURE_OOM_CHOSEN) && classify_is_helper(f->rule))) {
         f->class = FAILURE_CLASS_OOM_HOST;
+        f->follower = false;
         return;
     }
-    if (xid_is_suspect(f->xid)) {
+    /* A fault of some GPU of this host explains nothing where the program's own error is plain. */
+    if (xid_is_suspect(f->xid) && (f->xid_own || f->class != FAILURE_CLASS_CODE)) {
         f->class = FAILURE_CLASS_HARDWARE;
+        f->follower = false;
         return;
     }
-    for (size_t i = 0; i < COUNT_OF(rules); i++)
-        if (says(f, rules[i].a) && says(f, rules[i].b)) {
-            f->class = rules[i].class;
-            f->follower = rules[i].follower;
-            return;
-        }
-    const enum traceback_kind kind = f->found.kind;
-    bool python = kind == TRACEBACK_PYTHON || kind == TRACEBACK_SYNTAX || kind == TRACEBACK_GROUP;
-    if (f->by == FAILURE_BY_OUTSIDE)
-        f->class = FAILURE_CLASS_OUTSIDE;
-    else if (f->end == FAILURE_EXIT && python && !f->found.in_thread && !is_open_type(f->found.type))
+    if (f->rule == CLASSIFY_TYPE && f->end != FAILURE_EXIT) /* an exception that did not end it */
+        set_rule(f, CLASSIFY_NONE);
+    if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
+        set_rule(f, classify_exit(f->code, f->tail));
+    if (f->end == FAILURE_NOT_STARTED && f->code == EL_EXIT_NOINPUT)
         f->class = FAILURE_CLASS_CODE;
+    if (f->by == FAILURE_BY_OUTSIDE && f->class == FAILURE_CLASS_UNKNOWN)
+        f->class = FAILURE_CLASS_OUTSIDE;
 }
 
 void failure_judge(struct failure *f, bool stopped, bool oom_rose)
@@ -376,8 +369,10 @@ const char *failure_advice(const struct failure *f)
 {
     if (f->end == FAILURE_SIGNAL && f->code == SIGBUS)
         return "shared memory may be full: give the container a larger /dev/shm";
-    if (xid_is_suspect(f->xid))
+    if (f->class == FAILURE_CLASS_HARDWARE && xid_is_suspect(f->xid))
         return xid_advice(f->xid);
+    if (classify_advice(f->rule)[0] && classify_class(f->rule) == f->class)
+        return classify_advice(f->rule);
     switch (f->class) {
     case FAILURE_CLASS_OOM_HOST: return "give the job more memory, or use fewer data loader workers or smaller buffers";
     case FAILURE_CLASS_OOM_GPU: return "use a smaller batch, or see what else uses this GPU";

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "incident/class.h"
+#include "incident/classify.h"
 #include "incident/errfile.h"
 #include "incident/traceback.h"
 #include "util/exit.h"
@@ -25,23 +27,6 @@ enum failure_by { /* who ended it */
                   FAILURE_BY_ELRUN,   /* stopped by elrun: a consequence, never a cause */
                   FAILURE_BY_OOM,     /* the kernel's out-of-memory killer, by the cgroup's counter */
                   FAILURE_BY_OUTSIDE, /* SIGKILL, SIGTERM, … that elrun did not send; who did is not guessed */
-};
-
-/* name, word for people and JSON, exit status under --exit-code=class (spec/torchrun.md 12). */
-#define FAILURE_CLASS_LIST(X)                                                                                          \
-    X(UNKNOWN, "unknown", 1)                                                                                           \
-    X(CODE, "code error", 65)                                                                                          \
-    X(OOM_HOST, "out of memory", 1)                                                                                    \
-    X(OOM_GPU, "out of GPU memory", 1)                                                                                 \
-    X(HARDWARE, "hardware suspect", 72)                                                                                \
-    X(NETWORK, "network", 75)                                                                                          \
-    X(OUTSIDE, "killed from outside", 75)                                                                              \
-    X(HANG, "hang", 75)
-
-enum failure_class {
-#define X(name, text, status) FAILURE_CLASS_##name,
-    FAILURE_CLASS_LIST(X)
-#undef X
 };
 
 enum failure_watch {                           /* could stderr be read? */
@@ -96,10 +81,13 @@ struct failure {
     char *core;                  /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
     enum failure_oom oom;
-    unsigned xid;        /* the gravest in the kernel's log since its start (incident/xid.h), 0 = none */
-    bool xid_own;        /* it names this worker; else it names no process: some GPU of this host */
-    char xid_device[20]; /* PCI address */
-    bool texts_short;    /* memory for some of the texts was refused */
+    unsigned xid; /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
+    bool xid_own; /* it names this worker; else it names no process: some GPU of this host */
+    char xid_device[20];          /* PCI address */
+    bool texts_short;             /* memory for some of the texts was refused */
+    enum classify_rule words;     /* the row that its last words fit */
+    enum classify_rule rule;      /* the row that decided the class: that one, or one of its exit code */
+    char sign[CLASSIFY_SIGN_MAX]; /* a line of its output outside the traceback that says why; "" = none */
 };
 
 void failure_init(struct failure *f);

@@ -1,63 +1,210 @@
-/* The classes of failures by what was printed: one row, one reason.  The first row that matches decides.
- * Columns: name of the row; two texts that must both be there ("" = none); class; follower (says only that a peer is
- * gone). Each row has a test with a real message. */
+/* The classes of failures by what was printed: one row, one reason, and each row has a real message in test/data.
+ * The first row that fits decides, so the grave and the particular stand before the general.
+ *
+ * Columns: name; scope; two texts that must both be there ("" = none); class; follower; advice ("" = the class's own).
+ * scope: TYPE   a is the last part of the exception's type, b stands in its words
+ *        WORDS  both stand in the words of an exception or of C++'s terminate (its message, all lines of it), but for
+ *               Python's own kinds of program error, whose words may quote anything
+ *        FRAME  a is the last part of the exception's type, b stands in its traceback
+ *        LINE   as WORDS, or both stand in one line near the end of stderr: for lines that nobody prints who goes on
+ * follower: says only that a peer is gone or did not come.  Such a worker is named as cause only if nobody else is there:
+ * who made it so is another rank, and its own words are the better ones. */
 #ifndef INCIDENT_FAILURE_RULES_H
 #define INCIDENT_FAILURE_RULES_H
 
-#define FAILURE_RULES(X)                                                                                               \
-    X(CUDA_OOM, "OutOfMemoryError", "", OOM_GPU, false)                                                                \
-    X(CUDA_OOM_OLD, "CUDA out of memory", "", OOM_GPU, false)                                                          \
-    X(CUDA_OOM_DRIVER, "CUDA error: out of memory", "", OOM_GPU, false)                                                \
-    X(HIP_OOM, "HIP out of memory", "", OOM_GPU, false)                                                                \
-    X(CPU_OOM, "DefaultCPUAllocator: can't allocate memory", "", OOM_HOST, false)                                      \
-    X(PYTHON_OOM, "MemoryError", "", OOM_HOST, false)                                                                  \
-    X(CPLUS_OOM, "std::bad_alloc", "", OOM_HOST, false)                                                                \
-    X(ERRNO_OOM, "Cannot allocate memory", "", OOM_HOST, false)                                                        \
-    X(ECC, "uncorrectable ECC error", "", HARDWARE, false)                                                             \
-    X(NVLINK, "uncorrectable NVLink error", "", HARDWARE, false)                                                       \
-    X(BUS, "fallen off the bus", "", HARDWARE, false)                                                                  \
-    X(CUDA_STATE, "CUDA error: hardware stack error", "", HARDWARE, false)                                             \
-    X(GLOO_CLOSED, "gloo", "Connection closed by peer", NETWORK, true)                                                 \
-    X(GLOO_RESET, "gloo", "Connection reset by peer", NETWORK, true)                                                   \
-    X(GLOO_PIPE, "gloo", "Broken pipe", NETWORK, true)                                                                 \
-    X(GLOO_REFUSED, "gloo", "Connection refused", NETWORK, true)                                                       \
-    X(GLOO_TIMEOUT, "gloo", "Timed out waiting", HANG, true)                                                           \
-    X(NCCL_REMOTE, "NCCL", "remote process exited or there was a network error", NETWORK, true)                        \
-    X(NCCL_CLOSED, "NCCL", "Connection closed by remote peer", NETWORK, true)                                          \
-    X(NCCL_WATCHDOG, "Watchdog caught collective operation timeout", "", HANG, true)                                   \
-    X(STORE_RESET, "TCPStore", "Connection reset by peer", NETWORK, true)                                              \
-    X(STORE_RECV, "DistNetworkError", "", NETWORK, true)                                                               \
-    X(STORE_TIMEOUT, "DistStoreError", "", HANG, true)                                                                 \
-    X(BACKEND, "DistBackendError", "", NETWORK, false)                                                                 \
-    X(RESET, "ConnectionResetError", "", NETWORK, false)                                                               \
-    X(REFUSED, "ConnectionRefusedError", "", NETWORK, false)                                                           \
-    X(UNREACHABLE, "No route to host", "", NETWORK, false)                                                             \
-    X(INTERRUPT, "KeyboardInterrupt", "", OUTSIDE, false)
+#define FAILURE_ADVICE_SHM "raise the limit of shared memory: a larger /dev/shm (docker: --shm-size), or fewer loader workers"
+#define FAILURE_ADVICE_PORT                                                                                            \
+    "the port is taken: end what holds it, or give another --master-port (elrun's own choice is free)"
+#define FAILURE_ADVICE_ADDRESS                                                                                         \
+    "run once with CUDA_LAUNCH_BLOCKING=1 for the true line; if always on one GPU, have that GPU checked"
+#define FAILURE_ADVICE_ASSERT                                                                                          \
+    "an index or label is out of range: the assertion's line says which; run once with CUDA_LAUNCH_BLOCKING=1"
+#define FAILURE_ADVICE_FABRIC "start nvidia-fabricmanager on this host, of the same version as the driver"
+#define FAILURE_ADVICE_IB     "check this host's InfiniBand or RoCE ports (ibstat, link counters) and those of the peer in the line"
+#define FAILURE_ADVICE_HELPER "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
 
-/* Exceptions that say nothing about whether trying again would help: no code error. */
 /* clang-format off */
+#define FAILURE_RULES(X) \
+    /* Hardware: the GPU, its links, its driver's state.  No program can do these things to a healthy GPU. */ \
+    X(ECC,            LINE,  "uncorrectable ECC error", "",                 HARDWARE, false, "") \
+    X(NVLINK,         LINE,  "uncorrectable NVLink error", "",              HARDWARE, false, "") \
+    X(BUS,            LINE,  "GPU has fallen off the bus", "",              HARDWARE, false, "") \
+    X(GPU_LOST,       LINE,  "GPU is lost", "",                             HARDWARE, false, "") \
+    X(GPU_HANDLE,     LINE,  "Unable to determine the device handle", "",   HARDWARE, false, "") \
+    X(NVML_UNKNOWN,   LINE,  "Failed to initialize NVML", "Unknown Error",  HARDWARE, false, "") \
+    X(CUDA_CONTAINED, WORDS, "hardware error", "peer GPU memory",           HARDWARE, false, "") \
+    /* 999 comes from a driver or a GPU that is out of order: the same program works on another host. */ \
+    X(CUDA_UNKNOWN,   WORDS, "CUDA error: unknown error", "",               HARDWARE, false, "") \
+    X(CUDA_999,       LINE,  "Cuda failure 999", "",                        HARDWARE, false, "") \
+    X(CUDA_RT_999,    WORDS, "cuda runtime error (999)", "",                HARDWARE, false, "") \
+    X(CUDA_NOT_READY, LINE,  "802", "system not yet initialized",           HARDWARE, false, FAILURE_ADVICE_FABRIC) \
+    X(CUDA_BUSY,      WORDS, "CUDA-capable device(s) is/are busy or unavailable", "", HARDWARE, false, \
+      "another process holds this GPU: see nvidia-smi on this host") \
+    X(CUDA_NO_DEVICE, WORDS, "no CUDA-capable device is detected", "",      HARDWARE, false, \
+      "see nvidia-smi on this host, and CUDA_VISIBLE_DEVICES") \
+    X(HIP_HW,         WORDS, "HIP error: ", "hardware",                     HARDWARE, false, "") \
+    /* Memory of the GPU, by whoever asked for it. */ \
+    X(GPU_OOM_TYPE,   TYPE,  "OutOfMemoryError", "",                        OOM_GPU, false, "") \
+    X(GPU_OOM,        WORDS, " out of memory. Tried to allocate", "",       OOM_GPU, false, "") \
+    X(CUDA_OOM_OLD,   WORDS, "CUDA out of memory", "",                      OOM_GPU, false, "") \
+    X(CUDA_OOM_CALL,  WORDS, "CUDA error: out of memory", "",               OOM_GPU, false, "") \
+    X(CUDA_OOM_RT,    WORDS, "cuda runtime error (2)", "out of memory",     OOM_GPU, false, "") \
+    X(CUDA_OOM_NAME,  WORDS, "CUDA_ERROR_OUT_OF_MEMORY", "",                OOM_GPU, false, "") \
+    X(NCCL_OOM,       LINE,  "Cuda failure", "out of memory",               OOM_GPU, false, "") \
+    X(HIP_OOM,        WORDS, "HIP out of memory", "",                       OOM_GPU, false, "") \
+    X(CUBLAS_ALLOC,   WORDS, "CUBLAS_STATUS_ALLOC_FAILED", "",              OOM_GPU, false, "") \
+    X(CUDNN_ALLOC,    WORDS, "CUDNN_STATUS_ALLOC_FAILED", "",               OOM_GPU, false, "") \
+    X(XLA_OOM,        WORDS, "RESOURCE_EXHAUSTED: Out of memory", "",       OOM_GPU, false, "") \
+    /* Memory of the host. */ \
+    X(SLURM_OOM,      LINE,  "slurmstepd: error: Detected", "oom",          OOM_HOST, false, "") \
+    X(LOADER_BUS,     WORDS, "is killed by signal: Bus error", "",          OOM_HOST, false, FAILURE_ADVICE_SHM) \
+    X(LOADER_SHM,     LINE,  "insufficient shared memory (shm)", "",        OOM_HOST, false, FAILURE_ADVICE_SHM) \
+    X(TORCH_SHM,      WORDS, "unable to write to file </torch_", "",        OOM_HOST, false, FAILURE_ADVICE_SHM) \
+    X(CPU_OOM,        WORDS, "DefaultCPUAllocator: can't allocate memory", "", OOM_HOST, false, "") \
+    X(PYTHON_OOM,     TYPE,  "MemoryError", "",                             OOM_HOST, false, "") \
+    X(NUMPY_OOM,      TYPE,  "_ArrayMemoryError", "",                       OOM_HOST, false, "") \
+    X(CPLUS_OOM,      WORDS, "std::bad_alloc", "",                          OOM_HOST, false, "") \
+    X(ERRNO_OOM,      WORDS, "Cannot allocate memory", "",                  OOM_HOST, false, "") \
+    /* Ended by a scheduler or a person. */ \
+    X(SLURM_CANCEL,   LINE,  "slurmstepd: error: ***", " CANCELLED AT ",    OUTSIDE, false, "") \
+    X(TORCHRUN_SIGNAL, TYPE, "SignalException", "got signal: ",             OUTSIDE, false, "") \
+    X(INTERRUPT,      TYPE,  "KeyboardInterrupt", "",                       OUTSIDE, false, "") \
+    /* The program's own error, though the exception's type alone does not say so. */ \
+    X(CUDA_ASSERT,    WORDS, "device-side assert triggered", "",            CODE, false, FAILURE_ADVICE_ASSERT) \
+    X(CUDA_ASSERTION, LINE,  ": block: [", "Assertion `",                   CODE, false, FAILURE_ADVICE_ASSERT) \
+    X(CUDA_ORDINAL,   WORDS, "invalid device ordinal", "",                  CODE, false, \
+      "more workers than visible GPUs: --nproc-per-node=gpu, or see CUDA_VISIBLE_DEVICES") \
+    X(CUDA_IMAGE,     WORDS, "no kernel image is available for execution", "", CODE, false, \
+      "this build of PyTorch or of an extension is not for this GPU") \
+    X(NCCL_USAGE,     LINE,  "ncclInvalidUsage", "",                        CODE, false, "") \
+    X(NCCL_DUPLICATE, LINE,  "NCCL", "Duplicate GPU detected",              CODE, false, \
+      "two ranks use one GPU: set the device by LOCAL_RANK") \
+    X(NO_BACKEND,     WORDS, "Distributed package doesn't have", "built in", CODE, false, "") \
+    X(STATE_DICT,     WORDS, "Error(s) in loading state_dict for", "",      CODE, false, "") \
+    X(SHAPES,         WORDS, "shapes cannot be multiplied", "",             CODE, false, "") \
+    X(SIZES,          WORDS, "must match the size of tensor", "",           CODE, false, "") \
+    X(SAME_DEVICE,    WORDS, "Expected all tensors to be on the same device", "", CODE, false, "") \
+    X(DDP_UNUSED,     WORDS, "Expected to have finished reduction in the prior iteration", "", CODE, false, \
+      "DistributedDataParallel(find_unused_parameters=True), or use every parameter in the loss") \
+    X(BACKWARD_TWICE, WORDS, "Trying to backward through the graph a second time", "", CODE, false, "") \
+    /* Not the network, though it looks so: a data loader's process died while it handed over a batch. */ \
+    X(SHARER_RESET,   FRAME, "ConnectionResetError", "/multiprocessing/resource_sharer.py", UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(SHARER_REFUSED, FRAME, "ConnectionRefusedError", "/multiprocessing/resource_sharer.py", UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(SHARER_GONE,    FRAME, "FileNotFoundError", "/multiprocessing/resource_sharer.py", UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(SHARER_EOF,     FRAME, "EOFError", "/multiprocessing/connection.py",  UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    /* A collective that did not end: a rank is missing, and it is not this one. */ \
+    X(WATCHDOG,       LINE,  "Watchdog caught collective operation timeout", "", HANG, true, "") \
+    X(WATCHDOG_DOWN,  LINE,  "Some NCCL operations have failed or timed out", "", HANG, true, "") \
+    X(WATCHDOG_HEART, LINE,  "ProcessGroupNCCL", "watchdog got stuck for",  HANG, true, "") \
+    X(WATCHDOG_OTHER, LINE,  "ProcessGroupNCCL", "dump signal",             HANG, true, "") \
+    X(GLOO_TIMEOUT,   WORDS, "gloo", "Timed out waiting",                   HANG, true, "") \
+    X(GLOO_APP,       WORDS, "gloo", "Application timeout caused pair closure", HANG, true, "") \
+    X(MONITORED,      WORDS, "monitoredBarrier", "",                        HANG, true, \
+      "the message names the ranks that did not come: look at their output") \
+    X(STORE_BARRIER,  WORDS, "in store based barrier", "",                  HANG, true, "") \
+    X(STORE_TIMEOUT,  TYPE,  "DistStoreError", "",                          HANG, true, "") \
+    X(STORE_SOCKET,   WORDS, "RuntimeError: Socket Timeout", "",            HANG, true, "") \
+    X(HCCL_SOCKET,    LINE,  "EI0006", "",                                  HANG, true, "") \
+    X(HCCL_NOTIFY,    LINE,  "EI0002", "",                                  HANG, true, "") \
+    X(HCCL_STUCK,     LINE,  "hccl", "task timeout occurred",               HANG, true, "") \
+    X(LOADER_TIMEOUT, WORDS, "DataLoader timed out after", "",              HANG, false, \
+      "a data loader's worker did not deliver: slow storage, or a deadlock in it") \
+    X(FAULTHANDLER,   TYPE,  "Timeout", "",                                 HANG, false, \
+      "the program's own time limit ran out: its stacks say where it stood") \
+    /* The network: a peer that is gone.  Its end is the cause, not these words about it. */ \
+    X(GLOO_CLOSED,    WORDS, "gloo", "Connection closed by peer",           NETWORK, true, "") \
+    X(GLOO_RESET,     WORDS, "gloo", "Connection reset by peer",            NETWORK, true, "") \
+    X(GLOO_PIPE,      WORDS, "gloo", "Broken pipe",                         NETWORK, true, "") \
+    X(GLOO_REFUSED,   WORDS, "gloo", "Connection refused",                  NETWORK, true, "") \
+    X(NCCL_REMOTE,    LINE,  "NCCL", "remote process exited or there was a network error", NETWORK, true, "") \
+    X(NCCL_CLOSED,    LINE,  "NCCL", "Connection closed by remote peer",    NETWORK, true, "") \
+    X(NCCL_RESET,     LINE,  "NCCL", "Connection reset by peer",            NETWORK, true, "") \
+    X(NCCL_PIPE,      LINE,  "NCCL", "Broken pipe",                         NETWORK, true, "") \
+    /* 12: the retries to the peer ran out; 5: flushed, because the connection had failed before. */ \
+    X(IB_RETRY,       LINE,  "Got completion from peer", "status=12",       NETWORK, true, FAILURE_ADVICE_IB) \
+    X(IB_RETRY_OLD,   LINE,  "Got completion from peer", "error 12",        NETWORK, true, FAILURE_ADVICE_IB) \
+    X(IB_FLUSH,       LINE,  "Got completion from peer", "status=5",        NETWORK, true, FAILURE_ADVICE_IB) \
+    X(IB_FLUSH_OLD,   LINE,  "Got completion from peer", "error 5",         NETWORK, true, FAILURE_ADVICE_IB) \
+    X(STORE_RESET,    WORDS, "TCPStore", "Connection reset by peer",        NETWORK, true, "") \
+    X(PORT_TAKEN,     WORDS, "server socket has failed to listen", "",      NETWORK, false, FAILURE_ADVICE_PORT) \
+    X(STORE_RECV,     TYPE,  "DistNetworkError", "",                        NETWORK, true, "") \
+    /* The network on this host or on the way. */ \
+    X(IB_OTHER,       LINE,  "Got completion from peer", "",                NETWORK, false, FAILURE_ADVICE_IB) \
+    X(IB_QP,          LINE,  "Call to ibv_modify_qp failed", "",            NETWORK, false, FAILURE_ADVICE_IB) \
+    X(IB_CALL,        LINE,  "NCCL WARN Call to ibv_", " failed",           NETWORK, false, FAILURE_ADVICE_IB) \
+    X(IB_ASYNC,       LINE,  "NET/IB", "Got async",                         NETWORK, false, FAILURE_ADVICE_IB) \
+    X(NCCL_CONNECT,   LINE,  "NCCL WARN", "socketStartConnect: Connect to", NETWORK, false, "") \
+    X(NCCL_SYSTEM,    WORDS, "NCCL", "unhandled system error",              NETWORK, false, \
+      "run once with NCCL_DEBUG=WARN: the line in front says which call failed") \
+    X(RESET,          TYPE,  "ConnectionResetError", "",                    NETWORK, false, "") \
+    X(REFUSED,        TYPE,  "ConnectionRefusedError", "",                  NETWORK, false, "") \
+    X(ABORTED,        TYPE,  "ConnectionAbortedError", "",                  NETWORK, false, "") \
+    X(CONNECTION,     TYPE,  "ConnectionError", "",                         NETWORK, false, "") \
+    X(DISCONNECTED,   TYPE,  "RemoteDisconnected", "",                      NETWORK, false, "") \
+    X(CONNECT_TIMEOUT, TYPE, "ConnectTimeout", "",                          NETWORK, false, "") \
+    X(READ_TIMEOUT,   TYPE,  "ReadTimeout", "",                             NETWORK, false, "") \
+    X(RESOLVE,        TYPE,  "gaierror", "",                                NETWORK, false, \
+      "a host name could not be resolved on this host: see its DNS") \
+    X(URL,            TYPE,  "URLError", "urlopen error [Errno",            NETWORK, false, "") \
+    X(UNREACHABLE,    WORDS, "No route to host", "",                        NETWORK, false, "") \
+    X(NET_UNREACHABLE, WORDS, "Network is unreachable", "",                 NETWORK, false, "") \
+    X(ETIMEDOUT,      WORDS, "[Errno 110] Connection timed out", "",        NETWORK, false, "") \
+    X(STALE,          WORDS, "Stale file handle", "",                       NETWORK, false, \
+      "a network file system changed under the program: mount it again on this host") \
+    X(ENDPOINT,       WORDS, "Transport endpoint is not connected", "",     NETWORK, false, \
+      "a network file system went away: mount it again on this host") \
+    /* Known, and open who is to blame: no class, but an advice. */ \
+    X(LOADER_KILLED,  WORDS, "is killed by signal: Killed", "",             UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(LOADER_GONE,    WORDS, "DataLoader worker", "exited unexpectedly",    UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(POOL_BROKEN,    TYPE,  "BrokenProcessPool", "",                       UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(SPAWN_KILLED,   TYPE,  "ProcessExitedException", "SIGKILL",           UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(CUDA_ADDRESS,   WORDS, "an illegal memory access was encountered", "", UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
+    X(CUDA_ALIGN,     WORDS, "misaligned address", "",                      UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
+    X(CUDA_LAUNCH,    WORDS, "unspecified launch failure", "",              UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
+    X(CUDA_ILLEGAL,   WORDS, "an illegal instruction was encountered", "",  UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
+    X(CUDA_STACK,     WORDS, "CUDA error: hardware stack error", "",        UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
+    X(ROCM_FAULT,     LINE,  "Memory access fault by GPU", "",              UNKNOWN, false, \
+      "an illegal address; if always on one GPU, have that GPU checked") \
+    X(NCCL_INTERNAL,  WORDS, "ncclInternalError", "",                       UNKNOWN, false, \
+      "run once with NCCL_DEBUG=WARN: the line in front says what failed") \
+    X(DISK_FULL,      WORDS, "No space left on device", "",                 UNKNOWN, false, \
+      "a disk is full: see df -h and df -i on this host") \
+    X(MANY_FILES,     WORDS, "Too many open files", "",                     UNKNOWN, false, \
+      "raise the limit (ulimit -n), or torch.multiprocessing.set_sharing_strategy('file_system')")
+
+/* Kinds of Python's own program errors: the class is clear whatever the words are.  plain: often raised and caught in
+ * the ordinary course of things, so that one which was only being handled explains nothing. */
+#define FAILURE_CODE_TYPES(X) \
+    X("SyntaxError", false) X("IndentationError", false) X("TabError", false) X("NameError", false) \
+    X("UnboundLocalError", false) X("TypeError", false) X("ValueError", false) X("AssertionError", false) \
+    X("ZeroDivisionError", false) X("OverflowError", false) X("FloatingPointError", false) \
+    X("NotImplementedError", false) X("RecursionError", false) X("UnicodeDecodeError", false) \
+    X("UnicodeEncodeError", false) X("JSONDecodeError", false) X("ImportError", true) \
+    X("ModuleNotFoundError", true) X("AttributeError", true) X("KeyError", true) X("IndexError", true) \
+    X("LookupError", true) X("StopIteration", true)
+
+/* Exceptions that say nothing about whether trying again would help: no code error without a row of their own. */
 #define FAILURE_OPEN_TYPES(X) \
-    X("RuntimeError") \
-    X("SystemExit") \
-    X("OSError") \
-    X("IOError") \
-    X("BlockingIOError") \
-    X("ChildProcessError") \
-    X("BrokenPipeError") \
-    X("ConnectionError") \
-    X("ConnectionAbortedError") \
-    X("FileExistsError") \
-    X("FileNotFoundError") \
-    X("InterruptedError") \
-    X("IsADirectoryError") \
-    X("NotADirectoryError") \
-    X("PermissionError") \
-    X("ProcessLookupError") \
-    X("TimeoutError") \
-    X("AcceleratorError") \
-    X("ExceptionGroup") \
-    X("BaseExceptionGroup") \
-    X("ChildFailedError")
+    X("Exception") X("RuntimeError") X("SystemExit") X("OSError") X("IOError") X("BlockingIOError") \
+    X("ChildProcessError") X("BrokenPipeError") X("ConnectionError") X("ConnectionAbortedError") \
+    X("FileExistsError") X("FileNotFoundError") X("InterruptedError") X("IsADirectoryError") \
+    X("NotADirectoryError") X("PermissionError") X("ProcessLookupError") X("TimeoutError") X("timeout") \
+    X("EOFError") X("UnpicklingError") X("BadZipFile") X("CalledProcessError") X("TimeoutExpired") \
+    X("AcceleratorError") X("DistBackendError") X("DistError") X("ExceptionGroup") X("BaseExceptionGroup") \
+    X("ChildFailedError") X("ProcessExitedException") X("ProcessRaisedException") X("BrokenProcessPool") \
+    X("XlaRuntimeError") X("HTTPError") X("URLError") X("SSLError")
+
+/* Exit codes with a meaning of their own: name, code, two texts of the last lines ("" = none), class, advice. */
+#define FAILURE_EXITS(X) \
+    X(ARGPARSE,       2,   "usage: ", ": error: ",                  CODE, "the command line is wrong: see the line above") \
+    X(CLICK,          2,   "Usage: ", "Error: ",                    CODE, "the command line is wrong: see the line above") \
+    X(NO_SCRIPT,      2,   "can't open file '", "No such file",     CODE, "there is no such script on this node") \
+    X(NO_COMMAND,     127, "", "",                                  CODE, "there is no such command on this node: see PATH") \
+    X(NOT_EXECUTABLE, 126, "", "",                                  CODE, "the file is not executable") \
+    X(TIME_LIMIT,     124, "", "",                                  HANG, "this is what timeout(1) says when the time is over") \
+    X(EXIT_HUP,       129, "", "",                                  OUTSIDE, "the program ended on SIGHUP: start the job with nohup, tmux or the scheduler") \
+    X(EXIT_INT,       130, "", "",                                  OUTSIDE, "") \
+    X(EXIT_TERM,      143, "", "",                                  OUTSIDE, "")
 /* clang-format on */
 
 #endif

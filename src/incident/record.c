@@ -33,6 +33,14 @@ static const char *const class_words[] = {
     FAILURE_CLASS_LIST(X)
 #undef X
         NULL};
+static const char *const rule_words[] = {"none", "TYPE",
+#define X(name, scope, a, b, class, follower, advice) #name,
+                                         FAILURE_RULES(X)
+#undef X
+#define X(name, code, a, b, class, advice) #name,
+                                             FAILURE_EXITS(X)
+#undef X
+                                                 NULL};
 static const char *const state_words[] = {
 #define X(name, text) text,
     ERRFILE_STATE_LIST(X)
@@ -81,6 +89,8 @@ static const struct field top[] = {
     TOP(WORD, "by", by, 0, by_words),
     TOP(WORD, "class", class, 0, class_words),
     TOP(BOOL, "follower", follower, 0, NULL),
+    TOP(WORD, "rule", rule, 0, rule_words),
+    CHARS("sign", sign),
     CHARS("time", time_text),
     TOP(U64, "at_usec", at, INT64_MAX / 4, NULL),
     TOP(I64, "wall_usec", wall_usec, INT64_MAX / 4, NULL),

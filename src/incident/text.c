@@ -29,13 +29,36 @@ static size_t escape_len(const char *p, size_t n)
     return p[1] >= 0x30 && p[1] <= 0x7e ? 2 : 1;
 }
 
+/* Bytes from p on that stay as they are; *line_at: behind the last line end among them, 0 = there is none. */
+static size_t plain_run(const char *p, size_t n, size_t *line_at)
+{
+    size_t i = 0;
+    *line_at = 0;
+    for (; i < n; i++) {
+        unsigned char c = (unsigned char)p[i];
+        if (c == '\n')
+            *line_at = i + 1;
+        else if ((c < 0x20 && c != '\t') || c >= 0x7f)
+            break;
+    }
+    return i;
+}
+
 int text_clean(struct el_buf *out, const char *bytes, size_t n)
 {
     size_t line = out->len; /* where the present line begins in out */
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0, line_at; i < n;) {
         unsigned char c = (unsigned char)bytes[i];
-        size_t len = 1;
+        size_t len = plain_run(bytes + i, n - i, &line_at);
         int r = 0;
+        if (len) {
+            line = line_at ? out->len + line_at : line;
+            if (el_buf_put(out, bytes + i, len))
+                return -1;
+            i += len;
+            continue;
+        }
+        len = 1;
         if (c == 0x1b) {
             len = escape_len(bytes + i, n - i);
         } else if (c == '\r') {
@@ -48,13 +71,9 @@ int text_clean(struct el_buf *out, const char *bytes, size_t n)
             len = el_utf8(bytes + i, n - i);
             r = len ? el_buf_put(out, bytes + i, len) : el_buf_put(out, replacement, 3);
             len = len ? len : 1;
-        } else if ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t') {
-            r = el_buf_put(out, bytes + i, 1);
-        }
+        } /* else a control character: left out */
         if (r)
             return -1;
-        if (c == '\n')
-            line = out->len;
         i += len;
     }
     return 0;

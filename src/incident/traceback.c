@@ -25,7 +25,10 @@ struct find {
     struct line_frame frame; /* the one to show */
     bool has_frame;
     enum weight weight;
-    unsigned message_lines; /* behind the first; C++ stacks do not count */
+    unsigned message_lines;       /* behind the first; C++ stacks do not count */
+    size_t block_start;           /* of its own part, where t.start is that of the chain */
+    size_t words_end;             /* 0 = where the find ends */
+    struct traceback_chain chain; /* up to and with this one */
 };
 
 struct finder {
@@ -33,6 +36,8 @@ struct finder {
     size_t pos;         /* next line not looked at */
     struct text before; /* the last line that was not blank, outside any find */
     bool chain_open;
+    enum traceback_link chain_link; /* what the line that opened it says */
+    struct traceback_chain last_chain;
     enum weight last_weight;
     size_t last_start, last_end; /* of the newest complete find */
     bool nested;
@@ -211,7 +216,7 @@ static void take_fatal(struct finder *f, struct find *x, struct text line, const
     x->t.kind = TRACEBACK_FATAL;
     x->type = (struct text){at, sizeof head - 3};
     x->message = (struct text){line.p + skip, line.n - skip};
-    x->t.end = *pos;
+    x->words_end = x->t.end = *pos;
     take_stacks(f, x, prefix, pos);
 }
 
@@ -221,7 +226,7 @@ static void take_timeout(struct finder *f, struct find *x, struct text line, siz
     x->t.kind = TRACEBACK_FATAL;
     x->type = (struct text){line.p, 7};
     x->message = (struct text){"faulthandler's time limit ran out", 33};
-    x->t.end = *pos;
+    x->words_end = x->t.end = *pos;
     take_stacks(f, x, (struct text){line.p, 0}, pos);
 }
 
@@ -280,9 +285,31 @@ static bool merge_abort(struct finder *f, const struct find *x)
     return true;
 }
 
+/* Adds the find's own exception behind those that led to it. */
+static void chain_add(struct finder *f, struct find *x)
+{
+    struct traceback_chain *c = &x->chain;
+    if (x->t.chained) {
+        *c = f->last_chain;
+        if (c->n)
+            c->v[c->n - 1].link = f->chain_open ? f->chain_link : TRACEBACK_INNER;
+    }
+    if (c->n == TRACEBACK_CHAIN_MAX) {
+        memmove(c->v, c->v + 1, sizeof c->v[0] * (TRACEBACK_CHAIN_MAX - 1));
+        c->n--;
+    }
+    const char *from = x->type.p, *end = f->all.p + (x->words_end ? x->words_end : x->t.end);
+    if (x->t.kind == TRACEBACK_ABORT || x->t.kind == TRACEBACK_CPLUS) /* "abort" does not stand in the text */
+        from = f->all.p + x->block_start;
+    assert(from >= f->all.p && from < end);
+    c->v[c->n++] = (struct traceback_exception){TRACEBACK_LAST, x->type, {from, (size_t)(end - from)}};
+    f->last_chain = *c;
+}
+
 static void consider(struct finder *f, struct find *x)
 {
     x->t.in_thread = x->weight == THREAD;
+    chain_add(f, x);
     f->last_start = x->t.start;
     f->last_end = x->t.end;
     f->last_weight = x->weight;
@@ -335,30 +362,34 @@ static bool is_inner(const struct finder *f, struct text line, size_t start)
 static bool try_block(struct finder *f, struct text line, size_t start, size_t next, size_t *pos)
 {
     bool chained = f->chain_open || is_inner(f, line, start);
-    struct find x = {.t = {.start = chained ? f->last_start : start, .chained = chained}};
+    struct find x = {.t = {.start = chained ? f->last_start : start, .chained = chained}, .block_start = start};
     x.weight = chained ? f->last_weight : weight_of(f->before);
     const char *at;
     enum line_abort what;
+    static const char group[] = "  + Exception Group ";
     *pos = next;
-    if ((at = text_find(line, "  + Exception Group Traceback (most recent call last):"))) {
-        if (!take_group(f, &x, (struct text){line.p, (size_t)(at - line.p)}, pos))
-            return false;
-    } else if (line_opens_box(line)) {
+    if ((at = text_find(line, "Traceback (most recent call last)"))) {
+        size_t before = (size_t)(at - line.p);
         x.t.kind = TRACEBACK_PYTHON;
-        if (!take_box(f, &x, pos))
+        if (before >= sizeof group - 1 && memcmp(at - (sizeof group - 1), group, sizeof group - 1) == 0) {
+            if (!take_group(f, &x, (struct text){line.p, before - (sizeof group - 1)}, pos))
+                return false;
+        } else if (line_opens_box(line)) {
+            if (!take_box(f, &x, pos))
+                return false;
+        } else if (!text_starts((struct text){at, line.n - before}, "Traceback (most recent call last):") ||
+                   !take_python(f, &x, prefix_of(f, line, at, next), pos)) {
             return false;
-    } else if ((at = text_find(line, "Traceback (most recent call last):"))) {
-        x.t.kind = TRACEBACK_PYTHON;
-        if (!take_python(f, &x, prefix_of(f, line, at, next), pos))
-            return false;
+        }
     } else if ((at = text_find(line, "Fatal Python error: "))) {
         take_fatal(f, &x, line, at, pos);
     } else if (text_starts(line, "Timeout (") && line.p[line.n - 1] == '!') {
         take_timeout(f, &x, line, pos);
     } else if ((what = line_is_abort(line, &x.type, &x.message))) {
         take_abort(f, &x, what, pos);
-    } else if ((at = text_find(line, "  File \""))) {
+    } else if ((at = text_find(line, "File \"")) && at - line.p >= 2) {
         struct line_frame frame;
+        at -= 2; /* a frame is indented by two */
         struct text prefix = {line.p, (size_t)(at - line.p)};
         if (!line_is_frame((struct text){at, line.n - prefix.n}, &frame) || text_find(f->before, "Stack (most recent "))
             return false;
@@ -420,10 +451,17 @@ static void last_lines(struct traceback *t, struct text all)
 
 void traceback_find(struct traceback *t, const char *text, size_t n)
 {
+    struct traceback_chain chain;
+    traceback_find_chain(t, &chain, text, n);
+}
+
+void traceback_find_chain(struct traceback *t, struct traceback_chain *c, const char *text, size_t n)
+{
     struct finder f = {.all = {text, n}};
     struct text line;
     size_t next;
     memset(t, 0, sizeof *t);
+    c->n = 0;
     while (peek(&f, f.pos, &line, &next)) {
         size_t pos;
         if (try_block(&f, line, f.pos, next, &pos)) {
@@ -435,6 +473,7 @@ void traceback_find(struct traceback *t, const char *text, size_t n)
         }
         if (line_is_chain(line) && f.last_end) {
             f.chain_open = true;
+            f.chain_link = text_find(line, "direct cause") ? TRACEBACK_CAUSE : TRACEBACK_CONTEXT;
         } else if (!line_is_blank(line)) {
             f.chain_open = false;
             f.before = line;
@@ -442,9 +481,11 @@ void traceback_find(struct traceback *t, const char *text, size_t n)
         }
         f.pos = next;
     }
-    if (f.has_best)
+    if (f.has_best) {
         finish(&f, t);
-    else
+        *c = f.best.chain;
+    } else {
         last_lines(t, f.all);
+    }
     assert(t->start <= t->end && t->end <= n);
 }

@@ -34,7 +34,31 @@ struct traceback {
     bool in_thread;  /* of a thread or a child process, not of the main thread */
 };
 
+enum { TRACEBACK_CHAIN_MAX = 6 };
+
+/* How an exception of a chain led to the next one. */
+enum traceback_link {
+    TRACEBACK_LAST,    /* none follows */
+    TRACEBACK_CAUSE,   /* "the direct cause of": raise … from */
+    TRACEBACK_CONTEXT, /* the next one was raised while this one was handled: perhaps not because of it */
+    TRACEBACK_INNER,   /* the next one is told inside the words of this one: a worker process's own */
+};
+
+struct traceback_exception {
+    enum traceback_link link;
+    struct text type,
+        words; /* words: from the type to the end of the message, whole lines; they point into the input */
+};
+
+/* The exceptions of what was found, in the order in which they stand; where there are too many, the oldest are left
+ * out. n is 0 where nothing was found. */
+struct traceback_chain {
+    unsigned n;
+    struct traceback_exception v[TRACEBACK_CHAIN_MAX];
+};
+
 /* Never fails; n may be 0. */
 void traceback_find(struct traceback *t, const char *text, size_t n);
+void traceback_find_chain(struct traceback *t, struct traceback_chain *c, const char *text, size_t n);
 
 #endif

@@ -235,7 +235,11 @@ static enum line_abort is_terminate(struct text t, struct text *type, struct tex
 
 enum line_abort line_is_abort(struct text t, struct text *type, struct text *message)
 {
-    if (text_starts(t, "terminate called ") || text_starts(t, "libc++abi: terminating"))
+    const char *at = text_find(t, "terminate called "); /* often glued to a progress bar */
+    if (at &&
+        (text_find(t, "terminate called after throwing") || text_find(t, "terminate called without") || at == t.p))
+        return is_terminate(after(t, (size_t)(at - t.p)), type, message);
+    if (text_starts(t, "libc++abi: terminating"))
         return is_terminate(t, type, message);
     *message = t;
     for (size_t i = 0; i < COUNT_OF(abort_starts); i++)

@@ -1,4 +1,5 @@
-/* What single lines of a Python or C++ program's last words look like.  Private to traceback.c and its tests. */
+/* What single lines of a Python or C++ program's last words look like.  Private to traceback.c, what stands
+ * beside it (classify.c, fold.c, stacks.c) and their tests. */
 #ifndef INCIDENT_TRACEBACK_LINE_H
 #define INCIDENT_TRACEBACK_LINE_H
 #include <stdbool.h>

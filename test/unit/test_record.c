@@ -35,6 +35,8 @@ static struct failure sample(void)
     snprintf(f.found.message, sizeof f.found.message, "bad \"shape\" é");
     snprintf(f.found.file, sizeof f.found.file, "/home/u/train.py");
     f.found.line = 12;
+    f.rule = CLASSIFY_NCCL_REMOTE;
+    snprintf(f.sign, sizeof f.sign, "NVRM: Xid (PCI:0000:05:00): 79, GPU has fallen off the bus");
     f.found.user_frame = f.found.chained = true;
     f.message = el_strndup(&mem, "ValueError: bad \"shape\" é", 26);
     f.stack = el_strndup(&mem, "Traceback (most recent call last):\n  x\nValueError: bad", 54);
@@ -69,8 +71,8 @@ static bool equal(const struct failure *a, const struct failure *b)
            equal_texts(a->kernel, b->kernel) && a->oom == b->oom && a->xid == b->xid && a->xid_own == b->xid_own &&
            strcmp(a->xid_device, b->xid_device) == 0 && a->texts_short == b->texts_short &&
            equal_texts(a->message, b->message) && equal_texts(a->stack, b->stack) && equal_texts(a->tail, b->tail) &&
-           equal_texts(a->error_file, b->error_file) && equal_texts(a->log_file, b->log_file) &&
-           a->found.kind == b->found.kind && a->found.line == b->found.line &&
+           equal_texts(a->error_file, b->error_file) && equal_texts(a->log_file, b->log_file) && a->rule == b->rule &&
+           strcmp(a->sign, b->sign) == 0 && a->found.kind == b->found.kind && a->found.line == b->found.line &&
            strcmp(a->found.type, b->found.type) == 0 && strcmp(a->found.message, b->found.message) == 0 &&
            strcmp(a->found.file, b->found.file) == 0 && a->found.user_frame == b->found.user_frame &&
            a->found.chained == b->found.chained && a->found.nested == b->found.nested;

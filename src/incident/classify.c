@@ -1,0 +1,286 @@
+#include "incident/classify.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "incident/traceback_line.h"
+#include "incident/xid.h"
+#include "util/auto.h"
+
+enum { NEAR_BYTES = 16 * 1024 }; /* how far from the end of stderr a line still says something about the end */
+
+enum scope { TYPE, WORDS, FRAME, LINE };
+
+static const struct row {
+    const char *name, *a, *b, *advice;
+    enum scope scope;
+    enum failure_class class;
+    bool follower;
+    int code;
+} rows[CLASSIFY_COUNT] = {[CLASSIFY_NONE] = {.name = ""},
+                          [CLASSIFY_TYPE] = {.name = "TYPE", .advice = "", .class = FAILURE_CLASS_CODE},
+#define X(name, scope, a, b, class, follower, advice)                                                                  \
+    [CLASSIFY_##name] = {#name, a, b, advice, scope, FAILURE_CLASS_##class, follower, 0},
+                          FAILURE_RULES(X)
+#undef X
+#define X(name, code, a, b, class, advice)                                                                             \
+    [CLASSIFY_##name] = {#name, a, b, advice, WORDS, FAILURE_CLASS_##class, false, code},
+                              FAILURE_EXITS(X)
+#undef X
+};
+
+static const enum classify_rule FIRST_ROW = CLASSIFY_TYPE + 1;
+
+static bool is_text_row(enum classify_rule r)
+{
+    return r >= FIRST_ROW && !rows[r].code;
+}
+
+static struct text last_part(struct text type)
+{
+    for (size_t i = type.n; i > 0; i--)
+        if (type.p[i - 1] == '.')
+            return (struct text){type.p + i, type.n - i};
+    return type;
+}
+
+static bool is_equal(struct text t, const char *s)
+{
+    return strlen(s) == t.n && (!t.n || memcmp(t.p, s, t.n) == 0);
+}
+
+static bool has(struct text t, const char *what)
+{
+    return !*what || (t.n && text_find(t, what));
+}
+
+static bool is_open(struct text type)
+{
+    static const char *const open[] = {
+#define X(name) name,
+        FAILURE_OPEN_TYPES(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT_OF(open); i++)
+        if (is_equal(type, open[i]))
+            return true;
+    return false;
+}
+
+enum kind { NOT_KNOWN, CLEAR, PLAIN };
+
+static enum kind code_kind(struct text type)
+{
+    static const struct {
+        const char *name;
+        bool plain;
+    } kinds[] = {
+#define X(name, plain) {name, plain},
+        FAILURE_CODE_TYPES(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (is_equal(type, kinds[i].name))
+            return kinds[i].plain ? PLAIN : CLEAR;
+    return NOT_KNOWN;
+}
+
+/* One exception: its row, or TYPE, or NONE.  typed: only a Python exception's type means anything by itself. */
+static enum classify_rule match(struct text type, struct text words, struct text frames, bool typed)
+{
+    const struct text name = last_part(type);
+    const bool quoting = typed && code_kind(name) != NOT_KNOWN;
+    for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT && is_text_row(r); r++) {
+        const struct row *x = &rows[r];
+        bool fits = false;
+        switch (x->scope) {
+        case TYPE: fits = is_equal(name, x->a) && has(words, x->b); break;
+        case FRAME: fits = is_equal(name, x->a) && has(frames, x->b); break;
+        case WORDS:
+        case LINE: fits = !quoting && has(words, x->a) && has(words, x->b); break;
+        }
+        if (fits)
+            return r;
+    }
+    return typed && name.n && !is_open(name) ? CLASSIFY_TYPE : CLASSIFY_NONE;
+}
+
+/* A line of a group without its bars. */
+static struct text bare(struct text line)
+{
+    size_t i = 0;
+    while (i < line.n && (line.p[i] == ' ' || line.p[i] == '|' || line.p[i] == '+'))
+        i++;
+    return (struct text){line.p + i, line.n - i};
+}
+
+/* An exception group: its first exception that is none itself, else any that a row fits. */
+static enum classify_rule match_group(struct text words)
+{
+    struct text line, type, message;
+    bool first = true;
+    while (text_line(&words, &line)) {
+        struct text inside = bare(line);
+        /* Frames and source lines are indented by two more than what is between the bars. */
+        if (inside.p - line.p > 1 && inside.p[-1] == ' ' && inside.p[-2] == ' ' && inside.p - line.p > 4 &&
+            inside.p[-3] == ' ')
+            continue;
+        if (!line_is_exception(inside, true, &type, &message) || text_find(type, "ExceptionGroup"))
+            continue;
+        enum classify_rule r = match(type, inside, (struct text){0}, true);
+        if (is_text_row(r) || (first && r == CLASSIFY_TYPE))
+            return r;
+        first = false;
+    }
+    return CLASSIFY_NONE;
+}
+
+/* Says r, of an exception that led to the next one by this link, more than best, which is of a later one? */
+static bool improves(enum classify_rule best, enum classify_rule r, const struct traceback_exception *e)
+{
+    if (r == CLASSIFY_NONE || (best != CLASSIFY_NONE && (!rows[best].follower || rows[r].follower)))
+        return false;
+    /* What was being handled need not be the reason: a key that was not in a cache never is. */
+    return e->link != TRACEBACK_CONTEXT || is_text_row(r) || code_kind(last_part(e->type)) == CLEAR;
+}
+
+static void take_exceptions(struct classify *c, const struct traceback *t, const struct traceback_chain *chain,
+                            struct text frames)
+{
+    const bool python = t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_SYNTAX || t->kind == TRACEBACK_GROUP;
+    enum classify_rule best = CLASSIFY_NONE;
+    for (unsigned i = chain->n; i > 0; i--) {
+        const struct traceback_exception *e = &chain->v[i - 1];
+        bool last = i == chain->n, group = python && text_find(e->type, "ExceptionGroup");
+        enum classify_rule r =
+            group ? match_group(e->words) : match(e->type, e->words, frames, python && !t->in_thread);
+        if (!last && !improves(best, r, e))
+            continue;
+        if (!last && rows[best].follower) {
+            c->cause = e->words;
+            c->cause_type = e->type;
+        }
+        best = r;
+    }
+    c->rule = best;
+}
+
+/* The line of `all` in which the place lies. */
+static struct text line_at(struct text all, const char *at)
+{
+    const char *from = at, *end = memchr(at, '\n', (size_t)(all.p + all.n - at));
+    while (from > all.p && from[-1] != '\n')
+        from--;
+    return (struct text){from, (size_t)((end ? end : all.p + all.n) - from)};
+}
+
+/* Do both texts stand in one line?  Of several the last. */
+static bool find_line(struct text near, const char *a, const char *b, struct text *found)
+{
+    bool any = false;
+    struct text rest = near;
+    for (const char *at; rest.n && (at = text_find(rest, a));) {
+        struct text line = line_at(near, at);
+        if (has(line, b)) {
+            *found = line;
+            any = true;
+        }
+        const char *next = line.p + line.n;
+        rest = (struct text){next, (size_t)(near.p + near.n - next)};
+    }
+    return any;
+}
+
+static void keep_sign(struct classify *c, struct text line)
+{
+    while (line.n && line.p[0] == ' ') {
+        line.p++;
+        line.n--;
+    }
+    text_copy(c->sign, sizeof c->sign, line.n ? line.p : "", line.n);
+}
+
+/* Rows whose reason stands in another line than the exception's. */
+static void explain(struct classify *c, struct text near)
+{
+    struct text line;
+    if (c->rule == CLASSIFY_CUDA_ASSERT && find_line(near, ": block: [", "Assertion `", &line))
+        keep_sign(c, line);
+    else if ((c->rule == CLASSIFY_NCCL_SYSTEM || c->rule == CLASSIFY_NCCL_INTERNAL) &&
+             find_line(near, "NCCL WARN ", "", &line))
+        keep_sign(c, line);
+}
+
+/* A line may take the place of an exception that does not say who is to blame, if it does itself. */
+static bool may_replace(enum classify_rule best, enum classify_rule r)
+{
+    if (best == CLASSIFY_NONE)
+        return true;
+    bool open = rows[best].follower || rows[best].class == FAILURE_CLASS_UNKNOWN;
+    return open && !rows[r].follower && rows[r].class != FAILURE_CLASS_NETWORK &&
+           rows[r].class != FAILURE_CLASS_UNKNOWN;
+}
+
+void classify_words(struct classify *c, const struct traceback *t, const struct traceback_chain *chain, struct text all)
+{
+    assert(t->start <= t->end && t->end <= all.n && chain->n <= TRACEBACK_CHAIN_MAX);
+    const size_t skip = all.n > NEAR_BYTES ? all.n - NEAR_BYTES : 0;
+    const struct text near = {all.p + skip, all.n - skip}, frames = {all.p + t->start, t->end - t->start};
+    struct xid_event xid;
+    *c = (struct classify){0};
+    take_exceptions(c, t, chain, frames);
+    if (near.n && xid_find(near.p, near.n, &xid)) {
+        c->xid = xid.number;
+        keep_sign(c, (struct text){near.p + xid.start, xid.size});
+    }
+    explain(c, near);
+    if (c->rule == CLASSIFY_TYPE)
+        return;
+    for (enum classify_rule r = FIRST_ROW; near.n && r < CLASSIFY_COUNT && is_text_row(r); r++) {
+        struct text line;
+        if (rows[r].scope != LINE || !may_replace(c->rule, r) || !find_line(near, rows[r].a, rows[r].b, &line))
+            continue;
+        c->rule = r;
+        if (!c->xid)
+            keep_sign(c, line);
+        return;
+    }
+}
+
+enum classify_rule classify_exit(int code, const char *last_lines)
+{
+    const struct text t = {last_lines, last_lines ? strlen(last_lines) : 0};
+    for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++)
+        if (rows[r].code && rows[r].code == code && has(t, rows[r].a) && has(t, rows[r].b))
+            return r;
+    return CLASSIFY_NONE;
+}
+
+const char *classify_name(enum classify_rule r)
+{
+    assert(r < CLASSIFY_COUNT);
+    return rows[r].name;
+}
+
+enum failure_class classify_class(enum classify_rule r)
+{
+    assert(r < CLASSIFY_COUNT);
+    return rows[r].class;
+}
+
+bool classify_is_follower(enum classify_rule r)
+{
+    assert(r < CLASSIFY_COUNT);
+    return rows[r].follower;
+}
+
+const char *classify_advice(enum classify_rule r)
+{
+    assert(r < CLASSIFY_COUNT);
+    return rows[r].advice ? rows[r].advice : "";
+}
+
+bool classify_is_helper(enum classify_rule r)
+{
+    return strcmp(classify_advice(r), FAILURE_ADVICE_HELPER) == 0;
+}
