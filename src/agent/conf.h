@@ -50,6 +50,7 @@ struct run_conf {
     enum decide_policy restart_policy;
     el_usec restart_window; /* 0: all restarts of the job count */
     unsigned max_fruitless;
+    el_usec quarantine; /* 0: until the job ends */
     bool standalone;
 
     /* rendezvous: parsed and checked; agent/endpoint.h decides what follows from it */

@@ -41,6 +41,8 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
         .unit = conf->node_unit,
         .max_restarts = at_most(conf->max_restarts, RESTARTS_MAX),
         .restart_window_ms = to_ms(conf->restart_window),
+        .restart_policy = conf->restart_policy,
+        .quarantine_ms = to_ms(conf->quarantine),
         .max_fruitless = at_most(conf->max_fruitless, RESTARTS_MAX),
         .settle_ms = to_ms(conf->settle),
         .last_call_ms = to_ms(conf->last_call),

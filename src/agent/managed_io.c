@@ -107,25 +107,27 @@ void managed_note(struct node *n, unsigned slot)
 void managed_result(struct node *n)
 {
     bool stuck = n->core.group.stuck;
+    const struct decide_digest *digest = n->core.collected ? &n->digest : NULL;
     logs_attempt_ended(n);
     struct el_buf text = EL_BUF_INIT(NULL, MSG_TEXT_MAX + 1);
     switch (n->core.cause) {
-    case AGENT_SUCCESS: membership_closed(n->membership, MEMBER_SUCCESS, stuck, 0, ""); break;
+    case AGENT_SUCCESS: membership_closed(n->membership, MEMBER_SUCCESS, stuck, 0, "", digest); break;
     case AGENT_WORKER_FAILED:
         report_verdict(n, &text);
-        membership_closed(n->membership, MEMBER_FAILED, stuck, (unsigned)report_failure_status(n), el_buf_cstr(&text));
+        membership_closed(n->membership, MEMBER_FAILED, stuck, (unsigned)report_failure_status(n), el_buf_cstr(&text),
+                          digest);
         break;
     case AGENT_SPAWN_FAILED:
     case AGENT_PREPARE_FAILED:
         el_log(EL_ERROR, "%s", n->error.text);
-        membership_closed(n->membership, MEMBER_UNABLE, stuck, (unsigned)n->error.status, n->error.text);
+        membership_closed(n->membership, MEMBER_UNABLE, stuck, (unsigned)n->error.status, n->error.text, NULL);
         break;
     case AGENT_STUCK:
-        membership_closed(n->membership, MEMBER_STOPPED, true, EL_EXIT_OSERR, "a worker survives SIGKILL");
+        membership_closed(n->membership, MEMBER_STOPPED, true, EL_EXIT_OSERR, "a worker survives SIGKILL", NULL);
         break;
     case AGENT_LEAVING:
     case AGENT_HALTED:
-    case AGENT_NO_CAUSE: membership_closed(n->membership, MEMBER_STOPPED, stuck, 0, ""); break;
+    case AGENT_NO_CAUSE: membership_closed(n->membership, MEMBER_STOPPED, stuck, 0, "", digest); break;
     }
     el_buf_free(&text);
 }

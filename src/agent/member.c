@@ -175,6 +175,10 @@ static void on_closed(struct member *m, const struct member_event *ev, struct me
         member_send(m, out, MSG_SUCCEEDED);
         return;
     }
+    if (ev->digest && decide_says(ev->digest)) {
+        m->digest = *ev->digest;
+        member_send(m, out, MSG_DIGEST);
+    }
     say_stopped(m, m->round, out);
     if (ev->result != MEMBER_UNABLE)
         return;

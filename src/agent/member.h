@@ -21,6 +21,7 @@
 #define AGENT_MEMBER_H
 #include <stdbool.h>
 
+#include "incident/decide.h"
 #include "rdzv/rdzv.h"
 #include "util/rng.h"
 #include "util/time.h"
@@ -78,7 +79,7 @@ enum member_event_type {
     MEMBER_EV_AWARE,     /* a worker listens to notices */
     MEMBER_EV_AT_BOUNDARY,
     MEMBER_EV_WORKER_FAILED, /* incident */
-    MEMBER_EV_CLOSED,        /* the attempt is closed: result, stuck, status, text */
+    MEMBER_EV_CLOSED,        /* the attempt is closed: result, stuck, status, text, digest */
     MEMBER_EV_SIGNAL,        /* signal: leave; again: faster */
     MEMBER_EV_TIMEOUT,
 };
@@ -97,6 +98,7 @@ struct member_event {
     enum member_event_type type;
     const struct msg *msg;
     const struct member_incident *incident;
+    const struct decide_digest *digest; /* NULL: says nothing */
     enum member_result result;
     bool ok, refused, stuck;
     int signal;
@@ -169,8 +171,9 @@ struct member {
     bool failed, fenced, stuck; /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_untold;
-    unsigned refused_status; /* the coordinator answers, but refuses us for now; 0: it does not */
-    unsigned failed_status;  /* of this node's own failure, for the case that nobody says more */
+    struct decide_digest digest; /* of `round`, for DIGEST */
+    unsigned refused_status;     /* the coordinator answers, but refuses us for now; 0: it does not */
+    unsigned failed_status;      /* of this node's own failure, for the case that nobody says more */
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
     el_usec beat_at;                                      /* the next BEAT on the link */

@@ -61,6 +61,24 @@ static void worker_failed(const struct member *m, struct msg_worker_failed *f)
                                     .text = x->text};
 }
 
+static void digest(const struct member *m, struct msg_digest *out)
+{
+    const struct decide_digest *d = &m->digest;
+    uint64_t elapsed_ms = d->elapsed / 1000;
+    *out = (struct msg_digest){.number = m->round.number,
+                               .coord = m->round.coord,
+                               .kind = d->kind,
+                               .witnesses = d->witnesses,
+                               .passed = d->passed,
+                               .elapsed_ms = elapsed_ms < MSG_MS_MAX ? elapsed_ms : MSG_MS_MAX,
+                               .what = d->what,
+                               .place = d->place,
+                               .hardware = d->hardware,
+                               .evidence = d->evidence,
+                               .steps_known = d->steps_known,
+                               .steps = d->steps};
+}
+
 static bool hears_coordinator(const struct member *m, el_usec now)
 {
     return m->link == MEMBER_LINK_UP && m->coord_heard + 2 * EL_MS(m->conf.set.keep_alive_ms) > now;
@@ -83,6 +101,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     case MSG_NO_STORE: out->u.no_store = (struct msg_no_store){m->store.number, m->store.coord, m->trouble}; break;
     case MSG_NO_KNOCK: out->u.no_knock = (struct msg_no_knock){m->round.number, m->round.coord, m->trouble}; break;
     case MSG_WORKER_FAILED: worker_failed(m, &out->u.worker_failed); break;
+    case MSG_DIGEST: digest(m, &out->u.digest); break;
     case MSG_STOPPED:
         out->u.stopped = (struct msg_stopped){m->stopped.number, m->stopped.coord, m->stuck, m->fenced};
         break;

@@ -49,7 +49,8 @@ void membership_begin(struct membership *m);
 /* What happens on this node. */
 void membership_started(struct membership *m);
 void membership_failed(struct membership *m, const struct member_incident *incident);
-void membership_closed(struct membership *m, enum member_result result, bool stuck, unsigned status, const char *text);
+void membership_closed(struct membership *m, enum member_result result, bool stuck, unsigned status, const char *text,
+                       const struct decide_digest *digest);
 void membership_signal(struct membership *m, int signal);
 
 /* The slice to run; valid from start() to the next one. */

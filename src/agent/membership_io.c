@@ -465,10 +465,15 @@ void membership_failed(struct membership *m, const struct member_incident *incid
     feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = incident});
 }
 
-void membership_closed(struct membership *m, enum member_result result, bool stuck, unsigned status, const char *text)
+void membership_closed(struct membership *m, enum member_result result, bool stuck, unsigned status, const char *text,
+                       const struct decide_digest *digest)
 {
-    feed(m, &(struct member_event){
-                .type = MEMBER_EV_CLOSED, .result = result, .stuck = stuck, .status = status, .text = text});
+    feed(m, &(struct member_event){.type = MEMBER_EV_CLOSED,
+                                   .result = result,
+                                   .stuck = stuck,
+                                   .status = status,
+                                   .text = text,
+                                   .digest = digest});
 }
 
 void membership_signal(struct membership *m, int signal)

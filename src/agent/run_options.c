@@ -157,6 +157,10 @@ static const struct opt_row rows[] = {
     {.name = "boundary-wait", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "0",
      .group = ROUNDS, .offset = AT(boundary_wait),
      .help = "Before a planned change let workers that listen to elrun.py finish their step, for so long at most"},
+    {.name = "quarantine", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "0",
+     .group = ROUNDS, .offset = AT(quarantine),
+     .help = "How long a host that was set aside for suspect hardware is taken only if too few others are there; 0: until "
+             "the job ends"},
     {.name = "reconnect-grace", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX,
      .def = "100ms", .group = ROUNDS, .offset = AT(reconnect_grace),
      .help = "A node whose connection broke counts as lost if it is not back by then"},

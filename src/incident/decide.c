@@ -50,6 +50,11 @@ void decide_merge(struct decide_digest *d, const struct decide_digest *other)
         merge_kind(d, other);
 }
 
+bool decide_says(const struct decide_digest *d)
+{
+    return d->kind != DECIDE_SILENT || d->passed || d->hardware || d->steps_known;
+}
+
 /* --- what follows --- */
 
 static el_usec twice(el_usec t)

@@ -93,6 +93,9 @@ void decide_passed(struct decide_digest *d);
 /* Another node's digest: the order does not matter but for who is first. */
 void decide_merge(struct decide_digest *d, const struct decide_digest *other);
 
+/* Is there anything in it? */
+bool decide_says(const struct decide_digest *d);
+
 /* The round has ended because workers failed.  *h is what the last call left (all 0 at the beginning). */
 void decide_next(const struct decide_round *round, const struct decide_digest *d, struct decide_history *h,
                  struct decide_verdict *out);

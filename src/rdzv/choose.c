@@ -23,6 +23,11 @@ static unsigned target_of(const struct rdzv *r)
     return r->good + r->resort >= least(r) ? (unsigned)least(r) : 0;
 }
 
+bool rdzv_is_enough(const struct rdzv *r)
+{
+    return down_to_unit(r, r->good < r->max ? r->good : r->max) >= least(r);
+}
+
 static el_usec sooner(el_usec a, el_usec b)
 {
     return a < b ? a : b;
@@ -77,7 +82,7 @@ static void pick(struct rdzv *r, uint32_t i, uint64_t stamp, unsigned *n)
 
 static bool takes_part(const struct rdzv_member *m, bool last_resort)
 {
-    return m->phase == RDZV_READY && m->conn && !m->leaving && (m->stuck || m->doubted) == last_resort;
+    return m->phase == RDZV_READY && m->conn && !m->leaving && rdzv_is_last_resort(m) == last_resort;
 }
 
 /* Survivors in their order.  Who comes with the node rank of one that was lost counts as that survivor. */
@@ -146,8 +151,9 @@ void rdzv_choose(struct rdzv *r, unsigned target)
     uint64_t stamp = r->number + 1;
     pick_survivors(r, stamp, target, &n);
     pick_newcomers(r, stamp, target, false, &n);
+    bool resort = n < target;
     pick_newcomers(r, stamp, target, true, &n);
-    assert(n == target);
+    assert(n == target && (!resort || target == least(r)));
     order_chosen(r, n);
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
         rdzv_tally(r, &r->member[i], -1);

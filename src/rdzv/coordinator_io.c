@@ -39,8 +39,8 @@ void coordinator_say(struct coordinator *c, int level, const char *format, ...)
 
 static enum el_level note_level(enum rdzv_note_type type)
 {
-    bool grave =
-        type == RDZV_NOTE_LOST || type == RDZV_NOTE_REFUSED || type == RDZV_NOTE_FAILED || type == RDZV_NOTE_FINDING;
+    bool grave = type == RDZV_NOTE_LOST || type == RDZV_NOTE_REFUSED || type == RDZV_NOTE_FAILED ||
+                 type == RDZV_NOTE_FINDING || type == RDZV_NOTE_ASIDE;
     return grave ? EL_WARN : type == RDZV_NOTE_RECONNECTED ? EL_DEBUG : EL_INFO;
 }
 

@@ -151,9 +151,12 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
     m->role = role;
     m->pid = h->pid;
     m->slots = (unsigned)h->slots;
+    rdzv_tally(r, m, -1);
+    m->aside = rdzv_is_aside(r, m->host);
+    rdzv_tally(r, m, 1);
     r->last_join = now;
-    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined, %u worker%s", rdzv_label(m, label), m->slots,
-             rdzv_plural(m->slots));
+    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined, %u worker%s%s", rdzv_label(m, label), m->slots,
+             rdzv_plural(m->slots), m->aside ? "; its host is set aside" : "");
     return i;
 }
 

@@ -32,6 +32,8 @@
 #define MSG_LOGS_WINDOW    2         /* pieces of output that nobody has taken yet, for one reader */
 #define MSG_LOGS_LINES_MAX 1000000
 #define MSG_MS_MAX         8640000000 /* 100 days */
+#define MSG_CLAUSE_MAX     128        /* DECIDE_WHAT_MAX */
+#define MSG_PLACE_MAX      300        /* DECIDE_PLACE_MAX */
 
 /* A field of struct T: F(T, kind, name, limit, must).
  *   NUM  uint64_t 0 … limit           HEX  uint64_t as 1 … 16 hexadecimal digits in a string (limit unused)
@@ -48,6 +50,8 @@
     F(T, NUM, max_restarts, 1000000000, 1)                                                                             \
     F(T, NUM, restart_window_ms, MSG_MS_MAX, 0)                                                                        \
     F(T, NUM, max_fruitless, 1000000000, 1)                                                                            \
+    F(T, NUM, restart_policy, 2, 0) /* enum decide_policy */                                                           \
+    F(T, NUM, quarantine_ms, MSG_MS_MAX, 0)                                                                            \
     F(T, NUM, expected, MSG_NODES_MAX, 0)                                                                              \
     F(T, NUM, settle_ms, MSG_MS_MAX, 1)                                                                                \
     F(T, NUM, last_call_ms, MSG_MS_MAX, 1)                                                                             \
@@ -116,7 +120,20 @@
     F(T, STR, text, MSG_TEXT_MAX, 1) /* one line */                                                                    \
     F(T, STR, stderr_tail, MSG_STREAM_MAX, 0)                                                                          \
     F(T, STR, log, 4096, 0) /* where the whole of it lies on the node */
-#define MSG_stopped_FIELDS(F, T)   MSG_ROUND(F, T) F(T, BOOL, stuck, 0, 0) F(T, BOOL, fenced, 0, 0)
+#define MSG_stopped_FIELDS(F, T) MSG_ROUND(F, T) F(T, BOOL, stuck, 0, 0) F(T, BOOL, fenced, 0, 0)
+/* incident/decide.h */
+#define MSG_digest_FIELDS(F, T)                                                                                        \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, kind, 4, 1)         /* enum decide_kind */                                                               \
+    F(T, NUM, witnesses, 4096, 0) /* workers that ended so */                                                          \
+    F(T, BOOL, passed, 0, 0)      /* a worker got further */                                                           \
+    F(T, NUM, elapsed_ms, MSG_MS_MAX, 0)                                                                               \
+    F(T, STR, what, MSG_CLAUSE_MAX, 0)                                                                                 \
+    F(T, STR, place, MSG_PLACE_MAX, 0)                                                                                 \
+    F(T, BOOL, hardware, 0, 0)                                                                                         \
+    F(T, STR, evidence, MSG_PLACE_MAX, 0)                                                                              \
+    F(T, BOOL, steps_known, 0, 0)                                                                                      \
+    F(T, NUM, steps, INT64_MAX, 0) /* new ones, if known */
 #define MSG_succeeded_FIELDS(F, T) MSG_ROUND(F, T)
 #define MSG_leaving_FIELDS(F, T)   F(T, NUM, signal, 64, 0) F(T, STR, text, MSG_TEXT_MAX, 0)
 #define MSG_end_ack_FIELDS(F, T)   F(T, NUM, status, 255, 1)
@@ -192,6 +209,7 @@
     F(T, STR, master_addr, MSG_ADDR_MAX, 0)                                                                            \
     F(T, NUM, master_port, 65535, 0)                                                                                   \
     F(T, STR, cause, MSG_TEXT_MAX, 0)                                                                                  \
+    F(T, STR, aside, MSG_TEXT_MAX, 0) /* hosts that are set aside, and why */                                          \
     F(T, NUM, status, 255, 0)                                                                                          \
     F(T, BOOL, more, 0, 1) /* rows of members follow, or another job */
 #define MSG_status_member_FIELDS(F, T)                                                                                 \
@@ -245,6 +263,7 @@
     X(SUCCEEDED, succeeded, 10, "every worker of this node exited 0")                                                  \
     X(LEAVING, leaving, 11, "this node leaves the job")                                                                \
     X(END_ACK, end_ack, 12, "answer to END")                                                                           \
+    X(DIGEST, digest, 14, "how the workers of this node ended, for what follows; before STOPPED")                      \
     X(PARK, park, 20, "order: hold no workers and wait")                                                               \
     X(OPEN_STORE, open_store, 21, "order: open the store of a round")                                                  \
     X(WORLD, world, 22, "order: run this slice of a round")                                                            \

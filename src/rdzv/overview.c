@@ -17,11 +17,13 @@ void overview_job(struct overview *o, const struct msg_status_job *j)
     COPY(o->state, j->state);
     COPY(o->text, j->text);
     COPY(o->cause, j->cause);
+    COPY(o->aside, j->aside);
     COPY(o->master_addr, j->master_addr);
     o->job.run_id = o->run_id;
     o->job.state = o->state;
     o->job.text = o->text;
     o->job.cause = o->cause;
+    o->job.aside = o->aside;
     o->job.master_addr = o->master_addr;
     o->n = 0;
 }
@@ -81,10 +83,9 @@ static enum tone tone_of(const char *state)
         const char *state;
         enum tone tone;
     } tones[] = {
-        {"running", TONE_GOOD},     {"succeeded", TONE_GOOD},
-        {"over", TONE_FAINT},       {"spare", TONE_FAINT},
-        {"reconnecting", TONE_BAD}, {"stuck", TONE_BAD},
-        {"doubted", TONE_BAD},      {"stopping an older round", TONE_BAD},
+        {"running", TONE_GOOD},  {"succeeded", TONE_GOOD},   {"over", TONE_FAINT},
+        {"spare", TONE_FAINT},   {"reconnecting", TONE_BAD}, {"stuck", TONE_BAD},
+        {"set aside", TONE_BAD}, {"doubted", TONE_BAD},      {"stopping an older round", TONE_BAD},
     };
     for (size_t i = 0; i < sizeof tones / sizeof tones[0]; i++)
         if (strcmp(state, tones[i].state) == 0)
@@ -160,6 +161,10 @@ static void put_head(const struct overview *o, bool colour, struct el_buf *out)
                   (unsigned long long)j->restarts, (unsigned long long)j->max_restarts,
                   (unsigned long long)j->incidents, j->incidents == 1 ? " has" : "s have",
                   (unsigned long long)j->fruitless, j->fruitless == 1 ? "" : "s");
+    if (*o->aside) {
+        label(out, colour, "set aside");
+        el_buf_printf(out, "%s\n", o->aside);
+    }
     put_times(o, colour, out);
 }
 

@@ -23,7 +23,7 @@ struct overview {
     struct el_mem *mem;
     struct msg_status_job job; /* its strings are the copies below */
     char run_id[MSG_RUN_ID_MAX + 1], state[MSG_NAME_MAX + 1], text[MSG_TEXT_MAX + 1], cause[MSG_TEXT_MAX + 1],
-        master_addr[MSG_ADDR_MAX + 1];
+        aside[MSG_TEXT_MAX + 1], master_addr[MSG_ADDR_MAX + 1];
     struct overview_member *member;
     size_t n, room;
 };

@@ -192,6 +192,7 @@ static void on_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     on_silence(r, now, out);
     on_overdue(r, now, out);
+    rdzv_aside_expire(r, now, out);
     if (r->notice_until <= now) {
         char why[MSG_TEXT_MAX + 1];
         memcpy(why, r->stop_text, sizeof why);
@@ -404,7 +405,8 @@ void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct 
 
 el_usec rdzv_deadline(const struct rdzv *r)
 {
-    el_usec all[] = {r->store_until, r->stop_until, r->notice_until, r->end_until, r->journal_at, r->tell_at, r->wake};
+    el_usec all[] = {r->store_until, r->stop_until, r->notice_until, r->end_until,
+                     r->journal_at,  r->tell_at,    r->wake,         rdzv_aside_deadline(r)};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         first = all[i] < first ? all[i] : first;
@@ -436,6 +438,14 @@ void rdzv_check(const struct rdzv *r)
     assert(r->state == RDZV_REBUILDING || (open == r->open_seats && lost == r->lost_seats));
     assert(r->state == RDZV_REBUILDING || good == r->succeeded_seats);
     assert(r->budget.used <= r->budget.max || r->budget.window);
+    unsigned resort = 0;
+    for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
+        const struct rdzv_member *m = &r->member[i];
+        assert(!m->aside || rdzv_is_aside(r, m->host));
+        resort += m->phase == RDZV_READY && m->conn && !m->leaving && (m->stuck || m->doubted || m->aside);
+    }
+    assert(resort == r->resort);
+    assert(r->asides <= RDZV_ASIDE_MAX && r->suspects <= RDZV_ASIDE_MAX);
     assert(r->size <= r->conf.room && r->seen >= r->number);
     if (r->state >= RDZV_OPENING && r->state <= RDZV_RUNNING && r->coord == r->conf.coord)
         assert(r->size % r->conf.set.unit == 0 && r->size);

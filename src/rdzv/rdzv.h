@@ -19,8 +19,8 @@
 #include "util/rng.h"
 #include "util/time.h"
 
-#define RDZV_ACTIONS_MAX    16
-#define RDZV_NOTES_MAX      6
+#define RDZV_ACTIONS_MAX    24
+#define RDZV_NOTES_MAX      10
 #define RDZV_ROLES_MAX      32         /* different --role in one job */
 #define RDZV_STORE_LIMIT    EL_SEC(5)  /* OPEN_STORE to STORE_READY */
 #define RDZV_END_LIMIT      EL_SEC(5)  /* END is repeated so long to whoever has not acknowledged it */
@@ -29,6 +29,8 @@
 #define RDZV_TELL_EVERY     EL_SEC(1)  /* waiting members are told of changes no more often */
 #define RDZV_OPEN_RETRY     EL_MS(100) /* rounds that cannot be opened: from the second on, doubling … */
 #define RDZV_OPEN_RETRY_MAX EL_SEC(5)  /* … to this */
+#define RDZV_ASIDE_MAX      64         /* hosts that are set aside at a time; no more are */
+#define RDZV_WHY_MAX        160        /* bytes of the reason */
 #define RDZV_INCIDENTS_MAX  16         /* of one round; more are counted */
 #define RDZV_NONE           UINT32_MAX
 
@@ -142,6 +144,7 @@ struct rdzv_actions {
     X(PLANNED, "change_planned")                                                                                       \
     X(STOPPING, "round_stopping")                                                                                      \
     X(CLOSED, "round_closed")                                                                                          \
+    X(ASIDE, "node_set_aside")                                                                                         \
     X(COMMAND, "command")                                                                                              \
     X(ENDED, "job_ended")
 

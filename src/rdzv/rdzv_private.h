@@ -1,6 +1,7 @@
 /* What the files of the coordinator core share.  Nobody else includes this, except tests that look inside. */
 #ifndef RDZV_RDZV_PRIVATE_H
 #define RDZV_RDZV_PRIVATE_H
+#include "incident/decide.h"
 #include "rdzv/budget.h"
 #include "rdzv/rdzv.h"
 #include "rdzv/table.h"
@@ -30,8 +31,8 @@ struct rdzv_member {
     bool same_host; /* as the coordinator */
     bool leaving;   /* said so, or drained: never chosen again */
     bool drained;
-    bool stuck, doubted; /* chosen only if min cannot be had otherwise */
-    bool no_knock;       /* could not reach the present round's store */
+    bool stuck, doubted, aside; /* any: chosen only if min cannot be had otherwise */
+    bool no_knock;              /* could not reach the present round's store */
     bool started, aware, at_boundary, acked;
     uint32_t seat;            /* in the present or last round; RDZV_NONE */
     uint64_t number, coord;   /* STRAY: of what it holds */
@@ -57,6 +58,17 @@ struct rdzv_incident {
     int code, signal;
     bool oom;
     char host[MSG_NAME_MAX + 1], text[MSG_TEXT_MAX + 1];
+};
+
+/* A host that is set aside. */
+struct rdzv_aside {
+    el_usec until; /* EL_NEVER: the job's end */
+    char host[MSG_NAME_MAX + 1], why[RDZV_WHY_MAX + 1];
+};
+
+struct rdzv_suspect { /* its hardware, by what a worker of this round said */
+    uint32_t seat;
+    char why[RDZV_WHY_MAX + 1];
 };
 
 /* Why a round is not completed yet. */
@@ -131,9 +143,17 @@ struct rdzv {
     uint64_t root_time;
     char root_tail[MSG_STREAM_MAX + 1];
 
+    struct decide_digest digest; /* of the present round, as far as its nodes have told */
+    struct decide_history history;
+    struct rdzv_aside aside[RDZV_ASIDE_MAX];
+    unsigned asides;
+    struct rdzv_suspect suspect[RDZV_ASIDE_MAX]; /* of the present round */
+    unsigned suspects;
+    char aside_text[MSG_TEXT_MAX + 1];
+
     uint64_t serial; /* of the last JOURNAL */
     bool serial_waits;
-    el_usec started_at, waiting_since, last_join, min_since, lost_at, rebuild_until;
+    el_usec started_at, stopped_at, waiting_since, last_join, min_since, lost_at, rebuild_until;
     el_usec store_until, stop_until, notice_until, end_until, journal_at, tell_at;
     el_usec last_turn, hold_until; /* silence: one's own loop was late */
     el_usec wake;                  /* of the verdict and of growing */
@@ -179,7 +199,8 @@ el_usec rdzv_silence_limit(const struct rdzv *r);
 /* choose.c */
 struct rdzv_verdict rdzv_verdict(const struct rdzv *r, el_usec now);
 void rdzv_choose(struct rdzv *r, unsigned target);
-void rdzv_count_world(struct rdzv *r); /* rank bases from the seats */
+void rdzv_count_world(struct rdzv *r);     /* rank bases from the seats */
+bool rdzv_is_enough(const struct rdzv *r); /* nodes that are no last resort, for the smallest round */
 bool rdzv_would_change(const struct rdzv *r, const char **why);
 
 /* round.c: from the chosen to the end. */
@@ -205,6 +226,19 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 /* report.c: what members say about a round; commands. */
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out);
 void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
+
+/* aside.c: nodes whose hardware is suspect. */
+static inline bool rdzv_is_last_resort(const struct rdzv_member *m)
+{
+    return m->stuck || m->doubted || m->aside;
+}
+void rdzv_suspect(struct rdzv *r, const struct rdzv_member *m, const char *evidence);
+void rdzv_set_aside(struct rdzv *r, el_usec now, struct rdzv_actions *out); /* the suspects among the seats */
+bool rdzv_is_aside(const struct rdzv *r, const char *host);
+const char *rdzv_aside_why(const struct rdzv *r, const char *host);
+void rdzv_aside_expire(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_aside_deadline(const struct rdzv *r);
+const char *rdzv_aside_text(struct rdzv *r, el_usec now); /* for status; "" if none is */
 
 /* view.c */
 #define RDZV_LABEL_MAX (MSG_NAME_MAX + 64)

@@ -131,6 +131,30 @@ static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, 
     rdzv_seat_stopped(r, m->seat);
 }
 
+static_assert(DECIDE_KINDS - 1 == 4 && MSG_CLAUSE_MAX == DECIDE_WHAT_MAX && MSG_PLACE_MAX == DECIDE_PLACE_MAX,
+              "what DIGEST carries");
+
+static void on_digest(struct rdzv *r, unsigned i, const struct msg_digest *x)
+{
+    const struct rdzv_member *m = &r->member[i];
+    if (!is_present(r, m, x->number, x->coord) || r->seat[m->seat].stopped)
+        return;
+    struct decide_digest d = {.kind = (enum decide_kind)x->kind,
+                              .witnesses = (unsigned)x->witnesses,
+                              .passed = x->passed,
+                              .node = m->instance,
+                              .elapsed = EL_MS(x->elapsed_ms),
+                              .hardware = x->hardware,
+                              .steps_known = x->steps_known,
+                              .steps = x->steps};
+    snprintf(d.what, sizeof d.what, "%s", x->what);
+    snprintf(d.place, sizeof d.place, "%s", x->place);
+    snprintf(d.evidence, sizeof d.evidence, "%s", x->evidence);
+    decide_merge(&r->digest, &d);
+    if (x->hardware)
+        rdzv_suspect(r, m, x->evidence);
+}
+
 static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
@@ -210,6 +234,7 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
             change(r, i, &m->at_boundary, true);
         break;
     case MSG_WORKER_FAILED: on_worker_failed(r, i, &msg->u.worker_failed, now, out); break;
+    case MSG_DIGEST: on_digest(r, i, &msg->u.digest); break;
     case MSG_STOPPED: on_stopped(r, i, &msg->u.stopped, now, out); break;
     case MSG_SUCCEEDED:
         if (is_present(r, m, msg->u.succeeded.number, msg->u.succeeded.coord))

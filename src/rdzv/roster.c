@@ -67,10 +67,9 @@ static bool may_be_chosen(const struct rdzv_member *m)
 void rdzv_tally(struct rdzv *r, const struct rdzv_member *m, int sign)
 {
     unsigned one = (unsigned)sign;
-    bool last_resort = m->stuck || m->doubted;
     r->members += one;
     if (may_be_chosen(m)) {
-        *(last_resort ? &r->resort : &r->good) += one;
+        *(rdzv_is_last_resort(m) ? &r->resort : &r->good) += one;
         if (m->seat != RDZV_NONE)
             r->survivors += one;
     }

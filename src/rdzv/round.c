@@ -53,6 +53,8 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_name_successors(r);
     r->started_at = now;
     r->failed = r->membership = r->planned = r->noticed = false;
+    r->digest = (struct decide_digest){.kind = DECIDE_SILENT};
+    r->suspects = 0;
     r->incident_count = 0;
     r->root_time = UINT64_MAX;
     r->lost_at = EL_NEVER;
@@ -74,6 +76,7 @@ void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char
     if (!r->stop_job)
         r->stop_grace = EL_MS(r->conf.set.grace_ms);
     r->notice_until = EL_NEVER;
+    r->stopped_at = now;
     r->stop_until = now + r->stop_grace + RDZV_STOP_MARGIN;
     rdzv_move(r, RDZV_STOPPING, now);
     rdzv_say(r, out, RDZV_NOTE_STOPPING, RDZV_NONE, "round %llu stops: %s", (unsigned long long)r->number,
@@ -216,6 +219,32 @@ static void release_seats(struct rdzv *r)
     }
 }
 
+/* A round in which a worker failed: what follows from how?  A round that costs nothing is followed by another whatever
+ * its workers said. */
+static void judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct decide_verdict *v)
+{
+    const struct decide_round round = {.policy = (enum decide_policy)r->conf.set.restart_policy,
+                                       .workers = r->world,
+                                       .nodes = r->size,
+                                       .lasted = r->stopped_at - r->started_at};
+    *v = (struct decide_verdict){.next = DECIDE_RESTART};
+    if (r->failed)
+        decide_next(&round, &r->digest, &r->history, v);
+    else
+        decide_other_end(&r->history, round.lasted);
+    if (v->next == DECIDE_SET_ASIDE)
+        rdzv_set_aside(r, now, out);
+}
+
+/* Did it bring anything?  What ended by a failure is left to the restart budget alone if torchrun's ways are asked for.
+ */
+static bool brought_something(struct rdzv *r, bool costs, el_usec now)
+{
+    bool counts = !r->planned && !(costs && r->conf.set.restart_policy == DECIDE_ALWAYS);
+    uint64_t steps = r->digest.steps_known ? r->digest.steps : BUDGET_NO_STEPS;
+    return !counts || budget_lived(&r->budget, now - r->started_at, BUDGET_FRUITLESS, steps);
+}
+
 /* Every member has stopped or is lost: what did the round cost, and what now? */
 void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
@@ -230,6 +259,12 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         rdzv_end(r, now, out, r->status, "%s", r->stop_text);
         return;
     }
+    struct decide_verdict v;
+    judge(r, now, out, &v);
+    if (costs && v.next == DECIDE_STOP && budget_left(&r->budget, now)) {
+        end_by_failure(r, now, out, v.why);
+        return;
+    }
     if (costs && !budget_charge(&r->budget, now)) {
         snprintf(why, sizeof why, "the restart budget is used up (%llu of %llu): %.300s",
                  (unsigned long long)r->budget.used, (unsigned long long)r->budget.max, r->stop_text);
@@ -238,9 +273,10 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     }
     if (costs)
         r->charged = r->number;
-    if (!r->planned && !budget_lived(&r->budget, now - r->started_at, BUDGET_FRUITLESS, BUDGET_NO_STEPS)) {
-        snprintf(why, sizeof why, "no progress: %llu rounds in a row ended within 60 s: %.300s",
-                 (unsigned long long)r->budget.fruitless, r->stop_text);
+    if (!brought_something(r, costs, now)) {
+        snprintf(
+            why, sizeof why, "no progress: %llu rounds in a row %s: %.300s", (unsigned long long)r->budget.fruitless,
+            r->digest.steps_known ? "brought nothing, the last one no new step" : "ended within 60 s", r->stop_text);
         end_by_failure(r, now, out, why);
         return;
     }

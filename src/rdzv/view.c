@@ -223,11 +223,20 @@ static void append_spare(struct rdzv *r, el_usec now)
                                                       : (double)r->conf.set.scale_up_delay_ms / 1e3);
 }
 
-static void order_park(struct rdzv *r, el_usec now, struct msg *out)
+static void append_aside(struct rdzv *r, const struct rdzv_member *m)
+{
+    size_t n = strlen(r->text);
+    snprintf(r->text + n, sizeof r->text - n,
+             "; this node is set aside, and comes in only if too few others are there: %s", rdzv_aside_why(r, m->host));
+}
+
+static void order_park(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out)
 {
     rdzv_wait_text(r, now);
     if (r->state == RDZV_WAITING)
         append_here(r, now);
+    else if (m->aside)
+        append_aside(r, m);
     else if (r->state >= RDZV_OPENING && r->state <= RDZV_STOPPING)
         append_spare(r, now);
     *out = (struct msg){.type = MSG_PARK};
@@ -269,7 +278,7 @@ void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out)
         *out = (struct msg){.type = MSG_OPEN_STORE};
         out->u.open_store = (struct msg_open_store){.number = r->number, .coord = r->coord, .token = r->token};
     } else {
-        order_park(r, now, out);
+        order_park(r, m, now, out);
     }
 }
 
@@ -325,6 +334,7 @@ void rdzv_status_job(struct rdzv *r, el_usec now, struct msg *out)
     j->master_addr = round ? r->master_addr : "";
     j->master_port = round ? r->master_port : 0;
     j->cause = r->end_cause;
+    j->aside = rdzv_aside_text(r, now);
     j->status = r->status;
 }
 
@@ -342,7 +352,11 @@ static const char *member_state(const struct rdzv *r, const struct rdzv_member *
         return r->seat[m->seat].stopped ? "stopped" : "stopping";
     if (m->phase == RDZV_BUSY)
         return m->started ? "running" : "starting";
-    return m->stuck ? "stuck" : m->doubted ? "doubted" : r->state == RDZV_RUNNING ? "spare" : "waiting";
+    return m->stuck                   ? "stuck"
+           : m->aside                 ? "set aside"
+           : m->doubted               ? "doubted"
+           : r->state == RDZV_RUNNING ? "spare"
+                                      : "waiting";
 }
 
 bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg *out)

@@ -396,6 +396,26 @@ static void again_at(struct cluster *c, const struct cluster_item *it, el_usec a
     *later = *it;
 }
 
+/* What the workers of a node that failed say: nothing of the program, the node's hardware, or always the same
+ * exception.
+ */
+static struct decide_digest cluster_digest(struct cluster *c, const struct cluster_item *it)
+{
+    struct decide_digest d = {.kind = DECIDE_SILENT};
+    if (it->event != MEMBER_EV_CLOSED || it->result != MEMBER_FAILED)
+        return d;
+    d.kind = DECIDE_OTHER;
+    d.witnesses = 1;
+    d.hardware = el_rng_below(&c->words, 4) == 0;
+    if (el_rng_below(&c->words, 20) == 0) {
+        d.kind = DECIDE_CODE;
+        memcpy(d.what, "ValueError", 11);
+        memcpy(d.place, "train.py:1", 11);
+        c->same++;
+    }
+    return d;
+}
+
 static void on_local(struct cluster *c, const struct cluster_item *it)
 {
     struct cluster_agent *a = &c->agent[it->who];
@@ -406,13 +426,15 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
         return;
     }
     struct member_incident x = {.time = c->now, .code = 3, .signal = -1, .text = "exit code 3"};
+    const struct decide_digest digest = cluster_digest(c, it);
     struct member_event ev = {.type = it->event,
                               .result = it->result,
                               .ok = it->ok,
                               .stuck = it->stuck,
                               .port = it->who + 1,
                               .addr = "10.0.0.1",
-                              .incident = &x};
+                              .incident = &x,
+                              .digest = &digest};
     if (it->event == MEMBER_EV_STARTED && !a->alive)
         return;
     if (it->event == MEMBER_EV_STORE && it->serial != a->m.store.number)
@@ -512,6 +534,8 @@ static void set_up(struct cluster *c)
                                          .grace_ms = 3000,
                                          .replace_wait_ms = cluster_below(c, 4) ? 0 : 3000,
                                          .stable_window_ms = cluster_below(c, 4) ? 0 : 5000};
+    c->conf.set.restart_policy = el_rng_below(&c->words, 2) ? DECIDE_SMART : el_rng_below(&c->words, 3);
+    c->conf.set.quarantine_ms = el_rng_below(&c->words, 2) ? 5000 : 0;
     snprintf(c->conf.run_id, sizeof c->conf.run_id, "job");
     c->conf.room = rdzv_room(&c->conf.set) + c->n;
     c->delay = 100 + cluster_below(c, EL_MS(2));
@@ -537,6 +561,7 @@ bool cluster_run(struct cluster *c, uint64_t seed, unsigned agents, bool quiet)
     c->seed = seed;
     c->rng.state = seed * 2654435761u;
     c->faults.state = ~seed;
+    c->words.state = seed ^ 0x5555;
     c->n = agents;
     c->quiet = quiet;
     c->codec = !quiet && seed % 8 == 0;

@@ -92,7 +92,7 @@ struct cluster_round {
 
 struct cluster {
     uint64_t seed;
-    struct el_rng rng, faults;
+    struct el_rng rng, faults, words; /* words: of what workers said, so that the rest stays as it was */
     el_usec now, faults_until, judge_at;
     bool quiet; /* no faults: the profile that measures */
     bool codec; /* messages travel as bytes */
@@ -131,6 +131,7 @@ struct cluster {
     uint32_t *rank_holder; /* by group rank: agent whose processes live, or CLUSTER_COORD */
     bool ended_well;
     bool over;
+    unsigned same; /* nodes that told of the same exception */
     unsigned hellos;
 
     uint64_t steps, hash;

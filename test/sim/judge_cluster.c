@@ -49,6 +49,8 @@ static void check_size(struct cluster *c, const struct msg_world *w)
                      (unsigned long long)s->min, (unsigned long long)s->max, (unsigned long long)s->unit);
     if (w->restarts > s->max_restarts)
         cluster_fail(c, "restart %llu of %llu", (unsigned long long)w->restarts, (unsigned long long)s->max_restarts);
+    if (w->restarts && s->restart_policy == DECIDE_NEVER)
+        cluster_fail(c, "restart %llu, and --restart-policy=never", (unsigned long long)w->restarts);
     /* What the journal does not have, a coordinator that is restarted would give out again. */
     if (!c->has_journal || c->journal.number < w->number)
         cluster_fail(c, "WORLD %llu leaves before the journal has it", (unsigned long long)w->number);
@@ -172,7 +174,11 @@ static unsigned failed_rounds(const struct cluster *c)
 /* END leaves, for the first time or once more. */
 void judge_end(struct cluster *c, unsigned status)
 {
-    if (status == 3 && failed_rounds(c) <= c->conf.set.max_restarts && c->rounds <= c->conf.set.max_fruitless)
+    /* The same exception in two rounds may end the job before its budget does. */
+    enum decide_policy policy = (enum decide_policy)c->conf.set.restart_policy;
+    bool decided = policy == DECIDE_NEVER || (policy == DECIDE_SMART && c->same > 1);
+    if (status == 3 && !decided && failed_rounds(c) <= c->conf.set.max_restarts &&
+        c->rounds <= c->conf.set.max_fruitless)
         cluster_fail(c, "the job ends, but only %u rounds had a failure, %llu restarts were allowed", failed_rounds(c),
                      (unsigned long long)c->conf.set.max_restarts);
     if (status || c->ended_well)
