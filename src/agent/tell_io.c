@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/node.h"
+#include "incident/dlrover.h"
 #include "incident/record.h"
 #include "incident/summary.h"
 #include "proc/signame.h"
@@ -190,9 +191,11 @@ static void tell_incident(struct node *n, const struct failure *f, bool cause)
 {
     struct event ev = event_of(n, EVENT_INCIDENT);
     struct report alone = {.script = n->conf->script, .failures = &f, .failures_count = 1};
-    struct el_buf text = EL_BUF_INIT(NULL, EVENT_TEXT_MAX * 2), record = EL_BUF_INIT(NULL, 0);
+    struct el_buf text = EL_BUF_INIT(NULL, EVENT_TEXT_MAX * 2), record = EL_BUF_INIT(NULL, 0),
+                  dlrover = EL_BUF_INIT(NULL, EVENT_TEXT_MAX);
     summary_verdict(&alone, &text);
     bool whole = record_write(f, RECORD_BYTES_MAX, &record) == 0;
+    bool line = dlrover_line(ev.run_id, n->host, f->restart, &f, 1, &dlrover) == 0;
     ev.u.incident = (struct event_incident){
         .rank = f->rank,
         .local_rank = f->local_rank,
@@ -201,11 +204,13 @@ static void tell_incident(struct node *n, const struct failure *f, bool cause)
         .class = failure_class_text(f->class),
         .text = el_buf_cstr(&text),
         .advice = failure_advice(f)[0] ? failure_advice(f) : NULL,
+        .dlrover = line ? el_buf_cstr(&dlrover) : NULL,
         .record = whole ? el_buf_cstr(&record) : NULL,
     };
     tell(n, &ev);
     el_buf_free(&text);
     el_buf_free(&record);
+    el_buf_free(&dlrover);
 }
 
 /* Those whose evidence was read, at most NODE_EVIDENCE_MAX; of the others their end has been told. */
