@@ -58,7 +58,7 @@ ok "a signal while pre-start runs: nothing was started" test ! -e "$T/ran"
 W="sleep 200 exit 6"; hooked 1 --hook 'post-start=exit 3' --hook 'incident=exit 4' --hook 'end=kill -9 $$'
 is "failing ones: status" "$status" 6
 is "failing ones: each is warned of" "$(grep -c 'warning: hook [a-z-]* (.*): \(exit status [34]\|ended by SIGKILL\)' "$ERR")" 3
-W="@0 exit 2 @1 catch TERM $T/stopped @1 on TERM 0 @1 await $T/never~"; hooked 2 --hook-timeout=0.3 --hook 'pre-stop=trap "" TERM; while :; do sleep 0.1; done' --hook 'post-start=sleep 600' --shutdown-timeout=60
+W="@1 catch TERM $T/stopped @1 on TERM 0 @1 touch $T/ready @0 await $T/ready.0.1 @0 exit 2 @1 await $T/never~"; hooked 2 --hook-timeout=0.3 --hook 'pre-stop=trap "" TERM; while :; do sleep 0.1; done' --hook 'post-start=sleep 600' --shutdown-timeout=60
 is "hanging ones: status" "$status" 2
 ok "hanging ones: the others were stopped" test -e "$T/stopped"
 is "hanging ones: are ended" "$(grep -c 'warning: hook p.*: was ended after 0.3 s' "$ERR")" 2
