@@ -1,7 +1,8 @@
 # Evidence that is gone a moment later: what the siblings did, whom the kernel killed, where the core is; and what must not hold
 # the report up.
-# Seen to fail: builds without witness_before_signal() ("siblings", "grace"), without witness_collect() ("log", "core"), without
-# failure_add_stdout() ("stdout"), without LINGER_US (stream_io.c, "a pipe that somebody holds").
+# Seen to fail: builds that do not look before the first signal ("siblings", "the other node"), nor before SIGKILL ("grace"), that do
+# not read kernel log and core (witness_collect(): "one of four: the log's line", "one shot, one chosen", "core: where it is"), nor
+# stdout (report_io.c), and that wait for the end of a pipe (LINGER_US of stream_io.c: "a pipe that somebody holds").
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3}"
 report() { sed -n '/^=\{10,\}/,$p' "$ERR"; }
