@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 enum { SIG_INT = 2, SIG_USR1 = 10, SIG_USR2 = 12, SIG_TERM = 15, SIG_TSTP = 20 }; /* Linux, x86-64 and aarch64 */
-enum { SIG_HUP = 1, SIG_KILL = 9 };
+enum { SIG_HUP = 1, SIG_ABRT = 6, SIG_KILL = 9 };
 
 /* Each state with its allowed successors. */
 static const struct {
@@ -67,7 +67,7 @@ static void prepare(struct agent *a, struct agent_actions *out)
     a->cause = AGENT_NO_CAUSE;
     a->hindsight_until = 0;
     a->note_due = false;
-    a->collected = false;
+    a->collected = a->hung = false;
     a->stopped = 0;
     a->attempts++;
     act(out, AGENT_DO_PREPARE);
@@ -211,6 +211,16 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
     stop(a, SIG_TERM, a->conf.grace, now, out);
 }
 
+static void on_hung(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    if (a->state != AGENT_RUNNING || a->cause != AGENT_NO_CAUSE || (!a->group.up && !a->group.spawning))
+        return; /* something was quicker */
+    a->hung = a->note_due = true;
+    a->hindsight_until = 0;
+    blame(a, AGENT_WORKER_FAILED, ev->slot);
+    stop(a, SIG_ABRT, AGENT_ABORT_GRACE, now, out);
+}
+
 /* The siblings are stopped first; words come when hindsight is over. */
 static void note(struct agent *a, el_usec now, struct agent_actions *out)
 {
@@ -338,6 +348,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_PREPARED: on_prepared(a, ev, now, out); break;
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(a, ev, now, out); break;
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
+    case AGENT_EV_HUNG: on_hung(a, ev, now, out); break;
     case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
     case AGENT_EV_COLLECTED:
         a->collected = a->state == AGENT_COLLECTING;

@@ -20,6 +20,8 @@
 /* A worker ended by a signal that elrun did not send waits so long for the signal that tells elrun itself to leave:
  * schedulers signal everybody at once, and a job that is being ended has not failed (design.md, "Failure"). */
 #define AGENT_HINDSIGHT EL_MS(200)
+/* Hung workers get SIGABRT, so that their fault handler prints every stack, and so long for it. */
+#define AGENT_ABORT_GRACE EL_SEC(5)
 
 enum agent_state { AGENT_IDLE, AGENT_PREPARING, AGENT_RUNNING, AGENT_STOPPING, AGENT_COLLECTING, AGENT_ENDED };
 
@@ -61,6 +63,7 @@ enum agent_event_type {
     AGENT_EV_EXITED,       /* slot, code, signal: leader is a zombie still */
     AGENT_EV_SWEPT,        /* left */
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
+    AGENT_EV_HUNG,         /* every worker stands still; slot: who keeps the others waiting, as far as it shows */
     AGENT_EV_COLLECTED,    /* the evidence of the attempt is complete; digest: what it says */
     AGENT_EV_SIGNAL,       /* signal, to elrun */
     AGENT_EV_TIMEOUT,
@@ -121,6 +124,7 @@ struct agent {
     el_usec hindsight_until; /* no word, no restart and no verdict before */
     bool note_due;           /* cause_slot's failure has not been told yet */
     bool collected;
+    bool hung; /* the present attempt is stopped because it stood still */
 };
 
 /* 0, or -1 when memory is refused. */

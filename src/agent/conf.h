@@ -7,7 +7,6 @@
 
 #include "agent/steps.h"
 #include "incident/decide.h"
-#include "trace/hook.h"
 #include "util/addr.h"
 #include "util/err.h"
 #include "util/time.h"
@@ -92,6 +91,7 @@ struct run_conf {
     bool virtual_local_rank;
     enum conf_numa numa;
     el_usec shutdown_timeout;
+    el_usec hang_timeout; /* 0: off */
     uint8_t handled[CONF_SIGNAL_MAX + 1]; /* by signal number: named in --signals-to-handle */
     const char *signals_to_handle;        /* as given, for TORCHELASTIC_SIGNALS_TO_HANDLE */
     enum conf_tristate interactive;
@@ -113,9 +113,6 @@ struct run_conf {
     int step_rank; /* enum conf_step_rank */
 
     const char *events; /* --events, as given; NULL: none */
-    struct hook_command hooks[HOOK_COMMANDS_MAX];
-    unsigned hooks_count;
-    el_usec hook_timeout;
 
     enum failure_status_as exit_code;
 

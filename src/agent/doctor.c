@@ -241,6 +241,12 @@ static void judge_cgroup(const struct host_facts *f, struct doctor_report *r)
                          : "no version 2 here: workers are ended by process group, orphans one by one");
 }
 
+/* Off unless asked for: what it asks for differs from job to job, and a wrong verdict costs a restart. */
+static void judge_hang(struct doctor_report *r)
+{
+    row(r, "hangs", "not looked for; --hang-timeout=300 ends workers that all stand still for 300 s, and shows where");
+}
+
 void doctor_judge(const struct host_facts *f, struct doctor_report *out)
 {
     memset(out, 0, sizeof *out);
@@ -252,6 +258,7 @@ void doctor_judge(const struct host_facts *f, struct doctor_report *out)
     judge_limits(f, out);
     judge_addresses(f, out);
     judge_cgroup(f, out);
+    judge_hang(out);
     for (unsigned i = 0; i < out->n; i++)
         if (out->row[i].verdict > out->worst)
             out->worst = out->row[i].verdict;

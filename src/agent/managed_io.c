@@ -92,8 +92,12 @@ void managed_note(struct node *n, unsigned slot)
 {
     const struct failure *f = &n->worker[slot].failure;
     struct member_incident incident = {.time = f->at, .local_rank = slot, .code = -1, .signal = -1};
-    char name[SIGNAME_MAX];
-    if (f->end == FAILURE_SIGNAL) {
+    char name[SIGNAME_MAX], took[32];
+    if (n->core.hung) {
+        incident.time = loop_clock();
+        snprintf(incident.text, sizeof incident.text, "hung: no output and no processor time for %s",
+                 account_duration(n->conf->hang_timeout, took, sizeof took));
+    } else if (f->end == FAILURE_SIGNAL) {
         incident.signal = f->code;
         snprintf(incident.text, sizeof incident.text, "signal %d (%s)", f->code, signame(f->code, name));
     } else {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/node.h"
+#include "incident/hung.h"
 #include "incident/summary.h"
 #include "proc/signame.h"
 
@@ -38,6 +39,12 @@ void report_free(struct node *n)
 
 /* --- one worker's end --- */
 
+/* Ended by elrun because of another one: its evidence tells nothing. */
+static bool was_stopped(const struct node *n, unsigned slot)
+{
+    return n->core.group.slot[slot].signalled && !n->worker[slot].failure.hung;
+}
+
 void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
 {
     struct worker *w = &n->worker[slot];
@@ -62,7 +69,7 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     f->wall_usec = loop_wall_usec();
     f->elapsed = f->at - w->started;
     evidence_time_text(f->wall_usec, f->time_text);
-    if (n->core.group.slot[slot].signalled)
+    if (was_stopped(n, slot))
         return;
     account_failed(&n->account, f->at);
     meet_note_missing(n);
@@ -72,6 +79,8 @@ void report_note(struct node *n, unsigned slot)
 {
     const struct failure *f = &n->worker[slot].failure;
     unsigned others = n->core.group.up;
+    if (n->core.hung)
+        return; /* the verdict has said it */
     char how[96], name[SIGNAME_MAX];
     if (f->end == FAILURE_SIGNAL)
         snprintf(how, sizeof how, "ended by signal %d (%s)", f->code, signame(f->code, name));
@@ -125,6 +134,9 @@ static void collected(struct node *n)
         if (n->worker[i].bad)
             failure_judge(&n->worker[i].failure, n->core.group.slot[i].signalled, kills > 0);
     struct report r = make_report(n);
+    int odd = hung_odd(r.failures, r.failures_count);
+    if (odd >= 0)
+        n->worker[r.failures[odd]->local_rank].failure.odd = true;
     int cause = failure_cause(r.failures, r.failures_count);
     tell_incidents(n, cause < 0 ? NULL : r.failures[cause]);
     make_digest(n);
@@ -252,7 +264,7 @@ static int next_cause(const struct node *n, el_usec after, unsigned after_slot)
     int best = -1;
     for (unsigned i = 0; i < n->nproc; i++) {
         const struct worker *w = &n->worker[i];
-        if (!w->bad || n->core.group.slot[i].signalled)
+        if (!w->bad || was_stopped(n, i))
             continue;
         if (w->failure.at < after || (w->failure.at == after && i <= after_slot && after))
             continue;
@@ -273,7 +285,7 @@ void report_collect(struct node *n)
     witness_collect(n);
     unsigned failed = 0;
     for (unsigned i = 0; i < n->nproc; i++)
-        failed += n->worker[i].bad && !n->core.group.slot[i].signalled;
+        failed += n->worker[i].bad && !was_stopped(n, i);
     if (failed > NODE_EVIDENCE_MAX)
         el_log(EL_INFO, "%u workers failed; error files and last output were read of the first %d", failed,
                NODE_EVIDENCE_MAX);
@@ -488,9 +500,9 @@ static void on_flushed(void *ctx, size_t left_bytes)
     loop_stop(n->loop);
 }
 
-static void on_told(void *node)
+static void on_events_written(void *ctx)
 {
-    struct node *n = node;
+    struct node *n = ctx;
     console_finish(n->console, loop_clock() + NODE_FLUSH_TIME, on_flushed, n);
 }
 
@@ -500,7 +512,7 @@ static void on_output_finished(void *ctx, const char *kept)
     snprintf(n->kept_logs, sizeof n->kept_logs, "%s", kept ? kept : "");
     console_status(n->console, NULL);
     say_last_words(n);
-    tell_finish(n, on_told);
+    trace_finish(n->trace, loop_clock() + NODE_EVENTS_TIME, on_events_written, n);
 }
 
 static void finish_output(struct node *n)

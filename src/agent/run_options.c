@@ -95,15 +95,6 @@ static const struct opt_row rows[] = {
     {.name = "events", .type = OPT_STRING, .origin = OPT_ELRUN, .arg = "FILE|fd:N", .group = EVENTS, .offset = AT(events),
      .help = "Append a JSON line to FILE, or to an open descriptor, for everything that happens: elrun-events(5)"},
 
-    {.name = "hook", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "EVENT=CMD", .group = EVENTS, .set = conf_set_hook,
-     .help = "Run a shell command at pre-start, post-start, pre-stop, post-stop, round, incident, node-bad or end, with the "
-             "event as JSON on its standard input; may be repeated; a pre-start that fails ends the start"},
-    {.name = "on-incident", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "CMD", .group = EVENTS,
-     .set = conf_set_on_incident, .help = "The same as --hook incident=CMD"},
-    {.name = "hook-timeout", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .min = EL_MS(1),
-     .max = EL_SEC(86400), .def = "30", .group = EVENTS, .offset = AT(hook_timeout),
-     .help = "A hook that takes longer is ended, and has failed"},
-
     {.name = "numa-binding", .type = OPT_CHOICE, .arg = "MODE", .choices = "off|node|socket|exclusive|core-complex",
      .def = "off", .group = PLACE, .offset = AT(numa),
      .help = "Keep each worker on the processors near its GPU: node, socket, exclusive or core-complex"},
@@ -117,6 +108,10 @@ static const struct opt_row rows[] = {
     {.name = "shutdown-timeout", .type = OPT_DURATION, .arg = "SECONDS", .max = EL_SEC(YEAR), .def = "30", .group = STOP,
      .env = "PET_SHUTDOWN_TIMEOUT", .env_other = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .offset = AT(shutdown_timeout),
      .help = "From the first signal to SIGKILL, whatever the reason for stopping"},
+    {.name = "hang-timeout", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = EL_SEC(YEAR), .def = "0",
+     .group = STOP, .offset = AT(hang_timeout),
+     .help = "Workers that all print nothing and use no processor for so long count as hung: their stacks are printed and "
+             "they are started again; 0: never; 300 suits most jobs"},
     {.name = "signals-to-handle", .type = OPT_CUSTOM, .arg = "NAMES", .def = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .group = STOP, .env = "PET_SIGNALS_TO_HANDLE", .set = conf_set_signals,
      .help = "Signals that make elrun stop its workers with the same signal and end"},

@@ -102,7 +102,7 @@ int workers_init(struct node *n, struct el_err *e)
     n->has_proc = access("/proc/self/stat", R_OK) == 0;
     if (n->terminal_fd >= 0)
         reap_watch_stops(n->reap, 0);
-    return (n->guard = guard_new(n->nproc + HOOK_KINDS, n->cgroup, e)) ? 0 : -1;
+    return (n->guard = guard_new(n->nproc, n->cgroup, e)) ? 0 : -1;
 }
 
 static void close_fd(int *fd)
@@ -237,6 +237,7 @@ static void all_started(struct node *n)
 {
     account_started(&n->account, loop_clock());
     tell_all_started(n);
+    hang_watch_begin(n);
     console_status_hide(n->console, output_terminal_shared(n->output));
     if (!n->said_threads && env_limits_threads(n->env, n->nproc))
         el_log(EL_INFO, "OMP_NUM_THREADS is not set: each worker gets 1, so that %u of them do not overload this host",
@@ -315,6 +316,7 @@ void workers_act(struct node *n, const struct policy_action *a)
 
 void workers_close(struct node *n)
 {
+    hang_watch_end(n);
     for (unsigned i = 0; i < n->nproc; i++)
         forget_group(n, i);
     meet_close(n);

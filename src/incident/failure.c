@@ -249,9 +249,6 @@ static bool failed_before_stop(const struct failure *f)
 
 static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
 {
-    /* The kernel says so itself: whatever elrun has sent, it came too late. */
-    if (f->oom == FAILURE_OOM_CHOSEN && f->end == FAILURE_SIGNAL && f->code == SIGKILL)
-        return FAILURE_BY_OOM;
     if (stopped && !failed_before_stop(f))
         return FAILURE_BY_ELRUN;
     /* 137 is what a shell around the program makes of the killer's SIGKILL. */
@@ -259,7 +256,7 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
         (f->end == FAILURE_SIGNAL && f->code == SIGKILL) || (f->end == FAILURE_EXIT && f->code == 128 + SIGKILL);
     /* With 137 it was a child of it: the log names that one. */
     bool others = f->end == FAILURE_SIGNAL && f->oom == FAILURE_OOM_OTHERS;
-    if (killed && oom_rose && !others)
+    if (killed && (f->oom == FAILURE_OOM_CHOSEN || (oom_rose && !others)))
         return FAILURE_BY_OOM;
     return f->end == FAILURE_SIGNAL && !is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
 }
@@ -300,6 +297,8 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
     assert(f->end != FAILURE_EXIT || (f->code > 0 && f->code < 256));
     f->by = who(f, stopped, oom_rose);
     classify(f, oom_rose);
+    if (f->hung && f->by == FAILURE_BY_ELRUN)
+        f->class = FAILURE_CLASS_HANG;
 }
 
 /* The latest moment at which it can have failed, on the monotonic clock. */
@@ -317,16 +316,27 @@ static bool sooner(const struct failure *a, const struct failure *b)
 {
     if (a->follower != b->follower)
         return b->follower;
+    if (a->hung != b->hung)
+        return b->hung; /* one that ended by itself explains why the others stood */
+    if (a->hung && a->odd != b->odd)
+        return a->odd;
+    if (a->hung)
+        return a->rank < b->rank; /* in which order they died of SIGABRT means nothing */
     if (failed_at(a) != failed_at(b))
         return failed_at(a) < failed_at(b);
     return a->at != b->at ? a->at < b->at : a->rank < b->rank;
+}
+
+static bool may_be_cause(const struct failure *f)
+{
+    return f->by != FAILURE_BY_ELRUN || f->hung;
 }
 
 int failure_cause(const struct failure *const *all, unsigned n)
 {
     int cause = -1;
     for (unsigned i = 0; i < n; i++)
-        if (all[i]->by != FAILURE_BY_ELRUN && (cause < 0 || sooner(all[i], all[cause])))
+        if (may_be_cause(all[i]) && (cause < 0 || sooner(all[i], all[cause])))
             cause = (int)i;
     return cause;
 }

@@ -60,6 +60,8 @@ struct failure {
     bool core_dumped;
     enum failure_by by;
     enum failure_class class;
+    bool hung;          /* elrun ended it, because all workers of its node stood still */
+    bool odd;           /* hung: it stood elsewhere than most, and so keeps them waiting */
     bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
     el_usec at;         /* monotonic: when the end was seen */
     int64_t wall_usec;  /* the same moment on the wall clock, since 1970 */
@@ -108,7 +110,7 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
 
 /* After the evidence: who ended it, and of which class it is.
  * stopped: elrun had signalled this worker before its end.  Such a worker is never a cause, unless its error file
- * proves that it had failed before the signal (stop_wall_usec), or the kernel says that it chose it. oom_rose: the count of out-of-memory kills of this
+ * proves that it had failed before the signal (stop_wall_usec), or it hung. oom_rose: the count of out-of-memory kills of this
  * node's cgroup is higher than when the worker started. */
 void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 

@@ -91,6 +91,8 @@ static const struct field top[] = {
     TOP(BOOL, "follower", follower, 0, NULL),
     TOP(WORD, "rule", rule, 0, rule_words),
     CHARS("sign", sign),
+    TOP(BOOL, "hung", hung, 0, NULL),
+    TOP(BOOL, "odd", odd, 0, NULL),
     CHARS("time", time_text),
     TOP(U64, "at_usec", at, INT64_MAX / 4, NULL),
     TOP(I64, "wall_usec", wall_usec, INT64_MAX / 4, NULL),

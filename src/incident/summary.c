@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "incident/record.h"
+#include "incident/hung.h"
 #include "incident/text.h"
 #include "proc/signame.h"
 #include "util/ranges.h"
@@ -33,6 +34,12 @@ static void put_code(struct el_buf *out, const struct failure *f)
     case FAILURE_NOT_STARTED: el_buf_puts(out, "not started"); break;
     case FAILURE_UNKNOWN: el_buf_puts(out, "unknown"); break;
     }
+}
+
+/* Ended by elrun because of somebody else: its end says nothing. */
+static bool is_bystander(const struct failure *f)
+{
+    return f->by == FAILURE_BY_ELRUN && !f->hung;
 }
 
 static const char *by_text(enum failure_by by)
@@ -182,7 +189,7 @@ int summary_stopped(const struct report *r, struct el_buf *out)
 {
     struct el_ranges s = {0};
     for (unsigned i = 0; i < r->failures_count; i++)
-        if (r->failures[i]->by == FAILURE_BY_ELRUN)
+        if (is_bystander(r->failures[i]))
             el_ranges_add(&s, out, r->failures[i]->rank);
     el_ranges_end(&s, out);
     return out->full ? -1 : 0;
@@ -193,11 +200,16 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
 {
     unsigned shown = 0, more = 0;
     struct el_ranges rest = {0};
-    struct el_buf ranks = EL_BUF_INIT(out->mem, 0);
+    struct el_ranges hung = {0};
+    struct el_buf ranks = EL_BUF_INIT(out->mem, 0), hung_ranks = EL_BUF_INIT(out->mem, 0);
     for (unsigned i = 0; i < r->failures_count; i++) {
         const struct failure *f = r->failures[i];
-        if ((int)i == cause || f->by == FAILURE_BY_ELRUN)
+        if ((int)i == cause || is_bystander(f))
             continue;
+        if (f->hung) {
+            el_ranges_add(&hung, &hung_ranks, f->rank);
+            continue;
+        }
         if (shown < SUMMARY_ENTRIES_MAX) {
             put_entry(out, f, ++shown);
             continue;
@@ -208,10 +220,14 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
     el_ranges_end(&rest, &ranks);
     if (more)
         el_buf_printf(out, "  failed too: %u more, rank%s %s\n", more, more == 1 ? "" : "s", el_buf_cstr(&ranks));
-    else if (!shown)
+    else if (!shown && !hung_ranks.len)
         el_buf_puts(out, "  <NO_OTHER_FAILURES>\n");
-    out->full |= ranks.full;
+    el_ranges_end(&hung, &hung_ranks);
+    if (hung_ranks.len)
+        el_buf_printf(out, "  hung too: %s\n", el_buf_cstr(&hung_ranks));
+    out->full |= ranks.full | hung_ranks.full;
     el_buf_free(&ranks);
+    el_buf_free(&hung_ranks);
     struct el_buf stopped = EL_BUF_INIT(out->mem, 0);
     if (summary_stopped(r, &stopped) == 0 && stopped.len)
         el_buf_printf(out, "  stopped by elrun: %s\n", el_buf_cstr(&stopped));
@@ -223,6 +239,12 @@ static void put_foot(struct el_buf *out, const struct report *r, const struct fa
 {
     if (cause && cause->siblings)
         el_buf_printf(out, "at that moment: %s\n", cause->siblings);
+    if (cause && cause->hung) {
+        struct el_buf places = EL_BUF_INIT(out->mem, 0);
+        if (hung_text(&places, r->failures, r->failures_count) == 0 && places.len)
+            el_buf_printf(out, "their stacks: %s\n", el_buf_cstr(&places));
+        el_buf_free(&places);
+    }
     if (r->restarts_max)
         el_buf_printf(out, "restarts: %u of %u\n", r->restarts, r->restarts_max);
     if (cause && cause->log_file)
@@ -272,6 +294,10 @@ int summary_write(const struct report *r, struct el_buf *out, const struct summa
 static void put_how(struct el_buf *out, const struct failure *f)
 {
     char name[SIGNAME_MAX];
+    if (f->hung && f->by == FAILURE_BY_ELRUN) {
+        el_buf_puts(out, "it hung: no output, no processor time; ended by elrun");
+        return;
+    }
     switch (f->end) {
     case FAILURE_EXIT: el_buf_printf(out, "exit code %d%s", f->code, by_text(f->by)); break;
     case FAILURE_SIGNAL: el_buf_printf(out, "signal %d (%s)%s", f->code, signame(f->code, name), by_text(f->by)); break;
@@ -293,7 +319,10 @@ int summary_verdict(const struct report *r, struct el_buf *out)
     const struct failure *f = r->failures[cause];
     el_buf_printf(out, "rank %u (local rank %u) failed: ", f->rank, f->local_rank);
     put_how(out, f);
-    if (f->message) {
+    if (f->hung) {
+        if (f->found.function[0])
+            el_buf_printf(out, "; it stood in %s", f->found.function);
+    } else if (f->message) {
         el_buf_puts(out, ": ");
         put_line(out, text_of(f->message));
     } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
@@ -340,7 +369,7 @@ static void put_json(const struct report *r, struct el_buf *out, size_t each_byt
     el_buf_puts(out, ",\"others\":[");
     unsigned shown = 0, more = 0;
     for (unsigned i = 0; i < r->failures_count; i++) {
-        if ((int)i == cause || r->failures[i]->by == FAILURE_BY_ELRUN)
+        if ((int)i == cause || is_bystander(r->failures[i]))
             continue;
         if (shown == SUMMARY_ENTRIES_MAX) {
             more++;

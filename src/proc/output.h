@@ -99,6 +99,9 @@ int output_tails_collect(struct output *o, unsigned local_rank, el_usec deadline
 #define OUTPUT_KEPT_BYTES (64u * 1024u)
 enum output_tail_from output_kept(const struct output *o, unsigned local_rank, int which, char *path, size_t size,
                                   char bytes[OUTPUT_KEPT_BYTES], size_t *len);
+/* A worker's sign of life: bytes that elrun has read from both its streams in this attempt.  *held: some of them wait
+ * for a console or a disk that stands, so the worker may stand because of that. */
+uint64_t output_read_bytes(const struct output *o, unsigned local_rank, bool *held);
 /* Everything that was read has been written to the log files. */
 bool output_settled(const struct output *o);
 

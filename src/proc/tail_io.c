@@ -142,6 +142,13 @@ enum output_tail_from output_kept(const struct output *o, unsigned local_rank, i
     return OUTPUT_TAIL_READ;
 }
 
+uint64_t output_read_bytes(const struct output *o, unsigned local_rank, bool *held)
+{
+    const struct stream *s = o->ranks[local_rank].stream;
+    *held = s[0].state == STREAM_BLOCKED || s[1].state == STREAM_BLOCKED;
+    return s[0].ring.total + s[1].ring.total;
+}
+
 bool output_settled(const struct output *o)
 {
     return !o->files || !sink_queued_bytes(o->files);

@@ -4,10 +4,11 @@
 
 #include <signal.h>
 
-/* A stop may take so long, whatever the processes do: grace, then state D twice (leader, leftovers) and one linger. */
+/* A stop may take so long, whatever the processes do: until they are killed, then state D twice (leader, leftovers) and
+ * one linger. */
 static el_usec leaders_gone_by(const struct world *w)
 {
-    return w->judge.stop_since + w->conf.grace + POLICY_STUCK + EL_MS(10);
+    return w->judge.kill_by + POLICY_STUCK + EL_MS(10);
 }
 
 static el_usec leftovers_gone_by(const struct world *w)
@@ -15,13 +16,17 @@ static el_usec leftovers_gone_by(const struct world *w)
     return w->judge.all_gone_at + POLICY_LINGER + POLICY_STUCK + EL_MS(10);
 }
 
-static void want_stop(struct world *w, int sig)
+static void want_stop(struct world *w, int sig, el_usec grace)
 {
-    if (w->judge.stop_due)
+    struct world_judge *j = &w->judge;
+    j->at_once |= !grace;
+    if (j->stop_due) { /* only faster */
+        j->kill_by = w->now + grace < j->kill_by ? w->now + grace : j->kill_by;
         return;
-    w->judge.stop_due = true;
-    w->judge.stop_since = w->now;
-    w->judge.stop_signal = sig;
+    }
+    j->stop_due = true;
+    j->kill_by = w->now + grace;
+    j->stop_signal = sig;
 }
 
 static void blame(struct world *w, enum agent_cause cause, unsigned slot)
@@ -48,7 +53,7 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
         j->hindsight = farewell ? w->now + AGENT_HINDSIGHT : 0;
     }
     blame(w, AGENT_WORKER_FAILED, ev->slot);
-    want_stop(w, SIGTERM);
+    want_stop(w, SIGTERM, w->conf.grace);
 }
 
 static void on_spawn_failed(struct world *w, const struct agent_event *ev)
@@ -59,7 +64,7 @@ static void on_spawn_failed(struct world *w, const struct agent_event *ev)
     if (ev->forked && j->verdict == AGENT_WORKER_FAILED && j->verdict_slot == ev->slot)
         j->verdict = AGENT_NO_CAUSE;
     blame(w, AGENT_SPAWN_FAILED, ev->slot);
-    want_stop(w, SIGTERM);
+    want_stop(w, SIGTERM, w->conf.grace);
 }
 
 static void on_signal(struct world *w, const struct agent_event *ev)
@@ -80,9 +85,19 @@ static void on_signal(struct world *w, const struct agent_event *ev)
     blame(w, AGENT_LEAVING, 0);
     if (state != AGENT_RUNNING && state != AGENT_STOPPING)
         return;
-    want_stop(w, ev->signal);
+    want_stop(w, ev->signal, w->conf.grace);
     if (ev->signal == SIGINT && j->interrupts > 1)
         j->kill_due = true;
+}
+
+static void on_hung(struct world *w, const struct agent_event *ev)
+{
+    struct world_judge *j = &w->judge;
+    if (w->agent.state != AGENT_RUNNING || j->verdict != AGENT_NO_CAUSE || (world_leaders(w) == 0 && !w->spawn_open))
+        return;
+    j->hindsight = 0;
+    blame(w, AGENT_WORKER_FAILED, ev->slot);
+    want_stop(w, SIGABRT, AGENT_ABORT_GRACE);
 }
 
 void judge_event(struct world *w, const struct agent_event *ev, const struct world_proc *ended)
@@ -97,6 +112,7 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(w, ev); break;
     case AGENT_EV_EXITED: on_exited(w, ev, ended); break;
     case AGENT_EV_SIGNAL: on_signal(w, ev); break;
+    case AGENT_EV_HUNG: on_hung(w, ev); break;
     case AGENT_EV_COLLECTED:
         w->judge.collected = true;
         w->judge.hopeless = ev->digest != NULL;
@@ -118,7 +134,7 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
 static bool may_kill(const struct world *w)
 {
     const struct world_judge *j = &w->judge;
-    return j->kill_due || w->agent.group.stuck || (j->stop_due && w->now >= j->stop_since + w->conf.grace);
+    return j->kill_due || w->agent.group.stuck || (j->stop_due && w->now >= j->kill_by);
 }
 
 static void on_spawn(struct world *w, unsigned slot)
@@ -198,7 +214,7 @@ static void on_prepare(struct world *w)
         world_fail(w, "a restart that the policy forbids");
     if (world_living(w))
         world_fail(w, "a restart beside %u living processes", world_living(w));
-    j->stop_due = j->kill_due = j->all_gone = j->collecting = j->collected = false;
+    j->stop_due = j->kill_due = j->at_once = j->all_gone = j->collecting = j->collected = false;
     j->empty_since = EL_NEVER;
     j->verdict = AGENT_NO_CAUSE;
     j->hindsight = 0;
@@ -293,7 +309,7 @@ static void check_ledger(struct world *w, unsigned slot)
 static void check_told(struct world *w)
 {
     const struct world_judge *j = &w->judge;
-    bool kills = j->kill_due || (j->stop_due && !w->conf.grace);
+    bool kills = j->kill_due || j->at_once;
     if (!j->stop_due || w->spawn_open || j->ends)
         return;
     for (unsigned i = 0; i < w->conf.slots; i++) {

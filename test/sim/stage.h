@@ -44,6 +44,7 @@ void stage_free(struct stage *s);
 #define UNKNOWN(i)     EV(.type = AGENT_EV_EXITED, .slot = (i), .code = -1, .signal = -1)
 #define LEFT(n)        EV(.type = AGENT_EV_SWEPT, .left = (n))
 #define ORPHAN         EV(.type = AGENT_EV_ORPHAN)
+#define HUNG(i)        EV(.type = AGENT_EV_HUNG, .slot = (i))
 #define COLLECTED      EV(.type = AGENT_EV_COLLECTED)
 #define SIGNAL(sig)    EV(.type = AGENT_EV_SIGNAL, .signal = (sig))
 

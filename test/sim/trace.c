@@ -59,6 +59,7 @@ static void put_event(struct line *l, const struct agent_event *e)
         break;
     case AGENT_EV_SWEPT: put(l, "left %u", e->left); break;
     case AGENT_EV_ORPHAN: put(l, "orphan"); break;
+    case AGENT_EV_HUNG: put(l, "hung %u", e->slot); break;
     case AGENT_EV_COLLECTED: put(l, "collected"); break;
     case AGENT_EV_SIGNAL: put(l, "signal %s", trace_signal(e->signal)); break;
     case AGENT_EV_TIMEOUT: put(l, "time"); break;

@@ -313,6 +313,14 @@ static void deliver(struct world *w, const struct agent_event *ev)
     judge_step(w, ev);
 }
 
+unsigned world_leaders(const struct world *w)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < w->conf.slots; i++)
+        n += w->leader[i] >= 0;
+    return n;
+}
+
 /* --- one run --- */
 
 static void draw_faults(struct world *w)
@@ -320,7 +328,7 @@ static void draw_faults(struct world *w)
     struct world_faults *f = &w->faults;
     unsigned *all[] = {&f->bad_exit, &f->killed,  &f->unknown,    &f->ignores_term, &f->state_d,
                        &f->kids,     &f->escapes, &f->fork_fails, &f->exec_fails,   &f->prepare_fails,
-                       &f->slow,     &f->signals, &f->farewell};
+                       &f->slow,     &f->signals, &f->farewell,   &f->hangs};
     for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
         *all[i] = el_rng_below(&w->rng, 3) ? 0 : (unsigned)between(w, 5, 300);
 }
@@ -363,6 +371,9 @@ static void draw_signals(struct world *w)
         push(w, (struct world_item){.at = at, .kind = WORLD_FAREWELL});
         send_elrun(w, between(w, at - EL_MS(50), at + EL_MS(300)), SIGTERM);
     }
+    if (chance(w, w->faults.hangs)) /* before the last worker is up, as a shell would not do it, too */
+        push_event(w, between(w, 0, EL_SEC(30)),
+                   (struct agent_event){.type = AGENT_EV_HUNG, .slot = (unsigned)el_rng_below(&w->rng, w->conf.slots)});
     send_elrun(w, WORLD_HORIZON, SIGTERM);
 }
 

@@ -23,7 +23,7 @@
 /* How likely is what; in 1000. */
 struct world_faults {
     unsigned bad_exit, killed, unknown, ignores_term, state_d, kids, escapes;
-    unsigned fork_fails, exec_fails, prepare_fails, slow, signals, farewell;
+    unsigned fork_fails, exec_fails, prepare_fails, slow, signals, farewell, hangs;
 };
 
 struct world_proc {
@@ -57,8 +57,9 @@ struct world_item {
 /* What the judge remembers. */
 struct world_judge {
     bool stop_due; /* there was a reason to stop this attempt */
-    el_usec stop_since;
+    el_usec kill_by; /* then the grace is over */
     int stop_signal;
+    bool at_once;  /* this stop has no grace */
     bool kill_due; /* and one not to wait for the grace */
     bool all_gone; /* the last leader of this attempt was reaped, at: */
     el_usec all_gone_at;
@@ -110,6 +111,9 @@ void world_free(struct world *w);
 
 /* One job from START to after END; false and w->why if something did not hold. */
 bool world_run(struct world *w, uint64_t seed);
+
+/* Leaders that are not reaped. */
+unsigned world_leaders(const struct world *w);
 
 /* The last steps, to stdout. */
 void world_print_trace(const struct world *w);

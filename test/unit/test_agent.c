@@ -272,11 +272,37 @@ static void test_memory(void)
     is_num(m.used_bytes, 0, "and nothing is kept");
 }
 
+static void test_hung(void)
+{
+    struct stage *s = stage_up(1);
+    at(s, 9000, HUNG(1));
+    at(s, 9300, KILLED(0, SIGABRT));
+    until(s, 14000); /* the other one stands in the kernel and prints nothing */
+    at(s, 14001, KILLED(1, SIGKILL));
+    at(s, 14001, LEFT(0));
+    at(s, 14002, COLLECTED);
+    stage_is(s,
+             "9.000 hung 1 -> all ABRT, note 1 | stopping\n"
+             "9.300 exited 0 by ABRT -> sweep 0 TERM | stopping\n"
+             "10.300 time -> sweep 0 KILL | stopping\n"
+             "14.000 time -> all KILL | stopping\n"
+             "14.001 exited 1 by KILL -> sweep 1 KILL, sweep KILL | stopping\n"
+             "14.001 left 0 -> collect | finishing\n"
+             "14.002 collected -> prepare | starting\n",
+             "all stand still: ABRT, 5 s, KILL, and another attempt");
+    s = stage_up(1);
+    at(s, 9000, EXITED(0, 3));
+    at(s, 9001, HUNG(1));
+    stage_is(s, "9.000 exited 0 code 3 -> sweep 0 TERM, all TERM, note 0 | stopping\n9.001 hung 1 | stopping\n",
+             "a verdict that comes too late changes nothing");
+}
+
 int main(void)
 {
     test_success();
     test_restart();
     test_success_then_failure();
+    test_hung();
     test_unknown();
     test_fork_fails();
     test_exec_fails();

@@ -1,0 +1,119 @@
+# A node whose workers all stand still (--hang-timeout): the published case of eight workers of which rank 1 is stopped, a
+# deadlock, and what must not be taken for a hang.
+# Seen to fail: a build that takes the option and never looks.
+. "$(dirname "$0")/../lib/e2e.sh"
+: "${PY:=python3}"
+export PYTHON_EXEC="$PY"
+
+# A group of workers that meet in every step, as a collective does; the first one is the meeting place.
+cat >"$T/train.py" <<'PYTHON'
+import os, socket, sys, time
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+again = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+place = f"{sys.argv[1]}/meet{again}"
+
+def connect():
+    for _ in range(3000):
+        try:
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(place)
+            return s
+        except OSError:
+            time.sleep(0.01)
+    raise TimeoutError(place)
+
+if rank == 0:
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(place + "~")
+    server.listen(world)
+    os.rename(place + "~", place)
+    peers = [server.accept()[0] for _ in range(world - 1)]
+else:
+    peers = [connect()]
+
+def all_reduce():
+    if rank:
+        peers[0].sendall(b"x")
+        peers[0].recv(1)
+    else:
+        for p in peers: p.recv(1)
+        for p in peers: p.sendall(b"x")
+
+open(f"{sys.argv[1]}/up{again}.{rank}", "w").write(str(os.getpid()))
+for step in range(10 if again else 1000000):
+    all_reduce()
+    if rank == 0 and step % 10 == 0: print("step", step, flush=True)
+    time.sleep(0.01)
+PYTHON
+
+start --standalone --nproc-per-node=8 --max-restarts=1 --hang-timeout=2 --redirects=3 --log-dir="$T/logs" "$T/train.py" "$T"
+ok "eight workers: they run" wait_for files "$T/up0.*" 8
+kill -STOP "$(cat "$T/up0.1")"
+finish
+err=$(cat "$ERR")
+is "rank 1 is stopped: found, and the restart ends well" "$status" 0
+ok "rank 1 is stopped: there was a second attempt" test -s "$T/up1.0"
+like "the verdict: for how long, and what each one did" "$err" 'hung: no output and no processor time from any worker for 2\.0s; rank 1 stopped by a signal.*; ranks 0,2-7 asleep in '
+like "the verdict: rank 1 is the cause" "$err" 'restart 1 of 1: rank 1 .*hung'
+for i in 0 2 7; do
+    like "rank $i has printed where it stood" "$(cat "$T"/logs/*/attempt_0/$i/stderr.log)" 'Fatal Python error: Aborted'
+    like "rank $i: in the collective" "$(cat "$T"/logs/*/attempt_0/$i/stderr.log)" 'in all_reduce'
+done
+is_clean "rank 1 is stopped"
+
+# No restart left: the report, its class as exit status.
+rm -f "$T"/up0.* "$T"/meet*
+start --standalone --nproc-per-node=2 --hang-timeout=1 --exit-code=class --tee=3 --log-dir="$T/dead" "$T/train.py" "$T"
+ok "two workers: they run" wait_for files "$T/up0.*" 2
+kill -STOP "$(cat "$T/up0.0")"
+finish
+err=$(cat "$ERR")
+is "no restart left: the class is the exit status" "$status" 75
+like "no restart left: the report says what the others did" "$err" '^  hung too: 1$'
+like "no restart left: equal stacks are told together" "$err" '^their stacks: rank 0 stood in <module> .*; rank 1 stood in all_reduce|^their stacks: rank 1 stood in all_reduce .*; rank 0 stood in '
+like "no restart left: the last line names the rank that was stopped" "$(tail -1 "$ERR")" 'rank 0 \(local rank 0\) failed: it hung'
+is_clean "no restart left"
+
+# What is no hang: one worker that computes, one that prints, a child that computes, all asleep for less than the time-out.
+cat >"$T/alive.py" <<'PYTHON'
+import os, subprocess, sys, time
+until = time.monotonic() + 3
+if os.environ["RANK"] == "0":
+    time.sleep(3)
+elif sys.argv[1] == "computes":
+    while time.monotonic() < until: pass
+elif sys.argv[1] == "prints":
+    while time.monotonic() < until:
+        print(".", flush=True)
+        time.sleep(0.2)
+elif sys.argv[1] == "child":
+    subprocess.run([sys.executable, "-c", "import time\nt = time.monotonic() + 3\nwhile time.monotonic() < t: pass"])
+PYTHON
+for how in computes prints child; do
+    for out in --redirects=3 --tee=3; do
+        run --standalone --nproc-per-node=2 --hang-timeout=1 $out --log-dir="$T/$how" "$T/alive.py" $how
+        is "a worker that $how ($out) keeps all of them alive" "$status" 0
+    done
+done
+# A console that stands stops the worker that prints to it; that is not the worker's fault.
+mkfifo "$T/fifo"
+exec 9<>"$T/fifo"
+OUT=$T/fifo
+start --standalone --nproc-per-node=1 --hang-timeout=1 --tee=1 --log-dir="$T/fifologs" --no-python sh -c \
+    'i=0; while [ $i -lt 6000 ]; do echo "a line that goes to a console that nobody reads, number $i"; i=$((i + 1)); done'
+sleep 4
+cat <&9 >"$T/read" &
+reader=$!
+finish
+kill $reader 2>/dev/null
+exec 9>&-
+OUT=$T/out
+is "a console that stood still is no hang" "$status" 0
+unlike "a console that stood still: nothing was said" "$(cat "$ERR")" 'hung'
+is_clean "no hang"
+
+# Typed wrong.
+run --standalone --hang-timeout=soon --no-python true
+is "a time-out that is no time: exit status" "$status" 2
+like "a time-out that is no time: said so" "$(cat "$ERR")" 'hang-timeout'
+finished

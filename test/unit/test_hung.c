@@ -1,0 +1,129 @@
+/* Who of the workers that hung kept the others waiting (incident/hung.h), and what the report says of it. */
+#include "incident/hung.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "incident/summary.h"
+#include "lib/tap.h"
+
+static struct failure f[8];
+static const struct failure *all[8];
+
+static void node_of(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        failure_init(&f[i]);
+        f[i].rank = f[i].local_rank = i;
+        f[i].host = "node-1";
+        f[i].role = "default";
+        f[i].pid = 100 + (int)i;
+        f[i].end = FAILURE_SIGNAL;
+        f[i].code = 6;
+        f[i].at = 1000 - i; /* the last rank died first */
+        f[i].hung = true;
+        all[i] = &f[i];
+    }
+}
+
+static void stands(unsigned i, const char *function, unsigned line)
+{
+    snprintf(f[i].found.file, sizeof f[i].found.file, "/home/me/train.py");
+    snprintf(f[i].found.function, sizeof f[i].found.function, "%s", function);
+    f[i].found.line = line;
+    f[i].found.user_frame = true;
+}
+
+static void text_is(unsigned n, const char *want, const char *what)
+{
+    struct el_buf out = EL_BUF_INIT(NULL, 4096);
+    hung_text(&out, all, n);
+    is_str(el_buf_cstr(&out), want, what);
+    el_buf_free(&out);
+}
+
+static void test_places(void)
+{
+    node_of(4);
+    is_num(hung_odd(all, 4), -1, "no stack is known: nobody is odd");
+    text_is(4, "", "and nothing is said");
+    for (unsigned i = 0; i < 4; i++)
+        stands(i, "all_reduce", 28);
+    is_num(hung_odd(all, 4), -1, "all in one place: nobody is odd");
+    stands(2, "load", 7);
+    is_num(hung_odd(all, 4), 2, "one elsewhere");
+    text_is(4, "ranks 0-1,3 stood in all_reduce (train.py:28); rank 2 stood in load (train.py:7)", "who stood where");
+    stands(3, "load", 7);
+    is_num(hung_odd(all, 4), -1, "two and two: who waits for whom cannot be told");
+    f[1].odd = true;
+    is_num(hung_odd(all, 4), 1, "who is known to be odd stays so");
+}
+
+static void test_many_places(void)
+{
+    node_of(8);
+    for (unsigned i = 0; i < 8; i++)
+        stands(i, "f", i);
+    f[7].hung = false;
+    text_is(8,
+            "rank 0 stood in f (train.py:0); rank 1 stood in f (train.py:1); rank 2 stood in f (train.py:2); rank 3 "
+            "stood in "
+            "f (train.py:3); rank 4 stood in f (train.py:4); rank 5 stood in f (train.py:5); rank 6 stood in f "
+            "(train.py:6)",
+            "one that did not hang does not count");
+}
+
+static void test_cause(void)
+{
+    node_of(3);
+    f[1].odd = true;
+    for (unsigned i = 0; i < 3; i++)
+        failure_judge(&f[i], true, false);
+    is_num(failure_cause(all, 3), 1, "the odd one is the cause, whoever died first of the signal");
+    is_num(f[0].class, FAILURE_CLASS_HANG, "the class");
+    f[1].odd = false;
+    is_num(failure_cause(all, 3), 0, "none is odd: the lowest rank stands for all");
+    f[2].hung = false;
+    failure_judge(&f[2], false, false);
+    is_num(failure_cause(all, 3), 2, "a crash of its own explains why the others stood");
+    node_of(2);
+    f[0].hung = f[1].hung = false;
+    failure_judge(&f[0], true, false);
+    failure_judge(&f[1], true, false);
+    is_num(failure_cause(all, 2), -1, "stopped by elrun and not hung: no cause");
+}
+
+static void test_report(void)
+{
+    node_of(4);
+    for (unsigned i = 0; i < 4; i++) {
+        stands(i, i == 1 ? "load" : "all_reduce", i == 1 ? 7 : 28);
+        failure_judge(&f[i], true, false);
+    }
+    f[1].odd = true;
+    struct report r = {.script = "train.py", .failures = all, .failures_count = 4};
+    struct el_buf out = EL_BUF_INIT(NULL, 1 << 16);
+    ok(summary_verdict(&r, &out) == 0 &&
+           strcmp(el_buf_cstr(&out),
+                  "rank 1 (local rank 1) failed: it hung: no output, no processor time; ended by elrun; it "
+                  "stood in load (train.py:7)") == 0,
+       "the verdict");
+    out.len = 0;
+    ok(summary_write(&r, &out, &summary_plain) == 0, "the report");
+    ok(strstr(el_buf_cstr(&out), "hung too: 0,2-3\n") && !strstr(el_buf_cstr(&out), "stopped by elrun: "),
+       "the others hung too, and are in one line");
+    ok(strstr(el_buf_cstr(&out),
+              "their stacks: ranks 0,2-3 stood in all_reduce (train.py:28); rank 1 stood in load (train.py:7)\n") !=
+           NULL,
+       "and where they stood");
+    el_buf_free(&out);
+}
+
+int main(void)
+{
+    test_places();
+    test_many_places();
+    test_cause();
+    test_report();
+    return done();
+}
