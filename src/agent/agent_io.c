@@ -81,17 +81,29 @@ static void on_output_ready(void *ctx, const struct el_err *e)
         return;
     }
     loop_timer_at(n->prepare_timer, EL_NEVER);
-    struct el_err err = e ? *e : (struct el_err){0};
-    bool good = !e && workers_prepare(n, &err) == 0;
+    if (e) {
+        n->error = *e;
+        node_feed(n, &(struct agent_event){.type = AGENT_EV_PREPARED, .ok = false});
+        return;
+    }
+    if (n->membership)
+        managed_prepared(n);
+    tell_prepared(n);
+}
+
+void node_may_start(struct node *n, unsigned attempt, const char *trouble)
+{
+    struct el_err err = {0};
+    if (n->core.state != AGENT_PREPARING || n->core.attempts != attempt)
+        return; /* it took so long that nobody waits for it any more */
+    if (trouble)
+        el_fail(&err, EL_EXIT_UNHEALTHY, "%s", trouble);
+    bool good = !trouble && workers_prepare(n, &err) == 0;
     if (good)
         report_forget(n);
-    if (good && n->membership)
-        managed_prepared(n);
-    if (good)
-        tell_prepared(n);
-    if (!good)
+    else
         n->error = err;
-    node_feed(n, &(struct agent_event){.type = AGENT_EV_PREPARED, .ok = good});
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_PREPARED, .attempt = attempt, .ok = good});
 }
 
 static void on_prepare_late(void *ctx)
@@ -214,9 +226,16 @@ static void on_orphan(void *ctx, pid_t pid)
         for (unsigned i = 0; i < n->nproc; i++)
             if (n->worker[i].guarded)
                 guard_add(n->guard, n->worker[i].pid);
+        tell_guard(n);
         return;
     }
     node_feed(n, &(struct agent_event){.type = AGENT_EV_ORPHAN});
+}
+
+static void on_helper(void *ctx, pid_t pid, const struct reap_end *end)
+{
+    struct node *n = ctx;
+    hooks_child(n->hooks, pid, end);
 }
 
 static void on_stopped(void *ctx, unsigned slot, pid_t pid)
@@ -243,6 +262,8 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     if (n->core.conf.handled[number])
         el_log(EL_INFO, "received SIG%s%s", sigabbrev_np(number),
                number == SIGINT && n->core.interrupts ? " again: killing the workers" : ": stopping the workers");
+    if (n->core.state == AGENT_ENDED && n->core.conf.handled[number])
+        hooks_abort(n->hooks);                         /* the last ones are all that is waited for */
     if (n->membership && n->core.conf.handled[number]) /* LEAVING goes first, the order to stop comes back */
         membership_signal(n->membership, number);
     else
@@ -320,7 +341,8 @@ static int node_init(struct node *n, struct el_err *e)
         steps_init(&n->steps, &n->conf->step_pattern);
     struct console_conf talk = {
         .quiet = n->conf->quiet, .verbose = n->conf->verbose, .json = n->conf->log_json, .env = n->env};
-    struct reap_ops ops = {.zombie = on_zombie, .reaped = on_reaped, .orphan = on_orphan, .stopped = on_stopped};
+    struct reap_ops ops = {
+        .zombie = on_zombie, .reaped = on_reaped, .orphan = on_orphan, .helper = on_helper, .stopped = on_stopped};
     sigset_t set;
     choose_signals(n, &core, &set);
     if (!(n->loop = loop_new(e)) || loop_signals(n->loop, &set, on_signal, n, e) < 0)
@@ -337,7 +359,7 @@ static int node_init(struct node *n, struct el_err *e)
     n->prepare_timer = loop_timer_new(n->loop, on_prepare_late, n);
     if (!n->deadline || !n->prepare_timer || agent_init(&n->core, &core, NULL) < 0)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
-    if (workers_init(n, e) < 0 || report_init(n, e) < 0 || hang_watch_init(n, e) < 0)
+    if (workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 || hang_watch_init(n, e) < 0)
         return -1;
     return n->place.kind == ENDPOINT_ALONE ? 0 : managed_init(n, e);
 }
@@ -349,6 +371,7 @@ static bool node_free(struct node *n)
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     membership_free(n->membership);
     logs_free(n);
+    tell_free(n);
     hang_watch_free(n);
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);

@@ -7,6 +7,7 @@
 
 #include "agent/steps.h"
 #include "incident/decide.h"
+#include "trace/hook.h"
 #include "util/addr.h"
 #include "util/err.h"
 #include "util/time.h"
@@ -113,6 +114,9 @@ struct run_conf {
     int step_rank; /* enum conf_step_rank */
 
     const char *events; /* --events, as given; NULL: none */
+    struct hook_command hooks[HOOK_COMMANDS_MAX];
+    unsigned hooks_count;
+    el_usec hook_timeout;
 
     enum failure_status_as exit_code;
 

@@ -456,3 +456,32 @@ void conf_say_idle_keys(const struct run_conf *conf)
         el_log(EL_INFO, "--rdzv-conf: %s %s accepted; elrun has nothing that %s could change", list,
                strchr(list, ',') ? "are" : "is", strchr(list, ',') ? "they" : "it");
 }
+
+/* --- hooks -------------------------------------------------------------------------------------------------------- */
+
+static int add_hook(struct run_conf *conf, enum hook_kind kind, const char *command, struct el_err *e)
+{
+    if (!*command)
+        return el_fail(e, EL_EXIT_USAGE, "the command is empty");
+    if (conf->hooks_count == HOOK_COMMANDS_MAX)
+        return el_fail(e, EL_EXIT_USAGE, "at most %d hooks", HOOK_COMMANDS_MAX);
+    conf->hooks[conf->hooks_count++] = (struct hook_command){kind, command};
+    return 0;
+}
+
+int conf_set_hook(void *target, const char *value, struct el_err *e)
+{
+    const char *equals = strchr(value, '=');
+    enum hook_kind kind = equals ? hook_kind_of(value, (unsigned)(equals - value)) : HOOK_KINDS;
+    if (kind == HOOK_KINDS)
+        return el_fail(
+            e, EL_EXIT_USAGE,
+            "want EVENT=CMD, with one of pre-start, post-start, pre-stop, post-stop, round, incident, node-bad "
+            "and end");
+    return add_hook(target, kind, equals + 1, e);
+}
+
+int conf_set_on_incident(void *target, const char *value, struct el_err *e)
+{
+    return add_hook(target, HOOK_INCIDENT, value, e);
+}

@@ -26,6 +26,7 @@
 #include "proc/reap.h"
 #include "proc/spawn.h"
 #include "store/server.h"
+#include "trace/hooks.h"
 #include "trace/trace.h"
 
 #define NODE_WAIT_REPORT   EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
@@ -38,6 +39,8 @@
 #define NODE_PREPARE_TIME  EL_SEC(60) /* for making logs and port */
 #define NODE_PUBLISH_TIME  EL_SEC(5)  /* for the error file that elrun's own parent asked for */
 #define NODE_FLUSH_TIME    EL_SEC(20) /* for writing out what is queued, at the end */
+#define NODE_SWEEPS_MAX    100        /* looks for what hooks left behind, at the end, */
+#define NODE_SWEEP_EVERY   EL_MS(10)  /* so often */
 #define NODE_EVENTS_TIME   EL_SEC(5)  /* for the same of --events */
 
 struct worker {
@@ -81,8 +84,15 @@ struct node {
     bool prepare_again; /* for the next attempt: that one was given up */
     struct pool *pool;
     struct console *console;
-    struct trace *trace;    /* --events; NULL: nobody wants them */
-    enum agent_state shown; /* on the status line */
+    struct trace *trace; /* --events; NULL: nobody wants them */
+
+    /* tell_io.c */
+    struct hooks *hooks; /* --hook; NULL: there are none */
+    struct loop_timer *sweep_timer;
+    unsigned sweeps;          /* so far, of what hooks left */
+    char end_why[512];        /* of agent_ended; "": all is well */
+    void (*told)(void *node); /* hooks and events are done with */
+    enum agent_state shown;   /* on the status line */
     struct console_status status_line;
     struct output *output;
     struct reap *reap;
@@ -147,12 +157,17 @@ struct node {
 /* agent_io.c: an event for the core, dealt with before this returns unless a step is under way. */
 void node_feed(struct node *n, const struct agent_event *ev);
 
-/* tell_io.c: what happens, as events */
+/* agent_io.c: the hooks that a start waits for are done; trouble: NULL, or why it may not be. */
+void node_may_start(struct node *n, unsigned attempt, const char *trouble);
+
+/* tell_io.c: what happens, as events and for hooks */
 int tell_open(struct node *n, struct el_err *e); /* first of all: a user's descriptor has its number still */
 int tell_init(struct node *n, struct el_err *e);
+int tell_hooks(struct node *n, struct el_err *e); /* once there are reaper and guard */
+void tell_free(struct node *n);                   /* the hooks; the events are the shell's */
 void tell_begin(struct node *n);
 void tell_moved(struct node *n, enum agent_state before); /* the core's state is another one */
-void tell_prepared(struct node *n);                       /* an attempt's logs are there */
+void tell_prepared(struct node *n);                       /* an attempt's logs are there: node_may_start() follows */
 void tell_worker_started(struct node *n, unsigned slot);
 void tell_all_started(struct node *n);
 void tell_worker_ended(struct node *n, unsigned slot, const struct reap_end *end);
@@ -160,6 +175,9 @@ void tell_worker_failed(struct node *n, const char *how, unsigned slot);
 void tell_incidents(struct node *n, const struct failure *cause); /* the evidence is complete */
 void tell_restart(struct node *n, const char *why);
 void tell_end(struct node *n, const char *why);
+void tell_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
+void tell_guard(struct node *n);                            /* there is a new one */
+void tell_node_bad(struct node *n, const char *node, const char *class, const char *why);
 void tell_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status);
 void tell_job_began(void *node, const char *run_id, const struct rdzv_settings *set);
 

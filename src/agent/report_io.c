@@ -500,9 +500,9 @@ static void on_flushed(void *ctx, size_t left_bytes)
     loop_stop(n->loop);
 }
 
-static void on_events_written(void *ctx)
+static void on_told(void *node)
 {
-    struct node *n = ctx;
+    struct node *n = node;
     console_finish(n->console, loop_clock() + NODE_FLUSH_TIME, on_flushed, n);
 }
 
@@ -512,7 +512,7 @@ static void on_output_finished(void *ctx, const char *kept)
     snprintf(n->kept_logs, sizeof n->kept_logs, "%s", kept ? kept : "");
     console_status(n->console, NULL);
     say_last_words(n);
-    trace_finish(n->trace, loop_clock() + NODE_EVENTS_TIME, on_events_written, n);
+    tell_finish(n, on_told);
 }
 
 static void finish_output(struct node *n)

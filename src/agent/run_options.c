@@ -95,6 +95,15 @@ static const struct opt_row rows[] = {
     {.name = "events", .type = OPT_STRING, .origin = OPT_ELRUN, .arg = "FILE|fd:N", .group = EVENTS, .offset = AT(events),
      .help = "Append a JSON line to FILE, or to an open descriptor, for everything that happens: elrun-events(5)"},
 
+    {.name = "hook", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "EVENT=CMD", .group = EVENTS, .set = conf_set_hook,
+     .help = "Run a shell command at pre-start, post-start, pre-stop, post-stop, round, incident, node-bad or end, with the "
+             "event as JSON on its standard input; may be repeated; a pre-start that fails ends the start"},
+    {.name = "on-incident", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "CMD", .group = EVENTS,
+     .set = conf_set_on_incident, .help = "The same as --hook incident=CMD"},
+    {.name = "hook-timeout", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .min = EL_MS(1),
+     .max = EL_SEC(86400), .def = "30", .group = EVENTS, .offset = AT(hook_timeout),
+     .help = "A hook that takes longer is ended, and has failed"},
+
     {.name = "numa-binding", .type = OPT_CHOICE, .arg = "MODE", .choices = "off|node|socket|exclusive|core-complex",
      .def = "off", .group = PLACE, .offset = AT(numa),
      .help = "Keep each worker on the processors near its GPU: node, socket, exclusive or core-complex"},

@@ -23,6 +23,8 @@ int conf_set_local_addr(void *target, const char *value, struct el_err *e);
 int conf_set_store_allow(void *target, const char *value, struct el_err *e);
 int conf_set_signals(void *target, const char *value, struct el_err *e);
 int conf_set_events(void *target, const char *value, struct el_err *e);
+int conf_set_hook(void *target, const char *value, struct el_err *e);
+int conf_set_on_incident(void *target, const char *value, struct el_err *e);
 int conf_set_interactive(void *target, const char *value, struct el_err *e);
 int conf_set_no_interactive(void *target, const char *value, struct el_err *e);
 int conf_set_log_format(void *target, const char *value, struct el_err *e);

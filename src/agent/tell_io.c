@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "agent/node.h"
+#include "incident/dlrover.h"
 #include "incident/record.h"
 #include "incident/summary.h"
+#include "incident/text.h"
 #include "proc/signame.h"
 
 static struct event event_of(const struct node *n, enum event_type type)
@@ -25,6 +27,12 @@ static struct event event_of(const struct node *n, enum event_type type)
 static void tell(struct node *n, const struct event *ev)
 {
     trace_put(n->trace, ev);
+}
+
+/* The same for those who asked for a command to be run. */
+static void tell_hook(struct node *n, enum hook_kind kind, const struct event *ev)
+{
+    hooks_fire(n->hooks, kind, ev, n->core.attempts);
 }
 
 /* --- of the job --- */
@@ -113,8 +121,10 @@ void tell_moved(struct node *n, enum agent_state before)
     if (now == AGENT_STOPPING) {
         ev = event_of(n, EVENT_WORKERS_STOPPING);
         ev.u.workers_stopping = (struct event_workers_stopping){.workers = n->core.group.up, .why = cause_word(n)};
-        if (n->core.group.up) /* else only leftovers are still there */
+        if (n->core.group.up) { /* else only leftovers are still there */
             tell(n, &ev);
+            tell_hook(n, HOOK_PRE_STOP, &ev);
+        }
         snprintf(text, sizeof text, "round %u stops: %s", n->core.attempts, cause_word(n));
         tell_alone(n, RDZV_NOTE_STOPPING, text, -1);
     } else if (now == AGENT_COLLECTING) {
@@ -123,8 +133,11 @@ void tell_moved(struct node *n, enum agent_state before)
         ev.u.workers_stopped = (struct event_workers_stopped){
             .failed = n->core.group.failed, .why = cause_word(n), .stuck = n->core.group.stuck};
         tell(n, &ev);
+        tell_hook(n, HOOK_POST_STOP, &ev);
         snprintf(text, sizeof text, "round %u is closed: %s", n->core.attempts, cause_word(n));
         tell_alone(n, RDZV_NOTE_CLOSED, text, -1);
+    } else if (before == AGENT_PREPARING && now != AGENT_RUNNING) {
+        hooks_cancel(n->hooks, HOOK_PRE_START);
     }
 }
 
@@ -144,6 +157,11 @@ void tell_prepared(struct node *n)
         .restarts = n->core.restarts,
     };
     tell(n, &ev);
+    tell_hook(n, HOOK_ROUND, &ev);
+    if (n->hooks)
+        tell_hook(n, HOOK_PRE_START, &ev); /* without a command too: it waits for post-stop */
+    else
+        node_may_start(n, n->core.attempts, NULL);
 }
 
 void tell_worker_started(struct node *n, unsigned slot)
@@ -159,6 +177,7 @@ void tell_all_started(struct node *n)
     struct event ev = event_of(n, EVENT_WORKERS_STARTED);
     ev.u.workers_started = (struct event_workers_started){.workers = n->nproc, .restarts = n->core.restarts};
     tell(n, &ev);
+    tell_hook(n, HOOK_POST_START, &ev);
 }
 
 void tell_worker_ended(struct node *n, unsigned slot, const struct reap_end *end)
@@ -190,9 +209,11 @@ static void tell_incident(struct node *n, const struct failure *f, bool cause)
 {
     struct event ev = event_of(n, EVENT_INCIDENT);
     struct report alone = {.script = n->conf->script, .failures = &f, .failures_count = 1};
-    struct el_buf text = EL_BUF_INIT(NULL, EVENT_TEXT_MAX * 2), record = EL_BUF_INIT(NULL, 0);
+    struct el_buf text = EL_BUF_INIT(NULL, EVENT_TEXT_MAX * 2), record = EL_BUF_INIT(NULL, 0),
+                  dlrover = EL_BUF_INIT(NULL, EVENT_TEXT_MAX);
     summary_verdict(&alone, &text);
     bool whole = record_write(f, RECORD_BYTES_MAX, &record) == 0;
+    bool line = dlrover_line(ev.run_id, n->host, f->restart, &f, 1, &dlrover) == 0;
     ev.u.incident = (struct event_incident){
         .rank = f->rank,
         .local_rank = f->local_rank,
@@ -201,11 +222,15 @@ static void tell_incident(struct node *n, const struct failure *f, bool cause)
         .class = failure_class_text(f->class),
         .text = el_buf_cstr(&text),
         .advice = failure_advice(f)[0] ? failure_advice(f) : NULL,
+        .dlrover = line ? el_buf_cstr(&dlrover) : NULL,
         .record = whole ? el_buf_cstr(&record) : NULL,
     };
     tell(n, &ev);
+    if (cause)
+        tell_hook(n, HOOK_INCIDENT, &ev);
     el_buf_free(&text);
     el_buf_free(&record);
+    el_buf_free(&dlrover);
 }
 
 /* Those whose evidence was read, at most NODE_EVIDENCE_MAX; of the others their end has been told. */
@@ -239,13 +264,128 @@ static void tell_account(struct node *n)
     el_buf_free(&numbers);
 }
 
+static struct event end_event(const struct node *n)
+{
+    struct event ev = event_of(n, EVENT_AGENT_ENDED);
+    ev.u.agent_ended =
+        (struct event_agent_ended){.status = (uint64_t)n->status, .text = n->end_why[0] ? n->end_why : NULL};
+    return ev;
+}
+
 void tell_end(struct node *n, const char *why)
 {
-    char text[EVENT_TEXT_MAX];
-    snprintf(text, sizeof text, "status %d: %s", n->status, why ? why : "success");
+    char text[sizeof n->end_why + 32];
+    text_copy(n->end_why, sizeof n->end_why, why ? why : "", why ? strlen(why) : 0);
+    snprintf(text, sizeof text, "status %d: %s", n->status, why ? n->end_why : "success");
     tell_account(n);
     tell_alone(n, RDZV_NOTE_ENDED, text, n->status);
-    struct event ev = event_of(n, EVENT_AGENT_ENDED);
-    ev.u.agent_ended = (struct event_agent_ended){.status = (uint64_t)n->status, .text = why};
+    struct event ev = end_event(n);
     tell(n, &ev);
+}
+
+void tell_node_bad(struct node *n, const char *node, const char *class, const char *why)
+{
+    struct event ev = event_of(n, EVENT_NODE_BAD);
+    ev.u.node_bad = (struct event_node_bad){.node = node, .class = class, .why = why};
+    tell(n, &ev);
+    tell_hook(n, HOOK_NODE_BAD, &ev);
+}
+
+/* --- hooks --- */
+
+static int guard_now(void *ctx)
+{
+    const struct node *n = ctx;
+    return n->guard ? guard_fd(n->guard) : -1;
+}
+
+static void guard_forget(void *ctx, pid_t group)
+{
+    struct node *n = ctx;
+    guard_remove(n->guard, group);
+}
+
+static void guard_tell_again(void *ctx, pid_t group)
+{
+    struct node *n = ctx;
+    guard_add(n->guard, group);
+}
+
+void tell_guard(struct node *n)
+{
+    hooks_guard(n->hooks, guard_tell_again);
+}
+
+static void on_hook_ended(void *ctx, const struct hooks_end *end)
+{
+    struct node *n = ctx;
+    struct event ev = event_of(n, EVENT_HOOK_ENDED);
+    ev.u.hook_ended = (struct event_hook_ended){.hook = hook_name(end->kind),
+                                                .command = end->command,
+                                                .exit_code = end->code,
+                                                .signal = end->signal,
+                                                .timed_out = end->timed_out,
+                                                .elapsed_us = end->elapsed};
+    tell(n, &ev);
+}
+
+static void on_hook_done(void *ctx, enum hook_kind kind, unsigned tag, const char *trouble)
+{
+    if (kind == HOOK_PRE_START)
+        node_may_start(ctx, tag, trouble);
+}
+
+static void write_out(struct node *n)
+{
+    trace_finish(n->trace, loop_clock() + NODE_EVENTS_TIME, n->told, n);
+}
+
+/* What a hook has put into another session and left behind: elrun has adopted it. */
+static void sweep(void *ctx)
+{
+    struct node *n = ctx;
+    unsigned left = reap_orphans(n->reap, 0, SIGKILL, guard_pid(n->guard));
+    if (left && n->sweeps++ < NODE_SWEEPS_MAX)
+        loop_timer_at(n->sweep_timer, loop_clock() + NODE_SWEEP_EVERY);
+    else
+        write_out(n);
+}
+
+int tell_hooks(struct node *n, struct el_err *e)
+{
+    struct hooks_conf conf = {
+        .commands = n->conf->hooks,
+        .count = n->conf->hooks_count,
+        .timeout = n->conf->hook_timeout,
+        .env = n->env,
+        .files = &n->old_files,
+        .guard_fd = guard_now,
+        .gone = guard_forget,
+        .ended = on_hook_ended,
+        .done = on_hook_done,
+        .idle = sweep,
+        .ctx = n,
+    };
+    if (!conf.count)
+        return 0;
+    if (!(n->sweep_timer = loop_timer_new(n->loop, sweep, n)))
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    n->hooks = hooks_new(n->loop, n->reap, &conf, e);
+    return n->hooks ? 0 : -1;
+}
+
+void tell_free(struct node *n)
+{
+    hooks_free(n->hooks);
+    loop_timer_free(n->sweep_timer);
+}
+
+void tell_finish(struct node *n, void (*told)(void *node))
+{
+    struct event ev = end_event(n);
+    n->told = told;
+    if (n->hooks)
+        hooks_finish(n->hooks, &ev);
+    else
+        write_out(n);
 }

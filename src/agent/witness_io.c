@@ -13,7 +13,6 @@
 #define SCENE_TIME     500 /* us: for the look before the first signal: a quarter of what the siblings' signal may take */
 #define STUBBORN_TIME  EL_MS(20) /* for the look before SIGKILL */
 #define STUBBORN_RANKS 4         /* whose threads are told */
-#define SPINS_PERCENT  50        /* of a processor, from the first signal to SIGKILL */
 #define CORE_LINE_MAX  (COREFILE_PATH_MAX + 128)
 
 /* Owns all that its thread uses: a folder of cores on a dead file system may keep it beyond its attempt. */
@@ -100,9 +99,8 @@ static void say_stubborn(struct node *n)
         text.len = 0;
         scene_text(&text, "thread", thread,
                    scene_look_threads(thread, SCENE_THREADS_MAX, "/proc", reap_pid(n->reap, i), deadline));
-        unsigned busy = scene_busy_percent(&n->scene[i], &now[i], since, sysconf(_SC_CLK_TCK));
-        el_log(EL_INFO, "rank %u%s: %s", now[i].id,
-               busy >= SPINS_PERCENT ? ", which has used a processor all the time" : "", el_buf_cstr(&text));
+        el_log(EL_INFO, "rank %u has used %u %% of a processor since; %s", now[i].id,
+               scene_busy_percent(&n->scene[i], &now[i], since, sysconf(_SC_CLK_TCK)), el_buf_cstr(&text));
     }
     el_buf_free(&text);
     free(now);
@@ -211,9 +209,12 @@ void witness_tell(struct node *n, int64_t oom_kills)
         return; /* too late: its thread still writes there */
     if (oom_kills > kmsg_count(&job->log, KMSG_OOM))
         job->log.whole = false; /* the counter knows more than the log */
-    for (unsigned i = 0; i < n->nproc; i++)
-        if (n->worker[i].bad && !n->core.group.slot[i].signalled)
-            failure_add_kernel(&n->worker[i].failure, &job->log, NULL);
+    for (unsigned i = 0; i < n->nproc; i++) {
+        struct failure *f = &n->worker[i].failure;
+        bool own = !n->core.group.slot[i].signalled || kmsg_of(&job->log, KMSG_OOM, f->pid);
+        if (n->worker[i].bad && own)
+            failure_add_kernel(f, &job->log, NULL);
+    }
     for (unsigned i = 0; i < job->cores; i++) {
         struct failure *f = &n->worker[job->core[i].slot].failure;
         failure_set_line(f, &f->core, job->core[i].line, NULL);

@@ -102,7 +102,7 @@ int workers_init(struct node *n, struct el_err *e)
     n->has_proc = access("/proc/self/stat", R_OK) == 0;
     if (n->terminal_fd >= 0)
         reap_watch_stops(n->reap, 0);
-    return (n->guard = guard_new(n->nproc, n->cgroup, e)) ? 0 : -1;
+    return (n->guard = guard_new(n->nproc + HOOK_KINDS, n->cgroup, e)) ? 0 : -1;
 }
 
 static void close_fd(int *fd)

@@ -249,6 +249,9 @@ static bool failed_before_stop(const struct failure *f)
 
 static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
 {
+    /* The kernel says so itself: whatever elrun has sent, it came too late. */
+    if (f->oom == FAILURE_OOM_CHOSEN && f->end == FAILURE_SIGNAL && f->code == SIGKILL)
+        return FAILURE_BY_OOM;
     if (stopped && !failed_before_stop(f))
         return FAILURE_BY_ELRUN;
     /* 137 is what a shell around the program makes of the killer's SIGKILL. */
@@ -256,7 +259,7 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
         (f->end == FAILURE_SIGNAL && f->code == SIGKILL) || (f->end == FAILURE_EXIT && f->code == 128 + SIGKILL);
     /* With 137 it was a child of it: the log names that one. */
     bool others = f->end == FAILURE_SIGNAL && f->oom == FAILURE_OOM_OTHERS;
-    if (killed && (f->oom == FAILURE_OOM_CHOSEN || (oom_rose && !others)))
+    if (killed && oom_rose && !others)
         return FAILURE_BY_OOM;
     return f->end == FAILURE_SIGNAL && !is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
 }

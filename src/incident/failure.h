@@ -110,7 +110,8 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
 
 /* After the evidence: who ended it, and of which class it is.
  * stopped: elrun had signalled this worker before its end.  Such a worker is never a cause, unless its error file
- * proves that it had failed before the signal (stop_wall_usec), or it hung. oom_rose: the count of out-of-memory kills of this
+ * proves that it had failed before the signal (stop_wall_usec), the kernel says that it chose it, or it hung.
+ * oom_rose: the count of out-of-memory kills of this
  * node's cgroup is higher than when the worker started. */
 void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 

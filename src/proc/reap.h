@@ -20,7 +20,9 @@ struct reap_end {
 struct reap_ops {
     void (*zombie)(void *ctx, unsigned slot, pid_t pid, const struct reap_end *end); /* not reaped yet */
     void (*reaped)(void *ctx, unsigned slot, pid_t pid);                             /* now it is */
-    void (*orphan)(void *ctx, pid_t pid);                                            /* adopted, or a helper of ours */
+    void (*orphan)(void *ctx, pid_t pid);                                            /* adopted, or the guard */
+    /* reap_help(): reaped, and what was left of its group and session is killed; may be NULL */
+    void (*helper)(void *ctx, pid_t pid, const struct reap_end *end);
     void (*stopped)(void *ctx, unsigned slot, pid_t pid); /* the watched leader was stopped (Ctrl-Z); may be NULL */
 };
 
@@ -30,6 +32,11 @@ void reap_free(struct reap *r);
 
 /* A leader that spawn_worker() made; at most one a slot. */
 void reap_add(struct reap *r, unsigned slot, pid_t pid);
+
+/* A child that leads a session and is no worker (a hook): its end is told, and while it runs neither it nor what
+ * belongs to its session is an orphan.  At most REAP_HELPERS_MAX at a time; the end of one more is not told. */
+#define REAP_HELPERS_MAX 64
+void reap_help(struct reap *r, pid_t pid);
 
 /* The unreaped leader of a slot, 0 if there is none; or the slot of a pid, -1 if it is not a leader. */
 pid_t reap_pid(const struct reap *r, unsigned slot);
@@ -41,8 +48,9 @@ void reap_watch_stops(struct reap *r, unsigned slot);
 /* Call at each SIGCHLD. */
 void reap_scan(struct reap *r);
 
-/* Orphans: children of ours that are neither leaders nor `spare` (the guard).  Signals those whose session is `session`
- * (0: all) by pid, if signal is not 0.  Returns how many there are, zombies not counted; 0 without a /proc. */
+/* Orphans: children of ours that are neither leaders, helpers nor `spare` (the guard).  Signals those whose session is
+ * `session` (0: all) by pid, if signal is not 0.  Returns how many there are, zombies not counted; 0 without a /proc.
+ */
 unsigned reap_orphans(struct reap *r, pid_t session, int signal, pid_t spare);
 
 /* A line about one orphan or leader that will not die: `python (pid 7, state D in nfs_wait)`.  Returns its length. */

@@ -19,6 +19,7 @@
 struct reap {
     unsigned slots;
     pid_t *pid; /* by slot, 0 = none */
+    pid_t helper[REAP_HELPERS_MAX];
     struct reap_ops ops;
     void *ctx;
     int stop_slot; /* -1: nobody's stops are watched */
@@ -68,6 +69,21 @@ int reap_slot(const struct reap *r, pid_t pid)
     return -1;
 }
 
+static int find_helper(const struct reap *r, pid_t pid)
+{
+    for (int i = 0; i < REAP_HELPERS_MAX; i++)
+        if (r->helper[i] == pid)
+            return i;
+    return -1;
+}
+
+void reap_help(struct reap *r, pid_t pid)
+{
+    int at = find_helper(r, 0);
+    if (at >= 0)
+        r->helper[at] = pid;
+}
+
 static struct reap_end end_of(const siginfo_t *si)
 {
     struct reap_end end = {.code = -1, .signal = -1};
@@ -100,9 +116,14 @@ void reap_scan(struct reap *r)
             scan_stop(r);
             return;
         }
-        int slot = reap_slot(r, si.si_pid);
+        int slot = reap_slot(r, si.si_pid), helper = slot < 0 ? find_helper(r, si.si_pid) : -1;
+        struct reap_end end = end_of(&si);
+        if (helper >= 0) { /* while the zombie holds the number */
+            kill(-si.si_pid, SIGKILL);
+            r->helper[helper] = 0;
+            reap_orphans(r, si.si_pid, SIGKILL, 0);
+        }
         if (slot >= 0) {
-            struct reap_end end = end_of(&si);
             r->ops.zombie(r->ctx, (unsigned)slot, si.si_pid, &end);
             r->pid[slot] = 0;
         }
@@ -110,6 +131,8 @@ void reap_scan(struct reap *r)
         waitid(P_PID, (id_t)si.si_pid, &gone, WEXITED | WNOHANG);
         if (slot >= 0)
             r->ops.reaped(r->ctx, (unsigned)slot, si.si_pid);
+        else if (helper >= 0)
+            r->ops.helper(r->ctx, si.si_pid, &end);
         else
             r->ops.orphan(r->ctx, si.si_pid);
     }
@@ -178,6 +201,9 @@ unsigned reap_orphans(struct reap *r, pid_t session, int signal, pid_t spare)
     for (unsigned i = 0; i < n; i++) {
         struct procstat_stat st;
         if (list[i] == spare || reap_slot(r, list[i]) >= 0 || !read_stat(list[i], &st))
+            continue;
+        /* By its own number too: between fork and setsid it is in our session. */
+        if (find_helper(r, list[i]) >= 0 || (st.session > 0 && find_helper(r, st.session) >= 0))
             continue;
         if (st.state == 'Z' || st.state == 'X' || (session && st.session != session))
             continue;

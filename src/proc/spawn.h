@@ -34,6 +34,7 @@ struct numa_plan;
 
 struct spawn_conf {
     unsigned slot;
+    const char *name; /* NULL: it is the worker of that slot */
     const char *path; /* of the program: absolute or with a slash */
     char *const *argv, *const *envp;
     int fd[3];                    /* become 0, 1, 2; -1: as elrun has it */

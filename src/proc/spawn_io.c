@@ -144,6 +144,8 @@ pid_t spawn_worker(const struct spawn_conf *c, struct el_err *e)
     pid_t parent = getpid(), pid = fork_into(c->cgroup_fd);
     if (pid == 0)
         child_run(c, parent);
+    if (pid < 0 && c->name)
+        return el_fail_sys(e, EL_EXIT_OSERR, errno, "cannot start %s: fork", c->name);
     if (pid < 0)
         return el_fail_sys(e, EL_EXIT_OSERR, errno, "cannot start worker %u: fork", c->slot);
     if (c->terminal_fd >= 0)

@@ -1,5 +1,5 @@
 # Bad input: one clear line that says what was wrong, the right status, no traceback, nobody started, nothing left.
-# Not yet seen to fail: meant to fail with torchrun 2.13 in its place.
+# Seen to fail: with torchrun 2.13 in elrun's place (more than half), without the bounds of whole numbers in opt.c.
 . "$(dirname "$0")/../lib/e2e.sh"
 : >"$T/train.py"
 # bad NAME STATUS REGEX OPTIONS...: elrun says one line of its own that matches, and ends with that status

@@ -1,6 +1,7 @@
 # No rank has two live holders: one-way cuts, processes that stand still, another clock.  Workers
 # write a line every few milliseconds, so when each lived can be read whatever ended it.
-# Seen to fail: without member_fence() of member_link.c (deaf, mute, cut off).
+# Seen to fail: without member_fence() of member_link.c (deaf, mute, cut off), without ops.fence() in membership_io.c ("an
+# agent stands still"), with the coordinator's clock for one's own in member_beat_reply() ("a clock that jumps").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
@@ -45,9 +46,15 @@ what="an agent stands still"
 trio
 kill -STOP "$(pid n3)"
 reaches "$what: the others go on" "node1 node2"
+is "$what: exactly one round without it" "$(round_number)" 2
+agent r 2 --node-rank=2
+reaches "$what: another node takes its rank" "node1 node2 node2"
+is "$what: no rank has two holders" "$(overlap)" ""
+kill -TERM "$(pid r)"; status_of r
+reaches "$what: that one leaves" "node1 node2"
 kill -CONT "$(pid n3)"
 reaches "$what: it is back" "node1 node2 node3"
-is "$what: exactly one round without it" "$(round_number)" 3
+is "$what: in one new round" "$(in_rounds) $(mixed)" "5 "
 number=$(round_number)
 kill -STOP "$(pid n1)" # hosts the coordinator
 sleep 2 # twice the limit
@@ -57,15 +64,20 @@ ok "$what, the coordinator's: nobody was lost, or one new round" test "$(round_n
 ends
 
 what="a clock that jumps"
+pulses() { [ "$(grep -c "^pulse .* $1\$" "$LOG.pulse")" -ge "$2" ]; } # RANK COUNT: one in five milliseconds at most
 if unshare -T --monotonic 100000 true 2>/dev/null; then
-    job 1:3 --nproc-per-node=1
+    job 1:3 --nproc-per-node=1 --rdzv-conf=keep_alive_interval=0.2,keep_alive_max_attempt=5
+    WORK="meet enter $LOG pulse $LOG.pulse"
     agent n1 1 --node-rank=0
     AGENT="unshare -T --monotonic 100000 --boottime 100000 --"; agent n2 2 --node-rank=1; AGENT=
     agent n3 3 --node-rank=2
     reaches "$what: hosts whose clocks differ by a day" "node1 node2 node3"
+    ok "$what: they run on for longer than silence may last" wait_for pulses 1 300
+    is "$what: nobody was lost" "$(in_rounds) $(mixed)" "1 "
     kill -KILL "$(pid n3)"; status_of n3
     reaches "$what: a node is lost" "node1 node2"
-    all_end "$what: status" "n1 n2" 0
+    shoot_all TERM n1 n2
+    all_end "$what: they leave" "n2 n1" 143
 else
     skip "no time namespaces" "$what"
 fi

@@ -1,5 +1,5 @@
-# A stand-alone coordinator (elrun store) on a host that does not train: killed and started again while training runs, and
-# paused; two jobs at once.  Seen to fail: with HELLO of member_message.c reporting round 0 ("restarted", "paused").
+# A stand-alone coordinator (elrun store) on a host that does not train: killed and started again while training runs; two
+# jobs at once.  Seen to fail: with HELLO of member_message.c reporting round 0 ("restarted").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
@@ -36,14 +36,7 @@ kill -KILL $coordinator_pid; wait $coordinator_pid 2>/dev/null
 kill -KILL "$(pid n4)"; status_of n4 # a node is lost while nobody coordinates
 coordinator
 reaches "a node lost meanwhile: the others go on" "node2 node3"
-pids=$(round_pids "$(newest)") number=$(round_number)
-
-kill -STOP $coordinator_pid; sleep 0.6; kill -CONT $coordinator_pid; sleep 1.2
-ok "paused for less than silence may last: nobody is lost" kill -0 $pids
-is "paused for less than silence may last: no new round" "$(round_number)" "$number"
-kill -STOP $coordinator_pid; sleep 2; kill -CONT $coordinator_pid; sleep 1.2
-ok "paused for longer: nobody is lost" kill -0 $pids
-is "paused for longer: no new round" "$(round_number)" "$number"
+pids=$(round_pids "$(newest)")
 
 LOG1=$LOG GO1=$GO
 job 2 --nproc-per-node=1; agent m2 2; agent m3 3

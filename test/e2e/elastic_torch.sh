@@ -1,7 +1,6 @@
 # Real PyTorch: DDP over gloo on three hosts; one is shot half-way.  Training goes on from the checkpoint with the others,
 # and a run in which rank 0's host is shot and replaced ends with the parameters of a run without faults.
-# To be seen to fail: without rdzv_stop() at the
-# end of rdzv_lose() of round.c, as elastic_loss.sh has been.
+# Seen to fail: without the last two statements of rdzv_lose() of round.c (a loss is no membership, and stops nothing).
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 : "${PY:?a python3 with torch}"

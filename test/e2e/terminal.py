@@ -3,7 +3,7 @@
     terminal.py STEP... -- COMMAND...
 
 Steps, in order: "=REGEX" waits until the output behind the last match has it; "<TEXT" types TEXT (\\n, \\x03 as in Python);
-"!COMMAND" runs a shell command that must succeed, with the pid of COMMAND in $PID.
+"!COMMAND" runs a shell command that must succeed, with the pid of COMMAND in $PID; "@ROWSxCOLUMNS" makes the window so large.
 Gives up at a step after $E2E_DEADLINE seconds (60), and says which.
 """
 
@@ -56,6 +56,9 @@ def main():
     for step in steps:
         if step[0] == "<":
             os.write(fd, step[1:].encode().decode("unicode_escape").encode())
+        elif step[0] == "@":
+            rows, columns = map(int, step[1:].split("x"))
+            fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         elif step[0] == "!":
             if subprocess.run(step[1:], shell=True, env={**os.environ, "PID": str(pid)}, timeout=DEADLINE).returncode:
                 missed = step

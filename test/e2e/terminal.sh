@@ -1,5 +1,5 @@
 # On a terminal: pdb and Ctrl-C in rank 0, the status line, colours, job control in a shell.
-# Seen to fail: a build without AGENT_DO_SUSPEND (agent.c).
+# Seen to fail: builds without AGENT_DO_SUSPEND (agent.c), and without output_resized() at SIGWINCH ("size").
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3}"
 "$PY" -c 'import pty' 2>/dev/null || skip_all "no python3"
@@ -100,5 +100,15 @@ like "… and the report says how to get more" "$(screen)" 'capture-stderr'
 play -- "$ELRUN" --standalone --no-interactive --capture-stderr "$T/tty.py"
 like "--capture-stderr: a terminal for the worker" "$(screen)" 'stderr is a terminal: True'
 like "--capture-stderr: the report has the exception" "$(screen | sed -n '/^=====/,$p')" "KeyError: 'deep inside'"
+# Its size is that of the real one, also later; its bytes arrive as they were: colours, progress bars, half lines.
+cat >"$T/size.py" <<'PYTHON'
+import os, sys, time
+print("size", *os.get_terminal_size(2), file=sys.stderr, flush=True)
+while os.get_terminal_size(2) != (132, 43): time.sleep(0.01)
+sys.stderr.write("\r\x1b[31m 50%|\u2588\u2588  |\x1b[0m\r100%|\u2588\u2588\u2588\u2588|\n\tand sized anew\n")
+PYTHON
+play '=size 80 24' '@43x132' '=and sized anew' -- "$ELRUN" --standalone --no-interactive --capture-stderr "$T/size.py"
+ok "--capture-stderr: the window's size is followed" seen
+ok "--capture-stderr: every byte as it was, but for the terminal's own line ends" grep -qF "$(printf '\r\033[31m 50%%|██  |\033[0m\r100%%|████|\r')" "$OUT"
 is_clean "at the end"
 finished

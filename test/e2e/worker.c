@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -296,6 +298,24 @@ static void do_daemon(char **a)
     wait_until_there(a[0]);
 }
 
+/* held: waits for ever in state D, as beside a dead file server: for a child of vfork() that does not end */
+static void do_held(char **a)
+{
+    (void)a;
+    if (syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL, NULL, NULL, NULL) == 0)
+        for (;;)
+            syscall(SYS_pause);
+}
+
+/* spin: uses a processor for ever, and ignores TERM */
+static void do_spin(char **a)
+{
+    (void)a;
+    signal(SIGTERM, SIG_IGN);
+    for (volatile unsigned i = 0;; i++)
+        ;
+}
+
 /* orphans N: N double-forked grandchildren that end after a moment, as somebody's adopted children */
 static void do_orphans(char **a)
 {
@@ -456,7 +476,7 @@ static const struct verb {
     {"await", 1, do_await},   {"touch", 1, do_touch}, {"out", 1, do_out},       {"err", 1, do_err},
     {"flood", 2, do_flood},   {"child", 1, do_child}, {"daemon", 1, do_daemon}, {"orphans", 1, do_orphans},
     {"error", 2, do_error},   {"stdin", 1, do_stdin}, {"eat", 1, do_eat},       {"enter", 1, do_enter},
-    {"pulse", 1, do_pulse},   {"meet", 0, do_meet},
+    {"pulse", 1, do_pulse},   {"meet", 0, do_meet},   {"held", 0, do_held},     {"spin", 0, do_spin},
 };
 
 static const struct verb *verb_of(const char *name)

@@ -283,6 +283,8 @@ static void test_kernel_oom(void)
     kernel_says(&log, "Memory cgroup out of memory: Killed process 8 (python) total-vm:1kB");
     is_num(killed(&log, 8, true, &f), FAILURE_BY_OOM, "the log names it");
     is_str(f.kernel, "Memory cgroup out of memory: Killed process 8 (python) total-vm:1kB", "its line is kept");
+    failure_judge(&f, true, true);
+    is_num(f.by, FAILURE_BY_OOM, "also where elrun was about to stop it");
     failure_free(&f, NULL);
     is_num(killed(&log, 7, true, &f), FAILURE_BY_OUTSIDE, "the log names another one: this one was killed by somebody");
     ok(!f.kernel, "and another one's line is not its");
