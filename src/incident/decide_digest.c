@@ -60,7 +60,8 @@ static const char *clause_of(const struct failure *f)
         return NULL;
     if (f->code == 2 && text_find(said, ": can't open file '"))
         return "Python cannot open the script";
-    if (f->code == 2 && text_find(said, ": error: "))
+    bool click = f->class == FAILURE_CLASS_CODE && text_starts(said, "Error: ");
+    if (f->code == 2 && (click || text_find(said, ": error: ")))
         return "the script refused its arguments";
     if (f->code == 1 && (text_find(said, ": No module named ") || text_find(said, ": Error while finding module spec")))
         return "Python does not find the module";
@@ -102,7 +103,9 @@ void decide_add(struct decide_digest *d, const struct failure *f, uint64_t node)
         describe(&one, f);
     if (f->class == FAILURE_CLASS_HARDWARE) {
         one.hardware = true;
-        snprintf(one.evidence, sizeof one.evidence, "%s", f->message ? f->message : failure_class_text(f->class));
+        const char *said = f->message ? f->message : f->found.message;
+        said = *said ? said : failure_class_text(f->class);
+        text_copy(one.evidence, sizeof one.evidence, said, strlen(said));
     }
     decide_merge(d, &one);
 }

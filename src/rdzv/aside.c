@@ -59,8 +59,7 @@ void rdzv_suspect(struct rdzv *r, const struct rdzv_member *m, const char *evide
 static void say(struct rdzv *r, struct rdzv_actions *out, const struct rdzv_suspect *s, bool enough, bool kept)
 {
     uint32_t i = r->seat[s->seat].member;
-    char label[RDZV_LABEL_MAX];
-    const char *host = rdzv_label(&r->member[i], label);
+    const char *host = r->member[i].host;
     if (kept)
         rdzv_say(r, out, RDZV_NOTE_ASIDE, i, "%s is set aside: %s", host, s->why);
     else
