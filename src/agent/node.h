@@ -147,6 +147,7 @@ struct node {
     const struct failure **failures; /* nproc; filled while a report is made */
     struct pool_job publish;
     const struct failure *publish_cause;
+    struct el_buf last_words;    /* for the termination log; as publish_error */
     struct el_err publish_error; /* the thread's until publishing is false */
     bool publishing, publish_late;
     char host[256];
@@ -177,7 +178,6 @@ void tell_restart(struct node *n, const char *why);
 void tell_end(struct node *n, const char *why);
 void tell_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
 void tell_guard(struct node *n);                            /* there is a new one */
-void tell_node_bad(struct node *n, const char *node, const char *class, const char *why);
 void tell_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status);
 void tell_job_began(void *node, const char *run_id, const struct rdzv_settings *set);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/node.h"
+#include "incident/farewell.h"
 #include "incident/hung.h"
 #include "incident/summary.h"
 #include "proc/signame.h"
@@ -31,6 +32,7 @@ void report_free(struct node *n)
         failure_free(&n->worker[i].failure, NULL);
     loop_timer_free(n->evidence_timer);
     el_buf_free(&n->missing);
+    el_buf_free(&n->last_words);
     for (unsigned i = 0; i < n->evidence_count; i++)
         free(n->evidence[i]); /* the pool and the output are done with them, or never come back to them */
     witness_free(n);
@@ -524,7 +526,11 @@ static void finish_output(struct node *n)
 static void publish(void *ctx)
 {
     struct node *n = ctx;
-    evidence_publish(n->publish_cause, env_get(n->env, "TORCHELASTIC_ERROR_FILE"), &n->publish_error);
+    const char *to = env_get(n->env, "TORCHELASTIC_ERROR_FILE"), *log = env_get(n->env, "ELRUN_TERMINATION_LOG");
+    if (n->last_words.len)
+        evidence_farewell(log && *log ? log : "/dev/termination-log", n->last_words.v, n->last_words.len);
+    if (n->publish_cause && to && *to)
+        evidence_publish(n->publish_cause, to, &n->publish_error);
 }
 
 static void published(void *ctx)
@@ -539,15 +545,15 @@ static void published(void *ctx)
 
 void report_end(struct node *n)
 {
-    const char *to = env_get(n->env, "TORCHELASTIC_ERROR_FILE");
     struct report r = make_report(n);
     struct el_err e = {0};
     report_files(n, &n->error);
     n->status = status_of(n);
     tell_how_it_ended(n);
     n->publish = (struct pool_job){.work = publish, .done = published, .ctx = n};
-    if (worker_failed(n) && to && to[0]) {
-        n->publish_cause = cause_of(n, &r);
+    n->publish_cause = worker_failed(n) ? cause_of(n, &r) : NULL;
+    if (n->status && n->core.cause != AGENT_LEAVING) {
+        farewell_text(n->end_why[0] ? n->end_why : "elrun has failed", n->publish_cause, FAREWELL_MAX, &n->last_words);
         n->publishing = pool_run(n->pool, &n->publish, &e) == 0;
     }
     if (n->publishing)

@@ -205,6 +205,15 @@ void tell_worker_failed(struct node *n, const char *how, unsigned slot)
     tell_alone(n, RDZV_NOTE_FAILED, text, -1);
 }
 
+/* Whether the node is set aside is the coordinator's business; who cordons nodes wants to hear of it in any case. */
+static void tell_node_bad(struct node *n, const char *class, const char *why)
+{
+    struct event ev = event_of(n, EVENT_NODE_BAD);
+    ev.u.node_bad = (struct event_node_bad){.node = n->host, .class = class, .why = why};
+    tell(n, &ev);
+    tell_hook(n, HOOK_NODE_BAD, &ev);
+}
+
 static void tell_incident(struct node *n, const struct failure *f, bool cause)
 {
     struct event ev = event_of(n, EVENT_INCIDENT);
@@ -228,6 +237,8 @@ static void tell_incident(struct node *n, const struct failure *f, bool cause)
     tell(n, &ev);
     if (cause)
         tell_hook(n, HOOK_INCIDENT, &ev);
+    if (cause && f->class == FAILURE_CLASS_HARDWARE)
+        tell_node_bad(n, failure_class_text(f->class), el_buf_cstr(&text));
     el_buf_free(&text);
     el_buf_free(&record);
     el_buf_free(&dlrover);
@@ -281,14 +292,6 @@ void tell_end(struct node *n, const char *why)
     tell_alone(n, RDZV_NOTE_ENDED, text, n->status);
     struct event ev = end_event(n);
     tell(n, &ev);
-}
-
-void tell_node_bad(struct node *n, const char *node, const char *class, const char *why)
-{
-    struct event ev = event_of(n, EVENT_NODE_BAD);
-    ev.u.node_bad = (struct event_node_bad){.node = node, .class = class, .why = why};
-    tell(n, &ev);
-    tell_hook(n, HOOK_NODE_BAD, &ev);
 }
 
 /* --- hooks --- */

@@ -16,6 +16,10 @@ void evidence_read_errfile(const char *path, struct errfile *e);
  * does; where the worker left none that can be read, one in the same form is made of what is known.  -1 and *err. */
 int evidence_publish(const struct failure *cause, const char *to, struct el_err *err);
 
+/* Writes the text to a termination log that is there (a regular file, which is never made), in place of what it holds;
+ * a path that is none, or is read-only, is left alone. */
+void evidence_farewell(const char *path, const char *text, size_t n);
+
 enum evidence_oom_source { EVIDENCE_OOM_NONE, EVIDENCE_OOM_CGROUP_V2, EVIDENCE_OOM_CGROUP_V1, EVIDENCE_OOM_HOST };
 
 /* A counter of out-of-memory kills: found once, read before and after. */
