@@ -108,7 +108,10 @@ check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
 check-e2e: all $(PROG:%.c=$(BUILD)/%)
-	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j2 -e sh $(E2E)
+	@LONG=$(LONG) ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j2 -e sh $(E2E)
+# Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
+check-long: all $(PROG:%.c=$(BUILD)/%)
+	@$(MAKE) --no-print-directory check-e2e LONG=1 E2E="$$(grep -l '[$$]LONG' test/e2e/*.sh | tr '\n' ' ')"
 # For each target first the corpus that is kept, then T seconds more; new finds stay under $(BUILD) until minimised and committed.
 fuzz: $(FUZZ:%.c=$(BUILD)/%)
 	@set -e; for f in $^; do n=$$(basename $$f); mkdir -p $(BUILD)/new/$$n test/fuzz/corpus/$$n; \
@@ -170,7 +173,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-nodes demo install clean
+.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-nodes demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,8 +1,8 @@
-# kill -9 of who hosts the coordinator, at the two moments between rounds that last an instant: group rank 0 opens the
-# store, and the journal records the round.  strace, attached from outside, holds them open: the listen() of the agent,
+# kill -9 of who hosts the coordinator, at moments that last an instant: group rank 0 opens the store, the journal records
+# the round, or the end.  strace, attached from outside, holds them open: the listen() of the agent,
 # pwrite64() and fdatasync() of the journal.  After the restart there is one round, the same for all, with a higher number.
-# Seen to fail: with WORLD sent before its record is on the disk (on_store_ready() of report.c), with HELLO of
-# member_message.c that reports no round and no number seen.
+# Seen to fail: with WORLD sent before its record is on the disk (on_store_ready() of report.c), the same of END (rdzv_end()
+# of round.c), with HELLO of member_message.c that reports no round and no number seen.
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
@@ -98,6 +98,24 @@ dies
 store
 goes_on
 is "$what: its number is not used again" "$(round_number)" 3
+
+what="the end, not written"
+rm -rf "$T/state"
+job 2 --nproc-per-node=1 --rdzv-conf=keep_alive_interval=0.3,keep_alive_max_attempt=5
+store
+agent a 2 --node-rank=0
+agent b 3 --node-rank=1
+reaches "$what: a round" "node2 node3"
+hold "$coordinator" pwrite64
+: >"$GO"
+ok "$what: all have succeeded" wait_for state_is closing
+ok "$what: nobody knows" kill -0 "$(pid a)" "$(pid b)"
+dies
+store
+all_end "$what: started again, it ends the job" "a b" 0
+is "$what: nobody has begun again" "$(in_rounds)" 1
+kill -KILL "$coordinator"
+wait "$coordinator" 2>/dev/null
 
 last=1
 what="opening, coordinator in an agent"

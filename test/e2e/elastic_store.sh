@@ -1,5 +1,6 @@
 # A stand-alone coordinator (elrun store) on a host that does not train: killed and started again while training runs; two
-# jobs at once.  Seen to fail: with HELLO of member_message.c reporting round 0 ("restarted").
+# jobs at once.  Seen to fail: with HELLO of member_message.c reporting round 0 ("restarted"), without `latecomer` of on_end() of
+# member.c ("who comes after").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
@@ -44,6 +45,9 @@ gathers "a second job at the same time" "node2 node3"
 all_end "the second job ends" "m2 m3" 0
 LOG=$LOG1 GO=$GO1
 ok "the first does not notice" kill -0 $pids
+agent late 3; status_of late
+is "who comes after the second job's end gets its status" "$status" 0
+like "who comes after the end is told so" "$(err late)" 'job2 had ended before this node came .*another --rdzv-id'
 all_end "the first job ends" "n2 n3" 0
 kill -TERM $coordinator_pid; wait $coordinator_pid; is "the coordinator ends" $? 0
 wait_for no_leftovers
