@@ -373,6 +373,7 @@ static bool node_free(struct node *n)
     logs_free(n);
     tell_free(n);
     hang_watch_free(n);
+    incident_free(n);
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);
     if (n->output)

@@ -22,6 +22,7 @@ struct hosting_conf {
     int port;
     bool here_only; /* nobody from elsewhere is expected */
     const char *run_id, *command;
+    uint64_t instance;        /* of this agent */
     el_usec silence;          /* the keep-alive limit */
     el_usec keep;             /* members wait so long for a coordinator that is gone */
     const char *c10d_refused; /* why the port serves no store */
@@ -33,6 +34,7 @@ struct hosting_ops {
     void (*begun)(void *ctx, bool taken, const struct el_err *e);
     /* As coordinator_conf's. */
     void (*note)(void *ctx, const char *run_id, const struct rdzv_note *note, int status);
+    void (*report)(void *ctx, const char *run_id, const struct msg *msg);
     void (*job_began)(void *ctx, const char *run_id, const struct rdzv_settings *set);
     void (*ended)(void *ctx, const char *run_id, unsigned status);
     void (*knock)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);

@@ -123,6 +123,8 @@ static void open_here(struct hosting *h, bool surely_new, bool *taken, struct el
                                   .only_command = h->conf.command,
                                   .surely_new = surely_new,
                                   .note = h->ops.note,
+                                  .report = h->ops.report,
+                                  .own_instance = h->conf.instance,
                                   .began = h->ops.job_began,
                                   .ended = h->ops.ended,
                                   .knock = h->ops.knock,

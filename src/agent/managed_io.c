@@ -52,6 +52,7 @@ static void on_start(void *ctx)
 
 static void on_stop(void *ctx, int signal, el_usec grace)
 {
+    meet_note_missing(ctx); /* the first failure is perhaps on another node, the round's store is here */
     node_feed(ctx, &(struct agent_event){.type = AGENT_EV_HALT, .signal = signal, .grace = grace});
 }
 
@@ -110,29 +111,39 @@ void managed_note(struct node *n, unsigned slot)
 /* What the end of the attempt is to the job, and what elrun would exit with if nobody said more. */
 void managed_result(struct node *n)
 {
-    bool stuck = n->core.group.stuck;
-    const struct decide_digest *digest = n->core.collected ? &n->digest : NULL;
-    logs_attempt_ended(n);
+    struct member_event ev = {
+        .type = MEMBER_EV_CLOSED, .result = MEMBER_STOPPED, .stuck = n->core.group.stuck, .text = ""};
+    ev.digest = n->core.collected ? &n->digest : NULL;
     struct el_buf text = EL_BUF_INIT(NULL, MSG_TEXT_MAX + 1);
+    logs_attempt_ended(n);
     switch (n->core.cause) {
-    case AGENT_SUCCESS: membership_closed(n->membership, MEMBER_SUCCESS, stuck, 0, "", digest); break;
+    case AGENT_SUCCESS: ev.result = MEMBER_SUCCESS; break;
     case AGENT_WORKER_FAILED:
         report_verdict(n, &text);
-        membership_closed(n->membership, MEMBER_FAILED, stuck, (unsigned)report_failure_status(n), el_buf_cstr(&text),
-                          digest);
+        ev.result = MEMBER_FAILED;
+        ev.status = (unsigned)report_failure_status(n);
+        ev.text = el_buf_cstr(&text);
         break;
     case AGENT_SPAWN_FAILED:
     case AGENT_PREPARE_FAILED:
         el_log(EL_ERROR, "%s", n->error.text);
-        membership_closed(n->membership, MEMBER_UNABLE, stuck, (unsigned)n->error.status, n->error.text, NULL);
+        ev.result = MEMBER_UNABLE;
+        ev.digest = NULL;
+        ev.status = (unsigned)n->error.status;
+        ev.text = n->error.text;
         break;
     case AGENT_STUCK:
-        membership_closed(n->membership, MEMBER_STOPPED, true, EL_EXIT_OSERR, "a worker survives SIGKILL", NULL);
+        ev.stuck = true;
+        ev.digest = NULL;
+        ev.status = EL_EXIT_OSERR;
+        ev.text = "a worker survives SIGKILL";
         break;
     case AGENT_LEAVING:
     case AGENT_HALTED:
-    case AGENT_NO_CAUSE: membership_closed(n->membership, MEMBER_STOPPED, stuck, 0, "", digest); break;
+    case AGENT_NO_CAUSE: break;
     }
+    incident_closed(n, &ev);
+    membership_closed(n->membership, &ev);
     el_buf_free(&text);
 }
 
@@ -224,10 +235,12 @@ int managed_init(struct node *n, struct el_err *e)
                                               .notice = on_notice,
                                               .fence = on_fence,
                                               .exit = on_exit_order,
+                                              .incidents = incident_tell,
+                                              .report = incident_report,
                                               .logs = on_logs,
                                               .note = tell_job_note,
                                               .began = tell_job_began};
-    struct membership_conf *conf = logs_init(n, e) == 0 ? calloc(1, sizeof *conf) : NULL;
+    struct membership_conf *conf = logs_init(n, e) == 0 && incident_init(n, e) == 0 ? calloc(1, sizeof *conf) : NULL;
     if (!conf)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     conf->run = n->conf;

@@ -134,12 +134,23 @@ void member_enter(struct member *m, el_usec now, struct member_actions *out)
     m->succeeded = m->failed = m->fenced = m->incident_untold = false;
     m->opening = m->store_ready = m->over_told = false;
     m->failed_status = 0;
+    m->incidents = m->last_words = false;
+    m->ranks = m->missing = NULL;
     if (!m->world.group_rank) { /* the store is here */
         member_start(m, out);
         return;
     }
     m->enter_until = now + MEMBER_KNOCK_LIMIT;
     member_knock(m, now, out);
+}
+
+/* What is known of the failures of the last attempt, before STOPPED. */
+void member_tell_end(struct member *m, struct member_actions *out)
+{
+    if (m->incidents)
+        member_act(out, MEMBER_DO_INCIDENTS);
+    if (decide_says(&m->digest))
+        member_send(m, out, MSG_DIGEST);
 }
 
 static void say_stopped(struct member *m, struct member_round round, struct member_actions *out)
@@ -175,10 +186,13 @@ static void on_closed(struct member *m, const struct member_event *ev, struct me
         member_send(m, out, MSG_SUCCEEDED);
         return;
     }
-    if (ev->digest && decide_says(ev->digest)) {
-        m->digest = *ev->digest;
-        member_send(m, out, MSG_DIGEST);
-    }
+    m->incidents = ev->incidents;
+    m->ranks = ev->ranks;
+    m->missing = ev->missing;
+    m->digest = ev->digest ? *ev->digest : (struct decide_digest){.kind = DECIDE_SILENT};
+    m->last_words = (m->incidents || decide_says(&m->digest)) && m->link < MEMBER_LINK_HELLO;
+    if (!m->last_words)
+        member_tell_end(m, out);
     say_stopped(m, m->round, out);
     if (ev->result != MEMBER_UNABLE)
         return;
@@ -278,8 +292,11 @@ static void on_stop(struct member *m, const struct msg_stop *s, struct member_ac
     }
     member_round_over(m, out);
     if (m->attempt) {
-        if (!m->stopping)
-            member_stop_attempt(m, SIG_TERM, EL_MS(s->grace_ms), out);
+        if (m->stopping)
+            return;
+        snprintf(m->text, sizeof m->text, "stopping: %.460s", s->text);
+        member_act(out, MEMBER_DO_SAY);
+        member_stop_attempt(m, SIG_TERM, EL_MS(s->grace_ms), out);
         return;
     }
     if (m->entering)
@@ -298,10 +315,13 @@ static void on_notice(struct member *m, const struct msg_notice *n, struct membe
     member_act(out, MEMBER_DO_NOTICE);
 }
 
-static bool ends_with(const char *text, const char *tail)
+/* Where the end of text is the beginning of cause: it need not be said twice. */
+static size_t before(const char *text, const char *cause)
 {
-    size_t n = strlen(text), tail_n = strlen(tail);
-    return n >= tail_n && strcmp(text + n - tail_n, tail) == 0;
+    size_t i = 0;
+    while (text[i] && strncmp(text + i, cause, strlen(text + i)) != 0)
+        i++;
+    return i;
 }
 
 static void on_end(struct member *m, const struct msg_end *e, struct member_actions *out)
@@ -310,13 +330,16 @@ static void on_end(struct member *m, const struct msg_end *e, struct member_acti
         member_stop_attempt(m, SIG_TERM, own_grace(m), out);
     m->entering = false;
     m->enter_until = EL_NEVER;
+    m->end_told = true;
     bool latecomer = !m->round.number && !m->store.number && !m->parked; /* this is the first that we hear */
     if (latecomer)
         member_quit(m, (unsigned)e->status,
                     "job %s had ended before this node came (%.200s); another --rdzv-id is another job", m->conf.run_id,
                     e->text);
-    else if (*e->cause && !ends_with(e->text, e->cause))
+    else if (*e->cause && !e->text[before(e->text, e->cause)])
         member_quit(m, (unsigned)e->status, "%.230s: %.230s", e->text, e->cause);
+    else if (*e->cause)
+        member_quit(m, (unsigned)e->status, "%.*s%.300s", (int)before(e->text, e->cause), e->text, e->cause);
     else
         member_quit(m, (unsigned)e->status, "%s", e->text);
     member_send(m, out, MSG_END_ACK);
@@ -421,7 +444,7 @@ void member_init(struct member *m, const struct member_conf *conf, uint64_t rng_
     *m = (struct member){.conf = *conf, .rng.state = rng_start};
     m->connect_at = m->try_until = m->hello_until = m->beat_at = m->away_since = EL_NEVER;
     m->knock_at = m->knock_until = m->enter_until = m->lease_beat_at = m->join_until = m->leave_until = EL_NEVER;
-    m->clock_rtt = EL_NEVER;
+    m->clock_at = EL_NEVER;
 }
 
 static void on_local(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)

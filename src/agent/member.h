@@ -33,6 +33,8 @@
 #define MEMBER_HELLO_LIMIT   EL_SEC(5) /* HELLO to the first order: else the other side is no coordinator */
 #define MEMBER_KNOCK_LIMIT   EL_SEC(5)
 #define MEMBER_LEAVE_LIMIT   EL_SEC(1) /* LEAVING to GOODBYE */
+#define MEMBER_BURST         3   /* heartbeats soon after a connection: the clocks are compared before anybody fails */
+#define MEMBER_DRIFT_PPM     100 /* two hosts' clocks go apart by so much at most */
 
 enum member_place {
     MEMBER_CONNECTING, /* never told anything yet by this coordinator's predecessors or itself */
@@ -79,7 +81,7 @@ enum member_event_type {
     MEMBER_EV_AWARE,     /* a worker listens to notices */
     MEMBER_EV_AT_BOUNDARY,
     MEMBER_EV_WORKER_FAILED, /* incident */
-    MEMBER_EV_CLOSED,        /* the attempt is closed: result, stuck, status, text, digest */
+    MEMBER_EV_CLOSED,        /* the attempt is closed: result, stuck, status, text, digest, incidents, ranks, missing */
     MEMBER_EV_SIGNAL,        /* signal: leave; again: faster */
     MEMBER_EV_TIMEOUT,
 };
@@ -105,12 +107,17 @@ struct member_event {
     unsigned status; /* CLOSED with FAILED or UNABLE: what this node would exit with */
     unsigned port;
     const char *addr, *text;
+    /* CLOSED: workers failed by themselves, MEMBER_DO_INCIDENTS can tell of them; for STOPPED, until the next attempt:
+     */
+    bool incidents;
+    const char *ranks, *missing;
 };
 
 enum member_action_type {
     MEMBER_DO_CONNECT,      /* resolve the endpoint anew and connect; answer CONNECTED or CONNECT_FAILED */
     MEMBER_DO_DISCONNECT,   /* close the link, or stop trying; no LINK_CLOSED is expected */
     MEMBER_DO_SEND,         /* member_message(m, what) on the link */
+    MEMBER_DO_INCIDENTS,    /* send INCIDENT for each worker of the last attempt that failed by itself */
     MEMBER_DO_OPEN_STORE,   /* of member_round(); answer STORE */
     MEMBER_DO_CLOSE_STORE,  /* and every lease in it */
     MEMBER_DO_KNOCK,        /* connect to member_world()'s master and show the token; answer KNOCK_OK or KNOCK_FAILED */
@@ -173,6 +180,8 @@ struct member {
     bool incident_untold;
     struct decide_digest digest; /* of `round`, for DIGEST */
     unsigned refused_status;     /* the coordinator answers, but refuses us for now; 0: it does not */
+    bool incidents, last_words;  /* it has some; they and STOPPED are to be said once there is a link */
+    const char *ranks, *missing; /* of STOPPED; the shell's */
     unsigned failed_status;      /* of this node's own failure, for the case that nobody says more */
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
@@ -188,11 +197,13 @@ struct member {
     el_usec join_until;  /* never a link so far: give up then */
     el_usec leave_until; /* GOODBYE is waited for */
     int leave_signal;
-    unsigned leaves;      /* signals so far */
-    int64_t clock_offset; /* coordinator's clock minus ours, microseconds */
-    el_usec clock_rtt;    /* of the beat that told it; the shortest wins */
-    bool ever;            /* a coordinator has answered */
-    bool ended;           /* END was received, or nothing is left to wait for: exit once the workers are gone */
+    unsigned leaves;               /* signals so far */
+    int64_t clock_offset;          /* coordinator's clock minus ours, microseconds */
+    el_usec clock_error, clock_at; /* so far off was that when it was measured, at most; EL_NEVER: not yet */
+    unsigned burst;                /* heartbeats that come faster */
+    bool ever;                     /* a coordinator has answered */
+    bool end_told;                 /* END was received */
+    bool ended; /* END was received, or nothing is left to wait for: exit once the workers are gone */
     bool leaving;
     bool leave_told; /* LEAVING was answered, or nobody is there to answer */
 
@@ -212,6 +223,9 @@ void member_check(const struct member *m);
 
 /* Fills the message that a SEND action names; strings live in *m. */
 void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out);
+
+/* A moment of this node's clock on the coordinator's, for time_us and error_us of a message. */
+void member_on_clock(const struct member *m, el_usec at, el_usec now, uint64_t *time_us, uint64_t *error_us);
 
 /* The answer to a BEAT that came on a lease to this node. */
 void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out);

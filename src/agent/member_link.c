@@ -79,6 +79,11 @@ static void on_connected(struct member *m, el_usec now, struct member_actions *o
     if (m->incident_untold)
         member_send(m, out, MSG_WORKER_FAILED);
     m->incident_untold = false;
+    if (m->last_words) {
+        m->stopped = m->round;
+        member_tell_end(m, out);
+        member_send(m, out, MSG_STOPPED);
+    }
     if (m->leaving || m->ended)
         member_send(m, out, MSG_LEAVING);
 }
@@ -94,10 +99,12 @@ void member_link_event(struct member *m, const struct member_event *ev, el_usec 
 /* An order came: the other side is a coordinator, and it knows us. */
 void member_link_answered(struct member *m, el_usec now)
 {
-    (void)now;
     if (m->link != MEMBER_LINK_HELLO)
         return;
     m->link = MEMBER_LINK_UP;
+    m->last_words = false;
+    m->burst = MEMBER_BURST; /* not all of a large job at once */
+    m->beat_at = now + m->conf.instance % (interval(m) / 16 + 1);
     m->ever = true;
     m->backoff = 0;
     m->away_since = EL_NEVER;
@@ -105,16 +112,36 @@ void member_link_answered(struct member *m, el_usec now)
     heard(&m->coord_heard, m->tried_at);
 }
 
+static el_usec clock_error(const struct member *m, el_usec now)
+{
+    if (m->clock_at == EL_NEVER)
+        return MSG_CLOCK_UNKNOWN;
+    return m->clock_error + (now - m->clock_at) / (1000000 / MEMBER_DRIFT_PPM);
+}
+
 void member_beat_reply(struct member *m, const struct msg_beat *beat, el_usec now)
 {
     if (beat->time > now)
         return; /* not ours */
     heard(&m->coord_heard, beat->time);
-    el_usec rtt = now - beat->time;
-    if (rtt <= m->clock_rtt) {
-        m->clock_rtt = rtt;
-        m->clock_offset = (int64_t)(beat->own - (beat->time + rtt / 2));
-    }
+    el_usec rtt = now - beat->time, error = rtt / 2 + 1, was = clock_error(m, now);
+    int64_t offset = (int64_t)(beat->own - (beat->time + rtt / 2)), apart = offset - m->clock_offset;
+    /* The better one stays, and what was measured long ago becomes worse; an answer that cannot be true beside it comes
+     * from a coordinator on another host. */
+    bool contradicts = (el_usec)(apart < 0 ? -apart : apart) > was + error;
+    if (error > was && !contradicts)
+        return;
+    m->clock_offset = offset;
+    m->clock_error = error;
+    m->clock_at = now;
+}
+
+void member_on_clock(const struct member *m, el_usec at, el_usec now, uint64_t *time_us, uint64_t *error_us)
+{
+    bool own = m->conf.hosts_coordinator;
+    int64_t time = (int64_t)at + (own ? 0 : m->clock_offset);
+    *time_us = time > 0 ? (uint64_t)time : 0;
+    *error_us = own ? 0 : clock_error(m, now);
 }
 
 /* --- lease --- */
@@ -312,7 +339,8 @@ void member_link_timeout(struct member *m, el_usec now, struct member_actions *o
     if (m->connect_at <= now && !m->ended)
         connect_now(m, now, out);
     if (m->beat_at <= now) {
-        m->beat_at = now + interval(m);
+        m->beat_at = now + (m->burst ? interval(m) / 16 : interval(m));
+        m->burst -= m->burst > 0;
         member_send(m, out, MSG_BEAT);
     }
 }

@@ -5,6 +5,8 @@
 
 static uint64_t phase_of(const struct member *m)
 {
+    if (m->last_words) /* STOPPED follows */
+        return MSG_PHASE_STOPPING;
     if (m->attempt)
         return m->stopping ? MSG_PHASE_STOPPING : m->up ? MSG_PHASE_RUNNING : MSG_PHASE_STARTING;
     return m->entering ? MSG_PHASE_STARTING : m->succeeded ? MSG_PHASE_SUCCEEDED : MSG_PHASE_IDLE;
@@ -47,18 +49,28 @@ static void hello(const struct member *m, struct msg_hello *h)
 #undef F
 }
 
-static void worker_failed(const struct member *m, struct msg_worker_failed *f)
+static void worker_failed(const struct member *m, el_usec now, struct msg_worker_failed *f)
 {
     const struct member_incident *x = &m->incident;
-    int64_t time = (int64_t)x->time + m->clock_offset;
     *f = (struct msg_worker_failed){.number = m->round.number,
                                     .coord = m->round.coord,
-                                    .time_us = time > 0 ? (uint64_t)time : 0,
                                     .local_rank = x->local_rank,
                                     .code = x->code,
                                     .signal = x->signal,
                                     .oom = x->oom,
                                     .text = x->text};
+    member_on_clock(m, x->time, now, &f->time_us, &f->error_us);
+}
+
+static void stopped(const struct member *m, struct msg_stopped *s)
+{
+    bool own = m->stopped.number == m->round.number && m->stopped.coord == m->round.coord;
+    *s = (struct msg_stopped){.number = m->stopped.number,
+                              .coord = m->stopped.coord,
+                              .stuck = m->stuck,
+                              .fenced = m->fenced,
+                              .ranks = own ? m->ranks : NULL,
+                              .missing = own ? m->missing : NULL};
 }
 
 static void digest(const struct member *m, struct msg_digest *out)
@@ -100,11 +112,9 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
         break;
     case MSG_NO_STORE: out->u.no_store = (struct msg_no_store){m->store.number, m->store.coord, m->trouble}; break;
     case MSG_NO_KNOCK: out->u.no_knock = (struct msg_no_knock){m->round.number, m->round.coord, m->trouble}; break;
-    case MSG_WORKER_FAILED: worker_failed(m, &out->u.worker_failed); break;
+    case MSG_WORKER_FAILED: worker_failed(m, now, &out->u.worker_failed); break;
     case MSG_DIGEST: digest(m, &out->u.digest); break;
-    case MSG_STOPPED:
-        out->u.stopped = (struct msg_stopped){m->stopped.number, m->stopped.coord, m->stuck, m->fenced};
-        break;
+    case MSG_STOPPED: stopped(m, &out->u.stopped); break;
     case MSG_LEAVING:
         out->u.leaving = (struct msg_leaving){(uint64_t)m->leave_signal, m->leaving ? "asked to leave" : m->text};
         break;

@@ -9,6 +9,7 @@ void member_quit(struct member *m, unsigned status, const char *format, ...) __a
 void member_stop_attempt(struct member *m, int signal, el_usec grace, struct member_actions *out);
 void member_enter(struct member *m, el_usec now, struct member_actions *out);
 void member_start(struct member *m, struct member_actions *out);
+void member_tell_end(struct member *m, struct member_actions *out);
 
 /* member_link.c */
 el_usec member_silence_limit(const struct member *m);

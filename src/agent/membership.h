@@ -22,6 +22,8 @@ struct membership_ops {
     bool (*is_host)(void *ctx, const struct el_addr *found, size_t n); /* do these make this host the endpoint's? */
     void (*notice)(void *ctx, const char *text);
     void (*exit)(void *ctx, unsigned status, const char *text);
+    void (*incidents)(void *ctx); /* membership_incident() for each failure; inside membership_…() */
+    void (*report)(void *ctx, const struct msg *msg); /* REPORT or a row of it: this process is to print it */
     /* LOGS and LOGS_NEXT from the coordinator; NULL: the link is gone, and with it all who read. */
     void (*logs)(void *ctx, const struct msg *msg);
     /* From the coordinator that is hosted here, as coordinator_conf's. */
@@ -49,8 +51,10 @@ void membership_begin(struct membership *m);
 /* What happens on this node. */
 void membership_started(struct membership *m);
 void membership_failed(struct membership *m, const struct member_incident *incident);
-void membership_closed(struct membership *m, enum member_result result, bool stuck, unsigned status, const char *text,
-                       const struct decide_digest *digest);
+void membership_closed(struct membership *m, const struct member_event *closed); /* MEMBER_EV_CLOSED */
+/* From within ops.incidents(): sends it, with round and time filled in. */
+void membership_incident(struct membership *m, el_usec at, struct msg_incident *x);
+bool membership_was_told(const struct membership *m); /* by the coordinator how the job has ended */
 void membership_signal(struct membership *m, int signal);
 
 /* The slice to run; valid from start() to the next one. */

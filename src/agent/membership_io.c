@@ -119,6 +119,10 @@ static void link_message(void *ctx, const struct msg *msg)
         m->ops.logs(m->ctx, msg); /* nothing that the core decides */
         return;
     }
+    if (msg->type == MSG_REPORT || msg->type == MSG_REPORT_ROW) {
+        m->ops.report(m->ctx, msg);
+        return;
+    }
     feed(ctx, &(struct member_event){.type = MEMBER_EV_MSG, .msg = msg});
 }
 
@@ -360,6 +364,13 @@ static void on_staying(void *ctx)
     m->say_at = loop_clock() < m->say_at ? m->say_at : 0;
 }
 
+static void on_report(void *ctx, const char *run_id, const struct msg *msg)
+{
+    struct membership *m = ctx;
+    (void)run_id;
+    m->ops.report(m->ctx, msg);
+}
+
 /* From within the coordinator: what follows from it is looked at in a later turn. */
 static void on_coordinator_note(void *ctx, const char *run_id, const struct rdzv_note *note, int status)
 {
@@ -396,6 +407,7 @@ static void perform(struct membership *m, const struct member_action *a)
         m->ops.logs(m->ctx, NULL);
         break;
     case MEMBER_DO_SEND: send(m, m->link, a->what); break;
+    case MEMBER_DO_INCIDENTS: m->ops.incidents(m->ctx); break;
     case MEMBER_DO_OPEN_STORE: open_store(m); break;
     case MEMBER_DO_CLOSE_STORE: close_store(m); break;
     case MEMBER_DO_KNOCK:
@@ -465,15 +477,22 @@ void membership_failed(struct membership *m, const struct member_incident *incid
     feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = incident});
 }
 
-void membership_closed(struct membership *m, enum member_result result, bool stuck, unsigned status, const char *text,
-                       const struct decide_digest *digest)
+void membership_closed(struct membership *m, const struct member_event *closed)
 {
-    feed(m, &(struct member_event){.type = MEMBER_EV_CLOSED,
-                                   .result = result,
-                                   .stuck = stuck,
-                                   .status = status,
-                                   .text = text,
-                                   .digest = digest});
+    feed(m, closed);
+}
+
+void membership_incident(struct membership *m, el_usec at, struct msg_incident *x)
+{
+    x->number = m->core.round.number;
+    x->coord = m->core.round.coord;
+    member_on_clock(&m->core, at, loop_clock(), &x->time_us, &x->error_us);
+    link_send(m->link, &(struct msg){.type = MSG_INCIDENT, .u.incident = *x});
+}
+
+bool membership_was_told(const struct membership *m)
+{
+    return m->core.end_told;
 }
 
 void membership_signal(struct membership *m, int signal)
@@ -513,6 +532,7 @@ static struct hosting *new_hosting(struct membership *m, struct el_err *e)
 {
     static const struct hosting_ops ops = {.begun = on_begun,
                                            .note = on_coordinator_note,
+                                           .report = on_report,
                                            .job_began = on_coordinator_began,
                                            .ended = on_job_ended,
                                            .knock = knock,
@@ -523,6 +543,7 @@ static struct hosting *new_hosting(struct membership *m, struct el_err *e)
                                 .here_only = m->conf.here_only,
                                 .run_id = m->conf.member.run_id,
                                 .command = m->conf.member.command,
+                                .instance = m->conf.member.instance,
                                 .silence = EL_MS(set->keep_alive_ms * set->keep_alive_attempts),
                                 .keep = away > join ? away : join,
                                 .c10d_refused = NO_ROUND};

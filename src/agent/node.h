@@ -14,6 +14,7 @@
 #include "agent/env.h"
 #include "incident/evidence.h"
 #include "incident/failure.h"
+#include "incident/summary.h"
 #include "agent/endpoint.h"
 #include "agent/host.h"
 #include "agent/membership.h"
@@ -77,6 +78,7 @@ struct node {
     struct membership *membership;   /* NULL: alone */
     char farewell[MSG_TEXT_MAX + 1]; /* the coordinator's last words */
     struct logs *logs;               /* logs_io.c; NULL: alone */
+    struct incidents *incidents;     /* incident_io.c; NULL: alone */
 
     struct loop *loop;
     struct loop_timer *deadline, *prepare_timer;
@@ -197,6 +199,14 @@ void logs_attempt_ended(struct node *n);                  /* no worker writes to
 /* Who reads gets the rest of it, as far as that takes no longer than a moment; then left(), later. */
 void logs_leave(struct node *n, void (*left)(struct node *n));
 
+/* incident_io.c: failures of several nodes */
+int incident_init(struct node *n, struct el_err *e);
+void incident_free(struct node *n);
+void incident_closed(struct node *n, struct member_event *ev); /* fills what STOPPED says */
+void incident_tell(void *node);                                /* INCIDENT for each failure of the last attempt */
+void incident_report(void *node, const struct msg *m);         /* REPORT or a row of it, to be printed here */
+bool incident_is_printed(const struct node *n);                /* that of the last round */
+
 /* workers_io.c */
 unsigned workers_rank(const struct node *n, unsigned slot); /* global rank in the present attempt */
 void workers_make_run_id(struct node *n);
@@ -246,6 +256,8 @@ void report_restart(struct node *n); /* a new attempt is wanted */
 void report_forget(struct node *n);  /* it can begin: the failures of the last one are over */
 /* Where descriptors have run out: how many these workers need. */
 void report_files(const struct node *n, struct el_err *e);
+const char *report_logs(const struct node *n); /* where there is something to look at; NULL: nowhere */
+void report_print(struct node *n, const struct report *r);
 void report_verdict(struct node *n, struct el_buf *out); /* the present attempt's failure in one line */
 int report_failure_status(struct node *n);               /* what it means as an exit status */
 void report_end(struct node *n); /* everything is gone: flush, say the last words, stop the loop */

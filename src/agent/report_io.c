@@ -297,7 +297,7 @@ void report_collect(struct node *n)
 /* --- the last words --- */
 
 /* Where there is something to look at; a temporary folder in which nothing was written is gone by now. */
-static const char *logs_of(const struct node *n)
+const char *report_logs(const struct node *n)
 {
     return n->conf->log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
 }
@@ -327,7 +327,7 @@ static struct report make_report(struct node *n)
         .restarts = n->core.restarts - restart_refused(n),
         .restarts_max = n->conf->max_restarts,
         .no_restart = n->membership ? "" : n->core.verdict.why,
-        .log_dir = logs_of(n),
+        .log_dir = report_logs(n),
     };
 }
 
@@ -382,17 +382,35 @@ static void say_missing(struct node *n)
         el_log(EL_INFO, "store, when the first worker failed: %.*s", (int)len, at);
 }
 
-static void say_table(struct node *n)
+void report_print(struct node *n, const struct report *r)
 {
-    struct report r = make_report(n);
     struct el_buf text = EL_BUF_INIT(NULL, 1u << 20);
     if (console_is_json(n->console)) {
-        if (summary_json(&r, &text) == 0)
+        if (summary_json(r, &text) == 0)
             el_buf_puts(&text, "\n");
     } else {
-        summary_write(&r, &text, console_has_colour(n->console) ? &summary_colour : &summary_plain);
+        summary_write(r, &text, console_has_colour(n->console) ? &summary_colour : &summary_plain);
     }
     console_write(n->console, text.v, text.len);
+    el_buf_free(&text);
+}
+
+/* Of several nodes the coordinator and the one of rank 0 print the report; this one too, if it never heard the end. */
+static void say_own_failure(struct node *n)
+{
+    struct report r = make_report(n);
+    struct el_buf text = EL_BUF_INIT(NULL, 4096);
+    bool elsewhere = n->membership && membership_was_told(n->membership);
+    if (n->membership && incident_is_printed(n))
+        return;
+    if (!elsewhere) {
+        say_missing(n);
+        report_print(n, &r);
+        return;
+    }
+    summary_verdict(&r, &text);
+    const struct failure *f = cause_of(n, &r);
+    el_log(EL_ERROR, "%s%s%s", el_buf_cstr(&text), f->log_file ? "; its stderr: " : "", f->log_file ? f->log_file : "");
     el_buf_free(&text);
 }
 
@@ -449,8 +467,8 @@ static void say_last_words(struct node *n)
     account_text(&n->account, loop_clock(), line, sizeof line);
     bool failed = worker_failed(n);
     el_log(failed || n->core.restarts ? EL_INFO : EL_DEBUG, "time: %s", line);
-    if (logs_of(n) && !failed) /* the report names them itself */
-        el_log(EL_INFO, "logs: %s", logs_of(n));
+    if (report_logs(n) && !failed) /* the report names them itself */
+        el_log(EL_INFO, "logs: %s", report_logs(n));
     if (n->publish_late)
         el_log(EL_WARN, "error file %s: could not be written within %u s", env_get(n->env, "TORCHELASTIC_ERROR_FILE"),
                (unsigned)(NODE_PUBLISH_TIME / EL_SEC(1)));
@@ -462,9 +480,7 @@ static void say_last_words(struct node *n)
         el_log(EL_ERROR, "restart %u of %u could not be made: %s", n->core.restarts, n->conf->max_restarts,
                n->error.text);
     if (failed)
-        say_missing(n);
-    if (failed)
-        say_table(n);
+        say_own_failure(n);
     else if (n->core.cause == AGENT_SPAWN_FAILED || n->core.cause == AGENT_PREPARE_FAILED)
         el_log(EL_ERROR, "%s", n->error.text);
     else if (n->core.cause == AGENT_LEAVING)

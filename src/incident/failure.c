@@ -304,8 +304,7 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
         f->class = FAILURE_CLASS_HANG;
 }
 
-/* The latest moment at which it can have failed, on the monotonic clock. */
-static el_usec failed_at(const struct failure *f)
+el_usec failure_at(const struct failure *f)
 {
     if (f->file_sec < 0 || f->wall_usec < 0)
         return f->at;
@@ -325,8 +324,8 @@ static bool sooner(const struct failure *a, const struct failure *b)
         return a->odd;
     if (a->hung)
         return a->rank < b->rank; /* in which order they died of SIGABRT means nothing */
-    if (failed_at(a) != failed_at(b))
-        return failed_at(a) < failed_at(b);
+    if (failure_at(a) != failure_at(b))
+        return failure_at(a) < failure_at(b);
     return a->at != b->at ? a->at < b->at : a->rank < b->rank;
 }
 

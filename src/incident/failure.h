@@ -115,6 +115,10 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
  * node's cgroup is higher than when the worker started. */
 void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 
+/* When it failed at the latest, on this node's monotonic clock: by the error file's time stamp where that is earlier
+ * than the end. */
+el_usec failure_at(const struct failure *f);
+
 /* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another; the
  * earliest, by the error file's time stamp where that is earlier than the end; then the lowest rank.  -1 = none. */
 int failure_cause(const struct failure *const *all, unsigned n);

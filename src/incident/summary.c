@@ -22,6 +22,8 @@ static struct text text_of(const char *s)
 
 static int cause_of(const struct report *r)
 {
+    if (r->job)
+        return r->failures_count ? 0 : -1;
     return failure_cause(r->failures, r->failures_count);
 }
 
@@ -188,6 +190,8 @@ static void put_rule(struct el_buf *out, char c, unsigned width)
 int summary_stopped(const struct report *r, struct el_buf *out)
 {
     struct el_ranges s = {0};
+    if (r->job)
+        return el_buf_puts(out, r->job->stopped_ranks);
     for (unsigned i = 0; i < r->failures_count; i++)
         if (is_bystander(r->failures[i]))
             el_ranges_add(&s, out, r->failures[i]->rank);
@@ -198,7 +202,8 @@ int summary_stopped(const struct report *r, struct el_buf *out)
 /* The failures besides the cause: the first few in full, the ranks of the rest, then those that elrun stopped. */
 static void put_others(struct el_buf *out, const struct report *r, int cause)
 {
-    unsigned shown = 0, more = 0;
+    unsigned shown = 0;
+    uint64_t more = 0;
     struct el_ranges rest = {0};
     struct el_ranges hung = {0};
     struct el_buf ranks = EL_BUF_INIT(out->mem, 0), hung_ranks = EL_BUF_INIT(out->mem, 0);
@@ -206,7 +211,7 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
         const struct failure *f = r->failures[i];
         if ((int)i == cause || is_bystander(f))
             continue;
-        if (f->hung) {
+        if (f->hung && !r->job) {
             el_ranges_add(&hung, &hung_ranks, f->rank);
             continue;
         }
@@ -214,12 +219,20 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
             put_entry(out, f, ++shown);
             continue;
         }
-        el_ranges_add(&rest, &ranks, f->rank);
+        if (!r->job)
+            el_ranges_add(&rest, &ranks, f->rank);
         more++;
     }
     el_ranges_end(&rest, &ranks);
-    if (more)
-        el_buf_printf(out, "  failed too: %u more, rank%s %s\n", more, more == 1 ? "" : "s", el_buf_cstr(&ranks));
+    if (r->job) {
+        more = r->job->rest;
+        el_buf_puts(&ranks, r->job->rest_ranks);
+    }
+    if (more && !ranks.len)
+        el_buf_printf(out, "  failed too: %llu more\n", (unsigned long long)more);
+    else if (more)
+        el_buf_printf(out, "  failed too: %llu more, rank%s %s\n", (unsigned long long)more, more == 1 ? "" : "s",
+                      el_buf_cstr(&ranks));
     else if (!shown && !hung_ranks.len)
         el_buf_puts(out, "  <NO_OTHER_FAILURES>\n");
     el_ranges_end(&hung, &hung_ranks);
@@ -247,10 +260,17 @@ static void put_foot(struct el_buf *out, const struct report *r, const struct fa
     }
     if (r->restarts_max)
         el_buf_printf(out, "restarts: %u of %u\n", r->restarts, r->restarts_max);
+    const struct report_job *job = r->job;
+    if (job && job->failed > 1)
+        el_buf_printf(out, "failed by themselves: %s\n", job->classes);
+    struct text missing = text_of(job ? job->missing : NULL), line;
+    while (text_line(&missing, &line))
+        el_buf_printf(out, "store, when the first worker failed: %.*s\n", (int)line.n, line.p);
     if (cause && cause->log_file)
-        el_buf_printf(out, "stderr of rank %u: %s\n", cause->rank, cause->log_file);
+        el_buf_printf(out, "stderr of rank %u: %s%s%s\n", cause->rank, job ? cause->host : "", job ? ":" : "",
+                      cause->log_file);
     if (r->log_dir)
-        el_buf_printf(out, "all logs: %s\n", r->log_dir);
+        el_buf_printf(out, "all logs: %s%s%s\n", job ? job->log_host : "", job ? ":" : "", r->log_dir);
     if (cause && failure_advice(cause)[0])
         el_buf_printf(out, "advice: %s: %s\n", failure_class_text(cause->class), failure_advice(cause));
     if (r->no_restart && r->no_restart[0])
@@ -277,7 +297,13 @@ int summary_write(const struct report *r, struct el_buf *out, const struct summa
     el_buf_put(out, others.v, others.len);
     el_buf_puts(out, style->off);
     put_rule(out, '-', width);
-    el_buf_printf(out, "%sRoot Cause (first observed failure):%s\n", style->title, style->off);
+    el_buf_puts(out, style->title);
+    if (r->job && r->job->among > 1)
+        el_buf_printf(out,
+                      "Root Cause (among the first %u to fail: the clocks of the nodes tell no more):", r->job->among);
+    else
+        el_buf_puts(out, "Root Cause (first observed failure):");
+    el_buf_printf(out, "%s\n", style->off);
     el_buf_put(out, entry.v, entry.len);
     put_rule(out, '=', width);
     put_foot(out, r, root);
@@ -317,7 +343,16 @@ int summary_verdict(const struct report *r, struct el_buf *out)
         return summary_stopped(r, out);
     }
     const struct failure *f = r->failures[cause];
-    el_buf_printf(out, "rank %u (local rank %u) failed: ", f->rank, f->local_rank);
+    el_buf_printf(out, "rank %u ", f->rank);
+    if (r->job)
+        el_buf_printf(out, "on %s ", f->host);
+    el_buf_printf(out, "(local rank %u) failed: ", f->local_rank);
+    summary_ending(f, out);
+    return out->full ? -1 : 0;
+}
+
+void summary_ending(const struct failure *f, struct el_buf *out)
+{
     put_how(out, f);
     if (f->hung) {
         if (f->found.function[0])
@@ -334,7 +369,6 @@ int summary_verdict(const struct report *r, struct el_buf *out)
     const char *slash = strrchr(f->found.file, '/');
     if (f->found.user_frame && f->found.line)
         el_buf_printf(out, " (%s:%u)", slash ? slash + 1 : f->found.file, f->found.line);
-    return out->full ? -1 : 0;
 }
 
 static void put_field(struct el_buf *out, const char *key, const char *value)
@@ -367,7 +401,8 @@ static void put_json(const struct report *r, struct el_buf *out, size_t each_byt
     else
         el_buf_puts(out, "null");
     el_buf_puts(out, ",\"others\":[");
-    unsigned shown = 0, more = 0;
+    unsigned shown = 0;
+    uint64_t more = r->job ? r->job->rest : 0;
     for (unsigned i = 0; i < r->failures_count; i++) {
         if ((int)i == cause || is_bystander(r->failures[i]))
             continue;
@@ -378,7 +413,15 @@ static void put_json(const struct report *r, struct el_buf *out, size_t each_byt
         el_buf_puts(out, shown++ ? "," : "");
         out->full |= record_write(r->failures[i], each_bytes, out) < 0;
     }
-    el_buf_printf(out, "],\"others_left_out\":%u,\"texts_shortened\":%s}", more,
+    el_buf_puts(out, "]");
+    if (r->job) {
+        el_buf_printf(out, ",\"failed\":%llu,\"among_the_first\":%u", (unsigned long long)r->job->failed,
+                      r->job->among);
+        put_field(out, "failed_by_class", r->job->classes);
+        put_field(out, "others_left_out_ranks", r->job->rest_ranks);
+        put_field(out, "missing_at_the_store", r->job->missing);
+    }
+    el_buf_printf(out, ",\"others_left_out\":%llu,\"texts_shortened\":%s}", (unsigned long long)more,
                   each_bytes < RECORD_BYTES_MAX ? "true" : "false");
 }
 

@@ -14,7 +14,20 @@ struct summary_style {
 };
 extern const struct summary_style summary_plain, summary_colour;
 
+/* What else is known where several nodes are reported of.  The first of the failures is the cause then, and their order
+ * is not that of ranks. */
+struct report_job {
+    unsigned among;            /* so many may have been the first: the clocks of the nodes cannot tell */
+    uint64_t failed, rest;     /* workers that failed by themselves; those that are not among the failures */
+    const char *rest_ranks;    /* theirs, "" = not known */
+    const char *stopped_ranks; /* that elrun stopped */
+    const char *classes;       /* "network 12, unknown 3" */
+    const char *missing;       /* lines: who had not come to the store when the first failed */
+    const char *log_host;      /* whose log_dir it is */
+};
+
 struct report {
+    const struct report_job *job;          /* NULL: of one node */
     const char *script;                    /* as the user named it */
     const struct failure *const *failures; /* judged, by ascending rank; those that elrun stopped too */
     unsigned failures_count;
@@ -29,6 +42,9 @@ int summary_write(const struct report *r, struct el_buf *out, const struct summa
 
 /* Appends the one line without newline: "rank 1 (local rank 1) failed: exit code 3: ValueError: bad shape". */
 int summary_verdict(const struct report *r, struct el_buf *out);
+
+/* Appends how this worker ended: "exit code 3: ValueError: bad shape (train.py:12)". */
+void summary_ending(const struct failure *f, struct el_buf *out);
 
 /* Appends the same report as one JSON object on one line, without newline: whole, or with the long texts cut if it does
  * not fit so, or nothing and -1. */

@@ -38,6 +38,10 @@ struct coordinator_conf {
     /* What happens, besides the log line; status: of the job, -1 before its end. */
     void (*note)(void *ctx, const char *run_id, const struct rdzv_note *note, int status);
     void (*began)(void *ctx, const char *run_id, const struct rdzv_settings *set); /* a job's first node is here */
+    /* A round with failures is closed: REPORT, then its rows.  It is sent to the node of rank 0, too, unless that is
+     * own_instance: the agent of this process (0: there is none). */
+    void (*report)(void *ctx, const char *run_id, const struct msg *msg);
+    uint64_t own_instance;
     void (*ended)(void *ctx, const char *run_id, unsigned status); /* everybody knows, or the time for that is over */
     /* A connection whose first message is KNOCK: the host of a store that shares the port.  As `control` of the store's
      * server.  NULL: refused. */

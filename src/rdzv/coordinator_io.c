@@ -88,6 +88,12 @@ static void walk_on(struct coordinator *c, struct job *job)
     job->walks = job->walk < used;
 }
 
+void coordinator_hurry(struct coordinator *c, struct job *job)
+{
+    if (job->walks)
+        walk_on(c, job);
+}
+
 static void send_beat(struct coordinator *c, struct job *job, unsigned member, const struct msg *beat)
 {
     struct peer *p = peer_find(c, rdzv_conn(job->r, member));
@@ -129,6 +135,22 @@ static void journal(struct coordinator *c, struct job *job, uint64_t serial)
     journal_write(c->journal, job->id, serial, &record);
 }
 
+/* In this process, and on the node of rank 0 if that is another one. */
+static void report(struct coordinator *c, struct job *job)
+{
+    unsigned reader = rdzv_report_member(job->r);
+    struct peer *p = reader == RDZV_NONE ? NULL : peer_find(c, rdzv_conn(job->r, reader));
+    struct msg m;
+    if (p && rdzv_instance(job->r, reader) == c->conf.own_instance)
+        p = NULL;
+    for (unsigned i = 0; rdzv_report(job->r, i, &m); i++) {
+        if (c->conf.report)
+            c->conf.report(c->conf.ctx, rdzv_run_id(job->r), &m);
+        if (p)
+            peer_send(p, &m);
+    }
+}
+
 static void over(struct coordinator *c, struct job *job)
 {
     job->over = true;
@@ -161,6 +183,7 @@ static void act(struct coordinator *c, struct job *job, const struct rdzv_action
         break;
     case RDZV_DO_JOURNAL: journal(c, job, a->serial); break;
     case RDZV_DO_NOTE: tell_note(c, job, rdzv_note(job->r, a->note)); break;
+    case RDZV_DO_REPORT: report(c, job); break;
     case RDZV_DO_OVER: over(c, job); break;
     }
 }

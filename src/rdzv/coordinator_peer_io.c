@@ -207,6 +207,8 @@ static void take_message(struct peer *p, const struct msg *m, const char *frame,
         coordinator_closed(c, id, member, conn);
         return;
     }
+    if (m->type == MSG_INCIDENT)
+        coordinator_hurry(c, job);
     struct rdzv_event ev = {.type = RDZV_EV_MSG, .conn = p->id, .member = p->member, .msg = m, .peer = peer_ends(p)};
     coordinator_step(c, job, &ev);
 }

@@ -95,6 +95,8 @@ void coordinator_hello(struct coordinator *c, struct peer *p, const struct msg *
 void coordinator_closed(struct coordinator *c, uint64_t job, unsigned member, uint64_t conn);
 struct job *coordinator_job_by_id(struct coordinator *c, uint64_t id);
 void coordinator_rearm(struct coordinator *c);
+/* Before something that takes time and comes from many: an order that is on its way to each goes on. */
+void coordinator_hurry(struct coordinator *c, struct job *job);
 /* Lines that strangers can cause: so many a second, then they are counted. */
 void coordinator_say(struct coordinator *c, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

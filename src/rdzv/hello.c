@@ -232,6 +232,7 @@ static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
         m->phase = m->number ? RDZV_STRAY : RDZV_READY;
         rdzv_tally(r, m, 1);
     }
+    rdzv_incidents_forget(r);
     r->number = h->number;
     r->seen = r->seen < r->number ? r->number : r->seen;
     r->coord = h->coord;
@@ -364,6 +365,7 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->membership = r->unheard || !failed;
     r->failed = failed;
     rdzv_count_world(r);
+    rdzv_incidents_adopt(r);
     r->world_last = r->world;
     r->world_first = r->world_first ? r->world_first : r->world;
     rdzv_say(r, out, RDZV_NOTE_REBUILT, RDZV_NONE, "round %llu is rebuilt from the reports of %u of %u nodes",

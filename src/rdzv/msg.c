@@ -107,6 +107,11 @@ static unsigned utf8_size(const unsigned char *s, size_t n)
     return c < least[size] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : size;
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 /* At most limit bytes arrive at the other side: whole characters only. */
 static int put_string(struct el_buf *out, const char *text, size_t limit)
 {
@@ -114,13 +119,24 @@ static int put_string(struct el_buf *out, const char *text, size_t limit)
     size_t n = strnlen(text, limit + 1), used = 0;
     int bad = el_buf_put(out, "\"", 1);
     for (size_t i = 0; i < n;) {
+        size_t run = i; /* most text needs no look at each byte */
+        while (run < n && used + (run - i) < limit && is_plain(s[run]))
+            run++;
+        if (run > i) {
+            bad |= el_buf_put(out, s + i, run - i);
+            used += run - i;
+            i = run;
+            continue;
+        }
         unsigned size = utf8_size(s + i, n - i);
         size_t comes = size ? size : 3;
         if (used + comes > limit)
             break;
         if (!size)
             bad |= el_buf_puts(out, "\xef\xbf\xbd");
-        else if (s[i] < 0x20 || s[i] == '"' || s[i] == '\\' || s[i] == 0x7f)
+        else if (s[i] == '"' || s[i] == '\\')
+            bad |= el_buf_printf(out, "\\%c", s[i]);
+        else if (s[i] < 0x20 || s[i] == 0x7f)
             bad |= el_buf_printf(out, "\\u%04x", (unsigned)s[i]);
         else
             bad |= el_buf_put(out, s + i, size);

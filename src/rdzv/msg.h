@@ -29,11 +29,16 @@
 #define MSG_ADDR_MAX       63        /* address in text, or a host name that was asked for */
 #define MSG_TEXT_MAX       480       /* one line for a person */
 #define MSG_STREAM_MAX     16384     /* a worker's stream, relayed */
+#define MSG_RANKS_MAX      16384     /* "0-36,38-1023" */
+#define MSG_DOCUMENT_MAX   49152     /* a failure's record: RECORD_BYTES_MAX */
+#define MSG_MISSING_MAX    2048      /* lines of a store: who had not come */
+#define MSG_EXCEPTION_MAX  128       /* type of an exception */
 #define MSG_LOGS_WINDOW    2         /* pieces of output that nobody has taken yet, for one reader */
 #define MSG_LOGS_LINES_MAX 1000000
 #define MSG_MS_MAX         8640000000 /* 100 days */
 #define MSG_CLAUSE_MAX     128        /* DECIDE_WHAT_MAX */
 #define MSG_PLACE_MAX      300        /* DECIDE_PLACE_MAX */
+#define MSG_CLOCK_UNKNOWN  ((uint64_t)86400000000)
 
 /* A field of struct T: F(T, kind, name, limit, must).
  *   NUM  uint64_t 0 … limit           HEX  uint64_t as 1 … 16 hexadecimal digits in a string (limit unused)
@@ -69,6 +74,15 @@
 #define MSG_ROUND(F, T)                                                                                                \
     F(T, NUM, number, INT64_MAX, 1)                                                                                    \
     F(T, HEX, coord, 0, 1)
+
+/* How a worker ended, and when. */
+#define MSG_FAILURE(F, T)                                                                                              \
+    F(T, NUM, time_us, INT64_MAX, 1)  /* on the coordinator's clock, as far as the agent knows it, */                  \
+    F(T, NUM, error_us, INT64_MAX, 1) /* so far off, either way, at most; MSG_CLOCK_UNKNOWN and more: not known */     \
+    F(T, NUM, local_rank, 4095, 1)                                                                                     \
+    F(T, INT, code, 255, 1)  /* exit code, or -1 */                                                                    \
+    F(T, INT, signal, 64, 1) /* or -1 */                                                                               \
+    F(T, BOOL, oom, 0, 0)
 
 /* --- an agent to its coordinator --- */
 #define MSG_hello_FIELDS(F, T)                                                                                         \
@@ -112,15 +126,24 @@
 #define MSG_at_boundary_FIELDS(F, T) MSG_ROUND(F, T)
 #define MSG_worker_failed_FIELDS(F, T)                                                                                 \
     MSG_ROUND(F, T)                                                                                                    \
-    F(T, NUM, time_us, INT64_MAX, 1) /* on the coordinator's clock, as far as the agent knows it */                    \
-    F(T, NUM, local_rank, 4095, 1)                                                                                     \
-    F(T, INT, code, 255, 1)  /* exit code, or -1 */                                                                    \
-    F(T, INT, signal, 64, 1) /* or -1 */                                                                               \
-    F(T, BOOL, oom, 0, 0)                                                                                              \
-    F(T, STR, text, MSG_TEXT_MAX, 1) /* one line */                                                                    \
-    F(T, STR, stderr_tail, MSG_STREAM_MAX, 0)                                                                          \
-    F(T, STR, log, 4096, 0) /* where the whole of it lies on the node */
-#define MSG_stopped_FIELDS(F, T) MSG_ROUND(F, T) F(T, BOOL, stuck, 0, 0) F(T, BOOL, fenced, 0, 0)
+    MSG_FAILURE(F, T)                                                                                                  \
+    F(T, STR, text, MSG_TEXT_MAX, 1) /* one line */
+#define MSG_incident_FIELDS(F, T)                                                                                      \
+    MSG_ROUND(F, T)                                                                                                    \
+    MSG_FAILURE(F, T)                                                                                                  \
+    F(T, STR, by, MSG_NAME_MAX, 1)    /* record_by_word() */                                                           \
+    F(T, STR, class, MSG_NAME_MAX, 1) /* failure_class_text() */                                                       \
+    F(T, BOOL, follower, 0, 0)                                                                                         \
+    F(T, STR, type, MSG_EXCEPTION_MAX, 0)                                                                              \
+    F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
+    F(T, STR, document, MSG_DOCUMENT_MAX, 0)                                                                           \
+    F(T, STR, ranks, MSG_RANKS_MAX, 0) /* local ranks that failed in the same way, and are told of only here */
+#define MSG_stopped_FIELDS(F, T)                                                                                       \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, BOOL, stuck, 0, 0)                                                                                            \
+    F(T, BOOL, fenced, 0, 0)                                                                                           \
+    F(T, STR, ranks, MSG_RANKS_MAX, 0)     /* local ranks that elrun stopped */                                        \
+    F(T, STR, missing, MSG_MISSING_MAX, 0) /* the round's store is here: who had not come, lines */
 /* incident/decide.h */
 #define MSG_digest_FIELDS(F, T)                                                                                        \
     MSG_ROUND(F, T)                                                                                                    \
@@ -167,14 +190,37 @@
     F(T, NUM, status, 255, 1)                                                                                          \
     F(T, BOOL, alone, 0, 0) /* this node only (drained); the job goes on */                                            \
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
-    F(T, STR, cause, MSG_TEXT_MAX, 0) /* the root cause, one line */                                                   \
-    F(T, STR, stderr_tail, MSG_STREAM_MAX, 0)
+    F(T, STR, cause, MSG_TEXT_MAX, 0) /* the root cause, one line */
 #define MSG_refused_FIELDS(F, T)                                                                                       \
     F(T, NUM, status, 255, 1) /* what to exit with */                                                                  \
     F(T, BOOL, retry, 0, 0)   /* this may change: ask again */                                                         \
     F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_hold_FIELDS(F, T)    F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_goodbye_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 0)
+#define MSG_report_FIELDS(F, T)                                                                                        \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, world_size, MSG_WORLD_MAX, 1)                                                                            \
+    F(T, NUM, restarts, 1000000000, 1)                                                                                 \
+    F(T, NUM, max_restarts, 1000000000, 1)                                                                             \
+    F(T, NUM, failed, MSG_WORLD_MAX, 1) /* workers that failed by themselves */                                        \
+    F(T, NUM, among, MSG_WORLD_MAX, 1)  /* so many may have been the first; 1: the first row was */                    \
+    F(T, STR, classes, MSG_TEXT_MAX, 0) /* how many of which class */                                                  \
+    F(T, NUM, rest, MSG_WORLD_MAX, 0)   /* that failed and have no row, */                                             \
+    F(T, STR, rest_ranks, MSG_RANKS_MAX, 0)                                                                            \
+    F(T, STR, stopped_ranks, MSG_RANKS_MAX, 0) /* that elrun stopped */                                                \
+    F(T, STR, missing, MSG_MISSING_MAX, 0)                                                                             \
+    F(T, STR, text, MSG_TEXT_MAX, 1) /* why the round was stopped */                                                   \
+    F(T, BOOL, more, 0, 1)
+#define MSG_report_row_FIELDS(F, T)                                                                                    \
+    F(T, NUM, rank, MSG_WORLD_MAX, 1)                                                                                  \
+    F(T, NUM, local_rank, 4095, 1)                                                                                     \
+    F(T, NUM, group_rank, MSG_NODES_MAX, 1)                                                                            \
+    F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
+    F(T, INT, code, 255, 1)                                                                                            \
+    F(T, INT, signal, 64, 1)                                                                                           \
+    F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
+    F(T, STR, document, MSG_DOCUMENT_MAX, 0)                                                                           \
+    F(T, BOOL, more, 0, 1)
 
 /* --- between the agents of a round: knock and lease --- */
 #define MSG_knock_FIELDS(F, T)                                                                                         \
@@ -263,6 +309,7 @@
     X(SUCCEEDED, succeeded, 10, "every worker of this node exited 0")                                                  \
     X(LEAVING, leaving, 11, "this node leaves the job")                                                                \
     X(END_ACK, end_ack, 12, "answer to END")                                                                           \
+    X(INCIDENT, incident, 13, "what is known of a worker that failed by itself; before STOPPED")                       \
     X(DIGEST, digest, 14, "how the workers of this node ended, for what follows; before STOPPED")                      \
     X(PARK, park, 20, "order: hold no workers and wait")                                                               \
     X(OPEN_STORE, open_store, 21, "order: open the store of a round")                                                  \
@@ -273,6 +320,8 @@
     X(REFUSED, refused, 26, "the connection is refused and closed")                                                    \
     X(GOODBYE, goodbye, 27, "answer to LEAVING")                                                                       \
     X(HOLD, hold, 28, "order: stay as you are")                                                                        \
+    X(REPORT, report, 29, "to the node of rank 0: what failed in a round that is closed")                              \
+    X(REPORT_ROW, report_row, 30, "one failure of the report before it, the first cause first")                        \
     X(KNOCK, knock, 40, "a node shows the round's token to the host of its store")                                     \
     X(KNOCK_OK, knock_ok, 41, "answer to KNOCK; the connection is the lease from now on")                              \
     X(ROUND_OVER, round_over, 42, "on a lease: the coordinator has stopped this round")                                \

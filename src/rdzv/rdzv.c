@@ -118,7 +118,8 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     r->store_until = r->stop_until = r->notice_until = r->end_until = r->journal_at = r->tell_at = EL_NEVER;
     r->min_since = r->lost_at = r->wake = EL_NEVER;
     r->waiting_since = r->last_join = r->last_turn = r->state_since = now;
-    r->root_time = UINT64_MAX;
+    r->documents = EL_MEM_INIT(RDZV_DOCUMENTS_MAX);
+    r->findings.root = -1;
     uint64_t used = record ? record->restarts : 0, fruitless = record ? record->fruitless : 0;
     if (rdzv_roster_init(r) < 0 || budget_init(&r->budget, s->max_restarts, EL_MS(s->restart_window_ms),
                                                s->max_fruitless, used, fruitless, now, mem) < 0) {
@@ -141,6 +142,7 @@ void rdzv_free(struct rdzv *r)
 {
     if (!r)
         return;
+    rdzv_incidents_free(r);
     rdzv_roster_free(r);
     budget_free(&r->budget, r->mem);
     el_free(r->mem, r);
@@ -427,6 +429,7 @@ el_usec rdzv_deadline(const struct rdzv *r)
 void rdzv_check(const struct rdzv *r)
 {
     rdzv_roster_check(r);
+    rdzv_incidents_check(r);
     unsigned open = 0, lost = 0, good = 0;
     for (unsigned k = 0; k < r->size; k++) {
         const struct rdzv_seat *s = &r->seat[k];

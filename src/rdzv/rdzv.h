@@ -26,12 +26,15 @@
 #define RDZV_END_LIMIT      EL_SEC(5)  /* END is repeated so long to whoever has not acknowledged it */
 #define RDZV_STOP_MARGIN    EL_SEC(30) /* beyond the grace: then a member that has not stopped counts as lost */
 #define RDZV_JOURNAL_RETRY  EL_SEC(1)
-#define RDZV_TELL_EVERY     EL_SEC(1)  /* waiting members are told of changes no more often */
-#define RDZV_OPEN_RETRY     EL_MS(100) /* rounds that cannot be opened: from the second on, doubling … */
-#define RDZV_OPEN_RETRY_MAX EL_SEC(5)  /* … to this */
-#define RDZV_ASIDE_MAX      64         /* hosts that are set aside at a time; no more are */
-#define RDZV_WHY_MAX        160        /* bytes of the reason */
-#define RDZV_INCIDENTS_MAX  16         /* of one round; more are counted */
+#define RDZV_TELL_EVERY     EL_SEC(1)           /* waiting members are told of changes no more often */
+#define RDZV_OPEN_RETRY     EL_MS(100)          /* rounds that cannot be opened: from the second on, doubling … */
+#define RDZV_OPEN_RETRY_MAX EL_SEC(5)           /* … to this */
+#define RDZV_ASIDE_MAX      64                  /* hosts that are set aside at a time; no more are */
+#define RDZV_WHY_MAX        160                 /* bytes of the reason */
+#define RDZV_INCIDENTS_MAX  16                  /* of one round; more are counted */
+#define RDZV_DOCUMENTS_MAX  ((size_t)384 << 10) /* bytes of their records; as REPORT_ROWs they fit a connection */
+#define RDZV_REPORT_ROWS    9 /* of them in the report: the cause and as many others as a summary shows one by one */
+#define RDZV_FATES_MAX      (1u << 20) /* workers of which it is kept, by rank, who failed and who was stopped */
 #define RDZV_NONE           UINT32_MAX
 
 enum rdzv_state {
@@ -117,6 +120,7 @@ enum rdzv_action_type {
                          */
     RDZV_DO_JOURNAL,    /* write rdzv_record() durably, answer JOURNALED with serial (at once if no journal is kept) */
     RDZV_DO_NOTE,       /* rdzv_note(r, note): one line and its name for log, --events and --hook */
+    RDZV_DO_REPORT,     /* a round with failures is closed: tell rdzv_report() here, and to rdzv_report_member() */
     RDZV_DO_OVER,       /* everybody knows the end, or 5 s are over: nobody needs this coordinator any more */
 };
 
@@ -143,6 +147,7 @@ struct rdzv_actions {
     X(FINDING, "finding")                                                                                              \
     X(PLANNED, "change_planned")                                                                                       \
     X(STOPPING, "round_stopping")                                                                                      \
+    X(CAUSE, "root_cause")                                                                                             \
     X(CLOSED, "round_closed")                                                                                          \
     X(ASIDE, "node_set_aside")                                                                                         \
     X(COMMAND, "command")                                                                                              \
@@ -195,6 +200,13 @@ unsigned rdzv_rank_member(struct rdzv *r, uint64_t rank, const char **why);
 
 /* What is waited for, in one line: "2 of 3 nodes are here (min 2); …". */
 const char *rdzv_wait_text(struct rdzv *r, el_usec now);
+
+/* The report of the round that was closed last, message by message: REPORT (i 0), then REPORT_ROWs; false behind the
+ * last.  Strings in *out live until the next call or step.  Its reader is the node of rank 0, or of the lowest rank
+ * that is still here: a member, or RDZV_NONE. */
+bool rdzv_report(struct rdzv *r, unsigned i, struct msg *out);
+unsigned rdzv_report_member(const struct rdzv *r);
+uint64_t rdzv_instance(const struct rdzv *r, unsigned member);
 
 /* Rows for `elrun status`.  rdzv_status_member: false if the number is free. */
 void rdzv_status_job(struct rdzv *r, el_usec now, struct msg *out);

@@ -2,6 +2,8 @@
 #ifndef RDZV_RDZV_PRIVATE_H
 #define RDZV_RDZV_PRIVATE_H
 #include "incident/decide.h"
+#include "incident/failure.h"
+#include "incident/order.h"
 #include "rdzv/budget.h"
 #include "rdzv/rdzv.h"
 #include "rdzv/table.h"
@@ -53,11 +55,28 @@ struct rdzv_seat {
 };
 
 struct rdzv_incident {
-    uint64_t time_us;
-    unsigned group_rank, local_rank, rank;
-    int code, signal;
-    bool oom;
+    struct order_entry order; /* node: the seat */
+    unsigned local_rank;
+    int code, signal; /* one of them -1 */
+    bool judged;      /* INCIDENT has come: class, type and order.follower are known */
+    enum failure_class class;
+    char type[MSG_EXCEPTION_MAX + 1];
     char host[MSG_NAME_MAX + 1], text[MSG_TEXT_MAX + 1];
+    char *document; /* paid by rdzv.documents; NULL: none, or others were rather the cause */
+};
+
+#define X(name, text, status) +1
+enum { RDZV_CLASSES = 0 FAILURE_CLASS_LIST(X) };
+#undef X
+
+/* What the failures of a round say.  The counts grow while it runs; the rest is there once rdzv_close() has begun. */
+struct rdzv_findings {
+    uint64_t number, coord; /* of which round */
+    unsigned world, reader; /* its workers; the member that is sent the report */
+    int root;               /* of rdzv.incident; -1: no worker failed by itself */
+    unsigned among;         /* so many may have been the first, the root included */
+    uint64_t failed, by_class[RDZV_CLASSES];
+    unsigned nodes, nodes_like_root; /* of those kept: with a failure; whose first one has the root's class and type */
 };
 
 /* A host that is set aside. */
@@ -140,8 +159,12 @@ struct rdzv {
     struct rdzv_incident incident[RDZV_INCIDENTS_MAX];
     unsigned incident_count; /* of this round, kept */
     uint64_t incidents;      /* of the job */
-    uint64_t root_time;
-    char root_tail[MSG_STREAM_MAX + 1];
+    struct rdzv_findings findings;
+    struct el_mem documents;
+    uint8_t *fate; /* by rank, bits; fates are in use */
+    unsigned fates, fates_room;
+    char missing[MSG_MISSING_MAX + 1], classes[MSG_TEXT_MAX + 1];
+    struct el_buf stopped_ranks, rest_ranks; /* of the report */
 
     struct decide_digest digest; /* of the present round, as far as its nodes have told */
     struct decide_history history;
@@ -239,6 +262,16 @@ const char *rdzv_aside_why(const struct rdzv *r, const char *host);
 void rdzv_aside_expire(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_aside_deadline(const struct rdzv *r);
 const char *rdzv_aside_text(struct rdzv *r, el_usec now); /* for status; "" if none is */
+/* incident.c */
+void rdzv_incidents_forget(struct rdzv *r); /* a round begins */
+void rdzv_incidents_free(struct rdzv *r);
+void rdzv_incidents_adopt(struct rdzv *r); /* the world of a round that was rebuilt is known */
+void rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f, el_usec now);
+void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f, el_usec now);
+void rdzv_stopped_ranks(struct rdzv *r, unsigned seat, const struct msg_stopped *s);
+void rdzv_find(struct rdzv *r); /* fills the findings */
+const struct rdzv_incident *rdzv_root(const struct rdzv *r);
+void rdzv_incidents_check(const struct rdzv *r);
 
 /* view.c */
 #define RDZV_LABEL_MAX (MSG_NAME_MAX + 64)

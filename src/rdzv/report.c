@@ -64,43 +64,13 @@ static void on_store_ready(struct rdzv *r, unsigned i, const struct msg_store_re
     r->serial_waits = true;
 }
 
-static void keep_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f)
-{
-    r->incidents++;
-    if (f->time_us < r->root_time) {
-        r->root_time = f->time_us;
-        snprintf(r->root_tail, sizeof r->root_tail, "%s", f->stderr_tail ? f->stderr_tail : "");
-    } else if (r->incident_count == RDZV_INCIDENTS_MAX) {
-        return;
-    }
-    /* When there is no more room, the newest makes room for an earlier one. */
-    unsigned at = r->incident_count;
-    if (at == RDZV_INCIDENTS_MAX) {
-        at = 0;
-        for (unsigned i = 1; i < RDZV_INCIDENTS_MAX; i++)
-            at = r->incident[i].time_us > r->incident[at].time_us ? i : at;
-    } else {
-        r->incident_count++;
-    }
-    struct rdzv_incident *x = &r->incident[at];
-    *x = (struct rdzv_incident){.time_us = f->time_us,
-                                .group_rank = m->seat,
-                                .local_rank = (unsigned)f->local_rank,
-                                .rank = r->seat[m->seat].rank_base + (unsigned)f->local_rank,
-                                .code = (int)f->code,
-                                .signal = (int)f->signal,
-                                .oom = f->oom};
-    snprintf(x->host, sizeof x->host, "%s", m->host);
-    snprintf(x->text, sizeof x->text, "%s", f->text);
-}
-
 static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker_failed *f, el_usec now,
                              struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
     if (!is_present(r, m, f->number, f->coord))
         return;
-    keep_incident(r, m, f);
+    rdzv_worker_failed(r, m, f, now);
     rdzv_say(r, out, RDZV_NOTE_FAILED, i, "rank %u on %s: %.300s", r->seat[m->seat].rank_base + (unsigned)f->local_rank,
              m->host, f->text);
     if (r->state != RDZV_RUNNING)
@@ -128,6 +98,7 @@ static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, 
         r->membership = true;
         rdzv_stop(r, now, out, s->fenced ? "%s was cut off" : "%s has stopped by itself", m->host);
     }
+    rdzv_stopped_ranks(r, m->seat, s);
     rdzv_seat_stopped(r, m->seat);
 }
 
@@ -187,7 +158,7 @@ static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_no_knock *k
 }
 
 /* While a coordinator that was restarted still listens, news of a seat is kept in it. */
-static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct msg *msg)
+static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct msg *msg, el_usec now)
 {
     const struct msg_started *same = &msg->u.started; /* each of these begins with its round */
     if (m->seat == RDZV_NONE || same->number != r->number || same->coord != r->coord)
@@ -199,19 +170,22 @@ static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct 
     s->failed |= msg->type == MSG_WORKER_FAILED;
     s->stopping |= s->failed;
     if (msg->type == MSG_WORKER_FAILED)
-        keep_incident(r, m, &msg->u.worker_failed);
+        rdzv_worker_failed(r, m, &msg->u.worker_failed, now);
+    else if (msg->type == MSG_INCIDENT)
+        rdzv_incident(r, m, &msg->u.incident, now);
 }
 
 static bool is_news(const struct msg *msg)
 {
-    return msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED || msg->type == MSG_WORKER_FAILED;
+    return msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED || msg->type == MSG_WORKER_FAILED ||
+           msg->type == MSG_INCIDENT;
 }
 
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
     if (r->state == RDZV_REBUILDING && m->phase != RDZV_STRAY && is_news(msg)) {
-        hear_more(r, m, msg);
+        hear_more(r, m, msg, now);
         return;
     }
     switch ((unsigned)msg->type) {
@@ -235,6 +209,10 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
         break;
     case MSG_WORKER_FAILED: on_worker_failed(r, i, &msg->u.worker_failed, now, out); break;
     case MSG_DIGEST: on_digest(r, i, &msg->u.digest); break;
+    case MSG_INCIDENT:
+        if (is_present(r, m, msg->u.incident.number, msg->u.incident.coord))
+            rdzv_incident(r, m, &msg->u.incident, now);
+        break;
     case MSG_STOPPED: on_stopped(r, i, &msg->u.stopped, now, out); break;
     case MSG_SUCCEEDED:
         if (is_present(r, m, msg->u.succeeded.number, msg->u.succeeded.coord))

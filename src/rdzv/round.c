@@ -55,8 +55,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->failed = r->membership = r->planned = r->noticed = false;
     r->digest = (struct decide_digest){.kind = DECIDE_SILENT};
     r->suspects = 0;
-    r->incident_count = 0;
-    r->root_time = UINT64_MAX;
+    rdzv_incidents_forget(r);
     r->lost_at = EL_NEVER;
     rdzv_move(r, RDZV_RUNNING, now);
     rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
@@ -189,21 +188,26 @@ static unsigned status_of(const struct rdzv_incident *x)
     return x->signal > 0 ? EL_EXIT_SIGNAL((unsigned)x->signal) : 1;
 }
 
-static const struct rdzv_incident *root_cause(const struct rdzv *r)
-{
-    const struct rdzv_incident *root = NULL;
-    for (unsigned i = 0; i < r->incident_count; i++)
-        if (!root || r->incident[i].time_us < root->time_us)
-            root = &r->incident[i];
-    return root;
-}
-
 static void end_by_failure(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *why)
 {
-    const struct rdzv_incident *root = root_cause(r);
+    const struct rdzv_incident *root = rdzv_root(r);
     if (root)
-        snprintf(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %.300s", root->rank, root->host, root->text);
+        snprintf(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %.300s", root->order.rank, root->host,
+                 root->text);
     rdzv_end(r, now, out, root ? status_of(root) : r->failed ? 1 : EL_EXIT_TEMPFAIL, "%s", why);
+}
+
+/* Who was it?  Said before anything is decided. */
+static void say_cause(struct rdzv *r, struct rdzv_actions *out)
+{
+    rdzv_find(r);
+    const struct rdzv_incident *root = rdzv_root(r);
+    if (!root)
+        return;
+    rdzv_say(r, out, RDZV_NOTE_CAUSE, RDZV_NONE, "%s rank %u on %s: %.300s",
+             r->findings.among > 1 ? "among the first to fail:" : "first to fail:", root->order.rank, root->host,
+             root->text);
+    rdzv_act(out, RDZV_DO_REPORT);
 }
 
 /* Drained members are told to go; all others hold no workers any more and may be chosen again. */
@@ -255,6 +259,7 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     doubt(r);
     release_seats(r);
     r->closed = true;
+    say_cause(r, out);
     if (r->stop_job) {
         rdzv_end(r, now, out, r->status, "%s", r->stop_text);
         return;

@@ -172,10 +172,7 @@ void rdzv_name_successors(struct rdzv *r)
 static void order_end(const struct rdzv *r, struct msg *out)
 {
     *out = (struct msg){.type = MSG_END};
-    out->u.end = (struct msg_end){.status = r->status,
-                                  .text = r->end_text,
-                                  .cause = r->end_cause,
-                                  .stderr_tail = r->root_time == UINT64_MAX ? "" : r->root_tail};
+    out->u.end = (struct msg_end){.status = r->status, .text = r->end_text, .cause = r->end_cause};
 }
 
 static void order_stop(const struct rdzv *r, uint64_t number, uint64_t coord, const char *why, struct msg *out)

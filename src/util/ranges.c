@@ -1,16 +1,27 @@
 #include "util/ranges.h"
 
 #include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
-void el_ranges_end(struct el_ranges *s, struct el_buf *out)
+#include "util/scan.h"
+
+enum { RUN_MAX = 32, MARK_BYTES = 4 }; /* ",…" */
+
+static void end_run(struct el_ranges *s, struct el_buf *out)
 {
+    char text[RUN_MAX];
     if (!s->open)
         return;
-    el_buf_printf(out, "%s%u", s->any ? "," : "", s->first);
-    if (s->last > s->first)
-        el_buf_printf(out, "-%u", s->last);
-    s->any = true;
     s->open = false;
+    int n = snprintf(text, sizeof text, s->last > s->first ? "%s%u-%u" : "%s%u", s->any ? "," : "", s->first, s->last);
+    if (s->left_out || (out->max && out->len + (size_t)n + MARK_BYTES > out->max)) {
+        s->left_out++;
+        return;
+    }
+    el_buf_put(out, text, (size_t)n);
+    s->any = true;
 }
 
 void el_ranges_add(struct el_ranges *s, struct el_buf *out, unsigned number)
@@ -20,6 +31,34 @@ void el_ranges_add(struct el_ranges *s, struct el_buf *out, unsigned number)
         s->last = number;
         return;
     }
-    el_ranges_end(s, out);
-    *s = (struct el_ranges){number, number, true, s->any};
+    end_run(s, out);
+    s->first = s->last = number;
+    s->open = true;
+}
+
+void el_ranges_end(struct el_ranges *s, struct el_buf *out)
+{
+    end_run(s, out);
+    if (s->left_out)
+        el_buf_puts(out, s->any ? ",…" : "…");
+}
+
+bool el_ranges_next(const char **at, unsigned *first, unsigned *last)
+{
+    const char *p = *at;
+    uint64_t a, b;
+    if (!scan_u64(&p, &a) || a > UINT_MAX)
+        return false;
+    b = a;
+    if (*p == '-') {
+        p++;
+        if (!scan_u64(&p, &b) || b > UINT_MAX || b < a)
+            return false;
+    }
+    if (*p && (*p != ',' || !p[1]))
+        return false;
+    *at = *p ? p + 1 : p;
+    *first = (unsigned)a;
+    *last = (unsigned)b;
+    return true;
 }

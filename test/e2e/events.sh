@@ -123,7 +123,7 @@ for i in 0 1; do ok "two nodes: whole lines" whole "$T/node.$i"; done
 cat "$T/node.0" "$T/node.1" >"$T/both"
 of_job() { sed -n 's/.*"event":"\([a-z_]*\)".*"source":"coordinator".*/\1/p' "$1"; }
 is "two nodes: one of them writes what happens to the job" "$(of_job "$T/both" | grep -v '^node_left$\|^finding$' | in_a_row)" \
-    "job_started node_joined node_joined round_formed worker_failed round_stopping round_closed round_formed job_ended"
+    "job_started node_joined node_joined round_formed worker_failed round_stopping root_cause round_closed round_formed job_ended"
 is "two nodes: both write what happens to them" "$(events "$T/both" | grep -c '^workers_started$')" 4
 is "two nodes: ranks" "$("$PY" -c 'import json, sys
 print(sorted(json.loads(l)["rank"] for l in open(sys.argv[1]) if "\"worker_started\"" in l))' "$T/both")" "[0, 0, 1, 1, 2, 2, 3, 3]"

@@ -336,9 +336,7 @@ static void obey(struct agent *a, const char *verb)
                                                        .time_us = loop_clock(),
                                                        .code = 3,
                                                        .signal = -1,
-                                                       .text = "exit code 3",
-                                                       .stderr_tail = "",
-                                                       .log = ""};
+                                                       .text = "exit code 3"};
         a->phase = MSG_PHASE_STOPPING;
     }
     if (m.type != MSG_NONE)

@@ -134,6 +134,7 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
         a->link = 0;
         break;
     case MEMBER_DO_SEND: do_send(c, who, x->what); break;
+    case MEMBER_DO_INCIDENTS: storm_tell(c, who); break;
     case MEMBER_DO_OPEN_STORE: {
         bool slow = !c->quiet && c->now < c->faults_until && one_in(c, 40);
         struct cluster_item *it = local(c, who, slow ? EL_SEC(7) : EL_MS(1), MEMBER_EV_STORE);
@@ -206,6 +207,7 @@ static void order(struct cluster *c, unsigned member)
         return;
     struct msg m;
     rdzv_order(c->r, member, c->now, &m);
+    c->conn[conn].ordered = c->now;
     if (m.type == MSG_WORLD)
         judge_world(c, c->conn[conn].agent, &m.u.world);
     if (m.type == MSG_END && !m.u.end.alone)
@@ -268,10 +270,13 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         const struct rdzv_note *note = rdzv_note(c->r, x->note);
         if (!c->quiet)
             cluster_note(c, CLUSTER_COORD, "%s: %.150s", rdzv_note_name(note->type), note->text);
+        if (note->type == RDZV_NOTE_STOPPING)
+            storm_stopping(c);
         if (note->type == RDZV_NOTE_LOST)
             judge_lost(c, note->text);
         break;
     }
+    case RDZV_DO_REPORT: storm_report(c); break;
     case RDZV_DO_OVER: c->over = true; break;
     }
 }
@@ -341,9 +346,10 @@ static void boot_coord(struct cluster *c)
     c->conf.token_start = el_rng_next(&c->rng);
     c->conf.surely_new = true;
     c->conf.listening_since = c->now;
-    c->r = rdzv_new(&c->conf, c->has_journal ? &c->journal : NULL, c->now, NULL);
+    c->r = rdzv_new(&c->conf, c->has_journal ? &c->journal : NULL, c->now, &c->mem);
     if (!c->r)
         abort();
+    c->mem_base = c->mem.used_bytes;
     c->coord_up = true;
     c->coord_fault_at = c->now > c->coord_fault_at ? c->now : c->coord_fault_at;
     c->coord_life++;
@@ -433,6 +439,7 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
                               .stuck = it->stuck,
                               .port = it->who + 1,
                               .addr = "10.0.0.1",
+                              .incidents = it->result == MEMBER_FAILED,
                               .incident = &x,
                               .digest = &digest};
     if (it->event == MEMBER_EV_STARTED && !a->alive)
@@ -442,9 +449,7 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
     if (it->event == MEMBER_EV_WORKER_FAILED) {
         if (!a->alive || a->told)
             return;
-        struct cluster_round *round = judge_round(c, a->number, a->coord);
-        if (round)
-            round->failed = true;
+        storm_failed(c, it->who);
         a->told = true; /* the node core stops the others by itself */
         die_after(c, it->who, a->stubborn ? EL_MS(c->conf.set.grace_ms) : EL_MS(5), MEMBER_FAILED);
     }
@@ -491,6 +496,7 @@ static void dispatch(struct cluster *c, struct cluster_item *it)
         else
             boot_agent(c, it->who);
         break;
+    case CLUSTER_STOPS: storm_stops(c, it); break;
     case CLUSTER_OVERLAP: judge_overlap(c, it); break;
     case CLUSTER_JUDGE: judge_all_is_well(c); break;
     }
@@ -566,6 +572,7 @@ bool cluster_run(struct cluster *c, uint64_t seed, unsigned agents, bool quiet)
     c->quiet = quiet;
     c->codec = !quiet && seed % 8 == 0;
     c->item_free = UINT32_MAX;
+    c->mem = EL_MEM_INIT(0);
     c->agent = calloc(agents, sizeof *c->agent);
     c->rank_holder = malloc(agents * sizeof *c->rank_holder);
     if (!c->agent || !c->rank_holder)

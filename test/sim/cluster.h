@@ -2,8 +2,8 @@
  * fail and die badly; virtual time, faults drawn from a seed.  The cores are the binary's own objects; everything here
  * only carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
  *
- * cluster.c: time, hosts and workers · agenda.c · faults.c · net.c: connections · judge_cluster.c: what must hold ·
- * sim_cluster.c: main. */
+ * cluster.c: time, hosts and workers · agenda.c · faults.c · net.c: connections · storm.c: failures · judge_cluster.c:
+ * what must hold · sim_cluster.c: main. */
 #ifndef TEST_SIM_CLUSTER_H
 #define TEST_SIM_CLUSTER_H
 #include <stdbool.h>
@@ -26,6 +26,7 @@ enum cluster_kind {
     CLUSTER_JOURNAL,   /* a record is durable */
     CLUSTER_FAULT,     /* the next fault */
     CLUSTER_BOOT,      /* an agent, or the coordinator, starts */
+    CLUSTER_STOPS,     /* has everybody been told to stop? */
     CLUSTER_OVERLAP,   /* two held one rank for a moment: has the older one gone? */
     CLUSTER_JUDGE,     /* everything should be well by now */
 };
@@ -56,6 +57,7 @@ struct cluster_conn {
     unsigned member;          /* at the coordinator, after BIND */
     uint64_t sent[2], got[2]; /* so many things went in this direction, and have arrived */
     el_usec last[2];          /* last arrival in each direction */
+    el_usec ordered;          /* the coordinator's last order on it */
 };
 
 struct cluster_agent {
@@ -87,7 +89,10 @@ struct cluster_round {
     uint64_t token;
     uint32_t *holder; /* by group rank: agent, or CLUSTER_COORD: not told yet */
     uint8_t *done;    /* by group rank: its workers all exited 0 */
-    bool failed;      /* some worker failed by itself */
+    bool failed;      /* some worker failed by itself, first that of group rank `first` */
+    unsigned first;
+    uint32_t first_who;
+    uint64_t first_life;
 };
 
 struct cluster {
@@ -101,6 +106,8 @@ struct cluster {
     el_usec delay, jitter, training;
 
     struct rdzv *r;
+    struct el_mem mem; /* the coordinator's */
+    size_t mem_base;
     struct rdzv_conf conf;
     bool coord_up;
     uint64_t coord_life;
@@ -172,6 +179,15 @@ void net_close(struct cluster *c, uint64_t conn, bool by_agent, bool silently);
 void net_arrive(struct cluster *c, struct cluster_item *it);
 void net_agent_died(struct cluster *c, uint32_t who, bool silently);
 void net_tenants(struct cluster *c, uint32_t host, enum msg_type what); /* ROUND_OVER, or MSG_NONE: close */
+
+/* storm.c */
+void storm_tell(struct cluster *c, uint32_t who);
+void storm_begin(struct cluster *c);
+void storm_failed(struct cluster *c, uint32_t who);
+void storm_report(struct cluster *c);
+void storm_memory(struct cluster *c);
+void storm_stopping(struct cluster *c);
+void storm_stops(struct cluster *c, const struct cluster_item *it);
 
 /* judge_cluster.c */
 void judge_world(struct cluster *c, uint32_t who, const struct msg_world *w);

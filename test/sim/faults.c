@@ -47,7 +47,8 @@ static void fault_coord(struct cluster *c, unsigned what)
         cluster_kill_coord(c);
         cluster_push(c, c->now + EL_MS(10) + el_rng_below(&c->faults, EL_SEC(8)), CLUSTER_BOOT, CLUSTER_COORD);
     } else if (what == 2) {
-        c->coord_paused_until = c->now + EL_MS(600) + el_rng_below(&c->faults, EL_SEC(9));
+        el_usec until = c->now + EL_MS(600) + el_rng_below(&c->faults, EL_SEC(9));
+        c->coord_paused_until = until > c->coord_paused_until ? until : c->coord_paused_until; /* never shorter */
         c->coord_fault_at = c->coord_paused_until;
         cluster_note(c, CLUSTER_COORD, "FAULT: stands still until %.3f", (double)c->coord_paused_until / 1e6);
     } else if (c->coord_up && c->coord_paused_until <= c->now) {
@@ -64,10 +65,12 @@ void cluster_fault(struct cluster *c)
 {
     if (c->now >= c->faults_until)
         return;
-    unsigned what = (unsigned)el_rng_below(&c->faults, 14);
+    unsigned what = (unsigned)el_rng_below(&c->faults, 15);
     if (c->seed % 4 == 1 && el_rng_below(&c->faults, 2))
         what = 3; /* every fourth run is one of bad networks */
-    if (what < 9)
+    if (what == 14)
+        storm_begin(c);
+    else if (what < 9)
         fault_agent(c, (uint32_t)el_rng_below(&c->faults, c->n), what);
     else
         fault_coord(c, what - 9);

@@ -89,14 +89,13 @@ static void strip(struct msg *m)
         m->u.world.master_addr = "10.0.0.1";
         m->u.world.rank0_host = m->u.world.why = m->u.world.successors = "";
         break;
-    case MSG_END: m->u.end.text = m->u.end.cause = m->u.end.stderr_tail = ""; break;
+    case MSG_END: m->u.end.text = m->u.end.cause = ""; break;
     case MSG_REFUSED: m->u.refused.text = ""; break;
     case MSG_GOODBYE: m->u.goodbye.text = ""; break;
     case MSG_HELLO: m->u.hello.master_addr = "10.0.0.1"; break;
     case MSG_STORE_READY: m->u.store_ready.addr = "10.0.0.1"; break;
-    case MSG_WORKER_FAILED:
-        m->u.worker_failed.text = m->u.worker_failed.stderr_tail = m->u.worker_failed.log = "";
-        break;
+    case MSG_WORKER_FAILED: m->u.worker_failed.text = ""; break;
+    case MSG_STOPPED: m->u.stopped.ranks = m->u.stopped.missing = ""; break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
     case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;
     case MSG_LEAVING: m->u.leaving.text = ""; break;

@@ -157,6 +157,7 @@ static void show(struct story *s, const struct rdzv_action *x, bool *any)
         rdzv_record(s->r, &s->journal);
         s->serial = x->serial;
         break;
+    case RDZV_DO_REPORT: /* test_rdzv_incident.c looks at it */
     case RDZV_DO_NOTE:
     case RDZV_DO_BEAT: break;
     }
@@ -224,7 +225,7 @@ static void hello(struct story *s, char node, int phase, bool report)
     h->addr = h->command = h->elrun = h->master_addr = "";
     h->role = "default";
     h->node_rank = s->node[i].node_rank;
-    h->slots = 2;
+    h->slots = s->slots ? s->slots : 2;
 #define F(T, kind, name, limit, must) h->name = s->conf.set.name;
     MSG_SETTINGS(F, rdzv_settings)
 #undef F
@@ -317,9 +318,7 @@ void story_fails(struct story *s, unsigned ms, char node, unsigned local_rank, i
                                                    .local_rank = local_rank,
                                                    .code = code,
                                                    .signal = -1,
-                                                   .text = "exit code",
-                                                   .stderr_tail = "",
-                                                   .log = ""};
+                                                   .text = "exit code"};
     story_tell(s, node, &m);
 }
 

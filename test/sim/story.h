@@ -27,8 +27,9 @@ struct story {
         unsigned group_size;
         bool failed; /* its next return says that a worker failed here */
     } node[STORY_NODES];
-    bool quiet; /* no lines for now */
-    bool beats; /* nodes that are connected send heartbeats while time passes (default) */
+    unsigned slots; /* of who joins; 0: 2 */
+    bool quiet;     /* no lines for now */
+    bool beats;     /* nodes that are connected send heartbeats while time passes (default) */
     bool journal_broken, journal_late;
     uint64_t serial;
     char text[32768];

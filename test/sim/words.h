@@ -109,9 +109,7 @@ static inline void failed_at(unsigned ms, char node, int code, unsigned happened
                                                    .time_us = EL_MS(happened_ms),
                                                    .code = code,
                                                    .signal = -1,
-                                                   .text = "exit code",
-                                                   .stderr_tail = "",
-                                                   .log = ""};
+                                                   .text = "exit code"};
     story_tell(&s, node, &m);
 }
 

@@ -1,0 +1,230 @@
+/* Failures at the coordinator core: which one is called the first, what is kept and counted, what the report says. */
+#include "sim/words.h"
+
+static char big[MSG_DOCUMENT_MAX + 1];
+
+static void incident(char node, struct msg_incident x)
+{
+    struct msg m = {.type = MSG_INCIDENT, .u.incident = x};
+    struct msg_incident *y = &m.u.incident;
+    y->number = s.node[node - 'a'].number;
+    y->coord = s.node[node - 'a'].coord;
+    y->by = y->by ? y->by : "itself";
+    y->class = y->class ? y->class : "unknown";
+    y->text = y->text ? y->text : "exit code 1";
+    story_tell(&s, node, &m);
+}
+#define INCIDENT(node, ...) incident(node, (struct msg_incident){.code = 1, .signal = -1, __VA_ARGS__})
+#define S(x)                ((uint64_t)(x)*1000000)
+
+static void stopped_with(char node, const char *ranks, const char *missing)
+{
+    struct msg m = {.type = MSG_STOPPED,
+                    .u.stopped = {.number = s.node[node - 'a'].number,
+                                  .coord = s.node[node - 'a'].coord,
+                                  .ranks = ranks,
+                                  .missing = missing}};
+    story_tell(&s, node, &m);
+}
+
+static const struct msg_report *head(void)
+{
+    static struct msg m;
+    rdzv_report(s.r, 0, &m);
+    return &m.u.report;
+}
+
+static const struct msg_report_row *row(unsigned i)
+{
+    static struct msg m;
+    return rdzv_report(s.r, i + 1, &m) ? &m.u.report_row : NULL;
+}
+
+static unsigned rows(void)
+{
+    unsigned n = 0;
+    while (row(n))
+        n++;
+    return n;
+}
+
+static void test_over_nodes(void)
+{
+    trio(&s);
+    FAIL(5000, 'b', 1); /* told first, rank 3 */
+    INCIDENT('c', .local_rank = 0, .time_us = 4990000, .error_us = 200, .class = "code error", .type = "ValueError",
+             .text = "ValueError: x", .document = "{}");
+    INCIDENT('b', .local_rank = 1, .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    INCIDENT('a', .local_rank = 1, .by = "elrun", .time_us = 4000000);
+    stopped_with('a', "0-1", "");
+    stopped_with('b', "0", "rank 4 had not come");
+    stopped_with('c', "1", "second word");
+    const struct rdzv_findings *f = &s.r->findings;
+    const struct rdzv_incident *root = rdzv_root(s.r);
+    ok(root && root->order.rank == 4 && root->class == FAILURE_CLASS_CODE && !strcmp(root->type, "ValueError"),
+       "the cause is on another node than who was heard first");
+    is_num(f->among, 1, "no doubt about it");
+    ok(f->failed == 2 && f->by_class[FAILURE_CLASS_CODE] == 1 && f->by_class[FAILURE_CLASS_NETWORK] == 1 &&
+           !f->by_class[FAILURE_CLASS_UNKNOWN],
+       "each counted once, by what it turned out to be");
+    ok(f->nodes == 2 && f->nodes_like_root == 1, "nodes");
+    is_num(rows(), 2, "two rows");
+    is_num(row(0)->rank, 4, "the cause first");
+    is_str(row(0)->document, "{}", "with its document");
+    ok(row(0)->more && !row(1)->more && head()->more, "and it is said where they end");
+    is_str(head()->stopped_ranks, "0-2,5", "ranks that elrun stopped, over the world");
+    is_str(head()->missing, "rank 4 had not come", "who had not come");
+    is_str(head()->classes, "code error 1, network 1", "how many of what");
+    is_num(rdzv_report_member(s.r), s.node[0].member, "for the node of rank 0");
+    story_end(&s);
+}
+
+static void test_doubt(void)
+{
+    pair(&s, 2, 2);
+    FAIL(5000, 'a', 1);
+    INCIDENT('a', .local_rank = 1, .time_us = S(5), .error_us = 400);
+    INCIDENT('b', .local_rank = 0, .time_us = S(5) - 300, .error_us = 400);
+    ALL(5010, "ab", STOPPED);
+    ok(s.r->findings.among == 2 && rdzv_root(s.r)->order.rank == 2, "within the error of the clocks: among the first");
+    story_end(&s);
+}
+
+static void test_node_died(void)
+{
+    pair(&s, 1, 2);
+    FAIL(5000, 'b', 9);
+    story_closed(&s, 5001, 'b');
+    SAY(5010, 'a', STOPPED);
+    U(5200);
+    ok(rdzv_root(s.r) && rdzv_root(s.r)->order.rank == 3 && rdzv_root(s.r)->code == 9 && !rdzv_root(s.r)->judged,
+       "a failure whose node died before it could tell more still counts");
+    is_str(row(0)->document, "", "without a document");
+    is_str(row(0)->host, "b", "with its host");
+    story_end(&s);
+}
+
+/* Times that cannot be are not believed; a clock that was never measured is no better than the arrival. */
+static void test_clocks(void)
+{
+    trio(&s);
+    FAIL(5000, 'a', 1);
+    INCIDENT('b', .local_rank = 0, .time_us = 1, .error_us = 10);
+    ok(s.r->incident[1].order.time == s.r->started_at, "not before the round began");
+    INCIDENT('b', .local_rank = 1, .time_us = S(900), .error_us = 10);
+    is_num(s.r->incident[2].order.time, S(5), "nor in the future");
+    INCIDENT('c', .local_rank = 0, .time_us = 77, .error_us = MSG_CLOCK_UNKNOWN);
+    ok(s.r->incident[3].order.time == S(5) && s.r->incident[3].order.error == S(5) - s.r->started_at,
+       "a clock that is not known: when it came, any time before");
+    story_end(&s);
+}
+
+static void test_strangers(void)
+{
+    pair(&s, 2, 2);
+    FAIL(5000, 'a', 1);
+    INCIDENT('b', .local_rank = 2, .time_us = S(5));
+    INCIDENT('b', .local_rank = 4095, .time_us = S(5));
+    is_num(s.r->incident_count, 1, "a worker that the node does not have");
+    INCIDENT('b', .ranks = "0-4000000000", .time_us = S(5));
+    INCIDENT('b', .ranks = "x", .time_us = S(5));
+    is_num(s.r->findings.failed, 1, "nor do lists name others");
+    INCIDENT('a', .local_rank = 1, .class = "network", .time_us = S(5));
+    INCIDENT('a', .local_rank = 1, .class = "hang", .by = "elrun", .time_us = S(5));
+    INCIDENT('a', .ranks = "1", .class = "hang", .time_us = S(5));
+    ok(s.r->findings.failed == 1 && s.r->findings.by_class[FAILURE_CLASS_NETWORK] == 1, "the first word stays");
+    INCIDENT('b', .local_rank = 0, .class = "of another version", .time_us = S(5));
+    is_num(s.r->findings.by_class[FAILURE_CLASS_UNKNOWN], 1, "a class that is not known here");
+    stopped_with('a', "0-99", "");
+    stopped_with('b', ",1", "");
+    is_str(head()->stopped_ranks, "", "broken lists of who was stopped are passed over");
+    story_end(&s);
+}
+
+/* Told as a failure, and then it was elrun's own doing. */
+static void test_taken_back(void)
+{
+    pair(&s, 2, 2);
+    FAIL(5000, 'a', 1);
+    INCIDENT('a', .local_rank = 1, .by = "elrun", .class = "killed from outside", .time_us = S(5));
+    ALL(5010, "ab", STOPPED);
+    ok(!rdzv_root(s.r) && s.r->findings.failed == 0, "what elrun killed is no cause");
+    is_num(rows(), 0, "and is not reported");
+    story_end(&s);
+}
+
+/* Many more than are kept, the worst order of arrival: the latest first. */
+static void test_storm(void)
+{
+    story_init(&s, 1, 1);
+    s.quiet = true;
+    story_begin(&s);
+    s.slots = 4000;
+    J(0, 'a');
+    SAY(3500, 'a', STORE_READY);
+    SAY(3600, 'a', STARTED);
+    s.slots = 0;
+    memset(big, 'x', MSG_DOCUMENT_MAX);
+    FAIL(5000, 'a', 1);
+    for (unsigned i = 0; i < 3000; i++)
+        INCIDENT('a', .local_rank = 3999 - i, .time_us = 4900000 - 100 * i, .error_us = 5, .class = "network",
+                 .follower = i < 2000, .document = big);
+    is_num(s.r->incident_count, RDZV_INCIDENTS_MAX, "so many are kept");
+    ok(s.r->documents.peak_bytes <= RDZV_DOCUMENTS_MAX, "their documents have a limit");
+    INCIDENT('a', .local_rank = 0, .time_us = 4500000, .error_us = 5, .class = "code error", .document = "mine",
+             .ranks = "");
+    INCIDENT('a', .ranks = "2-500", .class = "out of memory", .time_us = S(5));
+    SAY(6000, 'a', STOPPED);
+    is_num(rdzv_root(s.r)->order.rank, 0, "the cause, however late it comes");
+    is_str(row(0)->document, "mine", "has its document: others gave theirs");
+    is_num(rows(), RDZV_REPORT_ROWS, "rows");
+    is_num(head()->failed, 3501, "all are counted");
+    is_num(head()->rest, 3501 - RDZV_REPORT_ROWS, "the rest is a number");
+    is_str(head()->classes, "unknown 1, code error 1, out of memory 499, network 3000", "and classes");
+    ok(strcmp(head()->rest_ranks, "1-500,1008-3999") == 0, "and ranks");
+    rdzv_check(s.r);
+    story_end(&s);
+}
+
+static void test_next_round(void)
+{
+    pair(&s, 1, 2);
+    FAIL(5000, 'b', 1);
+    INCIDENT('b', .local_rank = 1, .document = "d", .time_us = S(5));
+    ALL(5010, "ab", STOPPED);
+    ok(rows() == 1 && s.r->documents.used_bytes, "a round is over: its report stays until the next begins");
+    is_num(head()->number, 1, "it is the old one's, though the next one is being opened");
+    SAY(5020, 'a', STORE_READY);
+    ok(!s.r->incident_count && !s.r->documents.used_bytes && !rdzv_root(s.r), "then it is forgotten");
+    story_end(&s);
+}
+
+/* A coordinator that is started again hears of failures before it knows the world. */
+static void test_rebuilt(void)
+{
+    pair(&s, 2, 2);
+    CRASH(5000, true);
+    RF(5100, 'b', STOPPING);
+    INCIDENT('b', .local_rank = 1, .class = "code error", .time_us = S(5), .error_us = 5, .document = "d");
+    SAY(5110, 'b', STOPPED);
+    R(5120, 'a', RUNNING);
+    SAY(5130, 'a', STOPPED);
+    ok(rdzv_root(s.r) && rdzv_root(s.r)->order.rank == 3 && s.r->findings.failed == 1,
+       "its ranks are right in the end");
+    is_str(row(0)->document, "d", "and its document is there");
+    story_end(&s);
+}
+
+int main(void)
+{
+    test_over_nodes();
+    test_doubt();
+    test_node_died();
+    test_clocks();
+    test_strangers();
+    test_taken_back();
+    test_storm();
+    test_next_round();
+    test_rebuilt();
+    return done();
+}
