@@ -29,7 +29,6 @@ void help_overview(struct el_buf *out)
                      "  elrun --nproc-per-node=gpu train.py          one worker for each GPU\n"
                      "  elrun --max-restarts=3 train.py              all start again when one fails\n"
                      "  elrun --tee=3 --log-dir=logs train.py        output on console and in files\n"
-                     "  elrun -m package.train                       a module instead of a file\n"
                      "  elrun --no-python ./program                  any program\n"
                      "\n"
                      "Commands:\n");

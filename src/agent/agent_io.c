@@ -382,7 +382,7 @@ static bool node_free(struct node *n)
     reap_free(n->reap);
     loop_timer_free(n->deadline);
     loop_timer_free(n->prepare_timer);
-    bool clean = trace_free(n->trace);
+    bool clean = tell_close(n);
     clean = (!n->console || console_free(n->console)) && clean;
     if (clean)
         loop_free(n->loop);
@@ -419,7 +419,7 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     (void)file_limit_raise(&n->old_files); /* if it is refused, what needs more says so */
     gethostname(n->host, sizeof n->host - 1);
     if (host_nproc(conf, env, &n->nproc, e) < 0 || enough_files(n, e) < 0 || managed_find(n, e) < 0) {
-        trace_free(n->trace);
+        tell_close(n);
         free(n);
         return -1;
     }

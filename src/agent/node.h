@@ -86,7 +86,10 @@ struct node {
     bool prepare_again; /* for the next attempt: that one was given up */
     struct pool *pool;
     struct console *console;
-    struct trace *trace; /* --events; NULL: nobody wants them */
+    struct trace *trace;     /* --events; NULL: nobody wants them */
+    struct trace *log_trace; /* the same in the run's folder of --log-dir; NULL: not there (yet) */
+    el_usec began;           /* when the first event was, for what is written there later */
+    int64_t began_wall_usec;
 
     /* tell_io.c */
     struct hooks *hooks; /* --hook; NULL: there are none */
@@ -180,6 +183,7 @@ void tell_restart(struct node *n, const char *why);
 void tell_end(struct node *n, const char *why);
 void tell_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
 void tell_guard(struct node *n);                            /* there is a new one */
+bool tell_close(struct node *n); /* false: a writer stands in a write that does not return */
 void tell_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status);
 void tell_job_began(void *node, const char *run_id, const struct rdzv_settings *set);
 

@@ -10,6 +10,7 @@
 #include "incident/record.h"
 #include "incident/summary.h"
 #include "incident/text.h"
+#include "proc/logtree.h"
 #include "proc/signame.h"
 
 static struct event event_of(const struct node *n, enum event_type type)
@@ -27,6 +28,7 @@ static struct event event_of(const struct node *n, enum event_type type)
 static void tell(struct node *n, const struct event *ev)
 {
     trace_put(n->trace, ev);
+    trace_put(n->log_trace, ev);
 }
 
 /* The same for those who asked for a command to be run. */
@@ -87,15 +89,42 @@ int tell_init(struct node *n, struct el_err *e)
     return trace_start(n->trace, n->loop, e);
 }
 
-void tell_begin(struct node *n)
+static void tell_began(struct node *n)
 {
     struct event ev = event_of(n, EVENT_AGENT_STARTED);
+    ev.wall_usec = n->began_wall_usec;
+    ev.mono = n->began;
     ev.round = 0;
     ev.u.agent_started = (struct event_agent_started){
         .pid = (uint64_t)getpid(), .workers = n->nproc, .script = n->conf->script, .role = n->conf->role};
     tell(n, &ev);
     if (!n->membership)
         job_began(n, EVENT_AGENT, &(struct event_job_started){1, 1, n->conf->max_restarts});
+}
+
+void tell_begin(struct node *n)
+{
+    n->began = loop_clock();
+    n->began_wall_usec = loop_wall_usec();
+    tell_began(n);
+}
+
+/* The run's folder is there: its file begins with what has been told elsewhere already. */
+static void begin_log(struct node *n)
+{
+    struct el_err e = {0};
+    struct trace *other = n->trace;
+    char path[PATH_MAX];
+    int fd = output_take_events(n->output);
+    if (fd < 0)
+        return;
+    snprintf(path, sizeof path, "%s/%s", output_log_dir(n->output), LOGTREE_EVENTS);
+    n->log_trace = trace_adopt(fd, path, n->loop, &e);
+    if (!n->log_trace)
+        el_log(EL_WARN, "events: %s: %s", path, e.text);
+    n->trace = NULL;
+    tell_began(n);
+    n->trace = other;
 }
 
 static const char *cause_word(const struct node *n)
@@ -145,6 +174,7 @@ void tell_prepared(struct node *n)
 {
     const struct msg_world *w = n->membership ? membership_world(n->membership) : NULL;
     char text[128];
+    begin_log(n);
     snprintf(text, sizeof text, "round %u: 1 node, %u worker%s", n->core.attempts, n->nproc, n->nproc == 1 ? "" : "s");
     tell_alone(n, RDZV_NOTE_FORMED, text, -1);
     struct event ev = event_of(n, EVENT_WORKERS_STARTING);
@@ -338,9 +368,15 @@ static void on_hook_done(void *ctx, enum hook_kind kind, unsigned tag, const cha
         node_may_start(ctx, tag, trouble);
 }
 
+static void on_first_written(void *ctx)
+{
+    struct node *n = ctx;
+    trace_finish(n->log_trace, loop_clock() + NODE_EVENTS_TIME, n->told, n);
+}
+
 static void write_out(struct node *n)
 {
-    trace_finish(n->trace, loop_clock() + NODE_EVENTS_TIME, n->told, n);
+    trace_finish(n->trace, loop_clock() + NODE_EVENTS_TIME, on_first_written, n);
 }
 
 /* What a hook has put into another session and left behind: elrun has adopted it. */
@@ -391,4 +427,10 @@ void tell_finish(struct node *n, void (*told)(void *node))
         hooks_finish(n->hooks, &ev);
     else
         write_out(n);
+}
+
+bool tell_close(struct node *n)
+{
+    bool clean = trace_free(n->trace);
+    return trace_free(n->log_trace) && clean;
 }

@@ -24,7 +24,7 @@ struct attempt_job {
     char *run_dir, *temporary;
     char dir[PATH_MAX];
     int *file_fd; /* [2 * nproc] */
-    int filter_fd[3];
+    int filter_fd[3], events_fd;
 };
 
 static void close_all(struct attempt_job *j)
@@ -35,6 +35,8 @@ static void close_all(struct attempt_job *j)
     for (int k = 1; k <= 2; k++)
         if (j->filter_fd[k] >= 0)
             close(j->filter_fd[k]);
+    if (j->events_fd >= 0)
+        close(j->events_fd);
 }
 
 static void job_free(struct attempt_job *j)
@@ -79,6 +81,8 @@ static void work(void *ctx)
     if (!j->has_run &&
         logtree_make_run(j->base, j->tmpdir, j->run_id, j->chance, &j->run_dir, &j->temporary, &j->e) < 0)
         return;
+    if (!j->has_run && j->base)
+        j->events_fd = open_log(j->run_dir, LOGTREE_EVENTS, NULL); /* the job can do without */
     if (logtree_make_attempt(j->run_dir, j->attempt, j->nproc, &j->e) < 0)
         return;
     snprintf(j->dir, sizeof j->dir, "%s/%s", j->run_dir, j->attempt);
@@ -92,11 +96,12 @@ static void done(void *ctx)
         close_all(j);
         for (unsigned i = 0; i < 2 * j->nproc; i++)
             j->file_fd[i] = -1;
-        j->filter_fd[1] = j->filter_fd[2] = -1;
+        j->filter_fd[1] = j->filter_fd[2] = j->events_fd = -1;
     }
     if (j->o) {
         j->o->job = NULL;
-        struct attempt_result r = {.e = j->e, .file_fd = j->file_fd, .filter_fd = j->filter_fd, .dir = j->dir};
+        struct attempt_result r = {
+            .e = j->e, .file_fd = j->file_fd, .filter_fd = j->filter_fd, .dir = j->dir, .events_fd = j->events_fd};
         if (!j->has_run) {
             r.run_dir = j->run_dir;
             r.temporary = j->temporary;
@@ -137,7 +142,7 @@ int attempt_job_start(struct output *o, const char *attempt, struct el_err *e)
     j->chance = o->conf.seed;
     snprintf(j->attempt, sizeof j->attempt, "%s", attempt);
     j->nproc = o->conf.nproc;
-    j->filter_fd[1] = j->filter_fd[2] = -1;
+    j->filter_fd[1] = j->filter_fd[2] = j->events_fd = -1;
     j->wanted = calloc(n, sizeof *j->wanted);
     j->file_fd = calloc(n, sizeof *j->file_fd);
     failed |= !j->wanted || !j->file_fd;

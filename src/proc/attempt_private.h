@@ -18,6 +18,7 @@ struct attempt_result {
     const int *file_fd;        /* [2 * nproc], -1: none; taken by the output */
     const int *filter_fd;      /* [3]; taken */
     const char *dir;           /* of the attempt */
+    int events_fd;             /* LOGTREE_EVENTS of a first attempt, -1: none; taken */
 };
 void output_attempt_made(struct output *o, struct attempt_result *r);
 void output_swept(struct output *o, bool removed);

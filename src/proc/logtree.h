@@ -9,7 +9,8 @@
 
 #include "util/err.h"
 
-#define LOGTREE_NAME_MAX 128u /* of one directory, with its 0 */
+#define LOGTREE_EVENTS   "elrun-events.jsonl" /* in the run's folder, if --log-dir names one: for `elrun report` */
+#define LOGTREE_NAME_MAX 128u                 /* of one directory, with its 0 */
 
 /* --- names (logtree.c, pure) --- */
 

@@ -112,6 +112,9 @@ void output_finish(struct output *o, el_usec deadline, void (*fn)(void *ctx, con
 
 /* `<log dir>/<run id>_<random>`; NULL before the first attempt is ready and when there are no logs. */
 const char *output_log_dir(const struct output *o);
+/* An open file in that directory for events (LOGTREE_EVENTS), the caller's from then on; -1: there is none, it could
+ * not be made, or it was taken. */
+int output_take_events(struct output *o);
 /* Its own directory of a local rank in this attempt, NULL as above; valid until the next attempt. */
 const char *output_rank_dir(const struct output *o, unsigned local_rank);
 

@@ -265,7 +265,7 @@ struct output *output_new(struct loop *l, struct pool *p, const struct output_co
     if (!o->conf.stall_max)
         o->conf.stall_max = OUTPUT_STALL_MAX;
     o->logs = !logtree_is_null(conf->run->log_dir);
-    o->null_fd = o->filter_fd[1] = o->filter_fd[2] = -1;
+    o->events_fd = o->null_fd = o->filter_fd[1] = o->filter_fd[2] = -1;
     o->terminal[1] = isatty(1);
     o->terminal[2] = isatty(2);
     o->resting.tail = &o->resting.head;
@@ -331,6 +331,8 @@ void output_attempt_made(struct output *o, struct attempt_result *res)
         o->run_dir = res->run_dir;
         o->temporary = res->temporary;
     }
+    if (res->events_fd >= 0)
+        o->events_fd = res->events_fd;
     for (unsigned r = 0; r < o->conf.nproc; r++) {
         for (int k = 0; k < 2; k++)
             o->ranks[r].stream[k].file_fd = res->file_fd[2 * r + (unsigned)k];
@@ -418,6 +420,13 @@ void output_resized(struct output *o)
 const char *output_log_dir(const struct output *o)
 {
     return o->run_dir;
+}
+
+int output_take_events(struct output *o)
+{
+    int fd = o->events_fd;
+    o->events_fd = -1;
+    return fd;
 }
 
 const char *output_rank_dir(const struct output *o, unsigned local_rank)
@@ -513,6 +522,8 @@ void output_free(struct output *o)
     sink_free(o->files);
     if (o->null_fd >= 0)
         close(o->null_fd);
+    if (o->events_fd >= 0)
+        close(o->events_fd);
     for (int k = 1; k <= 2; k++)
         filter_free(&o->filter[k]);
     el_buf_free(&o->text);

@@ -88,6 +88,7 @@ struct output {
     struct el_buf text;
     char scratch[OUTPUT_READ_BYTES];
 
+    int events_fd; /* of the run's folder, until somebody takes it; -1: none */
     char *run_dir, *temporary;
     struct attempt_job *job;
     bool attempted;

@@ -15,6 +15,9 @@ struct trace;
  * refused. */
 struct trace *trace_open(const char *to, struct el_err *e);
 
+/* A file that is open already, taken over in any case, ready for the first event; name: for people. */
+struct trace *trace_adopt(int fd, const char *name, struct loop *l, struct el_err *e);
+
 /* Before the first event. */
 int trace_start(struct trace *t, struct loop *l, struct el_err *e);
 

@@ -103,6 +103,22 @@ int trace_start(struct trace *t, struct loop *l, struct el_err *e)
     return 0;
 }
 
+struct trace *trace_adopt(int fd, const char *name, struct loop *l, struct el_err *e)
+{
+    struct trace *t = calloc(1, sizeof *t);
+    if (!t) {
+        close(fd);
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    t->fd = fd;
+    el_show_path(name, t->name, sizeof t->name);
+    if (trace_start(t, l, e) == 0)
+        return t;
+    trace_free(t);
+    return NULL;
+}
+
 void trace_put(struct trace *t, const struct event *ev)
 {
     if (!t)

@@ -9,7 +9,7 @@ of() { cat "$1"/*_*/$2; }                                        # one of its fi
 # Tee: file and console, prefix without a space.  Lines come in pieces from both ranks at once: never glued.
 run_workers 2 --tee=3 --log-dir="$T/tee" -- out "par" err "E1${NL}" sleep 30 out "tial${NL}two${NL}" sleep 30 out "last without newline"
 is "tee: exit status" "$status" 0
-is "tee: log tree" "$(tree "$T/tee")" "./attempt_0/0/stderr.log ./attempt_0/0/stdout.log ./attempt_0/1/stderr.log ./attempt_0/1/stdout.log "
+is "tee: log tree" "$(tree "$T/tee")" "./attempt_0/0/stderr.log ./attempt_0/0/stdout.log ./attempt_0/1/stderr.log ./attempt_0/1/stdout.log ./elrun-events.jsonl "
 is "tee: stdout.log is what the worker wrote" "$(of "$T/tee" attempt_0/1/stdout.log)" "partial${NL}two${NL}last without newline"
 is "tee: stderr.log is what the worker wrote" "$(of "$T/tee" attempt_0/0/stderr.log)" "E1"
 is "tee: console" "$(sort "$OUT")" "$(for r in 0 1; do for l in 'last without newline' partial two; do echo "[default$r]:$l"; done; done)"
@@ -19,7 +19,7 @@ like "tee: the folder is named after the run id" "$(ls "$T/tee")" '^[0-9a-f-]{36
 
 # Redirects: files instead of the console; for some ranks only, of any number of digits.
 run_workers 12 --redirects=11:1,3:3 --log-dir="$T/red" --role=t --rdzv-id=x -- out "o\${local_rank}${NL}" err "e\${local_rank}${NL}"
-is "redirects: files" "$(tree "$T/red")" "./attempt_0/11/stdout.log ./attempt_0/3/stderr.log ./attempt_0/3/stdout.log "
+is "redirects: files" "$(tree "$T/red")" "./attempt_0/11/stdout.log ./attempt_0/3/stderr.log ./attempt_0/3/stdout.log ./elrun-events.jsonl "
 is "redirects: content" "$(of "$T/red" attempt_0/11/stdout.log)$(of "$T/red" attempt_0/3/stderr.log)" "o11e3"
 is "redirects: the others' stdout is the console" "$(sort -V "$OUT" | tr '\n' ' ')" "o0 o1 o2 o4 o5 o6 o7 o8 o9 o10 "
 is "redirects: the others' stderr is the console" "$(grep '^e[0-9]' "$ERR" | sort -V | tr '\n' ' ')" "e0 e1 e2 e4 e5 e6 e7 e8 e9 e10 e11 "
