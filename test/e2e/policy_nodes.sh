@@ -54,7 +54,7 @@ if host == "node2" and not attempt:
     sys.exit(1)
 last()
 END
-nodes aside 2:3 3 --max-restarts=2
+nodes aside 2:3 3 --max-restarts=2 --hook="node-bad=echo \$ELRUN_NODE: \$ELRUN_TEXT >>$T/bad"
 wait_for there 1 2
 is "a hardware suspect is set aside: who goes on" "$(hosts 1)" "node1 node3 "
 wait_for on 1 sh -c "'$ELRUN' status --endpoint node1:29400 | grep -q 'set aside.*node2'"
@@ -64,6 +64,8 @@ like "a hardware suspect is set aside: and the node's row" "$shown" ' node2 +set
 like "a hardware suspect is set aside: the coordinator's log" "$(err n1)" 'node2 is set aside: .*uncorrectable ECC error'
 : >"$T/aside.go"
 ends "a hardware suspect is set aside: the job succeeds" 3 0
+like "a hardware suspect is set aside: the hook node-bad" "$(cat "$T/bad")" '^node2: .*uncorrectable ECC error'
+is "a hardware suspect is set aside: once" "$(wc -l <"$T/bad")" 1
 
 script stays <<'END'
 meet()
