@@ -92,7 +92,7 @@ struct run_conf {
     bool virtual_local_rank;
     enum conf_numa numa;
     el_usec shutdown_timeout;
-    el_usec hang_timeout; /* 0: off */
+    el_usec hang_timeout;                 /* 0: off */
     uint8_t handled[CONF_SIGNAL_MAX + 1]; /* by signal number: named in --signals-to-handle */
     const char *signals_to_handle;        /* as given, for TORCHELASTIC_SIGNALS_TO_HANDLE */
     enum conf_tristate interactive;

@@ -56,7 +56,7 @@ struct world_item {
 
 /* What the judge remembers. */
 struct world_judge {
-    bool stop_due; /* there was a reason to stop this attempt */
+    bool stop_due;   /* there was a reason to stop this attempt */
     el_usec kill_by; /* then the grace is over */
     int stop_signal;
     bool at_once;  /* this stop has no grace */
