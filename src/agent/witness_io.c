@@ -52,7 +52,7 @@ static void let_go(struct node *n)
 
 void witness_free(struct node *n)
 {
-    let_go(n);
+    free(n->witness); /* the pool is done with it, or never comes back to it */
     free(n->scene);
     if (n->kmsg_fd >= 0)
         close(n->kmsg_fd);
@@ -176,6 +176,7 @@ static void add_core(struct witness_job *job, const struct node *n, unsigned slo
 void witness_collect(struct node *n)
 {
     unsigned failed = 0;
+    let_go(n);
     struct witness_job *job = calloc(1, sizeof *job);
     if (!job)
         return; /* the exit status is known without it */

@@ -25,6 +25,15 @@ static int emit(struct line *l, const char *bytes, size_t n, struct el_buf *out)
 int line_feed(struct line *l, const char *bytes, size_t n, struct el_buf *out)
 {
     const char *end = bytes + n;
+    size_t whole = n;
+    while (!l->prefix_len && whole && bytes[whole - 1] != '\n')
+        whole--;
+    if (!l->prefix_len && whole) { /* nothing is put between lines: all that are whole go as one piece */
+        if (emit(l, bytes, whole, out) < 0)
+            return -1;
+        l->mid = false;
+        bytes += whole;
+    }
     for (const char *nl; bytes < end && (nl = memchr(bytes, '\n', (size_t)(end - bytes))); bytes = nl + 1) {
         if (emit(l, bytes, (size_t)(nl + 1 - bytes), out) < 0)
             return -1;

@@ -20,7 +20,7 @@ fact "load before" "$(cut -d' ' -f1-3 /proc/loadavg) (1, 5 and 15 minutes)"
 
 results=
 case ${*:-one} in
-    one) results=RESULTS.md; set -- idle launch react tee store ;;
+    one) results=RESULTS.md; set -- idle launch react tee watch store ;;
     nodes) results=RESULTS-nodes.md; set -- elastic swarm ;;
 esac
 for b; do

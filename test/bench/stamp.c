@@ -3,8 +3,11 @@
  *   stamp once   stamp "start", end
  *   stamp idle   stamp "start", wait for SIGTERM, stamp "term", end
  *   stamp die    attempt 0: stamp "start"; rank 0 waits for the file $BENCH_STAMPS.go, stamps "die" and ends with
- * status 1, the others are as idle.  Later attempts are as once. stamp shot   the same, but rank 0 ends by SIGKILL One
- * line is one write to a file opened for appending: "EVENT RANK ATTEMPT NANOSECONDS". */
+ *                status 1, the others are as idle.  Later attempts are as once.
+ *   stamp shot   the same, but rank 0 ends by SIGKILL
+ *   stamp pour RATE LINES   stamp "start", write so many lines of 80 bytes to stderr, at most RATE a second, end
+ *
+ * One line is one write to a file opened for appending: "EVENT RANK ATTEMPT NANOSECONDS". */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -50,6 +53,27 @@ static void await(const char *file, int step_ns)
         nanosleep(&(struct timespec){0, step_ns}, NULL);
 }
 
+/* Lines of 80 bytes to stderr, 50 a write, at most this many a second: the n-th write is not before its time. */
+static void pour(long lines_per_second, long lines)
+{
+    static char block[4000];
+    memset(block, '.', sizeof block);
+    for (size_t i = 79; i < sizeof block; i += 80)
+        block[i] = '\n';
+    long long from = now_ns();
+    for (long n = 0; n < lines; n += 50) {
+        for (size_t done = 0; done < sizeof block;) {
+            ssize_t put = write(STDERR_FILENO, block + done, sizeof block - done);
+            if (put <= 0)
+                _exit(97);
+            done += (size_t)put;
+        }
+        long long due = from + n * 1000000000LL / lines_per_second, early = due - now_ns();
+        if (early > 200000) /* a sleep costs about 60 us more than was asked for */
+            nanosleep(&(struct timespec){0, (long)(early < 900000000 ? early : 900000000)}, NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     long long started = now_ns(); /* the first instruction that is ours */
@@ -65,7 +89,9 @@ int main(int argc, char **argv)
     bool told = access(go, F_OK) == 0;
     stamp("start", started);
     int shot = strcmp(mode, "shot") == 0, dies = shot || strcmp(mode, "die") == 0;
-    if (strcmp(mode, "once") == 0 || (dies && attempt > 0))
+    if (strcmp(mode, "pour") == 0 && argc == 4)
+        pour(atol(argv[2]), atol(argv[3]));
+    if (strcmp(mode, "once") == 0 || strcmp(mode, "pour") == 0 || (dies && attempt > 0))
         return 0;
     if (dies && rank == 0) {
         await(go, 200000);

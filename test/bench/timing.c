@@ -4,7 +4,8 @@
  *
  *   whole  whole: from before the fork of the launcher to its exit, ms
  *   first  first, last: from before the fork to the first instruction of the first, the last worker, ms
- *   lines  whole as above; lines: from the first worker's stamp to the launcher's exit, ms; rate: $BENCH_LINES by that
+ *   lines  whole as above; lines: from the first worker's stamp to the launcher's exit, ms; rate: $BENCH_LINES by that;
+ *          busy: processor time of launcher and worker, ms
  *   term   gone: from SIGTERM to the launcher's exit, ms (WORKERS obedient ones)
  *   death  term, restart: from a worker's last instruction to the last sibling's SIGTERM handler, and to the first
  *          instruction of the last worker of the next attempt, ms
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -176,6 +178,10 @@ static void do_lines(char **command)
     ms("whole", end - before);
     ms("lines", end - s.first);
     printf("rate %.0f\n", atof(count) * 1e9 / (double)(end - s.first));
+    struct rusage u;
+    if (getrusage(RUSAGE_CHILDREN, &u) == 0)
+        ms("busy",
+           (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000LL + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000LL);
 }
 
 static void do_term(char **command)

@@ -1,0 +1,84 @@
+/* Looking at real processes, and at a /proc that is none. */
+#include "loop/loop.h"
+#include "proc/scene.h"
+
+#include "lib/tap.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int pipe_fd[2];
+
+static void *wait_there(void *ctx)
+{
+    (void)ctx;
+    char c;
+    ssize_t n = read(pipe_fd[0], &c, 1);
+    (void)n;
+    return NULL;
+}
+
+/* True as soon as it is seen doing this; a process needs a moment to get there. */
+static bool comes_to(pid_t pid, enum scene_doing doing)
+{
+    struct scene_one one = {.id = 5};
+    for (int i = 0; i < 5000; i++) {
+        scene_look(&one, "/proc", pid);
+        if (one.id == 5 && one.doing == doing)
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static void test_process(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    ok(comes_to(pid, SCENE_SLEEPING), "asleep");
+    kill(pid, SIGSTOP);
+    ok(comes_to(pid, SCENE_STOPPED), "stopped");
+    kill(pid, SIGKILL);
+    ok(comes_to(pid, SCENE_ENDED), "a zombie");
+    waitpid(pid, NULL, 0);
+    ok(comes_to(pid, SCENE_UNSEEN), "gone");
+    struct scene_one one;
+    scene_look(&one, "/nowhere", getpid());
+    is_num(one.doing, SCENE_UNSEEN, "no /proc");
+}
+
+static void test_threads(void)
+{
+    static struct scene_one all[8];
+    pthread_t thread[3];
+    if (pipe(pipe_fd) < 0)
+        return;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&thread[i], NULL, wait_there, NULL);
+    unsigned n = 0, asleep = 0;
+    for (int tries = 0; tries < 5000 && asleep < 3; tries++) {
+        n = scene_look_threads(all, 8, "/proc", getpid(), EL_NEVER);
+        asleep = 0;
+        for (unsigned i = 0; i < n; i++)
+            asleep += all[i].doing == SCENE_SLEEPING && all[i].id == i;
+    }
+    ok(n == 4 && asleep == 3, "this one and three that wait");
+    is_num(scene_look_threads(all, 2, "/proc", getpid(), EL_NEVER), 2, "no more than there is room for");
+    is_num(scene_look_threads(all, 8, "/proc", getpid(), loop_clock()), 0, "nor after the deadline");
+    is_num(scene_look_threads(all, 8, "/nowhere", getpid(), EL_NEVER), 0, "no /proc");
+    close(pipe_fd[1]);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    close(pipe_fd[0]);
+}
+
+int main(void)
+{
+    test_process();
+    test_threads();
+    return done();
+}
