@@ -32,8 +32,8 @@
 
 #define NODE_WAIT_REPORT   EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
 #define NODE_INBOX_MAX     64
-#define NODE_FILES_OWN     32         /* descriptors, about: what elrun needs without workers, */
-#define NODE_FILES_EACH    8          /* and for a worker: two pipes, two logs, its clients at the store */
+#define NODE_FILES_OWN     32 /* descriptors, about: what elrun needs without workers, */
+#define NODE_FILES_EACH    10 /* and for a worker: two pipes, two logs, two of /proc, its clients at the store */
 #define NODE_WIPE_TIME     EL_MS(200) /* for taking the status line away before elrun is stopped */
 #define NODE_EVIDENCE_MAX  16         /* failures of one attempt whose files and tails are read; the rest is counted */
 #define NODE_EVIDENCE_TIME EL_SEC(5)  /* for reading them */
@@ -133,7 +133,9 @@ struct node {
     struct scene_one
         *scene; /* nproc: what each was doing at scene_at, before the attempt's first signal (0: none yet) */
     el_usec scene_at;
-    bool scene_new; /* not told yet */
+    bool scene_new;             /* not told yet */
+    struct scene_source *sight; /* nproc: of the workers of this attempt */
+    struct loop_timer *sight_timer;
     struct witness_job *witness;
 
     /* report_io.c */
@@ -241,6 +243,7 @@ void meet_note_missing(struct node *n);
 int witness_init(struct node *n, struct el_err *e);
 void witness_free(struct node *n);
 void witness_attempt(struct node *n);                   /* a new one begins */
+void witness_started(struct node *n);                   /* all its workers are there */
 void witness_before_signal(struct node *n, int signal); /* to all workers */
 void witness_after_signal(struct node *n);
 void witness_collect(struct node *n); /* report_drained() follows when it is complete */

@@ -25,7 +25,10 @@ static bool comes_to(pid_t pid, enum scene_doing doing)
 {
     struct scene_one one = {.id = 5};
     for (int i = 0; i < 5000; i++) {
-        scene_look(&one, "/proc", pid);
+        struct scene_source s;
+        scene_open(&s, "/proc", pid);
+        scene_look(&one, &s);
+        scene_close(&s);
         if (one.id == 5 && one.doing == doing)
             return true;
         usleep(1000);
@@ -44,11 +47,22 @@ static void test_process(void)
     ok(comes_to(pid, SCENE_STOPPED), "stopped");
     kill(pid, SIGKILL);
     ok(comes_to(pid, SCENE_ENDED), "a zombie");
+    struct scene_source kept;
+    struct scene_one last = {.id = 2};
+    scene_open(&kept, "/proc", pid);
     waitpid(pid, NULL, 0);
+    scene_look(&last, &kept);
+    scene_close(&kept);
+    is_num(last.doing, SCENE_UNSEEN, "what was opened of it is not another one's");
     ok(comes_to(pid, SCENE_UNSEEN), "gone");
-    struct scene_one one;
-    scene_look(&one, "/nowhere", getpid());
+    struct scene_one one = {.id = 1};
+    struct scene_source s;
+    scene_open(&s, "/nowhere", getpid());
+    scene_look(&one, &s);
     is_num(one.doing, SCENE_UNSEEN, "no /proc");
+    scene_close(&s);
+    scene_close(&s);
+    is_num(s.stat_fd, -1, "closed, also twice");
 }
 
 static void test_threads(void)
