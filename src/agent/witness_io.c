@@ -103,23 +103,16 @@ void witness_started(struct node *n)
 
 /* --- the siblings --- */
 
-static void look_at(struct node *n, unsigned slot, struct scene_one *to)
-{
-    struct scene_source now = {-1, -1}, *s = &n->sight[slot];
-    if (s->stat_fd < 0) {
-        scene_open(&now, "/proc", reap_pid(n->reap, slot));
-        s = &now;
-    }
-    scene_look(to, s);
-    scene_close(&now);
-}
-
 static void look(struct node *n, struct scene_one *to, el_usec deadline)
 {
     for (unsigned i = 0; i < n->nproc; i++) {
         to[i] = (struct scene_one){.id = workers_rank(n, i), .doing = SCENE_UNSEEN};
-        if (reap_pid(n->reap, i) && !n->worker[i].ended && loop_clock() < deadline)
-            look_at(n, i, &to[i]);
+        if (!reap_pid(n->reap, i) || n->worker[i].ended || loop_clock() >= deadline)
+            continue;
+        if (n->sight[i].stat_fd >= 0)
+            scene_look_open(&to[i], &n->sight[i]);
+        else
+            scene_look(&to[i], "/proc", reap_pid(n->reap, i));
     }
 }
 

@@ -62,7 +62,9 @@ struct scene_source {
 void scene_open(struct scene_source *s, const char *proc, pid_t pid); /* proc is "/proc" but in tests */
 void scene_close(struct scene_source *s);
 /* Never waits.  One that is gone, or was not opened, is SCENE_UNSEEN. */
-void scene_look(struct scene_one *one, const struct scene_source *s);
+void scene_look_open(struct scene_one *one, const struct scene_source *s);
+/* The same of one that is not open. */
+void scene_look(struct scene_one *one, const char *proc, pid_t pid);
 
 /* The threads of a process, at most max, until the deadline (loop_clock()); ids are their numbers from 0.  How many
  * were looked at. */

@@ -42,12 +42,20 @@ static void read_text(int fd, char *to, size_t room)
     to[n > 0 ? n : 0] = 0;
 }
 
-void scene_look(struct scene_one *one, const struct scene_source *s)
+void scene_look_open(struct scene_one *one, const struct scene_source *s)
 {
     char stat[1024], wchan[64];
     read_text(s->stat_fd, stat, sizeof stat);
     read_text(s->wchan_fd, wchan, sizeof wchan);
     scene_parse(one, stat, wchan);
+}
+
+void scene_look(struct scene_one *one, const char *proc, pid_t pid)
+{
+    struct scene_source s;
+    scene_open(&s, proc, pid);
+    scene_look_open(one, &s);
+    scene_close(&s);
 }
 
 unsigned scene_look_threads(struct scene_one *one, unsigned max, const char *proc, pid_t pid, el_usec deadline)
@@ -64,7 +72,7 @@ unsigned scene_look_threads(struct scene_one *one, unsigned max, const char *pro
         snprintf(root + len, sizeof root - (size_t)len, "/%.20s", x->d_name);
         open_both(&s, root);
         one[n].id = n;
-        scene_look(&one[n++], &s);
+        scene_look_open(&one[n++], &s);
         scene_close(&s);
     }
     if (d)

@@ -25,10 +25,7 @@ static bool comes_to(pid_t pid, enum scene_doing doing)
 {
     struct scene_one one = {.id = 5};
     for (int i = 0; i < 5000; i++) {
-        struct scene_source s;
-        scene_open(&s, "/proc", pid);
-        scene_look(&one, &s);
-        scene_close(&s);
+        scene_look(&one, "/proc", pid);
         if (one.id == 5 && one.doing == doing)
             return true;
         usleep(1000);
@@ -51,14 +48,14 @@ static void test_process(void)
     struct scene_one last = {.id = 2};
     scene_open(&kept, "/proc", pid);
     waitpid(pid, NULL, 0);
-    scene_look(&last, &kept);
+    scene_look_open(&last, &kept);
     scene_close(&kept);
     is_num(last.doing, SCENE_UNSEEN, "what was opened of it is not another one's");
     ok(comes_to(pid, SCENE_UNSEEN), "gone");
     struct scene_one one = {.id = 1};
     struct scene_source s;
     scene_open(&s, "/nowhere", getpid());
-    scene_look(&one, &s);
+    scene_look_open(&one, &s);
     is_num(one.doing, SCENE_UNSEEN, "no /proc");
     scene_close(&s);
     scene_close(&s);
