@@ -136,7 +136,7 @@ static void collected(struct node *n)
         if (n->worker[i].bad)
             failure_judge(&n->worker[i].failure, n->core.group.slot[i].signalled, kills > 0);
     struct report r = make_report(n);
-    int odd = hung_odd(r.failures, r.failures_count);
+    int odd = hung_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)
         n->worker[r.failures[odd]->local_rank].failure.odd = true;
     int cause = failure_cause(r.failures, r.failures_count);

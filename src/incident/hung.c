@@ -2,79 +2,67 @@
 
 #include <string.h>
 
-#include "util/ranges.h"
+#include "incident/stacks.h"
 
-static bool knows_place(const struct failure *f)
+static struct text printed(const struct failure *f)
 {
-    return f->hung && f->found.file[0];
+    const char *s = f->stack ? f->stack : f->tail ? f->tail : "";
+    return (struct text){s, strlen(s)};
 }
 
-static bool is_same(const struct failure *a, const struct failure *b)
+/* Of those that hung; -1 if memory was refused. */
+static int group(struct stacks *s, const struct failure *const *all, unsigned n, struct el_mem *mem)
 {
-    return a->found.line == b->found.line && strcmp(a->found.file, b->found.file) == 0 &&
-           strcmp(a->found.function, b->found.function) == 0;
+    unsigned count = 0;
+    int got = -1;
+    struct stacks_rank *v = el_alloc(mem, (n + 1) * sizeof *v);
+    for (unsigned i = 0; v && i < n; i++)
+        if (all[i]->hung)
+            v[count++] = (struct stacks_rank){all[i]->rank, printed(all[i])};
+    if (v)
+        got = stacks_group(s, v, count, mem);
+    el_free(mem, v);
+    return got;
 }
 
-/* How many stand where all[i] stands; 0 if an earlier one does, too, or all[i] is not of these. */
-static unsigned place_size(const struct failure *const *all, unsigned n, unsigned i)
+static int index_of(const struct failure *const *all, unsigned n, unsigned rank)
 {
-    unsigned size = 0;
-    if (!knows_place(all[i]))
-        return 0;
-    for (unsigned k = 0; k < n; k++) {
-        if (!knows_place(all[k]) || !is_same(all[i], all[k]))
-            continue;
-        if (k < i)
-            return 0;
-        size++;
-    }
-    return size;
+    for (unsigned i = 0; i < n; i++)
+        if (all[i]->rank == rank)
+            return (int)i;
+    return -1;
 }
 
-int hung_odd(const struct failure *const *all, unsigned n)
+int hung_odd(const struct failure *const *all, unsigned n, struct el_mem *mem)
 {
-    unsigned least = n + 1, most = 0, least_at = 0;
-    for (unsigned i = 0; i < n; i++) {
-        unsigned size = place_size(all, n, i);
+    struct stacks s;
+    const struct stacks_group *least = NULL;
+    unsigned most = 0;
+    for (unsigned i = 0; i < n; i++)
         if (all[i]->hung && all[i]->odd)
             return (int)i;
-        if (size && size < least) {
-            least = size;
-            least_at = i;
-        }
-        most = size > most ? size : most;
+    if (group(&s, all, n, mem) < 0)
+        return -1;
+    for (unsigned i = 0; i < s.groups_count; i++) {
+        const struct stacks_group *g = &s.group[i];
+        if (g->kind == STACKS_OTHER)
+            continue;
+        if (!least || g->ranks_count < least->ranks_count)
+            least = g;
+        most = g->ranks_count > most ? g->ranks_count : most;
     }
-    return least < most ? (int)least_at : -1;
-}
-
-static void put_place(struct el_buf *out, const struct failure *const *all, unsigned n, unsigned first, unsigned size)
-{
-    struct el_ranges ranks = {0};
-    const struct traceback *t = &all[first]->found;
-    const char *slash = strrchr(t->file, '/');
-    el_buf_puts(out, size == 1 ? "rank " : "ranks ");
-    for (unsigned k = first; k < n; k++)
-        if (knows_place(all[k]) && is_same(all[first], all[k]))
-            el_ranges_add(&ranks, out, all[k]->rank);
-    el_ranges_end(&ranks, out);
-    el_buf_printf(out, " stood in %s (%s:%u)", t->function, slash ? slash + 1 : t->file, t->line);
+    int odd = least && least->ranks_count < most ? index_of(all, n, least->ranks[0]) : -1;
+    stacks_free(&s, mem);
+    return odd;
 }
 
 int hung_text(struct el_buf *out, const struct failure *const *all, unsigned n)
 {
-    unsigned told = 0, places = 0, known = 0;
-    for (unsigned i = 0; i < n; i++)
-        known += knows_place(all[i]);
-    for (unsigned size = known; size > 0; size--)
-        for (unsigned i = 0; i < n; i++) {
-            if (place_size(all, n, i) != size)
-                continue;
-            if (places++ >= HUNG_PLACES_MAX)
-                continue;
-            el_buf_puts(out, told++ ? "; " : "");
-            put_place(out, all, n, i, size);
-        }
-    if (places > told)
-        el_buf_printf(out, "; others in %u more places", places - told);
+    struct stacks s;
+    if (group(&s, all, n, out->mem) < 0)
+        return -1;
+    if (s.groups_count)
+        stacks_line(&s, out);
+    stacks_free(&s, out->mem);
     return out->full ? -1 : 0;
 }

@@ -224,6 +224,7 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
         more++;
     }
     el_ranges_end(&rest, &ranks);
+    el_ranges_end(&hung, &hung_ranks);
     if (r->job) {
         more = r->job->rest;
         el_buf_puts(&ranks, r->job->rest_ranks);
@@ -235,7 +236,6 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
                       el_buf_cstr(&ranks));
     else if (!shown && !hung_ranks.len)
         el_buf_puts(out, "  <NO_OTHER_FAILURES>\n");
-    el_ranges_end(&hung, &hung_ranks);
     if (hung_ranks.len)
         el_buf_printf(out, "  hung too: %s\n", el_buf_cstr(&hung_ranks));
     out->full |= ranks.full | hung_ranks.full;
@@ -255,7 +255,7 @@ static void put_foot(struct el_buf *out, const struct report *r, const struct fa
     if (cause && cause->hung) {
         struct el_buf places = EL_BUF_INIT(out->mem, 0);
         if (hung_text(&places, r->failures, r->failures_count) == 0 && places.len)
-            el_buf_printf(out, "their stacks: %s\n", el_buf_cstr(&places));
+            el_buf_printf(out, "their stacks: rank %s\n", el_buf_cstr(&places));
         el_buf_free(&places);
     }
     if (r->restarts_max)
