@@ -28,7 +28,7 @@ const char *rdzv_label(const struct rdzv_member *m, char to[RDZV_LABEL_MAX])
     if (m->pid)
         snprintf(pid, sizeof pid, "pid %llu", (unsigned long long)m->pid);
     if (*rank || *pid)
-        snprintf(to, RDZV_LABEL_MAX, "%s (%s%s%s)", m->host, rank, *rank && *pid ? ", " : "", pid);
+        snprintf(to, RDZV_LABEL_MAX, "%s (%.24s%s%.28s)", m->host, rank, *rank && *pid ? ", " : "", pid);
     else
         snprintf(to, RDZV_LABEL_MAX, "%s", m->host);
     return to;
