@@ -1,7 +1,7 @@
 # --hook: when they run and with what; one that fails, hangs, floods, leaves daemons, reads nothing, kills whom it should not.
-# Seen to fail: a build whose reap_orphans() does not spare helpers (pre-stop is swept with the workers' leftovers); one
-# without `kill` in reap_scan() for helpers (what a hook leaves running); one whose may_begin() is always true (post-stop
-# and the next start overlap).
+# Seen to fail: a build whose reap_orphans() does not spare helpers (pre-stop is swept with the workers' leftovers); one that
+# kills nobody when a helper ends in reap_scan() (what a hook leaves running); one whose may_begin() lets every start begin
+# (post-stop comes too late); one without the sweeps of tell_io.c (daemons).
 . "$(dirname "$0")/../lib/e2e.sh"
 # told FILE: a command that appends its event, its variables and its input to FILE, whole
 told() { echo 'read -r l; echo "$ELRUN_EVENT|$ELRUN_RUN_ID|$ELRUN_ROUND_NUMBER|$ELRUN_TEXT|$l" >>'"$1"; }
@@ -16,7 +16,8 @@ hooked() { start_hooked "$@"; finish; }
 # --- all of them, over a restart
 F=$T/all
 set --
-for e in pre-start post-start pre-stop post-stop round end; do set -- "$@" --hook "$e=$(told "$F")"; done
+for e in pre-start post-start pre-stop round end; do set -- "$@" --hook "$e=$(told "$F")"; done
+set -- "$@" --hook "post-stop=sleep 0.3; $(told "$F")"
 run --rdzv-id=job1 --nproc-per-node=2 --max-restarts=1 "$@" --on-incident="$(told "$F")" --no-python "$WORKER" \
     +0 @0 await "$T/never~" +0 @1 sleep 300 +0 @1 exit 7
 is "all: status" "$status" 0
@@ -81,6 +82,12 @@ daemon='(sleep 1000 & setsid sleep 1001 & setsid sh -c "setsid sleep 1002 & exec
 W="+0 exit 1 +1 exit 0"; hooked 2 --max-restarts=1 --hook "post-start=$daemon" --hook "incident=$daemon" --hook "end=$daemon"
 is "daemons: status" "$status" 0
 is_clean "daemons"
+W="await $T/go"
+start_hooked 1 --hook "post-start=sleep 1000 & echo \$! >$T/left"
+wait_for test -s "$T/left"
+ok "what it leaves running ends with it, while the workers run" wait_for ended "$(cat "$T/left")"
+touch "$T/go"; finish
+is "what it leaves running: status" "$status" 0
 W="sleep 300"; hooked 1 --hook 'post-start=kill -TERM 0; sleep 600'
 is "one that kills its own group: status" "$status" 0
 like "one that kills its own group: is warned of" "$(cat "$ERR")" "hook post-start .*: ended by SIGTERM"

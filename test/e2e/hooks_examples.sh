@@ -1,6 +1,6 @@
 # examples/hooks and the termination log: each script is run by elrun, with a stub in the place of the program that it calls.
-# Not seen to fail against another build of elrun, but for the node-bad ones: a build without tell_node_bad(); the
-# termination log's against a build without evidence_farewell().
+# Seen to fail: a build without tell_node_bad() (the scripts for broken GPUs), one without evidence_farewell() (the
+# termination log); json-string with awk in the place of sed (what is sent to people).
 . "$(dirname "$0")/../lib/e2e.sh"
 HOOKS=$HERE/../../examples/hooks
 for f in "$HOOKS"/*; do
