@@ -92,7 +92,7 @@ static void test_time(void)
 
 static void test_room(void)
 {
-    static char names[64][4];
+    static char names[64][12];
     hook_init(&h, commands, COMMANDS, 30);
     unsigned taken = 0;
     for (int i = 0; i < 40; i++) {
