@@ -163,6 +163,8 @@ bench-here: all $(PROG:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/bench/all.sh $(BENCH)
 bench-nodes: deps venv
 	@$(MAKE) --no-print-directory bench-here BENCH=nodes
+# DLRover's published week with elrun's measured constants: a model, which says what it assumes.
+week: $(BUILD)/test/bench/week ; @$<
 install: all
 	install -Dm755 $(BUILD)/elrun $(DESTDIR)$(PREFIX)/bin/elrun
 	strip $(DESTDIR)$(PREFIX)/bin/elrun
@@ -173,7 +175,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-nodes demo install clean
+.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-nodes week demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

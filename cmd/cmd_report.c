@@ -17,7 +17,7 @@
 #define MEMORY_MAX ((size_t)512 << 20)
 #define OUTPUT_MAX ((size_t)256 << 20)
 
-enum { FORMAT_TEXT, FORMAT_JSON };
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_DLROVER };
 
 struct report_conf {
     bool json;
@@ -32,9 +32,9 @@ static const struct opt_row rows[] = {
     {.name = "format",
      .type = OPT_CHOICE,
      .arg = "KIND",
-     .choices = "text|json",
+     .choices = "text|json|dlrover",
      .def = "text",
-     .help = "text for people, json for programs",
+     .help = "text for people; json for programs; dlrover: the lines that DLRover's job master logs of failures",
      ROW(format)},
     {.name = "columns",
      .type = OPT_UINT,
@@ -124,6 +124,8 @@ static int run(const struct call *call, struct el_err *e)
         chronicle_close(&c);
         if (conf.json || conf.format == FORMAT_JSON)
             chronicle_json(&c, &out);
+        else if (conf.format == FORMAT_DLROVER)
+            chronicle_dlrover(&c, &out);
         else
             write_text(&c, &conf, call->env, &out);
         int written = command_print(&out, e);

@@ -90,6 +90,8 @@ struct node {
     struct trace *log_trace; /* the same in the run's folder of --log-dir; NULL: not there (yet) */
     el_usec began;           /* when the first event was, for what is written there later */
     int64_t began_wall_usec;
+    struct event_job_started job; /* of the coordinator that is hosted here, once it has a job */
+    bool job_known;
 
     /* tell_io.c */
     struct hooks *hooks; /* --hook; NULL: there are none */
@@ -185,7 +187,7 @@ void tell_restart(struct node *n, const char *why);
 void tell_end(struct node *n, const char *why);
 void tell_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
 void tell_guard(struct node *n);                            /* there is a new one */
-bool tell_close(struct node *n); /* false: a writer stands in a write that does not return */
+bool tell_close(struct node *n);                            /* false: a writer stands in a write that does not return */
 void tell_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status);
 void tell_job_began(void *node, const char *run_id, const struct rdzv_settings *set);
 

@@ -71,7 +71,10 @@ static void job_began(struct node *n, enum event_source source, const struct eve
 void tell_job_began(void *node, const char *run_id, const struct rdzv_settings *set)
 {
     (void)run_id; /* a coordinator in an agent has one job */
-    job_began(node, EVENT_COORDINATOR, &(struct event_job_started){set->min, set->max, set->max_restarts});
+    struct node *n = node;
+    n->job = (struct event_job_started){set->min, set->max, set->max_restarts};
+    n->job_known = true;
+    job_began(n, EVENT_COORDINATOR, &n->job);
 }
 
 /* --- of this node --- */
@@ -124,6 +127,8 @@ static void begin_log(struct node *n)
         el_log(EL_WARN, "events: %s: %s", path, e.text);
     n->trace = NULL;
     tell_began(n);
+    if (n->job_known)
+        job_began(n, EVENT_COORDINATOR, &n->job);
     n->trace = other;
 }
 

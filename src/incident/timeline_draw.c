@@ -37,11 +37,17 @@ struct row {
     struct cell *cell;
 };
 
+struct place {
+    uint64_t key;
+    size_t node;
+};
+
 struct picture {
     const struct timeline *t;
     const struct timeline_look *look;
     int64_t from, to;
     unsigned bar, label; /* columns */
+    struct place *order; /* of all nodes */
     struct row *row;
     size_t rows, nodes_left_out;
     struct cell *cells; /* GROUPS_MAX + 1 rows of them: the last one is where a row is tried */
@@ -558,12 +564,28 @@ static void put_list(struct picture *p)
     }
 }
 
+/* Nodes by their ranks, those that never had any behind; p->order. */
+static void put_in_order(struct picture *p)
+{
+    const struct timeline *t = p->t;
+    for (size_t i = 0; i < t->nodes; i++) {
+        struct range x = ranks_of(&t->node[i]);
+        uint64_t key = x.end ? x.rank : UINT64_MAX;
+        size_t at = i;
+        for (; at > 0 && p->order[at - 1].key > key; at--)
+            p->order[at] = p->order[at - 1];
+        p->order[at] = (struct place){key, i};
+    }
+}
+
 static void make_rows(struct picture *p)
 {
     p->rows = p->nodes_left_out = 0;
-    for (size_t i = 0; i < p->t->nodes; i++)
-        if (p->t->node[i].n)
-            add_row(p, i, has_mark(p->t, i));
+    for (size_t i = 0; i < p->t->nodes; i++) {
+        size_t node = p->order[i].node;
+        if (p->t->node[node].n)
+            add_row(p, node, has_mark(p->t, node));
+    }
     fit_rows(p);
 }
 
@@ -585,8 +607,10 @@ static bool lay_out(struct picture *p, unsigned columns)
     size_t most = t->nodes < GROUPS_MAX ? t->nodes : GROUPS_MAX;
     p->row = el_alloc(t->mem, (most + 1) * sizeof *p->row);
     p->cells = el_alloc(t->mem, (most + 1) * columns * sizeof *p->cells);
-    if (!p->row || !p->cells)
+    p->order = el_alloc(t->mem, (t->nodes + 1) * sizeof *p->order);
+    if (!p->row || !p->cells || !p->order)
         return false;
+    put_in_order(p);
     p->label = label_of(t);
     for (int pass = 0; pass < 2; pass++) {
         size_t longest = 0;
@@ -628,6 +652,7 @@ void timeline_draw(const struct timeline *t, const struct timeline_look *look, s
         put_legend(&p);
         put_list(&p);
     }
+    el_free(t->mem, p.order);
     el_free(t->mem, p.row);
     el_free(t->mem, p.cells);
 }

@@ -118,4 +118,7 @@ void chronicle_text(const struct chronicle *c, const struct chronicle_look *look
 /* Appends one JSON object on one line; -1: it did not fit, and nothing is appended. */
 int chronicle_json(const struct chronicle *c, struct el_buf *out);
 
+/* Appends a line for each node and round in which a worker failed by itself, as DLRover has it (incident/dlrover.h). */
+void chronicle_dlrover(const struct chronicle *c, struct el_buf *out);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/account.h"
+#include "incident/dlrover.h"
 #include "incident/text.h"
 #include "trace/chronicle.h"
 
@@ -120,6 +121,8 @@ void chronicle_text(const struct chronicle *c, const struct chronicle_look *look
     put_account(c, out);
     put_remarks(c, look->style, out);
     const struct failure **all = chronicle_failed(c) ? chronicle_report(c, &r) : NULL;
+    if (all && c->agents > 1 && c->end_text[0]) /* of one node the last line says the same */
+        el_buf_printf(out, "ended: %s\n", c->end_text);
     if (all)
         summary_write(&r, out, look->style);
     else
@@ -203,4 +206,34 @@ int chronicle_json(const struct chronicle *c, struct el_buf *out)
     if (out->full)
         out->len = start;
     return out->full ? -1 : 0;
+}
+
+/* --- for tools that watch for DLRover's line --- */
+
+/* Node and round of the i-th failure have been told with an earlier one. */
+static bool told_before(const struct chronicle *c, size_t i)
+{
+    const struct chronicle_fault *x = &c->fault[i];
+    for (size_t k = 0; k < i; k++)
+        if (c->fault[k].node == x->node && c->fault[k].record->failure.round == x->record->failure.round &&
+            c->fault[k].record->failure.by != FAILURE_BY_ELRUN)
+            return true;
+    return false;
+}
+
+void chronicle_dlrover(const struct chronicle *c, struct el_buf *out)
+{
+    const struct failure **all = el_alloc(c->mem, (c->faults + 1) * sizeof *all);
+    for (size_t i = 0; all && i < c->faults; i++) {
+        const struct failure *f = &c->fault[i].record->failure;
+        unsigned n = 0;
+        if (f->by == FAILURE_BY_ELRUN || told_before(c, i))
+            continue;
+        for (size_t k = i; k < c->faults; k++)
+            if (c->fault[k].node == c->fault[i].node && c->fault[k].record->failure.round == f->round)
+                all[n++] = &c->fault[k].record->failure;
+        dlrover_line(c->run_id, f->host, f->restart, all, n, out);
+        el_buf_puts(out, "\n");
+    }
+    el_free(c->mem, all);
 }

@@ -33,6 +33,10 @@ assert o["failed"] and o["status"] == 134 and o["rounds"] == 2 and o["restarts"]
 assert o["summary"]["cause"]["rank"] == 0 and o["summary"]["verdict"] in open(sys.argv[2]).read()
 assert [m["kind"] for m in o["marks"]] == ["failure"] * 2 and len(o["failures"]) >= 2
 assert {s["state"] for s in o["nodes"][0]["states"]} >= {"starting", "running", "away"}' "$T/rep" "$T/live"
+is "as DLRover has it: status" "$(report --format=dlrover "$T/logs")" 0
+like "as DLRover has it: the failure of the first round" "$(sed -n 1p "$T/rep")" ' restart 0 fails: \{"1": \{"local_rank": 1, "exitcode": 4,'
+like "as DLRover has it: that of the second" "$(sed -n 2p "$T/rep")" ' restart 1 fails: \{"0": \{"local_rank": 0, "exitcode": -6,'
+is "as DLRover has it: no other" "$(wc -l <"$T/rep" | tr -d ' ')" 2
 rm "$T"/logs/*/elrun-events.jsonl
 is "without events: status" "$(report "$T/logs")" 0
 like "without events: says what it cannot know" "$(cat "$T/rep")" '^note: no events were found: how workers ended is not known'
