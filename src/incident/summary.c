@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/fold.h"
 #include "incident/record.h"
 #include "incident/hung.h"
 #include "incident/text.h"
@@ -140,7 +141,17 @@ static void put_no_stack(struct el_buf *out, const struct failure *f)
     }
 }
 
-static void put_entry(struct el_buf *out, const struct failure *f, unsigned index)
+/* The traceback, short enough for one screen; the whole one is in the log. */
+static void put_stack(struct el_buf *out, const struct failure *f)
+{
+    struct el_buf folded = EL_BUF_INIT(out->mem, 0);
+    out->full |= fold_stack(text_of(f->stack), SUMMARY_STACK_LINES_MAX, &folded) != 0;
+    put_lines(out, (struct text){folded.v, folded.len}, "  ");
+    el_buf_free(&folded);
+}
+
+/* brief: one of the others, whose whole traceback is not what one looks for first. */
+static void put_entry(struct el_buf *out, const struct failure *f, unsigned index, bool brief)
 {
     el_buf_printf(out, "[%u]:\n  time      : %s\n", index, f->time_text[0] ? f->time_text : "unknown");
     el_buf_printf(out, "  host      : %s\n", f->host);
@@ -155,10 +166,16 @@ static void put_entry(struct el_buf *out, const struct failure *f, unsigned inde
     if (file && f->file_state != ERRFILE_WHOLE)
         el_buf_printf(out, " (%s)", errfile_state_text(f->file_state));
     el_buf_puts(out, "\n  traceback : ");
-    if (f->stack)
-        put_lines(out, text_of(f->stack), "  ");
-    else
+    if (f->stack && brief && f->message) {
+        put_line(out, text_of(f->message));
+        el_buf_puts(out, "\n");
+    } else if (f->stack) {
+        put_stack(out, f);
+    } else {
         put_no_stack(out, f);
+    }
+    if (f->sign[0] && !(f->kernel && text_find(text_of(f->kernel), f->sign)))
+        el_buf_printf(out, "  because   : %s\n", f->sign);
     if (f->kernel) {
         el_buf_puts(out, "  kernel log: ");
         put_lines(out, text_of(f->kernel), "              ");
@@ -199,13 +216,66 @@ int summary_stopped(const struct report *r, struct el_buf *out)
     return out->full ? -1 : 0;
 }
 
-/* The failures besides the cause: the first few in full, the ranks of the rest, then those that elrun stopped. */
+/* Other failures that say the same are one entry. */
+struct kind {
+    const struct failure *first;
+    unsigned more;           /* besides the first */
+    struct el_ranges ranges; /* of those */
+    struct el_buf ranks;
+};
+
+static bool is_equal(const struct failure *a, const struct failure *b)
+{
+    const char *x = a->message ? a->message : "", *y = b->message ? b->message : "";
+    /* Followers say the same with other addresses. */
+    bool words = a->follower ? b->follower && a->rule == b->rule : strcmp(x, y) == 0;
+    return a->end == b->end && a->code == b->code && a->by == b->by && a->class == b->class && words &&
+           a->watch == b->watch && !a->kernel == !b->kernel;
+}
+
+/* Of several nodes the order is not that of ranks. */
+static void add_rank(struct el_ranges *s, struct el_buf *out, unsigned rank)
+{
+    if (s->open && rank <= s->last)
+        el_ranges_end(s, out);
+    el_ranges_add(s, out, rank);
+}
+
+/* One more of the others; false if it is of no kind that is shown. */
+static bool add_kind(struct kind *kinds, unsigned *n, const struct failure *f, struct el_mem *mem)
+{
+    for (unsigned i = 0; i < *n; i++)
+        if (is_equal(kinds[i].first, f)) {
+            add_rank(&kinds[i].ranges, &kinds[i].ranks, f->rank);
+            kinds[i].more++;
+            return true;
+        }
+    if (*n == SUMMARY_KINDS_MAX)
+        return false;
+    kinds[(*n)++] = (struct kind){.first = f, .ranks = EL_BUF_INIT(mem, 0)};
+    return true;
+}
+
+static void put_kinds(struct el_buf *out, struct kind *kinds, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct kind *k = &kinds[i];
+        put_entry(out, k->first, i + 1, true);
+        el_ranges_end(&k->ranges, &k->ranks);
+        if (k->more)
+            el_buf_printf(out, "  the same  : rank%s %s\n", k->more == 1 ? "" : "s", el_buf_cstr(&k->ranks));
+        out->full |= k->ranks.full;
+        el_buf_free(&k->ranks);
+    }
+}
+
+/* The failures besides the cause: the first of each kind, the ranks of the rest, then those that elrun stopped. */
 static void put_others(struct el_buf *out, const struct report *r, int cause)
 {
     unsigned shown = 0;
     uint64_t more = 0;
-    struct el_ranges rest = {0};
-    struct el_ranges hung = {0};
+    struct kind kinds[SUMMARY_KINDS_MAX];
+    struct el_ranges rest = {0}, hung = {0};
     struct el_buf ranks = EL_BUF_INIT(out->mem, 0), hung_ranks = EL_BUF_INIT(out->mem, 0);
     for (unsigned i = 0; i < r->failures_count; i++) {
         const struct failure *f = r->failures[i];
@@ -213,21 +283,18 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
             continue;
         if (f->hung && !r->job) {
             el_ranges_add(&hung, &hung_ranks, f->rank);
-            continue;
+        } else if (!add_kind(kinds, &shown, f, out->mem)) {
+            add_rank(&rest, &ranks, f->rank);
+            more++;
         }
-        if (shown < SUMMARY_ENTRIES_MAX) {
-            put_entry(out, f, ++shown);
-            continue;
-        }
-        if (!r->job)
-            el_ranges_add(&rest, &ranks, f->rank);
-        more++;
     }
+    put_kinds(out, kinds, shown);
     el_ranges_end(&rest, &ranks);
     el_ranges_end(&hung, &hung_ranks);
-    if (r->job) {
-        more = r->job->rest;
-        el_buf_puts(&ranks, r->job->rest_ranks);
+    if (r->job && r->job->rest) {
+        more += r->job->rest;
+        ranks.len = r->job->rest_ranks[0] ? ranks.len : 0; /* some are not known: then none is named */
+        el_buf_printf(&ranks, "%s%s", ranks.len ? "," : "", r->job->rest_ranks);
     }
     if (more && !ranks.len)
         el_buf_printf(out, "  failed too: %llu more\n", (unsigned long long)more);
@@ -273,6 +340,8 @@ static void put_foot(struct el_buf *out, const struct report *r, const struct fa
         el_buf_printf(out, "all logs: %s%s%s\n", job ? job->log_host : "", job ? ":" : "", r->log_dir);
     if (cause && failure_advice(cause)[0])
         el_buf_printf(out, "advice: %s: %s\n", failure_class_text(cause->class), failure_advice(cause));
+    else if (cause && cause->class != FAILURE_CLASS_UNKNOWN)
+        el_buf_printf(out, "class: %s\n", failure_class_text(cause->class));
     if (r->no_restart && r->no_restart[0])
         el_buf_printf(out, "%s\n", r->no_restart);
 }
@@ -284,7 +353,7 @@ int summary_write(const struct report *r, struct el_buf *out, const struct summa
     struct el_buf others = EL_BUF_INIT(out->mem, out->max), entry = EL_BUF_INIT(out->mem, out->max);
     put_others(&others, r, cause);
     if (root)
-        put_entry(&entry, root, 0);
+        put_entry(&entry, root, 0, false);
     else
         el_buf_puts(&entry, "  <NO_CAUSE>: elrun stopped every worker that ended\n");
     unsigned width = width_of((struct text){others.v, others.len}, strlen(r->script) + 7);

@@ -4,8 +4,9 @@
 #include "incident/failure.h"
 #include "util/buf.h"
 
-#define SUMMARY_ENTRIES_MAX     8    /* other failures shown one by one; the rest is counted */
-#define SUMMARY_STACK_LINES_MAX 80   /* of a traceback; its first lines and its last stay */
+#define SUMMARY_ENTRIES_MAX     8    /* other failures in the JSON form; the rest is counted */
+#define SUMMARY_KINDS_MAX       4    /* other failures shown, equal ones as one entry; the rest is counted */
+#define SUMMARY_STACK_LINES_MAX 24   /* of a traceback; a longer one is folded (incident/fold.h) */
 #define SUMMARY_LINE_MAX        1000 /* bytes of one line */
 
 /* Escape sequences around parts of the text; all "" for plain text. */

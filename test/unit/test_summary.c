@@ -176,6 +176,30 @@ static void test_storm(void)
     finish(&r);
 }
 
+/* Eight ranks whose peer went away: the same words but for the port. */
+static void test_followers(void)
+{
+    struct report r = start();
+    struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
+    char text[400];
+    failure_judge(add(&r, FAILURE_SIGNAL, 9), false, false);
+    for (int i = 1; i < 8; i++) {
+        struct failure *f = add(&r, FAILURE_EXIT, 1);
+        snprintf(text, sizeof text, "%s", trace);
+        snprintf(strstr(text, "ValueError"), 200,
+                 "RuntimeError: [../gloo/transport/tcp/pair.cc:537] Read error [10.0.0.1]:%d: Connection reset by "
+                 "peer\n",
+                 30000 + i);
+        stderr_of(f, text);
+        failure_judge(f, false, false);
+    }
+    ok(summary_write(&r, &out, &summary_plain) == 0, "a report");
+    ok(strstr(el_buf_cstr(&out), "  the same  : ranks 2-7\n"), "followers are one entry, whatever port they name");
+    ok(!strstr(el_buf_cstr(&out), "[2]:"), "and no more");
+    el_buf_free(&out);
+    finish(&r);
+}
+
 /* A message of 64 KiB in one line and a deep stack: the report stays on a screen or two. */
 static void test_long(void)
 {
@@ -193,7 +217,7 @@ static void test_long(void)
     failure_judge(f, false, false);
     ok(summary_write(&r, &out, &summary_plain) == 0 && out.len < 12000, "a long report is cut");
     const char *text = el_buf_cstr(&out);
-    ok(strstr(text, "lines …]") && strstr(text, "bytes …]") && strstr(text, " long END"),
+    ok(strstr(text, "frames …]") && strstr(text, "bytes …]") && strstr(text, " long END"),
        "it says where, and keeps the ends");
     int good = 1;
     for (size_t i = 0, n; i < out.len && good; i += n)
@@ -255,6 +279,7 @@ int main(void)
     test_no_traceback();
     test_signals();
     test_storm();
+    test_followers();
     test_long();
     test_errfile();
     is_num(mem.used_bytes, 0, "all memory came back");
