@@ -274,7 +274,7 @@ const struct rdzv_incident *rdzv_root(const struct rdzv *r);
 void rdzv_incidents_check(const struct rdzv *r);
 
 /* view.c */
-#define RDZV_LABEL_MAX (MSG_NAME_MAX + 64)
+#define RDZV_LABEL_MAX (MSG_NAME_MAX + 72)
 const char *rdzv_label(const struct rdzv_member *m, char to[RDZV_LABEL_MAX]); /* tells two agents of a host apart */
 bool rdzv_addr_is_local(const char *addr);
 void rdzv_name_successors(struct rdzv *r);

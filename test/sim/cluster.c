@@ -540,7 +540,7 @@ static void set_up(struct cluster *c)
                                          .grace_ms = 3000,
                                          .replace_wait_ms = cluster_below(c, 4) ? 0 : 3000,
                                          .stable_window_ms = cluster_below(c, 4) ? 0 : 5000};
-    c->conf.set.restart_policy = el_rng_below(&c->words, 2) ? DECIDE_SMART : el_rng_below(&c->words, 3);
+    c->conf.set.restart_policy = el_rng_below(&c->words, 4) ? DECIDE_SMART : el_rng_below(&c->words, 3);
     c->conf.set.quarantine_ms = el_rng_below(&c->words, 2) ? 5000 : 0;
     snprintf(c->conf.run_id, sizeof c->conf.run_id, "job");
     c->conf.room = rdzv_room(&c->conf.set) + c->n;

@@ -2,11 +2,11 @@
 # mutants.sh [N [M]]: do the simulators bite?  Each patch under test/sim/mutants changes one line of the node core, each
 # under test/sim/mutants/cluster one of the coordinator or of the node's side of the rendezvous.  It is applied to a
 # scratch copy, the simulator is built from that, and must find the bug within N seeds (default 20000), the cluster's
-# within M (default 200).
+# within M (default 800).
 # Prints a table: mutant, the seed that found it, what it said.  Fails if one lives, or does not apply or build.
 set -u
 nodes=${1:-20000}
-clusters=${2:-200}
+clusters=${2:-800}
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cc=${CC:-cc}
@@ -68,6 +68,6 @@ hunt sim_node "$nodes" "$here/mutants" "" \
 hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson" \
     src/util/mem.c src/util/buf.c src/util/err.c src/util/scan.c src/util/json_limit.c src/proc/signame.c \
     src/rdzv/table.c src/incident/decide.c src/rdzv/budget.c src/rdzv/aside.c src/rdzv/roster.c src/rdzv/choose.c src/rdzv/round.c \
-    src/rdzv/hello.c src/rdzv/report.c src/rdzv/incident.c src/incident/order.c src/util/ranges.c src/rdzv/view.c src/rdzv/rdzv.c src/rdzv/msg.c src/agent/member.c src/agent/member_link.c src/agent/member_message.c \
+    src/rdzv/hello.c src/rdzv/report.c src/rdzv/incident.c src/incident/order.c src/util/ranges.c src/rdzv/view.c src/rdzv/rdzv.c src/rdzv/msg.c src/rdzv/stranger.c src/agent/member.c src/agent/member_link.c src/agent/member_message.c \
     test/sim/cluster.c test/sim/agenda.c test/sim/faults.c test/sim/net.c test/sim/storm.c test/sim/judge_cluster.c test/sim/sim_cluster.c
 [ "$failed" -eq 0 ]
