@@ -62,12 +62,12 @@ static bool equal(const struct failure *a, const struct failure *b)
 {
     return a->rank == b->rank && a->local_rank == b->local_rank && a->node_rank == b->node_rank && a->pid == b->pid &&
            strcmp(a->role, b->role) == 0 && strcmp(a->host, b->host) == 0 && a->end == b->end && a->code == b->code &&
-           a->core_dumped == b->core_dumped && a->by == b->by && a->class == b->class && a->follower == b->follower && a->hung == b->hung && a->odd == b->odd &&
-           a->at == b->at && a->wall_usec == b->wall_usec && a->stop_wall_usec == b->stop_wall_usec &&
-           a->elapsed == b->elapsed && a->restart == b->restart && a->round == b->round &&
-           strcmp(a->time_text, b->time_text) == 0 && a->watch == b->watch && a->file_state == b->file_state &&
-           a->file_sec == b->file_sec && a->stack_from == b->stack_from && a->tail_from == b->tail_from &&
-           equal_texts(a->siblings, b->siblings) && equal_texts(a->core, b->core) &&
+           a->core_dumped == b->core_dumped && a->by == b->by && a->class == b->class && a->follower == b->follower &&
+           a->hung == b->hung && a->odd == b->odd && a->at == b->at && a->wall_usec == b->wall_usec &&
+           a->stop_wall_usec == b->stop_wall_usec && a->elapsed == b->elapsed && a->restart == b->restart &&
+           a->round == b->round && strcmp(a->time_text, b->time_text) == 0 && a->watch == b->watch &&
+           a->file_state == b->file_state && a->file_sec == b->file_sec && a->stack_from == b->stack_from &&
+           a->tail_from == b->tail_from && equal_texts(a->siblings, b->siblings) && equal_texts(a->core, b->core) &&
            equal_texts(a->kernel, b->kernel) && a->oom == b->oom && a->xid == b->xid && a->xid_own == b->xid_own &&
            strcmp(a->xid_device, b->xid_device) == 0 && a->texts_short == b->texts_short &&
            equal_texts(a->message, b->message) && equal_texts(a->stack, b->stack) && equal_texts(a->tail, b->tail) &&
