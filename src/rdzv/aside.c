@@ -34,15 +34,15 @@ static void change(struct rdzv *r, struct rdzv_member *m, bool aside)
 }
 
 /* False if there are too many already. */
-static bool keep(struct rdzv *r, const struct rdzv_member *m, const char *why, el_usec now)
+static bool keep(struct rdzv *r, const char *host, const char *why, el_usec now)
 {
-    struct rdzv_aside *a = find(r, m->host);
+    struct rdzv_aside *a = find(r, host);
     if (!a && r->asides == RDZV_ASIDE_MAX)
         return false;
     a = a ? a : &r->aside[r->asides++];
     el_usec quarantine = EL_MS(r->conf.set.quarantine_ms);
     a->until = quarantine ? now + quarantine : EL_NEVER;
-    memcpy(a->host, m->host, sizeof a->host);
+    snprintf(a->host, sizeof a->host, "%s", host);
     snprintf(a->why, sizeof a->why, "%s", why);
     return true;
 }
@@ -77,7 +77,7 @@ void rdzv_set_aside(struct rdzv *r, el_usec now, struct rdzv_actions *out)
             continue;
         struct rdzv_member *m = &r->member[r->seat[s->seat].member];
         change(r, m, true);
-        bool enough = rdzv_is_enough(r), kept = enough && keep(r, m, s->why, now);
+        bool enough = rdzv_is_enough(r), kept = enough && keep(r, m->host, s->why, now);
         if (!kept)
             change(r, m, false);
         if (said++ < SAID_MAX)
@@ -131,4 +131,32 @@ const char *rdzv_aside_text(struct rdzv *r, el_usec now)
         n += (size_t)snprintf(r->aside_text + n, room - n, "%s%s %s (%s)", i ? ", " : "", a->host, time, a->why);
     }
     return r->aside_text;
+}
+
+void rdzv_aside_list(const struct rdzv *r, char *to, size_t size)
+{
+    size_t n = 0;
+    *to = 0;
+    for (unsigned i = 0; i < r->asides; i++) {
+        size_t len = strlen(r->aside[i].host);
+        if (n + len + 2 > size)
+            continue;
+        memcpy(to + n, r->aside[i].host, len);
+        memcpy(to + n + len, "\n", 2);
+        n += len + 1;
+    }
+}
+
+/* Since when is not known any more: the quarantine begins again, which is never too short. */
+void rdzv_aside_take(struct rdzv *r, const char *list, el_usec now)
+{
+    for (const char *end; (end = strchr(list, '\n')); list = end + 1) {
+        char host[MSG_NAME_MAX + 1];
+        size_t len = (size_t)(end - list);
+        if (!len || len > MSG_NAME_MAX)
+            continue;
+        memcpy(host, list, len);
+        host[len] = 0;
+        keep(r, host, "since before the coordinator was started again", now);
+    }
 }

@@ -46,6 +46,8 @@ int journal_encode(const struct rdzv_record *r, struct el_buf *out)
 #undef X
     el_buf_printf(out, " ended=%d status=%u", r->ended, r->status);
     put_text(out, " text=", r->text);
+    if (*r->aside)
+        put_text(out, " aside=", r->aside);
     if (!out->full)
         el_buf_printf(out, SUM_KEY "%016llx\n", (unsigned long long)el_sip(sum_seed, out->v + start, out->len - start));
     if (!out->full) {
@@ -109,7 +111,8 @@ static bool take_record(const char *at, struct rdzv_record *r)
     NUMBERS(X)
 #undef X
     ok = ok && take_number(&at, " ended=", &ended) && take_number(&at, " status=", &status) &&
-         take_text(&at, " text=", r->text, sizeof r->text);
+         take_text(&at, " text=", r->text, sizeof r->text) &&
+         (!*at || take_text(&at, " aside=", r->aside, sizeof r->aside));
     r->ended = ended == 1;
     r->status = (unsigned)status;
     return ok && !*at && ended <= 1 && status <= 255;

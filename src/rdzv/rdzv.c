@@ -89,7 +89,7 @@ void rdzv_refuse(struct rdzv *r, struct rdzv_actions *out, uint64_t conn, unsign
 
 /* --- life --- */
 
-static void take_record(struct rdzv *r, const struct rdzv_record *old)
+static void take_record(struct rdzv *r, const struct rdzv_record *old, el_usec now)
 {
     r->seen = r->number = old->number;
     r->coord = old->coord;
@@ -98,6 +98,7 @@ static void take_record(struct rdzv *r, const struct rdzv_record *old)
     r->world_last = (unsigned)old->world_last;
     r->min = old->min ? old->min : r->min;
     r->max = old->max ? old->max : r->max;
+    rdzv_aside_take(r, old->aside, now);
     if (!old->ended)
         return;
     r->status = old->status;
@@ -130,7 +131,7 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     bool blind = !conf->surely_new && now < r->rebuild_until;
     r->state = blind || (record && record->number) ? RDZV_REBUILDING : RDZV_WAITING;
     if (record)
-        take_record(r, record);
+        take_record(r, record, now);
     if (record && record->ended) {
         r->state = RDZV_ENDING;
         r->end_until = now + RDZV_END_LIMIT;

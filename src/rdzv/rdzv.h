@@ -81,6 +81,7 @@ struct rdzv_record {
     bool ended;
     unsigned status;
     char text[MSG_TEXT_MAX + 1];
+    char aside[256]; /* hosts that are set aside, a line each; as many as fit */
 };
 
 enum rdzv_event_type {

@@ -260,6 +260,8 @@ void rdzv_set_aside(struct rdzv *r, el_usec now, struct rdzv_actions *out); /* t
 bool rdzv_is_aside(const struct rdzv *r, const char *host);
 const char *rdzv_aside_why(const struct rdzv *r, const char *host);
 void rdzv_aside_expire(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+void rdzv_aside_list(const struct rdzv *r, char *to, size_t size); /* for the journal */
+void rdzv_aside_take(struct rdzv *r, const char *list, el_usec now);
 el_usec rdzv_aside_deadline(const struct rdzv *r);
 const char *rdzv_aside_text(struct rdzv *r, el_usec now); /* for status; "" if none is */
 /* incident.c */

@@ -294,6 +294,7 @@ void rdzv_record(const struct rdzv *r, struct rdzv_record *out)
     out->max = r->max == r->conf.set.max ? 0 : r->max;
     snprintf(out->run_id, sizeof out->run_id, "%s", r->conf.run_id);
     snprintf(out->text, sizeof out->text, "%s", r->end_text);
+    rdzv_aside_list(r, out->aside, sizeof out->aside);
 }
 
 /* --- status --- */

@@ -19,10 +19,11 @@ static struct rdzv_record record(const char *run_id, uint64_t number)
 
 static bool same(const struct rdzv_record *a, const struct rdzv_record *b)
 {
-    return !strcmp(a->run_id, b->run_id) && !strcmp(a->text, b->text) && a->number == b->number &&
-           a->coord == b->coord && a->restarts == b->restarts && a->fruitless == b->fruitless &&
-           a->charged == b->charged && a->world_first == b->world_first && a->world_last == b->world_last &&
-           a->min == b->min && a->max == b->max && a->ended == b->ended && a->status == b->status;
+    return !strcmp(a->run_id, b->run_id) && !strcmp(a->text, b->text) && !strcmp(a->aside, b->aside) &&
+           a->number == b->number && a->coord == b->coord && a->restarts == b->restarts &&
+           a->fruitless == b->fruitless && a->charged == b->charged && a->world_first == b->world_first &&
+           a->world_last == b->world_last && a->min == b->min && a->max == b->max && a->ended == b->ended &&
+           a->status == b->status;
 }
 
 struct seen {
@@ -58,9 +59,11 @@ static void test_odd_text(void)
         r.run_id[i] = (char)(i * 2 + 1);
     for (unsigned i = 0; i < MSG_TEXT_MAX; i++)
         r.text[i] = (char)(255 - i % 255);
+    for (unsigned i = 0; i < sizeof r.aside - 1; i++)
+        r.aside[i] = (char)(255 - i);
     r.ended = true;
     r.status = 255;
-    is_num(journal_encode(&r, &line), 0, "every byte there is, in both strings");
+    is_num(journal_encode(&r, &line), 0, "every byte there is, in all strings");
     ok(line.len < JOURNAL_LINE_MAX, "fits a line");
     ok(memchr(line.v, '\n', line.len) == line.v + line.len - 1, "with one newline, at its end");
     ok(journal_decode(line.v, line.len - 1, &back) && same(&r, &back), "and comes back");

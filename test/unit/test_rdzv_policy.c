@@ -217,6 +217,31 @@ static void test_quarantine(void)
              "another agent on that host is left out too, until the quarantine is over");
 }
 
+static void test_journal(void)
+{
+    trio(&s);
+    s.r->conf.set.quarantine_ms = s.conf.set.quarantine_ms = 10000;
+    FAIL(5000, 'b', 1);
+    BROKEN(5001, 'b');
+    ALL(5002, "abc", STOPPED);
+    SAY(5003, 'a', STORE_READY);
+    CRASH(6000, true);
+    ASIDE;
+    R(6100, 'b', IDLE);
+    R(6200, 'a', RUNNING);
+    R(6300, 'c', RUNNING);
+    U(9000);
+    ASIDE;
+    story_is("5.000 b WORKER_FAILED -> a: stop 1; b: stop 1; c: stop 1\n"
+             "5.002 c STOPPED -> a: open 2\n"
+             "5.003 a STORE_READY -> a: world 2, 0 of 2, restart 1; b: park; c: world 2, 1 of 2, restart 1\n"
+             "  # b for 10 s more (since before the coordinator was started again)\n"
+             "6.200 a returns -> a: hold\n"
+             "6.300 c returns -> c: world 2, 1 of 2\n"
+             "  # b for 7 s more (since before the coordinator was started again)\n",
+             "a coordinator that was started again knows it from its journal");
+}
+
 int main(void)
 {
     test_at_once();
@@ -227,5 +252,6 @@ int main(void)
     test_aside();
     test_below_min();
     test_quarantine();
+    test_journal();
     return done();
 }
