@@ -242,7 +242,8 @@ static void on_stopped(void *ctx, unsigned slot, pid_t pid)
 {
     struct node *n = ctx;
     (void)slot, (void)pid;
-    workers_suspend(n);
+    if (!n->core.hung) /* else we have done it */
+        workers_suspend(n);
 }
 
 /* --- signals --- */

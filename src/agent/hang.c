@@ -60,11 +60,14 @@ void hang_saw(struct hang *h, unsigned slot, uint64_t printed_bytes, uint64_t cp
     *w = (struct hang_worker){true, true, printed_bytes, cpu_usec, now};
 }
 
-void hang_gone(struct hang *h, unsigned slot)
+void hang_gone(struct hang *h, unsigned slot, el_usec now)
 {
     assert(slot < h->slots);
-    if (h->worker)
-        h->worker[slot].up = false;
+    if (!h->worker || !h->worker[slot].up)
+        return;
+    h->worker[slot].up = false;
+    for (unsigned i = 0; i < h->slots; i++)
+        h->worker[i].still_since = now;
 }
 
 bool hang_judge(struct hang *h, el_usec now)

@@ -40,11 +40,11 @@ void hang_end(struct hang *h);
 /* When the next sample is due; EL_NEVER if nothing is watched. */
 el_usec hang_sample_due(const struct hang *h);
 
-/* One sample, taken at one moment: what each worker has printed and used since its start (a worker's processes
- * together; the sum falls when one of them ends, which is life, too), or that it is gone; then the verdict: true if
- * every worker that is up has stood still for the time-out. */
+/* One sample, taken at one moment: what each worker has printed and used since its start (its processes together; the
+ * sum falls when one of them ends, which is life, too), or that it is gone, a sign of life of the node: the others have
+ * the whole time-out again.  Then the verdict: true if every worker that is up has stood still for the time-out. */
 void hang_saw(struct hang *h, unsigned slot, uint64_t printed_bytes, uint64_t cpu_usec, el_usec now);
-void hang_gone(struct hang *h, unsigned slot);
+void hang_gone(struct hang *h, unsigned slot, el_usec now);
 bool hang_judge(struct hang *h, el_usec now);
 
 #endif

@@ -151,7 +151,7 @@ static void judge(struct hang_watch *w, const struct look *l)
         uint64_t bytes = output_read_bytes(n->output, i, &held);
         pid_t pid = reap_pid(n->reap, i);
         if (!pid)
-            hang_gone(&w->hang, i);
+            hang_gone(&w->hang, i, now);
         else if (pid == l->pid[i]) /* a worker that waits for our console is alive: no two looks are alike */
             hang_saw(&w->hang, i, bytes + l->file_bytes[i] + (held ? now : 0), l->cpu_usec[i], now);
     }

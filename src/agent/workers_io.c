@@ -258,10 +258,20 @@ static void spawn_next(struct node *n, unsigned slot)
 
 /* --- signals and sweeping --- */
 
+static void signal_groups(const struct node *n, int signal)
+{
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (reap_pid(n->reap, i))
+            kill(-reap_pid(n->reap, i), signal);
+}
+
 static void signal_all(struct node *n, int signal)
 {
     int64_t wall = loop_wall_usec();
     witness_before_signal(n, signal);
+    /* Of hung workers none must run on because another one is gone already: its stack would show something else. */
+    if (signal == SIGABRT)
+        signal_groups(n, SIGSTOP);
     for (unsigned i = 0; i < n->nproc; i++) {
         pid_t pid = reap_pid(n->reap, i);
         if (!pid)
@@ -270,9 +280,11 @@ static void signal_all(struct node *n, int signal)
             n->worker[i].failure.stop_wall_usec = wall; /* an error file that is older is the worker's own */
         if (kill(-pid, signal) < 0 && errno == ESRCH)
             kill(pid, signal); /* between fork and setsid the group is not there yet */
-        if (signal != SIGKILL)
+        if (signal != SIGKILL && signal != SIGABRT)
             kill(-pid, SIGCONT); /* one that is stopped would not hear it */
     }
+    if (signal == SIGABRT)
+        signal_groups(n, SIGCONT);
     account_signalled(&n->account, loop_clock());
     witness_after_signal(n);
 }
@@ -354,13 +366,6 @@ void workers_forward(struct node *n, int signal)
     }
     el_log(EL_INFO, "received SIG%s: forwarded to %u worker%s; %u without a handler left alone", sigabbrev_np(signal),
            told, told == 1 ? "" : "s", deaf);
-}
-
-static void signal_groups(const struct node *n, int signal)
-{
-    for (unsigned i = 0; i < n->nproc; i++)
-        if (reap_pid(n->reap, i))
-            kill(-reap_pid(n->reap, i), signal);
 }
 
 /* The status line is gone: the next line on the screen is the shell's. */

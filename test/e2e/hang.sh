@@ -61,17 +61,22 @@ for i in 0 2 7; do
 done
 is_clean "rank 1 is stopped"
 
-# No restart left: the report, its class as exit status.
-rm -f "$T"/up0.* "$T"/meet*
-start --standalone --nproc-per-node=2 --hang-timeout=1 --exit-code=class --tee=3 --log-dir="$T/dead" "$T/train.py" "$T"
-ok "two workers: they run" wait_for files "$T/up0.*" 2
-kill -STOP "$(cat "$T/up0.0")"
-finish
+# No restart left, and nobody is stopped: the stacks tell who stands elsewhere.
+cat >"$T/stuck.py" <<'PYTHON'
+import os, time
+def all_reduce(): time.sleep(1000)
+def load_batch(): time.sleep(1000)
+if os.environ["RANK"] == "2": load_batch()
+all_reduce()
+PYTHON
+run --standalone --nproc-per-node=4 --hang-timeout=1 --exit-code=class --redirects=3 --log-dir="$T/dead" "$T/stuck.py"
 err=$(cat "$ERR")
 is "no restart left: the class is the exit status" "$status" 75
-like "no restart left: the report says what the others did" "$err" '^  hung too: 1$'
-like "no restart left: equal stacks are told together" "$err" '^their stacks: rank (0 in .*; 1 in all_reduce|1 in all_reduce.*; 0 in )'
-like "no restart left: the last line names the rank that was stopped" "$(tail -1 "$ERR")" 'rank 0 \(local rank 0\) failed: it hung'
+like "no restart left: what they did at that moment" "$err" '^at that moment: ranks 0-3 asleep in '
+like "no restart left: the others in one line" "$err" '^  hung too: 0-1,3$'
+unlike "no restart left: that is all" "$err" 'NO_OTHER_FAILURES|stopped by elrun:'
+like "no restart left: equal stacks are told together" "$err" '^their stacks: rank 2 in load_batch \(stuck\.py:3\)[^;]*; 0-1,3 in all_reduce \(stuck\.py:2\)'
+like "no restart left: the last line names the one that stood elsewhere" "$(tail -1 "$ERR")" 'rank 2 \(local rank 2\) failed: it hung: .* stood in load_batch'
 is_clean "no restart left"
 
 # What is no hang: one worker that computes, one that prints, a child that computes, all asleep for less than the time-out.

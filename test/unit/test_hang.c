@@ -69,12 +69,16 @@ static void test_processor_time(void)
 static void test_ends(void)
 {
     begin();
-    hang_gone(&h, 0);
+    hang_gone(&h, 0, now);
     is_num(looks_until_hung(40, 0), 16, "a worker that is done does not keep the others from being found");
     begin();
-    hang_gone(&h, 0);
-    hang_gone(&h, 1);
+    hang_gone(&h, 0, now);
+    hang_gone(&h, 1, now);
     is_num(looks_until_hung(40, 0), 0, "nobody is up: nobody hangs");
+    begin();
+    looks_until_hung(10, 0);
+    hang_gone(&h, 0, now);
+    is_num(looks_until_hung(40, 0), 15, "when one has ended the others have the whole time-out again");
     begin();
     look(11);
     hang_end(&h);
@@ -100,7 +104,7 @@ static void test_off(void)
     ok(hang_init(&off, 2, 0, NULL) == 0 && !off.worker, "no time-out: nothing is kept");
     hang_begin(&off, 1);
     ok(hang_sample_due(&off) == EL_NEVER, "and nobody looks");
-    hang_gone(&off, 1);
+    hang_gone(&off, 1, 2);
     hang_free(&off, NULL);
 }
 
