@@ -42,6 +42,10 @@
       "another process holds this GPU: see nvidia-smi on this host") \
     X(CUDA_NO_DEVICE, WORDS, "no CUDA-capable device is detected", "",      HARDWARE, false, \
       "see nvidia-smi on this host, and CUDA_VISIBLE_DEVICES") \
+    X(IB_HCA,         LINE,  "Got async event", "local catastrophic error", HARDWARE, false, FAILURE_ADVICE_IB) \
+    X(CUDA_RT_30,     WORDS, "cuda runtime error (30)", "unknown error",    HARDWARE, false, "") \
+    X(CUDA_INIT,      WORDS, "CUDA driver initialization failed", "",       HARDWARE, false, \
+      "see nvidia-smi on this host, and CUDA_VISIBLE_DEVICES") \
     X(HIP_HW,         WORDS, "HIP error: ", "hardware",                     HARDWARE, false, "") \
     /* Memory of the GPU, by whoever asked for it. */ \
     X(GPU_OOM_TYPE,   TYPE,  "OutOfMemoryError", "",                        OOM_GPU, false, "") \
@@ -67,6 +71,7 @@
     X(ERRNO_OOM,      WORDS, "Cannot allocate memory", "",                  OOM_HOST, false, "") \
     /* Ended by a scheduler or a person. */ \
     X(SLURM_CANCEL,   LINE,  "slurmstepd: error: ***", " CANCELLED AT ",    OUTSIDE, false, "") \
+    X(SUBMITIT,       LINE,  "submitit WARNING", "this job is preempted",   OUTSIDE, false, "") \
     X(TORCHRUN_SIGNAL, TYPE, "SignalException", "got signal: ",             OUTSIDE, false, "") \
     X(INTERRUPT,      TYPE,  "KeyboardInterrupt", "",                       OUTSIDE, false, "") \
     /* The program's own error, though the exception's type alone does not say so. */ \
@@ -75,6 +80,8 @@
     X(CUDA_ORDINAL,   WORDS, "invalid device ordinal", "",                  CODE, false, \
       "more workers than visible GPUs: --nproc-per-node=gpu, or see CUDA_VISIBLE_DEVICES") \
     X(CUDA_IMAGE,     WORDS, "no kernel image is available for execution", "", CODE, false, \
+      "this build of PyTorch or of an extension is not for this GPU") \
+    X(HIP_IMAGE,      WORDS, "HIP error: invalid device function", "",      CODE, false, \
       "this build of PyTorch or of an extension is not for this GPU") \
     X(NCCL_USAGE,     LINE,  "ncclInvalidUsage", "",                        CODE, false, "") \
     X(NCCL_DUPLICATE, LINE,  "NCCL", "Duplicate GPU detected",              CODE, false, \
@@ -96,6 +103,7 @@
     X(WATCHDOG,       LINE,  "Watchdog caught collective operation timeout", "", HANG, true, "") \
     X(WATCHDOG_DOWN,  LINE,  "Some NCCL operations have failed or timed out", "", HANG, true, "") \
     X(WATCHDOG_HEART, LINE,  "ProcessGroupNCCL", "watchdog got stuck for",  HANG, true, "") \
+    X(WATCHDOG_BEAT,  LINE,  "ProcessGroupNCCL", "Heartbeat monitor timed out", HANG, true, "") \
     X(WATCHDOG_OTHER, LINE,  "ProcessGroupNCCL", "dump signal",             HANG, true, "") \
     X(GLOO_TIMEOUT,   WORDS, "gloo", "Timed out waiting",                   HANG, true, "") \
     X(GLOO_APP,       WORDS, "gloo", "Application timeout caused pair closure", HANG, true, "") \
@@ -132,6 +140,9 @@
     X(IB_OTHER,       LINE,  "Got completion from peer", "",                NETWORK, false, FAILURE_ADVICE_IB) \
     X(IB_QP,          LINE,  "Call to ibv_modify_qp failed", "",            NETWORK, false, FAILURE_ADVICE_IB) \
     X(IB_CALL,        LINE,  "NCCL WARN Call to ibv_", " failed",           NETWORK, false, FAILURE_ADVICE_IB) \
+    X(IB_FATAL,       LINE,  "NET/IB", "async fatal event",               NETWORK, false, FAILURE_ADVICE_IB) \
+    X(GLOO_MESH,      LINE,  "Gloo connectFullMesh failed", "",            NETWORK, false, \
+      "see that this host's own name and address can be reached from the others (GLOO_SOCKET_IFNAME)") \
     X(IB_ASYNC,       LINE,  "NET/IB", "Got async",                         NETWORK, false, FAILURE_ADVICE_IB) \
     X(NCCL_CONNECT,   LINE,  "NCCL WARN", "socketStartConnect: Connect to", NETWORK, false, "") \
     X(NCCL_SYSTEM,    WORDS, "NCCL", "unhandled system error",              NETWORK, false, \
@@ -143,6 +154,15 @@
     X(DISCONNECTED,   TYPE,  "RemoteDisconnected", "",                      NETWORK, false, "") \
     X(CONNECT_TIMEOUT, TYPE, "ConnectTimeout", "",                          NETWORK, false, "") \
     X(READ_TIMEOUT,   TYPE,  "ReadTimeout", "",                             NETWORK, false, "") \
+    X(READ_TIMED_OUT, TYPE,  "ReadTimeoutError", "",                        NETWORK, false, "") \
+    X(CONNECT_TIMED_OUT, TYPE, "ConnectTimeoutError", "",                   NETWORK, false, "") \
+    X(MAX_RETRIES,    TYPE,  "MaxRetryError", "",                           NETWORK, false, "") \
+    X(PROTOCOL,       TYPE,  "ProtocolError", "",                           NETWORK, false, "") \
+    X(INCOMPLETE,     TYPE,  "IncompleteRead", "",                          NETWORK, false, "") \
+    X(CHUNKED,        TYPE,  "ChunkedEncodingError", "",                    NETWORK, false, "") \
+    X(AIO_CONNECT,    TYPE,  "ClientConnectorError", "",                    NETWORK, false, "") \
+    X(S3_ENDPOINT,    TYPE,  "EndpointConnectionError", "",                 NETWORK, false, "") \
+    X(TIMED_OUT,      TYPE,  "TimeoutError", "timed out",                   NETWORK, false, "") \
     X(RESOLVE,        TYPE,  "gaierror", "",                                NETWORK, false, \
       "a host name could not be resolved on this host: see its DNS") \
     X(URL,            TYPE,  "URLError", "urlopen error [Errno",            NETWORK, false, "") \
@@ -192,7 +212,8 @@
     X("EOFError") X("UnpicklingError") X("BadZipFile") X("CalledProcessError") X("TimeoutExpired") \
     X("AcceleratorError") X("DistBackendError") X("DistError") X("ExceptionGroup") X("BaseExceptionGroup") \
     X("ChildFailedError") X("ProcessExitedException") X("ProcessRaisedException") X("BrokenProcessPool") \
-    X("XlaRuntimeError") X("HTTPError") X("URLError") X("SSLError")
+    X("XlaRuntimeError") X("HTTPError") X("URLError") X("SSLError") \
+    X("RendezvousClosedError") X("RendezvousConnectionError") X("RendezvousTimeoutError")
 
 /* Exit codes with a meaning of their own: name, code, two texts of the last lines ("" = none), class, advice. */
 #define FAILURE_EXITS(X) \

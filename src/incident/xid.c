@@ -153,6 +153,14 @@ bool xid_parse(const char *bytes, size_t n, struct xid_event *e)
     if (!take_number(&rest, &e->number) || !is_fault(e->number, rest))
         return false;
     e->pid = pid_in(rest);
+    /* Of a consequence that names its cause, the cause. */
+    static const char earlier[] = "caused by previous Xid ";
+    if ((at = text_find(rest, earlier)) != NULL) {
+        unsigned number;
+        rest = behind(rest, at + sizeof earlier - 1);
+        if (take_number(&rest, &number))
+            e->number = number;
+    }
     return true;
 }
 

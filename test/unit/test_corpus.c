@@ -206,12 +206,12 @@ static char *column(char **line, bool last)
     return at;
 }
 
-static void run_quote(char *line, bool is_late)
+static void run_quote(char *line, struct part *part)
 {
     const char *name = column(&line, false), *class = column(&line, false), *follower = column(&line, false),
                *how = column(&line, false), *source = column(&line, false), *words = column(&line, true);
     struct wanted w = {.follower = strcmp(follower, "follower") == 0,
-                       .part = is_late         ? &late
+                       .part = part            ? part
                                : is_held(name) ? &held
                                                : &tuned};
     struct failure f;
@@ -238,7 +238,7 @@ static void run_quote(char *line, bool is_late)
     el_buf_free(&text);
 }
 
-static void test_quotes(const char *path, bool is_late)
+static void test_quotes(const char *path, struct part *part)
 {
     size_t n;
     char *text = slurp(path, &n), *at = text;
@@ -248,7 +248,7 @@ static void test_quotes(const char *path, bool is_late)
         if (end)
             *end = 0;
         if (*at && *at != '#') {
-            run_quote(at, is_late);
+            run_quote(at, part);
             cases++;
         }
         at = end ? end + 1 : at + strlen(at);
@@ -273,8 +273,9 @@ static void tell(const char *name, const struct part *p)
 int main(void)
 {
     test_folders();
-    test_quotes(DATA "/quoted.txt", false);
-    test_quotes(DATA "/quoted_late.txt", true);
+    test_quotes(DATA "/quoted.txt", NULL);
+    test_quotes(DATA "/quoted_second.txt", &tuned);
+    test_quotes(DATA "/quoted_late.txt", &late);
     tell("tuned", &tuned);
     tell("held", &held);
     tell("late", &late);

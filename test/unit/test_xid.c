@@ -39,6 +39,9 @@ static const struct {
     /* github.com/stas00/ml-engineering */
     {"NVRM: Xid (PCI:0000:10:1c): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate.", 63,
      "0000:10:1c", 1896, false},
+    /* github.com/NVIDIA/open-gpu-kernel-modules/issues/1150 */
+    {"kernel: NVRM: Xid (PCI:0000:dc:00): 45, pid=1818990, name=python3, Ch 00000001 caused by previous Xid 149", 149,
+     "0000:dc:00", 1818990, true},
     /* docs.nvidia.com/deploy/xid-errors */
     {"[...] NVRM: Xid (0000:03:00): 14, Channel 00000001", 14, "0000:03:00", 0, false},
     {"nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error", 0, "", 0,
