@@ -36,6 +36,9 @@ like "import error everywhere: the cause is last" "$(last)" 'ModuleNotFoundError
 like "import error everywhere: why it was not tried again" "$(cat "$ERR")" '^no restart: ModuleNotFoundError at try_import\.py:[0-9]+ .*--restart-policy=always'
 like "import error everywhere: the budget is untouched" "$(cat "$ERR")" 'restarts: 0 of 3'
 rm -f "$T"/import.[0-9]*
+job import --nproc-per-node=2 --max-restarts=3 --log-format=json
+like "import error: why, as JSON" "$(cat "$ERR")" '"no_restart":"no restart: ModuleNotFoundError at try_import'
+rm -f "$T"/import.[0-9]*
 job import --nproc-per-node=2 --max-restarts=2 --restart-policy=always
 is "always: as often as the budget allows" "$(attempts import)" "0 1 2 "
 unlike "always: nothing to explain" "$(cat "$ERR")" 'no restart:'
