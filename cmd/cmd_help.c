@@ -69,6 +69,9 @@ static const struct signal_row {
     {"SIGINT", "the same, 130; a second one kills at once"},
     {"SIGQUIT", "the same, 131"},
     {"SIGHUP", "the same, 129; nothing if it was ignored at start (nohup)"},
+    {"SIGALRM, SIGXCPU", "the same, 142 and 152, and so do SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT and the "
+                         "real-time signals, with 128+n; "
+                         "nothing if it was ignored at start"},
     {"SIGUSR1, SIGUSR2", "passed on to each worker that has a handler for it, never to the others; elrun goes on"},
     {"SIGTSTP, SIGCONT", "stops the workers and elrun, as a shell user expects; goes on"},
     {"SIGKILL", "elrun is gone at once; its guard process kills the workers"},

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/node.h"
+#include "proc/signame.h"
 #include "util/file.h"
 
 /* --- the core and its inbox --- */
@@ -252,6 +253,7 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
 {
     struct node *n = ctx;
     int number = (int)si->ssi_signo;
+    char name[SIGNAME_MAX];
     if (number == SIGCHLD) {
         workers_child(n);
         return;
@@ -261,7 +263,7 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
         return;
     }
     if (n->core.conf.handled[number])
-        el_log(EL_INFO, "received SIG%s%s", sigabbrev_np(number),
+        el_log(EL_INFO, "received %s%s", signame(number, name),
                number == SIGINT && n->core.interrupts ? " again: killing the workers" : ": stopping the workers");
     if (n->core.state == AGENT_ENDED && n->core.conf.handled[number])
         hooks_abort(n->hooks);                         /* the last ones are all that is waited for */
@@ -271,9 +273,16 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
         node_feed(n, &(struct agent_event){.type = AGENT_EV_SIGNAL, .signal = number});
 }
 
+static bool is_ignored(int signal)
+{
+    struct sigaction old;
+    return sigaction(signal, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}
+
 /* Which signals mean "leave" (spec/torchrun.md 12), and which are taken from the process's default behaviour. */
 static void choose_signals(struct node *n, struct agent_conf *core, sigset_t *set)
 {
+    static const int fatal[] = {SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXCPU};
     static const int always[] = {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH, SIGTTOU};
     sigemptyset(set);
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
@@ -281,8 +290,12 @@ static void choose_signals(struct node *n, struct agent_conf *core, sigset_t *se
     for (int s = 1; s < CONF_SIGNAL_MAX; s++)
         core->handled[s] = n->conf->handled[s] && s != SIGKILL && s != SIGSTOP && s != SIGCHLD;
     core->handled[SIGTERM] = core->handled[SIGINT] = true;
-    struct sigaction old;
-    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+    /* What would end elrun without a word: timers, limits, and whatever else has no meaning here. */
+    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
+        core->handled[fatal[i]] = !is_ignored(fatal[i]);
+    for (int s = SIGRTMIN; s <= SIGRTMAX && s < CONF_SIGNAL_MAX; s++)
+        core->handled[s] |= !is_ignored(s);
+    if (is_ignored(SIGHUP))
         core->handled[SIGHUP] = false; /* nohup */
     for (int s = 1; s < CONF_SIGNAL_MAX; s++)
         if (core->handled[s]) {

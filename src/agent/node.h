@@ -109,6 +109,7 @@ struct node {
 
     /* workers_io.c */
     struct worker *worker; /* nproc */
+    struct worker *before; /* those of the attempt before: why there is a restart, if it cannot be made */
     struct host_python python;
     char program[HOST_PATH_MAX]; /* what is executed */
     struct numa_plan *numa;      /* nproc, or NULL */

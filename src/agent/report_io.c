@@ -28,8 +28,10 @@ int report_init(struct node *n, struct el_err *e)
 
 void report_free(struct node *n)
 {
-    for (unsigned i = 0; n->worker && i < n->nproc; i++)
+    for (unsigned i = 0; n->worker && n->before && i < n->nproc; i++) {
         failure_free(&n->worker[i].failure, NULL);
+        failure_free(&n->before[i].failure, NULL);
+    }
     loop_timer_free(n->evidence_timer);
     el_buf_free(&n->missing);
     el_buf_free(&n->last_words);
@@ -305,7 +307,14 @@ const char *report_logs(const struct node *n)
 /* A worker failed, and what should have been its restart could not even be prepared. */
 static bool restart_refused(const struct node *n)
 {
-    return n->core.cause == AGENT_PREPARE_FAILED && n->core.restarts && !n->membership;
+    bool unmade = n->core.cause == AGENT_PREPARE_FAILED || n->core.cause == AGENT_SPAWN_FAILED;
+    return unmade && n->core.restarts && !n->membership;
+}
+
+/* Those whose failures are to be told. */
+static struct worker *told_workers(const struct node *n)
+{
+    return restart_refused(n) && n->core.cause == AGENT_SPAWN_FAILED ? n->before : n->worker;
 }
 
 /* The job ends because of a worker: the report tells of it, and the exit status is its own. */
@@ -316,10 +325,11 @@ static bool worker_failed(const struct node *n)
 
 static struct report make_report(struct node *n)
 {
+    struct worker *worker = told_workers(n);
     unsigned count = 0;
     for (unsigned i = 0; i < n->nproc; i++)
-        if (n->worker[i].bad)
-            n->failures[count++] = &n->worker[i].failure;
+        if (worker[i].bad)
+            n->failures[count++] = &worker[i].failure;
     return (struct report){
         .script = n->conf->script,
         .failures = n->failures,
@@ -334,7 +344,7 @@ static struct report make_report(struct node *n)
 static const struct failure *cause_of(struct node *n, const struct report *r)
 {
     int cause = failure_cause(r->failures, r->failures_count);
-    return cause >= 0 ? r->failures[cause] : &n->worker[n->core.cause_slot].failure;
+    return cause >= 0 ? r->failures[cause] : &told_workers(n)[n->core.cause_slot].failure;
 }
 
 static void say_restart(struct node *n)
@@ -357,7 +367,8 @@ void report_restart(struct node *n)
 void report_forget(struct node *n)
 {
     for (unsigned i = 0; i < n->nproc; i++) {
-        failure_free(&n->worker[i].failure, NULL);
+        failure_free(&n->before[i].failure, NULL);
+        n->before[i] = n->worker[i];
         n->worker[i] = (struct worker){0};
     }
     forget_evidence(n);

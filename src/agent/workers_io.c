@@ -76,7 +76,9 @@ const char *workers_run_id(const struct node *n)
 
 int workers_init(struct node *n, struct el_err *e)
 {
-    if (!(n->worker = calloc(n->nproc, sizeof *n->worker)))
+    n->worker = calloc(n->nproc, sizeof *n->worker);
+    n->before = calloc(n->nproc, sizeof *n->before);
+    if (!n->worker || !n->before)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     choose_terminal(n);
     if (n->terminal_fd >= 0 && !isatty(n->terminal_fd))
@@ -124,6 +126,7 @@ void workers_free(struct node *n)
     meet_close(n);
     free(n->numa);
     free(n->worker);
+    free(n->before);
 }
 
 /* --- one attempt --- */

@@ -61,5 +61,11 @@ is "a restart that cannot be prepared: the worker's exit status" "$status" 5
 like "a restart that cannot be prepared: why" "$(cat "$ERR")" "restart 1 of 1 could not be made: .*$T/gone.*Not a directory"
 like "a restart that cannot be prepared: the last line is the cause" "$(tail -1 "$ERR")" '^elrun: rank 0 .*failed: exit code 5'
 like "a restart that cannot be prepared: it does not count" "$(cat "$ERR")" '^restarts: 0 of 1$'
+# The program is gone: the same.
+printf '#!/bin/sh\nif [ "$RANK" = 1 ]; then : >"$0.up"; exec sleep 1000; fi\nuntil [ -e "$0.up" ]; do sleep 0.01; done\nrm "$0"; exit 6\n' >"$T/suicide"; chmod +x "$T/suicide"
+run --standalone --nproc-per-node=2 --max-restarts=2 --no-python "$T/suicide"
+is "a restart whose workers cannot be started: the worker's exit status" "$status" 6
+like "a restart whose workers cannot be started: why" "$(cat "$ERR")" "restart 1 of 2 could not be made: .*$T/suicide.*No such file"
+like "a restart whose workers cannot be started: the last line is the cause" "$(tail -1 "$ERR")" '^elrun: rank 0 .*failed: exit code 6'
 is_clean "at the end"
 finished

@@ -10,13 +10,19 @@ begin() { # NAME, then options and verbs: two workers; returns when both are up
 }
 got() { sort "$1" 2>/dev/null | tr '\n' ';'; }
 
-for row in TERM:15:143 INT:2:130 HUP:1:129 QUIT:3:131; do
+for row in TERM:15:143 INT:2:130 HUP:1:129 QUIT:3:131 ALRM:14:142 RTMIN+2:36:164; do
     s=${row%%:*} n=${row#*:} code=${row##*:}; n=${n%:*}
-    begin $s -- catch $s "$T/$s.got" on $s 0 touch "$T/$s.up" forever
+    begin $s -- catch $n "$T/$s.got" on $n 0 touch "$T/$s.up" forever
     send $s; finish
     is "SIG$s: exit status" "$status" $code
     is "SIG$s: the workers got the same signal, once" "$(got "$T/$s.got")" "$n 0;$n 1;"
+    like "SIG$s: it is said" "$(cat "$ERR")" "received SIG$(echo $s | sed 's/+/./'): stopping the workers"
 done
+SIGNALS="--default-signal --ignore-signal=ALRM"
+begin deaf -- touch "$T/deaf.up" await "$T/deaf.go"
+send ALRM; : >"$T/deaf.go"; finish
+SIGNALS=--default-signal
+is "SIGALRM that is ignored at start: exit status" "$status" 0
 is_clean "leaving"
 
 begin tt --exit-code=torchrun -- touch "$T/tt.up" forever
