@@ -10,11 +10,13 @@
 #include "store/client.h"
 #include "store/wire.h"
 #include "util/auto.h"
+#include "util/log.h"
 #include "util/parse.h"
 
 enum { KEYS_MAX = 4096, EXIT_NO = 1 };
 
-#define ANSWER_MAX EL_SEC(10) /* for connecting, and for answers that are not waited for */
+#define ANSWER_MAX EL_SEC(10)  /* for connecting, and for answers that are not waited for */
+#define WAIT_MAX   EL_SEC(300) /* the time-out of torch.distributed.TCPStore */
 
 struct verb_conf {
     const char *endpoint;
@@ -46,7 +48,9 @@ static const struct opt_row rows[] = {
      .arg = "TIME",
      .min = 0,
      .max = EL_SEC(365 * 86400),
-     .help = "How long `get` and `wait` wait for the key; without it `get` does not wait and `wait` waits for ever",
+     .help =
+         "How long `get` and `wait` wait for the key; without it `get` does not wait, and `wait` waits 5 minutes, as "
+         "PyTorch's client",
      ROW(timeout)},
     {.name = "json", .type = OPT_FLAG, .help = "Answer with one JSON object", ROW(json)},
     {.name = "hex", .type = OPT_FLAG, .help = "Values are hexadecimal, in and out", ROW(hex)},
@@ -215,7 +219,10 @@ static enum store_answer verb_wait(struct ask *a, struct el_err *e)
     static struct kv_bytes keys[KEYS_MAX];
     for (int i = 0; i < a->argc; i++)
         keys[i] = key_bytes(a->conf, a->argv[i], &names[i]);
-    enum store_answer r = store_client_wait(a->client, keys, (size_t)a->argc, a->conf->timeout, e);
+    el_usec limit = a->conf->timeout == EL_NEVER ? WAIT_MAX : a->conf->timeout;
+    enum store_answer r = store_client_wait(a->client, keys, (size_t)a->argc, limit, e);
+    if (r == STORE_NO)
+        el_log(EL_WARN, "store wait: not all keys are there after %.6g s", (double)limit / (double)EL_SEC(1));
     for (int i = 0; i < a->argc; i++)
         el_buf_free(&names[i]);
     return r;

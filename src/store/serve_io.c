@@ -13,13 +13,16 @@
 
 #include "agent/console.h"
 #include "proc/signame.h"
+#include "rdzv/client.h"
 #include "rdzv/coordinator.h"
 #include "trace/trace.h"
 #include "util/file.h"
+#include "util/parse.h"
 
 enum { MMAP_BYTES = 16 << 20, TRIM_BYTES = 64 << 20 };
 
 #define FLUSH_MAX    EL_SEC(2) /* for log lines, when the store ends */
+#define HOLDER_MAX   EL_SEC(1) /* for each answer of whoever has the port */
 #define POOL_THREADS 1         /* the journal is written by one at a time */
 
 struct serve {
@@ -161,6 +164,34 @@ static int announce(struct serve *s, const struct store_serve_conf *conf, struct
     return 0;
 }
 
+/* The port is taken: by whom?  Asked only when there is nothing else to do; each wait has its limit. */
+static void name_holder(const struct store_server_conf *server, struct el_err *e)
+{
+    struct el_err bad = {0};
+    struct el_addr at = {.port = (uint16_t)server->port};
+    struct msg m = {.type = MSG_STATUS, .u.status = {.run_id = ""}}, answer;
+    char endpoint[EL_ADDR_TEXT_MAX], shown[EL_SHOW_MAX];
+    size_t n = strlen(e->text);
+    if (!server->bind || !el_addr_parse(server->bind, at.ip) || el_addr_is_any(at.ip))
+        el_addr_parse("127.0.0.1", at.ip);
+    struct rdzv_client *c = rdzv_client_open(el_addr_text(&at, endpoint), HOLDER_MAX, &bad);
+    if (!c || rdzv_client_send(c, &m, &bad) || rdzv_client_receive(c, &answer, &bad)) {
+        if (c) /* else nobody answers at that address */
+            snprintf(e->text + n, sizeof e->text - n, "; %.300s", bad.text);
+    } else {
+        if (answer.type == MSG_STATUS_JOB)
+            snprintf(
+                e->text + n, sizeof e->text - n,
+                "; a coordinator of elrun is there, in an agent or in another elrun store, and leads job %s: %.200s",
+                el_show(answer.u.status_job.run_id, shown), answer.u.status_job.text);
+        else
+            snprintf(e->text + n, sizeof e->text - n,
+                     "; a coordinator of elrun is there, in an agent or in another elrun store, and has no job");
+        msg_release(&answer);
+    }
+    rdzv_client_free(c);
+}
+
 int store_serve(const struct store_serve_conf *conf, struct el_err *e)
 {
     struct serve s = {0};
@@ -187,6 +218,8 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
         !(s.coordinator = coordinator_new(s.loop, s.pool, &coordinator, e)))
         goto out;
     s.server = store_server_new(s.loop, &server, e);
+    if (!s.server && e->sys == EADDRINUSE)
+        name_holder(&conf->server, e);
     if (!s.server || announce(&s, conf, e))
         goto out;
     loop_run(s.loop);

@@ -19,6 +19,9 @@ for name in b c; do agent $name 1; done
 agent d 2
 gathers "four agents, three of them on the endpoint's host" "node1 node1 node1 node2"
 ok "the coordinator has left its mark" marked 1
+on 1 "$ELRUN" store >"$T/store.out" 2>"$T/store.err" # it was to stand alone, but an agent was first
+is "a store that comes too late: 78" $? 78
+like "a store that comes too late: who has the port" "$(cat "$T/store.err")" 'Address already in use; a coordinator of elrun is there, .* leads job job1: round [0-9]+ runs on 4 nodes'
 number=$(round_number)
 kill -KILL "$(pid a)"; status_of a
 gathers "its agent is killed: the others go on, with a coordinator of their own" "node1 node1 node2"

@@ -34,7 +34,10 @@ refuse "an operand" 2 'no such verb: sett' sett
 refuse "a port file in a folder that is not there" 73 'port file .*No such file' --port 0 --port-file "$T/no/port"
 open_store -v
 like "port 0 is printed" "$(cat "$OUT")" "^$port\$"
-refuse "port in use" 78 "cannot listen on 127.0.0.1:$port: Address already in use" --port "$port"
+refuse "port in use" 78 "cannot listen on 127.0.0.1:$port: Address already in use; a coordinator of elrun is there, .* and has no job" --port "$port"
+"$PY" -c 'import socket,sys; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True); c, a = s.accept(); c.sendall(b"SSH-2.0-x\r\n"); c.recv(100)' >"$T/ssh" &
+wait_for test -s "$T/ssh"
+refuse "port in use by something else" 78 'Address already in use; .*is an SSH server' --port "$(cat "$T/ssh")"
 
 # --- verbs
 verb set k 'some value';            said set 0 ''
@@ -47,6 +50,17 @@ verb add n;                         said "add one" 0 -1
 verb add k 1;                       is "add on text" "$status" 69
 verb wait k n;                      said wait 0 ''
 verb wait --timeout 50ms k none;    said "wait, timed out" 1 ''
+like "wait, timed out: it is said" "$(cat "$T/verb.err")" 'not all keys are there after 0.05 s'
+# The time-out that nobody named: not waited for here, but read from the system call in which it waits, in milliseconds.
+"$ELRUN" store wait --endpoint "$at" none & waiter=$!
+polls() { ms=$(awk '$1 == 7 { print $4 }' "/proc/$waiter/syscall"); [ -n "$ms" ] && ms=$((ms)); }
+if [ "$(uname -m)" = x86_64 ] && cat "/proc/$waiter/syscall" >/dev/null 2>&1; then
+    wait_for polls
+    ok "wait without --timeout waits for 5 minutes" test "$ms" -gt 280000 -a "$ms" -le 300000
+else
+    skip "no /proc/PID/syscall" "wait without --timeout waits for 5 minutes"
+fi
+kill $waiter; wait $waiter 2>/dev/null
 verb set --hex bin '00ff 0a';       said "set, hex" 0 ''
 verb get --hex bin;                 said "get, hex" 0 00ff0a
 verb get bin -;                     is "get, raw bytes" "$(od -An -tx1 <"$T/said" | tr -d ' \n')" 00ff0a
