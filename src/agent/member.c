@@ -123,7 +123,6 @@ void member_start(struct member *m, struct member_actions *out)
     m->enter_until = EL_NEVER;
     m->attempt = true;
     m->lease_heard = m->knocked_at;
-    m->dead_heard = 0;
     member_act(out, MEMBER_DO_START);
 }
 
@@ -161,7 +160,7 @@ static void say_stopped(struct member *m, struct member_round round, struct memb
 
 static void on_failed(struct member *m, const struct member_incident *x, struct member_actions *out)
 {
-    if (!m->attempt)
+    if (!m->attempt || m->fenced) /* that was the fence: this process, or the guard while this one stood still */
         return;
     m->failed = true;
     m->incident = *x;
@@ -179,17 +178,18 @@ static void on_closed(struct member *m, const struct member_event *ev, struct me
     m->attempt = m->up = m->stopping = false;
     m->stuck = ev->stuck;
     m->succeeded = ev->result == MEMBER_SUCCESS && !told && !m->leaving;
-    if (ev->result == MEMBER_FAILED && !m->failed)
+    if (ev->result == MEMBER_FAILED && !m->failed && !m->fenced)
         m->failed_status = ev->status;
     member_unknock(m, out);
     if (m->succeeded) {
         member_send(m, out, MSG_SUCCEEDED);
         return;
     }
-    m->incidents = ev->incidents;
+    bool own = !m->fenced; /* else what ended them was the fence, and tells nothing */
+    m->incidents = own && ev->incidents;
     m->ranks = ev->ranks;
     m->missing = ev->missing;
-    m->digest = ev->digest ? *ev->digest : (struct decide_digest){.kind = DECIDE_SILENT};
+    m->digest = own && ev->digest ? *ev->digest : (struct decide_digest){.kind = DECIDE_SILENT};
     m->last_words = (m->incidents || decide_says(&m->digest)) && m->link < MEMBER_LINK_HELLO;
     if (!m->last_words)
         member_tell_end(m, out);
@@ -478,15 +478,17 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     out->n = 0;
     if (m->place == MEMBER_ENDED)
         return;
+    member_fence(m, now, out); /* whatever comes now comes too late: the guard has acted */
     switch (ev->type) {
     case MEMBER_EV_START:
         m->connect_at = m->away_since = now;
-        m->coord_heard = m->lease_heard = now;
+        m->coord_heard = m->delivered = m->lease_heard = now;
         m->join_until = now + EL_MS(m->conf.set.join_timeout_ms);
         member_link_timeout(m, now, out);
         break;
     case MEMBER_EV_CONNECTED:
     case MEMBER_EV_CONNECT_FAILED:
+    case MEMBER_EV_DELIVERED:
     case MEMBER_EV_LINK_CLOSED: member_link_event(m, ev, now, out); break;
     case MEMBER_EV_MSG: on_msg(m, ev->msg, now, out); break;
     case MEMBER_EV_KNOCK_OK:

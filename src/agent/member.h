@@ -70,13 +70,15 @@ enum member_event_type {
     MEMBER_EV_CONNECT_FAILED, /* refused: somebody answered, but nobody listens; text: why */
     MEMBER_EV_LINK_CLOSED,    /* text: why */
     MEMBER_EV_MSG,            /* msg from the coordinator, BEAT_REPLY included */
+    MEMBER_EV_DELIVERED,      /* at: all that was said on the link until then has reached the coordinator's host, which
+                                 keeps it for the coordinator even if that stands still */
     MEMBER_EV_STORE,          /* answer to OPEN_STORE: ok, addr ("" = see MSG_store_ready), port; or text */
     MEMBER_EV_KNOCK_OK,       /* answers to KNOCK */
     MEMBER_EV_KNOCK_FAILED,   /* refused, text */
     MEMBER_EV_LEASE_CLOSED,
     MEMBER_EV_LEASE_MSG, /* msg: BEAT_REPLY or ROUND_OVER on our lease */
     MEMBER_EV_TENANT,    /* host of the store: msg that came on another node's lease: BEAT (answer it with
-                            member_lease_reply()) or ROUND_OVER; NULL: the last of these leases has closed */
+                            member_lease_reply()) or ROUND_OVER */
     MEMBER_EV_STARTED,   /* all workers of the attempt are there */
     MEMBER_EV_AWARE,     /* a worker listens to notices */
     MEMBER_EV_AT_BOUNDARY,
@@ -102,6 +104,7 @@ struct member_event {
     const struct member_incident *incident;
     const struct decide_digest *digest; /* NULL: says nothing */
     enum member_result result;
+    el_usec at;
     bool ok, refused, stuck;
     int signal;
     unsigned status; /* CLOSED with FAILED or UNABLE: what this node would exit with */
@@ -128,6 +131,7 @@ enum member_action_type {
     MEMBER_DO_STOP,         /* the attempt: signal, grace (0 = SIGKILL) */
     MEMBER_DO_NOTICE,       /* tell the workers that listen: m->text */
     MEMBER_DO_SAY,          /* m->text: a line for the person who waits */
+    MEMBER_DO_SAY_FENCED,   /* member_fence_text() */
     MEMBER_DO_EXIT,         /* with m->status and m->text; a last message sent before is flushed first */
 };
 
@@ -186,14 +190,12 @@ struct member {
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
     el_usec beat_at;                                      /* the next BEAT on the link */
-    el_usec coord_heard; /* sending time of the last thing the coordinator's host answered */
+    el_usec coord_heard; /* sending time of the last thing the coordinator's host answered, or refused */
+    el_usec delivered;   /* … and of the last that its host has for it */
     el_usec away_since;  /* no link since; EL_NEVER while up */
     el_usec backoff, lease_backoff;
     el_usec knock_at, knocked_at, knock_until, enter_until, lease_beat_at;
     el_usec lease_heard;
-    el_usec dead_heard;  /* sending time of the last beat to which another node of the round answered that it does not
-                            hear the coordinator either */
-    el_usec lease_echo;  /* the host's clock in its last answer */
     el_usec join_until;  /* never a link so far: give up then */
     el_usec leave_until; /* GOODBYE is waited for */
     int leave_signal;
@@ -221,6 +223,9 @@ el_usec member_deadline(const struct member *m);
 el_usec member_fence_at(const struct member *m);
 void member_check(const struct member *m);
 
+/* Why the fence has killed the workers here; returns to. */
+const char *member_fence_text(const struct member *m, char to[MSG_TEXT_MAX + 1]);
+
 /* Fills the message that a SEND action names; strings live in *m. */
 void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out);
 
@@ -228,7 +233,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
 void member_on_clock(const struct member *m, el_usec at, el_usec now, uint64_t *time_us, uint64_t *error_us);
 
 /* The answer to a BEAT that came on a lease to this node. */
-void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out);
+void member_lease_reply(const struct msg_beat *beat, el_usec now, struct msg *out);
 
 /* The world to run (from WORLD), and the round whose store is to be opened. */
 const struct msg_world *member_world(const struct member *m);

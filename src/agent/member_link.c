@@ -30,6 +30,11 @@ static void heard(el_usec *at, el_usec when)
     *at = when > *at ? when : *at;
 }
 
+static el_usec last_heard(const struct member *m)
+{
+    return m->delivered > m->coord_heard ? m->delivered : m->coord_heard;
+}
+
 /* --- link --- */
 
 void member_link_lost(struct member *m, const char *why, bool refused, el_usec now)
@@ -90,7 +95,10 @@ static void on_connected(struct member *m, el_usec now, struct member_actions *o
 
 void member_link_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
 {
-    if (ev->type == MEMBER_EV_CONNECTED)
+    if (ev->type == MEMBER_EV_DELIVERED) {
+        if (m->link == MEMBER_LINK_UP && ev->at <= now) /* before it has answered nobody may ever read it */
+            heard(&m->delivered, ev->at);
+    } else if (ev->type == MEMBER_EV_CONNECTED)
         on_connected(m, now, out);
     else if (m->link != MEMBER_LINK_DOWN)
         member_link_lost(m, ev->text, ev->refused, now);
@@ -185,12 +193,8 @@ void member_round_over(struct member *m, struct member_actions *out)
  * tells the other nodes: perhaps none of them hears the coordinator either. */
 static void on_lease_msg(struct member *m, const struct msg *msg, struct member_actions *out)
 {
-    if (msg->type == MSG_BEAT_REPLY) {
+    if (msg->type == MSG_BEAT_REPLY)
         heard(&m->lease_heard, msg->u.beat.time);
-        if (!msg->u.beat.linked)
-            heard(&m->dead_heard, msg->u.beat.time);
-        heard(&m->lease_echo, msg->u.beat.own);
-    }
     if (msg->type != MSG_ROUND_OVER || m->over_told)
         return;
     const struct msg_round_over *o = &msg->u.round_over;
@@ -210,7 +214,9 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
         m->knock_until = EL_NEVER;
         m->lease_beat_at = now + interval(m);
         heard(&m->lease_heard, m->knocked_at);
-        if (m->entering)
+        if (m->entering && last_heard(m) + member_silence_limit(m) <= now) /* its place may be another's since */
+            member_link_drop(m, "the answer to a knock that was long on its way", now, out);
+        else if (m->entering)
             member_start(m, out);
         break;
     case MEMBER_EV_KNOCK_FAILED:
@@ -225,34 +231,23 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
             lease_lost(m, now);
         break;
     case MEMBER_EV_LEASE_MSG: on_lease_msg(m, ev->msg, out); break;
-    case MEMBER_EV_TENANT:
-        if (!ev->msg) { /* nobody is left who could tell us */
-            m->dead_heard = 0;
-            break;
-        }
-        /* Its answer to our answer: both ways are open. */
-        if (ev->msg->type == MSG_BEAT && ev->msg->u.beat.own <= now && !ev->msg->u.beat.linked)
-            heard(&m->dead_heard, ev->msg->u.beat.own);
-        on_lease_msg(m, ev->msg, out);
-        break;
+    case MEMBER_EV_TENANT: on_lease_msg(m, ev->msg, out); break;
     default: break;
     }
 }
 
 /* --- time --- */
 
-/* When the coordinator has been silent for the limit, it counts us as lost at this moment, unless it is dead.  Another
- * node of the round that answers and does not hear it either is the proof of that, for three intervals: the next answer
- * is up to one away and speaks of one before.  No longer: it may hear a restarted coordinator a moment before we do. */
+/* The coordinator counts us as lost when it has heard nothing for the limit.  What its host has got of us it reads
+ * before it judges, even if it stood still meanwhile; if it is dead, which its host tells us by refusing, the next one
+ * listens for the limit first.  Silence proves neither: the way may be cut, for several nodes together as for one. */
 el_usec member_fence_at(const struct member *m)
 {
     if (!m->attempt || m->fenced || m->conf.hosts_coordinator)
         return EL_NEVER;
     if (m->over_told && m->link != MEMBER_LINK_UP)
         return 0;
-    el_usec coord = m->coord_heard + member_silence_limit(m), proof = m->dead_heard + 3 * interval(m);
-    bool proven = m->world.group_size > 1 && (!m->world.group_rank || m->lease == MEMBER_LEASE_UP);
-    return proven && proof > coord ? proof : coord;
+    return last_heard(m) + member_silence_limit(m);
 }
 
 /* This node is cut off, or was replaced: no rank may have two live holders, so its workers die at once. */
@@ -262,20 +257,25 @@ void member_fence(struct member *m, el_usec now, struct member_actions *out)
         return;
     m->fenced = true;
     member_stop_attempt(m, SIG_KILL, 0, out);
+    member_act(out, MEMBER_DO_SAY_FENCED);
 }
 
 el_usec member_give_up_at(const struct member *m)
 {
-    if (m->away_since == EL_NEVER || m->ended)
+    if (m->ended)
         return EL_NEVER;
     if (!m->ever)
         return m->join_until;
     el_usec limit = m->conf.coordinator_timeout ? m->conf.coordinator_timeout : EL_MS(m->conf.set.join_timeout_ms);
-    return m->away_since + limit;
+    /* With a link: it may stand still.  It has answered since the link is up, and no HELLO is without a BEAT. */
+    el_usec since = m->away_since != EL_NEVER ? m->away_since : m->coord_heard + member_silence_limit(m);
+    return m->conf.hosts_coordinator && m->away_since == EL_NEVER ? EL_NEVER : since + limit;
 }
 
 static void give_up(struct member *m)
 {
+    if (m->link == MEMBER_LINK_UP)
+        snprintf(m->trouble, sizeof m->trouble, "it is there, but does not answer: perhaps it stands still");
     if (!*m->trouble)
         snprintf(m->trouble, sizeof m->trouble, "%s",
                  m->link == MEMBER_LINK_HELLO ? "connected, but no answer to HELLO: not a coordinator of elrun?"
@@ -295,7 +295,7 @@ static void give_up(struct member *m)
 
 static el_usec link_silent_at(const struct member *m)
 {
-    return m->link == MEMBER_LINK_UP ? m->coord_heard + member_silence_limit(m) : EL_NEVER;
+    return m->link == MEMBER_LINK_UP ? last_heard(m) + member_silence_limit(m) : EL_NEVER;
 }
 
 static el_usec lease_silent_at(const struct member *m)

@@ -1,5 +1,6 @@
 /* What the node says: each message is made from the state when it is sent. */
 #include <assert.h>
+#include <stdio.h>
 
 #include "agent/member_private.h"
 
@@ -91,14 +92,9 @@ static void digest(const struct member *m, struct msg_digest *out)
                                .steps = d->steps};
 }
 
-static bool hears_coordinator(const struct member *m, el_usec now)
+void member_lease_reply(const struct msg_beat *beat, el_usec now, struct msg *out)
 {
-    return m->link == MEMBER_LINK_UP && m->coord_heard + 2 * EL_MS(m->conf.set.keep_alive_ms) > now;
-}
-
-void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out)
-{
-    *out = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {beat->time, now, hears_coordinator(m, now)}};
+    *out = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {beat->time, now}};
 }
 
 void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out)
@@ -106,7 +102,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     *out = (struct msg){.type = what};
     switch ((unsigned)what) {
     case MSG_HELLO: hello(m, &out->u.hello); break;
-    case MSG_BEAT: out->u.beat = (struct msg_beat){now, m->lease_echo, hears_coordinator(m, now)}; break;
+    case MSG_BEAT: out->u.beat = (struct msg_beat){now, 0}; break;
     case MSG_STORE_READY:
         out->u.store_ready = (struct msg_store_ready){m->store.number, m->store.coord, m->store_addr, m->store_port};
         break;
@@ -142,4 +138,21 @@ const struct msg_world *member_world(const struct member *m)
 struct member_round member_store_round(const struct member *m)
 {
     return m->store;
+}
+
+const char *member_fence_text(const struct member *m, char to[MSG_TEXT_MAX + 1])
+{
+    unsigned long long round = (unsigned long long)m->round.number;
+    if (m->over_told)
+        snprintf(
+            to, MSG_TEXT_MAX + 1,
+            "round %llu was stopped, as another node says, and the coordinator is not there to say it: the workers "
+            "here are killed, since others may get their ranks",
+            round);
+    else
+        snprintf(to, MSG_TEXT_MAX + 1,
+                 "the coordinator's host has been silent for %.6g s: this node may be cut off, so its workers of round "
+                 "%llu are killed before others get their ranks; it joins again when it can",
+                 (double)member_silence_limit(m) / (double)EL_SEC(1), round);
+    return to;
 }

@@ -227,8 +227,8 @@ static void tenant_heard(void *ctx, const struct msg *msg)
 
 static void tenant_reply(void *ctx, const struct msg_beat *beat, struct msg *out)
 {
-    struct membership *m = ctx;
-    member_lease_reply(&m->core, beat, loop_clock(), out);
+    (void)ctx;
+    member_lease_reply(beat, loop_clock(), out);
 }
 
 static void knock(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
@@ -397,6 +397,14 @@ static void do_exit(struct membership *m)
         leave(m);
 }
 
+static void do_send(struct membership *m, enum msg_type what)
+{
+    el_usec at = what == MSG_BEAT ? link_delivered(m->link) : 0;
+    if (at)
+        feed(m, &(struct member_event){.type = MEMBER_EV_DELIVERED, .at = at});
+    send(m, m->link, what);
+}
+
 static void perform(struct membership *m, const struct member_action *a)
 {
     switch (a->type) {
@@ -406,7 +414,7 @@ static void perform(struct membership *m, const struct member_action *a)
         link_disconnect(m->link);
         m->ops.logs(m->ctx, NULL);
         break;
-    case MEMBER_DO_SEND: send(m, m->link, a->what); break;
+    case MEMBER_DO_SEND: do_send(m, a->what); break;
     case MEMBER_DO_INCIDENTS: m->ops.incidents(m->ctx); break;
     case MEMBER_DO_OPEN_STORE: open_store(m); break;
     case MEMBER_DO_CLOSE_STORE: close_store(m); break;
@@ -433,6 +441,11 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
     case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, m->core.text); break;
     case MEMBER_DO_SAY: el_log(EL_INFO, "%s", m->core.text); break;
+    case MEMBER_DO_SAY_FENCED: {
+        char text[MSG_TEXT_MAX + 1];
+        el_log(EL_WARN, "%s", member_fence_text(&m->core, text));
+        break;
+    }
     case MEMBER_DO_EXIT: do_exit(m); break;
     }
 }

@@ -17,7 +17,7 @@ struct tenants;
 
 struct tenants_ops {
     bool (*knocks)(void *ctx, const struct msg_knock *k); /* is this the round and the token? */
-    /* A lease said BEAT or ROUND_OVER; NULL: the last of them has closed. */
+    /* A lease said BEAT or ROUND_OVER. */
     void (*heard)(void *ctx, const struct msg *m);
     void (*reply)(void *ctx, const struct msg_beat *beat, struct msg *out); /* the answer to a BEAT */
 };

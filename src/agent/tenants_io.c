@@ -139,11 +139,7 @@ static void on_hello_late(void *ctx)
 static void on_closed(struct conn *c, enum conn_why why, int sys)
 {
     (void)why, (void)sys; /* its agent will come again, or the coordinator says that it is lost */
-    struct tenants *t = tenant_of(c)->all;
-    bool was = !tenant_of(c)->hello;
     tenant_close(tenant_of(c));
-    if (was && !t->knocked)
-        t->ops.heard(t->ctx, NULL);
 }
 
 /* In t->out; false: no memory, and its agent takes the silence for what it is. */

@@ -6,8 +6,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,6 +55,7 @@ struct link {
     struct msg_decoder decoder;
     struct el_buf in;
     struct el_addr local, peer;
+    el_usec sent_at;
 };
 
 /* --- the connection --- */
@@ -149,6 +152,7 @@ static void established(struct link *k)
     }
     k->up = true;
     k->spoke = false;
+    k->sent_at = 0;
     conn_send(&k->conn, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
     k->ops.connected(k->ctx);
 }
@@ -385,9 +389,10 @@ void link_send(struct link *k, const struct msg *m)
     if (!k->up)
         return;
     struct el_buf out = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
-    if (msg_encode(m, &out) == 0)
+    if (msg_encode(m, &out) == 0) {
         conn_send(&k->conn, out.v, out.len);
-    else
+        k->sent_at = loop_clock();
+    } else
         el_log(EL_WARN, "a message of type %s could not be sent: out of memory", msg_name(m->type));
     el_buf_free(&out);
 }
@@ -395,6 +400,14 @@ void link_send(struct link *k, const struct msg *m)
 bool link_drained(const struct link *k)
 {
     return !k->up || !conn_unsent(&k->conn);
+}
+
+el_usec link_delivered(const struct link *k)
+{
+    int unacknowledged = 1;
+    if (!k->up || conn_unsent(&k->conn) || ioctl(k->conn.fd, SIOCOUTQ, &unacknowledged) < 0 || unacknowledged)
+        return 0;
+    return k->sent_at;
 }
 
 bool link_addresses(const struct link *k, struct el_addr *local, struct el_addr *peer)

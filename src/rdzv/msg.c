@@ -215,7 +215,6 @@ int msg_encode(const struct msg *m, struct el_buf *out)
     }
     put_le(head, size - 4, 4);
     head[4] = MSG_VERSION;
-    head[5] = beat && m->u.beat.linked ? MSG_FLAG_LINKED : 0;
     put_le(head + 6, (uint64_t)m->type, 2);
     memcpy(out->v + start, head, sizeof head);
     return 0;
@@ -303,7 +302,7 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
     const struct row *row = row_of(type);
     bool beat = type == MSG_BEAT || type == MSG_BEAT_REPLY;
     out->type = (enum msg_type)type;
-    if (flags & ~(beat ? MSG_FLAG_LINKED : 0u))
+    if (flags)
         return el_fail(e, EL_EXIT_PROTOCOL, "flags 0x%02x have no meaning with message type %u", flags, type);
     if (row)
         return get_object(row, (const char *)body, n, out, e);
@@ -311,7 +310,7 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
         return el_fail(e, EL_EXIT_PROTOCOL, "message type %u is not known to protocol version %u", type, MSG_VERSION);
     if (n != 16)
         return el_fail(e, EL_EXIT_PROTOCOL, "%s of %zu bytes, 16 expected", msg_name(type), n);
-    out->u.beat = (struct msg_beat){get_le(body, 8), get_le(body + 8, 8), flags & MSG_FLAG_LINKED};
+    out->u.beat = (struct msg_beat){get_le(body, 8), get_le(body + 8, 8)};
     return 0;
 }
 

@@ -17,7 +17,6 @@
 #define MSG_PREAMBLE      "ELR1"
 #define MSG_PREAMBLE_SIZE 4u
 #define MSG_HEAD_SIZE     8u
-#define MSG_FLAG_LINKED   1u         /* of heartbeats */
 #define MSG_FRAME_MAX     (1u << 20) /* head and object */
 #define MSG_VALUES_MAX    4096u      /* strings, numbers, literals of one object: bounds what a parser allocates */
 #define MSG_DEPTH_MAX     8u
@@ -344,7 +343,7 @@ enum msg_type {
 #define X(NAME, name, number, text) MSG_##NAME = (number),
     MSG_LIST(X)
 #undef X
-        MSG_BEAT = 80,   /* time: the sender's clock; own, on a lease: the clock of who answered last, as it came */
+        MSG_BEAT = 80,   /* time: the sender's clock; own: 0 */
     MSG_BEAT_REPLY = 81, /* time: as in the BEAT; own: the clock of who answers */
 };
 
@@ -364,7 +363,6 @@ MSG_LIST(X)
 
 struct msg_beat {
     uint64_t time, own; /* microseconds */
-    bool linked;        /* on a lease: the sender hears the coordinator; MSG_FLAG_LINKED of the frame */
 };
 
 struct msg {

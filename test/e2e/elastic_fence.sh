@@ -1,7 +1,8 @@
 # No rank has two live holders: one-way cuts, processes that stand still, another clock.  Workers
 # write a line every few milliseconds, so when each lived can be read whatever ended it.
 # Seen to fail: without member_fence() of member_link.c (deaf, mute, cut off), without ops.fence() in membership_io.c ("an
-# agent stands still"), with the coordinator's clock for one's own in member_beat_reply() ("a clock that jumps").
+# agent stands still"), with the coordinator's clock for one's own in member_beat_reply() ("a clock that jumps"), with
+# nodes that take each other's word for a proof that the coordinator is dead ("two nodes").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
@@ -39,6 +40,21 @@ cut=$(awk '$1 == "in" && $15 != "node1" { print $3 }' "$LOG")
 ok "$what: the others' workers are dead" wait_for silent
 power_on 1
 reaches "$what: all are back" "node1 node2 node3"
+is "$what: no rank had two holders" "$(overlap)" ""
+ends
+
+what="two nodes are cut off together, the store's host among them"
+job 1:3 --nproc-per-node=1 --rdzv-conf=keep_alive_interval=0.2,keep_alive_max_attempt=5 --scale-up-delay=0.2
+WORK="meet enter $LOG pulse $LOG.pulse"
+for i in 1 2 3; do agent "n$i" $i --node-rank=$(((i + 1) % 3)); done
+reaches "$what: three nodes" "node2 node3 node1"
+power_off 1 # the coordinator's side; the others hear each other
+reaches "$what: the coordinator's side goes on with their ranks" "node1"
+sleep 0.3
+is "$what: no rank has two holders" "$(overlap)" ""
+like "$what: they say why their workers were killed" "$(err n2)" "the coordinator's host has been silent for 1 s: .*killed"
+power_on 1
+reaches "$what: all are back" "node2 node3 node1"
 is "$what: no rank had two holders" "$(overlap)" ""
 ends
 

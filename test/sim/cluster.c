@@ -117,6 +117,8 @@ static void do_send(struct cluster *c, uint32_t who, enum msg_type what)
 {
     struct cluster_agent *a = &c->agent[who];
     struct msg m;
+    if (what == MSG_BEAT && a->acked) /* the shell looks before it sends */
+        local(c, who, 0, MEMBER_EV_DELIVERED)->serial = a->acked;
     member_message(&a->m, what, c->now, &m);
     a->sent++;
     c->hellos += what == MSG_HELLO;
@@ -156,7 +158,8 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_START: do_start(c, who); break;
     case MEMBER_DO_STOP: do_stop(c, who, x); break;
     case MEMBER_DO_NOTICE:
-    case MEMBER_DO_SAY: break;
+    case MEMBER_DO_SAY:
+    case MEMBER_DO_SAY_FENCED: break;
     case MEMBER_DO_EXIT: do_exit(c, who); break;
     }
 }
@@ -181,21 +184,46 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
     c->steps++;
     member_check(&a->m);
     mix(c, c->now << 20 ^ (uint64_t)who << 8 ^ (uint64_t)ev->type << 4 ^ out.n ^ (uint64_t)a->m.place << 60);
-    bool dull = ev->type == MEMBER_EV_TIMEOUT || ev->type == MEMBER_EV_TENANT || ev->type == MEMBER_EV_LEASE_MSG ||
+    bool dull = ev->type == MEMBER_EV_TIMEOUT || ev->type == MEMBER_EV_DELIVERED || ev->type == MEMBER_EV_TENANT ||
+                ev->type == MEMBER_EV_LEASE_MSG ||
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
         cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg
-                         ? ""
-                         : (const char *[]){"start", "connected", "connect failed", "closed", "", "store", "knock ok",
-                                            "knock failed", "lease closed", "lease", "tenant", "started", "aware",
-                                            "boundary", "failed", "attempt closed", "signal", "time"}[ev->type],
+                     ev->msg ? ""
+                             : (const char *[]){"start", "connected", "connect failed", "closed", "", "delivered",
+                                                "store", "knock ok", "knock failed", "lease closed", "lease", "tenant",
+                                                "started", "aware", "boundary", "failed", "attempt closed", "signal",
+                                                "time"}[ev->type],
                      member_place_name(a->m.place), (unsigned long long)a->m.round.number,
                      (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act(c, who, &out.v[i]);
-    if (a->up)
-        set_timer(c, who);
+    if (!a->up)
+        return;
+    set_timer(c, who);
+    el_usec fence = member_fence_at(&a->m);
+    if (fence == a->fence)
+        return;
+    a->fence = fence;
+    if (fence != EL_NEVER && fence > c->now)
+        cluster_push(c, fence, CLUSTER_GUARD, who)->serial = fence;
+}
+
+/* The guard is another process: it kills at the moment that it was told last, even while its agent stands still.  The
+ * agent sees that when it wakes. */
+static void on_guard(struct cluster *c, const struct cluster_item *it)
+{
+    struct cluster_agent *a = &c->agent[it->who];
+    if (!a->up || a->fence != it->serial || !a->alive || a->stuck || a->paused_until <= c->now)
+        return;
+    cluster_note(c, it->who, "the guard kills its workers");
+    a->alive = false;
+    a->told = true;
+    judge_gone(c, it->who);
+    local(c, it->who, 0, MEMBER_EV_WORKER_FAILED)->attempt = a->attempt; /* by SIGKILL; nobody here has sent it */
+    struct cluster_item *closed = local(c, it->who, 1, MEMBER_EV_CLOSED);
+    closed->attempt = a->attempt;
+    closed->result = MEMBER_FAILED;
 }
 
 /* --- the coordinator's shell --- */
@@ -252,7 +280,7 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         break;
     case RDZV_DO_REPLY: break;
     case RDZV_DO_BEAT:
-        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {ev->msg->u.beat.time, c->now, false}};
+        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {ev->msg->u.beat.time, c->now}};
         net_send(c, ev->conn, false, &m);
         break;
     case RDZV_DO_GOODBYE:
@@ -314,7 +342,8 @@ static void boot_agent(struct cluster *c, uint32_t who)
     snprintf(conf.addr, sizeof conf.addr, "10.0.0.2");
     member_init(&a->m, &conf, el_rng_next(&c->rng));
     a->up = true;
-    a->timer_at = EL_NEVER;
+    a->timer_at = a->fence = EL_NEVER;
+    a->acked = 0;
     a->link = a->lease = 0;
     a->top = a->top_coord = 0;
     if (a->alive && a->stuck) /* what SIGKILL did not end before is not this life's */
@@ -431,6 +460,8 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
         again_at(c, it, a->paused_until);
         return;
     }
+    if (it->event == MEMBER_EV_DELIVERED && !a->link)
+        return;
     struct member_incident x = {.time = c->now, .code = 3, .signal = -1, .text = "exit code 3"};
     const struct decide_digest digest = cluster_digest(c, it);
     struct member_event ev = {.type = it->event,
@@ -440,13 +471,14 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
                               .port = it->who + 1,
                               .addr = "10.0.0.1",
                               .incidents = it->result == MEMBER_FAILED,
+                              .at = it->serial,
                               .incident = &x,
                               .digest = &digest};
     if (it->event == MEMBER_EV_STARTED && !a->alive)
         return;
     if (it->event == MEMBER_EV_STORE && it->serial != a->m.store.number)
         return;
-    if (it->event == MEMBER_EV_WORKER_FAILED) {
+    if (it->event == MEMBER_EV_WORKER_FAILED && (a->alive || !a->told)) { /* else it was the guard */
         if (!a->alive || a->told)
             return;
         storm_failed(c, it->who);
@@ -476,6 +508,8 @@ static void dispatch(struct cluster *c, struct cluster_item *it)
     switch (it->kind) {
     case CLUSTER_TIMER: on_timer(c, it); break;
     case CLUSTER_ARRIVE: net_arrive(c, it); break;
+    case CLUSTER_ACKED: net_acked(c, it); break;
+    case CLUSTER_GUARD: on_guard(c, it); break;
     case CLUSTER_CONNECTED:
         if (c->agent[it->who].paused_until > c->now)
             again_at(c, it, c->agent[it->who].paused_until);

@@ -19,6 +19,8 @@
 enum cluster_kind {
     CLUSTER_TIMER,     /* who: its core's deadline may have come */
     CLUSTER_ARRIVE,    /* a message or the end of a connection reaches a side */
+    CLUSTER_ACKED,     /* the kernel of the coordinator's host has said that it has got what was sent */
+    CLUSTER_GUARD,     /* the fence of an agent falls: its guard acts if it cannot */
     CLUSTER_CONNECTED, /* the answer to CONNECT */
     CLUSTER_LOCAL,     /* a result of this host for its agent's core */
     CLUSTER_DIE,       /* the processes of an attempt end */
@@ -43,7 +45,8 @@ struct cluster_item {
     enum member_event_type event;
     enum member_result result;
     bool stuck, refused;
-    uint64_t serial; /* ARRIVE: its place in its direction */
+    uint64_t serial; /* ARRIVE: its place in its direction; GUARD: the fence */
+    el_usec sent_at; /* ARRIVE, ACKED */
     unsigned kept;   /* CLUSTER_JOURNAL: which record */
     struct msg msg;
 };
@@ -56,6 +59,7 @@ struct cluster_conn {
     uint64_t agent_life, host_life;
     unsigned member;          /* at the coordinator, after BIND */
     uint64_t sent[2], got[2]; /* so many things went in this direction, and have arrived */
+    uint64_t kept;            /* so many of the agent's the coordinator's kernel has */
     el_usec last[2];          /* last arrival in each direction */
     el_usec ordered;          /* the coordinator's last order on it */
 };
@@ -66,7 +70,8 @@ struct cluster_agent {
     bool gone; /* it has exited by itself, or will not be started again */
     uint64_t life;
     el_usec timer_at;
-    el_usec paused_until;
+    el_usec paused_until, fence;
+    el_usec acked;     /* what was sent on its link until then has been acknowledged; 0: nothing */
     el_usec cut[2][2]; /* until when: [coordinator, lease][away from the agent, towards it] */
     el_usec fault_at;  /* the last time that something was done to it */
     uint64_t link, lease;
@@ -177,6 +182,7 @@ void net_connected(struct cluster *c, const struct cluster_item *it);
 void net_send(struct cluster *c, uint64_t conn, bool from_agent, const struct msg *m);
 void net_close(struct cluster *c, uint64_t conn, bool by_agent, bool silently);
 void net_arrive(struct cluster *c, struct cluster_item *it);
+void net_acked(struct cluster *c, const struct cluster_item *it);
 void net_agent_died(struct cluster *c, uint32_t who, bool silently);
 void net_tenants(struct cluster *c, uint32_t host, enum msg_type what); /* ROUND_OVER, or MSG_NONE: close */
 

@@ -107,26 +107,11 @@ static void check_holder(struct cluster *c, uint32_t who, unsigned rank)
     it->attempt = c->agent[old].attempt;
 }
 
-/* Another node said a moment ago that it does not hear the coordinator, and was itself cut off from it: several nodes
- * together on the wrong side cannot tell that from a dead coordinator, and ride on by design. */
-static bool is_cut_off_in_company(const struct cluster *c, uint32_t who)
-{
-    const struct member *m = &c->agent[who].m;
-    if (m->dead_heard + EL_SEC(3) < c->now)
-        return false;
-    for (uint32_t i = 0; i < c->n; i++)
-        if (i != who && c->agent[i].m.round.number == m->round.number &&
-            (c->agent[i].cut[0][0] + EL_SEC(7) > c->now || c->agent[i].cut[0][1] + EL_SEC(7) > c->now))
-            return true;
-    return c->coord_fault_at + EL_SEC(8) > c->now;
-}
-
 void judge_overlap(struct cluster *c, const struct cluster_item *it)
 {
     const struct cluster_agent *a = &c->agent[it->who];
     bool same = a->life == it->life && a->attempt == it->attempt && a->alive;
-    bool stood_still = a->paused_until + EL_MS(50) > c->now;
-    if (same && !a->stuck && !stood_still && !is_cut_off_in_company(c, it->who))
+    if (same && !a->stuck)
         cluster_fail(c, "agent %u still holds group rank %u of round %llu, which another has", it->who, a->rank,
                      (unsigned long long)a->number);
 }

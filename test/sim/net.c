@@ -49,6 +49,8 @@ void net_connect(struct cluster *c, uint32_t who, bool lease)
     }
     uint64_t id = conn_new(c, who, host, lease);
     *(lease ? &a->lease : &a->link) = id;
+    if (!lease)
+        a->acked = 0;
     bool silent = cut_until(c, &c->conn[id], true) > c->now || cut_until(c, &c->conn[id], false) > c->now;
     if (silent)
         return; /* the core has a limit for that */
@@ -113,6 +115,7 @@ static struct cluster_item *on_its_way(struct cluster *c, uint64_t conn, bool fr
     it->conn = conn;
     it->to_coord = from_agent;
     it->serial = k->sent[from_agent]++;
+    it->sent_at = c->now;
     return it;
 }
 
@@ -168,19 +171,12 @@ static void at_lease_host(struct cluster *c, const struct cluster_item *it, stru
         return;
     if (it->fin) {
         k->open[1] = false;
-        bool left = false;
-        for (uint32_t i = 0; i < c->n; i++) {
-            const struct cluster_conn *other = &c->conn[c->agent[i].lease];
-            left |= c->agent[i].lease && other->host == k->host && other->open[1] && other->host_life == h->life;
-        }
-        if (!left)
-            cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT});
         return;
     }
     cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = &it->msg});
     if (it->msg.type == MSG_BEAT) {
         struct msg reply;
-        member_lease_reply(&h->m, &it->msg.u.beat, c->now, &reply);
+        member_lease_reply(&it->msg.u.beat, c->now, &reply);
         net_send(c, it->conn, false, &reply);
     }
 }
@@ -234,6 +230,26 @@ static void through_codec(struct cluster *c, struct cluster_item *it)
     el_buf_free(&bytes);
 }
 
+/* It is there, in its order, whether anybody reads it now or not: the kernel says so, if the way back is open. */
+static void keep(struct cluster *c, const struct cluster_item *it, struct cluster_conn *k)
+{
+    if (it->serial != k->kept)
+        return;
+    k->kept++;
+    el_usec back = cut_until(c, k, false), at = c->now + cluster_delay(c);
+    struct cluster_item *ack = cluster_push(c, at < back ? back : at, CLUSTER_ACKED, k->agent);
+    ack->conn = it->conn;
+    ack->sent_at = it->sent_at;
+}
+
+void net_acked(struct cluster *c, const struct cluster_item *it)
+{
+    struct cluster_agent *a = &c->agent[it->who];
+    const struct cluster_conn *k = &c->conn[it->conn];
+    if (a->up && a->link == it->conn && a->life == k->agent_life && k->open[0] && it->sent_at > a->acked)
+        a->acked = it->sent_at;
+}
+
 void net_arrive(struct cluster *c, struct cluster_item *it)
 {
     struct cluster_conn *k = &c->conn[it->conn];
@@ -243,6 +259,8 @@ void net_arrive(struct cluster *c, struct cluster_item *it)
     el_usec paused = !it->to_coord ? c->agent[k->agent].paused_until
                      : k->lease    ? c->agent[k->host].paused_until
                                    : c->coord_paused_until;
+    if (it->to_coord && !k->lease && !it->fin && cut <= c->now)
+        keep(c, it, k);
     el_usec later = cut > paused ? cut : paused;
     if (later <= c->now && k->got[it->to_coord] != it->serial)
         later = c->now + 10; /* what went before it was held back for longer */

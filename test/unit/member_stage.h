@@ -48,9 +48,9 @@ static inline void put(const char *format, ...)
 
 static inline void put_action(const struct member_action *x)
 {
-    static const char *const names[] = {"connect",     "disconnect", "",        "incidents", "open store",
-                                        "close store", "knock",      "unknock", "lease ",    "tenants ",
-                                        "start",       "stop",       "notice",  "",          "exit"};
+    static const char *const names[] = {"connect", "disconnect", "",       "incidents", "open store", "close store",
+                                        "knock",   "unknock",    "lease ", "tenants ",  "start",      "stop",
+                                        "notice",  "",           "fenced", "exit"};
     put("%s", names[x->type]);
     if (x->type == MEMBER_DO_SEND || x->type == MEMBER_DO_LEASE_SEND || x->type == MEMBER_DO_TENANTS_SEND)
         put("%s", msg_name((unsigned)x->what));
@@ -102,10 +102,10 @@ static inline void order(unsigned ms, struct msg msg)
 }
 
 /* The coordinator (or the lease) answers each second, up to and with ms. */
-static inline void answered(unsigned from, unsigned ms, bool lease, bool linked)
+static inline void answered(unsigned from, unsigned ms, bool lease)
 {
     for (unsigned t = from; t <= ms; t += 1000) {
-        struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(t), .own = EL_MS(t), .linked = linked}};
+        struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(t), .own = EL_MS(t)}};
         until(t);
         step((struct member_event){.type = lease ? MEMBER_EV_LEASE_MSG : MEMBER_EV_MSG, .msg = &msg}, "reply");
     }
@@ -170,10 +170,10 @@ static inline struct msg refused(bool retry)
 }
 
 /* Nobody listens at the endpoint, its host answers; the lease is alive. */
-static inline void away(unsigned from, unsigned to, bool linked)
+static inline void away(unsigned from, unsigned to)
 {
     for (unsigned t = from; t <= to && m.place != MEMBER_ENDED; t += 500) {
-        answered(t, t, true, linked);
+        answered(t, t, true);
         if (m.link == MEMBER_LINK_TRYING)
             REFUSED(t);
     }

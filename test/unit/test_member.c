@@ -70,7 +70,7 @@ static void test_lost_for_good(void)
 {
     running(1, 2);
     LOST(1000);
-    away(1010, 62000, false);
+    away(1010, 62000);
     CLOSED(62100, STOPPED);
     len = keep_last();
     story_is("61.000 time -> stop 15 in 30 s | stopping\n"
@@ -85,7 +85,7 @@ static void test_failed_while_away(void)
     REFUSED(1010);
     FAILED(1015, 3);
     CLOSED(1018, FAILED);
-    away(1100, 62000, false);
+    away(1100, 62000);
     len = keep_last();
     story_is("61.000 time -> exit 3 | ended\n",
              "a worker that fails while the coordinator is away: its own status in the end");
@@ -111,7 +111,7 @@ static void test_success_and_away(void)
     running(1, 2);
     CLOSED(900, SUCCESS);
     LOST(1000);
-    away(1100, 62000, false);
+    away(1100, 62000);
     len = keep_last();
     story_is("0.900 attempt closed -> unknock, SUCCEEDED | finishing\n"
              "61.000 time -> exit 75 | ended\n",
@@ -121,97 +121,80 @@ static void test_success_and_away(void)
 static void test_cut_off(void)
 {
     running(1, 2);
-    answered(1000, 3000, false, false);
-    answered(3000, 3000, true, true);
+    answered(1000, 3000, false);
+    answered(3000, 3000, true);
     until(8500);
     CLOSED(8501, STOPPED);
-    story_is("8.000 time -> disconnect, unknock, stop 9 in 0 s | stopping\n"
+    story_is("8.000 time -> stop 9 in 0 s, fenced, disconnect, unknock | stopping\n"
              "8.007 time -> knock | stopping\n"
              "8.009 time -> connect | stopping\n"
              "8.501 attempt closed -> unknock | connecting\n",
              "coordinator and lease are silent: the workers are killed at the limit");
 }
 
+/* The coordinator's host has got all that was said until then, each second, up to and with ms. */
+static void delivered(unsigned from, unsigned ms)
+{
+    for (unsigned t = from; t <= ms; t += 1000)
+        AT(t, "delivered", .type = MEMBER_EV_DELIVERED, .at = EL_MS(t - 1000));
+}
+
 static void test_ride_through(void)
 {
     running(1, 2);
-    answered(1000, 2000, false, false);
-    answered(3000, 12000, true, false);
-    story_is("7.000 time -> disconnect | running\n"
-             "7.009 time -> connect | running\n"
-             "8.009 time -> disconnect | running\n"
-             "8.027 time -> connect | running\n"
-             "9.027 time -> disconnect | running\n"
-             "9.063 time -> connect | running\n"
-             "10.063 time -> disconnect | running\n"
-             "10.142 time -> connect | running\n"
-             "11.142 time -> disconnect | running\n"
-             "11.297 time -> connect | running\n",
-             "another node answers, and does not hear the coordinator either: it is dead, the workers run on");
+    answered(1000, 2000, false);
+    for (unsigned t = 3000; t <= 20000; t += 1000) {
+        answered(t, t, true);
+        delivered(t, t);
+    }
+    story_is("", "the coordinator stands still, but its host has what we say: the workers run on");
+    for (unsigned t = 21000; t <= 24000; t += 1000)
+        answered(t, t, true);
+    story_is("24.000 time -> stop 9 in 0 s, fenced, disconnect | stopping\n",
+             "until that host is silent, too, whatever the lease says: its next coordinator may give our ranks away");
+    char why[MSG_TEXT_MAX + 1];
+    is_str(member_fence_text(&m, why),
+           "the coordinator's host has been silent for 5 s: this node may be cut off, so its workers of round 1 are "
+           "killed before others get their ranks; it joins again when it can",
+           "and it is said why");
 }
 
-static void test_cut_from_coordinator(void)
+static void test_stands_still_for_good(void)
 {
     running(1, 2);
-    answered(1000, 2000, false, false);
-    answered(3000, 9000, true, true);
-    story_is("7.000 time -> disconnect, stop 9 in 0 s | stopping\n"
-             "7.009 time -> connect | stopping\n"
-             "8.009 time -> disconnect | stopping\n"
-             "8.027 time -> connect | stopping\n",
-             "another node hears the coordinator: it is we who are cut off");
-}
-
-/* Running since 0.030; the coordinator's last answer is to the beat of 2.000, so that it counts as silent at 7.000. */
-static void silent_from_2(unsigned group_rank)
-{
-    running(group_rank, 2);
-    answered(1000, 2000, false, false);
-}
-
-static void test_proof_three_intervals(void)
-{
-    silent_from_2(1);
-    answered(3000, 6000, true, false);
-    answered(7000, 9000, true, true);
-    len = drop_lines("connect |");
-    story_is("9.000 time -> stop 9 in 0 s | stopping\n",
-             "the last node that did not hear the coordinator either is believed for three intervals, from 6.000");
-}
-
-static void test_proof_too_old(void)
-{
-    silent_from_2(1);
-    answered(3000, 3000, true, false);
-    answered(4000, 8000, true, true);
-    len = drop_lines("connect |");
-    story_is("7.000 time -> disconnect, stop 9 in 0 s | stopping\n",
-             "a proof that ends before the limit prolongs nothing");
-}
-
-static void test_proof_and_lease(void)
-{
-    silent_from_2(1);
-    answered(3000, 7000, true, false);
-    AT(7500, "lease closed", .type = MEMBER_EV_LEASE_CLOSED);
-    len = drop_lines("connect |");
-    story_is("7.500 lease closed -> stop 9 in 0 s | stopping\n",
-             "with the lease the proof is gone: the workers die at once");
-}
-
-/* The store's host has no lease: its tenants are the proof. */
-static void test_proof_of_host(void)
-{
-    silent_from_2(0);
-    for (unsigned t = 3000; t <= 7000; t += 1000) {
-        struct msg beat = {.type = MSG_BEAT, .u.beat = {.time = 1, .own = EL_MS(t) - 1, .linked = false}};
-        AT(t, "tenant: BEAT", .type = MEMBER_EV_TENANT, .msg = &beat);
+    answered(1000, 2000, false);
+    for (unsigned t = 3000; m.place != MEMBER_STOPPING && t < 100000; t += 1000) {
+        answered(t, t, true);
+        delivered(t, t);
     }
-    until(8500);
-    AT(8600, "no tenant", .type = MEMBER_EV_TENANT);
-    len = drop_lines("connect |");
-    story_is("8.600 no tenant -> stop 9 in 0 s | stopping\n",
-             "the store's host believes its tenants, as long as there are any");
+    CLOSED(70000, STOPPED);
+    story_is("67.000 time -> stop 15 in 30 s | stopping\n"
+             "70.000 attempt closed -> unknock, STOPPED, exit 75 | ended\n",
+             "but not for longer than the coordinator may be away");
+    ok(strstr(m.text, "does not answer: perhaps it stands still"), "and it is said why");
+}
+
+static void test_guard_was_first(void)
+{
+    running(1, 2);
+    answered(1000, 2000, false);
+    answered(2000, 2000, true);
+    now = EL_MS(20000); /* this process stood still; its guard has killed the workers at 7.000 */
+    struct member_incident killed = {.code = -1, .signal = 9};
+    step((struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = &killed}, "worker failed");
+    ok(!m.failed && m.fenced, "what the guard has killed while we stood still is no failure of a worker");
+}
+
+static void test_late_knock(void)
+{
+    begin(0);
+    START;
+    CONNECTED(10);
+    order(20, world(1, 1, 2));
+    now = EL_MS(6000);
+    len = 0;
+    step((struct member_event){.type = MEMBER_EV_KNOCK_OK}, "knock ok");
+    story_is("6.000 knock ok -> disconnect | starting\n", "woken up with the answer to a knock: nothing is started");
 }
 
 static void test_latecomer(void)
@@ -246,7 +229,7 @@ static void test_host_is_told(void)
     LOST(1000);
     tenant_over(1005);
     CLOSED(1006, STOPPED);
-    story_is("1.005 tenant: ROUND_OVER -> tenants ROUND_OVER, stop 9 in 0 s | stopping\n",
+    story_is("1.005 tenant: ROUND_OVER -> tenants ROUND_OVER, stop 9 in 0 s, fenced | stopping\n",
              "the host of the store learns from another node that its round is over, and passes it on");
 }
 
@@ -293,7 +276,7 @@ static void test_no_knock(void)
     CONNECTED(10);
     order(20, world(1, 1, 2));
     AT(30, "knock failed", .type = MEMBER_EV_KNOCK_FAILED, .refused = true, .text = "refused");
-    answered(1000, 5000, false, false);
+    answered(1000, 5000, false);
     until(5050);
     order(5100, stop(1));
     len = drop_lines("time -> knock |");
@@ -434,11 +417,9 @@ int main(void)
     test_success_and_away();
     test_cut_off();
     test_ride_through();
-    test_cut_from_coordinator();
-    test_proof_three_intervals();
-    test_proof_too_old();
-    test_proof_and_lease();
-    test_proof_of_host();
+    test_stands_still_for_good();
+    test_guard_was_first();
+    test_late_knock();
     test_latecomer();
     test_host_is_told();
     test_told_with_link();
