@@ -302,6 +302,8 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
             storm_stopping(c);
         if (note->type == RDZV_NOTE_LOST)
             judge_lost(c, note->text);
+        if (note->type == RDZV_NOTE_FAILED)
+            judge_failed(c);
         break;
     }
     case RDZV_DO_REPORT: storm_report(c); break;

@@ -202,6 +202,7 @@ void judge_gone(struct cluster *c, uint32_t who);
 void judge_overlap(struct cluster *c, const struct cluster_item *it);
 void judge_end(struct cluster *c, unsigned status);
 void judge_lost(struct cluster *c, const char *text);
+void judge_failed(struct cluster *c);
 void judge_all_is_well(struct cluster *c);
 void judge_last(struct cluster *c);
 struct cluster_round *judge_round(struct cluster *c, uint64_t number, uint64_t coord);

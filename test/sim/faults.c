@@ -17,6 +17,17 @@ static void fault_cut(struct cluster *c, struct cluster_agent *a, uint32_t who)
     a->fault_at = until > a->fault_at ? until : a->fault_at;
 }
 
+/* It does not come back for a while, but other nodes of the round can tell it what is ordered there. */
+static void fault_cut_off(struct cluster *c, struct cluster_agent *a)
+{
+    const struct member *m = &a->m;
+    bool told = m->world.group_rank ? m->lease == MEMBER_LEASE_UP : m->world.group_size > 1;
+    if (!m->attempt || !told || c->seed % 8 != 2)
+        return;
+    a->cut[0][0] = a->cut[0][1] = c->now + EL_SEC(8) > a->cut[0][0] ? c->now + EL_SEC(8) : a->cut[0][0];
+    a->fault_at = a->cut[0][0];
+}
+
 static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
 {
     struct cluster_agent *a = &c->agent[who];
@@ -34,6 +45,7 @@ static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
         net_close(c, a->link, false, false);
         net_close(c, a->link, true, false);
         cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = "reset"});
+        fault_cut_off(c, a);
     } else if (what == 8 && a->paused_until <= c->now) {
         a->paused_until = c->now + EL_MS(500) + el_rng_below(&c->faults, EL_SEC(10));
         a->fault_at = a->paused_until > a->fault_at ? a->paused_until : a->fault_at;
@@ -68,6 +80,10 @@ void cluster_fault(struct cluster *c)
     unsigned what = (unsigned)el_rng_below(&c->faults, 15);
     if (c->seed % 4 == 1 && el_rng_below(&c->faults, 2))
         what = 3; /* every fourth run is one of bad networks */
+    if (c->seed % 4 == 3 && el_rng_below(&c->faults, 3))
+        what = el_rng_below(&c->faults, 3) ? 8 : 11; /* another one of processes that stand still */
+    if (c->seed % 8 == 2 && el_rng_below(&c->faults, 2))
+        what = 7; /* every eighth one of connections that are reset */
     if (what == 14)
         storm_begin(c);
     else if (what < 9)

@@ -190,6 +190,17 @@ void judge_lost(struct cluster *c, const char *text)
         cluster_fail(c, "agent %u is well, but was declared lost: %s", who, text);
 }
 
+/* A worker's failure is told: one has failed, and was not killed by the guard. */
+void judge_failed(struct cluster *c)
+{
+    struct msg job;
+    rdzv_status_job(c->r, c->now, &job);
+    const struct cluster_round *r = judge_round(c, job.u.status_job.number, job.u.status_job.coord);
+    if (r && !r->failed)
+        cluster_fail(c, "a failure of round %llu, where no worker has failed",
+                     (unsigned long long)job.u.status_job.number);
+}
+
 /* Everything is healed: whoever is up runs the same round, or there is a named reason not to. */
 void judge_all_is_well(struct cluster *c)
 {

@@ -1,4 +1,5 @@
-/* The look-up of a name that hangs: one at a time, told as a failure, used when it comes.  getaddrinfo() is ours. */
+/* The look-up of a name that hangs: one at a time, told as a failure, used when it comes; and what a host has got whose
+ * process does not read.  getaddrinfo() is ours. */
 #include "rdzv/link.h"
 
 #include <netdb.h>
@@ -17,7 +18,8 @@ static bool answering;
 
 static struct loop *loop;
 static struct loop_timer *timer;
-static unsigned failures, resolved;
+static unsigned failures, resolved, connected;
+static uint16_t port; /* of the address that is told; 0: nobody listens there */
 static char text[256];
 
 /* What every caller of it in this program gets. */
@@ -35,7 +37,8 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
     } *one = calloc(1, sizeof *one);
     if (!one)
         return EAI_MEMORY;
-    one->to.sin_family = AF_INET; /* port 0 of 0.0.0.0: nobody listens there */
+    one->to.sin_family = AF_INET;
+    one->to.sin_port = port;
     one->info.ai_addr = (struct sockaddr *)&one->to;
     one->info.ai_addrlen = sizeof one->to;
     *out = &one->info;
@@ -56,6 +59,8 @@ static void on_resolved(void *ctx, const struct el_addr *found, size_t n)
 static void on_connected(void *ctx)
 {
     (void)ctx;
+    connected++;
+    loop_stop(loop);
 }
 
 static void on_failed(void *ctx, bool refused, const char *why)
@@ -76,6 +81,35 @@ static void for_a_while(el_usec span)
 {
     loop_timer_at(timer, loop_clock() + span);
     loop_run(loop);
+}
+
+/* A process that stands still: its kernel takes the connection, and so many bytes. */
+static void test_delivered(struct link *k)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    socklen_t size = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ok(bind(fd, (struct sockaddr *)&a, size) == 0 && listen(fd, 1) == 0 &&
+           getsockname(fd, (struct sockaddr *)&a, &size) == 0,
+       "somebody listens, and reads nothing");
+    port = a.sin_port;
+    link_connect(k, "node0", 1);
+    loop_run(loop);
+    is_num(connected, 1, "connected all the same");
+    ok(!link_delivered(k), "nothing was sent, nothing was delivered");
+    struct msg beat = {.type = MSG_BEAT, .u.beat = {.time = 1}};
+    el_usec before = loop_clock();
+    link_send(k, &beat);
+    el_usec after = loop_clock();
+    for_a_while(EL_MS(20));
+    ok(link_delivered(k) >= before && link_delivered(k) <= after, "what was sent is there: when it was sent");
+    for (int i = 0; i < 300000; i++)
+        link_send(k, &beat);
+    for_a_while(EL_MS(20));
+    ok(!link_delivered(k), "more than a kernel keeps is not");
+    link_disconnect(k);
+    ok(!link_delivered(k), "nor is anything without a connection");
+    close(fd);
 }
 
 int main(void)
@@ -115,6 +149,7 @@ int main(void)
     loop_run(loop);
     ok(asked == 2 && resolved == 2, "from then on each attempt looks the name up anew");
 
+    test_delivered(k);
     ok(pool_free(pool), "no thread is left");
     link_free(k);
     loop_timer_free(timer);
