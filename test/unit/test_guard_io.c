@@ -25,6 +25,21 @@ static int ended_by(pid_t pid)
     return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) ? WTERMSIG(status) : -1;
 }
 
+/* Ended by a fence; one that has passed when the guard hears of it means nothing, so on a busy host it is set again. */
+static int ended_by_fence(struct guard *g, pid_t pid)
+{
+    for (int i = 0; i < 200; i++) {
+        int status = 0;
+        guard_fence(g, loop_clock() + EL_MS(5));
+        for (int k = 0; k < 20; k++, usleep(5000))
+            if (waitpid(pid, &status, WNOHANG) == pid)
+                return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
+    }
+    kill(pid, SIGKILL);
+    ended_by(pid);
+    return -1;
+}
+
 static int lives(pid_t pid)
 {
     return waitpid(pid, NULL, WNOHANG) == 0;
@@ -42,13 +57,11 @@ int main(void)
     guard_add(g, b);
     guard_fence(g, 1); /* long ago: kills nobody */
     guard_remove(g, b);
-    guard_fence(g, loop_clock() + EL_MS(5));
-    is_num(ended_by(a), SIGKILL, "when the fence falls, groups are killed");
+    is_num(ended_by_fence(g, a), SIGKILL, "when the fence falls, groups are killed");
     ok(lives(b), "not those that were removed, nor by a fence that fell before it was heard of");
 
     guard_add(g, b);
-    guard_fence(g, loop_clock() + EL_MS(5));
-    is_num(ended_by(b), SIGKILL, "a second fence falls as the first did");
+    is_num(ended_by_fence(g, b), SIGKILL, "a second fence falls as the first did");
 
     guard_add(g, c);
     guard_fence(g, loop_clock() + EL_SEC(60));
