@@ -74,12 +74,11 @@ is "$what: in one new round" "$(in_rounds) $(mixed)" "5 "
 number=$(round_number)
 cut=$(awk -v r="$(newest)" '$1 == "in" && $4 == r && $6 > 0 { print $3 }' "$LOG")
 kill -STOP "$(pid n1)" # hosts the coordinator, and the store
-ok "$what, the coordinator's: the others hear nobody, their workers are dead" wait_for all_gone "$cut"
+sleep 2 # twice the limit; its host takes what the others say meanwhile
 kill -CONT "$(pid n1)"
-is_newer() { [ "$(round_number)" -gt "$number" ]; }
-wait_for is_newer
-reaches "$what, the coordinator's: all are there" "node1 node2 node3"
-ok "$what, the coordinator's: one new round, or two" test "$(round_number)" -le $((number + 2))
+sleep 1.2
+ok "$what, the coordinator's: the others' workers run on" kill -0 $cut
+is "$what, the coordinator's: no new round" "$(round_number)" "$number"
 is "$what: no rank had two holders" "$(overlap)" ""
 ends
 
