@@ -7,12 +7,13 @@
  *               Python's own kinds of program error, whose words may quote anything
  *        FRAME  a is the last part of the exception's type, b stands in its traceback
  *        LINE   as WORDS, or both stand in one line near the end of stderr: for lines that nobody prints who goes on
- * follower: says only that a peer is gone or did not come.  Such a worker is named as cause only if nobody else is there:
- * who made it so is another rank, and its own words are the better ones. */
+ * follower: says only that a peer is gone or did not come.  Such a worker is named as cause only if nobody else is
+ * there: who made it so is another rank, and its own words are the better ones. */
 #ifndef INCIDENT_FAILURE_RULES_H
 #define INCIDENT_FAILURE_RULES_H
 
-#define FAILURE_ADVICE_SHM "raise the limit of shared memory: a larger /dev/shm (docker: --shm-size), or fewer loader workers"
+#define FAILURE_ADVICE_SHM                                                                                             \
+    "raise the limit of shared memory: a larger /dev/shm (docker: --shm-size), or fewer loader workers"
 #define FAILURE_ADVICE_PORT                                                                                            \
     "the port is taken: end what holds it, or give another --master-port (elrun's own choice is free)"
 #define FAILURE_ADVICE_ADDRESS                                                                                         \
@@ -20,8 +21,10 @@
 #define FAILURE_ADVICE_ASSERT                                                                                          \
     "an index or label is out of range: the assertion's line says which; run once with CUDA_LAUNCH_BLOCKING=1"
 #define FAILURE_ADVICE_FABRIC "start nvidia-fabricmanager on this host, of the same version as the driver"
-#define FAILURE_ADVICE_IB     "check this host's InfiniBand or RoCE ports (ibstat, link counters) and those of the peer in the line"
-#define FAILURE_ADVICE_HELPER "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
+#define FAILURE_ADVICE_IB                                                                                              \
+    "check this host's InfiniBand or RoCE ports (ibstat, link counters) and those of the peer in the line"
+#define FAILURE_ADVICE_HELPER                                                                                          \
+    "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
 
 /* clang-format off */
 #define FAILURE_RULES(X) \
