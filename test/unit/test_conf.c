@@ -4,7 +4,7 @@
 #include "util/auto.h"
 #include "util/log.h"
 
-#define WORDS_MAX 12
+#define WORDS_MAX 40
 static struct run_conf conf;
 static struct el_err err;
 static char said[256];
@@ -131,6 +131,22 @@ static void test_output(void)
        "choices");
 }
 
+static void test_hooks(void)
+{
+    ok(parse("--hook pre-start=a=b --on-incident c --hook-timeout=90ms t.py", NULL) == CONF_DO_RUN, "hooks");
+    is_num(conf.hooks_count, 2, "two of them");
+    ok(conf.hooks[0].kind == HOOK_PRE_START && conf.hooks[1].kind == HOOK_INCIDENT, "their events");
+    is_str(conf.hooks[0].text, "a=b", "the rest is the command");
+    is_str(conf.hooks[1].text, "c", "an incident's");
+    is_num(conf.hook_timeout, EL_MS(90), "their time");
+    char words[HOOK_COMMANDS_MAX * 14 + 32] = "";
+    for (int i = 0; i <= HOOK_COMMANDS_MAX; i++)
+        strcat(words, "--hook=end=x ");
+    strcat(words, "t.py");
+    ok(parse(words, NULL) < 0, "one more than there is room for");
+    is_str(err.text, "--hook=end=x: at most 32 hooks", "is refused");
+}
+
 static void test_signals(void)
 {
     said[0] = 0;
@@ -248,6 +264,12 @@ static const struct error_case {
     {"--shutdown-timeout -1 t.py", NULL,
      "--shutdown-timeout=-1: want a time in seconds, such as 30 or 0.5, or with a unit, such as 500ms or 5m"},
     {"--start-method thread t.py", NULL, "--start-method=thread: want spawn, fork or forkserver"},
+    {"--hook end t.py", NULL, "--hook=end: want EVENT=CMD, with one of pre-start, post-start, pre-stop, post-stop, round, "
+                              "incident, node-bad and end"},
+    {"--hook begin=true t.py", NULL, "--hook=begin=true: want EVENT=CMD, with one of pre-start, post-start, pre-stop, "
+                                     "post-stop, round, incident, node-bad and end"},
+    {"--on-incident= t.py", NULL, "--on-incident=: the command is empty"},
+    {"--hook-timeout 0 t.py", NULL, "--hook-timeout=0: want a time from 0.001000 to 86400 seconds"},
     {"-m --no-python t", NULL, "--module and --no-python exclude each other"},
     {"-q -v t.py", NULL, "--quiet and --verbose exclude each other"},
     {"-r 4 t.py", NULL, "--redirects=4: want 0, 1 (stdout), 2 (stderr) or 3 (both), or a list RANK:VALUE,... such as 0:3,12:1"},
@@ -353,6 +375,7 @@ int main(void)
     test_script();
     test_numbers();
     test_output();
+    test_hooks();
     test_signals();
     test_rendezvous();
     test_rounds();
