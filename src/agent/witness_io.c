@@ -171,7 +171,7 @@ void witness_after_signal(struct node *n)
         struct failure *f = &n->worker[n->core.cause_slot].failure;
         failure_set_line(f, &f->siblings, el_buf_cstr(&text), NULL);
     } else if (n->core.cause == AGENT_HALTED && scene_is_notable(n->scene, n->nproc)) {
-        el_log(EL_WARN, "when the order to stop came: %s", el_buf_cstr(&text)); /* what the others waited for? */
+        el_log(EL_INFO, "when the order to stop came: %s", el_buf_cstr(&text)); /* what the others waited for? */
     }
     el_buf_free(&text);
 }
