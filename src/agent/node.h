@@ -50,6 +50,7 @@ struct worker {
     el_usec started;
     bool ended;
     bool bad;               /* ended, and not with 0 */
+    bool gone_first;        /* … before elrun's first signal to its group, but that was seen only later */
     struct failure failure; /* filled then */
 };
 
@@ -259,8 +260,9 @@ int report_init(struct node *n, struct el_err *e);
 void report_free(struct node *n);
 void report_ended(struct node *n, unsigned slot, const struct reap_end *end); /* any leader's end */
 void report_note(struct node *n, unsigned slot);
-void report_collect(struct node *n); /* answers AGENT_EV_COLLECTED */
-void report_drained(void *node);     /* callbacks of the output */
+bool report_was_signalled(const struct node *n, unsigned slot); /* by elrun, before its end */
+void report_collect(struct node *n);                            /* answers AGENT_EV_COLLECTED */
+void report_drained(void *node);                                /* callbacks of the output */
 void report_rank_drained(void *node, unsigned slot);
 void report_restart(struct node *n); /* a new attempt is wanted */
 void report_forget(struct node *n);  /* it can begin: the failures of the last one are over */

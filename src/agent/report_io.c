@@ -43,10 +43,15 @@ void report_free(struct node *n)
 
 /* --- one worker's end --- */
 
+bool report_was_signalled(const struct node *n, unsigned slot)
+{
+    return n->core.group.slot[slot].signalled && !n->worker[slot].gone_first;
+}
+
 /* Ended by elrun because of another one: its evidence tells nothing. */
 static bool was_stopped(const struct node *n, unsigned slot)
 {
-    return n->core.group.slot[slot].signalled && !n->worker[slot].failure.hung;
+    return report_was_signalled(n, slot) && !n->worker[slot].failure.hung;
 }
 
 void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
@@ -136,7 +141,7 @@ static void collected(struct node *n)
     witness_tell(n, kills);
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
-            failure_judge(&n->worker[i].failure, n->core.group.slot[i].signalled, kills > 0);
+            failure_judge(&n->worker[i].failure, report_was_signalled(n, i), kills > 0);
     struct report r = make_report(n);
     int odd = hung_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)

@@ -227,7 +227,7 @@ void tell_worker_ended(struct node *n, unsigned slot, const struct reap_end *end
         .signal = end->signal,
         .signal_name = end->signal > 0 ? signame(end->signal, name) : NULL,
         .core_dumped = end->core,
-        .stopped = n->core.group.slot[slot].signalled,
+        .stopped = report_was_signalled(n, slot),
         .elapsed_us = ev.mono - n->worker[slot].started,
     };
     tell(n, &ev);

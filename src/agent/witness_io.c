@@ -222,7 +222,7 @@ void witness_collect(struct node *n)
     if (!job)
         return; /* the exit status is known without it */
     for (unsigned i = 0; i < n->nproc; i++) {
-        if (!n->worker[i].bad || n->core.group.slot[i].signalled)
+        if (!n->worker[i].bad || report_was_signalled(n, i))
             continue;
         failed++;
         add_core(job, n, i);
@@ -253,7 +253,7 @@ void witness_tell(struct node *n, int64_t oom_kills)
         job->log.whole = false; /* the counter knows more than the log */
     for (unsigned i = 0; i < n->nproc; i++) {
         struct failure *f = &n->worker[i].failure;
-        bool own = !n->core.group.slot[i].signalled || kmsg_of(&job->log, KMSG_OOM, f->pid);
+        bool own = !report_was_signalled(n, i) || kmsg_of(&job->log, KMSG_OOM, f->pid);
         if (n->worker[i].bad && own)
             failure_add_kernel(f, &job->log, NULL);
     }

@@ -279,8 +279,10 @@ static void signal_all(struct node *n, int signal)
         pid_t pid = reap_pid(n->reap, i);
         if (!pid)
             continue;
-        if (n->worker[i].failure.stop_wall_usec < 0)
-            n->worker[i].failure.stop_wall_usec = wall; /* an error file that is older is the worker's own */
+        if (n->worker[i].failure.stop_wall_usec < 0) {
+            n->worker[i].failure.stop_wall_usec = wall;           /* an error file that is older is the worker's own */
+            n->worker[i].gone_first = reap_has_ended(n->reap, i); /* several ended before this process could look */
+        }
         if (kill(-pid, signal) < 0 && errno == ESRCH)
             kill(pid, signal); /* between fork and setsid the group is not there yet */
         if (signal != SIGKILL && signal != SIGABRT)

@@ -42,6 +42,9 @@ void reap_help(struct reap *r, pid_t pid);
 pid_t reap_pid(const struct reap *r, unsigned slot);
 int reap_slot(const struct reap *r, pid_t pid);
 
+/* Has the leader of the slot ended, though its end has not been told yet? */
+bool reap_has_ended(const struct reap *r, unsigned slot);
+
 /* The one leader whose stops are told: the rank that has the terminal. */
 void reap_watch_stops(struct reap *r, unsigned slot);
 

@@ -108,6 +108,13 @@ static void scan_stop(struct reap *r)
         r->ops.stopped(r->ctx, (unsigned)r->stop_slot, pid);
 }
 
+bool reap_has_ended(const struct reap *r, unsigned slot)
+{
+    siginfo_t si = {0};
+    pid_t pid = r->pid[slot];
+    return pid && waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 && si.si_pid == pid;
+}
+
 void reap_scan(struct reap *r)
 {
     for (;;) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/console.h"
+#include "agent/job_report.h"
 #include "proc/signame.h"
 #include "rdzv/client.h"
 #include "rdzv/coordinator.h"
@@ -33,6 +34,7 @@ struct serve {
     struct coordinator *coordinator;
     struct trace *trace;
     char host[256];
+    struct job_report report; /* being received */
     size_t lost_bytes;
 };
 
@@ -97,6 +99,25 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     coordinator_free(s->coordinator);
     s->coordinator = NULL;
     trace_finish(s->trace, loop_clock() + FLUSH_MAX, on_events_written, s);
+}
+
+/* A round with failures is closed: the summary, line by line in the log. */
+static void on_report(void *ctx, const char *run_id, const struct msg *msg)
+{
+    struct serve *s = ctx;
+    char shown[EL_SHOW_MAX], script[EL_SHOW_MAX + 8];
+    struct el_buf out = EL_BUF_INIT(NULL, 1u << 20);
+    if (!job_report_take(&s->report, msg))
+        return;
+    struct report r = job_report_view(&s->report);
+    snprintf(script, sizeof script, "job %s", el_show(run_id, shown));
+    r.script = script;
+    summary_write(&r, &out, &summary_plain);
+    struct text rest = {out.v, out.len}, line;
+    while (text_line(&rest, &line))
+        el_log(EL_INFO, "%.*s", (int)line.n, line.p);
+    job_report_free(&s->report);
+    el_buf_free(&out);
 }
 
 /* Whoever sees the file sees all of it. */
@@ -210,8 +231,13 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
     if (file_limit_raise(NULL) < 0) /* one descriptor for each client */
         el_log(EL_WARN, "store: cannot raise the limit of open files: %s", strerrorname_np(errno));
     struct store_server_conf server = conf->server;
-    struct coordinator_conf coordinator = {
-        .state_dir = conf->state_dir, .keep_ended = conf->keep_ended, .note = on_note, .began = on_began, .ctx = &s};
+    job_report_init(&s.report);
+    struct coordinator_conf coordinator = {.state_dir = conf->state_dir,
+                                           .keep_ended = conf->keep_ended,
+                                           .note = on_note,
+                                           .report = on_report,
+                                           .began = on_began,
+                                           .ctx = &s};
     server.control = on_control;
     server.control_ctx = &s;
     if (trace_start(s.trace, s.loop, e) < 0 || !(s.pool = pool_new(s.loop, POOL_THREADS, e)) ||
@@ -227,6 +253,7 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
 out:
     store_server_free(s.server);
     coordinator_free(s.coordinator);
+    job_report_free(&s.report);
     bool stuck = !pool_free(s.pool);
     stuck |= !trace_free(s.trace);
     stuck |= s.console && !console_free(s.console);

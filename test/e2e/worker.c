@@ -213,6 +213,27 @@ static void do_await(char **a)
         sleep_ms(5);
 }
 
+/* outlive FILE: until the process has ended that recorded its pid there (verb record) */
+static void do_outlive(char **a)
+{
+    char path[64], line[256];
+    int pid = 0;
+    do_await(a);
+    FILE *f = fopen(a[0], "re");
+    if (!f || fscanf(f, "pid %d", &pid) != 1)
+        die(a[0]);
+    fclose(f);
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    for (int alive = 1; alive; sleep_ms(1)) {
+        alive = 0;
+        if (!(f = fopen(path, "re")))
+            return;
+        while (fgets(line, sizeof line, f))
+            alive |= strncmp(line, "State:", 6) == 0 && !strchr(line, 'Z') && !strchr(line, 'X');
+        fclose(f);
+    }
+}
+
 static void do_touch(char **a)
 {
     char path[4000];
@@ -471,12 +492,13 @@ static const struct verb {
     int arguments;
     void (*run)(char **a);
 } verbs[] = {
-    {"record", 1, do_record}, {"exit", 1, do_exit},   {"raise", 1, do_raise},   {"ignore", 1, do_ignore},
-    {"catch", 2, do_catch},   {"on", 2, do_on},       {"sleep", 1, do_sleep},   {"forever", 0, do_forever},
-    {"await", 1, do_await},   {"touch", 1, do_touch}, {"out", 1, do_out},       {"err", 1, do_err},
-    {"flood", 2, do_flood},   {"child", 1, do_child}, {"daemon", 1, do_daemon}, {"orphans", 1, do_orphans},
-    {"error", 2, do_error},   {"stdin", 1, do_stdin}, {"eat", 1, do_eat},       {"enter", 1, do_enter},
-    {"pulse", 1, do_pulse},   {"meet", 0, do_meet},   {"held", 0, do_held},     {"spin", 0, do_spin},
+    {"record", 1, do_record},   {"exit", 1, do_exit},       {"raise", 1, do_raise}, {"ignore", 1, do_ignore},
+    {"catch", 2, do_catch},     {"on", 2, do_on},           {"sleep", 1, do_sleep}, {"forever", 0, do_forever},
+    {"await", 1, do_await},     {"outlive", 1, do_outlive}, {"touch", 1, do_touch}, {"out", 1, do_out},
+    {"err", 1, do_err},         {"flood", 2, do_flood},     {"child", 1, do_child}, {"daemon", 1, do_daemon},
+    {"orphans", 1, do_orphans}, {"error", 2, do_error},     {"stdin", 1, do_stdin}, {"eat", 1, do_eat},
+    {"enter", 1, do_enter},     {"pulse", 1, do_pulse},     {"meet", 0, do_meet},   {"held", 0, do_held},
+    {"spin", 0, do_spin},
 };
 
 static const struct verb *verb_of(const char *name)

@@ -1,0 +1,140 @@
+# A failure on one of three nodes with eight workers each, at every place once, while the others fail after it in their own
+# ways and times: who was first is named, once, on rank 0's node and by the coordinator, with all ranks of the world.  Clocks
+# an hour apart, storms, an agent that dies right after its worker.
+# XX
+# rdzv_incident() that does nothing ("at every place"), without keep in rdzv_worker_failed() ("died right after").
+. "$(dirname "$0")/../lib/e2e.sh"
+TRACE='Traceback (most recent call last):
+  File "/home/me/train.py", line 7, in <module>
+    step()
+ValueError: planted
+'
+GLOO='Traceback (most recent call last):
+  File "/home/me/train.py", line 9, in <module>
+    dist.all_reduce(t)
+RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4811
+'
+ports=$("${PY:-python3}" -c '
+import socket
+s = [socket.socket() for _ in range(40)]
+[x.bind(("127.0.0.1", 0)) for x in s]
+print(*[x.getsockname()[1] for x in s])')
+set -- $ports
+next_port() { port=${ports%% *}; ports=${ports#* }; }
+
+# nodes TAG OPTIONS... -- VERBS...: three agents; $SHIFT: the one whose monotonic clock is an hour ahead.  $IDLE: nobody fails by it
+SHIFT=
+nodes() {
+    tag=$1; shift
+    o=; while [ "$1" != -- ]; do o="$o $1"; shift; done; shift
+    next_port
+    for i in 0 1 2; do
+        OUT=$T/$tag.$i.out ERR=$T/$tag.$i.err PREFIX=
+        [ "$SHIFT" != $i ] || PREFIX="unshare -T --monotonic 3600 --"
+        start --nnodes=3 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id="$tag" --redirects=3 \
+            --log-dir="$T/logs.$tag.$i" $o --no-python "$WORKER" "$@"
+        eval "pid_${tag}_$i=$elrun_pid"
+    done
+    PREFIX=
+}
+ended_all() { # TAG: statuses
+    statuses=
+    for i in 0 1 2; do eval "elrun_pid=\$pid_$1_$i"; finish; statuses="$statuses${statuses:+ }$status"; done
+}
+# fails RANK TAG: this rank fails with a traceback; each other one some time after its end, in one way or another
+fails() {
+    bad=$1 tag=$2
+    set -- meet @$bad sleep $((bad * 7 % 40)) @$bad err "$TRACE" @$bad record "$T/pid.$tag" @$bad exit 3 outlive "$T/pid.$tag.0.$bad"
+    for r in $(seq 0 23); do
+        ms=$(((r * 11 + bad * 5) % 30))
+        if [ $(((r + bad) % 3)) = 0 ]; then set -- "$@" @$r sleep $((ms + 20)) @$r exit 1
+        else set -- "$@" @$r sleep $ms @$r err "$GLOO" @$r exit 1; fi
+    done
+    nodes "$tag" --nproc-per-node=8 --max-restarts=0 -- "$@"
+}
+verdict() { sed -n 's/^elrun: \(rank [0-9]* on .* failed: .*\)/\1/p' "$T/$1.0.err" | head -1; }
+summaries() { grep -c '^Root Cause' "$1"; }
+
+# --- at every place
+right= doubts=0
+for batch in 0 3 6 9 12 15 18 21; do
+    for k in 0 1 2; do fails $((batch + k)) p$((batch + k)); done
+    for k in 0 1 2; do
+        r=$((batch + k))
+        ended_all p$r
+        case "$(verdict p$r)" in "rank $r on "*"(local rank $((r % 8))) failed: exit code 3: ValueError: planted (train.py:7)") right="$right $r" ;;
+        *) note "rank $r failed first: $(verdict p$r)"; note "$(grep -A30 '^====' "$T/p$r.0.err" | head -40)" ;;
+        esac
+        told=
+        for i in 0 1 2; do
+            want=0 # the agent that has the port is the coordinator
+            [ $i != 0 ] && ! grep -q '^elrun: coordinator:' "$T/p$r.$i.err" || want=1
+            told="$told $(summaries "$T/p$r.$i.err")/$want"
+        done
+        case $statuses$told in "3 3 3 1/1 0/0 0/0" | "3 3 3 1/1 1/1 0/0" | "3 3 3 1/1 0/0 1/1") ;;
+        *) note "rank $r: exit statuses $statuses, summaries $told"; doubts=$((doubts + 1)) ;;
+        esac
+    done
+done
+is "a failure at every place: the first cause is named each time" "${right# }" "$(seq -s ' ' 0 23)"
+is "a failure at every place: its exit status on each node, one summary on rank 0's node, one by the coordinator" $doubts 0
+told() { tr ',' '\n' | awk -F- '{ for (i = $1; i <= (NF > 1 ? $2 : $1); i++) print i }'; }
+all=$( { sed -n 's/^  rank      : \([0-9]*\) .*/\1/p' "$T/p13.0.err"; sed -n 's/^  failed too: .* ranks* //p;s/^  stopped by elrun: //p' "$T/p13.0.err" | told; } | sort -n | tr '\n' ' ')
+is "each rank of the world is in the summary once" "$all" "$(seq -s ' ' 0 23) "
+like "survivors say for whom they stop" "$(cat "$T"/p*.err)" 'stopping: rank [0-9]+ on .* failed: exit code'
+like "the log of the cause is named, with its host" "$(cat "$T/p13.0.err")" "^stderr of rank 13: $(uname -n):$T/logs.p13.1/.*/5/stderr.log"
+
+# --- clocks
+if why=$(unshare -T --monotonic 3600 true 2>&1); then
+    SHIFT=1
+    fails 4 c0; fails 12 c1; fails 20 c2
+    SHIFT=
+    for k in 0 1 2; do
+        ended_all c$k
+        like "a clock an hour ahead on one node, failure on node $k" "$(verdict c$k)" "^rank $((k * 8 + 4)) on .* failed: exit code 3: ValueError: planted"
+    done
+else
+    for k in 0 1 2; do skip "a clock an hour ahead on one node, failure on node $k" "no time namespaces: $why"; done
+fi
+
+# --- storm
+nodes storm --nproc-per-node=32 --max-restarts=0 -- meet err "$TRACE" exit 3
+ended_all storm
+is "96 workers fail at once: status" "$statuses" "3 3 3"
+is "96 workers fail at once: one summary" "$(summaries "$T/storm.0.err")" 1
+all=$( { sed -n 's/^  rank      : \([0-9]*\) .*/\1/p' "$T/storm.0.err"; sed -n 's/^  failed too: .* ranks* //p;s/^  stopped by elrun: //p' "$T/storm.0.err" | told; } | sort -n | tr '\n' ' ')
+is "96 workers fail at once: each is in it once" "$all" "$(seq -s ' ' 0 95) "
+ok "96 workers fail at once: one screen" test "$(grep -c . "$T/storm.0.err")" -le 200
+
+# --- the agent dies right after its worker
+next_port
+for i in 0 1 2; do
+    OUT=$T/d.$i.out ERR=$T/d.$i.err
+    start --nnodes=2:3 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=d --nproc-per-node=2 --max-restarts=0 --settle=0.5 \
+        --redirects=3 --no-python "$WORKER" meet enter "$T/d.log" @5 +0 await "$T/go.d" @5 +0 exit 7 ignore TERM await "$T/over.d"
+    eval "pid_d_$i=$elrun_pid"
+done
+entered() { [ "$(grep -c '^in' "$1" 2>/dev/null)" -ge "$2" ]; }
+wait_for entered "$T/d.log" 6
+echo >"$T/go.d"
+wait_for grep -q 'stopping: rank 5 on' "$T/d.0.err"
+kill -KILL "$pid_d_2"
+echo >"$T/over.d"
+ended_all d
+is "kill -9 of its agent right after a failure: the job goes on" "$statuses" "0 0 137"
+like "kill -9 of its agent right after a failure: it still counts" "$(cat "$T/d.0.err")" '^elrun: rank 5 on .* \(local rank 1\) failed: exit code 7'
+
+# --- a coordinator that stands alone
+OUT=$T/store.out ERR=$T/store.err
+start store --port 0 --port-file "$T/store.port"
+store=$elrun_pid
+wait_for test -s "$T/store.port"
+ports="$(cat "$T/store.port") $ports"
+fails 9 s
+ended_all s
+is "elrun store: one summary in its log, one on rank 0's node" "$(grep -c 'Root Cause' "$T/store.err") $(summaries "$T/s.0.err") $(summaries "$T/s.1.err")" "1 1 0"
+like "elrun store: with the cause" "$(cat "$T/store.err")" 'rank 9 on .* \(local rank 1\) failed: exit code 3: ValueError: planted'
+kill -TERM "$store"; elrun_pid=$store; finish
+wait_for no_leftovers
+is "incidents: no process is left" "$(leftovers | tr '\n' ' ')" ""
+finished
