@@ -4,7 +4,7 @@
 static void fault_cut(struct cluster *c, struct cluster_agent *a, uint32_t who)
 {
     el_usec until = c->now + EL_MS(50) + el_rng_below(&c->faults, EL_SEC(12));
-    unsigned which = 1 + (unsigned)el_rng_below(&c->faults, 15);
+    unsigned which = 1 + (unsigned)el_rng_below(&c->faults, 16);
     unsigned kind = (unsigned)el_rng_below(&c->faults, c->seed % 4 == 1 ? 4 : 2);
     if (kind == 1)
         which = 15;
@@ -77,14 +77,14 @@ void cluster_fault(struct cluster *c)
 {
     if (c->now >= c->faults_until)
         return;
-    unsigned what = (unsigned)el_rng_below(&c->faults, 15);
+    unsigned what = (unsigned)el_rng_below(&c->faults, 16);
     if (c->seed % 4 == 1 && el_rng_below(&c->faults, 2))
         what = 3; /* every fourth run is one of bad networks */
     if (c->seed % 4 == 3 && el_rng_below(&c->faults, 3))
         what = el_rng_below(&c->faults, 3) ? 8 : 11; /* another one of processes that stand still */
     if (c->seed % 8 == 2 && el_rng_below(&c->faults, 2))
         what = 7; /* every eighth one of connections that are reset */
-    if (what == 14)
+    if (what >= 14)
         storm_begin(c);
     else if (what < 9)
         fault_agent(c, (uint32_t)el_rng_below(&c->faults, c->n), what);

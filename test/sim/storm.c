@@ -43,12 +43,13 @@ void storm_tell(struct cluster *c, uint32_t who)
 /* Every agent's worker fails within a few milliseconds. */
 void storm_begin(struct cluster *c)
 {
+    el_usec within = cluster_below(c, 2) ? EL_MS(1) : EL_MS(30); /* less and more than the clocks can tell */
     cluster_note(c, CLUSTER_COORD, "FAULT: all workers fail");
     for (uint32_t i = 0; i < c->n; i++) {
         struct cluster_agent *a = &c->agent[i];
         if (!a->up || !a->alive)
             continue;
-        struct cluster_item *it = cluster_push(c, c->now + cluster_below(c, EL_MS(30)), CLUSTER_LOCAL, i);
+        struct cluster_item *it = cluster_push(c, c->now + cluster_below(c, within), CLUSTER_LOCAL, i);
         it->life = a->life;
         it->attempt = a->attempt;
         it->event = MEMBER_EV_WORKER_FAILED;
