@@ -1,8 +1,8 @@
 # A failure on one of three nodes with eight workers each, at every place once, while the others fail after it in their own
 # ways and times: who was first is named, once, on rank 0's node and by the coordinator, with all ranks of the world.  Clocks
 # an hour apart, storms, an agent that dies right after its worker.
-# XX
-# rdzv_incident() that does nothing ("at every place"), without keep in rdzv_worker_failed() ("died right after").
+# Seen to fail: with member_on_clock() of member_link.c without the offset, with `MEMBER_DO_INCIDENTS` in membership_io.c that
+# does nothing.
 . "$(dirname "$0")/../lib/e2e.sh"
 TRACE='Traceback (most recent call last):
   File "/home/me/train.py", line 7, in <module>
@@ -85,16 +85,34 @@ like "survivors say for whom they stop" "$(cat "$T"/p*.err)" 'stopping: rank [0-
 like "the log of the cause is named, with its host" "$(cat "$T/p13.0.err")" "^stderr of rank 13: $(uname -n):$T/logs.p13.1/.*/5/stderr.log"
 
 # --- clocks
-if why=$(unshare -T --monotonic 3600 true 2>&1); then
+# The coordinator stands still meanwhile: what it hears comes all at once, and only the times tell who was first.
+entered() { [ "$(grep -c '^in' "$1" 2>/dev/null)" -ge "$2" ]; }
+ahead() { # NODE: this one fails, the others 0.1 s after it; node 1 is an hour ahead
+    OUT=$T/cs$1.out ERR=$T/cs$1.err
+    start store --port 0 --port-file "$T/cs$1.port"
+    store=$elrun_pid
+    wait_for test -s "$T/cs$1.port"
+    ports="$(cat "$T/cs$1.port") $ports"
+    bad=$(($1 * 2)) file=$T/pid.c$1.0.$(($1 * 2))
+    set -- "$1" meet enter "$T/c$1.log" @$bad await "$T/go.c$1" @$bad record "$T/pid.c$1" @$bad err "$TRACE" @$bad exit 3
+    for r in 0 2 4; do [ $r = $bad ] || set -- "$@" @$r outlive "$file" @$r sleep 100 @$r exit 1; done
+    node=$1; shift
     SHIFT=1
-    fails 4 c0; fails 12 c1; fails 20 c2
+    nodes "c$node" --nproc-per-node=2 --max-restarts=0 -- "$@" forever
     SHIFT=
-    for k in 0 1 2; do
-        ended_all c$k
-        like "a clock an hour ahead on one node, failure on node $k" "$(verdict c$k)" "^rank $((k * 8 + 4)) on .* failed: exit code 3: ValueError: planted"
-    done
+    wait_for entered "$T/c$node.log" 6
+    kill -STOP "$store"
+    echo >"$T/go.c$node"
+    for i in 0 1 2; do wait_for grep -q 'failed: exit code' "$T/c$node.$i.err"; done
+    kill -CONT "$store"
+    ended_all "c$node"
+    like "a clock an hour ahead on node 1, failure on node $node" "$(verdict "c$node")" "^rank $bad on .* failed: exit code 3: ValueError: planted"
+    kill -TERM "$store"; elrun_pid=$store; finish
+}
+if why=$(unshare -T --monotonic 3600 true 2>&1); then
+    for k in 0 1 2; do ahead $k; done
 else
-    for k in 0 1 2; do skip "a clock an hour ahead on one node, failure on node $k" "no time namespaces: $why"; done
+    for k in 0 1 2; do skip "a clock an hour ahead on node 1, failure on node $k" "no time namespaces: $why"; done
 fi
 
 # --- storm
@@ -114,7 +132,6 @@ for i in 0 1 2; do
         --redirects=3 --no-python "$WORKER" meet enter "$T/d.log" @5 +0 await "$T/go.d" @5 +0 exit 7 ignore TERM await "$T/over.d"
     eval "pid_d_$i=$elrun_pid"
 done
-entered() { [ "$(grep -c '^in' "$1" 2>/dev/null)" -ge "$2" ]; }
 wait_for entered "$T/d.log" 6
 echo >"$T/go.d"
 wait_for grep -q 'stopping: rank 5 on' "$T/d.0.err"
