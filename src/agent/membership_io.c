@@ -1,5 +1,3 @@
-#include "agent/membership.h"
-
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,53 +5,17 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "agent/hosting.h"
-#include "agent/tenants.h"
-#include "rdzv/link.h"
-#include "rdzv/stranger.h"
-#include "store/server.h"
+#include "agent/membership_private.h"
 #include "util/log.h"
 
-#define MEMBERSHIP_QUEUE_MAX   16
-#define MEMBERSHIP_WAIT_REPORT EL_SEC(30) /* as NODE_WAIT_REPORT */
-#define MEMBERSHIP_STAY_SAID   EL_SEC(1)  /* at a job's ordinary end the others follow sooner */
-#define TROUBLE_AFTER          EL_SEC(1)
-#define NO_ROUND               "no round has its store here"
-
-struct membership {
-    struct membership_conf conf;
-    struct membership_ops ops;
-    void *ctx;
-    struct loop *loop;
-    struct pool *pool;
-    struct member core;
-    struct member_event queue[MEMBERSHIP_QUEUE_MAX]; /* answers that came while a step was being carried out */
-    unsigned queued;
-    bool stepping;
-    struct loop_timer *deadline, *staying;
-
-    struct link *link, *lease;
-    bool lease_held; /* KNOCK_OK has come */
-    struct tenants *tenants;
-    struct store_server *store; /* of the round; may be `port` */
-    struct hosting *hosting;
-    char store_addr[EL_ADDR_TEXT_MAX]; /* what an answer that waits in the queue points to */
-    struct el_err store_error;
-    bool exiting;              /* the coordinator is what we stay for */
-    el_usec say_at;            /* that it stays; 0: has been said */
-    bool answered;             /* a coordinator, if only to refuse */
-    struct stranger *stranger; /* being asked what it is */
-    bool is_store;             /* its answer */
-    el_usec began;
-    char trouble[256]; /* said last; see say_trouble() */
-    el_usec fence;     /* told last */
-};
+#define MEMBERSHIP_STAY_SAID EL_SEC(1) /* at a job's ordinary end the others follow sooner */
+#define TROUBLE_AFTER        EL_SEC(1)
 
 /* --- the core --- */
 
 static void perform(struct membership *m, const struct member_action *a);
 
-static void feed(struct membership *m, const struct member_event *ev)
+void membership_feed(struct membership *m, const struct member_event *ev)
 {
     if (m->stepping) {
         assert(m->queued < MEMBERSHIP_QUEUE_MAX && !ev->msg && !ev->incident);
@@ -84,14 +46,14 @@ static void feed(struct membership *m, const struct member_event *ev)
 
 static void on_deadline(void *ctx)
 {
-    feed(ctx, &(struct member_event){.type = MEMBER_EV_TIMEOUT});
+    membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_TIMEOUT});
 }
 
 /* --- the link to the coordinator --- */
 
 static void link_connected(void *ctx)
 {
-    feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECTED});
+    membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECTED});
 }
 
 /* Nobody has answered yet, for longer than hosts of one job take to start: say why, once for each reason. */
@@ -108,7 +70,7 @@ static void say_trouble(struct membership *m, const char *text)
 static void link_failed(void *ctx, bool refused, const char *text)
 {
     say_trouble(ctx, text);
-    feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECT_FAILED, .refused = refused, .text = text});
+    membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECT_FAILED, .refused = refused, .text = text});
 }
 
 static void link_message(void *ctx, const struct msg *msg)
@@ -123,7 +85,7 @@ static void link_message(void *ctx, const struct msg *msg)
         m->ops.report(m->ctx, msg);
         return;
     }
-    feed(ctx, &(struct member_event){.type = MEMBER_EV_MSG, .msg = msg});
+    membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_MSG, .msg = msg});
 }
 
 /* The next attempt will say so, or ask again. */
@@ -147,7 +109,7 @@ static void link_closed(void *ctx, const char *text)
         text = m->is_store ? STRANGER_STORE : early;
     }
     say_trouble(m, text);
-    feed(m, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
 }
 
 /* A name that had no answer at the start may turn out to be this host's; and who had the port of this host may have
@@ -185,7 +147,7 @@ static void lease_connected(void *ctx)
 
 static void lease_failed(void *ctx, bool refused, const char *text)
 {
-    feed(ctx, &(struct member_event){.type = MEMBER_EV_KNOCK_FAILED, .refused = refused, .text = text});
+    membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_KNOCK_FAILED, .refused = refused, .text = text});
 }
 
 static void lease_message(void *ctx, const struct msg *msg)
@@ -193,9 +155,9 @@ static void lease_message(void *ctx, const struct msg *msg)
     struct membership *m = ctx;
     if (msg->type == MSG_KNOCK_OK && !m->lease_held) {
         m->lease_held = true;
-        feed(m, &(struct member_event){.type = MEMBER_EV_KNOCK_OK});
+        membership_feed(m, &(struct member_event){.type = MEMBER_EV_KNOCK_OK});
     } else if (m->lease_held) {
-        feed(m, &(struct member_event){.type = MEMBER_EV_LEASE_MSG, .msg = msg});
+        membership_feed(m, &(struct member_event){.type = MEMBER_EV_LEASE_MSG, .msg = msg});
     }
 }
 
@@ -204,125 +166,12 @@ static void lease_closed(void *ctx, const char *text)
     struct membership *m = ctx;
     bool held = m->lease_held;
     m->lease_held = false;
-    feed(m, &(struct member_event){.type = held ? MEMBER_EV_LEASE_CLOSED : MEMBER_EV_KNOCK_FAILED, .text = text});
+    membership_feed(
+        m, &(struct member_event){.type = held ? MEMBER_EV_LEASE_CLOSED : MEMBER_EV_KNOCK_FAILED, .text = text});
 }
 
 static const struct link_ops lease_link = {
     .connected = lease_connected, .failed = lease_failed, .message = lease_message, .closed = lease_closed};
-
-/* --- the store of the round, and who may use it --- */
-
-static bool knocks(void *ctx, const struct msg_knock *k)
-{
-    struct membership *m = ctx;
-    struct member_round round = member_store_round(&m->core);
-    return m->store && k->number == round.number && k->coord == round.coord && k->token == m->core.token &&
-           strcmp(k->run_id, m->core.conf.run_id) == 0;
-}
-
-static void tenant_heard(void *ctx, const struct msg *msg)
-{
-    feed(ctx, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = msg});
-}
-
-static void tenant_reply(void *ctx, const struct msg_beat *beat, struct msg *out)
-{
-    (void)ctx;
-    member_lease_reply(beat, loop_clock(), out);
-}
-
-static void knock(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
-{
-    struct membership *m = ctx;
-    tenants_accept(m->tenants, fd, peer, bytes, n);
-}
-
-static bool admits(void *ctx, const struct el_addr *peer)
-{
-    struct membership *m = ctx;
-    const struct run_conf *run = m->conf.run;
-    if (run->store_allow == CONF_ALLOW_ANY || el_addr_is_loopback(peer->ip))
-        return true;
-    if (run->store_allow == CONF_ALLOW_NET)
-        return el_cidr_has(&run->store_net, peer->ip);
-    return tenants_has(m->tenants, peer);
-}
-
-static int open_own_store(struct membership *m, int port, struct el_err *e)
-{
-    struct store_server_conf conf = {
-        .bind = "::",
-        .port = port,
-        .wait_report = MEMBERSHIP_WAIT_REPORT,
-        .name = "worker store",
-        .control = knock,
-        .admits = admits,
-        .control_ctx = m,
-    };
-    m->store = store_server_new(m->loop, &conf, e);
-    return m->store ? store_server_port(m->store) : -1;
-}
-
-/* The address under which the others reach this node.  "": our connection to the coordinator is local, so it says
- * nothing about that; the coordinator knows at which address it is reached. */
-static const char *announced(const struct membership *m, char text[EL_ADDR_TEXT_MAX])
-{
-    struct el_addr local;
-    if (m->conf.is_static) /* as torchrun: exactly what all nodes were given, which they have reached already */
-        return m->conf.host;
-    if (m->conf.run->local_addr)
-        return m->conf.run->local_addr;
-    if (m->conf.announce_hostname)
-        return m->conf.hostname;
-    if (!link_addresses(m->link, &local, NULL) || link_is_local(m->link))
-        return "";
-    local.port = 0;
-    return el_addr_text(&local, text);
-}
-
-static void open_store(struct membership *m)
-{
-    int port, want = m->conf.run->master_port > 0 ? m->conf.run->master_port : 0;
-    struct store_server *shared = hosting_port(m->hosting);
-    struct el_err *e = &m->store_error;
-    *e = (struct el_err){0};
-    if (shared && m->conf.is_static)
-        want = m->conf.port;
-    if (shared && want == m->conf.port) { /* one port for coordinator and store: static mode, or the user's wish */
-        port = store_server_c10d(shared, NULL, e) == 0 ? want : -1;
-        m->store = port > 0 ? shared : NULL;
-    } else {
-        port = open_own_store(m, want, e);
-    }
-    feed(m, &(struct member_event){.type = MEMBER_EV_STORE,
-                                   .ok = port > 0,
-                                   .addr = announced(m, m->store_addr),
-                                   .port = port > 0 ? (unsigned)port : 0,
-                                   .text = e->text});
-}
-
-static void close_store(struct membership *m)
-{
-    struct el_err e = {0};
-    tenants_close(m->tenants);
-    if (m->store && m->store == hosting_port(m->hosting))
-        store_server_c10d(m->store, NO_ROUND, &e);
-    else
-        store_server_free(m->store);
-    m->store = NULL;
-}
-
-void membership_missing(struct membership *m, struct el_buf *out)
-{
-    if (m->store)
-        store_server_missing(m->store, out);
-}
-
-void membership_worker(struct membership *m, int pid, unsigned rank)
-{
-    if (m->store)
-        store_server_worker(m->store, (uint32_t)pid, rank);
-}
 
 /* --- actions --- */
 
@@ -401,7 +250,7 @@ static void do_send(struct membership *m, enum msg_type what)
 {
     el_usec at = what == MSG_BEAT ? link_delivered(m->link) : 0;
     if (at)
-        feed(m, &(struct member_event){.type = MEMBER_EV_DELIVERED, .at = at});
+        membership_feed(m, &(struct member_event){.type = MEMBER_EV_DELIVERED, .at = at});
     send(m, m->link, what);
 }
 
@@ -416,8 +265,8 @@ static void perform(struct membership *m, const struct member_action *a)
         break;
     case MEMBER_DO_SEND: do_send(m, a->what); break;
     case MEMBER_DO_INCIDENTS: m->ops.incidents(m->ctx); break;
-    case MEMBER_DO_OPEN_STORE: open_store(m); break;
-    case MEMBER_DO_CLOSE_STORE: close_store(m); break;
+    case MEMBER_DO_OPEN_STORE: membership_open_store(m); break;
+    case MEMBER_DO_CLOSE_STORE: membership_close_store(m); break;
     case MEMBER_DO_KNOCK:
         m->lease_held = false;
         link_connect(m->lease, member_world(&m->core)->master_addr, (int)member_world(&m->core)->master_port);
@@ -455,7 +304,7 @@ static void perform(struct membership *m, const struct member_action *a)
 static void start(struct membership *m)
 {
     m->began = loop_clock();
-    feed(m, &(struct member_event){.type = MEMBER_EV_START});
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_START});
 }
 
 /* Whether the coordinator is here has been seen. */
@@ -482,17 +331,17 @@ void membership_begin(struct membership *m)
 
 void membership_started(struct membership *m)
 {
-    feed(m, &(struct member_event){.type = MEMBER_EV_STARTED});
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_STARTED});
 }
 
 void membership_failed(struct membership *m, const struct member_incident *incident)
 {
-    feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = incident});
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = incident});
 }
 
 void membership_closed(struct membership *m, const struct member_event *closed)
 {
-    feed(m, closed);
+    membership_feed(m, closed);
 }
 
 void membership_incident(struct membership *m, el_usec at, struct msg_incident *x)
@@ -510,7 +359,7 @@ bool membership_was_told(const struct membership *m)
 
 void membership_signal(struct membership *m, int signal)
 {
-    feed(m, &(struct member_event){.type = MEMBER_EV_SIGNAL, .signal = signal});
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_SIGNAL, .signal = signal});
 }
 
 const struct msg_world *membership_world(const struct membership *m)
@@ -548,8 +397,8 @@ static struct hosting *new_hosting(struct membership *m, struct el_err *e)
                                            .report = on_report,
                                            .job_began = on_coordinator_began,
                                            .ended = on_job_ended,
-                                           .knock = knock,
-                                           .admits = admits};
+                                           .knock = membership_knock,
+                                           .admits = membership_admits};
     const struct rdzv_settings *set = &m->conf.member.set;
     el_usec join = EL_MS(set->join_timeout_ms), away = m->conf.member.coordinator_timeout;
     struct hosting_conf conf = {.port = m->conf.port,
@@ -559,14 +408,15 @@ static struct hosting *new_hosting(struct membership *m, struct el_err *e)
                                 .instance = m->conf.member.instance,
                                 .silence = EL_MS(set->keep_alive_ms * set->keep_alive_attempts),
                                 .keep = away > join ? away : join,
-                                .c10d_refused = NO_ROUND};
+                                .c10d_refused = MEMBERSHIP_NO_ROUND};
     return hosting_new(m->loop, m->pool, &conf, &ops, m, e);
 }
 
 struct membership *membership_new(struct loop *l, struct pool *p, const struct membership_conf *conf,
                                   const struct membership_ops *ops, void *ctx, struct el_err *e)
 {
-    static const struct tenants_ops tenants = {.knocks = knocks, .heard = tenant_heard, .reply = tenant_reply};
+    static const struct tenants_ops tenants = {
+        .knocks = membership_knocks, .heard = membership_tenant_heard, .reply = membership_tenant_reply};
     struct membership *m = calloc(1, sizeof *m);
     uint64_t chance = loop_clock();
     if (!m) {
@@ -604,7 +454,7 @@ void membership_free(struct membership *m)
     link_free(m->link);
     link_free(m->lease);
     if (m->tenants && m->hosting)
-        close_store(m);
+        membership_close_store(m);
     tenants_free(m->tenants);
     hosting_free(m->hosting);
     loop_timer_free(m->deadline);

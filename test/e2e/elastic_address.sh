@@ -1,6 +1,6 @@
 # The address that a node announces: own name mapped to loopback, two networks, IPv6 only.  The workers meet at it.
 # Seen to fail: with
-# announced() of membership_io.c always "", with tenants_has() of tenants_io.c looking at own addresses only.
+# announced() of membership_store_io.c always "", with tenants_has() of tenants_io.c looking at own addresses only.
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 

@@ -1,6 +1,6 @@
 # Several nodes find each other: in any order, by any name and address, with ranks, roles and slots of their own.  Hosts are
 # network namespaces; each worker meets the others at MASTER_ADDR before it records what it was told.
-# Seen to fail: with announced() of membership_io.c always "" ("slots"), without only_run_id in the
+# Seen to fail: with announced() of membership_store_io.c always "" ("slots"), without only_run_id in the
 # coordinator ("another job's agent"), without is_static in membership_io.c ("static"), without say_trouble() (both "says so").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
