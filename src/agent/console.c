@@ -68,9 +68,12 @@ static void put_json(struct text *t, const char *s)
 
 static void put_plain(struct text *t, const char *s)
 {
-    for (; *s; s++) {
-        bool control = ((unsigned char)*s < 0x20 && *s != '\t') || *s == 0x7f;
-        put(t, control ? "?" : s, 1);
+    for (size_t n; *s; s += n) {
+        n = el_utf8(s, SIZE_MAX);
+        bool shown = n && (*s == '\t' || !el_utf8_steers(s, n));
+        n = n ? n : 1;
+        if (!put_whole(t, shown ? s : "?", shown ? n : 1))
+            return;
     }
 }
 

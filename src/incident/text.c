@@ -69,7 +69,10 @@ int text_clean(struct el_buf *out, const char *bytes, size_t n)
                 out->len = line;
         } else if (c >= 0x80) {
             len = el_utf8(bytes + i, n - i);
-            r = len ? el_buf_put(out, bytes + i, len) : el_buf_put(out, replacement, 3);
+            if (!len)
+                r = el_buf_put(out, replacement, 3);
+            else if (!el_utf8_steers(bytes + i, len))
+                r = el_buf_put(out, bytes + i, len);
             len = len ? len : 1;
         } /* else a control character: left out */
         if (r)

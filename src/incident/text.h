@@ -1,5 +1,6 @@
-/* Bytes that a worker printed -> text that a terminal and JSON can bear.  Escape sequences and NUL go away, "\r\n" is a
- * line end, what a lone "\r" overwrote (progress bars) is dropped, bytes that are not UTF-8 become U+FFFD. */
+/* Bytes that a worker printed -> text that a terminal and JSON can bear.  Escape sequences and characters
+ * that steer a terminal (utf8.h) go away, "\r\n" is a line end, what a lone "\r" overwrote (progress bars) is dropped,
+ * bytes that are not UTF-8 become U+FFFD. */
 #ifndef INCIDENT_TEXT_H
 #define INCIDENT_TEXT_H
 #include <stdbool.h>

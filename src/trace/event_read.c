@@ -76,7 +76,7 @@ int64_t event_time_parse(const char *text)
 
 /* --- one line --- */
 
-/* A string of the tree in a form that may be printed; NULL for another kind. */
+/* A string of the tree in a form that may be printed, in one line; NULL for another kind. */
 static const char *text_of(struct event_read *r, const json_t *v)
 {
     if (!json_is_string(v))
@@ -85,6 +85,8 @@ static const char *text_of(struct event_read *r, const json_t *v)
     size_t at = r->texts.len, n = json_string_length(v);
     if (3 * n + 1 > r->texts.cap - at || text_clean(&r->texts, s, n) || el_buf_put(&r->texts, "", 1))
         return NULL;
+    for (char *line = r->texts.v + at; (line = strchr(line, '\n'));)
+        *line = ' ';
     return r->texts.v + at;
 }
 

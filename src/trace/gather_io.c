@@ -117,8 +117,11 @@ static int read_open_events(struct chronicle *c, int fd, const char *path, char 
     if (each_line(fd, (off_t)scan.begins, buf, feed_line, &feed) < 0)
         chronicle_remark(c, "%s: could not be read to its end", show(path));
     chronicle_file_end(c, show(path), feed.torn);
-    return c->lines > c->foreign ? 0
-                                 : el_fail(e, EL_EXIT_NOINPUT, "%s: %s", show(path), c->lines ? "no events" : "empty");
+    const char *why = !c->lines                             ? "empty"
+                      : c->lines == c->foreign              ? "no events"
+                      : c->lines == c->foreign + c->unknown ? "all events are of a newer elrun: use its own report"
+                                                            : NULL;
+    return why ? el_fail(e, EL_EXIT_NOINPUT, "%s: %s", show(path), why) : 0;
 }
 
 static int read_events(struct chronicle *c, const char *path, struct el_err *e)

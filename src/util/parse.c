@@ -130,8 +130,7 @@ const char *el_show_path(const char *s, char *out, size_t room)
     while (*s) {
         size_t n = el_utf8(s, SIZE_MAX);
         unsigned char c = (unsigned char)*s;
-        /* The C1 controls move the cursor of some terminals. */
-        bool plain = n && c >= 0x20 && c != 0x7f && !(c == 0xc2 && (unsigned char)s[1] < 0xa0);
+        bool plain = n && !el_utf8_steers(s, n);
         if (used + (plain ? n : 4) + sizeof more > room) {
             memcpy(out + used, more, sizeof more);
             return out;

@@ -23,3 +23,15 @@ size_t el_utf8(const char *p, size_t n)
         return 0;
     return len;
 }
+
+bool el_utf8_steers(const char *p, size_t len)
+{
+    const unsigned char *u = (const unsigned char *)p;
+    if (len == 1)
+        return u[0] < 0x20 || u[0] == 0x7f;
+    if (len == 2)
+        return u[0] == 0xc2 && u[1] < 0xa0;
+    /* U+202A-202E, U+2066-2069 */
+    return len == 3 && u[0] == 0xe2 &&
+           ((u[1] == 0x80 && u[2] >= 0xaa && u[2] <= 0xae) || (u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9));
+}

@@ -7,6 +7,9 @@ static void test_lines(void)
     char to[128];
     console_line(to, sizeof to, CONSOLE_PLAIN, EL_WARN, 0, "a\033[2Jb\nc\td");
     is_str(to, "elrun: warning: a?[2Jb?c\td\n", "a text cannot drive the terminal or forge a line");
+    console_line(to, sizeof to, CONSOLE_PLAIN, EL_WARN, 0, "\xc2\x9bJ\xe2\x80\xae\xc3\xa9\x9b");
+    is_str(to, "elrun: warning: ?J?\xc3\xa9?\n",
+           "nor with C1 controls, the direction of text, or bytes that are no UTF-8");
     console_line(to, sizeof to, CONSOLE_COLOUR, EL_ERROR, 0, "x");
     is_str(to, "\033[1;31melrun:\033[0m x\n", "colour");
     console_line(to, sizeof to, CONSOLE_JSON, EL_INFO, 1700000000007, "q\"\\ \xff\xc3\xa9\x01");

@@ -188,6 +188,9 @@ static void test_clean(void)
          "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd",
          "surrogates, over-long forms, beyond the last"},
         {"a\x01\x07\x7f\tb\n", "a\tb\n", "control characters"},
+        {"a\xc2\x9b;\xc2\x80\xc2\x9f\xc2\xa0z", "a;\xc2\xa0z", "C1 controls: U+009B begins a sequence, as ESC [ does"},
+        {"\xe2\x80\xaa\xe2\x80\xae\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa",
+         "\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa", "characters that turn the direction of text"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct el_buf b = EL_BUF_INIT(NULL, 0);
