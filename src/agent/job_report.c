@@ -53,10 +53,11 @@ static void take_head(struct job_report *j, const struct msg_report *m)
 static void from_row(struct failure *f, const struct msg_report_row *row, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
+    f->watch = FAILURE_WATCH_UNTOLD;
     f->end = row->signal > 0 ? FAILURE_SIGNAL : row->code > 0 ? FAILURE_EXIT : FAILURE_UNKNOWN;
     f->code = row->signal > 0 ? (int)row->signal : row->code > 0 ? (int)row->code : 0;
     if (text_clean(&clean, row->text, strlen(row->text)) == 0)
-        text_copy(f->found.message, sizeof f->found.message, clean.len ? clean.v : "", clean.len);
+        f->message = el_strndup(mem, el_buf_cstr(&clean), clean.len);
     el_buf_free(&clean);
 }
 

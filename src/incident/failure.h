@@ -34,6 +34,7 @@ enum failure_watch {                           /* could stderr be read? */
                      FAILURE_WATCH_YES,
                      FAILURE_WATCH_TERMINAL, /* stderr is a terminal and was left alone */
                      FAILURE_WATCH_NO,       /* stderr goes where elrun cannot read it back */
+                     FAILURE_WATCH_UNTOLD,   /* only how it ended has come from its node: that is the message */
 };
 
 enum failure_from { FAILURE_FROM_FILE, FAILURE_FROM_STDERR, FAILURE_FROM_STDOUT };

@@ -24,7 +24,7 @@ enum {
 
 static const char *const end_words[] = {"unknown", "exit", "signal", "not started", NULL};
 static const char *const by_words[] = {"itself", "elrun", "oom killer", "outside", NULL};
-static const char *const watch_words[] = {"not looked", "yes", "terminal", "no", NULL};
+static const char *const watch_words[] = {"not looked", "yes", "terminal", "no", "untold", NULL};
 static const char *const kind_words[] = {"none", "python", "group", "syntax", "fatal", "c++", "abort", NULL};
 static const char *const from_words[] = {"error file", "stderr", "stdout", NULL};
 static const char *const oom_words[] = {"nothing", "chosen", "others", NULL};

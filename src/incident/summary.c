@@ -116,6 +116,9 @@ static const char *no_stack(const struct failure *f)
     case FAILURE_WATCH_NO:
         return "stderr goes where elrun cannot read it; to see the traceback here use --tee 3, or decorate main with "
                "torch's @record";
+    case FAILURE_WATCH_UNTOLD:
+        return "only how it ended was told: its agent was lost before it could tell more, or too many failed at once; "
+               "what it wrote lies in the logs of its node, if anywhere";
     case FAILURE_WATCH_YES: break;
     }
     return !f->tail                              ? "the worker wrote nothing to stderr"
@@ -126,6 +129,10 @@ static const char *no_stack(const struct failure *f)
 static void put_no_stack(struct el_buf *out, const struct failure *f)
 {
     char name[SIGNAME_MAX];
+    if (f->watch == FAILURE_WATCH_UNTOLD) {
+        el_buf_printf(out, "<N/A>: %s\n", no_stack(f));
+        return;
+    }
     if (f->end == FAILURE_SIGNAL)
         el_buf_printf(out, "Signal %d (%s) received by PID %d: %s\n  ", f->code, signame(f->code, name), f->pid,
                       f->by == FAILURE_BY_OOM ? "the kernel's out-of-memory killer chose it"
@@ -157,7 +164,10 @@ static void put_entry(struct el_buf *out, const struct failure *f, unsigned inde
     el_buf_printf(out, "  host      : %s\n", f->host);
     el_buf_printf(out, "  rank      : %u (local_rank: %u)\n  exitcode  : ", f->rank, f->local_rank);
     put_code(out, f);
-    el_buf_printf(out, " (pid: %d)", f->pid);
+    if (f->watch == FAILURE_WATCH_UNTOLD)
+        el_buf_puts(out, " (pid: unknown)");
+    else
+        el_buf_printf(out, " (pid: %d)", f->pid);
     put_ending(out, f);
     if (f->core)
         el_buf_printf(out, "\n  core      : %s", f->core);
@@ -422,6 +432,10 @@ int summary_verdict(const struct report *r, struct el_buf *out)
 
 void summary_ending(const struct failure *f, struct el_buf *out)
 {
+    if (f->watch == FAILURE_WATCH_UNTOLD && f->message) { /* made by this function on its own node */
+        put_line(out, text_of(f->message));
+        return;
+    }
     put_how(out, f);
     if (f->hung) {
         if (f->found.function[0])

@@ -60,6 +60,9 @@ static void test_whole(void)
        "ranks of the world");
     ok(strstr(text, "rank      : 9 (local_rank: 1)\n  exitcode  : -9 ") && strstr(text, "host      : node-2\n"),
        "a failure without a document, in clean text");
+    ok(strstr(text, "rank      : 9 (local_rank: 1)\n  exitcode  : -9 (pid: unknown) (SIGKILL)\n  error_file: <N/A>\n"
+                    "  traceback : <N/A>: only how it ended was told: its agent was lost before"),
+       "which does not claim to know more of it");
     ok(strstr(text, "Root Cause (first observed failure):"), "the first");
     ok(strstr(text, "failed by themselves: code error 1, network 4\n"), "classes");
     ok(strstr(text, "store, when the first worker failed: rank 5 (pid 7) has not come\nstore, when the first worker "
@@ -74,6 +77,12 @@ static void test_whole(void)
     ROW(.rank = 1, .code = 1, .host = "a");
     ok(strstr(summary(&out, false), "Root Cause (among the first 2 to fail: the clocks of the nodes tell no more):"),
        "a new report; the clocks cannot tell");
+    HEAD(.number = 5, .failed = 1, .among = 1, .more = true);
+    ROW(.rank = 5, .local_rank = 1, .code = 7, .signal = -1, .host = "a", .text = "exit code 7");
+    text = summary(&out, false);
+    ok(strstr(text, "\nelrun: rank 5 on a (local rank 1) failed: exit code 7\n") && !strstr(text, "others failed before"),
+       "a cause whose agent died before it told more: its own words, once");
+    ok(strstr(summary(&out, true), "\"stderr_watched\":\"untold\""), "as JSON too");
     el_buf_free(&out);
 }
 
