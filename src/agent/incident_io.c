@@ -42,7 +42,7 @@ void incident_free(struct node *n)
 static bool is_own(const struct node *n, unsigned slot)
 {
     const struct worker *w = &n->worker[slot];
-    return w->bad && (w->failure.by != FAILURE_BY_ELRUN || w->failure.hung);
+    return w->bad && failure_is_own(&w->failure);
 }
 
 /* Its evidence was asked for, so it is told in full; or it was told of already. */

@@ -284,7 +284,7 @@ void tell_incidents(struct node *n, const struct failure *cause)
 {
     for (unsigned i = 0; i < n->evidence_count; i++) {
         const struct failure *f = &n->worker[n->evidence[i]->slot].failure;
-        if (f->by != FAILURE_BY_ELRUN)
+        if (failure_is_own(f))
             tell_incident(n, f, f == cause);
     }
 }

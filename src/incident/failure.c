@@ -329,7 +329,7 @@ static bool sooner(const struct failure *a, const struct failure *b)
     return a->at != b->at ? a->at < b->at : a->rank < b->rank;
 }
 
-static bool may_be_cause(const struct failure *f)
+bool failure_is_own(const struct failure *f)
 {
     return f->by != FAILURE_BY_ELRUN || f->hung;
 }
@@ -338,7 +338,7 @@ int failure_cause(const struct failure *const *all, unsigned n)
 {
     int cause = -1;
     for (unsigned i = 0; i < n; i++)
-        if (may_be_cause(all[i]) && (cause < 0 || sooner(all[i], all[cause])))
+        if (failure_is_own(all[i]) && (cause < 0 || sooner(all[i], all[cause])))
             cause = (int)i;
     return cause;
 }

@@ -116,6 +116,9 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
  * node's cgroup is higher than when the worker started. */
 void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 
+/* Judged: not just ended by elrun because of somebody else.  A worker that hung counts, though elrun ended it. */
+bool failure_is_own(const struct failure *f);
+
 /* When it failed at the latest, on this node's monotonic clock: by the error file's time stamp where that is earlier
  * than the end. */
 el_usec failure_at(const struct failure *f);

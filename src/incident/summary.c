@@ -39,12 +39,6 @@ static void put_code(struct el_buf *out, const struct failure *f)
     }
 }
 
-/* Ended by elrun because of somebody else: its end says nothing. */
-static bool is_bystander(const struct failure *f)
-{
-    return f->by == FAILURE_BY_ELRUN && !f->hung;
-}
-
 static const char *by_text(enum failure_by by)
 {
     switch (by) {
@@ -220,7 +214,7 @@ int summary_stopped(const struct report *r, struct el_buf *out)
     if (r->job)
         return el_buf_puts(out, r->job->stopped_ranks);
     for (unsigned i = 0; i < r->failures_count; i++)
-        if (is_bystander(r->failures[i]))
+        if (!failure_is_own(r->failures[i]))
             el_ranges_add(&s, out, r->failures[i]->rank);
     el_ranges_end(&s, out);
     return out->full ? -1 : 0;
@@ -289,7 +283,7 @@ static void put_others(struct el_buf *out, const struct report *r, int cause)
     struct el_buf ranks = EL_BUF_INIT(out->mem, 0), hung_ranks = EL_BUF_INIT(out->mem, 0);
     for (unsigned i = 0; i < r->failures_count; i++) {
         const struct failure *f = r->failures[i];
-        if ((int)i == cause || is_bystander(f))
+        if ((int)i == cause || !failure_is_own(f))
             continue;
         if (f->hung && !r->job) {
             el_ranges_add(&hung, &hung_ranks, f->rank);
@@ -487,7 +481,7 @@ static void put_json(const struct report *r, struct el_buf *out, size_t each_byt
     unsigned shown = 0;
     uint64_t more = r->job ? r->job->rest : 0;
     for (unsigned i = 0; i < r->failures_count; i++) {
-        if ((int)i == cause || is_bystander(r->failures[i]))
+        if ((int)i == cause || !failure_is_own(r->failures[i]))
             continue;
         if (shown == SUMMARY_ENTRIES_MAX) {
             more++;

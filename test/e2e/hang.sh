@@ -1,6 +1,6 @@
 # A node whose workers all stand still (--hang-timeout): the published case of eight workers of which rank 1 is stopped, a
 # deadlock, and what must not be taken for a hang.
-# Seen to fail: a build that takes the option and never looks.
+# Seen to fail: a build that takes the option and never looks; tell_incidents() with all that elrun ended passed over (events).
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:=python3}"
 export PYTHON_EXEC="$PY"
@@ -46,7 +46,8 @@ for step in range(10 if again else 1000000):
     time.sleep(0.01)
 PYTHON
 
-start --standalone --nproc-per-node=8 --max-restarts=1 --hang-timeout=2 --redirects=3 --log-dir="$T/logs" "$T/train.py" "$T"
+start --standalone --nproc-per-node=8 --max-restarts=1 --hang-timeout=2 --redirects=3 --log-dir="$T/logs" --events="$T/events" \
+    --hook=incident="cat >>$T/hook" "$T/train.py" "$T"
 ok "eight workers: they run" wait_for files "$T/up0.*" 8
 kill -STOP "$(cat "$T/up0.1")"
 finish
@@ -59,6 +60,14 @@ for i in 0 2 7; do
     like "rank $i has printed where it stood" "$(cat "$T"/logs/*/attempt_0/$i/stderr.log)" 'Fatal Python error: Aborted'
     like "rank $i: in the collective" "$(cat "$T"/logs/*/attempt_0/$i/stderr.log)" 'in all_reduce'
 done
+told() { "$PY" -c '
+import json, sys
+x = [e for e in map(json.loads, open(sys.argv[1])) if e["event"] == "incident"]
+print(len(x), *[(e["rank"], e["class"]) for e in x if e["cause"]])' "$1"; }
+is "each is an incident of class hang, with one cause: events" "$(told "$T/events")" "8 (1, 'hang')"
+is "each is an incident of class hang: the hook is told of the cause" "$(told "$T/hook")" "1 (1, 'hang')"
+run report "$T/events"
+like "elrun report tells of it, from the events alone" "$(cat "$OUT")" 'rank 1 .*hung'
 is_clean "rank 1 is stopped"
 
 # No restart left, and nobody is stopped: the stacks tell who stands elsewhere.

@@ -80,7 +80,8 @@ static void test_whole(void)
     HEAD(.number = 5, .failed = 1, .among = 1, .more = true);
     ROW(.rank = 5, .local_rank = 1, .code = 7, .signal = -1, .host = "a", .text = "exit code 7");
     text = summary(&out, false);
-    ok(strstr(text, "\nelrun: rank 5 on a (local rank 1) failed: exit code 7\n") && !strstr(text, "others failed before"),
+    ok(strstr(text, "\nelrun: rank 5 on a (local rank 1) failed: exit code 7\n") &&
+           !strstr(text, "others failed before"),
        "a cause whose agent died before it told more: its own words, once");
     ok(strstr(summary(&out, true), "\"stderr_watched\":\"untold\""), "as JSON too");
     el_buf_free(&out);
