@@ -13,7 +13,8 @@
 #include "util/addr.h"
 #include "util/err.h"
 
-#define HOSTING_MARK_LIMIT EL_SEC(1) /* the mark is waited for; then somebody may be on his way back */
+#define HOSTING_MARK_LIMIT EL_SEC(1)  /* the mark is waited for; then somebody may be on his way back */
+#define HOSTING_LOOK_LIMIT EL_MS(500) /* a look that is older says nothing any more */
 
 struct hosting;
 

@@ -14,7 +14,7 @@ struct mark_job {
     struct hosting *h; /* NULL: nobody waits */
     struct mark_place place;
     el_usec limit;
-    bool surely_new; /* answer of take */
+    bool surely_new; /* answer of look */
 };
 
 struct hosting {
@@ -29,20 +29,21 @@ struct hosting {
     struct mark_job *job;     /* that runs */
     struct loop_timer *timer; /* the mark is late, or due */
     bool beginning;
+    el_usec looked_at; /* for a mark */
     char trouble[256]; /* said last */
 };
 
 /* --- the mark --- */
 
-static void work_take(void *ctx)
+static void work_look(void *ctx)
 {
     struct mark_job *j = ctx;
-    j->surely_new = mark_take(&j->place, j->limit);
+    j->surely_new = mark_look(&j->place, j->limit);
 }
 
-static void work_refresh(void *ctx)
+static void work_write(void *ctx)
 {
-    mark_refresh(&((struct mark_job *)ctx)->place);
+    mark_write(&((struct mark_job *)ctx)->place);
 }
 
 static void work_drop(void *ctx)
@@ -50,30 +51,8 @@ static void work_drop(void *ctx)
     mark_drop(&((struct mark_job *)ctx)->place);
 }
 
+static void mark_done(void *ctx);
 static void open_here(struct hosting *h, bool surely_new, bool *taken, struct el_err *e);
-
-static void begin_now(struct hosting *h, bool surely_new)
-{
-    struct el_err e = {0};
-    bool taken;
-    h->beginning = false;
-    open_here(h, surely_new, &taken, &e);
-    h->ops.begun(h->ctx, taken, &e);
-}
-
-static void mark_done(void *ctx)
-{
-    struct mark_job *j = ctx;
-    struct hosting *h = j->h;
-    bool surely_new = j->surely_new;
-    free(j);
-    if (!h)
-        return;
-    h->job = NULL;
-    if (h->beginning)
-        begin_now(h, surely_new);
-    loop_timer_at(h->timer, loop_clock() + MARK_REFRESH);
-}
 
 /* False: not now; what was asked for before still runs, or there is no thread. */
 static bool mark_run(struct hosting *h, void (*work)(void *ctx))
@@ -92,13 +71,40 @@ static bool mark_run(struct hosting *h, void (*work)(void *ctx))
     return true;
 }
 
+static void begin_now(struct hosting *h, bool surely_new)
+{
+    struct el_err e = {0};
+    bool taken;
+    h->beginning = false;
+    /* While this process stood still another agent may have had the port, and left it. */
+    bool fresh = loop_clock() - h->looked_at < HOSTING_LOOK_LIMIT;
+    open_here(h, surely_new && fresh, &taken, &e);
+    if (h->coordinator)
+        mark_run(h, work_write);
+    h->ops.begun(h->ctx, taken, &e);
+}
+
+static void mark_done(void *ctx)
+{
+    struct mark_job *j = ctx;
+    struct hosting *h = j->h;
+    bool surely_new = j->surely_new;
+    free(j);
+    if (!h)
+        return;
+    h->job = NULL;
+    if (h->beginning)
+        begin_now(h, surely_new);
+    loop_timer_at(h->timer, loop_clock() + MARK_REFRESH);
+}
+
 static void on_timer(void *ctx)
 {
     struct hosting *h = ctx;
     if (h->beginning)
         begin_now(h, false);
     else if (h->coordinator)
-        mark_run(h, work_refresh);
+        mark_run(h, work_write);
     loop_timer_at(h->timer, loop_clock() + MARK_REFRESH);
 }
 
@@ -157,7 +163,8 @@ void hosting_begin(struct hosting *h)
 {
     h->beginning = true;
     /* Without a thread, too, the answer comes later. */
-    bool asked = mark_run(h, work_take);
+    bool asked = mark_run(h, work_look);
+    h->looked_at = loop_clock();
     loop_timer_at(h->timer, loop_clock() + (asked ? HOSTING_MARK_LIMIT : 0));
 }
 
@@ -171,7 +178,7 @@ bool hosting_take_over(struct hosting *h)
     if (h->coordinator) {
         el_log(EL_INFO, "port %d of this host, the endpoint's, was free: this agent hosts the coordinator from now on",
                h->conf.port);
-        mark_run(h, work_take);
+        mark_run(h, work_write);
         loop_timer_at(h->timer, loop_clock() + MARK_REFRESH);
     } else if (e.status && strcmp(h->trouble, e.text) != 0) {
         snprintf(h->trouble, sizeof h->trouble, "%.255s", e.text);

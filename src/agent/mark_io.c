@@ -101,22 +101,21 @@ void mark_find(int port, const char *run_id, el_usec keep, struct mark_place *ou
     mark_name(out->uid, port, run_id, out->name, sizeof out->name);
 }
 
-bool mark_take(const struct mark_place *p, el_usec limit)
+bool mark_look(const struct mark_place *p, el_usec limit)
 {
     struct mark now, old;
     int folder = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
-        return false; /* nobody could have left one, nor can we */
+        return false; /* nobody could have left one */
     own_mark(p, &now);
     remove_stale(folder, p, &now);
     bool none = faccessat(folder, p->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
     bool free_of_old = none || (read_mark(folder, p->name, &old) && is_stale(&old, &now));
-    bool written = write_mark(folder, p->name, &now);
     close(folder);
-    return written && free_of_old && EL_SEC(now.written_s) > limit;
+    return free_of_old && EL_SEC(now.written_s) > limit;
 }
 
-void mark_refresh(const struct mark_place *p)
+void mark_write(const struct mark_place *p)
 {
     struct mark now;
     int folder = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

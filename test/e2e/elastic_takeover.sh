@@ -2,7 +2,7 @@
 # over and rebuilds the coordinator; the job goes on.  What a coordinator leaves on its host (its mark) is gone after a
 # good end, and does not stay for ever after a bad one.
 # Seen to fail: with link_resolved() of membership_io.c taken out (nobody takes over); with remove_stale() of mark_io.c
-# taken out ("another boot's mark").
+# taken out ("another boot's mark"); with a mark written by every agent that looks for one ("nobody waits").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 2
@@ -46,6 +46,21 @@ reaches "a job beside old marks" "node1"
 ok "another boot's mark is removed, what is none is left alone" marked 2
 all_end "it ends" a 0
 ok "and takes its own away" marked 1
+
+# Agents of one host that start in the same moment: one has the port, and the others' looking for it leaves nothing behind
+# that would make it wait for nodes of an earlier round.
+for round in 1 2 3 4 5 6 7 8 9 10; do
+    started=
+    for name in x y z; do
+        on 1 env -u XDG_RUNTIME_DIR E2E_MARK="$T" "$ELRUN" --nnodes=3 --nproc-per-node=1 --rdzv-id=job$round --rdzv-endpoint=node1 \
+            --no-python true </dev/null >>"$T/together" 2>&1 &
+        started="$started $!"
+    done
+    wait $started
+done
+is "ten jobs of three agents that start together: each ends well" "$(grep -c 'all 3 workers of round 1 have succeeded' "$T/together")" 40
+unlike "nobody waits for nodes of an earlier round" "$(cat "$T/together")" 'may come back'
+ok "no mark is left by those that had not the port" marked 1
 wait_for no_leftovers
 is "takeover: no process is left" "$(leftovers)" ""
 finished
