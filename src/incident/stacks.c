@@ -126,7 +126,7 @@ static void describe(struct stacks_group *g)
         if (!i) {
             text_copy(g->function, sizeof g->function, f.function.n ? f.function.p : "", f.function.n);
             text_copy(g->file, sizeof g->file, base.n ? base.p : "", base.n);
-            g->line = f.line;
+            g->line = g->least = g->most = f.line;
         }
         if (!f.user)
             continue;
@@ -137,6 +137,16 @@ static void describe(struct stacks_group *g)
     }
 }
 
+/* One more stack of this group. */
+static void widen(struct stacks_group *g, struct text stack)
+{
+    struct line_frame f;
+    if (!next_frame(&stack, &f))
+        return;
+    g->least = f.line < g->least ? f.line : g->least;
+    g->most = f.line > g->most ? f.line : g->most;
+}
+
 /* The group of this stack; a new one where there is none yet. */
 static unsigned group_of(struct stacks *s, struct text stack)
 {
@@ -145,8 +155,10 @@ static unsigned group_of(struct stacks *s, struct text stack)
     for (unsigned i = 0; i < s->groups_count; i++) {
         struct stacks_group *g = &s->group[i];
         dumps += g->kind == STACKS_DUMP;
-        if (g->kind == kind && (kind == STACKS_NONE || equal_stacks(g->stack, stack)))
+        if (g->kind == kind && (kind == STACKS_NONE || equal_stacks(g->stack, stack))) {
+            widen(g, stack);
             return i;
+        }
     }
     enum stacks_kind as = kind == STACKS_DUMP && dumps == STACKS_GROUPS_MAX ? STACKS_OTHER : kind;
     for (unsigned i = 0; as == STACKS_OTHER && i < s->groups_count; i++)
@@ -243,7 +255,10 @@ static void put_group(const struct stacks_group *g, struct el_buf *out)
         el_buf_puts(out, " elsewhere");
         return;
     }
-    el_buf_printf(out, " in %s (%s:%u)", g->function[0] ? g->function : "?", g->file, g->line);
+    el_buf_printf(out, " in %s (%s:%u", g->function[0] ? g->function : "?", g->file, g->least);
+    if (g->most != g->least)
+        el_buf_printf(out, "-%u", g->most);
+    el_buf_puts(out, ")");
     bool same = g->user_line == g->line && strcmp(g->user_file, g->file) == 0;
     if (g->user_file[0] && !same)
         el_buf_printf(out, ", from %s (%s:%u)", g->user_function[0] ? g->user_function : "?", g->user_file,

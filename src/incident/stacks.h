@@ -34,6 +34,7 @@ struct stacks_group {
     struct text stack; /* of the first of them: the thread's lines as they were printed; points into its output */
     char function[STACKS_NAME_MAX], file[STACKS_NAME_MAX]; /* innermost frame: file as a base name; "" = no frame */
     unsigned line;
+    unsigned least, most; /* lines in which the ranks of the group stand in that frame */
     char user_function[STACKS_NAME_MAX], user_file[STACKS_NAME_MAX]; /* the user's own innermost; "" = none */
     unsigned user_line;
 };

@@ -111,7 +111,8 @@ static const char *no_stack(const struct failure *f)
         return "stderr goes where elrun cannot read it; to see the traceback here use --tee 3, or decorate main with "
                "torch's @record";
     case FAILURE_WATCH_UNTOLD:
-        return "only how it ended was told: its agent was lost before it could tell more, or too many failed at once; "
+        return "only how it ended was told: its agent was lost before it could tell more, its events break off, or "
+               "too many failed at once; "
                "what it wrote lies in the logs of its node, if anywhere";
     case FAILURE_WATCH_YES: break;
     }
@@ -129,8 +130,9 @@ static void put_no_stack(struct el_buf *out, const struct failure *f)
     }
     if (f->end == FAILURE_SIGNAL)
         el_buf_printf(out, "Signal %d (%s) received by PID %d: %s\n  ", f->code, signame(f->code, name), f->pid,
-                      f->by == FAILURE_BY_OOM ? "the kernel's out-of-memory killer chose it"
-                                              : signame_meaning(f->code));
+                      f->by == FAILURE_BY_OOM                ? "the kernel's out-of-memory killer chose it"
+                      : f->hung && f->by == FAILURE_BY_ELRUN ? "elrun ended it, for it hung"
+                                                             : signame_meaning(f->code));
     else if (f->message)
         el_buf_printf(out, "%s\n", f->message);
     if (f->message && f->end != FAILURE_SIGNAL)
@@ -158,7 +160,7 @@ static void put_entry(struct el_buf *out, const struct failure *f, unsigned inde
     el_buf_printf(out, "  host      : %s\n", f->host);
     el_buf_printf(out, "  rank      : %u (local_rank: %u)\n  exitcode  : ", f->rank, f->local_rank);
     put_code(out, f);
-    if (f->watch == FAILURE_WATCH_UNTOLD)
+    if (f->watch == FAILURE_WATCH_UNTOLD && f->pid <= 0)
         el_buf_puts(out, " (pid: unknown)");
     else
         el_buf_printf(out, " (pid: %d)", f->pid);

@@ -157,6 +157,7 @@ static void take_end(struct chronicle *c, int node, const struct event *ev)
     f->round = ev->round;
     f->wall_usec = ev->wall_usec;
     f->elapsed = w->elapsed_us;
+    f->watch = FAILURE_WATCH_UNTOLD; /* until its incident comes */
     failure_judge(f, w->stopped, false);
     keep_fault(c, node, r, false);
 }

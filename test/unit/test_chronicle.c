@@ -224,6 +224,24 @@ static void test_foreign(void)
     el_buf_free(&a);
 }
 
+/* The disk was full before the incident: how the worker ended is known, and that nobody looked is not claimed. */
+static void test_untold(void)
+{
+    struct el_buf a = EL_BUF_INIT(NULL, 0);
+    struct chronicle c;
+    put(&a, event(EVENT_AGENT_STARTED, "a", 0, 0));
+    put_round(&a, "a", 1, 1, 0, 0);
+    put_ended(&a, "a", 2, 1, 0, 0);
+    chronicle_init(&c, NULL);
+    feed(&c, a.v, a.len);
+    const char *said = told(&c);
+    ok(strstr(said, "elrun: rank 0 (local rank 0) failed: exit code 3"), "a worker's end without its incident");
+    ok(strstr(said, "<N/A>: only how it ended was told") && !strstr(said, "not looked at"),
+       "says that it knows no more");
+    chronicle_free(&c);
+    el_buf_free(&a);
+}
+
 /* A storm: bounded, and the memory that is refused is told. */
 static void test_many(void)
 {
@@ -311,6 +329,7 @@ int main(void)
     test_jobs();
     test_lost();
     test_foreign();
+    test_untold();
     test_many();
     test_tree();
     el_buf_free(&text);

@@ -122,8 +122,8 @@ static void test_lines(void)
                       c[] = "Current thread 0x01 (most recent call first):\n  File \"a.py\", line 6 in spin\n  File "
                             "\"a.py\", line 10 in <module>\n";
     const char *two[] = {a, b, c};
-    is_str(line_of(two, 3), "2 in spin (a.py:6); 0-1 in spin (a.py:5)",
-           "a loop's line does not part them, the caller's does");
+    is_str(line_of(two, 3), "2 in spin (a.py:6); 0-1 in spin (a.py:5-6)",
+           "a loop's line does not part them and both are told, the caller's does");
 }
 
 int main(void)

@@ -99,6 +99,24 @@ static void test_exception(void)
     finish(&r);
 }
 
+/* What elrun did to a worker that hung says nothing of the program. */
+static void test_hung(void)
+{
+    struct report r = start();
+    struct failure *f = add(&r, FAILURE_SIGNAL, 6);
+    struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
+    f->hung = true;
+    f->watch = FAILURE_WATCH_TERMINAL;
+    failure_judge(f, true, false);
+    f->by = FAILURE_BY_ELRUN;
+    summary_write(&r, &out, &summary_plain);
+    ok(strstr(el_buf_cstr(&out), "SIGABRT) received by PID") &&
+           strstr(el_buf_cstr(&out), ": elrun ended it, for it hung\n"),
+       "a signal by elrun is not put down to the program");
+    el_buf_free(&out);
+    finish(&r);
+}
+
 /* The same job as torchrun saw it in test/data/failures/nested_record: its fields, in its order. */
 static void test_record(void)
 {
@@ -274,6 +292,7 @@ static void test_errfile(void)
 
 int main(void)
 {
+    test_hung();
     test_exception();
     test_record();
     test_no_traceback();
