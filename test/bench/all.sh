@@ -1,6 +1,6 @@
-# all.sh [nodes | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md.  "nodes": those
-# of several nodes, which take as long again, to test/bench/RESULTS-nodes.md.  Only this program writes these two.  Some that are
-# named: to stdout, for a look.
+# all.sh [nodes | errors | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
+# "nodes": those of several nodes, which take as long again, to RESULTS-nodes.md; "errors": those of failures, to
+# RESULTS-errors.md.  Only this program writes these.  Some that are named: to stdout, for a look.
 : "${ELRUN:?path of elrun}" "${BUILD:?folder with the built programs}" "${PY:?a python3 with torch}"
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX") || exit 1
@@ -20,8 +20,9 @@ fact "load before" "$(cut -d' ' -f1-3 /proc/loadavg) (1, 5 and 15 minutes)"
 
 results=
 case ${*:-one} in
-    one) results=RESULTS.md; set -- idle launch react tee watch store ;;
+    one) results=RESULTS.md; set -- idle launch react tee store ;;
     nodes) results=RESULTS-nodes.md; set -- elastic swarm ;;
+    errors) results=RESULTS-errors.md; set -- watch incident ;;
 esac
 for b; do
     echo "bench: $b" >&2

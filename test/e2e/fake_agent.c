@@ -1,6 +1,7 @@
 /* Agents without workers, many in one process: each is one connection that speaks the control protocol to a real
  * coordinator.  For tests (what comes is told on stdout, what to do is read from stdin) and for measuring (--swarm: all
- * join, are idle for so long, lose one (unless --keep), hold the next world, and stay).
+ * join, are idle for so long, lose one (unless --keep), hold the next world, and stay; with --storm BYTES every worker
+ * of every agent fails instead, each with a document of so many bytes).
  *
  *     fake_agent [--agents N] [--min N] [--max N] [--run-id ID] [--node-rank FIRST] [--swarm SECONDS] ... HOST:PORT
  *
@@ -46,15 +47,17 @@ static socklen_t where_size;
 static struct msg_hello hello;
 static bool chatty = true, loses = true;
 static double swarm_seconds;
+static size_t storm_bytes;
 
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
 
 static el_usec begun, phase_at;
 static uint64_t target = 1, rx_bytes, tx_bytes;
-static unsigned holders, worlds;
+static unsigned holders, worlds, stops;
 static enum { FORMING, IDLING, LOSING, DONE } stage;
 
 static void lose_one(void);
+static void storm(void);
 
 /* Both ends of an interval on the clock that all processes of the host share: a swarm may be spread over several. */
 static void report(const char *what, unsigned n)
@@ -80,7 +83,9 @@ static void swarm_step(void)
         worlds = 0;
         holders = count;
         begun = loop_clock();
-        if (loses)
+        if (storm_bytes)
+            storm();
+        else if (loses)
             lose_one();
     } else if (stage == LOSING && worlds == holders) {
         report("reformed", holders);
@@ -121,6 +126,51 @@ static void say_hello(struct agent *a)
     send_msg(a, &m);
 }
 
+static void fail_all(struct agent *a, const char *document)
+{
+    struct msg m = {.type = MSG_WORKER_FAILED};
+    for (unsigned i = 0; i < hello.slots; i++) {
+        m.u.worker_failed = (struct msg_worker_failed){.number = a->number,
+                                                       .coord = a->coord,
+                                                       .time_us = loop_clock(),
+                                                       .local_rank = i,
+                                                       .code = 1,
+                                                       .signal = -1,
+                                                       .text = "exit code 1"};
+        send_msg(a, &m);
+    }
+    m.type = MSG_INCIDENT;
+    for (unsigned i = 0; i < hello.slots; i++) {
+        m.u.incident = (struct msg_incident){.number = a->number,
+                                             .coord = a->coord,
+                                             .time_us = loop_clock(),
+                                             .local_rank = i,
+                                             .code = 1,
+                                             .signal = -1,
+                                             .by = "itself",
+                                             .class = "code error",
+                                             .type = "ValueError",
+                                             .text = "exit code 1: ValueError: bad shape",
+                                             .document = document,
+                                             .ranks = ""};
+        send_msg(a, &m);
+    }
+    a->phase = MSG_PHASE_STOPPING;
+}
+
+static void storm(void)
+{
+    char *document = malloc(storm_bytes + 64);
+    if (!document)
+        exit(1);
+    int n = sprintf(document, "{\"rank\": 1, \"end\": \"exit\", \"code\": 1, \"stack\": \"");
+    memset(document + n, 'x', storm_bytes);
+    strcpy(document + n + storm_bytes, "\"}");
+    for (unsigned i = 0; i < count; i++)
+        fail_all(&agents[i], document);
+    free(document);
+}
+
 /* --- hearing ------------------------------------------------------------------------------------------------------ */
 
 static void tell(const struct agent *a, const char *what, uint64_t n, const char *text)
@@ -156,6 +206,8 @@ static void on_stop(struct agent *a, const struct msg_stop *s)
 {
     struct msg m = {.type = MSG_STOPPED, .u.stopped = {.number = s->number, .coord = s->coord}};
     tell(a, "STOP", s->number, s->text);
+    if (storm_bytes && ++stops == count)
+        report("stopped", count);
     a->phase = MSG_PHASE_IDLE;
     send_msg(a, &m);
 }
@@ -377,12 +429,14 @@ static void on_stdin(void *ctx, unsigned events)
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-static const struct option options[] = {
-    {"agents", 1, NULL, 'n'},     {"min", 1, NULL, 'm'},       {"max", 1, NULL, 'M'},
-    {"run-id", 1, NULL, 'r'},     {"node-rank", 1, NULL, 'R'}, {"swarm", 1, NULL, 's'},
-    {"slots", 1, NULL, 'S'},      {"unit", 1, NULL, 'u'},      {"settle", 1, NULL, 't'},
-    {"keep-alive", 1, NULL, 'k'}, {"restarts", 1, NULL, 'x'},  {"join-timeout", 1, NULL, 'j'},
-    {"grace", 1, NULL, 'g'},      {"keep", 0, NULL, 'K'},      {NULL, 0, NULL, 0}};
+static const struct option options[] = {{"agents", 1, NULL, 'n'},    {"min", 1, NULL, 'm'},
+                                        {"max", 1, NULL, 'M'},       {"run-id", 1, NULL, 'r'},
+                                        {"node-rank", 1, NULL, 'R'}, {"swarm", 1, NULL, 's'},
+                                        {"slots", 1, NULL, 'S'},     {"unit", 1, NULL, 'u'},
+                                        {"settle", 1, NULL, 't'},    {"keep-alive", 1, NULL, 'k'},
+                                        {"restarts", 1, NULL, 'x'},  {"join-timeout", 1, NULL, 'j'},
+                                        {"grace", 1, NULL, 'g'},     {"keep", 0, NULL, 'K'},
+                                        {"storm", 1, NULL, 'F'},     {NULL, 0, NULL, 0}};
 
 static unsigned read_options(int argc, char **argv)
 {
@@ -417,6 +471,7 @@ static unsigned read_options(int argc, char **argv)
             hello.node_rank = (int64_t)v;
             node_rank_set = 1;
             break;
+        case 'F': storm_bytes = v; break;
         case 's':
             swarm_seconds = strtod(optarg, NULL);
             chatty = false;
