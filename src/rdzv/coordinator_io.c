@@ -136,15 +136,14 @@ static void journal(struct coordinator *c, struct job *job, uint64_t serial)
 }
 
 /* In this process, and on the node of rank 0 if that is another one. */
-static void report(struct coordinator *c, struct job *job)
+static void report(struct coordinator *c, struct job *job, unsigned reader, bool here)
 {
-    unsigned reader = rdzv_report_member(job->r);
     struct peer *p = reader == RDZV_NONE ? NULL : peer_find(c, rdzv_conn(job->r, reader));
     struct msg m;
     if (p && rdzv_instance(job->r, reader) == c->conf.own_instance)
         p = NULL;
     for (unsigned i = 0; rdzv_report(job->r, i, &m); i++) {
-        if (c->conf.report)
+        if (here && c->conf.report)
             c->conf.report(c->conf.ctx, rdzv_run_id(job->r), &m);
         if (p)
             peer_send(p, &m);
@@ -183,7 +182,8 @@ static void act(struct coordinator *c, struct job *job, const struct rdzv_action
         break;
     case RDZV_DO_JOURNAL: journal(c, job, a->serial); break;
     case RDZV_DO_NOTE: tell_note(c, job, rdzv_note(job->r, a->note)); break;
-    case RDZV_DO_REPORT: report(c, job); break;
+    case RDZV_DO_REPORT: report(c, job, rdzv_report_member(job->r), true); break;
+    case RDZV_DO_REPORT_TO: report(c, job, a->member, false); break;
     case RDZV_DO_OVER: over(c, job); break;
     }
 }

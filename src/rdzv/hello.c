@@ -320,6 +320,8 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
     rdzv_act(out, RDZV_DO_BIND)->conn = ev->conn;
     out->v[out->n - 1].member = i;
     reconcile(r, i, h, now, out);
+    if (r->findings.rank0 == m->instance && rdzv_root(r))
+        rdzv_act(out, RDZV_DO_REPORT_TO)->member = i;
     rdzv_act(out, RDZV_DO_ORDER)->member = i;
     r->tell = true;
     if (r->state == RDZV_REBUILDING && r->size && !r->unheard)

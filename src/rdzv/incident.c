@@ -325,6 +325,7 @@ void rdzv_find(struct rdzv *r)
     r->findings.coord = r->coord;
     r->findings.world = r->world;
     r->findings.reader = reader(r);
+    r->findings.rank0 = r->seat[0].member == RDZV_NONE ? 0 : r->member[r->seat[0].member].instance;
     r->findings.nodes = r->findings.nodes_like_root = 0;
     count_nodes(r);
 }

@@ -122,6 +122,7 @@ enum rdzv_action_type {
     RDZV_DO_JOURNAL,    /* write rdzv_record() durably, answer JOURNALED with serial (at once if no journal is kept) */
     RDZV_DO_NOTE,       /* rdzv_note(r, note): one line and its name for log, --events and --hook */
     RDZV_DO_REPORT,     /* a round with failures is closed: tell rdzv_report() here, and to rdzv_report_member() */
+    RDZV_DO_REPORT_TO,  /* the same to member alone: rank 0's node, whose connection may have lost it */
     RDZV_DO_OVER,       /* everybody knows the end, or 5 s are over: nobody needs this coordinator any more */
 };
 

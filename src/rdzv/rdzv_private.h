@@ -73,6 +73,7 @@ enum { RDZV_CLASSES = 0 FAILURE_CLASS_LIST(X) };
 struct rdzv_findings {
     uint64_t number, coord; /* of which round */
     unsigned world, reader; /* its workers; the member that is sent the report */
+    uint64_t rank0;         /* instance of its node; 0: that was lost */
     int root;               /* of rdzv.incident; -1: no worker failed by itself */
     unsigned among;         /* so many may have been the first, the root included */
     uint64_t failed, by_class[RDZV_CLASSES];

@@ -2,7 +2,8 @@
 # ways and times: who was first is named, once, on rank 0's node and by the coordinator, with all ranks of the world.  Clocks
 # an hour apart, storms, an agent that dies right after its worker.
 # Seen to fail: with member_on_clock() of member_link.c without the offset, with `MEMBER_DO_INCIDENTS` in membership_io.c that
-# does nothing.
+# does nothing, with put_kinds() of summary.c that does not name the same ("once"), with from_row() of job_report.c that takes
+# the words of a row for the worker's own ("it still counts").
 . "$(dirname "$0")/../lib/e2e.sh"
 TRACE='Traceback (most recent call last):
   File "/home/me/train.py", line 7, in <module>
@@ -54,6 +55,11 @@ fails() {
 }
 verdict() { sed -n 's/^elrun: \(rank [0-9]* on .* failed: .*\)/\1/p' "$T/$1.0.err" | head -1; }
 summaries() { grep -c '^Root Cause' "$1"; }
+# Each rank that a summary names, as often as it does: entries, "the same : ranks 1,3-5", "failed too:", "stopped by elrun:".
+told() {
+    sed -n 's/^  rank      : \([0-9]*\) .*/\1/p;s/^  the same  : ranks* //p;s/^  failed too: .* ranks* //p;s/^  stopped by elrun: //p' "$1" |
+        tr ',' '\n' | awk -F- '{ for (i = $1; i <= (NF > 1 ? $2 : $1); i++) print i }' | sort -n | tr '\n' ' '
+}
 
 # --- at every place
 right= doubts=0
@@ -78,6 +84,9 @@ for batch in 0 3 6 9 12 15 18 21; do
 done
 is "a failure at every place: the first cause is named each time" "${right# }" "$(seq -s ' ' 0 23)"
 is "a failure at every place: its exit status on each node, one summary on rank 0's node, one by the coordinator" $doubts 0
+each=
+for r in $(seq 0 23); do [ "$(told "$T/p$r.0.err")" = "$(seq -s ' ' 0 23) " ] || each="$each $r: $(told "$T/p$r.0.err")"; done
+is "a failure at every place: each rank of the world is in the summary, once" "$each" ""
 like "survivors say for whom they stop" "$(cat "$T"/p*.err)" 'stopping: rank [0-9]+ on .* failed: exit code'
 like "the log of the cause is named, with its host" "$(cat "$T/p13.0.err")" "^stderr of rank 13: $(uname -n):$T/logs.p13.1/.*/5/stderr.log"
 
@@ -117,23 +126,39 @@ nodes storm --nproc-per-node=32 --max-restarts=0 -- meet err "$TRACE" exit 3
 ended_all storm
 is "96 workers fail at once: status" "$statuses" "3 3 3"
 is "96 workers fail at once: one summary" "$(summaries "$T/storm.0.err")" 1
+is "96 workers fail at once: each is in it, once" "$(told "$T/storm.0.err")" "$(seq -s ' ' 0 95) "
 ok "96 workers fail at once: one screen" test "$(grep -c . "$T/storm.0.err")" -le 200
 
 # --- the agent dies right after its worker
-next_port
-for i in 0 1 2; do
-    OUT=$T/d.$i.out ERR=$T/d.$i.err
-    start --nnodes=2:3 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=d --nproc-per-node=2 --max-restarts=0 --settle=0.5 \
-        --redirects=3 --no-python "$WORKER" meet enter "$T/d.log" @5 +0 await "$T/go.d" @5 +0 exit 7 ignore TERM await "$T/over.d"
-    eval "pid_d_$i=$elrun_pid"
-done
-wait_for entered "$T/d.log" 6
-echo >"$T/go.d"
-wait_for grep -q 'stopping: rank 5 on' "$T/d.0.err"
-kill -KILL "$pid_d_2"
-echo >"$T/over.d"
-ended_all d
+# What it has told by then the coordinator keeps; where the agent is the coordinator's host, those who stop for it have it in
+# their logs, and the one that takes over knows no more than that a node is gone.
+dies() { # TAG HOST: node 2's agent is killed, HOST's has the coordinator
+    next_port
+    for i in $2 0 1 2; do
+        eval "pid=\${pid_$1_$i-}"
+        [ -z "$pid" ] || continue
+        OUT=$T/$1.$i.out ERR=$T/$1.$i.err
+        start --nnodes=2:3 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=$1 --nproc-per-node=2 --max-restarts=0 --settle=0.5 \
+            --redirects=3 --no-python "$WORKER" meet enter "$T/$1.log" @5 +0 await "$T/go.$1" @5 +0 exit 7 ignore TERM await "$T/over.$1"
+        eval "pid_$1_$i=$elrun_pid"
+        [ $i != $2 ] || wait_for grep -q "coordinator: .*(node rank $2, .* has joined" "$ERR"
+    done
+    wait_for entered "$T/$1.log" 6
+    echo >"$T/go.$1"
+    wait_for grep -q 'stopping: rank 5 on' "$T/$1.0.err"
+    eval "kill -KILL \$pid_$1_2"
+    echo >"$T/over.$1"
+    ended_all $1
+}
+dies d 0
 is "kill -9 of its agent right after a failure: the job goes on" "$statuses" "0 0 137"
+like "kill -9 of its agent right after a failure: it still counts" "$(cat "$T/d.0.err")" '^elrun: rank 5 on .* \(local rank 1\) failed: exit code 7$'
+like "kill -9 of its agent right after a failure: why there is no more" "$(cat "$T/d.0.err")" '^  traceback : <N/A>: only how it ended was told: its agent was lost'
+dies h 2
+is "kill -9 of the coordinator's host right after its worker's failure: the job goes on" "$statuses" "0 0 137"
+for i in 0 1; do
+    like "kill -9 of the coordinator's host right after its worker's failure: node $i has the cause" "$(cat "$T/h.$i.err")" '^elrun: stopping: rank 5 on .* failed: exit code 7$'
+done
 
 # --- a coordinator that stands alone
 OUT=$T/store.out ERR=$T/store.err

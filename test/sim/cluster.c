@@ -306,7 +306,8 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
             judge_failed(c);
         break;
     }
-    case RDZV_DO_REPORT: storm_report(c); break;
+    case RDZV_DO_REPORT:
+    case RDZV_DO_REPORT_TO: storm_report(c); break;
     case RDZV_DO_OVER: c->over = true; break;
     }
 }

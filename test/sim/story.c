@@ -157,6 +157,10 @@ static void show(struct story *s, const struct rdzv_action *x, bool *any)
         rdzv_record(s->r, &s->journal);
         s->serial = x->serial;
         break;
+    case RDZV_DO_REPORT_TO:
+        put(s, "%s%c: report", *any ? "; " : " -> ", 'a' + who(s, x->member));
+        *any = true;
+        break;
     case RDZV_DO_REPORT: /* test_rdzv_incident.c looks at it */
     case RDZV_DO_NOTE:
     case RDZV_DO_BEAT: break;

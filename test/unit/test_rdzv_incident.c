@@ -104,6 +104,35 @@ static void test_node_died(void)
     story_end(&s);
 }
 
+/* The connection of rank 0's node breaks while the report is on its way: it comes again, to that node alone, and no more
+ * once the next round is there. */
+static void test_again(void)
+{
+    trio(&s);
+    FAIL(5000, 'b', 1);
+    ALL(5010, "abc", STOPPED);
+    s.quiet = false;
+    s.len = 0;
+    story_closed(&s, 5011, 'b');
+    R(5012, 'b', IDLE);
+    ok(!strstr(s.text, "report"), "another node that comes back is not told");
+    story_closed(&s, 5013, 'a');
+    R(5014, 'a', IDLE);
+    ok(strstr(s.text, "a: report; a: "), "the node of rank 0 is told again, before its order");
+    is_num(rows(), 1, "what it was told before");
+    s.len = 0;
+    s.quiet = true;
+    U(8000);
+    SAY(8500, 'a', STORE_READY);
+    U(9000);
+    s.quiet = false;
+    s.len = 0;
+    story_closed(&s, 9001, 'a');
+    R(9002, 'a', RUNNING);
+    ok(s.r->state == RDZV_RUNNING && !strstr(s.text, "report"), "not in the next round");
+    story_end(&s);
+}
+
 /* Times that cannot be are not believed; a clock that was never measured is no better than the arrival. */
 static void test_clocks(void)
 {
@@ -220,6 +249,7 @@ int main(void)
     test_over_nodes();
     test_doubt();
     test_node_died();
+    test_again();
     test_clocks();
     test_strangers();
     test_taken_back();
