@@ -422,6 +422,7 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     n->conf = conf;
     n->env = env;
     n->kmsg_fd = n->port_fd = n->null_fd = n->terminal_fd = n->report_fd[0] = n->report_fd[1] = -1;
+    n->fence_at = EL_NEVER;
     n->missing = EL_BUF_INIT(NULL, 8192);
     account_init(&n->account, loop_clock());
     mallopt(M_ARENA_MAX, 1); /* pool threads allocate little: no arena of 64 MiB for each */

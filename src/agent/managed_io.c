@@ -59,6 +59,8 @@ static void on_stop(void *ctx, int signal, el_usec grace)
 static void on_fence(void *ctx, el_usec at)
 {
     struct node *n = ctx;
+    n->fence_fell |= loop_clock() >= n->fence_at;
+    n->fence_at = at > loop_clock() ? at : EL_NEVER; /* as the guard has it */
     if (n->guard)
         guard_fence(n->guard, at);
 }

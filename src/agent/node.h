@@ -51,6 +51,7 @@ struct worker {
     bool ended;
     bool bad;               /* ended, and not with 0 */
     bool gone_first;        /* … before elrun's first signal to its group, but that was seen only later */
+    bool fenced;            /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
     struct failure failure; /* filled then */
 };
 
@@ -105,6 +106,8 @@ struct node {
     struct output *output;
     struct reap *reap;
     struct guard *guard;
+    el_usec fence_at; /* what the guard was told last: from then on it kills */
+    bool fence_fell;  /* in this attempt: elrun was there too late to set another one */
     struct cgroup *cgroup;
     struct hang_watch *hang; /* hang_io.c; NULL: nobody looks */
 

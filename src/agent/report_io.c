@@ -1,6 +1,7 @@
 /* What went wrong, in words: evidence of failed workers, the report, the last lines. */
 #include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ void report_free(struct node *n)
 
 bool report_was_signalled(const struct node *n, unsigned slot)
 {
-    return n->core.group.slot[slot].signalled && !n->worker[slot].gone_first;
+    return n->worker[slot].fenced || (n->core.group.slot[slot].signalled && !n->worker[slot].gone_first);
 }
 
 /* Ended by elrun because of another one: its evidence tells nothing. */
@@ -58,6 +59,7 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
 {
     struct worker *w = &n->worker[slot];
     struct failure *f = &w->failure;
+    w->fenced = end->signal == SIGKILL && (n->fence_fell || loop_clock() >= n->fence_at);
     tell_worker_ended(n, slot, end);
     w->ended = true;
     w->bad = end->code != 0;
@@ -91,7 +93,9 @@ void report_note(struct node *n, unsigned slot)
     if (n->core.hung)
         return; /* the verdict has said it */
     char how[96], name[SIGNAME_MAX];
-    if (f->end == FAILURE_SIGNAL)
+    if (n->worker[slot].fenced)
+        snprintf(how, sizeof how, "killed by elrun's guard: this elrun stood still, and others may get its rank");
+    else if (f->end == FAILURE_SIGNAL)
         snprintf(how, sizeof how, "ended by signal %d (%s)", f->code, signame(f->code, name));
     else if (f->end == FAILURE_EXIT)
         snprintf(how, sizeof how, "exit code %d", f->code);
@@ -378,6 +382,7 @@ void report_forget(struct node *n)
     }
     forget_evidence(n);
     n->missing.len = 0;
+    n->fence_fell = false;
     witness_attempt(n);
     n->oom_before = evidence_oom_count(&n->oom);
 }

@@ -2,7 +2,8 @@
 # write a line every few milliseconds, so when each lived can be read whatever ended it.
 # Seen to fail: without member_fence() of member_link.c (deaf, mute, cut off), without ops.fence() in membership_io.c ("an
 # agent stands still"), with the coordinator's clock for one's own in member_beat_reply() ("a clock that jumps"), with
-# nodes that take each other's word for a proof that the coordinator is dead ("two nodes").
+# nodes that take each other's word for a proof that the coordinator is dead ("two nodes"), with report_was_signalled() that
+# does not ask for the fence ("in the events").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
@@ -59,7 +60,7 @@ is "$what: no rank had two holders" "$(overlap)" ""
 ends
 
 what="an agent stands still"
-trio
+trio --events="$T/events"
 kill -STOP "$(pid n3)"
 reaches "$what: the others go on" "node1 node2"
 is "$what: exactly one round without it" "$(round_number)" 2
@@ -70,6 +71,8 @@ kill -TERM "$(pid r)"; status_of r
 reaches "$what: that one leaves" "node1 node2"
 kill -CONT "$(pid n3)"
 reaches "$what: it is back" "node1 node2 node3"
+unlike "$what: its worker was killed by elrun, as it says" "$(err n3)" "from outside elrun"
+like "$what: in the events too" "$(grep '"worker_ended".*"rank":2,' "$T/events")" '"host":"node3".*"signal":9,.*"stopped":true'
 is "$what: in one new round" "$(in_rounds) $(mixed)" "5 "
 number=$(round_number)
 cut=$(awk -v r="$(newest)" '$1 == "in" && $4 == r && $6 > 0 { print $3 }' "$LOG")

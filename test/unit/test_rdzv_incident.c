@@ -104,8 +104,8 @@ static void test_node_died(void)
     story_end(&s);
 }
 
-/* The connection of rank 0's node breaks while the report is on its way: it comes again, to that node alone, and no more
- * once the next round is there. */
+/* The connection of rank 0's node breaks while the report is on its way: it comes again, to that node alone, and no
+ * more once the next round is there. */
 static void test_again(void)
 {
     trio(&s);
