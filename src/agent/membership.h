@@ -56,6 +56,8 @@ void membership_closed(struct membership *m, const struct member_event *closed);
 void membership_incident(struct membership *m, el_usec at, struct msg_incident *x);
 bool membership_was_told(const struct membership *m); /* by the coordinator how the job has ended */
 void membership_signal(struct membership *m, int signal);
+bool membership_stays(
+    const struct membership *m); /* only for its coordinator; the second signal from then on ends it */
 
 /* The slice to run; valid from start() to the next one. */
 const struct msg_world *membership_world(const struct membership *m);

@@ -195,21 +195,21 @@ static void on_job_ended(void *ctx, const char *run_id, unsigned status)
         leave(m);
 }
 
-/* A job whose last node has left would only wait for its join time-out. */
+/* A job whose last node has left, or could not start its workers, would only wait for its join time-out. */
 static void on_staying(void *ctx)
 {
     struct membership *m = ctx;
     if (!is_needed(m))
         return;
     unsigned nodes = coordinator_members(hosting_coordinator(m->hosting));
-    if (m->core.leaving && !nodes)
+    if (!nodes || m->asked > 1)
         leave(m);
     else if (loop_clock() < m->say_at)
         loop_timer_at(m->staying, m->say_at);
     else if (m->say_at)
         el_log(EL_INFO,
-               "this node is done, but hosts the coordinator: it stays for %u other node%s, until the job has ended",
-               nodes, nodes == 1 ? "" : "s");
+               "this node is done, but hosts the coordinator: it stays for %u other node%s, until the job has ended%s",
+               nodes, nodes == 1 ? "" : "s", m->asked ? " or one more signal comes" : "");
     m->say_at = loop_clock() < m->say_at ? m->say_at : 0;
 }
 
@@ -240,8 +240,8 @@ static void do_exit(struct membership *m)
     m->exiting = true;
     m->say_at = loop_clock() + MEMBERSHIP_STAY_SAID;
     loop_timer_at(m->staying, m->say_at);
-    if (m->core.leaving)
-        link_disconnect(m->link); /* the coordinator has answered; from here on it stays for the others only */
+    if (!m->core.end_told)
+        link_disconnect(m->link); /* from here on the coordinator stays for the others only */
     if (!is_needed(m))
         leave(m);
 }
@@ -359,7 +359,18 @@ bool membership_was_told(const struct membership *m)
 
 void membership_signal(struct membership *m, int signal)
 {
+    if (m->exiting) { /* no worker is left to be stopped */
+        m->asked++;
+        m->say_at = loop_clock();
+        loop_timer_at(m->staying, m->say_at);
+        return;
+    }
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_SIGNAL, .signal = signal});
+}
+
+bool membership_stays(const struct membership *m)
+{
+    return m->exiting;
 }
 
 const struct msg_world *membership_world(const struct membership *m)

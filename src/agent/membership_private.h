@@ -31,6 +31,7 @@ struct membership {
     char store_addr[EL_ADDR_TEXT_MAX]; /* what an answer that waits in the queue points to */
     struct el_err store_error;
     bool exiting;              /* the coordinator is what we stay for */
+    unsigned asked;            /* by signals, since then */
     el_usec say_at;            /* that it stays; 0: has been said */
     bool answered;             /* a coordinator, if only to refuse */
     struct stranger *stranger; /* being asked what it is */

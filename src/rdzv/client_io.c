@@ -36,12 +36,21 @@ static int not_a_coordinator(const struct rdzv_client *c, struct el_err *e)
                    c->where, el_show(first, shown));
 }
 
-/* It has closed the connection, or says nothing, and has never shown the preamble. */
-static int mute(const struct rdzv_client *c, const char *what, struct el_err *e)
+/* It has closed the connection; who has never shown the preamble is no coordinator. */
+static int closed(const struct rdzv_client *c, struct el_err *e)
 {
     if (c->decoder.greeted)
-        return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s %s", c->where, what);
-    return el_fail(e, EL_EXIT_UNAVAILABLE, "what listens at %s %s without a word: " STRANGER_MUTE, c->where, what);
+        return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s closes the connection", c->where);
+    return el_fail(e, EL_EXIT_UNAVAILABLE, "what listens at %s closes the connection without a word: " STRANGER_MUTE,
+                   c->where);
+}
+
+/* The kernel takes connections also for a process that stands still. */
+static int silent(const struct rdzv_client *c, struct el_err *e)
+{
+    return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s does not answer within %.3g s: it %s", c->where,
+                   (double)c->limit / EL_SEC(1),
+                   c->decoder.greeted ? "stands still" : "stands still, or something else listens there");
 }
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */
@@ -74,11 +83,11 @@ static int receive_some(struct rdzv_client *c, el_usec until, struct el_err *e)
             return 0;
         }
         if (n == 0 || errno == ECONNRESET)
-            return mute(c, "closes the connection", e);
+            return closed(c, e);
         if (errno != EAGAIN && errno != EINTR)
             return el_fail_sys(e, EL_EXIT_UNAVAILABLE, errno, "coordinator at %s", c->where);
         if (!dial_await(c->fd, POLLIN, until))
-            return mute(c, "does not answer", e);
+            return silent(c, e);
     }
 }
 

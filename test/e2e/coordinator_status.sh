@@ -103,6 +103,11 @@ says 'an HTTP server' 'HTTP/1.1 400 Bad Request' 'is an HTTP server, not a coord
 says 'an SSH server' 'SSH-2.0-OpenSSH_9.2' 'is an SSH server, not a coordinator'
 says "PyTorch's store, which closes" '' 'without a word.*PyTorch.s own store'
 says 'something unknown' 'hello there' 'begins with "hello there"'
+kill -STOP $store
+ask status $at --timeout 0.2s
+kill -CONT $store
+is 'a coordinator that stands still: 69' $status 69
+like 'and that it may be one' "$err" "coordinator at .*:$(cat "$T/port") does not answer within 0.2 s: it stands still, or"
 ask status --endpoint 127.0.0.1:1
 is 'nobody listens: 69' $status 69
 like 'and where' "$err" '127.0.0.1:1: Connection refused'

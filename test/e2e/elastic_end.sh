@@ -1,5 +1,6 @@
 # How a job of several nodes ends, on every agent: done, failed, never formed, coordinator lost.
-# Seen to fail: without give_up() in member_link.c (69 and 75).
+# Seen to fail: without give_up() in member_link.c (69 and 75); an agent that stayed for nobody, and for ever, with
+# core.leaving as the condition in on_staying() of membership_io.c.
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
@@ -54,6 +55,25 @@ status_of n2; two=$status; status_of n3
 is "coordinator lost: 75 on every agent" "$two $status" "75 75"
 ok "coordinator lost: no worker is left" all_gone "$pids"
 like "coordinator lost: said" "$(err n2)" 'coordinator was lost'
+
+# --- the agent that hosts the coordinator is done
+job 1:2 --nproc-per-node=1
+echo 'no program' >"$T/noprogram"; chmod 755 "$T/noprogram"
+worker=$WORKER WORKER=$T/noprogram; agent n1 1; WORKER=$worker; status_of n1
+is "alone, and its workers cannot be started: it does not wait for others" "$status" 66
+job 1:2 --nproc-per-node=1
+agent n1 1; agent n2 2
+gathers "it leaves: two nodes" "node1 node2"
+kill -TERM "$(pid n1)"
+reaches "it leaves: the other one goes on" "node2"
+ok "it leaves: it stays for the other one" wait_for holds "$T/n1.err" 'it stays for 1 other node, until the job has ended$'
+kill -TERM "$(pid n1)"
+ok "a signal then: what another one would do" wait_for holds "$T/n1.err" 'it stays for 1 other node, .* or one more signal comes$'
+kill -INT "$(pid n1)"; status_of n1
+is "one more: it ends" "$status" 143
+is "the other one runs on" "$(world)" "node2"
+kill -TERM "$(pid n2)"; status_of n2
+is "and leaves when it is told" "$status" 143
 
 wait_for no_leftovers
 is "end: no process is left" "$(leftovers)" ""
