@@ -96,8 +96,16 @@ venv: ; @sh test/lib/venv.sh
 # One command for a newcomer: install, build, test.  The second make sees the files that the first one installed.
 check: deps venv
 	@$(MAKE) --no-print-directory check-here
-check-here: check-unit check-same check-lint check-digest check-mutants check-e2e
+# Compiling is done side by side; tests that measure or wait are not.
+SIDE = $(MAKE) --no-print-directory -j$(or $(JOBS),$(shell nproc))
+built: all $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%) $(PROG:%.c=$(BUILD)/%)
+built-fuzz: $(FUZZ:%.c=$(BUILD)/%)
+check-here:
+	@$(SIDE) built
+	@$(MAKE) --no-print-directory check-steps
+check-steps: check-unit check-same check-lint check-digest check-mutants check-e2e
 	@$(MAKE) --no-print-directory swarm T=15
+	@$(SIDE) built-fuzz
 	@$(MAKE) --no-print-directory fuzz T=2
 	@$(MAKE) --no-print-directory check-san
 	@$(MAKE) --no-print-directory check-tsan
@@ -121,16 +129,22 @@ fuzz: $(FUZZ:%.c=$(BUILD)/%)
 	echo "fuzz: $$n $$(grep -o '^Done.*' $(BUILD)/new/$$n.log | tail -1)"; done
 swarm: $(SIM:%.c=$(BUILD)/%)
 	@set -e; for s in $^; do $$s --seconds $(or $(T),60); done
+SAN = BUILD=$(BUILD)/san PURE= CC=gcc CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all'
 check-san:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san PURE= CC=gcc CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all' check-san-here
+	@$(SIDE) $(SAN) built-san
+	@$(MAKE) --no-print-directory $(SAN) check-san-here
+built-san: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
 	@set -e; for s in $(SIM:%.c=$(BUILD)/%); do $$s --seconds $(or $(T),5); done
 # The only threads there are: the pool and the writers of sinks, behind src/loop.
+TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -g -fsanitize=thread'
 check-tsan:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -g -fsanitize=thread' check-tsan-here
-check-tsan-here: $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output)
-	@TSAN_OPTIONS=die_after_fork=0 sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $^
+	@$(SIDE) $(TSAN) built-tsan
+	@$(MAKE) --no-print-directory $(TSAN) check-tsan-here
+built-tsan: $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output)
+check-tsan-here: built-tsan
+	@TSAN_OPTIONS=die_after_fork=0 sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output)
 # The core may use what it defines itself and what test/lib/pure.allow names: nothing else.
 check-pure: $(call obj,$(CORE))
 	@nm -A $^ | awk -f test/lib/pure.awk test/lib/pure.allow -
@@ -146,7 +160,7 @@ check-mutants:
 	@CC=$(CC) sh test/sim/mutants.sh 20000
 # The same sources with clang: other warnings, other bugs.
 check-clang:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=clang all
+	@$(SIDE) BUILD=$(BUILD)/clang CC=clang all
 check-lint: check-clang
 	@sh test/lib/lint.sh $(BUILD)
 # Every file as lint wants it.
@@ -175,7 +189,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-nodes bench-errors week demo install clean
+.PHONY: all built built-fuzz built-san built-tsan check-steps deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-nodes bench-errors week demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -14,12 +14,12 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM HUP
 flags="-O1 -D_GNU_SOURCE -I$root/src -I$root/test"
-failed=0
-
-# hunt SIMULATOR SEEDS FOLDER LIBS SOURCE...: what does not change is compiled once, the mutant's file for each.
-hunt() {
-    sim=$1 seeds=$2 folder=$3 libs=$4
+# hunt SIMULATOR SEEDS FOLDER LIBS SOURCE...: what does not change is compiled once, the mutant's file for each.  Fails if one
+# lives.  In a shell of its own, for the two hunts run side by side.
+hunt() (
+    sim=$1 seeds=$2 folder=$3 libs=$4 scratch=$scratch/$1
     shift 4
+    mkdir "$scratch"
     objects=
     for c; do
         o=$scratch/$sim-$(echo "${c%.c}" | tr / -).o
@@ -59,15 +59,20 @@ hunt() {
         fi
     done
     echo "mutants: $((total - alive)) of $total caught by $sim within $seeds seeds"
-    failed=$((failed + alive))
-}
+    [ "$alive" -eq 0 ]
+)
 
 hunt sim_node "$nodes" "$here/mutants" "" \
     src/util/mem.c test/sim/trace.c test/sim/world.c test/sim/judge.c test/sim/sim_node.c src/proc/policy.c \
-    src/incident/decide.c src/rdzv/budget.c src/agent/agent.c
+    src/incident/decide.c src/rdzv/budget.c src/agent/agent.c >"$scratch/nodes" &
+nodes_hunt=$!
 hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson" \
     src/util/mem.c src/util/buf.c src/util/err.c src/util/scan.c src/util/json_limit.c src/proc/signame.c \
     src/rdzv/table.c src/incident/decide.c src/rdzv/budget.c src/rdzv/aside.c src/rdzv/roster.c src/rdzv/choose.c src/rdzv/round.c \
     src/rdzv/hello.c src/rdzv/report.c src/rdzv/incident.c src/incident/order.c src/util/ranges.c src/rdzv/view.c src/rdzv/rdzv.c src/rdzv/msg.c src/rdzv/stranger.c src/agent/member.c src/agent/member_link.c src/agent/member_message.c \
     test/sim/cluster.c test/sim/agenda.c test/sim/faults.c test/sim/net.c test/sim/storm.c test/sim/judge_cluster.c test/sim/sim_cluster.c
-[ "$failed" -eq 0 ]
+clusters_caught=$?
+wait "$nodes_hunt"
+nodes_caught=$?
+cat "$scratch/nodes"
+[ "$clusters_caught" -eq 0 ] && [ "$nodes_caught" -eq 0 ]
