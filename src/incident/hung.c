@@ -10,6 +10,23 @@ static struct text printed(const struct failure *f)
     return (struct text){s, strlen(s)};
 }
 
+/* Puts one more rank in its place.  What other nodes and files tell comes in any order, and a rank may be told of
+ * twice: in full, and as one of which only the end is known. */
+static unsigned place(struct stacks_rank *v, unsigned n, struct stacks_rank x)
+{
+    unsigned i = n;
+    while (i > 0 && v[i - 1].rank > x.rank)
+        i--;
+    if (i > 0 && v[i - 1].rank == x.rank) {
+        if (!v[i - 1].output.n)
+            v[i - 1] = x;
+        return n;
+    }
+    memmove(v + i + 1, v + i, (n - i) * sizeof *v);
+    v[i] = x;
+    return n + 1;
+}
+
 /* Of those that hung; -1 if memory was refused. */
 static int group(struct stacks *s, const struct failure *const *all, unsigned n, struct el_mem *mem)
 {
@@ -18,7 +35,7 @@ static int group(struct stacks *s, const struct failure *const *all, unsigned n,
     struct stacks_rank *v = el_alloc(mem, (n + 1) * sizeof *v);
     for (unsigned i = 0; v && i < n; i++)
         if (all[i]->hung)
-            v[count++] = (struct stacks_rank){all[i]->rank, printed(all[i])};
+            count = place(v, count, (struct stacks_rank){all[i]->rank, printed(all[i])});
     if (v)
         got = stacks_group(s, v, count, mem);
     el_free(mem, v);

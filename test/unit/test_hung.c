@@ -48,6 +48,20 @@ static void text_is(unsigned n, const char *want, const char *what)
     el_buf_free(&out);
 }
 
+/* As a coordinator has them whose agents die while they tell: in any order, and a rank twice. */
+static void test_told_twice(void)
+{
+    node_of(4);
+    for (unsigned i = 0; i < 4; i++)
+        stands(i, "all_reduce", 28);
+    stands(2, "load", 7);
+    f[0].rank = 3, f[1].rank = 2, f[1].stack = NULL, f[3].rank = 1;
+    text_is(4, "2 in load (train.py:7); 1,3 in all_reduce (train.py:28)", "the one that tells more counts");
+    f[2].rank = 3;
+    text_is(4, "2: no stack; 1,3 in all_reduce (train.py:28)", "of two that tell as much the first counts");
+    is_num(hung_odd(all, 4, NULL), 1, "and ranks are counted once");
+}
+
 static void test_places(void)
 {
     node_of(4);
@@ -119,6 +133,7 @@ static void test_report(void)
 
 int main(void)
 {
+    test_told_twice();
     test_places();
     test_cause();
     test_report();
