@@ -136,7 +136,8 @@ static bool try_again(struct agent *a, el_usec now)
     uint64_t steps = a->digest.steps_known ? a->digest.steps : BUDGET_NO_STEPS;
     if (counted && !budget_lived(&a->budget, a->stopped - a->began, BUDGET_FRUITLESS, steps)) {
         snprintf(a->verdict.why, sizeof a->verdict.why,
-                 "no restart: %llu attempts in a row %s (--max-fruitless-restarts=%u)",
+                 "no restart: %llu attempts in a row %s (--max-fruitless-restarts=%u; --restart-policy=always counts "
+                 "--max-restarts only)",
                  (unsigned long long)a->budget.fruitless,
                  steps == BUDGET_NO_STEPS ? "ended within 60 s" : "brought nothing, the last one no new step",
                  a->conf.max_fruitless);

@@ -279,9 +279,10 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     if (costs)
         r->charged = r->number;
     if (!brought_something(r, costs, now)) {
-        snprintf(
-            why, sizeof why, "no progress: %llu rounds in a row %s: %.300s", (unsigned long long)r->budget.fruitless,
-            r->digest.steps_known ? "brought nothing, the last one no new step" : "ended within 60 s", r->stop_text);
+        snprintf(why, sizeof why, "no progress: %llu rounds in a row %s (--max-fruitless-restarts=%llu): %.300s",
+                 (unsigned long long)r->budget.fruitless,
+                 r->digest.steps_known ? "brought nothing, the last one no new step" : "ended within 60 s",
+                 (unsigned long long)r->conf.set.max_fruitless, r->stop_text);
         end_by_failure(r, now, out, why);
         return;
     }

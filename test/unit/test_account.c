@@ -7,6 +7,24 @@ static const char *duration(el_usec d)
     return account_duration(d, text, sizeof text);
 }
 
+/* man/elrun-events.5 has a line ".It Va member Pq number" for each, in its section on it. */
+static unsigned undocumented(const char *json)
+{
+    static char page[256 << 10];
+    unsigned n = 0;
+    FILE *man = fopen("man/elrun-events.5", "r");
+    page[man ? fread(page, 1, sizeof page - 1, man) : 0] = 0;
+    if (man)
+        fclose(man);
+    const char *section = strstr(page, "\n.Sh THE ACCOUNT\n");
+    for (const char *at = json; section && (at = strchr(at, '"')); at = strchr(at + 1, '"') + 1) {
+        char want[96];
+        snprintf(want, sizeof want, "\n.It Va %.*s Pq number\n", (int)strcspn(at + 1, "\""), at + 1);
+        n += !strstr(section, want);
+    }
+    return section ? n : 1;
+}
+
 int main(void)
 {
     is_str(duration(40), "40us", "microseconds");
@@ -47,6 +65,7 @@ int main(void)
            "\"step_highest\":16,\"effective_usec\":1600000,\"effective_share\":0.4000,\"steps_again\":2,"
            "\"repeated_usec\":200000,\"restarts\":1,\"detect_usec\":40,\"restart_usec\":9000}",
            "the same for programs");
+    is_num(undocumented(el_buf_cstr(&json)), 0, "each number is in the manual");
     a.steps.wraps = true;
     account_text(&a, EL_SEC(104), line, sizeof line);
     ok(strstr(line, "of 100ms (their numbers begin again within a run"), "what cannot be told is not told");

@@ -263,6 +263,49 @@ static void memory(void)
     failure_free(&f, &mem);
 }
 
+/* man/elrun-events.5 has a line ".It Va field Pq kind" for each member. */
+static unsigned undocumented(const json_t *o, const char *page)
+{
+    unsigned n = 0;
+    const char *name;
+    const json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)o, name, v)
+    {
+        char want[96];
+        snprintf(want, sizeof want, "\n.It Va %s Pq %s", name,
+                 json_is_boolean(v)  ? "boolean\n"
+                 : json_is_object(v) ? "object\n"
+                 : json_is_number(v) ? "number\n"
+                                     : "string");
+        if (strstr(page, want))
+            continue;
+        n++;
+        printf("# %s is not in the manual\n", name);
+    }
+    return n;
+}
+
+static void test_manual(void)
+{
+    static char page[256 << 10];
+    struct failure f = sample();
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    FILE *man = fopen("man/elrun-events.5", "r");
+    page[man ? fread(page, 1, sizeof page - 1, man) : 0] = 0;
+    if (man)
+        fclose(man);
+    const char *record = strstr(page, "\n.Sh THE RECORD\n");
+    record_write(&f, RECORD_BYTES_MAX, &out);
+    json_t *o = json_loadb(out.v, out.len, 0, NULL);
+    const char *found = record ? strstr(record, "\n.Va found\n") : NULL;
+    ok(found && json_object_size(o) > 30, "the manual has a section on it");
+    is_num(found ? undocumented(o, record) : 1, 0, "each member stands there with its kind");
+    is_num(found ? undocumented(json_object_get(o, "found"), found) : 1, 0, "each member of found, too");
+    json_decref(o);
+    el_buf_free(&out);
+    failure_free(&f, &mem);
+}
+
 int main(void)
 {
     round_trip();
@@ -271,5 +314,6 @@ int main(void)
     strangers();
     memory();
     is_num(mem.used_bytes, 0, "all memory was given back");
+    test_manual();
     return done();
 }
