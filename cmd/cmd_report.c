@@ -118,6 +118,8 @@ static int run(const struct call *call, struct el_err *e)
     unsigned bad = gather(&c, call->argv + r.next, n, &why);
     int status = bad ? 1 : 0;
     if (!c.any) {
+        if (!bad) /* as of an event whose run id is longer than that of a job can be */
+            el_fail(&why, EL_EXIT_NOINPUT, "none of the events are of one job: nothing to show");
         *e = why;
         status = why.status;
     } else {

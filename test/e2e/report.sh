@@ -88,6 +88,8 @@ bad "not there" 66 '^elrun: .*/nowhere: No such file or directory$' "$T/nowhere"
 echo 'once upon a time' >"$T/tale"; bad "a foreign file" 66 '^elrun: .*/tale: no events$' "$T/tale"
 head -c 300000 /dev/urandom >"$T/noise"; bad "a binary file" 66 '^elrun: .*/noise: no events$' "$T/noise"
 sed 's/"v":1/"v":2/' "$T/one" >"$T/newer"; bad "a newer elrun's" 66 '^elrun: .*/newer: all events are of a newer elrun' "$T/newer"
+sed "s/\"run_id\":\"[^\"]*/\"run_id\":\"$(printf %0200d 7)/" "$T/one" >"$T/foreign_id"
+bad "run ids that no job can have" 66 '^elrun: none of the events are of one job' "$T/foreign_id"
 mkfifo "$T/fifo"; bad "a FIFO" 66 '^elrun: .*/fifo: not a regular file$' "$T/fifo"
 bad "a device" 66 '^elrun: /dev/zero: not a regular file$' /dev/zero
 mkdir "$T/dir"; bad "a folder of something else" 66 '^elrun: .*/dir: no log folder of a job' "$T/dir"
