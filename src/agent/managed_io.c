@@ -47,6 +47,7 @@ static void on_start(void *ctx)
 {
     struct node *n = ctx;
     unsigned restarts = (unsigned)membership_world(n->membership)->restarts;
+    n->fence_fell = false;
     node_feed(n, &(struct agent_event){.type = AGENT_EV_ATTEMPT, .restarts = restarts});
 }
 

@@ -343,7 +343,7 @@ static struct report make_report(struct node *n)
         .script = n->conf->script,
         .failures = n->failures,
         .failures_count = count,
-        .restarts = n->core.restarts - restart_refused(n),
+        .restarts = n->core.restarts - (restart_refused(n) || n->core.state == AGENT_PREPARING), /* those before it */
         .restarts_max = n->conf->max_restarts,
         .no_restart = n->membership ? "" : n->core.verdict.why,
         .log_dir = report_logs(n),
@@ -360,6 +360,7 @@ static void say_restart(struct node *n)
 {
     struct report r = make_report(n);
     struct el_buf text = EL_BUF_INIT(NULL, 4096);
+    report_print(n, &r);
     summary_verdict(&r, &text);
     el_log(EL_INFO, "restart %u of %u: %s", n->core.restarts, n->conf->max_restarts, el_buf_cstr(&text));
     tell_restart(n, el_buf_cstr(&text));
@@ -382,7 +383,6 @@ void report_forget(struct node *n)
     }
     forget_evidence(n);
     n->missing.len = 0;
-    n->fence_fell = false;
     witness_attempt(n);
     n->oom_before = evidence_oom_count(&n->oom);
 }

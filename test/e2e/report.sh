@@ -4,7 +4,8 @@
 # gone); one without timeline_align() (the clock that is an hour ahead).
 . "$(dirname "$0")/../lib/e2e.sh"
 # The summary without the last lines' prefixes and what only one of them can know.
-summary() { sed -n '/^=====/,$p' "$1"; }
+# The last one: each restart has its own before.
+summary() { awk '{ l[NR] = $0 } / FAILED$/ { from = NR - 1 } END { for (i = from; from && i <= NR; i++) print l[i] }' "$1"; }
 report() { env -u LC_ALL -u LANG -u COLUMNS "$ELRUN" report "$@" >"$T/rep" 2>"$T/rep.err" </dev/null; echo $?; }
 
 # --- a restart, then a failure

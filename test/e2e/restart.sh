@@ -1,5 +1,5 @@
 # Restarts: all ranks together, with a higher count, while --max-restarts lasts; nobody before its predecessor is gone.
-# Seen to fail: a build that does not look at --max-restarts (agent.c); torchrun 2.13 in its place, at exit statuses and ELRUN_ROUND.
+# Seen to fail: a build that does not look at --max-restarts (agent.c); one without report_print() in say_restart() ("summary"); torchrun 2.13 in its place, at exit statuses and ELRUN_ROUND.
 . "$(dirname "$0")/../lib/e2e.sh"
 
 # A worker fails in attempt 0 by a status, in attempt 1 by a signal; attempt 2 succeeds.  Who fails waits until all are there.
@@ -15,6 +15,9 @@ for a in 0 1 2; do
     is "attempt $a: one round for all" "$(for r in 0 1 2; do envof "$T/w.$a.$r" ELRUN_ROUND; done | sort -u | wc -l)" 1
 done
 is "a new round in each attempt" "$(for a in 0 1 2; do envof "$T/w.$a.0" ELRUN_ROUND; done | sort -u | wc -l)" 3
+is "each failure has its summary, how many restarts went before it, and the restart behind" \
+    "$(sed -n 's/^Root Cause.*/cause/p;s/^restarts: //p;s/^elrun: \(restart [12] of 2\): rank \(.\) .*/\1 for \2/p' "$ERR" | tr '\n' ';')" \
+    "cause;0 of 2;restart 1 of 2 for 1;cause;1 of 2;restart 2 of 2 for 2;"
 is_clean "two restarts"
 
 # No worker of an attempt runs beside one of the attempt before, even if that one takes its time to go.
