@@ -47,9 +47,10 @@ struct mark_place {
 /* Fills *out: the folder is XDG_RUNTIME_DIR, else /dev/shm. */
 void mark_find(int port, const char *run_id, el_usec keep, struct mark_place *out);
 
-/* Removes stale marks of this user.  True: nobody can be on his way back: there is none of this job, or a stale one; and
- * this host has been up for longer than `limit`, so that what an earlier boot left behind elsewhere has fenced itself.
- * Writes nothing: of several agents that look at the same time one will have the port, and only that one leaves a mark.
+/* Removes stale marks of this user.  True: nobody can be on his way back: there is none of this job, or a stale one;
+ * and this host has been up for longer than `limit`, so that what an earlier boot left behind elsewhere has fenced
+ * itself. Writes nothing: of several agents that look at the same time one will have the port, and only that one leaves
+ * a mark.
  */
 bool mark_look(const struct mark_place *p, el_usec limit);
 

@@ -6,7 +6,8 @@
 #include "util/mem.h"
 
 /* Who keeps the others waiting, after the evidence: who is marked as odd already; else, if one group of equal stacks
- * (incident/stacks.h) is smaller than the largest, the first of the smallest.  -1: nobody stands out, or nobody hung. */
+ * (incident/stacks.h) is smaller than the largest, the first of the smallest.  -1: nobody stands out, or nobody hung.
+ */
 int hung_odd(const struct failure *const *all, unsigned n, struct el_mem *mem);
 
 /* Appends who stood where, as stacks_line(); nothing if nobody hung. */
