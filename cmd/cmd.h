@@ -9,7 +9,9 @@
 
 /* In the order of the overview. */
 #define COMMANDS(X)                                                                                                    \
-    X(run) X(store) X(status) X(logs) X(scale) X(drain) X(restart) X(stop) X(report) X(doctor) X(version) X(help) X(completion)
+    X(run)                                                                                                             \
+    X(store) X(status) X(logs) X(scale) X(drain) X(restart) X(stop) X(report) X(doctor) X(version) X(help)             \
+        X(completion)
 
 struct call {
     int argc;    /* words behind the command's name */
