@@ -8,10 +8,11 @@
 #include "util/opt.h"
 
 /* In the order of the overview. */
-#define COMMANDS(X)                                                                                                    \
-    X(run)                                                                                                             \
-    X(store) X(status) X(logs) X(scale) X(drain) X(restart) X(stop) X(report) X(doctor) X(version) X(help)             \
-        X(completion)
+/* clang-format off */
+#define COMMANDS(X) \
+    X(run) X(store) X(status) X(logs) X(scale) X(drain) X(restart) X(stop) X(report) \
+    X(doctor) X(version) X(help) X(completion)
+/* clang-format on */
 
 struct call {
     int argc;    /* words behind the command's name */
