@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/parse.h"
+
 enum { EXIT_REFUSED = 1 };
 
 int control_options(const struct command *command, const struct call *call, void *target, int operands, char ***operand,
@@ -24,9 +26,11 @@ int control_options(const struct command *command, const struct call *call, void
     return *status ? 0 : 1;
 }
 
+/* Names of strangers stand in it, which must not draw on the terminal. */
 int control_refused(const char *text)
 {
-    fprintf(stderr, "elrun: refused: %s\n", text);
+    char shown[2 * MSG_TEXT_MAX];
+    fprintf(stderr, "elrun: refused: %s\n", el_show_path(text, shown, sizeof shown));
     return EXIT_REFUSED;
 }
 
@@ -41,7 +45,8 @@ int control_ask(const struct control_conf *conf, const struct msg *m, struct el_
         return -1;
     if (status)
         return control_refused(text);
+    char shown[2 * MSG_TEXT_MAX];
     struct el_buf out = EL_BUF_INIT(NULL, 0);
-    el_buf_printf(&out, "%s\n", text);
+    el_buf_printf(&out, "%s\n", el_show_path(text, shown, sizeof shown));
     return command_print(&out, e);
 }

@@ -145,7 +145,9 @@ int rdzv_client_receive(struct rdzv_client *c, struct msg *out, struct el_err *e
             continue;
         if (out->type != MSG_REFUSED)
             return 0;
-        el_fail(e, EL_EXIT_PROTOCOL, "coordinator at %s refuses: %.400s", c->where, out->u.refused.text);
+        char shown[401];
+        el_fail(e, EL_EXIT_PROTOCOL, "coordinator at %s refuses: %s", c->where,
+                el_show_path(out->u.refused.text, shown, sizeof shown));
         msg_release(out);
         return -1;
     }

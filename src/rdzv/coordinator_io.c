@@ -153,7 +153,7 @@ static void report(struct coordinator *c, struct job *job, unsigned reader, bool
 static void over(struct coordinator *c, struct job *job)
 {
     job->over = true;
-    job->forget_at = loop_now(c->loop) + c->conf.keep_ended;
+    job->forget_at = loop_now(c->loop) + (rdzv_is_deserted(job->r) ? 0 : c->conf.keep_ended);
     if (c->conf.ended)
         c->conf.ended(c->conf.ctx, rdzv_run_id(job->r), rdzv_exit_status(job->r));
 }
@@ -292,11 +292,12 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
     return true;
 }
 
-static struct job *job_new(struct coordinator *c, struct peer *p, const struct msg_hello *h)
+static struct job *job_new(struct coordinator *c, struct peer *p, const struct msg_hello *h, uint64_t seen)
 {
     struct el_err e = {0};
     el_usec now = loop_now(c->loop);
-    struct rdzv_conf conf = {.coord = c->coord, .token_start = el_rng_next(&c->rng), .listening_since = c->since};
+    struct rdzv_conf conf = {
+        .coord = c->coord, .token_start = el_rng_next(&c->rng), .listening_since = c->since, .seen = seen};
     rdzv_settings_take(h, &conf.set);
     if (!*h->run_id)
         el_fail(&e, EL_EXIT_CONFIG, "the run id is empty");
@@ -328,12 +329,32 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     return job;
 }
 
+/* All its nodes have gone, and who comes was started another way, or after it was given up: nobody is left who could
+ * hold him to what they had agreed on.  Only the numbers of its rounds stay taken.  True: the job is not there any
+ * more. */
+static bool give_way(struct coordinator *c, struct job *job, const struct msg_hello *h, uint64_t *seen)
+{
+    struct rdzv_record record;
+    if (!rdzv_is_deserted(job->r) || (rdzv_state(job->r) < RDZV_CLOSING && rdzv_agrees(job->r, h)))
+        return false;
+    rdzv_record(job->r, &record);
+    *seen = record.number;
+    size_t i = 0;
+    while (c->job[i] != job)
+        i++;
+    job_free(c, i);
+    return true;
+}
+
 void coordinator_hello(struct coordinator *c, struct peer *p, const struct msg *m)
 {
+    uint64_t seen = 0;
     struct job *job = coordinator_job(c, m->u.hello.run_id);
     struct rdzv_event ev = {.type = RDZV_EV_HELLO, .conn = p->id, .msg = m, .peer = peer_ends(p)};
+    if (job && give_way(c, job, &m->u.hello, &seen))
+        job = NULL;
     if (!job && !is_of_another_job(c, p, &m->u.hello))
-        job = job_new(c, p, &m->u.hello);
+        job = job_new(c, p, &m->u.hello, seen);
     if (job)
         coordinator_step(c, job, &ev);
 }

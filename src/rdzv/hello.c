@@ -44,13 +44,25 @@ static const char *nnodes(uint64_t min, uint64_t max, char to[64])
     return to;
 }
 
+/* What was asked for at the start, or what `elrun scale` has made of it: both agree with the job. */
+static bool agrees_in_nnodes(const struct rdzv *r, const struct msg_hello *h)
+{
+    const struct rdzv_settings *s = &r->conf.set;
+    return (h->min == s->min || h->min == r->min) && (h->max == s->max || h->max == r->max);
+}
+
+bool rdzv_agrees(const struct rdzv *r, const struct msg_hello *h)
+{
+    const struct rdzv_settings *s = &r->conf.set;
+    return agrees_in_nnodes(r, h) && h->unit == s->unit && h->max_restarts == s->max_restarts;
+}
+
 static bool other_nnodes(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
 {
     const struct msg_hello *h = &ev->msg->u.hello;
     const struct rdzv_settings *s = &r->conf.set;
-    bool good_min = h->min == s->min || h->min == r->min, good_max = h->max == s->max || h->max == r->max;
     char theirs[64], ours[64], scaled[64], since[96] = "";
-    if (good_min && good_max)
+    if (agrees_in_nnodes(r, h))
         return false;
     if (r->min != s->min || r->max != s->max)
         snprintf(since, sizeof since, " (%s since elrun scale)", nnodes(r->min, r->max, scaled));
@@ -72,7 +84,6 @@ static bool contradicts(struct rdzv *r, const struct rdzv_event *ev, const char 
     return true;
 }
 
-/* What was asked for at the start, or what `elrun scale` has made of it: both agree with the job. */
 static bool is_refused(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
 {
     const struct msg_hello *h = &ev->msg->u.hello;
@@ -293,6 +304,19 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
     rdzv_tally(r, m, 1);
 }
 
+/* Every seat of the highest round that was reported is heard.  Is that the last one?  What the journal does not have
+ * has never left.  Without one others may run a round that was formed when these had stopped or were cut off, and be on
+ * their way; but not if these run. */
+static bool is_whole(const struct rdzv *r)
+{
+    if (!r->size || r->unheard)
+        return false;
+    bool runs = r->number >= r->seen;
+    for (unsigned k = 0; k < r->size && runs && !r->recorded; k++)
+        runs = !r->seat[k].stopped && !r->seat[k].stopping;
+    return runs || r->recorded;
+}
+
 void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
 {
     const struct msg_hello *h = &ev->msg->u.hello;
@@ -311,9 +335,10 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
     rdzv_roster_connect(r, i, ev->conn, now);
     r->seen = h->seen > r->seen ? h->seen : r->seen;
     r->seen = h->number > r->seen ? h->number : r->seen;
-    /* Somebody holds workers of a round that this coordinator should have known of: listen before anything is formed.
-     */
-    if (r->state == RDZV_WAITING && !r->formed && (holds_workers(h) || h->phase == MSG_PHASE_SUCCEEDED)) {
+    /* Somebody holds workers of a round that this coordinator should have known of, or was in one: listen before
+     * anything is formed. */
+    bool holds = holds_workers(h) || h->phase == MSG_PHASE_SUCCEEDED;
+    if (r->state == RDZV_WAITING && !r->formed && (holds || (h->number && !r->recorded))) {
         rdzv_move(r, RDZV_REBUILDING, now);
         r->rebuild_until = now + rdzv_silence_limit(r);
     }
@@ -324,7 +349,7 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
         rdzv_act(out, RDZV_DO_REPORT_TO)->member = i;
     rdzv_act(out, RDZV_DO_ORDER)->member = i;
     r->tell = true;
-    if (r->state == RDZV_REBUILDING && r->size && !r->unheard)
+    if (r->state == RDZV_REBUILDING && is_whole(r))
         rdzv_rebuilt(r, now, out);
 }
 

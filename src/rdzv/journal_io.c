@@ -84,9 +84,15 @@ static int read_journal(struct journal *j, struct el_buf *to, struct el_err *e)
     }
 }
 
+struct keeping {
+    struct journal_set set;
+    bool refused; /* no memory: what was not kept must not be written away */
+};
+
 static void keep(void *ctx, const struct rdzv_record *r)
 {
-    journal_set_put(ctx, r);
+    struct keeping *k = ctx;
+    k->refused |= journal_set_put(&k->set, r) != 0;
 }
 
 /* The newest records, into a new file that takes the old one's place when it is durable. */
@@ -120,18 +126,21 @@ static int write_anew(struct journal *j, const struct journal_set *set, struct e
 static int rewrite(struct journal *j, journal_fn *fn, void *ctx, struct el_err *e)
 {
     struct el_buf all = EL_BUF_INIT(NULL, 0);
-    struct journal_set set = {0};
+    struct keeping kept = {.refused = false};
+    const struct journal_set *set = &kept.set;
     size_t good = 0;
     int bad = read_journal(j, &all, e);
-    if (!bad && (bad = journal_read(all.v, all.len, keep, &set, &good, e)))
+    if (!bad && (bad = journal_read(all.v, all.len, keep, &kept, &good, e)))
         el_prefix(e, "%.300s/journal (move it away to begin without it)", j->folder);
+    if (!bad && kept.refused)
+        bad = el_fail(e, EL_EXIT_OSERR, "%.300s/journal: out of memory", j->folder);
     if (!bad && good < all.len && fn)
         el_log(EL_WARN, "%s/journal: the last %zu bytes are torn and dropped", j->folder, all.len - good);
     if (!bad)
-        bad = write_anew(j, &set, e);
-    for (size_t i = 0; i < set.n && !bad && fn; i++)
-        fn(ctx, &set.v[i]);
-    journal_set_free(&set);
+        bad = write_anew(j, set, e);
+    for (size_t i = 0; i < set->n && !bad && fn; i++)
+        fn(ctx, &set->v[i]);
+    journal_set_free(&kept.set);
     el_buf_free(&all);
     return bad ? -1 : 0;
 }

@@ -24,7 +24,7 @@
 struct lookup {
     struct pool_job job;
     struct link *link; /* NULL: it was asked for another name, or the link is gone */
-    el_usec since;     /* when it was asked */
+    el_usec since;     /* when it was asked; once it is kept: answered */
     char host[LINK_HOST_MAX];
     int port;
     int result; /* of getaddrinfo */
@@ -42,6 +42,7 @@ struct link {
 
     struct lookup *asking; /* runs in the pool; one at a time for a name */
     bool waits;            /* for it */
+    struct lookup *late;   /* its answer, which came when nobody waited any more */
     struct lookup *lookup; /* the addresses at hand */
     unsigned first, next;  /* address to begin with; how many have been tried */
     int fd;                /* while connecting */
@@ -251,8 +252,14 @@ static void looked_up(void *ctx)
     struct link *k = r->link;
     if (k)
         k->asking = NULL;
-    if (!k || !k->waits) { /* the next attempt asks anew: by now there is an answer */
+    if (!k || (!k->waits && !r->count)) {
         free(r);
+        return;
+    }
+    if (!k->waits) { /* an attempt shorter than the name server takes would never see an answer */
+        free(k->late);
+        k->late = r;
+        r->since = loop_clock();
         return;
     }
     k->waits = false;
@@ -270,9 +277,27 @@ static void looked_up(void *ctx)
     k->ops.failed(k->ctx, false, text);
 }
 
+/* The answer that came too late for the attempt before, if it is one to this question and not old. */
+static bool has_late(struct link *k, const char *host, int port, el_usec now)
+{
+    struct lookup *r = k->late;
+    if (r && r->port == port && strcmp(r->host, host) == 0 && now - r->since < LINK_LOOKUP_LIMIT)
+        return true;
+    free(r);
+    k->late = NULL;
+    return false;
+}
+
 static void on_soon(void *ctx)
 {
     struct link *k = ctx;
+    if (k->late) {
+        k->lookup = k->late;
+        k->late = NULL;
+        tell_resolved(k);
+        try_next(k);
+        return;
+    }
     if (k->waits) {
         k->waits = false;
         snprintf(k->trouble, sizeof k->trouble, "%.150s: no name server has answered the look-up of this name yet",
@@ -315,8 +340,13 @@ void link_connect(struct link *k, const char *host, int port)
     k->refused = false;
     k->trouble[0] = 0;
     /* localhost is loopback whatever a hosts file or a name server says. */
-    ask(k, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, port, &e);
+    host = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
     el_usec now = loop_clock();
+    if (has_late(k, host, port, now)) {
+        loop_timer_at(k->soon, now);
+        return;
+    }
+    ask(k, host, port, &e);
     if (k->asking) { /* one that is late already fails in a moment: its answer may be on its way */
         el_usec due = k->asking->since + LINK_LOOKUP_LIMIT;
         loop_timer_at(k->soon, due > now + LINK_LOOKUP_MOMENT ? due : now + LINK_LOOKUP_MOMENT);
@@ -370,6 +400,7 @@ void link_free(struct link *k)
     link_disconnect(k);
     if (k->asking)
         k->asking->link = NULL;
+    free(k->late);
     loop_timer_free(k->soon);
     free(k);
 }

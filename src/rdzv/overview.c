@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/parse.h"
+
 enum { WIDE_COLUMNS = 132, HOST_WIDTH = 20, STALE_MS = 3000, STATES_MAX = 16 };
 
 /* --- rows in ------------------------------------------------------------------------------------------------------ */
 
-#define COPY(to, from) snprintf(to, sizeof to, "%s", (from) ? (from) : "")
+/* What a stranger calls himself must not draw on the terminal. */
+#define COPY(to, from) el_show_path((from) ? (from) : "", to, sizeof to)
 
 void overview_job(struct overview *o, const struct msg_status_job *j)
 {

@@ -91,6 +91,7 @@ void rdzv_refuse(struct rdzv *r, struct rdzv_actions *out, uint64_t conn, unsign
 
 static void take_record(struct rdzv *r, const struct rdzv_record *old, el_usec now)
 {
+    r->recorded = true;
     r->seen = r->number = old->number;
     r->coord = old->coord;
     r->charged = old->charged;
@@ -119,6 +120,7 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     r->store_until = r->stop_until = r->notice_until = r->end_until = r->journal_at = r->tell_at = EL_NEVER;
     r->min_since = r->lost_at = r->wake = EL_NEVER;
     r->waiting_since = r->last_join = r->last_turn = r->state_since = now;
+    r->seen = conf->seen;
     r->documents = EL_MEM_INIT(RDZV_DOCUMENTS_MAX);
     r->findings.root = -1;
     uint64_t used = record ? record->restarts : 0, fruitless = record ? record->fruitless : 0;
@@ -289,6 +291,7 @@ static void advance_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *ou
         return;
     }
     r->wake = limit < r->wake ? limit : r->wake;
+    r->deserted = limit <= now && !r->members;
     if (limit <= now && v.wait <= RDZV_WAIT_UNIT)
         rdzv_end(r, now, out, EL_EXIT_UNAVAILABLE, "join time-out: %.400s", rdzv_wait_text(r, now));
     else if (limit <= now)
@@ -318,7 +321,7 @@ static void advance_running(struct rdzv *r, el_usec now, struct rdzv_actions *ou
 static void tell_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     bool waits = r->state <= RDZV_WAITING;
-    if (!waits || !r->tell || r->members == r->told_members) {
+    if (!waits || !r->tell || r->changes == r->told_changes) {
         r->tell_at = EL_NEVER;
         return;
     }
@@ -328,7 +331,7 @@ static void tell_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         return;
     r->tell_at = EL_NEVER;
     r->tell = false;
-    r->told_members = r->members;
+    r->told_changes = r->changes;
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 

@@ -64,6 +64,7 @@ struct rdzv_conf {
     uint64_t token_start;     /* start value for tokens */
     struct rdzv_settings set; /* checked by rdzv_settings_check() */
     unsigned room;            /* members and spares at most; rdzv_room() */
+    uint64_t seen;            /* round numbers up to this one have been given out by this coordinator */
     /* No round of this job can be running that the journal does not name (a journal is kept, or the coordinator
      * listened for a keep-alive limit before the job's first HELLO).  Else nothing is completed until listening_since +
      * limit. */
@@ -213,6 +214,11 @@ uint64_t rdzv_instance(const struct rdzv *r, unsigned member);
 /* Rows for `elrun status`.  rdzv_status_member: false if the number is free. */
 void rdzv_status_job(struct rdzv *r, el_usec now, struct msg *out);
 bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg *out);
+
+/* No node is left, and no round: who comes next may begin anew.  Also true of a job that has ended for this reason. */
+bool rdzv_is_deserted(const struct rdzv *r);
+/* Do the settings that it was started with fit the job's? */
+bool rdzv_agrees(const struct rdzv *r, const struct msg_hello *h);
 
 enum rdzv_state rdzv_state(const struct rdzv *r);
 const char *rdzv_state_name(enum rdzv_state s);

@@ -130,6 +130,7 @@ struct rdzv {
 
     uint64_t number, coord; /* of the present or last round */
     uint64_t seen;          /* highest number known to anybody */
+    bool recorded;        /* the journal knew the job when this coordinator began */
     uint64_t token;
     struct rdzv_seat *seat; /* conf.room */
     uint32_t *scratch, *scratch2;
@@ -153,6 +154,7 @@ struct rdzv {
     bool noticed;
     uint64_t charged; /* number of the last round that cost a restart */
     bool stop_job;
+    bool deserted; /* it ends because nobody is left who could be told */
     el_usec stop_grace;
     unsigned status;
     char end_text[MSG_TEXT_MAX + 1], end_cause[MSG_TEXT_MAX + 1];
@@ -182,9 +184,9 @@ struct rdzv {
     el_usec last_turn, hold_until; /* silence: one's own loop was late */
     el_usec wake;                  /* of the verdict and of growing */
     el_usec spent[RDZV_STATES], state_since;
-    bool closed; /* a round was, in this step */
-    bool tell;   /* waiting members do not know the news */
-    unsigned told_members;
+    bool closed;                    /* a round was, in this step */
+    bool tell;                      /* waiting members do not know the news */
+    uint64_t changes, told_changes; /* of what they are told: who is here, and rounds that could not be opened */
 
     struct rdzv_note note[RDZV_NOTES_MAX];
     unsigned notes;

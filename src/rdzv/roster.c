@@ -101,6 +101,7 @@ unsigned rdzv_roster_add(struct rdzv *r, uint64_t instance, int node_rank, el_us
     if (node_rank >= 0)
         table_put(&r->by_node_rank, (uint64_t)node_rank, i);
     rdzv_tally(r, m, 1);
+    r->changes++;
     return i;
 }
 
@@ -116,6 +117,7 @@ void rdzv_roster_remove(struct rdzv *r, unsigned i)
         table_drop(&r->by_node_rank, (uint64_t)m->node_rank);
     *m = (struct rdzv_member){.phase = RDZV_FREE, .arrival.next = r->free_head};
     r->free_head = i;
+    r->changes++;
 }
 
 void rdzv_roster_heard(struct rdzv *r, unsigned i, el_usec now)

@@ -32,6 +32,7 @@ void rdzv_abandon(struct rdzv *r, el_usec now)
     el_usec pause = r->abandons ? RDZV_OPEN_RETRY << (doublings - 1) : 0;
     r->open_at = now + (pause < RDZV_OPEN_RETRY_MAX ? pause : RDZV_OPEN_RETRY_MAX);
     r->abandons++;
+    r->changes++;
     rdzv_move(r, RDZV_WAITING, now);
 }
 

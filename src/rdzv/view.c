@@ -2,10 +2,11 @@
 #include "rdzv/rdzv_private.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { HERE_NAMED_MAX = 4 };
+enum { HERE_NAMED_MAX = 4, RANKS_NAMED_MAX = 4, RANKS_SOUGHT_MAX = 1024 };
 
 bool rdzv_addr_is_local(const char *addr)
 {
@@ -182,19 +183,48 @@ static void order_stop(const struct rdzv *r, uint64_t number, uint64_t coord, co
     out->u.stop = (struct msg_stop){.number = number, .coord = coord, .text = why, .grace_ms = grace / EL_MS(1)};
 }
 
-/* For the user of a node that waits: who is here, and how long it may go on. */
+/* Behind the first n bytes of the text; how many there are now. */
+static size_t __attribute__((format(printf, 3, 4))) put(struct rdzv *r, size_t n, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    n += (size_t)vsnprintf(r->text + n, sizeof r->text - n, format, ap);
+    va_end(ap);
+    return n < sizeof r->text ? n : sizeof r->text - 1;
+}
+
+/* "; no node rank 1, 5": where all have one, and there are not too many to look for in each order. */
+static size_t append_missing(struct rdzv *r, size_t n)
+{
+    unsigned named = 0;
+    if (r->by_node_rank.used != r->members || r->members >= r->max || r->max > RANKS_SOUGHT_MAX)
+        return n;
+    for (uint64_t rank = 0; rank < r->max && named <= RANKS_NAMED_MAX; rank++) {
+        if (table_get(&r->by_node_rank, rank) != TABLE_NONE)
+            continue;
+        if (named == RANKS_NAMED_MAX)
+            n = put(r, n, ", ...");
+        else
+            n = put(r, n, "%s%llu", named ? ", " : "; no node rank ", (unsigned long long)rank);
+        named++;
+    }
+    return n;
+}
+
+/* For the user of a node that waits: who is here, who is not, and how long it may go on. */
 static void append_here(struct rdzv *r, el_usec now)
 {
     size_t n = strlen(r->text);
     unsigned named = 0, all = r->good + r->resort;
     el_usec limit = r->waiting_since + EL_MS(r->conf.set.join_timeout_ms);
-    for (uint32_t i = r->arrival.first; i != RDZV_NONE && named < HERE_NAMED_MAX; i = r->member[i].arrival.next) {
-        n += (size_t)snprintf(r->text + n, sizeof r->text - n, "%s%.48s", named ? ", " : " (here: ", r->member[i].host);
-        named++;
-    }
-    if (named)
-        snprintf(r->text + n, sizeof r->text - n, "%s; gives up in %llu s)", all > named ? ", ..." : "",
-                 (unsigned long long)(limit > now ? (limit - now + EL_SEC(1) - 1) / EL_SEC(1) : 0));
+    for (uint32_t i = r->arrival.first; i != RDZV_NONE && named < HERE_NAMED_MAX; i = r->member[i].arrival.next)
+        n = put(r, n, "%s%.48s", named++ ? ", " : " (here: ", r->member[i].host);
+    if (!named)
+        return;
+    n = put(r, n, "%s", all > named ? ", ..." : "");
+    n = append_missing(r, n);
+    put(r, n, "; gives up in %llu s)",
+        (unsigned long long)(limit > now ? (limit - now + EL_SEC(1) - 1) / EL_SEC(1) : 0));
 }
 
 /* For the user of a node that is not in the round: what would bring it in. */
@@ -288,7 +318,7 @@ void rdzv_record(const struct rdzv *r, struct rdzv_record *out)
                                 .charged = r->charged,
                                 .world_first = r->world_first,
                                 .world_last = r->world_last,
-                                .ended = r->state >= RDZV_CLOSING,
+                                .ended = r->state >= RDZV_CLOSING && !r->deserted,
                                 .status = r->status};
     out->min = r->min == r->conf.set.min ? 0 : r->min;
     out->max = r->max == r->conf.set.max ? 0 : r->max;
@@ -385,6 +415,10 @@ unsigned rdzv_room_used(const struct rdzv *r)
 uint64_t rdzv_conn(const struct rdzv *r, unsigned member)
 {
     return r->member[member].conn;
+}
+bool rdzv_is_deserted(const struct rdzv *r)
+{
+    return !r->members && (r->state == RDZV_WAITING || r->deserted);
 }
 enum rdzv_state rdzv_state(const struct rdzv *r)
 {

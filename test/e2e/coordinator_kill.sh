@@ -53,6 +53,40 @@ for how in journal reports; do
     killed
 done
 
+# In the other states, with a journal; test/e2e/coordinator_forming.sh has those that last an instant.
+state_is() { "$ELRUN" status --endpoint "127.0.0.1:$port" --json 2>/dev/null | grep -q "\"state\": *\"$1\""; }
+port=0
+serve --state-dir "$T/kept"
+agents phases --agents 3 --min 2 --keep-alive 200 --settle 100
+wait_for came phases 'WORLD 1 ' 3
+echo "hold 0" >&9
+echo "fail 1" >&9
+ok 'stopping: one still stops its workers' wait_for state_is stopping
+wait_for came phases 'STOP 1' 3
+killed
+serve --state-dir "$T/kept"
+ok 'stopping: started again, it stops the round' wait_for state_is stopping
+is 'stopping: nobody has begun another one' "$(count phases WORLD)" 3
+echo "stopped 0" >&9
+ok 'stopping: then the next one forms' wait_for came phases 'WORLD 2 .* of 3' 3
+killed
+echo "kill 2" >&9
+serve --state-dir "$T/kept"
+ok 'rebuilding: it listens for the one that is lost' wait_for state_is rebuilding
+killed
+serve --state-dir "$T/kept"
+ok 'rebuilding: started once more, it goes on with the others' wait_for came phases 'WORLD 3 .* of 2' 2
+echo "mute 0" >&9
+echo "succeed all" >&9
+ok 'ending: one has not heard of the end' wait_for state_is ending
+killed
+serve --state-dir "$T/kept"
+echo "cut 0" >&9
+ok 'ending: it is told by the next one' wait_for came phases '^0 END 0' 1
+is 'ending: nobody began again' "$(count phases 'WORLD 4')" 0
+stopped
+killed
+
 # Nobody holds a world yet.
 port=0
 serve

@@ -6,7 +6,8 @@
  *     fake_agent [--agents N] [--min N] [--max N] [--run-id ID] [--node-rank FIRST] [--swarm SECONDS] ... HOST:PORT
  *
  * Lines of stdin: "kill I" (gone without a word), "cut I" (comes back), "fail I", "succeed I", "leave I", "mute I"
- * (silent, still connected), "join"; I is a number or "all".  Lines of stdout: "I WORLD 2 rank 0 of 3", "I STOP 1", …
+ * (silent, still connected), "hold I" (its workers do not stop until "stopped I"), "join"; I is a number or "all".
+ * Lines of stdout: "I WORLD 2 rank 0 of 3", "I STOP 1", …
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,7 @@ enum { BATCH = 128, UNSENT_MAX = 1 << 20 };
 struct agent {
     struct conn conn;
     unsigned index;
-    bool up, gone, mute, ended;
+    bool up, gone, mute, ended, holds;
     uint64_t instance, connections, number, coord, token, restarts;
     int64_t group_rank;
     uint64_t group_size;
@@ -202,14 +203,21 @@ static void on_world(struct agent *a, const struct msg_world *w)
     send_msg(a, &m);
 }
 
+static void stopped(struct agent *a, uint64_t number, uint64_t coord)
+{
+    struct msg m = {.type = MSG_STOPPED, .u.stopped = {.number = number, .coord = coord}};
+    a->phase = MSG_PHASE_IDLE;
+    send_msg(a, &m);
+}
+
 static void on_stop(struct agent *a, const struct msg_stop *s)
 {
-    struct msg m = {.type = MSG_STOPPED, .u.stopped = {.number = s->number, .coord = s->coord}};
     tell(a, "STOP", s->number, s->text);
     if (storm_bytes && ++stops == count)
         report("stopped", count);
-    a->phase = MSG_PHASE_IDLE;
-    send_msg(a, &m);
+    a->phase = MSG_PHASE_STOPPING;
+    if (!a->holds)
+        stopped(a, s->number, s->coord);
 }
 
 static void hear(struct agent *a, const struct msg *m)
@@ -375,6 +383,11 @@ static void obey(struct agent *a, const char *verb)
     } else if (strcmp(verb, "mute") == 0) {
         a->mute = true;
         conn_pause(&a->conn);
+    } else if (strcmp(verb, "hold") == 0) {
+        a->holds = true;
+    } else if (strcmp(verb, "stopped") == 0) {
+        a->holds = false;
+        stopped(a, a->number, a->coord);
     } else if (strcmp(verb, "succeed") == 0) {
         m = (struct msg){.type = MSG_SUCCEEDED, .u.succeeded = {a->number, a->coord}};
         a->phase = MSG_PHASE_SUCCEEDED;

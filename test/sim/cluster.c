@@ -220,7 +220,9 @@ static void on_guard(struct cluster *c, const struct cluster_item *it)
     a->alive = false;
     a->told = true;
     judge_gone(c, it->who);
-    local(c, it->who, 0, MEMBER_EV_WORKER_FAILED)->attempt = a->attempt; /* by SIGKILL; nobody here has sent it */
+    struct cluster_item *shot = local(c, it->who, 0, MEMBER_EV_WORKER_FAILED); /* nobody here has sent the signal */
+    shot->attempt = a->attempt;
+    shot->guard = true;
     struct cluster_item *closed = local(c, it->who, 1, MEMBER_EV_CLOSED);
     closed->attempt = a->attempt;
     closed->result = MEMBER_FAILED;
@@ -255,6 +257,10 @@ static void walk(struct cluster *c)
 
 static void keep_journal(struct cluster *c, uint64_t serial)
 {
+    if (c->unkept) { /* as the shell does without a journal: answered at the end of the step */
+        c->journaled = serial;
+        return;
+    }
     unsigned k = c->kept_next++ % 16;
     rdzv_record(c->r, &c->kept[k]);
     bool slow = !c->quiet && c->now < c->faults_until && one_in(c, 30);
@@ -324,6 +330,11 @@ void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev)
     mix(c, c->now << 20 ^ (uint64_t)ev->type << 8 ^ out.n ^ (uint64_t)rdzv_state(c->r) << 56);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act_coord(c, ev, &out.v[i]);
+    if (c->journaled) {
+        struct rdzv_event journaled = {.type = RDZV_EV_JOURNALED, .serial = c->journaled, .ok = true};
+        c->journaled = 0;
+        cluster_feed_coord(c, &journaled);
+    }
     set_timer(c, CLUSTER_COORD);
 }
 
@@ -376,7 +387,7 @@ static void boot_coord(struct cluster *c)
         return;
     c->conf.coord = el_rng_next(&c->rng) | 1;
     c->conf.token_start = el_rng_next(&c->rng);
-    c->conf.surely_new = true;
+    c->conf.surely_new = !c->unkept || !c->coord_life;
     c->conf.listening_since = c->now;
     c->r = rdzv_new(&c->conf, c->has_journal ? &c->journal : NULL, c->now, &c->mem);
     if (!c->r)
@@ -402,6 +413,11 @@ void cluster_kill_coord(struct cluster *c)
             net_close(c, i, false, false);
     rdzv_free(c->r);
     c->r = NULL;
+    if (!c->unkept)
+        return;
+    /* Nobody but the nodes knows what was: those that do may be gone before the next one comes. */
+    c->ended_well = false;
+    c->journaled = 0;
 }
 
 /* --- events --- */
@@ -481,7 +497,7 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
         return;
     if (it->event == MEMBER_EV_STORE && it->serial != a->m.store.number)
         return;
-    if (it->event == MEMBER_EV_WORKER_FAILED && (a->alive || !a->told)) { /* else it was the guard */
+    if (it->event == MEMBER_EV_WORKER_FAILED && !it->guard) {
         if (!a->alive || a->told)
             return;
         storm_failed(c, it->who);
@@ -608,6 +624,7 @@ bool cluster_run(struct cluster *c, uint64_t seed, unsigned agents, bool quiet)
     c->n = agents;
     c->quiet = quiet;
     c->codec = !quiet && seed % 8 == 0;
+    c->unkept = !quiet && seed % 8 == 5;
     c->item_free = UINT32_MAX;
     c->mem = EL_MEM_INIT(0);
     c->agent = calloc(agents, sizeof *c->agent);

@@ -45,6 +45,7 @@ struct cluster_item {
     enum member_event_type event;
     enum member_result result;
     bool stuck, refused;
+    bool guard;      /* LOCAL: it was the guard who killed */
     uint64_t serial; /* ARRIVE: its place in its direction; GUARD: the fence */
     el_usec sent_at; /* ARRIVE, ACKED */
     unsigned kept;   /* CLUSTER_JOURNAL: which record */
@@ -104,8 +105,10 @@ struct cluster {
     uint64_t seed;
     struct el_rng rng, faults, words; /* words: of what workers said, so that the rest stays as it was */
     el_usec now, faults_until, judge_at;
-    bool quiet; /* no faults: the profile that measures */
-    bool codec; /* messages travel as bytes */
+    bool quiet;  /* no faults: the profile that measures */
+    bool codec;  /* messages travel as bytes */
+    bool unkept; /* the coordinator keeps no journal, as one in an agent: what was before it learns from the nodes */
+    uint64_t journaled; /* … and the serial to be answered */
     unsigned n;
     struct cluster_agent *agent;
     el_usec delay, jitter, training;

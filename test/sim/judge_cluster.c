@@ -15,9 +15,11 @@ struct cluster_round *judge_round(struct cluster *c, uint64_t number, uint64_t c
 static struct cluster_round *round_new(struct cluster *c, const struct msg_world *w)
 {
     const struct cluster_round *last = c->rounds ? &c->round[c->rounds - 1] : NULL;
-    if (last && w->number <= last->number)
+    /* Without a journal what no node knows any more is forgotten. */
+    bool known = last && (!c->unkept || last->coord == w->coord);
+    if (known && w->number <= last->number)
         cluster_fail(c, "round %llu after round %llu", (unsigned long long)w->number, (unsigned long long)last->number);
-    if (last && w->restarts < last->restarts)
+    if (known && w->restarts < last->restarts)
         cluster_fail(c, "%llu restarts after %u", (unsigned long long)w->restarts, last->restarts);
     if (c->rounds == c->rounds_room) {
         c->rounds_room = c->rounds_room ? 2 * c->rounds_room : 64;
@@ -52,7 +54,7 @@ static void check_size(struct cluster *c, const struct msg_world *w)
     if (w->restarts && s->restart_policy == DECIDE_NEVER)
         cluster_fail(c, "restart %llu, and --restart-policy=never", (unsigned long long)w->restarts);
     /* What the journal does not have, a coordinator that is restarted would give out again. */
-    if (!c->has_journal || c->journal.number < w->number)
+    if (!c->unkept && (!c->has_journal || c->journal.number < w->number))
         cluster_fail(c, "WORLD %llu leaves before the journal has it", (unsigned long long)w->number);
 }
 

@@ -65,6 +65,12 @@ static int who(const struct story *s, unsigned member)
     return -1;
 }
 
+static void saw(struct story *s, int i, uint64_t number)
+{
+    if (number > s->node[i].seen)
+        s->node[i].seen = number;
+}
+
 static void order_line(struct story *s, int i, bool *any, const struct msg *m)
 {
     const char *sep = *any ? "; " : " -> ";
@@ -72,16 +78,20 @@ static void order_line(struct story *s, int i, bool *any, const struct msg *m)
     s->node[i].last = *m;
     switch ((unsigned)m->type) {
     case MSG_PARK:
+        s->node[i].parks++;
+        saw(s, i, m->u.park.number);
         if (again)
             return;
         put(s, "%s%c: park", sep, 'a' + i);
         break;
     case MSG_OPEN_STORE:
+        saw(s, i, m->u.open_store.number);
         s->node[i].number = m->u.open_store.number;
         s->node[i].coord = m->u.open_store.coord;
         put(s, "%s%c: open %llu", sep, 'a' + i, (unsigned long long)m->u.open_store.number);
         break;
     case MSG_WORLD:
+        saw(s, i, m->u.world.number);
         s->node[i].number = m->u.world.number;
         s->node[i].coord = m->u.world.coord;
         s->node[i].group_rank = (int)m->u.world.group_rank;
@@ -236,6 +246,7 @@ static void hello(struct story *s, char node, int phase, bool report)
     if (report) {
         h->phase = (uint64_t)phase;
         h->failed = s->node[i].failed;
+        h->seen = s->node[i].seen;
         h->number = s->node[i].number;
         h->coord = s->node[i].coord;
         h->group_rank = s->node[i].group_rank;

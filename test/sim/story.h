@@ -25,6 +25,8 @@ struct story {
         uint64_t number, coord; /* of the last WORLD */
         int group_rank, node_rank;
         unsigned group_size;
+        unsigned parks;
+        uint64_t seen;
         bool failed; /* its next return says that a worker failed here */
     } node[STORY_NODES];
     unsigned slots; /* of who joins; 0: 2 */

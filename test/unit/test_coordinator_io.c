@@ -117,6 +117,73 @@ static void test_identity(void)
     close_coordinator();
 }
 
+static bool nobody_is_here(void)
+{
+    return !coordinator_members(c);
+}
+
+static bool none_is_known(void)
+{
+    return !coordinator_jobs(c);
+}
+
+/* A job whose nodes have all gone binds nobody. */
+static void test_deserted(void)
+{
+    struct end *a = &ends[0], *b = &ends[1];
+    open_coordinator(NULL, false);
+    join(a, "10.0.0.1", 0xa, settings("left", 1, 2));
+    wait_type(a, MSG_OPEN_STORE, 1);
+    about_round(a, MSG_STORE_READY);
+    ok(wait_type(a, MSG_WORLD, 1) && a->number == 1, "a job of one node");
+    uint64_t coord = a->coord;
+    join(b, "10.0.0.2", 0xb, settings("left", 1, 1));
+    ok(wait_type(b, MSG_REFUSED, 1), "other settings are refused while it is here");
+    hang_up(a);
+    ok(wait_for(nobody_is_here), "it has gone");
+    join(b, "10.0.0.2", 0xb, settings("left", 1, 1));
+    ok(wait_type(b, MSG_OPEN_STORE, 1), "then who comes with other settings begins anew");
+    ok(b->number == 2 && b->coord == coord, "with a number that was not given out before");
+    close_coordinator();
+
+    struct msg_hello h = settings("left", 2, 2);
+    h.join_timeout_ms = 200;
+    open_coordinator(NULL, false);
+    join(a, "10.0.0.1", 0xa, h);
+    wait_type(a, MSG_PARK, 1);
+    hang_up(a);
+    ok(wait_for(none_is_known), "after the join time-out it is forgotten");
+    join(b, "10.0.0.2", 0xb, h);
+    ok(wait_type(b, MSG_PARK, 1) && !b->count[MSG_END],
+       "and who comes then is not told of an end that nobody has seen");
+    close_coordinator();
+}
+
+/* How a job ended is known for a while. */
+static void test_forgotten(void)
+{
+    struct end *a = &ends[0], *b = &ends[1];
+    struct el_err e = {0};
+    struct coordinator_conf conf = {.surely_new = true, .keep_ended = EL_MS(700)};
+    c = coordinator_new(loop, pool, &conf, &e);
+    join(a, "10.0.0.1", 0xa, settings("short", 1, 1));
+    wait_type(a, MSG_OPEN_STORE, 1);
+    about_round(a, MSG_STORE_READY);
+    wait_type(a, MSG_WORLD, 1);
+    about_round(a, MSG_SUCCEEDED);
+    wait_type(a, MSG_END, 1);
+    about_round(a, MSG_END_ACK);
+    wait_for(nothing_runs);
+    join(b, "10.0.0.2", 0xb, settings("short", 1, 1));
+    ok(wait_type(b, MSG_END, 1), "an ended job is known");
+    about_round(b, MSG_END_ACK);
+    hang_up(a);
+    ok(wait_for(none_is_known), "until its time is over");
+    join(b, "10.0.0.2", 0xc, settings("short", 1, 1));
+    ok(wait_type(b, MSG_OPEN_STORE, 1), "then its name is free for another one");
+    close_coordinator();
+}
+
 /* --- the journal -------------------------------------------------------------------------------------------------- */
 
 static char folder[64];
@@ -208,6 +275,8 @@ int main(void)
     test_life();
     test_two_jobs();
     test_identity();
+    test_deserted();
+    test_forgotten();
     test_journal();
     stage_close();
     return done();

@@ -149,6 +149,26 @@ int main(void)
     loop_run(loop);
     ok(asked == 2 && resolved == 2, "from then on each attempt looks the name up anew");
 
+    answering = false; /* no thread looks: nothing is asked now */
+    link_connect(k, "node0", 1);
+    for_a_while(EL_MS(20));
+    link_disconnect(k);
+    pthread_mutex_lock(&lock);
+    answering = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    for_a_while(EL_MS(100));
+    loop_timer_at(timer, EL_NEVER);
+    is_num(resolved, 2, "an answer that comes when the attempt is given up");
+    link_connect(k, "node0", 1);
+    is_num(resolved, 2, "is not told inside link_connect()");
+    loop_run(loop);
+    ok(asked == 3 && resolved == 3 && failures == 12,
+       "but used by the next attempt: a slow name server is no silent one");
+    link_connect(k, "node0", 1);
+    loop_run(loop);
+    is_num(asked, 4, "and by no other");
+
     test_delivered(k);
     ok(pool_free(pool), "no thread is left");
     link_free(k);

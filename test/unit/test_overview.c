@@ -42,6 +42,26 @@ static void add(struct overview *o, const char *host, const char *state, int gro
     overview_member(o, &m);
 }
 
+/* Whoever reaches the coordinator chooses what he is called. */
+static void test_controls(void)
+{
+    struct overview o = {0};
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    struct msg_status_job j = job();
+    j.run_id = "a\033[2Jb";
+    j.text = "one\ntwo \xc2\x9b"
+             "31m";
+    overview_job(&o, &j);
+    add(&o, "\033]0;x\007", "running", 0, 100);
+    overview_text(&o, false, 80, &out);
+    const char *text = el_buf_cstr(&out);
+    ok(!strchr(text, '\033') && !strchr(text, '\007') && !strstr(text, "\xc2\x9b"),
+       "names do not draw on the terminal");
+    ok(strstr(text, "a\\x1b[2Jb") && strstr(text, "one\\x0atwo"), "and are shown");
+    overview_free(&o);
+    el_buf_free(&out);
+}
+
 static void test_few(void)
 {
     struct overview o = {0};
@@ -147,6 +167,7 @@ static void test_time(void)
 
 int main(void)
 {
+    test_controls();
     test_few();
     test_many();
     test_odd_ranks();

@@ -311,6 +311,31 @@ static void test_coordinator_restart_lost(void)
              "a node that is not heard after the restart is lost, not before the limit");
 }
 
+/* Whole, but not the last: the node that has been in it alone is back before the one that runs. */
+static void test_coordinator_restart_old_round(void)
+{
+    story_init(&s, 1, 1);
+    s.quiet = true;
+    story_begin(&s);
+    J(0, 'a');
+    SAY(10, 'a', STORE_READY);
+    J(20, 'b');
+    story_closed(&s, 1000, 'a');
+    U(1200);
+    SAY(1300, 'b', STORE_READY);
+    s.quiet = false;
+    CRASH(5000, false);
+    R(5100, 'a', IDLE);
+    U(5900);
+    WAIT;
+    R(6000, 'b', RUNNING);
+    U(20000);
+    story_is("5.100 a returns -> a: hold\n"
+             "  # the coordinator was restarted: 1 of 1 nodes of round 1 are heard\n"
+             "6.000 b returns -> b: world 2, 0 of 1\n",
+             "without a journal an old round that is heard whole is not taken for the last one");
+}
+
 static void test_coordinator_restart_blind(void)
 {
     pair(&s, 2, 2);
@@ -477,6 +502,7 @@ int main(void)
     test_spare_is_told();
     test_coordinator_restart();
     test_coordinator_restart_lost();
+    test_coordinator_restart_old_round();
     test_coordinator_restart_blind();
     test_coordinator_restart_failed();
     test_coordinator_restart_success();

@@ -222,8 +222,91 @@ static void test_own_pause(void)
     story_is("", "a coordinator that was away itself declares nobody lost");
 }
 
+/* What the person at a node reads. */
+static const char *line_of(char node)
+{
+    static char text[512];
+    struct msg m;
+    rdzv_order(s.r, s.node[node - 'a'].member, s.now, &m);
+    snprintf(text, sizeof text, "%s", m.type == MSG_PARK ? m.u.park.text : "no PARK");
+    return text;
+}
+
+static void test_who_is_missing(void)
+{
+    story_init(&s, 4, 4);
+    s.node[0].node_rank = 3;
+    s.node[1].node_rank = 1;
+    story_begin(&s);
+    J(0, 'a');
+    J(10, 'b');
+    is_str(line_of('a'),
+           "2 of 4 nodes are here: at least 4 are needed (here: a, b; no node rank 0, 2; gives up in 600 s)",
+           "who waits is told who is here, and which node ranks are missing");
+    J(20, 'c');
+    is_str(line_of('a'), "3 of 4 nodes are here: at least 4 are needed (here: a, b, c; gives up in 600 s)",
+           "but not when somebody has none");
+    story_end(&s);
+    story_init(&s, 300, 300);
+    for (unsigned i = 0; i < STORY_NODES; i++)
+        s.node[i].node_rank = (int)i;
+    story_begin(&s);
+    for (unsigned i = 0; i < STORY_NODES; i++)
+        J(i, 'a' + i);
+    is_str(line_of('a'),
+           "26 of 300 nodes are here: at least 300 are needed (here: a, b, c, d, ...; no node rank 26, 27, 28, 29, "
+           "...; gives up in 600 s)",
+           "of many only the first");
+    story_end(&s);
+}
+
+/* As many as before, but others. */
+static void test_told_of_changes(void)
+{
+    story_init(&s, 3, 3);
+    story_begin(&s);
+    J(0, 'a');
+    J(10, 'b');
+    U(3000);
+    unsigned parks = s.node[0].parks;
+    story_closed(&s, 3000, 'b');
+    J(3150, 'c');
+    U(6000);
+    ok(s.node[0].parks > parks, "who waits is told when another one comes for one that was lost");
+    is_num(s.node[0].parks, parks + 1, "once");
+    story_end(&s);
+}
+
+static void test_deserted(void)
+{
+    story_init(&s, 2, 2);
+    s.conf.set.join_timeout_ms = 5000;
+    story_begin(&s);
+    J(0, 'a');
+    ok(!rdzv_is_deserted(s.r), "a job with a node");
+    story_closed(&s, 100, 'a');
+    U(1000);
+    ok(rdzv_is_deserted(s.r), "when all its nodes have gone it is deserted");
+    U(6000);
+    ok(rdzv_state(s.r) == RDZV_OVER && rdzv_is_deserted(s.r), "after the join time-out it is over, and still so");
+    ok(!s.journal.ended, "nobody was told of an end, and the journal has none");
+    story_end(&s);
+    story_init(&s, 2, 2);
+    s.conf.set.join_timeout_ms = 5000;
+    story_begin(&s);
+    J(0, 'a');
+    U(6000);
+    SAY(6001, 'a', END_ACK);
+    ok(rdzv_state(s.r) == RDZV_OVER && !rdzv_is_deserted(s.r) && s.journal.ended,
+       "with a node that was told it is an end");
+    story_end(&s);
+}
+
 int main(void)
 {
+    test_who_is_missing();
+    test_told_of_changes();
+    test_deserted();
     test_first_round();
     test_settle();
     test_settle_again();
