@@ -130,7 +130,7 @@ struct rdzv {
 
     uint64_t number, coord; /* of the present or last round */
     uint64_t seen;          /* highest number known to anybody */
-    bool recorded;        /* the journal knew the job when this coordinator began */
+    bool recorded;          /* the journal knew the job when this coordinator began */
     uint64_t token;
     struct rdzv_seat *seat; /* conf.room */
     uint32_t *scratch, *scratch2;
