@@ -484,10 +484,10 @@ static int status_of(struct node *n)
 static void say_last_words(struct node *n)
 {
     char line[400], name[SIGNAME_MAX];
+    bool failed = worker_failed(n);
     n->account.steps = n->steps.sum;
     account_text(&n->account, loop_clock(), line, sizeof line);
-    bool failed = worker_failed(n);
-    el_log(failed || n->core.restarts ? EL_INFO : EL_DEBUG, "time: %s", line);
+    el_log(failed || n->core.restarts || (n->membership && n->status) ? EL_INFO : EL_DEBUG, "time: %s", line);
     if (report_logs(n) && !failed) /* the report names them itself */
         el_log(EL_INFO, "logs: %s", report_logs(n));
     if (n->publish_late)

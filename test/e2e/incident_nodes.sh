@@ -121,6 +121,12 @@ else
     for k in 0 1 2; do skip "a clock an hour ahead on node 1, failure on node $k" "no time namespaces: $why"; done
 fi
 
+# --- only one node fails
+nodes one --nproc-per-node=1 --max-restarts=0 -- meet @2 exit 3 forever
+ended_all one
+is "one node fails: statuses" "$statuses" "3 3 3"
+like "one node fails: rank 0's node, where nobody did, accounts for the time too" "$(cat "$T/one.0.err")" '^elrun: time: .* running'
+
 # --- storm
 nodes storm --nproc-per-node=32 --max-restarts=0 -- meet err "$TRACE" exit 3
 ended_all storm
