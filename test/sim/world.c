@@ -371,9 +371,11 @@ static void draw_signals(struct world *w)
         push(w, (struct world_item){.at = at, .kind = WORLD_FAREWELL});
         send_elrun(w, between(w, at - EL_MS(50), at + EL_MS(300)), SIGTERM);
     }
-    if (chance(w, w->faults.hangs)) /* before the last worker is up, as a shell would not do it, too */
-        push_event(w, between(w, 0, EL_SEC(30)),
-                   (struct agent_event){.type = AGENT_EV_HUNG, .slot = (unsigned)el_rng_below(&w->rng, w->conf.slots)});
+    if (chance(w, w->faults.hangs)) { /* before the last worker is up, as a shell would not do it, too */
+        el_usec at = between(w, 0, EL_SEC(30));
+        unsigned slot = (unsigned)el_rng_below(&w->rng, w->conf.slots);
+        push_event(w, at, (struct agent_event){.type = AGENT_EV_HUNG, .slot = slot});
+    }
     send_elrun(w, WORLD_HORIZON, SIGTERM);
 }
 
