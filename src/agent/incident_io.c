@@ -145,6 +145,7 @@ static void print(struct node *n)
     r.script = n->conf->script;
     r.log_dir = report_logs(n);
     j->job.log_host = n->host;
+    report_account(n);
     report_print(n, &r);
 }
 

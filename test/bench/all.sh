@@ -1,5 +1,5 @@
-# all.sh [nodes | errors | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
-# "nodes": those of several nodes, which take as long again, to RESULTS-nodes.md; "errors": those of failures, to
+# all.sh [store | nodes | errors | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
+# "store": that of the store, to RESULTS-store.md; "nodes": those of several nodes, to RESULTS-nodes.md; "errors": those of failures, to
 # RESULTS-errors.md.  Only this program writes these.  Some that are named: to stdout, for a look.
 : "${ELRUN:?path of elrun}" "${BUILD:?folder with the built programs}" "${PY:?a python3 with torch}"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +20,8 @@ fact "load before" "$(cut -d' ' -f1-3 /proc/loadavg) (1, 5 and 15 minutes)"
 
 results=
 case ${*:-one} in
-    one) results=RESULTS.md; set -- idle launch react tee store ;;
+    one) results=RESULTS.md; set -- idle launch react tee ;;
+    store) results=RESULTS-store.md; set -- store ;;
     nodes) results=RESULTS-nodes.md; set -- elastic swarm ;;
     errors) results=RESULTS-errors.md; set -- watch incident ;;
 esac

@@ -2,7 +2,7 @@
 # without looking (bare.c) and, with its own generator, redis.  All on loopback; generator and server share the cores.
 . "$(dirname "$0")/../lib/bench.sh"
 ulimit -n "$(ulimit -H -n)"
-LOAD=$BUILD/test/bench/store BARE=$BUILD/test/bench/bare SECONDS_EACH=${SECONDS_EACH:-0.3} USER_SECONDS=${USER_SECONDS:-2}
+LOAD=$BUILD/test/bench/store BARE=$BUILD/test/bench/bare SECONDS_EACH=${SECONDS_EACH:-0.2} USER_SECONDS=${USER_SECONDS:-2}
 pids=
 stop_all() { for p in $pids; do kill "$p" 2>/dev/null; done; pids=; }
 trap 'stop_all; rm -rf "$T"' EXIT
@@ -45,8 +45,7 @@ sample() {
     else echo "store: no sample of $s_who $s_key" >&2; [ "$s_who" != elrun ] || exit 1; fi
 }
 
-# Growth with the number of connections is shown for one operation: the others differ from it by a constant.
-LOADS="get:1 get:64 get:1000 set:64 add:64"
+LOADS="get:1 get:16 get:64 get:1000 set:1 set:16 set:64 set:1000 add:1 add:16 add:64 add:1000"
 for i in $(seq "$RUNS"); do
     start_all # fresh servers, so that memory of one run is not what the next one finds
     sample elrun idle elrun idle 5000

@@ -18,6 +18,7 @@ is "a new round in each attempt" "$(for a in 0 1 2; do envof "$T/w.$a.0" ELRUN_R
 is "each failure has its summary, how many restarts went before it, and the restart behind" \
     "$(sed -n 's/^Root Cause.*/cause/p;s/^restarts: //p;s/^elrun: \(restart [12] of 2\): rank \(.\) .*/\1 for \2/p' "$ERR" | tr '\n' ';')" \
     "cause;0 of 2;restart 1 of 2 for 1;cause;1 of 2;restart 2 of 2 for 2;"
+is "each of them accounts for the time" "$(grep -c '^elrun: time so far: .* running' "$ERR")" 2
 is_clean "two restarts"
 
 # No worker of an attempt runs beside one of the attempt before, even if that one takes its time to go.
