@@ -145,7 +145,7 @@ static void print(struct node *n)
     r.script = n->conf->script;
     r.log_dir = report_logs(n);
     j->job.log_host = n->host;
-    report_account(n);
+    tell_time_so_far(n);
     report_print(n, &r);
 }
 

@@ -179,6 +179,7 @@ void node_may_start(struct node *n, unsigned attempt, const char *trouble);
 int tell_open(struct node *n, struct el_err *e); /* first of all: a user's descriptor has its number still */
 int tell_init(struct node *n, struct el_err *e);
 int tell_hooks(struct node *n, struct el_err *e); /* once there are reaper and guard */
+void tell_time_so_far(struct node *n);            /* one line, above each summary but the last */
 void tell_free(struct node *n);                   /* the hooks; the events are the shell's */
 void tell_begin(struct node *n);
 void tell_moved(struct node *n, enum agent_state before); /* the core's state is another one */
@@ -267,7 +268,6 @@ bool report_was_signalled(const struct node *n, unsigned slot); /* by elrun, bef
 void report_collect(struct node *n);                            /* answers AGENT_EV_COLLECTED */
 void report_drained(void *node);                                /* callbacks of the output */
 void report_rank_drained(void *node, unsigned slot);
-void report_account(struct node *n); /* where the time went so far: above each summary but the last */
 void report_restart(struct node *n); /* a new attempt is wanted */
 void report_forget(struct node *n);  /* it can begin: the failures of the last one are over */
 /* Where descriptors have run out: how many these workers need. */

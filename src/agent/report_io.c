@@ -356,19 +356,11 @@ static const struct failure *cause_of(struct node *n, const struct report *r)
     return cause >= 0 ? r->failures[cause] : &told_workers(n)[n->core.cause_slot].failure;
 }
 
-void report_account(struct node *n)
-{
-    char line[400];
-    n->account.steps = n->steps.sum;
-    account_text(&n->account, loop_clock(), line, sizeof line);
-    el_log(EL_INFO, "time so far: %s", line);
-}
-
 static void say_restart(struct node *n)
 {
     struct report r = make_report(n);
     struct el_buf text = EL_BUF_INIT(NULL, 4096);
-    report_account(n);
+    tell_time_so_far(n);
     report_print(n, &r);
     summary_verdict(&r, &text);
     el_log(EL_INFO, "restart %u of %u: %s", n->core.restarts, n->conf->max_restarts, el_buf_cstr(&text));

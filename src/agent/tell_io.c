@@ -439,3 +439,11 @@ bool tell_close(struct node *n)
     bool clean = trace_free(n->trace);
     return trace_free(n->log_trace) && clean;
 }
+
+void tell_time_so_far(struct node *n)
+{
+    char line[400];
+    n->account.steps = n->steps.sum;
+    account_text(&n->account, loop_clock(), line, sizeof line);
+    el_log(EL_INFO, "time so far: %s", line);
+}
