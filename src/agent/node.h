@@ -179,7 +179,7 @@ void node_may_start(struct node *n, unsigned attempt, const char *trouble);
 int tell_open(struct node *n, struct el_err *e); /* first of all: a user's descriptor has its number still */
 int tell_init(struct node *n, struct el_err *e);
 int tell_hooks(struct node *n, struct el_err *e); /* once there are reaper and guard */
-void tell_time_so_far(struct node *n);            /* one line, above each summary but the last */
+void tell_time_so_far(struct node *n);            /* one line, beside each summary but the last */
 void tell_free(struct node *n);                   /* the hooks; the events are the shell's */
 void tell_begin(struct node *n);
 void tell_moved(struct node *n, enum agent_state before); /* the core's state is another one */

@@ -360,7 +360,6 @@ static void say_restart(struct node *n)
 {
     struct report r = make_report(n);
     struct el_buf text = EL_BUF_INIT(NULL, 4096);
-    tell_time_so_far(n);
     report_print(n, &r);
     summary_verdict(&r, &text);
     el_log(EL_INFO, "restart %u of %u: %s", n->core.restarts, n->conf->max_restarts, el_buf_cstr(&text));

@@ -289,8 +289,17 @@ void tell_incidents(struct node *n, const struct failure *cause)
     }
 }
 
+void tell_time_so_far(struct node *n)
+{
+    char line[400];
+    n->account.steps = n->steps.sum;
+    account_text(&n->account, loop_clock(), line, sizeof line);
+    el_log(EL_INFO, "time so far: %s", line);
+}
+
 void tell_restart(struct node *n, const char *why)
 {
+    tell_time_so_far(n);
     struct event ev = event_of(n, EVENT_RESTART);
     ev.u.restart =
         (struct event_restart){.restarts = n->core.restarts, .max_restarts = n->conf->max_restarts, .why = why};
@@ -438,12 +447,4 @@ bool tell_close(struct node *n)
 {
     bool clean = trace_free(n->trace);
     return trace_free(n->log_trace) && clean;
-}
-
-void tell_time_so_far(struct node *n)
-{
-    char line[400];
-    n->account.steps = n->steps.sum;
-    account_text(&n->account, loop_clock(), line, sizeof line);
-    el_log(EL_INFO, "time so far: %s", line);
 }
