@@ -70,10 +70,18 @@ $(BUILD)/test/e2e/%: $(BUILD)/test/e2e/%.o $(BUILD)/io.a $(BUILD)/core.a
 $(BUILD)/test/bench/%: $(BUILD)/test/bench/%.o $(BUILD)/io.a $(BUILD)/core.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
-$(BUILD)/test/fuzz/%: test/fuzz/%.c $(CORE) $(TLIB) $(HDRS)
+# The core once more, with the fuzzer's counters in it; each target adds its own file.
+FUZZING = clang -g -O1 -fno-sanitize-recover=all $(FLAGS)
+$(BUILD)/fuzz/%.o: %.c $(HDRS)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(FUZZING) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+$(BUILD)/fuzz.a: $(patsubst %.c,$(BUILD)/fuzz/%.o,$(CORE) $(TLIB))
+	$(Q)rm -f $@ && ar crs $@ $^
+$(BUILD)/test/fuzz/%: test/fuzz/%.c $(BUILD)/fuzz.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
-	$(Q)clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(FLAGS) -pie -o $@ $(filter %.c,$^) $(CORELIBS)
+	$(Q)$(FUZZING) -fsanitize=fuzzer,address,undefined -pie -o $@ $^ $(CORELIBS)
 $(BUILD)/cmd/cmd_version.o: FLAGS += -DELRUN_VERSION='"$(VERSION)"' -DELRUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/cmd/cmd_version.o: $(BUILD)/version
 $(BUILD)/version: FORCE
