@@ -56,8 +56,7 @@ int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *me
 
 void agent_free(struct agent *a, struct el_mem *mem)
 {
-    if (!a->conf.managed)
-        budget_free(&a->budget, mem);
+    budget_free(&a->budget, mem);
     policy_free(&a->group, mem);
 }
 

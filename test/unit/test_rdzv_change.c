@@ -256,12 +256,14 @@ static void test_spare_is_told(void)
            "round 1 runs on 2 nodes; this node waits as a spare: it comes in when a node is lost or leaves, or when "
            "elrun scale allows more than 2",
            "a spare: the round is full");
+    story_end(&s);
     pair(&s, 2, 4);
     s.conf.set.unit = s.r->conf.set.unit = 2;
     J(5000, 'c');
     is_str(parked('c'),
            "round 1 runs on 2 nodes; this node waits as a spare: 1 more must come (--node-unit=2), or a node be lost",
            "a spare: the unit is not full");
+    story_end(&s);
     pair(&s, 2, 4);
     J(5000, 'c');
     is_str(parked('c'),
@@ -270,6 +272,7 @@ static void test_spare_is_told(void)
     U(6000);
     is_str(parked('c'), "round 1 stops, 2 of 2 nodes still do: more nodes are here; this node waits for the next round",
            "while the round stops");
+    story_end(&s);
 }
 
 static void test_coordinator_restart(void)
