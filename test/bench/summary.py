@@ -65,14 +65,18 @@ def main():
                 if a.poll() is None:
                     a.terminate()
             for a in agents:
-                a.wait()
+                try:
+                    a.wait(10)
+                except subprocess.TimeoutExpired:
+                    a.kill()
 
 
 def print_times(who, agents, first, own, begun, mark):
     """The last line of each that holds the mark, seen before the agent ended."""
     seen, told_of, text = {}, {}, {a.stderr.fileno(): b"" for a in agents}
     node = {a.stderr.fileno(): i for i, a in enumerate(agents)}
-    while text and time.monotonic() < begun + LIMIT_S:
+    # Who has named the cause has; agents that say nothing more and do not end are not waited for.
+    while text and time.monotonic() < begun + (10 if own in seen else LIMIT_S) and not (own in seen and first in seen):
         for fd in select.select(list(text), [], [], 1)[0]:
             data = os.read(fd, 65536)
             if not data:
