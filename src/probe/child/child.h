@@ -1,0 +1,89 @@
+/* The GPU helper of the probe: a small dynamic program, embedded in elrun and started by it (helper.h), that opens the
+ * job's own NVML, CUDA runtime and NCCL with dlopen.  Whatever hangs or crashes in a driver does it here.
+ *
+ * COMMAND LINE   elrun-gpu ROLE [KEY=VALUE ...]    no order on standard input, no configuration by the environment
+ *
+ *   nvml      what NVML says about every GPU of the node, no load: checks and facts
+ *   burn      one GPU: FMA burn with a checksum, device and host copies; what the GPU says of itself meanwhile
+ *   nicloop   all GPUs of the node in neighbour pairs, P2P and shared memory off: the traffic takes the NICs
+ *   pair      one end of one rail of a pair of nodes
+ *
+ *   gpu=N           burn, pair: CUDA device (local rank); what CUDA_VISIBLE_DEVICES makes of it        [0]
+ *   rail=N          pair: printed with metrics                                                          [gpu]
+ *   expect=N        nvml: so many GPUs there must be; 0: any number                                     [0]
+ *   id=HEX          pair: guest end (rank 1).  Without it: host end (rank 0), which prints the id line
+ *   purelib=DIR     site-packages of the job's Python, where pip puts NVIDIA's libraries
+ *   nccl=FILE cuda=FILE nvml=FILE   these libraries and no other
+ *   quick=1         burn, nicloop, pair: a fifth of the time, no 1 GiB step
+ *   burn_ms=N       burn: how long                                                                      [1000]
+ *   init_ms=N       the CUDA context, or until the two ends have met                                    [60000]
+ *   step_ms=N       each step after that                                                                [20000]
+ *   grace_ms=N      for ncclCommAbort after a deadline                                                  [5000]
+ *
+ * RESULTS   JSON lines on descriptor 3, of the kinds that wire.h reads:
+ *   {"t":"hello","pid","gpu","bus","uuid","cudart","cudart_version","driver_version","nccl","nccl_version"}
+ *             as soon as the libraries and the device are open (nvml: without a device, "driver" in words)
+ *   {"t":"id","id":"256 hex digits"}                        pair, host end
+ *   {"t":"init","ms","interface"}                           the communicator is ready
+ *   {"t":"m","name","rail","n","min","median","p95","unit"} lat_us, bw64m, bw1g, nic_loop, burn, copy_d2d, copy_h2d,
+ *                                                           copy_d2h, gpu_clock
+ *   {"t":"check","name","state","gpu","value","limit","unit","text","advice"}   names: GPU_CHECK_LIST below
+ *   {"t":"fact","name","value"}    to compare over nodes (gpu_driver, gpu_name, gpu_vbios, nccl, cuda, gpu_count) or
+ *                                  counters to subtract ("nvlink_errors.3", "pcie_replay.3", ecc_corrected.3)
+ *   {"t":"err","stage","code","name","text","class","advice"}   classes: FAULT_LIST below
+ *   {"t":"end","ok"}               the last line; a step that was not reached has none
+ *
+ * STANDARD ERROR   NCCL's warnings and what libraries print; for a person.
+ *
+ * STATUS   0 done (checks may be bad) · 1 a line "err" says why · 2 wrong words · 124 a deadline of its own passed
+ * (line "err" with class "timeout" before it).  Results are written before anything is torn down, and nothing is: the
+ * kernel does that at _exit. */
+#ifndef CHILD_H
+#define CHILD_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lowglibc.h"
+
+/* Names of the checks.  GPU -1: of the node. */
+#define GPU_CHECK_LIST(X)                                                                                              \
+    X(gpu_nvml, "the driver's management library answers")                                                             \
+    X(gpu_count, "as many GPUs as there should be")                                                                    \
+    X(gpu_lost, "the GPU is on the bus and answers")                                                                   \
+    X(gpu_recovery, "the driver asks for no recovery action")                                                          \
+    X(gpu_remap, "no row remapping is pending or has failed")                                                          \
+    X(gpu_retired, "no retired page is pending and few are retired")                                                   \
+    X(gpu_ecc, "no uncorrected memory error since the driver was loaded")                                              \
+    X(gpu_ecc_corrected, "corrected memory errors since the driver was loaded")                                        \
+    X(gpu_nvlink, "every NVLink is active")                                                                            \
+    X(gpu_fabric, "the GPU has joined its NVSwitch fabric")                                                            \
+    X(gpu_throttle, "nothing but power and idleness slows the clock")                                                  \
+    X(gpu_pcie, "PCIe link as wide as it can be, and under load as fast")                                              \
+    X(gpu_temperature, "below the temperature at which it slows down")                                                 \
+    X(gpu_foreign, "no process and no memory of somebody else")                                                        \
+    X(gpu_modes, "compute mode, ECC and MIG as training needs them")                                                   \
+    X(gpu_burn, "arithmetic gives the right result under load")
+
+/* What an error means for the verdict: word, and whether it speaks against the node itself. */
+#define FAULT_LIST(X)                                                                                                  \
+    X(NONE, "none")                                                                                                    \
+    X(MISSING, "missing")   /* no library, no GPU */                                                                   \
+    X(MISMATCH, "mismatch") /* versions that do not go together: of nodes, or of driver and library */                 \
+    X(CONFIG, "config")     /* a setting: interface, visible devices, wrong file */                                    \
+    X(BUSY, "busy")         /* held by somebody else */                                                                \
+    X(DRIVER, "driver")     /* the driver is wedged or half there */                                                   \
+    X(FABRIC, "fabric")     /* NVSwitch fabric not up */                                                               \
+    X(HARDWARE, "hardware") /* the GPU itself */                                                                       \
+    X(NETWORK, "network")   /* the other end cannot be reached, or went away */                                        \
+    X(SYSTEM, "system")     /* a system call failed: memory, descriptors, shared memory */                             \
+    X(TIMEOUT, "timeout")   /* a deadline */                                                                           \
+    X(INTERNAL, "internal")
+
+enum fault {
+#define X(name, word) FAULT_##name,
+    FAULT_LIST(X)
+#undef X
+};
+
+#endif
