@@ -12,6 +12,7 @@
 
 #include "util/buf.h"
 #include "util/err.h"
+#include "util/fields.h"
 
 #define MSG_VERSION       1
 #define MSG_PREAMBLE      "ELR1"
@@ -39,11 +40,7 @@
 #define MSG_PLACE_MAX      300        /* DECIDE_PLACE_MAX */
 #define MSG_CLOCK_UNKNOWN  ((uint64_t)86400000000)
 
-/* A field of struct T: F(T, kind, name, limit, must).
- *   NUM  uint64_t 0 … limit           HEX  uint64_t as 1 … 16 hexadecimal digits in a string (limit unused)
- *   INT  int64_t -1 … limit           STR  const char *, at most limit bytes; belongs to the message that was decoded
- *   BOOL bool
- * must 1: missing is an error; 0: missing is 0, "" or false. */
+/* Fields: util/fields.h. */
 
 /* What holds for the whole job: the first agent that says HELLO brings it, the others must agree in what is marked so
  * (rdzv.h).  Times in milliseconds. */
@@ -347,19 +344,12 @@ enum msg_type {
     MSG_BEAT_REPLY = 81, /* time: as in the BEAT; own: the clock of who answers */
 };
 
-#define MSG_C_NUM                     uint64_t
-#define MSG_C_INT                     int64_t
-#define MSG_C_HEX                     uint64_t
-#define MSG_C_STR                     const char *
-#define MSG_C_BOOL                    bool
-#define F(T, kind, name, limit, must) MSG_C_##kind name;
 #define X(NAME, name, number, text)                                                                                    \
     struct msg_##name {                                                                                                \
-        MSG_##name##_FIELDS(F, msg_##name)                                                                             \
+        MSG_##name##_FIELDS(EL_FIELD_MEMBER, msg_##name)                                                               \
     };
 MSG_LIST(X)
 #undef X
-#undef F
 
 struct msg_beat {
     uint64_t time, own; /* microseconds */
