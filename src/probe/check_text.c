@@ -1,0 +1,80 @@
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "probe/check.h"
+
+static const char *const unit_names[CHECK_UNITS] = {
+#define X(id, name) name,
+    CHECK_UNIT_LIST(X)
+#undef X
+};
+
+const char *check_unit_name(enum check_unit u)
+{
+    assert(u < CHECK_UNITS);
+    return unit_names[u];
+}
+
+static const char *bytes_text(double value, char *to)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    unsigned u = 0;
+    while (value >= 1024 && u + 1 < sizeof units / sizeof units[0]) {
+        value /= 1024;
+        u++;
+    }
+    snprintf(to, CHECK_VALUE_MAX, value < 10 && u ? "%.1f %s" : "%.0f %s", value, units[u]);
+    return to;
+}
+
+const char *check_value_text(enum check_unit u, double value, char *to)
+{
+    bool whole = value >= -9e15 && value <= 9e15 && value == (double)(long long)value;
+    assert(u < CHECK_UNITS);
+    if (value >= CHECK_UNLIMITED)
+        snprintf(to, CHECK_VALUE_MAX, "unlimited");
+    else if (u == CHECK_UNIT_YES)
+        snprintf(to, CHECK_VALUE_MAX, "%s", value > 0 ? "yes" : "no");
+    else if (u == CHECK_UNIT_BYTES)
+        bytes_text(value, to);
+    else
+        snprintf(to, CHECK_VALUE_MAX, "%.*f%s%s",
+                 whole                     ? 0
+                 : value < 1 && value > -1 ? 3
+                                           : 1,
+                 value, u == CHECK_UNIT_NONE || u == CHECK_UNIT_COUNT ? "" : " ",
+                 u == CHECK_UNIT_COUNT ? "" : unit_names[u]);
+    return to;
+}
+
+/* "at least 4 lanes", "no", "at most 30 %" */
+static const char *limit_text(const struct check_row *row, double limit, char *to, size_t room)
+{
+    char number[CHECK_VALUE_MAX];
+    check_value_text(row->unit, limit, number);
+    if (row->unit == CHECK_UNIT_YES || limit >= CHECK_UNLIMITED)
+        snprintf(to, room, "%s", row->rule == CHECK_MIN || limit > 0 ? number : "no");
+    else if (row->rule != CHECK_MIN && limit == 0) /* NOLINT: a limit is what somebody typed */
+        snprintf(to, room, "none");
+    else
+        snprintf(to, room, "%s %s", row->rule == CHECK_MIN ? "at least" : "at most", number);
+    return to;
+}
+
+void finding_text(const struct finding *f, struct el_buf *out)
+{
+    const struct check_row *row = &check_rows[f->check];
+    char value[CHECK_VALUE_MAX], limit[CHECK_VALUE_MAX + 16];
+    el_buf_printf(out, "%s%s%s: ", row->name, f->on[0] ? " of " : "", f->on);
+    bool judged = f->state != FINDING_UNCHECKED && f->state != FINDING_UNDECIDED && f->has_value;
+    if (!judged) {
+        el_buf_printf(out, "%s: %s", f->state == FINDING_UNDECIDED ? "undecided" : "not checked", f->text);
+        return;
+    }
+    el_buf_puts(out, check_value_text(row->unit, f->value, value));
+    if (f->state >= FINDING_WARN || f->state == FINDING_INFO)
+        el_buf_printf(out, ", %s expected", limit_text(row, f->limit, limit, sizeof limit));
+    if (f->text[0])
+        el_buf_printf(out, " (%s)", f->text);
+}
