@@ -1,0 +1,109 @@
+/* The header of a safetensors file: reading with every rule of the format, and making one.
+ *
+ *   u64 little endian N | N bytes of JSON, padded with spaces | bytes of the tensors, without holes, to the file's end
+ *
+ * Memory of a struct st is one allocator's and goes with st_free(); an st of zeros is free already. */
+#ifndef CKPT_ST_H
+#define CKPT_ST_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ckpt/ckpt.h"
+#include "util/buf.h"
+
+#define ST_HEADER_MAX  100000000u /* bytes of JSON: what the reference takes */
+#define ST_TENSORS_MAX 1000000u
+#define ST_RANK_MAX    64
+#define ST_PREFIX      8 /* bytes in front of the JSON */
+
+/* Name in the file, bits of an element. */
+#define ST_DTYPES(X)                                                                                                   \
+    X(BOOL, 8)                                                                                                         \
+    X(F4, 4)                                                                                                           \
+    X(F6_E2M3, 6)                                                                                                      \
+    X(F6_E3M2, 6)                                                                                                      \
+    X(U8, 8)                                                                                                           \
+    X(I8, 8)                                                                                                           \
+    X(F8_E5M2, 8)                                                                                                      \
+    X(F8_E4M3, 8)                                                                                                      \
+    X(F8_E8M0, 8)                                                                                                      \
+    X(F8_E4M3FNUZ, 8)                                                                                                  \
+    X(F8_E5M2FNUZ, 8)                                                                                                  \
+    X(I16, 16)                                                                                                         \
+    X(U16, 16)                                                                                                         \
+    X(F16, 16)                                                                                                         \
+    X(BF16, 16)                                                                                                        \
+    X(I32, 32)                                                                                                         \
+    X(U32, 32)                                                                                                         \
+    X(F32, 32)                                                                                                         \
+    X(C64, 64)                                                                                                         \
+    X(F64, 64)                                                                                                         \
+    X(I64, 64)                                                                                                         \
+    X(U64, 64)
+
+enum st_dtype {
+#define X(name, bits) ST_##name,
+    ST_DTYPES(X)
+#undef X
+        ST_DTYPES_COUNT
+};
+
+const char *st_dtype_name(enum st_dtype t);
+unsigned st_dtype_bits(enum st_dtype t);
+/* ST_DTYPES_COUNT: no such type. */
+enum st_dtype st_dtype_find(const char *name);
+
+struct st_tensor {
+    const char *name; /* UTF-8, ends with 0 */
+    enum st_dtype dtype;
+    unsigned rank;         /* 0: a scalar */
+    const uint64_t *shape; /* rank of them; one may be 0 */
+    uint64_t begin, end;   /* bytes, from the end of the header on */
+};
+
+struct st_pair { /* of __metadata__ */
+    const char *key, *value;
+};
+
+struct st {
+    struct el_mem *mem;
+    struct st_tensor *tensors; /* in the order of their bytes */
+    size_t tensors_n;
+    struct st_pair *pairs;
+    size_t pairs_n;
+    uint64_t data_at; /* where in the file the bytes of the tensors begin */
+    uint64_t data_bytes;
+    char *texts; /* the store of names, keys and values */
+    uint64_t *shapes;
+};
+
+/* Bytes of a tensor of this shape: false if that is no whole number of bytes or too large for 64 bits. */
+bool st_tensor_bytes(enum st_dtype dtype, const uint64_t *shape, unsigned rank, uint64_t *bytes);
+
+/* The first step: how long the JSON is, by the first ST_PREFIX bytes of a file of file_bytes.  The error says
+ * CKPT_DAMAGED. */
+int st_header_bytes(const unsigned char prefix[ST_PREFIX], uint64_t file_bytes, size_t *header_bytes, struct el_err *e);
+
+/* The second: n bytes of JSON of a file of file_bytes.  -1: *e says CKPT_DAMAGED, CKPT_UNSUPPORTED (a type of elements
+ * or a size that this reader does not know) or EL_EXIT_OSERR (the allocator's limit), with the tensor's name and its
+ * bytes in the file.  *s is free then. */
+int st_parse(struct st *s, struct el_mem *mem, const char *json, size_t n, uint64_t file_bytes, struct el_err *e);
+
+/* Both, of a whole file. */
+int st_read(struct st *s, struct el_mem *mem, const struct ckpt_bytes *file, struct el_err *e);
+
+void st_free(struct st *s);
+
+/* NULL: not there. */
+const struct st_tensor *st_find(const struct st *s, const char *name);
+const char *st_pair(const struct st *s, const char *key);
+
+/* Makes the header (prefix and JSON) of a file with these n tensors.  They are put in the order in which their bytes
+ * follow (largest elements first, then by name), begin and end are filled in, and the header is padded with spaces so
+ * that the bytes begin at a multiple of `align` (a power of two from 8 to 4096).  -1: a name twice, a name that is not
+ * UTF-8 or "__metadata__", a size beyond 64 bits, a header that is too long, no memory. */
+int st_build(struct st_tensor *tensors, size_t n, const struct st_pair *pairs, size_t pairs_n, size_t align,
+             struct el_buf *out, struct el_err *e);
+
+#endif
