@@ -1,0 +1,163 @@
+#include "probe/verdict.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "probe/plan_private.h"
+
+static const char *const state_names[] = {
+#define STATE_NAME(id, name) [id] = name,
+    NODE_STATE_LIST(STATE_NAME)
+#undef STATE_NAME
+};
+
+const char *node_state_name(enum node_state s)
+{
+    assert((unsigned)s < NODE_STATE_COUNT);
+    return state_names[s];
+}
+
+/* --- states of rails ---------------------------------------------------------------------------------------------- */
+
+static struct plan_charge *charge_of(const struct plan *p, unsigned node, unsigned rail)
+{
+    return &p->charge[(size_t)node * p->conf.rails + rail];
+}
+
+/* A pass is a pass, whatever becomes of the two later. */
+static void find_good(struct plan *p)
+{
+    memset(p->good_ever, 0, sizeof p->good_ever);
+    for (unsigned n = 0; n < p->nodes; n++) {
+        struct plan_node *x = &p->node[n];
+        x->good = x->bad = x->closed = x->suspect = x->accused = x->passes = 0;
+        x->untested = x->rails & p->shared ? x->rails & p->shared : x->rails;
+    }
+    for (unsigned i = 0; i < p->records; i++) {
+        const struct plan_record *rec = &p->record[i];
+        p->node[rec->a].good |= rec->ok;
+        p->node[rec->b].good |= rec->ok;
+        p->node[rec->a].passes += rec->ok != 0;
+        p->node[rec->b].passes += rec->ok != 0;
+    }
+    for (unsigned n = 0; n < p->nodes; n++)
+        for (unsigned r = 0; r < p->conf.rails; r++)
+            p->good_ever[r] += p->node[n].good >> r & 1;
+}
+
+static void charge(struct plan *p, unsigned node, unsigned rail, unsigned by)
+{
+    struct plan_charge *c = charge_of(p, node, rail);
+    bool near = p->node[node].domain == p->node[by].domain;
+    if (c->n < CONDEMN)
+        c->by[c->n] = by;
+    else if (near && !c->near)
+        c->by[CONDEMN - 1] = by; /* the best witness is named */
+    c->n++;
+    c->near |= near;
+}
+
+/* A failure counts against the end that is not known to be good, if the other is. */
+static void find_charges(struct plan *p)
+{
+    memset(p->charge, 0, (size_t)p->nodes * p->conf.rails * sizeof *p->charge);
+    for (unsigned i = 0; i < p->records; i++) {
+        const struct plan_record *rec = &p->record[i];
+        struct plan_node *a = &p->node[rec->a], *b = &p->node[rec->b];
+        if (!rec->failed || !plan_present(a) || !plan_present(b))
+            continue;
+        a->suspect |= rec->failed;
+        b->suspect |= rec->failed;
+        for (unsigned r = 0; r < p->conf.rails; r++) {
+            bool fa = a->good >> r & 1, fb = b->good >> r & 1;
+            if (!(rec->failed >> r & 1) || fa == fb)
+                continue;
+            charge(p, fa ? rec->b : rec->a, r, fa ? rec->a : rec->b);
+        }
+    }
+}
+
+/* Rails on which somebody of its own domain is good whom it has not met. */
+static uint32_t near_unmet(const struct plan *p, unsigned n)
+{
+    uint32_t rails = 0;
+    unsigned domain = p->node[n].domain;
+    for (unsigned i = p->node[n].domain_at; i < p->nodes && p->node[p->order[i]].domain == domain; i++)
+        if (plan_present(&p->node[p->order[i]]) && p->order[i] != n && !plan_met(p, n, p->order[i]))
+            rails |= p->node[p->order[i]].good;
+    return rails;
+}
+
+static void condemn(struct plan *p, unsigned n)
+{
+    struct plan_node *x = &p->node[n];
+    uint32_t near = 0;
+    bool looked = false;
+    for (unsigned r = 0; r < p->conf.rails; r++) {
+        const struct plan_charge *c = charge_of(p, n, r);
+        if (!c->n)
+            continue;
+        if (c->n >= CONDEMN && !c->near && !looked) {
+            near = near_unmet(p, n);
+            looked = true;
+        }
+        bool three = c->n >= CONDEMN && (c->near || !(near >> r & 1));
+        bool both = c->n == 2 && p->good_ever[r] == 2;
+        x->closed |= three ? 1u << r : 0;
+        if (three || both)
+            x->bad |= 1u << r;
+        else if (c->n > x->accused)
+            x->accused = c->n;
+    }
+}
+
+void plan_judge(struct plan *p)
+{
+    if (!p->stale)
+        return;
+    p->stale = false;
+    find_good(p);
+    find_charges(p);
+    for (unsigned n = 0; n < p->nodes; n++) {
+        struct plan_node *x = &p->node[n];
+        x->suspect &= ~x->good;
+        if (x->suspect)
+            condemn(p, n);
+        x->suspect &= ~x->bad;
+        x->untested &= ~(x->good | x->bad | x->suspect);
+        if (p->nodes == 1)
+            x->untested = 0; /* there are no pairs: what it found alone is the verdict */
+    }
+}
+
+/* --- nodes -------------------------------------------------------------------------------------------------------- */
+
+static enum node_state state_of(const struct plan *p, const struct plan_node *x)
+{
+    if (x->local == LOCAL_BAD || x->left)
+        return NODE_BAD_LOCAL;
+    if (x->lost)
+        return NODE_UNDECIDED;
+    if (x->local == LOCAL_NEW)
+        return p->stop ? NODE_UNDECIDED : NODE_NEW;
+    if (x->bad)
+        return NODE_BAD;
+    if (plan_open(x))
+        return p->stop ? NODE_UNDECIDED : x->suspect ? NODE_SUSPECT : NODE_UNTESTED;
+    return NODE_GOOD;
+}
+
+enum node_state verdict_state(struct plan *p, unsigned node)
+{
+    assert(node < p->nodes);
+    plan_judge(p);
+    return state_of(p, &p->node[node]);
+}
+
+void verdict_count(struct plan *p, unsigned count[NODE_STATE_COUNT])
+{
+    memset(count, 0, NODE_STATE_COUNT * sizeof *count);
+    for (unsigned n = 0; n < p->nodes; n++)
+        count[verdict_state(p, n)]++;
+}

@@ -1,0 +1,136 @@
+/* The pairing rule of the probe, proved for small numbers of nodes by trying everything: whatever set of nodes (or of
+ * up to two links, or of single rails) is broken, nobody healthy is condemned and everybody broken is. */
+#include <stdio.h>
+
+#include "probe/verdict.h"
+#include "lib/tap.h"
+
+enum { NODES_MAX = 9, RAILS = 2, ROUNDS_MAX = 64 };
+
+struct world {
+    unsigned nodes, rails;
+    bool quick;
+    unsigned bad[RAILS];                /* bit n: that rail of node n is broken */
+    unsigned cut[NODES_MAX][NODES_MAX]; /* rails of a link that are broken, [a][b] with a < b */
+};
+
+static bool works(const struct world *w, unsigned a, unsigned b, unsigned rail)
+{
+    return !((w->bad[rail] >> a | w->bad[rail] >> b) & 1) && !(w->cut[a][b] >> rail & 1);
+}
+
+/* Runs the plan to its end; the caller frees it. */
+static struct plan *play(const struct world *w)
+{
+    static struct pair_result r;
+    struct plan_conf conf = PLAN_CONF_INIT;
+    const struct plan_pair *pair;
+    conf.rails = w->rails;
+    conf.rounds_max = 0;
+    conf.quick = w->quick;
+    struct plan *p = plan_new(w->nodes, &conf, NULL);
+    for (unsigned n = 0; n < w->nodes; n++)
+        plan_local(p, n, true, NULL);
+    for (unsigned pairs; (pairs = plan_round(p, &pair)) && plan_rounds(p) < ROUNDS_MAX;)
+        for (unsigned i = 0; i < pairs; i++) {
+            pair_result_init(&r);
+            for (unsigned k = 0; k < w->rails; k++)
+                r.rail[k].outcome = works(w, pair[i].a, pair[i].b, k) ? RAIL_OK : RAIL_FAILED;
+            plan_result(p, i, &r);
+        }
+    return p;
+}
+
+struct tally {
+    unsigned long plays, wrong, undecided, rounds;
+    unsigned rounds_most;
+};
+
+/* Each node must be what it is. */
+static void judge(struct tally *t, const struct world *w)
+{
+    struct plan *p = play(w);
+    unsigned any_bad = w->bad[0] | (w->rails > 1 ? w->bad[1] : 0);
+    t->plays++;
+    t->rounds += plan_rounds(p);
+    t->rounds_most = plan_rounds(p) > t->rounds_most ? plan_rounds(p) : t->rounds_most;
+    for (unsigned n = 0; n < w->nodes; n++) {
+        enum node_state s = verdict_state(p, n);
+        if (s == NODE_UNDECIDED)
+            t->undecided++;
+        else if (s != (any_bad >> n & 1 ? NODE_BAD : NODE_GOOD))
+            t->wrong++;
+    }
+    plan_free(p);
+}
+
+static void tell(const char *what, unsigned nodes, const struct tally *t)
+{
+    char line[200];
+    snprintf(line, sizeof line, "%u nodes, %s: %lu cases, nobody is judged wrongly", nodes, what, t->plays);
+    is_num(t->wrong, 0, line);
+    snprintf(line, sizeof line, "%u nodes, %s: nobody stays undecided", nodes, what);
+    is_num(t->undecided, 0, line);
+    printf("# %u nodes, %s: %.1f rounds on average, %u at most\n", nodes, what, (double)t->rounds / (double)t->plays,
+           t->rounds_most);
+}
+
+static unsigned bits(unsigned set)
+{
+    return (unsigned)__builtin_popcount(set);
+}
+
+/* Every set of broken nodes that leaves two healthy ones. */
+static void test_nodes(bool quick)
+{
+    for (unsigned n = 2; n <= NODES_MAX; n++) {
+        struct tally t = {0};
+        for (unsigned set = 0; set < 1u << n; set++)
+            if (bits(set) + 2 <= n)
+                judge(&t, &(struct world){.nodes = n, .rails = 1, .quick = quick, .bad = {set, set}});
+        tell(quick ? "every set of bad nodes, quick" : "every set of bad nodes", n, &t);
+    }
+}
+
+/* Every set of at most two broken links. */
+static void test_links(bool quick)
+{
+    for (unsigned n = 4; n <= NODES_MAX; n++) {
+        struct tally t = {0};
+        unsigned links = n * (n - 1) / 2;
+        for (unsigned one = 0; one < links; one++)
+            for (unsigned two = one; two < links; two++) {
+                struct world w = {.nodes = n, .rails = 1, .quick = quick};
+                unsigned at = 0;
+                for (unsigned a = 0; a < n; a++)
+                    for (unsigned b = a + 1; b < n; b++, at++)
+                        w.cut[a][b] = at == one || at == two;
+                judge(&t, &w);
+            }
+        tell(quick ? "every one and two bad links, quick" : "every one and two bad links", n, &t);
+    }
+}
+
+/* Two rails: every set of broken ones that leaves each rail two healthy nodes. */
+static void test_rails(void)
+{
+    for (unsigned n = 3; n <= 6; n++) {
+        struct tally t = {0};
+        for (unsigned set = 0; set < 1u << (2 * n); set++) {
+            struct world w = {.nodes = n, .rails = 2, .bad = {set & ((1u << n) - 1), set >> n}};
+            if (bits(w.bad[0]) + 2 <= n && bits(w.bad[1]) + 2 <= n)
+                judge(&t, &w);
+        }
+        tell("every set of bad rails of two", n, &t);
+    }
+}
+
+int main(void)
+{
+    test_nodes(false);
+    test_nodes(true);
+    test_links(false);
+    test_links(true);
+    test_rails();
+    return done();
+}
