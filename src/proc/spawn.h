@@ -35,9 +35,11 @@ struct numa_plan;
 struct spawn_conf {
     unsigned slot;
     const char *name; /* NULL: it is the worker of that slot */
-    const char *path; /* of the program: absolute or with a slash */
+    const char *path; /* of the program: absolute or with a slash; with exec_fd only its name in messages */
+    int exec_fd;      /* > 2: the program itself, open for reading (self.h, an embedded one); 0: it is at `path` */
     char *const *argv, *const *envp;
     int fd[3];                    /* become 0, 1, 2; -1: as elrun has it */
+    int result_fd;                /* > 2: becomes descriptor 3; 0: there is none */
     int report_fd;                /* write end, close-on-exec */
     int guard_fd;                 /* the guard is told the new group here, before exec; -1: no guard */
     int cgroup_fd;                /* folder of the cgroup (version 2) to be born in, -1: none */

@@ -20,24 +20,30 @@
 
 /* --- the child's side: async-signal-safe calls only --- */
 
-static void __attribute__((noreturn)) child_fail(const struct spawn_conf *c, enum spawn_stage stage)
+struct child {
+    const struct spawn_conf *conf;
+    int report_fd, exec_fd; /* may have moved */
+};
+
+static void __attribute__((noreturn)) child_fail(const struct child *c, enum spawn_stage stage)
 {
-    struct spawn_report r = {.slot = c->slot, .pid = getpid(), .stage = (int)stage, .sys = errno};
+    struct spawn_report r = {.slot = c->conf->slot, .pid = getpid(), .stage = (int)stage, .sys = errno};
     ssize_t n = write(c->report_fd, &r, sizeof r);
     (void)n; /* if even this fails the exit status is all there is */
     _exit(127);
 }
 
-/* Everything but the standard streams is closed by exec; descriptors that elrun itself inherited, too. */
-static void child_close_rest(void)
+/* Everything but the standard streams (and the result's) is closed by exec; descriptors that elrun itself inherited,
+ * too. */
+static void child_close_rest(int from)
 {
 #ifdef CLOSE_RANGE_CLOEXEC
-    if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
+    if (close_range((unsigned)from, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
         return;
 #endif
     struct rlimit nofile;
     int most = getrlimit(RLIMIT_NOFILE, &nofile) == 0 && nofile.rlim_cur < 65536 ? (int)nofile.rlim_cur : 65536;
-    for (int fd = 3; fd < most; fd++)
+    for (int fd = from; fd < most; fd++)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
@@ -83,16 +89,24 @@ static void child_reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The three streams may name each other (fd[2] == 1, say): first all move above 2, then down to their places. */
-static int child_streams(const int want[3])
+/* The streams may name each other (fd[2] == 1, say): first all move above 3, then down to their places. */
+static int child_streams(struct child *c)
 {
-    int high[3];
-    for (int i = 0; i < 3; i++) {
-        high[i] = want[i] < 0 ? -1 : fcntl(want[i], F_DUPFD_CLOEXEC, 3);
+    enum { STREAMS = 4 };
+    const struct spawn_conf *s = c->conf;
+    int want[STREAMS] = {s->fd[0], s->fd[1], s->fd[2], s->result_fd > 0 ? s->result_fd : -1}, high[STREAMS];
+    for (int i = 0; i < STREAMS; i++) {
+        high[i] = want[i] < 0 ? -1 : fcntl(want[i], F_DUPFD_CLOEXEC, STREAMS);
         if (want[i] >= 0 && high[i] < 0)
             return -1;
     }
-    for (int i = 0; i < 3; i++)
+    if (want[3] >= 0) { /* what lies at 3 is wanted later */
+        int report = fcntl(c->report_fd, F_DUPFD_CLOEXEC, STREAMS);
+        c->report_fd = report < 0 ? c->report_fd : report;
+        if (c->exec_fd > 0 && (c->exec_fd = fcntl(c->exec_fd, F_DUPFD_CLOEXEC, STREAMS)) < 0)
+            return -1;
+    }
+    for (int i = 0; i < STREAMS; i++)
         if (high[i] >= 0 && dup2(high[i], i) < 0)
             return -1;
     return 0;
@@ -100,27 +114,31 @@ static int child_streams(const int want[3])
 
 static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_t parent)
 {
+    struct child self = {.conf = c, .report_fd = c->report_fd, .exec_fd = c->exec_fd};
     /* SIGKILL of elrun reaches this process by the kernel; if elrun died before the call, by the comparison. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(127);
     if (c->terminal_fd < 0 ? setsid() < 0 : setpgid(0, 0) < 0)
-        child_fail(c, SPAWN_STAGE_GROUP);
+        child_fail(&self, SPAWN_STAGE_GROUP);
     if (c->terminal_fd >= 0 && tcsetpgrp(c->terminal_fd, getpid()) < 0)
-        child_fail(c, SPAWN_STAGE_TERMINAL);
+        child_fail(&self, SPAWN_STAGE_TERMINAL);
     if (c->guard_fd >= 0)
         guard_tell(c->guard_fd, GUARD_ADD, getpid());
     child_raise_oom_score();
     if (c->numa && (errno = numa_apply(c->numa)) != 0)
-        child_fail(c, SPAWN_STAGE_NUMA);
-    if (child_streams(c->fd) < 0)
-        child_fail(c, SPAWN_STAGE_STREAMS);
-    child_close_rest();
+        child_fail(&self, SPAWN_STAGE_NUMA);
+    if (child_streams(&self) < 0)
+        child_fail(&self, SPAWN_STAGE_STREAMS);
+    child_close_rest(c->result_fd > 0 ? 4 : 3);
     if (c->files)
         setrlimit(RLIMIT_NOFILE, c->files);
     child_reset_signals();
-    execve(c->path, c->argv, c->envp);
-    child_fail(c, SPAWN_STAGE_EXEC);
+    if (self.exec_fd > 0)
+        syscall(SYS_execveat, self.exec_fd, "", c->argv, c->envp, AT_EMPTY_PATH);
+    else
+        execve(c->path, c->argv, c->envp);
+    child_fail(&self, SPAWN_STAGE_EXEC);
 }
 
 /* --- the parent's side --- */

@@ -81,6 +81,8 @@ static bool is_silent(const struct el_field *f, const char *at)
     int class = f->kind == EL_FIELD_REAL ? fpclassify(*(const double *)(const void *)at) : FP_NORMAL;
     if (class == FP_NAN || class == FP_INFINITE) /* JSON has no word for them */
         return true;
+    if (f->must == 2 && f->kind == EL_FIELD_INT)
+        return *(const int64_t *)(const void *)at == -1;
     if (f->must)
         return false;
     if (f->kind == EL_FIELD_REAL)
@@ -153,8 +155,12 @@ static int get_string(const char *name, const struct el_field *f, const json_t *
 static int get_field(const char *name, const struct el_field *f, const json_t *v, char *base, struct el_err *e)
 {
     char *at = base + f->offset;
-    if (!v && f->must)
+    if (!v && f->must == 1)
         return refuse_field(name, f, "is missing", e);
+    if (f->must == 2 && f->kind == EL_FIELD_INT)
+        *(int64_t *)(void *)at = -1;
+    if (f->must == 2 && f->kind == EL_FIELD_REAL)
+        *(double *)(void *)at = NAN;
     if (f->kind == EL_FIELD_STR)
         *(const char **)(void *)at = "";
     if (!v)

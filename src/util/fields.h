@@ -5,7 +5,8 @@
  *   NUM   uint64_t 0 … limit           HEX   uint64_t as 1 … 16 hexadecimal digits in a string (limit unused)
  *   INT   int64_t -1 … limit           STR   const char *, at most limit bytes; belongs to the tree that was read
  *   BOOL  bool                         REAL  double, finite (limit unused)
- * must 1: missing is an error; 0: missing is 0, "" or false, and these are not written. */
+ * must 1: missing is an error; 0: missing is 0, "" or false, and these are not written; 2, for INT and REAL: missing is
+ * -1 or NAN, that is not known, and these are not written. */
 #ifndef UTIL_FIELDS_H
 #define UTIL_FIELDS_H
 #include <stdbool.h>
@@ -28,7 +29,7 @@ struct el_field {
     const char *name;
     enum el_field_kind kind;
     uint64_t limit;
-    bool must;
+    unsigned char must;
     size_t offset;
 };
 

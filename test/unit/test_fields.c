@@ -12,6 +12,13 @@
     F(T, STR, text, 6, 0)                                                                                              \
     F(T, BOOL, good, 0, 0)                                                                                             \
     F(T, REAL, rate, 0, 0)
+#define KNOWN_FIELDS(F, T)                                                                                             \
+    F(T, INT, gpu, 7, 2)                                                                                               \
+    F(T, REAL, value, 0, 2)
+struct known {
+    KNOWN_FIELDS(EL_FIELD_MEMBER, known)
+};
+static const struct el_field known_fields[] = {KNOWN_FIELDS(EL_FIELD_ROW, known) EL_FIELD_END};
 struct thing {
     THING_FIELDS(EL_FIELD_MEMBER, thing)
 };
@@ -43,6 +50,27 @@ static void refuses(const char *text, const char *why)
     ok(get(text, &t, &tree, &e) < 0, text);
     is_str(e.text, why, "… and says why");
     el_fields_release(&tree);
+}
+
+/* What is not known is not 0. */
+static void test_known(void)
+{
+    struct known k = {.gpu = 0, .value = 0};
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    struct el_err e = {0};
+    void *tree;
+    el_fields_put(&b, known_fields, &k);
+    is_str(el_buf_cstr(&b), "{\"gpu\":0,\"value\":0}", "a zero that is known is written");
+    ok(el_fields_get("KNOWN", known_fields, b.v, b.len, limit, &k, &tree, &e) == 0 && !k.gpu && !isnan(k.value),
+       "… and read");
+    el_fields_release(&tree);
+    ok(el_fields_get("KNOWN", known_fields, "{}", 2, limit, &k, &tree, &e) == 0 && k.gpu == -1 && isnan(k.value),
+       "what is missing is not known");
+    el_fields_release(&tree);
+    b.len = 0;
+    el_fields_put(&b, known_fields, &k);
+    is_str(el_buf_cstr(&b), "{}", "… and not written");
+    el_buf_free(&b);
 }
 
 int main(void)
@@ -85,5 +113,6 @@ int main(void)
     refuses("{\"count\":1,\"text\":\"abcdefg\"}", "THING: \"text\" is too long (a string up to 6)");
     refuses("[]", "THING: JSON, but not an object");
     refuses("{\"count\":1,\"a\":[[[[[1]]]]]}", "THING: more than 64 values, or nested deeper than 4");
+    test_known();
     return done();
 }
