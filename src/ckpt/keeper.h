@@ -1,0 +1,124 @@
+/* The keeper of a node's snapshots: which worker may write into which slot, when a slot counts, who may read it, and
+ * what is left when a worker dies.  Pure: messages of workers and results of the shell's work come in, actions go out.
+ *
+ *     slot:  free -> writing -> summing -> committed -> free          (a newer one is committed; nobody reads it)
+ *                        |          |           `-----> broken -> free  (its bytes are no longer what was summed)
+ *                        `----------`-> free            (aborted; the worker died)
+ *
+ * Two slots a worker: while one is written the other holds the last whole snapshot.  Nothing that happens to a worker
+ * after its SNAP_COMMIT was taken loses that snapshot.  Slots outlive their worker: the next one on this local rank
+ * that declares the same parts gets them again, warm and with what is in them. */
+#ifndef CKPT_KEEPER_H
+#define CKPT_KEEPER_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ckpt/wmsg.h"
+#include "util/mem.h"
+#include "util/time.h"
+
+#define KEEPER_SLOTS       2
+#define KEEPER_PAGE        4096u /* each part begins at a multiple of it */
+#define KEEPER_WORKERS_MAX 4096
+#define KEEPER_RETRY       EL_MS(50) /* a worker whose slots are busy asks again after so long */
+#define KEEPER_NO_STEP     INT64_C(-1)
+
+enum keeper_slot_state { KEEPER_FREE, KEEPER_WRITING, KEEPER_SUMMING, KEEPER_COMMITTED, KEEPER_BROKEN };
+
+struct keeper_conf {
+    unsigned workers;      /* local ranks */
+    uint64_t budget_bytes; /* of all slots together; 0: snapshots are off */
+    bool files;            /* parts that are files are meant (--ckpt-layout=megatron) */
+};
+
+/* One part, as declared.  Strings are the keeper's own. */
+struct keeper_part {
+    const char *name, *shard_id, *file; /* file "": tensors */
+    uint64_t header_bytes, bytes;       /* of the image: all of it; of a file: at most */
+    uint64_t sig;
+    uint64_t offset; /* in a slot */
+};
+
+struct keeper_slot {
+    enum keeper_slot_state state;
+    int64_t step;     /* KEEPER_NO_STEP: empty */
+    uint64_t gen;     /* counts what was ever written here: results for an older one are passed over */
+    unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
+    bool persist, live;
+    uint64_t consumed_samples;
+    uint64_t *part_bytes; /* of each part, in this snapshot */
+    int64_t *blob_steps;  /* of each part's opaque values; the step itself unless said otherwise */
+};
+
+enum keeper_event_type {
+    KEEPER_EV_MSG,       /* worker, msg: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY */
+    KEEPER_EV_GONE,      /* worker: its connection has ended, or it has */
+    KEEPER_EV_ROUND,     /* number: a round begins; workers will say HELLO with it */
+    KEEPER_EV_ALLOCATED, /* worker, ok, msg_text: of KEEPER_DO_ALLOCATE */
+    KEEPER_EV_SUMMED,    /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was declared */
+    KEEPER_EV_READ,      /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
+    KEEPER_EV_CHOSEN,    /* step: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY */
+    KEEPER_EV_CONFIRMED, /* every rank has read that step: they may go on */
+};
+
+struct keeper_event {
+    enum keeper_event_type type;
+    unsigned worker, slot;
+    uint64_t gen, number;
+    int64_t step;
+    bool ok;
+    const char *text; /* why not; or why nothing is offered */
+    const struct wmsg *msg;
+};
+
+enum keeper_action_type {
+    KEEPER_DO_SEND,      /* keeper_reply(reply) to worker.  GRANT: with its slots; RESTORE_OFFER: with slot of source */
+    KEEPER_DO_CLOSE,     /* close worker's connection; its GONE need not be reported */
+    KEEPER_DO_ALLOCATE,  /* KEEPER_SLOTS slots of bytes each for worker, prefaulted; then ALLOCATED */
+    KEEPER_DO_RELEASE,   /* the slots of worker are of no use any more */
+    KEEPER_DO_SUM,       /* checksums of worker's slot; then SUMMED with gen */
+    KEEPER_DO_CHOOSE,    /* every worker of the round has asked what to go back to: agree, then CHOSEN */
+    KEEPER_DO_CONFIRM,   /* every worker has read what it was offered: if it is so on all nodes, CONFIRMED */
+    KEEPER_DO_COMMITTED, /* slot holds a whole snapshot of step; persist says whether the script wants it on disk */
+    KEEPER_DO_BOUNDARY,  /* worker has done the announced step */
+};
+
+struct keeper_action {
+    enum keeper_action_type type;
+    unsigned worker, slot, source, reply;
+    uint64_t bytes, gen;
+    int64_t step;
+    bool persist;
+};
+
+/* An event about one worker has few actions, one about all of them up to two for each. */
+struct keeper_actions {
+    unsigned n, room;
+    struct keeper_action *v; /* the keeper's: valid until the next step */
+};
+
+struct keeper;
+
+/* All tables are had here, but for the names of parts (at DECLARE, bounded).  NULL when memory is refused. */
+struct keeper *keeper_new(const struct keeper_conf *conf, struct el_mem *mem);
+void keeper_free(struct keeper *k);
+
+/* Messages and texts belong to the caller and are not kept.  The actions live until the next step. */
+const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_event *ev);
+void keeper_check(const struct keeper *k);
+
+/* Action KEEPER_DO_SEND's message; strings in it live until the next step. */
+const struct wmsg *keeper_reply(const struct keeper *k, unsigned reply);
+
+/* What is held, for the agreement, for writers and for people. */
+unsigned keeper_parts(const struct keeper *k, unsigned worker); /* 0: nothing is declared */
+const struct keeper_part *keeper_part(const struct keeper *k, unsigned worker, unsigned part);
+const struct keeper_slot *keeper_slot(const struct keeper *k, unsigned worker, unsigned slot);
+unsigned keeper_rank(const struct keeper *k, unsigned worker); /* of the worker that declared last */
+uint64_t keeper_slot_bytes(const struct keeper *k, unsigned worker);
+uint64_t keeper_used_bytes(const struct keeper *k); /* by all slots */
+
+/* A reader takes the slot, if it is committed: it will not be given out until KEEPER_EV_READ. */
+bool keeper_take(struct keeper *k, unsigned worker, unsigned slot);
+
+#endif

@@ -1,0 +1,188 @@
+/* What a worker declares, and the slots that it gets for it. */
+#include "ckpt/keeper_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + KEEPER_PAGE - 1) / KEEPER_PAGE * KEEPER_PAGE;
+}
+
+static const struct keeper_part *part_named(const struct declaration *d, const char *name)
+{
+    for (unsigned i = 0; i < d->parts; i++)
+        if (strcmp(d->part[i].name, name) == 0)
+            return &d->part[i];
+    return NULL;
+}
+
+/* Why this PART cannot be; NULL: it can. */
+static const char *part_wrong(const struct keeper *k, const struct declaration *d, const struct wmsg_part *p)
+{
+    bool is_file = p->file[0];
+    if (p->index != d->parts)
+        return "parts are named in order, from 0, without a gap";
+    if (!p->name[0] || !p->shard_id[0])
+        return "a part needs a name and a shard id";
+    if (part_named(d, p->name))
+        return "two parts have the same name";
+    if (is_file && !k->conf.files)
+        return "declare_file() is for --ckpt-layout=megatron only; declare() is for tensors";
+    if (is_file ? p->header_bytes != 0 : p->header_bytes < 8 || p->header_bytes > p->bytes)
+        return "a part of tensors begins with a safetensors header of at least 8 bytes, a file has none";
+    if (d->slot_bytes + p->bytes > WMSG_BYTES_MAX)
+        return "the parts are larger than 64 TiB";
+    return NULL;
+}
+
+static char *keep_text(char **at, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *to = memcpy(*at, text, n);
+    *at += n;
+    return to;
+}
+
+/* The declaration with one part more, in a block of its own: what a worker sends in pieces costs what it sends. */
+static struct declaration *with_part(struct keeper *k, const struct declaration *d, const struct wmsg_part *p)
+{
+    size_t text = strlen(p->name) + strlen(p->shard_id) + strlen(p->file) + 3;
+    for (unsigned i = 0; i < d->parts; i++)
+        text += strlen(d->part[i].name) + strlen(d->part[i].shard_id) + strlen(d->part[i].file) + 3;
+    struct declaration *n = el_alloc(k->mem, sizeof *n + text);
+    if (!n)
+        return NULL;
+    char *at = (char *)(n + 1);
+    for (unsigned i = 0; i < d->parts; i++) {
+        const struct keeper_part *o = &d->part[i];
+        n->part[i] = *o;
+        n->part[i].name = keep_text(&at, o->name);
+        n->part[i].shard_id = keep_text(&at, o->shard_id);
+        n->part[i].file = keep_text(&at, o->file);
+    }
+    n->part[d->parts] = (struct keeper_part){.name = keep_text(&at, p->name),
+                                             .shard_id = keep_text(&at, p->shard_id),
+                                             .file = keep_text(&at, p->file),
+                                             .header_bytes = p->header_bytes,
+                                             .bytes = p->bytes,
+                                             .sig = p->sig,
+                                             .offset = d->slot_bytes};
+    n->parts = d->parts + 1;
+    n->slot_bytes = d->slot_bytes + round_up(p->bytes);
+    return n;
+}
+
+void keeper_on_part(struct keeper *k, struct worker *w, const struct wmsg *m)
+{
+    static const struct declaration none;
+    const struct declaration *d = w->named ? w->named : &none;
+    if (w->refuse[0])
+        return;
+    const char *why = part_wrong(k, d, &m->u.part);
+    struct declaration *more = why ? NULL : with_part(k, d, &m->u.part);
+    if (!more) {
+        snprintf(w->refuse, sizeof w->refuse, "part %llu, \"%s\": %s", (unsigned long long)m->u.part.index,
+                 m->u.part.name, why ? why : "no memory for its name");
+        return;
+    }
+    el_free(k->mem, w->named);
+    w->named = more;
+}
+
+bool keeper_declared_same(const struct declaration *a, const struct declaration *b)
+{
+    if (a->parts != b->parts || strcmp(a->layout_id, b->layout_id) != 0)
+        return false;
+    for (unsigned i = 0; i < a->parts; i++) {
+        const struct keeper_part *x = &a->part[i], *y = &b->part[i];
+        if (strcmp(x->name, y->name) != 0 || strcmp(x->shard_id, y->shard_id) != 0 || strcmp(x->file, y->file) != 0 ||
+            x->bytes != y->bytes || x->header_bytes != y->header_bytes || x->sig != y->sig)
+            return false;
+    }
+    return true;
+}
+
+static void grant(struct keeper *k, struct worker *w, bool warm)
+{
+    w->granted = true;
+    keeper_answer(k, w, WMSG_GRANT, w->seq)->u.grant =
+        (struct wmsg_grant){.slots = KEEPER_SLOTS, .slot_bytes = w->kept->slot_bytes, .warm = warm};
+}
+
+/* New slots for what was named, if the budget has room beside what the others hold. */
+static void ask_for_slots(struct keeper *k, struct worker *w)
+{
+    uint64_t need = KEEPER_SLOTS * w->named->slot_bytes, others = keeper_used_bytes(k);
+    if (w->has_slots)
+        others -= KEEPER_SLOTS * w->kept->slot_bytes;
+    if (need > k->conf.budget_bytes || others > k->conf.budget_bytes - need) {
+        uint64_t have = k->conf.budget_bytes > others ? k->conf.budget_bytes - others : 0;
+        snprintf(k->text, sizeof k->text,
+                 "two slots of %llu MiB are needed and %llu MiB of --ckpt-mem are left on this node for them",
+                 (unsigned long long)(w->named->slot_bytes >> 20), (unsigned long long)(have >> 20));
+        keeper_refuse(k, w, w->seq, "NOMEM", k->text);
+        k->reply[k->replies - 1].u.refused.need_bytes = need;
+        k->reply[k->replies - 1].u.refused.have_bytes = have;
+        return;
+    }
+    if (w->has_slots)
+        keeper_act(k, KEEPER_DO_RELEASE, w);
+    keeper_forget_slots(k, w);
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        w->slot[i].part_bytes = el_alloc(k->mem, w->named->parts * sizeof *w->slot[i].part_bytes);
+        w->slot[i].blob_steps = el_alloc(k->mem, w->named->parts * sizeof *w->slot[i].blob_steps);
+        if (!w->slot[i].part_bytes || !w->slot[i].blob_steps) {
+            keeper_forget_slots(k, w);
+            keeper_refuse(k, w, w->seq, "NOMEM", "no memory for the table of parts");
+            return;
+        }
+    }
+    w->kept = w->named;
+    w->named = NULL;
+    w->allocating = true;
+    keeper_act(k, KEEPER_DO_ALLOCATE, w)->bytes = w->kept->slot_bytes;
+}
+
+void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m)
+{
+    w->seq = m->seq;
+    if (!w->refuse[0] && (!w->named || w->named->parts != m->u.declare.parts))
+        snprintf(w->refuse, sizeof w->refuse, "%llu parts are declared, %u were named",
+                 (unsigned long long)m->u.declare.parts, w->named ? w->named->parts : 0);
+    if (k->conf.budget_bytes == 0)
+        keeper_refuse(k, w, m->seq, "OFF", "snapshots are off: start elrun with --ckpt-dir or --ckpt-mem");
+    else if (w->refuse[0]) {
+        snprintf(k->text, sizeof k->text, "%s", w->refuse);
+        keeper_refuse(k, w, m->seq, "PARTS", k->text);
+    } else {
+        snprintf(w->named->layout_id, sizeof w->named->layout_id, "%s", m->u.declare.layout_id);
+        if (w->kept && keeper_declared_same(w->kept, w->named) && w->has_slots)
+            grant(k, w, true);
+        else if (w->granted || w->allocating)
+            keeper_refuse(k, w, m->seq, "DECLARED",
+                          "other parts have been declared already: what is declared holds until the worker ends");
+        else
+            ask_for_slots(k, w);
+    }
+    el_free(k->mem, w->named);
+    w->named = NULL;
+    w->refuse[0] = 0;
+}
+
+void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper_event *ev)
+{
+    if (!w->allocating)
+        return; /* asked for by a worker that has gone, and taken back since */
+    w->allocating = false;
+    w->has_slots = ev->ok;
+    if (ev->ok && w->here)
+        grant(k, w, false);
+    if (ev->ok)
+        return;
+    snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "no memory for the slots");
+    if (w->here)
+        keeper_refuse(k, w, w->seq, "NOMEM", k->text);
+    keeper_forget_slots(k, w);
+}

@@ -1,0 +1,65 @@
+/* Shared by keeper*.c alone. */
+#ifndef CKPT_KEEPER_PRIVATE_H
+#define CKPT_KEEPER_PRIVATE_H
+#include "ckpt/keeper.h"
+
+/* What a worker has named of its parts.  One block of memory: the rows, then their strings. */
+struct declaration {
+    unsigned parts;
+    uint64_t slot_bytes;
+    char layout_id[WMSG_NAME_MAX + 1];
+    struct keeper_part part[WMSG_PARTS_MAX];
+};
+
+/* How far a worker is with going back. */
+enum restoring { RESTORING_NOT, RESTORING_ASKED, RESTORING_OFFERED, RESTORING_READ };
+
+struct worker {
+    bool here;    /* it has said HELLO in this round */
+    bool granted; /* in this round: it may write */
+    bool has_slots;
+    bool allocating;
+    unsigned rank;
+    struct declaration *kept;   /* what the slots were made for; NULL: none yet */
+    struct declaration *named;  /* PART by PART, until DECLARE */
+    char refuse[WMSG_TEXT_MAX]; /* what was wrong with a PART; "" nothing */
+    uint32_t seq;               /* of the request that waits for its answer */
+    enum restoring restoring;
+    unsigned from_worker, from_slot; /* what it was offered; from_worker == workers: nothing */
+    int64_t offered;
+    struct keeper_slot slot[KEEPER_SLOTS];
+};
+
+struct keeper {
+    struct keeper_conf conf;
+    struct el_mem *mem;
+    uint64_t round, gen;
+    bool choosing;
+    struct worker *w;
+    struct wmsg *reply;
+    unsigned replies;
+    struct keeper_actions out;
+    char text[WMSG_TEXT_MAX];
+};
+
+/* keeper.c: what goes out, and slots. */
+struct keeper_action *keeper_act(struct keeper *k, enum keeper_action_type type, const struct worker *w);
+struct wmsg *keeper_answer(struct keeper *k, struct worker *w, enum wmsg_type type, uint32_t seq);
+void keeper_refuse(struct keeper *k, struct worker *w, uint32_t seq, const char *code, const char *text);
+void keeper_forget_slots(struct keeper *k, struct worker *w);
+void keeper_give_back(struct keeper_slot *s, bool intact);
+
+/* keeper_declare.c: PART, DECLARE and their slots. */
+void keeper_on_part(struct keeper *k, struct worker *w, const struct wmsg *m);
+void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m);
+void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper_event *ev);
+bool keeper_declared_same(const struct declaration *a, const struct declaration *b);
+
+/* keeper_restore.c: going back to a step that all ranks can have. */
+void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m);
+void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev);
+void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m);
+void keeper_on_confirmed(struct keeper *k);
+void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact);
+
+#endif

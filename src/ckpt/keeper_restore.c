@@ -1,0 +1,119 @@
+/* Going back: every worker asks, all are told the same step, each reads it; if one cannot, all are told anew. */
+#include "ckpt/keeper_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact)
+{
+    if (w->restoring == RESTORING_OFFERED && w->from_worker < k->conf.workers)
+        keeper_give_back(&k->w[w->from_worker].slot[w->from_slot], intact);
+}
+
+static bool all_are(const struct keeper *k, enum restoring at)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        if (k->w[i].restoring != at)
+            return false;
+    return true;
+}
+
+void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m)
+{
+    if (!w->granted) {
+        keeper_refuse(k, w, m->seq, "STATE", "restore before anything was declared and granted");
+        return;
+    }
+    keeper_drop_offer(k, w, true);
+    w->restoring = RESTORING_ASKED;
+    w->seq = m->seq;
+    if (all_are(k, RESTORING_ASKED) && !k->choosing) {
+        k->choosing = true;
+        keeper_act(k, KEEPER_DO_CHOOSE, w);
+    }
+}
+
+/* A slot with this step that holds all that w declared: its own, else that of another rank with the same shards. */
+static bool find_source(const struct keeper *k, const struct worker *w, int64_t step, unsigned *worker, unsigned *slot)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        unsigned from = (unsigned)(w - k->w + i) % k->conf.workers;
+        const struct worker *o = &k->w[from];
+        if (!o->has_slots || !keeper_declared_same(o->kept, w->kept))
+            continue;
+        for (unsigned n = 0; n < KEEPER_SLOTS; n++)
+            if (o->slot[n].state == KEEPER_COMMITTED && o->slot[n].step == step) {
+                *worker = from;
+                *slot = n;
+                return true;
+            }
+    }
+    return false;
+}
+
+static void offer(struct keeper *k, struct worker *w, int64_t step, const char *why)
+{
+    unsigned from = k->conf.workers, slot = 0;
+    bool found = step != KEEPER_NO_STEP && find_source(k, w, step, &from, &slot);
+    w->restoring = RESTORING_OFFERED;
+    w->from_worker = from;
+    w->from_slot = slot;
+    w->offered = found ? step : KEEPER_NO_STEP;
+    struct wmsg *m = keeper_answer(k, w, WMSG_RESTORE_OFFER, w->seq);
+    m->u.restore_offer = (struct wmsg_restore_offer){.step = w->offered, .text = why};
+    if (!found)
+        return;
+    k->w[from].slot[slot].readers++;
+    struct keeper_action *a = &k->out.v[k->out.n - 1];
+    a->source = from;
+    a->slot = slot;
+    m->u.restore_offer.from = &k->w[from] == w ? "own memory" : "memory of another rank of this node";
+    m->u.restore_offer.slot_bytes = w->kept->slot_bytes;
+    m->u.restore_offer.consumed_samples = k->w[from].slot[slot].consumed_samples;
+}
+
+void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
+{
+    k->choosing = false;
+    snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        if (k->w[i].here && k->w[i].restoring == RESTORING_ASKED)
+            offer(k, &k->w[i], ev->step, k->text);
+}
+
+void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m)
+{
+    if (w->restoring != RESTORING_OFFERED || m->u.restore_done.step != w->offered) {
+        keeper_refuse(k, w, m->seq, "STATE", "RESTORE_DONE without an offer of that step");
+        return;
+    }
+    w->seq = m->seq;
+    keeper_drop_offer(k, w, m->u.restore_done.ok);
+    w->restoring = m->u.restore_done.ok ? RESTORING_READ : RESTORING_ASKED;
+    bool again = false;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        if (k->w[i].restoring == RESTORING_OFFERED || k->w[i].restoring == RESTORING_NOT)
+            return; /* they are heard first */
+        again |= k->w[i].restoring == RESTORING_ASKED;
+    }
+    if (!again) {
+        keeper_act(k, KEEPER_DO_CONFIRM, w)->step = w->offered;
+        return;
+    }
+    /* One could not read: the agreement is made anew, without the slot that was broken, for everybody. */
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        k->w[i].restoring = RESTORING_ASKED;
+    k->choosing = true;
+    keeper_act(k, KEEPER_DO_CHOOSE, w);
+}
+
+void keeper_on_confirmed(struct keeper *k)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *w = &k->w[i];
+        if (w->here && w->restoring == RESTORING_READ)
+            keeper_answer(k, w, WMSG_DONE, w->seq);
+        if (w->restoring == RESTORING_READ)
+            w->restoring = RESTORING_NOT;
+    }
+}

@@ -1,0 +1,152 @@
+/* What a worker and its agent say to each other about snapshots, over an AF_UNIX socket of whole packets
+ * (SOCK_SEQPACKET): one packet is one message,
+ *
+ *     u32 'ELC1' | u16 type | u16 flags (0) | u32 seq | u32 length of what follows | one JSON object    (little endian)
+ *
+ * at most WMSG_PACKET_MAX bytes.  Descriptors travel beside a packet where WMSG_LIST says so.  seq: the sender's count;
+ * an answer carries the number of what it answers.  Lists are one message for each entry and one that ends them: a
+ * packet is small, and nothing is allocated for what a worker claims.  src/client/elrun.py speaks the other end; a test
+ * compares its numbers with this list. */
+#ifndef CKPT_WMSG_H
+#define CKPT_WMSG_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/buf.h"
+#include "util/err.h"
+#include "util/fields.h"
+
+#define WMSG_PROTO      1
+#define WMSG_MAGIC      0x31434c45u /* "ELC1" */
+#define WMSG_HEAD_SIZE  16u
+#define WMSG_PACKET_MAX (60u << 10)
+#define WMSG_NAME_MAX   128 /* bytes of a part's name, a shard id, a layout id */
+#define WMSG_FILE_MAX   480 /* of a file name that the script gives */
+#define WMSG_TEXT_MAX   480
+#define WMSG_PARTS_MAX  256 /* of one worker */
+#define WMSG_BYTES_MAX  ((uint64_t)1 << 46)
+#define WMSG_RANK_MAX   268435455
+
+/* --- a worker to its agent --- */
+#define WMSG_hello_FIELDS(F, T)                                                                                        \
+    F(T, NUM, proto, 1000000, 1)                                                                                       \
+    F(T, NUM, rank, WMSG_RANK_MAX, 1)                                                                                  \
+    F(T, NUM, local_rank, 4095, 1)                                                                                     \
+    F(T, NUM, round, INT64_MAX, 1)
+/* Part by part, in the order in which they lie in a slot, then DECLARE with their number. */
+#define WMSG_part_FIELDS(F, T)                                                                                         \
+    F(T, NUM, index, WMSG_PARTS_MAX - 1, 1)                                                                            \
+    F(T, STR, name, WMSG_NAME_MAX, 1)                                                                                  \
+    F(T, STR, shard_id, WMSG_NAME_MAX, 1)                                                                              \
+    F(T, STR, file, WMSG_FILE_MAX, 0) /* its name in the directory, if the script chose it: bytes, no tensors */       \
+    F(T, NUM, header_bytes, WMSG_BYTES_MAX, 0) /* of the safetensors header with its length; 0 for a file */           \
+    F(T, NUM, bytes, WMSG_BYTES_MAX, 1)        /* the whole image, header and all; of a file: the most it may have */  \
+    F(T, HEX, sig, 0, 1)                       /* hash of the header: equal for equal tensors */
+#define WMSG_declare_FIELDS(F, T)                                                                                      \
+    F(T, STR, layout_id, WMSG_NAME_MAX, 1)                                                                             \
+    F(T, NUM, parts, WMSG_PARTS_MAX, 1)
+#define WMSG_snap_begin_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1)
+/* Before SNAP_COMMIT, for each part whose bytes differ from what was declared, or whose opaque values are older. */
+#define WMSG_snap_part_FIELDS(F, T)                                                                                    \
+    F(T, NUM, index, WMSG_PARTS_MAX - 1, 1)                                                                            \
+    F(T, NUM, bytes, WMSG_BYTES_MAX, 1)                                                                                \
+    F(T, INT, blob_step, INT64_MAX, 1)
+#define WMSG_snap_commit_FIELDS(F, T)                                                                                  \
+    F(T, NUM, slot, 1, 1)                                                                                              \
+    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, BOOL, persist, 0, 0)                                                                                          \
+    F(T, BOOL, live, 0, 0) /* taken by the helper thread, on LASTWORDS */                                              \
+    F(T, NUM, consumed_samples, INT64_MAX, 0)
+#define WMSG_snap_abort_FIELDS(F, T)    F(T, NUM, slot, 1, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)
+#define WMSG_restore_query_FIELDS(F, T) F(T, STR, layout_id, WMSG_NAME_MAX, 1)
+#define WMSG_restore_done_FIELDS(F, T)                                                                                 \
+    F(T, INT, step, INT64_MAX, 1) F(T, BOOL, ok, 0, 0) F(T, STR, why, WMSG_TEXT_MAX, 0)
+#define WMSG_at_boundary_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1)
+
+/* --- an agent to its worker --- */
+#define WMSG_welcome_FIELDS(F, T)                                                                                      \
+    F(T, NUM, proto, 1000000, 1)                                                                                       \
+    F(T, BOOL, snapshots, 0, 0) /* false: --ckpt-dir and --ckpt-mem were not given */                                  \
+    F(T, BOOL, files, 0, 0)     /* --ckpt-layout=megatron: declare_file() is meant */                                  \
+    F(T, STR, text, WMSG_TEXT_MAX, 0)
+#define WMSG_grant_FIELDS(F, T)                                                                                        \
+    F(T, NUM, slots, 2, 1)                                                                                             \
+    F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 1)                                                                           \
+    F(T, BOOL, warm, 0, 0) /* the slots of an earlier round, with their snapshots */
+#define WMSG_snap_slot_FIELDS(F, T)                                                                                    \
+    F(T, NUM, slot, 1, 0) F(T, BOOL, busy, 0, 0) F(T, NUM, retry_ms, 3600000, 0) F(T, STR, text, WMSG_TEXT_MAX, 0)
+#define WMSG_snap_ack_FIELDS(F, T) F(T, NUM, slot, 1, 1) F(T, INT, step, INT64_MAX, 1)
+#define WMSG_event_FIELDS(F, T)    F(T, STR, kind, 32, 1) F(T, INT, step, INT64_MAX, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)
+#define WMSG_restore_offer_FIELDS(F, T)                                                                                \
+    F(T, INT, step, INT64_MAX, 1) /* -1: nothing that everybody could have */                                          \
+    F(T, STR, from, 32, 0)        /* "own memory", "memory of rank 3", "disk" */                                       \
+    F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0)                                                                           \
+    F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \
+    F(T, STR, text, WMSG_TEXT_MAX, 0)
+#define WMSG_lastwords_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1) F(T, NUM, deadline_ms, 3600000, 1)
+#define WMSG_notice_FIELDS(F, T)                                                                                       \
+    F(T, STR, why, WMSG_TEXT_MAX, 1) F(T, INT, boundary_step, INT64_MAX, 1) F(T, NUM, deadline_ms, 86400000, 0)
+#define WMSG_refused_FIELDS(F, T)                                                                                      \
+    F(T, STR, code, 32, 1) /* "NOMEM", "OFF", "STATE", "RANK", "PROTO", "DECLARED" */                                  \
+    F(T, NUM, need_bytes, WMSG_BYTES_MAX, 0) F(T, NUM, have_bytes, WMSG_BYTES_MAX, 0) F(T, STR, text, WMSG_TEXT_MAX, 1)
+#define WMSG_done_FIELDS(F, T) F(T, STR, text, WMSG_TEXT_MAX, 0)
+
+/* X(NAME, name, number, descriptors, sentence) */
+#define WMSG_LIST(X)                                                                                                   \
+    X(HELLO, hello, 1, 0, "first word of a worker")                                                                    \
+    X(DECLARE, declare, 2, 0, "all parts have been named")                                                             \
+    X(GRANT, grant, 3, 2, "answer to DECLARE: the slots, prefaulted")                                                  \
+    X(SNAP_BEGIN, snap_begin, 4, 0, "asks for a slot to write into")                                                   \
+    X(SNAP_SLOT, snap_slot, 5, 0, "answer to SNAP_BEGIN")                                                              \
+    X(SNAP_COMMIT, snap_commit, 6, 0, "the slot is written; from now on it is the agent's")                            \
+    X(SNAP_ACK, snap_ack, 7, 0, "answer to SNAP_COMMIT: checksums are made")                                           \
+    X(SNAP_ABORT, snap_abort, 8, 0, "the slot was not written")                                                        \
+    X(EVENT, event, 9, 0, "what became of a snapshot")                                                                 \
+    X(RESTORE_QUERY, restore_query, 10, 0, "asks for the step to go on from")                                          \
+    X(RESTORE_OFFER, restore_offer, 11, 1, "answer to RESTORE_QUERY: a slot image that can only be read")              \
+    X(RESTORE_DONE, restore_done, 12, 0, "the offer was read, or could not be")                                        \
+    X(LASTWORDS, lastwords, 14, 0, "asks the helper thread for a snapshot of this step")                               \
+    X(REFUSED, refused, 15, 0, "answer to what cannot be done")                                                        \
+    X(DONE, done, 16, 0, "answer to what was done")                                                                    \
+    X(NOTICE, notice, 24, 0, "a planned change: where to stop")                                                        \
+    X(AT_BOUNDARY, at_boundary, 25, 0, "the announced step is done")                                                   \
+    X(WELCOME, welcome, 26, 1, "answer to HELLO: the status page")                                                     \
+    X(PART, part, 27, 0, "one part of the declaration")                                                                \
+    X(SNAP_PART, snap_part, 28, 0, "a part that differs from its declaration in this snapshot")
+
+enum wmsg_type {
+#define X(NAME, name, number, fds, text) WMSG_##NAME = (number),
+    WMSG_LIST(X)
+#undef X
+};
+
+#define X(NAME, name, number, fds, text)                                                                               \
+    struct wmsg_##name {                                                                                               \
+        WMSG_##name##_FIELDS(EL_FIELD_MEMBER, wmsg_##name)                                                             \
+    };
+WMSG_LIST(X)
+#undef X
+
+struct wmsg {
+    enum wmsg_type type;
+    uint32_t seq;
+    union {
+#define X(NAME, name, number, fds, text) struct wmsg_##name name;
+        WMSG_LIST(X)
+#undef X
+    } u;
+    void *tree; /* what the strings of a decoded message belong to */
+};
+
+/* Appends the message as one packet.  0, or -1 if the buffer refused or the packet would be too large. */
+int wmsg_encode(const struct wmsg *m, struct el_buf *out);
+
+/* Reads one packet of n bytes.  0, then wmsg_release(); or -1 with *e: the connection is to be closed. */
+int wmsg_decode(const void *packet, size_t n, struct wmsg *out, struct el_err *e);
+void wmsg_release(struct wmsg *m);
+
+/* "HELLO", or NULL; and how many descriptors it may carry. */
+const char *wmsg_name(unsigned type);
+unsigned wmsg_descriptors(unsigned type);
+
+#endif
