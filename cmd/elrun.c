@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "probe/role.h"
+#include "proc/self.h"
 #include "util/log.h"
 
 #define X(name) &cmd_##name,
@@ -97,6 +99,10 @@ int main(int argc, char **argv, char **env)
     __nss_configure_lookup("group", "files");
     __nss_configure_lookup("services", "files");
     el_log_set(print_line, NULL, EL_WARN);
+    int role = argc > 0 ? role_run(argv) : -1;
+    if (role >= 0)
+        return role;
+    self_open();
 
     struct call call = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + (argc > 0), .env = env};
     if (argc > 0 && called_as_torchrun(argv[0]))

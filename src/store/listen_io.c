@@ -8,16 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "util/sockaddr.h"
+
 enum { BACKLOG = 65535, PORT_TRIES = 32 }; /* the kernel cuts the backlog to somaxconn */
 
 /* A dead peer is found out after 60 + 6 x 10 s. */
 enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_COUNT = 6 };
-
-union any_address {
-    struct sockaddr sa;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
 
 static void option(int fd, int level, int name, int value)
 {
@@ -25,40 +21,12 @@ static void option(int fd, int level, int name, int value)
     (void)setsockopt(fd, level, name, &value, sizeof value);
 }
 
-static socklen_t to_sockaddr(const struct el_addr *a, union any_address *out)
-{
-    memset(out, 0, sizeof *out);
-    if (el_addr_is_v4(a->ip)) {
-        out->v4.sin_family = AF_INET;
-        out->v4.sin_port = htons(a->port);
-        memcpy(&out->v4.sin_addr, a->ip + 12, 4);
-        return sizeof out->v4;
-    }
-    out->v6.sin6_family = AF_INET6;
-    out->v6.sin6_port = htons(a->port);
-    memcpy(&out->v6.sin6_addr, a->ip, 16);
-    return sizeof out->v6;
-}
-
-static void from_sockaddr(const union any_address *in, struct el_addr *out)
-{
-    memset(out, 0, sizeof *out);
-    if (in->sa.sa_family == AF_INET) {
-        memset(out->ip + 10, 0xff, 2);
-        memcpy(out->ip + 12, &in->v4.sin_addr, 4);
-        out->port = ntohs(in->v4.sin_port);
-    } else {
-        memcpy(out->ip, &in->v6.sin6_addr, 16);
-        out->port = ntohs(in->v6.sin6_port);
-    }
-}
-
 /* The descriptor, or -1 and errno. */
 static int open_one(const struct el_addr *a)
 {
-    union any_address sa;
-    socklen_t n = to_sockaddr(a, &sa);
-    int fd = socket(sa.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_storage sa;
+    socklen_t n = el_addr_to_sockaddr(a, &sa);
+    int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -67,9 +35,9 @@ static int open_one(const struct el_addr *a)
     option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
     option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
     option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    if (sa.sa.sa_family == AF_INET6)
+    if (sa.ss_family == AF_INET6)
         option(fd, IPPROTO_IPV6, IPV6_V6ONLY, !el_addr_is_any(a->ip));
-    if (bind(fd, &sa.sa, n) == 0 && listen(fd, BACKLOG) == 0)
+    if (bind(fd, (struct sockaddr *)&sa, n) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     int sys = errno;
     close(fd);
@@ -79,12 +47,12 @@ static int open_one(const struct el_addr *a)
 
 static int port_of(int fd)
 {
-    union any_address sa;
+    struct sockaddr_storage sa;
     struct el_addr a;
     socklen_t n = sizeof sa;
-    if (getsockname(fd, &sa.sa, &n))
+    if (getsockname(fd, (struct sockaddr *)&sa, &n))
         return -1;
-    from_sockaddr(&sa, &a);
+    (void)el_addr_from_sockaddr((struct sockaddr *)&sa, &a);
     return a.port;
 }
 
@@ -139,23 +107,23 @@ int listen_open(const char *bind, int port, int fds[LISTEN_MAX], int *bound_port
 
 int listen_accept(int fd, struct el_addr *peer)
 {
-    union any_address sa;
+    struct sockaddr_storage sa;
     socklen_t n = sizeof sa;
-    int got = accept4(fd, &sa.sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int got = accept4(fd, (struct sockaddr *)&sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (got >= 0)
-        from_sockaddr(&sa, peer);
+        (void)el_addr_from_sockaddr((struct sockaddr *)&sa, peer);
     return got;
 }
 
 bool listen_is_local(int fd, const struct el_addr *peer)
 {
-    union any_address sa;
+    struct sockaddr_storage sa;
     struct el_addr own;
     socklen_t n = sizeof sa;
     if (el_addr_is_loopback(peer->ip))
         return true;
-    if (getsockname(fd, &sa.sa, &n))
+    if (getsockname(fd, (struct sockaddr *)&sa, &n))
         return false;
-    from_sockaddr(&sa, &own);
+    (void)el_addr_from_sockaddr((struct sockaddr *)&sa, &own);
     return !memcmp(own.ip, peer->ip, sizeof own.ip);
 }

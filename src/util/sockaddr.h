@@ -10,6 +10,12 @@
 /* False: neither v4 nor v6. */
 bool el_addr_from_sockaddr(const struct sockaddr *a, struct el_addr *out);
 
+/* Returns the length. */
+socklen_t el_addr_to_sockaddr(const struct el_addr *a, struct sockaddr_storage *out);
+
+/* The interface that has this address, "" if none has.  Returns name. */
+const char *el_addr_interface(const uint8_t ip[16], char *name, size_t room_bytes);
+
 /* The addresses of this host's interfaces, loopback included; returns how many. */
 size_t el_addr_own(uint8_t (*list)[16], size_t room);
 

@@ -2,6 +2,7 @@
 
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 bool el_addr_from_sockaddr(const struct sockaddr *a, struct el_addr *out)
@@ -20,6 +21,38 @@ bool el_addr_from_sockaddr(const struct sockaddr *a, struct el_addr *out)
     memcpy(out->ip + 12, &v4->sin_addr, 4);
     out->port = ntohs(v4->sin_port);
     return true;
+}
+
+socklen_t el_addr_to_sockaddr(const struct el_addr *a, struct sockaddr_storage *out)
+{
+    memset(out, 0, sizeof *out);
+    if (el_addr_is_v4(a->ip)) {
+        struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)out;
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(a->port);
+        memcpy(&v4->sin_addr, a->ip + 12, 4);
+        return sizeof *v4;
+    }
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)out;
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(a->port);
+    memcpy(&v6->sin6_addr, a->ip, 16);
+    return sizeof *v6;
+}
+
+const char *el_addr_interface(const uint8_t ip[16], char *name, size_t room_bytes)
+{
+    struct ifaddrs *all = NULL;
+    name[0] = 0;
+    if (getifaddrs(&all) < 0)
+        return name;
+    for (struct ifaddrs *a = all; a && !name[0]; a = a->ifa_next) {
+        struct el_addr addr;
+        if (a->ifa_addr && el_addr_from_sockaddr(a->ifa_addr, &addr) && !memcmp(addr.ip, ip, sizeof addr.ip))
+            snprintf(name, room_bytes, "%s", a->ifa_name);
+    }
+    freeifaddrs(all);
+    return name;
 }
 
 size_t el_addr_own(uint8_t (*list)[16], size_t room)
