@@ -1,9 +1,11 @@
 #include "probe/plan.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "probe/plan_private.h"
+#include "util/sort.h"
 
 static const char *const outcome_names[] = {
 #define OUTCOME_NAME(id, name) [id] = name,
@@ -45,7 +47,14 @@ struct plan *plan_new(unsigned nodes, const struct plan_conf *conf, struct el_me
     p->pair = el_alloc(mem, (nodes / 2 + 1) * sizeof *p->pair);
     p->local_value =
         el_alloc(mem, (size_t)nodes * conf->rails * (METRIC_COUNT - METRIC_PAIR_COUNT) * sizeof *p->local_value);
-    if (!p->node || !p->order || !p->met || !p->charge || !p->pair || !p->local_value) {
+    p->best = el_alloc(mem, (size_t)nodes * conf->rails * METRIC_PAIR_COUNT * sizeof *p->best);
+    p->fast = el_alloc(mem, (size_t)nodes * conf->rails * sizeof *p->fast);
+    p->group = el_alloc(mem, METRIC_COUNT * (size_t)conf->rails * sizeof *p->group);
+    p->pair_group = el_alloc(mem, METRIC_PAIR_COUNT * (size_t)conf->rails * sizeof *p->pair_group);
+    p->scratch = el_alloc(mem, nodes * sizeof *p->scratch);
+    p->scratch_room = nodes;
+    if (!p->node || !p->order || !p->met || !p->charge || !p->pair || !p->local_value || !p->best || !p->fast ||
+        !p->group || !p->pair_group || !p->scratch) {
         plan_free(p);
         return NULL;
     }
@@ -60,8 +69,10 @@ void plan_free(struct plan *p)
         return;
     for (unsigned i = 0; i < p->records; i++)
         el_free(p->mem, p->record[i].reason);
-    for (unsigned n = 0; p->node && n < p->nodes; n++)
+    for (unsigned n = 0; p->node && n < p->nodes; n++) {
+        el_free(p->mem, p->node[n].name);
         el_free(p->mem, p->node[n].reason);
+    }
     el_free(p->mem, p->node);
     el_free(p->mem, p->order);
     el_free(p->mem, p->met);
@@ -70,10 +81,32 @@ void plan_free(struct plan *p)
     el_free(p->mem, p->record);
     el_free(p->mem, p->value);
     el_free(p->mem, p->local_value);
+    el_free(p->mem, p->best);
+    el_free(p->mem, p->fast);
+    el_free(p->mem, p->group);
+    el_free(p->mem, p->pair_group);
+    el_free(p->mem, p->scratch);
     el_free(p->mem, p);
 }
 
 /* --- what is told about nodes ------------------------------------------------------------------------------------- */
+
+void plan_name(struct plan *p, unsigned node, const char *name)
+{
+    assert(node < p->nodes);
+    el_free(p->mem, p->node[node].name);
+    p->node[node].name = *name ? el_strndup(p->mem, name, strnlen(name, PLAN_NAME_MAX - 1)) : NULL;
+}
+
+const char *plan_name_of(const struct plan *p, unsigned node, char to[PLAN_NAME_MAX])
+{
+    assert(node < p->nodes);
+    if (p->node[node].name)
+        snprintf(to, PLAN_NAME_MAX, "%s", p->node[node].name);
+    else
+        snprintf(to, PLAN_NAME_MAX, "node %u", node);
+    return to;
+}
 
 void plan_domain(struct plan *p, unsigned node, unsigned domain)
 {
@@ -106,7 +139,7 @@ void plan_metric(struct plan *p, unsigned node, unsigned rail, enum metric m, ui
 {
     assert(node < p->nodes && rail < p->conf.rails && m >= METRIC_PAIR_COUNT && m < METRIC_COUNT);
     unsigned kinds = METRIC_COUNT - METRIC_PAIR_COUNT;
-    p->local_value[((size_t)node * p->conf.rails + rail) * kinds + (m - METRIC_PAIR_COUNT)] = milli;
+    p->local_value[plan_cell(p, node, rail) * kinds + (m - METRIC_PAIR_COUNT)] = milli;
     p->stale = true;
 }
 
@@ -205,28 +238,22 @@ void plan_result(struct plan *p, unsigned pair, const struct pair_result *r)
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
 
-/* By counting: first how many are in each domain, lowest domain first. */
+static int compare_places(const void *a, const void *b)
+{
+    const struct plan_place *x = a, *y = b;
+    if (x->domain != y->domain)
+        return x->domain < y->domain ? -1 : 1;
+    return x->node < y->node ? -1 : 1;
+}
+
 static void put_in_order(struct plan *p)
 {
     for (unsigned n = 0; n < p->nodes; n++)
-        p->order[n] = n;
-    /* Shell sort by (domain, number): no two are equal. */
-    for (unsigned gap = p->nodes / 2; gap; gap /= 2)
-        for (unsigned i = gap; i < p->nodes; i++) {
-            unsigned n = p->order[i], d = p->node[n].domain, j = i;
-            for (; j >= gap; j -= gap) {
-                unsigned other = p->order[j - gap];
-                if (p->node[other].domain < d || (p->node[other].domain == d && other < n))
-                    break;
-                p->order[j] = other;
-            }
-            p->order[j] = n;
-        }
-    for (unsigned i = 0; i < p->nodes; i++) {
-        struct plan_node *x = &p->node[p->order[i]];
-        const struct plan_node *before = i ? &p->node[p->order[i - 1]] : NULL;
-        x->domain_at = before && before->domain == x->domain ? before->domain_at : i;
-    }
+        p->order[n] = (struct plan_place){p->node[n].domain, n};
+    el_sort(p->order, p->nodes, sizeof *p->order, compare_places);
+    for (unsigned i = 0; i < p->nodes; i++)
+        p->node[p->order[i].node].domain_at =
+            i && p->order[i - 1].domain == p->order[i].domain ? p->node[p->order[i - 1].node].domain_at : i;
 }
 
 /* A rail that only one node has cannot be tested, and is not held against that node. */
@@ -280,6 +307,13 @@ static bool make_room(struct plan *p, unsigned more)
     if (!value)
         return false;
     p->value = value;
+    if (room > p->scratch_room) {
+        uint32_t *scratch = el_realloc(p->mem, p->scratch, room * sizeof *scratch);
+        if (!scratch)
+            return false;
+        p->scratch = scratch;
+        p->scratch_room = room;
+    }
     p->records_room = room;
     return true;
 }
@@ -312,18 +346,36 @@ static bool anyone_open(const struct plan *p)
     return false;
 }
 
-unsigned plan_round(struct plan *p, const struct plan_pair **pairs)
+static void begin_round(struct plan *p)
 {
-    *pairs = p->pair;
     if (p->rounds == 0) {
         put_in_order(p);
         find_shared(p);
     }
     close_round(p);
-    if (p->stop)
-        return 0;
     p->stale = true;
     plan_judge(p);
+}
+
+unsigned plan_given(struct plan *p, const struct plan_pair *pairs, unsigned n)
+{
+    begin_round(p);
+    for (unsigned i = 0; i < n; i++)
+        if (p->pairs < p->nodes / 2 && !plan_met(p, pairs[i].a, pairs[i].b))
+            p->pair[p->pairs++] = pairs[i];
+    if (p->stop || !make_room(p, p->pairs))
+        return stop(p, p->stop ? p->stop : PLAN_STOP_MEMORY);
+    p->rounds++;
+    record_round(p);
+    return p->pairs;
+}
+
+unsigned plan_round(struct plan *p, const struct plan_pair **pairs)
+{
+    *pairs = p->pair;
+    begin_round(p);
+    if (p->stop)
+        return 0;
     plan_match(p);
     if (!p->pairs)
         return stop(p, anyone_open(p) ? PLAN_STOP_PAIRS : PLAN_STOP_KNOWN);
@@ -356,4 +408,9 @@ unsigned plan_rounds(const struct plan *p)
 unsigned plan_nodes(const struct plan *p)
 {
     return p->nodes;
+}
+
+unsigned plan_rail_count(const struct plan *p)
+{
+    return p->conf.rails;
 }

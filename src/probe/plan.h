@@ -35,6 +35,8 @@ void plan_free(struct plan *p);
 
 /* --- before the first round --------------------------------------------------------------------------------------- */
 
+/* What the node is called in reasons; "node 7" unless told. */
+void plan_name(struct plan *p, unsigned node, const char *name);
 /* The switch or rack that a node stands behind; all are in domain 0 unless told. */
 void plan_domain(struct plan *p, unsigned node, unsigned domain);
 /* How many rails the node has (1 … conf.rails); all have conf.rails unless told. */
@@ -112,6 +114,8 @@ void pair_result_join(struct pair_result *to, const struct pair_result *a, const
  * plan has ended, plan_stopped() says why.  Pairs of the last round without a result count as broken off; such a pair
  * comes again, but not for ever.  *pairs is valid until the next call. */
 unsigned plan_round(struct plan *p, const struct plan_pair **pairs);
+/* The next round as the caller wants it; pairs that have met are left out.  Returns how many are left. */
+unsigned plan_given(struct plan *p, const struct plan_pair *pairs, unsigned n);
 /* What came of pair number `pair` of the present round; only the first result counts. */
 void plan_result(struct plan *p, unsigned pair, const struct pair_result *r);
 
@@ -131,5 +135,8 @@ enum plan_stop plan_stopped(const struct plan *p);
 /* Rounds formed so far. */
 unsigned plan_rounds(const struct plan *p);
 unsigned plan_nodes(const struct plan *p);
+unsigned plan_rail_count(const struct plan *p);
+#define PLAN_NAME_MAX 64
+const char *plan_name_of(const struct plan *p, unsigned node, char to[PLAN_NAME_MAX]);
 
 #endif

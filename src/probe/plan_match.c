@@ -39,11 +39,11 @@ static void join(struct plan *p, unsigned a, unsigned b, uint32_t rails, enum pl
 static void match_first(struct plan *p)
 {
     for (unsigned i = 0; i < p->nodes; i++)
-        for (unsigned j = i + 1; j < p->nodes && !p->node[p->order[i]].busy; j++) {
-            uint32_t rails = common(p, p->order[i], p->order[j]);
+        for (unsigned j = i + 1; j < p->nodes && !p->node[p->order[i].node].busy; j++) {
+            uint32_t rails = common(p, p->order[i].node, p->order[j].node);
             if (rails)
-                join(p, p->order[i], p->order[j], rails, PLAN_FIRST);
-            else if (!plan_present(&p->node[p->order[i]]))
+                join(p, p->order[i].node, p->order[j].node, rails, PLAN_FIRST);
+            else if (!plan_present(&p->node[p->order[i].node]))
                 break;
         }
 }
@@ -54,7 +54,7 @@ static bool match_reference(struct plan *p, unsigned n)
     uint32_t open = plan_open(&p->node[n]);
     unsigned second = p->nodes, i = p->node[n].domain_at;
     for (unsigned k = 0; k < p->nodes; k++, i = i + 1 == p->nodes ? 0 : i + 1) {
-        unsigned other = p->order[i];
+        unsigned other = p->order[i].node;
         uint32_t useful = p->node[other].good & open;
         if (!useful || !(common(p, n, other) & useful))
             continue;
@@ -75,10 +75,10 @@ static void match_clear(struct plan *p)
 {
     for (unsigned level = CONDEMN + 1; level-- > 0;)
         for (unsigned i = 0; i < p->nodes; i++) {
-            const struct plan_node *x = &p->node[p->order[i]];
+            const struct plan_node *x = &p->node[p->order[i].node];
             unsigned accused = x->accused < CONDEMN ? x->accused : CONDEMN;
             if (accused == level && plan_open(x) && !x->busy)
-                match_reference(p, p->order[i]);
+                match_reference(p, p->order[i].node);
         }
 }
 
@@ -86,14 +86,38 @@ static void match_clear(struct plan *p)
 static void match_among(struct plan *p)
 {
     for (unsigned i = 0; i < p->nodes; i++) {
-        unsigned a = p->order[i];
+        unsigned a = p->order[i].node;
         uint32_t open = plan_open(&p->node[a]);
         for (unsigned j = i + 1; j < p->nodes && open && !p->node[a].busy; j++) {
-            unsigned b = p->order[j];
+            unsigned b = p->order[j].node;
             uint32_t rails = common(p, a, b);
             if (rails & open & plan_open(&p->node[b]))
                 join(p, a, b, rails, PLAN_AMONG);
         }
+    }
+}
+
+/* A fast partner for one that may be slow; its own domain comes first, for the way between two domains may be what is
+ * slow. */
+static void match_fast(struct plan *p, unsigned n)
+{
+    unsigned i = p->node[n].domain_at;
+    for (unsigned k = 0; k < p->nodes; k++, i = i + 1 == p->nodes ? 0 : i + 1) {
+        unsigned other = p->order[i].node;
+        uint32_t useful = plan_fast(&p->node[other]) & p->node[n].slow_open;
+        if (!useful || !(common(p, n, other) & useful))
+            continue;
+        join(p, n, other, common(p, n, other), PLAN_SLOW);
+        return;
+    }
+}
+
+static void match_slow(struct plan *p)
+{
+    for (unsigned i = 0; i < p->nodes; i++) {
+        const struct plan_node *x = &p->node[p->order[i].node];
+        if (x->slow_open && !x->busy && !plan_open(x))
+            match_fast(p, p->order[i].node);
     }
 }
 
@@ -105,23 +129,22 @@ static bool wants_second(const struct plan *p, unsigned n)
 }
 
 /* Of three good nodes every pair is needed: the two of a slow node look alike, the third does not. */
-static bool match_second(struct plan *p)
+static void match_second(struct plan *p)
 {
-    unsigned good = 0, before = p->pairs;
+    unsigned good = 0;
     for (unsigned n = 0; n < p->nodes; n++)
         good += plan_present(&p->node[n]) && p->node[n].good;
     for (unsigned i = 0; i < p->nodes; i++) {
-        unsigned a = p->order[i];
+        unsigned a = p->order[i].node;
         if (!wants_second(p, a))
             continue;
         for (unsigned k = 1; k < p->nodes && !p->node[a].busy; k++) {
-            unsigned b = p->order[(i + k) % p->nodes];
+            unsigned b = p->order[(i + k) % p->nodes].node;
             uint32_t rails = common(p, a, b) & p->node[a].good & p->node[b].good;
             if (rails && (good <= 3 || wants_second(p, b)))
                 join(p, a, b, rails, PLAN_SECOND);
         }
     }
-    return p->pairs > before;
 }
 
 void plan_match(struct plan *p)
@@ -136,6 +159,7 @@ void plan_match(struct plan *p)
     match_clear(p);
     if (!p->pairs)
         match_among(p);
+    match_slow(p);
     if (!p->conf.quick)
         match_second(p);
 }

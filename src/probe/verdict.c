@@ -1,28 +1,14 @@
-#include "probe/verdict.h"
-
-#include <assert.h>
-#include <stdio.h>
+/* What the results say about rails: spec of the probe, section 6.1.  Everything is worked out anew from all results, so
+ * that a partner that is proved good later counts too. */
 #include <string.h>
 
 #include "probe/plan_private.h"
-
-static const char *const state_names[] = {
-#define STATE_NAME(id, name) [id] = name,
-    NODE_STATE_LIST(STATE_NAME)
-#undef STATE_NAME
-};
-
-const char *node_state_name(enum node_state s)
-{
-    assert((unsigned)s < NODE_STATE_COUNT);
-    return state_names[s];
-}
 
 /* --- states of rails ---------------------------------------------------------------------------------------------- */
 
 static struct plan_charge *charge_of(const struct plan *p, unsigned node, unsigned rail)
 {
-    return &p->charge[(size_t)node * p->conf.rails + rail];
+    return &p->charge[plan_cell(p, node, rail)];
 }
 
 /* A pass is a pass, whatever becomes of the two later. */
@@ -83,9 +69,9 @@ static uint32_t near_unmet(const struct plan *p, unsigned n)
 {
     uint32_t rails = 0;
     unsigned domain = p->node[n].domain;
-    for (unsigned i = p->node[n].domain_at; i < p->nodes && p->node[p->order[i]].domain == domain; i++)
-        if (plan_present(&p->node[p->order[i]]) && p->order[i] != n && !plan_met(p, n, p->order[i]))
-            rails |= p->node[p->order[i]].good;
+    for (unsigned i = p->node[n].domain_at; i < p->nodes && p->node[p->order[i].node].domain == domain; i++)
+        if (plan_present(&p->node[p->order[i].node]) && p->order[i].node != n && !plan_met(p, n, p->order[i].node))
+            rails |= p->node[p->order[i].node].good;
     return rails;
 }
 
@@ -129,35 +115,5 @@ void plan_judge(struct plan *p)
         if (p->nodes == 1)
             x->untested = 0; /* there are no pairs: what it found alone is the verdict */
     }
-}
-
-/* --- nodes -------------------------------------------------------------------------------------------------------- */
-
-static enum node_state state_of(const struct plan *p, const struct plan_node *x)
-{
-    if (x->local == LOCAL_BAD || x->left)
-        return NODE_BAD_LOCAL;
-    if (x->lost)
-        return NODE_UNDECIDED;
-    if (x->local == LOCAL_NEW)
-        return p->stop ? NODE_UNDECIDED : NODE_NEW;
-    if (x->bad)
-        return NODE_BAD;
-    if (plan_open(x))
-        return p->stop ? NODE_UNDECIDED : x->suspect ? NODE_SUSPECT : NODE_UNTESTED;
-    return NODE_GOOD;
-}
-
-enum node_state verdict_state(struct plan *p, unsigned node)
-{
-    assert(node < p->nodes);
-    plan_judge(p);
-    return state_of(p, &p->node[node]);
-}
-
-void verdict_count(struct plan *p, unsigned count[NODE_STATE_COUNT])
-{
-    memset(count, 0, NODE_STATE_COUNT * sizeof *count);
-    for (unsigned n = 0; n < p->nodes; n++)
-        count[verdict_state(p, n)]++;
+    plan_judge_slow(p);
 }

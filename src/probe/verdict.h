@@ -3,6 +3,7 @@
 #ifndef PROBE_VERDICT_H
 #define PROBE_VERDICT_H
 #include "probe/plan.h"
+#include "util/buf.h"
 
 /* Enumerator, name in results and for a person. */
 #define NODE_STATE_LIST(X)                                                                                             \
@@ -38,7 +39,7 @@ struct node_verdict {
     enum metric metric; /* SLOW: the metric that is furthest off; METRIC_COUNT if none is.  So for the three next */
     unsigned metric_rail;
     uint32_t value, limit;
-    char text[VERDICT_TEXT_MAX]; /* why, for a person, without the name of the node; "" if it is good */
+    char text[VERDICT_TEXT_MAX]; /* why, for a person, without the name of the node; "" if there is nothing to say */
 };
 
 void verdict_node(struct plan *p, unsigned node, struct node_verdict *out);
@@ -73,9 +74,20 @@ unsigned verdict_splits(struct plan *p, struct split_verdict *out, unsigned max)
 /* The best value of a node over its pairs, or its own measurement; 0: none. */
 uint32_t verdict_value(struct plan *p, unsigned node, unsigned rail, enum metric m);
 
+/* What is usual for it among the nodes: the median (0: too few values), and the limit beyond which it is slow. */
+void verdict_usual(struct plan *p, unsigned rail, enum metric m, uint32_t *median, uint32_t *limit);
+
 /* The whole, for an exit status. */
-enum verdict_whole { VERDICT_ALL_GOOD, VERDICT_SOME_BAD, VERDICT_UNDECIDED };
+enum verdict_whole {
+    VERDICT_ALL_GOOD,
+    VERDICT_SOME_SLOW, /* but nobody is bad or undecided */
+    VERDICT_UNDECIDED,
+    VERDICT_SOME_BAD,
+};
 enum verdict_whole verdict_whole(struct plan *p);
+
+/* "rail 3", "rails 0-2,7" */
+void verdict_rails_text(uint32_t rails, struct el_buf *out);
 
 /* --- what was run, for reports ------------------------------------------------------------------------------------ */
 

@@ -1,0 +1,622 @@
+/* The probe's plan and verdicts: DLRover's cases side by side with its answers, rails, domains, nodes that leave, slow
+ * nodes.  What holds for every set of faults is in test_plan_proof.c. */
+#include <stdio.h>
+
+#include "lib/tap.h"
+#include "probe/verdict.h"
+
+enum { NODES_MAX = 64 };
+
+/* A world to probe: what is broken, and how fast each end is (percent of a fast one; 0: fast). */
+struct world {
+    unsigned nodes, rails;
+    uint64_t bad;                 /* nodes whose every pair fails */
+    unsigned bad_rail[NODES_MAX]; /* rails of a node that fail */
+    unsigned percent[NODES_MAX];
+    unsigned cut_a, cut_b; /* a link that fails, if they differ */
+    bool leave_cut_slow;   /* it is slow instead */
+};
+
+static struct pair_result result_of(const struct world *w, const struct plan_pair *pair)
+{
+    struct pair_result r;
+    bool cut = w->cut_a != w->cut_b && pair->a == w->cut_a && pair->b == w->cut_b;
+    unsigned a = w->percent[pair->a] ? w->percent[pair->a] : 100, b = w->percent[pair->b] ? w->percent[pair->b] : 100;
+    unsigned percent = a < b ? a : b;
+    if (cut && w->leave_cut_slow)
+        percent = percent / 2;
+    pair_result_init(&r);
+    for (unsigned k = 0; k < w->rails; k++) {
+        bool fails = ((w->bad >> pair->a | w->bad >> pair->b) & 1) || (cut && !w->leave_cut_slow) ||
+                     ((w->bad_rail[pair->a] | w->bad_rail[pair->b]) >> k & 1);
+        r.rail[k].outcome = fails ? RAIL_FAILED : RAIL_OK;
+        if (fails)
+            snprintf(r.rail[k].reason, sizeof r.rail[k].reason, "nothing came back");
+        else
+            r.rail[k].value[METRIC_BW64M] = 400 * percent;
+    }
+    return r;
+}
+
+static struct plan *start(const struct world *w, struct plan_conf conf)
+{
+    conf.rails = w->rails;
+    struct plan *p = plan_new(w->nodes, &conf, NULL);
+    for (unsigned n = 0; n < w->nodes; n++)
+        plan_local(p, n, true, NULL);
+    return p;
+}
+
+static bool one_round(struct plan *p, const struct world *w)
+{
+    const struct plan_pair *pair;
+    unsigned pairs = plan_round(p, &pair);
+    for (unsigned i = 0; i < pairs; i++) {
+        struct pair_result r = result_of(w, &pair[i]);
+        plan_result(p, i, &r);
+    }
+    return pairs;
+}
+
+static struct plan *play(const struct world *w, struct plan_conf conf)
+{
+    struct plan *p = start(w, conf);
+    while (one_round(p, w))
+        ;
+    return p;
+}
+
+/* "1 5", or "-" */
+static const char *those(struct plan *p, enum node_state s, char to[256])
+{
+    size_t at = 0;
+    snprintf(to, 256, "-");
+    for (unsigned n = 0; n < plan_nodes(p); n++)
+        if (verdict_state(p, n) == s)
+            at += (size_t)snprintf(to + at, 256 - at, "%s%u", at ? " " : "", n);
+    return to;
+}
+
+/* --- DLRover ------------------------------------------------------------------------------------------------------ */
+
+/* Its rule as its source has it: two rounds; neighbours, then by time, fast with slow; one success clears a node.  A
+ * group of three when the number is odd. */
+struct dlrover {
+    unsigned n;
+    uint64_t bad;
+    double time[NODES_MAX]; /* best so far, 3600: failed */
+    bool passed[NODES_MAX];
+    unsigned group[NODES_MAX];
+};
+
+static void dlrover_round(struct dlrover *d, unsigned groups)
+{
+    for (unsigned g = 0; g < groups; g++) {
+        bool fails = false;
+        for (unsigned n = 0; n < d->n; n++)
+            fails |= d->group[n] == g && d->bad >> n & 1;
+        for (unsigned n = 0; n < d->n; n++)
+            if (d->group[n] == g && !fails) {
+                d->passed[n] = true;
+                d->time[n] = 1;
+            }
+    }
+}
+
+static const char *dlrover_verdict(unsigned n, uint64_t bad, char to[256])
+{
+    struct dlrover d = {.n = n, .bad = bad};
+    unsigned order[NODES_MAX], groups = n / 2;
+    for (unsigned i = 0; i < n; i++) {
+        d.time[i] = 3600;
+        d.group[i] = i / 2 < groups ? i / 2 : groups - 1;
+        order[i] = i;
+    }
+    dlrover_round(&d, groups);
+    for (unsigned i = 1; i < n; i++)
+        for (unsigned j = i; j > 0 && d.time[order[j]] < d.time[order[j - 1]]; j--) {
+            unsigned t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+    for (unsigned i = 0; i < groups; i++)
+        d.group[order[i]] = d.group[order[n - 1 - i]] = i;
+    if (n % 2)
+        d.group[order[groups]] = groups - 1;
+    dlrover_round(&d, groups);
+    size_t at = 0;
+    snprintf(to, 256, "-");
+    for (unsigned i = 0; i < n; i++)
+        if (!d.passed[i])
+            at += (size_t)snprintf(to + at, 256 - at, "%s%u", at ? " " : "", i);
+    return to;
+}
+
+static void test_dlrover(void)
+{
+    static const struct {
+        const char *name;
+        unsigned n;
+        uint64_t bad;
+        const char *dlrover, *truth;
+        unsigned rounds;
+    } rows[] = {
+        {"5 nodes, 4 is bad", 5, 1 << 4, "4", "4", 4},
+        {"6 nodes, 5 is bad", 6, 1 << 5, "5", "5", 3},
+        {"6 nodes, 1 and 5 are bad", 6, 1 << 1 | 1 << 5, "0 1 5", "1 5", 4},
+        {"4 nodes, 2 and 3 are bad", 4, 1 << 2 | 1 << 3, "2 3", "2 3", 3},
+        {"4 nodes, 1 and 3 are bad", 4, 1 << 1 | 1 << 3, "0 1 2 3", "1 3", 3},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char name[128], text[256];
+        struct world w = {.nodes = rows[i].n, .rails = 1, .bad = rows[i].bad};
+        snprintf(name, sizeof name, "%s: DLRover names %s", rows[i].name, rows[i].dlrover);
+        is_str(dlrover_verdict(rows[i].n, rows[i].bad, text), rows[i].dlrover, name);
+        struct plan *p = play(&w, PLAN_CONF_INIT);
+        snprintf(name, sizeof name, "%s: elrun names %s", rows[i].name, rows[i].truth);
+        is_str(those(p, NODE_BAD, text), rows[i].truth, name);
+        is_str(those(p, NODE_UNDECIDED, text), "-", "... nobody is undecided");
+        is_num(plan_rounds(p), rows[i].rounds, "... in as many rounds as the table says");
+        plan_free(p);
+    }
+}
+
+/* Six nodes of which the last is bad, with the pairs that its authors published (theirs count from 1). */
+static void test_published(void)
+{
+    static const struct plan_pair first[] = {{0, 1, 1, 0}, {2, 3, 1, 0}, {4, 5, 1, 0}};
+    static const struct plan_pair second[] = {{0, 1, 1, 0}, {2, 4, 1, 0}, {3, 5, 1, 0}};
+    const struct plan_pair *pair;
+    struct world w = {.nodes = 6, .rails = 1, .bad = 1 << 5};
+    struct plan_conf conf = PLAN_CONF_INIT;
+    conf.quick = true;
+    struct plan *p = start(&w, conf);
+    struct pair_result pass = result_of(&w, &first[0]), fail = result_of(&w, &first[2]);
+    char text[256];
+    plan_given(p, first, 3);
+    plan_result(p, 0, &pass);
+    plan_result(p, 1, &pass);
+    plan_result(p, 2, &fail);
+    is_str(those(p, NODE_SUSPECT, text), "4 5", "published example: after the first round two are suspect");
+    is_num(plan_given(p, second, 3), 2, "published example: who has met does not meet again");
+    plan_result(p, 0, &pass);
+    plan_result(p, 1, &fail);
+    is_str(those(p, NODE_SUSPECT, text), "5", "published example: after the second round node 6 is the only suspect");
+    is_str(those(p, NODE_BAD, text), "-",
+           "published example: two failures condemn nobody, two links would look the same");
+    is_num(plan_round(p, &pair), 1, "published example: one more pair");
+    ok(pair[0].b == 5 && pair[0].a < 3, "published example: of the suspect with a good node that it has not met");
+    plan_result(p, 0, &fail);
+    is_num(plan_round(p, &pair), 0, "published example: then the plan has ended");
+    is_str(those(p, NODE_BAD, text), "5", "published example: node 6 is bad");
+    is_str(those(p, NODE_GOOD, text), "0 1 2 3 4", "published example: the others are good");
+    plan_free(p);
+}
+
+/* --- few nodes ---------------------------------------------------------------------------------------------------- */
+
+static void test_few(void)
+{
+    struct node_verdict v;
+    char text[256];
+    struct plan *p = play(&(struct world){.nodes = 3, .rails = 1, .bad = 1 << 2}, PLAN_CONF_INIT);
+    verdict_node(p, 2, &v);
+    is_num(v.state, NODE_BAD, "3 nodes, 2 is bad: it is named");
+    ok(v.ambiguous, "3 nodes: two bad links would look the same");
+    is_str(v.text, "failed with node 0 and node 1, both good: nothing came back; two bad links would look the same",
+           "3 nodes: and the report says so");
+    plan_free(p);
+
+    p = play(&(struct world){.nodes = 2, .rails = 1, .bad = 1 << 1}, PLAN_CONF_INIT);
+    is_str(those(p, NODE_UNDECIDED, text), "0 1", "2 nodes that fail: undecided");
+    verdict_node(p, 0, &v);
+    is_str(v.text,
+           "failed, but with no node that is known to be good (no other node was left to ask): nothing came back",
+           "2 nodes: and why");
+    is_num(plan_stopped(p), PLAN_STOP_PAIRS, "2 nodes: no pair is left");
+    is_num(verdict_whole(p), VERDICT_UNDECIDED, "2 nodes: the whole is undecided");
+    plan_free(p);
+
+    p = play(&(struct world){.nodes = 1, .rails = 1}, PLAN_CONF_INIT);
+    is_num(plan_rounds(p), 0, "1 node: no round");
+    is_num(verdict_whole(p), VERDICT_ALL_GOOD, "1 node: good by its own checks");
+    plan_free(p);
+
+    p = play(&(struct world){.nodes = 5, .rails = 1, .bad = 0x1e}, PLAN_CONF_INIT);
+    is_str(those(p, NODE_UNDECIDED, text), "0 1 2 3 4", "one healthy node among bad ones: undecided");
+    plan_free(p);
+}
+
+static void test_local(void)
+{
+    struct plan_conf conf = PLAN_CONF_INIT;
+    struct world w = {.nodes = 4, .rails = 1};
+    struct plan *p = start(&w, conf);
+    struct node_verdict v;
+    const struct plan_pair *pair;
+    plan_local(p, 1, false, "gpu_lost: GPU 3");
+    is_num(plan_round(p, &pair), 1, "a node that failed alone takes no part: of three, two meet");
+    ok(pair[0].a == 0 && pair[0].b == 2, "... those that are good");
+    verdict_node(p, 1, &v);
+    is_num(v.state, NODE_BAD_LOCAL, "... it is bad by itself");
+    is_str(v.text, "gpu_lost: GPU 3", "... with its reason");
+    plan_free(p);
+    p = plan_new(4, &conf, NULL);
+    plan_local(p, 0, true, NULL);
+    while (one_round(p, &w))
+        ;
+    verdict_node(p, 2, &v);
+    is_num(v.state, NODE_UNDECIDED, "a node of which nothing is known is undecided");
+    is_str(v.text, "its own checks did not end", "... and why");
+    verdict_node(p, 0, &v);
+    is_str(v.text, "no pair with it came to an end (no other node was left to ask)",
+           "... and so is who has no partner");
+    plan_free(p);
+}
+
+/* --- rails -------------------------------------------------------------------------------------------------------- */
+
+static void test_rails(void)
+{
+    struct world w = {.nodes = 8, .rails = 8};
+    struct node_verdict v;
+    char text[256];
+    w.bad_rail[5] = 1 << 3;
+    struct plan *p = play(&w, PLAN_CONF_INIT);
+    verdict_node(p, 5, &v);
+    is_str(those(p, NODE_BAD, text), "5", "one dead rail of eight: its node is named");
+    is_num(v.rails, 1 << 3, "... by the rail");
+    ok(!v.whole, "... and not as a whole");
+    ok(strncmp(v.text, "rail 3: failed with ", 20) == 0, "... in words");
+    plan_free(p);
+    w.bad_rail[2] = 1 << 3; /* the same rail of another node: a partner must be good on that rail */
+    w.bad_rail[4] = 1 << 6;
+    p = play(&w, PLAN_CONF_INIT);
+    is_str(those(p, NODE_BAD, text), "2 4 5", "three nodes with a dead rail each are named");
+    is_str(those(p, NODE_GOOD, text), "0 1 3 6 7", "... and nobody who met them");
+    verdict_node(p, 4, &v);
+    is_num(v.rails, 1 << 6, "... each by its own");
+    plan_free(p);
+}
+
+static void test_unequal_rails(void)
+{
+    struct world w = {.nodes = 4, .rails = 8};
+    struct node_verdict v;
+    const struct plan_pair *pair;
+    struct plan_conf conf = PLAN_CONF_INIT;
+    conf.rails = 8;
+    struct plan *p = plan_new(4, &conf, NULL);
+    for (unsigned n = 0; n < 4; n++) {
+        plan_local(p, n, true, NULL);
+        plan_rails(p, n, n == 3 ? 8 : 4);
+    }
+    plan_round(p, &pair);
+    is_num(pair[1].rails, 0xf, "unequal numbers of GPUs: those that both have are run");
+    struct pair_result r = result_of(&w, &pair[0]);
+    plan_result(p, 0, &r);
+    plan_result(p, 1, &r);
+    while (one_round(p, &w))
+        ;
+    verdict_node(p, 3, &v);
+    is_num(v.state, NODE_GOOD, "... the others are not held against their node");
+    is_str(v.text, "rails 4-7 not tested: no other node has them", "... but told");
+    plan_free(p);
+}
+
+/* --- links, domains, nodes that go -------------------------------------------------------------------------------- */
+
+static void test_links(void)
+{
+    struct link_verdict l[4];
+    struct plan *p = play(&(struct world){.nodes = 8, .rails = 1, .cut_a = 2, .cut_b = 3}, PLAN_CONF_INIT);
+    is_num(verdict_whole(p), VERDICT_ALL_GOOD, "a bad link: all nodes are good");
+    is_num(verdict_links(p, l, 4), 1, "... and one link is named");
+    ok(l[0].a == 2 && l[0].b == 3 && !l[0].slow && !l[0].across, "... the bad one");
+    is_str(l[0].reason, "nothing came back", "... with its reason");
+    plan_free(p);
+    p = play(&(struct world){.nodes = 8, .rails = 1, .cut_a = 2, .cut_b = 3, .leave_cut_slow = true}, PLAN_CONF_INIT);
+    is_num(verdict_whole(p), VERDICT_ALL_GOOD, "a slow link: all nodes are good");
+    is_num(verdict_links(p, l, 4), 1, "... and one link is named");
+    ok(l[0].a == 2 && l[0].b == 3 && l[0].slow, "... the slow one");
+    is_num(l[0].value, 20000, "... with its value");
+    plan_free(p);
+}
+
+/* Two switches; what goes from one to the other fails. */
+static void test_domains(void)
+{
+    struct plan_conf conf = PLAN_CONF_INIT;
+    struct world w = {.nodes = 10, .rails = 1};
+    const struct plan_pair *pair;
+    struct link_verdict l[16];
+    struct plan *p = start(&w, conf);
+    for (unsigned n = 0; n < 10; n++)
+        plan_domain(p, n, n % 2); /* five each: one pair of the first round goes across */
+    for (unsigned pairs; (pairs = plan_round(p, &pair));)
+        for (unsigned i = 0; i < pairs; i++) {
+            struct pair_result r = result_of(&w, &pair[i]);
+            if (pair[i].a % 2 != pair[i].b % 2)
+                r.rail[0].outcome = RAIL_FAILED;
+            plan_result(p, i, &r);
+        }
+    is_num(verdict_whole(p), VERDICT_ALL_GOOD, "a dead way between two switches: all nodes are good");
+    unsigned n = verdict_links(p, l, 16);
+    ok(n > 0 && l[0].across, "... and a link across is named");
+    plan_free(p);
+}
+
+static void test_leaving(void)
+{
+    struct world w = {.nodes = 6, .rails = 1};
+    const struct plan_pair *pair;
+    struct node_verdict v;
+    char text[256];
+    struct plan *p = start(&w, PLAN_CONF_INIT);
+    unsigned pairs = plan_round(p, &pair);
+    plan_left(p, 1);
+    plan_lost(p, 3, "not heard of since the coordinator stood still");
+    for (unsigned i = 0; i < pairs; i++) {
+        struct pair_result r = result_of(&w, &pair[i]);
+        if (i < 2)
+            pair_result_init(&r); /* broken off */
+        plan_result(p, i, &r);
+    }
+    while (one_round(p, &w))
+        ;
+    is_str(those(p, NODE_GOOD, text), "0 2 4 5", "two nodes go in the middle of their pairs: the others are good");
+    verdict_node(p, 1, &v);
+    is_num(v.state, NODE_BAD_LOCAL, "... who left is bad");
+    is_str(v.text, "left", "... by that");
+    verdict_node(p, 3, &v);
+    is_num(v.state, NODE_UNDECIDED, "... who was lost is undecided");
+    plan_free(p);
+
+    /* A failure with somebody who leaves later counts for nobody. */
+    p = start(&w, PLAN_CONF_INIT);
+    w.bad = 1 << 1;
+    one_round(p, &w);
+    is_num(verdict_state(p, 0), NODE_SUSPECT, "a pair fails: both are suspect");
+    plan_left(p, 1);
+    is_num(verdict_state(p, 0), NODE_UNTESTED, "... until one of them leaves");
+    plan_free(p);
+}
+
+static void test_broken(void)
+{
+    struct world w = {.nodes = 2, .rails = 1};
+    const struct plan_pair *pair;
+    struct pair_result broken;
+    char text[256];
+    unsigned rounds = 0;
+    struct plan *p = start(&w, PLAN_CONF_INIT);
+    pair_result_init(&broken);
+    plan_round(p, &pair);
+    plan_result(p, 0, &broken);
+    while (one_round(p, &w))
+        ;
+    is_str(those(p, NODE_GOOD, text), "0 1", "a pair that was broken off comes again");
+    plan_free(p);
+    p = start(&w, (struct plan_conf){.rails = 1, .straggler_k = 3, .straggler_min = 10});
+    while (plan_round(p, &pair))
+        rounds++; /* no result at all */
+    ok(rounds > 1 && rounds < 10, "... but not for ever");
+    is_str(those(p, NODE_UNDECIDED, text), "0 1", "... and nobody is to blame");
+    plan_free(p);
+}
+
+static void test_caps(void)
+{
+    struct plan_conf conf = PLAN_CONF_INIT;
+    struct world w = {.nodes = 6, .rails = 1, .bad = 1 << 5};
+    struct node_verdict v;
+    conf.rounds_max = 2;
+    struct plan *p = play(&w, conf);
+    is_num(plan_rounds(p), 2, "no more rounds than allowed");
+    is_num(plan_stopped(p), PLAN_STOP_ROUNDS, "... and that is why it stopped");
+    verdict_node(p, 5, &v);
+    is_num(v.state, NODE_UNDECIDED, "... what is not sure by then is undecided");
+    is_str(v.text, "failed with 2 good nodes, which is too few to be sure (stopped after 2 rounds): nothing came back",
+           "... and says so");
+    plan_free(p);
+    p = start(&w, PLAN_CONF_INIT);
+    one_round(p, &w);
+    plan_end(p);
+    ok(!one_round(p, &w), "no round after the end of time");
+    is_num(plan_stopped(p), PLAN_STOP_TIME, "... and that is why");
+    is_num(verdict_state(p, 5), NODE_UNDECIDED, "... suspects are undecided then");
+    plan_free(p);
+}
+
+static void test_join(void)
+{
+    struct pair_result a, b, to;
+    pair_result_init(&a);
+    pair_result_init(&b);
+    a.rail[0].outcome = b.rail[0].outcome = RAIL_OK;
+    a.rail[0].value[METRIC_BW64M] = 40000;
+    b.rail[0].value[METRIC_BW64M] = 39000;
+    a.rail[0].value[METRIC_LAT] = 10000;
+    b.rail[0].value[METRIC_LAT] = 12000;
+    a.rail[1].outcome = RAIL_OK;
+    b.rail[1].outcome = RAIL_FAILED;
+    snprintf(b.rail[1].reason, sizeof b.rail[1].reason, "wrong bytes");
+    a.rail[2].outcome = RAIL_FAILED; /* b broke off: a only saw that */
+    a.rail[3].outcome = RAIL_FAILED;
+    snprintf(a.rail[3].reason, sizeof a.rail[3].reason, "nothing came back");
+    b.rail[3].outcome = RAIL_NO_REPORT;
+    pair_result_join(&to, &a, &b);
+    is_num(to.rail[0].outcome, RAIL_OK, "both ends say ok");
+    is_num(to.rail[0].value[METRIC_BW64M], 39000, "... the smaller bandwidth counts");
+    is_num(to.rail[0].value[METRIC_LAT], 12000, "... and the greater latency");
+    is_num(to.rail[1].outcome, RAIL_FAILED, "one end says failed");
+    is_str(to.rail[1].reason, "wrong bytes", "... with its reason");
+    is_num(to.rail[2].outcome, RAIL_BROKEN, "one end broke off: nobody is to blame");
+    is_num(to.rail[3].outcome, RAIL_FAILED, "one end failed, the other is silent: failed");
+    is_str(to.rail[3].reason, "nothing came back", "... as the one says that spoke");
+    is_num(rail_outcome_find("no report"), RAIL_NO_REPORT, "outcomes have names");
+    is_num(rail_outcome_find("?"), RAIL_OUTCOME_COUNT, "... others are none");
+}
+
+/* --- slow nodes --------------------------------------------------------------------------------------------------- */
+
+static void test_one_slow(void)
+{
+    static const unsigned sizes[] = {3, 4, 5, 6, 7, 8, 16, 33, 64};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int quick = 0; quick < 2; quick++) {
+            struct plan_conf conf = PLAN_CONF_INIT;
+            unsigned n = sizes[i], wrong = 0;
+            char name[64], text[256], want[16];
+            conf.quick = quick;
+            for (unsigned slow = 0; slow < n; slow++) {
+                struct world w = {.nodes = n, .rails = 2};
+                w.percent[slow] = 88; /* one dead NIC of eight: invisible to twice the median of a sum */
+                struct plan *p = play(&w, conf);
+                snprintf(want, sizeof want, "%u", slow);
+                wrong += strcmp(those(p, NODE_SLOW, text), want) != 0;
+                plan_free(p);
+            }
+            snprintf(name, sizeof name, "%u nodes%s: the one that is 12 %% slower is named", n, quick ? ", quick" : "");
+            if (!quick || n != 3) /* the triangle is not closed then */
+                is_num(wrong, 0, name);
+        }
+}
+
+static void test_slow_words(void)
+{
+    struct world w = {.nodes = 4, .rails = 1};
+    struct node_verdict v;
+    char text[256];
+    w.percent[3] = 40;
+    struct plan *p = play(&w, PLAN_CONF_INIT);
+    verdict_node(p, 3, &v);
+    is_str(those(p, NODE_SLOW, text), "3", "4 nodes, a pair 2.5 times slower: the slow one of it is named");
+    is_str(v.text, "bandwidth 16.0 GB/s, at least 36.0 GB/s expected", "... with value and limit");
+    is_num(v.metric, METRIC_BW64M, "... and the metric");
+    is_num(verdict_whole(p), VERDICT_SOME_SLOW, "... the whole has a straggler");
+    is_num(verdict_links(p, NULL, 0), 0, "... its links are not named too");
+    is_num(plan_rounds(p), 2, "... in two rounds: its first partner has turned out to be fast");
+    plan_free(p);
+    w.percent[1] = 40;
+    p = play(&w, PLAN_CONF_INIT);
+    struct split_verdict s[2];
+    is_str(those(p, NODE_SLOW, text), "-", "4 nodes, two are slow: no straggler");
+    is_num(verdict_splits(p, s, 2), 1, "... but two kinds");
+    ok(s[0].metric == METRIC_BW64M && s[0].behind == 2 && s[0].measured == 4, "... of two each");
+    is_num(verdict_whole(p), VERDICT_UNDECIDED, "... which is undecided");
+    plan_free(p);
+}
+
+static void test_two(void)
+{
+    struct world w = {.nodes = 2, .rails = 1};
+    char text[256];
+    struct node_verdict v;
+    w.percent[1] = 40;
+    struct plan *p = play(&w, PLAN_CONF_INIT);
+    is_num(verdict_whole(p), VERDICT_ALL_GOOD, "2 nodes: nothing is compared");
+    plan_free(p);
+    p = start(&w, PLAN_CONF_INIT);
+    plan_reference(p, METRIC_BW64M, 40000);
+    while (one_round(p, &w))
+        ;
+    is_str(those(p, NODE_UNDECIDED, text), "0 1", "2 nodes, slower than the same hardware was: one of them is");
+    verdict_node(p, 0, &v);
+    is_str(
+        v.text,
+        "bandwidth 16.0 GB/s, at least 36.0 GB/s expected, but it met fewer than 2 fast nodes (no other node was left "
+        "to ask)",
+        "... and says so");
+    plan_free(p);
+    p = start(&w, PLAN_CONF_INIT);
+    plan_reference(p, METRIC_COPY_D2D, 2000000);
+    plan_metric(p, 1, 0, METRIC_COPY_D2D, 1500000);
+    plan_metric(p, 0, 0, METRIC_COPY_D2D, 1990000);
+    while (one_round(p, &w))
+        ;
+    is_str(those(p, NODE_SLOW, text), "1", "2 nodes, one copies slower than the same hardware did: it is named");
+    plan_free(p);
+}
+
+static void test_alone_slow(void)
+{
+    struct world w = {.nodes = 8, .rails = 8};
+    struct node_verdict v;
+    struct plan *p = start(&w, PLAN_CONF_INIT);
+    for (unsigned n = 0; n < 8; n++)
+        for (unsigned r = 0; r < 8; r++)
+            plan_metric(p, n, r, METRIC_BURN, n == 6 && r == 2 ? 600000 : 700000 + 1000 * n);
+    while (one_round(p, &w))
+        ;
+    verdict_node(p, 6, &v);
+    is_num(v.state, NODE_SLOW, "a slow GPU is seen by what the node measured alone");
+    is_str(v.text, "rail 2: GPU arithmetic 600.0 TFLOP/s, at least 632.2 TFLOP/s expected", "... and named");
+    plan_free(p);
+}
+
+/* A measurement that itself goes up and down by a third is not good enough to call somebody a fifth slower. */
+static void test_noise(void)
+{
+    for (int noisy = 0; noisy < 2; noisy++) {
+        struct world w = {.nodes = 8, .rails = 1};
+        const struct plan_pair *pair;
+        w.percent[3] = 80;
+        struct plan *p = start(&w, PLAN_CONF_INIT);
+        for (unsigned pairs; (pairs = plan_round(p, &pair));)
+            for (unsigned i = 0; i < pairs; i++) {
+                struct pair_result r = result_of(&w, &pair[i]);
+                r.rail[0].spread[METRIC_BW64M] = noisy ? 13000 : 100;
+                plan_result(p, i, &r);
+            }
+        is_num(verdict_state(p, 3), noisy ? NODE_GOOD : NODE_SLOW,
+               noisy ? "in noise nobody is 20 % slower" : "without noise the slow one is named");
+        plan_free(p);
+    }
+}
+
+static void test_memory(void)
+{
+    unsigned ended = 0;
+    for (long fail = 0; fail < 40; fail++) {
+        struct el_mem mem = EL_MEM_INIT(0);
+        struct world w = {.nodes = 6, .rails = 1, .bad = 1 << 5};
+        struct plan_conf conf = PLAN_CONF_INIT;
+        mem.fail_after = fail;
+        struct plan *p = plan_new(6, &conf, &mem);
+        if (p) {
+            for (unsigned n = 0; n < 6; n++)
+                plan_local(p, n, true, NULL);
+            while (one_round(p, &w))
+                ;
+            ended += plan_stopped(p) == PLAN_STOP_MEMORY;
+            plan_free(p);
+        }
+        if (mem.used_bytes)
+            ok(0, "memory is given back");
+    }
+    ok(ended > 0, "without memory the plan ends with what it knows");
+}
+
+int main(void)
+{
+    test_dlrover();
+    test_published();
+    test_few();
+    test_local();
+    test_rails();
+    test_unequal_rails();
+    test_links();
+    test_domains();
+    test_leaving();
+    test_broken();
+    test_caps();
+    test_join();
+    test_one_slow();
+    test_slow_words();
+    test_two();
+    test_alone_slow();
+    test_noise();
+    test_memory();
+    return done();
+}
