@@ -1,0 +1,220 @@
+/* The socket of the workers: who may come, what is told and in which order, descriptors, and what a worker that does
+ * wrong loses. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ckpt/wsock.h"
+
+#include "lib/tap.h"
+
+static struct loop *l;
+static struct wsock *s;
+static char path[64], told[256];
+static int owner = 0;
+static unsigned turns;
+
+static int whose(void *ctx, pid_t pid)
+{
+    (void)ctx;
+    return pid == getpid() ? owner : -1;
+}
+
+static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
+{
+    (void)ctx;
+    size_t n = strlen(told);
+    snprintf(told + n, sizeof told - n, "%u:%s ", worker, wmsg_name(m->type));
+}
+
+static void on_gone(void *ctx, unsigned worker)
+{
+    (void)ctx;
+    size_t n = strlen(told);
+    snprintf(told + n, sizeof told - n, "%u:gone ", worker);
+}
+
+static void on_turn(void *ctx)
+{
+    (void)ctx;
+    if (turns-- == 0)
+        loop_stop(l);
+}
+
+/* Lets the loop look around a few times. */
+static struct loop_timer *tick;
+static void on_tick(void *ctx)
+{
+    on_turn(ctx);
+    loop_timer_at(tick, loop_clock() + EL_MS(1));
+}
+
+static void run(void)
+{
+    turns = 5;
+    loop_timer_at(tick, loop_clock() + EL_MS(1));
+    loop_run(l);
+}
+
+static int dial(void)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connect(fd, (struct sockaddr *)&at, sizeof at) < 0)
+        perror("connect");
+    return fd;
+}
+
+static void say(int fd, const struct wmsg *m)
+{
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    wmsg_encode(m, &b);
+    (void)!send(fd, b.v, b.len, MSG_NOSIGNAL);
+    el_buf_free(&b);
+}
+
+static const struct wmsg hello = {.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .round = 1}};
+static const struct wmsg begin = {.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 4}};
+
+/* What was sent to the client: the type, 0 nothing yet, -1 closed; descriptors in fds. */
+static int hear(int fd, int *fds, unsigned *n)
+{
+    static char text[WMSG_PACKET_MAX];
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(4 * sizeof(int))];
+    } beside;
+    struct iovec part = {text, sizeof text};
+    struct msghdr m = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = beside.room, .msg_controllen = sizeof beside.room};
+    ssize_t got = recvmsg(fd, &m, MSG_DONTWAIT);
+    *n = 0;
+    if (got <= 0)
+        return got == 0 ? -1 : 0;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (c) {
+        *n = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(fds, CMSG_DATA(c), *n * sizeof(int));
+    }
+    struct wmsg w;
+    struct el_err e = {0};
+    if (wmsg_decode(text, (size_t)got, &w, &e) < 0)
+        return -2;
+    int type = (int)w.type;
+    wmsg_release(&w);
+    return type;
+}
+
+static void test_talk(void)
+{
+    int fd = dial(), fds[4];
+    unsigned n;
+    say(fd, &hello);
+    run();
+    is_str(told, "0:HELLO ", "a word of a worker is told");
+    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), two[2] = {zero, zero};
+    wsock_send(s, 0, &(struct wmsg){.type = WMSG_GRANT, .u.grant = {.slots = 2, .slot_bytes = 4096}}, two, 2);
+    ok(hear(fd, fds, &n) == WMSG_GRANT && n == 2, "an answer comes with its descriptors");
+    struct stat a, b;
+    ok(fstat(fds[1], &a) == 0 && fstat(zero, &b) == 0 && a.st_ino == b.st_ino, "which are what was sent");
+    close(fds[0]);
+    close(fds[1]);
+    close(zero);
+
+    int other = dial();
+    run();
+    ok(hear(other, fds, &n) == WMSG_REFUSED && hear(other, fds, &n) == -1,
+       "a second process of the same rank is turned away, with a word");
+    close(other);
+    owner = -1;
+    other = dial();
+    run();
+    ok(hear(other, fds, &n) == WMSG_REFUSED, "so is a process that is no worker");
+    close(other);
+    owner = 1;
+    told[0] = 0;
+    other = dial();
+    say(other, &hello);
+    run();
+    is_str(told, "1:HELLO ", "another rank is another connection");
+    wsock_close(s, 1);
+    ok(!wsock_is_open(s, 1) && hear(other, fds, &n) == -1, "closed from here");
+    close(other);
+    owner = 0;
+    told[0] = 0;
+    say(fd, &begin);
+    close(fd);
+    run();
+    is_str(told, "0:SNAP_BEGIN 0:gone ", "what a worker said before its end comes before its end");
+}
+
+static void test_wrong(void)
+{
+    int fd = dial(), fds[4];
+    unsigned n;
+    told[0] = 0;
+    (void)!send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
+    run();
+    is_str(told, "0:gone ", "garbage ends the connection");
+    close(fd);
+
+    fd = dial();
+    run();
+    char *large = calloc(1, WMSG_PACKET_MAX + 1);
+    (void)!send(fd, large, WMSG_PACKET_MAX + 1, MSG_NOSIGNAL);
+    free(large);
+    told[0] = 0;
+    run();
+    is_str(told, "0:gone ", "so does a packet that is too large");
+    close(fd);
+
+    fd = dial();
+    run();
+    told[0] = 0;
+    for (unsigned i = 0; i < 10000; i++)
+        wsock_send(s, 0, &(struct wmsg){.type = WMSG_SNAP_ACK}, NULL, 0);
+    ok(told[0] == 0, "a worker that reads nothing: its end is not told inside of a send");
+    run();
+    is_str(told, "0:gone ", "but in the next turn");
+    while (hear(fd, fds, &n) > 0)
+        ;
+    close(fd);
+
+    fd = dial();
+    run();
+    told[0] = 0;
+    for (unsigned i = 0; i < 3; i++)
+        say(fd, &begin);
+    wsock_finish(s, 0);
+    is_str(told, "0:SNAP_BEGIN 0:SNAP_BEGIN 0:SNAP_BEGIN 0:gone ", "a dead worker's last words are all heard at once");
+    close(fd);
+}
+
+int main(void)
+{
+    struct el_err e = {0};
+    struct wsock_ops ops = {.whose = whose, .message = on_message, .gone = on_gone};
+    char folder[] = "/tmp/elrun-test-XXXXXX";
+    if (!mkdtemp(folder) || !(l = loop_new(&e)))
+        return 1;
+    tick = loop_timer_new(l, on_tick, NULL);
+    snprintf(path, sizeof path, "%s/sock", folder);
+    s = wsock_new(l, path, 2, &ops, NULL, &e);
+    ok(s != NULL, "a socket is made");
+    test_talk();
+    test_wrong();
+    wsock_free(s);
+    ok(access(path, F_OK) < 0, "and is gone with its owner");
+    char longer[200];
+    snprintf(longer, sizeof longer, "%s/%0150d", folder, 1);
+    ok(!wsock_new(l, longer, 1, &ops, NULL, &e) && strstr(e.text, "TMPDIR"),
+       "a path too long for a socket: what to do is said");
+    rmdir(folder);
+    loop_timer_free(tick);
+    loop_free(l);
+    return done();
+}
