@@ -87,6 +87,22 @@ $(BUILD)/cmd/cmd_version.o: $(BUILD)/version
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D); echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' > $@
 FORCE:
+# The GPU helper: a dynamic program of its own with fixed flags, whatever elrun is built with, since it must start on hosts
+# that are older than this one and load what lies there (src/probe/child/start.S).  It stands in elrun as read-only data.
+CHILD := $(wildcard src/probe/child/*.c)
+CHILDFLAGS := -O2 -fPIE -fno-lto -U_FORTIFY_SOURCE -D_GNU_SOURCE $(WARN)
+$(BUILD)/src/probe/child/%.o: src/probe/child/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CHILDFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/src/probe/child/start.o: src/probe/child/start.S
+	@mkdir -p $(@D)
+	$(Q)$(CC) -c -o $@ $<
+$(BUILD)/elrun-gpu: $(BUILD)/src/probe/child/start.o $(call obj,$(CHILD))
+	$(call say,LINK,$@)
+	$(Q)$(CC) -pie -nostartfiles -s -o $@ $^ -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,-z,now,-z,noexecstack
+$(BUILD)/src/probe/helper_io.o: FLAGS += -DHELPER_ELF='"$(abspath $(BUILD))/elrun-gpu"'
+$(BUILD)/src/probe/helper_io.o: $(BUILD)/elrun-gpu
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
@@ -172,7 +188,7 @@ check-clang:
 check-lint: check-clang
 	@sh test/lib/lint.sh $(BUILD)
 # Every file as lint wants it.
-format: ; clang-format -i src/*/*.[ch] cmd/*.[ch] test/*/*.[ch]
+format: ; clang-format -i src/*/*.[ch] src/probe/child/*.[ch] cmd/*.[ch] test/*/*.[ch]
 tidy: ; @sh test/lib/tidy.sh $(ALL) $(CMD)
 
 # --- for people ---------------------------------------------------------------------------------------------------

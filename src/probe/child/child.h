@@ -21,15 +21,17 @@
  *   grace_ms=N      for ncclCommAbort after a deadline                                                  [5000]
  *
  * RESULTS   JSON lines on descriptor 3, of the kinds that wire.h reads:
- *   {"t":"hello","pid","gpu","bus","uuid","cudart","cudart_version","driver_version","nccl","nccl_version"}
- *             as soon as the libraries and the device are open (nvml: without a device, "driver" in words)
+ *   {"t":"hello","pid","gpu","bus","cudart","cudart_version","driver_version","nccl","nccl_version"}
+ *             as soon as the libraries and the device are open (nvml: "driver" alone)
  *   {"t":"id","id":"256 hex digits"}                        pair, host end
  *   {"t":"init","ms","interface"}                           the communicator is ready
  *   {"t":"m","name","rail","n","min","median","p95","unit"} lat_us, bw64m, bw1g, nic_loop, burn, copy_d2d, copy_h2d,
  *                                                           copy_d2h, gpu_clock
- *   {"t":"check","name","state","gpu","value","limit","unit","text","advice"}   names: GPU_CHECK_LIST below
- *   {"t":"fact","name","value"}    to compare over nodes (gpu_driver, gpu_name, gpu_vbios, nccl, cuda, gpu_count) or
- *                                  counters to subtract ("nvlink_errors.3", "pcie_replay.3", ecc_corrected.3)
+ *   {"t":"check","name","gpu","value","limit","text"}       a number to be judged by probe/check.h's limits, or a
+ * counter
+ *   {"t":"check","name","gpu","state":"unchecked","text"}   why there is none
+ *   {"t":"fact","name","value"}    to compare over nodes: nccl, cuda, cuda_driver, gpu_driver, gpu_name, gpu_vbios,
+ *                                  gpu_count, gpu_ecc_mode, gpu_persistence
  *   {"t":"err","stage","code","name","text","class","advice"}   classes: FAULT_LIST below
  *   {"t":"end","ok"}               the last line; a step that was not reached has none
  *
@@ -45,25 +47,6 @@
 #include <stdint.h>
 
 #include "lowglibc.h"
-
-/* Names of the checks.  GPU -1: of the node. */
-#define GPU_CHECK_LIST(X)                                                                                              \
-    X(gpu_nvml, "the driver's management library answers")                                                             \
-    X(gpu_count, "as many GPUs as there should be")                                                                    \
-    X(gpu_lost, "the GPU is on the bus and answers")                                                                   \
-    X(gpu_recovery, "the driver asks for no recovery action")                                                          \
-    X(gpu_remap, "no row remapping is pending or has failed")                                                          \
-    X(gpu_retired, "no retired page is pending and few are retired")                                                   \
-    X(gpu_ecc, "no uncorrected memory error since the driver was loaded")                                              \
-    X(gpu_ecc_corrected, "corrected memory errors since the driver was loaded")                                        \
-    X(gpu_nvlink, "every NVLink is active")                                                                            \
-    X(gpu_fabric, "the GPU has joined its NVSwitch fabric")                                                            \
-    X(gpu_throttle, "nothing but power and idleness slows the clock")                                                  \
-    X(gpu_pcie, "PCIe link as wide as it can be, and under load as fast")                                              \
-    X(gpu_temperature, "below the temperature at which it slows down")                                                 \
-    X(gpu_foreign, "no process and no memory of somebody else")                                                        \
-    X(gpu_modes, "compute mode, ECC and MIG as training needs them")                                                   \
-    X(gpu_burn, "arithmetic gives the right result under load")
 
 /* What an error means for the verdict: word, and whether it speaks against the node itself. */
 #define FAULT_LIST(X)                                                                                                  \
