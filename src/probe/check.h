@@ -153,7 +153,7 @@ enum check_unit {
       "packets are lost on the way: look at the counters of the switches") \
     X(IB_RNR_RETRIES,     "ib_rnr_retries",      IB, COUNT, GROWS, 10, WARN, "retries given up because the other side was not ready", \
       "the host at the other end is too slow to take what comes") \
-    X(ETH_STATE,          "eth_state",           ETHERNET, YES, MIN, 1, WARN, "interface that is switched on has a carrier", \
+    X(ETH_STATE,          "eth_state",           ETHERNET, YES, MIN, 1, INFO, "interface that is switched on has a carrier", \
       "look at the cable and the switch port, or switch the interface off: ip link set NAME down") \
     X(ETH_SPEED,          "eth_speed",           ETHERNET, MBITS, MIN, 0, BAD, "speed of an interface that is up", \
       "the link came up slower than it should: look at cable, transceiver and switch port") \

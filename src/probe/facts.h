@@ -10,7 +10,6 @@
  * from host to host. */
 #define FACT_LIST(X)                                                                                                   \
     X(KERNEL, "kernel", SOFTWARE, "kernel")                                                                            \
-    X(ELRUN, "elrun", SOFTWARE, "elrun")                                                                               \
     X(PYTHON, "python", SOFTWARE, "Python")                                                                            \
     X(TORCH, "torch", SOFTWARE, "PyTorch")                                                                             \
     X(GPU_DRIVER, "gpu_driver", SOFTWARE, "GPU driver")                                                                \
