@@ -229,15 +229,16 @@ static void note(struct check_counts *counts, const struct finding *f)
     memcpy(at->on, f->on, sizeof at->on);
 }
 
-/* False: nothing is known of its beginning. */
-static bool to_growth(struct check_counts *counts, struct finding *f)
+/* Why it cannot be told, or NULL. */
+static const char *to_growth(struct check_counts *counts, struct finding *f)
 {
     const struct check_count *at = find_count(counts, f);
     if (!at)
-        return false;
-    /* One that was set back in between has grown at least to what it is. */
-    f->value = f->value < at->value ? f->value : f->value - at->value;
-    return true;
+        return "was not there when the probe began";
+    if (f->value < at->value)
+        return "was set back while the probe ran";
+    f->value -= at->value;
+    return NULL;
 }
 
 void checking_take(struct checking *c, bool last, struct finding f)
@@ -250,8 +251,9 @@ void checking_take(struct checking *c, bool last, struct finding f)
             note(&c->before, &f);
             return;
         }
-        if (!to_growth(&c->before, &f))
-            f = finding_unchecked(f.check, f.on, "was not there when the probe began");
+        const char *why = to_growth(&c->before, &f);
+        if (why)
+            f = finding_unchecked(f.check, f.on, "%s", why);
     }
     check_judge(&c->conf, &f);
     if (check_rows[f.check].rule == CHECK_GROWS && f.state == FINDING_OK) {

@@ -119,6 +119,10 @@ enum check_unit {
       "take the GPU or its riser out and put it in again; if it comes back, have it replaced") \
     X(GPU_PCIE_REPLAY,    "gpu_pcie_replay",     GPU, COUNT, GROWS, 100, WARN, "PCI packets sent again while the probe ran", \
       "the contact of card, riser or cable is bad: put the GPU in again") \
+    X(GPU_PCIE_GENERATION, "gpu_pcie_generation", GPU, NONE, MIN, CHECK_OWN, WARN, "PCI generation under load", \
+      "look at the slot's settings in the firmware; reset the GPU") \
+    X(GPU_XID,            "gpu_xid",             GPU, COUNT, MAX, 0, BAD, "Xid errors while the GPU was under load", \
+      "do what the number asks for in NVIDIA's catalogue; mostly a reset of the GPU") \
     X(GPU_FOREIGN,        "gpu_foreign",         GPU, COUNT, MAX, 0, WARN, "programs of others on the GPU", \
       "see nvidia-smi: a program of an earlier job may have been left behind") \
     X(GPU_MODES,          "gpu_modes",           GPU, YES, MIN, 1, WARN, "compute mode, ECC and MIG as training needs them", \
@@ -258,7 +262,7 @@ void check_conf_init(struct check_conf *c); /* everything, as in the table */
 bool check_conf_group(const struct check_conf *c, enum check_group g);
 
 /* --- findings --- */
-#define FINDING_ON_MAX   48
+#define FINDING_ON_MAX   96
 #define FINDING_TEXT_MAX 200
 
 struct finding {
@@ -299,7 +303,7 @@ struct findings {
 void findings_put(struct findings *all, const struct finding *f);
 enum finding_state findings_worst(const struct findings *all); /* OK if there is none */
 
-/* Everything that one probe of one node keeps about checks; 150 KiB, not for the stack. */
+/* Everything that one probe of one node keeps about checks; half a MiB, not for the stack. */
 struct checking {
     struct check_conf conf;
     struct check_counts before;

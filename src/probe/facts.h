@@ -14,6 +14,9 @@
     X(TORCH, "torch", SOFTWARE, "PyTorch")                                                                             \
     X(GPU_DRIVER, "gpu_driver", SOFTWARE, "GPU driver")                                                                \
     X(GPU_VBIOS, "gpu_vbios", SOFTWARE, "GPU firmware")                                                                \
+    X(GPU_ECC_MODE, "gpu_ecc_mode", SOFTWARE, "ECC of the GPUs")                                                       \
+    X(GPU_PERSISTENCE, "gpu_persistence", SOFTWARE, "persistence of the GPUs")                                         \
+    X(CUDA_DRIVER, "cuda_driver", SOFTWARE, "CUDA of the driver")                                                      \
     X(CUDA, "cuda", SOFTWARE, "CUDA runtime")                                                                          \
     X(NCCL, "nccl", SOFTWARE, "NCCL")                                                                                  \
     X(IB_FIRMWARE, "ib_firmware", SOFTWARE, "InfiniBand firmware")                                                     \

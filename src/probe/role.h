@@ -1,12 +1,14 @@
 /* The hidden roles: elrun executed again by elrun, named by argv[0], so that `ps` tells what runs.  A role is told what
- * to do by one line on standard input and tells what it found on descriptor 3 (wire.h); it makes no loop and no thread.
+ * to do by one line on standard input and tells what it found on descriptor 3 (wire.h); it makes no loop.
  */
 #ifndef PROBE_ROLE_H
 #define PROBE_ROLE_H
 #include "probe/wire.h"
 
 /* X(NAME, word, function): argv[0] is the word. */
-#define ROLE_LIST(X) X(PAIR, "elrun-pair", pair_tcp_role)
+#define ROLE_LIST(X)                                                                                                   \
+    X(PAIR, "elrun-pair", pair_tcp_role)                                                                               \
+    X(CHECK, "elrun-check", check_role)
 
 enum role {
 #define X(NAME, word, function) ROLE_##NAME,

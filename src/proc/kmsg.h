@@ -53,6 +53,8 @@ unsigned kmsg_count(const struct kmsg_log *log, enum kmsg_kind kind);
 /* A descriptor behind the newest record, or -1 where the log may not be read: no such device, no right (sysctl
  * kernel.dmesg_restrict), a container's stand-in.  path is "/dev/kmsg" but in tests. */
 int kmsg_open(const char *path);
+/* To the oldest record that is there. */
+void kmsg_rewind(int fd);
 /* Forgets what has been written since. */
 void kmsg_skip(int fd);
 /* Takes all that was written since; never waits for more.  May take milliseconds: for a pool thread. */

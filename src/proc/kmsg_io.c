@@ -31,6 +31,11 @@ int kmsg_open(const char *path)
     return -1;
 }
 
+void kmsg_rewind(int fd)
+{
+    lseek(fd, 0, SEEK_SET);
+}
+
 void kmsg_skip(int fd)
 {
     lseek(fd, 0, SEEK_END);

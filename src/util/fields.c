@@ -68,7 +68,7 @@ static int put_field(struct el_buf *out, const struct el_field *f, const char *a
     case EL_FIELD_INT: return el_buf_printf(out, "%lld", (long long)*(const int64_t *)(const void *)at);
     case EL_FIELD_HEX: return el_buf_printf(out, "\"%llx\"", (unsigned long long)*(const uint64_t *)(const void *)at);
     case EL_FIELD_BOOL: return el_buf_puts(out, *(const bool *)(const void *)at ? "true" : "false");
-    case EL_FIELD_REAL: return el_buf_printf(out, "%.9g", *(const double *)(const void *)at);
+    case EL_FIELD_REAL: return el_buf_printf(out, "%.15g", *(const double *)(const void *)at);
     case EL_FIELD_STR: break;
     }
     const char *text = *(const char *const *)(const void *)at;
