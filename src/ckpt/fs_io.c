@@ -1,0 +1,47 @@
+#include <errno.h>
+#include <string.h>
+
+#include "ckpt/fs.h"
+#include "util/parse.h"
+
+int fs_fail(const struct ckpt_fs *fs, int result, const char *what, const char *path, struct el_err *e)
+{
+    char shown[EL_PATH_MAX], root[EL_PATH_MAX];
+    int sys = -result;
+    enum el_exit status = sys == ENOENT || sys == EIO || sys == ENOTDIR || sys == EFBIG ? EL_EXIT_NOINPUT
+                          : sys == EACCES || sys == EPERM || sys == ELOOP || sys == EXDEV || sys == EINVAL
+                              ? EL_EXIT_NOPERM
+                              : EL_EXIT_CANTCREAT;
+    el_show_path(path, shown, sizeof shown);
+    el_show_path(fs->name, root, sizeof root);
+    if (sys == ELOOP || sys == EXDEV)
+        return el_fail(e, status, "%s %s/%s: a component of this path is a link or leads out of %s", what, root, shown,
+                       root);
+    return el_fail_sys(e, status, sys, "%s %s%s%s", what, root, *path ? "/" : "", shown);
+}
+
+int fs_read_small(const struct ckpt_fs *fs, const char *path, size_t max, struct el_mem *mem, char **text, size_t *n)
+{
+    struct fs_stat st;
+    *text = NULL;
+    int r = fs->stat(fs->ctx, path, &st);
+    if (r < 0)
+        return r;
+    if (st.kind != FS_FILE)
+        return st.kind == FS_DIR ? -EISDIR : -ELOOP;
+    if (st.bytes > max)
+        return -EFBIG;
+    int file = fs->open(fs->ctx, path);
+    if (file < 0)
+        return file;
+    char *to = el_alloc(mem, (size_t)st.bytes + 1);
+    r = to ? fs->read(fs->ctx, file, 0, to, (size_t)st.bytes) : -ENOMEM;
+    fs->close(fs->ctx, file);
+    if (r < 0) {
+        el_free(mem, to);
+        return r;
+    }
+    *text = to;
+    *n = (size_t)st.bytes;
+    return 0;
+}
