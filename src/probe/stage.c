@@ -38,6 +38,13 @@ int stage_add(struct stage *s, el_usec limit, el_usec now)
     return (int)i;
 }
 
+void stage_forget(struct stage *s, unsigned child)
+{
+    assert(s->child[child].state == STAGE_RUNNING && s->running > 0);
+    s->child[child] = (struct stage_slot){.state = STAGE_FREE};
+    s->running--;
+}
+
 void stage_heard_end(struct stage *s, unsigned child, bool good, el_usec now)
 {
     struct stage_slot *c = &s->child[child];

@@ -53,13 +53,16 @@ struct stage_action {
 };
 struct stage_actions {
     unsigned n;
-    struct stage_action v[STAGE_CHILDREN_MAX];
+    struct stage_action v[2 * STAGE_CHILDREN_MAX]; /* each child is killed at most once and told once */
 };
 
 void stage_init(struct stage *s, el_usec now);
 
 /* A child that has been started: its number, which is its own until its outcome is told; -1: there are too many. */
 int stage_add(struct stage *s, el_usec limit, el_usec now);
+
+/* It could not be started: as if it had never been. */
+void stage_forget(struct stage *s, unsigned child);
 
 /* It has said its last line. */
 void stage_heard_end(struct stage *s, unsigned child, bool good, el_usec now);

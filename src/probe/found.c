@@ -1,0 +1,71 @@
+#include "probe/found.h"
+
+#include <math.h>
+#include <string.h>
+
+static void take_metric(struct found *f, const struct wire_m *m)
+{
+    enum metric metric = metric_find(m->name, strlen(m->name));
+    if (metric == METRIC_COUNT || metric_info(metric)->of != METRIC_OF_NODE || isnan(m->median))
+        return;
+    unsigned rail = m->rail < 0 ? 0 : (unsigned)m->rail, i = 0;
+    while (i < f->metrics && (f->metric[i].metric != metric || f->metric[i].rail != rail))
+        i++;
+    if (i == FOUND_METRICS_MAX)
+        return;
+    f->metrics += i == f->metrics;
+    f->metric[i] = (struct found_metric){metric, rail, metric_milli(m->median)};
+}
+
+bool found_take(struct found *f, const struct wire *w)
+{
+    struct finding finding;
+    if (w->type == WIRE_M)
+        take_metric(f, &w->u.m);
+    else if (w->type == WIRE_FACT)
+        return facts_set(&f->facts, w->u.fact.name, w->u.fact.value);
+    else if (w->type == WIRE_CHECK && finding_from_wire(&w->u.check, &finding) == 0)
+        findings_put(&f->findings, &finding);
+    else
+        return false;
+    return true;
+}
+
+int found_encode(const struct found *f, struct el_buf *out)
+{
+    struct wire w;
+    int bad = 0;
+    for (unsigned i = 0; i < f->findings.n; i++) {
+        finding_to_wire(&f->findings.v[i], &w);
+        bad |= wire_encode(&w, out);
+    }
+    for (unsigned i = 0; i < FACTS; i++) {
+        wire_init(&w, WIRE_FACT);
+        w.u.fact = (struct wire_fact){fact_rows[i].name, f->facts.v[i]};
+        bad |= f->facts.v[i][0] ? wire_encode(&w, out) : 0;
+    }
+    for (unsigned i = 0; i < f->metrics; i++) {
+        const struct found_metric *m = &f->metric[i];
+        const struct metric_info *info = metric_info(m->metric);
+        wire_init(&w, WIRE_M);
+        w.u.m.name = info->name;
+        w.u.m.unit = info->unit;
+        w.u.m.rail = m->rail;
+        w.u.m.n = 1;
+        w.u.m.median = m->milli / 1000.0;
+        bad |= wire_encode(&w, out);
+    }
+    return bad ? -1 : 0;
+}
+
+bool found_bad(const struct found *f, struct el_buf *first)
+{
+    for (unsigned i = 0; i < f->findings.n; i++) {
+        if (f->findings.v[i].state != FINDING_BAD)
+            continue;
+        if (first)
+            finding_text(&f->findings.v[i], first);
+        return true;
+    }
+    return false;
+}
