@@ -182,7 +182,7 @@ static void on_commit(struct keeper *k, struct worker *w, const struct wmsg *m)
     s->persist = c->persist;
     s->live = c->live;
     s->consumed_samples = c->consumed_samples;
-    w->seq = m->seq;
+    s->seq = m->seq;
     struct keeper_action *a = keeper_act(k, KEEPER_DO_SUM, w);
     a->slot = (unsigned)c->slot;
     a->gen = s->gen;
@@ -196,13 +196,13 @@ static void on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
     if (!ev->ok) {
         snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "the image is not what was declared");
         if (w->here)
-            keeper_refuse(k, w, w->seq, "IMAGE", k->text);
+            keeper_refuse(k, w, s->seq, "IMAGE", k->text);
         empty_slot(k, s);
         return;
     }
     s->state = KEEPER_COMMITTED;
     if (w->here)
-        keeper_answer(k, w, WMSG_SNAP_ACK, w->seq)->u.snap_ack =
+        keeper_answer(k, w, WMSG_SNAP_ACK, s->seq)->u.snap_ack =
             (struct wmsg_snap_ack){.slot = ev->slot, .step = s->step};
     struct keeper_action *a = keeper_act(k, KEEPER_DO_COMMITTED, w);
     a->slot = ev->slot;
@@ -259,7 +259,7 @@ static void on_gone(struct keeper *k, struct worker *w)
     drop_writing(k, w);
     keeper_drop_offer(k, w, true);
     w->restoring = RESTORING_NOT;
-    w->here = w->granted = false;
+    w->here = w->declared = w->granted = false;
     el_free(k->mem, w->named);
     w->named = NULL;
     w->refuse[0] = 0;

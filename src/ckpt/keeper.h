@@ -43,6 +43,7 @@ struct keeper_slot {
     enum keeper_slot_state state;
     int64_t step;     /* KEEPER_NO_STEP: empty */
     uint64_t gen;     /* counts what was ever written here: results for an older one are passed over */
+    uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
     bool persist, live;
     uint64_t consumed_samples;

@@ -106,7 +106,7 @@ bool keeper_declared_same(const struct declaration *a, const struct declaration 
 
 static void grant(struct keeper *k, struct worker *w, bool warm)
 {
-    w->granted = true;
+    w->declared = w->granted = true;
     keeper_answer(k, w, WMSG_GRANT, w->seq)->u.grant =
         (struct wmsg_grant){.slots = KEEPER_SLOTS, .slot_bytes = w->kept->slot_bytes, .warm = warm};
 }
@@ -115,7 +115,8 @@ static void grant(struct keeper *k, struct worker *w, bool warm)
 static void ask_for_slots(struct keeper *k, struct worker *w)
 {
     uint64_t need = KEEPER_SLOTS * w->named->slot_bytes, others = keeper_used_bytes(k);
-    if (w->has_slots)
+    bool holds = w->has_slots || w->allocating;
+    if (holds)
         others -= KEEPER_SLOTS * w->kept->slot_bytes;
     if (need > k->conf.budget_bytes || others > k->conf.budget_bytes - need) {
         uint64_t have = k->conf.budget_bytes > others ? k->conf.budget_bytes - others : 0;
@@ -127,7 +128,7 @@ static void ask_for_slots(struct keeper *k, struct worker *w)
         k->reply[k->replies - 1].u.refused.have_bytes = have;
         return;
     }
-    if (w->has_slots)
+    if (holds)
         keeper_act(k, KEEPER_DO_RELEASE, w);
     keeper_forget_slots(k, w);
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
@@ -141,7 +142,7 @@ static void ask_for_slots(struct keeper *k, struct worker *w)
     }
     w->kept = w->named;
     w->named = NULL;
-    w->allocating = true;
+    w->allocating = w->declared = true;
     keeper_act(k, KEEPER_DO_ALLOCATE, w)->bytes = w->kept->slot_bytes;
 }
 
@@ -158,9 +159,12 @@ void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m)
         keeper_refuse(k, w, m->seq, "PARTS", k->text);
     } else {
         snprintf(w->named->layout_id, sizeof w->named->layout_id, "%s", m->u.declare.layout_id);
-        if (w->kept && keeper_declared_same(w->kept, w->named) && w->has_slots)
+        bool same = w->kept && keeper_declared_same(w->kept, w->named);
+        if (same && w->has_slots)
             grant(k, w, true);
-        else if (w->granted || w->allocating)
+        else if (same && w->allocating)
+            w->declared = true; /* its predecessor died while they were made: granted when they are there */
+        else if (w->declared)
             keeper_refuse(k, w, m->seq, "DECLARED",
                           "other parts have been declared already: what is declared holds until the worker ends");
         else
@@ -177,12 +181,13 @@ void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper
         return; /* asked for by a worker that has gone, and taken back since */
     w->allocating = false;
     w->has_slots = ev->ok;
-    if (ev->ok && w->here)
+    if (ev->ok && w->declared)
         grant(k, w, false);
     if (ev->ok)
         return;
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "no memory for the slots");
-    if (w->here)
+    if (w->declared)
         keeper_refuse(k, w, w->seq, "NOMEM", k->text);
+    w->declared = false;
     keeper_forget_slots(k, w);
 }

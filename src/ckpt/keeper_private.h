@@ -15,8 +15,9 @@ struct declaration {
 enum restoring { RESTORING_NOT, RESTORING_ASKED, RESTORING_OFFERED, RESTORING_READ };
 
 struct worker {
-    bool here;    /* it has said HELLO in this round */
-    bool granted; /* in this round: it may write */
+    bool here;     /* it has said HELLO in this round */
+    bool declared; /* … and DECLARE, which holds until it ends */
+    bool granted;  /* … and got slots: it may write */
     bool has_slots;
     bool allocating;
     unsigned rank;

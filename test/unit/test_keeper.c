@@ -177,6 +177,28 @@ static void test_death(void)
     ok(answered(WMSG_GRANT) && !answered(WMSG_GRANT)->u.grant.warm && !holds(0, 6), "other sizes get other slots");
 }
 
+static void test_death_while_slots_are_made(void)
+{
+    open_keeper(1, 64 * MIB);
+    hello_in(0, 1);
+    declare(0, MIB);
+    event((struct keeper_event){.type = KEEPER_EV_GONE});
+    hello_in(0, 1);
+    declare(0, MIB);
+    is_num(did->n, 0, "the successor of a worker that died while its slots were made waits for them");
+    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .ok = true});
+    ok(answered(WMSG_GRANT) != NULL, "and gets them");
+
+    open_keeper(1, 64 * MIB);
+    hello_in(0, 1);
+    declare(0, MIB);
+    event((struct keeper_event){.type = KEEPER_EV_GONE});
+    hello_in(0, 1);
+    declare(0, 3 * MIB);
+    ok(found(KEEPER_DO_RELEASE) && found(KEEPER_DO_ALLOCATE), "with other sizes it gets others");
+    is_num(keeper_used_bytes(k), 6 * MIB, "and what was being made is given back");
+}
+
 static void test_refusals(void)
 {
     open_keeper(2, 4 * MIB);
@@ -340,6 +362,7 @@ int main(void)
 {
     test_two_slots();
     test_death();
+    test_death_while_slots_are_made();
     test_refusals();
     test_going_back();
     test_any_order();
