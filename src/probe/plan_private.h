@@ -37,9 +37,8 @@ struct plan_node {
 
 /* Who failed with a rail of a node and is good itself. */
 struct plan_charge {
-    unsigned n;
-    unsigned by[CONDEMN];
-    bool near; /* one of them stands in the same domain */
+    unsigned n, near;     /* near: of its own domain */
+    unsigned by[CONDEMN]; /* some of them, near ones first */
 };
 
 /* How many fast partners a rail of a node has passed with. */

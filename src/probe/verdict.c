@@ -36,12 +36,13 @@ static void charge(struct plan *p, unsigned node, unsigned rail, unsigned by)
 {
     struct plan_charge *c = charge_of(p, node, rail);
     bool near = p->node[node].domain == p->node[by].domain;
-    if (c->n < CONDEMN)
-        c->by[c->n] = by;
-    else if (near && !c->near)
-        c->by[CONDEMN - 1] = by; /* the best witness is named */
+    unsigned at = near ? c->near : c->n;
+    if (near && at < CONDEMN && c->n < CONDEMN)
+        c->by[c->n] = c->by[at]; /* the far one that stands there makes room */
+    if (at < CONDEMN)
+        c->by[at] = by;
     c->n++;
-    c->near |= near;
+    c->near += near;
 }
 
 /* A failure counts against the end that is not known to be good, if the other is. */
@@ -75,6 +76,8 @@ static uint32_t near_unmet(const struct plan *p, unsigned n)
     return rails;
 }
 
+/* Three witnesses condemn.  Before those of other domains count, everybody of its own must have been asked: the way
+ * between two domains may be what is broken. */
 static void condemn(struct plan *p, unsigned n)
 {
     struct plan_node *x = &p->node[n];
@@ -84,11 +87,11 @@ static void condemn(struct plan *p, unsigned n)
         const struct plan_charge *c = charge_of(p, n, r);
         if (!c->n)
             continue;
-        if (c->n >= CONDEMN && !c->near && !looked) {
+        if (c->n >= CONDEMN && c->near < CONDEMN && !looked) {
             near = near_unmet(p, n);
             looked = true;
         }
-        bool three = c->n >= CONDEMN && (c->near || !(near >> r & 1));
+        bool three = c->n >= CONDEMN && (c->near >= CONDEMN || !(near >> r & 1));
         bool both = c->n == 2 && p->good_ever[r] == 2;
         x->closed |= three ? 1u << r : 0;
         if (three || both)

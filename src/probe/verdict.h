@@ -35,7 +35,7 @@ struct node_verdict {
     unsigned witnesses; /* BAD: good nodes that it failed with, as many as were needed */
     unsigned witness[VERDICT_WITNESSES_MAX];
     bool ambiguous;     /* BAD by two witnesses: two bad links would look the same */
-    bool uplink;        /* BAD, and every witness stands in another domain: its uplink would look the same */
+    bool uplink;        /* BAD, and a witness stands in another domain: its uplink could look the same */
     enum metric metric; /* SLOW: the metric that is furthest off; METRIC_COUNT if none is.  So for the three next */
     unsigned metric_rail;
     uint32_t value, limit;

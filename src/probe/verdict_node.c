@@ -116,23 +116,26 @@ static void say_bad(const struct plan *p, unsigned n, struct node_verdict *v, st
     const struct plan_node *x = &p->node[n];
     const struct plan_charge *c = NULL;
     v->rails = x->bad;
-    for (unsigned r = 0; r < p->conf.rails; r++)
-        if (x->bad >> r & 1 && (!c || p->charge[plan_cell(p, n, r)].n < c->n))
-            c = &p->charge[plan_cell(p, n, r)];
+    for (unsigned r = 0; r < p->conf.rails; r++) {
+        const struct plan_charge *k = &p->charge[plan_cell(p, n, r)];
+        if (!(x->bad >> r & 1))
+            continue;
+        v->ambiguous |= k->n < CONDEMN;
+        v->uplink |= k->near < (k->n < CONDEMN ? k->n : CONDEMN);
+        c = !c || k->n < c->n ? k : c; /* the weakest evidence is told */
+    }
     assert(c && c->n >= 2);
     v->witnesses = c->n < CONDEMN ? c->n : CONDEMN;
     memcpy(v->witness, c->by, sizeof c->by);
-    v->ambiguous = v->witnesses == 2;
-    v->uplink = !c->near;
     put_rails(v, out);
     el_buf_puts(out, "failed with ");
     put_names(p, v->witness, v->witnesses, out);
-    el_buf_puts(out, v->ambiguous ? ", both good" : ", all good");
+    el_buf_puts(out, v->witnesses == 2 ? ", both good" : ", all good");
     put_reason(p, n, v, out);
     if (v->ambiguous)
         el_buf_puts(out, "; two bad links would look the same");
     if (v->uplink)
-        el_buf_printf(out, "; all of them are in other domains: a bad uplink of domain %u would look the same",
+        el_buf_printf(out, "; not all of them are in its domain %u: a bad uplink of that could look the same",
                       x->domain);
 }
 
