@@ -1,12 +1,14 @@
 #!/bin/sh
-# mutants.sh [N [M]]: do the simulators bite?  Each patch under test/sim/mutants changes one line of the node core, each
-# under test/sim/mutants/cluster one of the coordinator or of the node's side of the rendezvous.  It is applied to a
-# scratch copy, the simulator is built from that, and must find the bug within N seeds (default 20000), the cluster's
-# within M (default 800).
+# mutants.sh [N [M [P]]]: do the simulators bite?  Each patch under test/sim/mutants changes one line of the node core, each
+# under test/sim/mutants/cluster one of the coordinator or of the node's side of the rendezvous, each under
+# test/sim/mutants/probe one of the plan of a probe.  It is applied to a scratch copy, the simulator is built from that,
+# and must find the bug within N seeds (default 20000), the cluster's within M (default 800), the probe's within P
+# (default 3000).
 # Prints a table: mutant, the seed that found it, what it said.  Fails if one lives, or does not apply or build.
 set -u
 nodes=${1:-20000}
 clusters=${2:-800}
+probes=${3:-3000}
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cc=${CC:-cc}
@@ -15,7 +17,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM HUP
 flags="-O1 -D_GNU_SOURCE -I$root/src -I$root/test"
 # hunt SIMULATOR SEEDS FOLDER LIBS SOURCE...: what does not change is compiled once, the mutant's file for each.  Fails if one
-# lives.  In a shell of its own, for the two hunts run side by side.
+# lives.  In a shell of its own, for hunts run side by side.
 hunt() (
     sim=$1 seeds=$2 folder=$3 libs=$4 scratch=$scratch/$1
     shift 4
@@ -66,6 +68,11 @@ hunt sim_node "$nodes" "$here/mutants" "" \
     src/util/mem.c test/sim/trace.c test/sim/world.c test/sim/judge.c test/sim/sim_node.c src/proc/policy.c \
     src/incident/decide.c src/rdzv/budget.c src/agent/agent.c >"$scratch/nodes" &
 nodes_hunt=$!
+hunt sim_probe "$probes" "$here/mutants/probe" "" \
+    src/util/mem.c src/util/buf.c src/util/ranges.c src/util/sort.c src/util/scan.c src/probe/metric.c src/probe/slow.c src/probe/plan.c \
+    src/probe/plan_match.c src/probe/plan_slow.c src/probe/verdict.c src/probe/verdict_node.c src/probe/verdict_link.c \
+    test/sim/sim_probe.c
+probes_caught=$?
 hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson" \
     src/util/mem.c src/util/buf.c src/util/err.c src/util/scan.c src/util/json_limit.c src/proc/signame.c \
     src/rdzv/table.c src/incident/decide.c src/rdzv/budget.c src/rdzv/aside.c src/rdzv/roster.c src/rdzv/choose.c src/rdzv/round.c \
@@ -75,4 +82,4 @@ clusters_caught=$?
 wait "$nodes_hunt"
 nodes_caught=$?
 cat "$scratch/nodes"
-[ "$clusters_caught" -eq 0 ] && [ "$nodes_caught" -eq 0 ]
+[ "$clusters_caught" -eq 0 ] && [ "$nodes_caught" -eq 0 ] && [ "$probes_caught" -eq 0 ]

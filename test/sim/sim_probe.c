@@ -33,9 +33,12 @@ static struct world {
     bool print;
     struct plan_conf conf;
     unsigned nodes, domains;
-    enum way across;          /* what becomes of pairs between two domains */
-    bool goes[NODES_MAX];     /* leaves or is lost one day */
-    unsigned gone[NODES_MAX]; /* 1: left, 2: lost */
+    enum way across;            /* what becomes of pairs between two domains */
+    bool goes[NODES_MAX];       /* leaves or is lost one day */
+    bool dying[NODES_MAX];      /* is about to: its pairs fail, and nobody knows yet why */
+    bool stuck[NODES_MAX];      /* breaks off each of its pairs */
+    uint32_t passed[NODES_MAX]; /* rails that have passed with anybody */
+    unsigned gone[NODES_MAX];   /* 1: left, 2: lost */
     unsigned domain[NODES_MAX], rails[NODES_MAX];
     uint32_t bad[NODES_MAX];
     bool local_bad[NODES_MAX];
@@ -146,9 +149,10 @@ static void draw_world(struct world *w, uint64_t seed)
     draw_slow_nodes(w);
     draw_links(w);
     w->stall_percent = percent(70) ? 0 : draw(30);
-    unsigned going = percent(70) ? 0 : 1 + draw(20);
+    unsigned going = percent(70) ? 0 : 1 + draw(70);
     for (unsigned n = 0; n < w->nodes; n++) {
         w->goes[n] = percent(going);
+        w->stuck[n] = w->stall_percent && percent(2);
         w->going += w->goes[n];
     }
 }
@@ -187,11 +191,15 @@ static void run_pair(struct world *w, struct plan *p, unsigned i, const struct p
 {
     struct pair_result r;
     pair_result_init(&r);
-    bool stalls = percent(w->stall_percent), gone = w->gone[pair->a] || w->gone[pair->b];
+    bool stalls = percent(w->stall_percent) || w->stuck[pair->a] || w->stuck[pair->b],
+         gone = w->gone[pair->a] || w->gone[pair->b];
     for (unsigned k = 0; k < w->conf.rails && !stalls && !gone; k++) {
         if (!(pair->rails >> k & 1))
             continue;
-        r.rail[k].outcome = works(w, pair->a, pair->b, k) ? RAIL_OK : percent(80) ? RAIL_FAILED : RAIL_NO_REPORT;
+        bool good = works(w, pair->a, pair->b, k) && !w->dying[pair->a] && !w->dying[pair->b];
+        w->passed[pair->a] |= good ? 1u << k : 0;
+        w->passed[pair->b] |= good ? 1u << k : 0;
+        r.rail[k].outcome = good ? RAIL_OK : percent(80) ? RAIL_FAILED : RAIL_NO_REPORT;
         if (r.rail[k].outcome == RAIL_OK)
             r.rail[k].value[METRIC_BW64M] = measured(w, pair->a, pair->b, k);
     }
@@ -247,17 +255,50 @@ static unsigned slow_links_of(const struct world *w, unsigned n)
     return links;
 }
 
+/* Two witnesses are enough only if there are no others. */
+static bool judge_two(struct world *w, const struct node_verdict *v)
+{
+    bool two = false;
+    for (unsigned r = 0; r < w->conf.rails; r++) {
+        unsigned passed = 0;
+        for (unsigned n = 0; n < w->nodes; n++)
+            passed += w->passed[n] >> r & 1;
+        two |= v->rails >> r & 1 && passed == 2;
+    }
+    return two || fail(w, "a node is condemned by two, and there were others to ask");
+}
+
+/* The word of nodes in other domains is enough only if everybody good of its own has been met. */
+static bool judge_far(struct world *w, struct plan *p, unsigned n, const struct node_verdict *v)
+{
+    static bool met[NODES_MAX];
+    memset(met, 0, sizeof met);
+    for (unsigned i = 0; i < verdict_pairs(p); i++) {
+        struct pair_record rec;
+        verdict_pair(p, i, &rec);
+        if (rec.a == n || rec.b == n)
+            met[rec.a == n ? rec.b : rec.a] = true;
+    }
+    for (unsigned other = 0; other < w->nodes; other++)
+        if (other != n && w->domain[other] == w->domain[n] && !met[other] && !w->gone[other] &&
+            (w->passed[other] & v->rails) == v->rails)
+            return fail(w, "a node is condemned by another domain, and its own was not asked");
+    return true;
+}
+
 /* A healthy rail is condemned only where something else that is broken gives the same results, and the verdict says so.
  */
-static bool judge_bad(struct world *w, unsigned n, const struct node_verdict *v)
+static bool judge_bad(struct world *w, struct plan *p, unsigned n, const struct node_verdict *v)
 {
+    if (v->ambiguous && !judge_two(w, v))
+        return false;
+    if (v->uplink && !v->ambiguous && !judge_far(w, p, n, v))
+        return false;
     if (!(v->rails & ~w->bad[n]))
         return true;
     if (v->uplink && w->across == WAY_DEAD)
         return true;
-    if (dead_links_of(w, n) + (w->across == WAY_DEAD ? 1 : 0) >= (v->ambiguous ? 2 : 3))
-        return true;
-    if (v->ambiguous && w->across == WAY_DEAD)
+    if (dead_links_of(w, n) >= (v->ambiguous ? 2 : 3))
         return true;
     return fail(w, "a healthy node is condemned");
 }
@@ -311,7 +352,7 @@ static bool judge_node(struct world *w, struct plan *p, unsigned n, bool decide,
                fail(w, "a node that went is not told as that");
     if (v.state == NODE_BAD_LOCAL || v.state == NODE_NEW || v.state == NODE_UNTESTED || v.state == NODE_SUSPECT)
         return fail(w, "a state that is not for the end");
-    if (v.state == NODE_BAD && !judge_bad(w, n, &v))
+    if (v.state == NODE_BAD && !judge_bad(w, p, n, &v))
         return false;
     if (v.state == NODE_SLOW && !judge_slow(w, n, &v))
         return false;
@@ -351,16 +392,24 @@ static bool judge_end(struct world *w, struct plan *p)
 
 /* --- one life ----------------------------------------------------------------------------------------------------- */
 
-static void some_go(struct world *w, struct plan *p)
+static void go(struct world *w, struct plan *p, unsigned n)
+{
+    w->dying[n] = false;
+    w->gone[n] = 1 + draw(2);
+    if (w->gone[n] == 1)
+        plan_left(p, n);
+    else
+        plan_lost(p, n, "not heard of");
+}
+
+/* Some fail everything for a round before it is known that they go; all: it is known of all that do. */
+static void some_go(struct world *w, struct plan *p, bool all)
 {
     for (unsigned n = 0; n < w->nodes; n++) {
-        if (!w->goes[n] || w->gone[n] || w->local_bad[n] || !percent(30))
-            continue;
-        w->gone[n] = 1 + draw(2);
-        if (w->gone[n] == 1)
-            plan_left(p, n);
-        else
-            plan_lost(p, n, "not heard of");
+        if (w->dying[n])
+            go(w, p, n);
+        else if (!all && w->goes[n] && !w->gone[n] && !w->local_bad[n] && percent(40))
+            w->dying[n] = true;
     }
 }
 
@@ -373,10 +422,11 @@ static bool play(struct world *w, struct plan *p)
             return false;
         if (w->round > ROUNDS_END)
             return fail(w, "it does not end");
-        some_go(w, p);
+        some_go(w, p, false);
         for (unsigned i = 0; i < pairs; i++)
             run_pair(w, p, i, &pair[i]);
     }
+    some_go(w, p, true);
     return judge_end(w, p);
 }
 
