@@ -25,6 +25,7 @@ enum metric_better { METRIC_HIGHER, METRIC_LOWER };
     X(METRIC_COPY_D2D, "copy_d2d", "GB/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "copy inside the GPU")                    \
     X(METRIC_COPY_H2D, "copy_h2d", "GB/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "copy to the GPU")                        \
     X(METRIC_COPY_D2H, "copy_d2h", "GB/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "copy from the GPU")                      \
+    X(METRIC_GPU_CLOCK, "gpu_clock", "MHz", METRIC_OF_NODE, METRIC_HIGHER, 0, "GPU clock under load")                  \
     X(METRIC_NIC_LOOP, "nic_loop", "GB/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "loop through the NIC")                   \
     X(METRIC_HOST_MEM, "host_mem", "GB/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "host memory")                            \
     X(METRIC_CPU, "cpu", "GFLOP/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "CPU arithmetic")

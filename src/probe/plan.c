@@ -129,7 +129,7 @@ static void keep_reason(struct plan *p, char **to, const char *reason)
 
 void plan_local(struct plan *p, unsigned node, bool good, const char *reason)
 {
-    assert(node < p->nodes && p->rounds == 0);
+    assert(node < p->nodes && (p->rounds == 0 || !good));
     p->node[node].local = good ? LOCAL_GOOD : LOCAL_BAD;
     keep_reason(p, &p->node[node].reason, good ? NULL : reason);
     p->stale = true;

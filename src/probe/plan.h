@@ -42,7 +42,7 @@ void plan_domain(struct plan *p, unsigned node, unsigned domain);
 /* How many rails the node has (1 … conf.rails); all have conf.rails unless told. */
 void plan_rails(struct plan *p, unsigned node, unsigned rails);
 /* What its single-node checks said.  A node of which nothing is said takes no part in pairs and stays undecided; bad:
- * takes no part either, and the reason is why. */
+ * takes no part either, and the reason is why.  Bad may be told at any time, even after the end. */
 void plan_local(struct plan *p, unsigned node, bool good, const char *reason);
 /* What a node measured alone (a metric of METRIC_OF_NODE), on that GPU; 0 if it is about the host. */
 void plan_metric(struct plan *p, unsigned node, unsigned rail, enum metric m, uint32_t milli);

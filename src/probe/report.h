@@ -1,0 +1,41 @@
+/* What a probe found, for a person and as JSON: spec of the probe, section 8.  Pure. */
+#ifndef PROBE_REPORT_H
+#define PROBE_REPORT_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "probe/found.h"
+#include "probe/plan.h"
+#include "util/buf.h"
+#include "util/exit.h"
+
+struct report {
+    struct plan *plan;                /* its nodes and results; names by plan_name() */
+    const struct found *const *found; /* of each node, an element or all NULL: nothing is known of it */
+    const char *const *note;          /* of each node, told behind its verdict ("bad twice this week"); may be NULL */
+    uint64_t number, coord, probe;    /* of the world round, and of the probe: JSON only */
+    uint64_t took_ms;                 /* 0: not told */
+    const char *backend;              /* "tcp", "nccl"; NULL: no pairs were meant to be run */
+    bool colour;                      /* terminal that wants colours (console_wants_colour) */
+    bool utf8;                        /* it can show blocks; else figures alone */
+    unsigned columns;                 /* of the terminal; 0: not one, nothing is cut */
+    bool all;                         /* of each node all findings, not only those that are not in order */
+};
+
+/* Table of nodes, matrix of pairs, links, versions, what to do next. */
+void report_text(const struct report *r, struct el_buf *out);
+
+/* One line about one node: "c03 is bad: rail 3: failed with c01, c02 and c04, all good: nothing came back". */
+void report_node(const struct report *r, unsigned node, struct el_buf *out);
+
+/* One line about all: "7 nodes are good, 1 is bad; 12.3 s, 3 rounds". */
+void report_summary(const struct report *r, struct el_buf *out);
+
+/* One JSON object with a newline. */
+void report_json(const struct report *r, struct el_buf *out);
+
+/* Exit status of a probe: 0 all good, 1 some node is bad, 3 some are undecided and none is bad.  strict: stragglers and
+ * warnings are as undecided ones; exclude_stragglers: stragglers are as bad ones. */
+int report_status(const struct report *r, bool strict, bool exclude_stragglers);
+
+#endif
