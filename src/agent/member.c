@@ -135,6 +135,7 @@ void member_enter(struct member *m, el_usec now, struct member_actions *out)
     m->failed_status = 0;
     m->incidents = m->last_words = false;
     m->ranks = m->missing = NULL;
+    member_fence_reset(m);
     if (!m->world.group_rank) { /* the store is here */
         member_start(m, out);
         return;
@@ -443,8 +444,8 @@ void member_init(struct member *m, const struct member_conf *conf, uint64_t rng_
 {
     *m = (struct member){.conf = *conf, .rng.state = rng_start};
     m->connect_at = m->try_until = m->hello_until = m->beat_at = m->away_since = EL_NEVER;
-    m->knock_at = m->knock_until = m->enter_until = m->lease_beat_at = m->join_until = m->leave_until = EL_NEVER;
-    m->clock_at = EL_NEVER;
+    m->knock_at = m->knock_until = m->enter_until = m->lease_asked = m->join_until = m->leave_until = EL_NEVER;
+    m->clock_at = m->asked = m->taken_since = EL_NEVER;
 }
 
 static void on_local(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
@@ -488,8 +489,9 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
         break;
     case MEMBER_EV_CONNECTED:
     case MEMBER_EV_CONNECT_FAILED:
-    case MEMBER_EV_DELIVERED:
     case MEMBER_EV_LINK_CLOSED: member_link_event(m, ev, now, out); break;
+    case MEMBER_EV_DELIVERED:
+    case MEMBER_EV_LEASE_DELIVERED: member_fence_event(m, ev, now); break;
     case MEMBER_EV_MSG: on_msg(m, ev->msg, now, out); break;
     case MEMBER_EV_KNOCK_OK:
     case MEMBER_EV_KNOCK_FAILED:

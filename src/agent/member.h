@@ -66,15 +66,16 @@ struct member_conf {
 
 enum member_event_type {
     MEMBER_EV_START,
-    MEMBER_EV_CONNECTED,      /* the link is up; the preamble of the other side need not be there yet */
-    MEMBER_EV_CONNECT_FAILED, /* refused: somebody answered, but nobody listens; text: why */
-    MEMBER_EV_LINK_CLOSED,    /* text: why */
-    MEMBER_EV_MSG,            /* msg from the coordinator, BEAT_REPLY included */
-    MEMBER_EV_DELIVERED,      /* at: all that was said on the link until then has reached the coordinator's host, which
-                                 keeps it for the coordinator even if that stands still */
-    MEMBER_EV_STORE,          /* answer to OPEN_STORE: ok, addr ("" = see MSG_store_ready), port; or text */
-    MEMBER_EV_KNOCK_OK,       /* answers to KNOCK */
-    MEMBER_EV_KNOCK_FAILED,   /* refused, text */
+    MEMBER_EV_CONNECTED,       /* the link is up; the preamble of the other side need not be there yet */
+    MEMBER_EV_CONNECT_FAILED,  /* refused: somebody answered, but nobody listens; text: why */
+    MEMBER_EV_LINK_CLOSED,     /* text: why */
+    MEMBER_EV_MSG,             /* msg from the coordinator, BEAT_REPLY included */
+    MEMBER_EV_DELIVERED,       /* at: all that was said on the link until then has reached the coordinator's host, which
+                                  keeps it for the coordinator even if that stands still */
+    MEMBER_EV_LEASE_DELIVERED, /* at: the same of the lease and the store's host */
+    MEMBER_EV_STORE,           /* answer to OPEN_STORE: ok, addr ("" = see MSG_store_ready), port; or text */
+    MEMBER_EV_KNOCK_OK,        /* answers to KNOCK */
+    MEMBER_EV_KNOCK_FAILED,    /* refused, text */
     MEMBER_EV_LEASE_CLOSED,
     MEMBER_EV_LEASE_MSG, /* msg: BEAT_REPLY or ROUND_OVER on our lease */
     MEMBER_EV_TENANT,    /* host of the store: msg that came on another node's lease: BEAT (answer it with
@@ -190,14 +191,22 @@ struct member {
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
     el_usec beat_at;                                      /* the next BEAT on the link */
-    el_usec coord_heard; /* sending time of the last thing the coordinator's host answered, or refused */
-    el_usec delivered;   /* … and of the last that its host has for it */
-    el_usec away_since;  /* no link since; EL_NEVER while up */
+    el_usec asked, asked_last; /* the first BEAT on the link that is not answered yet, or EL_NEVER; the last one sent */
+    el_usec coord_heard;       /* sending time of the last thing the coordinator's host answered, or refused */
+    el_usec delivered;         /* … and of the last that its host has for it */
+    el_usec away_since;        /* no link since; EL_NEVER while up */
     el_usec backoff, lease_backoff;
-    el_usec knock_at, knocked_at, knock_until, enter_until, lease_beat_at;
-    el_usec lease_heard;
-    el_usec join_until;  /* never a link so far: give up then */
-    el_usec leave_until; /* GOODBYE is waited for */
+    el_usec knock_at, knocked_at, knock_until, enter_until;
+    el_usec lease_asked;     /* the last BEAT on the lease, or what counts as that; EL_NEVER: no lease is up */
+    el_usec lease_heard;     /* sending time of the last one that was answered */
+    el_usec lease_delivered; /* … of the last message that the store's host has */
+    el_usec lease_echo;      /* the host's clock in its last answer */
+    bool lease_here;         /* the coordinator is in the process of the store's host */
+    el_usec taken_since;     /* known since then: the coordinator's host has the BEAT of `asked`; or EL_NEVER */
+    el_usec still;           /* until then, as the lease has told us, the coordinator answered nobody */
+    el_usec others_hear;     /* host of the store: until then, as another node says, the coordinator answers */
+    el_usec join_until;      /* never a link so far: give up then */
+    el_usec leave_until;     /* GOODBYE is waited for */
     int leave_signal;
     unsigned leaves;               /* signals so far */
     int64_t clock_offset;          /* coordinator's clock minus ours, microseconds */
@@ -233,7 +242,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
 void member_on_clock(const struct member *m, el_usec at, el_usec now, uint64_t *time_us, uint64_t *error_us);
 
 /* The answer to a BEAT that came on a lease to this node. */
-void member_lease_reply(const struct msg_beat *beat, el_usec now, struct msg *out);
+void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out);
 
 /* The world to run (from WORLD), and the round whose store is to be opened. */
 const struct msg_world *member_world(const struct member *m);

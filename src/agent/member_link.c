@@ -1,20 +1,13 @@
-/* The link to the coordinator, the lease at the host of the round's store, and the fence: what silence means. */
+/* The link to the coordinator, and the lease at the host of the round's store. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/member_private.h"
 
-enum { SIG_KILL = 9 };
-
 el_usec member_silence_limit(const struct member *m)
 {
     return EL_MS(m->conf.set.keep_alive_ms) * m->conf.set.keep_alive_attempts;
-}
-
-static el_usec interval(const struct member *m)
-{
-    return EL_MS(m->conf.set.keep_alive_ms);
 }
 
 /* Doubles, and half of it is chance: thousands of agents must not come back in step. */
@@ -25,27 +18,18 @@ static el_usec next_try(struct member *m, el_usec *backoff, el_usec now)
     return now + *backoff / 2 + el_rng_below(&m->rng, *backoff / 2 + 1);
 }
 
-static void heard(el_usec *at, el_usec when)
-{
-    *at = when > *at ? when : *at;
-}
-
-static el_usec last_heard(const struct member *m)
-{
-    return m->delivered > m->coord_heard ? m->delivered : m->coord_heard;
-}
-
 /* --- link --- */
 
 void member_link_lost(struct member *m, const char *why, bool refused, el_usec now)
 {
     if (refused) /* its host answers: a dead coordinator, not a cut cable */
-        heard(&m->coord_heard, m->tried_at);
+        member_heard(&m->coord_heard, m->tried_at);
     if (why)
         snprintf(m->trouble, sizeof m->trouble, "%s", why);
     if (m->away_since == EL_NEVER)
         m->away_since = now;
     m->link = MEMBER_LINK_DOWN;
+    member_fence_unlinked(m);
     m->refused_status = 0;
     m->parked = false;
     m->try_until = m->hello_until = m->beat_at = EL_NEVER;
@@ -66,7 +50,8 @@ static void connect_now(struct member *m, el_usec now, struct member_actions *ou
     m->connect_at = EL_NEVER;
     m->tried_at = now;
     /* With workers, a coordinator that was restarted must hear of us soon: no long wait for one lost SYN. */
-    m->try_until = now + (m->attempt && interval(m) < MEMBER_CONNECT_LIMIT ? interval(m) : MEMBER_CONNECT_LIMIT);
+    m->try_until =
+        now + (m->attempt && member_interval(m) < MEMBER_CONNECT_LIMIT ? member_interval(m) : MEMBER_CONNECT_LIMIT);
     member_act(out, MEMBER_DO_CONNECT);
 }
 
@@ -78,7 +63,7 @@ static void on_connected(struct member *m, el_usec now, struct member_actions *o
     m->try_until = EL_NEVER;
     m->tried_at = now;
     m->hello_until = now + MEMBER_HELLO_LIMIT;
-    m->beat_at = now + interval(m);
+    m->beat_at = now + member_interval(m);
     m->connection++;
     member_send(m, out, MSG_HELLO);
     if (m->incident_untold)
@@ -95,10 +80,7 @@ static void on_connected(struct member *m, el_usec now, struct member_actions *o
 
 void member_link_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
 {
-    if (ev->type == MEMBER_EV_DELIVERED) {
-        if (m->link == MEMBER_LINK_UP && ev->at <= now) /* before it has answered nobody may ever read it */
-            heard(&m->delivered, ev->at);
-    } else if (ev->type == MEMBER_EV_CONNECTED)
+    if (ev->type == MEMBER_EV_CONNECTED)
         on_connected(m, now, out);
     else if (m->link != MEMBER_LINK_DOWN)
         member_link_lost(m, ev->text, ev->refused, now);
@@ -112,12 +94,12 @@ void member_link_answered(struct member *m, el_usec now)
     m->link = MEMBER_LINK_UP;
     m->last_words = false;
     m->burst = MEMBER_BURST; /* not all of a large job at once */
-    m->beat_at = now + m->conf.instance % (interval(m) / 16 + 1);
+    m->beat_at = now + m->conf.instance % (member_interval(m) / 16 + 1);
     m->ever = true;
     m->backoff = 0;
     m->away_since = EL_NEVER;
     m->hello_until = EL_NEVER;
-    heard(&m->coord_heard, m->tried_at);
+    member_heard(&m->coord_heard, m->tried_at);
 }
 
 static el_usec clock_error(const struct member *m, el_usec now)
@@ -131,7 +113,8 @@ void member_beat_reply(struct member *m, const struct msg_beat *beat, el_usec no
 {
     if (beat->time > now)
         return; /* not ours */
-    heard(&m->coord_heard, beat->time);
+    member_heard(&m->coord_heard, beat->time);
+    member_fence_answered(m, beat->time);
     el_usec rtt = now - beat->time, error = rtt / 2 + 1, was = clock_error(m, now);
     int64_t offset = (int64_t)(beat->own - (beat->time + rtt / 2)), apart = offset - m->clock_offset;
     /* The better one stays, and what was measured long ago becomes worse; an answer that cannot be true beside it comes
@@ -159,7 +142,7 @@ void member_knock(struct member *m, el_usec now, struct member_actions *out)
     m->lease = MEMBER_LEASE_TRYING;
     m->knocked_at = now;
     m->knock_until = now + MEMBER_KNOCK_LIMIT;
-    m->knock_at = m->lease_beat_at = EL_NEVER;
+    m->knock_at = m->lease_asked = EL_NEVER;
     member_act(out, MEMBER_DO_KNOCK);
 }
 
@@ -168,7 +151,7 @@ void member_unknock(struct member *m, struct member_actions *out)
     if (m->lease == MEMBER_LEASE_TRYING || m->lease == MEMBER_LEASE_UP)
         member_act(out, MEMBER_DO_UNKNOCK);
     m->lease = MEMBER_LEASE_NONE;
-    m->knock_at = m->knock_until = m->lease_beat_at = EL_NEVER;
+    m->knock_at = m->knock_until = m->lease_asked = EL_NEVER;
     m->lease_backoff = 0;
 }
 
@@ -176,7 +159,7 @@ void member_unknock(struct member *m, struct member_actions *out)
 static void lease_lost(struct member *m, el_usec now)
 {
     m->lease = MEMBER_LEASE_DOWN;
-    m->knock_until = m->lease_beat_at = EL_NEVER;
+    m->knock_until = m->lease_asked = EL_NEVER;
     m->knock_at = next_try(m, &m->lease_backoff, now);
 }
 
@@ -193,8 +176,6 @@ void member_round_over(struct member *m, struct member_actions *out)
  * tells the other nodes: perhaps none of them hears the coordinator either. */
 static void on_lease_msg(struct member *m, const struct msg *msg, struct member_actions *out)
 {
-    if (msg->type == MSG_BEAT_REPLY)
-        heard(&m->lease_heard, msg->u.beat.time);
     if (msg->type != MSG_ROUND_OVER || m->over_told)
         return;
     const struct msg_round_over *o = &msg->u.round_over;
@@ -212,9 +193,9 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
         m->lease = MEMBER_LEASE_UP;
         m->lease_backoff = 0;
         m->knock_until = EL_NEVER;
-        m->lease_beat_at = now + interval(m);
-        heard(&m->lease_heard, m->knocked_at);
-        if (m->entering && last_heard(m) + member_silence_limit(m) <= now) /* its place may be another's since */
+        m->lease_asked = now;
+        member_heard(&m->lease_heard, m->knocked_at);
+        if (m->entering && member_last_heard(m) + member_silence_limit(m) <= now) /* its place may be another's since */
             member_link_drop(m, "the answer to a knock that was long on its way", now, out);
         else if (m->entering)
             member_start(m, out);
@@ -230,35 +211,16 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
         if (m->lease == MEMBER_LEASE_UP)
             lease_lost(m, now);
         break;
-    case MEMBER_EV_LEASE_MSG: on_lease_msg(m, ev->msg, out); break;
-    case MEMBER_EV_TENANT: on_lease_msg(m, ev->msg, out); break;
+    case MEMBER_EV_LEASE_MSG:
+    case MEMBER_EV_TENANT:
+        member_fence_event(m, ev, now);
+        on_lease_msg(m, ev->msg, out);
+        break;
     default: break;
     }
 }
 
 /* --- time --- */
-
-/* The coordinator counts us as lost when it has heard nothing for the limit.  What its host has got of us it reads
- * before it judges, even if it stood still meanwhile; if it is dead, which its host tells us by refusing, the next one
- * listens for the limit first.  Silence proves neither: the way may be cut, for several nodes together as for one. */
-el_usec member_fence_at(const struct member *m)
-{
-    if (!m->attempt || m->fenced || m->conf.hosts_coordinator)
-        return EL_NEVER;
-    if (m->over_told && m->link != MEMBER_LINK_UP)
-        return 0;
-    return last_heard(m) + member_silence_limit(m);
-}
-
-/* This node is cut off, or was replaced: no rank may have two live holders, so its workers die at once. */
-void member_fence(struct member *m, el_usec now, struct member_actions *out)
-{
-    if (member_fence_at(m) > now)
-        return;
-    m->fenced = true;
-    member_stop_attempt(m, SIG_KILL, 0, out);
-    member_act(out, MEMBER_DO_SAY_FENCED);
-}
 
 el_usec member_give_up_at(const struct member *m)
 {
@@ -295,12 +257,12 @@ static void give_up(struct member *m)
 
 static el_usec link_silent_at(const struct member *m)
 {
-    return m->link == MEMBER_LINK_UP ? last_heard(m) + member_silence_limit(m) : EL_NEVER;
+    return m->link == MEMBER_LINK_UP ? member_last_heard(m) + member_silence_limit(m) : EL_NEVER;
 }
 
 static el_usec lease_silent_at(const struct member *m)
 {
-    return m->lease == MEMBER_LEASE_UP ? m->lease_heard + member_silence_limit(m) : EL_NEVER;
+    return m->lease == MEMBER_LEASE_UP ? member_lease_last_heard(m) + member_silence_limit(m) : EL_NEVER;
 }
 
 static void lease_timeout(struct member *m, el_usec now, struct member_actions *out)
@@ -319,8 +281,8 @@ static void lease_timeout(struct member *m, el_usec now, struct member_actions *
     }
     if (m->knock_at <= now)
         member_knock(m, now, out);
-    if (m->lease_beat_at <= now) {
-        m->lease_beat_at = now + interval(m);
+    if (member_lease_beat_at(m) <= now) {
+        m->lease_asked = now;
         member_act(out, MEMBER_DO_LEASE_SEND)->what = MSG_BEAT;
     }
 }
@@ -339,17 +301,27 @@ void member_link_timeout(struct member *m, el_usec now, struct member_actions *o
     if (m->connect_at <= now && !m->ended)
         connect_now(m, now, out);
     if (m->beat_at <= now) {
-        m->beat_at = now + (m->burst ? interval(m) / 16 : interval(m));
+        m->beat_at = now + (m->burst ? member_interval(m) / 16 : member_interval(m));
         m->burst -= m->burst > 0;
+        member_fence_asked(m, now);
         member_send(m, out, MSG_BEAT);
     }
 }
 
 el_usec member_link_deadline(const struct member *m)
 {
-    el_usec all[] = {m->try_until,         m->hello_until,    m->beat_at,         m->knock_at,
-                     m->knock_until,       m->enter_until,    m->lease_beat_at,   member_fence_at(m),
-                     member_give_up_at(m), link_silent_at(m), lease_silent_at(m), m->ended ? EL_NEVER : m->connect_at};
+    el_usec all[] = {m->try_until,
+                     m->hello_until,
+                     m->beat_at,
+                     m->knock_at,
+                     m->knock_until,
+                     m->enter_until,
+                     member_lease_beat_at(m),
+                     member_fence_at(m),
+                     member_give_up_at(m),
+                     link_silent_at(m),
+                     lease_silent_at(m),
+                     m->ended ? EL_NEVER : m->connect_at};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         first = all[i] < first ? all[i] : first;

@@ -92,9 +92,9 @@ static void digest(const struct member *m, struct msg_digest *out)
                                .steps = d->steps};
 }
 
-void member_lease_reply(const struct msg_beat *beat, el_usec now, struct msg *out)
+void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out)
 {
-    *out = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {beat->time, now}};
+    *out = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {beat->time, now, member_view(m, now)}};
 }
 
 void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out)
@@ -102,7 +102,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     *out = (struct msg){.type = what};
     switch ((unsigned)what) {
     case MSG_HELLO: hello(m, &out->u.hello); break;
-    case MSG_BEAT: out->u.beat = (struct msg_beat){now, 0}; break;
+    case MSG_BEAT: out->u.beat = (struct msg_beat){now, m->lease_echo, member_view(m, now)}; break;
     case MSG_STORE_READY:
         out->u.store_ready = (struct msg_store_ready){m->store.number, m->store.coord, m->store_addr, m->store_port};
         break;

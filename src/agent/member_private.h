@@ -1,4 +1,5 @@
-/* What member.c (orders, attempts, the end) and member_link.c (link, lease, fence) share. */
+/* What member.c (orders, attempts, the end), member_link.c (link, lease) and member_fence.c (what silence means) share.
+ */
 #ifndef AGENT_MEMBER_PRIVATE_H
 #define AGENT_MEMBER_PRIVATE_H
 #include "agent/member.h"
@@ -22,9 +23,22 @@ void member_beat_reply(struct member *m, const struct msg_beat *beat, el_usec no
 void member_knock(struct member *m, el_usec now, struct member_actions *out);
 void member_unknock(struct member *m, struct member_actions *out);
 void member_lease_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out);
-void member_fence(struct member *m, el_usec now, struct member_actions *out);
 void member_round_over(struct member *m, struct member_actions *out);
 void member_link_timeout(struct member *m, el_usec now, struct member_actions *out);
 el_usec member_link_deadline(const struct member *m);
+
+/* member_fence.c: what is known of the coordinator, by its answers and by other nodes */
+el_usec member_interval(const struct member *m);
+void member_heard(el_usec *at, el_usec when); /* the later of the two */
+el_usec member_last_heard(const struct member *m);
+el_usec member_lease_last_heard(const struct member *m);
+void member_fence_reset(struct member *m); /* a new round */
+void member_fence_asked(struct member *m, el_usec now);
+void member_fence_answered(struct member *m, el_usec asked);
+void member_fence_unlinked(struct member *m);
+void member_fence_event(struct member *m, const struct member_event *ev, el_usec now); /* of the lease, or DELIVERED */
+enum msg_view member_view(const struct member *m, el_usec now);
+el_usec member_lease_beat_at(const struct member *m);
+void member_fence(struct member *m, el_usec now, struct member_actions *out);
 
 #endif

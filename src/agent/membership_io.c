@@ -246,12 +246,31 @@ static void do_exit(struct membership *m)
         leave(m);
 }
 
+static void look(struct membership *m, struct link *k, enum member_event_type type)
+{
+    el_usec at = link_delivered(k);
+    if (at)
+        membership_feed(m, &(struct member_event){.type = type, .at = at});
+}
+
+void membership_look(struct membership *m)
+{
+    look(m, m->link, MEMBER_EV_DELIVERED);
+}
+
+/* What has been taken until now is looked at before more is on its way. */
 static void do_send(struct membership *m, enum msg_type what)
 {
-    el_usec at = what == MSG_BEAT ? link_delivered(m->link) : 0;
-    if (at)
-        membership_feed(m, &(struct member_event){.type = MEMBER_EV_DELIVERED, .at = at});
+    if (what == MSG_BEAT)
+        membership_look(m);
     send(m, m->link, what);
+}
+
+static void do_lease_send(struct membership *m, enum msg_type what)
+{
+    membership_look(m);
+    look(m, m->lease, MEMBER_EV_LEASE_DELIVERED);
+    send(m, m->lease, what);
 }
 
 static void perform(struct membership *m, const struct member_action *a)
@@ -275,7 +294,7 @@ static void perform(struct membership *m, const struct member_action *a)
         m->lease_held = false;
         link_disconnect(m->lease);
         break;
-    case MEMBER_DO_LEASE_SEND: send(m, m->lease, a->what); break;
+    case MEMBER_DO_LEASE_SEND: do_lease_send(m, a->what); break;
     case MEMBER_DO_TENANTS_SEND: {
         struct msg msg = {0};
         member_message(&m->core, a->what, loop_clock(), &msg);

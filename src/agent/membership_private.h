@@ -44,6 +44,9 @@ struct membership {
 /* membership_io.c: one step of the core, and what it orders. */
 void membership_feed(struct membership *m, const struct member_event *ev);
 
+/* The core hears what the coordinator's host has got. */
+void membership_look(struct membership *m);
+
 /* membership_store_io.c: the store of the round, and who may use it. */
 bool membership_knocks(void *ctx, const struct msg_knock *k); /* tenants_ops */
 void membership_tenant_heard(void *ctx, const struct msg *msg);

@@ -20,8 +20,9 @@ void membership_tenant_heard(void *ctx, const struct msg *msg)
 
 void membership_tenant_reply(void *ctx, const struct msg_beat *beat, struct msg *out)
 {
-    (void)ctx;
-    member_lease_reply(beat, loop_clock(), out);
+    struct membership *m = ctx;
+    membership_look(m); /* what is said of the coordinator must be of this moment */
+    member_lease_reply(&m->core, beat, loop_clock(), out);
 }
 
 void membership_knock(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)

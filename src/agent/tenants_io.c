@@ -156,6 +156,13 @@ static void answer(struct tenant *x, const struct msg *m)
         conn_send(&x->conn, x->all->out.v, x->all->out.len);
 }
 
+static void answer_beat(struct tenant *x, const struct msg_beat *beat)
+{
+    struct msg reply;
+    x->all->ops.reply(x->all->ctx, beat, &reply);
+    answer(x, &reply);
+}
+
 /* False: the tenant is gone. */
 static bool on_message(struct tenant *x, const struct msg *m)
 {
@@ -172,13 +179,11 @@ static bool on_message(struct tenant *x, const struct msg *m)
         ok.u.knock_ok.number = m->u.knock.number;
         ok.u.knock_ok.coord = m->u.knock.coord;
         answer(x, &ok);
+        answer_beat(x, &(struct msg_beat){0}); /* what is known here of the coordinator, before anything can happen */
         return true;
     }
-    if (m->type == MSG_BEAT) {
-        struct msg reply;
-        t->ops.reply(t->ctx, &m->u.beat, &reply);
-        answer(x, &reply);
-    }
+    if (m->type == MSG_BEAT)
+        answer_beat(x, &m->u.beat);
     if (m->type == MSG_BEAT || m->type == MSG_ROUND_OVER)
         t->ops.heard(t->ctx, m);
     return true;

@@ -51,9 +51,9 @@ void link_send(struct link *k, const struct msg *m);
 /* Everything that was sent has been given to the kernel. */
 bool link_drained(const struct link *k);
 
-/* When the last message was sent, if the host at the other end has acknowledged all of it, whether or not anybody there
- * reads it now; 0: it has not, or nothing was sent. */
-el_usec link_delivered(const struct link *k);
+/* When the last message was sent that the host at the other end has acknowledged, whether or not anybody there reads it
+ * now; 0: none. */
+el_usec link_delivered(struct link *k);
 
 /* The addresses of the connection that is up. */
 bool link_addresses(const struct link *k, struct el_addr *local, struct el_addr *peer);

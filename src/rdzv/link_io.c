@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "loop/conn.h"
+#include "rdzv/sent.h"
 #include "util/log.h"
 #include "util/sockaddr.h"
 
@@ -56,7 +57,7 @@ struct link {
     struct msg_decoder decoder;
     struct el_buf in;
     struct el_addr local, peer;
-    el_usec sent_at;
+    struct sent sent;
 };
 
 /* --- the connection --- */
@@ -153,8 +154,9 @@ static void established(struct link *k)
     }
     k->up = true;
     k->spoke = false;
-    k->sent_at = 0;
+    k->sent = (struct sent){0};
     conn_send(&k->conn, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
+    sent_add(&k->sent, MSG_PREAMBLE_SIZE, EL_NEVER);
     k->ops.connected(k->ctx);
 }
 
@@ -422,7 +424,7 @@ void link_send(struct link *k, const struct msg *m)
     struct el_buf out = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
     if (msg_encode(m, &out) == 0) {
         conn_send(&k->conn, out.v, out.len);
-        k->sent_at = loop_clock();
+        sent_add(&k->sent, out.len, loop_clock());
     } else
         el_log(EL_WARN, "a message of type %s could not be sent: out of memory", msg_name(m->type));
     el_buf_free(&out);
@@ -433,12 +435,14 @@ bool link_drained(const struct link *k)
     return !k->up || !conn_unsent(&k->conn);
 }
 
-el_usec link_delivered(const struct link *k)
+el_usec link_delivered(struct link *k)
 {
-    int unacknowledged = 1;
-    if (!k->up || conn_unsent(&k->conn) || ioctl(k->conn.fd, SIOCOUTQ, &unacknowledged) < 0 || unacknowledged)
+    int unacknowledged = 0;
+    if (!k->up)
         return 0;
-    return k->sent_at;
+    if (conn_unsent(&k->conn) || ioctl(k->conn.fd, SIOCOUTQ, &unacknowledged) < 0)
+        return k->sent.acked_at; /* as it was seen last */
+    return sent_acked(&k->sent, (uint64_t)unacknowledged);
 }
 
 bool link_addresses(const struct link *k, struct el_addr *local, struct el_addr *peer)

@@ -96,6 +96,7 @@ int msg_encode(const struct msg *m, struct el_buf *out)
     }
     put_le(head, size - 4, 4);
     head[4] = MSG_VERSION;
+    head[5] = beat ? (unsigned char)m->u.beat.view : 0;
     put_le(head + 6, (uint64_t)m->type, 2);
     memcpy(out->v + start, head, sizeof head);
     return 0;
@@ -109,7 +110,7 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
     const struct row *row = row_of(type);
     bool beat = type == MSG_BEAT || type == MSG_BEAT_REPLY;
     out->type = (enum msg_type)type;
-    if (flags)
+    if (flags >= (beat ? MSG_VIEWS : 1))
         return el_fail(e, EL_EXIT_PROTOCOL, "flags 0x%02x have no meaning with message type %u", flags, type);
     if (row)
         return el_fields_get(row->name, row->fields, (const char *)body, n,
@@ -118,7 +119,7 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
         return el_fail(e, EL_EXIT_PROTOCOL, "message type %u is not known to protocol version %u", type, MSG_VERSION);
     if (n != 16)
         return el_fail(e, EL_EXIT_PROTOCOL, "%s of %zu bytes, 16 expected", msg_name(type), n);
-    out->u.beat = (struct msg_beat){get_le(body, 8), get_le(body + 8, 8)};
+    out->u.beat = (struct msg_beat){get_le(body, 8), get_le(body + 8, 8), (enum msg_view)flags};
     return 0;
 }
 

@@ -340,8 +340,17 @@ enum msg_type {
 #define X(NAME, name, number, text) MSG_##NAME = (number),
     MSG_LIST(X)
 #undef X
-        MSG_BEAT = 80,   /* time: the sender's clock; own: 0 */
+        MSG_BEAT = 80,   /* time: the sender's clock; own, on a lease: the clock of who answered last, as it came */
     MSG_BEAT_REPLY = 81, /* time: as in the BEAT; own: the clock of who answers */
+};
+
+/* On a lease each heartbeat says what its sender knows of the coordinator; the flags of the frame. */
+enum msg_view {
+    MSG_VIEW_NONE,
+    MSG_VIEW_HEARD, /* it answers */
+    MSG_VIEW_STILL, /* its host takes what is sent, and has for a while, but nobody there answers */
+    MSG_VIEW_HERE,  /* it is in this process */
+    MSG_VIEWS,
 };
 
 #define X(NAME, name, number, text)                                                                                    \
@@ -353,6 +362,7 @@ MSG_LIST(X)
 
 struct msg_beat {
     uint64_t time, own; /* microseconds */
+    enum msg_view view;
 };
 
 struct msg {

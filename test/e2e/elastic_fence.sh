@@ -39,6 +39,7 @@ power_off 1
 silent() { [ "$(awk '$1 == "pulse" && $4 > 0 { t[$4] = $2 } END { for (r in t) n++; print n }' "$LOG.pulse")" = 2 ] && all_gone "$cut"; }
 cut=$(awk '$1 == "in" && $15 != "node1" { print $3 }' "$LOG")
 ok "$what: the others' workers are dead" wait_for silent
+reaches "$what: its own node goes on with what it sees" "node1"
 power_on 1
 reaches "$what: all are back" "node1 node2 node3"
 is "$what: no rank had two holders" "$(overlap)" ""

@@ -151,6 +151,8 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
         a->lease = 0;
         break;
     case MEMBER_DO_LEASE_SEND:
+        if (a->acked)
+            local(c, who, 0, MEMBER_EV_DELIVERED)->serial = a->acked;
         member_message(&a->m, x->what, c->now, &m);
         net_send(c, a->lease, true, &m);
         break;
@@ -189,11 +191,11 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
         cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg ? ""
-                             : (const char *[]){"start", "connected", "connect failed", "closed", "", "delivered",
-                                                "store", "knock ok", "knock failed", "lease closed", "lease", "tenant",
-                                                "started", "aware", "boundary", "failed", "attempt closed", "signal",
-                                                "time"}[ev->type],
+                     ev->msg ? "" : (const char *[]){"start",    "connected",      "connect failed",  "closed",
+                                                     "",         "delivered",      "lease delivered", "store",
+                                                     "knock ok", "knock failed",   "lease closed",    "lease",
+                                                     "tenant",   "started",        "aware",           "boundary",
+                                                     "failed",   "attempt closed", "signal",          "time"}[ev->type],
                      member_place_name(a->m.place), (unsigned long long)a->m.round.number,
                      (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
@@ -286,7 +288,7 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         break;
     case RDZV_DO_REPLY: break;
     case RDZV_DO_BEAT:
-        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {ev->msg->u.beat.time, c->now}};
+        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {.time = ev->msg->u.beat.time, .own = c->now}};
         net_send(c, ev->conn, false, &m);
         break;
     case RDZV_DO_GOODBYE:

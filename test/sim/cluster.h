@@ -19,7 +19,7 @@
 enum cluster_kind {
     CLUSTER_TIMER,     /* who: its core's deadline may have come */
     CLUSTER_ARRIVE,    /* a message or the end of a connection reaches a side */
-    CLUSTER_ACKED,     /* the kernel of the coordinator's host has said that it has got what was sent */
+    CLUSTER_ACKED,     /* the kernel of the coordinator's host, or a proxy, has said that it has got what was sent */
     CLUSTER_GUARD,     /* the fence of an agent falls: its guard acts if it cannot */
     CLUSTER_CONNECTED, /* the answer to CONNECT */
     CLUSTER_LOCAL,     /* a result of this host for its agent's core */
@@ -45,6 +45,7 @@ struct cluster_item {
     enum member_event_type event;
     enum member_result result;
     bool stuck, refused;
+    bool taken;      /* CONNECTED: by a proxy, whoever listens behind it */
     bool guard;      /* LOCAL: it was the guard who killed */
     uint64_t serial; /* ARRIVE: its place in its direction; GUARD: the fence */
     el_usec sent_at; /* ARRIVE, ACKED */
@@ -74,6 +75,7 @@ struct cluster_agent {
     el_usec paused_until, fence;
     el_usec acked;     /* what was sent on its link until then has been acknowledged; 0: nothing */
     el_usec cut[2][2]; /* until when: [coordinator, lease][away from the agent, towards it] */
+    el_usec swallow;   /* until when a proxy takes what is said to the coordinator, and passes nothing on or back */
     el_usec fault_at;  /* the last time that something was done to it */
     uint64_t link, lease;
     uint64_t attempt; /* number of the present attempt in this agent's life */
@@ -186,6 +188,7 @@ void net_send(struct cluster *c, uint64_t conn, bool from_agent, const struct ms
 void net_close(struct cluster *c, uint64_t conn, bool by_agent, bool silently);
 void net_arrive(struct cluster *c, struct cluster_item *it);
 void net_acked(struct cluster *c, const struct cluster_item *it);
+void net_look(struct cluster *c, uint32_t who); /* the core hears what has been acknowledged */
 void net_agent_died(struct cluster *c, uint32_t who, bool silently);
 void net_tenants(struct cluster *c, uint32_t host, enum msg_type what); /* ROUND_OVER, or MSG_NONE: close */
 

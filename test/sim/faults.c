@@ -28,6 +28,21 @@ static void fault_cut_off(struct cluster *c, struct cluster_agent *a)
     a->fault_at = a->cut[0][0];
 }
 
+/* A proxy before the coordinator goes on to take what this node says, and passes it on much later.  One at a time, and
+ * not in a round of one node: who cannot ask another one that it does not speak for is not helped (elrun.1). */
+static void fault_swallow(struct cluster *c, uint32_t who)
+{
+    struct cluster_agent *a = &c->agent[who];
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->agent[i].swallow > c->now)
+            return;
+    if (!a->m.attempt || a->m.world.group_size < 2)
+        return;
+    a->swallow = c->now + EL_SEC(1) + el_rng_below(&c->faults, EL_SEC(14));
+    a->fault_at = a->swallow > a->fault_at ? a->swallow : a->fault_at;
+    cluster_note(c, who, "FAULT: what it says is swallowed until %.3f", (double)a->swallow / 1e6);
+}
+
 static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
 {
     struct cluster_agent *a = &c->agent[who];
@@ -84,7 +99,9 @@ void cluster_fault(struct cluster *c)
         what = el_rng_below(&c->faults, 3) ? 8 : 11; /* another one of processes that stand still */
     if (c->seed % 8 == 2 && el_rng_below(&c->faults, 2))
         what = 7; /* every eighth one of connections that are reset */
-    if (what >= 14)
+    if (c->seed % 8 >= 6 && el_rng_below(&c->faults, 4) == 0)
+        fault_swallow(c, (uint32_t)el_rng_below(&c->faults, c->n)); /* two in eight of proxies */
+    else if (what >= 14)
         storm_begin(c);
     else if (what < 9)
         fault_agent(c, (uint32_t)el_rng_below(&c->faults, c->n), what);

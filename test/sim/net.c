@@ -28,7 +28,10 @@ static uint64_t conn_new(struct cluster *c, uint32_t agent, uint32_t host, bool 
 /* Until when the way is cut: at the agent's network, or at that of the host of a lease. */
 static el_usec cut_until(const struct cluster *c, const struct cluster_conn *k, bool from_agent)
 {
-    el_usec at = c->agent[k->agent].cut[k->lease][from_agent ? 0 : 1];
+    const struct cluster_agent *a = &c->agent[k->agent];
+    el_usec at = a->cut[k->lease][from_agent ? 0 : 1];
+    if (!k->lease && a->swallow > at)
+        at = a->swallow;
     if (k->host != CLUSTER_COORD) {
         el_usec other = c->agent[k->host].cut[1][from_agent ? 1 : 0];
         at = other > at ? other : at;
@@ -51,12 +54,14 @@ void net_connect(struct cluster *c, uint32_t who, bool lease)
     *(lease ? &a->lease : &a->link) = id;
     if (!lease)
         a->acked = 0;
+    bool taken = !lease && a->swallow > c->now; /* by the proxy, whoever listens behind it */
     bool silent = cut_until(c, &c->conn[id], true) > c->now || cut_until(c, &c->conn[id], false) > c->now;
-    if (silent)
+    if (silent && !taken)
         return; /* the core has a limit for that */
     struct cluster_item *it = cluster_push(c, c->now + 2 * cluster_delay(c), CLUSTER_CONNECTED, who);
     it->conn = id;
-    it->ok = listens;
+    it->ok = listens || taken;
+    it->taken = taken;
     it->life = a->life;
 }
 
@@ -67,8 +72,9 @@ void net_connected(struct cluster *c, const struct cluster_item *it)
     bool current = a->up && a->life == it->life && (k->lease ? a->lease : a->link) == it->conn && k->open[0];
     if (!current)
         return;
-    bool good = it->ok && (k->lease ? c->agent[k->host].life == k->host_life && c->agent[k->host].up
-                                    : c->coord_up && c->coord_life == k->host_life);
+    bool good = it->ok && (it->taken  ? true
+                           : k->lease ? c->agent[k->host].life == k->host_life && c->agent[k->host].up
+                                      : c->coord_up && c->coord_life == k->host_life);
     struct member_event ev = {.refused = !good, .text = good ? NULL : "refused"};
     if (k->lease)
         ev.type = good ? MEMBER_EV_KNOCK_OK : MEMBER_EV_KNOCK_FAILED;
@@ -126,6 +132,12 @@ void net_send(struct cluster *c, uint64_t conn, bool from_agent, const struct ms
     struct cluster_item *it = on_its_way(c, conn, from_agent);
     it->msg = *m;
     strip(&it->msg);
+    const struct cluster_conn *k = &c->conn[conn];
+    if (!from_agent || k->lease || c->agent[k->agent].swallow <= c->now)
+        return;
+    struct cluster_item *ack = cluster_push(c, c->now + cluster_delay(c), CLUSTER_ACKED, k->agent);
+    ack->conn = conn;
+    ack->sent_at = c->now;
 }
 
 void net_close(struct cluster *c, uint64_t conn, bool by_agent, bool silently)
@@ -173,12 +185,13 @@ static void at_lease_host(struct cluster *c, const struct cluster_item *it, stru
         k->open[1] = false;
         return;
     }
-    cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = &it->msg});
-    if (it->msg.type == MSG_BEAT) {
+    if (it->msg.type == MSG_BEAT) { /* in the order of the shell */
         struct msg reply;
-        member_lease_reply(&it->msg.u.beat, c->now, &reply);
+        net_look(c, k->host);
+        member_lease_reply(&h->m, &it->msg.u.beat, c->now, &reply);
         net_send(c, it->conn, false, &reply);
     }
+    cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = &it->msg});
 }
 
 static void at_coordinator(struct cluster *c, const struct cluster_item *it, struct cluster_conn *k)
@@ -248,6 +261,13 @@ void net_acked(struct cluster *c, const struct cluster_item *it)
     const struct cluster_conn *k = &c->conn[it->conn];
     if (a->up && a->link == it->conn && a->life == k->agent_life && k->open[0] && it->sent_at > a->acked)
         a->acked = it->sent_at;
+}
+
+void net_look(struct cluster *c, uint32_t who)
+{
+    const struct cluster_agent *a = &c->agent[who];
+    if (a->link && a->acked)
+        cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_DELIVERED, .at = a->acked});
 }
 
 void net_arrive(struct cluster *c, struct cluster_item *it)

@@ -139,17 +139,25 @@ static void delivered(unsigned from, unsigned ms)
         AT(t, "delivered", .type = MEMBER_EV_DELIVERED, .at = EL_MS(t - 1000));
 }
 
+/* The lease answers, and says what its sender knows of the coordinator. */
+static void lease_says(unsigned ms, enum msg_view view)
+{
+    struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(ms), .own = EL_MS(ms), .view = view}};
+    AT(ms, "lease", .type = MEMBER_EV_LEASE_MSG, .msg = &msg);
+}
+
 static void test_ride_through(void)
 {
     running(1, 2);
     answered(1000, 2000, false);
     for (unsigned t = 3000; t <= 20000; t += 1000) {
-        answered(t, t, true);
+        lease_says(t, t < 5000 ? MSG_VIEW_HEARD : MSG_VIEW_STILL);
         delivered(t, t);
     }
-    story_is("", "the coordinator stands still, but its host has what we say: the workers run on");
+    story_is(
+        "", "the coordinator stands still, as another node says too, but its host has what we say: the workers run on");
     for (unsigned t = 21000; t <= 24000; t += 1000)
-        answered(t, t, true);
+        lease_says(t, MSG_VIEW_STILL);
     story_is("24.000 time -> stop 9 in 0 s, fenced, disconnect | stopping\n",
              "until that host is silent, too, whatever the lease says: its next coordinator may give our ranks away");
     char why[MSG_TEXT_MAX + 1];
@@ -164,7 +172,7 @@ static void test_stands_still_for_good(void)
     running(1, 2);
     answered(1000, 2000, false);
     for (unsigned t = 3000; m.place != MEMBER_STOPPING && t < 100000; t += 1000) {
-        answered(t, t, true);
+        lease_says(t, MSG_VIEW_STILL);
         delivered(t, t);
     }
     CLOSED(70000, STOPPED);
@@ -172,6 +180,97 @@ static void test_stands_still_for_good(void)
              "70.000 attempt closed -> unknock, STOPPED, exit 75 | ended\n",
              "but not for longer than the coordinator may be away");
     ok(strstr(m.text, "does not answer: perhaps it stands still"), "and it is said why");
+}
+
+/* Acknowledged, but not answered, since 2.000; what another node says of the coordinator decides. */
+static void test_half_open(void)
+{
+    static const struct {
+        enum msg_view view;
+        const char *what;
+    } cases[] = {
+        {MSG_VIEW_HEARD, "another node hears the coordinator: what is acknowledged to us nobody reads"},
+        {MSG_VIEW_NONE, "the other node hears nothing at all: that proves nothing"},
+        {MSG_VIEW_HERE, "the coordinator is in the other node, and that answers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        running(1, 2);
+        answered(1000, 2000, false);
+        for (unsigned t = 3000; t <= 7000; t += 1000) {
+            lease_says(t, cases[i].view);
+            delivered(t, t);
+        }
+        story_is("7.000 time -> stop 9 in 0 s, fenced, disconnect | stopping\n", cases[i].what);
+    }
+    running(0, 1);
+    answered(1000, 2000, false);
+    delivered(3000, 9000);
+    story_is("", "a round of one node has nobody to ask");
+}
+
+/* It hosts the coordinator and the store, and stands still since 2.000. */
+static void test_host_stands_still(void)
+{
+    running(1, 2);
+    answered(1000, 2000, false);
+    lease_says(2000, MSG_VIEW_HERE);
+    for (unsigned t = 3000; t <= 12000; t += 1000) {
+        delivered(t, t);
+        AT(t, "lease delivered", .type = MEMBER_EV_LEASE_DELIVERED, .at = EL_MS(t - 1000));
+    }
+    story_is("", "the host of coordinator and store takes everything and answers nothing: the workers run on");
+    delivered(13000, 16000);
+    story_is("16.000 time -> stop 9 in 0 s, fenced, disconnect, unknock | stopping\n", "until its kernel is silent");
+}
+
+/* Host of the store: since 2.000 the coordinator does not answer; another node tells what it knows. */
+static void tenant_says(unsigned ms, enum msg_view view)
+{
+    struct msg msg = {.type = MSG_BEAT, .u.beat = {.time = 1, .own = EL_MS(ms) - 1, .view = view}};
+    AT(ms, "tenant", .type = MEMBER_EV_TENANT, .msg = &msg);
+}
+
+static enum msg_view view_at(unsigned ms)
+{
+    struct msg reply;
+    until(ms);
+    member_lease_reply(&m, &(struct msg_beat){.time = 1}, now, &reply);
+    return reply.u.beat.view;
+}
+
+static void test_view(void)
+{
+    running(0, 3);
+    answered(1000, 2000, false);
+    ok(view_at(2500) == MSG_VIEW_HEARD, "the coordinator answers");
+    delivered(4000, 4000);
+    ok(view_at(4500) == MSG_VIEW_NONE, "it took a heartbeat and is late: that may be chance");
+    delivered(5000, 5000);
+    ok(view_at(5000) == MSG_VIEW_STILL, "it stands still");
+    ok(view_at(5300) == MSG_VIEW_NONE, "its host takes nothing any more: it may be we who are cut off");
+    AT(5400, "delivered", .type = MEMBER_EV_DELIVERED, .at = EL_MS(5000));
+    tenant_says(5500, MSG_VIEW_HEARD);
+    ok(view_at(5500) == MSG_VIEW_HEARD, "that does; but another node hears the coordinator");
+}
+
+static void test_host_asks(void)
+{
+    running(0, 3);
+    answered(1000, 2000, false);
+    for (unsigned t = 4000; t <= 9000; t += 1000) {
+        delivered(t, t);
+        tenant_says(t, MSG_VIEW_STILL);
+    }
+    story_is("", "the store's host asks its tenants: it stands still");
+    len = 0;
+    for (unsigned t = 10000; t <= 13000; t += 1000) {
+        delivered(t, t);
+        tenant_says(t, MSG_VIEW_STILL);
+        tenant_says(t, MSG_VIEW_HEARD);
+    }
+    until(13750);
+    story_is("13.749 time -> stop 9 in 0 s, fenced, disconnect | stopping\n",
+             "one that hears it is believed before one that does not");
 }
 
 static void test_guard_was_first(void)
@@ -417,6 +516,10 @@ int main(void)
     test_success_and_away();
     test_cut_off();
     test_ride_through();
+    test_half_open();
+    test_host_stands_still();
+    test_view();
+    test_host_asks();
     test_stands_still_for_good();
     test_guard_was_first();
     test_late_knock();

@@ -57,9 +57,12 @@ static void test_round_trip(void)
     }
     is_num(n, 0, "every prefix wants more");
     b.len = 0;
-    in = (struct msg){.type = MSG_BEAT, .u.beat = {.time = UINT64_MAX - 1, .own = 5}};
+    in = (struct msg){.type = MSG_BEAT, .u.beat = {.time = UINT64_MAX - 1, .own = 5, .view = MSG_VIEW_STILL}};
     ok(msg_encode(&in, &b) == 0 && b.len == 24, "a heartbeat is 24 bytes");
     ok(feed(&b, &out, &e) == 24 && out.u.beat.time == UINT64_MAX - 1 && out.u.beat.own == 5, "and comes back");
+    ok(out.u.beat.view == MSG_VIEW_STILL, "with what its sender knows of the coordinator");
+    b.v[5] = (char)MSG_VIEWS;
+    ok(feed(&b, &out, &e) < 0 && strstr(e.text, "flags"), "which is none of what there is");
     el_buf_free(&b);
 }
 
