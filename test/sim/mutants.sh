@@ -74,7 +74,7 @@ hunt sim_probe "$probes" "$here/mutants/probe" "" \
     test/sim/sim_probe.c
 probes_caught=$?
 hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson" \
-    src/util/mem.c src/util/buf.c src/util/err.c src/util/scan.c src/util/json_limit.c src/proc/signame.c \
+    src/util/mem.c src/util/buf.c src/util/err.c src/util/scan.c src/util/json_limit.c src/util/fields.c src/util/utf8.c src/proc/signame.c \
     src/rdzv/table.c src/incident/decide.c src/rdzv/budget.c src/rdzv/aside.c src/rdzv/roster.c src/rdzv/choose.c src/rdzv/round.c \
     src/rdzv/hello.c src/rdzv/report.c src/rdzv/incident.c src/incident/order.c src/util/ranges.c src/rdzv/view.c src/rdzv/rdzv.c src/rdzv/msg.c src/rdzv/stranger.c src/agent/member.c src/agent/member_link.c src/agent/member_fence.c src/agent/member_message.c \
     test/sim/cluster.c test/sim/agenda.c test/sim/faults.c test/sim/net.c test/sim/storm.c test/sim/judge_cluster.c test/sim/sim_cluster.c
