@@ -19,6 +19,7 @@ struct host_python {
     const char *why;          /* "PYTHON_EXEC", "VIRTUAL_ENV" or "PATH" */
     char version[32];         /* "3.11.7"; "" = not found out */
     char torch[64];           /* "2.13.0+cpu"; "" = no torch found */
+    char site[HOST_PATH_MAX]; /* the folder of packages that it lies in, "" = no torch found */
     bool torch_cuda;          /* this torch was built for CUDA */
     bool shim;                /* a script that chooses the interpreter (pyenv): nothing is known of what it chooses */
 };

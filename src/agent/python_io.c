@@ -118,6 +118,7 @@ static bool torch_in(struct host_python *py, const char *site)
         py->torch[0] = 0;
         return false;
     }
+    snprintf(py->site, sizeof py->site, "%s", site);
     py->torch_cuda = assigned(text, "cuda", cuda, sizeof cuda) && strcmp(cuda, "None") != 0;
     return true;
 }
