@@ -109,6 +109,7 @@ static void test_torch(void)
     is_str(py.version, "3.12.4", "version of a virtual environment");
     is_str(py.torch, "2.13.0+cu126", "its torch");
     ok(py.torch_cuda, "built for CUDA");
+    is_str(py.site, at("venv/lib/python3.12/site-packages"), "the folder of NVIDIA's libraries");
     static char path[600];
     put(at("src/torch/version.py"), 0644, "__version__ = '2.14.0a0'\ncuda = None\n");
     snprintf(path, sizeof path, "PYTHONPATH=/nowhere::%s", at("src"));
