@@ -3,6 +3,7 @@
 
 #include "agent/env.h"
 #include "cmd.h"
+#include "probe/check.h"
 #include "util/auto.h"
 #include "util/exit.h"
 #include "util/parse.h"
@@ -12,7 +13,8 @@ static const struct opt_row rows[] = {COMMAND_HELP_ROW};
 static const struct opt_table options = {
     .command = "elrun help",
     .operands = "[COMMAND | TOPIC]",
-    .about = "Explains a command, or one of the topics rendezvous, exit-status, signals and environment.",
+    .about = "Explains a command, or one of the topics rendezvous, exit-status, signals, environment and "
+             "checks.",
     .rows = rows,
     .n = COUNT_OF(rows),
 };
@@ -131,14 +133,23 @@ static void help_rendezvous(struct el_buf *out)
                      "`elrun status` shows who is there and what is waited for.\n");
 }
 
+static void help_checks(struct el_buf *out)
+{
+    el_buf_puts(out, "What `elrun probe` looks at on each node, and when that is bad (the node fails), a\n"
+                     "warning, or worth a remark.  --checks=gpu,ib,-ib_state chooses groups and checks;\n"
+                     "--limits=FILE changes limits and severity:\n"
+                     "\n"
+                     "  {\"ib_rate\": 400, \"shm_size\": \"8GiB\", \"swap_used\": \"off\",\n"
+                     "   \"edac_corrected\": {\"limit\": 5, \"severity\": \"bad\"}}\n");
+    check_list_text(out);
+}
+
 static const struct topic {
     const char *name;
     void (*print)(struct el_buf *out);
 } topics[] = {
-    {"rendezvous", help_rendezvous},
-    {"exit-status", help_exit_status},
-    {"signals", help_signals},
-    {"environment", help_environment},
+    {"rendezvous", help_rendezvous},   {"exit-status", help_exit_status}, {"signals", help_signals},
+    {"environment", help_environment}, {"checks", help_checks},
 };
 
 static const char *topic_name(const void *ctx, size_t i)
@@ -166,8 +177,8 @@ static int help_topic(const char *topic, struct el_buf *out, struct el_err *e)
     if (near)
         return el_fail(e, EL_EXIT_USAGE, "no help about \"%s\"; did you mean %s?", el_show(topic, shown), near);
     return el_fail(e, EL_EXIT_USAGE,
-                   "no help about \"%s\"; want a command, rendezvous, exit-status, signals or "
-                   "environment",
+                   "no help about \"%s\"; want a command, rendezvous, exit-status, signals, "
+                   "environment or checks",
                    el_show(topic, shown));
 }
 

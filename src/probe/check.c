@@ -284,7 +284,7 @@ void check_hung(enum check_group g, double after_s, char process_state, uint64_t
 void check_crashed(enum check_group g, int signal, int status, struct finding *f)
 {
     assert(g < CHECK_GROUPS);
-    *f = finding_value(CHECK_CRASH, check_groups[g].name, 1);
+    *f = finding_value(CHECK_CRASH, check_groups[g].name, 0);
     f->state = FINDING_UNDECIDED;
     if (signal > 0)
         finding_say(f, "the check was ended by signal %d", signal);

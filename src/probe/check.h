@@ -97,7 +97,7 @@ enum check_unit {
       "reset the GPU (nvidia-smi -r) or restart the host; if it comes back, have the GPU replaced") \
     X(GPU_RECOVERY,       "gpu_recovery",        GPU, NONE, MAX, 0, BAD, "recovery that the driver asks for", \
       "do what nvidia-smi -q says under GPU Recovery Action: reset, restart or drain") \
-    X(GPU_REMAP,          "gpu_remap",           GPU, COUNT, MAX, 0, BAD, "memory rows that wait for replacement or could not be replaced", \
+    X(GPU_REMAP,          "gpu_remap",           GPU, COUNT, MAX, 0, BAD, "memory rows pending or failed to be replaced", \
       "reset the GPU (nvidia-smi -r): rows are replaced then; if the replacement has failed, have the GPU replaced") \
     X(GPU_RETIRED,        "gpu_retired",         GPU, COUNT, MAX, 10, BAD, "retired memory pages", \
       "have the GPU replaced") \
@@ -107,17 +107,17 @@ enum check_unit {
       "run dcgmi diag -r 3 at the next pause") \
     X(GPU_NVLINK,         "gpu_nvlink",          GPU, COUNT, MAX, 0, BAD, "NVLinks that are down", \
       "look at nvidia-smi nvlink -s and the fabric manager, then reset the GPU") \
-    X(GPU_NVLINK_ERRORS,  "gpu_nvlink_errors",   GPU, COUNT, GROWS, 0, WARN, "NVLink errors while the probe ran", \
+    X(GPU_NVLINK_ERRORS,  "gpu_nvlink_errors",   GPU, COUNT, GROWS, 0, WARN, "NVLink errors", \
       "look at nvidia-smi nvlink -e; check the bridges and reset the GPU") \
     X(GPU_FABRIC,         "gpu_fabric",          GPU, YES, MIN, 1, BAD, "the GPU has joined its NVSwitch fabric", \
       "start nvidia-fabricmanager, or look into its log") \
-    X(GPU_THROTTLE,       "gpu_throttle",        GPU, NONE, MAX, 0, WARN, "reasons for which the hardware slows the GPU down", \
+    X(GPU_THROTTLE,       "gpu_throttle",        GPU, NONE, MAX, 0, WARN, "reasons to slow down that the hardware has", \
       "look at cooling and power: nvidia-smi -q -d PERFORMANCE") \
     X(GPU_TEMPERATURE,    "gpu_temperature",     GPU, CELSIUS, MAX, CHECK_OWN, WARN, "temperature", \
       "look at the cooling: the GPU slows down above this") \
     X(GPU_PCIE,           "gpu_pcie",            GPU, LANES, MIN, CHECK_OWN, BAD, "PCI lanes in use", \
       "take the GPU or its riser out and put it in again; if it comes back, have it replaced") \
-    X(GPU_PCIE_REPLAY,    "gpu_pcie_replay",     GPU, COUNT, GROWS, 100, WARN, "PCI packets sent again while the probe ran", \
+    X(GPU_PCIE_REPLAY,    "gpu_pcie_replay",     GPU, COUNT, GROWS, 100, WARN, "PCI packets sent again", \
       "the contact of card, riser or cable is bad: put the GPU in again") \
     X(GPU_PCIE_GENERATION, "gpu_pcie_generation", GPU, NONE, MIN, CHECK_OWN, WARN, "PCI generation under load", \
       "look at the slot's settings in the firmware; reset the GPU") \
@@ -129,7 +129,7 @@ enum check_unit {
       "nvidia-smi -c DEFAULT, -mig 0; a change of the ECC or MIG mode waits for a reset of the GPU") \
     X(GPU_BURN,           "gpu_burn",            GPU, YES, MIN, 1, BAD, "arithmetic gives the right result under load", \
       "the GPU gives wrong results without saying so: take it out of service") \
-    X(IB_STATE,           "ib_state",            IB, NONE, MIN, 4, WARN, "port is active (4)", \
+    X(IB_STATE,           "ib_state",            IB, NONE, MIN, 4, WARN, "state of the port, 4: active", \
       "look at the cable and the switch port; ibstat, ibdiagnet") \
     X(IB_PORTS,           "ib_ports",            IB, COUNT, MIN, 0, BAD, "active ports", \
       "a port is down: look at its cable and the switch port") \
@@ -137,37 +137,37 @@ enum check_unit {
       "the cable or a transceiver is bad: the port came up with one lane") \
     X(IB_RATE,            "ib_rate",             IB, GBITS, MIN, 0, BAD, "rate of an active port", \
       "the cable, a transceiver or the switch port is slower than it should be") \
-    X(IB_LINK_DOWNED,     "ib_link_downed",      IB, COUNT, GROWS, 0, BAD, "times the link went down while the probe ran", \
+    X(IB_LINK_DOWNED,     "ib_link_downed",      IB, COUNT, GROWS, 0, BAD, "times the link went down", \
       "the link flaps: replace cable or transceiver") \
-    X(IB_SYMBOL_ERRORS,   "ib_symbol_errors",    IB, COUNT, GROWS, 10, WARN, "symbol errors while the probe ran", \
+    X(IB_SYMBOL_ERRORS,   "ib_symbol_errors",    IB, COUNT, GROWS, 10, WARN, "symbol errors", \
       "clean or replace cable and transceiver") \
-    X(IB_RCV_ERRORS,      "ib_receive_errors",   IB, COUNT, GROWS, 0, WARN, "packets received with errors while the probe ran", \
+    X(IB_RCV_ERRORS,      "ib_receive_errors",   IB, COUNT, GROWS, 0, WARN, "packets received with errors", \
       "clean or replace cable and transceiver; look at the switch port too") \
-    X(IB_DISCARDS,        "ib_discards",         IB, COUNT, GROWS, 100, WARN, "packets that could not be sent while the probe ran", \
+    X(IB_DISCARDS,        "ib_discards",         IB, COUNT, GROWS, 100, WARN, "packets that could not be sent", \
       "the network is congested or the port was down: look at the switch") \
-    X(IB_INTEGRITY,       "ib_integrity_errors", IB, COUNT, GROWS, 0, WARN, "local link integrity errors while the probe ran", \
+    X(IB_INTEGRITY,       "ib_integrity_errors", IB, COUNT, GROWS, 0, WARN, "local link integrity errors", \
       "clean or replace cable and transceiver") \
-    X(IB_RECOVERY,        "ib_recoveries",       IB, COUNT, GROWS, 0, WARN, "times the link recovered from errors while the probe ran", \
+    X(IB_RECOVERY,        "ib_recoveries",       IB, COUNT, GROWS, 0, WARN, "times the link recovered from errors", \
       "clean or replace cable and transceiver") \
-    X(IB_OUT_OF_SEQUENCE, "ib_out_of_sequence",  IB, COUNT, GROWS, 1000, WARN, "packets out of order while the probe ran", \
+    X(IB_OUT_OF_SEQUENCE, "ib_out_of_sequence",  IB, COUNT, GROWS, 1000, WARN, "packets out of order", \
       "packets are lost on the way: look at the counters of the switches") \
-    X(IB_SEQUENCE_ERRORS, "ib_sequence_errors",  IB, COUNT, GROWS, 100, WARN, "packets asked for again while the probe ran", \
+    X(IB_SEQUENCE_ERRORS, "ib_sequence_errors",  IB, COUNT, GROWS, 100, WARN, "packets asked for again", \
       "packets are lost on the way: look at the counters of the switches, and at flow control") \
-    X(IB_ACK_TIMEOUTS,    "ib_ack_timeouts",     IB, COUNT, GROWS, 10, WARN, "answers that did not come in time while the probe ran", \
+    X(IB_ACK_TIMEOUTS,    "ib_ack_timeouts",     IB, COUNT, GROWS, 10, WARN, "answers that did not come in time", \
       "packets are lost on the way: look at the counters of the switches") \
-    X(IB_RNR_RETRIES,     "ib_rnr_retries",      IB, COUNT, GROWS, 10, WARN, "retries given up because the other side was not ready", \
+    X(IB_RNR_RETRIES,     "ib_rnr_retries",      IB, COUNT, GROWS, 10, WARN, "retries because the other side was not ready", \
       "the host at the other end is too slow to take what comes") \
-    X(ETH_STATE,          "eth_state",           ETHERNET, YES, MIN, 1, INFO, "interface that is switched on has a carrier", \
+    X(ETH_STATE,          "eth_state",           ETHERNET, YES, MIN, 1, INFO, "an interface that is on has a carrier", \
       "look at the cable and the switch port, or switch the interface off: ip link set NAME down") \
     X(ETH_SPEED,          "eth_speed",           ETHERNET, MBITS, MIN, 0, BAD, "speed of an interface that is up", \
       "the link came up slower than it should: look at cable, transceiver and switch port") \
-    X(ETH_FLAPS,          "eth_flaps",           ETHERNET, COUNT, GROWS, 0, WARN, "times the carrier came or went while the probe ran", \
+    X(ETH_FLAPS,          "eth_flaps",           ETHERNET, COUNT, GROWS, 0, WARN, "times the carrier came or went", \
       "the link flaps: replace cable or transceiver") \
     X(PCI_WIDTH,          "pci_width",           PCI, LANES, MIN, CHECK_OWN, WARN, "PCI lanes in use", \
       "take the card out and put it in again; a riser or slot may be bad") \
-    X(PCI_FATAL,          "pci_fatal_errors",    PCI, COUNT, GROWS, 0, BAD, "fatal PCI errors while the probe ran", \
+    X(PCI_FATAL,          "pci_fatal_errors",    PCI, COUNT, GROWS, 0, BAD, "fatal PCI errors", \
       "look at dmesg for AER; card, riser or slot is bad") \
-    X(PCI_NONFATAL,       "pci_nonfatal_errors", PCI, COUNT, GROWS, 0, WARN, "uncorrected PCI errors while the probe ran", \
+    X(PCI_NONFATAL,       "pci_nonfatal_errors", PCI, COUNT, GROWS, 0, WARN, "uncorrected PCI errors", \
       "look at dmesg for AER; card, riser or slot may be bad") \
     X(MEMORY_FREE,        "memory_free",         MEMORY, PERCENT, MIN, 10, WARN, "memory that is available", \
       "see what uses it (ps aux --sort=-rss): an earlier job may have left something") \
@@ -179,7 +179,7 @@ enum check_unit {
       "an earlier job left files in /dev/shm: remove those that nobody has open (lsof +D /dev/shm)") \
     X(NUMA_BALANCING,     "numa_balancing",      MEMORY, YES, MAX, 0, INFO, "the kernel moves memory between NUMA nodes", \
       "it costs speed: sysctl kernel.numa_balancing=0") \
-    X(CPU_SHARE,          "cpu_share",           SPEED, PERCENT, MIN, 80, INFO, "part of the time for which a busy thread has a processor", \
+    X(CPU_SHARE,          "cpu_share",           SPEED, PERCENT, MIN, 80, INFO, "part of the time that a busy thread runs", \
       "other programs use the processors (top), or the cgroup has a quota (cpu.max): speeds are not judged then") \
     X(MEMLOCK,            "memlock",             LIMITS, BYTES, MIN, CHECK_UNLIMITED, WARN, "memory that may be locked", \
       "NCCL over InfiniBand or RoCE needs it: ulimit -l unlimited; docker run --ulimit memlock=-1") \
@@ -187,27 +187,27 @@ enum check_unit {
       "data loaders and NCCL need many: raise the hard limit (LimitNOFILE= of the service, limits.conf)") \
     X(DISK_FREE,          "disk_free",           DISK, PERCENT, MIN, 5, WARN, "free part of the file system", \
       "remove old checkpoints and logs, or use another folder") \
-    X(DISK_ERROR,         "disk_error",          DISK, NONE, MAX, 0, BAD, "a small file can be written there", \
+    X(DISK_WRITABLE,      "disk_writable",       DISK, YES, MIN, 1, BAD, "a small file can be written there", \
       "look at the mount (full, read only, gone?) and at dmesg") \
     X(DISK_WRITE,         "disk_write",          DISK, SECONDS, MAX, 5, WARN, "time to write a small file durably", \
       "the file system is overloaded or sick: checkpoints will be slow") \
-    X(EDAC_UNCORRECTED,   "edac_uncorrected",    HARDWARE, COUNT, MAX, 0, BAD, "uncorrected memory errors since the start of the host", \
+    X(EDAC_UNCORRECTED,   "edac_uncorrected",    HARDWARE, COUNT, MAX, 0, BAD, "uncorrected memory errors since the host started", \
       "have the memory module replaced") \
-    X(EDAC_CORRECTED,     "edac_corrected",      HARDWARE, COUNT, GROWS, 0, WARN, "corrected memory errors while the probe ran", \
+    X(EDAC_CORRECTED,     "edac_corrected",      HARDWARE, COUNT, GROWS, 0, WARN, "corrected memory errors", \
       "have the memory module replaced at the next pause") \
-    X(XID,                "xid",                 HARDWARE, COUNT, GROWS, 0, BAD, "GPU errors (Xid) in the kernel's log while the probe ran", \
+    X(XID,                "xid",                 HARDWARE, COUNT, GROWS, 0, BAD, "GPU errors (Xid) in the kernel's log", \
       "do what the number asks for: NVIDIA's catalogue; mostly a reset of the GPU") \
-    X(XID_PAST,           "xid_past",            HARDWARE, COUNT, MAX, 0, WARN, "GPU errors (Xid) in the kernel's log within two hours before", \
+    X(XID_PAST,           "xid_past",            HARDWARE, COUNT, MAX, 0, WARN, "the same, in the two hours before", \
       "if the GPU was not reset since, reset it (nvidia-smi -r)") \
-    X(KERNEL,             "kernel_hardware",     HARDWARE, COUNT, GROWS, 0, BAD, "hardware errors in the kernel's log while the probe ran", \
+    X(KERNEL,             "kernel_hardware",     HARDWARE, COUNT, GROWS, 0, BAD, "hardware errors in the kernel's log", \
       "see dmesg; take the host out of service until the part is replaced") \
-    X(KERNEL_PAST,        "kernel_hardware_past",HARDWARE, COUNT, MAX, 0, WARN, "hardware errors in the kernel's log before", \
+    X(KERNEL_PAST,        "kernel_hardware_past",HARDWARE, COUNT, MAX, 0, WARN, "the same, before", \
       "see dmesg; run the vendor's diagnosis at the next pause") \
-    X(PCI_LIMITED,        "pci_limited",         HARDWARE, COUNT, MAX, 0, INFO, "cards that the kernel says have less PCI bandwidth than they could use", \
+    X(PCI_LIMITED,        "pci_limited",         HARDWARE, COUNT, MAX, 0, INFO, "cards in slots that are too slow for them", \
       "look at the slot: ask whether other hosts of this kind say the same") \
     X(ZOMBIES,            "zombies",             PROCESS, COUNT, MAX, 20, WARN, "ended processes that nobody has waited for", \
       "restart the program that started them, or, in a container, run it with an init (docker run --init)") \
-    X(STUCK,              "stuck_processes",     PROCESS, COUNT, MAX, 0, WARN, "processes that wait in the kernel and cannot be ended", \
+    X(STUCK,              "stuck_processes",     PROCESS, COUNT, MAX, 0, WARN, "processes that hang in the kernel", \
       "the device or file system they wait for is sick: see dmesg; often only a restart helps") \
     X(GDR,                "gdr",                 SYSTEM, YES, MIN, 1, WARN, "network cards can reach GPU memory directly", \
       "modprobe nvidia_peermem, or use the open kernel module of the driver (dma-buf)") \
@@ -215,9 +215,9 @@ enum check_unit {
       "logs of different nodes will not fit together: start chronyd or ntpd") \
     X(CLOCK_SYNC,         "clock_synchronised",  SYSTEM, YES, MIN, 1, INFO, "clock is synchronised", \
       "start chronyd or ntpd, in a container on its host") \
-    X(HANG,               "hang",                PROBE, SECONDS, MAX, CHECK_OWN, BAD, "a check came to an end", \
+    X(HANG,               "hang",                PROBE, SECONDS, MAX, CHECK_OWN, BAD, "time that a check took", \
       "what it looked at does not answer: see dmesg; often only a restart of the host helps") \
-    X(CRASH,              "crash",               PROBE, YES, MAX, 0, WARN, "a check ended as it should", \
+    X(CRASH,              "crash",               PROBE, YES, MIN, 1, WARN, "a check ended as it should", \
       "please report it, with the lines that it wrote")
 /* clang-format on */
 
@@ -332,6 +332,9 @@ void check_crashed(enum check_group g, int signal, int status, struct finding *f
 const char *check_value_text(enum check_unit u, double value, char *to);
 /* One line without the advice: "ib-rate of mlx5_0/1: 100 Gb/s, at least 400 Gb/s expected (100 Gb/sec (1X EDR))". */
 void finding_text(const struct finding *f, struct el_buf *out);
+
+/* All checks by group, with the limits of the table, in 100 columns. */
+void check_list_text(struct el_buf *out);
 
 /* --- lines (wire.h) --- */
 struct wire;

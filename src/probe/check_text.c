@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "probe/check.h"
+#include "util/opt.h"
 
 static const char *const unit_names[CHECK_UNITS] = {
 #define X(id, name) name,
@@ -72,9 +73,49 @@ void finding_text(const struct finding *f, struct el_buf *out)
         el_buf_printf(out, "%s: %s", f->state == FINDING_UNDECIDED ? "undecided" : "not checked", f->text);
         return;
     }
-    el_buf_puts(out, check_value_text(row->unit, f->value, value));
+    if (row->rule == CHECK_GROWS && f->state == FINDING_OK) {
+        el_buf_puts(out, "did not grow while the probe ran");
+        return;
+    }
+    el_buf_printf(out, row->rule == CHECK_GROWS ? "grew by %s while the probe ran" : "%s",
+                  check_value_text(row->unit, f->value, value));
     if (f->state >= FINDING_WARN || f->state == FINDING_INFO)
         el_buf_printf(out, ", %s expected", limit_text(row, f->limit, limit, sizeof limit));
     if (f->text[0])
         el_buf_printf(out, " (%s)", f->text);
+}
+
+/* --- all of them, for the manual ---------------------------------------------------------------------------------- */
+
+static void rule_text(const struct check_row *row, char *to, size_t room)
+{
+    static const char *const words[] = {[CHECK_MIN] = "below", [CHECK_MAX] = "above", [CHECK_GROWS] = "grows by over"};
+    char number[CHECK_VALUE_MAX];
+    check_value_text(row->unit, row->limit, number);
+    if (row->limit < 0)
+        snprintf(to, room, "%s its own limit", words[row->rule]);
+    else if (row->unit == CHECK_UNIT_YES)
+        snprintf(to, room, row->rule == CHECK_MIN ? "unless yes" : "if yes");
+    else if (row->rule == CHECK_MIN && row->limit <= 0)
+        snprintf(to, room, "no limit");
+    else
+        snprintf(to, room, "%s %s", words[row->rule], number);
+}
+
+void check_list_text(struct el_buf *out)
+{
+    enum { NAME_COLUMN = 2, WHAT_COLUMN = 53 };
+    char rule[CHECK_VALUE_MAX + 32];
+    for (unsigned g = 0; g < CHECK_GROUPS; g++) {
+        el_buf_printf(out, "\n%s: ", check_groups[g].name);
+        opt_wrap(out, check_groups[g].what, strlen(check_groups[g].name) + 2, NAME_COLUMN);
+        for (unsigned i = 0; i < CHECKS; i++) {
+            const struct check_row *row = &check_rows[i];
+            if (row->group != g)
+                continue;
+            rule_text(row, rule, sizeof rule);
+            el_buf_printf(out, "  %-20s %-4s  %-22s  ", row->name, finding_state_name(row->severity), rule);
+            opt_wrap(out, row->what, WHAT_COLUMN, WHAT_COLUMN);
+        }
+    }
 }

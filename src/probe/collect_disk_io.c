@@ -54,7 +54,7 @@ static void one_folder(const struct collect *c, const char *folder)
     double took = seconds() - begin;
     if (fd >= 0)
         close(fd);
-    struct finding f = finding_value(CHECK_DISK_ERROR, folder, sys);
+    struct finding f = finding_value(CHECK_DISK_WRITABLE, folder, !sys);
     if (sys)
         finding_say(&f, "%s", strerror(sys));
     c->finding(c->ctx, &f);

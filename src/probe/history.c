@@ -70,7 +70,7 @@ static bool parse_line(const char *text, size_t n, struct history_entry *h)
 
 void history_parse(struct history *all, const char *text, size_t n)
 {
-    for (const char *end = text + n; text < end;) {
+    for (const char *end = n ? text + n : text; text < end;) {
         struct history_entry h;
         const char *nl = memchr(text, '\n', (size_t)(end - text));
         size_t len = nl ? (size_t)(nl - text) : (size_t)(end - text);

@@ -26,7 +26,7 @@ wrong 2 run '--tee needs a value before --role: --tee=SPEC' --tee --role x t.py
 wrong 2 run '--standalone takes no value, but was given "1"' --standalone=1 t.py
 wrong 2 version 'unknown option --jsn; did you mean --json?' version --jsn
 wrong 2 version 'version takes no operand' version now
-wrong 2 help 'no help about "qqqqqq"; want a command, rendezvous, exit-status, signals or environment' help qqqqqq
+wrong 2 help 'no help about "qqqqqq"; want a command, rendezvous, exit-status, signals, environment or checks' help qqqqqq
 wrong 2 help 'no help about "sgnals"; did you mean signals?' help sgnals
 wrong 2 completion 'completion: no such shell as "tcsh"; want bash, zsh or fish' completion tcsh
 wrong 2 run 'completion: no such shell as "tcsh"; want bash, zsh or fish' --print-completion tcsh

@@ -169,10 +169,14 @@ static void test_infiniband(void)
     put("105\n", IB "mlx5_0/ports/1/counters/symbol_error");
     put("107\n", IB "mlx5_0/ports/1/hw_counters/local_ack_timeout_err");
     collect_infiniband(&ask);
-    is_str(found(CHECK_IB_LINK_DOWNED, "mlx5_3/1"), "bad: ib_link_downed of mlx5_3/1: 1, none expected", "it flapped");
-    is_str(found(CHECK_IB_LINK_DOWNED, ""), "ok: ib_link_downed: 0", "the others did not");
-    is_str(found(CHECK_IB_SYMBOL_ERRORS, ""), "ok: ib_symbol_errors: 0", "a few of these are allowed");
-    is_str(found(CHECK_IB_ACK_TIMEOUTS, "mlx5_0/1"), "warn: ib_ack_timeouts of mlx5_0/1: 100, at most 10 expected",
+    is_str(found(CHECK_IB_LINK_DOWNED, "mlx5_3/1"),
+           "bad: ib_link_downed of mlx5_3/1: grew by 1 while the probe ran, none expected", "it flapped");
+    is_str(found(CHECK_IB_LINK_DOWNED, ""), "ok: ib_link_downed: did not grow while the probe ran",
+           "the others did not");
+    is_str(found(CHECK_IB_SYMBOL_ERRORS, ""), "ok: ib_symbol_errors: did not grow while the probe ran",
+           "a few of these are allowed");
+    is_str(found(CHECK_IB_ACK_TIMEOUTS, "mlx5_0/1"),
+           "warn: ib_ack_timeouts of mlx5_0/1: grew by 100 while the probe ran, at most 10 expected",
            "not so many of those");
 }
 
@@ -220,7 +224,8 @@ static void test_ethernet(void)
     last = true;
     put("4\n", "/sys/class/net/ens2/carrier_changes");
     collect_ethernet(&ask);
-    is_str(found(CHECK_ETH_FLAPS, "ens2"), "warn: eth_flaps of ens2: 2, none expected", "the carrier came and went");
+    is_str(found(CHECK_ETH_FLAPS, "ens2"), "warn: eth_flaps of ens2: grew by 2 while the probe ran, none expected",
+           "the carrier came and went");
 }
 
 /* --- PCI ---------------------------------------------------------------------------------------------------------- */
@@ -258,9 +263,11 @@ static void test_pci(void)
     last = true;
     put("TOTAL_ERR_FATAL 1\n", "/sys/devices/pci0000:00/0000:00:01.0/aer_dev_fatal");
     collect_pci(&ask);
-    is_str(found(CHECK_PCI_FATAL, "0000:00:01.0"), "bad: pci_fatal_errors of 0000:00:01.0: 1, none expected",
+    is_str(found(CHECK_PCI_FATAL, "0000:00:01.0"),
+           "bad: pci_fatal_errors of 0000:00:01.0: grew by 1 while the probe ran, none expected",
            "an error while the probe ran");
-    is_str(found(CHECK_PCI_NONFATAL, ""), "ok: pci_nonfatal_errors: 0", "old ones are the past");
+    is_str(found(CHECK_PCI_NONFATAL, ""), "ok: pci_nonfatal_errors: did not grow while the probe ran",
+           "old ones are the past");
 }
 
 /* --- the host ----------------------------------------------------------------------------------------------------- */
@@ -380,17 +387,17 @@ static void test_disk(void)
     all.conf.limit[CHECK_DISK_FREE] = 0;
     all.conf.limit[CHECK_DISK_WRITE] = 1000;
     collect_disk(&c);
-    is_num(strncmp(found(CHECK_DISK_ERROR, good), "ok", 2), 0, "a folder that can be written to");
+    is_num(strncmp(found(CHECK_DISK_WRITABLE, good), "ok", 2), 0, "a folder that can be written to");
     is_num(strncmp(found(CHECK_DISK_WRITE, good), "ok", 2), 0, "in time");
     is_num(strncmp(found(CHECK_DISK_FREE, good), "ok", 2), 0, "with room");
     is_num(rmdir(good), 0, "nothing is left in it");
-    ok(strstr(found(CHECK_DISK_ERROR, gone), "No such file or directory"), "one that is not there");
-    is_num(strncmp(found(CHECK_DISK_ERROR, gone), "bad", 3), 0, "is a finding");
+    ok(strstr(found(CHECK_DISK_WRITABLE, gone), "No such file or directory"), "one that is not there");
+    is_num(strncmp(found(CHECK_DISK_WRITABLE, gone), "bad", 3), 0, "is a finding");
     c.ckpt_dir = "/dev/full";
     c.tmp_dir = "";
     begin();
     collect_disk(&c);
-    ok(strstr(found(CHECK_DISK_ERROR, "/dev/full"), "Not a directory"), "what is no folder");
+    ok(strstr(found(CHECK_DISK_WRITABLE, "/dev/full"), "Not a directory"), "what is no folder");
 }
 
 /* --- hardware ----------------------------------------------------------------------------------------------------- */
@@ -421,7 +428,8 @@ static void test_edac(void)
     put("1\n", MC "mc1/ue_count");
     collect_hardware(&ask);
     is_str(found(CHECK_EDAC_CORRECTED, "CPU_SrcID#0_MC#1_Chan#0_DIMM#0"),
-           "warn: edac_corrected of CPU_SrcID#0_MC#1_Chan#0_DIMM#0: 5, none expected", "the module by its name");
+           "warn: edac_corrected of CPU_SrcID#0_MC#1_Chan#0_DIMM#0: grew by 5 while the probe ran, none expected",
+           "the module by its name");
     is_str(found(CHECK_EDAC_UNCORRECTED, "mc1"), "bad: edac_uncorrected of mc1: 1, none expected",
            "an uncorrected one");
 }
@@ -442,10 +450,13 @@ static void test_log(void)
         "2,4,300,-;EDAC MC0: 1 UE memory read error on CPU_SrcID#0\n",
         "/dev/kmsg");
     collect_hardware(&ask);
-    is_str(found(CHECK_XID, ""), "bad: xid: 1, none expected (the newest: Xid 48 of 0000:9b:00)", "one came");
+    is_str(found(CHECK_XID, ""),
+           "bad: xid: grew by 1 while the probe ran, none expected (the newest: Xid 48 of 0000:9b:00)", "one came");
     is_num(strncmp(found(CHECK_XID_PAST, ""), "warn", 4), 0, "and not long ago");
     is_str(found(CHECK_KERNEL, ""),
-           "bad: kernel_hardware: 1, none expected (EDAC MC0: 1 UE memory read error on CPU_SrcID#0)", "memory");
+           "bad: kernel_hardware: grew by 1 while the probe ran, none expected (EDAC MC0: 1 UE memory read error on "
+           "CPU_SrcID#0)",
+           "memory");
     drop("/dev/kmsg");
 }
 

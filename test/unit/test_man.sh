@@ -60,6 +60,10 @@ same signals manual 'signals'
 sed -n '/BEGIN worker environment/,/END worker environment/s/^\.It Ev \([A-Z_]*\)$/\1/p' $page >"$tmp/manual"
 same environment manual 'environment of a worker'
 
+"$ELRUN" help checks | sed -nE 's/^  ([a-z_]+) +(info|warn|bad) +(.{22}).*/\1 \2 \3/p' | sed 's/ *$//' >"$tmp/checks"
+sed -nE 's/^\.It Ic ([a-z_]+) Pq (.*)/\1 \2/p' man/elrun-checks.7 >"$tmp/manual"
+same checks manual 'checks, with limit and severity'
+
 for shell in bash zsh fish; do
     "$ELRUN" completion $shell >"$tmp/$shell"; ok $? "completion $shell"
     "$ELRUN" run --print-completion=$shell | cmp -s - "$tmp/$shell"; ok $? "--print-completion=$shell is the same"
@@ -70,5 +74,5 @@ sed -nE "s/^ {8}('\([^)]*\)'\{-.\+?,)?--([a-z-]+).*/\2/p" "$tmp/zsh" >"$tmp/comp
 same all completed 'zsh: every option and no other'
 sed -nE "s/^complete .* -l ([a-z-]+) .*/\1/p" "$tmp/fish" >"$tmp/completed"
 same all completed 'fish: every option and no other'
-! mandoc -Tlint $page man/elrun-store.1 man/elrun-status.1 man/elrun-report.1 man/elrun-events.5 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
+! mandoc -Tlint $page man/elrun-store.1 man/elrun-status.1 man/elrun-report.1 man/elrun-checks.7 man/elrun-events.5 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
 echo "1..$n"
