@@ -103,6 +103,13 @@ $(BUILD)/elrun-gpu: $(BUILD)/src/probe/child/start.o $(call obj,$(CHILD))
 	$(Q)$(CC) -pie -nostartfiles -s -o $@ $^ -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,-z,now,-z,noexecstack
 $(BUILD)/src/probe/helper_io.o: FLAGS += -DHELPER_ELF='"$(abspath $(BUILD))/elrun-gpu"'
 $(BUILD)/src/probe/helper_io.o: $(BUILD)/elrun-gpu
+# What stands in for NVIDIA's libraries in tests (test/mock/mock.h), laid out as pip lays out the real ones.
+MOCKDIR := $(BUILD)/test/mock
+MOCK := $(MOCKDIR)/site/nvidia/nccl/lib/libnccl.so.2 $(MOCKDIR)/site/nvidia/cuda_runtime/lib/libcudart.so.12 $(MOCKDIR)/libnvidia-ml.so.1
+MOCKCC = @mkdir -p $(@D); $(CC) -O2 -g -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE $(WARN) -o $@ $< -lm
+$(word 1,$(MOCK)): test/mock/nccl.c test/mock/mock.h ; $(MOCKCC)
+$(word 2,$(MOCK)): test/mock/cudart.c test/mock/mock.h src/probe/child/burn_ptx.h ; $(MOCKCC)
+$(word 3,$(MOCK)): test/mock/nvml.c test/mock/mock.h src/probe/child/nvml.h ; $(MOCKCC)
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
@@ -122,7 +129,7 @@ check: deps venv
 	@$(MAKE) --no-print-directory check-here
 # Compiling is done side by side; tests that measure or wait are not.
 SIDE = $(MAKE) --no-print-directory -j$(or $(JOBS),$(shell nproc))
-built: all $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%) $(PROG:%.c=$(BUILD)/%)
+built: all $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%) $(PROG:%.c=$(BUILD)/%) $(MOCK)
 built-fuzz: $(FUZZ:%.c=$(BUILD)/%)
 check-here:
 	@$(SIDE) built
@@ -139,7 +146,7 @@ check-fast: check-unit check-clang
 check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
-check-e2e: all $(PROG:%.c=$(BUILD)/%)
+check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
 	@LONG=$(LONG) ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j2 -e sh $(E2E)
 # Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
 check-long: all $(PROG:%.c=$(BUILD)/%)

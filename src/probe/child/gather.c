@@ -50,15 +50,23 @@ void gather_prepare(struct gather *g)
     buffers(g, 64 * MIB);
 }
 
+/* First without a pause, since NCCL is mostly done at once and a pause would count as latency; then ever longer. */
+static void pause_of_turn(unsigned turn)
+{
+    enum { AT_ONCE = 100, US_MAX = 2000 };
+    if (turn >= AT_ONCE)
+        watch_sleep_us((turn - AT_ONCE + 1) * 50 < US_MAX ? (turn - AT_ONCE + 1) * 50 : US_MAX);
+}
+
 void gather_settle(const struct gather *g)
 {
     for (unsigned i = 0; i < g->local; i++) {
         int state = NCCL_IN_PROGRESS;
-        for (;;) {
+        for (unsigned turn = 0;; turn++) {
             nccl_must(g->nc, g->nc->ncclCommGetAsyncError(g->rank[i].comm, &state));
             if (state != NCCL_IN_PROGRESS)
                 break;
-            watch_sleep_us(200);
+            pause_of_turn(turn);
         }
         nccl_must(g->nc, state);
     }

@@ -5,7 +5,7 @@
 #include "gather.h"
 #include "order.h"
 
-/* nc NULL: a role without NCCL, which takes the newest CUDA runtime; else the one that this NCCL was built for. */
+/* nc NULL: a role without NCCL; it still gets the CUDA runtime that the job's NCCL was built for. */
 void hello_open(const struct order *o, struct cuda *cu, struct nccl *nc);
 
 #endif

@@ -11,6 +11,8 @@
 #include "say.h"
 #include "watch.h"
 
+#define NCCL_NAME "libnccl.so.2"
+
 /* The loader's own path of it, which a bare name does not tell. */
 static void real_path(struct lib *l, const char *asked, const char *symbol)
 {
@@ -25,11 +27,11 @@ static const char *loader_words(void)
     return words ? words : "the loader does not say why";
 }
 
-/* "wrong ELF class", "cannot open shared object file", "undefined symbol": what a person can do about each. */
+/* What a person can do about the loader's words. */
 static enum fault judge(const char *words, const char **advice)
 {
-    if (strstr(words, "wrong ELF class") || strstr(words, "invalid ELF header") || strstr(words, "file too short") ||
-        strstr(words, "ELF file")) {
+    if (strstr(words, "wrong ELF class") || strstr(words, "ELF header") || strstr(words, "file too short") ||
+        strstr(words, "cannot dynamically load")) {
         *advice = "the file is no library for this processor: install the one for it";
         return FAULT_CONFIG;
     }
@@ -41,6 +43,19 @@ static enum fault judge(const char *words, const char **advice)
     return FAULT_MISSING;
 }
 
+/* Of a library for another processor the loader says only that it finds no file. */
+static bool foreign_processor(const char *path)
+{
+    unsigned char own[EI_NIDENT + 4], its[EI_NIDENT + 4]; /* up to and with e_machine */
+    int mine = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool foreign = read(mine, own, sizeof own) == (ssize_t)sizeof own &&
+                   read(fd, its, sizeof its) == (ssize_t)sizeof its && memcmp(its, ELFMAG, SELFMAG) == 0 &&
+                   (its[EI_CLASS] != own[EI_CLASS] || memcmp(own + EI_NIDENT + 2, its + EI_NIDENT + 2, 2) != 0);
+    close(mine);
+    close(fd);
+    return foreign;
+}
+
 /* A file that is there and cannot be loaded is the answer: the job would get it too. */
 static bool try_open(const char *path, const char *symbol, struct lib *out)
 {
@@ -49,6 +64,8 @@ static bool try_open(const char *path, const char *symbol, struct lib *out)
     out->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!out->handle && strchr(path, '/')) {
         const char *words = loader_words(), *advice;
+        if (foreign_processor(path))
+            words = "wrong ELF class or processor";
         enum fault f = judge(words, &advice);
         fault_die_plain(watch_stage(), f, advice, "cannot load %s: %s", path, words);
     }
@@ -72,21 +89,32 @@ static void open_option(const char *option, const char *symbol, struct lib *out)
                     option, loader_words());
 }
 
+bool lib_find_nccl(const char *option, const char *purelib, char *path, size_t room)
+{
+    static const char *const folder[] = {"nvidia/nccl/lib", "torch/lib"};
+    if (option) {
+        text_put(path, room, "%s", option);
+        return true;
+    }
+    for (size_t i = 0; purelib && i < sizeof folder / sizeof folder[0]; i++) {
+        text_put(path, room, "%s/%s/%s", purelib, folder[i], NCCL_NAME);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 void lib_open_nccl(const char *option, const char *purelib, struct lib *out)
 {
-    static const char symbol[] = "ncclGetVersion", name[] = "libnccl.so.2";
-    static const char *const folder[] = {"nvidia/nccl/lib", "torch/lib"};
+    static const char symbol[] = "ncclGetVersion";
+    char path[512];
     if (option) {
         open_option(option, symbol, out);
         return;
     }
-    char path[512];
-    for (size_t i = 0; purelib && i < sizeof folder / sizeof folder[0]; i++) {
-        text_put(path, sizeof path, "%s/%s/%s", purelib, folder[i], name);
-        if (try_open(path, symbol, out))
-            return;
-    }
-    if (try_open(name, symbol, out))
+    if (lib_find_nccl(option, purelib, path, sizeof path) && try_open(path, symbol, out))
+        return;
+    if (try_open(NCCL_NAME, symbol, out))
         return;
     const char *words = loader_words(), *advice;
     enum fault f = judge(words, &advice);

@@ -11,6 +11,8 @@ struct lib {
 
 /* Each ends the process with a line "err" if there is none, or if the one that the job would get cannot be loaded. */
 void lib_open_nccl(const char *option, const char *purelib, struct lib *out);
+/* Where that would be found without the loader's help. */
+bool lib_find_nccl(const char *option, const char *purelib, char *path, size_t room);
 /* major: CUDA version that NCCL was built for, tried first; 0: not known. */
 void lib_open_cudart(const char *option, const char *purelib, int major, struct lib *out);
 /* handle NULL if there is none; why: the loader's words. */

@@ -51,8 +51,8 @@ static bool take_word(struct order *o, const char *word, bool *rail)
         *rail = *rail || list[i].number == &o->rail;
         if (list[i].number)
             return take_number(equals + 1, list[i].number);
-        *list[i].text = equals[1] ? equals + 1 : NULL;
-        return true;
+        *list[i].text = equals + 1;
+        return equals[1] != 0; /* an empty id must not make a host end of a guest */
     }
     return false;
 }

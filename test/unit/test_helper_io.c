@@ -1,0 +1,184 @@
+/* helper_open: a program that can be executed comes out of it wherever the kernel lets it, and nothing stays behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/tap.h"
+#include "probe/helper.h"
+#include "proc/spawn.h"
+
+static char top[] = "/tmp/test_helper.XXXXXX";
+
+static char *dir_of(const char *name)
+{
+    static char path[3][128];
+    static unsigned next;
+    char *p = path[next++ % 3];
+    snprintf(p, sizeof path[0], "%s/%s", top, name);
+    mkdir(p, 0755);
+    return p;
+}
+
+/* Executes it with a word that is none; its status, -1 if it could not be started. */
+static int try_run(int fd)
+{
+    int report[2], status;
+    char *argv[] = {(char *)HELPER_NAME, (char *)"nothing", NULL}, *envp[] = {NULL};
+    int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return -1;
+    struct spawn_conf c = {.name = HELPER_NAME,
+                           .path = HELPER_NAME,
+                           .exec_fd = fd,
+                           .argv = argv,
+                           .envp = envp,
+                           .fd = {quiet, quiet, quiet},
+                           .result_fd = quiet,
+                           .report_fd = report[1],
+                           .guard_fd = -1,
+                           .cgroup_fd = -1,
+                           .terminal_fd = -1};
+    struct el_err e = {0};
+    pid_t pid = spawn_worker(&c, &e);
+    close(report[0]);
+    close(report[1]);
+    close(quiet);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return -1;
+    return WEXITSTATUS(status);
+}
+
+/* Where the open file lies: "/memfd:…", "/tmp/…". */
+static const char *place(int fd)
+{
+    static char target[256];
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, target, sizeof target - 1);
+    target[n > 0 ? n : 0] = 0;
+    return target;
+}
+
+static bool is_empty(const char *dir)
+{
+    return rmdir(dir) == 0 && mkdir(dir, 0755) == 0;
+}
+
+static void test_memory(void)
+{
+    struct el_err e = {0};
+    int fd = helper_open(NULL, &e);
+    ok(fd >= 0 && strncmp(place(fd), "/memfd:", 7) == 0, "first choice: a memory file");
+    is_num(try_run(fd), 2, "which runs");
+    ok(write(fd, "x", 1) < 0 && errno == EPERM, "and which nobody can change");
+    ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "it is closed at exec");
+    close(fd);
+}
+
+static void test_dir(void)
+{
+    struct el_err e = {0};
+    char *dir = dir_of("given");
+    int fd = helper_open(dir, &e);
+    ok(fd >= 0 && strncmp(place(fd), dir, strlen(dir)) == 0, "a file in the folder that was named");
+    is_num(try_run(fd), 2, "which runs");
+    ok(is_empty(dir), "and has no name");
+    close(fd);
+    ok(helper_open("/nowhere/at/all", &e) < 0, "a folder that is not there");
+    is_str(e.text, "cannot put the GPU helper into \"/nowhere/at/all\": No such file or directory", "is named");
+}
+
+/* In a child of its own pid namespace, whose setting vm.memfd_noexec is: prints the rest of the TAP there. */
+static int in_namespace(void)
+{
+    struct el_err e = {0};
+    int set = open("/proc/sys/vm/memfd_noexec", O_WRONLY | O_CLOEXEC);
+    if (set < 0) {
+        ok(1, "this kernel has no vm.memfd_noexec");
+        return tap_failed;
+    }
+    ok(pwrite(set, "1", 1, 0) == 1, "vm.memfd_noexec=1 in this namespace");
+    int fd = helper_open(NULL, &e);
+    ok(fd >= 0 && strncmp(place(fd), "/memfd:", 7) == 0 && try_run(fd) == 2, "a memory file still runs");
+    close(fd);
+    ok(pwrite(set, "2", 1, 0) == 1, "vm.memfd_noexec=2 in this namespace");
+    char *noexec = dir_of("noexec"), *good = dir_of("good"), *third = dir_of("third");
+    ok(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", noexec, "tmpfs", MS_NOEXEC, "size=1m") == 0,
+       "a folder from which nothing may be executed");
+    setenv("XDG_RUNTIME_DIR", noexec, 1);
+    setenv("TMPDIR", good, 1);
+    fd = helper_open(NULL, &e);
+    ok(fd >= 0 && strncmp(place(fd), good, strlen(good)) == 0, "the first folder that may be executed from");
+    is_num(try_run(fd), 2, "and it runs there");
+    close(fd);
+    setenv("XDG_RUNTIME_DIR", third, 1);
+    fd = helper_open(NULL, &e);
+    ok(fd >= 0 && strncmp(place(fd), third, strlen(third)) == 0,
+       "the user's runtime folder comes before the temporary one");
+    close(fd);
+    ok(helper_open(noexec, &e) < 0 && strstr(e.text, "Permission denied") != NULL, "a named folder is not passed over");
+    ok(is_empty(good) && is_empty(third), "nothing is left in the folders");
+    return tap_failed;
+}
+
+static void test_noexec(void)
+{
+    int status = -1;
+    fflush(stdout);
+    if (unshare(CLONE_NEWPID) < 0) {
+        skip("memory files that may not be executed", "no pid namespaces for this user");
+        return;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        int failed = in_namespace();
+        fflush(stdout);
+        _exit(failed ? 100 : tap_count); /* so the parent counts on */
+    }
+    waitpid(pid, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) < 100)
+        tap_count = WEXITSTATUS(status);
+    else
+        tap_failed++;
+}
+
+static void test_argv(void)
+{
+    static struct helper_argv a;
+    struct el_err e = {0};
+    struct helper_order o = {
+        .role = HELPER_PAIR, .gpu = 3, .rail = 3, .id = "ab", .purelib = "/lib dir", .quick = true, .step_ms = 7};
+    const char *const want[] = {HELPER_NAME,        "pair",  "gpu=3",   "rail=3",
+                                "purelib=/lib dir", "id=ab", "quick=1", "step_ms=7"};
+    is_num(helper_argv(&o, &a, &e), 0, "a command line");
+    bool same = true;
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
+        same = same && a.argv[i] && strcmp(a.argv[i], want[i]) == 0;
+    ok(same && !a.argv[sizeof want / sizeof want[0]], "word by word");
+    static char huge[8000];
+    memset(huge, 'x', sizeof huge - 1);
+    o.nccl = huge;
+    is_num(helper_argv(&o, &a, &e), -1, "a path that is too long");
+    is_str(e.text, "a library path for the GPU probe is too long", "is told");
+}
+
+int main(void)
+{
+    if (!mkdtemp(top))
+        return 1;
+    test_memory();
+    test_dir();
+    test_argv();
+    test_noexec();
+    for (const char *const *d = (const char *const[]){"given", "noexec", "good", "third", NULL}; *d; d++)
+        rmdir(dir_of(*d));
+    rmdir(top);
+    return done();
+}
