@@ -88,6 +88,10 @@ void check_conf_init(struct check_conf *c)
         c->limit[i] = check_rows[i].limit;
         c->severity[i] = check_rows[i].severity;
     }
+    for (unsigned m = 0; m < METRIC_COUNT; m++) {
+        c->metric_milli[m] = 0;
+        c->metric_severity[m] = check_rows[CHECK_METRIC].severity;
+    }
 }
 
 bool check_conf_group(const struct check_conf *c, enum check_group g)
@@ -261,6 +265,23 @@ void checking_take(struct checking *c, bool last, struct finding f)
         f.value = 0;
     }
     findings_put(&c->findings, &f);
+}
+
+bool check_metric(const struct check_conf *c, enum metric m, unsigned rail, uint32_t milli, struct finding *f)
+{
+    char value[METRIC_TEXT_MAX], limit[METRIC_TEXT_MAX], on[FINDING_ON_MAX];
+    const struct metric_info *info = metric_info(m);
+    uint32_t wanted = c->metric_milli[m];
+    if (!wanted || !milli)
+        return false;
+    bool host = m == METRIC_HOST_MEM || m == METRIC_CPU;
+    snprintf(on, sizeof on, host ? "%s" : "%s, GPU %u", info->name, rail);
+    *f = finding_value(CHECK_METRIC, on, milli / 1000.0);
+    f->limit = wanted / 1000.0;
+    f->state = metric_worse(m, milli, wanted) ? c->metric_severity[m] : FINDING_OK;
+    finding_say(f, "%s is %s, %s %s is wanted", info->words, metric_text(m, milli, value),
+                info->better == METRIC_HIGHER ? "at least" : "at most", metric_text(m, wanted, limit));
+    return true;
 }
 
 void check_hung(enum check_group g, double after_s, char process_state, uint64_t quota_millis, struct finding *f)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "probe/metric.h"
 #include "util/buf.h"
 #include "util/err.h"
 
@@ -215,6 +216,8 @@ enum check_unit {
       "logs of different nodes will not fit together: start chronyd or ntpd") \
     X(CLOCK_SYNC,         "clock_synchronised",  SYSTEM, YES, MIN, 1, INFO, "clock is synchronised", \
       "start chronyd or ntpd, in a container on its host") \
+    X(METRIC,             "too_slow",            PROBE, NONE, MIN, CHECK_OWN, BAD, "a speed for which --limits has a limit", \
+      "look at what else runs there, at cooling and power, and at the checks of that part") \
     X(HANG,               "hang",                PROBE, SECONDS, MAX, CHECK_OWN, BAD, "time that a check took", \
       "what it looked at does not answer: see dmesg; often only a restart of the host helps") \
     X(CRASH,              "crash",               PROBE, YES, MIN, 1, WARN, "a check ended as it should", \
@@ -255,7 +258,9 @@ struct check_conf {
     bool on[CHECKS];
     double limit[CHECKS];
     enum finding_state severity[CHECKS];
-    bool own[CHECKS]; /* the limit is the child's own */
+    bool own[CHECKS];                    /* the limit is the child's own */
+    uint32_t metric_milli[METRIC_COUNT]; /* limits of speeds that a node measures alone; 0: none */
+    enum finding_state metric_severity[METRIC_COUNT];
 };
 void check_conf_init(struct check_conf *c); /* everything, as in the table */
 /* A child for this group is needed. */
@@ -317,6 +322,9 @@ void checking_take(struct checking *c, bool last, struct finding f);
 
 /* The same for one value: limit and state by its rule; for CHECK_GROWS the value is the growth. */
 void check_judge(const struct check_conf *c, struct finding *f);
+
+/* A speed that the node measured alone (rail: or the GPU).  False: nobody set a limit for it. */
+bool check_metric(const struct check_conf *c, enum metric m, unsigned rail, uint32_t milli, struct finding *f);
 
 /* A child of this group did not end within its time and was killed; process_state as in /proc/PID/stat just before ('?'
  * not known), quota_millis: thousandths of a processor that the cgroup allows, UINT64_MAX for no quota.  A process that

@@ -14,14 +14,13 @@ enum { VALUES_MAX = 1024, DEPTH_MAX = 2, NAME_ROOM = 64 };
 
 /* --- --checks ----------------------------------------------------------------------------------------------------- */
 
-static int unknown(const char *what, const char *name, struct el_err *e)
+static int unknown(const char *name, const char *near, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
-    const char *near = check_nearest(name);
     el_show(name, shown);
     if (near)
-        return el_fail(e, EL_EXIT_USAGE, "%s \"%s\" is not known; did you mean %s?", what, shown, near);
-    return el_fail(e, EL_EXIT_USAGE, "%s \"%s\" is not known; `elrun help checks` lists them", what, shown);
+        return el_fail(e, EL_EXIT_USAGE, "check \"%s\" is not known; did you mean %s?", shown, near);
+    return el_fail(e, EL_EXIT_USAGE, "check \"%s\" is not known; `elrun help checks` lists them", shown);
 }
 
 /* The probe's own findings (a check that hangs) are not for choosing. */
@@ -39,7 +38,7 @@ static int set_one(struct check_conf *c, const char *name, bool on, struct el_er
         return 0;
     }
     if (check < 0 && group < 0)
-        return unknown("check", name, e);
+        return unknown(name, check_nearest(name), e);
     if (group == CHECK_GROUP_PROBE || (check >= 0 && check_rows[check].group == CHECK_GROUP_PROBE))
         return el_fail(e, EL_EXIT_USAGE, "%s is always there: it is about the checks themselves", name);
     for (int i = 0; i < CHECKS; i++)
@@ -106,50 +105,76 @@ static int take_limit(struct check_conf *c, int check, const json_t *v, struct e
     return 0;
 }
 
-static int take_severity(struct check_conf *c, int check, const json_t *v, struct el_err *e)
+static int take_severity(const char *name, const json_t *v, enum finding_state *to, struct el_err *e)
 {
     int state = json_is_string(v) ? finding_state_find(json_string_value(v)) : -1;
     if (state != FINDING_INFO && state != FINDING_WARN && state != FINDING_BAD)
-        return el_fail(e, EL_EXIT_USAGE, "%s: \"severity\" is \"info\", \"warn\" or \"bad\"", check_rows[check].name);
-    c->severity[check] = (enum finding_state)state;
+        return el_fail(e, EL_EXIT_USAGE, "%s: \"severity\" is \"info\", \"warn\" or \"bad\"", name);
+    *to = (enum finding_state)state;
     return 0;
 }
 
-static int take_object(struct check_conf *c, int check, json_t *v, struct el_err *e)
+/* The limit in {"limit": …, "severity": …}, or v itself; NULL: none is in it.  -1: something else is. */
+static int open_object(const char *name, json_t *v, json_t **limit, enum finding_state *severity, struct el_err *e)
 {
     const char *key;
     json_t *of;
     char shown[EL_SHOW_MAX];
+    *limit = json_is_object(v) ? NULL : v;
     json_object_foreach(v, key, of)
     {
-        if (strcmp(key, "limit") == 0) {
-            if (take_limit(c, check, of, e))
-                return -1;
-        } else if (strcmp(key, "severity") == 0) {
-            if (take_severity(c, check, of, e))
-                return -1;
-        } else {
-            return el_fail(e, EL_EXIT_USAGE, "%s: \"%s\" is not known; there are \"limit\" and \"severity\"",
-                           check_rows[check].name, el_show(key, shown));
-        }
+        if (strcmp(key, "limit") == 0)
+            *limit = of;
+        else if (strcmp(key, "severity") != 0)
+            return el_fail(e, EL_EXIT_USAGE, "%s: \"%s\" is not known; there are \"limit\" and \"severity\"", name,
+                           el_show(key, shown));
+        else if (take_severity(name, of, severity, e))
+            return -1;
     }
+    return 0;
+}
+
+static const char *metric_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return metric_info((enum metric)i)->name;
+}
+
+/* What a node measures alone has no limit of its own. */
+static int take_metric(struct check_conf *c, const char *name, json_t *v, struct el_err *e)
+{
+    enum metric m = metric_find(name, strlen(name));
+    json_t *limit;
+    if (m == METRIC_COUNT) {
+        const char *near = check_nearest(name);
+        return unknown(name, near ? near : opt_nearest(name, metric_name, NULL, METRIC_COUNT), e);
+    }
+    if (metric_info(m)->of != METRIC_OF_NODE)
+        return el_fail(e, EL_EXIT_USAGE, "%s is measured in pairs: limits are for what a node measures alone", name);
+    if (open_object(name, v, &limit, &c->metric_severity[m], e))
+        return -1;
+    if (limit && (!json_is_number(limit) || !(json_number_value(limit) > 0)))
+        return el_fail(e, EL_EXIT_USAGE, "%s: the limit is a number above 0, in %s", name, metric_info(m)->unit);
+    if (limit)
+        c->metric_milli[m] = metric_milli(json_number_value(limit));
     return 0;
 }
 
 static int take(struct check_conf *c, const char *name, json_t *v, struct el_err *e)
 {
     int check = check_find(name);
+    json_t *limit;
     if (check < 0 && check_find_group(name) >= 0)
         return el_fail(e, EL_EXIT_USAGE, "\"%s\" is a group: limits are for single checks", name);
     if (check < 0)
-        return unknown("check", name, e);
-    if (json_is_object(v))
-        return take_object(c, check, v, e);
+        return take_metric(c, name, v, e);
     if (json_is_string(v) && strcmp(json_string_value(v), "off") == 0) {
         c->on[check] = false;
         return 0;
     }
-    return take_limit(c, check, v, e);
+    if (open_object(check_rows[check].name, v, &limit, &c->severity[check], e))
+        return -1;
+    return limit ? take_limit(c, check, limit, e) : 0;
 }
 
 int limits_parse(struct check_conf *c, const char *text, size_t n, struct el_err *e)

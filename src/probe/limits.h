@@ -18,6 +18,7 @@ int checks_parse(struct check_conf *c, const char *list, struct el_err *e);
  *     "8GiB"              the same for checks in bytes; "unlimited"
  *     "off"               this check is not made
  *     {"limit": …, "severity": "info" | "warn" | "bad"}       one of the two or both
+ * The name of a metric that a node measures alone (metric.h) has a limit too, which it has not otherwise.
  * What is not known is an error that names it and what was probably meant: a limit that is not applied is worse than
  * none.  0, or -1 and *e; *c may be changed in part then. */
 int limits_parse(struct check_conf *c, const char *text, size_t n, struct el_err *e);

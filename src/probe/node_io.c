@@ -52,6 +52,16 @@ static void note_as_it_is(struct probe_node *n, const struct finding *f)
         findings_put(&n->checking.findings, f);
 }
 
+/* Where --limits has a limit for it. */
+static void note_slow(struct probe_node *n, const struct wire_m *m)
+{
+    struct finding f;
+    enum metric metric = metric_find(m->name, strlen(m->name));
+    if (metric != METRIC_COUNT &&
+        check_metric(n->conf.checks, metric, m->rail < 0 ? 0 : (unsigned)m->rail, metric_milli(m->median), &f))
+        note_as_it_is(n, &f);
+}
+
 static void take_hello(struct probe_node *n, const struct wire_hello *h)
 {
     if (h->cudart[0] || h->nccl[0])
@@ -71,8 +81,11 @@ static void take_job_line(struct probe_node *n, unsigned child, const struct wir
         n->child[child].said_why = true;
         if (node_error_finding(job, &w->u.err, &f))
             note_as_it_is(n, &f);
-    } else if (w->type != WIRE_CHECK)
+    } else if (w->type != WIRE_CHECK) {
         (void)found_take(&n->found, w);
+        if (w->type == WIRE_M)
+            note_slow(n, &w->u.m);
+    }
 }
 
 static void on_line(void *ctx, unsigned child, const struct wire *w, const char *text, size_t len)

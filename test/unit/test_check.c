@@ -127,6 +127,19 @@ static void test_ends(void)
     is_str(f.on, "pci", "and which it was");
 }
 
+static void test_metric(void)
+{
+    struct finding f;
+    check_conf_init(&c.conf);
+    ok(!check_metric(&c.conf, METRIC_BURN, 3, 40000, &f), "a speed without a limit");
+    c.conf.metric_milli[METRIC_BURN] = 50000;
+    ok(check_metric(&c.conf, METRIC_BURN, 3, 50000, &f) && f.state == FINDING_OK, "with one that it holds");
+    ok(check_metric(&c.conf, METRIC_BURN, 3, 40000, &f) && f.state == FINDING_BAD, "or does not");
+    is_str(f.on, "burn, GPU 3", "of which GPU");
+    is_str(f.text, "GPU arithmetic is 40.0 TFLOP/s, at least 50.0 TFLOP/s is wanted", "and what it is");
+    ok(!check_metric(&c.conf, METRIC_BURN, 3, 0, &f), "what was not measured is not slow");
+}
+
 static const char *text_of(struct finding f)
 {
     static char text[512];
@@ -165,6 +178,7 @@ int main(void)
     test_counters();
     test_full();
     test_ends();
+    test_metric();
     test_text();
     return done();
 }

@@ -56,6 +56,10 @@ static void test_limits(void)
            "", "with severity");
     ok(c.limit[CHECK_EDAC_CORRECTED] == 5 && c.severity[CHECK_EDAC_CORRECTED] == FINDING_BAD, "both");
     ok(c.limit[CHECK_ZOMBIES] == 20 && c.severity[CHECK_ZOMBIES] == FINDING_INFO, "or one");
+    is_str(limits("{\"host_mem\": 200, \"cpu\": {\"limit\": 2.5, \"severity\": \"warn\"}}"), "", "speeds");
+    ok(c.metric_milli[METRIC_HOST_MEM] == 200000 && c.metric_milli[METRIC_CPU] == 2500, "have limits then");
+    ok(c.metric_severity[METRIC_HOST_MEM] == FINDING_BAD && c.metric_severity[METRIC_CPU] == FINDING_WARN,
+       "and severity");
     is_str(limits("{\"swap_used\": \"off\"}"), "", "not at all");
     ok(!c.on[CHECK_SWAP_USED], "is not looked for");
     is_str(limits("{\"gdr\": false}"), "", "yes or no");
@@ -77,6 +81,10 @@ static void test_refused(void)
         {"{\"ib_rate\": true}", "ib_rate: the limit is a number, 0 or more"},
         {"{\"ib_rate\": {\"limt\": 3}}", "ib_rate: \"limt\" is not known; there are \"limit\" and \"severity\""},
         {"{\"ib_rate\": {\"severity\": \"unchecked\"}}", "ib_rate: \"severity\" is \"info\", \"warn\" or \"bad\""},
+        {"{\"host_mm\": 4}", "check \"host_mm\" is not known; did you mean host_mem?"},
+        {"{\"bw64m\": 4}", "bw64m is measured in pairs: limits are for what a node measures alone"},
+        {"{\"host_mem\": \"4\"}", "host_mem: the limit is a number above 0, in GB/s"},
+        {"{\"host_mem\": {\"limit\": 0}}", "host_mem: the limit is a number above 0, in GB/s"},
         {"[1]", "want one JSON object: {\"ib_rate\": 400, …}"},
         {"{\"a\":{\"b\":{\"c\":1}}}", "more than limits can be"},
     };
