@@ -338,6 +338,9 @@ void check_crashed(enum check_group g, int signal, int status, struct finding *f
 /* "400 Gb/s", "63.5 GiB", "unlimited", "12 %", "yes"; room for CHECK_VALUE_MAX bytes. */
 #define CHECK_VALUE_MAX 32
 const char *check_value_text(enum check_unit u, double value, char *to);
+/* What is expected: "at least 4 lanes", "none", "at most 30 %"; room for CHECK_LIMIT_MAX bytes. */
+#define CHECK_LIMIT_MAX (CHECK_VALUE_MAX + 16)
+const char *check_limit_text(enum check c, double limit, char *to);
 /* One line without the advice: "ib-rate of mlx5_0/1: 100 Gb/s, at least 400 Gb/s expected (100 Gb/sec (1X EDR))". */
 void finding_text(const struct finding *f, struct el_buf *out);
 

@@ -49,9 +49,10 @@ const char *check_value_text(enum check_unit u, double value, char *to)
     return to;
 }
 
-/* "at least 4 lanes", "no", "at most 30 %" */
-static const char *limit_text(const struct check_row *row, double limit, char *to, size_t room)
+const char *check_limit_text(enum check c, double limit, char *to)
 {
+    const struct check_row *row = &check_rows[c];
+    size_t room = CHECK_LIMIT_MAX;
     char number[CHECK_VALUE_MAX];
     check_value_text(row->unit, limit, number);
     if (row->unit == CHECK_UNIT_YES || limit >= CHECK_UNLIMITED)
@@ -66,7 +67,7 @@ static const char *limit_text(const struct check_row *row, double limit, char *t
 void finding_text(const struct finding *f, struct el_buf *out)
 {
     const struct check_row *row = &check_rows[f->check];
-    char value[CHECK_VALUE_MAX], limit[CHECK_VALUE_MAX + 16];
+    char value[CHECK_VALUE_MAX], limit[CHECK_LIMIT_MAX];
     el_buf_printf(out, "%s%s%s: ", row->name, f->on[0] ? " of " : "", f->on);
     bool judged = f->state != FINDING_UNCHECKED && f->state != FINDING_UNDECIDED && f->has_value;
     if (!judged) {
@@ -80,7 +81,7 @@ void finding_text(const struct finding *f, struct el_buf *out)
     el_buf_printf(out, row->rule == CHECK_GROWS ? "grew by %s while the probe ran" : "%s",
                   check_value_text(row->unit, f->value, value));
     if (f->state >= FINDING_WARN || f->state == FINDING_INFO)
-        el_buf_printf(out, ", %s expected", limit_text(row, f->limit, limit, sizeof limit));
+        el_buf_printf(out, ", %s expected", check_limit_text(f->check, f->limit, limit));
     if (f->text[0])
         el_buf_printf(out, " (%s)", f->text);
 }

@@ -414,3 +414,9 @@ unsigned plan_rail_count(const struct plan *p)
 {
     return p->conf.rails;
 }
+
+unsigned plan_domain_of(const struct plan *p, unsigned node)
+{
+    assert(node < p->nodes);
+    return p->node[node].domain;
+}

@@ -136,6 +136,7 @@ enum plan_stop plan_stopped(const struct plan *p);
 unsigned plan_rounds(const struct plan *p);
 unsigned plan_nodes(const struct plan *p);
 unsigned plan_rail_count(const struct plan *p);
+unsigned plan_domain_of(const struct plan *p, unsigned node);
 #define PLAN_NAME_MAX 64
 const char *plan_name_of(const struct plan *p, unsigned node, char to[PLAN_NAME_MAX]);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/paint.h"
 #include "util/parse.h"
 
 enum { WIDE_COLUMNS = 132, HOST_WIDTH = 20, STALE_MS = 3000, STATES_MAX = 16 };
@@ -78,13 +79,11 @@ const char *overview_time(unsigned long long ms, char to[16])
     return to;
 }
 
-enum tone { TONE_PLAIN, TONE_GOOD, TONE_WAIT, TONE_BAD, TONE_FAINT, TONE_STRONG };
-
-static enum tone tone_of(const char *state)
+static enum el_tone tone_of(const char *state)
 {
     static const struct {
         const char *state;
-        enum tone tone;
+        enum el_tone tone;
     } tones[] = {
         {"running", TONE_GOOD},  {"succeeded", TONE_GOOD},   {"over", TONE_FAINT},
         {"spare", TONE_FAINT},   {"reconnecting", TONE_BAD}, {"stuck", TONE_BAD},
@@ -96,21 +95,10 @@ static enum tone tone_of(const char *state)
     return TONE_WAIT;
 }
 
-/* Text in a column of at least `width`; its colour does not count. */
-static void put(struct el_buf *out, bool colour, enum tone tone, int width, const char *text)
-{
-    static const char *const codes[] = {"", "\033[32m", "\033[33m", "\033[31m", "\033[2m", "\033[1m"};
-    bool painted = colour && tone != TONE_PLAIN;
-    int n = (int)strlen(text);
-    el_buf_printf(out, "%s%s%s", painted ? codes[tone] : "", text, painted ? "\033[0m" : "");
-    if (n < width)
-        el_buf_printf(out, "%*s", width - n, "");
-}
-
 static void label(struct el_buf *out, bool colour, const char *name)
 {
     el_buf_puts(out, "  ");
-    put(out, colour, TONE_FAINT, 10, name);
+    el_paint(out, colour, TONE_FAINT, 10, name);
 }
 
 /* --- the head ----------------------------------------------------------------------------------------------------- */
@@ -132,9 +120,9 @@ static void put_head(const struct overview *o, bool colour, struct el_buf *out)
 {
     const struct msg_status_job *j = &o->job;
     el_buf_puts(out, "job ");
-    put(out, colour, TONE_STRONG, 0, o->run_id);
+    el_paint(out, colour, TONE_STRONG, 0, o->run_id);
     el_buf_puts(out, ": ");
-    put(out, colour, tone_of(o->state), 0, o->state);
+    el_paint(out, colour, tone_of(o->state), 0, o->state);
     if (j->number)
         el_buf_printf(out, ", round %llu", (unsigned long long)j->number);
     if (strcmp(o->state, "over") == 0 || strcmp(o->state, "ending") == 0)
@@ -144,7 +132,7 @@ static void put_head(const struct overview *o, bool colour, struct el_buf *out)
     el_buf_printf(out, "%s\n", o->text);
     if (*o->cause) {
         label(out, colour, "cause");
-        put(out, colour, TONE_BAD, 0, o->cause);
+        el_paint(out, colour, TONE_BAD, 0, o->cause);
         el_buf_puts(out, "\n");
     }
     label(out, colour, "nodes");
@@ -209,7 +197,7 @@ static void put_titles(bool colour, unsigned sides, struct el_buf *out)
         char line[128];
         snprintf(line, sizeof line, "  %5s  %-13s %-*s %-16s %7s", "NODE", "RANKS", HOST_WIDTH, "HOST", "STATE",
                  "HEARD");
-        put(out, colour, TONE_FAINT, 0, line);
+        el_paint(out, colour, TONE_FAINT, 0, line);
         el_buf_puts(out, i + 1 < sides ? "  " : "\n");
     }
 }
@@ -228,8 +216,8 @@ static void put_member(const struct overview_member *m, bool colour, struct el_b
     if (strlen(host) > HOST_WIDTH)
         memcpy(host + HOST_WIDTH - 3, "...", 4);
     el_buf_printf(out, "  %5s  %-13s ", rank, ranks);
-    put(out, colour, TONE_PLAIN, HOST_WIDTH + 1, host);
-    put(out, colour, tone_of(m->state), 17, m->state);
+    el_paint(out, colour, TONE_PLAIN, HOST_WIDTH + 1, host);
+    el_paint(out, colour, tone_of(m->state), 17, m->state);
     el_buf_printf(out, "%s%7s%s", colour && m->heard_ms >= STALE_MS ? "\033[33m" : "",
                   overview_time(m->heard_ms, heard), colour && m->heard_ms >= STALE_MS ? "\033[0m" : "");
 }
@@ -274,7 +262,7 @@ static void put_summary(const struct overview *o, bool colour, struct el_buf *ou
     label(out, colour, "states");
     for (size_t k = 0; k < kinds; k++) {
         snprintf(line, sizeof line, "%zu %s", seen[k].n, seen[k].state);
-        put(out, colour, tone_of(seen[k].state), 0, line);
+        el_paint(out, colour, tone_of(seen[k].state), 0, line);
         el_buf_puts(out, k + 1 < kinds ? ", " : "");
     }
     el_buf_printf(out, "; the longest silence is %s\n", overview_time(silence, text));
