@@ -14,9 +14,10 @@ begin_stuck() { # OPTIONS -- VERBS: elrun with such a pipe
     sleep 600 <"$T/pipe" & reader=$!
     OUT=$T/pipe; start_workers 2 "$@"; OUT=$T/out
 }
+reads() { ended "$1" || grep -q '^cat$' "/proc/$1/comm"; } # or has done so
 drain() {
     cat <"$T/pipe" >"$T/drained" & drainer=$!
-    wait_for grep -q '^cat$' "/proc/$drainer/comm" # it has opened the pipe: the first reader may go
+    wait_for reads "$drainer" # it has opened the pipe: the first reader may go
     kill "$reader"; wait "$reader" 2>/dev/null
 }
 told() { [ "$(sort "$1" 2>/dev/null | tr '\n' ';')" = "15 0;15 1;" ]; }

@@ -54,7 +54,10 @@ for step in range(10000):
         break
     time.sleep(0.02)
 open(f"{folder}/done.{rank}.{world}", "w").close()
-dist.barrier()
+# Not a barrier: who is through it first and goes may break it for the other one, which torchrun would start again, alone.
+while not all(os.path.exists(f"{folder}/done.{r}.{world}") for r in range(world)):
+    time.sleep(0.02)
+os._exit(0)  # gloo's threads may abort an interpreter that ends
 PYTHON
 # Shared worker stores are torchrun's default, and with them it does not survive the loss of an agent, whatever store it
 # meets in: the survivor does not publish MASTER_ADDR again, and the new agent waits for it (the same with torch's own).

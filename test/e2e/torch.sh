@@ -50,6 +50,8 @@ import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 def main():
     dist.init_process_group("gloo")
+    says = sys.excepthook
+    sys.excepthook = lambda *e: (says(*e), os._exit(1))  # gloo's threads may abort an interpreter that ends
     if dist.get_rank() == 1:
         raise ValueError(f"bad shape in attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}")
     dist.barrier()
@@ -59,7 +61,7 @@ for how in record plain; do
     run --standalone --nproc-per-node=2 --redirects=2 --log-dir="$T/f$how" "$T/fails.py" $how
     is "an exception, $how: exit status" "$status" 1
     like "an exception, $how: rank 1 is the cause" "$(tail -1 "$ERR")" 'rank 1.*ValueError: bad shape in attempt 0'
-    like "an exception, $how: its traceback" "$(cat "$ERR")" 'fails\.py", line 7'
+    like "an exception, $how: its traceback" "$(cat "$ERR")" 'fails\.py", line 9'
     unlike "an exception, $how: the peers' complaints are not the cause" "$(sed -n '/^Root Cause/,$p' "$ERR")" 'rank +: 0 '
 done
 is_clean "exceptions"

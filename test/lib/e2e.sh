@@ -6,7 +6,7 @@
 : "${ELRUN:?path of the elrun to test}" "${BUILD:?folder with the built test programs}"
 WORKER=$BUILD/test/e2e/worker
 HERE=$(cd "$(dirname "$0")" && pwd)
-DEADLINE=${E2E_DEADLINE:-60} # seconds until a wait gives up: generous, since it only bounds a test that fails anyway
+DEADLINE=${E2E_DEADLINE:-120} # seconds until a wait gives up: generous, since it only bounds a test that fails anyway
 T=$(mktemp -d "${TMPDIR:-/tmp}/e2e.XXXXXX") || exit 1
 mkdir "$T/tmp"
 chmod 755 "$T"
