@@ -452,8 +452,9 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     if (!good)
         report_files(n, e);
     int status = good ? n->status : -1;
-    if (!node_free(n))
-        _exit(good ? status : e->status); /* a thread still stands on a dead file system: nothing of ours may go */
-    free(n);
-    return status;
+    if (node_free(n))
+        free(n);
+    else if (good)
+        _exit(status); /* a thread still stands on a dead file system, or is late: nothing of ours may go */
+    return status;     /* what went wrong is not said yet */
 }

@@ -26,7 +26,7 @@ agent n2 2; all_end "nobody there: 69" n2 69
 like "nobody there: where it looked" "$(err n2)" 'refused|10\.9\.0\.1'
 
 job 2 --nproc-per-node=1
-agent n1 1; sleep 0.2; agent x 2 --max-restarts=3; status_of x
+agent n1 1; wait_for holds "$T/n1.err" '1 of 2 nodes'; agent x 2 --max-restarts=3; status_of x
 is "other settings: 78" "$status" 78
 like "other settings: the option and both values" "$(err x)" 'with --max-restarts=3, job .* with --max-restarts=0: give all'
 JOB="$(echo "$JOB" | sed 's/nnodes=2/nnodes=3/')"; agent x 2; status_of x
@@ -44,7 +44,7 @@ like "a node rank given twice: who has it, and how long this one tries" "$(err x
 shoot_all KILL n1 n2; status_of n1; status_of n2
 
 # --- the coordinator is lost for good, with the host of rank 0 elsewhere: workers run on, then 75
-job 1:3 --nproc-per-node=1 --coordinator-timeout=1.5
+job 1:3 --nproc-per-node=1 --coordinator-timeout=3
 agent n1 1 --node-rank=2; agent n2 2 --node-rank=0; agent n3 3 --node-rank=1
 reaches "coordinator lost: three nodes" "node2 node3 node1"
 pids=$(round_pids "$(newest)")

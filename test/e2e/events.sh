@@ -82,9 +82,9 @@ run_workers 1 --events=fd:x -- touch "$T/ran"
 is "no number: status" "$status" 2
 ok "none of them started a worker" test ! -e "$T/ran"
 # A reader that goes away, and one that takes nothing: the job's end is not held up for ever.
-(exec 8<"$T/fifo"; sleep 0.2) &
-sleep 0.05
-run_workers 1 --events="$T/fifo" -- sleep 500
+(exec 8<>"$T/fifo"; : >"$T/opened"; until [ -e "$T/runs.0.0" ]; do sleep 0.02; done; exec 8>&-; : >"$T/gone") &
+wait_for test -e "$T/opened"
+run_workers 1 --events="$T/fifo" -- touch "$T/runs" await "$T/gone"
 lost "a reader that goes away" "$T/fifo" "Broken pipe|No such device"
 
 # --- a disk of one page, full in the middle of a line, then free again
@@ -116,7 +116,8 @@ pids=
 for i in 0 1; do
     OUT=$T/out.$i ERR=$T/err.$i
     start --nnodes=2 --nproc-per-node=2 --max-restarts=1 --rdzv-id=two --node-rank=$i --rdzv-endpoint="127.0.0.1:$port" \
-        --events="$T/node.$i" --no-python "$WORKER" +0 @3 exit 4 +0 await "$T/never~" +1 exit 0
+        --events="$T/node.$i" --no-python "$WORKER" touch "$T/two" +0 @3 await "$T/two.0.0" +0 @3 await "$T/two.0.1" +0 @3 await "$T/two.0.2" \
+        +0 @3 exit 4 +0 await "$T/never~" +1 exit 0
     pids="$pids $elrun_pid"
 done
 for p in $pids; do elrun_pid=$p; finish; is "two nodes: status" "$status" 0; done
