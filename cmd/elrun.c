@@ -1,5 +1,4 @@
 /* main: name services, dispatch, and the one place that prints an error. */
-#include <errno.h>
 #include <nss.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include "cmd.h"
 #include "probe/role.h"
 #include "proc/self.h"
+#include "util/file.h"
 #include "util/log.h"
 
 #define X(name) &cmd_##name,
@@ -35,11 +35,7 @@ const char *command_near(const char *word)
 
 int command_print(struct el_buf *text, struct el_err *e)
 {
-    int status = text->full ? el_fail(e, EL_EXIT_OSERR, "out of memory") : 0;
-    if (!status && (fwrite(text->v, 1, text->len, stdout) != text->len || fflush(stdout)))
-        status = el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "cannot write to standard output");
-    el_buf_free(text);
-    return status ? e->status : 0;
+    return file_print(stdout, "standard output", text, e) ? e->status : 0;
 }
 
 int command_options(const struct command *command, const struct call *call, void *target, struct opt_result *result,

@@ -46,6 +46,16 @@ ssize_t file_readf(char *to, size_t room_bytes, const char *root, const char *fm
     return file_read(path, to, room_bytes);
 }
 
+int file_print(FILE *to, const char *where, struct el_buf *text, struct el_err *e)
+{
+    int bad = text->full ? el_fail(e, EL_EXIT_OSERR, "out of memory") : 0;
+    /* An empty buffer has no memory, and fwrite() must not be given NULL even for no bytes. */
+    if (!bad && ((text->len && fwrite(text->v, 1, text->len, to) != text->len) || fflush(to)))
+        bad = el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "cannot write to %s", where);
+    el_buf_free(text);
+    return bad;
+}
+
 int file_limit_raise(struct rlimit *before)
 {
     struct rlimit r;
