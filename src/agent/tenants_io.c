@@ -189,12 +189,12 @@ static bool on_message(struct tenant *x, const struct msg *m)
     return true;
 }
 
-static void on_data(struct conn *c, const char *bytes, size_t n)
+static struct el_buf *on_data(struct conn *c, const char *bytes, size_t n)
 {
     struct tenant *x = tenant_of(c);
     if (el_buf_put(&x->in, bytes, n) < 0) {
         refuse(x, "out of memory, or a frame that never ends");
-        return;
+        return NULL;
     }
     for (;;) {
         struct msg m;
@@ -203,12 +203,12 @@ static void on_data(struct conn *c, const char *bytes, size_t n)
         if (used < 0)
             refuse(x, e.text);
         if (used <= 0)
-            return;
+            return NULL;
         el_buf_drop(&x->in, (size_t)used);
         bool there = on_message(x, &m);
         msg_release(&m);
         if (!there)
-            return;
+            return NULL;
     }
 }
 

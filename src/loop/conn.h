@@ -18,23 +18,29 @@ enum conn_why {
 
 struct conn;
 
-/* Both may conn_close() (and free) the connection.  closed() is the last call; the owner must conn_close() then. */
+/* Both may conn_close() (and free) the connection.  closed() is the last call; the owner must conn_close() then.
+ *
+ * data(): the bytes are valid during the call.  What it returns is sent and the buffer, which stays the owner's,
+ * emptied; NULL: nothing, or the connection is gone.  An answer that is returned is cheaper than one that is sent by
+ * conn_send(): on many machines each function that is open during a system call returns slowly. */
 struct conn_ops {
-    void (*data)(struct conn *c, const char *bytes, size_t n); /* the bytes are valid during the call */
+    struct el_buf *(*data)(struct conn *c, const char *bytes, size_t n);
     void (*closed)(struct conn *c, enum conn_why why, int sys);
-    /* May be NULL.  Where the next bytes are wanted, at most *n of them, if the owner keeps them anyway; NULL:
-     * anywhere. */
-    char *(*room)(struct conn *c, size_t *n);
 };
 
-/* Embedded by its owner; the fields are conn_io.c's. */
+/* Embedded by its owner; the fields are conn_io.c's.  Those that each read and write needs stand together at the end.
+ */
 struct conn {
     struct loop_fd *watch;
-    const struct conn_ops *ops;
-    struct el_buf out; /* unsent: from out_at on; no memory while there is nothing */
-    size_t out_at, out_max_bytes;
-    int fd, sys;
+    size_t out_max_bytes;
+    int sys;
     uint8_t why; /* enum conn_why, once broken */
+    size_t to_n;
+    struct el_buf out; /* unsent: from out_at on; no memory while there is nothing */
+    size_t out_at;
+    char *to; /* where the next bytes are wanted; NULL: anywhere */
+    const struct conn_ops *ops;
+    int fd;
     bool broken, eof, paused;
 };
 
@@ -44,6 +50,10 @@ int conn_open(struct conn *c, struct loop *l, int fd, const struct conn_ops *ops
 
 /* Sends now what the socket takes and queues the rest. */
 void conn_send(struct conn *c, const void *bytes, size_t n);
+
+/* The next bytes are wanted at `to`, at most n of them, because the owner keeps them anyway; once, and the memory must
+ * live so long.  NULL: anywhere. */
+void conn_read_to(struct conn *c, char *to, size_t n);
 
 /* True while bytes are unsent. */
 bool conn_unsent(const struct conn *c);

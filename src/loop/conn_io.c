@@ -3,7 +3,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "util/likely.h"
+
+enum { REPLY_KEPT_BYTES = 1 << 20 };
 
 /* One for all connections: there is one thread.  Its size bounds what one connection may keep the loop busy with. */
 static char scratch[128 << 10];
@@ -15,7 +20,7 @@ static void want(struct conn *c)
 }
 
 /* The shutdown makes the socket readable, so closed() comes from the loop and not from inside a send. */
-static void break_off(struct conn *c, enum conn_why why, int sys)
+static EL_COLD void break_off(struct conn *c, enum conn_why why, int sys)
 {
     c->broken = true;
     c->sys = sys;
@@ -26,16 +31,29 @@ static void break_off(struct conn *c, enum conn_why why, int sys)
     want(c);
 }
 
+/* recv() and send() themselves are points of cancellation, which in a program with threads costs more than all that is
+ * done here; nobody is cancelled in this one. */
+static inline ssize_t receive(const struct conn *c, void *to, size_t n)
+{
+    ssize_t got;
+    do
+        got = syscall(SYS_recvfrom, c->fd, to, n, MSG_DONTWAIT, NULL, NULL);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
 /* Sends a part: how much.  0: the socket takes nothing now, or is broken. */
-static size_t send_some(struct conn *c, const char *bytes, size_t n)
+static inline size_t send_some(struct conn *c, const char *bytes, size_t n)
 {
     ssize_t sent;
     do
-        sent = send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = syscall(SYS_sendto, c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
     while (sent < 0 && errno == EINTR);
+    if (EL_LIKELY(sent > 0))
+        return (size_t)sent;
     if (sent < 0 && errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM)
         break_off(c, CONN_ERROR, errno);
-    return sent > 0 ? (size_t)sent : 0;
+    return 0;
 }
 
 bool conn_unsent(const struct conn *c)
@@ -48,16 +66,10 @@ bool conn_broken(const struct conn *c)
     return c->broken;
 }
 
-void conn_send(struct conn *c, const void *bytes, size_t n)
+/* What the socket did not take. */
+static EL_COLD void enqueue(struct conn *c, const char *bytes, size_t n)
 {
-    if (c->broken)
-        return;
-    size_t sent = 0;
-    bool queued = conn_unsent(c);
-    if (!queued)
-        sent = send_some(c, bytes, n);
-    if (sent == n || c->broken)
-        return;
+    bool first = !conn_unsent(c);
     if (c->out.len - c->out_at > c->out_max_bytes) {
         break_off(c, CONN_OVERFLOW, 0);
         return;
@@ -66,13 +78,35 @@ void conn_send(struct conn *c, const void *bytes, size_t n)
         el_buf_drop(&c->out, c->out_at);
         c->out_at = 0;
     }
-    if (el_buf_put(&c->out, (const char *)bytes + sent, n - sent))
+    if (el_buf_put(&c->out, bytes, n))
         break_off(c, CONN_NO_MEMORY, 0);
-    else if (!queued)
+    else if (first)
         want(c);
 }
 
-static void flush(struct conn *c)
+static inline void transmit(struct conn *c, const char *bytes, size_t n)
+{
+    if (c->broken || !n)
+        return;
+    size_t sent = conn_unsent(c) ? 0 : send_some(c, bytes, n);
+    if (sent < n && !c->broken)
+        enqueue(c, bytes + sent, n - sent);
+}
+
+void conn_send(struct conn *c, const void *bytes, size_t n)
+{
+    transmit(c, bytes, n);
+}
+
+static inline void answer(struct conn *c, struct el_buf *reply)
+{
+    transmit(c, reply->v, reply->len);
+    reply->len = 0;
+    if (reply->cap > REPLY_KEPT_BYTES)
+        el_buf_free(reply);
+}
+
+static EL_COLD void flush(struct conn *c)
 {
     size_t sent = send_some(c, c->out.v + c->out_at, c->out.len - c->out_at);
     if (c->broken)
@@ -85,23 +119,25 @@ static void flush(struct conn *c)
     want(c);
 }
 
-static void on_readable(struct conn *c)
+/* What is seldom: something is to be written, or the connection is broken.  True: it is to be read, too. */
+static EL_COLD bool on_unusual(struct conn *c, unsigned events)
 {
-    size_t room = 0;
-    char *to = c->ops->room && !c->broken ? c->ops->room(c, &room) : NULL;
-    ssize_t n;
-    if (!to) {
-        to = scratch;
-        room = sizeof scratch;
+    if (events & LOOP_WRITE && conn_unsent(c)) {
+        flush(c);
+        if (c->eof && !c->broken && !conn_unsent(c)) {
+            c->ops->closed(c, CONN_EOF, 0);
+            return false;
+        }
     }
-    do
-        n = recv(c->fd, to, room, MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    if (c->broken) {
-        c->ops->closed(c, c->why, c->sys);
-    } else if (n > 0) {
-        c->ops->data(c, to, (size_t)n);
-    } else if (n < 0 && errno != EAGAIN) {
+    if (!c->broken)
+        return events & LOOP_READ;
+    c->ops->closed(c, c->why, c->sys);
+    return false;
+}
+
+static EL_COLD void on_no_data(struct conn *c, ssize_t n)
+{
+    if (n < 0 && errno != EAGAIN) {
         c->ops->closed(c, CONN_ERROR, errno);
     } else if (n == 0 && conn_unsent(c)) {
         c->eof = true; /* a half-close: what is owed goes out first */
@@ -111,19 +147,22 @@ static void on_readable(struct conn *c)
     }
 }
 
-/* Nothing of *c is touched after a call of the owner: it may be gone. */
+/* Nothing of *c is touched after a call of the owner, unless it returns an answer: it may be gone. */
 static void on_ready(void *ctx, unsigned events)
 {
     struct conn *c = ctx;
-    if (events & LOOP_WRITE && conn_unsent(c)) {
-        flush(c);
-        if (c->eof && !c->broken && !conn_unsent(c)) {
-            c->ops->closed(c, CONN_EOF, 0);
-            return;
-        }
+    if (EL_UNLIKELY(events != LOOP_READ || c->broken) && !on_unusual(c, events))
+        return;
+    char *to = c->to ? c->to : scratch;
+    ssize_t n = receive(c, to, c->to ? c->to_n : sizeof scratch);
+    if (EL_UNLIKELY(n <= 0)) {
+        on_no_data(c, n);
+        return;
     }
-    if (events & LOOP_READ || c->broken)
-        on_readable(c);
+    c->to = NULL;
+    struct el_buf *reply = c->ops->data(c, to, (size_t)n);
+    if (reply)
+        answer(c, reply);
 }
 
 int conn_open(struct conn *c, struct loop *l, int fd, const struct conn_ops *ops, struct el_mem *mem,
@@ -137,6 +176,12 @@ int conn_open(struct conn *c, struct loop *l, int fd, const struct conn_ops *ops
     close(fd);
     c->fd = -1;
     return -1;
+}
+
+void conn_read_to(struct conn *c, char *to, size_t n)
+{
+    c->to = to;
+    c->to_n = n;
 }
 
 void conn_pause(struct conn *c)

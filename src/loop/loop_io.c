@@ -7,18 +7,20 @@
 #include <ev.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#define LOOP_FDS 4 /* what libev needs at most: epoll, a timer, an eventfd or a pipe */
+#define CACHE_LINE 64
+#define LOOP_FDS   4 /* what libev needs at most: epoll, a timer, an eventfd or a pipe */
 
+/* One line of the cache: it is looked at with each event. */
 struct loop_fd {
-    ev_io io;
-    struct loop *loop;
+    ev_io io; /* its data: ctx */
     loop_fd_fn *fn;
-    void *ctx;
+    struct loop *loop;
 };
 
 struct loop_timer {
@@ -76,8 +78,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents)
 {
     (void)ev, (void)revents;
     struct loop *l = w->data;
-    if (l->turn_end)
-        l->turn_end(l->turn_end_ctx);
+    l->turn_end(l->turn_end_ctx);
 }
 
 static void on_wake(struct ev_loop *ev, ev_async *w, int revents)
@@ -140,7 +141,6 @@ struct loop *loop_new(struct el_err *e)
     ev_set_priority(&l->prepare, EV_MINPRI);
     l->check.data = l->prepare.data = l->wake.data = l;
     ev_check_start(l->ev, &l->check);
-    ev_prepare_start(l->ev, &l->prepare);
     ev_async_start(l->ev, &l->wake);
     return l;
 }
@@ -177,6 +177,10 @@ void loop_at_turn_end(struct loop *l, void (*fn)(void *ctx), void *ctx)
     assert(!fn || !l->turn_end);
     l->turn_end = fn;
     l->turn_end_ctx = ctx;
+    if (fn)
+        ev_prepare_start(l->ev, &l->prepare);
+    else
+        ev_prepare_stop(l->ev, &l->prepare);
 }
 
 /* --- descriptors --- */
@@ -189,22 +193,21 @@ static int to_ev(unsigned events)
 static void on_io(struct ev_loop *ev, ev_io *io, int revents)
 {
     (void)ev;
-    struct loop_fd *w = io->data;
+    const struct loop_fd *w = (struct loop_fd *)io; /* its first field */
     unsigned events = (revents & EV_READ ? LOOP_READ : 0u) | (revents & EV_WRITE ? LOOP_WRITE : 0u);
-    w->fn(w->ctx, events);
+    w->fn(io->data, events);
 }
 
 struct loop_fd *loop_fd_new(struct loop *l, int fd, unsigned events, loop_fd_fn *fn, void *ctx)
 {
     assert(fd >= 0 && fn);
-    struct loop_fd *w = calloc(1, sizeof *w);
+    static_assert(sizeof(struct loop_fd) <= CACHE_LINE && offsetof(struct loop_fd, io) == 0, "on_io() and its speed");
+    struct loop_fd *w = aligned_alloc(CACHE_LINE, CACHE_LINE);
     if (!w)
         return NULL;
-    w->loop = l;
-    w->fn = fn;
-    w->ctx = ctx;
+    *w = (struct loop_fd){.loop = l, .fn = fn};
     ev_io_init(&w->io, on_io, fd, to_ev(events));
-    w->io.data = w;
+    w->io.data = ctx;
     if (events)
         ev_io_start(l->ev, &w->io);
     return w;

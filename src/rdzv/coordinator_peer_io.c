@@ -279,17 +279,18 @@ static void take_bytes(struct peer *p, struct el_buf *begun, const char *bytes, 
         give_up(p, &e);
 }
 
-static void on_data(struct conn *conn, const char *bytes, size_t n)
+static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
 {
     struct peer *p = (struct peer *)((char *)conn - offsetof(struct peer, conn));
     struct coordinator *c = p->c;
     struct el_buf begun = p->in; /* what a message does to the peer must not free the bytes under it */
     if (p->role == PEER_CLOSING)
-        return;
+        return NULL;
     p->in = EL_BUF_INIT(&c->mem, 0);
     take_bytes(p, &begun, bytes, n);
     el_buf_free(&begun);
     coordinator_rearm(c);
+    return NULL;
 }
 
 static void on_closed(struct conn *conn, enum conn_why why, int sys)

@@ -109,16 +109,17 @@ static int take_message(struct link *k)
     return k->up ? 1 : -1;
 }
 
-static void on_data(struct conn *c, const char *bytes, size_t n)
+static struct el_buf *on_data(struct conn *c, const char *bytes, size_t n)
 {
     struct link *k = (struct link *)((char *)c - offsetof(struct link, conn));
     k->spoke = true;
     if (el_buf_put(&k->in, bytes, n) < 0) {
         broken(k, "out of memory, or a frame that never ends");
-        return;
+        return NULL;
     }
     while (take_message(k) > 0)
         ;
+    return NULL;
 }
 
 static const struct conn_ops link_conn_ops = {.data = on_data, .closed = on_closed};

@@ -10,15 +10,14 @@ enum { SLOTS_MIN = 16, NUMBER_TEXT_MAX = 24 };
 /* --- table -------------------------------------------------------------------------------------------------------- */
 
 /* The slot that holds the key, or the free one where it would go. */
-static struct slot *slot_of(const struct kv *kv, struct kv_bytes key, uint64_t hash)
+static inline struct slot *slot_of(const struct kv *kv, struct kv_bytes key, uint64_t hash)
 {
-    size_t i = hash & (kv->cap - 1);
-    for (; kv->slots[i].entry; i = (i + 1) & (kv->cap - 1)) {
-        const struct kv_entry *e = kv->slots[i].entry;
-        if (kv->slots[i].hash == hash && e->key_n == key.n && !memcmp(e->key, key.v, key.n))
-            break;
+    for (size_t mask = kv->cap - 1, i = hash & mask;; i = (i + 1) & mask) {
+        struct slot *slot = &kv->slots[i];
+        const struct kv_entry *e = slot->entry;
+        if (!e || (slot->hash == hash && e->key_n == key.n && !memcmp(e->key, key.v, key.n)))
+            return slot;
     }
-    return &kv->slots[i];
 }
 
 struct kv_entry *kv_find(const struct kv *kv, struct kv_bytes key)
@@ -221,9 +220,8 @@ static bool number_parse(struct kv_bytes text, int64_t *number)
     uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX, sum = 0;
     for (; i < text.n && text.v[i] >= '0' && text.v[i] <= '9'; i++) {
         uint64_t digit = (uint64_t)(text.v[i] - '0');
-        if (sum > (limit - digit) / 10)
+        if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, digit, &sum) || sum > limit)
             return false;
-        sum = sum * 10 + digit;
     }
     *number = (int64_t)(negative ? 0 - sum : sum);
     return i > first;

@@ -39,12 +39,12 @@ enum kv_wait_state { KV_WAIT_NONE, KV_WAIT_PENDING, KV_WAIT_WOKEN };
 
 /* Zeroed by its owner before the first use; must be cancelled before it goes away. */
 struct kv_wait {
-    struct kv_wait *prev, *next; /* pending: all pending ones; woken: all woken ones */
-    struct kv_link *links;       /* &one, or an array of links_n */
+    enum kv_wait_state state;
     uint32_t links_n;
     uint32_t missing;
-    enum kv_wait_state state;
-    el_usec since;
+    struct kv_link *links;       /* &one, or an array of links_n */
+    struct kv_wait *prev, *next; /* pending: all pending ones; woken: all woken ones */
+    el_usec since;               /* when it began, for reports: its owner fills it in; 0 at the beginning */
     struct kv_link one;
 };
 
@@ -90,7 +90,7 @@ void kv_queue_drop(struct kv *kv, struct kv_bytes key);
 
 /* Registers `wait` for `n` keys, of which it is known that they are missing: kv_wait_begin, then exactly n times
  * kv_wait_for.  If one of them is refused, the wait is cancelled. */
-enum kv_result kv_wait_begin(struct kv *kv, struct kv_wait *wait, size_t n, el_usec now);
+enum kv_result kv_wait_begin(struct kv *kv, struct kv_wait *wait, size_t n);
 enum kv_result kv_wait_for(struct kv *kv, struct kv_wait *wait, struct kv_bytes key);
 void kv_wait_cancel(struct kv *kv, struct kv_wait *wait);
 

@@ -16,15 +16,16 @@ struct queue {
 
 /* An entry lives while it has a value, a queue or a waiter. */
 struct kv_entry {
-    uint64_t hash;
-    char *value; /* NULL: not in the map */
-    size_t value_n, value_cap;
-    struct queue *queue; /* NULL or not empty */
-    struct kv_link *first, *last;
-    size_t waiters;
     struct kv_entry *prev, *next; /* all entries with waiters */
     el_usec report_at;
-    size_t key_n;
+    size_t waiters;
+    struct kv_link *last;
+    struct queue *queue; /* NULL or not empty */
+    uint64_t hash;
+    size_t value_cap;
+    struct kv_link *first; /* from here on what each request looks at stands together */
+    char *value;           /* NULL: not in the map */
+    size_t value_n, key_n;
     char key[];
 };
 

@@ -83,7 +83,7 @@ static void links_free(struct kv *kv, struct kv_wait *w)
     w->links_n = 0;
 }
 
-enum kv_result kv_wait_begin(struct kv *kv, struct kv_wait *w, size_t n, el_usec now)
+enum kv_result kv_wait_begin(struct kv *kv, struct kv_wait *w, size_t n)
 {
     assert(w->state == KV_WAIT_NONE && n > 0 && n <= UINT32_MAX);
     w->links = n == 1 ? &w->one : el_alloc(kv->mem, n * sizeof *w->links);
@@ -91,7 +91,7 @@ enum kv_result kv_wait_begin(struct kv *kv, struct kv_wait *w, size_t n, el_usec
         return KV_NO_MEMORY;
     w->links_n = 0;
     w->missing = 0;
-    w->since = now;
+    w->since = 0;
     w->state = KV_WAIT_PENDING;
     waits_append(&kv->pending_first, &kv->pending_last, w);
     return KV_DONE;

@@ -14,12 +14,12 @@
 #include "store/session.h"
 #include "store/waiters.h"
 #include "util/auto.h"
+#include "util/likely.h"
 #include "util/log.h"
 
 enum {
     ACCEPTS_PER_TURN = 1024, /* so that those who are connected are served meanwhile */
     SPARE_DESCRIPTORS = 32,  /* left to the rest of the process when clients_max is the default */
-    REPLY_KEPT_BYTES = 1 << 20,
     LOG_LINES_PER_SECOND = 8
 };
 
@@ -33,13 +33,13 @@ struct brake {
 };
 
 struct client {
-    struct conn conn;
-    struct session session;
-    struct store_server *server;
     struct client *prev, *next;         /* all clients */
     struct client *new_prev, *new_next; /* those that have not greeted, oldest first */
     el_usec since;                      /* when it came */
+    struct conn conn;
+    struct store_server *server; /* from here on what each request touches stands together */
     bool is_new;
+    struct session session;
 };
 
 struct listener {
@@ -71,10 +71,7 @@ struct store_server {
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-static void say(struct store_server *s, enum el_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void say(struct store_server *s, enum el_level level, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void say(struct store_server *s, enum el_level level, const char *fmt, ...)
 {
     struct brake *b = &s->brakes[level];
     el_usec now = loop_now(s->loop);
@@ -195,22 +192,11 @@ static struct client *client_of_wait(struct kv_wait *w)
 }
 
 /* One byte to each whose wait is over. */
-static void release(struct store_server *s)
+static void release(struct kv *kv)
 {
     static const char stop_waiting = WIRE_STOP_WAITING;
-    for (struct kv_wait *w; (w = kv_woken(s->kv));)
+    for (struct kv_wait *w; (w = kv_woken(kv));)
         conn_send(&client_of_wait(w)->conn, &stop_waiting, 1);
-}
-
-static void send_reply(struct client *c)
-{
-    struct el_buf *reply = &c->server->reply;
-    if (!reply->len)
-        return;
-    conn_send(&c->conn, reply->v, reply->len);
-    reply->len = 0;
-    if (reply->cap > REPLY_KEPT_BYTES)
-        el_buf_free(reply);
 }
 
 /* The session has taken the preamble, in one piece or in several: whoever gets the connection sees it whole. */
@@ -249,31 +235,56 @@ static bool admitted(const struct store_server *s, const struct el_addr *peer)
     return s->kv && (!s->conf.admits || s->conf.admits(s->conf.control_ctx, peer));
 }
 
-static void on_data(struct conn *conn, const char *bytes, size_t n)
+/* It has just shown that it is a client of c10d, or it waits, or the rest of a request has not come. */
+static EL_COLD void note(struct client *c)
 {
-    struct client *c = client_of(conn);
     struct store_server *s = c->server;
-    enum session_step step;
-    if (c->session.state == SESSION_NEW)
-        c->session.kv = admitted(s, &c->session.peer) ? s->kv : NULL;
-    do {
-        size_t used = 0;
-        step = session_feed(&c->session, bytes, n, &used, loop_now(s->loop), &s->reply);
-        if (s->kv)
-            release(s);
-        send_reply(c);
-        bytes += used;
-        n -= used;
-    } while (step == SESSION_FLUSH && !conn_broken(conn));
-    s->reply.full = 0;
-    if (step == SESSION_END) {
-        turn_away(c, bytes, n);
-    } else if (c->is_new && session_greeted(&c->session)) {
+    struct session *w = &c->session;
+    if (c->is_new && session_greeted(w))
         new_remove(c);
-    } else if (c->session.wait.state == KV_WAIT_PENDING && s->report_at == EL_NEVER && s->conf.wait_report) {
+    if (w->in.len) {
+        size_t n = 0;
+        char *to = session_room(w, &n);
+        conn_read_to(&c->conn, to, n);
+    }
+    if (w->wait.state != KV_WAIT_PENDING)
+        return;
+    if (!w->wait.since)
+        w->wait.since = loop_now(s->loop);
+    if (s->report_at == EL_NEVER && s->conf.wait_report) {
         s->report_at = loop_now(s->loop) + s->conf.wait_report;
         set_timer(s);
     }
+}
+
+static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
+{
+    struct client *c = client_of(conn);
+    struct store_server *s = c->server;
+    struct session *w = &c->session;
+    if (EL_UNLIKELY(w->state == SESSION_NEW))
+        w->kv = admitted(s, &w->peer) ? s->kv : NULL;
+    for (;;) {
+        size_t used = 0;
+        enum session_step step = session_feed(w, bytes, n, &used, &s->reply);
+        if (w->kv)
+            release(w->kv);
+        if (EL_LIKELY(step == SESSION_MORE))
+            break;
+        conn_send(conn, s->reply.v, s->reply.len);
+        s->reply.len = 0;
+        bytes += used;
+        n -= used;
+        if (step == SESSION_END) {
+            turn_away(c, bytes, n);
+            return NULL;
+        }
+        if (conn_broken(conn))
+            break;
+    }
+    if (EL_UNLIKELY(c->is_new || w->in.len || w->wait.state == KV_WAIT_PENDING))
+        note(c);
+    return &s->reply;
 }
 
 static void on_closed(struct conn *conn, enum conn_why why, int sys)
@@ -294,12 +305,7 @@ static void on_closed(struct conn *conn, enum conn_why why, int sys)
     client_free(c);
 }
 
-static char *room(struct conn *conn, size_t *n)
-{
-    return session_room(&client_of(conn)->session, n);
-}
-
-static const struct conn_ops client_ops = {.data = on_data, .closed = on_closed, .room = room};
+static const struct conn_ops client_ops = {.data = on_data, .closed = on_closed};
 
 /* --- coming in ---------------------------------------------------------------------------------------------------- */
 

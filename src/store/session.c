@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "util/likely.h"
+
 static const char *const end_texts[] = {
 #define X(name, text) text,
     SESSION_END_LIST(X)
@@ -36,7 +38,7 @@ const char *session_end_text(const struct session *s)
     return s->end == SESSION_END_WIRE ? wire_error_text(s->wire.error) : end_texts[s->end];
 }
 
-static enum session_step end(struct session *s, enum session_end why)
+static EL_COLD enum session_step end(struct session *s, enum session_end why)
 {
     session_close(s);
     s->end = (uint8_t)why;
@@ -105,23 +107,22 @@ static size_t count_missing(const struct session *s, const struct wire_request *
     return missing;
 }
 
-static enum session_end do_wait(struct session *s, const struct wire_request *r, el_usec now, struct el_buf *out)
+static enum session_end do_wait(struct session *s, const struct wire_request *r, struct el_buf *out)
 {
     size_t missing = count_missing(s, r);
     if (!missing)
         return check_put(wire_put_u8(out, WIRE_STOP_WAITING));
-    enum kv_result result = kv_wait_begin(s->kv, &s->wait, missing, now);
+    enum kv_result result = kv_wait_begin(s->kv, &s->wait, missing);
     struct kv_bytes list = r->list;
     for (size_t i = 0; i < r->count && result == KV_DONE; i++) {
         struct kv_bytes key = wire_next(&list);
         if (!kv_has(s->kv, key))
             result = kv_wait_for(s->kv, &s->wait, key);
     }
-    s->waits_as = WIRE_WAIT;
     return end_of(result);
 }
 
-static enum session_end do_barrier(struct session *s, const struct wire_request *r, el_usec now, struct el_buf *out)
+static enum session_end do_barrier(struct session *s, const struct wire_request *r, struct el_buf *out)
 {
     bool open = false;
     enum kv_result result = kv_barrier(s->kv, r->key, r->number, &open);
@@ -129,8 +130,7 @@ static enum session_end do_barrier(struct session *s, const struct wire_request 
         return end_of(result);
     if (open)
         return check_put(wire_put_u8(out, WIRE_STOP_WAITING));
-    result = kv_wait_begin(s->kv, &s->wait, 1, now);
-    s->waits_as = WIRE_BARRIER;
+    result = kv_wait_begin(s->kv, &s->wait, 1);
     return end_of(result == KV_DONE ? kv_wait_for(s->kv, &s->wait, r->key) : result);
 }
 
@@ -190,7 +190,7 @@ static enum session_end do_list_keys(const struct session *s, struct el_buf *out
     return check_put(full);
 }
 
-static enum session_end execute(struct session *s, const struct wire_request *r, el_usec now, struct el_buf *out)
+static enum session_end execute(struct session *s, const struct wire_request *r, struct el_buf *out)
 {
     /* Clients of torch 2.0 and older give up a wait without a word; whatever they ask next means that. */
     if (s->wait.state != KV_WAIT_NONE)
@@ -204,7 +204,7 @@ static enum session_end execute(struct session *s, const struct wire_request *r,
     case WIRE_GET: return put_value(s, r->key, out);
     case WIRE_ADD: return do_add(s, r, out);
     case WIRE_CHECK: return check_put(wire_put_u8(out, count_missing(s, r) ? WIRE_NOT_READY : WIRE_READY));
-    case WIRE_WAIT: return do_wait(s, r, now, out);
+    case WIRE_WAIT: return do_wait(s, r, out);
     case WIRE_GETNUMKEYS: return check_put(wire_put_u64(out, kv_count(s->kv)));
     case WIRE_DELETE_KEY: return check_put(wire_put_u64(out, kv_delete(s->kv, r->key)));
     case WIRE_APPEND: return end_of(kv_append(s->kv, r->key, r->value));
@@ -216,7 +216,7 @@ static enum session_end execute(struct session *s, const struct wire_request *r,
     case WIRE_QUEUE_POP: return do_queue_pop(s, r, out);
     case WIRE_QUEUE_LEN: return check_put(wire_put_u64(out, kv_queue_length(s->kv, r->key)));
     case WIRE_LIST_KEYS: return do_list_keys(s, out);
-    case WIRE_BARRIER: return do_barrier(s, r, now, out);
+    case WIRE_BARRIER: return do_barrier(s, r, out);
     case WIRE_WATCH_KEY: return check_put(wire_put_u8(out, WIRE_REGISTERED));
     case WIRE_VALIDATE:
     case WIRE_OPS: break;
@@ -255,7 +255,7 @@ static enum session_end name_stranger(const struct session *s)
 enum { LEGACY_CODE_MAX = 11 }; /* with those of torch 2.1, which deserve their own text */
 
 /* Takes the first bytes one by one until they say what this is. */
-static enum session_step greet(struct session *s, const char *bytes, size_t n, size_t *used)
+static EL_COLD enum session_step greet(struct session *s, const char *bytes, size_t n, size_t *used)
 {
     static const char magic[SESSION_HELLO_MAX] = {0, '\xce', '\xf7', '\x85', '\x3c'};
     while (*used < n) {
@@ -289,20 +289,17 @@ static enum session_step greet(struct session *s, const char *bytes, size_t n, s
 enum { ROOM_MIN_BYTES = 32 << 10 }; /* below that a copy costs less than a call of recv() more */
 
 /* The next request out of bytes[0…n), which may be its beginning only.  *length: how much of it was used up. */
-static enum session_step one_request(struct session *s, const char *bytes, size_t n, size_t *length, el_usec now,
-                                     struct el_buf *out)
+static inline enum session_step one_request(struct session *s, const char *bytes, size_t n, size_t *length,
+                                            struct el_buf *out)
 {
     struct wire_request r;
     *length = 0;
-    switch (wire_scan(&s->wire, bytes, n, &r, length)) {
-    case WIRE_BAD: return end(s, SESSION_END_WIRE);
-    case WIRE_MORE: return SESSION_MORE;
-    case WIRE_WHOLE: break;
-    }
-    if (s->state == SESSION_LEGACY_NEW)
-        s->state = SESSION_OPEN;
-    enum session_end why = execute(s, &r, now, out);
-    return why == SESSION_END_NONE ? SESSION_MORE : end(s, why);
+    enum wire_scan scan = wire_scan(&s->wire, bytes, n, &r, length);
+    if (EL_UNLIKELY(scan != WIRE_WHOLE))
+        return scan == WIRE_BAD ? end(s, SESSION_END_WIRE) : SESSION_MORE;
+    s->state = SESSION_OPEN; /* if it was SESSION_LEGACY_NEW */
+    enum session_end why = execute(s, &r, out);
+    return EL_LIKELY(why == SESSION_END_NONE) ? SESSION_MORE : end(s, why);
 }
 
 /* Room for n bytes.  A long value doubles it as it comes; what was only announced gets none. */
@@ -322,18 +319,18 @@ char *session_room(struct session *s, size_t *n)
     return s->in.v + s->in.len;
 }
 
-/* Completes the request whose beginning lies in s->in: only as many bytes are moved there as it needs. */
-static enum session_step continue_request(struct session *s, const char *bytes, size_t n, size_t *used, bool *whole,
-                                          el_usec now, struct el_buf *out)
+/* Completes the request whose beginning lies in s->in, which is empty then: only as many bytes are moved there as it
+ * needs. */
+static EL_COLD enum session_step continue_request(struct session *s, const char *bytes, size_t n, size_t *used,
+                                                  struct el_buf *out)
 {
     for (size_t length = 0;;) {
-        enum session_step step = one_request(s, s->in.v, s->in.len, &length, now, out);
+        enum session_step step = one_request(s, s->in.v, s->in.len, &length, out);
         if (step != SESSION_MORE)
             return step;
         if (length) {
             assert(length == s->in.len);
             el_buf_free(&s->in);
-            *whole = true;
             return SESSION_MORE;
         }
         assert(s->wire.need > s->in.len);
@@ -348,31 +345,37 @@ static enum session_step continue_request(struct session *s, const char *bytes, 
     }
 }
 
-enum session_step session_feed(struct session *s, const char *bytes, size_t n, size_t *used, el_usec now,
-                               struct el_buf *out)
+/* The rest of the bytes is the beginning of a request. */
+static EL_COLD enum session_step keep(struct session *s, const char *bytes, size_t n, size_t *used)
+{
+    if (el_buf_put(&s->in, bytes + *used, n - *used))
+        return end(s, SESSION_END_NO_MEMORY);
+    *used = n;
+    return SESSION_MORE;
+}
+
+enum session_step session_feed(struct session *s, const char *bytes, size_t n, size_t *used, struct el_buf *out)
 {
     assert(s->state != SESSION_ENDED);
     *used = 0;
-    enum session_step step = SESSION_MORE;
-    if (s->state == SESSION_NEW && (step = greet(s, bytes, n, used)) != SESSION_MORE)
+    enum session_step step;
+    if (EL_UNLIKELY(s->state == SESSION_NEW) && (step = greet(s, bytes, n, used)) != SESSION_MORE)
         return step;
-    for (bool whole = true; whole && (*used < n || s->in.len);) {
-        size_t length = 0;
-        whole = false;
-        if (s->in.len) {
-            step = continue_request(s, bytes, n, used, &whole, now, out);
-        } else {
-            step = one_request(s, bytes + *used, n - *used, &length, now, out);
-            *used += length;
-            whole = length > 0;
-        }
-        if (step != SESSION_MORE)
+    bool answered = false;
+    if (EL_UNLIKELY(s->in.len)) {
+        step = continue_request(s, bytes, n, used, out);
+        if (step != SESSION_MORE || s->in.len)
             return step;
-        if (whole && *used < n && out->len >= SESSION_OUT_SOFT_BYTES)
-            return SESSION_FLUSH;
+        answered = true;
     }
-    if (*used < n && el_buf_put(&s->in, bytes + *used, n - *used))
-        return end(s, SESSION_END_NO_MEMORY);
-    *used = n;
+    for (size_t length; EL_LIKELY(*used < n); *used += length, answered = true) {
+        if (EL_UNLIKELY(answered && out->len >= SESSION_OUT_SOFT_BYTES))
+            return SESSION_FLUSH;
+        step = one_request(s, bytes + *used, n - *used, &length, out);
+        if (EL_UNLIKELY(step != SESSION_MORE))
+            return *used += length, step;
+        if (EL_UNLIKELY(!length))
+            return keep(s, bytes, n, used);
+    }
     return SESSION_MORE;
 }

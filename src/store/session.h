@@ -36,13 +36,12 @@ enum session_state { SESSION_NEW, SESSION_LEGACY_NEW, SESSION_OPEN, SESSION_ENDE
 #define SESSION_HELLO_MAX 5
 
 struct session {
+    uint8_t state; /* enum session_state */
+    uint8_t end;   /* enum session_end, once SESSION_ENDED */
     struct kv *kv;
-    struct kv_wait wait;
     struct wire wire;
     struct el_buf in; /* the beginning of a request whose rest has not come; no memory while there is none */
-    uint8_t state;    /* enum session_state */
-    uint8_t end;      /* enum session_end, once SESSION_ENDED */
-    uint8_t waits_as; /* enum wire_op of the pending wait */
+    struct kv_wait wait;
     uint8_t hello_n;
     char hello[SESSION_HELLO_MAX]; /* first bytes, until they say what this is */
     int32_t rank;                  /* of the worker behind it, -1 while unknown; a guess from the keys it sets */
@@ -63,8 +62,7 @@ enum session_step {
 };
 
 /* Takes bytes, appends replies.  Then the caller drains kv_woken(). */
-enum session_step session_feed(struct session *s, const char *bytes, size_t n, size_t *used, el_usec now,
-                               struct el_buf *out);
+enum session_step session_feed(struct session *s, const char *bytes, size_t n, size_t *used, struct el_buf *out);
 
 /* Where the next bytes may be read to, so that a long value is not copied once more: at most *n bytes, which are then
  * fed from there.  NULL: anywhere. */

@@ -1,5 +1,6 @@
-/* The c10d wire format: bytes to requests, in both dialects, and requests to bytes.  Pure and incremental: a request is
- * walked once, however it was cut, and a length is judged before anything is made room for. */
+/* The c10d wire format: bytes to requests, in both dialects, and requests to bytes.  Pure and incremental: however a
+ * request was cut, a list is walked once, and elsewhere the lengths of at most three fields are read again; a length is
+ * judged before anything is made room for. */
 #ifndef STORE_WIRE_H
 #define STORE_WIRE_H
 #include <stdbool.h>
@@ -9,30 +10,41 @@
 #include "store/kv.h"
 #include "util/buf.h"
 
-/* Name, code in the modern dialect (torch 2.2 and later), code in the legacy one (1.9 to 2.0; -1 = has none), and what
- * follows the opcode: s = bytes of a key, v = bytes of a value, i = 64-bit number, u = 32-bit number,
- * S = count and that many keys, P = count and that many pairs of key and value. */
+/* What follows the opcode, in this order: bytes of a key, bytes of a value, bytes of another, a 64-bit number, a 32-bit
+ * number; or a count and that many keys, or that many pairs of key and value. */
+enum wire_shape {
+    WIRE_ALONE = 0,
+    WIRE_KEY = 1,
+    WIRE_VALUE = 2,
+    WIRE_SECOND = 4,
+    WIRE_NUMBER = 8,
+    WIRE_WORD = 16,
+    WIRE_KEYS = 32,
+    WIRE_PAIRS = 64
+};
+
+/* Name, code in the modern dialect (torch 2.2 and later), code in the legacy one (1.9 to 2.0; -1 = has none), shape. */
 #define WIRE_OP_LIST(X)                                                                                                \
-    X(VALIDATE, 0, -1, "u")                                                                                            \
-    X(SET, 1, 0, "sv")                                                                                                 \
-    X(COMPARE_SET, 2, 1, "svv")                                                                                        \
-    X(GET, 3, 2, "s")                                                                                                  \
-    X(ADD, 4, 3, "si")                                                                                                 \
-    X(CHECK, 5, 4, "S")                                                                                                \
-    X(WAIT, 6, 5, "S")                                                                                                 \
-    X(GETNUMKEYS, 7, 6, "")                                                                                            \
-    X(DELETE_KEY, 8, 8, "s")                                                                                           \
-    X(APPEND, 9, -1, "sv")                                                                                             \
-    X(MULTI_GET, 10, -1, "S")                                                                                          \
-    X(MULTI_SET, 11, -1, "P")                                                                                          \
-    X(CANCEL_WAIT, 12, -1, "")                                                                                         \
-    X(PING, 13, -1, "u")                                                                                               \
-    X(QUEUE_PUSH, 14, -1, "sv")                                                                                        \
-    X(QUEUE_POP, 15, -1, "s")                                                                                          \
-    X(QUEUE_LEN, 16, -1, "s")                                                                                          \
-    X(LIST_KEYS, 17, -1, "")                                                                                           \
-    X(BARRIER, 18, -1, "si")                                                                                           \
-    X(WATCH_KEY, -1, 7, "s")
+    X(VALIDATE, 0, -1, WIRE_WORD)                                                                                      \
+    X(SET, 1, 0, WIRE_KEY | WIRE_VALUE)                                                                                \
+    X(COMPARE_SET, 2, 1, WIRE_KEY | WIRE_VALUE | WIRE_SECOND)                                                          \
+    X(GET, 3, 2, WIRE_KEY)                                                                                             \
+    X(ADD, 4, 3, WIRE_KEY | WIRE_NUMBER)                                                                               \
+    X(CHECK, 5, 4, WIRE_KEYS)                                                                                          \
+    X(WAIT, 6, 5, WIRE_KEYS)                                                                                           \
+    X(GETNUMKEYS, 7, 6, WIRE_ALONE)                                                                                    \
+    X(DELETE_KEY, 8, 8, WIRE_KEY)                                                                                      \
+    X(APPEND, 9, -1, WIRE_KEY | WIRE_VALUE)                                                                            \
+    X(MULTI_GET, 10, -1, WIRE_KEYS)                                                                                    \
+    X(MULTI_SET, 11, -1, WIRE_PAIRS)                                                                                   \
+    X(CANCEL_WAIT, 12, -1, WIRE_ALONE)                                                                                 \
+    X(PING, 13, -1, WIRE_WORD)                                                                                         \
+    X(QUEUE_PUSH, 14, -1, WIRE_KEY | WIRE_VALUE)                                                                       \
+    X(QUEUE_POP, 15, -1, WIRE_KEY)                                                                                     \
+    X(QUEUE_LEN, 16, -1, WIRE_KEY)                                                                                     \
+    X(LIST_KEYS, 17, -1, WIRE_ALONE)                                                                                   \
+    X(BARRIER, 18, -1, WIRE_KEY | WIRE_NUMBER)                                                                         \
+    X(WATCH_KEY, -1, 7, WIRE_KEY)
 
 enum wire_op {
 #define X(name, modern, legacy, shape) WIRE_##name,
@@ -77,19 +89,15 @@ struct wire_request {
     struct kv_bytes list; /* what follows the count: walk it by wire_next() */
 };
 
-/* Where the scan of the present request stands.  Zeroed and `dialect` set before the first byte; `ordinary` remembers
- * that the connection carried requests other than WATCH_KEY: only then is 7 torch 2.1's DELETE_KEY. */
+/* One connection's scan.  Zeroed and `dialect` set before the first byte; `ordinary` remembers that the connection
+ * carried requests other than WATCH_KEY: only then is 7 torch 2.1's DELETE_KEY.  Of a request that is there in part: */
 struct wire {
     enum wire_dialect dialect;
     bool ordinary;
-    bool in_list;
-    uint8_t op;      /* enum wire_op, once at > 0 */
-    uint8_t field;   /* index in the shape */
-    uint8_t error;   /* enum wire_error */
-    uint32_t left;   /* list: keys or pairs still to come */
-    size_t at;       /* bytes of this request that are behind us */
-    size_t need;     /* no progress before this many bytes of the request are there */
-    size_t start[3]; /* offsets of the fields */
+    uint8_t error; /* enum wire_error */
+    uint32_t left; /* keys and values of its list still to come */
+    size_t walked; /* bytes of it that the walk of the list has behind it; 0 = that has not begun */
+    size_t need;   /* no progress before this many of its bytes are there */
 };
 
 enum wire_scan { WIRE_MORE, WIRE_WHOLE, WIRE_BAD };

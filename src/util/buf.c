@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-char *el_buf_reserve(struct el_buf *b, size_t n)
+char *el_buf_grow(struct el_buf *b, size_t n)
 {
     assert(b->len <= b->cap);
-    if (b->v && n <= b->cap - b->len)
-        return b->v + b->len;
     if (n > SIZE_MAX / 4 - b->len || (b->max && n > b->max - b->len))
         return b->full = 1, NULL;
     size_t want = b->len + n, cap = b->cap + b->cap / 2 < want ? want : b->cap + b->cap / 2;

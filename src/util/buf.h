@@ -15,8 +15,13 @@ struct el_buf {
 
 #define EL_BUF_INIT(payer, maximum) ((struct el_buf){.mem = (payer), .max = (maximum)})
 
-/* Room for n more bytes at v+len, or NULL (and full is set).  The caller writes there and raises len itself. */
-char *el_buf_reserve(struct el_buf *b, size_t n);
+/* Room for n more bytes at v+len, or NULL (and full is set).  The caller writes there and raises len itself.  What
+ * takes memory is in el_buf_grow(), which nobody else calls. */
+char *el_buf_grow(struct el_buf *b, size_t n);
+static inline char *el_buf_reserve(struct el_buf *b, size_t n)
+{
+    return b->v && n <= b->cap - b->len ? b->v + b->len : el_buf_grow(b, n);
+}
 
 /* Append all of it or nothing: 0, or -1 and full is set. */
 int el_buf_put(struct el_buf *b, const void *bytes, size_t n);

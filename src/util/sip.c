@@ -2,46 +2,48 @@
 
 #include <string.h>
 
-static uint64_t rotate(uint64_t x, unsigned by)
-{
-    return x << by | x >> (64 - by);
-}
+/* The state stands in four locals, so that it stays in registers: a key is hashed with each request to a store. */
+#define ROTATE(x, by) ((x) << (by) | (x) >> (64 - (by)))
+#define ROUND(a, b, c, d)                                                                                              \
+    do {                                                                                                               \
+        (a) += (b), (c) += (d);                                                                                        \
+        (b) = ROTATE(b, 13) ^ (a), (d) = ROTATE(d, 16) ^ (c);                                                          \
+        (a) = ROTATE(a, 32);                                                                                           \
+        (a) += (d), (c) += (b);                                                                                        \
+        (d) = ROTATE(d, 21) ^ (a), (b) = ROTATE(b, 17) ^ (c);                                                          \
+        (c) = ROTATE(c, 32);                                                                                           \
+    } while (0)
 
-static void sip_round(uint64_t s[4])
+/* The k < 8 bytes at the end of what ends at `end`, the first of them lowest.  `long_enough`: 8 bytes can be read. */
+static inline uint64_t rest(const uint8_t *end, size_t k, int long_enough)
 {
-    s[0] += s[1];
-    s[1] = rotate(s[1], 13) ^ s[0];
-    s[0] = rotate(s[0], 32);
-    s[2] += s[3];
-    s[3] = rotate(s[3], 16) ^ s[2];
-    s[0] += s[3];
-    s[3] = rotate(s[3], 21) ^ s[0];
-    s[2] += s[1];
-    s[1] = rotate(s[1], 17) ^ s[2];
-    s[2] = rotate(s[2], 32);
+    uint64_t word = 0;
+    if (long_enough) {
+        memcpy(&word, end - 8, 8);
+        return word >> 8 >> (56 - 8 * k);
+    }
+    for (const uint8_t *at = end - k; end > at; end--)
+        word = word << 8 | end[-1];
+    return word;
 }
 
 uint64_t el_sip(const uint64_t seed[2], const void *bytes, size_t n)
 {
-    const uint8_t *v = bytes;
-    uint64_t s[4] = {seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du, seed[0] ^ 0x6c7967656e657261u,
-                     seed[1] ^ 0x7465646279746573u};
-    size_t i = 0;
-    for (uint64_t word; i + 8 <= n; i += 8) {
-        memcpy(&word, v + i, 8);
-        s[3] ^= word;
-        sip_round(s);
-        s[0] ^= word;
+    const uint8_t *v = bytes, *end = v + n;
+    uint64_t a = seed[0] ^ 0x736f6d6570736575u, b = seed[1] ^ 0x646f72616e646f6du, c = seed[0] ^ 0x6c7967656e657261u,
+             d = seed[1] ^ 0x7465646279746573u, word;
+    for (; end - v >= 8; v += 8) {
+        memcpy(&word, v, 8);
+        d ^= word;
+        ROUND(a, b, c, d);
+        a ^= word;
     }
-    uint64_t last = (uint64_t)n << 56;
-    for (unsigned shift = 0; i < n; i++, shift += 8)
-        last |= (uint64_t)v[i] << shift;
-    s[3] ^= last;
-    sip_round(s);
-    s[0] ^= last;
-    s[2] ^= 0xff;
-    sip_round(s);
-    sip_round(s);
-    sip_round(s);
-    return s[0] ^ s[1] ^ s[2] ^ s[3];
+    word = rest(end, (size_t)(end - v), n >= 8) | (uint64_t)n << 56;
+    d ^= word;
+    ROUND(a, b, c, d);
+    a ^= word;
+    c ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        ROUND(a, b, c, d);
+    return a ^ b ^ c ^ d;
 }

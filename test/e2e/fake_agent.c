@@ -265,7 +265,7 @@ static void drop(struct agent *a)
     a->again_at = a->gone || a->ended ? EL_NEVER : loop_clock() + EL_MS(20);
 }
 
-static void on_data(struct conn *c, const char *bytes, size_t n)
+static struct el_buf *on_data(struct conn *c, const char *bytes, size_t n)
 {
     struct agent *a = agent_of(c);
     rx_bytes += n;
@@ -278,7 +278,7 @@ static void on_data(struct conn *c, const char *bytes, size_t n)
         if (used < 0) {
             tell(a, "BROKEN", 0, e.text);
             drop(a);
-            return;
+            return NULL;
         }
         if (!used)
             break;
@@ -292,6 +292,7 @@ static void on_data(struct conn *c, const char *bytes, size_t n)
         el_buf_free(&a->in);
     if (!chatty)
         swarm_step();
+    return NULL;
 }
 
 static void on_closed(struct conn *c, enum conn_why why, int sys)

@@ -28,7 +28,7 @@ static void drain(struct kv *kv)
 static void feed(struct kv *kv, struct peer *p, const uint8_t *bytes, size_t n)
 {
     for (size_t at = 0, used = 0; at < n && !p->ended; at += used) {
-        enum session_step step = session_feed(&p->s, (const char *)bytes + at, n - at, &used, 0, &p->out);
+        enum session_step step = session_feed(&p->s, (const char *)bytes + at, n - at, &used, &p->out);
         assert(used <= n - at && (step != SESSION_MORE || used == n - at));
         drain(kv);
         p->ended = step == SESSION_END;

@@ -428,7 +428,7 @@ static void deliver(int i, size_t n)
     struct client *c = &clients[i];
     struct model_client *m = &model.c[i];
     size_t used = 0;
-    enum session_step step = session_feed(&c->s, c->bytes.v + c->delivered, n, &used, 0, &c->out);
+    enum session_step step = session_feed(&c->s, c->bytes.v + c->delivered, n, &used, &c->out);
     drain();
     c->delivered += n;
     for (; c->asks_done < c->asks_n && c->asks[c->asks_done].end <= c->delivered; c->asks_done++, requests++)

@@ -42,7 +42,7 @@ static void feed(struct peer *p, const char *bytes, size_t n)
     char *copy = malloc(n ? n : 1);
     memcpy(copy, bytes, n);
     for (size_t at = 0, used = 0; at < n || !n; at += used) {
-        p->last = session_feed(&p->s, copy + at, n - at, &used, 0, &p->out);
+        p->last = session_feed(&p->s, copy + at, n - at, &used, &p->out);
         drain();
         if (p->last != SESSION_FLUSH)
             break;
@@ -485,7 +485,7 @@ static void test_room(void)
         if (to)
             memcpy(to, b.v + at, n);
         rooms += to != NULL;
-        p.last = session_feed(&p.s, to ? to : b.v + at, n, &used, 0, &p.out);
+        p.last = session_feed(&p.s, to ? to : b.v + at, n, &used, &p.out);
         ok(p.s.in.cap <= 2 * at + (64 << 10) + 64, "room follows what has come, not what was announced");
     }
     ok(rooms > 5 && p.last == SESSION_MORE && got(&p, "< 01 00.."), "pieces land in the room they are given");
@@ -541,10 +541,10 @@ static void test_soft_output(void)
     static char many[64 << 10];
     memset(many, 6, sizeof many); /* GETNUMKEYS */
     size_t used = 0;
-    enum session_step step = session_feed(&p.s, many, sizeof many, &used, 0, &p.out);
+    enum session_step step = session_feed(&p.s, many, sizeof many, &used, &p.out);
     ok(step == SESSION_FLUSH && used == SESSION_OUT_SOFT_BYTES / 8, "output is to be sent before it grows large");
     p.out.len = 0;
-    step = session_feed(&p.s, many + used, sizeof many - used, &used, 0, &p.out);
+    step = session_feed(&p.s, many + used, sizeof many - used, &used, &p.out);
     ok(step == SESSION_MORE && p.out.len == (sizeof many * 8 - SESSION_OUT_SOFT_BYTES), "then it goes on");
     peer_close(&p);
     close_kv();

@@ -18,7 +18,8 @@ static void open_session(struct session *s, uint16_t port, int32_t rank, uint32_
 
 static void await(struct session *s, struct kv_bytes key, el_usec now)
 {
-    kv_wait_begin(kv, &s->wait, 1, now);
+    kv_wait_begin(kv, &s->wait, 1);
+    s->wait.since = now;
     kv_wait_for(kv, &s->wait, key);
 }
 

@@ -3,6 +3,7 @@
 #include "util/err.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/sip.h"
 
 static void test_mem(void)
 {
@@ -80,9 +81,32 @@ static void test_log(void)
     el_log_set(NULL, NULL, EL_INFO);
 }
 
+/* SipHash-1-3 of 00 01 02 … by the key 00 … 0f.  Ports that a job's name decides, and journals, rely on it. */
+static void test_sip(void)
+{
+    static const struct {
+        size_t n;
+        uint64_t hash;
+    } want[] = {{0, 0xabac0158050fc4dc},  {1, 0xc9f49bf37d57ca93},  {7, 0xd3927d989bb11140}, {8, 0x369095118d299a8e},
+                {15, 0xd320d86d2a519956}, {23, 0x525a0e7fdae6c123}, {63, 0x9d199062b7bbb3a8}};
+    uint64_t seed[2];
+    uint8_t key[16];
+    for (uint8_t i = 0; i < sizeof key; i++)
+        key[i] = i;
+    memcpy(seed, key, sizeof seed);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        uint8_t *bytes = malloc(want[i].n + 1); /* a read beyond them is seen by a sanitizer */
+        for (size_t k = 0; k < want[i].n; k++)
+            bytes[k + 1] = (uint8_t)k;
+        ok(el_sip(seed, bytes + 1, want[i].n) == want[i].hash, "hash of so many bytes");
+        free(bytes);
+    }
+}
+
 int main(void)
 {
     test_mem();
+    test_sip();
     test_buf();
     test_err();
     test_log();
