@@ -10,7 +10,7 @@
 /* In the order of the overview. */
 /* clang-format off */
 #define COMMANDS(X) \
-    X(run) X(store) X(status) X(logs) X(scale) X(drain) X(restart) X(stop) X(report) \
+    X(run) X(probe) X(store) X(status) X(logs) X(scale) X(drain) X(restart) X(stop) X(report) \
     X(doctor) X(version) X(help) X(completion)
 /* clang-format on */
 
@@ -53,6 +53,9 @@ int command_options(const struct command *command, const struct call *call, void
 
 /* Writes the buffer to stdout and frees it: 0, or the status of an error that is in *e. */
 int command_print(struct el_buf *text, struct el_err *e);
+
+/* Log lines go straight to stderr (again), until an agent runs and brings its own sink. */
+void command_log(void);
 
 /* The row for --help that every table ends with. */
 #define COMMAND_HELP_ROW                                                                                               \

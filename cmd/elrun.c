@@ -50,11 +50,15 @@ int command_options(const struct command *command, const struct call *call, void
     return command_print(&text, e) ? -1 : 0;
 }
 
-/* Until an agent runs and brings its own sink, lines go straight to stderr. */
 static void print_line(void *ctx, enum el_level level, const char *text)
 {
     (void)ctx;
     fprintf(stderr, "elrun: %s%s\n", level == EL_WARN ? "warning: " : "", text);
+}
+
+void command_log(void)
+{
+    el_log_set(print_line, NULL, EL_WARN);
 }
 
 static int run(const struct command *command, const struct call *call)
@@ -94,7 +98,7 @@ int main(int argc, char **argv, char **env)
     __nss_configure_lookup("passwd", "files");
     __nss_configure_lookup("group", "files");
     __nss_configure_lookup("services", "files");
-    el_log_set(print_line, NULL, EL_WARN);
+    command_log();
     int role = argc > 0 ? role_run(argv) : -1;
     if (role >= 0)
         return role;
