@@ -389,6 +389,17 @@ static const char *why_stopped(enum plan_stop s)
     return NULL;
 }
 
+/* What the checks do not say themselves: slower than the baseline, what was before. */
+static void put_alone(const struct report *r, struct el_buf *out)
+{
+    struct node_verdict v;
+    verdict_node(r->plan, 0, &v);
+    if (v.state == NODE_SLOW)
+        el_buf_printf(out, "  slow: %s\n", v.text);
+    if (r->note && r->note[0] && *r->note[0])
+        el_buf_printf(out, "  %s\n", r->note[0]);
+}
+
 void report_text(const struct report *r, struct el_buf *out)
 {
     struct el_buf line = EL_BUF_INIT(out->mem, 0);
@@ -400,6 +411,7 @@ void report_text(const struct report *r, struct el_buf *out)
     if (stopped && plan_nodes(r->plan) > 1)
         el_buf_printf(out, "  %s\n", stopped);
     if (plan_nodes(r->plan) == 1) {
+        put_alone(r, out);
         report_checks(r, out);
         return;
     }
