@@ -12,13 +12,20 @@
 #include "agent/host.h"
 #include "probe/collect.h"
 #include "probe/metric.h"
+#include "probe/sysread.h"
+#include "util/file.h"
 
-enum { THREADS_MAX = 16, SLICES = 9, BLOCK_BYTES = 48 << 20, SHARE_ENOUGH = 80, SLICE_MS = 30 };
+enum { THREADS_MAX = 16, SLICES = 9, SHARE_ENOUGH = 80, SLICE_MS = 30, PIECE_BYTES = 1 << 20 };
+
+/* For each thread twice: more than its part of any cache, but all of them together no more than a part of what is free.
+ */
+enum { BLOCK_PIECES = 32, FREE_PART = 32 };
 
 struct streamer {
     pthread_t thread;
     pthread_barrier_t *gate;
     double slice_s;
+    size_t block_bytes;
     char *from, *to;
     double rate[SLICES]; /* bytes a second, read and written */
     double cpu_s, wall_s;
@@ -56,15 +63,15 @@ static void tell(const struct collect *c, enum metric m, double v[SLICES])
 static void *stream(void *ctx)
 {
     struct streamer *s = ctx;
-    memset(s->from, 1, BLOCK_BYTES);
-    memset(s->to, 2, BLOCK_BYTES);
+    memset(s->from, 1, s->block_bytes);
+    memset(s->to, 2, s->block_bytes);
     pthread_barrier_wait(s->gate);
     double begin = clock_s(CLOCK_MONOTONIC), cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
     for (unsigned i = 0; i < SLICES; i++) {
         double from = clock_s(CLOCK_MONOTONIC), now = from, bytes = 0;
-        for (size_t at = 0; now - from < s->slice_s; at = (at + (1 << 20)) % BLOCK_BYTES) {
-            memcpy(s->to + at, s->from + at, 1 << 20);
-            bytes += 2.0 * (1 << 20);
+        for (size_t at = 0; now - from < s->slice_s; at = (at + PIECE_BYTES) % s->block_bytes) {
+            memcpy(s->to + at, s->from + at, PIECE_BYTES);
+            bytes += 2.0 * PIECE_BYTES;
             now = clock_s(CLOCK_MONOTONIC);
         }
         s->rate[i] = bytes / (now - from);
@@ -86,18 +93,30 @@ static void sum_up(const struct streamer *s, unsigned n, double gb[SLICES], doub
     *share = wall > 0 ? cpu / wall : 0;
 }
 
+static size_t block_bytes(const struct collect *c, unsigned threads)
+{
+    char text[4096];
+    struct sysread_memory m;
+    size_t pieces = BLOCK_PIECES;
+    if (file_readf(text, sizeof text, c->root, "/proc/meminfo") > 0 && sysread_memory(text, &m) &&
+        m.available / FREE_PART / PIECE_BYTES / threads / 2 < pieces)
+        pieces = (size_t)(m.available / FREE_PART / PIECE_BYTES / threads / 2);
+    return pieces * PIECE_BYTES;
+}
+
 /* False: threads or memory are not to be had. */
-static bool memory_speed(unsigned threads, double slice_s, double gb[SLICES], double *share)
+static bool memory_speed(const struct collect *c, unsigned threads, double slice_s, double gb[SLICES], double *share)
 {
     static struct streamer s[THREADS_MAX];
     pthread_barrier_t gate;
+    size_t bytes = block_bytes(c, threads);
     unsigned n = 0;
-    if (pthread_barrier_init(&gate, NULL, threads))
+    if (!bytes || pthread_barrier_init(&gate, NULL, threads))
         return false;
     for (; n < threads; n++) {
-        s[n] = (struct streamer){.gate = &gate, .slice_s = slice_s};
-        s[n].from = malloc(BLOCK_BYTES);
-        s[n].to = malloc(BLOCK_BYTES);
+        s[n] = (struct streamer){.gate = &gate, .slice_s = slice_s, .block_bytes = bytes};
+        s[n].from = malloc(bytes);
+        s[n].to = malloc(bytes);
         if (!s[n].from || !s[n].to || pthread_create(&s[n].thread, NULL, stream, &s[n]))
             return false; /* those that wait at the gate end with the process */
     }
@@ -125,30 +144,34 @@ static double arithmetic(void)
     return sum;
 }
 
-static void processor_speed(double slice_s, double gflops[SLICES], double *share)
+/* Where it gets little of the processor it gives up soon: a quota of a fiftieth is no reason to wait for minutes. */
+static double processor_speed(double slice_s, double gflops[SLICES])
 {
     volatile double sink = 0;
-    double begin = clock_s(CLOCK_MONOTONIC), all = clock_s(CLOCK_THREAD_CPUTIME_ID);
+    double begin = clock_s(CLOCK_MONOTONIC), all = clock_s(CLOCK_THREAD_CPUTIME_ID), share = 1;
     for (unsigned i = 0; i < SLICES; i++) {
         double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID), used = 0, work = 0;
         while (used < slice_s) {
             sink = sink + arithmetic();
             work += 2.0 * CHAINS * TURNS;
             used = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
+            double wall = clock_s(CLOCK_MONOTONIC) - begin;
+            share = wall > 0 ? (used + cpu - all) / wall : 1;
+            if (wall > 3 * SLICES * slice_s)
+                return share;
         }
         gflops[i] = work / used / 1e9;
     }
-    double wall = clock_s(CLOCK_MONOTONIC) - begin;
-    *share = wall > 0 ? (clock_s(CLOCK_THREAD_CPUTIME_ID) - all) / wall : 0;
+    return share;
 }
 
 void collect_speed(const struct collect *c)
 {
-    double slice_s = (c->quick ? SLICE_MS / 3 : SLICE_MS) / 1000.0, gb[SLICES] = {0}, gflops[SLICES], one, many = 1;
+    double slice_s = (c->quick ? SLICE_MS / 3 : SLICE_MS) / 1000.0, gb[SLICES] = {0}, gflops[SLICES], many = 1;
+    double one = processor_speed(slice_s, gflops);
     unsigned threads = host_cpus();
-    processor_speed(slice_s, gflops, &one);
     bool memory =
-        one * 100 >= SHARE_ENOUGH && memory_speed(threads < THREADS_MAX ? threads : THREADS_MAX, slice_s, gb, &many);
+        one * 100 >= SHARE_ENOUGH && memory_speed(c, threads < THREADS_MAX ? threads : THREADS_MAX, slice_s, gb, &many);
     double percent = 100 * (many < one ? many : one);
     struct finding f = finding_value(CHECK_CPU_SHARE, "", percent > 100 ? 100 : percent);
     if (percent < SHARE_ENOUGH)
