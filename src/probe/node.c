@@ -64,7 +64,8 @@ unsigned node_jobs(const struct probe_node_conf *conf, bool last, struct node_jo
         if (g == CHECK_GROUP_GPU || !row->alone || !check_conf_group(conf->checks, (enum check_group)g) ||
             (last && !row->again))
             continue;
-        add(jobs, &n, (struct node_job){.phase = ++phase, .group = (enum check_group)g, .limit = EL_SEC(row->limit_s)});
+        phase++;
+        add(jobs, &n, (struct node_job){.phase = phase, .group = (enum check_group)g, .limit = EL_SEC(row->limit_s)});
     }
     return n;
 }
