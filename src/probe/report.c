@@ -9,7 +9,7 @@
 #include "util/parse.h"
 #include "util/ranges.h"
 
-enum { STATUS_GOOD, STATUS_BAD, STATUS_UNDECIDED = 3 };
+enum { STATUS_GOOD, STATUS_BAD, STATUS_UNDECIDED = 3, ROUND_NAMED_MAX = 4 };
 
 const char *report_name(const struct report *r, unsigned node, char to[PLAN_NAME_MAX])
 {
@@ -54,6 +54,30 @@ static void put_counts(const struct report *r, struct el_buf *out)
     put_count(out, &gap, count[NODE_BAD] + count[NODE_BAD_LOCAL], "bad");
     put_count(out, &gap, count[NODE_UNDECIDED], "undecided");
     put_count(out, &gap, count[NODE_NEW] + count[NODE_UNTESTED] + count[NODE_SUSPECT], "not judged yet");
+}
+
+/* Those of which somebody may be guilty or slow are named first. */
+void report_round(const struct report *r, struct el_buf *out)
+{
+    unsigned round = plan_rounds(r->plan), all = verdict_pairs(r->plan), named = 0, more = 0;
+    unsigned count[NODE_STATE_COUNT];
+    const char *gap = "; ";
+    struct pair_record rec;
+    el_buf_printf(out, "round %u", round);
+    for (unsigned i = all; i-- > 0 && (verdict_pair(r->plan, i, &rec), rec.round == round);) {
+        char a[PLAN_NAME_MAX], b[PLAN_NAME_MAX];
+        if (rec.purpose == PLAN_FIRST || rec.purpose == PLAN_SECOND || named == ROUND_NAMED_MAX) {
+            more++;
+            continue;
+        }
+        el_buf_printf(out, "%s%s with %s", named++ ? ", " : ": ", report_name(r, rec.a, a), report_name(r, rec.b, b));
+    }
+    if (more)
+        el_buf_printf(out, "%s%u %spair%s", named ? "; " : ": ", more, named ? "more " : "", more == 1 ? "" : "s");
+    verdict_count(r->plan, count);
+    put_count(out, &gap, count[NODE_GOOD] + count[NODE_SLOW], "good so far");
+    put_count(out, &gap, count[NODE_SUSPECT], "suspect");
+    put_count(out, &gap, count[NODE_BAD] + count[NODE_BAD_LOCAL], "bad");
 }
 
 static const char *word_of(enum node_state s)
@@ -350,7 +374,7 @@ static void put_versions(const struct report *r, struct el_buf *out)
 {
     unsigned nodes = plan_nodes(r->plan);
     struct el_mem *mem = out->mem;
-    const struct facts **facts = el_alloc(mem, nodes * sizeof *facts);
+    const struct facts **facts = el_alloc(mem, nodes * sizeof *facts); /* NOLINT: pointers are meant */
     const char **names = el_alloc(mem, nodes * sizeof *names);
     char(*name)[PLAN_NAME_MAX] = el_alloc(mem, nodes * sizeof *name);
     struct el_buf text = EL_BUF_INIT(mem, 0);

@@ -292,7 +292,7 @@ static void put_versions(const struct report *r, struct el_buf *out)
 {
     const char *comma = "";
     unsigned nodes = plan_nodes(r->plan);
-    const struct facts **facts = el_alloc(out->mem, nodes * sizeof *facts);
+    const struct facts **facts = el_alloc(out->mem, nodes * sizeof *facts); /* NOLINT: pointers are meant */
     el_buf_puts(out, "\"versions\":{");
     for (unsigned n = 0; facts && r->found && n < nodes; n++)
         facts[n] = r->found[n] ? &r->found[n]->facts : NULL;

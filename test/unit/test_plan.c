@@ -132,6 +132,52 @@ static const char *dlrover_verdict(unsigned n, uint64_t bad, char to[256])
     return to;
 }
 
+/* A straggler there is who needs more than twice the median of all; a node's time is that of its pair, which is that of
+ * the slower end. */
+static unsigned dlrover_stragglers(const double *time, unsigned n)
+{
+    double sorted[NODES_MAX];
+    unsigned stragglers = 0;
+    memcpy(sorted, time, n * sizeof *time);
+    for (unsigned i = 1; i < n; i++)
+        for (unsigned j = i; j > 0 && sorted[j] < sorted[j - 1]; j--) {
+            double t = sorted[j];
+            sorted[j] = sorted[j - 1];
+            sorted[j - 1] = t;
+        }
+    double median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+    for (unsigned i = 0; i < n; i++)
+        stragglers += time[i] > 2 * median;
+    return stragglers;
+}
+
+static void test_dlrover_slow(void)
+{
+    char text[256];
+    struct world w = {.nodes = 4, .rails = 1};
+    w.percent[3] = 40;
+    is_num(dlrover_stragglers((const double[]){1, 1, 2.5, 2.5}, 4), 0,
+           "4 nodes, a pair 2.5 times slower: DLRover sees no straggler");
+    struct plan *p = play(&w, PLAN_CONF_INIT);
+    is_str(those(p, NODE_SLOW, text), "3", "4 nodes, a pair 2.5 times slower: elrun names the slow end of it");
+    plan_free(p);
+    w = (struct world){.nodes = 2, .rails = 1, .percent = {40, 40}};
+    is_num(dlrover_stragglers((const double[]){2.5, 2.5}, 2), 0, "2 nodes, both slow: DLRover sees no straggler");
+    p = start(&w, PLAN_CONF_INIT);
+    plan_reference(p, METRIC_BW64M, 40000);
+    while (one_round(p, &w))
+        ;
+    is_num(verdict_whole(p), VERDICT_UNDECIDED, "2 nodes, both slow: elrun with a baseline is undecided");
+    plan_free(p);
+    w = (struct world){.nodes = 8, .rails = 8};
+    w.percent[6] = 88;
+    is_num(dlrover_stragglers((const double[]){1, 1, 1, 1, 1, 1, 1.12, 1.12}, 8), 0,
+           "8 nodes, one is 12 % slower (a NIC of eight): DLRover sees no straggler");
+    p = play(&w, PLAN_CONF_INIT);
+    is_str(those(p, NODE_SLOW, text), "6", "8 nodes, one is 12 % slower: elrun names it");
+    plan_free(p);
+}
+
 static void test_dlrover(void)
 {
     static const struct {
@@ -601,6 +647,7 @@ static void test_memory(void)
 int main(void)
 {
     test_dlrover();
+    test_dlrover_slow();
     test_published();
     test_few();
     test_local();

@@ -5,13 +5,13 @@
 #include "probe/verdict.h"
 #include "lib/tap.h"
 
-enum { NODES_MAX = 9, RAILS = 2, ROUNDS_MAX = 64 };
+enum { NODES_MAX = 9, MANY_MAX = 12, RAILS = 2, ROUNDS_MAX = 64 };
 
 struct world {
     unsigned nodes, rails;
     bool quick;
-    unsigned bad[RAILS];                /* bit n: that rail of node n is broken */
-    unsigned cut[NODES_MAX][NODES_MAX]; /* rails of a link that are broken, [a][b] with a < b */
+    unsigned bad[RAILS];              /* bit n: that rail of node n is broken */
+    unsigned cut[MANY_MAX][MANY_MAX]; /* rails of a link that are broken, [a][b] with a < b */
 };
 
 static bool works(const struct world *w, unsigned a, unsigned b, unsigned rail)
@@ -81,9 +81,9 @@ static unsigned bits(unsigned set)
 }
 
 /* Every set of broken nodes that leaves two healthy ones. */
-static void test_nodes(bool quick)
+static void test_nodes(unsigned from, unsigned to, bool quick)
 {
-    for (unsigned n = 2; n <= NODES_MAX; n++) {
+    for (unsigned n = from; n <= to; n++) {
         struct tally t = {0};
         for (unsigned set = 0; set < 1u << n; set++)
             if (bits(set) + 2 <= n)
@@ -92,22 +92,44 @@ static void test_nodes(bool quick)
     }
 }
 
+static void cut(struct world *w, unsigned one, unsigned two)
+{
+    unsigned at = 0;
+    for (unsigned a = 0; a < w->nodes; a++)
+        for (unsigned b = a + 1; b < w->nodes; b++, at++)
+            w->cut[a][b] = at == one || at == two;
+}
+
 /* Every set of at most two broken links. */
 static void test_links(bool quick)
 {
     for (unsigned n = 4; n <= NODES_MAX; n++) {
         struct tally t = {0};
         unsigned links = n * (n - 1) / 2;
-        for (unsigned one = 0; one < links; one++)
-            for (unsigned two = one; two < links; two++) {
+        for (unsigned one = 0; one <= links; one++) /* the last is none */
+            for (unsigned two = one; two <= links; two++) {
                 struct world w = {.nodes = n, .rails = 1, .quick = quick};
-                unsigned at = 0;
-                for (unsigned a = 0; a < n; a++)
-                    for (unsigned b = a + 1; b < n; b++, at++)
-                        w.cut[a][b] = at == one || at == two;
+                cut(&w, one, two);
                 judge(&t, &w);
             }
-        tell(quick ? "every one and two bad links, quick" : "every one and two bad links", n, &t);
+        tell(quick ? "up to two bad links, every set, quick" : "up to two bad links, every set", n, &t);
+    }
+}
+
+/* More than is promised: one bad node besides. */
+static void test_node_and_links(void)
+{
+    for (unsigned n = 6; n <= NODES_MAX; n++) {
+        struct tally t = {0};
+        unsigned links = n * (n - 1) / 2;
+        for (unsigned bad = 0; bad < n; bad++)
+            for (unsigned one = 0; one <= links; one++)
+                for (unsigned two = one; two <= links; two++) {
+                    struct world w = {.nodes = n, .rails = 1, .bad = {1u << bad}};
+                    cut(&w, one, two);
+                    judge(&t, &w);
+                }
+        tell("one bad node and up to two bad links, every set", n, &t);
     }
 }
 
@@ -127,10 +149,11 @@ static void test_rails(void)
 
 int main(void)
 {
-    test_nodes(false);
-    test_nodes(true);
+    test_nodes(2, MANY_MAX, false);
+    test_nodes(2, NODES_MAX, true);
     test_links(false);
     test_links(true);
+    test_node_and_links();
     test_rails();
     return done();
 }

@@ -279,8 +279,37 @@ static void test_json(void)
     el_buf_free(&b);
 }
 
+static void test_round(void)
+{
+    struct world w = {.nodes = 8, .rails = 1, .broken = true};
+    struct plan_conf conf = PLAN_CONF_INIT;
+    struct report r = {.plan = plan_new(8, &conf, NULL)};
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    const struct plan_pair *pair;
+    for (unsigned n = 0; n < 8; n++)
+        plan_local(r.plan, n, true, NULL);
+    unsigned pairs = plan_round(r.plan, &pair);
+    report_round(&r, &b);
+    is_str(el_buf_cstr(&b), "round 1: 4 pairs", "progress in the first round");
+    for (unsigned i = 0; i < pairs; i++) {
+        struct pair_result x = result_of(&w, &pair[i]);
+        plan_result(r.plan, i, &x);
+    }
+    plan_round(r.plan, &pair);
+    b.len = 0;
+    report_round(&r, &b);
+    is_str(
+        el_buf_cstr(&b),
+        "round 2: node 3 with node 7, node 2 with node 6, node 1 with node 5, node 0 with node 4; 6 are good so far, 2 "
+        "are suspect",
+        "... and in the second");
+    plan_free(r.plan);
+    el_buf_free(&b);
+}
+
 int main(void)
 {
+    test_round();
     test_eight();
     test_forms();
     test_many();
