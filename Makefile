@@ -206,6 +206,7 @@ bench: deps venv
 	@$(MAKE) --no-print-directory bench-here
 bench-here: all $(PROG:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/bench/all.sh $(BENCH)
+bench-store: DEBIAN += redis-server
 bench-store bench-nodes bench-errors: deps venv
 	@$(MAKE) --no-print-directory bench-here BENCH=$(@:bench-%=%)
 # DLRover's published week with elrun's measured constants: a model, which says what it assumes.

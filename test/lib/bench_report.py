@@ -5,7 +5,9 @@
 FACTS: lines "name: value" that describe the run.  No number is typed anywhere: what has no samples stays blank.
 """
 
+import fractions
 import json
+import re
 import statistics
 import sys
 
@@ -33,6 +35,26 @@ def ratio(mine, peer, name):
     return f"1/{1 / times:.3g} of {name}" if times < 0.5 else f"{times:.2f} x {name}"
 
 
+def verdict(budget, rows):
+    """The budget and whether elrun's median keeps it: "<= 5 ms", ">= 0.9 x bare", "<= 1/3 x torch"."""
+    parts = re.fullmatch(r"([<>]=?) (\d+(?:/\d+)?|\d*\.\d+)(?: x (.+)| .*)?", budget)
+    if budget and not parts:
+        sys.exit(f"bench_report: cannot judge the budget {budget!r}")
+    mine = rows.get("elrun", {}).get("samples")
+    if not budget or not mine:
+        return budget
+    sign, number, peer = parts.groups()
+    limit = float(fractions.Fraction(number))
+    if peer:
+        theirs = rows.get(peer, {}).get("samples")
+        if not theirs or not statistics.median(theirs):
+            return budget
+        limit *= statistics.median(theirs)
+    value = statistics.median(mine)
+    met = {"<": value < limit, "<=": value <= limit, ">": value > limit, ">=": value >= limit}[sign]
+    return f"{budget}: {'met' if met else '**not met**'}"
+
+
 def read(path):
     """{bench: {metric: {who: row}}}, all in the order of the file."""
     benches = {}
@@ -55,7 +77,7 @@ def table(metrics):
         mine = rows.get("elrun", {})
         cells = [cell(rows.get(who, {}).get("samples"), next(iter(rows.values()))["unit"]) for who in ["elrun", *peers]]
         ratios = [ratio(mine.get("samples"), rows.get(who, {}).get("samples"), who) for who in peers]
-        yield f"| {metric} | " + " | ".join([*cells, ", ".join(filter(None, ratios)), mine.get("budget", "")]) + " |"
+        yield f"| {metric} | " + " | ".join([*cells, ", ".join(filter(None, ratios)), verdict(mine.get("budget", ""), rows)]) + " |"
 
 
 def intervals(metrics):
