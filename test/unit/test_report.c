@@ -16,6 +16,7 @@ static const char *note[NODES_MAX];
 struct world {
     unsigned nodes, rails;
     bool broken, domains;
+    bool slow_link, two_kinds; /* 0 with 1; odd and even nodes */
 };
 
 static struct pair_result result_of(const struct world *w, const struct plan_pair *pair)
@@ -30,6 +31,10 @@ static struct pair_result result_of(const struct world *w, const struct plan_pai
             snprintf(r.rail[k].reason, sizeof r.rail[k].reason, "nothing came back from 10.0.0.6:4411");
         else
             r.rail[k].value[METRIC_BW64M] = w->broken && (pair->a == 3 || pair->b == 3) ? 21000 : 47000;
+        if (!dead && w->slow_link && pair->a == 0 && pair->b == 1)
+            r.rail[k].value[METRIC_BW64M] = 9000;
+        if (!dead && w->two_kinds)
+            r.rail[k].value[METRIC_BW1G] = pair->a % 2 || pair->b % 2 ? 20000 : 48000;
     }
     return r;
 }
@@ -307,8 +312,30 @@ static void test_round(void)
     el_buf_free(&b);
 }
 
-int main(void)
+/* For test_verdict.sh: a cluster with everything in it that has a place in the report. */
+static int print_json(void)
 {
+    struct world w = {.nodes = 10, .rails = 2, .broken = true, .domains = true};
+    struct report r = play(&w);
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    report_json(&r, &b);
+    fputs(el_buf_cstr(&b), stdout);
+    struct plan *p = r.plan;
+    b.len = 0;
+    w = (struct world){.nodes = 4, .rails = 1, .slow_link = true, .two_kinds = true};
+    r = play(&w);
+    report_json(&r, &b);
+    fputs(el_buf_cstr(&b), stdout);
+    plan_free(p);
+    plan_free(r.plan);
+    el_buf_free(&b);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--json") == 0)
+        return print_json();
     test_round();
     test_eight();
     test_forms();
