@@ -184,6 +184,16 @@ gpu "MOCK=cudaFree:hang" -- burn purelib="$SITE" init_ms=1000
 is "a context that is never made" "$status $(class) $(value err stage)" "124 timeout context"
 gpu "MOCK=cudaStreamQuery:fail=600@3" -- burn purelib="$SITE" step_ms=1000 burn_ms=200
 is "a kernel that never ends" "$status $(class) $(value err stage)" "124 timeout burn"
+gpu "MOCK=cudaFree:spin" -- burn purelib="$SITE" init_ms=1000
+like "a driver that spins" "$status $(class) $(value err stage)" "^124 (timeout|stalled) context"
+# A process that would run, on a processor that others have, says so instead.
+cpu=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
+hogs=
+for i in 1 2 3; do env E2E_MARK="$T" taskset -c "$cpu" sh -c 'while :; do :; done' & hogs="$hogs $!"; done
+env E2E_MARK="$T" MOCK=cudaFree:spin nice -n 19 taskset -c "$cpu" "$GPU" burn purelib="$SITE" init_ms=1000 3>"$T/lines" >"$T/words" 2>&1 </dev/null
+status=$?
+kill $hogs; wait $hogs 2>/dev/null
+is "a process that gets no processor" "$status $(class) $(value err stage)" "124 stalled context"
 gpu -- pair purelib="$SITE" init_ms=1000
 is "nobody comes" "$status $(class) $(value err stage)" "124 timeout init"
 gpu "MOCK=ncclCommAbort:hang" -- pair purelib="$SITE" init_ms=1000 grace_ms=200

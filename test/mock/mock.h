@@ -5,6 +5,7 @@
  * MOCK="RULE RULE …" makes them fail.  RULE: CALL:ACTION[=N][@FROM][#GPU]; from the FROM-th call on (1), on that GPU.
  *   fail=N     the call returns N at once              sleep=N   after N milliseconds it does its work
  *   hang       it never returns                        crash     SIGSEGV
+ *   spin       nor does this, with a busy processor
  *   corrupt    one wrong byte or bit in what it makes  value=N   the (whole) number that it measures
  * MOCK_GPUS=N (1) · MOCK_MEM=MiB free on each (256) · MOCK_DRIVER=13000, 0: no driver · MOCK_RUNTIME=12090
  * MOCK_NCCL=22809 · MOCK_NVML="KEY=N[#GPU] …": what NVML says; keys stand in nvml.c */
@@ -70,6 +71,9 @@ static inline void mock_do(const char *action, long n, struct mock_act *act)
     if (strncmp(action, "hang", len) == 0)
         for (;;)
             pause();
+    if (strncmp(action, "spin", len) == 0)
+        for (volatile unsigned busy = 0;; busy++)
+            ;
     if (strncmp(action, "crash", len) == 0)
         raise(SIGSEGV);
     if (strncmp(action, "sleep", len) == 0)

@@ -38,8 +38,8 @@
  * STANDARD ERROR   NCCL's warnings and what libraries print; for a person.
  *
  * STATUS   0 done (checks may be bad) · 1 a line "err" says why · 2 wrong words · 124 a deadline of its own passed
- * (line "err" with class "timeout" before it).  Results are written before anything is torn down, and nothing is: the
- * kernel does that at _exit. */
+ * (line "err" with class "timeout" or "stalled" before it).  Results are written before anything is torn down, and
+ * nothing is: the kernel does that at _exit. */
 #ifndef CHILD_H
 #define CHILD_H
 #include <stdbool.h>
@@ -61,6 +61,7 @@
     X(NETWORK, "network")   /* the other end cannot be reached, or went away */                                        \
     X(SYSTEM, "system")     /* a system call failed: memory, descriptors, shared memory */                             \
     X(TIMEOUT, "timeout")   /* a deadline */                                                                           \
+    X(STALLED, "stalled")   /* a deadline, but this process did not get a processor */                                 \
     X(INTERNAL, "internal")
 
 enum fault {

@@ -7,6 +7,7 @@
 
 #include "log.h"
 #include "say.h"
+#include "watch.h"
 
 #define ADVICE_DRIVER_OLD                                                                                              \
     "install a driver that is new enough for this CUDA runtime, or a framework built for an older one"
@@ -170,6 +171,7 @@ void fault_say(const char *stage, int code, const char *name, enum fault f, cons
 
 void fault_die(const char *stage, enum fault_lib lib, int code, const char *text)
 {
+    watch_end();
     log_relay();
     const struct fault_row *row = fault_find(lib, code), *said = NULL;
     if (lib == LIB_NCCL) {
@@ -189,6 +191,7 @@ void fault_die_plain(const char *stage, enum fault f, const char *advice, const 
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    watch_end();
     log_relay();
     fault_say(stage, 0, NULL, f, text, advice);
     _exit(1);

@@ -86,6 +86,7 @@ int main(int argc, char **argv)
         set_environment();
         watch_start(o.grace_ms);
         bool fine = role_list[i].run(&o);
+        watch_end();
         struct line l;
         line_begin(&l, "end");
         line_bool(&l, "ok", fine);

@@ -10,6 +10,10 @@ void watch_start(unsigned grace_ms);
 void watch_step(const char *stage, unsigned limit_ms);
 const char *watch_stage(void);
 
+/* No deadline counts from here on; if one has passed already, waits for the end of the process: an abort makes calls of
+ * the first thread fail, which is no news.  Before the last line of all. */
+void watch_end(void);
+
 /* What is tried after a deadline, in a thread of its own, for at most grace_ms; NULL: nothing. */
 void watch_abort(void (*fn)(void *), void *ctx);
 
