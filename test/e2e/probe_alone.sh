@@ -126,6 +126,24 @@ elrun_pid=$pid_frozen; finish
 cp "$T/out.frozen" "$T/out"
 is "a probe that stood still condemns nobody" "$(json "[f['check'] for f in n['findings'] if f['check'] in ('hang', 'crash')]")" "[]"
 is "and has its verdict" "$status" 0
+
+# A file system that stands still: a check that not even SIGKILL ends (20 s, so only in the long form).
+frozen= mounted=
+at_exit() {
+    [ -z "$frozen" ] || fsfreeze -u "$T/mnt"
+    [ -z "$mounted" ] || umount "$T/mnt"
+}
+if [ -n "${LONG:-}" ] && dd if=/dev/zero of="$T/img" bs=1M count=16 2>/dev/null && mkfs.ext4 -q "$T/img" 2>/dev/null &&
+    mkdir "$T/mnt" && mount -o loop "$T/img" "$T/mnt" 2>/dev/null; then
+    mounted=yes
+    fsfreeze -f "$T/mnt" && frozen=yes
+    run probe --checks=disk --checkpoint-dir="$T/mnt" --json
+    is "a check that cannot be killed: the node is bad" "$status" 1
+    like "and it is told where it stands" "$(json "[f['text'] for f in n['findings'] if f['check'] == 'hang']")" 'cannot be killed: .*state D'
+    fsfreeze -u "$T/mnt" && frozen=
+    wait_for no_leftovers
+    umount "$T/mnt" && mounted=
+fi
 is "no mark is left in shared memory" "$(ls /dev/shm | grep -c '^elrun-probe')" 0
 is_clean "all probes"
 finished
