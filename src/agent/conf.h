@@ -86,6 +86,12 @@ struct run_conf {
     enum conf_allow store_allow;
     struct el_cidr store_net; /* for CONF_ALLOW_NET */
 
+    /* health checks */
+    int health_check, on_bad, on_straggler, on_undecided, probe_backend; /* enums of rdzv/health.h */
+    unsigned probe_rounds;
+    el_usec probe_timeout;
+    bool probe_quick, probe_strict, probe_only, probe_json; /* the last three: `elrun probe` over several nodes */
+
     /* workers */
     const char *role;
     enum conf_store worker_store;

@@ -55,6 +55,16 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
         .stable_window_ms = to_ms(conf->stable_window),
         .boundary_wait_ms = to_ms(conf->boundary_wait),
         .grace_ms = to_ms(conf->shutdown_timeout),
+        .health_check = (uint64_t)conf->health_check,
+        .on_bad = (uint64_t)conf->on_bad,
+        .on_straggler = (uint64_t)conf->on_straggler,
+        .on_undecided = (uint64_t)conf->on_undecided,
+        .probe_rounds = conf->probe_rounds,
+        .probe_timeout_ms = to_ms(conf->probe_timeout),
+        .probe_backend = (uint64_t)conf->probe_backend,
+        .probe_quick = conf->probe_quick,
+        .probe_strict = conf->probe_strict,
+        .probe_only = conf->probe_only,
     };
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "agent/conf.h"
 #include "agent/run_options.h"
 #include "proc/signame.h"
+#include "rdzv/health.h"
 #include "util/auto.h"
 #include "util/log.h"
 #include "util/parse.h"
@@ -168,6 +169,28 @@ int conf_set_no_interactive(void *target, const char *value, struct el_err *e)
     (void)value;
     (void)e;
     conf->interactive = CONF_NO;
+    return 0;
+}
+
+/* --- health checks ------------------------------------------------------------------------------------------------ */
+
+/* Beside --health-check the one that asks for more counts. */
+int conf_set_network_check(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    (void)value;
+    (void)e;
+    if (conf->health_check == HEALTH_OFF)
+        conf->health_check = HEALTH_START;
+    return 0;
+}
+
+int conf_set_exclude_straggler(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    (void)value;
+    (void)e;
+    conf->on_straggler = HEALTH_STRAGGLER_EXCLUDE;
     return 0;
 }
 

@@ -19,16 +19,20 @@ static const struct {
     unsigned next;
 } places[] = {
     [MEMBER_CONNECTING] = {"connecting", BIT(JOINING) | BIT(LEAVING) | BIT(ENDED)},
-    [MEMBER_JOINING] = {"joining", BIT(CONNECTING) | BIT(PARKED) | BIT(STARTING) | BIT(LEAVING) | BIT(ENDED)},
-    [MEMBER_PARKED] = {"parked", BIT(CONNECTING) | BIT(JOINING) | BIT(STARTING) | BIT(LEAVING) | BIT(ENDED)},
+    [MEMBER_JOINING] = {"joining",
+                        BIT(CONNECTING) | BIT(PARKED) | BIT(PROBING) | BIT(STARTING) | BIT(LEAVING) | BIT(ENDED)},
+    [MEMBER_PARKED] = {"parked",
+                       BIT(CONNECTING) | BIT(JOINING) | BIT(PROBING) | BIT(STARTING) | BIT(LEAVING) | BIT(ENDED)},
+    [MEMBER_PROBING] = {"probing",
+                        BIT(CONNECTING) | BIT(JOINING) | BIT(PARKED) | BIT(STARTING) | BIT(LEAVING) | BIT(ENDED)},
     [MEMBER_STARTING] = {"starting", BIT(RUNNING) | BIT(STOPPING) | BIT(FINISHING) | BIT(CONNECTING) | BIT(JOINING) |
-                                         BIT(PARKED) | BIT(LEAVING) | BIT(ENDED)},
+                                         BIT(PROBING) | BIT(PARKED) | BIT(LEAVING) | BIT(ENDED)},
     [MEMBER_RUNNING] = {"running",
                         BIT(STOPPING) | BIT(FINISHING) | BIT(CONNECTING) | BIT(JOINING) | BIT(LEAVING) | BIT(ENDED)},
     [MEMBER_STOPPING] = {"stopping",
                          BIT(FINISHING) | BIT(CONNECTING) | BIT(JOINING) | BIT(PARKED) | BIT(LEAVING) | BIT(ENDED)},
-    [MEMBER_FINISHING] = {"finishing",
-                          BIT(CONNECTING) | BIT(JOINING) | BIT(PARKED) | BIT(STARTING) | BIT(LEAVING) | BIT(ENDED)},
+    [MEMBER_FINISHING] = {"finishing", BIT(CONNECTING) | BIT(JOINING) | BIT(PARKED) | BIT(PROBING) | BIT(STARTING) |
+                                           BIT(LEAVING) | BIT(ENDED)},
     [MEMBER_LEAVING] = {"leaving", BIT(ENDED)},
     [MEMBER_ENDED] = {"ended", 0},
 };
@@ -50,6 +54,8 @@ static enum member_place place_of(const struct member *m)
         return MEMBER_FINISHING;
     if (m->link < MEMBER_LINK_HELLO)
         return MEMBER_CONNECTING;
+    if (m->probing && m->link == MEMBER_LINK_UP)
+        return MEMBER_PROBING;
     return m->link == MEMBER_LINK_UP && m->parked ? MEMBER_PARKED : MEMBER_JOINING;
 }
 
@@ -203,6 +209,61 @@ static void on_closed(struct member *m, const struct member_event *ev, struct me
 
 /* --- orders --- */
 
+/* No workers, no store: whatever comes next is another round. */
+static void rest(struct member *m, struct member_actions *out)
+{
+    if (m->entering)
+        member_unknock(m, out);
+    m->entering = m->succeeded = false;
+    m->enter_until = EL_NEVER;
+    close_store(m, out);
+}
+
+static void stop_probing(struct member *m, struct member_actions *out)
+{
+    if (m->probing)
+        member_act(out, MEMBER_DO_PROBE_STOP);
+    m->probing = m->probed = m->probe_ids = false;
+}
+
+/* Once on each connection: the results were lost with the last one, perhaps. */
+static void tell_probe(struct member *m, struct member_actions *out)
+{
+    if (m->link != MEMBER_LINK_UP || m->probe_told == m->connection)
+        return;
+    if (m->probe_ids)
+        member_act(out, MEMBER_DO_PROBE_TELL)->what = MSG_PROBE_ID;
+    if (!m->probed)
+        return;
+    m->probe_told = m->connection;
+    member_act(out, MEMBER_DO_PROBE_TELL)->what = MSG_PROBE_RESULT;
+}
+
+static void on_probe(struct member *m, const struct msg_probe *p, el_usec now, struct member_actions *out)
+{
+    const struct member_stage stage = {p->number, p->coord, p->probe, p->stage};
+    if (m->attempt) { /* as with WORLD */
+        member_link_drop(m, "a health check while workers run", now, out);
+        return;
+    }
+    bool same = m->probing && memcmp(&m->probe, &stage, sizeof stage) == 0;
+    bool news = !m->probing || strcmp(m->text, p->text) != 0;
+    m->parked = false;
+    rest(m, out);
+    if (!same) {
+        stop_probing(m, out);
+        m->probe = stage;
+        m->probe_told = 0;
+        m->probing = true;
+    }
+    member_act(out, MEMBER_DO_PROBE);
+    tell_probe(m, out);
+    if (!news || same || m->ended)
+        return;
+    snprintf(m->text, sizeof m->text, "%s", p->text);
+    member_act(out, MEMBER_DO_SAY);
+}
+
 static void on_park(struct member *m, const struct msg_park *p, struct member_actions *out)
 {
     saw(m, p->number);
@@ -210,11 +271,7 @@ static void on_park(struct member *m, const struct msg_park *p, struct member_ac
     m->parked = true;
     if (m->attempt && !m->stopping)
         member_stop_attempt(m, SIG_TERM, own_grace(m), out);
-    if (m->entering)
-        member_unknock(m, out);
-    m->entering = m->succeeded = false;
-    m->enter_until = EL_NEVER;
-    close_store(m, out);
+    rest(m, out);
     if (!news || m->ended)
         return;
     snprintf(m->text, sizeof m->text, "%s", p->text);
@@ -380,7 +437,10 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
         member_link_drop(m, "an order that was long on its way", now, out);
         return;
     }
+    if (msg->type != MSG_PROBE && msg->type != MSG_HOLD && msg->type != MSG_GOODBYE)
+        stop_probing(m, out);
     switch ((unsigned)msg->type) {
+    case MSG_PROBE: on_probe(m, &msg->u.probe, now, out); break;
     case MSG_PARK: on_park(m, &msg->u.park, out); break;
     case MSG_OPEN_STORE: on_open_store(m, &msg->u.open_store, out); break;
     case MSG_WORLD: on_world(m, &msg->u.world, now, out); break;
@@ -405,6 +465,7 @@ static void on_signal(struct member *m, const struct member_event *ev, el_usec n
     }
     if (m->leaving)
         return;
+    stop_probing(m, out);
     m->leaving = true;
     m->leave_signal = ev->signal;
     m->leave_until = now + MEMBER_LEAVE_LIMIT;
@@ -436,8 +497,10 @@ static void advance(struct member *m, el_usec now, struct member_actions *out)
         assert(places[m->place].next & 1u << to);
         m->place = to;
     }
-    if (to == MEMBER_ENDED)
+    if (to == MEMBER_ENDED) {
+        stop_probing(m, out);
         member_act(out, MEMBER_DO_EXIT);
+    }
 }
 
 void member_init(struct member *m, const struct member_conf *conf, uint64_t rng_start)
@@ -466,6 +529,15 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
         m->at_boundary = m->attempt;
         if (m->at_boundary)
             member_send(m, out, MSG_AT_BOUNDARY);
+        break;
+    case MEMBER_EV_PROBE_ID:
+        m->probe_ids = m->probing;
+        if (m->probing && m->link == MEMBER_LINK_UP)
+            member_act(out, MEMBER_DO_PROBE_TELL)->what = MSG_PROBE_ID;
+        break;
+    case MEMBER_EV_PROBED:
+        m->probed = m->probing;
+        tell_probe(m, out);
         break;
     case MEMBER_EV_WORKER_FAILED: on_failed(m, ev->incident, out); break;
     case MEMBER_EV_CLOSED: on_closed(m, ev, out); break;
@@ -503,6 +575,8 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_STARTED:
     case MEMBER_EV_AWARE:
     case MEMBER_EV_AT_BOUNDARY:
+    case MEMBER_EV_PROBE_ID:
+    case MEMBER_EV_PROBED:
     case MEMBER_EV_WORKER_FAILED:
     case MEMBER_EV_CLOSED:
     case MEMBER_EV_SIGNAL: on_local(m, ev, now, out); break;
@@ -524,6 +598,7 @@ void member_check(const struct member *m)
     assert(!m->up || m->attempt);
     assert(!m->stopping || m->attempt);
     assert(!(m->entering && m->attempt) && !(m->succeeded && m->attempt));
+    assert(!m->probing || !(m->attempt || m->entering || m->opening));
     assert(!m->attempt || m->round.number);
     assert(m->seen >= m->round.number);
     assert(m->entering == (m->enter_until != EL_NEVER));

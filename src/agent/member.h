@@ -40,6 +40,7 @@ enum member_place {
     MEMBER_CONNECTING, /* never told anything yet by this coordinator's predecessors or itself */
     MEMBER_JOINING,    /* connected, no order yet; no workers */
     MEMBER_PARKED,
+    MEMBER_PROBING,  /* a stage of a health check was ordered */
     MEMBER_STARTING, /* store, knock, exec */
     MEMBER_RUNNING,
     MEMBER_STOPPING,  /* until the attempt is closed */
@@ -83,6 +84,8 @@ enum member_event_type {
     MEMBER_EV_STARTED,   /* all workers of the attempt are there */
     MEMBER_EV_AWARE,     /* a worker listens to notices */
     MEMBER_EV_AT_BOUNDARY,
+    MEMBER_EV_PROBE_ID,      /* a rail of the ordered pair has its id */
+    MEMBER_EV_PROBED,        /* the ordered stage is done */
     MEMBER_EV_WORKER_FAILED, /* incident */
     MEMBER_EV_CLOSED,        /* the attempt is closed: result, stuck, status, text, digest, incidents, ranks, missing */
     MEMBER_EV_SIGNAL,        /* signal: leave; again: faster */
@@ -130,6 +133,9 @@ enum member_action_type {
     MEMBER_DO_TENANTS_SEND, /* host of the store: ROUND_OVER to every lease */
     MEMBER_DO_START,        /* an attempt with member_world() */
     MEMBER_DO_STOP,         /* the attempt: signal, grace (0 = SIGKILL) */
+    MEMBER_DO_PROBE,        /* the stage of m->probe; the message's other fields are new ids, or none; answer PROBED */
+    MEMBER_DO_PROBE_STOP,   /* end what runs of it, forget what it brought */
+    MEMBER_DO_PROBE_TELL,   /* `what`: send PROBE_ID for each id, or PROBE_RESULT for all that the stage has brought */
     MEMBER_DO_NOTICE,       /* tell the workers that listen: m->text */
     MEMBER_DO_SAY,          /* m->text: a line for the person who waits */
     MEMBER_DO_SAY_FENCED,   /* member_fence_text() */
@@ -152,6 +158,10 @@ struct member_round {
     uint64_t number, coord;
 };
 
+struct member_stage { /* of a health check */
+    uint64_t number, coord, probe, stage;
+};
+
 struct member {
     struct member_conf conf;
     struct el_rng rng;
@@ -171,7 +181,11 @@ struct member {
     char store_addr[MSG_ADDR_MAX + 1];
     unsigned store_port;
 
-    bool parked;               /* the last order was to wait */
+    bool parked;  /* the last order was to wait */
+    bool probing; /* … was this stage of a health check: */
+    struct member_stage probe;
+    bool probed, probe_ids;    /* it is done; it has ids */
+    uint64_t probe_told;       /* the connection on which the results were told last */
     bool entering;             /* WORLD is accepted, the store is not reached yet */
     bool opening, store_ready; /* of `store` */
     bool over_told;            /* a lease said that `round` is over */

@@ -16,6 +16,7 @@
 #define STOP   "Stopping:"
 #define RDZV   "Rendezvous and addresses (several nodes):"
 #define ROUNDS "Rounds (several nodes):"
+#define HEALTH "Health of the nodes:"
 #define ELRUN  "What only elrun has:"
 #define OLD    "Accepted, because scripts say so:"
 #define SELF   "About elrun:"
@@ -183,6 +184,34 @@ static const struct opt_row rows[] = {
     {.name = "store-allow", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "round|any|NETWORK", .choices = "round|any",
      .def = "round", .group = ROUNDS, .set = conf_set_store_allow,
      .help = "Who may connect to the store of the workers: the nodes of the round, anybody, or a network such as 10.0.0.0/8"},
+
+    {.name = "health-check", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "WHEN", .choices = "off|start|restart|always",
+     .def = "off", .group = HEALTH, .offset = AT(health_check),
+     .help = "Check each node, and the network in pairs of nodes, before the first round (start), also after a failure of "
+             "hardware or network (restart), or before every round (always)"},
+    {.name = "network-check", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .group = HEALTH, .set = conf_set_network_check,
+     .help = "The same as --health-check=start, as dlrover-run has it"},
+    {.name = "on-bad", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "exclude|stop", .choices = "exclude|stop",
+     .def = "exclude", .group = HEALTH, .offset = AT(on_bad),
+     .help = "A node that is judged bad leaves with status 72 and the job goes on without it, or the job ends"},
+    {.name = "on-straggler", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "warn|exclude", .choices = "warn|exclude",
+     .def = "warn", .group = HEALTH, .offset = AT(on_straggler),
+     .help = "The same for a node that is slow, if enough others are there"},
+    {.name = "exclude-straggler", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .group = HEALTH,
+     .set = conf_set_exclude_straggler, .help = "The same as --on-straggler=exclude"},
+    {.name = "on-undecided", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "warn|stop", .choices = "warn|stop",
+     .def = "warn", .group = HEALTH, .offset = AT(on_undecided),
+     .help = "Where the check cannot tell who is bad, start all the same, or end the job"},
+    {.name = "probe-backend", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "KIND", .choices = "auto|nccl|tcp",
+     .def = "auto", .group = HEALTH, .offset = AT(probe_backend),
+     .help = "What pairs of nodes exchange data with: the job's NCCL, sockets, or NCCL where there are GPUs"},
+    {.name = "probe-rounds", .type = OPT_UINT, .origin = OPT_ELRUN, .arg = "N", .max = 1000000, .def = "8", .group = HEALTH,
+     .offset = AT(probe_rounds), .help = "At most so many rounds of pairs; 0: until everything is known"},
+    {.name = "probe-timeout", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .min = EL_SEC(1),
+     .max = RUN_WAIT_MAX, .def = "300", .group = HEALTH, .offset = AT(probe_timeout),
+     .help = "The check takes no longer; what is not known by then stays undecided"},
+    {.name = "probe-quick", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = HEALTH, .offset = AT(probe_quick),
+     .help = "Less of everything: one round of pairs if all goes well"},
 
     {.name = "monitor-interval", .type = OPT_DURATION, .arg = "SECONDS", .min = 1, .max = EL_SEC(YEAR), .def = "0.1",
      .group = OLD, .env = "PET_MONITOR_INTERVAL", .offset = OPT_NOWHERE,

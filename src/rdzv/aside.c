@@ -34,7 +34,7 @@ static void change(struct rdzv *r, struct rdzv_member *m, bool aside)
 }
 
 /* False if there are too many already. */
-static bool keep(struct rdzv *r, const char *host, const char *why, el_usec now)
+bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec now)
 {
     struct rdzv_aside *a = find(r, host);
     if (!a && r->asides == RDZV_ASIDE_MAX)
@@ -77,7 +77,7 @@ void rdzv_set_aside(struct rdzv *r, el_usec now, struct rdzv_actions *out)
             continue;
         struct rdzv_member *m = &r->member[r->seat[s->seat].member];
         change(r, m, true);
-        bool enough = rdzv_is_enough(r), kept = enough && keep(r, m->host, s->why, now);
+        bool enough = rdzv_is_enough(r), kept = enough && rdzv_keep_aside(r, m->host, s->why, now);
         if (!kept)
             change(r, m, false);
         if (said++ < SAID_MAX)
@@ -157,6 +157,6 @@ void rdzv_aside_take(struct rdzv *r, const char *list, el_usec now)
             continue;
         memcpy(host, list, len);
         host[len] = 0;
-        keep(r, host, "since before the coordinator was started again", now);
+        rdzv_keep_aside(r, host, "since before the coordinator was started again", now);
     }
 }

@@ -112,7 +112,7 @@ static int64_t order_key(const struct rdzv *r, uint32_t i)
 }
 
 /* Those with a node rank by it, first; the others keep their order: a merge sort is stable. */
-static void order_chosen(struct rdzv *r, unsigned n)
+void rdzv_order_members(struct rdzv *r, unsigned n)
 {
     uint32_t *from = r->scratch, *to = r->scratch2;
     for (unsigned width = 1; width < n; width *= 2) {
@@ -154,7 +154,7 @@ void rdzv_choose(struct rdzv *r, unsigned target)
     bool resort = n < target;
     pick_newcomers(r, stamp, target, true, &n);
     assert(n == target && (!resort || target == least(r)));
-    order_chosen(r, n);
+    rdzv_order_members(r, n);
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
         rdzv_tally(r, &r->member[i], -1);
         r->member[i].seat = RDZV_NONE;

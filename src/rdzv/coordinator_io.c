@@ -40,7 +40,7 @@ void coordinator_say(struct coordinator *c, int level, const char *format, ...)
 static enum el_level note_level(enum rdzv_note_type type)
 {
     bool grave = type == RDZV_NOTE_LOST || type == RDZV_NOTE_REFUSED || type == RDZV_NOTE_FAILED ||
-                 type == RDZV_NOTE_FINDING || type == RDZV_NOTE_ASIDE;
+                 type == RDZV_NOTE_FINDING || type == RDZV_NOTE_ASIDE || type == RDZV_NOTE_JUDGED;
     return grave ? EL_WARN : type == RDZV_NOTE_RECONNECTED ? EL_DEBUG : EL_INFO;
 }
 
@@ -71,6 +71,8 @@ static void send_order(struct coordinator *c, struct job *job, unsigned member)
     struct peer *p = peer_find(c, rdzv_conn(job->r, member));
     if (!p)
         return;
+    if (rdzv_probe_verdict(job->r, member, &m))
+        peer_send(p, &m);
     rdzv_order(job->r, member, loop_now(c->loop), &m);
     peer_send(p, &m);
 }
@@ -150,6 +152,21 @@ static void report(struct coordinator *c, struct job *job, unsigned reader, bool
     }
 }
 
+/* In this process if its agent takes part, else on the node that was chosen for it. */
+static void probe_report(struct coordinator *c, struct job *job)
+{
+    unsigned reader = rdzv_probe_reader(job->r);
+    struct peer *p = reader == RDZV_NONE ? NULL : peer_find(c, rdzv_conn(job->r, reader));
+    bool here = c->conf.report && reader != RDZV_NONE && rdzv_instance(job->r, reader) == c->conf.own_instance;
+    struct msg m;
+    for (unsigned i = 0; (p || here) && rdzv_probe_page(job->r, i, &m); i++) {
+        if (here)
+            c->conf.report(c->conf.ctx, rdzv_run_id(job->r), &m);
+        else
+            peer_send(p, &m);
+    }
+}
+
 static void over(struct coordinator *c, struct job *job)
 {
     job->over = true;
@@ -184,6 +201,7 @@ static void act(struct coordinator *c, struct job *job, const struct rdzv_action
     case RDZV_DO_NOTE: tell_note(c, job, rdzv_note(job->r, a->note)); break;
     case RDZV_DO_REPORT: report(c, job, rdzv_report_member(job->r), true); break;
     case RDZV_DO_REPORT_TO: report(c, job, a->member, false); break;
+    case RDZV_DO_PROBE_REPORT: probe_report(c, job); break;
     case RDZV_DO_OVER: over(c, job); break;
     }
 }
@@ -296,8 +314,11 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
 {
     struct el_err e = {0};
     el_usec now = loop_now(c->loop);
-    struct rdzv_conf conf = {
-        .coord = c->coord, .token_start = el_rng_next(&c->rng), .listening_since = c->since, .seen = seen};
+    struct rdzv_conf conf = {.coord = c->coord,
+                             .token_start = el_rng_next(&c->rng),
+                             .listening_since = c->since,
+                             .seen = seen,
+                             .own_instance = c->conf.own_instance};
     rdzv_settings_take(h, &conf.set);
     if (!*h->run_id)
         el_fail(&e, EL_EXIT_CONFIG, "the run id is empty");

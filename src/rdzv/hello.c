@@ -338,13 +338,19 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
     /* Somebody holds workers of a round that this coordinator should have known of, or was in one: listen before
      * anything is formed. */
     bool holds = holds_workers(h) || h->phase == MSG_PHASE_SUCCEEDED;
-    if (r->state == RDZV_WAITING && !r->formed && (holds || (h->number && !r->recorded))) {
+    bool gathers = r->state == RDZV_WAITING || r->state == RDZV_PROBING;
+    if (gathers && !r->formed && (holds || (h->number && !r->recorded))) {
+        if (r->state == RDZV_PROBING)
+            rdzv_health_abandon(r, now);
         rdzv_move(r, RDZV_REBUILDING, now);
         r->rebuild_until = now + rdzv_silence_limit(r);
     }
     rdzv_act(out, RDZV_DO_BIND)->conn = ev->conn;
     out->v[out->n - 1].member = i;
     reconcile(r, i, h, now, out);
+    if (m->prober == RDZV_NONE)
+        rdzv_health_joined(r, i);
+    m->verdict_untold |= m->prober != RDZV_NONE && (m->excluded || r->state >= RDZV_ENDING);
     if (r->findings.rank0 == m->instance && rdzv_root(r))
         rdzv_act(out, RDZV_DO_REPORT_TO)->member = i;
     rdzv_act(out, RDZV_DO_ORDER)->member = i;

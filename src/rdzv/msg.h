@@ -33,6 +33,9 @@
 #define MSG_DOCUMENT_MAX   49152     /* a failure's record: RECORD_BYTES_MAX */
 #define MSG_MISSING_MAX    2048      /* lines of a store: who had not come */
 #define MSG_EXCEPTION_MAX  128       /* type of an exception */
+#define MSG_RAILS_MAX      32        /* GPUs of a node that are paired one by one */
+#define MSG_IDS_MAX        8192      /* of the rails of a pair: "0=… 1=…" */
+#define MSG_LINES_MAX      49152     /* of probe/wire.h, with their newlines */
 #define MSG_LOGS_WINDOW    2         /* pieces of output that nobody has taken yet, for one reader */
 #define MSG_LOGS_LINES_MAX 1000000
 #define MSG_MS_MAX         8640000000 /* 100 days */
@@ -64,12 +67,29 @@
     F(T, NUM, scale_up_delay_ms, MSG_MS_MAX, 1)                                                                        \
     F(T, NUM, stable_window_ms, MSG_MS_MAX, 0)                                                                         \
     F(T, NUM, boundary_wait_ms, MSG_MS_MAX, 0)                                                                         \
-    F(T, NUM, grace_ms, MSG_MS_MAX, 1)
+    F(T, NUM, grace_ms, MSG_MS_MAX, 1)                                                                                 \
+    F(T, NUM, health_check, 3, 0) /* enum health_when; this and what follows: rdzv/health.h */                         \
+    F(T, NUM, on_bad, 1, 0)                                                                                            \
+    F(T, NUM, on_straggler, 1, 0)                                                                                      \
+    F(T, NUM, on_undecided, 1, 0)                                                                                      \
+    F(T, NUM, probe_rounds, 1000000, 0)                                                                                \
+    F(T, NUM, probe_timeout_ms, MSG_MS_MAX, 0)                                                                         \
+    F(T, NUM, probe_backend, 2, 0) /* enum health_backend */                                                           \
+    F(T, NUM, probe_quick, 1, 0)                                                                                       \
+    F(T, NUM, probe_strict, 1, 0)                                                                                      \
+    F(T, NUM, probe_only, 1, 0) /* no round follows: `elrun probe` */
 
 /* The round that a message speaks of. */
 #define MSG_ROUND(F, T)                                                                                                \
     F(T, NUM, number, INT64_MAX, 1)                                                                                    \
     F(T, HEX, coord, 0, 1)
+
+/* The stage of a health check that a message speaks of: the round that is to be formed, the check's own number, and
+ * which of its stages, counted from 0. */
+#define MSG_PROBE(F, T)                                                                                                \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, probe, INT64_MAX, 1)                                                                                     \
+    F(T, NUM, stage, 1000000, 1)
 
 /* How a worker ended, and when. */
 #define MSG_FAILURE(F, T)                                                                                              \
@@ -156,6 +176,20 @@
 #define MSG_succeeded_FIELDS(F, T) MSG_ROUND(F, T)
 #define MSG_leaving_FIELDS(F, T)   F(T, NUM, signal, 64, 0) F(T, STR, text, MSG_TEXT_MAX, 0)
 #define MSG_end_ack_FIELDS(F, T)   F(T, NUM, status, 255, 1)
+/* rdzv/probing.h */
+#define MSG_probe_id_FIELDS(F, T)                                                                                      \
+    MSG_PROBE(F, T)                                                                                                    \
+    F(T, NUM, rail, MSG_RAILS_MAX - 1, 1)                                                                              \
+    F(T, STR, id, 1024, 1)
+#define MSG_probe_result_FIELDS(F, T)                                                                                  \
+    MSG_PROBE(F, T)                                                                                                    \
+    F(T, NUM, page, 1000000, 1) /* of this node's results of the stage; 0: whatever came before does not count */      \
+    F(T, INT, rail, 4095, 1)    /* of a pair; -1: of the node */                                                       \
+    F(T, NUM, outcome, 5, 1)    /* enum probing_outcome */                                                             \
+    F(T, NUM, gpus, 4096, 0)    /* that this node can use in pairs */                                                  \
+    F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
+    F(T, STR, lines, MSG_LINES_MAX, 0) /* of probe/wire.h */                                                           \
+    F(T, BOOL, more, 0, 1)             /* false: the node is done with this stage */
 
 /* --- a coordinator to an agent: orders, then the rest --- */
 #define MSG_park_FIELDS(F, T)                                                                                          \
@@ -191,6 +225,32 @@
     F(T, NUM, status, 255, 1) /* what to exit with */                                                                  \
     F(T, BOOL, retry, 0, 0)   /* this may change: ask again */                                                         \
     F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_probe_FIELDS(F, T)                                                                                         \
+    MSG_PROBE(F, T)                                                                                                    \
+    F(T, NUM, kind, 3, 1)             /* enum probing_kind */                                                          \
+    F(T, STR, text, MSG_TEXT_MAX, 1)  /* how far it is, for people */                                                  \
+    F(T, NUM, left_ms, MSG_MS_MAX, 1) /* until the node must have answered */                                          \
+    F(T, BOOL, quick, 0, 0)                                                                                            \
+    /* of a pair: */                                                                                                   \
+    F(T, BOOL, guest, 0, 0)           /* the end that needs the ids */                                                 \
+    F(T, STR, peer, MSG_NAME_MAX, 0)  /* the other node */                                                             \
+    F(T, STR, local, MSG_ADDR_MAX, 0) /* address of this node, as the others know it */                                \
+    F(T, NUM, backend, 2, 0)          /* enum health_backend; not auto */                                              \
+    F(T, NUM, rails, MSG_RAILS_MAX, 0)                                                                                 \
+    F(T, STR, ids, MSG_IDS_MAX, 0) /* those that are known: "RAIL=ID", spaces between */
+#define MSG_probe_verdict_FIELDS(F, T)                                                                                 \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, probe, INT64_MAX, 1)                                                                                     \
+    F(T, NUM, verdict, 4, 1)         /* enum health_verdict of this node */                                            \
+    F(T, BOOL, excluded, 0, 0)       /* it takes no part */                                                            \
+    F(T, STR, text, MSG_TEXT_MAX, 1) /* one line about this node */                                                    \
+    F(T, STR, job, MSG_TEXT_MAX, 0)  /* and one about all of them */
+#define MSG_probe_page_FIELDS(F, T)                                                                                    \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, probe, INT64_MAX, 1)                                                                                     \
+    F(T, NUM, kind, 1, 1) /* 0: for people; 1: JSON */                                                                 \
+    F(T, STR, text, MSG_STREAM_MAX, 1)                                                                                 \
+    F(T, BOOL, more, 0, 1)
 #define MSG_hold_FIELDS(F, T)    F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_goodbye_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 0)
 #define MSG_report_FIELDS(F, T)                                                                                        \
@@ -307,6 +367,8 @@
     X(END_ACK, end_ack, 12, "answer to END")                                                                           \
     X(INCIDENT, incident, 13, "what is known of a worker that failed by itself; before STOPPED")                       \
     X(DIGEST, digest, 14, "how the workers of this node ended, for what follows; before STOPPED")                      \
+    X(PROBE_ID, probe_id, 15, "what the other end of a pair must know")                                                \
+    X(PROBE_RESULT, probe_result, 16, "what a stage of a health check has brought on this node")                       \
     X(PARK, park, 20, "order: hold no workers and wait")                                                               \
     X(OPEN_STORE, open_store, 21, "order: open the store of a round")                                                  \
     X(WORLD, world, 22, "order: run this slice of a round")                                                            \
@@ -318,6 +380,9 @@
     X(HOLD, hold, 28, "order: stay as you are")                                                                        \
     X(REPORT, report, 29, "to the node of rank 0: what failed in a round that is closed")                              \
     X(REPORT_ROW, report_row, 30, "one failure of the report before it, the first cause first")                        \
+    X(PROBE, probe, 31, "order: a stage of a health check")                                                            \
+    X(PROBE_VERDICT, probe_verdict, 32, "how a health check has judged this node")                                     \
+    X(PROBE_PAGE, probe_page, 33, "to the node that prints it: a piece of a health check's report")                    \
     X(KNOCK, knock, 40, "a node shows the round's token to the host of its store")                                     \
     X(KNOCK_OK, knock_ok, 41, "answer to KNOCK; the connection is the lease from now on")                              \
     X(ROUND_OVER, round_over, 42, "on a lease: the coordinator has stopped this round")                                \

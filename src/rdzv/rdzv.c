@@ -10,7 +10,8 @@ static const struct {
     unsigned next; /* bits by enum rdzv_state */
 } states[] = {
     [RDZV_REBUILDING] = {"rebuilding", 1u << RDZV_WAITING | 1u << RDZV_RUNNING | 1u << RDZV_CLOSING},
-    [RDZV_WAITING] = {"waiting", 1u << RDZV_REBUILDING | 1u << RDZV_OPENING | 1u << RDZV_CLOSING},
+    [RDZV_WAITING] = {"waiting", 1u << RDZV_REBUILDING | 1u << RDZV_PROBING | 1u << RDZV_OPENING | 1u << RDZV_CLOSING},
+    [RDZV_PROBING] = {"probing", 1u << RDZV_WAITING | 1u << RDZV_CLOSING},
     [RDZV_OPENING] = {"opening", 1u << RDZV_WAITING | 1u << RDZV_RECORDING},
     [RDZV_RECORDING] = {"recording", 1u << RDZV_WAITING | 1u << RDZV_RUNNING},
     [RDZV_RUNNING] = {"running", 1u << RDZV_STOPPING | 1u << RDZV_CLOSING},
@@ -123,6 +124,7 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     r->seen = conf->seen;
     r->documents = EL_MEM_INIT(RDZV_DOCUMENTS_MAX);
     r->findings.root = -1;
+    rdzv_health_init(r);
     uint64_t used = record ? record->restarts : 0, fruitless = record ? record->fruitless : 0;
     if (rdzv_roster_init(r) < 0 || budget_init(&r->budget, s->max_restarts, EL_MS(s->restart_window_ms),
                                                s->max_fruitless, used, fruitless, now, mem) < 0) {
@@ -146,6 +148,7 @@ void rdzv_free(struct rdzv *r)
     if (!r)
         return;
     rdzv_incidents_free(r);
+    rdzv_health_free(r);
     rdzv_roster_free(r);
     budget_free(&r->budget, r->mem);
     el_free(r->mem, r);
@@ -198,6 +201,7 @@ static void on_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     on_silence(r, now, out);
     on_overdue(r, now, out);
     rdzv_aside_expire(r, now, out);
+    rdzv_health_timeout(r, now, out);
     if (r->notice_until <= now) {
         char why[MSG_TEXT_MAX + 1];
         memcpy(why, r->stop_text, sizeof why);
@@ -286,6 +290,11 @@ static void advance_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *ou
                  r->no_store);
         return;
     }
+    if (v.wait == RDZV_GO && rdzv_health_due(r)) {
+        rdzv_health_begin(r, now, out);
+        r->wake = r->state == RDZV_PROBING ? EL_NEVER : now;
+        return;
+    }
     if (v.wait == RDZV_GO) {
         rdzv_open(r, &v, now, out);
         return;
@@ -369,6 +378,7 @@ static void note_gap(struct rdzv *r, el_usec now)
     bool listens = r->members || r->state == RDZV_REBUILDING; /* else nobody woke us for each tick */
     if (now - r->last_turn > EL_MS(r->conf.set.keep_alive_ms) / 2 && listens) {
         r->hold_until = now + rdzv_silence_limit(r);
+        rdzv_health_gap(r, now - r->last_turn);
         if (r->state == RDZV_REBUILDING)
             r->rebuild_until = r->hold_until;
     }
@@ -411,8 +421,8 @@ void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct 
 
 el_usec rdzv_deadline(const struct rdzv *r)
 {
-    el_usec all[] = {r->store_until, r->stop_until, r->notice_until, r->end_until,
-                     r->journal_at,  r->tell_at,    r->wake,         rdzv_aside_deadline(r)};
+    el_usec all[] = {r->store_until, r->stop_until, r->notice_until,        r->end_until,           r->journal_at,
+                     r->tell_at,     r->wake,       rdzv_aside_deadline(r), rdzv_health_deadline(r)};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         first = all[i] < first ? all[i] : first;
@@ -434,6 +444,8 @@ void rdzv_check(const struct rdzv *r)
 {
     rdzv_roster_check(r);
     rdzv_incidents_check(r);
+    if (r->state == RDZV_PROBING)
+        probing_check(r->health.probing);
     unsigned open = 0, lost = 0, good = 0;
     for (unsigned k = 0; k < r->size; k++) {
         const struct rdzv_seat *s = &r->seat[k];

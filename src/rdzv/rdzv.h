@@ -1,7 +1,7 @@
 /* The coordinator core of one job: members, rounds, ranks, budget, end (design.md, "Coordinator").
  *
- *     rebuilding -> waiting -> opening -> recording -> running -> stopping -> (waiting | recording the end -> ending ->
- * over)
+ *     rebuilding -> waiting -> (probing ->) opening -> recording -> running -> stopping -> (waiting | recording the end
+ * -> ending -> over)
  *
  * Orders are state: what a member should do now is rdzv_order(), computed when it is sent, so that nothing is lost with
  * a connection and nothing is queued for a slow one.  A message to all is one action; the shell walks the members and
@@ -19,27 +19,29 @@
 #include "util/rng.h"
 #include "util/time.h"
 
-#define RDZV_ACTIONS_MAX    24
-#define RDZV_NOTES_MAX      10
-#define RDZV_ROLES_MAX      32         /* different --role in one job */
-#define RDZV_STORE_LIMIT    EL_SEC(5)  /* OPEN_STORE to STORE_READY */
-#define RDZV_END_LIMIT      EL_SEC(5)  /* END is repeated so long to whoever has not acknowledged it */
-#define RDZV_STOP_MARGIN    EL_SEC(30) /* beyond the grace: then a member that has not stopped counts as lost */
-#define RDZV_JOURNAL_RETRY  EL_SEC(1)
-#define RDZV_TELL_EVERY     EL_SEC(1)           /* waiting members are told of changes no more often */
-#define RDZV_OPEN_RETRY     EL_MS(100)          /* rounds that cannot be opened: from the second on, doubling … */
-#define RDZV_OPEN_RETRY_MAX EL_SEC(5)           /* … to this */
-#define RDZV_ASIDE_MAX      64                  /* hosts that are set aside at a time; no more are */
-#define RDZV_WHY_MAX        160                 /* bytes of the reason */
-#define RDZV_INCIDENTS_MAX  16                  /* of one round; more are counted */
-#define RDZV_DOCUMENTS_MAX  ((size_t)384 << 10) /* bytes of their records; as REPORT_ROWs they fit a connection */
-#define RDZV_REPORT_ROWS    9 /* of them in the report: the cause and as many others as a summary shows one by one */
-#define RDZV_FATES_MAX      (1u << 20) /* workers of which it is kept, by rank, who failed and who was stopped */
-#define RDZV_NONE           UINT32_MAX
+#define RDZV_ACTIONS_MAX      24
+#define RDZV_NOTES_MAX        10
+#define RDZV_ROLES_MAX        32         /* different --role in one job */
+#define RDZV_STORE_LIMIT      EL_SEC(5)  /* OPEN_STORE to STORE_READY */
+#define RDZV_END_LIMIT        EL_SEC(5)  /* END is repeated so long to whoever has not acknowledged it */
+#define RDZV_STOP_MARGIN      EL_SEC(30) /* beyond the grace: then a member that has not stopped counts as lost */
+#define RDZV_JOURNAL_RETRY    EL_SEC(1)
+#define RDZV_TELL_EVERY       EL_SEC(1)           /* waiting members are told of changes no more often */
+#define RDZV_OPEN_RETRY       EL_MS(100)          /* rounds that cannot be opened: from the second on, doubling … */
+#define RDZV_OPEN_RETRY_MAX   EL_SEC(5)           /* … to this */
+#define RDZV_ASIDE_MAX        64                  /* hosts that are set aside at a time; no more are */
+#define RDZV_WHY_MAX          160                 /* bytes of the reason */
+#define RDZV_INCIDENTS_MAX    16                  /* of one round; more are counted */
+#define RDZV_DOCUMENTS_MAX    ((size_t)384 << 10) /* bytes of their records; as REPORT_ROWs they fit a connection */
+#define RDZV_REPORT_ROWS      9 /* of them in the report: the cause and as many others as a summary shows one by one */
+#define RDZV_FATES_MAX        (1u << 20) /* workers of which it is kept, by rank, who failed and who was stopped */
+#define RDZV_PROBE_REPORT_MAX ((size_t)512 << 10) /* bytes of a health check's report; it fits a connection */
+#define RDZV_NONE             UINT32_MAX
 
 enum rdzv_state {
     RDZV_REBUILDING, /* hears what members of an earlier coordinator report */
     RDZV_WAITING,    /* no round; members gather */
+    RDZV_PROBING,    /* a health check runs */
     RDZV_OPENING,    /* members are chosen, group rank 0 opens the store */
     RDZV_RECORDING,  /* the journal writes the round */
     RDZV_RUNNING,    /* WORLD is out */
@@ -70,6 +72,7 @@ struct rdzv_conf {
      * limit. */
     bool surely_new;
     el_usec listening_since;
+    uint64_t own_instance; /* the agent of this process, which prints what is for the job's user; 0: there is none */
 };
 
 /* What the journal keeps of a job. */
@@ -124,7 +127,8 @@ enum rdzv_action_type {
     RDZV_DO_NOTE,       /* rdzv_note(r, note): one line and its name for log, --events and --hook */
     RDZV_DO_REPORT,     /* a round with failures is closed: tell rdzv_report() here, and to rdzv_report_member() */
     RDZV_DO_REPORT_TO,  /* the same to member alone: rank 0's node, whose connection may have lost it */
-    RDZV_DO_OVER,       /* everybody knows the end, or 5 s are over: nobody needs this coordinator any more */
+    RDZV_DO_PROBE_REPORT, /* a health check is over: tell rdzv_probe_page() here, and to rdzv_probe_reader() */
+    RDZV_DO_OVER,         /* everybody knows the end, or 5 s are over: nobody needs this coordinator any more */
 };
 
 struct rdzv_action {
@@ -153,6 +157,9 @@ struct rdzv_actions {
     X(CAUSE, "root_cause")                                                                                             \
     X(CLOSED, "round_closed")                                                                                          \
     X(ASIDE, "node_set_aside")                                                                                         \
+    X(PROBING, "probe_started")                                                                                        \
+    X(JUDGED, "node_judged")                                                                                           \
+    X(PROBED, "probe_ended")                                                                                           \
     X(COMMAND, "command")                                                                                              \
     X(ENDED, "job_ended")
 
@@ -210,6 +217,13 @@ const char *rdzv_wait_text(struct rdzv *r, el_usec now);
 bool rdzv_report(struct rdzv *r, unsigned i, struct msg *out);
 unsigned rdzv_report_member(const struct rdzv *r);
 uint64_t rdzv_instance(const struct rdzv *r, unsigned member);
+
+/* The verdict of the last health check on this member, if it has not been told it on this connection: goes before its
+ * order. */
+bool rdzv_probe_verdict(struct rdzv *r, unsigned member, struct msg *out);
+/* The report of the last health check, page by page: false behind the last. */
+bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out);
+unsigned rdzv_probe_reader(const struct rdzv *r);
 
 /* Rows for `elrun status`.  rdzv_status_member: false if the number is free. */
 void rdzv_status_job(struct rdzv *r, el_usec now, struct msg *out);

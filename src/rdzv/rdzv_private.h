@@ -5,6 +5,7 @@
 #include "incident/failure.h"
 #include "incident/order.h"
 #include "rdzv/budget.h"
+#include "rdzv/probing.h"
 #include "rdzv/rdzv.h"
 #include "rdzv/table.h"
 
@@ -33,11 +34,15 @@ struct rdzv_member {
     bool same_host; /* as the coordinator */
     bool leaving;   /* said so, or drained: never chosen again */
     bool drained;
+    bool excluded;              /* by a health check; drained, too */
+    bool verdict_untold;        /* … of which it has not been told the verdict */
     bool stuck, doubted, aside; /* any: chosen only if min cannot be had otherwise */
     bool no_knock;              /* could not reach the present round's store */
     bool started, aware, at_boundary, acked;
     uint32_t seat;            /* in the present or last round; RDZV_NONE */
     uint64_t number, coord;   /* STRAY: of what it holds */
+    uint32_t prober;          /* node of the last health check; RDZV_NONE */
+    uint64_t probed;          /* the wish of the last one that has judged it */
     uint64_t picked;          /* the forming of rounds that took it last */
     el_usec heard;            /* last sign of life */
     el_usec gone_until;       /* while conn is 0 */
@@ -89,6 +94,23 @@ struct rdzv_aside {
 struct rdzv_suspect { /* its hardware, by what a worker of this round said */
     uint32_t seat;
     char why[RDZV_WHY_MAX + 1];
+};
+
+struct rdzv_health {
+    bool wanted;             /* before the next round */
+    uint64_t wish;           /* number of that wish: who was looked at for it, is not again */
+    unsigned tries;          /* checks for it so far */
+    uint64_t probe;          /* number of the last check */
+    struct probing *probing; /* that one; NULL: there was none */
+    uint32_t *member;        /* by its nodes: who that is; RDZV_NONE: lost */
+    uint64_t *instance;
+    unsigned nodes, excluded;
+    bool paused;     /* we stood still during the check */
+    uint32_t reader; /* the member that prints all of it, if nobody here does; RDZV_NONE */
+    struct el_buf report;
+    size_t paged; /* bytes of it, so far */
+    char page[MSG_STREAM_MAX + 1];
+    char first_bad[MSG_TEXT_MAX + 1], verdict_text[MSG_TEXT_MAX + 1], summary[MSG_TEXT_MAX + 1];
 };
 
 /* Why a round is not completed yet. */
@@ -176,6 +198,7 @@ struct rdzv {
     struct rdzv_suspect suspect[RDZV_ASIDE_MAX]; /* of the present round */
     unsigned suspects;
     char aside_text[MSG_TEXT_MAX + 1];
+    struct rdzv_health health;
 
     uint64_t serial; /* of the last JOURNAL */
     bool serial_waits;
@@ -225,8 +248,9 @@ el_usec rdzv_silence_limit(const struct rdzv *r);
 /* choose.c */
 struct rdzv_verdict rdzv_verdict(const struct rdzv *r, el_usec now);
 void rdzv_choose(struct rdzv *r, unsigned target);
-void rdzv_count_world(struct rdzv *r);     /* rank bases from the seats */
-bool rdzv_is_enough(const struct rdzv *r); /* nodes that are no last resort, for the smallest round */
+void rdzv_order_members(struct rdzv *r, unsigned n); /* the first n of r->scratch: by node rank, then as they are */
+void rdzv_count_world(struct rdzv *r);               /* rank bases from the seats */
+bool rdzv_is_enough(const struct rdzv *r);           /* nodes that are no last resort, for the smallest round */
 bool rdzv_would_change(const struct rdzv *r, const char **why);
 
 /* round.c: from the chosen to the end. */
@@ -266,7 +290,28 @@ void rdzv_aside_expire(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 void rdzv_aside_list(const struct rdzv *r, char *to, size_t size); /* for the journal */
 void rdzv_aside_take(struct rdzv *r, const char *list, el_usec now);
 el_usec rdzv_aside_deadline(const struct rdzv *r);
-const char *rdzv_aside_text(struct rdzv *r, el_usec now); /* for status; "" if none is */
+const char *rdzv_aside_text(struct rdzv *r, el_usec now);                             /* for status; "" if none is */
+bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec now); /* false: there are too many */
+
+/* health.c: the health check between WAITING and OPENING */
+void rdzv_health_init(struct rdzv *r);
+void rdzv_health_free(struct rdzv *r);
+bool rdzv_health_due(const struct rdzv *r);
+void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+void rdzv_health_launched(struct rdzv *r);
+void rdzv_health_closed(struct rdzv *r);
+void rdzv_health_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out);
+void rdzv_health_lost(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out);
+void rdzv_health_leaves(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out);
+void rdzv_health_joined(struct rdzv *r, unsigned i);
+void rdzv_health_gap(struct rdzv *r, el_usec gap);
+void rdzv_health_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_health_deadline(const struct rdzv *r);
+void rdzv_health_abandon(struct rdzv *r, el_usec now);
+bool rdzv_health_order(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out);
+unsigned rdzv_health_status(struct rdzv *r, unsigned member);
+void rdzv_health_render(struct rdzv *r); /* health_view.c: for rdzv_probe_page() */
+
 /* incident.c */
 void rdzv_incidents_forget(struct rdzv *r); /* a round begins */
 void rdzv_incidents_free(struct rdzv *r);

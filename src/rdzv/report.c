@@ -137,6 +137,7 @@ static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, 
     bool chosen = m->seat != RDZV_NONE && (r->state == RDZV_OPENING || r->state == RDZV_RECORDING);
     if (chosen)
         rdzv_abandon(r, now);
+    rdzv_health_leaves(r, i, now, out);
     if (m->phase != RDZV_BUSY)
         return;
     bool done = r->seat[m->seat].succeeded && (m->seat != 0 || r->succeeded_seats == r->size);
@@ -218,6 +219,8 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
         if (is_present(r, m, msg->u.succeeded.number, msg->u.succeeded.coord))
             rdzv_seat_succeeded(r, m->seat);
         break;
+    case MSG_PROBE_ID:
+    case MSG_PROBE_RESULT: rdzv_health_message(r, i, msg, now, out); break;
     case MSG_LEAVING: on_leaving(r, i, &msg->u.leaving, now, out); break;
     case MSG_END_ACK:
         if (r->state >= RDZV_ENDING || m->drained)
@@ -309,6 +312,7 @@ static void on_drain(struct rdzv *r, const struct rdzv_event *ev, el_usec now, s
     if (!busy) {
         if (m->seat != RDZV_NONE && (r->state == RDZV_OPENING || r->state == RDZV_RECORDING))
             rdzv_abandon(r, now);
+        rdzv_health_leaves(r, found, now, out);
         rdzv_act(out, RDZV_DO_ORDER)->member = found;
         return;
     }

@@ -93,8 +93,12 @@ unsigned rdzv_roster_add(struct rdzv *r, uint64_t instance, int node_rank, el_us
     else
         return RDZV_NONE;
     struct rdzv_member *m = &r->member[i];
-    *m = (struct rdzv_member){
-        .phase = RDZV_READY, .instance = instance, .node_rank = node_rank, .seat = RDZV_NONE, .gone_until = now};
+    *m = (struct rdzv_member){.phase = RDZV_READY,
+                              .instance = instance,
+                              .node_rank = node_rank,
+                              .seat = RDZV_NONE,
+                              .prober = RDZV_NONE,
+                              .gone_until = now};
     list_append(r, &r->gone, QUIET, i); /* until it is connected, in the same step */
     list_append(r, &r->arrival, ARRIVAL, i);
     table_put(&r->by_instance, instance, i);

@@ -58,6 +58,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->suspects = 0;
     rdzv_incidents_forget(r);
     r->lost_at = EL_NEVER;
+    rdzv_health_launched(r);
     rdzv_move(r, RDZV_RUNNING, now);
     rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
              (unsigned long long)r->number, r->size, rdzv_plural(r->size), r->world, rdzv_plural(r->world),
@@ -137,6 +138,7 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
     if (!m->acked) /* who knows the end and goes is neither lost nor news */
         rdzv_say(r, out, left ? RDZV_NOTE_LEFT : RDZV_NOTE_LOST, i, "%s %s: %s", label, left ? "has left" : "was lost",
                  why);
+    rdzv_health_lost(r, i, now, out);
     rdzv_roster_remove(r, i);
     r->tell = true;
     if (k == RDZV_NONE)
@@ -289,6 +291,7 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     }
     rdzv_say(r, out, RDZV_NOTE_CLOSED, RDZV_NONE, "round %llu is closed: %s", (unsigned long long)r->number,
              costs ? "one restart" : "no restart is charged");
+    rdzv_health_closed(r);
     rdzv_wait_again(r, now);
     rdzv_journal(r, out);
 }

@@ -77,6 +77,7 @@ const char *rdzv_wait_text(struct rdzv *r, el_usec now)
                      "the coordinator has just started: nodes of an earlier round may come back, for %.1f s more",
                      r->rebuild_until > now ? (double)(r->rebuild_until - now) / (double)EL_SEC(1) : 0.0);
         break;
+    case RDZV_PROBING: probing_text(r->health.probing, now, r->text, sizeof r->text); break;
     case RDZV_OPENING:
         snprintf(r->text, sizeof r->text, "%s opens the store of round %llu", r->member[r->seat[0].member].host,
                  (unsigned long long)r->number);
@@ -170,10 +171,10 @@ void rdzv_name_successors(struct rdzv *r)
     successors(r, r->successors, sizeof r->successors);
 }
 
-static void order_end(const struct rdzv *r, struct msg *out)
+static void order_end(struct rdzv *r, unsigned member, struct msg *out)
 {
     *out = (struct msg){.type = MSG_END};
-    out->u.end = (struct msg_end){.status = r->status, .text = r->end_text, .cause = r->end_cause};
+    out->u.end = (struct msg_end){.status = rdzv_health_status(r, member), .text = r->end_text, .cause = r->end_cause};
 }
 
 static void order_stop(const struct rdzv *r, uint64_t number, uint64_t coord, const char *why, struct msg *out)
@@ -257,10 +258,19 @@ static void append_aside(struct rdzv *r, const struct rdzv_member *m)
              "; this node is set aside, and comes in only if too few others are there: %s", rdzv_aside_why(r, m->host));
 }
 
+/* For the user of a node that came later. */
+static void append_probing(struct rdzv *r)
+{
+    size_t n = strlen(r->text);
+    snprintf(r->text + n, sizeof r->text - n, "; this node has come later and waits");
+}
+
 static void order_park(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out)
 {
     rdzv_wait_text(r, now);
-    if (r->state == RDZV_WAITING)
+    if (r->state == RDZV_PROBING)
+        append_probing(r);
+    else if (r->state == RDZV_WAITING)
         append_here(r, now);
     else if (m->aside)
         append_aside(r, m);
@@ -291,7 +301,12 @@ void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out)
     assert(member < r->room_used && r->member[member].phase != RDZV_FREE);
     const struct rdzv_member *m = &r->member[member];
     if (r->state >= RDZV_ENDING) {
-        order_end(r, out);
+        order_end(r, member, out);
+    } else if (m->excluded && m->phase == RDZV_READY) {
+        *out = (struct msg){.type = MSG_END};
+        snprintf(r->text, sizeof r->text, "the health check has found this node unfit: %.300s",
+                 rdzv_aside_why(r, m->host));
+        out->u.end = (struct msg_end){.status = EL_EXIT_UNHEALTHY, .alone = true, .text = r->text};
     } else if (m->drained && m->phase == RDZV_READY) {
         *out = (struct msg){.type = MSG_END};
         out->u.end = (struct msg_end){.status = EL_EXIT_TEMPFAIL, .alone = true, .text = "this node was drained"};
@@ -304,7 +319,7 @@ void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out)
     } else if (r->state == RDZV_OPENING && m->seat == 0) {
         *out = (struct msg){.type = MSG_OPEN_STORE};
         out->u.open_store = (struct msg_open_store){.number = r->number, .coord = r->coord, .token = r->token};
-    } else {
+    } else if (!rdzv_health_order(r, m, now, out)) {
         order_park(r, m, now, out);
     }
 }
@@ -357,7 +372,7 @@ void rdzv_status_job(struct rdzv *r, el_usec now, struct msg *out)
     j->incidents = r->incidents;
     j->productive_ms = spent_ms(r, now, RDZV_RUNNING);
     j->forming_ms = spent_ms(r, now, RDZV_REBUILDING) + spent_ms(r, now, RDZV_WAITING) +
-                    spent_ms(r, now, RDZV_OPENING) + spent_ms(r, now, RDZV_RECORDING);
+                    spent_ms(r, now, RDZV_PROBING) + spent_ms(r, now, RDZV_OPENING) + spent_ms(r, now, RDZV_RECORDING);
     j->restarting_ms = spent_ms(r, now, RDZV_STOPPING);
     j->master_addr = round ? r->master_addr : "";
     j->master_port = round ? r->master_port : 0;
@@ -371,7 +386,7 @@ static const char *member_state(const struct rdzv *r, const struct rdzv_member *
     if (!m->conn)
         return "reconnecting";
     if (m->leaving)
-        return m->drained ? "drained" : "leaving";
+        return m->excluded ? "excluded" : m->drained ? "drained" : "leaving";
     if (m->phase == RDZV_STRAY)
         return "stopping an older round";
     if (m->phase == RDZV_BUSY && r->seat[m->seat].succeeded)

@@ -1,0 +1,56 @@
+/* What probing.c (stages, time, verdict) and probing_take.c (what nodes say) share. */
+#ifndef RDZV_PROBING_PRIVATE_H
+#define RDZV_PROBING_PRIVATE_H
+#include "rdzv/probing.h"
+
+enum probing_presence { PROBING_HERE, PROBING_IS_AWAY, PROBING_GONE };
+
+struct probing_node {
+    char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
+    enum probing_presence presence;
+    el_usec away_since;
+    bool done;      /* with this stage */
+    unsigned pages; /* of its results that have come */
+    unsigned gpus;
+    unsigned pair; /* of this round; PROBING_NONE: it rests */
+    bool guest;
+    struct el_buf ids; /* host end: of the rails, as orders have them */
+    uint32_t ids_had;  /* bits */
+    struct el_buf kept;
+    size_t kept_before; /* bytes, of earlier stages: a stage that is told again begins there */
+    enum probing_outcome local, after;
+    bool warned, warned_before;
+    char reason[MSG_TEXT_MAX + 1];
+};
+
+struct probing_measured { /* by a node alone */
+    unsigned node, rail;
+    enum metric metric;
+    uint32_t milli;
+};
+
+struct probing {
+    struct probing_conf conf;
+    struct el_mem *mem;
+    struct plan *plan;
+    struct probing_node *node;
+    struct el_buf measured; /* struct probing_measured */
+    enum probing_kind kind; /* of the stage; REST is none of one */
+    unsigned stage, round;
+    bool nccl; /* what the pairs exchange data with */
+    const struct plan_pair *pair;
+    unsigned pairs;
+    struct pair_result *said; /* two for each pair: of a, of b */
+    unsigned waiting;         /* nodes that are here and have not answered */
+    unsigned asked;           /* … and those that were asked */
+    el_usec until, all_until; /* without the margin */
+    unsigned told;
+    bool over, late; /* late: the time for all was used up */
+    char text[MSG_TEXT_MAX + 1];
+};
+
+/* probing_take.c */
+void probing_take_stage(struct probing *p); /* a stage begins: nothing has been said */
+struct pair_result *probing_said(struct probing *p, unsigned node);
+
+#endif
