@@ -22,6 +22,7 @@ void rdzv_health_init(struct rdzv *r)
 void rdzv_health_free(struct rdzv *r)
 {
     probing_free(r->health.probing);
+    probing_free(r->health.last);
     el_buf_free(&r->health.report);
     el_free(r->mem, r->health.member);
     el_free(r->mem, r->health.instance);
@@ -119,8 +120,7 @@ void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_health *h = &r->health;
     const struct rdzv_settings *s = &r->conf.set;
-    probing_free(h->probing);
-    h->probing = NULL;
+    assert(!h->probing);
     h->nodes = gather(r);
     struct probing_conf conf = {.number = (r->seen > r->number ? r->seen : r->number) + 1,
                                 .coord = r->conf.coord,
@@ -161,6 +161,7 @@ static void exclude(struct rdzv *r, struct rdzv_member *m, const char *why, el_u
     rdzv_tally(r, m, -1);
     m->leaving = m->drained = m->excluded = true;
     rdzv_tally(r, m, 1);
+    r->health.banned[r->health.bans++ % RDZV_ASIDE_MAX] = m->instance;
     r->health.excluded++;
     rdzv_keep_aside(r, m->host, why, now);
 }
@@ -191,11 +192,11 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
 {
     struct rdzv_health *h = &r->health;
     const char *text;
-    enum health_verdict v = probing_verdict(h->probing, node, &text);
+    enum health_verdict v = probing_verdict(h->last, node, &text);
     uint32_t i = h->member[node];
     count[v]++;
     if (v == HEALTH_BAD && !h->first_bad[0])
-        snprintf(h->first_bad, sizeof h->first_bad, "%.60s: %.300s", probing_host(h->probing, node), text);
+        snprintf(h->first_bad, sizeof h->first_bad, "%.60s: %.300s", probing_host(h->last, node), text);
     if (i == RDZV_NONE)
         return;
     struct rdzv_member *m = &r->member[i];
@@ -207,7 +208,7 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     count[HEALTH_SLOW] -= v == HEALTH_SLOW && !goes && r->conf.set.on_straggler == HEALTH_STRAGGLER_WARN;
     if (v == HEALTH_GOOD || (*said)++ >= SAID_MAX)
         return;
-    rdzv_say(r, out, RDZV_NOTE_JUDGED, i, "%s is %s%s%s%.300s", probing_host(h->probing, node), health_verdict_name(v),
+    rdzv_say(r, out, RDZV_NOTE_JUDGED, i, "%s is %s%s%s%.300s", probing_host(h->last, node), health_verdict_name(v),
              goes ? " and leaves the job" : "", *text ? ": " : "", text);
 }
 
@@ -225,9 +226,9 @@ static bool ends_by(struct rdzv *r, const unsigned count[HEALTH_VERDICTS], el_us
     const struct rdzv_settings *s = &r->conf.set;
     char all[MSG_TEXT_MAX + 1];
     bool warned = false;
-    probing_summary(h->probing, all, sizeof all);
+    probing_summary(h->last, all, sizeof all);
     for (unsigned i = 0; i < h->nodes; i++)
-        warned |= probing_warned(h->probing, i);
+        warned |= probing_warned(h->last, i);
     rdzv_say(r, out, RDZV_NOTE_PROBED, RDZV_NONE, "health check %llu: %.400s", (unsigned long long)h->probe, all);
     if (s->probe_only)
         rdzv_end(r, now, out, whole_status(r, count, warned), "%s", all);
@@ -240,6 +241,20 @@ static bool ends_by(struct rdzv *r, const unsigned count[HEALTH_VERDICTS], el_us
     return true;
 }
 
+/* The check that was running is the last one now. */
+static void keep_last(struct rdzv *r)
+{
+    struct rdzv_health *h = &r->health;
+    probing_free(h->last);
+    h->last = h->probing;
+    h->probing = NULL;
+    for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
+        r->member[i].judged = r->member[i].prober;
+        r->member[i].prober = RDZV_NONE;
+        r->member[i].verdict_untold = false;
+    }
+}
+
 static void conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_health *h = &r->health;
@@ -247,11 +262,13 @@ static void conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     h->excluded = 0;
     h->first_bad[0] = 0;
     h->reader = RDZV_NONE;
+    keep_last(r);
     for (unsigned i = 0; i < h->nodes; i++) {
+        uint32_t who = h->member[i];
         judge_node(r, i, now, out, count, &said);
-        bool own = h->member[i] != RDZV_NONE && h->instance[i] == r->conf.own_instance;
-        if ((h->reader == RDZV_NONE || own) && h->member[i] != RDZV_NONE)
-            h->reader = h->member[i];
+        bool own = who != RDZV_NONE && h->instance[i] == r->conf.own_instance;
+        if ((h->reader == RDZV_NONE || own) && who != RDZV_NONE)
+            h->reader = who;
     }
     rdzv_health_render(r);
     rdzv_act(out, RDZV_DO_PROBE_REPORT);
@@ -299,13 +316,11 @@ void rdzv_health_lost(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actio
 {
     const struct rdzv_member *m = &r->member[i];
     unsigned node = m->prober;
-    if (node == RDZV_NONE)
-        return;
-    r->health.member[node] = RDZV_NONE;
     if (r->health.reader == i)
         r->health.reader = RDZV_NONE;
-    if (r->state != RDZV_PROBING)
+    if (r->state != RDZV_PROBING || node == RDZV_NONE)
         return;
+    r->health.member[node] = RDZV_NONE;
     bool silent = m->conn != 0 || r->health.paused;
     if (m->leaving || !silent)
         follow(r, probing_left(r->health.probing, node, now), now, out);
@@ -320,15 +335,24 @@ void rdzv_health_leaves(struct rdzv *r, unsigned i, el_usec now, struct rdzv_act
         follow(r, probing_left(r->health.probing, node, now), now, out);
 }
 
-/* A newcomer: was it lost in this check? */
+/* A newcomer: was it lost in this check?  Or excluded, and not told of it before it was lost? */
 void rdzv_health_joined(struct rdzv *r, unsigned i)
 {
     struct rdzv_health *h = &r->health;
+    struct rdzv_member *m = &r->member[i];
+    for (unsigned k = 0; k < h->bans && k < RDZV_ASIDE_MAX; k++) {
+        if (h->banned[k] != m->instance)
+            continue;
+        rdzv_tally(r, m, -1);
+        m->leaving = m->drained = m->excluded = true;
+        rdzv_tally(r, m, 1);
+        return;
+    }
     for (unsigned k = 0; r->state == RDZV_PROBING && k < h->nodes; k++) {
-        if (h->instance[k] != r->member[i].instance || h->member[k] != RDZV_NONE)
+        if (h->instance[k] != m->instance || h->member[k] != RDZV_NONE)
             continue;
         h->member[k] = i;
-        r->member[i].prober = k;
+        m->prober = k;
         probing_back(h->probing, k);
     }
 }
@@ -356,6 +380,8 @@ el_usec rdzv_health_deadline(const struct rdzv *r)
 void rdzv_health_abandon(struct rdzv *r, el_usec now)
 {
     assert(r->state == RDZV_PROBING);
+    probing_free(r->health.probing);
+    r->health.probing = NULL;
     rdzv_wait_again(r, now);
 }
 
@@ -373,12 +399,11 @@ bool rdzv_health_order(struct rdzv *r, const struct rdzv_member *m, el_usec now,
 unsigned rdzv_health_status(struct rdzv *r, unsigned member)
 {
     const char *text;
-    unsigned node = r->member[member].prober;
-    if (!r->conf.set.probe_only || node == RDZV_NONE || !r->health.probing || !probing_is_over(r->health.probing) ||
-        r->health.reader == member || r->status > 3)
+    unsigned node = r->member[member].judged;
+    if (!r->conf.set.probe_only || node == RDZV_NONE || !r->health.last || r->health.reader == member || r->status > 3)
         return r->status;
-    enum health_verdict v = probing_verdict(r->health.probing, node, &text);
-    bool warned = probing_warned(r->health.probing, node) && r->conf.set.probe_strict;
+    enum health_verdict v = probing_verdict(r->health.last, node, &text);
+    bool warned = probing_warned(r->health.last, node) && r->conf.set.probe_strict;
     bool slow = v == HEALTH_SLOW && r->conf.set.on_straggler == HEALTH_STRAGGLER_EXCLUDE;
     return v == HEALTH_BAD || slow ? 1 : v == HEALTH_UNDECIDED || v == HEALTH_LEFT || warned ? 3 : 0;
 }
@@ -388,13 +413,13 @@ bool rdzv_probe_verdict(struct rdzv *r, unsigned member, struct msg *out)
     struct rdzv_member *m = &r->member[member];
     struct rdzv_health *h = &r->health;
     const char *text;
-    if (!m->verdict_untold || m->prober == RDZV_NONE || !h->probing)
+    if (!m->verdict_untold || m->judged == RDZV_NONE || !h->last)
         return false;
     m->verdict_untold = false;
-    enum health_verdict v = probing_verdict(h->probing, m->prober, &text);
+    enum health_verdict v = probing_verdict(h->last, m->judged, &text);
     snprintf(h->verdict_text, sizeof h->verdict_text, "%s", text);
-    probing_summary(h->probing, h->summary, sizeof h->summary);
-    const struct probing_conf *c = probing_conf(h->probing);
+    probing_summary(h->last, h->summary, sizeof h->summary);
+    const struct probing_conf *c = probing_conf(h->last);
     *out = (struct msg){.type = MSG_PROBE_VERDICT};
     out->u.probe_verdict = (struct msg_probe_verdict){.number = c->number,
                                                       .coord = c->coord,

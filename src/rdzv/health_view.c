@@ -17,11 +17,11 @@ void rdzv_health_render(struct rdzv *r)
     const char *text;
     el_buf_free(&h->report);
     h->report = EL_BUF_INIT(r->mem, RDZV_PROBE_REPORT_MAX);
-    probing_summary(h->probing, h->summary, sizeof h->summary);
+    probing_summary(h->last, h->summary, sizeof h->summary);
     el_buf_printf(&h->report, "%s\n", h->summary);
     for (unsigned i = 0; i < h->nodes; i++) {
-        enum health_verdict v = probing_verdict(h->probing, i, &text);
-        el_buf_printf(&h->report, "  %-24s %-10s %s\n", probing_host(h->probing, i), health_verdict_name(v), text);
+        enum health_verdict v = probing_verdict(h->last, i, &text);
+        el_buf_printf(&h->report, "  %-24s %-10s %s\n", probing_host(h->last, i), health_verdict_name(v), text);
     }
 }
 
@@ -40,11 +40,11 @@ bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out)
     struct rdzv_health *h = &r->health;
     const char *text = el_buf_cstr(&h->report);
     size_t at = i ? h->paged : 0, n = piece_of(text + at, h->report.len - at);
-    if (!h->probing || at >= h->report.len)
+    if (!h->last || at >= h->report.len)
         return false;
     h->paged = at + n;
     snprintf(h->page, sizeof h->page, "%.*s", (int)n, text + at);
-    const struct probing_conf *c = probing_conf(h->probing);
+    const struct probing_conf *c = probing_conf(h->last);
     *out = (struct msg){.type = MSG_PROBE_PAGE};
     out->u.probe_page = (struct msg_probe_page){
         .number = c->number, .coord = c->coord, .probe = c->probe, .text = h->page, .more = h->paged < h->report.len};

@@ -350,7 +350,7 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
     reconcile(r, i, h, now, out);
     if (m->prober == RDZV_NONE)
         rdzv_health_joined(r, i);
-    m->verdict_untold |= m->prober != RDZV_NONE && (m->excluded || r->state >= RDZV_ENDING);
+    m->verdict_untold |= m->judged != RDZV_NONE && (m->excluded || r->state >= RDZV_ENDING);
     if (r->findings.rank0 == m->instance && rdzv_root(r))
         rdzv_act(out, RDZV_DO_REPORT_TO)->member = i;
     rdzv_act(out, RDZV_DO_ORDER)->member = i;

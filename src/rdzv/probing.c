@@ -99,11 +99,12 @@ static bool has_gpus(const struct probing *p, unsigned *most)
 static void tell_plan(struct probing *p, unsigned i)
 {
     const struct probing_node *n = &p->node[i];
+    plan_name(p->plan, i, n->host);
     if (p->nccl && n->gpus)
         plan_rails(p->plan, i, n->gpus < PLAN_RAILS_MAX ? n->gpus : PLAN_RAILS_MAX);
     if (n->presence == PROBING_GONE)
         plan_left(p->plan, i);
-    else if (n->presence == PROBING_IS_AWAY)
+    else if (n->presence == PROBING_IS_AWAY && !n->done)
         plan_lost(p->plan, i, "it was not heard any more while it checked itself");
     else if (!n->done || n->local == PROBING_BROKEN)
         plan_lost(p->plan, i, *n->reason ? n->reason : "its own checks brought no result in time");
@@ -190,7 +191,7 @@ static void end_round(struct probing *p, el_usec now)
         plan_result(p->plan, i, r);
     }
     for (unsigned i = 0; i < p->conf.nodes; i++)
-        if (p->node[i].presence == PROBING_IS_AWAY)
+        if (p->node[i].presence == PROBING_IS_AWAY && p->node[i].away_since + PROBING_AWAY_LIMIT / 2 <= now)
             plan_lost(p->plan, i, "it was not heard any more during the check");
     if (p->late)
         plan_end(p->plan);
@@ -470,8 +471,9 @@ void probing_summary(struct probing *p, char *to, size_t room)
         if (count[v])
             n += (size_t)snprintf(to + n, room - n, "%s%u %s", n ? ", " : "", count[v], health_verdict_name(v));
     if (n < room)
-        snprintf(to + n, room - n, " of %u node%s after %u round%s of pairs", p->conf.nodes,
-                 p->conf.nodes == 1 ? "" : "s", p->round, p->round == 1 ? "" : "s");
+        n += (size_t)snprintf(to + n, room - n, " of %u node%s", p->conf.nodes, p->conf.nodes == 1 ? "" : "s");
+    if (p->round && n < room)
+        snprintf(to + n, room - n, " after %u round%s of pairs", p->round, p->round == 1 ? "" : "s");
 }
 
 void probing_check(const struct probing *p)

@@ -41,7 +41,8 @@ struct rdzv_member {
     bool started, aware, at_boundary, acked;
     uint32_t seat;            /* in the present or last round; RDZV_NONE */
     uint64_t number, coord;   /* STRAY: of what it holds */
-    uint32_t prober;          /* node of the last health check; RDZV_NONE */
+    uint32_t prober;          /* node of the health check that runs; RDZV_NONE */
+    uint32_t judged;          /* node of the last that is over; RDZV_NONE */
     uint64_t probed;          /* the wish of the last one that has judged it */
     uint64_t picked;          /* the forming of rounds that took it last */
     el_usec heard;            /* last sign of life */
@@ -101,10 +102,13 @@ struct rdzv_health {
     uint64_t wish;           /* number of that wish: who was looked at for it, is not again */
     unsigned tries;          /* checks for it so far */
     uint64_t probe;          /* number of the last check */
-    struct probing *probing; /* that one; NULL: there was none */
+    struct probing *probing; /* that runs; NULL: none does */
+    struct probing *last;    /* that is over; NULL: none is */
     uint32_t *member;        /* by its nodes: who that is; RDZV_NONE: lost */
     uint64_t *instance;
     unsigned nodes, excluded;
+    uint64_t banned[RDZV_ASIDE_MAX]; /* instances that were excluded, the last ones; bans: how many there were */
+    unsigned bans;
     bool paused;     /* we stood still during the check */
     uint32_t reader; /* the member that prints all of it, if nobody here does; RDZV_NONE */
     struct el_buf report;

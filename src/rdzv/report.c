@@ -90,6 +90,8 @@ static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, 
         m->phase = RDZV_READY;
         m->number = 0;
         rdzv_tally(r, m, 1);
+        if (r->state == RDZV_PROBING && m->prober != RDZV_NONE) /* its part in the check goes on */
+            rdzv_act(out, RDZV_DO_ORDER)->member = i;
         return;
     }
     if (!is_present(r, m, s->number, s->coord))

@@ -98,6 +98,7 @@ unsigned rdzv_roster_add(struct rdzv *r, uint64_t instance, int node_rank, el_us
                               .node_rank = node_rank,
                               .seat = RDZV_NONE,
                               .prober = RDZV_NONE,
+                              .judged = RDZV_NONE,
                               .gone_until = now};
     list_append(r, &r->gone, QUIET, i); /* until it is connected, in the same step */
     list_append(r, &r->arrival, ARRIVAL, i);

@@ -158,6 +158,9 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
         break;
     case MEMBER_DO_TENANTS_SEND: net_tenants(c, who, x->what); break;
     case MEMBER_DO_START: do_start(c, who); break;
+    case MEMBER_DO_PROBE: probes_order(c, who, c->probe_order); break;
+    case MEMBER_DO_PROBE_STOP: probes_stop(c, who); break;
+    case MEMBER_DO_PROBE_TELL: probes_tell(c, who, x->what); break;
     case MEMBER_DO_STOP: do_stop(c, who, x); break;
     case MEMBER_DO_NOTICE:
     case MEMBER_DO_SAY:
@@ -182,6 +185,8 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
     if (c->failed || !a->up)
         return;
     struct member_actions out;
+    if (ev->msg && ev->msg->type == MSG_PROBE)
+        c->probe_order = &ev->msg->u.probe;
     member_step(&a->m, ev, c->now, &out);
     c->steps++;
     member_check(&a->m);
@@ -191,11 +196,12 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
         cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg ? "" : (const char *[]){"start",    "connected",      "connect failed",  "closed",
-                                                     "",         "delivered",      "lease delivered", "store",
-                                                     "knock ok", "knock failed",   "lease closed",    "lease",
-                                                     "tenant",   "started",        "aware",           "boundary",
-                                                     "failed",   "attempt closed", "signal",          "time"}[ev->type],
+                     ev->msg ? "" : (const char *[]){"start",    "connected",    "connect failed",  "closed",
+                                                     "",         "delivered",    "lease delivered", "store",
+                                                     "knock ok", "knock failed", "lease closed",    "lease",
+                                                     "tenant",   "started",      "aware",           "boundary",
+                                                     "probe id", "probed",       "failed",          "attempt closed",
+                                                     "signal",   "time"}[ev->type],
                      member_place_name(a->m.place), (unsigned long long)a->m.round.number,
                      (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
@@ -238,10 +244,19 @@ static void order(struct cluster *c, unsigned member)
     if (!conn)
         return;
     struct msg m;
+    uint32_t who = c->conn[conn].agent;
+    if (rdzv_probe_verdict(c->r, member, &m)) {
+        probes_verdict(c, who, &m.u.probe_verdict);
+        net_send(c, conn, false, &m);
+    }
     rdzv_order(c->r, member, c->now, &m);
     c->conn[conn].ordered = c->now;
-    if (m.type == MSG_WORLD)
-        judge_world(c, c->conn[conn].agent, &m.u.world);
+    if (m.type == MSG_PROBE)
+        probes_ordered(c, who, &m.u.probe);
+    if (m.type == MSG_WORLD) {
+        judge_world(c, who, &m.u.world);
+        probes_world(c, who, &m.u.world);
+    }
     if (m.type == MSG_END && !m.u.end.alone)
         judge_end(c, (unsigned)m.u.end.status);
     net_send(c, conn, false, &m);
@@ -316,6 +331,7 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
     }
     case RDZV_DO_REPORT:
     case RDZV_DO_REPORT_TO: storm_report(c); break;
+    case RDZV_DO_PROBE_REPORT: probes_over(c); break;
     case RDZV_DO_OVER: c->over = true; break;
     }
 }
@@ -362,6 +378,7 @@ static void boot_agent(struct cluster *c, uint32_t who)
     a->acked = 0;
     a->link = a->lease = 0;
     a->top = a->top_coord = 0;
+    a->probe.on = a->checked = a->condemned = false;
     if (a->alive && a->stuck) /* what SIGKILL did not end before is not this life's */
         a->alive = a->stuck = false;
     cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_START});
@@ -497,6 +514,8 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
                               .digest = &digest};
     if (it->event == MEMBER_EV_STARTED && !a->alive)
         return;
+    if (it->stage && !probes_local(c, it))
+        return;
     if (it->event == MEMBER_EV_STORE && it->serial != a->m.store.number)
         return;
     if (it->event == MEMBER_EV_WORKER_FAILED && !it->guard) {
@@ -604,6 +623,7 @@ static void set_up(struct cluster *c)
     c->training = c->quiet ? EL_SEC(600) : EL_SEC(15) + cluster_below(c, EL_SEC(60));
     c->faults_until = c->quiet ? 0 : EL_SEC(10) + cluster_below(c, EL_SEC(90));
     c->judge_at = c->faults_until + EL_SEC(45);
+    probes_set_up(c);
     bool ranked = cluster_below(c, 3) == 0;
     for (uint32_t i = 0; i < c->n; i++) {
         c->agent[i].node_rank = ranked ? (int)i : -1;

@@ -2,14 +2,15 @@
  * fail and die badly; virtual time, faults drawn from a seed.  The cores are the binary's own objects; everything here
  * only carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
  *
- * cluster.c: time, hosts and workers · agenda.c · faults.c · net.c: connections · storm.c: failures · judge_cluster.c:
- * what must hold · sim_cluster.c: main. */
+ * cluster.c: time, hosts and workers · agenda.c · faults.c · net.c: connections · storm.c: failures · probes.c: health
+ * checks · judge_cluster.c: what must hold · sim_cluster.c: main. */
 #ifndef TEST_SIM_CLUSTER_H
 #define TEST_SIM_CLUSTER_H
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/member.h"
+#include "rdzv/probing.h"
 #include "rdzv/rdzv.h"
 #include "util/rng.h"
 
@@ -45,7 +46,10 @@ struct cluster_item {
     enum member_event_type event;
     enum member_result result;
     bool stuck, refused;
-    bool taken;      /* CONNECTED: by a proxy, whoever listens behind it */
+    bool taken;     /* CONNECTED: by a proxy, whoever listens behind it */
+    uint64_t stage; /* LOCAL: of a health check */
+    uint64_t peer_life;
+    bool met, late;  /* … and its pair: the other end was there; it should be by now */
     bool guard;      /* LOCAL: it was the guard who killed */
     uint64_t serial; /* ARRIVE: its place in its direction; GUARD: the fence */
     el_usec sent_at; /* ARRIVE, ACKED */
@@ -64,6 +68,14 @@ struct cluster_conn {
     uint64_t kept;            /* so many of the agent's the coordinator's kernel has */
     el_usec last[2];          /* last arrival in each direction */
     el_usec ordered;          /* the coordinator's last order on it */
+};
+
+struct cluster_probe { /* what an agent does for a health check */
+    bool on, has_id, met, done;
+    uint64_t serial;
+    struct msg_probe order; /* strings are not to be looked at */
+    uint32_t peer;
+    enum probing_outcome outcome;
 };
 
 struct cluster_agent {
@@ -88,6 +100,10 @@ struct cluster_agent {
     unsigned status;
     uint64_t sent;
     uint64_t top, top_coord;
+    struct cluster_probe probe;
+    bool bad, bad_alone, bad_late; /* its hardware; seen by itself at once, or by its counters at the end only */
+    bool checked, condemned;
+    uint64_t checked_life, condemned_life, condemned_term;
     int node_rank;
 };
 
@@ -105,7 +121,8 @@ struct cluster_round {
 
 struct cluster {
     uint64_t seed;
-    struct el_rng rng, faults, words; /* words: of what workers said, so that the rest stays as it was */
+    struct el_rng rng, faults, words,
+        hardware; /* words, hardware: of what workers said, so that the rest stays as it was */
     el_usec now, faults_until, judge_at;
     bool quiet;  /* no faults: the profile that measures */
     bool codec;  /* messages travel as bytes */
@@ -150,6 +167,12 @@ struct cluster {
     bool over;
     unsigned same; /* nodes that told of the same exception */
     unsigned hellos;
+    uint32_t bad_link[2];
+    uint64_t probe_serial, check_coord, check_number;
+    el_usec checked_from, hung_at;
+    unsigned checked, verdicts, fair_checks, patience;
+    bool fair; /* the last check had what it needs to be exact, and nothing has disturbed it */
+    const struct msg_probe *probe_order; /* that is being fed */
 
     uint64_t steps, hash;
     char trace[CLUSTER_TRACE_MAX][200];
@@ -200,6 +223,18 @@ void storm_report(struct cluster *c);
 void storm_memory(struct cluster *c);
 void storm_stopping(struct cluster *c);
 void storm_stops(struct cluster *c, const struct cluster_item *it);
+
+/* probes.c */
+void probes_set_up(struct cluster *c);
+const char *probes_host(const char *host);
+void probes_order(struct cluster *c, uint32_t who, const struct msg_probe *o);
+void probes_stop(struct cluster *c, uint32_t who);
+bool probes_local(struct cluster *c, const struct cluster_item *it);
+void probes_tell(struct cluster *c, uint32_t who, enum msg_type what);
+void probes_ordered(struct cluster *c, uint32_t who, const struct msg_probe *o);
+void probes_over(struct cluster *c);
+void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verdict *v);
+void probes_world(struct cluster *c, uint32_t who, const struct msg_world *w);
 
 /* judge_cluster.c */
 void judge_world(struct cluster *c, uint32_t who, const struct msg_world *w);

@@ -208,6 +208,11 @@ void judge_all_is_well(struct cluster *c)
 {
     if (!c->coord_up || rdzv_state(c->r) >= RDZV_CLOSING)
         return;
+    if (rdzv_state(c->r) == RDZV_PROBING && c->patience) { /* a child hangs, or a node that stood still is awaited */
+        c->patience--;
+        cluster_push(c, c->now + EL_SEC(60), CLUSTER_JUDGE, CLUSTER_COORD);
+        return;
+    }
     struct msg job;
     unsigned usable = 0, running = 0;
     rdzv_status_job(c->r, c->now, &job);

@@ -104,6 +104,12 @@ static void strip(struct msg *m)
     case MSG_STORE_READY: m->u.store_ready.addr = "10.0.0.1"; break;
     case MSG_WORKER_FAILED: m->u.worker_failed.text = ""; break;
     case MSG_STOPPED: m->u.stopped.ranks = m->u.stopped.missing = ""; break;
+    case MSG_PROBE:
+        m->u.probe.text = m->u.probe.local = "";
+        m->u.probe.ids = m->u.probe.ids && *m->u.probe.ids ? "0=x" : "";
+        m->u.probe.peer = probes_host(m->u.probe.peer ? m->u.probe.peer : "h0");
+        break;
+    case MSG_PROBE_VERDICT: m->u.probe_verdict.text = m->u.probe_verdict.job = ""; break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
     case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;
     case MSG_LEAVING: m->u.leaving.text = ""; break;
@@ -218,6 +224,8 @@ static void at_agent(struct cluster *c, const struct cluster_item *it, struct cl
     if (!current)
         return;
     struct member_event ev = {.msg = &it->msg};
+    if (!it->fin && it->msg.type == MSG_PROBE_VERDICT)
+        return; /* for the user, not for the core */
     if (it->fin)
         ev.type = k->lease ? MEMBER_EV_LEASE_CLOSED : MEMBER_EV_LINK_CLOSED;
     else

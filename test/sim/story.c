@@ -71,6 +71,16 @@ static void saw(struct story *s, int i, uint64_t number)
         s->node[i].seen = number;
 }
 
+static void probe_line(struct story *s, int i, const char *sep, const struct msg_probe *p)
+{
+    static const char *const kinds[] = {
+        [PROBING_LOCAL] = "checks", [PROBING_REST] = "rests", [PROBING_AFTER] = "after"};
+    if (p->kind != PROBING_PAIR)
+        put(s, "%s%c: %s", sep, 'a' + i, kinds[p->kind]);
+    else
+        put(s, "%s%c: %s %s%s%s", sep, 'a' + i, p->guest ? "to" : "from", p->peer, *p->ids ? ", " : "", p->ids);
+}
+
 static void order_line(struct story *s, int i, bool *any, const struct msg *m)
 {
     const char *sep = *any ? "; " : " -> ";
@@ -101,6 +111,7 @@ static void order_line(struct story *s, int i, bool *any, const struct msg *m)
         if (m->u.world.restarts)
             put(s, ", restart %llu", (unsigned long long)m->u.world.restarts);
         break;
+    case MSG_PROBE: probe_line(s, i, sep, &m->u.probe); break;
     case MSG_HOLD: put(s, "%s%c: hold", sep, 'a' + i); break;
     case MSG_STOP: put(s, "%s%c: stop %llu", sep, 'a' + i, (unsigned long long)m->u.stop.number); break;
     case MSG_NOTICE: put(s, "%s%c: notice", sep, 'a' + i); break;
@@ -115,6 +126,11 @@ static void order(struct story *s, int i, bool *any)
     struct msg m;
     if (i < 0)
         return;
+    if (rdzv_probe_verdict(s->r, s->node[i].member, &m)) {
+        put(s, "%s%c is %s", *any ? "; " : " -> ", 'a' + i,
+            health_verdict_name((enum health_verdict)m.u.probe_verdict.verdict));
+        *any = true;
+    }
     rdzv_order(s->r, s->node[i].member, s->now, &m);
     order_line(s, i, any, &m);
 }
@@ -171,6 +187,7 @@ static void show(struct story *s, const struct rdzv_action *x, bool *any)
         put(s, "%s%c: report", *any ? "; " : " -> ", 'a' + who(s, x->member));
         *any = true;
         break;
+    case RDZV_DO_PROBE_REPORT:
     case RDZV_DO_REPORT: /* test_rdzv_incident.c looks at it */
     case RDZV_DO_NOTE:
     case RDZV_DO_BEAT: break;
@@ -334,6 +351,22 @@ void story_fails(struct story *s, unsigned ms, char node, unsigned local_rank, i
                                                    .code = code,
                                                    .signal = -1,
                                                    .text = "exit code"};
+    story_tell(s, node, &m);
+}
+
+void story_probed(struct story *s, unsigned ms, char node, enum probing_outcome outcome)
+{
+    story_until(s, ms);
+    const struct msg_probe *o = &s->node[node - 'a'].last.u.probe;
+    struct msg m = {.type = MSG_PROBE_RESULT};
+    m.u.probe_result = (struct msg_probe_result){.number = o->number,
+                                                 .coord = o->coord,
+                                                 .probe = o->probe,
+                                                 .stage = o->stage,
+                                                 .rail = o->kind == PROBING_PAIR ? 0 : -1,
+                                                 .outcome = outcome,
+                                                 .text = outcome == PROBING_FAILED ? "it is broken" : "",
+                                                 .lines = ""};
     story_tell(s, node, &m);
 }
 
