@@ -89,7 +89,8 @@ static void on_output_ready(void *ctx, const struct el_err *e)
     }
     if (n->membership)
         managed_prepared(n);
-    tell_prepared(n);
+    if (!health_alone(n->health))
+        tell_prepared(n);
 }
 
 void node_may_start(struct node *n, unsigned attempt, const char *trouble)
@@ -236,7 +237,8 @@ static void on_orphan(void *ctx, pid_t pid)
 static void on_helper(void *ctx, pid_t pid, const struct reap_end *end)
 {
     struct node *n = ctx;
-    hooks_child(n->hooks, pid, end);
+    if (!health_child(n->health, pid, end))
+        hooks_child(n->hooks, pid, end);
 }
 
 static void on_stopped(void *ctx, unsigned slot, pid_t pid)
@@ -375,6 +377,8 @@ static int node_init(struct node *n, struct el_err *e)
     n->prepare_timer = loop_timer_new(n->loop, on_prepare_late, n);
     if (!n->deadline || !n->prepare_timer || agent_init(&n->core, &core, NULL) < 0)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
+    if (!(n->health = health_new(n, e)))
+        return -1;
     if (workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 || hang_watch_init(n, e) < 0)
         return -1;
     return n->place.kind == ENDPOINT_ALONE ? 0 : managed_init(n, e);
@@ -385,6 +389,7 @@ static bool node_free(struct node *n)
 {
     if (n->pool && !pool_free(n->pool))
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
+    health_free(n->health);
     membership_free(n->membership);
     logs_free(n);
     tell_free(n);

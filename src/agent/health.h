@@ -1,25 +1,47 @@
-/* Health checks of a job's nodes.  The coordinator says what is to be done and judges (rdzv/probing.h); a node runs its
- * stages (probe/stage.h) and answers. */
+/* A node's part in health checks.  The coordinator says what is to be done, and judges (rdzv/probing.h); here the
+ * stages are run (probe/node.h), their results kept for as long as somebody may ask for them again, and the verdict
+ * told to the user.  A job of one node has no coordinator: it checks itself before an attempt. */
 #ifndef AGENT_HEALTH_H
 #define AGENT_HEALTH_H
 #include <stdbool.h>
+#include <sys/types.h>
 
+#include "proc/reap.h"
+#include "rdzv/msg.h"
 #include "util/err.h"
 #include "util/time.h"
 
 /* `elrun probe` over several nodes: the options as they were typed; NULL or 0: not given. */
 struct health_nodes {
     const char *nnodes, *rdzv_endpoint, *rdzv_id, *rdzv_conf, *node_rank, *local_addr;
-    unsigned rounds;     /* --probe-rounds */
-    el_usec timeout;     /* --probe-timeout */
-    const char *backend; /* auto, nccl or tcp */
+    const char *rounds, *timeout; /* --probe-rounds, --probe-timeout */
+    const char *backend;          /* auto, nccl or tcp */
+    const char *checks, *limits;  /* of this node alone */
     bool quick, strict, json;
-    const char *checks, *limits, *state_dir; /* of this node alone */
 };
 
 /* A job without workers: it ends with the verdict, which has been printed: all of it on the coordinator's node, on the
  * others each one's own.  Returns elrun's exit status: 0, 1, 3 as `elrun probe` alone; -1 and *e (its status is the
  * exit status) if the probe could not begin. */
 int health_probe_nodes(const struct health_nodes *conf, char **env, struct el_err *e);
+
+/* --- for the agent's shell --- */
+struct node;
+struct health;
+
+/* NULL and *e. */
+struct health *health_new(struct node *n, struct el_err *e);
+void health_free(struct health *h);                                         /* kills what runs */
+bool health_child(struct health *h, pid_t pid, const struct reap_end *end); /* false: none of ours */
+
+/* membership_ops */
+void health_order(struct health *h, const struct msg_probe *order);
+void health_stop(struct health *h);
+void health_tell(struct health *h, bool ids);
+void health_verdict(struct health *h, const struct msg_probe_verdict *v);
+void health_page(struct health *h, const struct msg_probe_page *page);
+
+/* A job of one node, before an attempt: true if it has to wait; node_may_start() or tell_prepared() follows. */
+bool health_alone(struct health *h);
 
 #endif

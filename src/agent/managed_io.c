@@ -85,6 +85,39 @@ static void on_exit_order(void *ctx, unsigned status, const char *text)
     logs_leave(n, finish);
 }
 
+static void on_probe(void *ctx, const struct msg_probe *order)
+{
+    struct node *n = ctx;
+    health_order(n->health, order);
+}
+
+static void on_probe_stop(void *ctx)
+{
+    struct node *n = ctx;
+    health_stop(n->health);
+}
+
+static void on_probe_tell(void *ctx, bool ids)
+{
+    struct node *n = ctx;
+    health_tell(n->health, ids);
+}
+
+static void on_verdict(void *ctx, const struct msg_probe_verdict *v)
+{
+    struct node *n = ctx;
+    health_verdict(n->health, v);
+}
+
+static void on_report(void *ctx, const struct msg *msg)
+{
+    struct node *n = ctx;
+    if (msg->type == MSG_PROBE_PAGE)
+        health_page(n->health, &msg->u.probe_page);
+    else
+        incident_report(n, msg);
+}
+
 static void on_logs(void *ctx, const struct msg *msg)
 {
     logs_message(ctx, msg);
@@ -239,7 +272,11 @@ int managed_init(struct node *n, struct el_err *e)
                                               .fence = on_fence,
                                               .exit = on_exit_order,
                                               .incidents = incident_tell,
-                                              .report = incident_report,
+                                              .report = on_report,
+                                              .probe = on_probe,
+                                              .probe_stop = on_probe_stop,
+                                              .probe_tell = on_probe_tell,
+                                              .verdict = on_verdict,
                                               .logs = on_logs,
                                               .note = tell_job_note,
                                               .began = tell_job_began};

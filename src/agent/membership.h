@@ -23,7 +23,13 @@ struct membership_ops {
     void (*notice)(void *ctx, const char *text);
     void (*exit)(void *ctx, unsigned status, const char *text);
     void (*incidents)(void *ctx); /* membership_incident() for each failure; inside membership_…() */
-    void (*report)(void *ctx, const struct msg *msg); /* REPORT or a row of it: this process is to print it */
+    void (*report)(void *ctx, const struct msg *msg); /* REPORT or a row of it, PROBE_PAGE: this process prints it */
+    /* A stage of a health check, or more ids of its pair; end and forget it; say PROBE_ID or PROBE_RESULT with
+     * membership_logs(): these four may be called inside membership_…(). */
+    void (*probe)(void *ctx, const struct msg_probe *order);
+    void (*probe_stop)(void *ctx);
+    void (*probe_tell)(void *ctx, bool ids);
+    void (*verdict)(void *ctx, const struct msg_probe_verdict *v);
     /* LOGS and LOGS_NEXT from the coordinator; NULL: the link is gone, and with it all who read. */
     void (*logs)(void *ctx, const struct msg *msg);
     /* From the coordinator that is hosted here, as coordinator_conf's. */
@@ -50,6 +56,8 @@ void membership_begin(struct membership *m);
 
 /* What happens on this node. */
 void membership_started(struct membership *m);
+void membership_probe_id(struct membership *m);
+void membership_probed(struct membership *m);
 void membership_failed(struct membership *m, const struct member_incident *incident);
 void membership_closed(struct membership *m, const struct member_event *closed); /* MEMBER_EV_CLOSED */
 /* From within ops.incidents(): sends it, with round and time filled in. */
@@ -67,7 +75,8 @@ uint64_t membership_coord(const struct membership *m);
 void membership_missing(struct membership *m, struct el_buf *out);
 void membership_worker(struct membership *m, int pid, unsigned rank);
 
-/* LOGS_TEXT to the coordinator; and how many commands are being sent output by the one that is hosted here. */
+/* LOGS_TEXT, PROBE_ID, PROBE_RESULT to the coordinator; and how many commands are being sent output by the one that is
+ * hosted here. */
 void membership_logs(struct membership *m, const struct msg *msg);
 unsigned membership_readers(const struct membership *m);
 

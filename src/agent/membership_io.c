@@ -81,7 +81,12 @@ static void link_message(void *ctx, const struct msg *msg)
         m->ops.logs(m->ctx, msg); /* nothing that the core decides */
         return;
     }
-    if (msg->type == MSG_REPORT || msg->type == MSG_REPORT_ROW) {
+    if (msg->type == MSG_PROBE_VERDICT) {
+        m->ops.verdict(m->ctx, &msg->u.probe_verdict);
+        return;
+    }
+    m->probe = &msg->u.probe;
+    if (msg->type == MSG_REPORT || msg->type == MSG_REPORT_ROW || msg->type == MSG_PROBE_PAGE) {
         m->ops.report(m->ctx, msg);
         return;
     }
@@ -306,6 +311,9 @@ static void perform(struct membership *m, const struct member_action *a)
             store_server_world(m->store, (unsigned)member_world(&m->core)->world_size);
         m->ops.start(m->ctx);
         break;
+    case MEMBER_DO_PROBE: m->ops.probe(m->ctx, m->probe); break;
+    case MEMBER_DO_PROBE_STOP: m->ops.probe_stop(m->ctx); break;
+    case MEMBER_DO_PROBE_TELL: m->ops.probe_tell(m->ctx, a->what == MSG_PROBE_ID); break;
     case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
     case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, m->core.text); break;
     case MEMBER_DO_SAY: el_log(EL_INFO, "%s", m->core.text); break;
@@ -351,6 +359,16 @@ void membership_begin(struct membership *m)
 void membership_started(struct membership *m)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_STARTED});
+}
+
+void membership_probe_id(struct membership *m)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_PROBE_ID});
+}
+
+void membership_probed(struct membership *m)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_PROBED});
 }
 
 void membership_failed(struct membership *m, const struct member_incident *incident)

@@ -210,6 +210,11 @@ static const struct opt_row rows[] = {
     {.name = "probe-timeout", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .min = EL_SEC(1),
      .max = RUN_WAIT_MAX, .def = "300", .group = HEALTH, .offset = AT(probe_timeout),
      .help = "The check takes no longer; what is not known by then stays undecided"},
+    {.name = "probe-checks", .type = OPT_STRING, .origin = OPT_ELRUN, .arg = "LIST", .group = HEALTH,
+     .offset = AT(probe_checks),
+     .help = "Checks and groups of checks of each node, with commas; -NAME leaves one out"},
+    {.name = "probe-limits", .type = OPT_STRING, .origin = OPT_ELRUN, .arg = "FILE", .group = HEALTH,
+     .offset = AT(probe_limits), .help = "JSON with limits of its own for them"},
     {.name = "probe-quick", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = HEALTH, .offset = AT(probe_quick),
      .help = "Less of everything: one round of pairs if all goes well"},
 

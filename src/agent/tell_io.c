@@ -249,6 +249,11 @@ static void tell_node_bad(struct node *n, const char *class, const char *why)
     tell_hook(n, HOOK_NODE_BAD, &ev);
 }
 
+void tell_unfit(struct node *n, const char *why)
+{
+    tell_node_bad(n, "health check", why);
+}
+
 static void tell_incident(struct node *n, const struct failure *f, bool cause)
 {
     struct event ev = event_of(n, EVENT_INCIDENT);

@@ -1,0 +1,477 @@
+#include "agent/health.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/node.h"
+#include "probe/limits.h"
+#include "probe/node.h"
+#include "rdzv/probing.h"
+
+struct rail {
+    bool runs, done;
+    char id[WIRE_ID_MAX + 1]; /* host end; "": not known yet */
+    enum rail_outcome outcome;
+    char reason[PLAN_REASON_MAX];
+    struct el_buf lines; /* what it has measured */
+};
+
+struct health {
+    struct node *n;
+    struct check_conf checks;
+    unsigned gpus;
+    struct probe_node *look; /* this node by itself: from the first look to the last one of a check */
+    bool looks;              /* a look is under way */
+    struct probe_node *pair; /* its ends of the pairs of a stage */
+    struct msg_probe order;  /* of the stage; its strings are not to be used, but: */
+    char peer[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
+    bool on;
+    struct rail rail[PLAN_RAILS_MAX];
+    struct el_buf found; /* of the look that is over: lines */
+    enum probing_outcome outcome;
+    char reason[MSG_TEXT_MAX + 1];
+    struct el_buf page;
+    bool alone, last_alone;
+};
+
+static int guard_now(void *ctx)
+{
+    const struct health *h = ctx;
+    return h->n->guard ? guard_fd(h->n->guard) : -1;
+}
+
+static void on_look(void *ctx, bool last);
+static void on_pair_id(void *ctx, unsigned rail, const char *id);
+static void on_pair_done(void *ctx, unsigned rail, const struct rail_result *r);
+
+static struct probe_node *probe_new(struct health *h, bool nccl, struct el_err *e)
+{
+    struct probe_node_conf conf = {.loop = h->n->loop,
+                                   .reap = h->n->reap,
+                                   .env = h->n->env,
+                                   .files = &h->n->old_files,
+                                   .guard_fd = guard_now,
+                                   .checks = &h->checks,
+                                   .nccl = nccl,
+                                   .gpus = h->gpus,
+                                   .quick = h->order.quick,
+                                   .local = h->addr[0] ? h->addr : NULL,
+                                   .cpu_quota_millis = UINT64_MAX,
+                                   .local_done = on_look,
+                                   .pair_id = on_pair_id,
+                                   .pair_done = on_pair_done,
+                                   .ctx = h};
+    return probe_node_new(&conf, e);
+}
+
+/* --- this node by itself --- */
+
+static void judge_look(struct health *h)
+{
+    const struct found *f = probe_node_found(h->look);
+    struct el_buf why = EL_BUF_INIT(NULL, sizeof h->reason - 1);
+    el_buf_free(&h->found);
+    h->found = EL_BUF_INIT(NULL, 0);
+    (void)found_encode(f, &h->found);
+    h->outcome = PROBING_OK;
+    h->reason[0] = 0;
+    if (found_bad(f, &why)) {
+        h->outcome = PROBING_FAILED;
+        snprintf(h->reason, sizeof h->reason, "%s", el_buf_cstr(&why));
+    } else if (findings_worst(&f->findings) == FINDING_UNDECIDED) {
+        h->outcome = PROBING_UNDECIDED;
+    }
+    el_buf_free(&why);
+}
+
+static void alone_looked(struct health *h);
+
+static void on_look(void *ctx, bool last)
+{
+    struct health *h = ctx;
+    (void)last;
+    h->looks = false;
+    judge_look(h);
+    if (h->order.backend == HEALTH_NCCL && !h->gpus && h->outcome != PROBING_FAILED) {
+        h->outcome = PROBING_FAILED;
+        snprintf(h->reason, sizeof h->reason, "no GPU is here, and --probe-backend=nccl wants one");
+    }
+    if (h->alone)
+        alone_looked(h);
+    else if (h->on)
+        membership_probed(h->n->membership);
+}
+
+/* Answered at once where there is nothing to run it with: nobody is guilty of that. */
+static void cannot_look(struct health *h, const struct el_err *e)
+{
+    el_buf_free(&h->found);
+    h->found = EL_BUF_INIT(NULL, 0);
+    h->outcome = PROBING_UNDECIDED;
+    snprintf(h->reason, sizeof h->reason, "its own checks cannot be run: %.300s", e->text);
+}
+
+static bool look(struct health *h, bool last)
+{
+    struct el_err e = {0};
+    bool nccl = h->order.backend != HEALTH_TCP && h->gpus;
+    if (!last) {
+        probe_node_free(h->look);
+        h->look = probe_new(h, nccl, &e);
+    }
+    if (!h->look) {
+        cannot_look(h, &e);
+        return false;
+    }
+    h->looks = true;
+    probe_node_local(h->look, last);
+    return true;
+}
+
+/* --- pairs --- */
+
+static void on_pair_id(void *ctx, unsigned rail, const char *id)
+{
+    struct health *h = ctx;
+    snprintf(h->rail[rail].id, sizeof h->rail[rail].id, "%s", id);
+    membership_probe_id(h->n->membership);
+}
+
+static bool all_done(const struct health *h)
+{
+    for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
+        if (h->order.rails >> i & 1 && !h->rail[i].done)
+            return false;
+    return true;
+}
+
+static void keep_values(struct rail *rail, unsigned number, const struct rail_result *r)
+{
+    struct wire w;
+    for (unsigned m = 0; m < METRIC_PAIR_COUNT; m++) {
+        if (!r->value[m])
+            continue;
+        wire_init(&w, WIRE_M);
+        w.u.m.name = metric_info((enum metric)m)->name;
+        w.u.m.rail = number;
+        w.u.m.median = (double)r->value[m] / 1e3;
+        if (r->spread[m])
+            w.u.m.p95 = w.u.m.median + (double)r->spread[m] / 1e3;
+        w.u.m.unit = metric_info((enum metric)m)->unit;
+        (void)wire_encode(&w, &rail->lines);
+    }
+}
+
+static void on_pair_done(void *ctx, unsigned rail, const struct rail_result *r)
+{
+    struct health *h = ctx;
+    struct rail *x = &h->rail[rail];
+    x->done = true;
+    x->outcome = r->outcome;
+    snprintf(x->reason, sizeof x->reason, "%s", r->reason);
+    keep_values(x, rail, r);
+    if (h->on && all_done(h))
+        membership_probed(h->n->membership);
+}
+
+static void begin_rail(struct health *h, unsigned rail, const char *id)
+{
+    struct el_err e = {0};
+    struct rail_result failed = {.outcome = RAIL_BROKEN};
+    if (h->rail[rail].runs)
+        return;
+    h->rail[rail].runs = true;
+    if (!h->pair)
+        h->pair = probe_new(h, h->order.backend == HEALTH_NCCL, &e);
+    if (h->pair && probe_node_pair(h->pair, rail, id, h->peer, &e) == 0)
+        return;
+    snprintf(failed.reason, sizeof failed.reason, "%.190s", e.text);
+    on_pair_done(h, rail, &failed);
+}
+
+/* "0=ID 3=ID": those that are there. */
+static void begin_guests(struct health *h, const char *ids)
+{
+    for (const char *p = ids; *p;) {
+        char *end, id[WIRE_ID_MAX + 1];
+        unsigned long rail = strtoul(p, &end, 10);
+        size_t n = *end == '=' ? strcspn(end + 1, " ") : sizeof id;
+        if (rail >= PLAN_RAILS_MAX || n >= sizeof id)
+            return; /* not from a coordinator of ours */
+        snprintf(id, sizeof id, "%.*s", (int)n, end + 1);
+        if (h->order.rails >> rail & 1)
+            begin_rail(h, (unsigned)rail, id);
+        p = end + 1 + n;
+        p += *p == ' ';
+    }
+}
+
+/* --- orders --- */
+
+static void forget_rails(struct health *h)
+{
+    probe_node_free(h->pair);
+    h->pair = NULL;
+    for (unsigned i = 0; i < PLAN_RAILS_MAX; i++) {
+        el_buf_free(&h->rail[i].lines);
+        h->rail[i] = (struct rail){.lines = EL_BUF_INIT(NULL, MSG_LINES_MAX)};
+    }
+}
+
+static void take_order(struct health *h, const struct msg_probe *o)
+{
+    h->order = *o;
+    h->on = true;
+    snprintf(h->peer, sizeof h->peer, "%s", o->peer);
+    snprintf(h->addr, sizeof h->addr, "%s", o->local);
+    forget_rails(h);
+}
+
+void health_order(struct health *h, const struct msg_probe *o)
+{
+    bool news = !h->on;
+    if (news)
+        take_order(h, o);
+    switch (o->kind) {
+    case PROBING_LOCAL:
+    case PROBING_AFTER:
+        if (news && !look(h, o->kind == PROBING_AFTER))
+            membership_probed(h->n->membership);
+        break;
+    case PROBING_PAIR:
+        for (unsigned i = 0; i < PLAN_RAILS_MAX && !o->guest; i++)
+            if (o->rails >> i & 1)
+                begin_rail(h, i, NULL);
+        if (o->guest)
+            begin_guests(h, o->ids);
+        break;
+    default: break;
+    }
+}
+
+/* What has been seen in the first look is compared in the last one: it stays, unless that look was broken off. */
+void health_stop(struct health *h)
+{
+    h->on = false;
+    forget_rails(h);
+    if (!h->looks)
+        return;
+    probe_node_free(h->look);
+    h->look = NULL;
+    h->looks = false;
+}
+
+/* --- answers --- */
+
+static struct msg_probe_result result_of(const struct health *h)
+{
+    const struct msg_probe *o = &h->order;
+    return (struct msg_probe_result){
+        .number = o->number, .coord = o->coord, .probe = o->probe, .stage = o->stage, .rail = -1, .gpus = h->gpus};
+}
+
+static void send_result(struct health *h, const struct msg_probe_result *r)
+{
+    membership_logs(h->n->membership, &(struct msg){.type = MSG_PROBE_RESULT, .u.probe_result = *r});
+}
+
+/* Whole lines, as many as fit a message. */
+static size_t page_of(const char *lines, size_t n)
+{
+    if (n <= MSG_LINES_MAX)
+        return n;
+    for (n = MSG_LINES_MAX; n && lines[n - 1] != '\n';)
+        n--;
+    return n;
+}
+
+static void tell_look(struct health *h)
+{
+    struct msg_probe_result r = result_of(h);
+    const char *lines = el_buf_cstr(&h->found);
+    size_t left = h->found.len;
+    r.outcome = h->outcome;
+    r.text = h->reason;
+    do {
+        size_t n = page_of(lines, left);
+        h->page.len = 0;
+        (void)el_buf_put(&h->page, lines, n);
+        r.lines = el_buf_cstr(&h->page);
+        lines += n;
+        left = n ? left - n : 0;
+        r.more = left > 0;
+        send_result(h, &r);
+        r.page++;
+    } while (left);
+}
+
+static void tell_rails(struct health *h)
+{
+    static const enum probing_outcome outcomes[] = {[RAIL_BROKEN] = PROBING_BROKEN,
+                                                    [RAIL_OK] = PROBING_OK,
+                                                    [RAIL_FAILED] = PROBING_FAILED,
+                                                    [RAIL_NO_REPORT] = PROBING_BROKEN};
+    struct msg_probe_result r = result_of(h);
+    uint64_t left = h->order.rails;
+    for (unsigned i = 0; i < PLAN_RAILS_MAX; i++) {
+        struct rail *x = &h->rail[i];
+        if (!(h->order.rails >> i & 1))
+            continue;
+        left &= ~((uint64_t)1 << i);
+        r.rail = i;
+        r.outcome = outcomes[x->outcome];
+        r.text = x->reason;
+        r.lines = el_buf_cstr(&x->lines);
+        r.more = left != 0;
+        send_result(h, &r);
+        r.page++;
+    }
+}
+
+void health_tell(struct health *h, bool ids)
+{
+    const struct msg_probe *o = &h->order;
+    for (unsigned i = 0; ids && i < PLAN_RAILS_MAX; i++) {
+        struct msg m = {.type = MSG_PROBE_ID};
+        m.u.probe_id = (struct msg_probe_id){o->number, o->coord, o->probe, o->stage, i, h->rail[i].id};
+        if (h->rail[i].id[0])
+            membership_logs(h->n->membership, &m);
+    }
+    if (ids)
+        return;
+    if (o->kind == PROBING_PAIR)
+        tell_rails(h);
+    else
+        tell_look(h);
+}
+
+/* --- verdict --- */
+
+void health_verdict(struct health *h, const struct msg_probe_verdict *v)
+{
+    enum health_verdict verdict = (enum health_verdict)v->verdict;
+    const char *name = verdict < HEALTH_VERDICTS ? health_verdict_name(verdict) : "undecided";
+    el_log(verdict == HEALTH_GOOD ? EL_INFO : EL_WARN, "health check: this node is %s%s%s; %s", name,
+           *v->text ? ": " : "", v->text, v->job);
+    if (verdict == HEALTH_BAD || v->excluded)
+        tell_unfit(h->n, v->text);
+}
+
+void health_page(struct health *h, const struct msg_probe_page *page)
+{
+    bool json = page->kind == 1;
+    if (json == h->n->conf->probe_json && (h->n->conf->probe_only || !json))
+        console_write(h->n->console, page->text, strlen(page->text));
+}
+
+/* --- a job of one node --- */
+
+/* As rdzv/health.c has it for several. */
+static bool is_due(const struct node *n)
+{
+    bool suspicious = false;
+    for (unsigned i = 0; i < n->nproc && n->core.attempts > 1; i++) {
+        const struct failure *f = &n->worker[i].failure;
+        suspicious |= n->worker[i].bad && (f->class == FAILURE_CLASS_HARDWARE || f->class == FAILURE_CLASS_NETWORK);
+    }
+    switch ((enum health_when)n->conf->health_check) {
+    case HEALTH_OFF: return false;
+    case HEALTH_START: return n->core.attempts == 1;
+    case HEALTH_RESTART: return n->core.attempts == 1 || suspicious;
+    case HEALTH_ALWAYS: break;
+    }
+    return true;
+}
+
+static void alone_verdict(struct health *h)
+{
+    struct node *n = h->n;
+    char why[sizeof h->reason + 64];
+    bool undecided = h->outcome == PROBING_UNDECIDED && n->conf->on_undecided == HEALTH_UNDECIDED_STOP;
+    h->alone = false;
+    if (h->outcome == PROBING_OK)
+        el_log(EL_INFO, "health check: this node is good");
+    else if (h->outcome != PROBING_FAILED && !undecided)
+        el_log(EL_WARN, "health check: not everything could be judged: %s", h->reason);
+    if (h->outcome != PROBING_FAILED && !undecided) {
+        tell_prepared(n);
+        return;
+    }
+    snprintf(why, sizeof why, "health check: this node is %s: %s", undecided ? "undecided" : "bad", h->reason);
+    if (!undecided)
+        tell_unfit(n, h->reason);
+    node_may_start(n, n->core.attempts, why);
+}
+
+static void alone_looked(struct health *h)
+{
+    if (h->outcome != PROBING_FAILED && !h->last_alone) {
+        h->last_alone = true;
+        if (look(h, true))
+            return;
+    }
+    alone_verdict(h);
+}
+
+bool health_alone(struct health *h)
+{
+    if (h->n->membership || !is_due(h->n))
+        return false;
+    h->alone = true;
+    h->last_alone = false;
+    h->order = (struct msg_probe){.backend = (uint64_t)h->n->conf->probe_backend, .quick = h->n->conf->probe_quick};
+    el_log(EL_INFO, "health check: this node looks at itself");
+    if (!look(h, false))
+        alone_verdict(h);
+    return true;
+}
+
+/* --- beginning and end --- */
+
+static unsigned count_gpus(const struct node *n)
+{
+    struct gpu_list all = {.n = 0};
+    struct gpu_visible visible;
+    gpu_read(&all, "");
+    gpu_select(&all, env_get(n->env, "CUDA_VISIBLE_DEVICES"), &visible);
+    return visible.n;
+}
+
+struct health *health_new(struct node *n, struct el_err *e)
+{
+    struct health *h = calloc(1, sizeof *h);
+    if (!h) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    h->n = n;
+    h->found = h->page = EL_BUF_INIT(NULL, 0);
+    forget_rails(h);
+    check_conf_init(&h->checks);
+    const struct run_conf *c = n->conf;
+    if ((c->probe_checks && checks_parse(&h->checks, c->probe_checks, e) < 0) ||
+        (c->probe_limits && limits_read(&h->checks, c->probe_limits, e) < 0)) {
+        free(h);
+        return NULL;
+    }
+    if (c->probe_backend != HEALTH_TCP && c->health_check != HEALTH_OFF)
+        h->gpus = count_gpus(n);
+    return h;
+}
+
+void health_free(struct health *h)
+{
+    if (!h)
+        return;
+    forget_rails(h);
+    probe_node_free(h->look);
+    el_buf_free(&h->found);
+    el_buf_free(&h->page);
+    free(h);
+}
+
+bool health_child(struct health *h, pid_t pid, const struct reap_end *end)
+{
+    return h && (probe_node_child(h->look, pid, end) || probe_node_child(h->pair, pid, end));
+}
