@@ -90,7 +90,7 @@ struct run_conf {
     int health_check, on_bad, on_straggler, on_undecided, probe_backend; /* enums of rdzv/health.h */
     unsigned probe_rounds;
     el_usec probe_timeout;
-    const char *probe_checks, *probe_limits; /* as given; NULL: everything, as in the table */
+    const char *probe_checks, *probe_limits;                /* as given; NULL: everything, as in the table */
     bool probe_quick, probe_strict, probe_only, probe_json; /* the last three: `elrun probe` over several nodes */
 
     /* workers */

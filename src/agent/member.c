@@ -389,7 +389,8 @@ static void on_end(struct member *m, const struct msg_end *e, struct member_acti
     m->entering = false;
     m->enter_until = EL_NEVER;
     m->end_told = true;
-    bool latecomer = !m->round.number && !m->store.number && !m->parked && !m->probe.number; /* this is the first that we hear */
+    bool latecomer =
+        !m->round.number && !m->store.number && !m->parked && !m->probe.number; /* this is the first that we hear */
     if (latecomer)
         member_quit(m, (unsigned)e->status,
                     "job %s had ended before this node came (%.200s); another --rdzv-id is another job", m->conf.run_id,

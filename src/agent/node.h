@@ -77,7 +77,7 @@ struct node {
     bool draining;
     struct agent_actions after_reap; /* what the core ordered at a zombie, but for its group's sweep */
 
-    struct endpoint place;           /* alone, or where the job's coordinator is */
+    struct endpoint place; /* alone, or where the job's coordinator is */
     struct health *health;
     struct membership *membership;   /* NULL: alone */
     char farewell[MSG_TEXT_MAX + 1]; /* the coordinator's last words */
@@ -185,7 +185,7 @@ void tell_time_so_far(struct node *n);            /* one line, beside each summa
 void tell_free(struct node *n);                   /* the hooks; the events are the shell's */
 void tell_begin(struct node *n);
 void tell_moved(struct node *n, enum agent_state before); /* the core's state is another one */
-void tell_unfit(struct node *n, const char *why); /* a health check says so */
+void tell_unfit(struct node *n, const char *why);         /* a health check says so */
 void tell_prepared(struct node *n);                       /* an attempt's logs are there: node_may_start() follows */
 void tell_worker_started(struct node *n, unsigned slot);
 void tell_all_started(struct node *n);

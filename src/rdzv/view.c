@@ -64,6 +64,9 @@ const char *rdzv_wait_text(struct rdzv *r, el_usec now)
         struct rdzv_verdict v = rdzv_verdict(r, now);
         n = (size_t)snprintf(r->text, sizeof r->text, "%u of %llu nodes are here: %s", r->good + r->resort,
                              (unsigned long long)r->max, wait_clause(r, &v, now, clause, sizeof clause));
+        if (r->health.excluded && n < sizeof r->text)
+            n += (size_t)snprintf(r->text + n, sizeof r->text - n, "; the health check has excluded %.200s",
+                                  r->health.first_bad);
         if (r->resort && n < sizeof r->text)
             snprintf(r->text + n, sizeof r->text - n, "; %u are taken only if they must", r->resort);
         break;

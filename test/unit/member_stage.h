@@ -48,11 +48,13 @@ static inline void put(const char *format, ...)
 
 static inline void put_action(const struct member_action *x)
 {
-    static const char *const names[] = {"connect", "disconnect", "",       "incidents", "open store", "close store",
-                                        "knock",   "unknock",    "lease ", "tenants ",  "start",      "stop",
-                                        "notice",  "",           "fenced", "exit"};
+    static const char *const names[] = {"connect",     "disconnect", "",        "incidents",  "open store",
+                                        "close store", "knock",      "unknock", "lease ",     "tenants ",
+                                        "start",       "stop",       "probe",   "probe stop", "probe tell ",
+                                        "notice",      "",           "fenced",  "exit"};
     put("%s", names[x->type]);
-    if (x->type == MEMBER_DO_SEND || x->type == MEMBER_DO_LEASE_SEND || x->type == MEMBER_DO_TENANTS_SEND)
+    if (x->type == MEMBER_DO_SEND || x->type == MEMBER_DO_PROBE_TELL || x->type == MEMBER_DO_LEASE_SEND ||
+        x->type == MEMBER_DO_TENANTS_SEND)
         put("%s", msg_name((unsigned)x->what));
     if (x->type == MEMBER_DO_STOP)
         put(" %d in %u s", x->signal, (unsigned)(x->grace / EL_SEC(1)));

@@ -1,0 +1,339 @@
+/* Stories of the coordinator core: health checks between the members that are chosen and the round. */
+#include "sim/words.h"
+
+#define P(ms, node)      story_probed(&s, ms, node, PROBING_OK)
+#define PF(ms, node)     story_probed(&s, ms, node, PROBING_FAILED)
+#define EACH(ms, nodes)  each(ms, nodes, PROBING_OK)
+#define EACHF(ms, nodes) each(ms, nodes, PROBING_FAILED)
+
+static void each(unsigned ms, const char *nodes, enum probing_outcome outcome)
+{
+    for (; *nodes; nodes++)
+        story_probed(&s, ms, *nodes, outcome);
+}
+
+static void begin(unsigned min, unsigned max, unsigned nodes, enum health_when when)
+{
+    story_init(&s, min, max);
+    s.conf.set.health_check = when;
+    s.conf.set.probe_quick = 1;
+    s.conf.set.probe_timeout_ms = 300000;
+    story_begin(&s);
+    for (unsigned i = 0; i < nodes; i++)
+        J(i, (char)('a' + i));
+}
+
+static void id(unsigned ms, char node, unsigned rail, const char *text)
+{
+    story_until(&s, ms);
+    const struct msg_probe *o = &s.node[node - 'a'].last.u.probe;
+    struct msg m = {.type = MSG_PROBE_ID};
+    m.u.probe_id = (struct msg_probe_id){o->number, o->coord, o->probe, o->stage, rail, text};
+    story_tell(&s, node, &m);
+}
+
+static void test_all_well(void)
+{
+    begin(2, 2, 2, HEALTH_START);
+    P(10, 'a');
+    P(20, 'b');
+    id(30, 'a', 0, "10.0.0.1:7:x");
+    id(31, 'a', 0, "again");
+    P(40, 'b');
+    P(50, 'a');
+    P(60, 'a');
+    P(70, 'b');
+    SAY(71, 'a', STORE_READY);
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.020 b PROBE_RESULT -> a: from b; b: to a\n"
+             "0.030 a PROBE_ID -> b: to a, 0=10.0.0.1:7:x\n"
+             "0.050 a PROBE_RESULT -> a: after; b: after\n"
+             "0.070 b PROBE_RESULT -> a is good; a: open 1; b is good; b: park; a: open 1\n"
+             "0.071 a STORE_READY -> a: world 1, 0 of 2; b: world 1, 1 of 2\n",
+             "checks alone, a pair, counters once more, then the round");
+}
+
+static void test_bad_alone(void)
+{
+    begin(2, 3, 3, HEALTH_START);
+    PF(10, 'a');
+    EACH(10, "bc");
+    EACH(20, "bc");
+    EACH(30, "abc");
+    U(5000);
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> a: checks; b: checks; c: checks\n"
+             "0.010 c PROBE_RESULT -> a: rests; b: from c; c: to b\n"
+             "0.020 c PROBE_RESULT -> a: after; b: after; c: after\n"
+             "0.030 c PROBE_RESULT -> a is bad; a: end 72; b is good; b: park; c is good; c: park\n"
+             "1.030 time -> a: end 72\n"
+             "3.002 time -> b: open 1\n",
+             "whose own checks fail leaves with 72, the others are enough");
+}
+
+static void test_too_few(void)
+{
+    begin(2, 2, 2, HEALTH_START);
+    PF(10, 'a');
+    P(10, 'b');
+    EACH(20, "ab");
+    WAIT;
+    J(100, 'c');
+    EACH(110, "bc");
+    EACH(120, "bc");
+    EACH(130, "bc");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.010 b PROBE_RESULT -> a: after; b: after\n"
+             "0.020 b PROBE_RESULT -> a is bad; a: end 72; b is undecided; b: park\n"
+             "  # 1 of 2 nodes are here: at least 2 are needed; the health check has excluded a: it is broken\n"
+             "0.100 c joins -> a: end 72; b: checks; c: checks\n"
+             "0.110 c PROBE_RESULT -> a: end 72; b: from c; c: to b\n"
+             "0.120 c PROBE_RESULT -> a: end 72; b: after; c: after\n"
+             "0.130 c PROBE_RESULT -> a: end 72; b is good; b: open 1; c is good; c: park; b: open 1\n",
+             "too few are left: what is missing is said, and whoever comes is checked with the others");
+}
+
+static void test_bad_in_pairs(void)
+{
+    begin(2, 4, 4, HEALTH_START);
+    EACH(10, "abcd");
+    EACHF(20, "ab"); /* a with b, c with d */
+    EACH(20, "cd");
+    EACHF(30, "ac"); /* a with c, b with d */
+    EACH(30, "bd");
+    EACHF(40, "ad");
+    EACH(50, "abcd");
+    story_is(
+        "0.000 a joins -> a: park\n"
+        "0.001 b joins -> b: park\n"
+        "0.002 c joins -> c: park\n"
+        "0.003 d joins -> a: checks; b: checks; c: checks; d: checks\n"
+        "0.010 d PROBE_RESULT -> a: from b; b: to a; c: from d; d: to c\n"
+        "0.020 d PROBE_RESULT -> a: from c; b: from d; c: to a; d: to b\n"
+        "0.030 d PROBE_RESULT -> a: from d; b: rests; c: rests; d: to a\n"
+        "0.040 d PROBE_RESULT -> a: after; b: after; c: after; d: after\n"
+        "0.050 d PROBE_RESULT -> a is bad; a: end 72; b is good; b: park; c is good; c: park; d is good; d: park\n",
+        "a node that fails with three that pass elsewhere is bad, and its first partner is not");
+}
+
+static void test_left(void)
+{
+    begin(2, 3, 3, HEALTH_START);
+    EACH(10, "abc");
+    story_closed(&s, 20, 'b');
+    PF(30, 'a');
+    U(1000);
+    EACH(1010, "ac");
+    EACH(1020, "ac");
+    U(5000);
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> a: checks; b: checks; c: checks\n"
+             "0.010 c PROBE_RESULT -> a: from b; b: to a; c: rests\n"
+             "0.120 time -> a: from c; c: to a\n"
+             "1.010 c PROBE_RESULT -> a: after; c: after\n"
+             "1.020 c PROBE_RESULT -> a is good; a: park; c is good; c: park\n"
+             "3.002 time -> a: open 1\n",
+             "a node that goes in the middle of a pair: what its partner says of that is held against nobody");
+}
+
+static void test_silent_agent(void)
+{
+    begin(2, 2, 2, HEALTH_START);
+    P(10, 'a');
+    P(10, 'b');
+    s.beats = false;
+    U(11);
+    s.beats = true;
+    uint64_t conn = s.node[1].conn;
+    s.node[1].conn = 0; /* it stands still: not a word */
+    P(2000, 'a');
+    U(12000);
+    s.node[1].conn = conn;
+    R(12001, 'b', IDLE);
+    P(12010, 'b');
+    EACH(12020, "ab");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.010 b PROBE_RESULT -> a: from b; b: to a\n"
+             "5.010 time -> close\n"
+             "12.001 b returns -> b: to a\n"
+             "12.010 b PROBE_RESULT -> a: after; b: after\n"
+             "12.020 b PROBE_RESULT -> a is good; a: open 1; b is good; b: park; a: open 1\n",
+             "an agent that stands still for 12 s: its pair waits for it, and what it has measured counts");
+}
+
+static void test_paused_coordinator(void)
+{
+    begin(2, 2, 2, HEALTH_START);
+    EACH(10, "ab");
+    P(20, 'a');
+    PAUSE(21000);
+    R(21200, 'a', IDLE);
+    R(21200, 'b', IDLE);
+    P(21300, 'a');
+    P(21300, 'b');
+    EACH(21400, "ab");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.010 b PROBE_RESULT -> a: from b; b: to a\n"
+             "21.200 a returns -> close; a: from b\n"
+             "21.200 b returns -> close; b: to a\n"
+             "21.300 b PROBE_RESULT -> a: after; b: after\n"
+             "21.400 b PROBE_RESULT -> a is good; a: open 1; b is good; b: park; a: open 1\n",
+             "a coordinator that stands still for 21 s condemns nobody");
+}
+
+static void test_stop_on_bad(void)
+{
+    story_init(&s, 1, 2);
+    s.conf.set.health_check = HEALTH_START;
+    s.conf.set.on_bad = HEALTH_BAD_STOP;
+    story_begin(&s);
+    J(0, 'a');
+    J(1, 'b');
+    PF(10, 'a');
+    P(10, 'b');
+    EACH(20, "ab");
+    CAUSE;
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.010 b PROBE_RESULT -> a: after; b: after\n"
+             "0.020 b PROBE_RESULT -> a is bad; a: end 72; b is undecided; b: end 72\n"
+             "  # --on-bad=stop: a: it is broken; \n",
+             "--on-bad=stop ends the job");
+}
+
+static void test_probe_only(void)
+{
+    story_init(&s, 3, 3);
+    s.conf.set.health_check = HEALTH_ALWAYS;
+    s.conf.set.probe_only = s.conf.set.probe_quick = 1;
+    s.conf.own_instance = 2;
+    story_begin(&s);
+    for (unsigned i = 0; i < 3; i++)
+        J(i, (char)('a' + i));
+    P(10, 'a');
+    P(10, 'b');
+    PF(10, 'c');
+    EACH(20, "ab");
+    EACH(30, "abc");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> a: checks; b: checks; c: checks\n"
+             "0.010 c PROBE_RESULT -> a: from b; b: to a; c: rests\n"
+             "0.020 b PROBE_RESULT -> a: after; b: after; c: after\n"
+             "0.030 c PROBE_RESULT -> a is good; a: end 0; b is good; b: end 1; c is bad; c: end 1\n",
+             "elrun probe: each node ends with its own verdict, the one that prints all with that of all");
+}
+
+static void test_restart_trigger(void)
+{
+    begin(2, 2, 2, HEALTH_RESTART);
+    s.quiet = true;
+    EACH(10, "ab");
+    EACH(20, "ab");
+    EACH(30, "ab");
+    SAY(31, 'a', STORE_READY);
+    ALL(32, "ab", STARTED);
+    s.quiet = false;
+    FAIL(100000, 'a', 3);
+    ALL(100010, "ab", STOPPED);
+    SAY(100020, 'a', STORE_READY);
+    FAIL(200000, 'a', 3);
+    struct msg m = {.type = MSG_INCIDENT};
+    m.u.incident = (struct msg_incident){.number = 2,
+                                         .coord = s.conf.coord,
+                                         .local_rank = 1,
+                                         .code = 3,
+                                         .signal = -1,
+                                         .by = "itself",
+                                         .class = "network",
+                                         .type = "",
+                                         .text = "NCCL",
+                                         .document = "",
+                                         .ranks = ""};
+    story_tell(&s, 'a', &m);
+    ALL(200010, "ab", STOPPED);
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "100.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
+             "100.010 b STOPPED -> a: open 2\n"
+             "100.020 a STORE_READY -> a: world 2, 0 of 2, restart 1; b: world 2, 1 of 2, restart 1\n"
+             "200.000 a WORKER_FAILED -> a: stop 2; b: stop 2\n"
+             "200.010 b STOPPED -> a: checks; b: checks\n",
+             "--health-check=restart: not after any failure, but after one of the network");
+}
+
+static void test_crash(void)
+{
+    begin(2, 2, 2, HEALTH_START);
+    EACH(10, "ab");
+    CRASH(500, false);
+    R(600, 'a', IDLE);
+    R(610, 'b', IDLE);
+    U(7000);
+    EACH(7010, "ab");
+    EACH(7020, "ab");
+    EACH(7030, "ab");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.010 b PROBE_RESULT -> a: from b; b: to a\n"
+             "0.600 a returns -> a: park\n"
+             "0.610 b returns -> b: park\n"
+             "5.500 time -> a: checks; b: checks\n"
+             "7.010 b PROBE_RESULT -> a: from b; b: to a\n"
+             "7.020 b PROBE_RESULT -> a: after; b: after\n"
+             "7.030 b PROBE_RESULT -> a is good; a: open 1; b is good; b: park; a: open 1\n",
+             "a coordinator that is lost in the middle: the next one begins anew");
+}
+
+static void test_stray_results(void)
+{
+    begin(2, 2, 2, HEALTH_START);
+    P(10, 'a');
+    struct msg m = {.type = MSG_PROBE_RESULT};
+    const struct msg_probe *o = &s.node[1].last.u.probe;
+    m.u.probe_result = (struct msg_probe_result){.number = o->number,
+                                                 .coord = o->coord,
+                                                 .probe = o->probe + 1,
+                                                 .rail = -1,
+                                                 .outcome = PROBING_FAILED,
+                                                 .text = "",
+                                                 .lines = ""};
+    story_tell(&s, 'b', &m); /* of another check */
+    m.u.probe_result.probe = o->probe;
+    m.u.probe_result.coord++;
+    story_tell(&s, 'b', &m); /* of another coordinator */
+    m.u.probe_result.coord--;
+    m.u.probe_result.stage = 1;
+    story_tell(&s, 'b', &m); /* of another stage */
+    m.u.probe_result.stage = 0;
+    m.u.probe_result.page = 1;
+    story_tell(&s, 'b', &m); /* a page whose first one has not come */
+    P(20, 'b');
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.020 b PROBE_RESULT -> a: from b; b: to a\n",
+             "what is not of this check, stage and page says nothing");
+}
+
+int main(void)
+{
+    test_all_well();
+    test_bad_alone();
+    test_too_few();
+    test_bad_in_pairs();
+    test_left();
+    test_silent_agent();
+    test_paused_coordinator();
+    test_stop_on_bad();
+    test_probe_only();
+    test_restart_trigger();
+    test_crash();
+    test_stray_results();
+    return done();
+}
