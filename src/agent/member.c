@@ -210,58 +210,13 @@ static void on_closed(struct member *m, const struct member_event *ev, struct me
 /* --- orders --- */
 
 /* No workers, no store: whatever comes next is another round. */
-static void rest(struct member *m, struct member_actions *out)
+void member_rest(struct member *m, struct member_actions *out)
 {
     if (m->entering)
         member_unknock(m, out);
     m->entering = m->succeeded = false;
     m->enter_until = EL_NEVER;
     close_store(m, out);
-}
-
-static void stop_probing(struct member *m, struct member_actions *out)
-{
-    if (m->probing)
-        member_act(out, MEMBER_DO_PROBE_STOP);
-    m->probing = m->probed = m->probe_ids = false;
-}
-
-/* Once on each connection: the results were lost with the last one, perhaps. */
-static void tell_probe(struct member *m, struct member_actions *out)
-{
-    if (m->link != MEMBER_LINK_UP || m->probe_told == m->connection)
-        return;
-    if (m->probe_ids)
-        member_act(out, MEMBER_DO_PROBE_TELL)->what = MSG_PROBE_ID;
-    if (!m->probed)
-        return;
-    m->probe_told = m->connection;
-    member_act(out, MEMBER_DO_PROBE_TELL)->what = MSG_PROBE_RESULT;
-}
-
-static void on_probe(struct member *m, const struct msg_probe *p, el_usec now, struct member_actions *out)
-{
-    const struct member_stage stage = {p->number, p->coord, p->probe, p->stage};
-    if (m->attempt) { /* as with WORLD */
-        member_link_drop(m, "a health check while workers run", now, out);
-        return;
-    }
-    bool same = m->probing && memcmp(&m->probe, &stage, sizeof stage) == 0;
-    bool news = !m->probing || strcmp(m->text, p->text) != 0;
-    m->parked = false;
-    rest(m, out);
-    if (!same) {
-        stop_probing(m, out);
-        m->probe = stage;
-        m->probe_told = 0;
-        m->probing = true;
-    }
-    member_act(out, MEMBER_DO_PROBE);
-    tell_probe(m, out);
-    if (!news || same || m->ended)
-        return;
-    snprintf(m->text, sizeof m->text, "%s", p->text);
-    member_act(out, MEMBER_DO_SAY);
 }
 
 static void on_park(struct member *m, const struct msg_park *p, struct member_actions *out)
@@ -271,7 +226,7 @@ static void on_park(struct member *m, const struct msg_park *p, struct member_ac
     m->parked = true;
     if (m->attempt && !m->stopping)
         member_stop_attempt(m, SIG_TERM, own_grace(m), out);
-    rest(m, out);
+    member_rest(m, out);
     if (!news || m->ended)
         return;
     snprintf(m->text, sizeof m->text, "%s", p->text);
@@ -439,9 +394,9 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
         return;
     }
     if (msg->type != MSG_PROBE && msg->type != MSG_HOLD && msg->type != MSG_GOODBYE)
-        stop_probing(m, out);
+        member_probe_stop(m, out);
     switch ((unsigned)msg->type) {
-    case MSG_PROBE: on_probe(m, &msg->u.probe, now, out); break;
+    case MSG_PROBE: member_probe_order(m, &msg->u.probe, now, out); break;
     case MSG_PARK: on_park(m, &msg->u.park, out); break;
     case MSG_OPEN_STORE: on_open_store(m, &msg->u.open_store, out); break;
     case MSG_WORLD: on_world(m, &msg->u.world, now, out); break;
@@ -466,7 +421,7 @@ static void on_signal(struct member *m, const struct member_event *ev, el_usec n
     }
     if (m->leaving)
         return;
-    stop_probing(m, out);
+    member_probe_stop(m, out);
     m->leaving = true;
     m->leave_signal = ev->signal;
     m->leave_until = now + MEMBER_LEAVE_LIMIT;
@@ -499,7 +454,7 @@ static void advance(struct member *m, el_usec now, struct member_actions *out)
         m->place = to;
     }
     if (to == MEMBER_ENDED) {
-        stop_probing(m, out);
+        member_probe_stop(m, out);
         member_act(out, MEMBER_DO_EXIT);
     }
 }
@@ -532,14 +487,7 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
             member_send(m, out, MSG_AT_BOUNDARY);
         break;
     case MEMBER_EV_PROBE_ID:
-        m->probe_ids = m->probing;
-        if (m->probing && m->link == MEMBER_LINK_UP)
-            member_act(out, MEMBER_DO_PROBE_TELL)->what = MSG_PROBE_ID;
-        break;
-    case MEMBER_EV_PROBED:
-        m->probed = m->probing;
-        tell_probe(m, out);
-        break;
+    case MEMBER_EV_PROBED: member_probe_event(m, ev->type, out); break;
     case MEMBER_EV_WORKER_FAILED: on_failed(m, ev->incident, out); break;
     case MEMBER_EV_CLOSED: on_closed(m, ev, out); break;
     case MEMBER_EV_SIGNAL: on_signal(m, ev, now, out); break;

@@ -12,6 +12,13 @@ void member_enter(struct member *m, el_usec now, struct member_actions *out);
 void member_start(struct member *m, struct member_actions *out);
 void member_tell_end(struct member *m, struct member_actions *out);
 
+void member_rest(struct member *m, struct member_actions *out);
+
+/* member_probe.c */
+void member_probe_order(struct member *m, const struct msg_probe *p, el_usec now, struct member_actions *out);
+void member_probe_stop(struct member *m, struct member_actions *out);
+void member_probe_event(struct member *m, enum member_event_type type, struct member_actions *out);
+
 /* member_link.c */
 el_usec member_silence_limit(const struct member *m);
 el_usec member_give_up_at(const struct member *m); /* EL_NEVER while the link is up */

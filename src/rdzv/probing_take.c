@@ -161,7 +161,7 @@ enum probing_news probing_id(struct probing *p, unsigned node, const struct msg_
     struct probing_node *n = &p->node[node];
     uint32_t bit = m->rail < PLAN_RAILS_MAX ? 1u << m->rail : 0;
     if (!is_this_stage(p, m->number, m->coord, m->probe, m->stage) || !is_pair(p, n) || n->guest || !bit ||
-        n->ids_had & bit || strpbrk(m->id, " \n"))
+        n->ids_had & bit || !*m->id || strchr(m->id, ' '))
         return PROBING_SAME;
     if (el_buf_printf(&n->ids, "%s%llu=%s", n->ids.len ? " " : "", (unsigned long long)m->rail, m->id) < 0)
         return PROBING_SAME; /* its partner will wait in vain, and say so */

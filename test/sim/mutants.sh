@@ -75,9 +75,9 @@ hunt sim_probe "$probes" "$here/mutants/probe" "" \
 probes_caught=$?
 hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson" \
     src/util/mem.c src/util/buf.c src/util/err.c src/util/scan.c src/util/json_limit.c src/util/fields.c src/util/utf8.c src/proc/signame.c \
-    src/rdzv/table.c src/incident/decide.c src/rdzv/budget.c src/rdzv/aside.c src/rdzv/roster.c src/rdzv/choose.c src/rdzv/round.c \
-    src/rdzv/hello.c src/rdzv/report.c src/rdzv/incident.c src/incident/order.c src/util/ranges.c src/rdzv/view.c src/rdzv/rdzv.c src/rdzv/msg.c src/rdzv/stranger.c src/agent/member.c src/agent/member_link.c src/agent/member_fence.c src/agent/member_message.c \
-    test/sim/cluster.c test/sim/agenda.c test/sim/faults.c test/sim/net.c test/sim/storm.c test/sim/judge_cluster.c test/sim/sim_cluster.c
+    src/rdzv/table.c src/incident/decide.c src/rdzv/budget.c src/rdzv/aside.c src/rdzv/roster.c src/rdzv/choose.c src/rdzv/health.c src/rdzv/health_view.c src/rdzv/probing.c src/rdzv/probing_take.c src/probe/plan.c src/probe/plan_match.c src/probe/plan_slow.c src/probe/slow.c src/probe/metric.c src/probe/verdict.c src/probe/verdict_link.c src/probe/verdict_node.c src/probe/wire.c src/util/sort.c src/incident/text.c src/rdzv/round.c \
+    src/rdzv/hello.c src/rdzv/report.c src/rdzv/incident.c src/incident/order.c src/util/ranges.c src/rdzv/view.c src/rdzv/rdzv.c src/rdzv/msg.c src/rdzv/stranger.c src/agent/member.c src/agent/member_link.c src/agent/member_fence.c src/agent/member_message.c src/agent/member_probe.c \
+    test/sim/cluster.c test/sim/agenda.c test/sim/faults.c test/sim/net.c test/sim/storm.c test/sim/probes.c test/sim/judge_cluster.c test/sim/sim_cluster.c
 clusters_caught=$?
 wait "$nodes_hunt"
 nodes_caught=$?
