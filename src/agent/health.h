@@ -11,21 +11,6 @@
 #include "util/err.h"
 #include "util/time.h"
 
-/* `elrun probe` over several nodes: the options as they were typed; NULL or 0: not given. */
-struct health_nodes {
-    const char *nnodes, *rdzv_endpoint, *rdzv_id, *rdzv_conf, *node_rank, *local_addr;
-    const char *rounds, *timeout; /* --probe-rounds, --probe-timeout */
-    const char *backend;          /* auto, nccl or tcp */
-    const char *checks, *limits;  /* of this node alone */
-    bool quick, strict, json;
-};
-
-/* A job without workers: it ends with the verdict, which has been printed: all of it on the coordinator's node, on the
- * others each one's own.  Returns elrun's exit status: 0, 1, 3 as `elrun probe` alone; -1 and *e (its status is the
- * exit status) if the probe could not begin. */
-int health_probe_nodes(const struct health_nodes *conf, char **env, struct el_err *e);
-
-/* --- for the agent's shell --- */
 struct node;
 struct health;
 
