@@ -229,9 +229,11 @@ void plan_result(struct plan *p, unsigned pair, const struct pair_result *r)
             memcpy(to, x->value, sizeof x->value);
             memcpy(to + block, x->spread, sizeof x->spread);
         } else if (x->outcome == RAIL_FAILED || x->outcome == RAIL_NO_REPORT) {
-            rec->failed |= 1u << i;
-            if (!rec->reason)
+            if (!rec->failed)
                 keep_reason(p, &rec->reason, *x->reason ? x->reason : rail_outcome_name(x->outcome));
+            rec->failed |= 1u << i;
+        } else if (!rec->failed && !rec->reason) {
+            keep_reason(p, &rec->reason, x->reason); /* nobody's fault, but worth to be known: versions that differ */
         }
     }
 }

@@ -56,7 +56,7 @@ struct plan_record {
     uint32_t rails, ok, failed;
     enum plan_purpose purpose;
     bool told;
-    char *reason;
+    char *reason; /* of the first failure, else of what was broken off; NULL: none */
 };
 
 struct plan {

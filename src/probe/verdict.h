@@ -95,7 +95,7 @@ struct pair_record {
     unsigned a, b, round;       /* rounds count from 1 */
     uint32_t rails, ok, failed; /* broken off: the others of rails */
     enum plan_purpose purpose;
-    const char *reason; /* of the first rail that failed; NULL if none did */
+    const char *reason; /* of the first rail that failed, else of one that was broken off; NULL: none */
 };
 
 /* How many pairs have been formed in all; the i-th of them. */

@@ -94,15 +94,20 @@ static void put_rails(const struct node_verdict *v, struct el_buf *out)
     el_buf_puts(out, ": ");
 }
 
-/* What the first failure of one of these rails said. */
+/* What the first failure of one of these rails said; if none failed, why they were broken off. */
 static const char *why_failed(const struct plan *p, unsigned n, uint32_t rails)
 {
+    const char *broken = "";
     for (unsigned i = 0; i < p->records; i++) {
         const struct plan_record *rec = &p->record[i];
-        if ((rec->a == n || rec->b == n) && rec->failed & rails && rec->reason)
+        if ((rec->a != n && rec->b != n) || !rec->reason || !(rec->rails & ~rec->ok & rails))
+            continue;
+        if (rec->failed & rails)
             return rec->reason;
+        if (!rec->failed)
+            broken = rec->reason;
     }
-    return "";
+    return broken;
 }
 
 static void put_reason(const struct plan *p, unsigned n, const struct node_verdict *v, struct el_buf *out)
@@ -180,6 +185,7 @@ static void say_undecided(const struct plan *p, unsigned n, struct node_verdict 
     } else if (x->untested) {
         put_rails(v, out);
         el_buf_printf(out, "no pair with it came to an end (%s)", why_stopped(p, stopped));
+        put_reason(p, n, v, out);
     } else {
         v->rails = (x->slow_unsure | x->slow_open) & x->beyond;
         put_rails(v, out);

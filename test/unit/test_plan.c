@@ -449,6 +449,25 @@ static void test_broken(void)
     ok(rounds > 1 && rounds < 10, "... but not for ever");
     is_str(those(p, NODE_UNDECIDED, text), "0 1", "... and nobody is to blame");
     plan_free(p);
+
+    /* Everybody breaks off with one node: its NCCL is another one. */
+    struct node_verdict v;
+    w.nodes = 5;
+    p = start(&w, PLAN_CONF_INIT);
+    for (unsigned pairs; (pairs = plan_round(p, &pair));)
+        for (unsigned i = 0; i < pairs; i++) {
+            struct pair_result r = result_of(&w, &pair[i]);
+            if (pair[i].a == 2 || pair[i].b == 2) {
+                pair_result_init(&r);
+                snprintf(r.rail[0].reason, sizeof r.rail[0].reason, "NCCL 2.27.5 here, 2.28.9 there");
+            }
+            plan_result(p, i, &r);
+        }
+    is_str(those(p, NODE_GOOD, text), "0 1 3 4", "a node with another NCCL: the others are good");
+    verdict_node(p, 2, &v);
+    is_num(v.state, NODE_UNDECIDED, "... it is not bad");
+    ok(strstr(v.text, ": NCCL 2.27.5 here, 2.28.9 there"), "... and why is told");
+    plan_free(p);
 }
 
 static void test_caps(void)
