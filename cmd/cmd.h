@@ -11,7 +11,7 @@
 /* clang-format off */
 #define COMMANDS(X) \
     X(run) X(probe) X(store) X(status) X(logs) X(scale) X(drain) X(restart) X(stop) X(report) \
-    X(doctor) X(version) X(help) X(completion)
+    X(ckpt) X(doctor) X(version) X(help) X(completion)
 /* clang-format on */
 
 struct call {

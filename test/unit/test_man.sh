@@ -22,16 +22,17 @@ commands=$("$ELRUN" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
 : >"$tmp/status"
 : >"$tmp/report"
 : >"$tmp/probe"
+: >"$tmp/ckpt"
 for c in $commands; do
     "$ELRUN" "$c" --help >"$tmp/help"; ok $? "elrun $c --help"
     "$ELRUN" help "$c" | cmp -s - "$tmp/help"; ok $? "elrun help $c says the same"
-    case $c in store) to=store ;; status | logs | scale | drain | restart | stop) to=status ;; report | probe) to=$c ;; *) to=binary ;; esac
+    case $c in store) to=store ;; status | logs | scale | drain | restart | stop) to=status ;; report | probe | ckpt) to=$c ;; *) to=binary ;; esac
     options <"$tmp/help" >>"$tmp/$to"
     awk 'length > 100 { exit 1 }' "$tmp/help"; ok $? "in 100 columns"
 done
 sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' $page >"$tmp/manual"
 same binary manual 'the manual has every option and no other'
-cat "$tmp/store" "$tmp/status" "$tmp/report" "$tmp/probe" "$tmp/binary" >"$tmp/all"
+cat "$tmp/store" "$tmp/status" "$tmp/report" "$tmp/probe" "$tmp/ckpt" "$tmp/binary" >"$tmp/all"
 "$ELRUN" store get --help | options >>"$tmp/store"
 sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-store.1 >"$tmp/manual"; echo help >>"$tmp/manual"
 same store manual 'elrun-store.1 has every option of the store and its verbs, and no other'
@@ -41,6 +42,8 @@ sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-report.1 >"$tmp/manua
 same report manual 'elrun-report.1 has every option, and no other'
 sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-probe.1 >"$tmp/manual"; echo help >>"$tmp/manual"
 same probe manual 'elrun-probe.1 has every option, and no other'
+sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' man/elrun-ckpt.1 >"$tmp/manual"
+same ckpt manual 'elrun-ckpt.1 has every option, and no other'
 section OPTIONS | sed -nE 's/^\.It Fl (. , Fl )?-([a-z-]+).*/\2/p' >"$tmp/manual"
 "$ELRUN" run --help | options >"$tmp/run"
 same run manual 'and those of run in their section'
@@ -77,5 +80,5 @@ sed -nE "s/^ {8}('\([^)]*\)'\{-.\+?,)?--([a-z-]+).*/\2/p" "$tmp/zsh" >"$tmp/comp
 same all completed 'zsh: every option and no other'
 sed -nE "s/^complete .* -l ([a-z-]+) .*/\1/p" "$tmp/fish" >"$tmp/completed"
 same all completed 'fish: every option and no other'
-! mandoc -Tlint $page man/elrun-store.1 man/elrun-status.1 man/elrun-report.1 man/elrun-probe.1 man/elrun-checks.7 man/elrun-events.5 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
+! mandoc -Tlint $page man/elrun-store.1 man/elrun-status.1 man/elrun-report.1 man/elrun-probe.1 man/elrun-ckpt.1 man/elrun-checks.7 man/elrun-events.5 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
 echo "1..$n"

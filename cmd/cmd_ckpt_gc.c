@@ -1,0 +1,162 @@
+/* elrun ckpt gc, pin and unpin: what may go, and what may not. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ckpt.h"
+#include "ckpt/commit.h"
+#include "ckpt/gc.h"
+#include "util/auto.h"
+#include "util/parse.h"
+
+struct teller {
+    struct ckpt_call *c;
+    bool any;
+};
+
+static void tell(void *ctx, const struct scan_entry *x, const char *why)
+{
+    struct teller *t = ctx;
+    struct el_buf *out = &t->c->out;
+    const char *what = why ? "kept" : t->c->conf->dry_run ? "would go" : "deleted";
+    char size[32];
+    if (t->c->conf->json) {
+        el_buf_puts(out, t->any ? ",\n{" : "\n{");
+        ckpt_put_string(out, "name", x->name);
+        el_buf_printf(out, ", \"step\": %lld, \"bytes\": %llu, \"goes\": %s", (long long)x->step,
+                      (unsigned long long)x->bytes, why ? "false" : "true");
+        if (why) {
+            el_buf_puts(out, ", ");
+            ckpt_put_string(out, "why", why);
+        }
+        el_buf_puts(out, "}");
+    } else {
+        el_buf_printf(out, "%-8s  %9s  ", what, ckpt_size(x->bytes, size));
+        ckpt_put_shown(out, x->name);
+        el_buf_printf(out, "%s%s\n", why ? ": " : "", why ? why : "");
+    }
+    t->any = true;
+}
+
+/* Nothing is deleted because of a newer one that is not whole. */
+static int prove_newest(struct ckpt_call *c, const struct ckpt_place *p, const struct scan *s, struct el_err *e)
+{
+    const struct scan_entry *newest = NULL;
+    const char *run = c->conf->run_id;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].state == SCAN_VALID && (!run || strcmp(s->v[i].run_id, run) == 0))
+            newest = &s->v[i];
+    if (!run)
+        newest = scan_newest(s);
+    if (!newest)
+        return 0; /* and nothing will go */
+    struct look l;
+    struct verify v;
+    ckpt_verifier(c, &v, c->conf->deep);
+    int r = look_open(&l, &p->fs, &c->mem, newest->name, NULL, e);
+    if (!r)
+        r = verify_dir(&v, &l, e);
+    ckpt_verifier_end(c);
+    if (!r && v.verdict)
+        r = ckpt_fail(e, v.verdict, "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s", newest->name,
+                      ckpt_verdict_word(v.verdict), v.findings ? v.findings->file : "",
+                      v.findings && *v.findings->file ? ": " : "", v.findings ? v.findings->text : "");
+    verify_free(&v);
+    look_close(&l);
+    return r;
+}
+
+/* A hint that names what has just gone would send a reader to nowhere. */
+static void tell_end(struct ckpt_call *c, const struct gc *g)
+{
+    char size[32];
+    if (c->conf->json)
+        el_buf_printf(&c->out, "\n], \"gone\": %zu, \"kept\": %zu, \"bytes\": %llu, \"dry_run\": %s}\n", g->gone,
+                      g->kept, (unsigned long long)g->bytes, g->dry_run ? "true" : "false");
+    else
+        el_buf_printf(&c->out, "%zu %s, %s; %zu kept\n", g->gone, g->dry_run ? "would go" : "deleted",
+                      ckpt_size(g->bytes, size), g->kept);
+}
+
+int ckpt_gc(struct ckpt_call *c, struct el_err *e)
+{
+    struct ckpt_place p;
+    struct scan s = {0};
+    struct teller t = {.c = c};
+    if (!c->conf->keep_last)
+        return el_fail(e, EL_EXIT_USAGE, "gc: say how many to keep: --keep-last=K");
+    int r = ckpt_place_open(&p, c->argv[0], e);
+    if (!r && p.dir)
+        r = el_fail(e, EL_EXIT_USAGE, "gc: %s is %s; name the root that it is in", c->argv[0],
+                    p.file ? "a file" : "one checkpoint, or holds none");
+    if (!r)
+        r = scan_open(&s, &p.fs, &c->mem, (int64_t)time(NULL), e);
+    if (!r)
+        r = prove_newest(c, &p, &s, e);
+    struct gc g = {.fs = &p.fs,
+                   .mem = &c->mem,
+                   .rule = {c->conf->keep_last, c->conf->keep_every},
+                   .dry_run = c->conf->dry_run,
+                   .foreign = c->conf->foreign,
+                   .run_id = c->conf->run_id,
+                   .nonce = c->nonce,
+                   .each = tell,
+                   .ctx = &t};
+    if (!r) {
+        if (c->conf->json)
+            el_buf_puts(&c->out, "{\"checkpoints\": [");
+        r = gc_run(&g, &s, e);
+        tell_end(c, &g);
+    }
+    scan_close(&s);
+    ckpt_place_close(&p);
+    return r;
+}
+
+/* --- pins --------------------------------------------------------------------------------------------------------- */
+
+static int set_pin(struct ckpt_call *c, const char *path, bool pin, struct el_err *e)
+{
+    struct ckpt_place p;
+    char at[CKPT_PATH_MAX];
+    int r = ckpt_place_open(&p, path, e);
+    if (!r && (!p.dir || p.file))
+        r = el_fail(e, EL_EXIT_USAGE, "%s: %s", path,
+                    p.file ? "a file cannot be pinned"
+                           : "a root cannot be pinned, only a "
+                             "checkpoint in it");
+    if (!r && snprintf(at, sizeof at, CKPT_PIN_DIR "/%s", p.dir) >= (int)sizeof at)
+        r = fs_fail(&p.fs, -ENAMETOOLONG, "pin", p.dir, e);
+    int sys = 0;
+    if (!r && pin) {
+        sys = p.fs.mkdir(p.fs.ctx, CKPT_PIN_DIR);
+        sys = sys == -EEXIST ? 0 : sys;
+        r = sys < 0 ? -1 : commit_replace(&p.fs, at, c->nonce, "", 0, e);
+    } else if (!r) {
+        sys = p.fs.remove(p.fs.ctx, at);
+        sys = sys == -ENOENT ? 0 : sys;
+    }
+    if (sys < 0)
+        r = fs_fail(&p.fs, sys, pin ? "pin" : "unpin", p.dir, e);
+    ckpt_place_close(&p);
+    return r;
+}
+
+static int set_pins(struct ckpt_call *c, bool pin, struct el_err *e)
+{
+    int r = 0;
+    for (int i = 0; !r && i < c->argc; i++)
+        r = set_pin(c, c->argv[i], pin, e);
+    return r;
+}
+
+int ckpt_pin(struct ckpt_call *c, struct el_err *e)
+{
+    return set_pins(c, true, e);
+}
+
+int ckpt_unpin(struct ckpt_call *c, struct el_err *e)
+{
+    return set_pins(c, false, e);
+}

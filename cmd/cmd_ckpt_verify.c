@@ -1,0 +1,221 @@
+/* elrun ckpt verify: is it whole? */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ckpt.h"
+#include "ckpt/commit.h"
+#include "util/auto.h"
+#include "util/parse.h"
+
+/* What is said about all of them. */
+struct report {
+    struct ckpt_call *c;
+    int verdict;
+    bool any;
+};
+
+static int tensor_count(const struct verify *v)
+{
+    int n = 0;
+    for (size_t i = 0; i < v->tensors.n; i = tensors_group(&v->tensors, i))
+        n++;
+    return n;
+}
+
+static void put_findings(struct el_buf *out, const struct verify *v)
+{
+    size_t n = 0;
+    for (const struct verify_finding *f = v->findings; f; f = f->next, n++) {
+        el_buf_puts(out, "  ");
+        ckpt_put_shown(out, f->file);
+        el_buf_puts(out, *f->file ? ": " : "");
+        ckpt_put_shown(out, f->text);
+        el_buf_puts(out, "\n");
+    }
+    if (v->findings_n > n)
+        el_buf_printf(out, "  and %zu more\n", v->findings_n - n);
+}
+
+static void put_json(struct el_buf *out, const char *name, const struct look *l, const struct verify *v, bool added)
+{
+    el_buf_puts(out, "{");
+    ckpt_put_string(out, "path", name);
+    el_buf_puts(out, ", ");
+    ckpt_put_string(out, "verdict", ckpt_verdict_word(v->verdict));
+    if (l) {
+        el_buf_puts(out, ", ");
+        ckpt_put_string(out, "format", ckpt_format_word(l->format));
+        el_buf_printf(out,
+                      ", \"step\": %lld, \"files\": %zu, \"bytes\": %llu, \"tensors\": %d, \"manifest\": %s, "
+                      "\"deep\": %s",
+                      (long long)l->step, l->n, (unsigned long long)l->bytes, tensor_count(v),
+                      added || !l->why.status ? "true" : "false", v->deep ? "true" : "false");
+    }
+    el_buf_puts(out, ", \"findings\": [");
+    for (const struct verify_finding *f = v->findings; f; f = f->next) {
+        el_buf_puts(out, f == v->findings ? "{" : ", {");
+        ckpt_put_string(out, "file", f->file);
+        el_buf_puts(out, ", ");
+        ckpt_put_string(out, "verdict", ckpt_verdict_word(f->verdict));
+        el_buf_puts(out, ", ");
+        ckpt_put_string(out, "text", f->text);
+        el_buf_puts(out, "}");
+    }
+    el_buf_printf(out, "], \"findings_count\": %zu}", v->findings_n);
+}
+
+static void put_text(struct el_buf *out, const char *name, const struct look *l, const struct verify *v, bool added)
+{
+    char size[32];
+    ckpt_put_shown(out, name);
+    el_buf_printf(out, ": %s", ckpt_verdict_word(v->verdict));
+    if (l)
+        el_buf_printf(out, " (%s, %zu file%s, %s, %d tensor%s)", ckpt_format_word(l->format), l->n,
+                      l->n == 1 ? "" : "s", ckpt_size(l->bytes, size), tensor_count(v),
+                      tensor_count(v) == 1 ? "" : "s");
+    if (added)
+        el_buf_puts(out, ", manifest written");
+    else if (l && !v->verdict && v->deep && l->why.status && l->format != CKPT_FORMAT_TORCH &&
+             l->format != CKPT_FORMAT_DCP && l->format != CKPT_FORMAT_MEGATRON)
+        el_buf_puts(out, "; there are no checksums to compare its bytes with: --add-manifest writes them");
+    el_buf_puts(out, "\n");
+    put_findings(out, v);
+}
+
+static void tell(struct report *r, const char *name, const struct look *l, const struct verify *v, bool added)
+{
+    if (r->c->conf->json) {
+        el_buf_puts(&r->c->out, r->any ? ",\n" : "{\"checkpoints\": [\n");
+        put_json(&r->c->out, name, l, v, added);
+    } else {
+        put_text(&r->c->out, name, l, v, added);
+    }
+    r->any = true;
+    r->verdict = ckpt_verdict_worse(r->verdict, v->verdict);
+}
+
+/* --- a manifest for files of somebody else ------------------------------------------------------------------------ */
+
+static int write_manifest(struct ckpt_call *c, struct verify *v, const struct look *l, struct el_err *e)
+{
+    char path[CKPT_PATH_MAX];
+    struct el_buf text = EL_BUF_INIT(&c->mem, MANIFEST_BYTES_MAX);
+    struct manifest m = {.step = l->step,
+                         .layout = ckpt_format_word(l->format),
+                         .run_id = c->conf->run_id ? c->conf->run_id : "",
+                         .nonce = c->nonce,
+                         .created = l->changed_sec > 0 ? (uint64_t)l->changed_sec : 0,
+                         .files = el_alloc(&c->mem, l->n * sizeof *m.files),
+                         .files_n = l->n};
+    int r = m.files ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (size_t i = 0; !r && i < l->n; i++)
+        if (ckpt_path_fault(l->names[i])) {
+            verify_find(v, CKPT_UNSUPPORTED, l->names[i], "a file of this name cannot stand in a manifest");
+            r = 1;
+        }
+    if (!r)
+        r = verify_sum(v, l, m.files, e);
+    if (!r && !v->verdict)
+        r = manifest_put(&m, &text, e);
+    snprintf(path, sizeof path, "%.900s/" CKPT_MANIFEST_FILE, l->dir);
+    if (!r && !v->verdict)
+        r = commit_replace(l->fs, path, c->nonce, text.v, text.len, e);
+    for (size_t i = 0; m.files && i < l->n; i++)
+        el_free(&c->mem, m.files[i].chunks);
+    el_free(&c->mem, m.files);
+    el_buf_free(&text);
+    return r < 0 ? -1 : 0;
+}
+
+/* --- one of them -------------------------------------------------------------------------------------------------- */
+
+static int verify_one(struct report *r, const struct ckpt_place *p, const char *dir, const char *name, struct el_err *e)
+{
+    struct ckpt_call *c = r->c;
+    struct look l;
+    struct verify v;
+    bool added = false;
+    ckpt_verifier(c, &v, c->conf->deep);
+    int bad = look_open(&l, &p->fs, &c->mem, dir, p->file, e);
+    if (!bad)
+        bad = verify_dir(&v, &l, e);
+    if (!bad && l.format == CKPT_FORMAT_NONE && !v.findings_n)
+        verify_find(&v, CKPT_UNSUPPORTED, "", "no file of a known format");
+    if (!bad && c->conf->add_manifest && !v.verdict && p->file)
+        bad = el_fail(e, EL_EXIT_USAGE, "--add-manifest is for a directory");
+    if (!bad && c->conf->add_manifest && !v.verdict && l.why.status == CKPT_INCOMPLETE) {
+        bad = write_manifest(c, &v, &l, e);
+        added = !bad && !v.verdict;
+    }
+    ckpt_verifier_end(c);
+    if (!bad)
+        tell(r, name, &l, &v, added);
+    verify_free(&v);
+    look_close(&l);
+    return bad;
+}
+
+/* --- a root ------------------------------------------------------------------------------------------------------- */
+
+static int repair_latest(struct ckpt_call *c, const struct ckpt_place *p, const struct scan *s, struct el_err *e)
+{
+    const struct scan_entry *newest = scan_newest(s);
+    char text[CKPT_PATH_MAX];
+    struct fs_stat st;
+    if (!newest)
+        return ckpt_fail(e, CKPT_INCOMPLETE, "%s: there is no valid checkpoint that `latest` could name", p->real);
+    int n = snprintf(text, sizeof text, "%s\n", newest->name);
+    if (commit_replace(&p->fs, CKPT_LATEST_FILE, c->nonce, text, (size_t)n, e))
+        return -1;
+    if (newest->format != CKPT_FORMAT_MEGATRON || newest->step < 0 || p->fs.stat(p->fs.ctx, CKPT_TRACKER_FILE, &st) < 0)
+        return 0;
+    n = snprintf(text, sizeof text, "%lld\n", (long long)newest->step);
+    return commit_replace(&p->fs, CKPT_TRACKER_FILE, c->nonce, text, (size_t)n, e);
+}
+
+static int verify_root(struct report *r, const struct ckpt_place *p, const char *path, struct el_err *e)
+{
+    struct scan s;
+    struct verify hints;
+    ckpt_verifier(r->c, &hints, false);
+    int bad = scan_open(&s, &p->fs, &r->c->mem, (int64_t)time(NULL), e);
+    size_t seen = 0;
+    for (size_t i = 0; !bad && i < s.n; i++) {
+        char name[2 * CKPT_PATH_MAX];
+        if (s.v[i].state == SCAN_STAGE || s.v[i].state == SCAN_STALE)
+            continue;
+        snprintf(name, sizeof name, "%.1000s/%s", path, s.v[i].name);
+        bad = verify_one(r, p, s.v[i].name, name, e);
+        seen++;
+    }
+    if (!bad && r->c->conf->repair_latest)
+        bad = repair_latest(r->c, p, &s, e);
+    if (!bad)
+        verify_hints(&hints, &p->fs);
+    if (!bad && !seen && !hints.findings_n)
+        verify_find(&hints, CKPT_UNSUPPORTED, "", "there is no checkpoint of a known format");
+    if (!bad && hints.findings_n)
+        tell(r, path, NULL, &hints, false);
+    verify_free(&hints);
+    scan_close(&s);
+    return bad;
+}
+
+int ckpt_verify(struct ckpt_call *c, struct el_err *e)
+{
+    struct report r = {.c = c};
+    int bad = 0;
+    for (int i = 0; !bad && i < c->argc; i++) {
+        struct ckpt_place p;
+        bad = ckpt_place_open(&p, c->argv[i], e);
+        if (!bad && p.dir && c->conf->repair_latest)
+            bad = el_fail(e, EL_EXIT_USAGE, "--repair-latest is for a root, not for one checkpoint");
+        if (!bad)
+            bad = p.dir ? verify_one(&r, &p, p.dir, c->argv[i], e) : verify_root(&r, &p, c->argv[i], e);
+        ckpt_place_close(&p);
+    }
+    if (c->conf->json && r.any)
+        el_buf_puts(&c->out, "\n]}\n");
+    return r.verdict;
+}

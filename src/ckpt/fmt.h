@@ -1,0 +1,82 @@
+/* Formats: what a directory holds by the names in it, and what each of its files is. */
+#ifndef CKPT_FMT_H
+#define CKPT_FMT_H
+#include <stdbool.h>
+
+#include "ckpt/pickle_ro.h"
+#include "ckpt/st.h"
+#include "ckpt/tensors.h"
+#include "ckpt/zip_ro.h"
+
+#define CKPT_FORMATS(X)                                                                                                \
+    X(NONE, "none")                                                                                                    \
+    X(ELRUN, "elrun")                                                                                                  \
+    X(SAFETENSORS, "safetensors")                                                                                      \
+    X(HF, "huggingface")                                                                                               \
+    X(DCP, "dcp")                                                                                                      \
+    X(MEGATRON, "megatron")                                                                                            \
+    X(ATORCH, "atorch")                                                                                                \
+    X(TORCH, "torch")
+
+enum ckpt_format {
+#define X(NAME, word) CKPT_FORMAT_##NAME,
+    CKPT_FORMATS(X)
+#undef X
+        CKPT_FORMATS_COUNT
+};
+
+const char *ckpt_format_word(enum ckpt_format f);
+
+enum fmt_kind { FMT_OTHER, FMT_SAFETENSORS, FMT_ZIP, FMT_INDEX, FMT_DCP_METADATA, FMT_DCP_DATA };
+
+/* By its name below the directory. */
+enum fmt_kind fmt_kind(const char *name);
+
+/* Of all names of a directory. */
+enum ckpt_format fmt_detect(const char *const *names, size_t n);
+
+/* One of a numbered set: "model-00002-of-00005.safetensors" is 2 of 5 of "model-.safetensors"; "flat_param.00001-00004"
+ * is 1 of 4, counted from 0. */
+struct fmt_member {
+    uint64_t i, n;
+    unsigned first;        /* 0 or 1 */
+    size_t number_at, end; /* the part of the name that counts */
+};
+bool fmt_member(const char *name, struct fmt_member *m);
+
+/* The first of a numbered set that is not among the names: true, and *missing (of set names[of]) is its number.  Sets
+ * of another total beside it are left to the caller. */
+bool fmt_missing(const char *const *names, size_t n, size_t of, uint64_t *missing);
+
+/* --- what files say --- */
+
+/* The tensors of a safetensors file, with the boxes that torch's writer notes in it; an unreadable note is
+ * CKPT_DAMAGED. */
+int fmt_st_tensors(struct tensors *to, const char *file, const struct st *s, struct el_err *e);
+
+/* model.safetensors.index.json: calls each(arg, tensor, file) for its weight_map; not 0 ends it. */
+int fmt_index(const char *json, size_t n, int (*each)(void *arg, const char *tensor, const char *file), void *arg,
+              struct el_err *e);
+
+/* The tensors of a torch.save archive.  base: where it begins in the file; bytes speaks of the archive alone. */
+int fmt_torch_tensors(struct tensors *to, const char *file, uint64_t base, const struct ckpt_bytes *bytes,
+                      const struct zip *z, struct el_err *e);
+
+/* One item of a .distcp file: a piece of a tensor, or (dtype NULL) something else. */
+struct fmt_dcp_item {
+    const char *name, *file; /* of the tree, ended by 0 only within the call */
+    uint64_t at, bytes;
+    const char *dtype;
+    unsigned rank;
+    const uint64_t *shape, *from, *size;
+};
+
+/* .metadata: calls each() for each piece.  CKPT_INCOMPLETE: a piece that is promised and stored nowhere;
+ * CKPT_UNSUPPORTED: stored with a transformation. */
+int fmt_dcp(const struct pickle *p, struct el_mem *mem, int (*each)(void *arg, const struct fmt_dcp_item *item),
+            void *arg, struct el_err *e);
+
+/* "torch float32" -> "F32"; NULL: no such type. */
+const char *fmt_torch_dtype(const struct pickle_node *x);
+
+#endif

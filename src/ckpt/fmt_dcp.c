@@ -1,0 +1,189 @@
+/* .metadata of torch.distributed.checkpoint: which piece of which tensor lies where. */
+#include <assert.h>
+#include <string.h>
+
+#include "ckpt/fmt.h"
+#include "util/buf.h"
+#include "util/parse.h"
+#include "util/sort.h"
+
+enum { RANK_MAX = 64 };
+
+/* One entry of storage_data. */
+struct stored {
+    const struct pickle_node *fqn, *offset; /* offset: NULL for what is no piece of a tensor */
+    const struct pickle_node *path;
+    uint64_t at, bytes;
+};
+
+struct dcp {
+    struct stored *v;
+    size_t n;
+    struct el_buf name, file; /* ended by 0 */
+    int (*each)(void *arg, const struct fmt_dcp_item *item);
+    void *arg;
+    struct el_err *e;
+};
+
+static int compare_text(const struct pickle_node *a, const struct pickle_node *b)
+{
+    size_t n = a->text_n < b->text_n ? a->text_n : b->text_n;
+    int c = n ? memcmp(a->text, b->text, n) : 0;
+    return c ? c : a->text_n < b->text_n ? -1 : a->text_n > b->text_n;
+}
+
+static int by_fqn(const void *a, const void *b)
+{
+    const struct stored *x = a, *y = b;
+    int c = compare_text(x->fqn, y->fqn);
+    return c ? c : x->at < y->at ? -1 : x->at > y->at;
+}
+
+static int bad(struct dcp *d, const char *what)
+{
+    return ckpt_fail(d->e, CKPT_DAMAGED, ".metadata: %s", what);
+}
+
+static bool is_none(const struct pickle_node *x)
+{
+    return !x || x->kind == PICKLE_NONE;
+}
+
+static int read_stored(struct dcp *d, const struct pickle_node *key, const struct pickle_node *info, struct stored *s)
+{
+    const struct pickle_node *at = pickle_get(info, "offset"), *length = pickle_get(info, "length");
+    *s = (struct stored){.fqn = pickle_get(key, "fqn"), .path = pickle_get(info, "relative_path")};
+    const struct pickle_node *offset = pickle_get(key, "offset");
+    s->offset = is_none(offset) ? NULL : offset;
+    if (!s->fqn || s->fqn->kind != PICKLE_TEXT || !s->path || s->path->kind != PICKLE_TEXT || !at ||
+        at->kind != PICKLE_INT || at->number < 0 || !length || length->kind != PICKLE_INT || length->number < 0)
+        return bad(d, "an entry of storage_data has no name, file or place");
+    if (!is_none(pickle_get(info, "transform_descriptors")))
+        return ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: items are stored with a transformation (compressed)");
+    s->at = (uint64_t)at->number;
+    s->bytes = (uint64_t)length->number;
+    return 0;
+}
+
+static const char *as_text(struct el_buf *b, const struct pickle_node *x)
+{
+    b->len = 0;
+    el_buf_put(b, x->text, x->text_n);
+    return el_buf_cstr(b);
+}
+
+static int tell(struct dcp *d, const struct stored *s, struct fmt_dcp_item *item)
+{
+    item->name = as_text(&d->name, s->fqn);
+    item->file = as_text(&d->file, s->path);
+    item->at = s->at;
+    item->bytes = s->bytes;
+    if (d->name.full || d->file.full || strlen(item->name) != s->fqn->text_n || strlen(item->file) != s->path->text_n)
+        return ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: a name that is too long or has a zero byte");
+    return d->each(d->arg, item);
+}
+
+/* The first entry of this name in the sorted table, d->n if none. */
+static size_t first_of(const struct dcp *d, const struct pickle_node *fqn)
+{
+    size_t from = 0, to = d->n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (compare_text(d->v[middle].fqn, fqn) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < d->n && compare_text(d->v[from].fqn, fqn) == 0 ? from : d->n;
+}
+
+static int find_piece(struct dcp *d, const struct pickle_node *fqn, const uint64_t *from, int rank,
+                      const struct stored **to)
+{
+    uint64_t at[RANK_MAX];
+    for (size_t i = first_of(d, fqn); i < d->n && compare_text(d->v[i].fqn, fqn) == 0; i++) {
+        const struct stored *s = &d->v[i];
+        if (s->offset && pickle_sizes(s->offset, at, RANK_MAX) == rank &&
+            memcmp(at, from, (size_t)rank * sizeof *at) == 0)
+            return *to = s, 0;
+    }
+    char shown[EL_SHOW_MAX];
+    return ckpt_fail(d->e, CKPT_INCOMPLETE, ".metadata: a piece of tensor \"%s\" is stored in no file",
+                     el_show(as_text(&d->name, fqn), shown));
+}
+
+static int read_tensor(struct dcp *d, const struct pickle_node *fqn, const struct pickle_node *meta)
+{
+    uint64_t shape[RANK_MAX], from[RANK_MAX], size[RANK_MAX];
+    int rank = pickle_sizes(pickle_get(meta, "size"), shape, RANK_MAX);
+    const struct pickle_node *chunks = pickle_get(meta, "chunks"), *properties = pickle_get(meta, "properties"), *chunk;
+    /* Properties are a tuple since torch 2.0, whose first is the type. */
+    const struct pickle_node *state = properties ? properties->state : NULL;
+    const struct pickle_node *type = pickle_item(state, 0);
+    const char *dtype = fmt_torch_dtype(type ? type : pickle_get(properties, "dtype"));
+    char shown[EL_SHOW_MAX];
+    if (rank < 0 || !chunks || chunks->kind != PICKLE_LIST)
+        return bad(d, "a tensor has no size or no list of pieces");
+    if (!dtype)
+        return ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: tensor \"%s\" is of an unknown type",
+                         el_show(as_text(&d->name, fqn), shown));
+    for (size_t i = 0; (chunk = pickle_item(chunks, i)); i++) {
+        const struct stored *s = NULL;
+        if (pickle_sizes(pickle_get(chunk, "offsets"), from, RANK_MAX) != rank ||
+            pickle_sizes(pickle_get(chunk, "sizes"), size, RANK_MAX) != rank)
+            return bad(d, "a piece of a tensor has no place in it");
+        if (find_piece(d, fqn, from, rank, &s))
+            return -1;
+        struct fmt_dcp_item item = {.dtype = dtype, .rank = (unsigned)rank, .shape = shape, .from = from, .size = size};
+        int r = tell(d, s, &item);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int read_all(struct dcp *d, const struct pickle_node *root, const struct pickle_node *storage)
+{
+    const struct pickle_node *names = pickle_get(root, "state_dict_metadata");
+    if (!names || names->kind != PICKLE_DICT)
+        return bad(d, "there is no state_dict_metadata");
+    for (size_t i = 0; i + 1 < storage->items_n; i += 2, d->n++)
+        if (read_stored(d, storage->items[i], storage->items[i + 1], &d->v[d->n]))
+            return -1;
+    el_sort(d->v, d->n, sizeof *d->v, by_fqn);
+    for (size_t i = 0; i + 1 < names->items_n; i += 2) {
+        const struct pickle_node *fqn = names->items[i], *meta = names->items[i + 1];
+        if (fqn->kind != PICKLE_TEXT)
+            return bad(d, "a name is no text");
+        int r = 0;
+        if (pickle_get(meta, "chunks")) {
+            r = read_tensor(d, fqn, meta);
+        } else {
+            struct fmt_dcp_item item = {0};
+            size_t at = first_of(d, fqn);
+            char shown[EL_SHOW_MAX];
+            r = at < d->n ? tell(d, &d->v[at], &item)
+                          : ckpt_fail(d->e, CKPT_INCOMPLETE, ".metadata: \"%s\" is stored in no file",
+                                      el_show(as_text(&d->name, fqn), shown));
+        }
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+int fmt_dcp(const struct pickle *p, struct el_mem *mem, int (*each)(void *arg, const struct fmt_dcp_item *item),
+            void *arg, struct el_err *e)
+{
+    const struct pickle_node *storage = pickle_get(p->root, "storage_data");
+    struct dcp d = {
+        .name = EL_BUF_INIT(mem, 64 << 10), .file = EL_BUF_INIT(mem, 4096), .each = each, .arg = arg, .e = e};
+    if (!storage || storage->kind != PICKLE_DICT)
+        return bad(&d, "there is no storage_data");
+    d.v = el_alloc(mem, storage->items_n / 2 * sizeof *d.v);
+    int r = d.v ? read_all(&d, p->root, storage) : el_fail(e, EL_EXIT_OSERR, "out of memory");
+    el_free(mem, d.v);
+    el_buf_free(&d.name);
+    el_buf_free(&d.file);
+    return r;
+}

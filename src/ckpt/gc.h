@@ -1,0 +1,30 @@
+/* Deletes checkpoints that are not needed any more: renamed away first, so that nobody meets half of one. */
+#ifndef CKPT_GC_H
+#define CKPT_GC_H
+#include "ckpt/retain.h"
+#include "ckpt/scan.h"
+
+struct gc {
+    const struct ckpt_fs *fs;
+    struct el_mem *mem;
+    struct retain_rule rule;
+    bool dry_run;
+    bool foreign;       /* also runs other than the one that committed last; each for itself */
+    const char *run_id; /* the run that is meant; NULL: the one that committed last */
+    const char *nonce;
+    /* tells what happens to an entry, why NULL: it goes (a stage, too). */
+    void (*each)(void *ctx, const struct scan_entry *x, const char *why);
+    void *ctx;
+    /* what was done */
+    size_t gone, kept;
+    uint64_t bytes;
+};
+
+/* The scan's valid entries are checked; that the newest of the run is whole may be proved by the caller first.  -1:
+ * something could not be deleted: *e names it; what was deleted before is gone. */
+int gc_run(struct gc *g, const struct scan *s, struct el_err *e);
+
+/* Deletes a directory with all that is in it; links are removed, not followed. */
+int gc_remove(const struct ckpt_fs *fs, const char *path);
+
+#endif

@@ -1,0 +1,142 @@
+#include "ckpt/gc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- deleting ----------------------------------------------------------------------------------------------------- */
+
+enum { NAMES_AT_ONCE = 64, DEPTH_MAX = 16 };
+
+struct names {
+    char v[NAMES_AT_ONCE][256];
+    enum fs_kind kind[NAMES_AT_ONCE];
+    unsigned n;
+};
+
+static int keep_name(void *arg, const char *name, enum fs_kind kind)
+{
+    struct names *to = arg;
+    if (to->n == NAMES_AT_ONCE)
+        return 1;
+    to->kind[to->n] = kind;
+    return snprintf(to->v[to->n++], sizeof to->v[0], "%s", name) >= (int)sizeof to->v[0] ? -ENAMETOOLONG : 0;
+}
+
+/* A directory is read again and again while it has entries: what is deleted must not change what is being read. */
+static int remove_tree(const struct ckpt_fs *fs, char path[CKPT_PATH_MAX], unsigned depth)
+{
+    size_t before = strlen(path);
+    for (;;) {
+        struct names names = {.n = 0};
+        int r = fs->list(fs->ctx, path, keep_name, &names);
+        if (r < 0)
+            return r;
+        for (unsigned i = 0; i < names.n; i++) {
+            if (snprintf(path + before, CKPT_PATH_MAX - before, "/%s", names.v[i]) >= (int)(CKPT_PATH_MAX - before))
+                return -ENAMETOOLONG;
+            r = names.kind[i] != FS_DIR ? fs->remove(fs->ctx, path)
+                : depth < DEPTH_MAX     ? remove_tree(fs, path, depth + 1)
+                                        : -ELOOP;
+            path[before] = 0;
+            if (r < 0 && r != -ENOENT)
+                return r;
+        }
+        if (names.n < NAMES_AT_ONCE)
+            return fs->remove(fs->ctx, path);
+    }
+}
+
+int gc_remove(const struct ckpt_fs *fs, const char *path)
+{
+    char copy[CKPT_PATH_MAX];
+    if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy)
+        return -ENAMETOOLONG;
+    return remove_tree(fs, copy, 0);
+}
+
+/* Out of sight at once, and for good also after a loss of power; only then its bytes. */
+static int discard(struct gc *g, const struct scan_entry *x, struct el_err *e)
+{
+    char trash[CKPT_PATH_MAX];
+    const char *last = strrchr(x->name, '/');
+    snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%.32s", last ? last + 1 : x->name, g->nonce);
+    int r = g->fs->mkdir(g->fs->ctx, CKPT_TRASH_DIR);
+    if (r >= 0 || r == -EEXIST)
+        r = g->fs->rename(g->fs->ctx, x->name, trash, false);
+    if (r >= 0)
+        r = g->fs->sync_dir(g->fs->ctx, last ? CKPT_STAGE_DIR : "");
+    if (r >= 0)
+        r = gc_remove(g->fs, trash);
+    return r < 0 && r != -ENOENT ? fs_fail(g->fs, r, "delete", x->name, e) : 0;
+}
+
+/* What an earlier gc, or a commit, has put there and not deleted. */
+static int empty_trash(struct gc *g, struct el_err *e)
+{
+    int r = gc_remove(g->fs, CKPT_TRASH_DIR);
+    return r < 0 && r != -ENOENT ? fs_fail(g->fs, r, "delete", CKPT_TRASH_DIR, e) : 0;
+}
+
+/* --- choosing ----------------------------------------------------------------------------------------------------- */
+
+static unsigned run_of(const struct scan *s, size_t i)
+{
+    unsigned first = 0;
+    while (strcmp(s->v[first].run_id, s->v[i].run_id) != 0)
+        first++;
+    return first;
+}
+
+static void fill(const struct gc *g, const struct scan *s, struct retain_item *items)
+{
+    const struct scan_entry *newest = scan_newest(s);
+    const char *run = g->run_id ? g->run_id : newest ? newest->run_id : NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct scan_entry *x = &s->v[i];
+        items[i] = (struct retain_item){.step = x->step,
+                                        .run = run_of(s, i),
+                                        .valid = x->state == SCAN_VALID,
+                                        .ours = g->foreign || (run && strcmp(x->run_id, run) == 0),
+                                        .pinned = x->pinned,
+                                        .leased = x->leased};
+    }
+}
+
+static const char *why_stays(const struct scan_entry *x, const struct retain_item *item)
+{
+    switch (x->state) {
+    case SCAN_STALE: return NULL;
+    case SCAN_STAGE: return "being written";
+    case SCAN_FOREIGN: return "without a manifest";
+    case SCAN_PARTIAL:
+    case SCAN_DAMAGED: return "not valid";
+    case SCAN_VALID: break;
+    }
+    return item->why;
+}
+
+int gc_run(struct gc *g, const struct scan *s, struct el_err *e)
+{
+    struct retain_item *items = el_alloc(g->mem, s->n * sizeof *items);
+    int r = 0;
+    if (!items)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    fill(g, s, items);
+    retain_choose(items, s->n, &g->rule);
+    for (size_t i = 0; !r && i < s->n; i++) {
+        const struct scan_entry *x = &s->v[i];
+        const char *why = why_stays(x, &items[i]);
+        if (!why && !g->dry_run)
+            r = discard(g, x, e);
+        if (r)
+            break;
+        g->gone += !why;
+        g->kept += why != NULL;
+        g->bytes += why ? 0 : x->bytes;
+        if (g->each)
+            g->each(g->ctx, x, why);
+    }
+    el_free(g->mem, items);
+    return r || g->dry_run ? r : empty_trash(g, e);
+}

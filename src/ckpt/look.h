@@ -1,0 +1,52 @@
+/* What a directory holds: its files, its format, its manifest if it has one. */
+#ifndef CKPT_LOOK_H
+#define CKPT_LOOK_H
+#include "ckpt/check.h"
+#include "ckpt/fmt.h"
+#include "ckpt/layout.h"
+
+#define LOOK_FILES_MAX 1000000u
+#define LOOK_DEPTH_MAX 4
+
+struct look {
+    const struct ckpt_fs *fs;
+    struct el_mem *mem;
+    char dir[CKPT_PATH_MAX]; /* "": the root itself */
+    char **names;            /* of files, below dir, sorted; without the manifest */
+    uint64_t *sizes;
+    size_t n, room;
+    uint64_t bytes;      /* of all */
+    int64_t changed_sec; /* the newest of all */
+    enum ckpt_format format;
+    struct checked manifest;
+    struct el_err why; /* status 0: the manifest is read; CKPT_INCOMPLETE: there is none; else what is wrong with it */
+    int64_t step;      /* of the manifest, else of the name; -1 */
+};
+
+/* file: only this one below dir, which is then looked at as a directory with nothing else; NULL: all.  -1: the
+ * directory cannot be read.  look_close() also after an error. */
+int look_open(struct look *l, const struct ckpt_fs *fs, struct el_mem *mem, const char *dir, const char *file,
+              struct el_err *e);
+void look_close(struct look *l);
+
+/* Its place among names, or SIZE_MAX. */
+size_t look_find(const struct look *l, const char *name);
+
+/* A file below the directory, as bytes: 0, or -1 and *e.  done (may be NULL) counts what is read. */
+struct look_file {
+    const struct ckpt_fs *fs;
+    int file;
+    uint64_t base;
+    _Atomic uint64_t *done;
+    struct ckpt_bytes bytes;
+};
+int look_file_open(struct look_file *f, const struct look *l, const char *name, _Atomic uint64_t *done,
+                   struct el_err *e);
+/* Only n bytes from `at` on. */
+void look_file_slice(struct look_file *f, uint64_t at, uint64_t n);
+void look_file_close(struct look_file *f);
+
+/* The tensors of one file of a kind that fmt_kind() knows, added to the list; of another kind: none. */
+int look_tensors(const struct look *l, size_t i, struct tensors *to, struct el_err *e);
+
+#endif

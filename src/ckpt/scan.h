@@ -1,0 +1,59 @@
+/* All checkpoints below a root, whoever wrote them, and what else a root holds. */
+#ifndef CKPT_SCAN_H
+#define CKPT_SCAN_H
+#include "ckpt/fs.h"
+#include "ckpt/layout.h"
+#include "ckpt/look.h"
+
+#define SCAN_ENTRIES_MAX 100000u
+#define SCAN_LEASE_SEC   3600 /* a lease that was not touched for so long is nobody's */
+#define SCAN_STAGE_SEC   3600 /* a stage in which nothing was written for so long is of a commit that was given up */
+
+#define SCAN_STATES(X)                                                                                                 \
+    X(VALID, "valid")     /* manifest, and all files with their sizes */                                               \
+    X(PARTIAL, "partial") /* ours by name, without a manifest or with files missing */                                 \
+    X(DAMAGED, "damaged") /* its manifest or a size is wrong */                                                        \
+    X(STAGE, "stage")     /* a commit under way */                                                                     \
+    X(STALE, "stale-stage")                                                                                            \
+    X(FOREIGN, "foreign") /* of a known format, without a manifest */
+
+enum scan_state {
+#define X(NAME, word) SCAN_##NAME,
+    SCAN_STATES(X)
+#undef X
+};
+
+const char *scan_state_word(enum scan_state s);
+
+struct scan_entry {
+    char *name; /* below the root */
+    enum scan_state state;
+    enum ckpt_format format;
+    int64_t step;        /* -1: unknown */
+    int64_t changed_sec; /* when it was committed, else when a file of it was written last */
+    uint64_t world, bytes;
+    size_t files;
+    bool lastwords, pinned, leased, latest;
+    char *run_id; /* "" if nobody says */
+    char *why;    /* it is not valid; "" */
+};
+
+struct scan {
+    struct el_mem *mem;
+    struct scan_entry *v; /* by step, then by name */
+    size_t n, room;
+    bool marked; /* the root is elrun's */
+    char latest[CKPT_PATH_MAX];
+};
+
+/* now_sec: the time of day.  -1: the root cannot be read.  scan_close() also then. */
+int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int64_t now_sec, struct el_err *e);
+void scan_close(struct scan *s);
+
+/* The newest valid one of the run that committed last, or NULL. */
+const struct scan_entry *scan_newest(const struct scan *s);
+
+/* Whether a directory is a root of checkpoints (and not one itself). */
+bool scan_is_root(const struct ckpt_fs *fs, struct el_mem *mem);
+
+#endif

@@ -1,0 +1,276 @@
+#include "ckpt/scan.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/parse.h"
+#include "util/sort.h"
+
+const char *scan_state_word(enum scan_state s)
+{
+    static const char *const words[] = {
+#define X(NAME, word) word,
+        SCAN_STATES(X)
+#undef X
+    };
+    return words[s];
+}
+
+struct walk {
+    struct scan *s;
+    const struct ckpt_fs *fs;
+    int64_t now_sec;
+    struct el_err *e;
+};
+
+static int no_memory(struct el_err *e)
+{
+    return el_fail(e, EL_EXIT_OSERR, "out of memory");
+}
+
+static struct scan_entry *add(struct scan *s, const char *name, const char *run_id, const char *why)
+{
+    if (s->n == s->room) {
+        size_t room = s->room ? 2 * s->room : 32;
+        struct scan_entry *v = room <= SCAN_ENTRIES_MAX ? el_realloc(s->mem, s->v, room * sizeof *v) : NULL;
+        if (!v)
+            return NULL;
+        s->v = v;
+        s->room = room;
+    }
+    struct scan_entry *x = &s->v[s->n];
+    *x = (struct scan_entry){.name = el_strndup(s->mem, name, strlen(name)),
+                             .run_id = el_strndup(s->mem, run_id, strlen(run_id)),
+                             .why = el_strndup(s->mem, why, strlen(why))};
+    s->n++; /* also half made: scan_close() */
+    return x->name && x->run_id && x->why ? x : NULL;
+}
+
+/* --- checkpoints -------------------------------------------------------------------------------------------------- */
+
+static enum scan_state state_of(const struct look *l, const char *name, struct el_err *why)
+{
+    enum ckpt_layout layout;
+    int64_t step;
+    bool named = ckpt_step_of(name, &layout, &step);
+    if (l->why.status == CKPT_INCOMPLETE) {
+        if (!named || layout == CKPT_LAYOUT_MEGATRON)
+            return SCAN_FOREIGN;
+        *why = l->why;
+        return SCAN_PARTIAL;
+    }
+    if (l->why.status)
+        *why = l->why;
+    else if (named && step != l->step)
+        ckpt_fail(why, CKPT_DAMAGED, "its manifest is of step %lld", (long long)l->step);
+    else
+        check_sizes(l->fs, l->dir, &l->manifest.m, why);
+    return !why->status ? SCAN_VALID : why->status == CKPT_INCOMPLETE ? SCAN_PARTIAL : SCAN_DAMAGED;
+}
+
+static int take_checkpoint(struct walk *w, const char *name)
+{
+    struct look l;
+    struct el_err why = {0}, gone = {0};
+    int r = 0;
+    if (look_open(&l, w->fs, w->s->mem, name, NULL, &gone)) {
+        look_close(&l);
+        if (gone.sys == ENOENT)
+            return 0;
+        struct scan_entry *x = add(w->s, name, "", gone.text);
+        if (!x)
+            return no_memory(w->e);
+        x->state = SCAN_DAMAGED;
+        x->step = ckpt_number_of(name);
+        return 0;
+    }
+    enum scan_state state = state_of(&l, name, &why);
+    bool nothing = l.format == CKPT_FORMAT_NONE && state == SCAN_FOREIGN;
+    struct scan_entry *x = NULL;
+    if (!nothing)
+        x = add(w->s, name, l.why.status ? "" : l.manifest.m.run_id, why.text);
+    if (x) {
+        const struct manifest *m = &l.manifest.m;
+        bool known = !l.why.status;
+        x->state = state;
+        x->format = l.format;
+        x->step = l.step;
+        x->bytes = l.bytes;
+        x->files = l.n;
+        x->changed_sec = known && m->created ? (int64_t)m->created : l.changed_sec;
+        x->world = known ? m->world : 0;
+        x->lastwords = known && m->lastwords;
+        x->latest = strcmp(w->s->latest, name) == 0;
+    } else if (!nothing) {
+        r = no_memory(w->e);
+    }
+    look_close(&l);
+    return r;
+}
+
+static bool is_stage_of_megatron(const char *name)
+{
+    char copy[CKPT_PATH_MAX];
+    enum ckpt_layout layout;
+    int64_t step;
+    size_t n = strlen(name);
+    if (n < 5 || n >= sizeof copy || strcmp(name + n - 4, "_tmp") != 0)
+        return false;
+    memcpy(copy, name, n - 4);
+    copy[n - 4] = 0;
+    return ckpt_step_of(copy, &layout, &step) && layout == CKPT_LAYOUT_MEGATRON;
+}
+
+static int take_stage(struct walk *w, const char *path)
+{
+    struct look l;
+    struct el_err gone = {0};
+    int r = 0;
+    if (look_open(&l, w->fs, w->s->mem, path, NULL, &gone) == 0) {
+        struct scan_entry *x = add(w->s, path, "", "");
+        const char *last = strrchr(path, '/'), *dash = strchr(last ? last : path, path[0] == '.' ? '-' : '_');
+        uint64_t step = 0;
+        size_t n = 0;
+        while (dash && dash[1 + n] >= '0' && dash[1 + n] <= '9')
+            n++;
+        if (x) {
+            x->state = w->now_sec - l.changed_sec > SCAN_STAGE_SEC ? SCAN_STALE : SCAN_STAGE;
+            x->format = l.format;
+            x->step = n && el_parse_u64n(dash + 1, n, &step) == 0 ? (int64_t)step : -1;
+            x->bytes = l.bytes;
+            x->files = l.n;
+            x->changed_sec = l.changed_sec;
+        } else {
+            r = no_memory(w->e);
+        }
+    }
+    look_close(&l);
+    return r;
+}
+
+static int root_entry(void *arg, const char *name, enum fs_kind kind)
+{
+    struct walk *w = arg;
+    if (kind != FS_DIR || name[0] == '.')
+        return 0;
+    if (w->s->marked && is_stage_of_megatron(name))
+        return take_stage(w, name);
+    return take_checkpoint(w, name);
+}
+
+static int stage_entry(void *arg, const char *name, enum fs_kind kind)
+{
+    char path[CKPT_PATH_MAX];
+    if (kind != FS_DIR || snprintf(path, sizeof path, CKPT_STAGE_DIR "/%s", name) >= (int)sizeof path)
+        return 0;
+    return take_stage(arg, path);
+}
+
+/* --- pins and leases ---------------------------------------------------------------------------------------------- */
+
+static int pin_entry(void *arg, const char *name, enum fs_kind kind)
+{
+    struct walk *w = arg;
+    for (size_t i = 0; kind == FS_FILE && i < w->s->n; i++)
+        w->s->v[i].pinned |= strcmp(w->s->v[i].name, name) == 0;
+    return 0;
+}
+
+static int lease_entry(void *arg, const char *name, enum fs_kind kind)
+{
+    struct walk *w = arg;
+    struct fs_stat st;
+    char path[CKPT_PATH_MAX];
+    if (kind != FS_FILE || snprintf(path, sizeof path, CKPT_LEASE_DIR "/%s", name) >= (int)sizeof path ||
+        w->fs->stat(w->fs->ctx, path, &st) < 0 || w->now_sec - st.changed_sec > SCAN_LEASE_SEC)
+        return 0;
+    for (size_t i = 0; i < w->s->n; i++) {
+        size_t n = strlen(w->s->v[i].name);
+        w->s->v[i].leased |= strncmp(w->s->v[i].name, name, n) == 0 && (name[n] == '.' || !name[n]);
+    }
+    return 0;
+}
+
+/* --- a root ------------------------------------------------------------------------------------------------------- */
+
+static int by_step(const void *a, const void *b)
+{
+    const struct scan_entry *x = a, *y = b;
+    return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static void read_latest(struct walk *w)
+{
+    char *text;
+    size_t n;
+    struct fs_stat st;
+    w->s->marked = w->fs->stat(w->fs->ctx, CKPT_MARK_FILE, &st) == 0;
+    if (fs_read_small(w->fs, CKPT_LATEST_FILE, CKPT_PATH_MAX - 1, w->s->mem, &text, &n) < 0)
+        return;
+    snprintf(w->s->latest, sizeof w->s->latest, "%.*s", (int)(n && text[n - 1] == '\n' ? n - 1 : n), text);
+    el_free(w->s->mem, text);
+}
+
+int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int64_t now_sec, struct el_err *e)
+{
+    *s = (struct scan){.mem = mem};
+    struct walk w = {s, fs, now_sec, e};
+    read_latest(&w);
+    int r = fs->list(fs->ctx, "", root_entry, &w);
+    if (r < 0 && !e->status)
+        return fs_fail(fs, r, "read", "", e);
+    if (!r)
+        r = fs->list(fs->ctx, CKPT_STAGE_DIR, stage_entry, &w);
+    if (e->status)
+        return -1;
+    fs->list(fs->ctx, CKPT_PIN_DIR, pin_entry, &w);
+    fs->list(fs->ctx, CKPT_LEASE_DIR, lease_entry, &w);
+    el_sort(s->v, s->n, sizeof *s->v, by_step);
+    return 0;
+}
+
+void scan_close(struct scan *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        el_free(s->mem, s->v[i].name);
+        el_free(s->mem, s->v[i].run_id);
+        el_free(s->mem, s->v[i].why);
+    }
+    el_free(s->mem, s->v);
+    *s = (struct scan){0};
+}
+
+/* The highest step is not the newest checkpoint: it may be an earlier run's. */
+const struct scan_entry *scan_newest(const struct scan *s)
+{
+    const struct scan_entry *last = NULL, *newest = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].state == SCAN_VALID && (!last || s->v[i].changed_sec >= last->changed_sec))
+            last = &s->v[i];
+    for (size_t i = 0; last && i < s->n; i++)
+        if (s->v[i].state == SCAN_VALID && strcmp(s->v[i].run_id, last->run_id) == 0)
+            newest = &s->v[i];
+    return newest;
+}
+
+static int is_file(void *arg, const char *name, enum fs_kind kind)
+{
+    bool *known = arg;
+    *known |= kind == FS_FILE && (fmt_kind(name) != FMT_OTHER || strcmp(name, CKPT_MANIFEST_FILE) == 0 ||
+                                  strncmp(name, "flat_meta.", 10) == 0);
+    *known |= kind == FS_DIR && strncmp(name, "mp_rank_", 8) == 0;
+    return 0;
+}
+
+bool scan_is_root(const struct ckpt_fs *fs, struct el_mem *mem)
+{
+    struct fs_stat st;
+    bool known = false;
+    (void)mem;
+    if (fs->stat(fs->ctx, CKPT_MARK_FILE, &st) == 0 || fs->stat(fs->ctx, CKPT_TRACKER_FILE, &st) == 0)
+        return true;
+    fs->list(fs->ctx, "", is_file, &known);
+    return !known;
+}

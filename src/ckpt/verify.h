@@ -1,0 +1,47 @@
+/* Everything that can be said against a directory of checkpoints: rules of its formats, promises of its manifest, and
+ * with `deep` every byte. */
+#ifndef CKPT_VERIFY_H
+#define CKPT_VERIFY_H
+#include "ckpt/look.h"
+#include "ckpt/manifest.h"
+
+#define VERIFY_FINDINGS_MAX 1000 /* those beyond are counted */
+
+struct verify_finding {
+    struct verify_finding *next;
+    int verdict; /* CKPT_DAMAGED …, or an exit status of util/exit.h: it could not be read */
+    char *file;  /* below the directory; "" for the directory */
+    char *text;
+};
+
+struct verify {
+    struct el_mem *mem;
+    bool deep;
+    unsigned threads;                                                     /* 1: in this one */
+    void (*progress)(void *ctx, uint64_t done_bytes, uint64_t all_bytes); /* NULL, or now and then while it works */
+    void *progress_ctx;
+    /* what was found */
+    struct verify_finding *findings, **end;
+    size_t findings_n;
+    int verdict; /* of all of them */
+    uint64_t files, bytes_read;
+    struct tensors tensors; /* all of them, sorted; files are names of the look */
+    _Atomic uint64_t done;
+};
+
+/* v starts as {0} with mem, deep, threads and progress filled in.  -1 only for what has nothing to do with the
+ * checkpoint (no memory, no threads). */
+int verify_dir(struct verify *v, const struct look *l, struct el_err *e);
+void verify_free(struct verify *v);
+
+/* Notes something; e is read, not changed. */
+void verify_find(struct verify *v, int verdict, const char *file, const char *text);
+
+/* Reads every byte of the files of a look for the manifest of a directory that somebody else has written.  files_n is
+ * l->n; names are those of the look; chunks are the caller's, by el_free(v->mem). */
+int verify_sum(struct verify *v, const struct look *l, struct manifest_file *files, struct el_err *e);
+
+/* A root's hints: what `latest` and Megatron's tracker name is there.  Found things go to v. */
+void verify_hints(struct verify *v, const struct ckpt_fs *fs);
+
+#endif

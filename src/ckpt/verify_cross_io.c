@@ -1,0 +1,335 @@
+/* Rules that concern several files. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/verify_private.h"
+#include "util/parse.h"
+
+#define INDEX_MAX    ((size_t)256 << 20)
+#define METADATA_MAX ((size_t)1 << 30)
+
+enum { SETS_MAX = 20000 };
+
+static int read_whole(const struct look *l, const char *name, size_t max, struct el_mem *mem, char **text, size_t *n)
+{
+    char path[CKPT_PATH_MAX];
+    if (snprintf(path, sizeof path, "%s%s%s", l->dir, *l->dir ? "/" : "", name) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    return fs_read_small(l->fs, path, max, mem, text, n);
+}
+
+static void find_unreadable(struct verify *v, const struct look *l, const char *name, int r)
+{
+    struct el_err e = {0};
+    fs_fail(l->fs, r, "read", name, &e);
+    verify_find(v, e.status, name, e.text);
+}
+
+/* --- Hugging Face index ------------------------------------------------------------------------------------------- */
+
+struct index {
+    struct verify *v;
+    const struct look *l;
+    char folder[CKPT_PATH_MAX]; /* in which the index lies, with its slash */
+    size_t *missing;            /* by file of the first missing: how many tensors */
+    const char *name;
+    unsigned told;
+};
+
+static size_t first_of(const struct tensors *t, const char *name)
+{
+    size_t from = 0, to = t->n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (strcmp(t->v[middle]->name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static int index_entry(void *arg, const char *tensor, const char *file)
+{
+    struct index *x = arg;
+    const struct tensors *t = &x->v->tensors;
+    char path[CKPT_PATH_MAX], text[700], name[EL_SHOW_MAX], shown[EL_PATH_MAX];
+    if (ckpt_path_fault(file) || snprintf(path, sizeof path, "%s%s", x->folder, file) >= (int)sizeof path) {
+        snprintf(text, sizeof text, "it names a file that leads out of the directory: %s",
+                 el_show_path(file, shown, sizeof shown));
+        verify_find(x->v, CKPT_DAMAGED, x->name, text);
+        return 1;
+    }
+    size_t at = look_find(x->l, path);
+    el_show_path(file, shown, sizeof shown);
+    for (size_t i = first_of(t, tensor); i < t->n && strcmp(t->v[i]->name, tensor) == 0; i++)
+        if (at != SIZE_MAX && strcmp(t->v[i]->file, path) == 0)
+            return 0;
+    bool missing = at == SIZE_MAX;
+    if (x->told++ >= 20) /* one is as good as a thousand */
+        return 0;
+    snprintf(text, sizeof text, missing ? "%s is missing, with tensor \"%s\"" : "%s has no tensor \"%s\"", shown,
+             el_show(tensor, name));
+    verify_find(x->v, missing ? CKPT_INCOMPLETE : CKPT_DAMAGED, x->name, text);
+    return 0;
+}
+
+static int check_index(struct verify *v, const struct look *l, const char *name)
+{
+    struct index x = {.v = v, .l = l, .name = name};
+    const char *slash = strrchr(name, '/');
+    struct el_err e = {0};
+    char *text;
+    size_t n;
+    snprintf(x.folder, sizeof x.folder, "%.*s", slash ? (int)(slash - name + 1) : 0, name);
+    int r = read_whole(l, name, INDEX_MAX, v->mem, &text, &n);
+    if (r < 0) {
+        find_unreadable(v, l, name, r);
+        return 0;
+    }
+    if (fmt_index(text, n, index_entry, &x, &e) && e.status)
+        verify_find(v, e.status, name, e.text);
+    el_free(v->mem, text);
+    return 0;
+}
+
+/* --- sets of files ------------------------------------------------------------------------------------------------ */
+
+static void check_sets(struct verify *v, const struct look *l)
+{
+    const char *const *names = (const char *const *)l->names;
+    char before[CKPT_PATH_MAX] = "", text[200];
+    for (size_t i = 0; l->n <= SETS_MAX && i < l->n; i++) {
+        struct fmt_member m;
+        uint64_t missing;
+        char set[CKPT_PATH_MAX];
+        if (!fmt_member(names[i], &m))
+            continue;
+        /* Names are sorted: those of one set stand together, and one look at each is enough. */
+        snprintf(set, sizeof set, "%.*s %llu%s", (int)m.number_at, names[i], (unsigned long long)m.n, names[i] + m.end);
+        if (strcmp(set, before) == 0)
+            continue;
+        memcpy(before, set, sizeof set);
+        if (!fmt_missing(names, l->n, i, &missing))
+            continue;
+        snprintf(text, sizeof text, "number %llu of this set of %llu files is missing", (unsigned long long)missing,
+                 (unsigned long long)m.n);
+        verify_find(v, CKPT_INCOMPLETE, names[i], text);
+    }
+}
+
+/* ATorch: files of another world beside them are what another run has left, and nobody notices when loading. */
+static void check_worlds(struct verify *v, const struct look *l)
+{
+    uint64_t world = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        struct fmt_member m;
+        if (strncmp(l->names[i], "flat_", 5) != 0 && strncmp(l->names[i], "optim_param.", 12) != 0)
+            continue;
+        if (!fmt_member(l->names[i], &m))
+            continue;
+        if (world && m.n != world) {
+            verify_find(v, CKPT_DAMAGED, l->names[i], "it is of another world size than its neighbours");
+            return;
+        }
+        world = m.n;
+    }
+}
+
+/* Megatron's ranks are numbered without gaps: mp_rank_00, mp_rank_01, and each has the same files. */
+static void check_ranks(struct verify *v, const struct look *l)
+{
+    unsigned long next = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        unsigned rank;
+        char text[100];
+        if (sscanf(l->names[i], "mp_rank_%2u", &rank) != 1 || rank < next)
+            continue;
+        if (rank > next) {
+            snprintf(text, sizeof text, "mp_rank_%02lu is missing", next);
+            verify_find(v, CKPT_INCOMPLETE, "", text);
+        }
+        next = rank + 1ul;
+    }
+}
+
+/* --- pieces ------------------------------------------------------------------------------------------------------- */
+
+/* Each tensor is whole; only for formats in which a name means one tensor in the whole directory. */
+static void check_cover(struct verify *v, const struct look *l)
+{
+    if (l->format != CKPT_FORMAT_HF && l->format != CKPT_FORMAT_ELRUN && l->format != CKPT_FORMAT_DCP)
+        return;
+    /* torch keeps what it merges in a folder beside the result: only the files at the top are the model. */
+    struct tensors top = {.mem = v->mem, .v = el_alloc(v->mem, v->tensors.n * sizeof *top.v)};
+    for (size_t i = 0; top.v && i < v->tensors.n; i++)
+        if (!strchr(v->tensors.v[i]->file, '/'))
+            top.v[top.n++] = v->tensors.v[i];
+    for (size_t i = 0, end; i < top.n; i = end) {
+        struct el_err e = {0};
+        end = tensors_group(&top, i);
+        if (tensors_cover(&top, i, end, &e))
+            verify_find(v, e.status, "", e.text);
+    }
+    el_free(v->mem, top.v);
+}
+
+int verify_cross(struct verify *v, const struct look *l, struct el_err *e)
+{
+    bool damaged = v->verdict == CKPT_DAMAGED; /* a file that cannot be read leaves gaps that are no news */
+    (void)e;
+    tensors_sort(&v->tensors);
+    if (l->format != CKPT_FORMAT_DCP)
+        tensors_infer(&v->tensors);
+    check_sets(v, l);
+    check_worlds(v, l);
+    check_ranks(v, l);
+    for (size_t i = 0; i < l->n; i++)
+        if (fmt_kind(l->names[i]) == FMT_INDEX && !damaged)
+            check_index(v, l, l->names[i]);
+    if (!damaged)
+        check_cover(v, l);
+    return 0;
+}
+
+/* --- torch.distributed.checkpoint --------------------------------------------------------------------------------- */
+
+struct dcp {
+    struct verify *v;
+    const struct look *l;
+    const char *folder;
+    struct el_err *e;
+};
+
+static int dcp_item(void *arg, const struct fmt_dcp_item *item)
+{
+    struct dcp *d = arg;
+    char path[CKPT_PATH_MAX], text[400], shown[EL_SHOW_MAX];
+    el_show(item->name, shown);
+    if (ckpt_path_fault(item->file) || snprintf(path, sizeof path, "%s%s", d->folder, item->file) >= (int)sizeof path) {
+        verify_find(d->v, CKPT_DAMAGED, ".metadata", "it names a file that leads out of the directory");
+        return 0;
+    }
+    size_t at = look_find(d->l, path);
+    if (at == SIZE_MAX) {
+        snprintf(text, sizeof text, "it is missing, with \"%s\"", shown);
+        verify_find(d->v, CKPT_INCOMPLETE, path, text);
+        return 0;
+    }
+    if (item->at > d->l->sizes[at] || item->bytes > d->l->sizes[at] - item->at) {
+        snprintf(text, sizeof text, "truncated: \"%s\" has bytes %llu-%llu, the file ends at %llu", shown,
+                 (unsigned long long)item->at, (unsigned long long)(item->at + item->bytes),
+                 (unsigned long long)d->l->sizes[at]);
+        verify_find(d->v, CKPT_DAMAGED, path, text);
+        return 0;
+    }
+    if (!item->dtype)
+        return 0;
+    struct tensor t = {.name = item->name,
+                       .dtype = item->dtype,
+                       .file = d->l->names[at],
+                       .rank = item->rank,
+                       .shape = item->shape,
+                       .size = item->size,
+                       .from = item->from,
+                       .place = TENSOR_ZIP,
+                       .at = item->at,
+                       .bytes = item->bytes};
+    return tensors_add(&d->v->tensors, &t, d->e);
+}
+
+static int read_metadata(struct verify *v, const struct look *l, const char *name, struct el_err *e)
+{
+    char folder[CKPT_PATH_MAX];
+    const char *slash = strrchr(name, '/');
+    struct dcp d = {v, l, folder, e};
+    struct pickle p;
+    struct el_err why = {0};
+    char *text;
+    size_t n;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - name + 1) : 0, name);
+    int r = read_whole(l, name, METADATA_MAX, v->mem, &text, &n);
+    if (r < 0) {
+        find_unreadable(v, l, name, r);
+        return 0;
+    }
+    if (pickle_read(&p, v->mem, text, n, &why) == 0)
+        fmt_dcp(&p, v->mem, dcp_item, &d, &why);
+    if (why.status && why.status != EL_EXIT_OSERR)
+        verify_find(v, why.status, name, why.text);
+    pickle_free(&p);
+    el_free(v->mem, text);
+    return e->status ? -1 : why.status == EL_EXIT_OSERR ? el_fail(e, EL_EXIT_OSERR, "%s", why.text) : 0;
+}
+
+int verify_dcp(struct verify *v, const struct look *l, struct el_err *e)
+{
+    bool metadata = false, data = false;
+    for (size_t i = 0; i < l->n; i++) {
+        enum fmt_kind kind = fmt_kind(l->names[i]);
+        data |= kind == FMT_DCP_DATA;
+        if (kind != FMT_DCP_METADATA)
+            continue;
+        metadata = true;
+        if (read_metadata(v, l, l->names[i], e))
+            return -1;
+    }
+    if (data && !metadata)
+        verify_find(v, CKPT_INCOMPLETE, "", "there is no .metadata, without which .distcp files cannot be read");
+    tensors_sort(&v->tensors);
+    return 0;
+}
+
+/* --- hints of a root ---------------------------------------------------------------------------------------------- */
+
+static bool is_dir(const struct ckpt_fs *fs, const char *name)
+{
+    struct fs_stat st;
+    return fs->stat(fs->ctx, name, &st) == 0 && st.kind == FS_DIR;
+}
+
+static void check_latest(struct verify *v, const struct ckpt_fs *fs)
+{
+    char *text, words[300], shown[EL_SHOW_MAX];
+    size_t n;
+    if (fs_read_small(fs, CKPT_LATEST_FILE, CKPT_PATH_MAX, v->mem, &text, &n) < 0)
+        return;
+    text[n && text[n - 1] == '\n' ? n - 1 : n] = 0;
+    if (ckpt_path_fault(text) || !is_dir(fs, text)) {
+        snprintf(words, sizeof words, "it names \"%s\", which is not there", el_show(text, shown));
+        verify_find(v, CKPT_INCOMPLETE, CKPT_LATEST_FILE, words);
+    }
+    el_free(v->mem, text);
+}
+
+static void check_tracker(struct verify *v, const struct ckpt_fs *fs)
+{
+    char *text, words[300], shown[EL_SHOW_MAX], name[CKPT_PATH_MAX];
+    size_t n;
+    uint64_t step;
+    if (fs_read_small(fs, CKPT_TRACKER_FILE, 64, v->mem, &text, &n) < 0)
+        return;
+    while (n && (text[n - 1] == '\n' || text[n - 1] == ' ' || text[n - 1] == '\r'))
+        text[--n] = 0;
+    bool number = el_parse_u64(text, &step) == 0 && step <= CKPT_STEP_MAX;
+    if (number)
+        ckpt_step_name(CKPT_LAYOUT_MEGATRON, (int64_t)step, name);
+    else
+        snprintf(name, sizeof name, "release");
+    if (!number && strcmp(text, "release") != 0) {
+        snprintf(words, sizeof words, "\"%s\" is no iteration", el_show(text, shown));
+        verify_find(v, CKPT_DAMAGED, CKPT_TRACKER_FILE, words);
+    } else if (!is_dir(fs, name)) {
+        snprintf(words, sizeof words, "it names iteration %s, but there is no %.100s", el_show(text, shown), name);
+        verify_find(v, CKPT_INCOMPLETE, CKPT_TRACKER_FILE, words);
+    }
+    el_free(v->mem, text);
+}
+
+void verify_hints(struct verify *v, const struct ckpt_fs *fs)
+{
+    v->end = v->end ? v->end : &v->findings;
+    check_latest(v, fs);
+    check_tracker(v, fs);
+}

@@ -1,0 +1,424 @@
+#include "ckpt/verify.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/crc32c.h"
+#include "ckpt/verify_private.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "util/auto.h"
+#include "util/parse.h"
+
+#define JOB_MEMORY_MAX ((size_t)4 << 30)
+#define PROGRESS_EVERY (EL_SEC(1) / 5)
+
+enum { CHUNKS_A_JOB = 64, ITEMS_A_JOB = 256 };
+
+/* --- what is found ------------------------------------------------------------------------------------------------ */
+
+void verify_find(struct verify *v, int verdict, const char *file, const char *text)
+{
+    v->verdict = v->findings_n ? ckpt_verdict_worse(v->verdict, verdict) : verdict;
+    if (v->findings_n++ >= VERIFY_FINDINGS_MAX)
+        return;
+    struct verify_finding *f = el_alloc(v->mem, sizeof *f);
+    char *name = f ? el_strndup(v->mem, file, strlen(file)) : NULL;
+    char *words = name ? el_strndup(v->mem, text, strlen(text)) : NULL;
+    if (!words) {
+        el_free(v->mem, name);
+        el_free(v->mem, f);
+        return;
+    }
+    *f = (struct verify_finding){.verdict = verdict, .file = name, .text = words};
+    *v->end = f;
+    v->end = &f->next;
+}
+
+void verify_free(struct verify *v)
+{
+    for (struct verify_finding *f = v->findings, *next; f; f = next) {
+        next = f->next;
+        el_free(v->mem, f->file);
+        el_free(v->mem, f->text);
+        el_free(v->mem, f);
+    }
+    v->findings = NULL;
+    tensors_free(&v->tensors);
+}
+
+/* --- what one thread does ----------------------------------------------------------------------------------------- */
+
+static int check_zip(struct verify_job *j, struct look_file *f, bool tensors)
+{
+    struct zip z;
+    if (zip_open(&z, &j->mem, &f->bytes, &j->err))
+        return -1;
+    int r = 0;
+    for (size_t i = 0; !r && i < z.n; i++) {
+        uint64_t at;
+        r = j->v->deep ? zip_check(&z, &f->bytes, &z.members[i], &j->err)
+                       : zip_place(&z, &f->bytes, &z.members[i], &at, &j->err);
+    }
+    if (!r && tensors)
+        r = fmt_torch_tensors(&j->tensors, j->l->names[j->file], f->base, &f->bytes, &z, &j->err);
+    zip_close(&z);
+    return r;
+}
+
+static bool begins_zip(struct look_file *f)
+{
+    char b[4];
+    struct el_err e = {0};
+    return f->bytes.bytes >= 4 && f->bytes.read(f->bytes.ctx, 0, b, 4, &e) == 0 && memcmp(b, "PK\3\4", 4) == 0;
+}
+
+static void run_file(struct verify_job *j)
+{
+    const char *name = j->l->names[j->file];
+    enum fmt_kind kind = fmt_kind(name);
+    struct look_file f;
+    struct st s = {0};
+    if (look_file_open(&f, j->l, name, &j->v->done, &j->err))
+        return;
+    if (kind == FMT_SAFETENSORS) {
+        if (st_read(&s, &j->mem, &f.bytes, &j->err) == 0)
+            fmt_st_tensors(&j->tensors, name, &s, &j->err);
+        st_free(&s);
+    } else if (!f.bytes.bytes) {
+        ckpt_fail(&j->err, CKPT_DAMAGED, "it is empty");
+    } else if (!begins_zip(&f)) {
+        ckpt_fail(&j->err, CKPT_UNSUPPORTED, "it is no archive of torch.save (of torch 1.6 or later)");
+    } else {
+        check_zip(j, &f, true);
+    }
+    look_file_close(&f);
+}
+
+static void run_items(struct verify_job *j)
+{
+    struct look_file f = {.file = -1};
+    const char *open = NULL;
+    for (size_t i = j->from; i < j->to && !j->err.status; i++) {
+        const struct tensor *t = j->v->tensors.v[i];
+        if (t->place != TENSOR_ZIP)
+            continue;
+        if (t->file != open) {
+            look_file_close(&f);
+            if (look_file_open(&f, j->l, t->file, &j->v->done, &j->err))
+                break;
+            open = t->file;
+        }
+        j->file = look_find(j->l, t->file);
+        look_file_slice(&f, t->at, t->bytes);
+        if (check_zip(j, &f, false)) {
+            char shown[EL_SHOW_MAX];
+            el_prefix(&j->err, "tensor \"%s\", bytes %llu-%llu", el_show(t->name, shown), (unsigned long long)t->at,
+                      (unsigned long long)(t->at + t->bytes));
+        }
+    }
+    look_file_close(&f);
+}
+
+/* The checksums that a manifest will have. */
+static void run_sum(struct verify_job *j)
+{
+    struct manifest_file *s = j->sum;
+    struct look_file f;
+    char *piece = el_alloc(&j->mem, MANIFEST_CHUNK);
+    if (!piece) {
+        el_fail(&j->err, EL_EXIT_OSERR, "out of memory");
+        return;
+    }
+    if (look_file_open(&f, j->l, j->l->names[j->file], &j->v->done, &j->err) == 0) {
+        if (f.bytes.bytes != s->size)
+            ckpt_fail(&j->err, CKPT_DAMAGED, "it changes while it is read");
+        for (size_t i = 0; i < s->chunks_n && !j->err.status; i++) {
+            uint64_t at = i * MANIFEST_CHUNK, left = s->size - at;
+            size_t n = left < MANIFEST_CHUNK ? (size_t)left : (size_t)MANIFEST_CHUNK;
+            if (f.bytes.read(f.bytes.ctx, at, piece, n, &j->err))
+                break;
+            s->chunks[i] = crc32c(0, piece, n);
+            s->crc = crc32c_combine(s->crc, s->chunks[i], n);
+        }
+        look_file_close(&f);
+    }
+    el_free(&j->mem, piece);
+}
+
+static void work(void *ctx)
+{
+    struct verify_job *j = ctx;
+    j->mem = EL_MEM_INIT(JOB_MEMORY_MAX);
+    j->tensors.mem = &j->mem;
+    switch (j->what) {
+    case VERIFY_FILE: run_file(j); break;
+    case VERIFY_ITEMS: run_items(j); break;
+    case VERIFY_SUM: run_sum(j); break;
+    case VERIFY_CHUNKS:
+        check_chunks(j->l->fs, j->l->dir, j->of, j->from, j->to, &j->mem, &j->bad, &j->v->done, &j->err);
+        break;
+    }
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------------ */
+
+struct crew {
+    struct loop *loop;
+    struct pool *pool;
+    struct loop_timer *timer;
+    struct verify *v;
+    struct pool_job *jobs;
+    uint64_t all_bytes;
+    size_t left;
+};
+
+static void done(void *ctx)
+{
+    struct crew *c = ctx;
+    if (--c->left == 0)
+        loop_stop(c->loop);
+}
+
+static void tick(void *ctx)
+{
+    struct crew *c = ctx;
+    c->v->progress(c->v->progress_ctx, atomic_load_explicit(&c->v->done, memory_order_relaxed), c->all_bytes);
+    loop_timer_at(c->timer, loop_now(c->loop) + PROGRESS_EVERY);
+}
+
+/* A job of the pool: the crew is told of its end, the job does the work. */
+struct hand {
+    struct crew *crew;
+    struct verify_job *job;
+};
+
+static void hand_work(void *ctx)
+{
+    work(((struct hand *)ctx)->job);
+}
+
+static void hand_done(void *ctx)
+{
+    done(((struct hand *)ctx)->crew);
+}
+
+static int run_crew(struct crew *c, struct verify_job *jobs, struct hand *hands, size_t n, struct el_err *e)
+{
+    c->loop = loop_new(e);
+    c->pool = c->loop ? pool_new(c->loop, c->v->threads, e) : NULL;
+    if (!c->pool)
+        return -1;
+    c->left = n;
+    for (size_t i = 0; i < n; i++) {
+        hands[i] = (struct hand){c, &jobs[i]};
+        c->jobs[i] = (struct pool_job){.work = hand_work, .done = hand_done, .ctx = &hands[i]};
+        if (pool_run(c->pool, &c->jobs[i], e))
+            return -1; /* the first one: nothing runs yet */
+    }
+    if (c->v->progress) {
+        c->timer = loop_timer_new(c->loop, tick, c);
+        loop_timer_at(c->timer, loop_now(c->loop) + PROGRESS_EVERY);
+    }
+    loop_run(c->loop);
+    return 0;
+}
+
+int verify_run(struct verify *v, struct verify_job *jobs, size_t n, uint64_t all_bytes, struct el_err *e)
+{
+    struct crew c = {.v = v, .all_bytes = all_bytes};
+    int r = 0;
+    if (v->threads <= 1 && !v->progress) {
+        for (size_t i = 0; i < n; i++)
+            work(&jobs[i]);
+        return 0;
+    }
+    c.jobs = el_alloc(v->mem, n * sizeof *c.jobs);
+    struct hand *hands = el_alloc(v->mem, n * sizeof *hands);
+    if (!c.jobs || !hands)
+        r = el_fail(e, EL_EXIT_OSERR, "out of memory");
+    else if (n)
+        r = run_crew(&c, jobs, hands, n, e);
+    loop_timer_free(c.timer);
+    if (c.pool)
+        pool_free(c.pool);
+    if (c.loop)
+        loop_free(c.loop);
+    el_free(v->mem, c.jobs);
+    el_free(v->mem, hands);
+    return r;
+}
+
+/* --- a directory -------------------------------------------------------------------------------------------------- */
+
+/* Whose bytes a damaged chunk has. */
+static void name_tensors(const struct verify *v, struct verify_job *j)
+{
+    uint64_t from = j->bad * j->of->chunk, to = from + j->of->chunk;
+    const struct tensor *first = NULL;
+    size_t hit = 0, used = strlen(j->err.text);
+    char shown[EL_SHOW_MAX];
+    for (size_t i = 0; i < v->tensors.n; i++) {
+        const struct tensor *t = v->tensors.v[i];
+        if (strcmp(t->file, j->of->name) != 0 || t->at >= to || t->at + t->bytes <= from)
+            continue;
+        first = !first || t->at < first->at ? t : first;
+        hit++;
+    }
+    if (!hit)
+        return;
+    used +=
+        (size_t)snprintf(j->err.text + used, sizeof j->err.text - used, "; tensor \"%s\"", el_show(first->name, shown));
+    if (hit > 1 && used < sizeof j->err.text)
+        snprintf(j->err.text + used, sizeof j->err.text - used, " and %zu more", hit - 1);
+}
+
+/* What the jobs found, in their order, so that the same damage is told in the same words. */
+static int collect(struct verify *v, struct verify_job *jobs, size_t n, struct el_err *e)
+{
+    int r = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct verify_job *j = &jobs[i];
+        for (size_t k = 0; !r && k < j->tensors.n; k++)
+            r = tensors_add(&v->tensors, j->tensors.v[k], e);
+        tensors_free(&j->tensors);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct verify_job *j = &jobs[i];
+        const char *file = j->what == VERIFY_CHUNKS ? "" : j->l->names[j->file]; /* those have the name in the text */
+        if (j->err.status == EL_EXIT_OSERR)
+            return el_fail(e, EL_EXIT_OSERR, "%s: %s", file, j->err.text);
+        if (j->err.status && j->what == VERIFY_CHUNKS)
+            name_tensors(v, j);
+        if (j->err.status)
+            verify_find(v, j->err.status, file, j->err.text);
+    }
+    return r;
+}
+
+static size_t plan_files(struct verify *v, const struct look *l, struct verify_job *jobs, uint64_t *bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        enum fmt_kind kind = fmt_kind(l->names[i]);
+        v->files++;
+        if (kind != FMT_SAFETENSORS && kind != FMT_ZIP)
+            continue;
+        if (jobs)
+            jobs[n] = (struct verify_job){.what = VERIFY_FILE, .v = v, .l = l, .file = i};
+        *bytes += v->deep && kind == FMT_ZIP ? l->sizes[i] : 0;
+        n++;
+    }
+    return n;
+}
+
+/* The bytes of a file in pieces, so that one large file keeps all threads busy. */
+static size_t plan_chunks(struct verify *v, const struct look *l, struct verify_job *jobs, uint64_t *bytes)
+{
+    size_t n = 0;
+    const struct manifest *m = &l->manifest.m;
+    for (size_t i = 0; v->deep && !l->why.status && i < m->files_n; i++) {
+        const struct manifest_file *f = &m->files[i];
+        size_t at = look_find(l, f->name);
+        if (at == SIZE_MAX || l->sizes[at] != f->size) /* is told of already */
+            continue;
+        for (size_t from = 0; from < f->chunks_n; from += CHUNKS_A_JOB, n++) {
+            size_t to = from + CHUNKS_A_JOB < f->chunks_n ? from + CHUNKS_A_JOB : f->chunks_n;
+            if (jobs)
+                jobs[n] = (struct verify_job){
+                    .what = VERIFY_CHUNKS, .v = v, .l = l, .file = at, .of = f, .from = from, .to = to};
+        }
+        *bytes += f->size;
+    }
+    return n;
+}
+
+static size_t plan_items(struct verify *v, const struct look *l, struct verify_job *jobs, uint64_t *bytes)
+{
+    size_t n = 0;
+    for (size_t from = 0; from < v->tensors.n; from += ITEMS_A_JOB, n++) {
+        size_t to = from + ITEMS_A_JOB < v->tensors.n ? from + ITEMS_A_JOB : v->tensors.n;
+        if (jobs)
+            jobs[n] = (struct verify_job){.what = VERIFY_ITEMS, .v = v, .l = l, .from = from, .to = to};
+        for (size_t i = from; v->deep && i < to; i++)
+            *bytes += v->tensors.v[i]->bytes;
+    }
+    return n;
+}
+
+static int check_manifest(struct verify *v, const struct look *l)
+{
+    struct el_err e = {0};
+    enum ckpt_layout layout;
+    int64_t step;
+    const char *last = strrchr(l->dir, '/');
+    if (l->why.status == CKPT_INCOMPLETE)
+        return 0;
+    if (l->why.status) {
+        verify_find(v, l->why.status, "", l->why.text);
+        return 0;
+    }
+    if (ckpt_step_of(last ? last + 1 : l->dir, &layout, &step) && step != l->step) {
+        char text[120];
+        snprintf(text, sizeof text, "%s is of step %lld", CKPT_MANIFEST_FILE, (long long)l->step);
+        verify_find(v, CKPT_DAMAGED, "", text);
+    }
+    if (check_sizes(l->fs, l->dir, &l->manifest.m, &e))
+        verify_find(v, e.status, "", e.text);
+    return 0;
+}
+
+int verify_dir(struct verify *v, const struct look *l, struct el_err *e)
+{
+    uint64_t bytes = 0;
+    v->end = &v->findings;
+    v->tensors.mem = v->mem;
+    check_manifest(v, l);
+    if (verify_dcp(v, l, e))
+        return -1;
+    size_t n = plan_items(v, l, NULL, &bytes) + plan_chunks(v, l, NULL, &bytes) + plan_files(v, l, NULL, &bytes);
+    struct verify_job *jobs = el_alloc(v->mem, n * sizeof *jobs);
+    if (!jobs)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    v->files = 0;
+    bytes = 0;
+    size_t k = plan_items(v, l, jobs, &bytes);
+    k += plan_chunks(v, l, jobs + k, &bytes);
+    k += plan_files(v, l, jobs + k, &bytes);
+    assert(k == n);
+    int r = verify_run(v, jobs, n, bytes, e);
+    if (!r)
+        r = collect(v, jobs, n, e);
+    el_free(v->mem, jobs);
+    if (!r)
+        r = verify_cross(v, l, e);
+    v->bytes_read = atomic_load(&v->done);
+    return r;
+}
+
+int verify_sum(struct verify *v, const struct look *l, struct manifest_file *files, struct el_err *e)
+{
+    struct verify_job *jobs = el_alloc(v->mem, l->n * sizeof *jobs);
+    int r = jobs ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
+    v->end = v->end ? v->end : &v->findings;
+    for (size_t i = 0; !r && i < l->n; i++) {
+        size_t n = manifest_chunks(l->sizes[i], MANIFEST_CHUNK);
+        files[i] = (struct manifest_file){.name = l->names[i],
+                                          .node = "",
+                                          .size = l->sizes[i],
+                                          .chunk = MANIFEST_CHUNK,
+                                          .chunks_n = n,
+                                          .chunks = el_alloc(v->mem, n * sizeof(uint32_t))};
+        jobs[i] = (struct verify_job){.what = VERIFY_SUM, .v = v, .l = l, .file = i, .sum = &files[i]};
+        if (!files[i].chunks)
+            r = el_fail(e, EL_EXIT_OSERR, "out of memory");
+    }
+    if (!r)
+        r = verify_run(v, jobs, l->n, l->bytes, e);
+    if (!r)
+        r = collect(v, jobs, l->n, e);
+    el_free(v->mem, jobs);
+    return r;
+}

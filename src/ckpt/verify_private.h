@@ -1,0 +1,32 @@
+/* What the files of verify share. */
+#ifndef CKPT_VERIFY_PRIVATE_H
+#define CKPT_VERIFY_PRIVATE_H
+#include "ckpt/verify.h"
+
+enum verify_what { VERIFY_FILE, VERIFY_CHUNKS, VERIFY_ITEMS, VERIFY_SUM };
+
+/* Something that one thread does alone. */
+struct verify_job {
+    enum verify_what what;
+    struct verify *v;
+    const struct look *l;
+    size_t file;                    /* of the look */
+    const struct manifest_file *of; /* VERIFY_CHUNKS */
+    struct manifest_file *sum;      /* VERIFY_SUM */
+    size_t from, to;                /* chunks, or entries of v->tensors */
+    size_t bad;                     /* the chunk that differs */
+    struct el_mem mem;              /* its own: the allocator counts without locks */
+    struct el_err err;
+    struct tensors tensors;
+};
+
+/* All of them, on v->threads threads, with progress.  -1: no threads. */
+int verify_run(struct verify *v, struct verify_job *jobs, size_t n, uint64_t all_bytes, struct el_err *e);
+
+/* The rules that concern several files: sets, index, pieces.  -1: no memory. */
+int verify_cross(struct verify *v, const struct look *l, struct el_err *e);
+
+/* Entries of .metadata join v->tensors; jobs for their items are the caller's. */
+int verify_dcp(struct verify *v, const struct look *l, struct el_err *e);
+
+#endif

@@ -1,0 +1,55 @@
+/* Any bytes as a safetensors file: every tensor that comes out lies within it, they meet without a hole, and what is
+ * read can be written and read again. */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ckpt/fmt.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static int read_memory(void *ctx, uint64_t at, void *to, size_t n, struct el_err *e)
+{
+    (void)e;
+    memcpy(to, (const char *)ctx + at, n);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct el_mem mem = EL_MEM_INIT(64u << 20);
+    struct ckpt_bytes file = {(void *)(uintptr_t)data, n, read_memory};
+    struct tensors t = {.mem = &mem};
+    struct el_err e = {0};
+    struct st s, again;
+    if (st_read(&s, &mem, &file, &e) == 0) {
+        uint64_t at = 0;
+        for (size_t i = 0; i < s.tensors_n; i++) {
+            assert(s.tensors[i].begin == at && s.tensors[i].end >= at);
+            at = s.tensors[i].end;
+        }
+        assert(s.data_at + at == n);
+        if (fmt_st_tensors(&t, "f", &s, &e) == 0) {
+            tensors_sort(&t);
+            tensors_infer(&t);
+            for (size_t i = 0, end; i < t.n; i = end) {
+                end = tensors_group(&t, i);
+                tensors_cover(&t, i, end, &e);
+            }
+        }
+        struct el_buf out = EL_BUF_INIT(&mem, 0);
+        struct el_err why = {0};
+        if (st_build(s.tensors, s.tensors_n, s.pairs, s.pairs_n, 8, &out, &why) == 0) {
+            int r = st_parse(&again, &mem, out.v + ST_PREFIX, out.len - ST_PREFIX, out.len + at, &why);
+            assert(r == 0 && again.tensors_n == s.tensors_n && again.pairs_n == s.pairs_n);
+            st_free(&again);
+        }
+        el_buf_free(&out);
+    } else {
+        assert(e.status && e.text[0] && !strchr(e.text, '\n'));
+    }
+    st_free(&s);
+    tensors_free(&t);
+    assert(!mem.used_bytes);
+    return 0;
+}

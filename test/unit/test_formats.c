@@ -1,0 +1,343 @@
+/* Readers of other people's formats, on bytes made here: zip, pickle, sets of files, pieces of tensors.  What their
+ * real writers make is in test/e2e/ckpt.sh. Seen to fail: without each bound of zip_ro.c and pickle_ro.c, with a gap or
+ * an overlap let through. */
+#include "ckpt/crc_table.h"
+#include "ckpt/fmt.h"
+#include "lib/tap.h"
+#include "util/auto.h"
+#include "util/buf.h"
+#include "util/sort.h"
+
+static struct el_mem mem = EL_MEM_INIT(256u << 20);
+
+static int read_memory(void *ctx, uint64_t at, void *to, size_t n, struct el_err *e)
+{
+    (void)e;
+    memcpy(to, (const char *)ctx + at, n);
+    return 0;
+}
+
+static void put_le(struct el_buf *out, uint64_t v, unsigned n)
+{
+    for (; n; n--, v >>= 8)
+        el_buf_put(out, &(char){(char)v}, 1);
+}
+
+/* --- zip ---------------------------------------------------------------------------------------------------------- */
+
+/* An archive with these members; wide: with the records of Zip64, as torch writes them. */
+static void make_zip(struct el_buf *out, const char *const (*members)[2], const size_t *sizes, size_t n, bool wide)
+{
+    uint64_t at[8];
+    for (size_t i = 0; i < n; i++) {
+        size_t name = strlen(members[i][0]);
+        at[i] = out->len;
+        el_buf_put(out, "PK\3\4\0\0\0\0\0\0\0\0\0\0", 14);
+        put_le(out, 0, 12); /* the sizes stand in the directory */
+        put_le(out, name, 2);
+        put_le(out, 5, 2);
+        el_buf_puts(out, members[i][0]);
+        el_buf_puts(out, "FB\1Z_");
+        el_buf_put(out, members[i][1], sizes[i]);
+    }
+    uint64_t directory = out->len;
+    for (size_t i = 0; i < n; i++) {
+        size_t name = strlen(members[i][0]);
+        el_buf_put(out, "PK\1\2\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+        put_le(out, crc_table_run(crc_table_zip, 0, members[i][1], sizes[i]), 4);
+        put_le(out, wide ? UINT32_MAX : sizes[i], 4);
+        put_le(out, wide ? UINT32_MAX : sizes[i], 4);
+        put_le(out, name, 2);
+        put_le(out, wide ? 28 : 0, 2);
+        put_le(out, 0, 10);
+        put_le(out, wide ? UINT32_MAX : at[i], 4);
+        el_buf_puts(out, members[i][0]);
+        if (wide) {
+            put_le(out, 1, 2);
+            put_le(out, 24, 2);
+            put_le(out, sizes[i], 8);
+            put_le(out, sizes[i], 8);
+            put_le(out, at[i], 8);
+        }
+    }
+    uint64_t bytes = out->len - directory, end64 = out->len;
+    if (wide) {
+        el_buf_put(out, "PK\6\6", 4);
+        put_le(out, 44, 8);
+        put_le(out, 0, 12);
+        put_le(out, n, 8);
+        put_le(out, n, 8);
+        put_le(out, bytes, 8);
+        put_le(out, directory, 8);
+        el_buf_put(out, "PK\6\7\0\0\0\0", 8);
+        put_le(out, end64, 8);
+        put_le(out, 1, 4);
+    }
+    el_buf_put(out, "PK\5\6\0\0\0\0", 8);
+    put_le(out, n, 2);
+    put_le(out, n, 2);
+    put_le(out, wide ? UINT32_MAX : bytes, 4);
+    put_le(out, wide ? UINT32_MAX : directory, 4);
+    put_le(out, 0, 2);
+}
+
+static void test_zip(bool wide)
+{
+    const char *const members[][2] = {{"a/data.pkl", "pickle"}, {"a/data/0", "0123456789"}, {"a/version", ""}};
+    const size_t sizes[] = {6, 10, 0};
+    struct el_buf out = EL_BUF_INIT(&mem, 0);
+    struct el_err e = {0};
+    struct zip z;
+    uint64_t at = 0;
+    make_zip(&out, members, sizes, 3, wide);
+    struct ckpt_bytes file = {out.v, out.len, read_memory};
+    ok(zip_open(&z, &mem, &file, &e) == 0 && z.n == 3, e.text);
+    const struct zip_member *m = zip_find(&z, "a/data/0");
+    ok(m && m == zip_find_end(&z, "/data/0") && !zip_find(&z, "data/0") && m->bytes == 10, "a member");
+    ok(zip_place(&z, &file, m, &at, &e) == 0 && memcmp(out.v + at, "0123456789", 10) == 0, "its place");
+    ok(zip_check(&z, &file, m, &e) == 0, "its bytes");
+    out.v[at] ^= 1;
+    ok(zip_check(&z, &file, m, &e) == -1 && strstr(e.text, "a/data/0: bytes") && e.status == CKPT_DAMAGED, e.text);
+    out.v[at] ^= 1;
+    zip_close(&z);
+    unsigned silent = 0, opened = 0;
+    for (size_t n = 0; n < out.len; n++) { /* cut off anywhere */
+        file.bytes = n;
+        e = (struct el_err){0};
+        opened += zip_open(&z, &mem, &file, &e) == 0;
+        silent += e.status != CKPT_DAMAGED || !strstr(e.text, "truncated");
+        zip_close(&z);
+    }
+    is_num(opened + silent, 0, "truncated anywhere, it is said");
+    file.bytes = out.len;
+    for (size_t i = 0; i < 8 * out.len; i++) { /* a bit changed anywhere: never a place outside */
+        out.v[i / 8] ^= (char)(1 << i % 8);
+        e = (struct el_err){0};
+        if (zip_open(&z, &mem, &file, &e) == 0)
+            for (size_t k = 0; k < z.n; k++)
+                silent += zip_place(&z, &file, &z.members[k], &at, &e) == 0 && at + z.members[k].bytes > out.len;
+        zip_close(&z);
+        out.v[i / 8] ^= (char)(1 << i % 8);
+    }
+    is_num(silent, 0, "a changed bit never leads outside");
+    el_buf_free(&out);
+}
+
+/* --- pickle ------------------------------------------------------------------------------------------------------- */
+
+#define P(text) text, sizeof text - 1
+
+static const struct {
+    const char *bytes;
+    size_t n;
+    int status;
+    const char *says;
+} pickles[] = {
+    {P("\x80\x02N."), 0, ""},
+    {P("\x80\x04}\x94(\x8c\x01"
+       "a\x94K\x07\x8c\x01"
+       "bM\x01\x02u."),
+     0, ""},
+    {P("\x80\x02]q\x00(h\x00h\x00"
+       "e."),
+     0, ""},                                            /* a list in itself */
+    {P("cos\nsystem\n(X\x02\x00\x00\x00lstR."), 0, ""}, /* a call, of which nothing comes */
+    {P(""), CKPT_DAMAGED, "too early"},
+    {P("."), CKPT_DAMAGED, "a value is missing"},
+    {P("\x80\x09N."), CKPT_UNSUPPORTED, "protocol 9"},
+    {P("N"), CKPT_DAMAGED, "too early"},
+    {P("X\xff\xff\xff\x7fxx."), CKPT_UNSUPPORTED, "a string of 2147483647 bytes"},
+    {P("X\x09\x00\x00\x00xx."), CKPT_DAMAGED, "too early"},
+    {P("t."), CKPT_DAMAGED, "a mark is missing"},
+    {P("(t(e."), CKPT_DAMAGED, "no container"},
+    {P("NNa."), CKPT_DAMAGED, "no container"},
+    {P("}Ns."), CKPT_DAMAGED, "a value is missing"},
+    {P("}(Nu."), CKPT_DAMAGED, "without a container"},
+    {P("h\x07."), CKPT_DAMAGED, "not remembered"},
+    {P("Nr\xff\xff\xff\x7f."), CKPT_UNSUPPORTED, "remembers more"},
+    {P("\x93."), CKPT_DAMAGED, "a value is missing"},
+    {P("NN\x93."), CKPT_DAMAGED, "without a name"},
+    {P("(R."), CKPT_DAMAGED, "a value is missing"},
+    {P("i1\n2\n."), CKPT_UNSUPPORTED, "operation 0x69 at byte 0"},
+    {P("I1\n."), CKPT_UNSUPPORTED, "operation 0x49"},
+};
+
+static void test_pickles(void)
+{
+    for (size_t i = 0; i < COUNT_OF(pickles); i++) {
+        struct pickle p;
+        struct el_err e = {0};
+        pickle_read(&p, &mem, pickles[i].bytes, pickles[i].n, &e);
+        is_num(e.status, pickles[i].status, pickles[i].says);
+        if (!ok(strstr(e.text, pickles[i].says) != NULL, "says so"))
+            printf("# says: %s\n", e.text);
+        pickle_free(&p);
+    }
+}
+
+static void test_pickle_values(void)
+{
+    static const char bytes[] =
+        "\x80\x04}(\x8c\x01i\x8a\x01\xff\x8c\x01jJ\xfe\xff\xff\xff\x8c\x01kI\x8c\x01l\x88\x8c\x01mG"
+        "\x3f\xf8\0\0\0\0\0\0\x8c\x01s\x8c\x05torch\x8c\x04Size\x93K\x02K\x03\x86\x85Ru.";
+    struct pickle p;
+    struct el_err e = {0};
+    char copy[sizeof bytes];
+    size_t n = sizeof bytes - 1;
+    memcpy(copy, bytes, sizeof bytes);
+    char *at = memchr(copy, 'I', n); /* no operation of ours: make it NONE */
+    *at = 'N';
+    ok(pickle_read(&p, &mem, copy, n, &e) == 0, e.text);
+    const struct pickle_node *i = pickle_get(p.root, "i"), *j = pickle_get(p.root, "j"), *m = pickle_get(p.root, "m");
+    uint64_t size[4];
+    ok(i && i->number == -1 && j && j->number == -2, "numbers below 0");
+    ok(m && m->kind == PICKLE_FLOAT && m->real > 1.49 && m->real < 1.51, "a float");
+    ok(pickle_get(p.root, "l")->kind == PICKLE_BOOL && pickle_get(p.root, "k")->kind == PICKLE_NONE, "True and None");
+    ok(pickle_sizes(pickle_get(p.root, "s"), size, 4) == 2 && size[0] == 2 && size[1] == 3, "torch.Size");
+    ok(pickle_sizes(pickle_get(p.root, "s"), size, 1) == -1 && pickle_sizes(i, size, 4) == -1, "and what is none");
+    ok(!pickle_get(p.root, "z") && !pickle_get(NULL, "z") && !pickle_item(p.root, 0), "what is not there");
+    pickle_free(&p);
+    char deep[100000];
+    memset(deep, ']', sizeof deep);
+    memset(deep + 50000, 'a', 49999);
+    deep[99999] = '.';
+    e = (struct el_err){0};
+    ok(pickle_read(&p, &mem, deep, sizeof deep, &e) == 0, "50,000 lists, one in the other, take no stack");
+    pickle_free(&p);
+    int r = -1;
+    for (long k = 0; r; k++) {
+        mem.fail_after = k;
+        e = (struct el_err){0};
+        r = pickle_read(&p, &mem, copy, n, &e);
+        if (r && e.status != EL_EXIT_OSERR)
+            ok(0, e.text);
+        pickle_free(&p);
+    }
+    mem.fail_after = -1;
+    ok(r == 0, "each allocation may fail");
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+static void test_names(void)
+{
+    static const struct {
+        const char *names[4];
+        size_t n;
+        enum ckpt_format format;
+    } dirs[] = {
+        {{"model.safetensors"}, 1, CKPT_FORMAT_SAFETENSORS},
+        {{"config.json", "model-00001-of-00002.safetensors"}, 2, CKPT_FORMAT_HF},
+        {{"model.safetensors.index.json"}, 1, CKPT_FORMAT_HF},
+        {{".metadata", "__0_0.distcp"}, 2, CKPT_FORMAT_DCP},
+        {{".metadata", "__0_0.distcp", "metadata.json", "common.pt"}, 4, CKPT_FORMAT_MEGATRON},
+        {{"mp_rank_00/model_optim_rng.pt"}, 1, CKPT_FORMAT_MEGATRON},
+        {{"flat_param.00000-00002", "buffers"}, 2, CKPT_FORMAT_ATORCH},
+        {{"pytorch_model.bin"}, 1, CKPT_FORMAT_TORCH},
+        {{"README", "metadata.json"}, 2, CKPT_FORMAT_NONE},
+        {{NULL}, 0, CKPT_FORMAT_NONE},
+    };
+    for (size_t i = 0; i < COUNT_OF(dirs); i++)
+        is_str(ckpt_format_word(fmt_detect(dirs[i].names, dirs[i].n)), ckpt_format_word(dirs[i].format),
+               dirs[i].n ? dirs[i].names[0] : "nothing");
+    struct fmt_member m;
+    ok(fmt_member("model-00002-of-00005.safetensors", &m) && m.i == 2 && m.n == 5 && m.first == 1, "a member");
+    ok(fmt_member("shard-00003-model-00001-of-00001.safetensors", &m) && m.i == 1 && m.n == 1,
+       "its last numbers count");
+    ok(fmt_member("flat_param.00003-00004", &m) && m.i == 3 && m.n == 4 && m.first == 0, "counted from 0");
+    ok(!fmt_member("model-00006-of-00005.safetensors", &m) && !fmt_member("model-1.safetensors", &m) &&
+           !fmt_member("model-00000-of-00005.safetensors", &m),
+       "others are none");
+    const char *const set[] = {"a-1-of-3.pt", "a-3-of-3.pt", "b-2-of-3.pt", "x"};
+    uint64_t missing = 0;
+    ok(fmt_missing(set, 4, 0, &missing) && missing == 2, "the second is missing");
+    ok(!fmt_missing(set, 4, 3, &missing), "what is no member misses none");
+}
+
+/* --- pieces ------------------------------------------------------------------------------------------------------- */
+
+static void piece(struct tensors *to, const char *file, const uint64_t *shape, const uint64_t *from,
+                  const uint64_t *size)
+{
+    struct el_err e = {0};
+    struct tensor t = {
+        .name = "w", .dtype = "F32", .file = file, .rank = 2, .shape = shape, .from = from, .size = size};
+    tensors_add(to, &t, &e);
+}
+
+static void test_pieces(void)
+{
+    static const uint64_t box[][4] = {{0, 0, 4, 2}, {0, 2, 4, 3}, {4, 0, 2, 5}}; /* from, size: a whole of 6 x 5 */
+    static const char *const files[] = {"a", "b", "c"};
+    static const uint64_t shape[] = {6, 5}, small[] = {5, 5}, extra[] = {3, 1}, one[] = {1, 1};
+    for (unsigned bits = 1; bits < 8; bits++) {
+        struct tensors t = {.mem = &mem};
+        struct el_err e = {0};
+        for (unsigned i = 0; i < 3; i++)
+            if (bits >> i & 1)
+                piece(&t, files[i], shape, box[i], box[i] + 2);
+        tensors_sort(&t);
+        int r = tensors_cover(&t, 0, tensors_group(&t, 0), &e);
+        ok(bits == 7 ? r == 0 : e.status == CKPT_INCOMPLETE && strstr(e.text, "of its 30 elements"), e.text);
+        if (bits == 7) {
+            piece(&t, "d", shape, extra, one);
+            tensors_sort(&t);
+            e = (struct el_err){0};
+            ok(tensors_cover(&t, 0, 4, &e) == -1 && e.status == CKPT_DAMAGED && strstr(e.text, "overlap"), e.text);
+        }
+        tensors_free(&t);
+    }
+    struct tensors t = {.mem = &mem};
+    struct el_err e = {0};
+    for (unsigned i = 0; i < 3; i++)
+        piece(&t, files[i], NULL, box[i], box[i] + 2);
+    tensors_sort(&t);
+    tensors_infer(&t);
+    ok(tensors_cover(&t, 0, 3, &e) == 0 && t.v[2]->shape[0] == 6 && t.v[2]->shape[1] == 5, "a shape that nobody told");
+    tensors_free(&t);
+    piece(&t, "c", small, box[2], box[2] + 2);
+    ok(tensors_cover(&t, 0, 1, &e) == -1 && strstr(e.text, "beyond its shape"), e.text);
+    tensors_free(&t);
+    for (unsigned i = 0; i < 2; i++)
+        piece(&t, files[i], shape, NULL, shape);
+    e = (struct el_err){0};
+    ok(tensors_cover(&t, 0, 1, &e) == 0 && tensors_cover(&t, 0, 2, &e) == -1 && strstr(e.text, "is in a and in b"),
+       e.text);
+    tensors_free(&t);
+    ok(tensors_match("*.bias", "a.b.bias") && tensors_match("?.*", "a.b") && !tensors_match("*.bias", "a.biasx") &&
+           tensors_match("a*b*c", "aXbYbZc") && !tensors_match("", "a") && tensors_match("*", ""),
+       "patterns");
+}
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static void test_sort(void)
+{
+    unsigned bad = 0;
+    for (unsigned seed = 0; seed < 3000; seed++) {
+        int v[8];
+        unsigned x = seed, n = seed % 9;
+        for (unsigned i = 0; i < n; i++, x = x * 1103515245u + 12345u)
+            v[i] = (int)(x >> 16 & 7);
+        el_sort(v, n, sizeof *v, ascending);
+        for (unsigned i = 1; i < n; i++)
+            bad += v[i - 1] > v[i];
+    }
+    is_num(bad, 0, "sorted");
+}
+
+int main(void)
+{
+    test_zip(false);
+    test_zip(true);
+    test_pickles();
+    test_pickle_values();
+    test_names();
+    test_pieces();
+    test_sort();
+    is_num(mem.used_bytes, 0, "no memory is left");
+    return done();
+}
