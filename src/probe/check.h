@@ -128,6 +128,10 @@ enum check_unit {
       "see nvidia-smi: a program of an earlier job may have been left behind") \
     X(GPU_MODES,          "gpu_modes",           GPU, YES, MIN, 1, WARN, "compute mode, ECC and MIG as training needs them", \
       "nvidia-smi -c DEFAULT, -mig 0; a change of the ECC or MIG mode waits for a reset of the GPU") \
+    X(GPU_USABLE,         "gpu_usable",          GPU, YES, MIN, 1, BAD, "a program can use the GPU", \
+      "do what stands behind the reason; nvidia-smi and dmesg tell more") \
+    X(GPU_NICLOOP,        "gpu_nicloop",         GPU, YES, MIN, 1, BAD, "GPUs of this node reach each other by its network cards", \
+      "look at cards, cables and switch ports, and at NCCL_SOCKET_IFNAME and NCCL_IB_HCA") \
     X(GPU_BURN,           "gpu_burn",            GPU, YES, MIN, 1, BAD, "arithmetic gives the right result under load", \
       "the GPU gives wrong results without saying so: take it out of service") \
     X(IB_STATE,           "ib_state",            IB, NONE, MIN, 4, WARN, "state of the port, 4: active", \

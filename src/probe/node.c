@@ -91,7 +91,9 @@ static bool starved(const struct child_end *end, uint64_t cpu_quota_millis)
 
 static enum check check_of(const struct node_job *job)
 {
-    return job->role == HELPER_NVML ? CHECK_GPU_NVML : CHECK_GPU_BURN;
+    return job->role == HELPER_NVML      ? CHECK_GPU_NVML
+           : job->role == HELPER_NICLOOP ? CHECK_GPU_NICLOOP
+                                         : CHECK_GPU_USABLE;
 }
 
 bool node_error_finding(const struct node_job *job, const struct wire_err *err, struct finding *f)
@@ -101,8 +103,9 @@ bool node_error_finding(const struct node_job *job, const struct wire_err *err, 
         return false;
     if (job->role == HELPER_BURN)
         snprintf(on, sizeof on, "GPU %u", job->gpu);
-    *f = finding_unchecked(check_of(job), on, "%s%s%s", job->role == HELPER_NICLOOP ? "loop through the NICs: " : "",
-                           err->text, err->stage[0] && !err->text[0] ? err->stage : "");
+    /* What to do depends on the error more than on the check. */
+    *f = finding_unchecked(check_of(job), on, "%s%s%s", err->text[0] ? err->text : err->stage,
+                           err->advice && err->advice[0] ? "; " : "", err->advice ? err->advice : "");
     /* A node on which no program can use a GPU is no node for a job, whatever the reason; one whose versions or
      * settings do not go together has nothing broken. */
     bool usable = job->role == HELPER_NICLOOP;

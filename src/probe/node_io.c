@@ -165,9 +165,15 @@ static int start_role(struct probe_node *n, enum role role, const struct wire *o
     return children_start(n->children, &c, e);
 }
 
+/* A GPU that hangs is named by the helper itself, which must happen before its group's time is over. */
+#define NVML_STEP_MS 8000
+
 static struct helper_order helper_order(const struct probe_node *n, enum helper_role role, unsigned gpu)
 {
+    unsigned at_rest_ms = role == HELPER_NVML ? NVML_STEP_MS : 0; /* the helper's own for the others */
     return (struct helper_order){.role = role,
+                                 .init_ms = at_rest_ms,
+                                 .step_ms = at_rest_ms,
                                  .gpu = gpu,
                                  .rail = gpu,
                                  .expect = n->conf.gpus_expected,

@@ -51,6 +51,9 @@ is "but any CUDA is better than none" "$(value hello cudart)" "$two/cuda_runtime
 gpu MOCK_GPUS=2 LD_LIBRARY_PATH="$SITE/nvidia/nccl/lib:$SITE/nvidia/cuda_runtime/lib" -- nicloop quick=1
 is "the loader's path comes last" "$(value hello nccl)" "$SITE/nvidia/nccl/lib/libnccl.so.2"
 
+gpu MOCK_GPUS=2 LD_LIBRARY_PATH="$SITE/nvidia/nccl/lib:$two/cuda_runtime/lib:$SITE/nvidia/cuda_runtime/lib" -- burn quick=1
+is "also where NCCL is not opened" "$(value hello cudart)" "$SITE/nvidia/cuda_runtime/lib/libcudart.so.12"
+
 mkdir "$T/empty"
 gpu -- pair purelib="$T/empty"
 is "no NCCL" "$status $(class)" "1 missing"

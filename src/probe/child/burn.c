@@ -175,6 +175,7 @@ bool role_burn(const struct order *o)
     nvml_load_begin(&load, o->nvml, bus, b.gpu);
     watch_step("load kernel", o->init_ms);
     burn_prepare(&b);
+    say_value("gpu_usable", b.gpu, 1, NAN, NULL);
     bool fine = burn_run(&b, o, &load);
     copies(&b, o, &load);
     watch_step("NVML", o->step_ms);

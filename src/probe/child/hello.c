@@ -26,14 +26,13 @@ static void facts(const struct cuda *cu, const struct nccl *nc)
 void hello_open(const struct order *o, struct cuda *cu, struct nccl *nc)
 {
     char bus[32] = "";
-    char file[512];
     int major = 0;
     watch_step("libraries", o->init_ms);
     if (nc) {
         nccl_open(nc, o->nccl, o->purelib);
         major = lib_cuda_major(nc->lib.path);
-    } else if (lib_find_nccl(o->nccl, o->purelib, file, sizeof file))
-        major = lib_cuda_major(file);
+    } else
+        major = lib_nccl_cuda_major(o->nccl, o->purelib);
     cuda_open(cu, o->cuda, o->purelib, major);
     facts(cu, nc); /* before the device is touched: a mismatch may be why that fails */
     watch_step("context", o->init_ms);

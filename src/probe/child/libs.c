@@ -89,19 +89,31 @@ static void open_option(const char *option, const char *symbol, struct lib *out)
                     option, loader_words());
 }
 
-bool lib_find_nccl(const char *option, const char *purelib, char *path, size_t room)
+/* Where the job's NCCL lies without the loader's help. */
+static bool find_nccl(const char *purelib, char *path, size_t room)
 {
     static const char *const folder[] = {"nvidia/nccl/lib", "torch/lib"};
-    if (option) {
-        text_put(path, room, "%s", option);
-        return true;
-    }
     for (size_t i = 0; purelib && i < sizeof folder / sizeof folder[0]; i++) {
         text_put(path, room, "%s/%s/%s", purelib, folder[i], NCCL_NAME);
         if (access(path, F_OK) == 0)
             return true;
     }
     return false;
+}
+
+int lib_nccl_cuda_major(const char *option, const char *purelib)
+{
+    char path[512];
+    struct lib l;
+    if (option)
+        return lib_cuda_major(option);
+    if (find_nccl(purelib, path, sizeof path))
+        return lib_cuda_major(path);
+    l.handle = dlopen(NCCL_NAME, RTLD_LAZY | RTLD_LOCAL); /* only to see where it lies */
+    if (!l.handle)
+        return 0;
+    real_path(&l, NCCL_NAME, "ncclGetVersion");
+    return lib_cuda_major(l.path);
 }
 
 void lib_open_nccl(const char *option, const char *purelib, struct lib *out)
@@ -112,7 +124,7 @@ void lib_open_nccl(const char *option, const char *purelib, struct lib *out)
         open_option(option, symbol, out);
         return;
     }
-    if (lib_find_nccl(option, purelib, path, sizeof path) && try_open(path, symbol, out))
+    if (find_nccl(purelib, path, sizeof path) && try_open(path, symbol, out))
         return;
     if (try_open(NCCL_NAME, symbol, out))
         return;
