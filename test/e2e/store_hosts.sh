@@ -28,7 +28,7 @@ is "the others never notice" "$(cat "$T/said")" v
 kill -TERM "$elrun_pid"; finish
 
 # Open to everybody: allowed, but never without a word.
-open_on 1 --bind 0.0.0.0
+open_on 1 --bind 0.0.0.0 --wait-report 0.2
 like "a public store without a list says so" "$(cat "$ERR")" 'warning.*(--allow|everybody|anybody)'
 verb_on 3 add --endpoint "10.9.0.1:$port" n 2
 is "and serves" "$(cat "$T/said")" 2
