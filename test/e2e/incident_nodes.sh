@@ -48,7 +48,7 @@ fails() {
     set -- meet @$bad sleep $((bad * 7 % 40)) @$bad err "$TRACE" @$bad record "$T/pid.$tag" @$bad exit 3 outlive "$T/pid.$tag.0.$bad"
     for r in $(seq 0 23); do
         ms=$(((r * 11 + bad * 5) % 30))
-        if [ $(((r + bad) % 3)) = 0 ]; then set -- "$@" @$r sleep $((ms + 20)) @$r exit 1
+        if [ $(((r + bad) % 3)) = 0 ]; then set -- "$@" @$r sleep $((ms + 300)) @$r exit 1 # says nothing: must not be seen before who failed first
         else set -- "$@" @$r sleep $ms @$r err "$GLOO" @$r exit 1; fi
     done
     nodes "$tag" --nproc-per-node=8 --max-restarts=0 -- "$@"
