@@ -91,6 +91,8 @@ struct run_conf {
     unsigned probe_rounds;
     el_usec probe_timeout;
     const char *probe_checks, *probe_limits;                /* as given; NULL: everything, as in the table */
+    unsigned straggler_k, straggler_min;                    /* 0: as the plan has it */
+    const struct health_local *probe_local;                 /* NULL: nothing of it is asked for */
     bool probe_quick, probe_strict, probe_only, probe_json; /* the last three: `elrun probe` over several nodes */
 
     /* workers */

@@ -65,6 +65,8 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
         .probe_quick = conf->probe_quick,
         .probe_strict = conf->probe_strict,
         .probe_only = conf->probe_only,
+        .straggler_k = conf->straggler_k,
+        .straggler_min = conf->straggler_min,
     };
     return 0;
 }

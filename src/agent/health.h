@@ -11,6 +11,31 @@
 #include "util/err.h"
 #include "util/time.h"
 
+/* What only this node is asked for; NULL and 0: not given. */
+struct health_local {
+    unsigned gpus; /* expected */
+    uint64_t pair_bytes;
+    el_usec pair_spend;
+    const char *ckpt_dir, *helper_dir, *nccl_lib, *cuda_lib;
+};
+
+/* `elrun probe` over several nodes; NULL and 0: not given. */
+struct health_nodes {
+    const char *nnodes, *rdzv_endpoint, *rdzv_id, *rdzv_conf, *node_rank, *local_addr; /* as typed */
+    unsigned rounds, straggler_k, straggler_min;
+    el_usec timeout;
+    int backend; /* enum health_backend */
+    bool quick, strict, json, exclude_straggler;
+    const char *checks, *limits;
+    struct health_local local;
+};
+
+/* A job without workers: it ends with the verdict, which has been printed: all of it on the coordinator's node, on the
+ * others each one's own.  Returns elrun's exit status: 0, 1, 3 as `elrun probe` alone; -1 and *e (its status is the
+ * exit status) if the probe could not begin. */
+int health_probe_nodes(const struct health_nodes *conf, char **env, struct el_err *e);
+
+/* --- for the agent's shell --- */
 struct node;
 struct health;
 

@@ -21,10 +21,12 @@ struct health {
     struct node *n;
     struct check_conf checks;
     unsigned gpus;
-    struct probe_node *look; /* this node by itself: from the first look to the last one of a check */
-    bool looks;              /* a look is under way */
-    struct probe_node *pair; /* its ends of the pairs of a stage */
-    struct msg_probe order;  /* of the stage; its strings are not to be used, but: */
+    uint64_t quota_millis;
+    char site[HOST_PATH_MAX]; /* where the job's Python has its packages; "": not known */
+    struct probe_node *look;  /* this node by itself: from the first look to the last one of a check */
+    bool looks;               /* a look is under way */
+    struct probe_node *pair;  /* its ends of the pairs of a stage */
+    struct msg_probe order;   /* of the stage; its strings are not to be used, but: */
     char peer[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
     bool on;
     struct rail rail[PLAN_RAILS_MAX];
@@ -57,11 +59,22 @@ static struct probe_node *probe_new(struct health *h, bool nccl, struct el_err *
                                    .gpus = h->gpus,
                                    .quick = h->order.quick,
                                    .local = h->addr[0] ? h->addr : NULL,
-                                   .cpu_quota_millis = UINT64_MAX,
+                                   .cpu_quota_millis = h->quota_millis,
+                                   .purelib = h->site[0] ? h->site : NULL,
                                    .local_done = on_look,
                                    .pair_id = on_pair_id,
                                    .pair_done = on_pair_done,
                                    .ctx = h};
+    const struct health_local *own = h->n->conf->probe_local;
+    if (own) {
+        conf.gpus_expected = own->gpus;
+        conf.pair_bytes = own->pair_bytes;
+        conf.pair_spend = own->pair_spend;
+        conf.ckpt_dir = own->ckpt_dir;
+        conf.helper_dir = own->helper_dir;
+        conf.nccl_lib = own->nccl_lib;
+        conf.cuda_lib = own->cuda_lib;
+    }
     return probe_node_new(&conf, e);
 }
 
@@ -360,9 +373,12 @@ void health_verdict(struct health *h, const struct msg_probe_verdict *v)
 
 void health_page(struct health *h, const struct msg_probe_page *page)
 {
-    bool json = page->kind == 1;
-    if (json == h->n->conf->probe_json && (h->n->conf->probe_only || !json))
-        console_write(h->n->console, page->text, strlen(page->text));
+    const struct run_conf *c = h->n->conf;
+    size_t n = strlen(page->text);
+    if (c->probe_only && (page->kind == 1) == c->probe_json)
+        (void)sink_put(console_sink(h->n->console, 1), 1, page->text, n);
+    else if (!c->probe_only && page->kind == 0)
+        console_write(h->n->console, page->text, n);
 }
 
 /* --- a job of one node --- */
@@ -429,13 +445,20 @@ bool health_alone(struct health *h)
 
 /* --- beginning and end --- */
 
-static unsigned count_gpus(const struct node *n)
+static void look_around(struct health *h)
 {
-    struct gpu_list all = {.n = 0};
-    struct gpu_visible visible;
-    gpu_read(&all, "");
-    gpu_select(&all, env_get(n->env, "CUDA_VISIBLE_DEVICES"), &visible);
-    return visible.n;
+    struct host_facts *f = calloc(1, sizeof *f);
+    h->quota_millis = UINT64_MAX;
+    if (!f)
+        return;
+    host_facts_read(f, h->n->env);
+    if (h->n->conf->probe_backend != HEALTH_TCP)
+        h->gpus = f->visible_set ? f->visible.n : f->gpus.n;
+    if (f->cpu_quota_millis < HOST_UNKNOWN)
+        h->quota_millis = f->cpu_quota_millis;
+    if (f->python == 0)
+        snprintf(h->site, sizeof h->site, "%s", f->py.site);
+    free(f);
 }
 
 struct health *health_new(struct node *n, struct el_err *e)
@@ -455,8 +478,8 @@ struct health *health_new(struct node *n, struct el_err *e)
         free(h);
         return NULL;
     }
-    if (c->probe_backend != HEALTH_TCP && c->health_check != HEALTH_OFF)
-        h->gpus = count_gpus(n);
+    if (c->health_check != HEALTH_OFF)
+        look_around(h);
     return h;
 }
 

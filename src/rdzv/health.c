@@ -23,7 +23,8 @@ void rdzv_health_free(struct rdzv *r)
 {
     probing_free(r->health.probing);
     probing_free(r->health.last);
-    el_buf_free(&r->health.report);
+    el_buf_free(&r->health.report[0]);
+    el_buf_free(&r->health.report[1]);
     el_free(r->mem, r->health.member);
     el_free(r->mem, r->health.instance);
 }
@@ -129,6 +130,8 @@ void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out)
                                 .backend = (enum health_backend)s->probe_backend,
                                 .quick = s->probe_quick,
                                 .rounds_max = (unsigned)s->probe_rounds,
+                                .straggler_k = (unsigned)s->straggler_k,
+                                .straggler_min = (unsigned)s->straggler_min,
                                 .timeout = s->probe_timeout_ms ? EL_MS(s->probe_timeout_ms) : EL_SEC(300),
                                 .silence = rdzv_silence_limit(r)};
     if (!make_room(r, h->nodes) || !(h->probing = probing_new(&conf, r->mem, now))) {
@@ -262,6 +265,7 @@ static void conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     h->excluded = 0;
     h->first_bad[0] = 0;
     h->reader = RDZV_NONE;
+    h->took = now - r->state_since;
     keep_last(r);
     for (unsigned i = 0; i < h->nodes; i++) {
         uint32_t who = h->member[i];

@@ -2,27 +2,74 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "probe/report.h"
 #include "rdzv/rdzv_private.h"
 
-enum { PAGE_BYTES = MSG_STREAM_MAX };
+enum { PAGE_BYTES = MSG_STREAM_MAX, FOUND_NODES_MAX = 64 /* 80 KiB each, for a moment */ };
 
 unsigned rdzv_probe_reader(const struct rdzv *r)
 {
     return r->health.reader;
 }
 
+/* What a node has told of itself; NULL: nothing, or there is no memory for it. */
+static struct found *found_of(struct rdzv *r, unsigned node)
+{
+    const char *lines = probing_kept(r->health.last, node);
+    struct found *f = *lines ? el_alloc(r->mem, sizeof *f) : NULL;
+    for (const char *end; f && (end = strchr(lines, '\n')); lines = end + 1) {
+        struct wire w;
+        struct el_err e = {0};
+        if (wire_decode(lines, (size_t)(end - lines) + 1, &w, &e) < 0)
+            continue;
+        (void)found_take(f, &w);
+        wire_release(&w);
+    }
+    return f;
+}
+
+/* Of a node that is good nothing is told, where there are many. */
+static bool is_told(struct rdzv *r, unsigned node)
+{
+    const char *text;
+    return r->health.nodes <= FOUND_NODES_MAX || probing_verdict(r->health.last, node, &text) != HEALTH_GOOD;
+}
+
+static void write_reports(struct rdzv *r, struct found **found)
+{
+    struct rdzv_health *h = &r->health;
+    const struct probing_conf *c = probing_conf(h->last);
+    struct report report = {.plan = probing_plan(h->last),
+                            .found = (const struct found *const *)found,
+                            .number = c->number,
+                            .coord = c->coord,
+                            .probe = c->probe,
+                            .took_ms = h->took / EL_MS(1),
+                            .backend = h->nodes < 2               ? NULL
+                                       : probing_is_nccl(h->last) ? "nccl"
+                                                                  : "tcp"};
+    report_text(&report, &h->report[0]);
+    if (r->conf.set.probe_only)
+        report_json(&report, &h->report[1]);
+}
+
 void rdzv_health_render(struct rdzv *r)
 {
     struct rdzv_health *h = &r->health;
-    const char *text;
-    el_buf_free(&h->report);
-    h->report = EL_BUF_INIT(r->mem, RDZV_PROBE_REPORT_MAX);
-    probing_summary(h->last, h->summary, sizeof h->summary);
-    el_buf_printf(&h->report, "%s\n", h->summary);
-    for (unsigned i = 0; i < h->nodes; i++) {
-        enum health_verdict v = probing_verdict(h->last, i, &text);
-        el_buf_printf(&h->report, "  %-24s %-10s %s\n", probing_host(h->last, i), health_verdict_name(v), text);
+    for (unsigned i = 0; i < 2; i++) {
+        el_buf_free(&h->report[i]);
+        h->report[i] = EL_BUF_INIT(r->mem, RDZV_PROBE_REPORT_MAX);
     }
+    struct found **found = el_alloc(r->mem, h->nodes * sizeof *found);
+    unsigned told = 0;
+    for (unsigned i = 0; found && i < h->nodes && told < FOUND_NODES_MAX; i++)
+        if (is_told(r, i) && (found[i] = found_of(r, i)))
+            told++;
+    if (found && probing_plan(h->last))
+        write_reports(r, found);
+    for (unsigned i = 0; found && i < h->nodes; i++)
+        el_free(r->mem, found[i]);
+    el_free(r->mem, found);
 }
 
 /* A piece that ends at a line's end, if there is one in it. */
@@ -38,15 +85,28 @@ static size_t piece_of(const char *text, size_t n)
 bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out)
 {
     struct rdzv_health *h = &r->health;
-    const char *text = el_buf_cstr(&h->report);
-    size_t at = i ? h->paged : 0, n = piece_of(text + at, h->report.len - at);
-    if (!h->last || at >= h->report.len)
+    if (!i) {
+        h->paged = 0;
+        h->kind = 0;
+    }
+    if (h->paged >= h->report[h->kind].len && !h->kind) {
+        h->paged = 0;
+        h->kind = 1;
+    }
+    struct el_buf *of = &h->report[h->kind];
+    const char *text = el_buf_cstr(of);
+    size_t at = h->paged, n = piece_of(text + at, of->len - at);
+    if (!h->last || at >= of->len)
         return false;
     h->paged = at + n;
     snprintf(h->page, sizeof h->page, "%.*s", (int)n, text + at);
     const struct probing_conf *c = probing_conf(h->last);
     *out = (struct msg){.type = MSG_PROBE_PAGE};
-    out->u.probe_page = (struct msg_probe_page){
-        .number = c->number, .coord = c->coord, .probe = c->probe, .text = h->page, .more = h->paged < h->report.len};
+    out->u.probe_page = (struct msg_probe_page){.number = c->number,
+                                                .coord = c->coord,
+                                                .probe = c->probe,
+                                                .kind = h->kind,
+                                                .text = h->page,
+                                                .more = h->paged < of->len};
     return true;
 }

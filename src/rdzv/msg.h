@@ -77,6 +77,8 @@
     F(T, NUM, probe_backend, 2, 0) /* enum health_backend */                                                           \
     F(T, NUM, probe_quick, 1, 0)                                                                                       \
     F(T, NUM, probe_strict, 1, 0)                                                                                      \
+    F(T, NUM, straggler_k, 1000, 0) /* 0: as the plan has it; so for the next */                                       \
+    F(T, NUM, straggler_min, 100, 0)                                                                                   \
     F(T, NUM, probe_only, 1, 0) /* no round follows: `elrun probe` */
 
 /* The round that a message speaks of. */

@@ -121,6 +121,8 @@ static bool make_plan(struct probing *p)
     conf.rails = !p->nccl ? 1 : gpus < PLAN_RAILS_MAX ? gpus : PLAN_RAILS_MAX;
     conf.rounds_max = p->conf.rounds_max;
     conf.quick = p->conf.quick;
+    conf.straggler_k = p->conf.straggler_k ? p->conf.straggler_k : conf.straggler_k;
+    conf.straggler_min = p->conf.straggler_min ? p->conf.straggler_min : conf.straggler_min;
     p->plan = plan_new(p->conf.nodes, &conf, p->mem);
     if (!p->plan)
         return false;
@@ -406,6 +408,11 @@ const char *probing_host(const struct probing *p, unsigned node)
 struct plan *probing_plan(struct probing *p)
 {
     return p->plan;
+}
+
+bool probing_is_nccl(const struct probing *p)
+{
+    return p->nccl;
 }
 
 const struct probing_conf *probing_conf(const struct probing *p)

@@ -55,8 +55,9 @@ struct probing_conf {
     enum health_backend backend;
     bool quick;
     unsigned rounds_max;
-    el_usec timeout; /* of all of it */
-    el_usec silence; /* so long a node may be silent before it counts as away */
+    unsigned straggler_k, straggler_min; /* 0: as the plan has it */
+    el_usec timeout;                     /* of all of it */
+    el_usec silence;                     /* so long a node may be silent before it counts as away */
 };
 
 struct probing;
@@ -102,7 +103,8 @@ bool probing_warned(const struct probing *p, unsigned node); /* its own checks h
 const char *probing_host(const struct probing *p, unsigned node);
 /* One line about all nodes: "3 nodes are good, 1 is bad". */
 void probing_summary(struct probing *p, char *to, size_t room);
-struct plan *probing_plan(struct probing *p); /* NULL before the first pairs */
+struct plan *probing_plan(struct probing *p);  /* NULL before the first pairs */
+bool probing_is_nccl(const struct probing *p); /* what the pairs exchanged data with; else TCP */
 const struct probing_conf *probing_conf(const struct probing *p);
 /* The lines of probe/wire.h that a node's own checks have told and that are worth telling. */
 const char *probing_kept(const struct probing *p, unsigned node);

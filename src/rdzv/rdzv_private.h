@@ -109,10 +109,12 @@ struct rdzv_health {
     unsigned nodes, excluded;
     uint64_t banned[RDZV_ASIDE_MAX]; /* instances that were excluded, the last ones; bans: how many there were */
     unsigned bans;
-    bool paused;     /* we stood still during the check */
-    uint32_t reader; /* the member that prints all of it, if nobody here does; RDZV_NONE */
-    struct el_buf report;
-    size_t paged; /* bytes of it, so far */
+    bool paused;             /* we stood still during the check */
+    uint32_t reader;         /* the member that prints all of it, if nobody here does; RDZV_NONE */
+    struct el_buf report[2]; /* for people, as JSON */
+    unsigned kind;           /* which of them is being paged */
+    size_t paged;            /* bytes of it, so far */
+    el_usec took;
     char page[MSG_STREAM_MAX + 1];
     char first_bad[MSG_TEXT_MAX + 1], verdict_text[MSG_TEXT_MAX + 1], summary[MSG_TEXT_MAX + 1];
 };
