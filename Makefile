@@ -207,7 +207,7 @@ bench: deps venv
 bench-here: all $(PROG:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/bench/all.sh $(BENCH)
 bench-store: DEBIAN += redis-server
-bench-store bench-nodes bench-errors: deps venv
+bench-store bench-nodes bench-errors bench-probe: deps venv
 	@$(MAKE) --no-print-directory bench-here BENCH=$(@:bench-%=%)
 # DLRover's published week with elrun's measured constants: a model, which says what it assumes.
 week: $(BUILD)/test/bench/week ; @$<
@@ -221,7 +221,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-fuzz built-san built-tsan check-steps deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors week demo install clean
+.PHONY: all built built-fuzz built-san built-tsan check-steps deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe week demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,6 +1,6 @@
-# all.sh [store | nodes | errors | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
+# all.sh [store | nodes | errors | probe | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
 # "store": that of the store, to RESULTS-store.md; "nodes": those of several nodes, to RESULTS-nodes.md; "errors": those of failures, to
-# RESULTS-errors.md.  Only this program writes these.  Some that are named: to stdout, for a look.
+# RESULTS-errors.md; "probe": elrun probe, to RESULTS-probe.md.  Only this program writes these.  Some that are named: to stdout, for a look.
 : "${ELRUN:?path of elrun}" "${BUILD:?folder with the built programs}" "${PY:?a python3 with torch}"
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX") || exit 1
@@ -24,6 +24,7 @@ case ${*:-one} in
     store) results=RESULTS-store.md; set -- store ;;
     nodes) results=RESULTS-nodes.md; set -- elastic swarm ;;
     errors) results=RESULTS-errors.md; set -- watch incident ;;
+    probe) results=RESULTS-probe.md; set -- probe ;;
 esac
 for b; do
     echo "bench: $b" >&2
