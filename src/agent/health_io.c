@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/node.h"
+#include "probe/clocks.h"
 #include "probe/limits.h"
 #include "probe/node.h"
 #include "rdzv/probing.h"
@@ -80,6 +81,21 @@ static struct probe_node *probe_new(struct health *h, bool nccl, struct el_err *
 
 /* --- this node by itself --- */
 
+/* What this node's wall clock shows when the coordinator's own is at zero, if that is known well enough. */
+static void add_clock(struct health *h)
+{
+    struct wire w;
+    char text[CLOCKS_TEXT];
+    uint64_t time_us, error_us;
+    if (h->alone || !h->checks.on[CHECK_CLOCK_OFFSET])
+        return;
+    membership_on_clock(h->n->membership, loop_clock(), &time_us, &error_us);
+    if (error_us > CLOCKS_ERROR_US)
+        return;
+    clocks_line(loop_wall_usec() - (int64_t)time_us, text, &w);
+    (void)wire_encode(&w, &h->found);
+}
+
 static void judge_look(struct health *h)
 {
     const struct found *f = probe_node_found(h->look);
@@ -87,6 +103,7 @@ static void judge_look(struct health *h)
     el_buf_free(&h->found);
     h->found = EL_BUF_INIT(NULL, 0);
     (void)found_encode(f, &h->found);
+    add_clock(h);
     h->outcome = PROBING_OK;
     h->reason[0] = 0;
     if (found_bad(f, &why)) {

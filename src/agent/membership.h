@@ -62,6 +62,8 @@ void membership_failed(struct membership *m, const struct member_incident *incid
 void membership_closed(struct membership *m, const struct member_event *closed); /* MEMBER_EV_CLOSED */
 /* From within ops.incidents(): sends it, with round and time filled in. */
 void membership_incident(struct membership *m, el_usec at, struct msg_incident *x);
+/* A moment of this node's clock on the coordinator's, and so far off it may be (member.h). */
+void membership_on_clock(const struct membership *m, el_usec at, uint64_t *time_us, uint64_t *error_us);
 bool membership_was_told(const struct membership *m); /* by the coordinator how the job has ended */
 void membership_signal(struct membership *m, int signal);
 bool membership_stays(

@@ -385,8 +385,13 @@ void membership_incident(struct membership *m, el_usec at, struct msg_incident *
 {
     x->number = m->core.round.number;
     x->coord = m->core.round.coord;
-    member_on_clock(&m->core, at, loop_clock(), &x->time_us, &x->error_us);
+    membership_on_clock(m, at, &x->time_us, &x->error_us);
     link_send(m->link, &(struct msg){.type = MSG_INCIDENT, .u.incident = *x});
+}
+
+void membership_on_clock(const struct membership *m, el_usec at, uint64_t *time_us, uint64_t *error_us)
+{
+    member_on_clock(&m->core, at, loop_clock(), time_us, error_us);
 }
 
 bool membership_was_told(const struct membership *m)

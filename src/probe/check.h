@@ -216,7 +216,7 @@ enum check_unit {
       "the device or file system they wait for is sick: see dmesg; often only a restart helps") \
     X(GDR,                "gdr",                 SYSTEM, YES, MIN, 1, WARN, "network cards can reach GPU memory directly", \
       "modprobe nvidia_peermem, or use the open kernel module of the driver (dma-buf)") \
-    X(CLOCK_OFFSET,       "clock_offset",        SYSTEM, SECONDS, MAX, 1, WARN, "clock's distance from the coordinator's", \
+    X(CLOCK_OFFSET,       "clock_offset",        SYSTEM, SECONDS, MAX, 1, WARN, "distance from the clocks of most other nodes", \
       "logs of different nodes will not fit together: start chronyd or ntpd") \
     X(CLOCK_SYNC,         "clock_synchronised",  SYSTEM, YES, MIN, 1, INFO, "clock is synchronised", \
       "start chronyd or ntpd, in a container on its host") \

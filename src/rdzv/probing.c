@@ -22,6 +22,7 @@ struct probing *probing_new(const struct probing_conf *conf, struct el_mem *mem,
     }
     for (unsigned i = 0; i < conf->nodes; i++) {
         p->node[i].pair = PROBING_NONE;
+        p->node[i].wall_us = CLOCKS_UNKNOWN;
         p->node[i].kept = EL_BUF_INIT(mem, PROBING_KEPT_MAX);
         p->node[i].ids = EL_BUF_INIT(mem, MSG_IDS_MAX);
     }
@@ -157,6 +158,7 @@ static bool begin_round(struct probing *p, el_usec now)
 
 static void end_local(struct probing *p, el_usec now)
 {
+    probing_compare_clocks(p);
     if (!make_plan(p)) {
         p->over = true;
         return;

@@ -1,6 +1,7 @@
 /* What probing.c (stages, time, verdict) and probing_take.c (what nodes say) share. */
 #ifndef RDZV_PROBING_PRIVATE_H
 #define RDZV_PROBING_PRIVATE_H
+#include "probe/clocks.h"
 #include "rdzv/probing.h"
 
 enum probing_presence { PROBING_HERE, PROBING_IS_AWAY, PROBING_GONE };
@@ -20,6 +21,7 @@ struct probing_node {
     size_t kept_before; /* bytes, of earlier stages: a stage that is told again begins there */
     enum probing_outcome local, after;
     bool warned, warned_before;
+    int64_t wall_us; /* probe/clocks.h */
     char reason[MSG_TEXT_MAX + 1];
 };
 
@@ -50,7 +52,8 @@ struct probing {
 };
 
 /* probing_take.c */
-void probing_take_stage(struct probing *p); /* a stage begins: nothing has been said */
+void probing_take_stage(struct probing *p);     /* a stage begins: nothing has been said */
+void probing_compare_clocks(struct probing *p); /* at the end of the nodes' own checks */
 struct pair_result *probing_said(struct probing *p, unsigned node);
 
 #endif

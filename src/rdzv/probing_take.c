@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "probe/wire.h"
+#include "probe/clocks.h"
 #include "rdzv/probing_private.h"
 
 struct pair_result *probing_said(struct probing *p, unsigned node)
@@ -91,6 +91,10 @@ static void take_line(struct probing *p, unsigned node, int64_t rail, const char
         return; /* its outcome is what counts */
     if (w.type == WIRE_M)
         take_metric(p, node, rail, &w.u.m);
+    if (clocks_take(&w, &n->wall_us)) {
+        wire_release(&w);
+        return;
+    }
     if (p->kind != PROBING_PAIR && is_worth_keeping(n, &w) && n->kept.len + len < PROBING_KEPT_MAX)
         (void)el_buf_put(&n->kept, line, len);
     wire_release(&w);
@@ -100,6 +104,34 @@ static void take_lines(struct probing *p, unsigned node, int64_t rail, const cha
 {
     for (const char *end; (end = strchr(lines, '\n')); lines = end + 1)
         take_line(p, node, rail, lines, (size_t)(end - lines) + 1);
+}
+
+/* --- clocks --- */
+
+static void keep_clock(struct probing_node *n, int64_t usual_us)
+{
+    static const size_t room = 512; /* for one line */
+    struct check_conf conf;
+    struct wire w;
+    if (n->wall_us == CLOCKS_UNKNOWN)
+        return;
+    struct finding f = clocks_finding(n->wall_us, usual_us);
+    check_conf_init(&conf);
+    check_judge(&conf, &f);
+    finding_to_wire(&f, &w);
+    if (is_worth_keeping(n, &w) && n->kept.len + room < PROBING_KEPT_MAX)
+        (void)wire_encode(&w, &n->kept);
+}
+
+void probing_compare_clocks(struct probing *p)
+{
+    int64_t *all = el_alloc(p->mem, p->conf.nodes * sizeof *all);
+    for (unsigned i = 0; all && i < p->conf.nodes; i++)
+        all[i] = p->node[i].wall_us;
+    int64_t usual_us = all ? clocks_usual(all, p->conf.nodes) : CLOCKS_UNKNOWN;
+    for (unsigned i = 0; i < p->conf.nodes && usual_us != CLOCKS_UNKNOWN; i++)
+        keep_clock(&p->node[i], usual_us);
+    el_free(p->mem, all);
 }
 
 /* --- pages --- */
