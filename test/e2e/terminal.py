@@ -4,7 +4,7 @@
 
 Steps, in order: "=REGEX" waits until the output behind the last match has it; "<TEXT" types TEXT (\\n, \\x03 as in Python);
 "!COMMAND" runs a shell command that must succeed, with the pid of COMMAND in $PID; "@ROWSxCOLUMNS" makes the window so large.
-Gives up at a step after $E2E_DEADLINE seconds (60), and says which.
+Gives up at a step after $E2E_DEADLINE seconds (120), and says which.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ import sys
 import termios
 import time
 
-DEADLINE = float(os.environ.get("E2E_DEADLINE", "60"))
+DEADLINE = float(os.environ.get("E2E_DEADLINE", "120"))
 
 
 class Screen:
@@ -50,8 +50,8 @@ def main():
     steps, command = sys.argv[1:split], sys.argv[split + 1 :]
     pid, fd = pty.fork()
     if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         os.execvp(command[0], command)
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     screen, missed = Screen(fd), None
     for step in steps:
         if step[0] == "<":

@@ -102,7 +102,7 @@ PYTHON
 side() { # NAME: the same command line under either launcher
     set -- --standalone --nproc_per_node=2 --max_restarts=1 --role=trainer "$T/same.py" "$T/$1" --lr=0.1 '${local_rank}' '$$' 'a b'
     env -u TORCHELASTIC_ERROR_FILE E2E_MARK="$T" TMPDIR="$T/tmp" OMP_NUM_THREADS=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 \
-        timeout -k 5 "$DEADLINE" $side "$@" >"$T/side.out" 2>&1 </dev/null
+        timeout -k 5 $((2 * DEADLINE)) $side "$@" >"$T/side.out" 2>&1 </dev/null
 }
 side=$ELRUN; side by-elrun
 is "side by side: elrun's status" "$?" 0
