@@ -23,12 +23,9 @@ struct plan_node {
 
     /* What judge() makes of the results. */
     uint32_t good, bad, suspect, untested; /* rails; those that cannot be tested are in none */
-    /* Rails with a value that looks slow; with one beyond the limit of its metric; those of a straggler; those that may
-     * yet turn out to be; those where too few fast partners were left to tell. */
-    uint32_t doubtful, beyond, slow, slow_open, slow_unsure;
-    enum metric metric; /* the value that is furthest beyond its limit; METRIC_COUNT: none is */
-    unsigned metric_rail;
-    uint32_t value, limit;
+    /* Rails with a value that looks slow; with one that is not clearly fast; with one beyond the limit of its metric;
+     * those of a straggler; those that may yet turn out to be; those where too few fast partners were left to tell. */
+    uint32_t doubtful, no_witness, beyond, slow, slow_open, slow_unsure;
     uint32_t closed;  /* of the bad ones, those by three witnesses: no more run */
     unsigned accused; /* failures with good nodes, on the worst rail that is open */
     unsigned passes;  /* pairs that passed on some rail */
@@ -101,7 +98,7 @@ static inline uint32_t plan_open(const struct plan_node *x)
 /* Rails on which the node can bear witness about speed. */
 static inline uint32_t plan_fast(const struct plan_node *x)
 {
-    return plan_present(x) ? x->good & ~x->doubtful : 0;
+    return plan_present(x) ? x->good & ~(x->doubtful | x->no_witness) : 0;
 }
 static inline size_t plan_cell(const struct plan *p, unsigned node, unsigned rail)
 {
@@ -140,6 +137,8 @@ void plan_judge(struct plan *p);
 
 /* The part about speed (plan_slow.c); the states of the rails are known. */
 void plan_judge_slow(struct plan *p);
+/* The value on these rails that is furthest beyond its limit; METRIC_COUNT: none is. */
+enum metric plan_slowest(const struct plan *p, unsigned n, uint32_t rails, unsigned *rail);
 
 /* Form the pairs of a round (plan_match.c), in p->pair and p->pairs.  Nodes of it become busy. */
 void plan_match(struct plan *p);

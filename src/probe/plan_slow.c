@@ -48,11 +48,36 @@ static void judge_pairs(struct plan *p, enum metric m, unsigned rail, uint32_t s
 
 /* --- nodes -------------------------------------------------------------------------------------------------------- */
 
+static bool is_beyond(const struct plan *p, unsigned n, enum metric m, unsigned rail)
+{
+    const struct slow_group *g = plan_group(p, m, rail);
+    uint32_t v = plan_best(p, n, rail, m);
+    return v && metric_worse(m, v, g->limit) && !g->split;
+}
+
 /* How far beyond its limit, in thousandths of that. */
 static uint64_t excess(uint32_t value, uint32_t limit)
 {
     uint64_t distance = value > limit ? value - limit : limit - value;
     return limit ? distance * 1000 / limit : 0;
+}
+
+enum metric plan_slowest(const struct plan *p, unsigned n, uint32_t rails, unsigned *rail)
+{
+    enum metric worst = METRIC_COUNT;
+    uint64_t most = 0;
+    for (unsigned m = 0; m < METRIC_COUNT; m++)
+        for (unsigned r = 0; rails >> r; r++) {
+            if (!(rails >> r & 1) || !is_beyond(p, n, (enum metric)m, r))
+                continue;
+            uint64_t e = excess(plan_best(p, n, r, (enum metric)m), plan_group(p, (enum metric)m, r)->limit);
+            if (worst != METRIC_COUNT && e <= most)
+                continue;
+            worst = (enum metric)m;
+            most = e;
+            *rail = r;
+        }
+    return worst;
 }
 
 static void look(struct plan *p, unsigned n, enum metric m, unsigned rail)
@@ -63,23 +88,19 @@ static void look(struct plan *p, unsigned n, enum metric m, unsigned rail)
     bool of_pair = m < METRIC_PAIR_COUNT;
     if (!v || !plan_present(x))
         return;
-    bool beyond = metric_worse(m, v, g->limit) && !g->split;
     /* In a split nobody is named, but before the second partner a few slow nodes and their partners look like one. */
     bool behind = (g->n < FEW_NODES || g->split) && metric_worse(m, v, g->border);
     if (of_pair && (metric_worse(m, v, g->limit) || behind))
         x->doubtful |= bit;
-    if (!beyond)
+    /* Who bears witness must be well within the limit, not just by luck. */
+    if (of_pair && g->median && metric_worse(m, v, (uint32_t)(((uint64_t)g->median + g->limit) / 2)))
+        x->no_witness |= bit;
+    if (!is_beyond(p, n, m, rail))
         return;
     if (of_pair)
         x->beyond |= bit;
     else
         x->slow |= bit;
-    if (x->metric == METRIC_COUNT || excess(v, g->limit) > excess(x->value, x->limit)) {
-        x->metric = m;
-        x->metric_rail = rail;
-        x->value = v;
-        x->limit = g->limit;
-    }
 }
 
 static void judge_metric(struct plan *p, enum metric m, unsigned rail)
@@ -149,8 +170,7 @@ void plan_judge_slow(struct plan *p)
     find_best(p);
     for (unsigned n = 0; n < p->nodes; n++) {
         struct plan_node *x = &p->node[n];
-        x->doubtful = x->beyond = x->slow = x->slow_open = x->slow_unsure = 0;
-        x->metric = METRIC_COUNT;
+        x->doubtful = x->no_witness = x->beyond = x->slow = x->slow_open = x->slow_unsure = 0;
     }
     for (unsigned m = 0; m < METRIC_COUNT; m++)
         for (unsigned r = 0; r < p->conf.rails; r++)

@@ -71,7 +71,8 @@ static uint32_t nothing_is_slow(enum metric m)
 static uint64_t usual(enum metric m, uint32_t from, uint32_t spread, const struct slow_conf *conf)
 {
     long floor = metric_info(m)->floor_milli;
-    return larger(larger((uint64_t)from * conf->min_percent / 100, floor > 0 ? (uint64_t)floor : 0), spread);
+    uint64_t least = larger((uint64_t)from * conf->min_percent / 100, floor > 0 ? (uint64_t)floor : 0);
+    return larger(least, (uint64_t)spread * conf->k);
 }
 
 static void compare(enum metric m, uint32_t *value, unsigned n, uint32_t spread, const struct slow_conf *conf,

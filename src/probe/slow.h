@@ -10,7 +10,7 @@
 #define SLOW_COMPARED_MIN 3 /* with fewer values nothing is compared */
 
 struct slow_conf {
-    unsigned k;           /* so many times the MAD are usual */
+    unsigned k;           /* so many times the MAD are usual, and the spread of measurements */
     unsigned min_percent; /* so much of the median is usual at least */
     uint32_t reference;   /* what the same hardware did before; 0: not known */
 };
@@ -26,7 +26,7 @@ struct slow_group {
 };
 
 /* Judges n values, none of them 0; their order is lost.  spread: how far a single measurement usually lies from its own
- * median; a smaller difference says nothing. */
+ * median; k times that is usual, too. */
 void slow_judge(enum metric m, uint32_t *value, unsigned n, uint32_t spread, const struct slow_conf *conf,
                 struct slow_group *out);
 

@@ -36,7 +36,8 @@ struct node_verdict {
     unsigned witness[VERDICT_WITNESSES_MAX];
     bool ambiguous;     /* BAD by two witnesses: two bad links would look the same */
     bool uplink;        /* BAD, and a witness stands in another domain: its uplink could look the same */
-    enum metric metric; /* SLOW: the metric that is furthest off; METRIC_COUNT if none is.  So for the three next */
+    enum metric metric; /* SLOW, or UNDECIDED for that: the metric that is furthest off; else METRIC_COUNT.  So for
+                           the three next */
     unsigned metric_rail;
     uint32_t value, limit;
     char text[VERDICT_TEXT_MAX]; /* why, for a person, without the name of the node; "" if there is nothing to say */

@@ -157,12 +157,17 @@ static const char *why_stopped(const struct plan *p, char to[64])
     return to;
 }
 
-static void say_value(const struct plan_node *x, struct el_buf *out)
+/* The worst value on the rails that are why. */
+static void say_value(const struct plan *p, unsigned n, struct node_verdict *v, struct el_buf *out)
 {
     char value[METRIC_TEXT_MAX], limit[METRIC_TEXT_MAX];
-    const struct metric_info *m = metric_info(x->metric);
-    el_buf_printf(out, "%s %s, %s %s expected", m->words, metric_text(x->metric, x->value, value),
-                  m->better == METRIC_HIGHER ? "at least" : "at most", metric_text(x->metric, x->limit, limit));
+    v->metric = plan_slowest(p, n, v->rails, &v->metric_rail);
+    assert(v->metric != METRIC_COUNT);
+    v->value = plan_best(p, n, v->metric_rail, v->metric);
+    v->limit = plan_group(p, v->metric, v->metric_rail)->limit;
+    const struct metric_info *m = metric_info(v->metric);
+    el_buf_printf(out, "%s %s, %s %s expected", m->words, metric_text(v->metric, v->value, value),
+                  m->better == METRIC_HIGHER ? "at least" : "at most", metric_text(v->metric, v->limit, limit));
 }
 
 static void say_undecided(const struct plan *p, unsigned n, struct node_verdict *v, struct el_buf *out)
@@ -189,16 +194,16 @@ static void say_undecided(const struct plan *p, unsigned n, struct node_verdict 
     } else {
         v->rails = (x->slow_unsure | x->slow_open) & x->beyond;
         put_rails(v, out);
-        say_value(x, out);
+        say_value(p, n, v, out);
         el_buf_printf(out, ", but it met fewer than %d fast nodes (%s)", FAST_PARTNERS, why_stopped(p, stopped));
     }
 }
 
-static void say_slow(const struct plan_node *x, struct node_verdict *v, struct el_buf *out)
+static void say_slow(const struct plan *p, unsigned n, struct node_verdict *v, struct el_buf *out)
 {
-    v->rails = x->slow;
+    v->rails = p->node[n].slow;
     put_rails(v, out);
-    say_value(x, out);
+    say_value(p, n, v, out);
 }
 
 /* A rail that nobody else has is not held against the node, but nothing is known of it either. */
@@ -224,18 +229,12 @@ void verdict_node(struct plan *p, unsigned node, struct node_verdict *out)
     case NODE_BAD_LOCAL: el_buf_puts(&text, x->reason ? x->reason : "its own checks failed"); break;
     case NODE_BAD: say_bad(p, node, out, &text); break;
     case NODE_UNDECIDED: say_undecided(p, node, out, &text); break;
-    case NODE_SLOW: say_slow(x, out, &text); break;
+    case NODE_SLOW: say_slow(p, node, out, &text); break;
     case NODE_GOOD: say_good(p, x, &text); break;
     case NODE_NEW:
     case NODE_UNTESTED:
     case NODE_SUSPECT:
     case NODE_STATE_COUNT: break;
-    }
-    if (x->metric != METRIC_COUNT) {
-        out->metric = x->metric;
-        out->metric_rail = x->metric_rail;
-        out->value = x->value;
-        out->limit = x->limit;
     }
     snprintf(out->text, sizeof out->text, "%s", el_buf_cstr(&text));
     el_buf_free(&text);

@@ -110,7 +110,7 @@ static void draw_slow_nodes(struct world *w)
 {
     static const unsigned shares[] = {0, 0, 2, 10, 20, 60};
     unsigned share = shares[draw(sizeof shares / sizeof shares[0])];
-    w->noise_permille = percent(50) ? 0 : draw(20);
+    w->noise_permille = percent(50) ? 0 : percent(70) ? draw(20) : draw(300);
     for (unsigned n = 0; n < w->nodes; n++) {
         if (!percent(share))
             continue;
@@ -187,6 +187,13 @@ static uint32_t measured(const struct world *w, unsigned a, unsigned b, unsigned
     return v - sway + draw(2 * sway + 1);
 }
 
+/* A noisy measurement knows that it is. */
+static void measure(struct world *w, const struct plan_pair *pair, unsigned rail, struct rail_result *to)
+{
+    to->value[METRIC_BW64M] = measured(w, pair->a, pair->b, rail);
+    to->spread[METRIC_BW64M] = to->value[METRIC_BW64M] / 1000 * w->noise_permille * 9 / 10;
+}
+
 static void run_pair(struct world *w, struct plan *p, unsigned i, const struct plan_pair *pair)
 {
     struct pair_result r;
@@ -200,8 +207,8 @@ static void run_pair(struct world *w, struct plan *p, unsigned i, const struct p
         w->passed[pair->a] |= good ? 1u << k : 0;
         w->passed[pair->b] |= good ? 1u << k : 0;
         r.rail[k].outcome = good ? RAIL_OK : percent(80) ? RAIL_FAILED : RAIL_NO_REPORT;
-        if (r.rail[k].outcome == RAIL_OK)
-            r.rail[k].value[METRIC_BW64M] = measured(w, pair->a, pair->b, k);
+        if (good)
+            measure(w, pair, k, &r.rail[k]);
     }
     if (w->print)
         printf("round %u: %u-%u, rails %x, for %u: first %s\n", w->round, pair->a, pair->b, pair->rails, pair->purpose,
@@ -331,9 +338,9 @@ static bool must_decide(const struct world *w, struct plan *p)
 /* Slow ones must be named where they are few, everybody is well otherwise and there is time. */
 static bool must_name_slow(const struct world *w)
 {
-    return w->nodes >= 4 && w->slow_nodes && w->slow_nodes * 4 <= w->nodes && !w->conf.rounds_max &&
-           !w->stall_percent && !w->going && !w->unequal && !w->bad_nodes && !w->links && w->across == WAY_FINE &&
-           !w->conf.quick;
+    return w->noise_permille <= 20 && w->nodes >= 4 && w->slow_nodes && w->slow_nodes * 4 <= w->nodes &&
+           !w->conf.rounds_max && !w->stall_percent && !w->going && !w->unequal && !w->bad_nodes && !w->links &&
+           w->across == WAY_FINE && !w->conf.quick;
 }
 
 static bool judge_node(struct world *w, struct plan *p, unsigned n, bool decide, bool name)
