@@ -368,14 +368,18 @@ enum session_step session_feed(struct session *s, const char *bytes, size_t n, s
             return step;
         answered = true;
     }
-    for (size_t length; EL_LIKELY(*used < n); *used += length, answered = true) {
-        if (EL_UNLIKELY(answered && out->len >= SESSION_OUT_SOFT_BYTES))
+    size_t at = *used;
+    for (size_t length; EL_LIKELY(at < n); at += length, answered = true) {
+        if (EL_UNLIKELY(answered && out->len >= SESSION_OUT_SOFT_BYTES)) {
+            *used = at;
             return SESSION_FLUSH;
-        step = one_request(s, bytes + *used, n - *used, &length, out);
-        if (EL_UNLIKELY(step != SESSION_MORE))
-            return *used += length, step;
-        if (EL_UNLIKELY(!length))
-            return keep(s, bytes, n, used);
+        }
+        step = one_request(s, bytes + at, n - at, &length, out);
+        if (EL_UNLIKELY(step != SESSION_MORE || !length)) {
+            *used = at + length;
+            return step == SESSION_MORE ? keep(s, bytes, n, used) : step;
+        }
     }
+    *used = at;
     return SESSION_MORE;
 }

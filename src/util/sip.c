@@ -43,7 +43,8 @@ uint64_t el_sip(const uint64_t seed[2], const void *bytes, size_t n)
     ROUND(a, b, c, d);
     a ^= word;
     c ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        ROUND(a, b, c, d);
+    ROUND(a, b, c, d);
+    ROUND(a, b, c, d);
+    ROUND(a, b, c, d);
     return a ^ b ^ c ^ d;
 }
