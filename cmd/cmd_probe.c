@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "agent/health.h"
 #include "probe.h"
 #include "probe/pair_tcp.h"
 #include "proc/gpu.h"
@@ -12,8 +13,19 @@
 #define STRING(field, word, value) .name = word, .type = OPT_STRING, .arg = value, AT(field)
 
 #define WHAT  "What is looked at:"
-#define PAIRS "Pairs of nodes:"
+#define MANY  "Several nodes:"
+#define PAIRS "Measurements and time:"
 #define SHOW  "What is made of it:"
+
+static int set_pair_bytes(void *target, const char *value, struct el_err *e)
+{
+    struct probe_conf *conf = target;
+    uint64_t n = 0;
+    if (el_parse_size(value, &n) || !n || n > PAIR_BYTES_MAX)
+        return el_fail(e, EL_EXIT_USAGE, "want an amount such as 64MiB, at most 1TiB");
+    conf->pair_bytes = n;
+    return 0;
+}
 
 /* clang-format off */
 static const struct opt_row rows[] = {
@@ -34,8 +46,23 @@ static const struct opt_row rows[] = {
     {STRING(helper_dir, "helper-dir", "DIR"), .group = WHAT,
      .help = "Put the program that works on GPUs into a file there instead of into memory"},
 
+    {STRING(nnodes, "nnodes", "N"), .def = "1", .env = "PET_NNODES", .group = MANY,
+     .help = "Nodes that are probed together: start it on each; 1: this one alone"},
+    {STRING(rdzv_endpoint, "rdzv-endpoint", "HOST[:PORT]"), .env = "PET_RDZV_ENDPOINT", .group = MANY, .help = "Where the nodes meet"},
+    {STRING(rdzv_id, "rdzv-id", "ID"), .env = "PET_RDZV_ID", .group = MANY, .help = "Name of this probe, the same on all nodes"},
+    {STRING(node_rank, "node-rank", "N"), .env = "PET_NODE_RANK", .group = MANY,
+     .help = "Place of this node among the nodes; neighbours are paired first"},
+    {STRING(local_addr, "local-addr", "HOST"), .env = "PET_LOCAL_ADDR", .group = MANY,
+     .help = "Address of this node that the others are told; pairs run over its interface"},
+
+    {.name = "probe-rounds", .type = OPT_UINT, .arg = "N", .max = 10000, .def = "8", .group = PAIRS, AT(rounds),
+     .help = "At most so many rounds of pairs; 0: as many as it takes"},
     {.name = "probe-timeout", .type = OPT_DURATION, .arg = "TIME", .min = EL_SEC(1), .max = EL_SEC(86400), .def = "10m",
      .group = PAIRS, AT(timeout), .help = "For all of it; what is not known by then is undecided"},
+    {.name = "pair-bytes", .type = OPT_CUSTOM, .arg = "SIZE", .origin = OPT_ELRUN, .set = set_pair_bytes, .group = PAIRS,
+     .help = "With tcp: amount of one measurement [default: 64MiB, with --quick 16MiB]"},
+    {.name = "pair-time", .type = OPT_DURATION, .arg = "TIME", .min = EL_MS(1), .max = EL_SEC(30), .group = PAIRS, AT(pair_spend),
+     .help = "With tcp: about so long for the bandwidth of a pair [default: 5s, with --quick 1s]"},
     {.name = "straggler-k", .type = OPT_UINT, .arg = "N", .max = 100, .def = "3", .group = PAIRS, AT(straggler_k),
      .help = "A node is slow beyond so many times the usual spread (MAD) from the median"},
     {.name = "straggler-min", .type = OPT_UINT, .arg = "PERCENT", .max = 90, .def = "10", .group = PAIRS,
@@ -59,7 +86,8 @@ static const struct opt_table options = {
     .command = "elrun probe",
     .operands = "",
     .about =
-        "Looks whether this node is fit for a job: hardware errors, ports and links, memory, disks, limits, GPUs.  "
+        "Looks whether this node is fit for a job: hardware errors, ports and links, memory, disks, limits, GPUs; with "
+        "--nnodes also each pair of nodes that it takes to know which node or link is sick or slow.  "
         "Prints verdicts with what was measured, the limit, and what to do.",
     .notes =
         "Exit status: 0 all is well, 1 this node (where the whole verdict is printed: some node) is bad, 2 usage, 3 "
@@ -67,6 +95,49 @@ static const struct opt_table options = {
     .rows = rows,
     .n = COUNT_OF(rows),
 };
+
+/* What one node can be asked for and several cannot. */
+static const char *only_alone(const struct probe_conf *c)
+{
+    return c->state_dir       ? "--state-dir"
+           : c->baseline      ? "--baseline"
+           : c->save_baseline ? "--save-baseline"
+           : c->all           ? "--all"
+                              : NULL;
+}
+
+static int probe_nodes(const struct probe_conf *c, const struct call *call, struct el_err *e)
+{
+    struct health_nodes nodes = {
+        .nnodes = c->nnodes,
+        .rdzv_endpoint = c->rdzv_endpoint,
+        .rdzv_id = c->rdzv_id,
+        .node_rank = c->node_rank,
+        .local_addr = c->local_addr,
+        .rounds = c->rounds,
+        .timeout = c->timeout,
+        .straggler_k = c->straggler_k,
+        .straggler_min = c->straggler_min,
+        .backend = c->backend,
+        .quick = c->quick,
+        .strict = c->strict,
+        .json = c->json,
+        .exclude_straggler = c->exclude_straggler,
+        .checks = c->checks,
+        .limits = c->limits,
+        .local = {.gpus = c->gpus,
+                  .pair_bytes = c->pair_bytes,
+                  .pair_spend = c->pair_spend,
+                  .ckpt_dir = c->ckpt_dir,
+                  .helper_dir = c->helper_dir,
+                  .nccl_lib = c->nccl_lib,
+                  .cuda_lib = c->cuda_lib},
+    };
+    const char *alone = only_alone(c);
+    if (alone)
+        return el_fail(e, EL_EXIT_USAGE, "%s is for one node alone; leave --nnodes out", alone);
+    return health_probe_nodes(&nodes, call->env, e);
+}
 
 static int run(const struct call *call, struct el_err *e)
 {
@@ -77,7 +148,8 @@ static int run(const struct call *call, struct el_err *e)
         return 0;
     if (r.next < call->argc)
         return el_fail(e, EL_EXIT_USAGE, "probe takes no operand");
-    return probe_alone(&conf, call, e);
+    conf.exclude_straggler |= conf.on_straggler == PROBE_EXCLUDE_STRAGGLER;
+    return strcmp(conf.nnodes, "1") == 0 ? probe_alone(&conf, call, e) : probe_nodes(&conf, call, e);
 }
 
 const struct command cmd_probe = {.name = "probe",

@@ -13,11 +13,12 @@ enum { PROBE_WARN_STRAGGLER, PROBE_EXCLUDE_STRAGGLER }; /* --on-straggler */
 struct probe_conf {
     int backend, on_straggler;
     bool json, all, strict, quick, exclude_straggler;
-    unsigned gpus, rounds, rails, straggler_k, straggler_min;
+    unsigned gpus, rounds, straggler_k, straggler_min;
     uint64_t pair_bytes;
     el_usec timeout, pair_spend;
     const char *checks, *limits, *baseline, *save_baseline, *state_dir, *ckpt_dir;
     const char *nccl_lib, *cuda_lib, *helper_dir;
+    const char *nnodes, *rdzv_endpoint, *rdzv_id, *node_rank, *local_addr;
 };
 
 /* The exit status; or -1 and *e. */

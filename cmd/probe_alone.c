@@ -177,7 +177,7 @@ static int show(struct alone *a, struct plan *p, struct el_err *e)
         .columns = columns_of(STDOUT_FILENO),
         .all = c->all,
     };
-    int status = report_status(&r, c->strict, c->exclude_straggler || c->on_straggler == PROBE_EXCLUDE_STRAGGLER);
+    int status = report_status(&r, c->strict, c->exclude_straggler);
     if (a->result.timed_out && status == 0)
         status = 3;
     remember(a, &r, status);

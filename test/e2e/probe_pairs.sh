@@ -1,0 +1,93 @@
+# elrun probe over several hosts: who is sick is named and nobody else is, whatever the fault; a node or the coordinator
+# that is lost, one that stands still, two probes at the same time.
+. "$(dirname "$0")/../lib/e2e.sh"
+. "$(dirname "$0")/../lib/net.sh"
+net_up 4
+
+printf '{"nofile": 0, "memlock": 0, "numa_balancing": 1}\n' >"$T/easy.json"
+# node NAME HOST OPTIONS...: elrun probe on a host, in the background; $PROBE its common options
+PROBE=
+node() {
+    node_name=$1 node_host=$2; shift 2
+    OUT=$T/$node_name.out ERR=$T/$node_name.err
+    PREFIX="nsenter -t $(pid_of "$node_host") -n -m -u --wdns=/"
+    start probe $PROBE "$@"
+    PREFIX=
+    eval "agent_$node_name=$elrun_pid"
+}
+probe_n=0
+# probe N OPTIONS...: a new probe of the hosts 1 to N, named a1 … aN
+begin() {
+    probe_n=$((probe_n + 1))
+    begin_n=$1; shift
+    PROBE="--nnodes=$begin_n --rdzv-endpoint=node1 --rdzv-id=p$probe_n --backend=tcp --checks=limits --limits=$T/easy.json --pair-bytes=1MiB --pair-time=300ms $*"
+    for i in $(seq "$begin_n"); do node "a$i" "$i" --json; done
+}
+# ends "HOST:STATUS ...": waits for all; what each ended with
+ends() { # TEXT WANT
+    ends_got=
+    for i in $(seq "$begin_n"); do status_of "a$i"; ends_got="$ends_got$i:$status "; done
+    is "$1" "${ends_got% }" "$2" || for i in $(seq "$begin_n"); do note "--- a$i"; note "$(tail -12 "$T/a$i.err")"; done
+}
+json() { "${PY:-python3}" -c 'import json,sys; d = json.load(open(sys.argv[1])); s = {n["name"]: n["state"] for n in d["nodes"]}; print('"$1"')' "$T/a1.out" 2>&1; }
+states() { json '" ".join(f"{k}:{v}" for k, v in sorted(s.items()))'; }
+shut() { on "$1" nft "table inet t { chain o { type filter hook output priority 0; tcp dport != 29400 tcp sport != 29400 tcp flags syn reject with tcp reset; } ; chain i { type filter hook input priority 0; tcp dport != 29400 tcp sport != 29400 tcp flags syn drop; } ; }"; }
+open_up() { on "$1" nft delete table inet t; }
+pairing() { grep -q 'round 1 of pairs' "$T/a1.err" "$T/a2.err" "$T/a3.err"; }
+
+begin 4
+ends "four healthy hosts" "1:0 2:0 3:0 4:0"
+is "all are good" "$(states)" "node1:good node2:good node3:good node4:good"
+is "their pairs are told with what was measured" "$(json 'all(r["metrics"]["tcp_bw64m"][0] > 0 for x in d["rounds"] for r in x["results"])')" True
+
+on 3 tc qdisc add dev eth0 root tbf rate 40mbit burst 32k latency 50ms
+begin 4 --exclude-straggler
+ends "one host with a slow card, which is not wanted" "1:1 2:0 3:1 4:0"
+is "it is named and nobody else is" "$(states)" "node1:good node2:good node3:slow node4:good"
+on 3 tc qdisc del dev eth0 root
+
+shut 3
+begin 3 --quick
+ends "one host that only reaches the coordinator" "1:1 2:0 3:1"
+is "it is named and nobody else is" "$(states)" "node1:good node2:good node3:bad"
+open_up 3
+
+begin 3 --pair-bytes=64MiB --pair-time=4s
+wait_for pairing
+kill -KILL "$agent_a3"
+status_of a1; one=$status; status_of a2
+is "a host that is lost during a pair: the others come to their end" "$one $status" "1 0"
+is "it has left, and nobody else is to blame" "$(states)" "node1:good node2:good node3:bad local"
+
+begin 3 --pair-bytes=64MiB --pair-time=4s
+wait_for pairing
+kill -STOP "$agent_a3"
+sleep 8
+kill -CONT "$agent_a3"
+for i in 1 2 3; do status_of "a$i"; done
+unlike "an agent that stood still is not bad" "$(states)" 'node[123]:bad'
+like "but good or undecided" "$(states)" 'node3:(good|undecided)'
+
+begin 3 --pair-bytes=64MiB --pair-time=4s
+wait_for pairing
+kill -KILL "$agent_a1"
+status_of a2; two=$status; status_of a3
+like "the coordinator is lost: status" "$two $status" '^(69|75) (69|75)$'
+like "and it is said" "$(cat "$T/a2.err")" 'coordinator'
+
+begin 2
+first="$agent_a1 $agent_a2"
+PROBE="--nnodes=2 --rdzv-endpoint=node1:29401 --rdzv-id=other --backend=tcp --checks=limits --limits=$T/easy.json --pair-bytes=1MiB --pair-time=300ms"
+node b1 1; node b2 2
+both_got=
+for n in a1 a2 b1 b2; do status_of $n; both_got="$both_got$n:$status "; done
+is "two probes at the same time on the same hosts" "$both_got" "a1:0 a2:0 b1:0 b2:0 "
+
+begin 3 --pair-bytes=64MiB --pair-time=4s
+wait_for pairing
+kill -INT "$agent_a2"
+status_of a2
+is "Ctrl-C on one of them: status 130" "$status" 130
+for i in 1 3; do status_of "a$i"; like "the others come to their end ($i)" "$status" '^[0-9]+$'; done
+is_clean "all probes"
+finished
