@@ -19,9 +19,10 @@ const char *node_state_name(enum node_state s)
     return state_names[s];
 }
 
-static bool slow_undecided(const struct plan *p, const struct plan_node *x)
+/* Rails that are slow, and by which it is not known whose fault that is. */
+static uint32_t undecided_slow(const struct plan *p, const struct plan_node *x)
 {
-    return x->slow_unsure || (p->stop && (x->slow_open & x->beyond));
+    return x->slow_unsure | (p->stop ? x->slow_open & x->beyond : 0);
 }
 
 static enum node_state state_of(const struct plan *p, const struct plan_node *x)
@@ -38,7 +39,7 @@ static enum node_state state_of(const struct plan *p, const struct plan_node *x)
         return p->stop ? NODE_UNDECIDED : x->suspect ? NODE_SUSPECT : NODE_UNTESTED;
     if (x->slow)
         return NODE_SLOW;
-    return p->stop && slow_undecided(p, x) ? NODE_UNDECIDED : NODE_GOOD;
+    return p->stop && undecided_slow(p, x) ? NODE_UNDECIDED : NODE_GOOD;
 }
 
 enum node_state verdict_state(struct plan *p, unsigned node)
@@ -181,7 +182,10 @@ static void say_undecided(const struct plan *p, unsigned n, struct node_verdict 
         el_buf_puts(out, "its own checks did not end");
     } else if (x->suspect) {
         put_rails(v, out);
-        if (x->accused)
+        if (x->accused >= CONDEMN)
+            el_buf_printf(out, "failed with %u good nodes, but some of its own domain %u were still to be asked (%s)",
+                          x->accused, x->domain, why_stopped(p, stopped));
+        else if (x->accused)
             el_buf_printf(out, "failed with %u good node%s, which is too few to be sure (%s)", x->accused,
                           x->accused == 1 ? "" : "s", why_stopped(p, stopped));
         else
@@ -192,7 +196,7 @@ static void say_undecided(const struct plan *p, unsigned n, struct node_verdict 
         el_buf_printf(out, "no pair with it came to an end (%s)", why_stopped(p, stopped));
         put_reason(p, n, v, out);
     } else {
-        v->rails = (x->slow_unsure | x->slow_open) & x->beyond;
+        v->rails = undecided_slow(p, x);
         put_rails(v, out);
         say_value(p, n, v, out);
         el_buf_printf(out, ", but it met fewer than %d fast nodes (%s)", FAST_PARTNERS, why_stopped(p, stopped));
@@ -223,7 +227,8 @@ void verdict_node(struct plan *p, unsigned node, struct node_verdict *out)
     uint32_t all = p->shared & x->rails ? p->shared & x->rails : x->rails;
     *out = (struct node_verdict){.state = verdict_state(p, node), .metric = METRIC_COUNT};
     /* Whether it is the whole node must be known before the sentence is begun. */
-    uint32_t why = out->state == NODE_BAD ? x->bad : out->state == NODE_SLOW ? x->slow : plan_open(x);
+    uint32_t open = plan_open(x) ? plan_open(x) : undecided_slow(p, x);
+    uint32_t why = out->state == NODE_BAD ? x->bad : out->state == NODE_SLOW ? x->slow : open;
     out->whole = !why || why == all;
     switch (out->state) {
     case NODE_BAD_LOCAL: el_buf_puts(&text, x->reason ? x->reason : "its own checks failed"); break;
