@@ -82,6 +82,8 @@ $(BUILD)/test/fuzz/%: test/fuzz/%.c $(BUILD)/fuzz.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
 	$(Q)$(FUZZING) -fsanitize=fuzzer,address,undefined -pie -o $@ $^ $(CORELIBS)
+# The module of the training scripts is part of the binary.
+$(BUILD)/src/client/client.o $(BUILD)/fuzz/src/client/client.o: src/client/elrun.py
 $(BUILD)/cmd/cmd_version.o: FLAGS += -DELRUN_VERSION='"$(VERSION)"' -DELRUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/cmd/cmd_version.o: $(BUILD)/version
 $(BUILD)/version: FORCE

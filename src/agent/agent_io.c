@@ -102,6 +102,8 @@ void node_may_start(struct node *n, unsigned attempt, const char *trouble)
         el_fail(&err, EL_EXIT_UNHEALTHY, "%s", trouble);
     bool good = !trouble && workers_prepare(n, &err) == 0;
     if (good)
+        ckpt_round(n);
+    if (good)
         report_forget(n);
     else
         n->error = err;
@@ -208,6 +210,7 @@ static void on_reaped(void *ctx, unsigned slot, pid_t pid)
     struct node *n = ctx;
     (void)pid;
     output_child_exited(n->output, slot);
+    snapshots_ended(n->snapshots, slot);
     struct agent_actions out = n->after_reap;
     n->after_reap.n = 0;
     n->draining = true; /* answers queue up behind what is being done */
@@ -381,6 +384,8 @@ static int node_init(struct node *n, struct el_err *e)
         return -1;
     if (workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 || hang_watch_init(n, e) < 0)
         return -1;
+    if (ckpt_init(n, e) < 0)
+        return -1;
     return n->place.kind == ENDPOINT_ALONE ? 0 : managed_init(n, e);
 }
 
@@ -391,6 +396,7 @@ static bool node_free(struct node *n)
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     health_free(n->health);
     membership_free(n->membership);
+    snapshots_free(n->snapshots);
     logs_free(n);
     tell_free(n);
     hang_watch_free(n);

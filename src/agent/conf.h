@@ -129,6 +129,13 @@ struct run_conf {
 
     enum failure_status_as exit_code;
 
+    /* snapshots: off unless one of the first two is not 0 */
+    uint64_t ckpt_mem_bytes;
+    unsigned ckpt_mem_percent;
+    int ckpt_busy; /* 0 skip, 1 wait */
+    bool allow_fresh;
+    el_usec ckpt_restore_timeout;
+
     const char *completion; /* the shell of --print-completion */
 };
 

@@ -135,6 +135,20 @@ int conf_set_step_pattern(void *target, const char *value, struct el_err *e)
     return steps_pattern_parse(&conf->step_pattern, value, e);
 }
 
+int conf_set_ckpt_mem(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    size_t n = strlen(value);
+    uint64_t percent;
+    conf->ckpt_mem_percent = 0;
+    conf->ckpt_mem_bytes = 0;
+    if (n && value[n - 1] == '%' && el_parse_u64n(value, n - 1, &percent) == 0 && percent >= 1 && percent <= 95)
+        conf->ckpt_mem_percent = (unsigned)percent;
+    else if (el_parse_size(value, &conf->ckpt_mem_bytes) || !conf->ckpt_mem_bytes)
+        return el_fail(e, EL_EXIT_USAGE, "want a size, such as 16G, or a share of this host's memory from 1%% to 95%%");
+    return 0;
+}
+
 int conf_set_events(void *target, const char *value, struct el_err *e)
 {
     struct run_conf *conf = target;

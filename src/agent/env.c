@@ -33,6 +33,8 @@
     X(ELRUN_ROUND, SET, "the round: its number, a point, 16 hexadecimal digits of the coordinator's term")             \
     X(ELRUN_WORLD_SIZE_FIRST, SET, "world size of the job's first round")                                              \
     X(ELRUN_WORLD_SIZE_PREVIOUS, SET, "world size of the round before this one; in the first round WORLD_SIZE")        \
+    X(ELRUN_SOCK, SET, "with --ckpt-mem: the socket at which elrun.py reaches its agent")                              \
+    X(PYTHONPATH, SET, "with --ckpt-mem: the folder of elrun.py in front of what was inherited; not with --no-python") \
     X(ELRUN_SECRET, REMOVED, "taken out: a worker has no use for the secret of the job")
 
 enum env_id {
@@ -153,6 +155,8 @@ static struct value row_value(enum env_id id, const struct worker_place *p, char
         return text(room);
     case ENV_ID_ELRUN_WORLD_SIZE_FIRST: return number(room, size, p->world_first);
     case ENV_ID_ELRUN_WORLD_SIZE_PREVIOUS: return number(room, size, p->world_previous);
+    case ENV_ID_ELRUN_SOCK: return text(p->snapshot_socket);
+    case ENV_ID_PYTHONPATH: return text(p->python_path);
     case ENV_ID_CUDA_VISIBLE_DEVICES: /* depends on what was inherited: cuda_device() */
     case ENV_ID_ELRUN_SECRET:
     case ENV_ID_COUNT: break;

@@ -23,6 +23,8 @@ struct worker_place {
     bool virtual_local_rank;       /* LOCAL_RANK 0 and one visible device each */
     uint64_t round, coord;         /* the round is this pair */
     unsigned world_first;          /* world size of the job's first round */
+    const char *snapshot_socket;   /* NULL: no snapshots are taken */
+    const char *python_path;       /* the whole of PYTHONPATH; NULL: as inherited */
     unsigned world_previous;       /* of the round before this one; in the first round: world */
 };
 

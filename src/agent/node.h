@@ -19,6 +19,7 @@
 #include "agent/health.h"
 #include "agent/host.h"
 #include "agent/membership.h"
+#include "agent/snapshots.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/cgroup.h"
@@ -34,7 +35,8 @@
 #define NODE_WAIT_REPORT   EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
 #define NODE_INBOX_MAX     64
 #define NODE_FILES_OWN     32 /* descriptors, about: what elrun needs without workers, */
-#define NODE_FILES_EACH    10 /* and for a worker: two pipes, two logs, two of /proc, its clients at the store */
+#define NODE_FILES_EACH    10 /* and for a worker: two pipes, two logs, two of /proc, its clients at the store, */
+#define NODE_FILES_SNAP    6  /* with --ckpt-mem its connection, status page, two slots and their readers */
 #define NODE_WIPE_TIME     EL_MS(200) /* for taking the status line away before elrun is stopped */
 #define NODE_EVIDENCE_MAX  16         /* failures of one attempt whose files and tails are read; the rest is counted */
 #define NODE_EVIDENCE_TIME EL_SEC(5)  /* for reading them */
@@ -82,6 +84,7 @@ struct node {
     struct membership *membership;   /* NULL: alone */
     char farewell[MSG_TEXT_MAX + 1]; /* the coordinator's last words */
     struct logs *logs;               /* logs_io.c; NULL: alone */
+    struct snapshots *snapshots;     /* snapshots_io.c; NULL: none are taken */
     struct incidents *incidents;     /* incident_io.c; NULL: alone */
 
     struct loop *loop;
@@ -242,6 +245,10 @@ int hang_watch_init(struct node *n, struct el_err *e);
 void hang_watch_free(struct node *n);
 void hang_watch_begin(struct node *n); /* all workers of an attempt are up */
 void hang_watch_end(struct node *n);
+
+/* ckpt_io.c: snapshots, which are this node's, as part of the job */
+int ckpt_init(struct node *n, struct el_err *e);
+void ckpt_round(struct node *n); /* before its workers are started */
 
 /* meet_io.c */
 const char *meet_address(const struct node *n); /* MASTER_ADDR */

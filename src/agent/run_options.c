@@ -17,6 +17,7 @@
 #define RDZV   "Rendezvous and addresses (several nodes):"
 #define ROUNDS "Rounds (several nodes):"
 #define HEALTH "Health of the nodes:"
+#define CKPT   "Snapshots in memory:"
 #define ELRUN  "What only elrun has:"
 #define OLD    "Accepted, because scripts say so:"
 #define SELF   "About elrun:"
@@ -217,6 +218,16 @@ static const struct opt_row rows[] = {
      .offset = AT(probe_limits), .help = "JSON with limits of its own for them"},
     {.name = "probe-quick", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = HEALTH, .offset = AT(probe_quick),
      .help = "Less of everything: one round of pairs if all goes well"},
+    {.name = "ckpt-mem", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "SIZE|P%", .group = CKPT, .set = conf_set_ckpt_mem,
+     .help = "Memory of this node for snapshots that the training script takes with elrun.py: elrun-worker(7)"},
+    {.name = "ckpt-busy", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "skip|wait", .choices = "skip|wait", .def = "skip",
+     .group = CKPT, .offset = AT(ckpt_busy),
+     .help = "If a snapshot is due before the last one is done with: leave it out, or wait"},
+    {.name = "ckpt-restore-timeout", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .min = EL_MS(1),
+     .max = RUN_WAIT_MAX, .def = "600", .group = CKPT, .offset = AT(ckpt_restore_timeout),
+     .help = "From the first rank's restore() to the last one's; later the restore has failed"},
+    {.name = "allow-fresh", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = CKPT, .offset = AT(allow_fresh),
+     .help = "Where snapshots were taken and none is left that every rank can have, begin at the beginning instead of failing"},
 
     {.name = "monitor-interval", .type = OPT_DURATION, .arg = "SECONDS", .min = 1, .max = EL_SEC(YEAR), .def = "0.1",
      .group = OLD, .env = "PET_MONITOR_INTERVAL", .offset = OPT_NOWHERE,

@@ -31,6 +31,7 @@ int conf_set_log_format(void *target, const char *value, struct el_err *e);
 int conf_set_step_pattern(void *target, const char *value, struct el_err *e);
 int conf_set_network_check(void *target, const char *value, struct el_err *e);
 int conf_set_exclude_straggler(void *target, const char *value, struct el_err *e);
+int conf_set_ckpt_mem(void *target, const char *value, struct el_err *e);
 int conf_set_logs_specs(void *target, const char *value, struct el_err *e);
 
 /* "host", "host:port", "[v6]:port", ":port" or "v6": *length of the host at *host, without brackets, and *port or -1.

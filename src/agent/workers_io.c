@@ -185,6 +185,8 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
         .coord = n->coord,
         .world_first = n->nproc,
         .world_previous = n->nproc,
+        .snapshot_socket = snapshots_socket(n->snapshots),
+        .python_path = n->conf->entry == CONF_PROGRAM ? NULL : snapshots_python_path(n->snapshots),
     };
     if (n->membership)
         place_in_round(n, &place);

@@ -201,6 +201,7 @@ static void on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
         return;
     }
     s->state = KEEPER_COMMITTED;
+    k->had_whole = k->had_whole || keeper_all_could_read(k, s->step);
     if (w->here)
         keeper_answer(k, w, WMSG_SNAP_ACK, s->seq)->u.snap_ack =
             (struct wmsg_snap_ack){.slot = ev->slot, .step = s->step};
@@ -251,7 +252,11 @@ static void on_hello(struct keeper *k, struct worker *w, const struct wmsg *m)
     w->here = true;
     w->rank = (unsigned)h->rank;
     keeper_answer(k, w, WMSG_WELCOME, m->seq)->u.welcome =
-        (struct wmsg_welcome){.proto = WMSG_PROTO, .snapshots = k->conf.budget_bytes > 0, .files = k->conf.files};
+        (struct wmsg_welcome){.proto = WMSG_PROTO,
+                              .snapshots = k->conf.budget_bytes > 0,
+                              .files = k->conf.files,
+                              .waits = k->conf.waits,
+                              .kept_bytes = newest(w) ? w->kept->slot_bytes : 0};
 }
 
 static void on_gone(struct keeper *k, struct worker *w)
@@ -355,6 +360,12 @@ unsigned keeper_rank(const struct keeper *k, unsigned worker)
 uint64_t keeper_slot_bytes(const struct keeper *k, unsigned worker)
 {
     return k->w[worker].kept ? k->w[worker].kept->slot_bytes : 0;
+}
+
+int keeper_newest(const struct keeper *k, unsigned worker)
+{
+    const struct keeper_slot *s = newest(&k->w[worker]);
+    return s ? (int)(s - k->w[worker].slot) : -1;
 }
 
 uint64_t keeper_used_bytes(const struct keeper *k)

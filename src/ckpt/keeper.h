@@ -28,6 +28,7 @@ enum keeper_slot_state { KEEPER_FREE, KEEPER_WRITING, KEEPER_SUMMING, KEEPER_COM
 struct keeper_conf {
     unsigned workers;      /* local ranks */
     uint64_t budget_bytes; /* of all slots together; 0: snapshots are off */
+    bool waits;            /* a worker waits for a slot (--ckpt-busy=wait) */
     bool files;            /* parts that are files are meant (--ckpt-layout=megatron) */
 };
 
@@ -68,6 +69,7 @@ struct keeper_event {
     uint64_t gen, number;
     int64_t step;
     bool ok;
+    bool fresh;       /* CHOSEN, nothing: it is right to begin at the beginning */
     const char *text; /* why not; or why nothing is offered */
     const struct wmsg *msg;
 };
@@ -118,6 +120,14 @@ const struct keeper_slot *keeper_slot(const struct keeper *k, unsigned worker, u
 unsigned keeper_rank(const struct keeper *k, unsigned worker); /* of the worker that declared last */
 uint64_t keeper_slot_bytes(const struct keeper *k, unsigned worker);
 uint64_t keeper_used_bytes(const struct keeper *k); /* by all slots */
+
+/* Steps that every worker which declared could read from slots of this node, newest first; how many of them fit.  And
+ * whether there ever was one. */
+unsigned keeper_readable(const struct keeper *k, int64_t *steps, unsigned max);
+bool keeper_had_whole(const struct keeper *k);
+
+/* The slot of the worker that was committed last, -1: none is. */
+int keeper_newest(const struct keeper *k, unsigned worker);
 
 /* A reader takes the slot, if it is committed: it will not be given out until KEEPER_EV_READ. */
 bool keeper_take(struct keeper *k, unsigned worker, unsigned slot);

@@ -36,6 +36,7 @@ struct keeper {
     struct el_mem *mem;
     uint64_t round, gen;
     bool choosing;
+    bool had_whole; /* a step was once held by all workers */
     struct worker *w;
     struct wmsg *reply;
     unsigned replies;
@@ -61,6 +62,7 @@ void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev);
 void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_confirmed(struct keeper *k);
+bool keeper_all_could_read(const struct keeper *k, int64_t step);
 void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact);
 
 #endif

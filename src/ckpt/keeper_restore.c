@@ -51,7 +51,41 @@ static bool find_source(const struct keeper *k, const struct worker *w, int64_t 
     return false;
 }
 
-static void offer(struct keeper *k, struct worker *w, int64_t step, const char *why)
+bool keeper_all_could_read(const struct keeper *k, int64_t step)
+{
+    unsigned worker, slot;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        if (k->w[i].declared && !find_source(k, &k->w[i], step, &worker, &slot))
+            return false;
+    return true;
+}
+
+unsigned keeper_readable(const struct keeper *k, int64_t *steps, unsigned max)
+{
+    unsigned n = 0;
+    for (int64_t below = INT64_MAX; n < max;) {
+        int64_t best = KEEPER_NO_STEP;
+        for (unsigned i = 0; i < k->conf.workers; i++)
+            for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+                const struct keeper_slot *slot = &k->w[i].slot[s];
+                if (slot->state == KEEPER_COMMITTED && slot->step < below && slot->step > best)
+                    best = slot->step;
+            }
+        if (best == KEEPER_NO_STEP)
+            break;
+        if (keeper_all_could_read(k, best))
+            steps[n++] = best;
+        below = best;
+    }
+    return n;
+}
+
+bool keeper_had_whole(const struct keeper *k)
+{
+    return k->had_whole;
+}
+
+static void offer(struct keeper *k, struct worker *w, int64_t step, bool fresh)
 {
     unsigned from = k->conf.workers, slot = 0;
     bool found = step != KEEPER_NO_STEP && find_source(k, w, step, &from, &slot);
@@ -60,7 +94,7 @@ static void offer(struct keeper *k, struct worker *w, int64_t step, const char *
     w->from_slot = slot;
     w->offered = found ? step : KEEPER_NO_STEP;
     struct wmsg *m = keeper_answer(k, w, WMSG_RESTORE_OFFER, w->seq);
-    m->u.restore_offer = (struct wmsg_restore_offer){.step = w->offered, .text = why};
+    m->u.restore_offer = (struct wmsg_restore_offer){.step = w->offered, .fresh = fresh && !found, .text = k->text};
     if (!found)
         return;
     k->w[from].slot[slot].readers++;
@@ -78,7 +112,7 @@ void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
     for (unsigned i = 0; i < k->conf.workers; i++)
         if (k->w[i].here && k->w[i].restoring == RESTORING_ASKED)
-            offer(k, &k->w[i], ev->step, k->text);
+            offer(k, &k->w[i], ev->step, ev->fresh);
 }
 
 void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m)

@@ -66,9 +66,10 @@
 /* --- an agent to its worker --- */
 #define WMSG_welcome_FIELDS(F, T)                                                                                      \
     F(T, NUM, proto, 1000000, 1)                                                                                       \
-    F(T, BOOL, snapshots, 0, 0) /* false: --ckpt-dir and --ckpt-mem were not given */                                  \
+    F(T, BOOL, snapshots, 0, 0) /* false: neither --ckpt-dir nor --ckpt-mem was given */                               \
     F(T, BOOL, files, 0, 0)     /* --ckpt-layout=megatron: declare_file() is meant */                                  \
-    F(T, STR, text, WMSG_TEXT_MAX, 0)
+    F(T, BOOL, waits, 0, 0)     /* --ckpt-busy=wait: snapshot() waits for a slot instead of being skipped */           \
+    F(T, NUM, kept_bytes, WMSG_BYTES_MAX, 0) /* of a snapshot that this local rank left, to be read beside the page */
 #define WMSG_grant_FIELDS(F, T)                                                                                        \
     F(T, NUM, slots, 2, 1)                                                                                             \
     F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 1)                                                                           \
@@ -79,7 +80,8 @@
 #define WMSG_event_FIELDS(F, T)    F(T, STR, kind, 32, 1) F(T, INT, step, INT64_MAX, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)
 #define WMSG_restore_offer_FIELDS(F, T)                                                                                \
     F(T, INT, step, INT64_MAX, 1) /* -1: nothing that everybody could have */                                          \
-    F(T, STR, from, 32, 0)        /* "own memory", "memory of rank 3", "disk" */                                       \
+    F(T, BOOL, fresh, 0, 0)       /* … and that is as it should be: begin at the beginning */                        \
+    F(T, STR, from, 64, 0)                                                                                             \
     F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0)                                                                           \
     F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \
     F(T, STR, text, WMSG_TEXT_MAX, 0)
@@ -110,7 +112,7 @@
     X(DONE, done, 16, 0, "answer to what was done")                                                                    \
     X(NOTICE, notice, 24, 0, "a planned change: where to stop")                                                        \
     X(AT_BOUNDARY, at_boundary, 25, 0, "the announced step is done")                                                   \
-    X(WELCOME, welcome, 26, 1, "answer to HELLO: the status page")                                                     \
+    X(WELCOME, welcome, 26, 2, "answer to HELLO: the status page, and what is kept of an earlier round")               \
     X(PART, part, 27, 0, "one part of the declaration")                                                                \
     X(SNAP_PART, snap_part, 28, 0, "a part that differs from its declaration in this snapshot")
 

@@ -12,6 +12,7 @@
 
 #include "util/log.h"
 
+#define TURNED_MAX     8
 #define PACKETS_A_TURN 64 /* of one worker, before others have their turn */
 
 struct peer {
@@ -32,6 +33,9 @@ struct wsock {
     char *in; /* WMSG_PACKET_MAX + 1: one byte more than may come */
     unsigned workers;
     struct peer *peer;
+    int turned[TURNED_MAX]; /* connections that were not taken, until others come: a close at once could overtake the
+                               word */
+    unsigned turned_next;
 };
 
 bool wsock_is_open(const struct wsock *s, unsigned worker)
@@ -145,7 +149,10 @@ static void turn_away(struct wsock *s, int fd, const char *text)
     s->out.len = 0;
     if (wmsg_encode(&m, &s->out) == 0)
         (void)!send_packet(fd, &s->out, NULL, 0);
-    close(fd);
+    int *place = &s->turned[s->turned_next++ % TURNED_MAX];
+    if (*place >= 0)
+        close(*place);
+    *place = fd;
 }
 
 static void on_connection(void *ctx, unsigned events)
@@ -202,6 +209,8 @@ struct wsock *wsock_new(struct loop *l, const char *path, unsigned workers, cons
     struct wsock *s = calloc(1, sizeof *s);
     if (s)
         *s = (struct wsock){.loop = l, .ops = *ops, .ctx = ctx, .fd = -1, .workers = workers};
+    for (unsigned i = 0; s && i < TURNED_MAX; i++)
+        s->turned[i] = -1;
     if (!s || !(s->peer = calloc(workers, sizeof *s->peer)) || !(s->in = malloc(WMSG_PACKET_MAX + 1))) {
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         wsock_free(s);
@@ -223,6 +232,9 @@ void wsock_free(struct wsock *s)
         return;
     for (unsigned i = 0; s->peer && i < s->workers; i++)
         wsock_close(s, i);
+    for (unsigned i = 0; i < TURNED_MAX; i++)
+        if (s->turned[i] >= 0)
+            close(s->turned[i]);
     loop_fd_free(s->watch);
     if (s->fd >= 0)
         close(s->fd);

@@ -1,0 +1,53 @@
+/* Snapshots of this node's workers: the socket at which they come, memory that is the agent's, and what they go back
+ * to.  The shell of src/ckpt; with --ckpt-mem not given there is none of it. */
+#ifndef AGENT_SNAPSHOTS_H
+#define AGENT_SNAPSHOTS_H
+#include <stdint.h>
+
+#include "agent/conf.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "proc/reap.h"
+
+struct snapshots;
+
+struct snapshots_conf {
+    const struct run_conf *run;
+    unsigned workers;
+    char *const *env; /* inherited: TMPDIR, PYTHONPATH */
+    const struct reap *reap;
+};
+
+struct snapshots_ops {
+    /* All workers of this node ask what to go back to, and could read these n steps (newest first).  Answered by
+     * snapshots_chosen(), at once or later.  had: this node once held a step of all its workers. */
+    void (*choose)(void *ctx, const int64_t *steps, unsigned n, bool had);
+    /* All of them have read that step (-1: nothing, they begin at the beginning).  Answered by
+     * snapshots_confirmed(). */
+    void (*confirm)(void *ctx, int64_t step);
+};
+
+/* Makes the run folder with socket and elrun.py; checks --ckpt-mem against what this host has.  NULL and *e. */
+struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct snapshots_conf *conf,
+                                const struct snapshots_ops *ops, void *ctx, struct el_err *e);
+/* After pool_free(). */
+void snapshots_free(struct snapshots *s);
+
+/* A round begins: workers of the last one are not heard any more; what they committed stays. */
+void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsigned rank_base);
+/* A worker has ended: everything that it said is heard first. */
+void snapshots_ended(struct snapshots *s, unsigned slot);
+
+/* step -1: nothing; fresh: and that is right, begin at the beginning.  text: why. */
+void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char *text);
+void snapshots_confirmed(struct snapshots *s);
+
+/* ELRUN_SOCK and PYTHONPATH of a worker. */
+const char *snapshots_socket(const struct snapshots *s);
+const char *snapshots_python_path(const struct snapshots *s);
+
+/* --ckpt-mem: "8G" or "25%" as bytes of this host.  0 and *bytes, or -1: more than there is. */
+int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_t free_bytes, uint64_t limit_bytes,
+                     uint64_t *bytes, struct el_err *e);
+
+#endif

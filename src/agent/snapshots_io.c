@@ -1,0 +1,387 @@
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/env.h"
+#include "agent/host.h"
+#include "agent/snapshots.h"
+#include "ckpt/keeper.h"
+#include "ckpt/page.h"
+#include "ckpt/vault.h"
+#include "ckpt/wsock.h"
+#include "client/client.h"
+#include "proc/procstat.h"
+#include "util/file.h"
+#include "util/log.h"
+
+#define ANCESTORS_MAX 32  /* between a worker and who connects for it */
+#define EVENTS_MAX    256 /* that wait while the keeper's last actions are carried out */
+#define STEPS_MAX     16  /* that are told to be readable: two slots a worker hold few different ones */
+#define CORE_LIMIT    ((size_t)256 << 20)
+
+struct snapshots {
+    struct loop *loop;
+    struct snapshots_ops ops;
+    void *ctx;
+    const struct reap *reap;
+    const struct run_conf *run;
+    unsigned workers;
+    uint64_t round;
+    struct el_mem mem;
+    struct keeper *keeper;
+    struct vault *vault;
+    struct wsock *sock;
+    struct ckpt_mem *page;    /* by worker */
+    struct loop_timer *timer; /* for workers that never ask */
+    unsigned verifying;
+    bool stepping;
+    unsigned waiting; /* events in queue */
+    struct keeper_event queue[EVENTS_MAX];
+    char texts[EVENTS_MAX][WMSG_TEXT_MAX];
+    char folder[80], socket[108];
+    char *python_path;
+};
+
+static void feed(struct snapshots *s, const struct keeper_event *ev);
+
+/* --- what the keeper orders --- */
+
+static void send_answer(struct snapshots *s, const struct keeper_action *a)
+{
+    const struct wmsg *m = keeper_reply(s->keeper, a->reply);
+    int fds[KEEPER_SLOTS] = {-1, -1};
+    unsigned n = 0;
+    struct el_err e = {0};
+    if (m->type == WMSG_WELCOME) {
+        int kept = keeper_newest(s->keeper, a->worker);
+        fds[n++] = s->page[a->worker].fd;
+        if (kept >= 0 && (fds[n] = vault_reader(s->vault, a->worker, (unsigned)kept, &e)) >= 0)
+            n++;
+    } else if (m->type == WMSG_GRANT) {
+        vault_descriptors(s->vault, a->worker, fds);
+        n = KEEPER_SLOTS;
+    } else if (m->type == WMSG_RESTORE_OFFER && m->u.restore_offer.step != KEEPER_NO_STEP) {
+        fds[0] = vault_reader(s->vault, a->source, a->slot, &e);
+        n = fds[0] >= 0;
+        if (!n)
+            el_log(EL_ERROR, "local rank %u: the snapshot cannot be offered: %s", a->worker, e.text);
+    }
+    wsock_send(s->sock, a->worker, m, fds, n);
+}
+
+static void tell_choose(struct snapshots *s)
+{
+    int64_t steps[STEPS_MAX];
+    unsigned n = keeper_readable(s->keeper, steps, STEPS_MAX);
+    s->ops.choose(s->ctx, steps, n, keeper_had_whole(s->keeper));
+}
+
+/* Nothing is offered that is not what was committed: every slot is compared with its sums first. */
+static void verify_all(struct snapshots *s)
+{
+    loop_timer_at(s->timer, EL_NEVER);
+    s->verifying = 1; /* this walk's own: the last one who has done goes on */
+    for (unsigned w = 0; w < s->workers; w++)
+        for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+            if (keeper_take(s->keeper, w, i)) {
+                s->verifying++;
+                vault_verify(s->vault, s->keeper, w, i, keeper_slot(s->keeper, w, i)->gen);
+            }
+    if (--s->verifying == 0)
+        tell_choose(s);
+}
+
+static void act(struct snapshots *s, const struct keeper_action *a)
+{
+    switch (a->type) {
+    case KEEPER_DO_SEND: send_answer(s, a); break;
+    case KEEPER_DO_CLOSE: wsock_close(s->sock, a->worker); break;
+    case KEEPER_DO_ALLOCATE: vault_allocate(s->vault, s->keeper, a->worker); break;
+    case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
+    case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
+    case KEEPER_DO_CHOOSE: verify_all(s); break;
+    case KEEPER_DO_CONFIRM: s->ops.confirm(s->ctx, a->step); break;
+    case KEEPER_DO_COMMITTED:
+        el_log(EL_DEBUG, "local rank %u: step %lld is held in memory", a->worker, (long long)a->step);
+        break;
+    case KEEPER_DO_BOUNDARY: break;
+    }
+}
+
+/* The keeper's actions live until its next step, and carrying one out may cause the next event: those wait. */
+static void feed(struct snapshots *s, const struct keeper_event *ev)
+{
+    if (s->stepping) {
+        assert(s->waiting < EVENTS_MAX && ev->type != KEEPER_EV_MSG);
+        char *text = s->texts[s->waiting];
+        snprintf(text, WMSG_TEXT_MAX, "%s", ev->text ? ev->text : "");
+        s->queue[s->waiting] = *ev;
+        s->queue[s->waiting++].text = text;
+        return;
+    }
+    s->stepping = true;
+    const struct keeper_actions *out = keeper_step(s->keeper, ev);
+    keeper_check(s->keeper);
+    for (unsigned i = 0; i < out->n; i++)
+        act(s, &out->v[i]);
+    for (unsigned at = 0; at < s->waiting; at++) {
+        out = keeper_step(s->keeper, &s->queue[at]);
+        keeper_check(s->keeper);
+        for (unsigned i = 0; i < out->n; i++)
+            act(s, &out->v[i]);
+    }
+    s->waiting = 0;
+    s->stepping = false;
+}
+
+/* --- results of the vault --- */
+
+static void on_allocated(void *ctx, unsigned worker, bool ok, const char *text)
+{
+    feed(ctx, &(struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = ok, .text = text});
+}
+
+static void on_summed(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text)
+{
+    if (!ok)
+        el_log(EL_WARN, "local rank %u: a snapshot is refused: %s", worker, text);
+    feed(ctx, &(struct keeper_event){
+                  .type = KEEPER_EV_SUMMED, .worker = worker, .slot = slot, .gen = gen, .ok = ok, .text = text});
+}
+
+static void on_verified(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text)
+{
+    struct snapshots *s = ctx;
+    if (!ok)
+        el_log(EL_WARN, "local rank %u: the snapshot of step %lld is not used: %s", worker,
+               (long long)keeper_slot(s->keeper, worker, slot)->step, text);
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_READ, .worker = worker, .slot = slot, .gen = gen, .ok = ok});
+    if (s->verifying && --s->verifying == 0)
+        tell_choose(s);
+}
+
+/* --- workers --- */
+
+static int parent_of(pid_t pid)
+{
+    char text[4096];
+    struct procstat_status st;
+    if (file_readf(text, sizeof text, "/proc", "/%d/status", (int)pid) < 0 || procstat_status(&st, text) < 0)
+        return 0;
+    return st.ppid;
+}
+
+/* A worker may be a shell script that starts Python, or a launcher of its own. */
+static int whose(void *ctx, pid_t pid)
+{
+    const struct snapshots *s = ctx;
+    for (unsigned i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
+        int slot = reap_slot(s->reap, pid);
+        if (slot >= 0)
+            return slot;
+        pid = parent_of(pid);
+    }
+    return -1;
+}
+
+static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
+{
+    struct snapshots *s = ctx;
+    if (m->type == WMSG_RESTORE_QUERY)
+        loop_timer_at(s->timer, loop_clock() + s->run->ckpt_restore_timeout);
+    if (m->type == WMSG_RESTORE_DONE && !m->u.restore_done.ok)
+        el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker,
+               (long long)m->u.restore_done.step, m->u.restore_done.why);
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = m});
+}
+
+static void on_gone(void *ctx, unsigned worker)
+{
+    feed(ctx, &(struct keeper_event){.type = KEEPER_EV_GONE, .worker = worker});
+}
+
+static void on_nobody_asks(void *ctx)
+{
+    struct snapshots *s = ctx;
+    char text[160];
+    snprintf(text, sizeof text,
+             "not every rank of this node has called restore() within %.0f s (--ckpt-restore-timeout)",
+             (double)s->run->ckpt_restore_timeout / EL_SEC(1));
+    el_log(EL_ERROR, "%s", text);
+    snapshots_chosen(s, KEEPER_NO_STEP, false, text);
+}
+
+void snapshots_ended(struct snapshots *s, unsigned slot)
+{
+    if (s)
+        wsock_finish(s->sock, slot);
+}
+
+static void reset_page(struct snapshots *s, unsigned slot, uint64_t coord, unsigned rank)
+{
+    struct page *p = s->page[slot].at;
+    *p = (struct page){.magic = PAGE_MAGIC,
+                       .version = PAGE_VERSION,
+                       .rank = rank,
+                       .round = s->round,
+                       .coord = coord,
+                       .live_step = -1,
+                       .limit_step = PAGE_NO_STEP,
+                       .boundary_step = PAGE_NO_STEP};
+}
+
+void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsigned rank_base)
+{
+    if (!s)
+        return;
+    for (unsigned i = 0; i < s->workers; i++)
+        wsock_close(s->sock, i);
+    s->round = number;
+    s->verifying = 0;
+    loop_timer_at(s->timer, EL_NEVER);
+    for (unsigned i = 0; i < s->workers; i++)
+        reset_page(s, i, coord, rank_base + i);
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = number});
+}
+
+void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char *text)
+{
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = step, .fresh = fresh, .text = text});
+}
+
+void snapshots_confirmed(struct snapshots *s)
+{
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED});
+}
+
+const char *snapshots_socket(const struct snapshots *s)
+{
+    return s ? s->socket : NULL;
+}
+
+const char *snapshots_python_path(const struct snapshots *s)
+{
+    return s ? s->python_path : NULL;
+}
+
+/* --- life --- */
+
+static int write_module(const struct snapshots *s, struct el_err *e)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/py", s->folder);
+    int bad = mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/py/elrun.py", s->folder);
+    int fd = bad ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    size_t n = (size_t)(client_module_end - client_module);
+    bad = fd < 0 || write(fd, client_module, n) != (ssize_t)n;
+    if (bad)
+        el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s", path);
+    if (fd >= 0)
+        close(fd);
+    return bad ? -1 : 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path) && 0;
+}
+
+/* Python leaves its caches there. */
+static void remove_folder(const struct snapshots *s)
+{
+    if (s->folder[0])
+        nftw(s->folder, remove_one, 4, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static int make_folder(struct snapshots *s, char *const *env, struct el_err *e)
+{
+    const char *under = env_get(env, "XDG_RUNTIME_DIR"), *inherited = env_get(env, "PYTHONPATH");
+    if (!under || access(under, W_OK) < 0)
+        under = env_get(env, "TMPDIR");
+    if (!under || !*under || strlen(under) > 60)
+        under = "/tmp";
+    snprintf(s->folder, sizeof s->folder, "%s/elrun-XXXXXX", under);
+    if (!mkdtemp(s->folder)) {
+        el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "a folder for snapshots' socket, %s", s->folder);
+        s->folder[0] = 0;
+        return -1;
+    }
+    snprintf(s->socket, sizeof s->socket, "%s/sock", s->folder);
+    if (asprintf(&s->python_path, "%s/py%s%s", s->folder, inherited && *inherited ? ":" : "",
+                 inherited ? inherited : "") < 0)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    return write_module(s, e);
+}
+
+static int find_budget(const struct run_conf *run, char *const *env, uint64_t *bytes, struct el_err *e)
+{
+    struct host_facts *f = calloc(1, sizeof *f);
+    if (!f)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    host_facts_read(f, env);
+    int bad = snapshots_budget(run, f->memory_bytes, f->memory_free_bytes, f->memory_limit_bytes, bytes, e);
+    free(f);
+    return bad;
+}
+
+static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, struct el_err *e)
+{
+    static const struct vault_ops vault = {on_allocated, on_summed, on_verified};
+    static const struct wsock_ops sock = {whose, on_message, on_gone};
+    struct keeper_conf conf = {.workers = s->workers, .budget_bytes = budget_bytes, .waits = s->run->ckpt_busy};
+    s->mem = EL_MEM_INIT(CORE_LIMIT);
+    s->keeper = keeper_new(&conf, &s->mem);
+    s->vault = vault_new(p, s->workers, &vault, s);
+    s->page = calloc(s->workers, sizeof *s->page);
+    s->timer = loop_timer_new(s->loop, on_nobody_asks, s);
+    if (!s->keeper || !s->vault || !s->page || !s->timer)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory for snapshots of %u workers", s->workers);
+    for (unsigned i = 0; i < s->workers; i++)
+        if (ckpt_mem_new(&s->page[i], "elrun-status", PAGE_BYTES, e) < 0)
+            return -1;
+    s->sock = wsock_new(s->loop, s->socket, s->workers, &sock, s, e);
+    return s->sock ? 0 : -1;
+}
+
+struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct snapshots_conf *conf,
+                                const struct snapshots_ops *ops, void *ctx, struct el_err *e)
+{
+    uint64_t budget_bytes = 0;
+    struct snapshots *s = calloc(1, sizeof *s);
+    if (!s) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    *s = (struct snapshots){
+        .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
+    if (find_budget(conf->run, conf->env, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
+        make_parts(s, p, budget_bytes, e) == 0)
+        return s;
+    snapshots_free(s);
+    return NULL;
+}
+
+void snapshots_free(struct snapshots *s)
+{
+    if (!s)
+        return;
+    wsock_free(s->sock);
+    vault_free(s->vault);
+    if (s->keeper)
+        keeper_free(s->keeper);
+    for (unsigned i = 0; s->page && i < s->workers; i++)
+        ckpt_mem_free(&s->page[i]);
+    loop_timer_free(s->timer);
+    remove_folder(s);
+    free(s->page);
+    free(s->python_path);
+    free(s);
+}

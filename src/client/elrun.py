@@ -1,0 +1,646 @@
+"""Snapshots of a training script's state in memory that outlives the script.
+
+    import elrun
+    ck = elrun.connect()                      # None where elrun keeps no snapshots: the script stays portable
+    if ck:
+        ck.declare("train", {"model": model, "optim": optim, "rng": elrun.Rng()})
+        step = ck.restore()                   # None: begin at the beginning
+    ...
+        ck.snapshot(step)                     # copies; from then on nothing that happens to this process loses it
+
+The bytes belong to elrun's agent on this node.  Each part that is declared is one safetensors file in its memory.
+Standard library only; torch and numpy are used where their tensors and arrays are given.  Not thread-safe: one thread
+calls.  The protocol is elrun's own (src/ckpt/wmsg.h); elrun puts the fitting version of this file on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import pickle
+import random
+import socket
+import struct
+import sys
+import time
+import warnings
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+__all__ = ["connect", "Snapshots", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
+
+PROTO = 1
+PACKET_MAX = 60 << 10
+PAGE = 4096
+_MAGIC = 0x31434C45
+_HEAD = struct.Struct("<IHHII")
+_TYPES = {
+    "HELLO": 1, "DECLARE": 2, "GRANT": 3, "SNAP_BEGIN": 4, "SNAP_SLOT": 5, "SNAP_COMMIT": 6, "SNAP_ACK": 7,
+    "SNAP_ABORT": 8, "EVENT": 9, "RESTORE_QUERY": 10, "RESTORE_OFFER": 11, "RESTORE_DONE": 12, "LASTWORDS": 14,
+    "REFUSED": 15, "DONE": 16, "NOTICE": 24, "AT_BOUNDARY": 25, "WELCOME": 26, "PART": 27, "SNAP_PART": 28,
+}
+_NAMES = {number: name for name, number in _TYPES.items()}
+
+
+class Error(RuntimeError):
+    """The agent refused something, or is gone; the text says what and why."""
+
+
+class NoSnapshot(Error):
+    """restore(): snapshots were taken, and none is left that every rank can have."""
+
+
+# --- leaves: where bytes come from and go to ---------------------------------------------------------------------------
+
+
+def _torch() -> Any:
+    return sys.modules.get("torch")  # whoever has a tensor has imported it
+
+
+def _numpy() -> Any:
+    return sys.modules.get("numpy")
+
+
+_TORCH_DTYPES = {
+    "float64": ("F64", 8), "float32": ("F32", 4), "float16": ("F16", 2), "bfloat16": ("BF16", 2), "int64": ("I64", 8),
+    "int32": ("I32", 4), "int16": ("I16", 2), "int8": ("I8", 1), "uint8": ("U8", 1), "complex64": ("C64", 8),
+}
+_NUMPY_DTYPES = {
+    "<f8": "F64", "<f4": "F32", "<f2": "F16", "<i8": "I64", "<i4": "I32", "<i2": "I16", "|i1": "I8", "|u1": "U8",
+    "<c8": "C64",
+}
+
+
+class _Leaf:
+    """One tensor of a part: its name, how it lies in the file, and how it is copied.  Types that PyTorch's own reader of
+    safetensors does not know (bool, unsigned, float8, complex128) lie there as bytes, with their type beside them."""
+
+    def __init__(self, name: str, dtype: str, size: int, shape: Tuple[int, ...], note: Dict[str, Any]):
+        self.name, self.dtype, self.size, self.shape, self.note = name, dtype, size, shape, note
+        self.bytes = size
+        for n in shape:
+            self.bytes *= n
+        self.at = 0  # in the part
+
+    def view(self, part: memoryview) -> Any:
+        """What copies to and from these bytes of a mapped slot; made once for each slot."""
+        raise NotImplementedError
+
+    def save(self, view: Any) -> None:
+        raise NotImplementedError
+
+    def load(self, view: Any) -> None:
+        raise NotImplementedError
+
+
+class _Tensor(_Leaf):
+    def __init__(self, name: str, tensor: Any):
+        torch = _torch()
+        note: Dict[str, Any] = {}
+        local = tensor
+        if hasattr(tensor, "to_local"):  # a DTensor: this rank's piece of it
+            local = tensor.to_local()
+            note["global_shape"] = list(tensor.shape)
+            note["offset"] = _offset(tensor)
+        self.tensor = local.detach()
+        kind = str(self.tensor.dtype).replace("torch.", "")
+        dtype, size = _TORCH_DTYPES.get(kind, ("U8", self.tensor.element_size()))
+        shape = tuple(self.tensor.shape)
+        if kind not in _TORCH_DTYPES:
+            note["dtype"] = kind
+            shape, size = shape + (size,), 1
+        super().__init__(name, dtype, size, shape, note)
+        self.torch = torch
+
+    def view(self, part: memoryview) -> Any:
+        torch = self.torch
+        if self.bytes == 0:
+            return None
+        with warnings.catch_warnings():  # of memory that cannot be written to: it is only read
+            warnings.simplefilter("ignore")
+            raw = torch.frombuffer(part, dtype=torch.uint8, count=self.bytes, offset=self.at)
+        return raw.view(self.tensor.dtype).view(self.tensor.shape)
+
+    def save(self, view: Any) -> None:
+        if view is not None:
+            view.copy_(self.tensor, non_blocking=False)
+
+    def load(self, view: Any) -> None:
+        if view is not None:
+            with self.torch.no_grad():
+                self.tensor.copy_(view)
+
+
+def _offset(tensor: Any) -> List[int]:
+    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+    return list(compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)[1])
+
+
+class _Array(_Leaf):
+    def __init__(self, name: str, array: Any):
+        self.array = array
+        dtype = _NUMPY_DTYPES.get(array.dtype.str)
+        if array.dtype.hasobject:
+            raise TypeError(f"{name}: an array of Python objects has no bytes of its own")
+        if dtype:
+            super().__init__(name, dtype, array.dtype.itemsize, tuple(array.shape), {})
+        else:
+            super().__init__(name, "U8", 1, tuple(array.shape) + (array.dtype.itemsize,), {"dtype": array.dtype.str})
+
+    def view(self, part: memoryview) -> Any:
+        numpy = _numpy()
+        flat = numpy.frombuffer(part, dtype=self.array.dtype, count=self.array.size, offset=self.at)
+        return flat.reshape(self.array.shape)
+
+    def save(self, view: Any) -> None:
+        view[...] = self.array
+
+    def load(self, view: Any) -> None:
+        self.array[...] = view
+
+
+class _Blob(_Leaf):
+    """Everything of a part that is no tensor, pickled: its length in 8 bytes, then the bytes.  Room is left to grow."""
+
+    def __init__(self, name: str, get: Callable[[], Any], put: Callable[[Any], None], room: Optional[int], kept: int):
+        self.get, self.put = get, put
+        now = len(self._pickled())
+        room = max(room or 0, 2 * now, PAGE - 8)
+        if now <= kept - 8:  # as it was declared in an earlier round: then the same slots fit again
+            room = kept - 8
+        super().__init__(name, "U8", 1, (8 + room,), {"object": "pickle"})
+
+    def _pickled(self) -> bytes:
+        return pickle.dumps(self.get(), protocol=4)
+
+    def view(self, part: memoryview) -> Any:
+        return part[self.at : self.at + self.bytes]
+
+    def save(self, view: Any) -> None:
+        data = self._pickled()
+        if len(data) + 8 > self.bytes:
+            raise Error(
+                f"{self.name}: its values have grown to {len(data)} bytes pickled, and {self.bytes - 8} were declared: "
+                f"declare(..., blob_bytes={2 * len(data)})"
+            )
+        view[:8] = struct.pack("<Q", len(data))
+        view[8 : 8 + len(data)] = data
+
+    def load(self, view: Any) -> None:
+        (n,) = struct.unpack("<Q", view[:8])
+        self.put(pickle.loads(view[8 : 8 + n]))
+
+
+# --- parts: what was declared, as one safetensors file -----------------------------------------------------------------
+
+
+class _Collector:
+    """Walks through what was declared: tensors and arrays become leaves, the rest goes into one pickled object."""
+
+    def __init__(self) -> None:
+        self.leaves: List[_Leaf] = []
+        self.values: List[Tuple[str, Callable[[], Any], Callable[[Any], None]]] = []
+
+    def add(self, name: str, value: Any, get: Callable[[], Any], put: Callable[[Any], None]) -> None:
+        """get and put: where the value lies, for what is replaced and not filled in place."""
+        torch, numpy = _torch(), _numpy()
+        if torch is not None and isinstance(value, torch.Tensor):
+            self.leaves.append(_Tensor(name, value))
+        elif numpy is not None and isinstance(value, numpy.ndarray):
+            self.leaves.append(_Array(name, value))
+        elif torch is not None and isinstance(value, torch.nn.Module):
+            self._module(name, value)
+        elif torch is not None and isinstance(value, torch.optim.Optimizer):
+            self._optimizer(name, value)
+        elif hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+            self.values.append((name, value.state_dict, value.load_state_dict))
+        elif isinstance(value, (dict, list)):
+            for key in list(value) if isinstance(value, dict) else range(len(value)):
+                self._item(_join(name, str(key)), value, key)
+        else:
+            self.values.append((name, get, put))
+
+    def _item(self, name: str, where: Any, key: Any) -> None:
+        self.add(name, where[key], lambda: where[key], lambda v: where.__setitem__(key, v))
+
+    def _module(self, name: str, module: Any) -> None:
+        module = getattr(module, "module", module) if type(module).__name__ == "DistributedDataParallel" else module
+        for key, tensor in module.state_dict().items():
+            if hasattr(tensor, "detach"):
+                self.leaves.append(_Tensor(_join(name, key), tensor))
+
+    def _optimizer(self, name: str, optim: Any) -> None:
+        _fill_optimizer(optim)
+        index = 0
+        for group in optim.param_groups:
+            for param in group["params"]:
+                for key in optim.state.get(param, {}):
+                    self._item(f"{_join(name, str(index))}.{key}", optim.state[param], key)
+                index += 1
+
+        def get() -> List[Dict[str, Any]]:
+            return [{k: v for k, v in g.items() if k != "params"} for g in optim.param_groups]
+
+        def put(groups: List[Dict[str, Any]]) -> None:
+            for mine, saved in zip(optim.param_groups, groups):
+                mine.update(saved)
+
+        self.values.append((_join(name, "groups"), get, put))
+
+    def blob(self, name: str, room: Optional[int], kept: int) -> None:
+        values = self.values
+        if not values:
+            return
+
+        def put(saved: Dict[str, Any]) -> None:
+            for key, _, back in values:
+                back(saved[key])
+
+        self.leaves.append(_Blob(name, lambda: {key: get() for key, get, _ in values}, put, room, kept))
+
+
+def _join(name: str, key: str) -> str:
+    return f"{name}.{key}" if name else key
+
+
+def _fill_optimizer(optim: Any) -> None:
+    """An optimizer makes its state at its first step; a snapshot wants to know its size before.  As torch's own
+    checkpoints do it: one step with gradients of zero and a learning rate of zero, then its counters back to zero."""
+    torch = _torch()
+    if optim.state or not any(g["params"] for g in optim.param_groups):
+        return
+    rates = [g["lr"] for g in optim.param_groups]
+    grads = [[p.grad for p in g["params"]] for g in optim.param_groups]
+    for group in optim.param_groups:
+        group["lr"] = torch.zeros_like(group["lr"]) if isinstance(group["lr"], torch.Tensor) else 0.0
+        for param in group["params"]:
+            if param.requires_grad:
+                param.grad = torch.zeros_like(param)
+    optim.step()
+    for group, rate, old in zip(optim.param_groups, rates, grads):
+        group["lr"] = rate
+        for param, grad in zip(group["params"], old):
+            param.grad = grad
+            count = optim.state.get(param, {}).get("step")
+            if isinstance(count, torch.Tensor):
+                count.zero_()
+            elif count is not None:
+                optim.state[param]["step"] = 0
+
+
+class _Part:
+    """A part as it lies in a slot: a safetensors file whose data begin at a multiple of 4096."""
+
+    def __init__(self, name: str, shard_id: str, leaves: List[_Leaf], about: Dict[str, Any]):
+        self.name, self.shard_id = name, shard_id
+        self.leaves = sorted(leaves, key=lambda leaf: (-leaf.size, leaf.name))
+        seen = set()
+        for leaf in self.leaves:
+            if leaf.name in seen:
+                raise ValueError(f'part "{name}": the name "{leaf.name}" stands for two tensors')
+            seen.add(leaf.name)
+        at = 0
+        for leaf in self.leaves:
+            leaf.at = at
+            at += leaf.bytes
+        self.step_at = 0
+        self.header = self._header(about)
+        for leaf in self.leaves:
+            leaf.at += len(self.header)
+        self.bytes = len(self.header) + at
+        blank = self.header[: self.step_at] + b"0" * 20 + self.header[self.step_at + 20 :]
+        self.sig = hashlib.blake2b(blank, digest_size=8).hexdigest().lstrip("0") or "0"
+
+    def _header(self, about: Dict[str, Any]) -> bytes:
+        mine = dict(about, part=self.name, shard_id=self.shard_id, step="0" * 20)
+        mine["tensors"] = {leaf.name: leaf.note for leaf in self.leaves if leaf.note}
+        offsets = {leaf.name: {"saved_offsets": leaf.note.get("offset", [0] * len(leaf.shape))} for leaf in self.leaves}
+        head: Dict[str, Any] = {
+            "__metadata__": {"format": "pt", "DCP_VERSION": "1.0", "DCP_SHARDING_INFO": json.dumps(offsets),
+                             "elrun": json.dumps(mine)}
+        }
+        for leaf in self.leaves:
+            head[leaf.name] = {"dtype": leaf.dtype, "shape": list(leaf.shape),
+                               "data_offsets": [leaf.at, leaf.at + leaf.bytes]}
+        text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
+        text += b" " * (-(8 + len(text)) % PAGE)
+        whole = struct.pack("<Q", len(text)) + text
+        self.step_at = whole.index(b'\\"step\\": \\"' + b"0" * 20) + len(b'\\"step\\": \\"')
+        return whole
+
+    def views(self, slot: memoryview, offset: int) -> List[Any]:
+        part = slot[offset : offset + self.bytes]
+        return [leaf.view(part) for leaf in self.leaves]
+
+
+def _kept_sizes(fd: int, n: int) -> Dict[Tuple[str, str], int]:
+    """Bytes of each tensor, by part and name, in a slot of an earlier round."""
+    sizes: Dict[Tuple[str, str], int] = {}
+    with mmap.mmap(fd, n, access=mmap.ACCESS_READ) as slot:
+        at = 0
+        while at < n:
+            (length,) = struct.unpack_from("<Q", slot, at)
+            head = json.loads(slot[at + 8 : at + 8 + length])
+            part = json.loads(head.pop("__metadata__")["elrun"])["part"]
+            end = 0
+            for name, tensor in head.items():
+                begin, end_of = tensor["data_offsets"]
+                sizes[(part, name)] = end_of - begin
+                end = max(end, end_of)
+            at += -(-(8 + length + end) // PAGE) * PAGE
+    return sizes
+
+
+class Rng:
+    """The random numbers of this process: Python's, numpy's and torch's (CPU and CUDA), if these are imported."""
+
+    def state_dict(self) -> Dict[str, Any]:
+        torch, numpy = _torch(), _numpy()
+        state: Dict[str, Any] = {"python": random.getstate()}
+        if numpy is not None:
+            state["numpy"] = numpy.random.get_state()
+        if torch is not None:
+            state["torch"] = torch.get_rng_state().numpy().tobytes()
+            if torch.cuda.is_available() and torch.cuda.is_initialized():
+                state["cuda"] = [s.numpy().tobytes() for s in torch.cuda.get_rng_state_all()]
+        return state
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        torch, numpy = _torch(), _numpy()
+        random.setstate(state["python"])
+        if numpy is not None and "numpy" in state:
+            numpy.random.set_state(state["numpy"])
+        if torch is not None and "torch" in state:
+            torch.set_rng_state(torch.frombuffer(bytearray(state["torch"]), dtype=torch.uint8))
+        if torch is not None and "cuda" in state and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all([torch.frombuffer(bytearray(s), dtype=torch.uint8) for s in state["cuda"]])
+
+
+# --- the agent ---------------------------------------------------------------------------------------------------------
+
+
+class Snapshots:
+    """The connection to this node's agent; elrun.connect() makes it."""
+
+    def __init__(self, path: str):
+        self.rank, self.local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+        self.round, self.coord = os.environ["ELRUN_ROUND"].split(".")
+        self.pid = os.getpid()
+        self.parts: List[_Part] = []
+        self.consumed_samples = 0  #: saved with each snapshot, and filled by restore()
+        self._seq = 0
+        self._granted = False
+        self._slots: List[Tuple[mmap.mmap, List[List[Any]]]] = []
+        self._acks: Dict[int, int] = {}  # seq of SNAP_COMMIT: its step
+        self._trouble: Optional[str] = None  # why the last snapshot did not count
+        self._last: Optional[int] = None
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._sock.connect(path)
+        welcome, fds = self._ask("HELLO", {"proto": PROTO, "rank": self.rank, "local_rank": self.local_rank,
+                                           "round": int(self.round)}, "WELCOME")
+        self._waits = bool(welcome.get("waits"))
+        self._kept = _kept_sizes(fds[1], welcome["kept_bytes"]) if len(fds) > 1 else {}
+        for fd in fds:
+            os.close(fd)
+
+    # -- declaring
+
+    def declare(self, name: str, state: Any, shard_id: Optional[str] = None, blob_bytes: Optional[int] = None) -> None:
+        """Names one part of the state: tensors, arrays, modules, optimizers, anything with state_dict() and
+        load_state_dict(), plain values; or dicts and lists of these.  They are read at each snapshot and written by
+        restore(), in place.
+
+        shard_id is a string that is equal on the ranks which hold identical bytes of this part, and only there: "all"
+        for what every rank has alike.  By default the part is this rank's own.  blob_bytes: room for what is no
+        tensor, pickled, if it may grow to more than twice of what it is now.
+
+        Once for each part, before the first restore() or snapshot()."""
+        if self._granted:
+            raise Error(f'declare("{name}") after the first restore() or snapshot(): parts are declared before')
+        if any(p.name == name for p in self.parts):
+            raise ValueError(f'two parts are called "{name}"')
+        found = _Collector()
+        if isinstance(state, (bytes, str, int, float, bool, tuple)) or state is None:
+            raise TypeError(f'part "{name}": a {type(state).__name__} cannot be filled in place: put it into a dict')
+        found.add("", state, lambda: state, lambda v: state.__setitem__(slice(None), v))
+        found.blob(f"obj/{name}", blob_bytes, self._kept.get((name, f"obj/{name}"), 0))
+        if not found.leaves:
+            raise ValueError(f'part "{name}" has nothing in it')
+        about = {"run_id": os.environ.get("TORCHELASTIC_RUN_ID", "")}
+        self.parts.append(_Part(name, shard_id or f"rank{self.rank}", found.leaves, about))
+
+    def _grant(self) -> None:
+        if self._granted:
+            return
+        if not self.parts:
+            raise Error("nothing was declared: ck.declare(name, state) comes first")
+        for i, p in enumerate(self.parts):
+            self._send("PART", {"index": i, "name": p.name, "shard_id": p.shard_id, "header_bytes": len(p.header),
+                                "bytes": p.bytes, "sig": p.sig})
+        grant, fds = self._ask("DECLARE", {"layout_id": self._layout(), "parts": len(self.parts)}, "GRANT")
+        for fd in fds:
+            slot = mmap.mmap(fd, grant["slot_bytes"])
+            os.close(fd)
+            self._slots.append((slot, self._views(memoryview(slot))))
+        self._granted = True
+
+    def _layout(self) -> str:
+        return f"world{os.environ.get('WORLD_SIZE', '1')}"
+
+    def _views(self, slot: memoryview) -> List[List[Any]]:
+        views, at = [], 0
+        for p in self.parts:
+            views.append(p.views(slot, at))
+            at += -(-p.bytes // PAGE) * PAGE
+        return views
+
+    # -- going back
+
+    def restore(self) -> Optional[int]:
+        """Fills what was declared with the newest snapshot that every rank can have, the same step on all of them, and
+        returns that step; None: there never was one.  All ranks must call it.  NoSnapshot: there was one, and none is
+        left (elrun --allow-fresh turns that into None)."""
+        self._grant()
+        offer, fds = self._ask("RESTORE_QUERY", {"layout_id": self._layout()}, "RESTORE_OFFER")
+        while True:
+            step = offer["step"]
+            if step < 0 and not offer.get("fresh"):
+                raise NoSnapshot(offer.get("text") or "no snapshot is left")
+            trouble = ""
+            if step >= 0:
+                try:
+                    self._load(fds[0], offer["slot_bytes"])
+                except Exception as e:  # the agent offers another one
+                    trouble = f"{type(e).__name__}: {e}"[:400]
+            done = {"step": step, "ok": not trouble, "why": trouble}
+            offer, fds = self._ask("RESTORE_DONE", done, "RESTORE_OFFER", "DONE")
+            if "step" not in offer:
+                self._last = step if step >= 0 else None
+                return self._last
+
+    def _load(self, fd: int, n: int) -> None:
+        slot = mmap.mmap(fd, n, access=mmap.ACCESS_READ)
+        os.close(fd)
+        blobs = []
+        for p, views in zip(self.parts, self._views(memoryview(slot))):
+            for leaf, view in zip(p.leaves, views):
+                if isinstance(leaf, _Blob):
+                    blobs.append((leaf, view))
+                else:
+                    leaf.load(view)
+        for leaf, view in blobs:  # last: the state of random numbers is to be what it was
+            leaf.load(view)
+
+    # -- snapshots
+
+    def snapshot(self, step: int, persist: bool = False) -> bool:
+        """Copies what was declared into the agent's memory, as the state after `step`.  True: done, it cannot be lost
+        by this process any more.  False: the last snapshot is still being dealt with and this one was left out (elrun
+        --ckpt-busy=wait waits instead).  persist is remembered with the snapshot, for elrun --ckpt-dir.
+
+        What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
+        call then raises Error, once."""
+        self._check_process()
+        self._grant()
+        self._drain()
+        if self._trouble:
+            trouble, self._trouble = self._trouble, None
+            raise Error(trouble)
+        slot, _ = self._ask("SNAP_BEGIN", {"step": step}, "SNAP_SLOT")
+        while slot.get("busy"):
+            if not self._waits:
+                return False
+            time.sleep(slot.get("retry_ms", 50) / 1000)
+            slot, _ = self._ask("SNAP_BEGIN", {"step": step}, "SNAP_SLOT")
+        number = slot.get("slot", 0)
+        try:
+            self._save(number, step)
+        except BaseException:
+            self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
+            raise
+        self._acks[self._seq + 1] = step
+        self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist,
+                                   "consumed_samples": self.consumed_samples})
+        return True
+
+    def _save(self, number: int, step: int) -> None:
+        torch = _torch()
+        slot, views = self._slots[number]
+        if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        at = 0
+        for p, mine in zip(self.parts, views):
+            slot[at : at + len(p.header)] = p.header
+            slot[at + p.step_at : at + p.step_at + 20] = b"%020d" % step
+            for leaf, view in zip(p.leaves, mine):
+                leaf.save(view)
+            at += -(-p.bytes // PAGE) * PAGE
+
+    def wait(self) -> Optional[int]:
+        """Waits until the agent has summed every snapshot that was committed; returns the last step that counts."""
+        while self._acks:
+            self._take(*self._receive())
+        if self._trouble:
+            trouble, self._trouble = self._trouble, None
+            raise Error(trouble)
+        return self._last
+
+    def close(self) -> None:
+        """Says goodbye.  What was committed stays with the agent."""
+        self._sock.close()
+
+    # -- packets
+
+    def _check_process(self) -> None:
+        if os.getpid() != self.pid:
+            raise Error("this process was forked from the one that called elrun.connect(): snapshots are taken there")
+
+    def _send(self, kind: str, body: Dict[str, Any]) -> int:
+        self._seq += 1
+        text = json.dumps(body).encode()
+        packet = _HEAD.pack(_MAGIC, _TYPES[kind], 0, self._seq, len(text)) + text
+        if len(packet) > PACKET_MAX:
+            raise Error(f"{kind} would have {len(packet)} bytes, {PACKET_MAX} at most: shorter names are needed")
+        try:
+            self._sock.send(packet)
+        except OSError as e:
+            raise Error(f"elrun's agent is gone: {e}") from None
+        return self._seq
+
+    def _receive(self, flags: int = 0) -> Tuple[str, int, Dict[str, Any], List[int]]:
+        try:
+            packet, beside, _, _ = self._sock.recvmsg(PACKET_MAX, socket.CMSG_LEN(4 * 4), flags | socket.MSG_CMSG_CLOEXEC)
+        except OSError as e:
+            if isinstance(e, BlockingIOError):
+                raise
+            raise Error(f"elrun's agent is gone: {e}") from None
+        if len(packet) < _HEAD.size:
+            raise Error("elrun's agent has closed the connection; its log says why")
+        magic, kind, _, seq, n = _HEAD.unpack_from(packet)
+        if magic != _MAGIC or n != len(packet) - _HEAD.size:
+            raise Error("what elrun's agent says is not the protocol of this module")
+        fds = [fd for level, kind_of, data in beside if (level, kind_of) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+               for fd in memoryview(data).cast("i")]
+        return _NAMES.get(kind, str(kind)), seq, json.loads(packet[_HEAD.size :]), fds
+
+    def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
+        self._check_process()
+        seq = self._send(kind, body)
+        while True:
+            name, to, answer, fds = self._receive()
+            if to == seq and name in answers:
+                return answer, fds
+            if to in (seq, 0) and name == "REFUSED":
+                raise Error(f"{answer.get('text', 'refused')} ({answer.get('code', '?')})")
+            self._take(name, to, answer, fds)
+
+    def _take(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
+        """What comes between a question and its answer: what became of earlier snapshots."""
+        for fd in fds:
+            os.close(fd)
+        step = self._acks.pop(to, None)
+        if step is not None and name == "SNAP_ACK":
+            self._last = step
+        elif step is not None and name == "REFUSED":
+            self._trouble = f"the snapshot of step {step} does not count: {answer.get('text')}"
+
+    def _drain(self) -> None:
+        try:
+            while True:
+                self._take(*self._receive(socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            pass
+
+
+def connect() -> Optional[Snapshots]:
+    """The agent of this node, or None where nobody keeps snapshots: outside elrun, or without --ckpt-mem."""
+    path = os.environ.get("ELRUN_SOCK")
+    return Snapshots(path) if path else None
+
+
+# --- batches and rates when the number of ranks changes ----------------------------------------------------------------
+
+
+def accumulate(global_batch: int, micro_batch: int, world: Optional[int] = None) -> int:
+    """How many micro batches each rank accumulates so that a step sees global_batch samples whatever the world size is.
+    world: by default WORLD_SIZE.  ValueError: it does not come out even."""
+    world = world or int(os.environ.get("WORLD_SIZE", "1"))
+    if global_batch % (micro_batch * world):
+        raise ValueError(f"a global batch of {global_batch} is not a multiple of {micro_batch} samples x {world} ranks")
+    return global_batch // (micro_batch * world)
+
+
+def scale_lr(lr: float, rule: str = "linear", world: Optional[int] = None, first: Optional[int] = None) -> float:
+    """The learning rate where the batch of each rank stays and the world size changes: `linear` in the number of ranks,
+    `sqrt`, or `none`.  lr is meant for the job's first world size (first: by default ELRUN_WORLD_SIZE_FIRST)."""
+    world = world or int(os.environ.get("WORLD_SIZE", "1"))
+    first = first or int(os.environ.get("ELRUN_WORLD_SIZE_FIRST", str(world)))
+    if rule == "none":
+        return lr
+    if rule == "linear":
+        return lr * world / first
+    if rule == "sqrt":
+        return lr * (world / first) ** 0.5
+    raise ValueError(f'rule "{rule}": want linear, sqrt or none')

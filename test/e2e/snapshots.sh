@@ -1,0 +1,71 @@
+# Snapshots in the agent's memory: what is committed outlives its worker, and all ranks go back to one step.
+# Seen to fail: a build whose keeper gives out the slot that was committed last ("one"); one that does not verify before it
+# offers ("late"); one that hears the end of a worker before its last packets ("commit").
+. "$(dirname "$0")/../lib/e2e.sh"
+PY=${PY:-python3}
+
+train() { # MODE ELRUN-OPTIONS...
+    mode=$1; shift
+    D=$T/$mode; mkdir "$D"
+    ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --max-restarts=1 "$@" "$HERE/snapshots_worker.py" "$D" "$mode"
+}
+went_back() { cat "$D"/log.* | sed -n "s/^1 \([01]\) /\1:/p" | tr '\n' ' '; }
+no_trace() { # NAME: no folder of elrun, no process
+    is "$1: the run folder is gone" "$(ls -d "$T"/tmp/elrun-* 2>/dev/null)" ""
+    is_clean "$1"
+}
+
+train one --ckpt-mem=64M
+is "one rank is killed: exit status" "$status" 0
+is "both go back to the step that both had committed" "$(went_back)" "0:3 30 03 1:3 30 03 "
+like "it is said" "$(cat "$ERR")" 'going back to step 3, from memory'
+no_trace one
+
+train all --ckpt-mem=64M
+is "all ranks are killed at once: both go back" "$(went_back)" "0:3 30 03 1:3 30 03 "
+
+train copying --ckpt-mem=64M
+is "a rank dies while it copies: its last whole snapshot is taken" "$(went_back)" "0:3 30 03 1:3 30 03 "
+
+train commit --ckpt-mem=64M
+is "both die right behind the commit: nothing is lost" "$(went_back)" "0:4 40 04 1:4 40 04 "
+
+train late --ckpt-mem=64M
+is "a slot that was written to after its commit is not used: all go back to the step before" "$(went_back)" "0:2 20 02 1:2 20 02 "
+like "and it is said which part and where" "$(cat "$ERR")" 'rank 1: the snapshot of step 3 is not used: part "state" was written to after its commit: the 4 MiB from byte 0 on differ'
+
+train sizes --ckpt-mem=256M
+is "other sizes after a restart: the job fails rather than begin anew" "$(cat "$D"/log.* | grep -c '^1 [01] none: no snapshot is left')" 2
+is "with the worker's status" "$status" 9
+D=; rm -rf "$T/sizes"
+train sizes --ckpt-mem=256M --allow-fresh
+is "with --allow-fresh it begins at the beginning" "$(went_back)" "0:None 0 00 1:None 0 00 "
+is "and ends well" "$status" 0
+
+train large --ckpt-mem=3M
+is "more than --ckpt-mem: each rank is told what is needed and what is left" \
+    "$(cat "$D"/log.* | grep -cE '^refused: two slots of [0-9]+ MiB are needed and [0-9]+ MiB of --ckpt-mem are left')" 2
+
+train declare --ckpt-mem=64M
+is "a part after the first restore, and a second connection of one rank" "$(cat "$D/log.0")" \
+    'refused: declare("late") after the first restore() or snapshot(): parts are declared before
+refused: another process of this rank has connected already: call elrun.connect() in one of them (RANK)'
+
+train garbage --ckpt-mem=64M
+like "garbage ends a connection with a word" "$(cat "$ERR")" 'rank 0: its connection for snapshots is closed: the packet does not begin with ELC1'
+is "and nothing else" "$status" 0
+
+ENV="PYTHON_EXEC=$PY PYTHONPATH=/somewhere:$(dirname "$HERE")/../src/client" D=$T/off
+mkdir "$D"
+run --standalone "$HERE/snapshots_worker.py" "$D" off
+is "without --ckpt-mem: no socket, PYTHONPATH as inherited" "$(cat "$D/log.0")" "0 0 off /somewhere:$(dirname "$HERE")/../src/client"
+ENV=
+
+run --standalone --ckpt-mem=100000T /bin/true
+is "more than the host has: exit status" "$status" 78
+like "and one line with both" "$(cat "$ERR")" '^elrun: .*--ckpt-mem wants [0-9]+ MiB for snapshots, and this host has [0-9]+ MiB available'
+run --standalone --ckpt-mem=lots /bin/true
+is "no size: usage" "$status" 2
+like "with what would be right" "$(cat "$ERR")" 'want a size, such as 16G, or a share'
+no_trace "wrong use"
+finished

@@ -1,0 +1,114 @@
+"""A worker with snapshots, for snapshots.sh: counts steps, records what it went back to, and dies as it is told.
+
+snapshots_worker.py FOLDER MODE: each attempt appends "ATTEMPT RANK RESTORED COUNT" to FOLDER/log.RANK."""
+import os
+import signal
+import socket
+import sys
+import time
+
+import elrun
+
+folder, mode = sys.argv[1:3]
+rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+world = int(os.environ["WORLD_SIZE"])
+
+
+def write(what):
+    with open(f"{folder}/log.{rank}", "a") as f:
+        f.write(what + "\n")
+
+
+def there(name):
+    return os.path.exists(f"{folder}/{name}")
+
+
+def wait_for(*names):
+    while not all(there(n) for n in names):
+        time.sleep(0.01)
+
+
+def mark(name):
+    open(f"{folder}/{name}", "w").close()
+
+
+def everybody(name):
+    mark(f"{name}.{attempt}.{rank}")
+    wait_for(*[f"{name}.{attempt}.{r}" for r in range(world)])
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+ck = elrun.connect()
+if ck is None:
+    write(f"{attempt} {rank} off {os.environ.get('PYTHONPATH', '')}")
+    sys.exit(0)
+
+state = {"count": 0, "rank": rank, "bytes": bytearray(b"\0" * (1 << 20))}
+if mode == "sizes" and attempt == 1:
+    state["more"] = bytearray(8 << 20)
+ck.declare("state", state, blob_bytes=(16 << 20) if "more" in state else None)
+ck.declare("common", {"text": "x" * attempt}, shard_id="all")
+if mode == "large":
+    try:
+        ck.restore()
+    except elrun.Error as e:
+        write(f"refused: {e}")
+    sys.exit(0)
+if mode == "declare":
+    ck.restore()
+    for call in (lambda: ck.declare("late", {}), lambda: elrun.connect()):
+        try:
+            call()
+            write("taken")
+        except (elrun.Error, ValueError) as e:
+            write(f"refused: {e}")
+    # a frame that is none, in another process of this worker: that connection is closed, nothing else happens
+    sys.exit(0)
+if mode == "garbage" and attempt == 0:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ck._sock.send(b"GET / HTTP/1.1\r\n\r\n")
+    try:
+        ck.restore()
+    except elrun.Error as e:
+        write(f"closed: {e}")
+    s.close()
+    ck.close()
+    while (ck := elrun.connect()) is None:
+        pass
+    ck.declare("state", state)
+
+try:
+    step = ck.restore()
+except elrun.NoSnapshot as e:
+    write(f"{attempt} {rank} none: {e}")
+    sys.exit(9)
+write(f"{attempt} {rank} {step} {state['count']} {state['bytes'][:1].hex()}")
+for now in range(0 if step is None else step + 1, 6):
+    state["count"] = 10 * now
+    state["bytes"][:] = bytes([now]) * len(state["bytes"])
+    if attempt == 0 and mode == "copying" and now == 4 and rank == 1:
+        slot, _ = ck._ask("SNAP_BEGIN", {"step": now}, "SNAP_SLOT")  # and dies in the middle of it
+        die()
+    taken = ck.snapshot(now)
+    while not taken:
+        taken = ck.snapshot(now)
+    if attempt == 0 and mode == "commit" and now == 4:
+        everybody("committed")  # nobody has waited for the sums
+        die()
+    ck.wait()
+    everybody(f"step{now}")
+    if attempt == 0 and now == 3:
+        if mode == "one" and rank == 1 or mode == "all":
+            die()
+        if mode == "late" and rank == 1:
+            number = [i for i, (slot, _) in enumerate(ck._slots) if b'\\"step\\": \\"' + b"%020d" % now in slot[:4096]][0]
+            ck._slots[number][0][300000] ^= 1
+            die()
+        if mode == "sizes" and rank == 0:
+            die()
+        if mode in ("one", "late", "sizes"):
+            signal.pause()
+ck.close()
