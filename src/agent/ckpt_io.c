@@ -38,6 +38,9 @@ int ckpt_init(struct node *n, struct el_err *e)
     static const struct snapshots_ops ops = {on_choose, on_confirm};
     if (!n->conf->ckpt_mem_bytes && !n->conf->ckpt_mem_percent)
         return 0;
+    if (n->place.kind != ENDPOINT_ALONE)
+        return el_fail(e, EL_EXIT_CONFIG,
+                       "--ckpt-mem keeps snapshots of one node only so far: leave it out, or use --standalone");
     struct snapshots_conf conf = {.run = n->conf, .workers = n->nproc, .env = n->env, .reap = n->reap};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
     return n->snapshots ? 0 : -1;

@@ -33,7 +33,7 @@
     X(ELRUN_ROUND, SET, "the round: its number, a point, 16 hexadecimal digits of the coordinator's term")             \
     X(ELRUN_WORLD_SIZE_FIRST, SET, "world size of the job's first round")                                              \
     X(ELRUN_WORLD_SIZE_PREVIOUS, SET, "world size of the round before this one; in the first round WORLD_SIZE")        \
-    X(ELRUN_SOCK, SET, "with --ckpt-mem: the socket at which elrun.py reaches its agent")                              \
+    X(ELRUN_SOCK, OURS, "with --ckpt-mem: the socket at which elrun.py reaches its agent")                             \
     X(PYTHONPATH, SET, "with --ckpt-mem: the folder of elrun.py in front of what was inherited; not with --no-python") \
     X(ELRUN_SECRET, REMOVED, "taken out: a worker has no use for the secret of the job")
 
@@ -196,7 +196,7 @@ static bool replaced(const struct rows *r, const char *entry)
     for (unsigned i = 0; i < ENV_ID_COUNT; i++) {
         size_t n = strlen(env_table[i].name);
         if (strncmp(entry, env_table[i].name, n) == 0 && entry[n] == '=')
-            return r->v[i].s || env_table[i].rule == ENV_REMOVED;
+            return r->v[i].s || env_table[i].rule == ENV_REMOVED || env_table[i].rule == ENV_OURS;
     }
     return false;
 }

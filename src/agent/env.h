@@ -32,6 +32,7 @@ struct worker_place {
 enum env_rule {
     ENV_SET,     /* always, whatever was inherited */
     ENV_DEFAULT, /* only if nothing was inherited: the user's value wins */
+    ENV_OURS,    /* set, or not there: an inherited one was meant for another elrun's worker */
     ENV_REMOVED, /* never reaches a worker */
 };
 

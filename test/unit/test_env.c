@@ -73,8 +73,24 @@ static void test_table(void)
     unsigned rows = 0;
     for (const struct env_row *r = env_table; r->name; r++, rows++)
         ok(r->meaning && r->meaning[0], r->name);
-    is_num(rows, 25, "the table has two rows more: the device, and the secret that is taken out");
+    is_num(rows, 27, "the table has four rows more: the device, two for snapshots, and the secret that is taken out");
     el_free(&mem, env);
+}
+
+static void test_snapshots(void)
+{
+    char *parent[] = {"PYTHONPATH=/mine", "ELRUN_SOCK=/stale", NULL};
+    struct worker_place with = place;
+    with.snapshot_socket = "/run/sock";
+    with.python_path = "/run/py:/mine";
+    char **env = env_worker(NULL, parent, &with, NULL);
+    is_str(env_get(env, "ELRUN_SOCK"), "/run/sock", "with snapshots a worker has its agent's socket");
+    is_str(env_get(env, "PYTHONPATH"), "/run/py:/mine", "and the module in front of what was inherited");
+    el_free(NULL, env);
+    env = env_worker(NULL, parent, &place, NULL);
+    is_str(env_get(env, "PYTHONPATH"), "/mine", "without, PYTHONPATH is as it was");
+    is_str(env_get(env, "ELRUN_SOCK"), NULL, "and a socket of another elrun is none of this one's");
+    el_free(NULL, env);
 }
 
 static void test_inherited(void)
@@ -163,6 +179,7 @@ int main(void)
 {
     mem = EL_MEM_INIT(1 << 20);
     test_table();
+    test_snapshots();
     test_inherited();
     test_choices();
     is_device(NULL, 3, "3", "no list: the local rank's own number");

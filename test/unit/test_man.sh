@@ -80,5 +80,5 @@ sed -nE "s/^ {8}('\([^)]*\)'\{-.\+?,)?--([a-z-]+).*/\2/p" "$tmp/zsh" >"$tmp/comp
 same all completed 'zsh: every option and no other'
 sed -nE "s/^complete .* -l ([a-z-]+) .*/\1/p" "$tmp/fish" >"$tmp/completed"
 same all completed 'fish: every option and no other'
-! mandoc -Tlint $page man/elrun-store.1 man/elrun-status.1 man/elrun-report.1 man/elrun-probe.1 man/elrun-ckpt.1 man/elrun-checks.7 man/elrun-events.5 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
+! mandoc -Tlint $page man/elrun-store.1 man/elrun-status.1 man/elrun-report.1 man/elrun-probe.1 man/elrun-ckpt.1 man/elrun-checks.7 man/elrun-events.5 man/elrun-worker.7 2>/dev/null | grep -v 'referenced manual not found'; ok $? 'mandoc -Tlint has nothing to say'
 echo "1..$n"

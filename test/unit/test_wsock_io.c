@@ -127,8 +127,7 @@ static void test_talk(void)
 
     int other = dial();
     run();
-    ok(hear(other, fds, &n) == WMSG_REFUSED,
-       "a second process of the same rank is turned away, with a word");
+    ok(hear(other, fds, &n) == WMSG_REFUSED, "a second process of the same rank is turned away, with a word");
     close(other);
     owner = -1;
     other = dial();
