@@ -279,9 +279,8 @@ static int write_module(const struct snapshots *s, struct el_err *e)
     int bad = mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/py/elrun.py", s->folder);
     int fd = bad ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    const char *text = client_module;
-    size_t n = (size_t)(client_module_end - text);
-    bad = fd < 0 || write(fd, text, n) != (ssize_t)n;
+    size_t n = (uintptr_t)client_module_end - (uintptr_t)client_module;
+    bad = fd < 0 || write(fd, client_module, n) != (ssize_t)n;
     if (bad)
         el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s", path);
     if (fd >= 0)
