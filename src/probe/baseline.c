@@ -14,7 +14,7 @@ enum { VERSION = 1, VALUES_MAX = 512, DEPTH_MAX = 3 };
 /* Not the ports that are active: one that is down is what the probe looks for. */
 static bool is_key(enum fact f)
 {
-    return fact_rows[f].kind != FACT_KIND_SOFTWARE && f != FACT_IB_PORTS;
+    return (fact_rows[f].kind == FACT_KIND_HARDWARE || fact_rows[f].kind == FACT_KIND_SIZE) && f != FACT_IB_PORTS;
 }
 
 int baseline_encode(const struct baseline *b, struct el_buf *out)

@@ -4,10 +4,10 @@
 #define PROBE_FACTS_H
 #include <stdbool.h>
 
-#define FACT_MAX 96 /* bytes with the 0 */
+#define FACT_MAX 256 /* bytes with the 0 */
 
-/* X(ID, name, kind, words).  SOFTWARE and HARDWARE are compared over nodes; SIZE is hardware too, but differs a little
- * from host to host. */
+/* X(ID, name, kind, words).  SOFTWARE and HARDWARE are compared over nodes; PLACE is only told; SIZE is hardware too,
+ * but differs a little from host to host. */
 #define FACT_LIST(X)                                                                                                   \
     X(KERNEL, "kernel", SOFTWARE, "kernel")                                                                            \
     X(PYTHON, "python", SOFTWARE, "Python")                                                                            \
@@ -18,6 +18,8 @@
     X(GPU_PERSISTENCE, "gpu_persistence", SOFTWARE, "persistence of the GPUs")                                         \
     X(CUDA_DRIVER, "cuda_driver", SOFTWARE, "CUDA of the driver")                                                      \
     X(CUDA, "cuda", SOFTWARE, "CUDA runtime")                                                                          \
+    X(CUDA_PATH, "cuda_path", PLACE, "CUDA runtime's file")                                                            \
+    X(NCCL_PATH, "nccl_path", PLACE, "NCCL's file")                                                                    \
     X(NCCL, "nccl", SOFTWARE, "NCCL")                                                                                  \
     X(IB_FIRMWARE, "ib_firmware", SOFTWARE, "InfiniBand firmware")                                                     \
     X(CPU, "cpu", HARDWARE, "processor")                                                                               \
@@ -35,7 +37,7 @@ enum fact {
         FACTS
 };
 
-enum fact_kind { FACT_KIND_SOFTWARE, FACT_KIND_HARDWARE, FACT_KIND_SIZE };
+enum fact_kind { FACT_KIND_SOFTWARE, FACT_KIND_HARDWARE, FACT_KIND_SIZE, FACT_KIND_PLACE };
 
 struct fact_row {
     const char *name;

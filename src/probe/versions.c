@@ -31,7 +31,8 @@ bool versions_differ(const struct facts *const *nodes, unsigned n, enum fact fac
 {
     assert(fact < FACTS);
     *out = (struct versions_difference){.fact = fact};
-    for (unsigned i = 0; i < n && fact_rows[fact].kind != FACT_KIND_SIZE; i++) {
+    bool compared = fact_rows[fact].kind == FACT_KIND_SOFTWARE || fact_rows[fact].kind == FACT_KIND_HARDWARE;
+    for (unsigned i = 0; i < n && compared; i++) {
         const char *value = value_of(nodes, i, fact);
         struct versions_value *at = find(out, value);
         if (!value[0])

@@ -36,9 +36,11 @@ probe 2 ""
 is "two healthy GPUs" "$status $(json "n['state']")" "0 good"
 is "each is measured, and one loop joins both" "$(numbers)" "[2, 2, 2, 2, 1]"
 is "versions are known" "$(json "n['facts']['nccl'] + ' ' + n['facts']['cuda'] + ' ' + n['facts']['gpu_driver']")" "2.28.9 12.9 580.65.06"
+is "and where they lie" "$(json "n['facts']['nccl_path'] + ' ' + n['facts']['cuda_path']")" "$NCCL $CUDA"
 export CUDA_VISIBLE_DEVICES=1 MOCK_GPUS=1
 probe 2 ""
 is "CUDA_VISIBLE_DEVICES leaves one, which has no loop" "$status $(numbers)" "0 [1, 1, 1, 1, 0]"
+is "its NCCL is known all the same" "$(json "n['facts']['nccl']")" 2.28.9
 unset CUDA_VISIBLE_DEVICES
 
 export MOCK_NVML="ecc=3#1"

@@ -58,6 +58,9 @@ int main(void)
         facts_set(&node[i], "cpu", name[i]);
     ok(strstr(report(40), "; something else on 24 more"), "values without end are counted");
     begin();
+    facts_set(&node[2], "nccl_path", "/a/libnccl.so.2");
+    facts_set(&node[1], "nccl_path", "/b/libnccl.so.2");
+    is_str(report(4), "", "where a library lies is told, not compared");
     facts_set(&node[2], "memory_gib", "2015");
     facts_set(&node[1], "memory_gib", "2016");
     is_str(report(4), "", "sizes differ a little on any two hosts");

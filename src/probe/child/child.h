@@ -31,7 +31,7 @@
  * counter
  *   {"t":"check","name","gpu","state":"unchecked","text"}   why there is none
  *   {"t":"fact","name","value"}    to compare over nodes: nccl, cuda, cuda_driver, gpu_driver, gpu_name, gpu_vbios,
- *                                  gpu_count, gpu_ecc_mode, gpu_persistence
+ *                                  gpu_count, gpu_ecc_mode, gpu_persistence; to be told: nccl_path, cuda_path
  *   {"t":"err","stage","code","name","text","class","advice"}   classes: FAULT_LIST below
  *   {"t":"end","ok"}               the last line; a step that was not reached has none
  *

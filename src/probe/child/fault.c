@@ -104,6 +104,7 @@ static const struct fault_row nvml_row[] = {
 static const struct fault_row phrase_row[] = {
     {0, "Mismatched NCCL version", FAULT_MISMATCH, "give both nodes the same NCCL (the facts \"nccl\" of the nodes say which they have)"},
     {0, "mismatched NCCL version", FAULT_MISMATCH, "give both nodes the same NCCL (the facts \"nccl\" of the nodes say which they have)"},
+    {0, "Mismatched NCCL git version", FAULT_MISMATCH, "give both nodes the same NCCL: these are builds of different sources"},
     {0, "no socket interface found", FAULT_CONFIG, "set NCCL_SOCKET_IFNAME to an interface that exists and is up"},
     {0, "Duplicate GPU detected", FAULT_CONFIG, "two processes got the same GPU: look at CUDA_VISIBLE_DEVICES"},
     {0, "driver version is insufficient", FAULT_MISMATCH, ADVICE_DRIVER_OLD},

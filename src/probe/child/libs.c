@@ -101,19 +101,14 @@ static bool find_nccl(const char *purelib, char *path, size_t room)
     return false;
 }
 
-int lib_nccl_cuda_major(const char *option, const char *purelib)
+bool lib_try_nccl(const char *option, const char *purelib, struct lib *out)
 {
     char path[512];
-    struct lib l;
-    if (option)
-        return lib_cuda_major(option);
-    if (find_nccl(purelib, path, sizeof path))
-        return lib_cuda_major(path);
-    l.handle = dlopen(NCCL_NAME, RTLD_LAZY | RTLD_LOCAL); /* only to see where it lies */
-    if (!l.handle)
-        return 0;
-    real_path(&l, NCCL_NAME, "ncclGetVersion");
-    return lib_cuda_major(l.path);
+    const char *name = option ? option : find_nccl(purelib, path, sizeof path) ? path : NCCL_NAME;
+    out->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (out->handle)
+        real_path(out, name, "ncclGetVersion");
+    return out->handle != NULL;
 }
 
 void lib_open_nccl(const char *option, const char *purelib, struct lib *out)

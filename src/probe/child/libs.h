@@ -11,6 +11,8 @@ struct lib {
 
 /* Each ends the process with a line "err" if there is none, or if the one that the job would get cannot be loaded. */
 void lib_open_nccl(const char *option, const char *purelib, struct lib *out);
+/* The same NCCL where it is only asked for its version: false if there is none, or none that can be loaded. */
+bool lib_try_nccl(const char *option, const char *purelib, struct lib *out);
 /* major: CUDA version that NCCL was built for, tried first; 0: not known. */
 void lib_open_cudart(const char *option, const char *purelib, int major, struct lib *out);
 /* handle NULL if there is none; why: the loader's words. */
@@ -21,7 +23,5 @@ void *lib_symbol(const struct lib *l, const char *name);
 
 /* The 12 of "NCCL version 2.28.9+cuda12.9", which stands in the library's constants; 0: not found. */
 int lib_cuda_major(const char *path);
-/* The same for the NCCL that lib_open_nccl would open. */
-int lib_nccl_cuda_major(const char *option, const char *purelib);
 
 #endif
