@@ -264,6 +264,29 @@ static void put_nodes(const struct report *r, struct el_buf *out)
         el_buf_printf(out, "  and %u more (--json lists all)\n", odd - shown);
 }
 
+/* What was measured goes up and down so much that only a quarter of the usual would be called slow: that nobody is slow
+ * by it does not say that nobody is. */
+static void put_noise(const struct report *r, struct el_buf *out)
+{
+    const char *gap = "\n  ";
+    bool any = false;
+    for (unsigned m = 0; m < METRIC_PAIR_COUNT; m++) {
+        bool vague = false;
+        for (unsigned k = 0; k < plan_rail_count(r->plan); k++) {
+            uint32_t median, limit;
+            verdict_usual(r->plan, k, (enum metric)m, &median, &limit);
+            vague |= metric_info((enum metric)m)->better == METRIC_HIGHER && limit && limit <= median / 4 + 1;
+        }
+        if (!vague)
+            continue;
+        el_buf_printf(out, "%s%s", gap, metric_info((enum metric)m)->words);
+        gap = ", ";
+        any = true;
+    }
+    if (any)
+        el_buf_puts(out, ": went up and down so much that only a node with less than a quarter would be called slow\n");
+}
+
 /* --- what is wrong between nodes ---------------------------------------------------------------------------------- */
 
 static void put_heading(const struct report *r, const char *text, struct el_buf *out)
@@ -441,6 +464,7 @@ void report_text(const struct report *r, struct el_buf *out)
     }
     put_nodes(r, out);
     report_picture(r, out);
+    put_noise(r, out);
     put_links(r, out);
     put_splits(r, out);
     report_warnings(r, out);

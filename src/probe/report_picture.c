@@ -85,7 +85,19 @@ static void fill(const struct report *r, enum metric m, struct matrix *x)
     }
 }
 
-/* A figure has three digits; below it, where there is room, a block. */
+/* Three digits. */
+static void put_figure(char *to, size_t room, uint32_t milli)
+{
+    unsigned whole = milli / 1000;
+    if (whole >= 100)
+        snprintf(to, room, "%u", whole);
+    else if (whole >= 10)
+        snprintf(to, room, "%u.%u", whole, milli % 1000 / 100);
+    else
+        snprintf(to, room, "%u.%02u", whole, milli % 1000 / 10);
+}
+
+/* A figure; below it, where there is room, a block. */
 static void put_cell(const struct report *r, const struct matrix *x, const struct cell *c, int width,
                      struct el_buf *out)
 {
@@ -95,12 +107,11 @@ static void put_cell(const struct report *r, const struct matrix *x, const struc
         snprintf(text, sizeof text, "%s", width > 3 ? "FAIL" : "X");
         tone = TONE_BAD;
     } else if (c->value) {
-        unsigned whole = c->value / 1000;
         tone = tone_of(c->value, x->best);
         if (width <= 3)
             snprintf(text, sizeof text, "%s", r->utf8 ? blocks[level_of(c->value, x->best, BLOCKS)] : "");
         else
-            snprintf(text, sizeof text, whole >= 100 ? "%u" : "%u.%u", whole, c->value % 1000 / 100);
+            put_figure(text, sizeof text, c->value);
         if (!*text)
             snprintf(text, sizeof text, "%u", level_of(c->value, x->best, 10));
     } else if (c->met) {

@@ -67,12 +67,16 @@ static uint32_t nothing_is_slow(enum metric m)
     return metric_info(m)->better == METRIC_HIGHER ? 0 : UINT32_MAX;
 }
 
-/* The least difference from `from` that says anything. */
-static uint64_t usual(enum metric m, uint32_t from, uint32_t spread, const struct slow_conf *conf)
+/* The least difference from `from` that says anything.  Whatever the noise, who has less than a quarter, or needs more
+ * than four times as long, is slow. */
+static uint64_t usual(enum metric m, uint32_t from, uint32_t mad, uint32_t spread, const struct slow_conf *conf)
 {
-    long floor = metric_info(m)->floor_milli;
-    uint64_t least = larger((uint64_t)from * conf->min_percent / 100, floor > 0 ? (uint64_t)floor : 0);
-    return larger(least, (uint64_t)spread * conf->k);
+    const struct metric_info *info = metric_info(m);
+    uint64_t least =
+        larger((uint64_t)from * conf->min_percent / 100, info->floor_milli > 0 ? (uint64_t)info->floor_milli : 0);
+    uint64_t noise = larger(mad, spread) * conf->k;
+    uint64_t most = info->better == METRIC_HIGHER ? (uint64_t)from * 3 / 4 : (uint64_t)from * 3;
+    return larger(least, noise < most ? noise : most);
 }
 
 static void compare(enum metric m, uint32_t *value, unsigned n, uint32_t spread, const struct slow_conf *conf,
@@ -80,7 +84,7 @@ static void compare(enum metric m, uint32_t *value, unsigned n, uint32_t spread,
 {
     unsigned lucky = n / 6;
     out->best = slow_select(value, n, metric_info(m)->better == METRIC_HIGHER ? n - 1 - lucky : lucky);
-    out->border = worse_by(m, out->best, usual(m, out->best, spread, conf));
+    out->border = worse_by(m, out->best, usual(m, out->best, 0, spread, conf));
     for (unsigned i = 0; i < n; i++)
         out->behind += metric_worse(m, value[i], out->border);
     out->split = out->behind * 3 > n;
@@ -88,7 +92,7 @@ static void compare(enum metric m, uint32_t *value, unsigned n, uint32_t spread,
     for (unsigned i = 0; i < n; i++) /* from here on these are distances */
         value[i] = value[i] > out->median ? value[i] - out->median : out->median - value[i];
     out->mad = slow_median(value, n);
-    out->limit = worse_by(m, out->median, larger((uint64_t)out->mad * conf->k, usual(m, out->median, spread, conf)));
+    out->limit = worse_by(m, out->median, usual(m, out->median, out->mad, spread, conf));
 }
 
 void slow_judge(enum metric m, uint32_t *value, unsigned n, uint32_t spread, const struct slow_conf *conf,
@@ -100,7 +104,7 @@ void slow_judge(enum metric m, uint32_t *value, unsigned n, uint32_t spread, con
     if (n >= SLOW_COMPARED_MIN)
         compare(m, value, n, spread, conf, out);
     if (conf->reference) {
-        uint32_t limit = worse_by(m, conf->reference, usual(m, conf->reference, spread, conf));
+        uint32_t limit = worse_by(m, conf->reference, usual(m, conf->reference, 0, spread, conf));
         if (metric_worse(m, out->limit, limit))
             out->limit = limit;
     }

@@ -16,7 +16,7 @@ static const char *note[NODES_MAX];
 struct world {
     unsigned nodes, rails;
     bool broken, domains;
-    bool slow_link, two_kinds; /* 0 with 1; odd and even nodes */
+    bool slow_link, two_kinds, noisy; /* 0 with 1; odd and even nodes */
 };
 
 static struct pair_result result_of(const struct world *w, const struct plan_pair *pair)
@@ -33,6 +33,7 @@ static struct pair_result result_of(const struct world *w, const struct plan_pai
             r.rail[k].value[METRIC_BW64M] = w->broken && (pair->a == 3 || pair->b == 3) ? 21000 : 47000;
         if (!dead && w->slow_link && pair->a == 0 && pair->b == 1)
             r.rail[k].value[METRIC_BW64M] = 9000;
+        r.rail[k].spread[METRIC_BW64M] = w->noisy ? 16000 : 0;
         if (!dead && w->two_kinds)
             r.rail[k].value[METRIC_BW1G] = pair->a % 2 || pair->b % 2 ? 20000 : 48000;
     }
@@ -255,6 +256,19 @@ static void test_slow_status(void)
     plan_free(r.plan);
 }
 
+static void test_noise(void)
+{
+    struct report r = play(&(struct world){.nodes = 4, .rails = 1, .noisy = true});
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    ok(strstr(text_of(&r, &b), "\n  bandwidth: went up and down so much"),
+       "what was too noisy to compare nodes by is told");
+    plan_free(r.plan);
+    r = play(&(struct world){.nodes = 4, .rails = 1});
+    ok(!strstr(text_of(&r, &b), "so much"), "... and only then");
+    plan_free(r.plan);
+    el_buf_free(&b);
+}
+
 static void test_json(void)
 {
     struct report r = play(&(struct world){.nodes = 8, .rails = 4, .broken = true});
@@ -343,6 +357,7 @@ int main(int argc, char **argv)
     test_one();
     test_ways();
     test_slow_status();
+    test_noise();
     test_json();
     for (unsigned n = 0; n < NODES_MAX; n++)
         free(found[n]);

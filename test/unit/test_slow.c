@@ -71,6 +71,12 @@ static void test_judge(void)
     is_num(g.limit, 34000, "three times the MAD, where that is more than a tenth");
     g = JUDGE(METRIC_BW64M, 3000, 0, 40000, 40000, 40000, 40000, 16000);
     is_num(g.limit, 31000, "three times the spread of a measurement, where that is more");
+    g = JUDGE(METRIC_BW64M, 30000, 0, 40000, 40000, 40000, 40000, 9000);
+    is_num(g.limit, 10000, "... but less than a quarter is slow in any noise");
+    g = JUDGE(METRIC_LAT, 90000, 0, 100000, 100000, 100000);
+    is_num(g.limit, 370000, "noise of latency");
+    g = JUDGE(METRIC_LAT, 900000, 0, 100000, 100000, 100000);
+    is_num(g.limit, 400000, "... four times the usual is slow in any noise");
     g = JUDGE(METRIC_LAT, 0, 0, 10000, 10000, 10000);
     is_num(g.limit, 15000, "a few microseconds are never held against anybody");
     g = JUDGE(METRIC_LAT, 0, 0, 100000, 100000, 100000);
