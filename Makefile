@@ -211,6 +211,8 @@ bench-here: all $(PROG:%.c=$(BUILD)/%)
 bench-store: DEBIAN += redis-server
 bench-store bench-nodes bench-errors bench-probe: deps venv
 	@$(MAKE) --no-print-directory bench-here BENCH=$(@:bench-%=%)
+# Rates of what checkpoints are made of: one JSON line, to look at.
+bench-ckpt: $(BUILD)/test/bench/crc ; @$<
 # DLRover's published week with elrun's measured constants: a model, which says what it assumes.
 week: $(BUILD)/test/bench/week ; @$<
 install: all
@@ -223,7 +225,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-fuzz built-san built-tsan check-steps deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe week demo install clean
+.PHONY: all built built-fuzz built-san built-tsan check-steps deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -68,11 +68,15 @@ static int check_zip(struct verify_job *j, struct look_file *f, bool tensors)
     return r;
 }
 
-static bool begins_zip(struct look_file *f)
+static bool begins_zip(struct look_file *f, struct el_err *e)
 {
     char b[4];
-    struct el_err e = {0};
-    return f->bytes.bytes >= 4 && f->bytes.read(f->bytes.ctx, 0, b, 4, &e) == 0 && memcmp(b, "PK\3\4", 4) == 0;
+    if (f->bytes.bytes >= 4 && f->bytes.read(f->bytes.ctx, 0, b, 4, e))
+        return false;
+    if (f->bytes.bytes >= 4 && memcmp(b, "PK\3\4", 4) == 0)
+        return true;
+    ckpt_fail(e, CKPT_UNSUPPORTED, "it is no archive of torch.save (of torch 1.6 or later)");
+    return false;
 }
 
 static void run_file(struct verify_job *j)
@@ -89,9 +93,7 @@ static void run_file(struct verify_job *j)
         st_free(&s);
     } else if (!f.bytes.bytes) {
         ckpt_fail(&j->err, CKPT_DAMAGED, "it is empty");
-    } else if (!begins_zip(&f)) {
-        ckpt_fail(&j->err, CKPT_UNSUPPORTED, "it is no archive of torch.save (of torch 1.6 or later)");
-    } else {
+    } else if (begins_zip(&f, &j->err)) {
         check_zip(j, &f, true);
     }
     look_file_close(&f);
@@ -365,8 +367,14 @@ static int check_manifest(struct verify *v, const struct look *l)
         snprintf(text, sizeof text, "%s is of step %lld", CKPT_MANIFEST_FILE, (long long)l->step);
         verify_find(v, CKPT_DAMAGED, "", text);
     }
-    if (check_sizes(l->fs, l->dir, &l->manifest.m, &e))
+    const struct manifest *m = &l->manifest.m;
+    if (check_sizes(l->fs, l->dir, m, &e))
         verify_find(v, e.status, "", e.text);
+    for (size_t i = 0; !e.status && i < m->files_n; i++) {
+        size_t at = look_find(l, m->files[i].name);
+        if (at == SIZE_MAX || l->sizes[at] != m->files[i].size)
+            verify_find(v, CKPT_DAMAGED, m->files[i].name, "it changes while it is looked at");
+    }
     return 0;
 }
 

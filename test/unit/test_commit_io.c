@@ -297,7 +297,8 @@ static void test_two(void)
     memfs_init(&m);
     fs = memfs_table(&m);
     e = (struct el_err){0};
-    commit_replace(&fs, CKPT_MARK_FILE, "n", "{\"format\":\"elrun-ckpt\",\"version\":2}\n", 38, &e);
+    static const char mark[] = "{\"format\":\"elrun-ckpt\",\"version\":2}\n";
+    commit_replace(&fs, CKPT_MARK_FILE, "n", mark, sizeof mark - 1, &e);
     ok(commit(&fs, &s, 9, "one", &result, &e) == -1 && strstr(e.text, "another version"), e.text);
     memfs_free(&m);
 }

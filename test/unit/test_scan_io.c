@@ -1,0 +1,228 @@
+/* Roots of checkpoints: what is listed, what gc deletes, and that neither a call that fails nor a process that is
+ * killed half-way costs the newest checkpoint, or leaves half of one. Seen to fail: with files deleted in place,
+ * without the rename; with errors of the directory taken for an end. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "ckpt/commit.h"
+#include "ckpt/gc.h"
+#include "ckpt/scan.h"
+#include "ckpt/verify.h"
+#include "lib/memfs.h"
+#include "lib/tap.h"
+#include "util/auto.h"
+
+static struct el_mem mem = EL_MEM_INIT(64u << 20);
+
+enum { NOW = 1000 }; /* the time of every file of memfs */
+
+static void make(const struct ckpt_fs *fs, int64_t step, const char *run_id, uint64_t created, bool publish)
+{
+    struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n"};
+    struct manifest_file f = {0};
+    struct manifest m = {.run_id = run_id, .created = created, .files = &f, .files_n = 1};
+    struct commit_result result;
+    struct el_err e = {0};
+    int r = commit_open(&c, &e) || commit_write(&c, "model.safetensors", "\2\0\0\0\0\0\0\0{}", 10, &f, &e);
+    if (!r && publish)
+        r = commit_publish(&c, &m, &result, &e);
+    if (r)
+        printf("# commit: %s\n", e.text);
+    el_free(&mem, f.chunks);
+}
+
+/* 9, 10 and 100 of run a; 500 of an earlier run; a stage of 200. */
+static struct ckpt_fs fill(struct memfs *m)
+{
+    memfs_init(m);
+    struct ckpt_fs fs = memfs_table(m);
+    make(&fs, 500, "old", 10, true);
+    make(&fs, 9, "a", 20, true);
+    make(&fs, 100, "a", 40, true);
+    make(&fs, 10, "a", 30, true);
+    make(&fs, 200, "a", 50, false);
+    memfs_power_loss(m, UINT64_MAX);
+    return fs;
+}
+
+static void list(struct el_buf *out, const struct scan *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        el_buf_printf(out, "%lld %s; ", (long long)s->v[i].step, scan_state_word(s->v[i].state));
+}
+
+static void test_list(void)
+{
+    static struct memfs m;
+    struct ckpt_fs fs = fill(&m);
+    struct el_buf out = EL_BUF_INIT(&mem, 0);
+    struct el_err e = {0};
+    struct scan s;
+    ok(scan_open(&s, &fs, &mem, NOW + 1, &e) == 0, e.text);
+    list(&out, &s);
+    is_str(el_buf_cstr(&out), "9 valid; 10 valid; 100 valid; 200 stage; 500 valid; ", "a root");
+    ok(s.marked && scan_newest(&s) && scan_newest(&s)->step == 100, "the newest is of the run that committed last");
+    scan_close(&s);
+    fs.remove(&m, "step-000000009/MANIFEST.json");
+    memfs_flip(&m, "step-000000010/MANIFEST.json", 40);
+    fs.remove(&m, "step-000000100/model.safetensors");
+    out.len = 0;
+    ok(scan_open(&s, &fs, &mem, NOW + SCAN_STAGE_SEC + 1, &e) == 0, e.text);
+    list(&out, &s);
+    is_str(el_buf_cstr(&out), "9 partial; 10 damaged; 100 partial; 200 stale-stage; 500 valid; ", "and a bad one");
+    scan_close(&s);
+    el_buf_free(&out);
+    memfs_free(&m);
+}
+
+static int gc(const struct ckpt_fs *fs, struct el_err *e)
+{
+    struct scan s;
+    struct gc g = {.fs = fs, .mem = &mem, .rule = {.keep_last = 1}, .nonce = "g"};
+    int r = scan_open(&s, fs, &mem, NOW + SCAN_STAGE_SEC + 1, e);
+    if (!r)
+        r = gc_run(&g, &s, e);
+    scan_close(&s);
+    return r;
+}
+
+static bool holds(struct memfs *m, const char *what)
+{
+    struct ckpt_fs fs = memfs_table(m);
+    struct el_buf out = EL_BUF_INIT(&mem, 0);
+    struct el_err e = {0};
+    struct scan s;
+    scan_open(&s, &fs, &mem, NOW, &e);
+    list(&out, &s);
+    bool same = strcmp(el_buf_cstr(&out), what) == 0;
+    scan_close(&s);
+    el_buf_free(&out);
+    return same;
+}
+
+/* After any end of a gc: 100 and 500 are valid, nothing is half there, and the next gc ends what is left. */
+static bool survives(struct memfs *m)
+{
+    struct ckpt_fs fs = memfs_table(m);
+    struct el_err e = {0};
+    struct fs_stat st;
+    struct scan s;
+    bool good = scan_open(&s, &fs, &mem, NOW, &e) == 0 && scan_newest(&s) && scan_newest(&s)->step == 100;
+    for (size_t i = 0; i < s.n; i++)
+        good &= s.v[i].state == SCAN_VALID || s.v[i].state == SCAN_STAGE;
+    scan_close(&s);
+    return good && gc(&fs, &e) == 0 && holds(m, "100 valid; 500 valid; ") && fs.stat(m, CKPT_TRASH_DIR, &st) < 0;
+}
+
+static void test_gc(void)
+{
+    static struct memfs whole, m;
+    struct ckpt_fs fs = fill(&whole);
+    struct el_err e = {0};
+    unsigned bad = 0, tried = 0;
+    bool ended = false;
+    for (long at = 0; !ended && at < 2000; at++) {
+        for (unsigned fate = 0; fate < 9; fate++) {
+            memfs_copy(&m, &whole);
+            m.calls = 0;
+            m.stop_at = at;
+            fs = memfs_table(&m);
+            e = (struct el_err){0};
+            gc(&fs, &e);
+            ended = m.calls < at;
+            if (fate)
+                memfs_power_loss(&m, fate - 1);
+            else
+                memfs_restart(&m);
+            bad += !survives(&m);
+            memfs_free(&m);
+            tried++;
+        }
+    }
+    printf("# %u fates\n", tried);
+    ok(ended && !bad, "gc may be killed at any call");
+    static const int errors[] = {EIO, ENOENT, EACCES, EROFS};
+    for (int call = 0; call < MEMFS_CALLS; call++)
+        for (size_t i = 0; i < COUNT_OF(errors); i++)
+            for (long nth = 1, left = 0; nth < 200 && !left; nth++) {
+                memfs_copy(&m, &whole);
+                m.fail_call = (enum memfs_call)call;
+                m.fail_nth = nth;
+                m.fail_errno = errors[i];
+                fs = memfs_table(&m);
+                e = (struct el_err){0};
+                int r = gc(&fs, &e);
+                left = m.fail_nth;
+                bad += (r != 0) != (e.status != 0);
+                memfs_restart(&m);
+                bad += !survives(&m);
+                memfs_free(&m);
+            }
+    is_num(bad, 0, "and any call may fail");
+    memfs_free(&whole);
+}
+
+/* verify, when any call fails: a verdict or an error, never a crash, and never "valid". */
+static void test_verify(void)
+{
+    static struct memfs m;
+    struct ckpt_fs fs = fill(&m);
+    unsigned bad = 0, tried = 0;
+    static const int errors[] = {EIO, ENOENT, EACCES};
+    for (int call = 0; call < MEMFS_CALLS; call++)
+        for (size_t i = 0; i < COUNT_OF(errors); i++)
+            for (long nth = 1, left = 0; nth < 100 && !left; nth++, tried++) {
+                struct verify v = {.mem = &mem, .deep = true, .threads = 1};
+                struct el_err e = {0};
+                struct look l;
+                memfs_restart(&m);
+                m.fail_call = (enum memfs_call)call;
+                m.fail_nth = nth;
+                m.fail_errno = errors[i];
+                int r = look_open(&l, &fs, &mem, "step-000000100", NULL, &e);
+                if (!r)
+                    r = verify_dir(&v, &l, &e);
+                left = m.fail_nth;
+                /* The manifest may seem to be gone while names are gathered, and be there when it is read. */
+                bool spared = call == MEMFS_STAT && errors[i] == ENOENT && nth == 2;
+                bool wrong = r ? !e.status : !left && !v.verdict && !l.why.status && !spared;
+                if (wrong)
+                    printf("# call %d, the %ld. of its kind, errno %d: not noticed\n", call, nth, errors[i]);
+                bad += wrong;
+                verify_free(&v);
+                look_close(&l);
+            }
+    printf("# %u errors\n", tried);
+    is_num(bad, 0, "verify, with calls that fail");
+    memfs_free(&m);
+}
+
+/* Links and directories in what is deleted; a directory that vanishes meanwhile is no error. */
+static void test_remove(void)
+{
+    static struct memfs m;
+    char name[64];
+    struct fs_stat st;
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    fs.mkdir(&m, "a");
+    fs.mkdir(&m, "a/b");
+    for (int i = 0; i < 150; i++) { /* more than are read at once */
+        snprintf(name, sizeof name, "a/b/%d", i);
+        fs.close(&m, fs.create(&m, name));
+    }
+    is_num(gc_remove(&fs, "a"), 0, "150 files in two directories");
+    is_num(fs.stat(&m, "a", &st), -ENOENT, "are gone");
+    is_num(gc_remove(&fs, "a"), -ENOENT, "what is not there");
+    memfs_free(&m);
+}
+
+int main(void)
+{
+    test_list();
+    test_gc();
+    test_verify();
+    test_remove();
+    is_num(mem.used_bytes, 0, "no memory is left");
+    return done();
+}
