@@ -191,7 +191,7 @@ EXPORT int cudaEventElapsedTime(float *ms, void *from, void *to)
     const struct timespec *a = from, *b = to;
     *ms = (float)(b->tv_sec - a->tv_sec) * 1e3f + (float)(b->tv_nsec - a->tv_nsec) / 1e6f;
     if (act.has_value)
-        *ms = (float)act.value;
+        *ms = (float)act.value / 1e3f;
     return SUCCESS;
 }
 

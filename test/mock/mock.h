@@ -6,7 +6,7 @@
  *   fail=N     the call returns N at once              sleep=N   after N milliseconds it does its work
  *   hang       it never returns                        crash     SIGSEGV
  *   spin       nor does this, with a busy processor
- *   corrupt    one wrong byte or bit in what it makes  value=N   the (whole) number that it measures
+ *   corrupt    one wrong byte or bit in what it makes  value=N   the microseconds that it measures
  * MOCK_GPUS=N (1) · MOCK_MEM=MiB free on each (256) · MOCK_DRIVER=13000, 0: no driver · MOCK_RUNTIME=12090
  * MOCK_NCCL=22809 · MOCK_NVML="KEY=N[#GPU] …": what NVML says; keys stand in nvml.c */
 #ifndef TEST_MOCK_H

@@ -74,7 +74,13 @@ FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *bus, nvml_device *out)
     return nvmlDeviceGetHandleByIndex_v2(i, out);
 }
 
-TEXT(nvmlDeviceGetName, "Mock GPU%.0d")
+FUNCTION(nvmlDeviceGetName, nvml_device d, char *out, unsigned room)
+{
+    (void)d;
+    snprintf(out, room, "Mock GPU");
+    return 0;
+}
+
 TEXT(nvmlDeviceGetUUID, "GPU-00000000-0000-0000-0000-%012d")
 
 FUNCTION(nvmlDeviceGetVbiosVersion, nvml_device d, char *out, unsigned room)
