@@ -298,6 +298,19 @@ void probing_back(struct probing *p, unsigned node)
     p->waiting += !p->node[node].done && !p->over;
 }
 
+/* Its pair is over: what the other end would say of it, after a long wait perhaps, counts for nobody. */
+static void break_off(struct probing *p, unsigned node)
+{
+    const struct plan_pair *pair = &p->pair[p->node[node].pair];
+    unsigned other = p->node[node].guest ? pair->a : pair->b;
+    pair_result_init(probing_said(p, node));
+    if (p->node[other].done)
+        return;
+    drop(p, other);
+    p->node[other].done = true;
+    pair_result_init(probing_said(p, other));
+}
+
 enum probing_news probing_left(struct probing *p, unsigned node, el_usec now)
 {
     if (p->node[node].presence == PROBING_GONE)
@@ -308,7 +321,7 @@ enum probing_news probing_left(struct probing *p, unsigned node, el_usec now)
     if (p->plan)
         plan_left(p->plan, node);
     if (p->kind == PROBING_PAIR && p->node[node].pair != PROBING_NONE && !p->over)
-        pair_result_init(probing_said(p, node));
+        break_off(p, node);
     return probing_timeout(p, now);
 }
 
