@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/node.h"
@@ -10,7 +11,10 @@
 #include "proc/kmsg.h"
 #include "proc/scene.h"
 
-#define SCENE_TIME 500 /* us: for the look before the first signal: a quarter of what the siblings' signal may take */
+/* For the look before the first signal, in the processor's time, of which it takes a quarter of what the siblings'
+ * signal may take; and in all, on a host where this process hardly gets one. */
+#define SCENE_TIME     500 /* us */
+#define SCENE_TIME_MAX EL_MS(10)
 #define SIGHT_DELAY                                                                                                    \
     EL_MS(50) /* after the start of the last worker their files in /proc are opened: then it delays nobody */
 #define SIGHT_MAX      64        /* workers: with more of them descriptors would be short */
@@ -103,11 +107,19 @@ void witness_started(struct node *n)
 
 /* --- the siblings --- */
 
-static void look(struct node *n, struct scene_one *to, el_usec deadline)
+static el_usec processor_clock(void)
 {
+    struct timespec t = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return EL_SEC((el_usec)t.tv_sec) + (el_usec)t.tv_nsec / 1000;
+}
+
+static void look(struct node *n, struct scene_one *to, el_usec processor, el_usec deadline)
+{
+    el_usec until = processor_clock() + processor;
     for (unsigned i = 0; i < n->nproc; i++) {
         to[i] = (struct scene_one){.id = workers_rank(n, i), .doing = SCENE_UNSEEN};
-        if (!reap_pid(n->reap, i) || n->worker[i].ended || loop_clock() >= deadline)
+        if (!reap_pid(n->reap, i) || n->worker[i].ended || processor_clock() >= until || loop_clock() >= deadline)
             continue;
         if (n->sight[i].stat_fd >= 0)
             scene_look_open(&to[i], &n->sight[i]);
@@ -125,7 +137,7 @@ static void say_stubborn(struct node *n)
     el_usec clock = loop_clock(), deadline = clock + STUBBORN_TIME, since = clock - n->scene_at;
     struct el_buf text = EL_BUF_INIT(NULL, 4096);
     if (now)
-        look(n, now, deadline);
+        look(n, now, STUBBORN_TIME, deadline);
     if (now)
         scene_text(&text, "rank", now, n->nproc);
     if (text.len)
@@ -138,8 +150,11 @@ static void say_stubborn(struct node *n)
         text.len = 0;
         scene_text(&text, "thread", thread,
                    scene_look_threads(thread, SCENE_THREADS_MAX, "/proc", reap_pid(n->reap, i), deadline));
-        el_log(EL_INFO, "rank %u has used %u %% of a processor since; %s", now[i].id,
-               scene_busy_percent(&n->scene[i], &now[i], since, sysconf(_SC_CLK_TCK)), el_buf_cstr(&text));
+        if (n->scene[i].doing >= SCENE_ENDED) /* unseen: how much is not known */
+            el_log(EL_INFO, "rank %u: %s", now[i].id, el_buf_cstr(&text));
+        else
+            el_log(EL_INFO, "rank %u has used %u %% of a processor since; %s", now[i].id,
+                   scene_busy_percent(&n->scene[i], &now[i], since, sysconf(_SC_CLK_TCK)), el_buf_cstr(&text));
     }
     el_buf_free(&text);
     free(now);
@@ -156,7 +171,7 @@ void witness_before_signal(struct node *n, int signal)
         return;
     }
     n->scene_at = loop_clock();
-    look(n, n->scene, n->scene_at + SCENE_TIME);
+    look(n, n->scene, SCENE_TIME, n->scene_at + SCENE_TIME_MAX);
     n->scene_new = true;
 }
 
