@@ -86,6 +86,12 @@ static int own_gpu(void)
     return gpu;
 }
 
+static bool variable_is(const char *name, const char *value)
+{
+    const char *got = getenv(name);
+    return got && strcmp(got, value) == 0;
+}
+
 static struct mock_act act;
 #define RULES(name)                                                                                                    \
     act = mock_call(#name, own_gpu());                                                                                 \
@@ -282,6 +288,11 @@ EXPORT int ncclCommInitRankConfig(void **out, int n, struct id id, int rank, con
     } c;
     RULES(ncclCommInitRankConfig)
     memcpy(&c, config, sizeof c);
+    if (getenv("NCCL_COMM_ID") || getenv("NCCL_COMM_BLOCKING") || getenv("NCCL_PROFILER_PLUGIN") ||
+        !variable_is("NCCL_RAS_ENABLE", "0")) {
+        WARN("the environment is not as the helper should have made it");
+        return INVALID_USAGE;
+    }
     if (n != 2 || c.size != 24 || c.magic != 0xcafebeef || c.version != 21400 || c.blocking != 0)
         return INVALID_ARGUMENT;
     return comm_new(out, id, rank);
@@ -305,6 +316,10 @@ EXPORT int ncclCommInitAll(void **out, int n, const int *devices)
 {
     (void)devices;
     RULES(ncclCommInitAll)
+    if (!variable_is("NCCL_P2P_DISABLE", "1") || !variable_is("NCCL_SHM_DISABLE", "1")) {
+        WARN("the loop would not take the network cards");
+        return INVALID_USAGE;
+    }
     struct comm *both = calloc(2, sizeof *both);
     if (!both || n != 2)
         return INVALID_ARGUMENT;
