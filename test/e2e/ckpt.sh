@@ -186,4 +186,16 @@ printf X | dd of="$T/runs/checkpoint-500/shard-00001-model-00001-of-00001.safete
 verdict "then a changed byte is found" 1 'have CRC32C .*; tensor "w"' verify --deep "$T/runs/checkpoint-500"
 ckpt gc "$T/runs" --keep-last=1
 is "and gc deletes by number" "$status $(ls "$T/runs")" "0 checkpoint-2000"
+
+# --- for people, and for programs -------------------------------------------------------------------------------------
+mkdir "$T/big"; ln "$F/large.safetensors" "$T/big/"
+script -qec "'$ELRUN' ckpt verify --add-manifest '$T/big'" "$T/typescript" </dev/null >/dev/null 2>&1
+like "progress on a terminal" "$(tr '\r' '\n' <"$T/typescript")" '[0-9.]+ .?i?B of 5.0 GiB \([0-9]+ %\)'
+like "and then the result alone" "$(tail -4 "$T/typescript")" 'big: valid .*, manifest written'
+ckpt verify --json "$T/big" "$T/cut.safetensors"
+is "verify --json" "$status $(json '[(c["verdict"], c["format"], c["manifest"], len(c["findings"])) for c in d["checkpoints"]]')" \
+    "1 [('valid', 'safetensors', True, 0), ('damaged', 'safetensors', False, 1)]"
+mkdir "$T/gone"
+(cd "$T/gone" && rmdir "$T/gone" && "$ELRUN" ckpt ls >"$T/out" 2>"$T/err"; echo $? >"$T/rc")
+is "a directory that has vanished" "$(cat "$T/rc")" 66
 finished

@@ -25,12 +25,14 @@ static void test_rules(void)
         {.step = 50, .run = 0, .valid = true},
         {.step = 90, .run = 0, .valid = true, .ours = true},
         {.step = -1, .run = 0, .valid = true, .ours = true},
+        {.step = 60, .run = 0, .valid = true, .ours = true},
     };
     const struct retain_rule rule = {.keep_last = 2, .keep_every = 40};
-    is_num(retain_choose(v, COUNT_OF(v), &rule), 1, "one goes");
+    is_num(retain_choose(v, COUNT_OF(v), &rule), 2, "two go");
     is_str(why(v, COUNT_OF(v), 9), NULL, "by number: 9 is older than 100");
     is_str(why(v, COUNT_OF(v), 100), "among the newest", "the newest");
     is_str(why(v, COUNT_OF(v), 90), "among the newest", "the one before");
+    is_str(why(v, COUNT_OF(v), 60), NULL, "but no third one");
     is_str(why(v, COUNT_OF(v), 1000), "among the newest", "that of another run is not compared with them");
     is_str(why(v, COUNT_OF(v), 20), "pinned", "a pin");
     is_str(why(v, COUNT_OF(v), 30), "being read", "a lease");
