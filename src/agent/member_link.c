@@ -10,11 +10,14 @@ el_usec member_silence_limit(const struct member *m)
     return EL_MS(m->conf.set.keep_alive_ms) * m->conf.set.keep_alive_attempts;
 }
 
-/* Doubles, and half of it is chance: thousands of agents must not come back in step. */
+/* Doubles, and half of it is chance: thousands of agents must not come back in step.  With workers no longer than from
+ * one heartbeat to the next: a coordinator that was restarted waits for the limit of silence, and gives our place away.
+ */
 static el_usec next_try(struct member *m, el_usec *backoff, el_usec now)
 {
     *backoff = *backoff ? 2 * *backoff : MEMBER_BACKOFF_MIN;
-    *backoff = *backoff < MEMBER_BACKOFF_MAX ? *backoff : MEMBER_BACKOFF_MAX;
+    el_usec max = m->attempt && member_interval(m) < MEMBER_BACKOFF_MAX ? member_interval(m) : MEMBER_BACKOFF_MAX;
+    *backoff = *backoff < max ? *backoff : max;
     return now + *backoff / 2 + el_rng_below(&m->rng, *backoff / 2 + 1);
 }
 
