@@ -12,15 +12,19 @@ probes=${3:-3000}
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cc=${CC:-cc}
+core=${BUILD:-$root/build}/core.a # make check-mutants has built it
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM HUP
 flags="-O1 -D_GNU_SOURCE -I$root/src -I$root/test"
-# hunt SIMULATOR SEEDS FOLDER LIBS SOURCE...: what does not change is compiled once, the mutant's file for each.  Fails if one
-# lives.  In a shell of its own, for hunts run side by side.
+# hunt SIMULATOR SEEDS FOLDER LIBS SOURCE...: the simulator's own sources, and those that a mutant changes, are compiled
+# here, once and for each mutant; all else comes from the archive of the core.  Fails if one lives.  In a shell of its own,
+# for hunts run side by side.
 hunt() (
-    sim=$1 seeds=$2 folder=$3 libs=$4 scratch=$scratch/$1
+    sim=$1 seeds=$2 folder=$3 libs="$core $4" scratch=$scratch/$1
     shift 4
+    # shellcheck disable=SC2046
+    set -- "$@" $(sed -n 's,^+++ b/,,p' "$folder"/*.patch | sort -u)
     mkdir "$scratch"
     objects=
     for c; do
@@ -65,19 +69,13 @@ hunt() (
 )
 
 hunt sim_node "$nodes" "$here/mutants" "" \
-    src/util/mem.c test/sim/trace.c test/sim/world.c test/sim/judge.c test/sim/sim_node.c src/proc/policy.c \
-    src/incident/decide.c src/rdzv/budget.c src/agent/agent.c >"$scratch/nodes" &
+    test/sim/trace.c test/sim/world.c test/sim/judge.c test/sim/sim_node.c >"$scratch/nodes" &
 nodes_hunt=$!
-hunt sim_probe "$probes" "$here/mutants/probe" "" \
-    src/util/mem.c src/util/buf.c src/util/ranges.c src/util/sort.c src/util/scan.c src/probe/metric.c src/probe/slow.c src/probe/plan.c \
-    src/probe/plan_match.c src/probe/plan_slow.c src/probe/verdict.c src/probe/verdict_node.c src/probe/verdict_link.c \
-    test/sim/sim_probe.c
+hunt sim_probe "$probes" "$here/mutants/probe" "" test/sim/sim_probe.c
 probes_caught=$?
-hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson" \
-    src/util/mem.c src/util/buf.c src/util/err.c src/util/scan.c src/util/json_limit.c src/util/fields.c src/util/utf8.c src/proc/signame.c \
-    src/rdzv/table.c src/incident/decide.c src/rdzv/budget.c src/rdzv/aside.c src/rdzv/roster.c src/rdzv/choose.c src/rdzv/health.c src/rdzv/health_view.c src/rdzv/probing.c src/rdzv/probing_take.c src/probe/plan.c src/probe/plan_match.c src/probe/plan_slow.c src/probe/slow.c src/probe/metric.c src/probe/verdict.c src/probe/verdict_link.c src/probe/verdict_node.c src/probe/wire.c src/util/sort.c src/incident/text.c src/rdzv/round.c \
-    src/rdzv/hello.c src/rdzv/report.c src/rdzv/incident.c src/incident/order.c src/util/ranges.c src/rdzv/view.c src/rdzv/rdzv.c src/rdzv/msg.c src/rdzv/stranger.c src/agent/member.c src/agent/member_link.c src/agent/member_fence.c src/agent/member_message.c src/agent/member_probe.c \
-    test/sim/cluster.c test/sim/agenda.c test/sim/faults.c test/sim/net.c test/sim/storm.c test/sim/probes.c test/sim/judge_cluster.c test/sim/sim_cluster.c
+hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson -lm" \
+    test/sim/cluster.c test/sim/agenda.c test/sim/faults.c test/sim/net.c test/sim/storm.c test/sim/probes.c \
+    test/sim/judge_cluster.c test/sim/sim_cluster.c
 clusters_caught=$?
 wait "$nodes_hunt"
 nodes_caught=$?
