@@ -99,11 +99,7 @@ static const struct opt_table options = {
 /* What one node can be asked for and several cannot. */
 static const char *only_alone(const struct probe_conf *c)
 {
-    return c->state_dir       ? "--state-dir"
-           : c->baseline      ? "--baseline"
-           : c->save_baseline ? "--save-baseline"
-           : c->all           ? "--all"
-                              : NULL;
+    return c->all ? "--all" : NULL;
 }
 
 static int probe_nodes(const struct probe_conf *c, const struct call *call, struct el_err *e)
@@ -131,7 +127,10 @@ static int probe_nodes(const struct probe_conf *c, const struct call *call, stru
                   .ckpt_dir = c->ckpt_dir,
                   .helper_dir = c->helper_dir,
                   .nccl_lib = c->nccl_lib,
-                  .cuda_lib = c->cuda_lib},
+                  .cuda_lib = c->cuda_lib,
+                  .state_dir = c->state_dir,
+                  .baseline = c->baseline,
+                  .save_baseline = c->save_baseline},
     };
     const char *alone = only_alone(c);
     if (alone)

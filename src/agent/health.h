@@ -17,6 +17,7 @@ struct health_local {
     uint64_t pair_bytes;
     el_usec pair_spend;
     const char *ckpt_dir, *helper_dir, *nccl_lib, *cuda_lib;
+    const char *state_dir, *baseline, *save_baseline; /* health_files.h */
 };
 
 /* `elrun probe` over several nodes; NULL and 0: not given. */

@@ -1,4 +1,5 @@
 #include "agent/health.h"
+#include "agent/health_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ struct health {
     char reason[MSG_TEXT_MAX + 1];
     struct el_buf page;
     bool alone, last_alone;
+    struct health_files *files; /* NULL: none */
 };
 
 static int guard_now(void *ctx)
@@ -100,6 +102,7 @@ static void judge_look(struct health *h)
 {
     const struct found *f = probe_node_found(h->look);
     struct el_buf why = EL_BUF_INIT(NULL, sizeof h->reason - 1);
+    struct el_err e = {0};
     el_buf_free(&h->found);
     h->found = EL_BUF_INIT(NULL, 0);
     (void)found_encode(f, &h->found);
@@ -109,8 +112,12 @@ static void judge_look(struct health *h)
     if (found_bad(f, &why)) {
         h->outcome = PROBING_FAILED;
         snprintf(h->reason, sizeof h->reason, "%s", el_buf_cstr(&why));
-    } else if (findings_worst(&f->findings) == FINDING_UNDECIDED) {
+    } else if (health_files_look(h->files, f, &h->found, &e)) {
         h->outcome = PROBING_UNDECIDED;
+        snprintf(h->reason, sizeof h->reason, "%.*s", (int)sizeof h->reason - 1, e.text);
+    } else if (found_undecided(f, &why)) {
+        h->outcome = PROBING_UNDECIDED;
+        snprintf(h->reason, sizeof h->reason, "%s", el_buf_cstr(&why));
     }
     el_buf_free(&why);
 }
@@ -200,6 +207,7 @@ static void on_pair_done(void *ctx, unsigned rail, const struct rail_result *r)
     x->done = true;
     x->outcome = r->outcome;
     snprintf(x->reason, sizeof x->reason, "%s", r->reason);
+    health_files_pair(h->files, r);
     keep_values(x, rail, r);
     if (h->on && all_done(h))
         membership_probed(h->n->membership);
@@ -386,6 +394,11 @@ void health_verdict(struct health *h, const struct msg_probe_verdict *v)
            *v->text ? ": " : "", v->text, v->job);
     if (verdict == HEALTH_BAD || v->excluded)
         tell_unfit(h->n, v->text);
+    health_files_verdict(h->files,
+                         verdict == HEALTH_BAD || v->excluded ? HEALTH_FILES_BAD
+                         : verdict == HEALTH_GOOD             ? HEALTH_FILES_GOOD
+                                                              : HEALTH_FILES_UNDECIDED,
+                         v->text);
 }
 
 void health_page(struct health *h, const struct msg_probe_page *page)
@@ -490,8 +503,11 @@ struct health *health_new(struct node *n, struct el_err *e)
     forget_rails(h);
     check_conf_init(&h->checks);
     const struct run_conf *c = n->conf;
+    bool files =
+        c->probe_local && (c->probe_local->state_dir || c->probe_local->baseline || c->probe_local->save_baseline);
     if ((c->probe_checks && checks_parse(&h->checks, c->probe_checks, e) < 0) ||
-        (c->probe_limits && limits_read(&h->checks, c->probe_limits, e) < 0)) {
+        (c->probe_limits && limits_read(&h->checks, c->probe_limits, e) < 0) ||
+        (files && !(h->files = health_files_new(c->probe_local, e)))) {
         free(h);
         return NULL;
     }
@@ -506,6 +522,7 @@ void health_free(struct health *h)
         return;
     forget_rails(h);
     probe_node_free(h->look);
+    health_files_close(h->files);
     el_buf_free(&h->found);
     el_buf_free(&h->page);
     free(h);

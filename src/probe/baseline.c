@@ -31,7 +31,7 @@ int baseline_encode(const struct baseline *b, struct el_buf *out)
     el_buf_puts(out, "\n  },\n  \"metrics\": {");
     comma = "";
     for (unsigned m = 0; m < METRIC_COUNT; m++) {
-        if (!b->milli[m])
+        if (!b->milli[m] || metric_info((enum metric)m)->floor_milli < 0)
             continue;
         el_buf_printf(out, "%s\n    \"%s\": %u.%03u", comma, metric_info((enum metric)m)->name, b->milli[m] / 1000,
                       b->milli[m] % 1000);
@@ -93,6 +93,39 @@ int baseline_decode(struct baseline *b, const char *text, size_t n, struct el_er
     int bad = take(b, tree, e);
     json_decref(tree);
     return bad;
+}
+
+static const char reference[] = "reference_";
+
+int baseline_lines(const struct baseline *b, struct el_buf *out)
+{
+    int bad = 0;
+    for (unsigned m = 0; m < METRIC_COUNT; m++) {
+        char name[64], value[16];
+        struct wire w;
+        if (!b->milli[m])
+            continue;
+        wire_init(&w, WIRE_FACT);
+        snprintf(name, sizeof name, "%s%s", reference, metric_info((enum metric)m)->name);
+        snprintf(value, sizeof value, "%u", b->milli[m]);
+        w.u.fact.name = name;
+        w.u.fact.value = value;
+        bad |= wire_encode(&w, out);
+    }
+    return bad ? -1 : 0;
+}
+
+bool baseline_take(const struct wire *w, uint32_t milli[METRIC_COUNT])
+{
+    const size_t n = sizeof reference - 1;
+    uint64_t value;
+    if (w->type != WIRE_FACT || strncmp(w->u.fact.name, reference, n) != 0)
+        return false;
+    enum metric m = metric_find(w->u.fact.name + n, strlen(w->u.fact.name + n));
+    if (m != METRIC_COUNT && !el_parse_u64(w->u.fact.value, &value) && value && value <= UINT32_MAX &&
+        (!milli[m] || metric_worse(m, (uint32_t)value, milli[m])))
+        milli[m] = (uint32_t)value;
+    return true;
 }
 
 static bool same_size(const char *a, const char *b)

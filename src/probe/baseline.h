@@ -10,6 +10,7 @@
 
 #include "probe/facts.h"
 #include "probe/metric.h"
+#include "probe/wire.h"
 #include "util/buf.h"
 #include "util/err.h"
 
@@ -28,6 +29,12 @@ int baseline_decode(struct baseline *b, const char *text, size_t n, struct el_er
 /* Was it made on hardware like this?  -1 and *e, which names both.  What either side does not know is not compared;
  * memory may differ by a twentieth. */
 int baseline_fits(const struct baseline *b, const struct facts *here, struct el_err *e);
+
+/* With several nodes each reads its own file, and what it refers to goes to the coordinator as lines (probe/wire.h).
+ * take: one such line; false: it is another.  Of several files the easier one counts: nobody is slow because somebody
+ * else's file is strict. */
+int baseline_lines(const struct baseline *b, struct el_buf *out);
+bool baseline_take(const struct wire *w, uint32_t milli[METRIC_COUNT]);
 
 /* --- baseline_io.c: errors name the file --- */
 int baseline_read(struct baseline *b, const char *path, struct el_err *e);

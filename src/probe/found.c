@@ -58,14 +58,24 @@ int found_encode(const struct found *f, struct el_buf *out)
     return bad ? -1 : 0;
 }
 
-bool found_bad(const struct found *f, struct el_buf *first)
+static bool first_of(const struct found *f, enum finding_state state, struct el_buf *first)
 {
     for (unsigned i = 0; i < f->findings.n; i++) {
-        if (f->findings.v[i].state != FINDING_BAD)
+        if (f->findings.v[i].state != state)
             continue;
         if (first)
             finding_text(&f->findings.v[i], first);
         return true;
     }
     return false;
+}
+
+bool found_bad(const struct found *f, struct el_buf *first)
+{
+    return first_of(f, FINDING_BAD, first);
+}
+
+bool found_undecided(const struct found *f, struct el_buf *first)
+{
+    return !found_bad(f, NULL) && first_of(f, FINDING_UNDECIDED, first);
 }

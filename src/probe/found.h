@@ -31,5 +31,7 @@ int found_encode(const struct found *f, struct el_buf *out);
 
 /* The findings say that the node should not be used; *first (may be NULL): why, in words. */
 bool found_bad(const struct found *f, struct el_buf *first);
+/* None does, but one could not be judged. */
+bool found_undecided(const struct found *f, struct el_buf *first);
 
 #endif

@@ -121,3 +121,20 @@ unsigned history_text(const struct history *all, const char *node, uint64_t now_
         el_buf_printf(out, ": %s", newest->reason);
     return bad;
 }
+
+static const char line_name[] = "history";
+
+void history_line(const char *text, struct wire *w)
+{
+    wire_init(w, WIRE_FACT);
+    w->u.fact.name = line_name;
+    w->u.fact.value = text;
+}
+
+bool history_take(const struct wire *w, char *to, size_t room)
+{
+    if (w->type != WIRE_FACT || strcmp(w->u.fact.name, line_name) != 0)
+        return false;
+    wire_text(to, room, w->u.fact.value);
+    return true;
+}

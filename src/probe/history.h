@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "probe/wire.h"
 #include "util/buf.h"
 #include "util/err.h"
 
@@ -14,6 +15,7 @@
 #define HISTORY_BYTES_MAX  (1u << 20) /* a longer file is written anew, with the newest HISTORY_MAX / 2 */
 #define HISTORY_NODE_MAX   64
 #define HISTORY_REASON_MAX 200
+#define HISTORY_NOTE_MAX   320 /* bytes of history_text(), with its 0 */
 #define HISTORY_SPAN_S     (7 * 86400u)
 
 struct history_entry {
@@ -40,6 +42,10 @@ void history_add(struct history *all, const struct history_entry *h); /* the old
 /* How often the node failed within the last seven days; if it did, appends "failed 2 of 5 probes within 7 days, last
  * 26 hours ago: gpu_ecc of GPU 3".  What lies in the future (a clock that was set) does not count. */
 unsigned history_text(const struct history *all, const char *node, uint64_t now_s, struct el_buf *out);
+
+/* With several nodes this is told to the coordinator, as a line. */
+void history_line(const char *text, struct wire *w);
+bool history_take(const struct wire *w, char *to, size_t room); /* false: another line */
 
 /* --- history_io.c: these block; for a pool thread, or where nothing else waits --- */
 

@@ -35,12 +35,13 @@ static bool is_told(struct rdzv *r, unsigned node)
     return r->health.nodes <= FOUND_NODES_MAX || probing_verdict(r->health.last, node, &text) != HEALTH_GOOD;
 }
 
-static void write_reports(struct rdzv *r, struct found **found)
+static void write_reports(struct rdzv *r, struct found **found, const char **note)
 {
     struct rdzv_health *h = &r->health;
     const struct probing_conf *c = probing_conf(h->last);
     struct report report = {.plan = probing_plan(h->last),
                             .found = (const struct found *const *)found,
+                            .note = note,
                             .number = c->number,
                             .coord = c->coord,
                             .probe = c->probe,
@@ -61,14 +62,18 @@ void rdzv_health_render(struct rdzv *r)
         h->report[i] = EL_BUF_INIT(r->mem, RDZV_PROBE_REPORT_MAX);
     }
     struct found **found = el_alloc(r->mem, h->nodes * sizeof *found);
+    const char **note = el_alloc(r->mem, h->nodes * sizeof *note);
     unsigned told = 0;
+    for (unsigned i = 0; note && i < h->nodes; i++)
+        note[i] = probing_note(h->last, i);
     for (unsigned i = 0; found && i < h->nodes && told < FOUND_NODES_MAX; i++)
         if (is_told(r, i) && (found[i] = found_of(r, i)))
             told++;
     if (found && probing_plan(h->last))
-        write_reports(r, found);
+        write_reports(r, found, note);
     for (unsigned i = 0; found && i < h->nodes; i++)
         el_free(r->mem, found[i]);
+    el_free(r->mem, note);
     el_free(r->mem, found);
 }
 

@@ -129,6 +129,9 @@ static bool make_plan(struct probing *p)
         return false;
     for (unsigned i = 0; i < p->conf.nodes; i++)
         tell_plan(p, i);
+    for (unsigned m = 0; m < METRIC_COUNT; m++)
+        if (p->reference[m])
+            plan_reference(p->plan, (enum metric)m, p->reference[m]);
     const struct probing_measured *x = (const void *)p->measured.v;
     for (size_t i = 0; i < p->measured.len / sizeof *x; i++)
         if (x[i].rail < conf.rails)
@@ -467,6 +470,10 @@ enum health_verdict probing_verdict(struct probing *p, unsigned node, const char
     snprintf(p->text, sizeof p->text, "%s", v.text);
     if (n->presence == PROBING_GONE || n->presence == PROBING_IS_AWAY)
         return HEALTH_LEFT;
+    if (v.state == NODE_GOOD && n->local == PROBING_UNDECIDED) {
+        snprintf(p->text, sizeof p->text, "%s", n->reason);
+        return HEALTH_UNDECIDED;
+    }
     switch (v.state) {
     case NODE_GOOD: return HEALTH_GOOD;
     case NODE_SLOW: return HEALTH_SLOW;
@@ -479,6 +486,11 @@ enum health_verdict probing_verdict(struct probing *p, unsigned node, const char
     case NODE_STATE_COUNT: break;
     }
     return HEALTH_UNDECIDED;
+}
+
+const char *probing_note(const struct probing *p, unsigned node)
+{
+    return p->node[node].note[0] ? p->node[node].note : NULL;
 }
 
 void probing_summary(struct probing *p, char *to, size_t room)

@@ -109,6 +109,9 @@ const struct probing_conf *probing_conf(const struct probing *p);
 /* The lines of probe/wire.h that a node's own checks have told and that are worth telling. */
 const char *probing_kept(const struct probing *p, unsigned node);
 
+/* What it was judged before, as it says; NULL: nothing. */
+const char *probing_note(const struct probing *p, unsigned node);
+
 const char *health_verdict_name(enum health_verdict v);
 void probing_check(const struct probing *p);
 

@@ -1,7 +1,9 @@
 /* What probing.c (stages, time, verdict) and probing_take.c (what nodes say) share. */
 #ifndef RDZV_PROBING_PRIVATE_H
 #define RDZV_PROBING_PRIVATE_H
+#include "probe/baseline.h"
 #include "probe/clocks.h"
+#include "probe/history.h"
 #include "rdzv/probing.h"
 
 enum probing_presence { PROBING_HERE, PROBING_IS_AWAY, PROBING_GONE };
@@ -22,6 +24,7 @@ struct probing_node {
     enum probing_outcome local, after;
     bool warned, warned_before;
     int64_t wall_us; /* probe/clocks.h */
+    char note[HISTORY_NOTE_MAX];
     char reason[MSG_TEXT_MAX + 1];
 };
 
@@ -36,8 +39,9 @@ struct probing {
     struct el_mem *mem;
     struct plan *plan;
     struct probing_node *node;
-    struct el_buf measured; /* struct probing_measured */
-    enum probing_kind kind; /* of the stage; REST is none of one */
+    struct el_buf measured;           /* struct probing_measured */
+    uint32_t reference[METRIC_COUNT]; /* probe/baseline.h */
+    enum probing_kind kind;           /* of the stage; REST is none of one */
     unsigned stage, round;
     bool nccl; /* what the pairs exchange data with */
     const struct plan_pair *pair;

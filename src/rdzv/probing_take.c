@@ -91,7 +91,7 @@ static void take_line(struct probing *p, unsigned node, int64_t rail, const char
         return; /* its outcome is what counts */
     if (w.type == WIRE_M)
         take_metric(p, node, rail, &w.u.m);
-    if (clocks_take(&w, &n->wall_us)) {
+    if (clocks_take(&w, &n->wall_us) || baseline_take(&w, p->reference) || history_take(&w, n->note, sizeof n->note)) {
         wire_release(&w);
         return;
     }

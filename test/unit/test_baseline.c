@@ -35,6 +35,7 @@ static void begin(void)
     facts_set(&b.facts, "kernel", "6.1.0");
     b.milli[METRIC_HOST_MEM] = 312500;
     b.milli[METRIC_TCP_LAT] = 7;
+    b.milli[METRIC_TCP_RETRANS] = 3000;
 }
 
 static void test_text(void)
@@ -48,6 +49,7 @@ static void test_text(void)
     is_num(c.milli[METRIC_HOST_MEM], 312500, "what it measured");
     is_num(c.milli[METRIC_TCP_LAT], 7, "to the thousandth");
     is_num(c.milli[METRIC_BURN], 0, "and what not");
+    is_num(c.milli[METRIC_TCP_RETRANS], 0, "nor what nodes are not compared by");
     memset(&c, 0, sizeof c);
     out.len = 0;
     ok(baseline_encode(&c, &out) == 0 && !read_of(el_buf_cstr(&out))[0], "one of nothing");
@@ -90,11 +92,35 @@ static void test_refused(void)
            "what a newer version put in is passed over");
 }
 
+/* Two nodes say what they refer to. */
+static void test_lines(void)
+{
+    uint32_t milli[METRIC_COUNT] = {[METRIC_HOST_MEM] = 300000, [METRIC_TCP_LAT] = 9};
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    struct wire w;
+    unsigned lines = 0;
+    ok(baseline_lines(&b, &out) == 0, "lines for the coordinator");
+    for (const char *at = el_buf_cstr(&out), *end; (end = strchr(at, '\n')); at = end + 1, lines++) {
+        ok(wire_decode(at, (size_t)(end - at), &w, NULL) == 0 && baseline_take(&w, milli), "each is one");
+        wire_release(&w);
+    }
+    is_num(lines, 3, "one for each metric");
+    is_num(milli[METRIC_HOST_MEM], 300000, "of two bandwidths the lower one counts");
+    is_num(milli[METRIC_TCP_LAT], 9, "of two latencies the higher");
+    wire_init(&w, WIRE_FACT);
+    w.u.fact = (struct wire_fact){"reference_burn", "0"};
+    ok(baseline_take(&w, milli) && !milli[METRIC_BURN], "nonsense is nothing");
+    w.u.fact = (struct wire_fact){"kernel", "6.1"};
+    ok(!baseline_take(&w, milli), "another line");
+    el_buf_free(&out);
+}
+
 int main(void)
 {
     begin();
     test_text();
     test_hardware();
     test_refused();
+    test_lines();
     return done();
 }

@@ -87,10 +87,22 @@ static void test_full(void)
     is_num(h.v[HISTORY_MAX - 1].time_s, HISTORY_MAX + 2, "the newest stay");
 }
 
+static void test_line(void)
+{
+    char to[HISTORY_NOTE_MAX];
+    struct wire w;
+    history_line("failed 2 of 3 probes", &w);
+    ok(history_take(&w, to, sizeof to), "a line for the coordinator");
+    is_str(to, "failed 2 of 3 probes", "and what it says");
+    w.u.fact.name = "kernel";
+    ok(!history_take(&w, to, sizeof to), "another line");
+}
+
 int main(void)
 {
     test_text();
     test_lines();
     test_full();
+    test_line();
     return done();
 }
