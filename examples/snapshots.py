@@ -1,0 +1,59 @@
+"""Training whose state outlives it: a small model on every rank, a snapshot after every step.
+
+    elrun --standalone --nproc-per-node=2 --max-restarts=3 --ckpt-mem=64M examples/snapshots.py
+
+Kill a worker while it runs (`kill -9`): all ranks go back to the last step, and the printed result is the same, bit for bit,
+as without.  Run by itself or under torchrun it trains as well, without snapshots."""
+import os
+import time
+
+import torch
+import torch.distributed as dist
+
+try:
+    import elrun
+except ImportError:  # not under elrun
+    elrun = None
+
+STEPS = int(os.environ.get("STEPS", "40"))
+PAUSE = float(os.environ.get("PAUSE", "0.1"))  # seconds a step: time to kill somebody
+
+
+def main():
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    torch.manual_seed(17)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+    ddp = torch.nn.parallel.DistributedDataParallel(model)
+    optim = torch.optim.AdamW(ddp.parameters(), lr=1e-2)
+    rates = torch.optim.lr_scheduler.StepLR(optim, 10, 0.5)
+    torch.manual_seed(1000 + rank)  # each rank draws its own data
+
+    snapshots = elrun.connect() if elrun else None
+    done = None
+    if snapshots:
+        snapshots.declare("model", ddp)
+        snapshots.declare("train", {"optim": optim, "rates": rates, "rng": elrun.Rng()})
+        done = snapshots.restore()
+
+    for step in range(0 if done is None else done + 1, STEPS):
+        x = torch.randn(32, 16)
+        loss = (ddp(x).squeeze(1) - x.sum(1)).square().mean()
+        optim.zero_grad()
+        loss.backward()
+        optim.step()
+        rates.step()
+        if snapshots:
+            snapshots.snapshot(step)
+        if os.environ.get("MARK"):  # the test of this example waits for steps, and then kills
+            open(f"{os.environ['MARK']}/step.{rank}.{step}", "a").write(f"{os.getpid()}\n")
+        time.sleep(PAUSE)
+
+    digest = sum(float(t.double().sum()) for t in model.state_dict().values())
+    if rank == 0:
+        print(f"result {digest.hex()} after step {STEPS - 1}", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
