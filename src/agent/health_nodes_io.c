@@ -46,6 +46,7 @@ static int read_words(struct words *w, const struct health_nodes *c, char **env,
     add_given(w, "rdzv-conf", c->rdzv_conf);
     add_given(w, "node-rank", c->node_rank);
     add_given(w, "local-addr", c->local_addr);
+    add(w, "--coordinator-timeout=20"); /* nothing runs that would be worth a longer wait */
     add(w, "--health-check=start");
     add(w, "--nproc-per-node=1");
     add(w, "--no-python");

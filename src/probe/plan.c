@@ -198,7 +198,10 @@ static void join_rail(struct rail_result *to, const struct rail_result *a, const
         memcpy(out.reason, b->reason, sizeof out.reason);
     for (unsigned m = 0; m < METRIC_PAIR_COUNT; m++) {
         out.value[m] = worse_value((enum metric)m, a->value[m], b->value[m]);
-        out.spread[m] = a->spread[m] > b->spread[m] ? a->spread[m] : b->spread[m];
+        /* Of the end whose value it is: the other direction may be fast, and go up and down by more than that. */
+        bool both = a->value[m] == b->value[m];
+        uint32_t most = a->spread[m] > b->spread[m] ? a->spread[m] : b->spread[m];
+        out.spread[m] = both ? most : out.value[m] == a->value[m] ? a->spread[m] : b->spread[m];
     }
     *to = out;
 }
