@@ -12,9 +12,9 @@
 
 struct root {
     int fd;
-    char *name;     /* as the user wrote it */
-    bool by_parts;  /* no openat2 here */
-    bool no_direct; /* tests: as if the file system did not know O_DIRECT */
+    char *name;            /* as the user wrote it */
+    _Atomic bool by_parts; /* no openat2 here; several threads may find out at once */
+    bool no_direct;        /* tests: as if the file system did not know O_DIRECT */
 };
 
 /* The directory itself may be named through links.  make: it and its parents are made if they are not there. */
