@@ -9,6 +9,7 @@ all ranks again after a failure finds the job where its last checkpoint left it.
 
 import argparse
 import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -129,3 +130,6 @@ def main():
 
 if __name__ == "__main__":
     main()
+    # All is saved and said.  PyTorch's threads may abort an interpreter that shuts down, after the training has succeeded.
+    sys.stdout.flush()
+    os._exit(0)

@@ -38,6 +38,7 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and dist.get_rank() == 1:
     os._exit(3)
 dist.barrier()
 dist.destroy_process_group()
+os._exit(0)  # gloo's threads may abort an interpreter that ends
 SCRIPT
 run --standalone --nproc-per-node=2 --max-restarts=1 --worker-store=trainer "$T/trainer.py" "$T/c"
 is "--worker-store=trainer: exit status" "$status" 0

@@ -39,6 +39,7 @@ for step in range(done, steps):
         time.sleep(0.01)
 dist.barrier()
 dist.destroy_process_group()
+os._exit(0)  # gloo's threads may abort an interpreter that ends
 PYTHON
 train() { # NAME HOST OPTIONS...: an agent that trains
     train_name=$1 train_host=$2; shift 2

@@ -95,7 +95,7 @@ seen = {
 dist.barrier()
 dist.destroy_process_group()
 json.dump(seen, open(f"{where}.{os.environ['TORCHELASTIC_RESTART_COUNT']}.{rank}", "w"), indent=1, sort_keys=True)
-if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and rank == 1: sys.exit(3)
+os._exit(3 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and rank == 1 else 0)  # gloo may abort what ends otherwise
 PYTHON
 # Torchrun's own store for the workers keeps the keys of the attempt before, so that its restart hangs here (2.13): it is
 # told to let rank 0 serve.
