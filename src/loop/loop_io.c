@@ -16,7 +16,7 @@
 #define CACHE_LINE 64
 #define LOOP_FDS   4 /* what libev needs at most: epoll, a timer, an eventfd or a pipe */
 
-/* One line of the cache: it is looked at with each event. */
+/* No more than a line of the cache: it is looked at with each event. */
 struct loop_fd {
     ev_io io; /* its data: ctx */
     loop_fd_fn *fn;
@@ -202,7 +202,7 @@ struct loop_fd *loop_fd_new(struct loop *l, int fd, unsigned events, loop_fd_fn 
 {
     assert(fd >= 0 && fn);
     static_assert(sizeof(struct loop_fd) <= CACHE_LINE && offsetof(struct loop_fd, io) == 0, "on_io() and its speed");
-    struct loop_fd *w = aligned_alloc(CACHE_LINE, CACHE_LINE);
+    struct loop_fd *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
     *w = (struct loop_fd){.loop = l, .fn = fn};

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "util/sip.h"
+#include "util/hash.h"
 
 enum { SLOTS_MIN = 16, NUMBER_TEXT_MAX = 24 };
 
@@ -22,7 +22,7 @@ static inline struct slot *slot_of(const struct kv *kv, struct kv_bytes key, uin
 
 struct kv_entry *kv_find(const struct kv *kv, struct kv_bytes key)
 {
-    return slot_of(kv, key, el_sip(kv->seed, key.v, key.n))->entry;
+    return slot_of(kv, key, el_hash(kv->seed, key.v, key.n))->entry;
 }
 
 static bool resize(struct kv *kv, size_t cap)
@@ -47,7 +47,7 @@ static bool resize(struct kv *kv, size_t cap)
 
 struct kv_entry *kv_obtain(struct kv *kv, struct kv_bytes key)
 {
-    uint64_t hash = el_sip(kv->seed, key.v, key.n);
+    uint64_t hash = el_hash(kv->seed, key.v, key.n);
     struct slot *slot = slot_of(kv, key, hash);
     if (slot->entry)
         return slot->entry;

@@ -48,7 +48,8 @@ struct kv_wait {
     struct kv_link one;
 };
 
-/* seed: any 16 bytes; unguessable ones keep a stranger from making keys collide.  NULL: no memory. */
+/* seed: any 16 bytes; unguessable ones keep a stranger from making keys collide.  (A client that lists the keys might
+ * learn how; it may as well delete them all.)  NULL: no memory. */
 struct kv *kv_new(struct el_mem *mem, const uint8_t seed[16]);
 
 /* All waits must be cancelled by then. */

@@ -1,6 +1,7 @@
 #include "lib/tap.h"
 #include "util/buf.h"
 #include "util/err.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/sip.h"
@@ -103,10 +104,41 @@ static void test_sip(void)
     }
 }
 
+/* Keys as process groups make them, of every length, spread evenly over the places of a table. */
+static void test_hash(void)
+{
+    enum { KEYS = 1 << 15, PLACES = 1 << 12, MEAN = KEYS / PLACES };
+    static unsigned place[2][PLACES];
+    static const uint64_t seeds[2][2] = {{0x243f6a8885a308d3, 0x13198a2e03707344},
+                                         {0xa4093822299f31d0, 0x082efa98ec4e6c89}};
+    unsigned most = 0, same = 0, changed = 0;
+    for (int i = 0; i < KEYS; i++) {
+        char key[64];
+        uint64_t h[2];
+        int n = snprintf(key, sizeof key, "%.*s%d", i % 40, "/default_pg/0//cpu//0/rank_of_that_group/", i);
+        char *bytes = malloc((size_t)n); /* a read beyond it is seen by a sanitizer */
+        memcpy(bytes, key, (size_t)n);
+        for (int s = 0; s < 2; s++) {
+            h[s] = el_hash(seeds[s], bytes, (size_t)n);
+            unsigned now = ++place[s][h[s] % PLACES];
+            most = now > most ? now : most;
+        }
+        same += h[0] == h[1];
+        bytes[i % n] ^= (char)(1 << i % 8);
+        changed += el_hash(seeds[0], bytes, (size_t)n) != h[0];
+        free(bytes);
+    }
+    ok(most < 5 * MEAN, "no place is crowded");
+    ok(same == 0, "another seed, another hash");
+    is_num(changed, KEYS, "each bit counts");
+    ok(el_hash(seeds[0], "", 0) != el_hash(seeds[0], "\0", 1), "and so does the length");
+}
+
 int main(void)
 {
     test_mem();
     test_sip();
+    test_hash();
     test_buf();
     test_err();
     test_log();
