@@ -60,8 +60,8 @@ for n in 256 1024 4096; do
     for i in $(seq "$SOME"); do plan $n || exit 1; done
     budget=; [ $n = 4096 ] && budget='<= 1000 ms'
     emit elrun "plan$n.cpu" "plan and verdict of $n nodes with 8 rails, 2 % bad and 1 % slow: processor time" ms "an empty plan" "the verdict of each node" "$budget"
-    emit elrun "plan$n.peak" "the same: memory" KiB "an empty plan" "the verdict of each node (peak)"
-    emit elrun "plan$n.rounds" "the same: rounds of pairs" "" "first round" "last round"
+    emit elrun "plan$n.peak" "plan and verdict of $n nodes: memory" KiB "an empty plan" "the verdict of each node (peak)"
+    emit elrun "plan$n.rounds" "plan and verdict of $n nodes: rounds of pairs" "" "first round" "last round"
 done
 
 # No samples: the cells stay blank where there is no GPU.
