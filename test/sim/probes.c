@@ -75,6 +75,12 @@ static el_usec some_time(struct cluster *c, bool may_hang)
     return EL_MS(20) + el_rng_below(&c->hardware, EL_MS(900));
 }
 
+/* What its partners in pairs see. */
+static bool is_seen_in_pairs(const struct cluster_agent *a)
+{
+    return a->bad && !a->bad_alone && !a->bad_late;
+}
+
 static bool is_link_bad(const struct cluster *c, uint32_t a, uint32_t b)
 {
     return (c->bad_link[0] == a && c->bad_link[1] == b) || (c->bad_link[0] == b && c->bad_link[1] == a);
@@ -144,7 +150,7 @@ bool probes_local(struct cluster *c, const struct cluster_item *it)
         return true;
     const struct cluster_agent *b = &c->agent[p->peer];
     bool there = it->met && b->up && b->life == it->peer_life;
-    bool well = !(a->bad && !a->bad_late) && !(b->bad && !b->bad_late) && !is_link_bad(c, it->who, p->peer);
+    bool well = !is_seen_in_pairs(a) && !is_seen_in_pairs(b) && !is_link_bad(c, it->who, p->peer);
     if (!there || !well)
         p->outcome = PROBING_FAILED;
     return true;
@@ -240,7 +246,7 @@ void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verd
         cluster_fail(c, "agent %u is condemned, and its hardware is well", who);
     if (v->excluded && !bad && v->verdict != HEALTH_SLOW)
         cluster_fail(c, "agent %u is excluded as %s", who, health_verdict_name((enum health_verdict)v->verdict));
-    if (a->bad && !bad && !a->bad_late && c->fair)
+    if (a->bad && !bad && c->fair)
         cluster_fail(c, "agent %u is bad, and a check that nothing disturbed calls it %s: %s", who,
                      health_verdict_name((enum health_verdict)v->verdict), v->text);
     if (!a->bad && v->verdict != HEALTH_GOOD && c->fair)
