@@ -5,7 +5,7 @@
 
 static struct facts node[40];
 static const struct facts *nodes[40];
-static char name[40][8];
+static char name[40][16];
 static const char *names[40];
 
 static void begin(void)
