@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "agent/conf.h"
 #include "agent/health.h"
 #include "probe.h"
 #include "probe/pair_tcp.h"
@@ -25,6 +26,13 @@ static int set_pair_bytes(void *target, const char *value, struct el_err *e)
         return el_fail(e, EL_EXIT_USAGE, "want an amount such as 64MiB, at most 1TiB");
     conf->pair_bytes = n;
     return 0;
+}
+
+static int set_domain(void *target, const char *value, struct el_err *e)
+{
+    struct probe_conf *conf = target;
+    conf->domain = value;
+    return conf_check_domain(value, e);
 }
 
 /* clang-format off */
@@ -54,6 +62,8 @@ static const struct opt_row rows[] = {
      .help = "Place of this node among the nodes; neighbours are paired first"},
     {STRING(local_addr, "local-addr", "HOST"), .env = "PET_LOCAL_ADDR", .group = MANY,
      .help = "Address of this node that the others are told; pairs run over its interface"},
+    {.name = "domain", .type = OPT_CUSTOM, .arg = "LABEL", .origin = OPT_ELRUN, .set = set_domain, .group = MANY,
+     .help = "Rack or switch of this node: a way between two of them that is bad is held against no node"},
 
     {.name = "probe-rounds", .type = OPT_UINT, .arg = "N", .max = 10000, .def = "8", .group = PAIRS, AT(rounds),
      .help = "At most so many rounds of pairs; 0: as many as it takes"},
@@ -110,6 +120,7 @@ static int probe_nodes(const struct probe_conf *c, const struct call *call, stru
         .rdzv_id = c->rdzv_id,
         .node_rank = c->node_rank,
         .local_addr = c->local_addr,
+        .domain = c->domain,
         .rounds = c->rounds,
         .timeout = c->timeout,
         .straggler_k = c->straggler_k,

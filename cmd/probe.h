@@ -18,7 +18,7 @@ struct probe_conf {
     el_usec timeout, pair_spend;
     const char *checks, *limits, *baseline, *save_baseline, *state_dir, *ckpt_dir;
     const char *nccl_lib, *cuda_lib, *helper_dir;
-    const char *nnodes, *rdzv_endpoint, *rdzv_id, *node_rank, *local_addr;
+    const char *nnodes, *rdzv_endpoint, *rdzv_id, *node_rank, *local_addr, *domain;
 };
 
 /* The exit status; or -1 and *e. */

@@ -91,6 +91,7 @@ struct run_conf {
     unsigned probe_rounds;
     el_usec probe_timeout;
     const char *probe_checks, *probe_limits;                /* as given; NULL: everything, as in the table */
+    const char *probe_domain;                               /* rack or switch of this node; NULL: none */
     unsigned straggler_k, straggler_min;                    /* 0: as the plan has it */
     const struct health_local *probe_local;                 /* NULL: nothing of it is asked for */
     bool probe_quick, probe_strict, probe_only, probe_json; /* the last three: `elrun probe` over several nodes */
@@ -145,6 +146,8 @@ enum conf_do { CONF_DO_RUN, CONF_DO_HELP, CONF_DO_VERSION, CONF_DO_COMPLETION };
 /* Reads the words behind `elrun run` and the environment ("NAME=value", NULL at the end) into *conf.  The script's
  * words are argv's own, so argv[argc] must be NULL.  Returns an enum conf_do, or -1 and an error that names option or
  * variable. */
+/* A label of a rack or switch: one word that fits. */
+int conf_check_domain(const char *value, struct el_err *e);
 int conf_parse(int argc, char **argv, char **env, struct run_conf *conf, struct el_err *e);
 
 /* One line at -v about keys of --rdzv-conf that torchrun knows and that change nothing here; none if there are none. */

@@ -7,6 +7,7 @@
 #include "agent/run_options.h"
 #include "proc/signame.h"
 #include "rdzv/health.h"
+#include "rdzv/msg.h"
 #include "util/auto.h"
 #include "util/log.h"
 #include "util/parse.h"
@@ -197,6 +198,25 @@ int conf_set_network_check(void *target, const char *value, struct el_err *e)
     if (conf->health_check == HEALTH_OFF)
         conf->health_check = HEALTH_START;
     return 0;
+}
+
+int conf_check_domain(const char *value, struct el_err *e)
+{
+    size_t n = strlen(value);
+    for (const char *p = value; *p; p++)
+        if ((unsigned char)*p <= ' ' || *p == 0x7f)
+            n = 0;
+    return n && n < MSG_NAME_MAX
+               ? 0
+               : el_fail(e, EL_EXIT_USAGE, "want the name of a rack or switch, without spaces, of at most %d bytes",
+                         MSG_NAME_MAX - 1);
+}
+
+int conf_set_probe_domain(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    conf->probe_domain = value;
+    return conf_check_domain(value, e);
 }
 
 int conf_set_exclude_straggler(void *target, const char *value, struct el_err *e)

@@ -23,6 +23,7 @@ struct health_local {
 /* `elrun probe` over several nodes; NULL and 0: not given. */
 struct health_nodes {
     const char *nnodes, *rdzv_endpoint, *rdzv_id, *rdzv_conf, *node_rank, *local_addr; /* as typed */
+    const char *domain;                                                                /* checked */
     unsigned rounds, straggler_k, straggler_min;
     el_usec timeout;
     int backend; /* enum health_backend */

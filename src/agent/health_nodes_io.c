@@ -71,6 +71,7 @@ int health_probe_nodes(const struct health_nodes *c, char **env, struct el_err *
     conf.probe_json = c->json;
     conf.probe_checks = c->checks;
     conf.probe_limits = c->limits;
+    conf.probe_domain = c->domain;
     conf.straggler_k = c->straggler_k;
     conf.straggler_min = c->straggler_min;
     conf.probe_local = &c->local;

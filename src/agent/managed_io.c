@@ -196,6 +196,7 @@ static int fill_member(struct node *n, struct member_conf *m, struct el_err *e)
     copy(m->run_id, sizeof m->run_id, workers_run_id(n));
     copy(m->host, sizeof m->host, n->host);
     copy(m->role, sizeof m->role, run->role);
+    copy(m->domain, sizeof m->domain, run->probe_domain);
     copy(m->addr, sizeof m->addr, run->local_addr);
     endpoint_command(run, m->command, sizeof m->command);
     m->uid = getuid();

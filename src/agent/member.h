@@ -55,6 +55,7 @@ enum member_lease { MEMBER_LEASE_NONE, MEMBER_LEASE_DOWN, MEMBER_LEASE_TRYING, M
 
 struct member_conf {
     char run_id[MSG_RUN_ID_MAX + 1], host[MSG_NAME_MAX + 1], role[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
+    char domain[MSG_NAME_MAX]; /* --probe-domain; "": none */
     char command[MSG_TEXT_MAX + 1], elrun[MSG_NAME_MAX + 1];
     uint64_t instance;
     uint64_t uid, pid;

@@ -24,6 +24,7 @@ static void hello(const struct member *m, struct msg_hello *h)
                             .node_rank = c->node_rank,
                             .slots = c->slots,
                             .role = c->role,
+                            .domain = c->domain,
                             .uid = c->uid,
                             .pid = c->pid,
                             .command = c->command,

@@ -71,6 +71,7 @@ void plan_free(struct plan *p)
         el_free(p->mem, p->record[i].reason);
     for (unsigned n = 0; p->node && n < p->nodes; n++) {
         el_free(p->mem, p->node[n].name);
+        el_free(p->mem, p->node[n].label);
         el_free(p->mem, p->node[n].reason);
     }
     el_free(p->mem, p->node);
@@ -91,11 +92,22 @@ void plan_free(struct plan *p)
 
 /* --- what is told about nodes ------------------------------------------------------------------------------------- */
 
+static void keep_name(struct plan *p, char **to, const char *name)
+{
+    el_free(p->mem, *to);
+    *to = *name ? el_strndup(p->mem, name, strnlen(name, PLAN_NAME_MAX - 1)) : NULL;
+}
+
 void plan_name(struct plan *p, unsigned node, const char *name)
 {
     assert(node < p->nodes);
-    el_free(p->mem, p->node[node].name);
-    p->node[node].name = *name ? el_strndup(p->mem, name, strnlen(name, PLAN_NAME_MAX - 1)) : NULL;
+    keep_name(p, &p->node[node].name, name);
+}
+
+void plan_domain_label(struct plan *p, unsigned node, const char *label)
+{
+    assert(node < p->nodes);
+    keep_name(p, &p->node[node].label, label);
 }
 
 const char *plan_name_of(const struct plan *p, unsigned node, char to[PLAN_NAME_MAX])
@@ -424,4 +436,19 @@ unsigned plan_domain_of(const struct plan *p, unsigned node)
 {
     assert(node < p->nodes);
     return p->node[node].domain;
+}
+
+bool plan_has_label(const struct plan *p, unsigned node)
+{
+    assert(node < p->nodes);
+    return p->node[node].label != NULL;
+}
+
+const char *plan_domain_text(const struct plan *p, unsigned node, char to[PLAN_NAME_MAX])
+{
+    if (plan_has_label(p, node))
+        snprintf(to, PLAN_NAME_MAX, "%s", p->node[node].label);
+    else
+        snprintf(to, PLAN_NAME_MAX, "%u", p->node[node].domain);
+    return to;
 }

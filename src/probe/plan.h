@@ -39,6 +39,8 @@ void plan_free(struct plan *p);
 void plan_name(struct plan *p, unsigned node, const char *name);
 /* The switch or rack that a node stands behind; all are in domain 0 unless told. */
 void plan_domain(struct plan *p, unsigned node, unsigned domain);
+/* What people call that; its number unless told. */
+void plan_domain_label(struct plan *p, unsigned node, const char *label);
 /* How many rails the node has (1 … conf.rails); all have conf.rails unless told. */
 void plan_rails(struct plan *p, unsigned node, unsigned rails);
 /* What its single-node checks said.  A node of which nothing is said takes no part in pairs and stays undecided; bad:
@@ -138,6 +140,8 @@ unsigned plan_nodes(const struct plan *p);
 unsigned plan_rail_count(const struct plan *p);
 unsigned plan_domain_of(const struct plan *p, unsigned node);
 #define PLAN_NAME_MAX 64
+const char *plan_domain_text(const struct plan *p, unsigned node, char to[PLAN_NAME_MAX]);
+bool plan_has_label(const struct plan *p, unsigned node);
 const char *plan_name_of(const struct plan *p, unsigned node, char to[PLAN_NAME_MAX]);
 
 #endif

@@ -18,6 +18,7 @@ struct plan_node {
     enum plan_local local;
     bool left, lost;
     char *name;   /* NULL: none */
+    char *label;  /* of its domain; NULL: none */
     char *reason; /* of local, left or lost; NULL: none */
     unsigned broken;
 

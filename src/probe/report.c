@@ -322,6 +322,7 @@ static bool between(const struct report *r, unsigned a, unsigned b, unsigned dom
 static void put_way(const struct report *r, const struct link_verdict *l, unsigned at, unsigned n, struct el_buf *out)
 {
     unsigned x = plan_domain_of(r->plan, l[at].a), y = plan_domain_of(r->plan, l[at].b), odd = 0, all = 0;
+    char one[PLAN_NAME_MAX], two[PLAN_NAME_MAX];
     for (unsigned i = 0; i < n; i++) {
         if (!between(r, l[i].a, l[i].b, x, y))
             continue;
@@ -334,14 +335,11 @@ static void put_way(const struct report *r, const struct link_verdict *l, unsign
         verdict_pair(r->plan, i, &rec);
         all += between(r, rec.a, rec.b, x, y);
     }
-    if (x > y) {
-        unsigned t = x;
-        x = y;
-        y = t;
-    }
+    const char *first = plan_domain_text(r->plan, x < y ? l[at].a : l[at].b, one);
+    const char *second = plan_domain_text(r->plan, x < y ? l[at].b : l[at].a, two);
     el_buf_printf(out,
-                  "  domains %u and %u: %u of %u pair%s between them %s not as others: perhaps the switch; first:\n  ",
-                  x, y, odd, all, all == 1 ? "" : "s", odd == 1 ? "is" : "are");
+                  "  domains %s and %s: %u of %u pair%s between them %s not as others: perhaps the switch; first:\n  ",
+                  first, second, odd, all, all == 1 ? "" : "s", odd == 1 ? "is" : "are");
     put_link(r, &l[at], out);
 }
 

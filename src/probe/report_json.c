@@ -222,6 +222,10 @@ static void put_node(const struct report *r, unsigned node, struct el_buf *out)
     verdict_node(r->plan, node, &v);
     el_buf_printf(out, "{\"node\":%u,\"name\":", node);
     put_string(out, plan_name_of(r->plan, node, name));
+    if (plan_has_label(r->plan, node)) {
+        el_buf_puts(out, ",\"domain\":");
+        put_string(out, plan_domain_text(r->plan, node, name));
+    }
     el_buf_printf(out, ",\"state\":\"%s\",\"rails\":", node_state_name(v.state));
     put_rails(out, v.rails);
     el_buf_puts(out, ",\"reasons\":[");

@@ -121,6 +121,7 @@ static void say_bad(const struct plan *p, unsigned n, struct node_verdict *v, st
 {
     const struct plan_node *x = &p->node[n];
     const struct plan_charge *c = NULL;
+    char domain[PLAN_NAME_MAX];
     v->rails = x->bad;
     for (unsigned r = 0; r < p->conf.rails; r++) {
         const struct plan_charge *k = &p->charge[plan_cell(p, n, r)];
@@ -141,8 +142,8 @@ static void say_bad(const struct plan *p, unsigned n, struct node_verdict *v, st
     if (v->ambiguous)
         el_buf_puts(out, "; two bad links would look the same");
     if (v->uplink)
-        el_buf_printf(out, "; not all of them are in its domain %u: a bad uplink of that could look the same",
-                      x->domain);
+        el_buf_printf(out, "; not all of them are in its domain %s: a bad uplink of that could look the same",
+                      plan_domain_text(p, n, domain));
 }
 
 static const char *why_stopped(const struct plan *p, char to[64])
@@ -174,7 +175,7 @@ static void say_value(const struct plan *p, unsigned n, struct node_verdict *v, 
 static void say_undecided(const struct plan *p, unsigned n, struct node_verdict *v, struct el_buf *out)
 {
     const struct plan_node *x = &p->node[n];
-    char stopped[64];
+    char stopped[64], domain[PLAN_NAME_MAX];
     v->rails = plan_open(x);
     if (x->lost) {
         el_buf_puts(out, x->reason ? x->reason : "not heard of any more");
@@ -183,8 +184,8 @@ static void say_undecided(const struct plan *p, unsigned n, struct node_verdict 
     } else if (x->suspect) {
         put_rails(v, out);
         if (x->accused >= CONDEMN)
-            el_buf_printf(out, "failed with %u good nodes, but some of its own domain %u were still to be asked (%s)",
-                          x->accused, x->domain, why_stopped(p, stopped));
+            el_buf_printf(out, "failed with %u good nodes, but some of its own domain %s were still to be asked (%s)",
+                          x->accused, plan_domain_text(p, n, domain), why_stopped(p, stopped));
         else if (x->accused)
             el_buf_printf(out, "failed with %u good node%s, which is too few to be sure (%s)", x->accused,
                           x->accused == 1 ? "" : "s", why_stopped(p, stopped));

@@ -105,6 +105,7 @@ static void name_node(struct rdzv *r, unsigned node, bool one_host)
         snprintf(name, sizeof name, "%.55s:%u", m->host, twins + 1);
     else
         snprintf(name, sizeof name, "%s", m->host);
+    probing_domain(r->health.probing, node, m->domain);
     probing_name(r->health.probing, node, name, one_host ? "127.0.0.1" : m->same_host ? r->self_addr : m->addr);
 }
 

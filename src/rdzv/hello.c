@@ -159,6 +159,7 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
     }
     struct rdzv_member *m = &r->member[i];
     snprintf(m->host, sizeof m->host, "%s", h->host);
+    snprintf(m->domain, sizeof m->domain, "%s", h->domain);
     m->role = role;
     m->pid = h->pid;
     m->slots = (unsigned)h->slots;

@@ -112,6 +112,7 @@
     F(T, INT, node_rank, MSG_NODES_MAX - 1, 1) /* -1: none */                                                          \
     F(T, NUM, slots, 4096, 1)                                                                                          \
     F(T, STR, role, MSG_NAME_MAX, 1)                                                                                   \
+    F(T, STR, domain, MSG_NAME_MAX - 1, 0) /* --probe-domain */                                                        \
     F(T, NUM, uid, UINT32_MAX, 0)                                                                                      \
     F(T, NUM, pid, INT32_MAX, 0) /* of the agent, for people: several may run on one host */                           \
     F(T, STR, command, MSG_TEXT_MAX, 0)                                                                                \

@@ -54,6 +54,11 @@ void probing_name(struct probing *p, unsigned node, const char *host, const char
     snprintf(p->node[node].addr, sizeof p->node[node].addr, "%s", addr);
 }
 
+void probing_domain(struct probing *p, unsigned node, const char *label)
+{
+    snprintf(p->node[node].domain, sizeof p->node[node].domain, "%s", label);
+}
+
 /* --- stages --- */
 
 static el_usec sooner(el_usec a, el_usec b)
@@ -127,6 +132,7 @@ static bool make_plan(struct probing *p)
     p->plan = plan_new(p->conf.nodes, &conf, p->mem);
     if (!p->plan)
         return false;
+    probing_number_domains(p);
     for (unsigned i = 0; i < p->conf.nodes; i++)
         tell_plan(p, i);
     for (unsigned m = 0; m < METRIC_COUNT; m++)

@@ -69,6 +69,9 @@ void probing_free(struct probing *p);
 /* Who a node is, before anything else: its host's name, and its address as the others know it ("": none). */
 void probing_name(struct probing *p, unsigned node, const char *host, const char *addr);
 
+/* … and what the rack or switch is called that it stands behind; "": not known. */
+void probing_domain(struct probing *p, unsigned node, const char *label);
+
 /* What is to be told after one of the calls below. */
 enum probing_news {
     PROBING_SAME,

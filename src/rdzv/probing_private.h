@@ -9,7 +9,7 @@
 enum probing_presence { PROBING_HERE, PROBING_IS_AWAY, PROBING_GONE };
 
 struct probing_node {
-    char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
+    char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1], domain[MSG_NAME_MAX];
     enum probing_presence presence;
     el_usec away_since;
     bool done;      /* with this stage */
@@ -58,6 +58,7 @@ struct probing {
 /* probing_take.c */
 void probing_take_stage(struct probing *p);     /* a stage begins: nothing has been said */
 void probing_compare_clocks(struct probing *p); /* at the end of the nodes' own checks */
+void probing_number_domains(struct probing *p); /* for the plan */
 struct pair_result *probing_said(struct probing *p, unsigned node);
 
 #endif

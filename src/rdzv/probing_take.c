@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "probe/clocks.h"
@@ -104,6 +105,34 @@ static void take_lines(struct probing *p, unsigned node, int64_t rail, const cha
 {
     for (const char *end; (end = strchr(lines, '\n')); lines = end + 1)
         take_line(p, node, rail, lines, (size_t)(end - lines) + 1);
+}
+
+/* --- domains --- */
+
+static int by_domain(const void *a, const void *b)
+{
+    const struct probing_node *const *x = a, *const *y = b;
+    return strcmp((*x)->domain, (*y)->domain);
+}
+
+/* Numbered in the order of their labels, for rack7 and rack8 are likely to be neighbours; the first is that of nodes
+ * without one.  Where there is no memory for it they count as one. */
+void probing_number_domains(struct probing *p)
+{
+    const unsigned n = p->conf.nodes;
+    unsigned domain = 0;
+    const struct probing_node **all = el_alloc(p->mem, n * sizeof *all); /* NOLINT: pointers are meant */
+    for (unsigned i = 0; all && i < n; i++)
+        all[i] = &p->node[i];
+    if (all)
+        qsort(all, n, sizeof *all, by_domain); /* NOLINT: pointers are meant */
+    for (unsigned i = 0; all && i < n && *all[n - 1]->domain; i++) {
+        const unsigned node = (unsigned)(all[i] - p->node);
+        domain += i && strcmp(all[i]->domain, all[i - 1]->domain) != 0;
+        plan_domain(p->plan, node, domain);
+        plan_domain_label(p->plan, node, *all[i]->domain ? all[i]->domain : "(none)");
+    }
+    el_free(p->mem, all);
 }
 
 /* --- clocks --- */

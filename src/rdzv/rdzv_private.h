@@ -28,7 +28,7 @@ struct rdzv_member {
     enum rdzv_phase phase;
     uint64_t instance, connection, pid;
     uint64_t conn; /* 0: closed, within its grace */
-    char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
+    char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1], domain[MSG_NAME_MAX];
     int node_rank;
     unsigned slots, role;
     bool same_host; /* as the coordinator */

@@ -30,8 +30,8 @@ ends() { # TEXT WANT
     for i in $(seq "$begin_n"); do status_of "a$i"; ends_got="$ends_got$i:$status "; done
     is "$1" "${ends_got% }" "$2" || for i in $(seq "$begin_n"); do note "--- a$i"; note "$(tail -12 "$T/a$i.err")"; done
 }
-json() { "${PY:-python3}" -c 'import json,sys; d = json.load(open(sys.argv[1])); s = {n["name"]: n["state"] for n in d["nodes"]}; print('"$1"')' "$T/a1.out" 2>&1; }
-states() { json '" ".join(f"{k}:{v}" for k, v in sorted(s.items()))'; }
+json() { "${PY:-python3}" -c 'import json,sys; d = json.load(open(sys.argv[1])); s = {n["name"]: n["state"] for n in d["nodes"]}; print('"$1"')' "$T/${2:-a1}.out" 2>&1; }
+states() { json '" ".join(f"{k}:{v}" for k, v in sorted(s.items()))' "$1"; }
 shut() { # HOST: pairs cannot reach it nor it them; the coordinator can
     on "$1" nft "table inet t {
         chain o {
@@ -56,6 +56,17 @@ PROBE="--nnodes=3 --rdzv-endpoint=node1:29402 --rdzv-id=lost --backend=tcp --che
 for i in 1 2 3; do node "c$i" "$i"; done
 wait_for grep -qs 'round 1 of pairs' "$T/c1.err"
 kill -KILL "$agent_c1"
+
+# Two racks with every second host, and no way between them for the addresses of this probe.
+for i in 1 2 3 4; do on $i ip addr add 10.9.1.$i/24 dev eth0; done
+for i in 2 4; do
+    on $i nft 'table inet racks {
+        chain o { type filter hook output priority 0; ip daddr { 10.9.1.1, 10.9.1.3 } drop; }
+        chain i { type filter hook input priority 0; ip saddr { 10.9.1.1, 10.9.1.3 } drop; }
+    }'
+done
+PROBE="--nnodes=4 --rdzv-endpoint=node1:29403 --rdzv-id=racks --backend=tcp --checks=limits --limits=$T/easy.json --pair-bytes=1MiB --pair-time=300ms --json"
+for i in 1 2 3 4; do node "r$i" "$i" --local-addr=10.9.1.$i --domain=rack$((i % 2)); done
 
 begin 4
 ends "four healthy hosts" "1:0 2:0 3:0 4:0"
@@ -102,6 +113,14 @@ is "two probes at the same time on the same hosts" "$both_got" "a1:0 a2:0 b1:0 b
 status_of c2; two=$status; status_of c3
 like "the coordinator is lost: status" "$two $status" '^(69|75) (69|75)$'
 like "and it is said" "$(cat "$T/c2.err")" 'coordinator'
+
+racks=
+for i in 1 2 3 4; do status_of r$i; racks="$racks$status "; done
+is "no way between two racks" "$racks" "0 0 0 0 "
+is "no node is to blame" "$(states r1)" "node1:good node2:good node3:good node4:good"
+is "those of one rack meet first" "$(json '[tuple(d["nodes"][p[x]]["domain"] for x in "ab") for p in d["rounds"][0]["pairs"]]' r1)" \
+    "[('rack0', 'rack0'), ('rack1', 'rack1')]"
+is "the way between the racks is named" "$(json 'len(d["links"]) > 0 and all(l["across"] for l in d["links"])' r1)" True
 
 begin 3 --pair-bytes=64MiB --pair-time=3s
 wait_for pairing

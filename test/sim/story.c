@@ -255,6 +255,7 @@ static void hello(struct story *s, char node, int phase, bool report)
     h->host = host;
     h->addr = h->command = h->elrun = h->master_addr = "";
     h->role = "default";
+    h->domain = s->node[i].domain ? s->node[i].domain : "";
     h->node_rank = s->node[i].node_rank;
     h->slots = s->slots ? s->slots : 2;
 #define F(T, kind, name, limit, must) h->name = s->conf.set.name;

@@ -25,6 +25,7 @@ struct story {
         struct msg last;        /* order; strings are not kept */
         uint64_t number, coord; /* of the last WORLD */
         int group_rank, node_rank;
+        const char *domain; /* NULL: none */
         unsigned group_size;
         unsigned parks;
         uint64_t seen;

@@ -96,6 +96,23 @@ static void test_too_few(void)
              "too few are left: what is missing is said, and whoever comes is checked with the others");
 }
 
+/* Every second node in the other rack: neighbours of the first round are those of one rack. */
+static void test_domains(void)
+{
+    begin(4, 4, 0, HEALTH_START);
+    for (unsigned i = 0; i < 4; i++) {
+        s.node[i].domain = i % 2 ? "rack-b" : "rack-a";
+        J(i, (char)('a' + i));
+    }
+    EACH(10, "abcd");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> c: park\n"
+             "0.003 d joins -> a: checks; b: checks; c: checks; d: checks\n"
+             "0.010 d PROBE_RESULT -> a: from c; b: from d; c: to a; d: to b\n",
+             "nodes of one rack are paired first");
+}
+
 static void test_bad_in_pairs(void)
 {
     begin(2, 4, 4, HEALTH_START);
@@ -327,6 +344,7 @@ int main(void)
     test_bad_alone();
     test_too_few();
     test_bad_in_pairs();
+    test_domains();
     test_left();
     test_silent_agent();
     test_paused_coordinator();

@@ -242,6 +242,9 @@ static void test_ways(void)
     ok(way && !strstr(way + 1, "  domains 0 and 1: "), "... told once");
     is_num(report_status(&r, false, false), 0, "... and no node is to blame");
     is_num(report_status(&r, true, false), 3, "... but --strict minds");
+    for (unsigned n = 0; n < 10; n++)
+        plan_domain_label(r.plan, n, n % 2 ? "rack-b" : "rack-a");
+    ok(strstr(text_of(&r, &b), "  domains rack-a and rack-b: "), "... by their labels, if they have some");
     plan_free(r.plan);
     el_buf_free(&b);
 }
@@ -332,6 +335,8 @@ static int print_json(void)
     struct world w = {.nodes = 10, .rails = 2, .broken = true, .domains = true};
     struct report r = play(&w);
     struct el_buf b = EL_BUF_INIT(NULL, 0);
+    for (unsigned n = 0; n < 10; n++)
+        plan_domain_label(r.plan, n, n % 2 ? "rack-b" : "rack-a");
     report_json(&r, &b);
     fputs(el_buf_cstr(&b), stdout);
     struct plan *p = r.plan;
