@@ -2,11 +2,11 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "probe/clocks.h"
 #include "rdzv/probing_private.h"
+#include "util/sort.h"
 
 struct pair_result *probing_said(struct probing *p, unsigned node)
 {
@@ -125,7 +125,7 @@ void probing_number_domains(struct probing *p)
     for (unsigned i = 0; all && i < n; i++)
         all[i] = &p->node[i];
     if (all)
-        qsort(all, n, sizeof *all, by_domain); /* NOLINT: pointers are meant */
+        el_sort(all, n, sizeof *all, by_domain);
     for (unsigned i = 0; all && i < n && *all[n - 1]->domain; i++) {
         const unsigned node = (unsigned)(all[i] - p->node);
         domain += i && strcmp(all[i]->domain, all[i - 1]->domain) != 0;
