@@ -62,6 +62,8 @@ int health_probe_nodes(const struct health_nodes *c, char **env, struct el_err *
     static struct words words;
     if (read_words(&words, c, env, &conf, e) < 0)
         return -1;
+    if (conf.nnodes_max == 1) /* it would have no coordinator, and run the word that stands for a program */
+        return el_fail(e, EL_EXIT_USAGE, "--nnodes=%s: leave it out to probe one node", c->nnodes);
     conf.probe_only = true;
     conf.probe_backend = c->backend;
     conf.probe_rounds = c->rounds;

@@ -49,6 +49,8 @@ run probe --checks=memory,bogus
 is "a check that is not known" "$status" 2
 run probe extra
 is "an operand" "$status" 2
+run probe --nnodes=1:1
+like "one node in other words is no job" "$status $(cat "$T/err")" '^2 .*--nnodes=1:1: leave it out'
 probe --baseline="$T/none.json"
 like "a baseline that is not there" "$(cat "$T/err")" 'none.json.*No such file'
 probe --save-baseline="$T/base.json" --checks=system,memory
