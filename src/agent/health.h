@@ -33,8 +33,8 @@ struct health_nodes {
 };
 
 /* A job without workers: it ends with the verdict, which has been printed: all of it on the coordinator's node, on the
- * others each one's own.  Returns elrun's exit status: 0, 1, 3 as `elrun probe` alone; -1 and *e (its status is the
- * exit status) if the probe could not begin. */
+ * others each one's own and a line about all.  Returns elrun's exit status: 0, 1, 3 as `elrun probe` alone; -1 and *e
+ * (its status is the exit status) if the probe could not begin. */
 int health_probe_nodes(const struct health_nodes *conf, char **env, struct el_err *e);
 
 /* --- for the agent's shell --- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/node.h"
+#include "incident/text.h"
 #include "probe/clocks.h"
 #include "probe/limits.h"
 #include "probe/node.h"
@@ -37,7 +38,8 @@ struct health {
     char reason[MSG_TEXT_MAX + 1];
     struct el_buf page;
     bool alone, last_alone;
-    struct health_files *files; /* NULL: none */
+    struct health_files *files;            /* NULL: none */
+    uint64_t printed_coord, printed_probe; /* the verdict on stdout; 0: none yet */
 };
 
 static int guard_now(void *ctx)
@@ -127,10 +129,9 @@ static void alone_looked(struct health *h);
 static void on_look(void *ctx, bool last)
 {
     struct health *h = ctx;
-    (void)last;
     h->looks = false;
     judge_look(h);
-    if (h->order.backend == HEALTH_NCCL && !h->gpus && h->outcome != PROBING_FAILED) {
+    if (!last && h->order.backend == HEALTH_NCCL && !h->gpus && h->outcome != PROBING_FAILED) {
         h->outcome = PROBING_FAILED;
         snprintf(h->reason, sizeof h->reason, "no GPU is here, and --probe-backend=nccl wants one");
     }
@@ -386,12 +387,44 @@ void health_tell(struct health *h, bool ids)
 
 /* --- verdict --- */
 
+static void put_member(struct el_buf *out, const char *name, const char *value)
+{
+    el_buf_printf(out, "%s\"%s\":", out->len ? "," : "{", name);
+    text_json(out, value, strlen(value));
+}
+
+/* On stdout of `elrun probe`, where the whole report is printed elsewhere.  A connection that was lost may bring the
+ * same verdict again. */
+static void print_verdict(struct health *h, const struct msg_probe_verdict *v, const char *state)
+{
+    const struct run_conf *c = h->n->conf;
+    const char *name = *v->name ? v->name : h->n->host;
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    bool again = h->printed_coord == v->coord && h->printed_probe == v->probe;
+    h->printed_coord = v->coord;
+    h->printed_probe = v->probe;
+    if (!c->probe_only || v->reader || again)
+        return;
+    if (c->probe_json) {
+        put_member(&out, "node", name);
+        put_member(&out, "state", state);
+        put_member(&out, "text", v->text);
+        put_member(&out, "summary", v->job);
+        el_buf_puts(&out, "}\n");
+    } else {
+        el_buf_printf(&out, "%s is %s%s%s\nall nodes: %s\n", name, state, *v->text ? ": " : "", v->text, v->job);
+    }
+    (void)sink_put(console_sink(h->n->console, 1), 1, el_buf_cstr(&out), out.len);
+    el_buf_free(&out);
+}
+
 void health_verdict(struct health *h, const struct msg_probe_verdict *v)
 {
     enum health_verdict verdict = (enum health_verdict)v->verdict;
     const char *name = verdict < HEALTH_VERDICTS ? health_verdict_name(verdict) : "undecided";
     el_log(verdict == HEALTH_GOOD ? EL_INFO : EL_WARN, "health check: this node is %s%s%s; %s", name,
            *v->text ? ": " : "", v->text, v->job);
+    print_verdict(h, v, name);
     if (verdict == HEALTH_BAD || v->excluded)
         tell_unfit(h->n, v->text);
     health_files_verdict(h->files,

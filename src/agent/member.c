@@ -443,7 +443,7 @@ static void advance(struct member *m, el_usec now, struct member_actions *out)
         if (m->attempt && !m->stopping)
             member_stop_attempt(m, m->leave_signal, own_grace(m), out);
         if (!m->attempt)
-            member_quit(m, EL_EXIT_SIGNAL((unsigned)m->leave_signal), "this node has left the job on %s",
+            member_quit(m, EL_EXIT_SIGNAL((unsigned)m->leave_signal), "this node has left on %s",
                         signame(m->leave_signal, name));
     }
     if (m->ended && m->attempt && !m->stopping)

@@ -487,7 +487,8 @@ static void say_last_words(struct node *n)
     bool failed = worker_failed(n);
     n->account.steps = n->steps.sum;
     account_text(&n->account, loop_clock(), line, sizeof line);
-    el_log(failed || n->core.restarts || (n->membership && n->status) ? EL_INFO : EL_DEBUG, "time: %s", line);
+    if (!n->conf->probe_only) /* it ran nothing */
+        el_log(failed || n->core.restarts || (n->membership && n->status) ? EL_INFO : EL_DEBUG, "time: %s", line);
     if (report_logs(n) && !failed) /* the report names them itself */
         el_log(EL_INFO, "logs: %s", report_logs(n));
     if (n->publish_late)

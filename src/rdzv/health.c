@@ -10,6 +10,7 @@
 enum {
     TRIES_MAX = 3,     /* checks for one round: nodes that come and go must not keep it from starting */
     SAID_MAX = 3,      /* lines about single nodes in one step */
+    NAMED_MAX = 8,     /* nodes in the line about all */
     TWINS_SOUGHT = 256 /* nodes among which those of one host are told apart */
 };
 
@@ -245,6 +246,34 @@ static bool ends_by(struct rdzv *r, const unsigned count[HEALTH_VERDICTS], el_us
     return true;
 }
 
+/* "; bad: node3, node7 and 2 more": behind the numbers, for nodes that do not get the report. */
+static void name_those(struct rdzv_health *h, enum health_verdict which)
+{
+    char *to = h->summary;
+    const size_t room = sizeof h->summary;
+    size_t n = strlen(to);
+    unsigned count = 0;
+    const char *text;
+    for (unsigned i = 0; i < h->nodes; i++) {
+        if (probing_verdict(h->last, i, &text) != which || count++ >= NAMED_MAX || n >= room)
+            continue;
+        if (count == 1)
+            n += (size_t)snprintf(to + n, room - n, "; %s: %s", health_verdict_name(which), probing_host(h->last, i));
+        else
+            n += (size_t)snprintf(to + n, room - n, ", %s", probing_host(h->last, i));
+    }
+    if (count > NAMED_MAX && n < room)
+        snprintf(to + n, room - n, " and %u more", count - NAMED_MAX);
+}
+
+static void sum_up(struct rdzv_health *h)
+{
+    probing_summary(h->last, h->summary, sizeof h->summary);
+    name_those(h, HEALTH_BAD);
+    name_those(h, HEALTH_SLOW);
+    name_those(h, HEALTH_UNDECIDED);
+}
+
 /* The check that was running is the last one now. */
 static void keep_last(struct rdzv *r)
 {
@@ -268,6 +297,7 @@ static void conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     h->reader = RDZV_NONE;
     h->took = now - r->state_since;
     keep_last(r);
+    sum_up(h);
     for (unsigned i = 0; i < h->nodes; i++) {
         uint32_t who = h->member[i];
         judge_node(r, i, now, out, count, &said);
@@ -423,7 +453,6 @@ bool rdzv_probe_verdict(struct rdzv *r, unsigned member, struct msg *out)
     m->verdict_untold = false;
     enum health_verdict v = probing_verdict(h->last, m->judged, &text);
     snprintf(h->verdict_text, sizeof h->verdict_text, "%s", text);
-    probing_summary(h->last, h->summary, sizeof h->summary);
     const struct probing_conf *c = probing_conf(h->last);
     *out = (struct msg){.type = MSG_PROBE_VERDICT};
     out->u.probe_verdict = (struct msg_probe_verdict){.number = c->number,
@@ -431,6 +460,8 @@ bool rdzv_probe_verdict(struct rdzv *r, unsigned member, struct msg *out)
                                                       .probe = c->probe,
                                                       .verdict = v,
                                                       .excluded = m->excluded,
+                                                      .reader = h->reader == member,
+                                                      .name = probing_host(h->last, m->judged),
                                                       .text = h->verdict_text,
                                                       .job = h->summary};
     return true;

@@ -167,8 +167,11 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
     m->aside = rdzv_is_aside(r, m->host);
     rdzv_tally(r, m, 1);
     r->last_join = now;
-    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined, %u worker%s%s", rdzv_label(m, label), m->slots,
-             rdzv_plural(m->slots), m->aside ? "; its host is set aside" : "");
+    char workers[32] = ""; /* a probe starts none */
+    if (!r->conf.set.probe_only)
+        snprintf(workers, sizeof workers, ", %u worker%s", m->slots, rdzv_plural(m->slots));
+    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined%s%s", rdzv_label(m, label), workers,
+             m->aside ? "; its host is set aside" : "");
     return i;
 }
 

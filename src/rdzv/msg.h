@@ -246,6 +246,8 @@
     F(T, NUM, probe, INT64_MAX, 1)                                                                                     \
     F(T, NUM, verdict, 4, 1)         /* enum health_verdict of this node */                                            \
     F(T, BOOL, excluded, 0, 0)       /* it takes no part */                                                            \
+    F(T, BOOL, reader, 0, 0)         /* it gets the whole report, as pages */                                          \
+    F(T, STR, name, MSG_NAME_MAX, 0) /* of this node, as the report has it */                                          \
     F(T, STR, text, MSG_TEXT_MAX, 1) /* one line about this node */                                                    \
     F(T, STR, job, MSG_TEXT_MAX, 0)  /* and one about all of them */
 #define MSG_probe_page_FIELDS(F, T)                                                                                    \

@@ -87,19 +87,34 @@ static void begin_stage(struct probing *p, enum probing_kind kind, el_usec limit
     }
 }
 
-/* GPU by GPU if each node that takes part has some. */
-static bool has_gpus(const struct probing *p, unsigned *most)
+/* How many nodes have some: one is enough for all to be tried GPU by GPU, or a node that has lost its own would hide
+ * what is wrong with it. */
+static unsigned with_gpus(const struct probing *p, unsigned *most)
 {
-    bool all = true;
+    unsigned some = 0;
     *most = 0;
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         const struct probing_node *n = &p->node[i];
-        if (n->presence != PROBING_HERE || n->local == PROBING_FAILED)
+        if (n->presence == PROBING_GONE)
             continue;
-        all &= n->gpus > 0;
+        some += n->gpus > 0;
         *most = n->gpus > *most ? n->gpus : *most;
     }
-    return all && *most;
+    return some;
+}
+
+/* Whoever has told of itself and has no GPU, where others have some, is bad. */
+static void want_gpus(struct probing *p, unsigned some)
+{
+    for (unsigned i = 0; i < p->conf.nodes; i++) {
+        struct probing_node *n = &p->node[i];
+        if (!n->done || n->gpus || n->local == PROBING_FAILED || n->local == PROBING_BROKEN)
+            continue;
+        n->local = PROBING_FAILED;
+        snprintf(n->reason, sizeof n->reason,
+                 "no GPU is here, but %u other node%s some; with the backend tcp GPUs are left aside", some,
+                 some == 1 ? " has" : "s have");
+    }
 }
 
 static void tell_plan(struct probing *p, unsigned i)
@@ -122,8 +137,10 @@ static void tell_plan(struct probing *p, unsigned i)
 static bool make_plan(struct probing *p)
 {
     struct plan_conf conf = PLAN_CONF_INIT;
-    unsigned gpus;
-    p->nccl = has_gpus(p, &gpus) && p->conf.backend != HEALTH_TCP;
+    unsigned gpus = 0, some = p->conf.backend == HEALTH_TCP ? 0 : with_gpus(p, &gpus);
+    p->nccl = some > 0;
+    if (p->nccl)
+        want_gpus(p, some);
     conf.rails = !p->nccl ? 1 : gpus < PLAN_RAILS_MAX ? gpus : PLAN_RAILS_MAX;
     conf.rounds_max = p->conf.rounds_max;
     conf.quick = p->conf.quick;

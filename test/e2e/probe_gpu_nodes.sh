@@ -1,4 +1,4 @@
-# elrun probe with --backend=nccl over several hosts with made-up GPUs and a stand-in for NCCL that moves the bytes over the
+# elrun probe with --backend=nccl, or auto, over several hosts with made-up GPUs and a stand-in for NCCL that moves the bytes over the
 # hosts' network (test/mock/mock.h): GPU i meets GPU i, and whoever is wrong is named: a node, one rail of it, or versions.
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
@@ -21,7 +21,7 @@ gpus() {
 EQUAL="cudaEventElapsedTime:value=10"
 rules() { eval "rules_$1=\$2"; }       # HOST MOCK-RULES: until the next probe has ended
 version() { eval "version_$1=\$2"; }   # HOST NCCL-VERSION: likewise
-probe_n=0
+probe_n=0 backend=nccl
 # probe N OPTIONS...: of the hosts 1 to N; statuses in $statuses, the coordinator's object in $T/a1.out
 probe() {
     probe_n=$((probe_n + 1))
@@ -31,7 +31,7 @@ probe() {
         PREFIX="nsenter -t $(pid_of "$i") -n -m -u --wdns=/"
         export LD_LIBRARY_PATH="$MOCK_DIR"
         eval "export MOCK=\"\$EQUAL \$rules_$i\" MOCK_GPUS=\"\$gpus_$i\" MOCK_NCCL=\"\$version_$i\""
-        start probe --nnodes="$probe_hosts" --rdzv-endpoint=node1 --rdzv-id=g$probe_n --backend=nccl --checks=gpu --quick --json \
+        start probe --nnodes="$probe_hosts" --rdzv-endpoint=node1 --rdzv-id=g$probe_n --backend=$backend --checks=gpu --quick --json \
             --limits="$T/easy.json" --nccl-lib="$MOCK_DIR/site/nvidia/nccl/lib/libnccl.so.2" \
             --cuda-lib="$MOCK_DIR/site/nvidia/cuda_runtime/lib/libcudart.so.12" "$@"
         PREFIX=
@@ -82,6 +82,12 @@ unlike "and nobody is bad for it" "$(states)" "node[12]:bad"
 gpus 3 0
 probe 3
 told "one host without GPUs among others" "1:1 2:0 3:1" "node1:good node2:good node3:bad local"
+
+backend=auto
+probe 3
+told "auto: a host that has lost its GPUs does not hide it" "1:1 2:0 3:1" "node1:good node2:good node3:bad local"
+is "auto: the others have met over NCCL" "$(json 'd["backend"], [len(r["metrics"]["bw64m"]) for x in d["rounds"] for r in x["results"]]')" "nccl [2]"
+like "auto: it is told why" "$(cat "$T/a3.out")" '"state":"bad".*no GPU is here, but 2 other nodes have some'
 
 is_clean "in the end"
 finished

@@ -32,6 +32,7 @@ ends() { # TEXT WANT
 }
 json() { "${PY:-python3}" -c 'import json,sys; d = json.load(open(sys.argv[1])); s = {n["name"]: n["state"] for n in d["nodes"]}; print('"$1"')' "$T/${2:-a1}.out" 2>&1; }
 states() { json '" ".join(f"{k}:{v}" for k, v in sorted(s.items()))' "$1"; }
+own() { "${PY:-python3}" -c 'import json,sys; d = json.load(open(sys.argv[1])); print('"$1"')' "$T/$2.out" 2>&1; }
 shut() { # HOST: pairs cannot reach it nor it them; the coordinator can
     on "$1" nft "table inet t {
         chain o {
@@ -85,6 +86,9 @@ shut 3
 begin 3 --quick
 ends "one host that only reaches the coordinator" "1:1 2:0 3:1"
 is "it is named and nobody else is" "$(states)" "node1:good node2:good node3:bad"
+is "the others print their own verdict" "$(own 'd["node"], d["state"]' a2) $(own 'd["node"], d["state"]' a3)" "node2 good node3 bad"
+like "and that of all" "$(own 'd["summary"]' a2)" "^2 good, 1 bad of 3 nodes.*; bad: node3$"
+unlike "nothing is said of workers" "$(cat "$T"/a[123].err)" "worker|running"
 open_up 3
 
 begin 3 --pair-bytes=64MiB --pair-time=3s
@@ -109,6 +113,7 @@ node b1 1; node b2 2
 both_got=
 for n in a1 a2 b1 b2; do status_of $n; both_got="$both_got$n:$status "; done
 is "two probes at the same time on the same hosts" "$both_got" "a1:0 a2:0 b1:0 b2:0 "
+like "in words, too, a node that does not host them prints its verdict and all nodes'" "$(tr '\n' '|' <"$T/b2.out")" '^node2 is (good|slow).*[|]all nodes: .* of 2 nodes'
 
 status_of c2; two=$status; status_of c3
 like "the coordinator is lost: status" "$two $status" '^(69|75) (69|75)$'

@@ -109,7 +109,7 @@ static void strip(struct msg *m)
         m->u.probe.ids = m->u.probe.ids && *m->u.probe.ids ? "0=x" : "";
         m->u.probe.peer = probes_host(m->u.probe.peer ? m->u.probe.peer : "h0");
         break;
-    case MSG_PROBE_VERDICT: m->u.probe_verdict.text = m->u.probe_verdict.job = ""; break;
+    case MSG_PROBE_VERDICT: m->u.probe_verdict.text = m->u.probe_verdict.job = m->u.probe_verdict.name = ""; break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
     case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;
     case MSG_LEAVING: m->u.leaving.text = ""; break;

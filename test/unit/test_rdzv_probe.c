@@ -247,6 +247,64 @@ static void test_probe_only(void)
              "elrun probe: each node ends with its own verdict, the one that prints all with that of all");
 }
 
+/* What a node with so many GPUs says of itself. */
+static void looked(unsigned ms, char node, unsigned gpus)
+{
+    story_until(&s, ms);
+    const struct msg_probe *o = &s.node[node - 'a'].last.u.probe;
+    struct msg m = {.type = MSG_PROBE_RESULT};
+    m.u.probe_result = (struct msg_probe_result){.number = o->number,
+                                                 .coord = o->coord,
+                                                 .probe = o->probe,
+                                                 .stage = o->stage,
+                                                 .rail = -1,
+                                                 .outcome = PROBING_OK,
+                                                 .gpus = gpus,
+                                                 .text = "",
+                                                 .lines = ""};
+    story_tell(&s, node, &m);
+}
+
+static void test_no_gpus_on_one(enum health_backend backend)
+{
+    story_init(&s, 3, 3);
+    s.conf.set.health_check = HEALTH_START;
+    s.conf.set.probe_backend = backend;
+    s.conf.set.on_bad = HEALTH_BAD_STOP;
+    story_begin(&s);
+    for (unsigned i = 0; i < 3; i++)
+        J(i, (char)('a' + i));
+    looked(10, 'a', 1);
+    looked(10, 'b', 1);
+    looked(10, 'c', 0);
+}
+
+static void test_auto_with_gpus(void)
+{
+    test_no_gpus_on_one(HEALTH_AUTO);
+    is_num(s.node[0].last.u.probe.backend, HEALTH_NCCL, "auto: the pairs of those with GPUs run over NCCL");
+    EACH(20, "ab");
+    EACH(30, "abc");
+    CAUSE;
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> a: checks; b: checks; c: checks\n"
+             "0.010 c PROBE_RESULT -> a: from b; b: to a; c: rests\n"
+             "0.020 b PROBE_RESULT -> a: after; b: after; c: after\n"
+             "0.030 c PROBE_RESULT -> a is good; a: end 72; b is good; b: end 72; c is bad; c: end 72\n"
+             "  # --on-bad=stop: c: no GPU is here, but 2 other nodes have some; with the backend tcp GPUs are left "
+             "aside; \n",
+             "auto: a node without GPUs among others is bad");
+
+    test_no_gpus_on_one(HEALTH_TCP);
+    is_num(s.node[0].last.u.probe.backend, HEALTH_TCP, "tcp: GPUs are left aside");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> a: checks; b: checks; c: checks\n"
+             "0.010 c PROBE_RESULT -> a: from b; b: to a; c: rests\n",
+             "tcp: a node without GPUs is as good as others");
+}
+
 static void test_restart_trigger(void)
 {
     begin(2, 2, 2, HEALTH_RESTART);
@@ -350,6 +408,7 @@ int main(void)
     test_paused_coordinator();
     test_stop_on_bad();
     test_probe_only();
+    test_auto_with_gpus();
     test_restart_trigger();
     test_crash();
     test_stray_results();
