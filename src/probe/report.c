@@ -9,7 +9,7 @@
 #include "util/parse.h"
 #include "util/ranges.h"
 
-enum { STATUS_GOOD, STATUS_BAD, STATUS_UNDECIDED = 3, ROUND_NAMED_MAX = 4 };
+enum { STATUS_GOOD, STATUS_BAD, STATUS_UNDECIDED = 3, ROUND_NAMED_MAX = 4, ROUND_PAIRS_MAX = 200 };
 
 const char *report_name(const struct report *r, unsigned node, char to[PLAN_NAME_MAX])
 {
@@ -56,24 +56,44 @@ static void put_counts(const struct report *r, struct el_buf *out)
     put_count(out, &gap, count[NODE_NEW] + count[NODE_UNTESTED] + count[NODE_SUSPECT], "not judged yet");
 }
 
+struct round_line {
+    unsigned named, more;
+    size_t pairs_at; /* in out */
+};
+
+static void put_pair(const struct report *r, const struct pair_record *rec, struct round_line *line, struct el_buf *out)
+{
+    char a[PLAN_NAME_MAX], b[PLAN_NAME_MAX], text[2 * PLAN_NAME_MAX + 16];
+    int n = snprintf(text, sizeof text, "%s%s with %s", line->named ? ", " : ": ", report_name(r, rec->a, a),
+                     report_name(r, rec->b, b));
+    if (line->named == ROUND_NAMED_MAX || out->len - line->pairs_at + (size_t)n > ROUND_PAIRS_MAX) {
+        line->more++;
+        return;
+    }
+    line->named++;
+    el_buf_puts(out, text);
+}
+
 /* Those of which somebody may be guilty or slow are named first. */
 void report_round(const struct report *r, struct el_buf *out)
 {
-    unsigned round = plan_rounds(r->plan), all = verdict_pairs(r->plan), named = 0, more = 0;
+    unsigned round = plan_rounds(r->plan), all = verdict_pairs(r->plan), first = all;
     unsigned count[NODE_STATE_COUNT];
     const char *gap = "; ";
     struct pair_record rec;
     el_buf_printf(out, "round %u", round);
-    for (unsigned i = all; i-- > 0 && (verdict_pair(r->plan, i, &rec), rec.round == round);) {
-        char a[PLAN_NAME_MAX], b[PLAN_NAME_MAX];
-        if (rec.purpose == PLAN_FIRST || rec.purpose == PLAN_SECOND || named == ROUND_NAMED_MAX) {
-            more++;
-            continue;
+    struct round_line line = {.pairs_at = out->len};
+    while (first && (verdict_pair(r->plan, first - 1, &rec), rec.round == round))
+        first--;
+    for (int usual = 0; usual < 2; usual++)
+        for (unsigned i = first; i < all; i++) {
+            verdict_pair(r->plan, i, &rec);
+            if ((rec.purpose == PLAN_FIRST || rec.purpose == PLAN_SECOND) == usual)
+                put_pair(r, &rec, &line, out);
         }
-        el_buf_printf(out, "%s%s with %s", named++ ? ", " : ": ", report_name(r, rec.a, a), report_name(r, rec.b, b));
-    }
-    if (more)
-        el_buf_printf(out, "%s%u %spair%s", named ? "; " : ": ", more, named ? "more " : "", more == 1 ? "" : "s");
+    if (line.more)
+        el_buf_printf(out, "%s%u %spair%s", line.named ? "; " : ": ", line.more, line.named ? "more " : "",
+                      line.more == 1 ? "" : "s");
     verdict_count(r->plan, count);
     put_count(out, &gap, count[NODE_GOOD] + count[NODE_SLOW], "good so far");
     put_count(out, &gap, count[NODE_SUSPECT], "suspect");

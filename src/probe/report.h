@@ -29,7 +29,8 @@ void report_text(const struct report *r, struct el_buf *out);
 void report_node(const struct report *r, unsigned node, struct el_buf *out);
 
 /* One line about the present round, without a newline: "round 2: c04 with c00, c05 with c01; 30 more pairs; 60 are
- * good so far, 4 are suspect". */
+ * good so far, 4 are suspect".  Not longer than REPORT_ROUND_MAX. */
+#define REPORT_ROUND_MAX 320
 void report_round(const struct report *r, struct el_buf *out);
 
 /* One line about all: "7 nodes are good, 1 is bad; 12.3 s, 3 rounds". */

@@ -162,6 +162,16 @@ static bool make_plan(struct probing *p)
     return true;
 }
 
+/* Once: it is part of the order of every node. */
+static void tell_round(struct probing *p)
+{
+    const struct report r = {.plan = p->plan};
+    struct el_buf line = EL_BUF_INIT(p->mem, 0);
+    report_round(&r, &line);
+    snprintf(p->pairs_text, sizeof p->pairs_text, "%s", line.len ? el_buf_cstr(&line) : "a round of pairs");
+    el_buf_free(&line);
+}
+
 /* False: the plan has ended, or there is no memory for what it wants. */
 static bool begin_round(struct probing *p, el_usec now)
 {
@@ -178,6 +188,7 @@ static bool begin_round(struct probing *p, el_usec now)
         p->node[p->pair[i].b].guest = true;
     }
     p->round++;
+    tell_round(p);
     begin_stage(p, PROBING_PAIR, PROBING_PAIR_LIMIT, now);
     return true;
 }
@@ -402,21 +413,20 @@ static unsigned answered(const struct probing *p)
 
 void probing_text(const struct probing *p, el_usec now, char *to, size_t room)
 {
-    char what[64];
+    char rounds[32] = "";
     unsigned not_asked = p->conf.nodes - p->asked, done = answered(p);
     unsigned long long left = (left_ms(p, now) + 999) / 1000;
+    const char *what = p->kind == PROBING_PAIR    ? p->pairs_text
+                       : p->kind == PROBING_LOCAL ? "each node by itself"
+                                                  : "counters once more";
     if (p->over) {
         snprintf(to, room, "the health check is over");
         return;
     }
     if (p->kind == PROBING_PAIR && p->conf.rounds_max)
-        snprintf(what, sizeof what, "round %u of pairs (at most %u)", p->round, p->conf.rounds_max);
-    else if (p->kind == PROBING_PAIR)
-        snprintf(what, sizeof what, "round %u of pairs", p->round);
-    else
-        snprintf(what, sizeof what, "%s", p->kind == PROBING_LOCAL ? "each node by itself" : "counters once more");
-    snprintf(to, room, "health check: %s; %u of %u node%s %s answered, at most %llu s more", what, done - not_asked,
-             p->asked, p->asked == 1 ? "" : "s", p->asked == 1 ? "has" : "have", left);
+        snprintf(rounds, sizeof rounds, ", at most %u rounds", p->conf.rounds_max);
+    snprintf(to, room, "health check: %s; %u of %u node%s %s answered, at most %llu s more%s", what, done - not_asked,
+             p->asked, p->asked == 1 ? "" : "s", p->asked == 1 ? "has" : "have", left, rounds);
 }
 
 void probing_doing(const struct probing *p, unsigned node, char *to, size_t room)

@@ -94,7 +94,8 @@ el_usec probing_deadline(const struct probing *p);
 
 /* Strings in *out live until the next call. */
 void probing_order(struct probing *p, unsigned node, el_usec now, struct msg *out);
-/* "round 2 of pairs (at most 8): 3 of 4 nodes have answered, at most 12 s more" */
+/* "health check: round 2: c00 with c02, c01 with c03; 2 are good so far; 3 of 4 nodes have answered, at most 12 s more,
+ * at most 8 rounds": fits into MSG_TEXT_MAX. */
 void probing_text(const struct probing *p, el_usec now, char *to, size_t room);
 /* What this node does: "checks itself", "is paired with node2", "waits for the others". */
 void probing_doing(const struct probing *p, unsigned node, char *to, size_t room);

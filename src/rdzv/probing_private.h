@@ -4,6 +4,7 @@
 #include "probe/baseline.h"
 #include "probe/clocks.h"
 #include "probe/history.h"
+#include "probe/report.h"
 #include "rdzv/probing.h"
 
 enum probing_presence { PROBING_HERE, PROBING_IS_AWAY, PROBING_GONE };
@@ -51,7 +52,8 @@ struct probing {
     unsigned asked;           /* … and those that were asked */
     el_usec until, all_until; /* without the margin */
     unsigned told;
-    bool over, late; /* late: the time for all was used up */
+    bool over, late;                       /* late: the time for all was used up */
+    char pairs_text[REPORT_ROUND_MAX + 1]; /* which pairs this round has: told with every order */
     char text[MSG_TEXT_MAX + 1];
 };
 

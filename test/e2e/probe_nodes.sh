@@ -11,7 +11,7 @@ check="--health-check=start --probe-checks=limits --probe-quick"
 echo '{"nofile":{"limit":1e12,"severity":"bad"}}' >"$T/strict.json"
 echo '{"nofile":{"limit":1,"severity":"bad"},"memlock":"off"}' >"$T/mild.json"
 mild="--probe-limits=$T/mild.json"
-probing() { grep -q "round 1 of pairs" "$T/$1.err"; }
+probing() { grep -q "round 1: " "$T/$1.err"; }
 agents() { for i in $1; do agent "n$i" "$i" --node-rank=$((i - 1)) $2; done; }
 
 # --- one that is bad by its own checks

@@ -96,6 +96,35 @@ static void test_too_few(void)
              "too few are left: what is missing is said, and whoever comes is checked with the others");
 }
 
+static void test_told(void)
+{
+    story_init(&s, 4, 4);
+    s.conf.set.health_check = HEALTH_START;
+    s.conf.set.probe_rounds = 8;
+    story_begin(&s);
+    for (unsigned i = 0; i < 4; i++)
+        J(i, (char)('a' + i));
+    WAIT;
+    EACH(10, "abcd");
+    WAIT;
+    EACHF(20, "ab");
+    EACH(20, "cd");
+    P(30, 'a');
+    WAIT;
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> c: park\n"
+             "0.003 d joins -> a: checks; b: checks; c: checks; d: checks\n"
+             "  # health check: each node by itself; 0 of 4 nodes have answered, at most 91 s more\n"
+             "0.010 d PROBE_RESULT -> a: from b; b: to a; c: from d; d: to c\n"
+             "  # health check: round 1: a with b, c with d; 0 of 4 nodes have answered, at most 61 s more, at most 8 "
+             "rounds\n"
+             "0.020 d PROBE_RESULT -> a: from c; b: from d; c: to a; d: to b\n"
+             "  # health check: round 2: a with c, b with d; 2 are good so far, 2 are suspect; 1 of 4 nodes have "
+             "answered, at most 60 s more, at most 8 rounds\n",
+             "what is waited for: which pairs run, what is known, how long still");
+}
+
 /* Every second node in the other rack: neighbours of the first round are those of one rack. */
 static void test_domains(void)
 {
@@ -402,6 +431,7 @@ int main(void)
     test_bad_alone();
     test_too_few();
     test_bad_in_pairs();
+    test_told();
     test_domains();
     test_left();
     test_silent_agent();

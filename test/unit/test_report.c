@@ -312,7 +312,8 @@ static void test_round(void)
         plan_local(r.plan, n, true, NULL);
     unsigned pairs = plan_round(r.plan, &pair);
     report_round(&r, &b);
-    is_str(el_buf_cstr(&b), "round 1: 4 pairs", "progress in the first round");
+    is_str(el_buf_cstr(&b), "round 1: node 0 with node 1, node 2 with node 3, node 4 with node 5, node 6 with node 7",
+           "progress in the first round");
     for (unsigned i = 0; i < pairs; i++) {
         struct pair_result x = result_of(&w, &pair[i]);
         plan_result(r.plan, i, &x);
@@ -322,9 +323,37 @@ static void test_round(void)
     report_round(&r, &b);
     is_str(
         el_buf_cstr(&b),
-        "round 2: node 3 with node 7, node 2 with node 6, node 1 with node 5, node 0 with node 4; 6 are good so far, 2 "
+        "round 2: node 0 with node 4, node 1 with node 5, node 2 with node 6, node 3 with node 7; 6 are good so far, 2 "
         "are suspect",
         "... and in the second");
+    plan_free(r.plan);
+    el_buf_free(&b);
+}
+
+/* Of many, and with the longest names. */
+static void test_round_is_bounded(void)
+{
+    struct plan_conf conf = PLAN_CONF_INIT;
+    struct report r = {.plan = plan_new(64, &conf, NULL)};
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    const struct plan_pair *pair;
+    char name[PLAN_NAME_MAX];
+    for (unsigned n = 0; n < 64; n++)
+        plan_local(r.plan, n, true, NULL);
+    plan_round(r.plan, &pair);
+    report_round(&r, &b);
+    is_str(el_buf_cstr(&b),
+           "round 1: node 0 with node 1, node 2 with node 3, node 4 with node 5, node 6 with node 7; 28 more pairs",
+           "of many pairs some are named");
+    for (unsigned n = 0; n < 64; n++) {
+        snprintf(name, sizeof name, "%060u", n);
+        plan_name(r.plan, n, name);
+    }
+    b.len = 0;
+    report_round(&r, &b);
+    is_str(el_buf_cstr(&b) + strlen("round 1: ") + 2 * 60 + strlen(" with "), "; 31 more pairs",
+           "... fewer where names are long");
+    ok(b.len <= REPORT_ROUND_MAX, "... so that the line has its bounds");
     plan_free(r.plan);
     el_buf_free(&b);
 }
@@ -356,6 +385,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--json") == 0)
         return print_json();
     test_round();
+    test_round_is_bounded();
     test_eight();
     test_forms();
     test_many();
