@@ -202,13 +202,16 @@ static bool is_decided(const struct finding *f)
 void check_judge(const struct check_conf *c, struct finding *f)
 {
     assert(f->check < CHECKS);
-    if (is_decided(f))
+    bool absent = f->state == FINDING_UNCHECKED && f->has_value;
+    if (is_decided(f) && !absent)
         return;
     if (!c->own[f->check])
         f->limit = c->limit[f->check];
     bool wrong = check_rows[f->check].rule == CHECK_MIN ? f->value < f->limit : f->value > f->limit;
     if (f->limit < 0) /* its own, and it said none */
         wrong = false;
+    if (absent && !wrong)
+        return;
     f->state = wrong ? c->severity[f->check] : FINDING_OK;
 }
 

@@ -324,7 +324,8 @@ struct checking {
  * not looked for is dropped. */
 void checking_take(struct checking *c, bool last, struct finding f);
 
-/* The same for one value: limit and state by its rule; for CHECK_GROWS the value is the growth. */
+/* The same for one value: limit and state by its rule; for CHECK_GROWS the value is the growth.  Unchecked with a
+ * value: what would be counted does not exist here, which is wrong only if the limit wants some. */
 void check_judge(const struct check_conf *c, struct finding *f);
 
 /* A speed that the node measured alone (rail: or the GPU).  False: nobody set a limit for it. */

@@ -115,8 +115,10 @@ void collect_infiniband(const struct collect *c)
     char text[32];
     int devices = collect_each(c, IB_ROOT, one_device, &w);
     struct finding f = finding_value(CHECK_IB_PORTS, "", w.active);
-    if (devices <= 0)
+    if (devices <= 0) {
+        f.state = FINDING_UNCHECKED; /* check_judge() knows whether some are wanted */
         finding_say(&f, "this host has no InfiniBand or RoCE device");
+    }
     c->finding(c->ctx, &f);
     snprintf(text, sizeof text, "%u", w.active);
     c->fact(c->ctx, "ib_ports", text);

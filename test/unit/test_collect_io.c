@@ -135,8 +135,14 @@ static void test_infiniband(void)
 {
     begin();
     collect_infiniband(&ask);
-    is_str(found(CHECK_IB_PORTS, ""), "ok: ib_ports: 0 (this host has no InfiniBand or RoCE device)",
+    is_str(found(CHECK_IB_PORTS, ""), "unchecked: ib_ports: not checked: this host has no InfiniBand or RoCE device",
            "none is no fault");
+    begin();
+    all.conf.limit[CHECK_IB_PORTS] = 8;
+    collect_infiniband(&ask);
+    is_str(found(CHECK_IB_PORTS, ""),
+           "bad: ib_ports: 0, at least 8 expected (this host has no InfiniBand or RoCE device)",
+           "but where some are wanted");
     port("mlx5_0/ports/1", "4: ACTIVE\n", "5: LinkUp\n", "400 Gb/sec (4X NDR)\n", "InfiniBand\n");
     port("mlx5_1/ports/1", "1: DOWN\n", "2: Polling\n", "2.5 Gb/sec (1X SDR)\n", "InfiniBand\n");
     port("mlx5_2/ports/1", "1: DOWN\n", "3: Disabled\n", "2.5 Gb/sec (1X SDR)\n", "InfiniBand\n");
