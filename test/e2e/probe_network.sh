@@ -23,7 +23,8 @@ told() { for f in "$T/$1".err*; do note "$(tail -4 "$f")"; done; }
 probe well
 is "four nodes that are well" "$all" " node2:0 node3:0 node4:0 node1:0" || told well
 is "are all good" "$(verdicts "$T/well.1")" "node1:good node2:good node3:good node4:good"
-is "only the coordinator's node prints all of it" "$(cat "$T/well.2" "$T/well.3" "$T/well.4")" ""
+is "only the coordinator's node prints all of it" "$(cat "$T/well.2" "$T/well.3" "$T/well.4" | grep -c '"rounds"')" 0
+is "the others one line each" "$(cat "$T/well.2" "$T/well.3" "$T/well.4" | grep -c '"state":"good".*"summary":"4 good of 4 nodes')" 3
 
 rate 3 5mbit
 probe slow
