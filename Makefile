@@ -137,7 +137,7 @@ check-here:
 	@$(SIDE) built
 	@$(MAKE) --no-print-directory check-steps
 check-steps: check-unit check-same check-lint check-digest check-mutants check-e2e
-	@$(MAKE) --no-print-directory swarm T=15
+	@$(MAKE) --no-print-directory swarm T=10
 	@$(SIDE) built-fuzz
 	@$(MAKE) --no-print-directory fuzz T=2
 	@$(MAKE) --no-print-directory check-san
@@ -149,7 +149,7 @@ check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
 check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
-	@LONG=$(LONG) ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j2 -e sh $(E2E)
+	@LONG=$(LONG) ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j3 -e sh $(E2E)
 # Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
 check-long: all $(PROG:%.c=$(BUILD)/%)
 	@$(MAKE) --no-print-directory check-e2e LONG=1 E2E="$$(grep -l '[$$]LONG' test/e2e/*.sh | tr '\n' ' ')"

@@ -111,6 +111,8 @@ void storm_report(struct cluster *c)
 void storm_memory(struct cluster *c)
 {
     size_t most = c->mem_base + (size_t)2 * WORKERS_MAX * c->n + 6 * MSG_RANKS_MAX;
+    if (c->conf.set.health_check) /* the last check is kept, with what was said of each node, and its report */
+        most += ((size_t)3 << 10) * c->n + ((size_t)32 << 10);
     if (c->mem.used_bytes > most)
         cluster_fail(c, "the coordinator has %zu bytes, %zu at its start", c->mem.used_bytes, c->mem_base);
 }
