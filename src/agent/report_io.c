@@ -1,5 +1,4 @@
 /* What went wrong, in words: evidence of failed workers, the report, the last lines. */
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -487,8 +486,8 @@ static void say_last_words(struct node *n)
     bool failed = worker_failed(n);
     n->account.steps = n->steps.sum;
     account_text(&n->account, loop_clock(), line, sizeof line);
-    if (!n->conf->probe_only) /* it ran nothing */
-        el_log(failed || n->core.restarts || (n->membership && n->status) ? EL_INFO : EL_DEBUG, "time: %s", line);
+    el_log(failed || n->core.restarts || (n->membership && n->status && !n->conf->probe_only) ? EL_INFO : EL_DEBUG,
+           "time: %s", line);
     if (report_logs(n) && !failed) /* the report names them itself */
         el_log(EL_INFO, "logs: %s", report_logs(n));
     if (n->publish_late)
