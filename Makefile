@@ -137,19 +137,19 @@ check-here:
 	@$(SIDE) built
 	@$(MAKE) --no-print-directory check-steps
 check-steps: check-unit check-same check-lint check-digest check-mutants check-e2e
-	@$(MAKE) --no-print-directory swarm T=10
+	@$(MAKE) --no-print-directory swarm T=10 KNOWN=--known
 	@$(SIDE) built-fuzz
-	@$(MAKE) --no-print-directory fuzz T=2
+	@$(MAKE) --no-print-directory fuzz T=2 SEED=1
 	@$(MAKE) --no-print-directory check-san
 	@$(MAKE) --no-print-directory check-tsan
 	@sh test/lib/skips.sh $(BUILD)/tap
 check-fast: check-unit check-clang
-	@$(MAKE) --no-print-directory swarm T=5
+	@$(MAKE) --no-print-directory swarm T=5 KNOWN=--known
 check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
 check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
-	@LONG=$(LONG) ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j3 -e sh $(E2E)
+	@LONG=$(LONG) ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j2 -e sh $(E2E)
 # Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
 check-long: all $(PROG:%.c=$(BUILD)/%)
 	@$(MAKE) --no-print-directory check-e2e LONG=1 E2E="$$(grep -l '[$$]LONG' test/e2e/*.sh | tr '\n' ' ')"
@@ -157,11 +157,12 @@ check-long: all $(PROG:%.c=$(BUILD)/%)
 fuzz: $(FUZZ:%.c=$(BUILD)/%)
 	@set -e; for f in $^; do n=$$(basename $$f); mkdir -p $(BUILD)/new/$$n test/fuzz/corpus/$$n; \
 	$$f -runs=0 test/fuzz/corpus/$$n >$(BUILD)/new/$$n.log 2>&1 && \
-	$$f -max_total_time=$(or $(T),60) -timeout=10 -rss_limit_mb=1024 $(BUILD)/new/$$n test/fuzz/corpus/$$n >>$(BUILD)/new/$$n.log 2>&1 \
+	$$f -seed=$(or $(SEED),0) -max_total_time=$(or $(T),60) -timeout=10 -rss_limit_mb=1024 $(BUILD)/new/$$n test/fuzz/corpus/$$n >>$(BUILD)/new/$$n.log 2>&1 \
 	|| { tail -30 $(BUILD)/new/$$n.log; echo "fuzz: $$n FAILED"; exit 1; }; \
 	echo "fuzz: $$n $$(grep -o '^Done.*' $(BUILD)/new/$$n.log | tail -1)"; done
+# KNOWN=--known: the same seeds in every run (make check); without it new ones are drawn, to find more.
 swarm: $(SIM:%.c=$(BUILD)/%)
-	@set -e; for s in $^; do $$s --seconds $(or $(T),60); done
+	@set -e; for s in $^; do $$s --seconds $(or $(T),60) $(KNOWN); done
 SAN = BUILD=$(BUILD)/san PURE= CC=gcc CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all'
 check-san:
 	@$(SIDE) $(SAN) built-san
@@ -169,7 +170,7 @@ check-san:
 built-san: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
-	@set -e; for s in $(SIM:%.c=$(BUILD)/%); do $$s --seconds $(or $(T),5); done
+	@set -e; for s in $(SIM:%.c=$(BUILD)/%); do $$s --seconds $(or $(T),5) --known; done
 # The only threads there are: the pool and the writers of sinks, behind src/loop.
 TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -g -fsanitize=thread'
 check-tsan:

@@ -1,8 +1,8 @@
 /* sim_node: thousands of lives of one node, each drawn from a seed.
  *
- *   sim_node --seconds N       the first seeds, twice each, then fresh ones until the time is over
- *   sim_node --seeds N         seeds 1 … N
- *   sim_node --seed S [--steps]  one seed; --steps prints every step
+ *   sim_node --seconds N       the first seeds, twice each, then fresh ones until the time is over; with --known the
+ * next ones, the same in every run sim_node --seeds N         seeds 1 … N sim_node --seed S [--steps]  one seed;
+ * --steps prints every step
  *
  * One line at the end; a failure prints the command that repeats it and the last steps. */
 #include <inttypes.h>
@@ -79,13 +79,14 @@ static bool number(const char *text, uint64_t *to)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim_node [--seconds N | --seeds N | --seed S] [--steps]\n");
+    fprintf(stderr, "usage: sim_node [--seconds N [--known] | --seeds N | --seed S] [--steps]\n");
     return 2;
 }
 
 int main(int argc, char **argv)
 {
     uint64_t limit_s = 5, seeds = 0, only = 0;
+    bool known = false;
     program = argv[0];
     world_init(&world);
     for (int i = 1; i < argc; i++) {
@@ -95,6 +96,8 @@ int main(int argc, char **argv)
                                                      : NULL;
         if (!strcmp(argv[i], "--steps"))
             world.print = true;
+        else if (!strcmp(argv[i], "--known"))
+            known = true;
         else if (!to || !number(argv[++i], to))
             return usage();
     }
@@ -108,7 +111,9 @@ int main(int argc, char **argv)
         uint64_t fresh, fixed = seeds ? seeds : FIXED_SEEDS;
         for (uint64_t s = 1; good && s <= fixed; s++)
             good = one(&sum, s, s <= FIXED_SEEDS);
-        if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh)
+        if (known)
+            fresh = 0;
+        else if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh)
             fresh = (uint64_t)time(NULL) << 20;
         for (fresh = fresh / 2 + FIXED_SEEDS + 1; good && !seeds && seconds() - start < (double)limit_s; fresh++)
             good = one(&sum, fresh, false);
