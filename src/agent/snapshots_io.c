@@ -20,9 +20,8 @@
 #include "util/file.h"
 #include "util/log.h"
 
-#define ANCESTORS_MAX 32  /* between a worker and who connects for it */
-#define EVENTS_MAX    256 /* that wait while the keeper's last actions are carried out */
-#define STEPS_MAX     16  /* that are told to be readable: two slots a worker hold few different ones */
+#define ANCESTORS_MAX 32 /* between a worker and who connects for it */
+#define STEPS_MAX     16 /* that are told to be readable: two slots a worker hold few different ones */
 #define CORE_LIMIT    ((size_t)256 << 20)
 
 struct snapshots {
@@ -38,12 +37,13 @@ struct snapshots {
     struct vault *vault;
     struct wsock *sock;
     struct ckpt_mem *page;    /* by worker */
-    struct loop_timer *timer; /* for workers that never ask */
-    unsigned verifying;
+    struct loop_timer *timer; /* from the first question: for workers that never ask; from an offer: that never read */
+    bool asking, reading;     /* what it runs for */
+    bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
+    unsigned verifying;       /* slots being compared, also for a round that is over */
     bool stepping;
-    unsigned waiting; /* events in queue */
-    struct keeper_event queue[EVENTS_MAX];
-    char texts[EVENTS_MAX][WMSG_TEXT_MAX];
+    unsigned waiting, room; /* events in queue */
+    struct keeper_event *queue;
     char folder[80], socket[108];
     char *python_path;
 };
@@ -82,19 +82,35 @@ static void tell_choose(struct snapshots *s)
     s->ops.choose(s->ctx, steps, n, keeper_had_whole(s->keeper));
 }
 
+static void one_verified(struct snapshots *s)
+{
+    if (--s->verifying > 0 || !s->choosing)
+        return;
+    s->choosing = false;
+    tell_choose(s);
+}
+
+/* One step of going back at a time has a deadline here; while the nodes agree the coordinator has it. */
+static void set_deadline(struct snapshots *s, bool asking, bool reading)
+{
+    s->asking = asking;
+    s->reading = reading;
+    loop_timer_at(s->timer, asking || reading ? loop_clock() + s->run->ckpt_restore_timeout : EL_NEVER);
+}
+
 /* Nothing is offered that is not what was committed: every slot is compared with its sums first. */
 static void verify_all(struct snapshots *s)
 {
-    loop_timer_at(s->timer, EL_NEVER);
-    s->verifying = 1; /* this walk's own: the last one who has done goes on */
+    set_deadline(s, false, false);
+    s->choosing = true;
+    s->verifying++; /* this walk's own: the last one who has done goes on */
     for (unsigned w = 0; w < s->workers; w++)
         for (unsigned i = 0; i < KEEPER_SLOTS; i++)
             if (keeper_take(s->keeper, w, i)) {
                 s->verifying++;
                 vault_verify(s->vault, s->keeper, w, i, keeper_slot(s->keeper, w, i)->gen);
             }
-    if (--s->verifying == 0)
-        tell_choose(s);
+    one_verified(s);
 }
 
 static void act(struct snapshots *s, const struct keeper_action *a)
@@ -106,7 +122,10 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
     case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
     case KEEPER_DO_CHOOSE: verify_all(s); break;
-    case KEEPER_DO_CONFIRM: s->ops.confirm(s->ctx, a->step); break;
+    case KEEPER_DO_CONFIRM:
+        set_deadline(s, false, false);
+        s->ops.confirm(s->ctx, a->step);
+        break;
     case KEEPER_DO_COMMITTED:
         el_log(EL_DEBUG, "local rank %u: step %lld is held in memory", a->worker, (long long)a->step);
         break;
@@ -114,27 +133,30 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     }
 }
 
-/* The keeper's actions live until its next step, and carrying one out may cause the next event: those wait. */
-static void feed(struct snapshots *s, const struct keeper_event *ev)
+static void step(struct snapshots *s, const struct keeper_event *ev)
 {
-    if (s->stepping) {
-        assert(s->waiting < EVENTS_MAX && ev->type != KEEPER_EV_MSG);
-        char *text = s->texts[s->waiting];
-        snprintf(text, WMSG_TEXT_MAX, "%s", ev->text ? ev->text : "");
-        s->queue[s->waiting] = *ev;
-        s->queue[s->waiting++].text = text;
-        return;
-    }
-    s->stepping = true;
     const struct keeper_actions *out = keeper_step(s->keeper, ev);
     keeper_check(s->keeper);
     for (unsigned i = 0; i < out->n; i++)
         act(s, &out->v[i]);
+}
+
+/* The keeper's actions live until its next step, and carrying one out may cause the next event: those wait.  One
+ * CHOOSE is the most, with a result for each slot at once where no thread can be had. */
+static void feed(struct snapshots *s, const struct keeper_event *ev)
+{
+    if (s->stepping) {
+        assert(s->waiting < s->room && ev->type != KEEPER_EV_MSG);
+        s->queue[s->waiting] = *ev;
+        s->queue[s->waiting++].text =
+            ev->text && *ev->text ? strdup(ev->text) : NULL; /* the keeper has words of its own */
+        return;
+    }
+    s->stepping = true;
+    step(s, ev);
     for (unsigned at = 0; at < s->waiting; at++) {
-        out = keeper_step(s->keeper, &s->queue[at]);
-        keeper_check(s->keeper);
-        for (unsigned i = 0; i < out->n; i++)
-            act(s, &out->v[i]);
+        step(s, &s->queue[at]);
+        free((char *)(uintptr_t)s->queue[at].text);
     }
     s->waiting = 0;
     s->stepping = false;
@@ -162,8 +184,7 @@ static void on_verified(void *ctx, unsigned worker, unsigned slot, uint64_t gen,
         el_log(EL_WARN, "local rank %u: the snapshot of step %lld is not used: %s", worker,
                (long long)keeper_slot(s->keeper, worker, slot)->step, text);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_READ, .worker = worker, .slot = slot, .gen = gen, .ok = ok});
-    if (s->verifying && --s->verifying == 0)
-        tell_choose(s);
+    one_verified(s);
 }
 
 /* --- workers --- */
@@ -193,8 +214,8 @@ static int whose(void *ctx, pid_t pid)
 static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
 {
     struct snapshots *s = ctx;
-    if (m->type == WMSG_RESTORE_QUERY)
-        loop_timer_at(s->timer, loop_clock() + s->run->ckpt_restore_timeout);
+    if (m->type == WMSG_RESTORE_QUERY && !s->asking && !s->reading)
+        set_deadline(s, true, false);
     if (m->type == WMSG_RESTORE_DONE && !m->u.restore_done.ok)
         el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker,
                (long long)m->u.restore_done.step, m->u.restore_done.why);
@@ -206,10 +227,31 @@ static void on_gone(void *ctx, unsigned worker)
     feed(ctx, &(struct keeper_event){.type = KEEPER_EV_GONE, .worker = worker});
 }
 
-static void on_nobody_asks(void *ctx)
+/* Who has been told which step it is, and has not said that it has read it. */
+static void on_nobody_reads(struct snapshots *s)
+{
+    char text[200];
+    unsigned first = keeper_reading(s->keeper, 0), more = 0;
+    for (unsigned w = first; w < s->workers; w = keeper_reading(s->keeper, w + 1))
+        more += w != first;
+    int n = snprintf(text, sizeof text, "local rank %u", first);
+    if (more)
+        n += snprintf(text + n, sizeof text - (size_t)n, " and %u more", more);
+    snprintf(text + n, sizeof text - (size_t)n, " did not read the snapshot within %.0f s (--ckpt-restore-timeout)",
+             (double)s->run->ckpt_restore_timeout / EL_SEC(1));
+    set_deadline(s, false, false);
+    el_log(EL_ERROR, "%s", text);
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_LATE, .text = text});
+}
+
+static void on_late(void *ctx)
 {
     struct snapshots *s = ctx;
     char text[160];
+    if (s->reading) {
+        on_nobody_reads(s);
+        return;
+    }
     snprintf(text, sizeof text,
              "not every rank of this node has called restore() within %.0f s (--ckpt-restore-timeout)",
              (double)s->run->ckpt_restore_timeout / EL_SEC(1));
@@ -243,15 +285,16 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
     for (unsigned i = 0; i < s->workers; i++)
         wsock_close(s->sock, i);
     s->round = number;
-    s->verifying = 0;
-    loop_timer_at(s->timer, EL_NEVER);
+    s->choosing = false;
+    set_deadline(s, false, false);
     for (unsigned i = 0; i < s->workers; i++)
         reset_page(s, i, coord, rank_base + i);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = number});
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = number, .rank_base = rank_base});
 }
 
 void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char *text)
 {
+    set_deadline(s, false, step != KEEPER_NO_STEP || fresh);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = step, .fresh = fresh, .text = text});
 }
 
@@ -341,8 +384,10 @@ static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes
     s->keeper = keeper_new(&conf, &s->mem);
     s->vault = vault_new(p, s->workers, &vault, s);
     s->page = calloc(s->workers, sizeof *s->page);
-    s->timer = loop_timer_new(s->loop, on_nobody_asks, s);
-    if (!s->keeper || !s->vault || !s->page || !s->timer)
+    s->timer = loop_timer_new(s->loop, on_late, s);
+    s->room = KEEPER_SLOTS * s->workers + 16;
+    s->queue = calloc(s->room, sizeof *s->queue);
+    if (!s->keeper || !s->vault || !s->page || !s->timer || !s->queue)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for snapshots of %u workers", s->workers);
     for (unsigned i = 0; i < s->workers; i++)
         if (ckpt_mem_new(&s->page[i], "elrun-status", PAGE_BYTES, e) < 0)
@@ -382,6 +427,7 @@ void snapshots_free(struct snapshots *s)
     loop_timer_free(s->timer);
     remove_folder(s);
     free(s->page);
+    free(s->queue);
     free(s->python_path);
     free(s);
 }

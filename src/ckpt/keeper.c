@@ -124,7 +124,12 @@ static void on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
         keeper_refuse(k, w, m->seq, "STATE", "a snapshot before anything was declared and granted");
         return;
     }
+    if (m->u.snap_begin.step < 0) {
+        keeper_refuse(k, w, m->seq, "STATE", "a snapshot's step is 0 or more");
+        return;
+    }
     drop_writing(k, w); /* one that was begun and never committed */
+    w->refuse[0] = 0;
     struct keeper_slot *s = free_slot(w);
     struct wmsg *reply = keeper_answer(k, w, WMSG_SNAP_SLOT, m->seq);
     if (!s) {
@@ -236,11 +241,12 @@ void keeper_give_back(struct keeper_slot *s, bool intact)
 static void on_hello(struct keeper *k, struct worker *w, const struct wmsg *m)
 {
     const struct wmsg_hello *h = &m->u.hello;
-    if (h->proto != WMSG_PROTO || h->local_rank != (uint64_t)(w - k->w) || h->round != k->round) {
+    unsigned local_rank = (unsigned)(w - k->w), rank = k->rank_base + local_rank;
+    if (h->proto != WMSG_PROTO || h->local_rank != local_rank || h->rank != rank || h->round != k->round) {
         snprintf(k->text, sizeof k->text,
-                 "HELLO with protocol %llu, local rank %llu, round %llu; here it is %d, %u, %llu",
-                 (unsigned long long)h->proto, (unsigned long long)h->local_rank, (unsigned long long)h->round,
-                 WMSG_PROTO, (unsigned)(w - k->w), (unsigned long long)k->round);
+                 "HELLO with protocol %llu, rank %llu, local rank %llu, round %llu; here it is %d, %u, %u, %llu",
+                 (unsigned long long)h->proto, (unsigned long long)h->rank, (unsigned long long)h->local_rank,
+                 (unsigned long long)h->round, WMSG_PROTO, rank, local_rank, (unsigned long long)k->round);
         keeper_refuse(k, w, m->seq,
                       h->proto != WMSG_PROTO ? "PROTO"
                       : h->round != k->round ? "ROUND"
@@ -320,6 +326,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
         for (unsigned i = 0; i < k->conf.workers; i++)
             on_gone(k, &k->w[i]);
         k->round = ev->number;
+        k->rank_base = ev->rank_base;
         k->choosing = false;
         break;
     case KEEPER_EV_ALLOCATED: keeper_on_allocated(k, w, ev); break;
@@ -330,6 +337,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
         break;
     case KEEPER_EV_CHOSEN: keeper_on_chosen(k, ev); break;
     case KEEPER_EV_CONFIRMED: keeper_on_confirmed(k); break;
+    case KEEPER_EV_LATE: keeper_on_late(k, ev->text); break;
     }
     return &k->out;
 }

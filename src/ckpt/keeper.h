@@ -55,18 +55,20 @@ struct keeper_slot {
 enum keeper_event_type {
     KEEPER_EV_MSG,       /* worker, msg: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY */
     KEEPER_EV_GONE,      /* worker: its connection has ended, or it has */
-    KEEPER_EV_ROUND,     /* number: a round begins; workers will say HELLO with it */
+    KEEPER_EV_ROUND,     /* number, rank_base: a round begins; workers will say HELLO with it */
     KEEPER_EV_ALLOCATED, /* worker, ok, msg_text: of KEEPER_DO_ALLOCATE */
     KEEPER_EV_SUMMED,    /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was declared */
     KEEPER_EV_READ,      /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
     KEEPER_EV_CHOSEN,    /* step: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY */
     KEEPER_EV_CONFIRMED, /* every rank has read that step: they may go on */
+    KEEPER_EV_LATE,      /* text: not all have read what they were offered, and no more time; who waits is told */
 };
 
 struct keeper_event {
     enum keeper_event_type type;
     unsigned worker, slot;
     uint64_t gen, number;
+    unsigned rank_base; /* rank of the first worker */
     int64_t step;
     bool ok;
     bool fresh;       /* CHOSEN, nothing: it is right to begin at the beginning */
@@ -120,6 +122,10 @@ const struct keeper_slot *keeper_slot(const struct keeper *k, unsigned worker, u
 unsigned keeper_rank(const struct keeper *k, unsigned worker); /* of the worker that declared last */
 uint64_t keeper_slot_bytes(const struct keeper *k, unsigned worker);
 uint64_t keeper_used_bytes(const struct keeper *k); /* by all slots */
+
+/* The first worker, from this one on, that was offered a snapshot and has not said whether it could read it; workers:
+ * none. */
+unsigned keeper_reading(const struct keeper *k, unsigned from);
 
 /* Steps that every worker which declared could read from slots of this node, newest first; how many of them fit.  And
  * whether there ever was one. */

@@ -189,5 +189,6 @@ void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper
     if (w->declared)
         keeper_refuse(k, w, w->seq, "NOMEM", k->text);
     w->declared = false;
+    keeper_act(k, KEEPER_DO_RELEASE, w); /* what there is of them */
     keeper_forget_slots(k, w);
 }

@@ -27,6 +27,7 @@ struct worker {
     uint32_t seq;               /* of the request that waits for its answer */
     enum restoring restoring;
     unsigned from_worker, from_slot; /* what it was offered; from_worker == workers: nothing */
+    uint64_t from_gen;
     int64_t offered;
     struct keeper_slot slot[KEEPER_SLOTS];
 };
@@ -35,6 +36,7 @@ struct keeper {
     struct keeper_conf conf;
     struct el_mem *mem;
     uint64_t round, gen;
+    unsigned rank_base;
     bool choosing;
     bool had_whole; /* a step was once held by all workers */
     struct worker *w;
@@ -62,6 +64,7 @@ void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev);
 void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_confirmed(struct keeper *k);
+void keeper_on_late(struct keeper *k, const char *text);
 bool keeper_all_could_read(const struct keeper *k, int64_t step);
 void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact);
 

@@ -6,8 +6,11 @@
 
 void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact)
 {
-    if (w->restoring == RESTORING_OFFERED && w->from_worker < k->conf.workers)
-        keeper_give_back(&k->w[w->from_worker].slot[w->from_slot], intact);
+    if (w->restoring != RESTORING_OFFERED || w->from_worker >= k->conf.workers)
+        return;
+    struct keeper_slot *s = &k->w[w->from_worker].slot[w->from_slot];
+    if (s->gen == w->from_gen) /* else its worker has come again with other parts: those slots are gone */
+        keeper_give_back(s, intact);
 }
 
 static bool all_are(const struct keeper *k, enum restoring at)
@@ -33,7 +36,8 @@ void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m)
     }
 }
 
-/* A slot with this step that holds all that w declared: its own, else that of another rank with the same shards. */
+/* A slot with this step that holds all that w declared: its own, else that of another rank with the same shards.  Of
+ * two snapshots of one step the later one. */
 static bool find_source(const struct keeper *k, const struct worker *w, int64_t step, unsigned *worker, unsigned *slot)
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
@@ -41,12 +45,15 @@ static bool find_source(const struct keeper *k, const struct worker *w, int64_t 
         const struct worker *o = &k->w[from];
         if (!o->has_slots || !keeper_declared_same(o->kept, w->kept))
             continue;
+        uint64_t gen = 0;
         for (unsigned n = 0; n < KEEPER_SLOTS; n++)
-            if (o->slot[n].state == KEEPER_COMMITTED && o->slot[n].step == step) {
+            if (o->slot[n].state == KEEPER_COMMITTED && o->slot[n].step == step && o->slot[n].gen > gen) {
                 *worker = from;
                 *slot = n;
-                return true;
+                gen = o->slot[n].gen;
             }
+        if (gen)
+            return true;
     }
     return false;
 }
@@ -92,6 +99,7 @@ static void offer(struct keeper *k, struct worker *w, int64_t step, bool fresh)
     w->restoring = RESTORING_OFFERED;
     w->from_worker = from;
     w->from_slot = slot;
+    w->from_gen = found ? k->w[from].slot[slot].gen : 0;
     w->offered = found ? step : KEEPER_NO_STEP;
     struct wmsg *m = keeper_answer(k, w, WMSG_RESTORE_OFFER, w->seq);
     m->u.restore_offer = (struct wmsg_restore_offer){.step = w->offered, .fresh = fresh && !found, .text = k->text};
@@ -139,6 +147,30 @@ void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m
         k->w[i].restoring = RESTORING_ASKED;
     k->choosing = true;
     keeper_act(k, KEEPER_DO_CHOOSE, w);
+}
+
+/* Somebody was offered a snapshot and says nothing: the others are told that there is none, which ends them, and the
+ * next round begins with what is held. */
+void keeper_on_late(struct keeper *k, const char *text)
+{
+    snprintf(k->text, sizeof k->text, "%s", text ? text : "not every rank has read its snapshot in time");
+    k->choosing = false;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *w = &k->w[i];
+        bool waits = w->restoring == RESTORING_ASKED || w->restoring == RESTORING_READ;
+        keeper_drop_offer(k, w, true);
+        w->restoring = RESTORING_NOT;
+        if (w->here && waits)
+            keeper_answer(k, w, WMSG_RESTORE_OFFER, w->seq)->u.restore_offer =
+                (struct wmsg_restore_offer){.step = KEEPER_NO_STEP, .text = k->text};
+    }
+}
+
+unsigned keeper_reading(const struct keeper *k, unsigned from)
+{
+    while (from < k->conf.workers && k->w[from].restoring != RESTORING_OFFERED)
+        from++;
+    return from;
 }
 
 void keeper_on_confirmed(struct keeper *k)

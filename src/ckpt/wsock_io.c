@@ -13,7 +13,8 @@
 #include "util/log.h"
 
 #define TURNED_MAX     8
-#define PACKETS_A_TURN 64 /* of one worker, before others have their turn */
+#define PACKETS_A_TURN 64    /* of one worker, before others have their turn */
+#define LAST_PACKETS   65536 /* of one that has ended: more than a socket's buffer holds */
 
 struct peer {
     struct wsock *sock;
@@ -67,6 +68,9 @@ static int take_packet(struct peer *p)
 {
     struct wsock *s = p->sock;
     ssize_t n = recv(p->fd, s->in, WMSG_PACKET_MAX + 1, MSG_DONTWAIT | MSG_TRUNC);
+    /* Who ended without reading an answer is told as a reset, once, in front of what it had sent before. */
+    if (n < 0 && errno == ECONNRESET)
+        n = recv(p->fd, s->in, WMSG_PACKET_MAX + 1, MSG_DONTWAIT | MSG_TRUNC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0)
@@ -98,7 +102,8 @@ static void on_packet(void *ctx, unsigned events)
 void wsock_finish(struct wsock *s, unsigned worker)
 {
     struct peer *p = &s->peer[worker];
-    while (p->fd >= 0 && take_packet(p) > 0)
+    /* Another process may hold the same connection, and go on sending: it is not waited for. */
+    for (unsigned i = 0; i < LAST_PACKETS && p->fd >= 0 && take_packet(p) > 0; i++)
         ;
     if (p->fd >= 0)
         lose(p);

@@ -11,18 +11,36 @@
 static struct keeper *k;
 static const struct keeper_actions *did;
 
+/* What the vault would hold: slots are made where there are none, and given back where there are. */
+static bool chest[4];
+static unsigned long doubled;
+
+static void follow_vault(void)
+{
+    for (unsigned i = 0; i < did->n; i++) {
+        if (did->v[i].type == KEEPER_DO_RELEASE)
+            chest[did->v[i].worker] = false;
+        if (did->v[i].type != KEEPER_DO_ALLOCATE)
+            continue;
+        doubled += chest[did->v[i].worker];
+        chest[did->v[i].worker] = true;
+    }
+}
+
 static void open_keeper(unsigned workers, uint64_t budget_bytes)
 {
     struct keeper_conf conf = {.workers = workers, .budget_bytes = budget_bytes};
     if (k)
         keeper_free(k);
     k = keeper_new(&conf, NULL);
+    memset(chest, 0, sizeof chest);
     did = keeper_step(k, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});
 }
 
 static void event(struct keeper_event ev)
 {
     did = keeper_step(k, &ev);
+    follow_vault();
     keeper_check(k);
 }
 
@@ -297,10 +315,102 @@ static void test_going_back(void)
 
 /* Whatever is said in whatever order: what was committed last and whole stays until a newer one is, or it is broken, or
  * other parts are declared. */
+static void test_hostile(void)
+{
+    const struct keeper_action *a;
+    /* A slot is lent to another rank, and its owner comes again with other parts. */
+    open_keeper(2, 64 * MIB);
+    join(0, 1, MIB);
+    join(1, 1, MIB);
+    snapshot(0, 3);
+    query(0);
+    query(1);
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 3});
+    a = found(KEEPER_DO_SEND);
+    ok(a && keeper_reply(k, 1)->u.restore_offer.step == 3 && did->v[1].source == 0, "a rank reads another one's slot");
+    is_num(keeper_reading(k, 0), 0, "both read");
+    event((struct keeper_event){.type = KEEPER_EV_GONE});
+    is_num(keeper_reading(k, 0), 1, "one has gone");
+    join(0, 1, 2 * MIB);
+    restored(1, 3, true);
+    restored(1, 3, false);
+    ok(refused("STATE"), "its owner declares other parts meanwhile: nothing breaks");
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+}
+
+static void test_late(void)
+{
+    /* One does not say whether it could read. */
+    open_keeper(3, 64 * MIB);
+    for (unsigned w = 0; w < 3; w++) {
+        join(w, 1, MIB);
+        snapshot(w, 3);
+    }
+    for (unsigned w = 0; w < 3; w++)
+        query(w);
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 3});
+    restored(0, 3, true);
+    event((struct keeper_event){.type = KEEPER_EV_LATE, .text = "rank 1 sleeps"});
+    is_num(did->n, 1, "a rank that does not read what it was offered: who waits is told, and nobody else");
+    ok(answered(WMSG_RESTORE_OFFER) && answered(WMSG_RESTORE_OFFER)->u.restore_offer.step == KEEPER_NO_STEP &&
+           !answered(WMSG_RESTORE_OFFER)->u.restore_offer.fresh &&
+           strcmp(answered(WMSG_RESTORE_OFFER)->u.restore_offer.text, "rank 1 sleeps") == 0,
+       "that there is nothing, and why; not that it may begin anew");
+    restored(1, 3, true);
+    ok(refused("STATE"), "its word that comes then is too late");
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2});
+    for (unsigned w = 0; w < 3; w++) {
+        hello_in(w, 2);
+        declare(w, MIB);
+        query(w);
+    }
+    ok(found(KEEPER_DO_CHOOSE) && holds(1, 3), "the next round asks again, for what is still there");
+}
+
+static void test_wrong_workers(void)
+{
+    /* Slots that could not be made are given back, so that others can be asked for. */
+    open_keeper(1, 64 * MIB);
+    hello_in(0, 1);
+    declare(0, MIB);
+    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .ok = false, .text = "no memory"});
+    ok(found(KEEPER_DO_RELEASE) && refused("NOMEM"), "slots that could not be made are given back");
+    declare(0, MIB / 2);
+    ok(found(KEEPER_DO_ALLOCATE) && !found(KEEPER_DO_RELEASE), "smaller ones may be asked for");
+
+    open_keeper(2, 64 * MIB);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .rank_base = 6});
+    hello_in(1, 2);
+    ok(refused("RANK") && found(KEEPER_DO_CLOSE), "a worker that says it is another rank is refused");
+    say(1, (struct wmsg){.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = 7, .local_rank = 1, .round = 2}});
+    ok(answered(WMSG_WELCOME) != NULL, "ranks of a node begin where its round says");
+    declare(1, MIB);
+    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = 1, .ok = true});
+    is_num(begin(1, -1), -1, "a snapshot of step -1");
+    ok(refused("STATE"), "is refused: nothing could ever go back to it");
+
+    /* Two snapshots of one step: the later one counts. */
+    snapshot(1, 4);
+    int later = begin(1, 4);
+    commit(1, later, 4);
+    summed(1, true);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 3, .rank_base = 6});
+    hello_in(0, 3);
+    say(0, (struct wmsg){.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = 6, .round = 3}});
+    declare(0, MIB);
+    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .ok = true});
+    say(1, (struct wmsg){.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = 7, .local_rank = 1, .round = 3}});
+    declare(1, MIB);
+    query(0);
+    query(1);
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 4});
+    ok(did->n == 2 && did->v[1].slot == (unsigned)later, "of two snapshots of one step the later one is read");
+}
+
 static void test_any_order(void)
 {
     struct el_rng rng = {2026};
-    unsigned long lost = 0, commits = 0;
+    unsigned long lost = 0, commits = 0, others = 0;
     for (unsigned life = 0; life < 2000; life++) {
         uint64_t round = 1;
         open_keeper(2, 64 * MIB);
@@ -317,9 +427,13 @@ static void test_any_order(void)
                     before = s->step;
             }
             bool may_lose = false;
-            switch (el_rng_next(&rng) % 12) {
+            switch (el_rng_next(&rng) % 13) {
             case 0: hello_in(w, round); break;
-            case 1: declare(w, MIB); break;
+            case 1:
+                declare(w, step == 1 ? 2 * MIB : MIB);
+                may_lose = found(KEEPER_DO_RELEASE) != NULL; /* what was held fits nobody any more */
+                others += may_lose;
+                break;
             case 2: event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = w, .ok = step != 0}); break;
             case 3:
                 if (step == 0)
@@ -342,6 +456,10 @@ static void test_any_order(void)
                 break;
             case 9: query(w); break;
             case 10: event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = step}); break;
+            case 11:
+                if (step == 0)
+                    event((struct keeper_event){.type = KEEPER_EV_LATE});
+                break;
             default:
                 if (step == 5)
                     event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = ++round});
@@ -354,7 +472,8 @@ static void test_any_order(void)
         }
     }
     printf("# %lu snapshots committed\n", commits);
-    ok(commits > 1000, "the walk commits snapshots");
+    ok(commits > 1000 && others > 100, "the walk commits snapshots, and declares other sizes");
+    is_num(doubled, 0, "slots are never made where there are some");
     is_num(lost, 0, "and never loses the last whole one");
 }
 
@@ -365,6 +484,9 @@ int main(void)
     test_death_while_slots_are_made();
     test_refusals();
     test_going_back();
+    test_hostile();
+    test_late();
+    test_wrong_workers();
     test_any_order();
     keeper_free(k);
     return done();

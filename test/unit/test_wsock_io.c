@@ -151,6 +151,93 @@ static void test_talk(void)
     is_str(told, "0:SNAP_BEGIN 0:gone ", "what a worker said before its end comes before its end");
 }
 
+/* A kernel tells the end of a peer that had answers left to read as a reset, before the packets that it sent. */
+static void test_unread(void)
+{
+    int fd = dial();
+    say(fd, &hello);
+    run();
+    wsock_send(s, 0, &(struct wmsg){.type = WMSG_SNAP_ACK}, NULL, 0);
+    told[0] = 0;
+    say(fd, &begin);
+    say(fd, &begin);
+    close(fd);
+    run();
+    is_str(told, "0:SNAP_BEGIN 0:SNAP_BEGIN 0:gone ", "a worker that dies with an answer unread is heard to its end");
+
+    fd = dial();
+    say(fd, &hello);
+    run();
+    wsock_send(s, 0, &(struct wmsg){.type = WMSG_SNAP_ACK}, NULL, 0);
+    told[0] = 0;
+    say(fd, &begin);
+    close(fd);
+    wsock_finish(s, 0);
+    is_str(told, "0:SNAP_BEGIN 0:gone ", "also when its end is told by its parent");
+
+    /* Descriptors are not asked for: the kernel closes them. */
+    fd = dial();
+    run();
+    int before = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(before);
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    wmsg_encode(&hello, &b);
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } beside = {.head = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+    memcpy(CMSG_DATA(&beside.head), &fd, sizeof fd);
+    struct iovec part = {b.v, b.len};
+    struct msghdr m = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = beside.room, .msg_controllen = sizeof beside.room};
+    told[0] = 0;
+    for (unsigned i = 0; i < 20; i++)
+        (void)!sendmsg(fd, &m, MSG_NOSIGNAL);
+    el_buf_free(&b);
+    run();
+    ok(strncmp(told, "0:HELLO 0:HELLO ", 16) == 0, "packets with descriptors that nobody asked for are heard");
+    int after = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ok(after == before, "and none of these stays open");
+    close(after);
+    close(fd);
+    run();
+}
+
+static bool flooding;
+static const struct wmsg *flood;
+static int flood_fd = -1;
+
+static void on_flood(void *ctx, unsigned worker, const struct wmsg *m)
+{
+    (void)ctx, (void)worker, (void)m;
+    if (flooding)
+        say(flood_fd, flood); /* as another holder of the connection would, as fast as it is read */
+}
+
+static void test_flood(void)
+{
+    struct el_err e = {0};
+    struct wsock_ops ops = {.whose = whose, .message = on_flood, .gone = on_gone};
+    struct wsock *ours = s;
+    char first[sizeof path];
+    snprintf(first, sizeof first, "%s", path);
+    snprintf(path, sizeof path, "%.60s2", first);
+    s = wsock_new(l, path, 1, &ops, NULL, &e);
+    flood_fd = dial();
+    flood = &begin;
+    run();
+    say(flood_fd, &begin);
+    flooding = true;
+    told[0] = 0;
+    wsock_finish(s, 0);
+    is_str(told, "0:gone ", "a connection that is still written to after its worker's end is closed");
+    flooding = false;
+    close(flood_fd);
+    wsock_free(s);
+    s = ours;
+    snprintf(path, sizeof path, "%s", first);
+}
+
 static void test_wrong(void)
 {
     int fd = dial(), fds[4];
@@ -205,6 +292,8 @@ int main(void)
     s = wsock_new(l, path, 2, &ops, NULL, &e);
     ok(s != NULL, "a socket is made");
     test_talk();
+    test_unread();
+    test_flood();
     test_wrong();
     wsock_free(s);
     ok(access(path, F_OK) < 0, "and is gone with its owner");
