@@ -312,6 +312,7 @@ static void on_message(struct keeper *k, struct worker *w, const struct wmsg *m)
     else {
         keeper_refuse(k, w, m->seq, "STATE", "that is an agent's word, not a worker's");
         keeper_act(k, KEEPER_DO_CLOSE, w);
+        on_gone(k, w); /* it may come again */
     }
 }
 

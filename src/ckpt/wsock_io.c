@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,13 @@ static void turn_away(struct wsock *s, int fd, const char *text)
     *place = fd;
 }
 
+/* Who closes its connection and makes another one may be seen in the other order. */
+static bool has_ended(int fd)
+{
+    struct pollfd p = {.fd = fd};
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
+}
+
 static void on_connection(void *ctx, unsigned events)
 {
     struct wsock *s = ctx;
@@ -176,6 +184,8 @@ static void on_connection(void *ctx, unsigned events)
         return;
     }
     struct peer *p = &s->peer[worker];
+    if (p->fd >= 0 && has_ended(p->fd))
+        wsock_finish(s, (unsigned)worker);
     if (p->fd >= 0) {
         turn_away(s, fd, "another process of this rank has connected already: call elrun.connect() in one of them");
         return;

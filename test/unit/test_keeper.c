@@ -338,6 +338,16 @@ static void test_hostile(void)
     event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
 }
 
+static void test_comes_again(void)
+{
+    open_keeper(1, 64 * MIB);
+    join(0, 1, MIB);
+    say(0, (struct wmsg){.type = WMSG_SNAP_ACK});
+    ok(refused("STATE") && found(KEEPER_DO_CLOSE), "an agent's word ends a worker's connection");
+    hello_in(0, 1);
+    ok(answered(WMSG_WELCOME) != NULL, "it may come again");
+}
+
 static void test_late(void)
 {
     /* One does not say whether it could read. */
@@ -485,6 +495,7 @@ int main(void)
     test_refusals();
     test_going_back();
     test_hostile();
+    test_comes_again();
     test_late();
     test_wrong_workers();
     test_any_order();

@@ -175,6 +175,23 @@ static void test_unread(void)
     wsock_finish(s, 0);
     is_str(told, "0:SNAP_BEGIN 0:gone ", "also when its end is told by its parent");
 
+    /* The next connection is taken although the end of this one was not read yet. */
+    fd = dial();
+    say(fd, &hello);
+    run();
+    told[0] = 0;
+    for (unsigned i = 0; i < 20; i++) {
+        say(fd, &begin);
+        close(fd);
+        fd = dial();
+        say(fd, &hello);
+        run();
+        ok(strcmp(told, "0:SNAP_BEGIN 0:gone 0:HELLO ") == 0 && told[0], "closed and dialled again at once");
+        told[0] = 0;
+    }
+    close(fd);
+    run();
+
     /* Descriptors are not asked for: the kernel closes them. */
     fd = dial();
     run();

@@ -1,0 +1,77 @@
+# Workers that do wrong with snapshots: each wrong word is answered by one that says so, garbage ends a connection, and none of
+# it touches the agent, other ranks, or the last whole snapshot.
+# Seen to fail: a build whose feed() takes a RESTORE_QUERY for a reason to wait longer ("asked"); one without a deadline between
+# an offer and its answer ("offered"); one that does not check a worker's rank ("other rank").
+. "$(dirname "$0")/../lib/e2e.sh"
+PY=${PY:-python3}
+
+train() { # MODE ELRUN-OPTIONS...
+    mode=$1; shift
+    D=$T/$mode; mkdir "$D"
+    ENV="PYTHON_EXEC=$PY" run --standalone --ckpt-mem=64M "$@" "$HERE/snapshots_bad.py" "$D" "$mode"
+}
+
+train words
+is "wrong words: exit status" "$status" 0
+is "each has its answer" "$(cat "$D/log.0")" "other round: ROUND
+other rank: RANK
+other local rank: RANK
+other protocol: PROTO
+no HELLO: REFUSED STATE, then closed
+two HELLOs: REFUSED STATE
+a snapshot of nothing: REFUSED STATE
+a restore of nothing: REFUSED STATE
+a header larger than its part: REFUSED PARTS
+an index that is not the next: REFUSED PARTS
+a part without a name: REFUSED PARTS
+a file without its layout: REFUSED PARTS
+more than there is: REFUSED NOMEM
+at last: GRANT
+other sizes: REFUSED DECLARED
+the same again: GRANT
+a commit without a begin: REFUSED STATE
+a commit of another step: REFUSED STATE
+a commit: SNAP_ACK
+the same commit twice: REFUSED STATE
+more bytes than were granted: REFUSED STATE
+a part that was not declared: REFUSED STATE
+an image that is none: REFUSED IMAGE
+a step below 0: REFUSED STATE
+read before it is offered: REFUSED STATE
+an agent's word: REFUSED STATE, then closed
+closed in the middle, twice; the last whole one: 2 2 DONE"
+
+train memory
+is "memory of the agent: exit status" "$status" 0
+is "it can be filled, and nothing else; what was spoiled is not used" "$(cat "$D/log.0")" "page, grow: PermissionError
+page, shrink: PermissionError
+page, write behind its end: PermissionError
+page, seal: PermissionError
+slot, grow: PermissionError
+slot, shrink: PermissionError
+slot, write behind its end: PermissionError
+slot, seal: PermissionError
+a page of ff: SNAP_ACK
+a page of 00: SNAP_ACK
+a page of 7f: SNAP_ACK
+offer, map for writing: PermissionError
+offer, write: OSError
+a hole in a committed slot: 0, then 7 7 DONE"
+
+train frames
+is "1500 frames that are none: exit status" "$status" 0
+is "the agent is as it was" "$(cat "$D/log.0")" "after 1500 frames: SNAP_ACK
+descriptors of the agent: as before"
+
+train offered --nproc-per-node=2 --max-restarts=3 --ckpt-restore-timeout=2
+is "a rank gets an offer and says nothing: exit status" "$status" 0
+is "the other one is told who and why, and the next round goes on" "$(cat "$D/log.0")" \
+    "1 RESTORE_OFFER -1 local rank 1 did not read the snapshot within 2 s (--ckpt-restore-timeout)
+2 3 3 DONE"
+train asked --nproc-per-node=2 --max-restarts=3 --ckpt-restore-timeout=2
+is "a rank asks again and again, another one never: exit status" "$status" 0
+is "the time runs from the first question" "$(cat "$D/log.0")" \
+    "1 RESTORE_OFFER -1 not every rank of this node has called restore() within 2 s (--ckpt-restore-timeout)
+2 3 3 DONE"
+is_clean "wrong"
+finished
