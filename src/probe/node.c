@@ -171,13 +171,15 @@ el_usec probe_node_pair_limit(bool nccl)
     return nccl ? HELPER_MEETS + HELPER_STEPS * HELPER_STEP + LEEWAY : TCP_LIMIT + LEEWAY;
 }
 
+/* Of a latency over TCP the least counts, which is the way's own: the median is that of the two hosts' schedulers,
+ * where other programs want their processors, too.  How far the measurement went up and down is told beside it. */
 static void take_metric(struct rail_result *r, const struct wire_m *m)
 {
     enum metric metric = metric_find(m->name, strlen(m->name));
     if (metric >= METRIC_PAIR_COUNT || isnan(m->median))
         return;
     uint32_t median = metric_milli(m->median), p95 = isnan(m->p95) ? median : metric_milli(m->p95);
-    r->value[metric] = median;
+    r->value[metric] = metric == METRIC_TCP_LAT && !isnan(m->min) ? metric_milli(m->min) : median;
     r->spread[metric] = p95 > median ? p95 - median : median - p95;
 }
 

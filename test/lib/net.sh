@@ -9,6 +9,7 @@
 #                                  workers do $WORK
 #     power_off I, power_on I      the cable is out: silence, no FIN, no RST
 #     deaf I, mute I, hears I      one-way cuts
+#     rate RATE I...               their network is no faster
 #     status_of NAME               its exit status, waited for
 #     world, mixed, …              what workers recorded with the verb "enter"
 #     overlap                      … and "pulse"
@@ -68,6 +69,12 @@ net_host() { # I
     [ "$FAMILY" = 6 ] || on "$1" ip addr add "10.9.0.$1/24" dev eth0
     on "$1" ip link set eth0 up
     [ "$FAMILY" = 4 ] || on "$1" ip -6 addr add "fd00:9::$1/64" dev eth0 nodad
+}
+
+# rate RATE HOST...: what leaves these hosts.  So low that this is what is measured, whoever else uses this machine.
+rate() {
+    rate_is=$1; shift
+    for i in "$@"; do on "$i" tc qdisc replace dev eth0 root tbf rate "$rate_is" burst 64kb latency 100ms || return 1; done
 }
 
 power_off() { nsenter -t $switch -n ip link set "v$1" down; }
