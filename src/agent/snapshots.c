@@ -22,3 +22,9 @@ int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_
         (unsigned long long)(*bytes >> 20), (unsigned long long)(there >> 20),
         limit_bytes < memory_bytes ? " (the cgroup's limit is the smaller one)" : "");
 }
+
+unsigned snapshots_oom_more(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes)
+{
+    uint64_t all = least(memory_bytes, limit_bytes) / 1000;
+    return all == 0 || budget_bytes / all >= 1000 ? 1000 : (unsigned)(budget_bytes / all);
+}

@@ -50,4 +50,9 @@ const char *snapshots_python_path(const struct snapshots *s);
 int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_t free_bytes, uint64_t limit_bytes,
                      uint64_t *bytes, struct el_err *e);
 
+/* What workers get on top of their oom_score_adj: slots count as memory of the agent that maps them, and it would be
+ * the largest process of a group that is out of memory.  In thousandths of all there is, as the kernel counts. */
+unsigned snapshots_oom_more(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes);
+unsigned snapshots_oom(const struct snapshots *s); /* the same for these; none: 0 */
+
 #endif

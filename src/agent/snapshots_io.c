@@ -44,6 +44,7 @@ struct snapshots {
     bool stepping;
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
+    unsigned oom_more;
     char folder[80], socket[108];
     char *python_path;
 };
@@ -308,6 +309,11 @@ const char *snapshots_socket(const struct snapshots *s)
     return s ? s->socket : NULL;
 }
 
+unsigned snapshots_oom(const struct snapshots *s)
+{
+    return s ? s->oom_more : 0;
+}
+
 const char *snapshots_python_path(const struct snapshots *s)
 {
     return s ? s->python_path : NULL;
@@ -364,13 +370,14 @@ static int make_folder(struct snapshots *s, char *const *env, struct el_err *e)
     return write_module(s, e);
 }
 
-static int find_budget(const struct run_conf *run, char *const *env, uint64_t *bytes, struct el_err *e)
+static int find_budget(struct snapshots *s, char *const *env, uint64_t *bytes, struct el_err *e)
 {
     struct host_facts *f = calloc(1, sizeof *f);
     if (!f)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     host_facts_read(f, env);
-    int bad = snapshots_budget(run, f->memory_bytes, f->memory_free_bytes, f->memory_limit_bytes, bytes, e);
+    int bad = snapshots_budget(s->run, f->memory_bytes, f->memory_free_bytes, f->memory_limit_bytes, bytes, e);
+    s->oom_more = snapshots_oom_more(*bytes, f->memory_bytes, f->memory_limit_bytes);
     free(f);
     return bad;
 }
@@ -407,7 +414,7 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
     }
     *s = (struct snapshots){
         .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
-    if (find_budget(conf->run, conf->env, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
+    if (find_budget(s, conf->env, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
         make_parts(s, p, budget_bytes, e) == 0)
         return s;
     snapshots_free(s);

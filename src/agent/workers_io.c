@@ -218,6 +218,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
             .terminal_fd = slot == 0 ? n->terminal_fd : -1,
             .files = &n->old_files,
             .numa = n->numa ? &n->numa[slot] : NULL,
+            .oom_more = snapshots_oom(n->snapshots),
         };
         pid = spawn_worker(&sc, e);
     }

@@ -47,7 +47,7 @@ static void child_close_rest(int from)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static void child_raise_oom_score(void)
+static void child_raise_oom_score(unsigned more)
 {
     char text[16] = {0};
     int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
@@ -61,7 +61,7 @@ static void child_raise_oom_score(void)
         for (; *s >= '0' && *s <= '9'; s++)
             now = now * 10 + (*s - '0');
     }
-    int want = sign * now + OOM_ADJ_MORE;
+    int want = sign * now + OOM_ADJ_MORE + (int)more;
     if (want > OOM_ADJ_MAX)
         want = OOM_ADJ_MAX;
     char digits[16];
@@ -125,7 +125,7 @@ static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_
         child_fail(&self, SPAWN_STAGE_TERMINAL);
     if (c->guard_fd >= 0)
         guard_tell(c->guard_fd, GUARD_ADD, getpid());
-    child_raise_oom_score();
+    child_raise_oom_score(c->oom_more);
     if (c->numa && (errno = numa_apply(c->numa)) != 0)
         child_fail(&self, SPAWN_STAGE_NUMA);
     if (child_streams(&self) < 0)
