@@ -132,14 +132,20 @@ void member_start(struct member *m, struct member_actions *out)
     member_act(out, MEMBER_DO_START);
 }
 
+/* The coordinator has closed the last round: nothing more need be said of it. */
+static void round_is_closed(struct member *m)
+{
+    m->incident_open = m->incidents = m->last_words = false;
+}
+
 void member_enter(struct member *m, el_usec now, struct member_actions *out)
 {
     m->entering = true;
     m->up = m->stopping = m->aware = m->at_boundary = m->noticed = false;
-    m->succeeded = m->failed = m->fenced = m->incident_untold = false;
+    m->succeeded = m->failed = m->fenced = false;
     m->opening = m->store_ready = m->over_told = false;
     m->failed_status = 0;
-    m->incidents = m->last_words = false;
+    round_is_closed(m);
     m->ranks = m->missing = NULL;
     member_fence_reset(m);
     if (!m->world.group_rank) { /* the store is here */
@@ -171,7 +177,7 @@ static void on_failed(struct member *m, const struct member_incident *x, struct 
         return;
     m->failed = true;
     m->incident = *x;
-    m->incident_untold = m->link < MEMBER_LINK_HELLO;
+    m->incident_open = true;
     m->failed_status = x->code > 0 ? (unsigned)x->code : x->signal > 0 ? EL_EXIT_SIGNAL((unsigned)x->signal) : 1;
     m->stopping = true; /* the node core stops the others by itself */
     member_send(m, out, MSG_WORKER_FAILED);
@@ -197,8 +203,8 @@ static void on_closed(struct member *m, const struct member_event *ev, struct me
     m->ranks = ev->ranks;
     m->missing = ev->missing;
     m->digest = own && ev->digest ? *ev->digest : (struct decide_digest){.kind = DECIDE_SILENT};
-    m->last_words = (m->incidents || decide_says(&m->digest)) && m->link < MEMBER_LINK_HELLO;
-    if (!m->last_words)
+    m->last_words = m->failed || m->incidents || decide_says(&m->digest);
+    if (m->link >= MEMBER_LINK_HELLO)
         member_tell_end(m, out);
     say_stopped(m, m->round, out);
     if (ev->result != MEMBER_UNABLE)
@@ -216,6 +222,7 @@ void member_rest(struct member *m, struct member_actions *out)
         member_unknock(m, out);
     m->entering = m->succeeded = false;
     m->enter_until = EL_NEVER;
+    round_is_closed(m);
     close_store(m, out);
 }
 
@@ -242,6 +249,7 @@ static void on_open_store(struct member *m, const struct msg_open_store *o, stru
         member_send(m, out, MSG_STORE_READY);
     if (same && (m->store_ready || m->opening))
         return;
+    round_is_closed(m);
     close_store(m, out);
     m->store = (struct member_round){o->number, o->coord};
     m->token = o->token;

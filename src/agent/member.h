@@ -197,10 +197,10 @@ struct member {
     bool succeeded;             /* of `round`, and not stopped since */
     bool failed, fenced, stuck; /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
-    bool incident_untold;
+    bool incident_open; /* the round is not known to be closed: each coordinator is told of it, this one may be new */
     struct decide_digest digest; /* of `round`, for DIGEST */
     unsigned refused_status;     /* the coordinator answers, but refuses us for now; 0: it does not */
-    bool incidents, last_words;  /* it has some; they and STOPPED are to be said once there is a link */
+    bool incidents, last_words;  /* it has some; there is something to say of it, and STOPPED, on each connection */
     const char *ranks, *missing; /* of STOPPED; the shell's */
     unsigned failed_status;      /* of this node's own failure, for the case that nobody says more */
 

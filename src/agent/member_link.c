@@ -69,9 +69,8 @@ static void on_connected(struct member *m, el_usec now, struct member_actions *o
     m->beat_at = now + member_interval(m);
     m->connection++;
     member_send(m, out, MSG_HELLO);
-    if (m->incident_untold)
+    if (m->incident_open)
         member_send(m, out, MSG_WORKER_FAILED);
-    m->incident_untold = false;
     if (m->last_words) {
         m->stopped = m->round;
         member_tell_end(m, out);
@@ -95,7 +94,6 @@ void member_link_answered(struct member *m, el_usec now)
     if (m->link != MEMBER_LINK_HELLO)
         return;
     m->link = MEMBER_LINK_UP;
-    m->last_words = false;
     m->burst = MEMBER_BURST; /* not all of a large job at once */
     m->beat_at = now + m->conf.instance % (member_interval(m) / 16 + 1);
     m->ever = true;

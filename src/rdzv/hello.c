@@ -230,6 +230,7 @@ static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
                             .succeeded = h->phase == MSG_PHASE_SUCCEEDED,
                             .stopped = h->phase == MSG_PHASE_IDLE,
                             .failed = h->failed,
+                            .digested = s->digested,
                             .stopping = h->phase == MSG_PHASE_STOPPING || h->fenced};
     r->unheard--;
     return true;
@@ -248,6 +249,8 @@ static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
         rdzv_tally(r, m, 1);
     }
     rdzv_incidents_forget(r);
+    r->digest = (struct decide_digest){.kind = DECIDE_SILENT};
+    r->suspects = 0;
     r->number = h->number;
     r->seen = r->seen < r->number ? r->number : r->seen;
     r->coord = h->coord;
@@ -366,7 +369,7 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
 void rdzv_unhear(struct rdzv *r, unsigned k)
 {
     assert(r->state == RDZV_REBUILDING && k < r->size);
-    r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1};
+    r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1, .digested = r->seat[k].digested};
     r->unheard++;
 }
 

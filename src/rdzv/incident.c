@@ -205,21 +205,24 @@ static void place_in_time(const struct rdzv *r, uint64_t time_us, uint64_t error
     out->time = out->time > now ? now : out->time < least ? least : out->time;
 }
 
-void rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f, el_usec now)
+bool rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f, el_usec now)
 {
     struct order_entry order = {.node = m->seat, .rank = rank_of(r, m->seat, (unsigned)f->local_rank)};
     if (f->local_rank >= r->seat[m->seat].slots)
-        return;
+        return false;
     place_in_time(r, f->time_us, f->error_us, now, &order);
-    count_failed(r, order.rank, find(r, m->seat, (unsigned)f->local_rank));
+    const struct rdzv_incident *known = find(r, m->seat, (unsigned)f->local_rank);
+    bool news = !known && !has_fate(r, order.rank, FATE_FAILED);
+    count_failed(r, order.rank, known);
     struct rdzv_incident *x = place_for(r, m->seat, (unsigned)f->local_rank, &order);
     if (!x || x->judged)
-        return;
+        return news;
     x->order = order;
     x->code = (int)f->code;
     x->signal = (int)f->signal;
     snprintf(x->host, sizeof x->host, "%s", m->host);
     snprintf(x->text, sizeof x->text, "%s", f->text);
+    return news;
 }
 
 void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f, el_usec now)

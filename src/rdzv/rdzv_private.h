@@ -58,6 +58,7 @@ struct rdzv_seat {
     unsigned slots, role;
     unsigned rank_base, role_base;
     bool stopped, succeeded, failed, stopping; /* the last two: as reported while rebuilding */
+    bool digested;                             /* its DIGEST has been counted */
 };
 
 struct rdzv_incident {
@@ -322,7 +323,8 @@ void rdzv_health_render(struct rdzv *r); /* health_view.c: for rdzv_probe_page()
 void rdzv_incidents_forget(struct rdzv *r); /* a round begins */
 void rdzv_incidents_free(struct rdzv *r);
 void rdzv_incidents_adopt(struct rdzv *r); /* the world of a round that was rebuilt is known */
-void rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f, el_usec now);
+/* False: it was known. */
+bool rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f, el_usec now);
 void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f, el_usec now);
 void rdzv_stopped_ranks(struct rdzv *r, unsigned seat, const struct msg_stopped *s);
 void rdzv_find(struct rdzv *r); /* fills the findings */

@@ -70,14 +70,13 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
     struct rdzv_member *m = &r->member[i];
     if (!is_present(r, m, f->number, f->coord))
         return;
-    rdzv_worker_failed(r, m, f, now);
-    rdzv_say(r, out, RDZV_NOTE_FAILED, i, "rank %u on %s: %.300s", r->seat[m->seat].rank_base + (unsigned)f->local_rank,
-             m->host, f->text);
+    unsigned rank = r->seat[m->seat].rank_base + (unsigned)f->local_rank;
+    if (rdzv_worker_failed(r, m, f, now)) /* a node tells of it on each of its connections */
+        rdzv_say(r, out, RDZV_NOTE_FAILED, i, "rank %u on %s: %.300s", rank, m->host, f->text);
     if (r->state != RDZV_RUNNING)
         return;
     r->failed = true;
-    rdzv_stop(r, now, out, "rank %u on %s failed: %.300s", r->seat[m->seat].rank_base + (unsigned)f->local_rank,
-              m->host, f->text);
+    rdzv_stop(r, now, out, "rank %u on %s failed: %.300s", rank, m->host, f->text);
 }
 
 static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, el_usec now, struct rdzv_actions *out)
@@ -107,11 +106,12 @@ static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, 
 static_assert(DECIDE_KINDS - 1 == 4 && MSG_CLAUSE_MAX == DECIDE_WHAT_MAX && MSG_PLACE_MAX == DECIDE_PLACE_MAX,
               "what DIGEST carries");
 
-static void on_digest(struct rdzv *r, unsigned i, const struct msg_digest *x)
+/* Each node is counted once, though it says it on each of its connections. */
+static void take_digest(struct rdzv *r, const struct rdzv_member *m, const struct msg_digest *x)
 {
-    const struct rdzv_member *m = &r->member[i];
-    if (!is_present(r, m, x->number, x->coord) || r->seat[m->seat].stopped)
+    if (r->seat[m->seat].digested)
         return;
+    r->seat[m->seat].digested = true;
     struct decide_digest d = {.kind = (enum decide_kind)x->kind,
                               .witnesses = (unsigned)x->witnesses,
                               .passed = x->passed,
@@ -126,6 +126,13 @@ static void on_digest(struct rdzv *r, unsigned i, const struct msg_digest *x)
     decide_merge(&r->digest, &d);
     if (x->hardware)
         rdzv_suspect(r, m, x->evidence);
+}
+
+static void on_digest(struct rdzv *r, unsigned i, const struct msg_digest *x)
+{
+    const struct rdzv_member *m = &r->member[i];
+    if (is_present(r, m, x->number, x->coord) && !r->seat[m->seat].stopped)
+        take_digest(r, m, x);
 }
 
 static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, el_usec now, struct rdzv_actions *out)
@@ -176,12 +183,14 @@ static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct 
         rdzv_worker_failed(r, m, &msg->u.worker_failed, now);
     else if (msg->type == MSG_INCIDENT)
         rdzv_incident(r, m, &msg->u.incident, now);
+    else if (msg->type == MSG_DIGEST)
+        take_digest(r, m, &msg->u.digest);
 }
 
 static bool is_news(const struct msg *msg)
 {
     return msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED || msg->type == MSG_WORKER_FAILED ||
-           msg->type == MSG_INCIDENT;
+           msg->type == MSG_INCIDENT || msg->type == MSG_DIGEST;
 }
 
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)

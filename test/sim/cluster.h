@@ -114,6 +114,7 @@ struct cluster_round {
     uint32_t *holder; /* by group rank: agent, or CLUSTER_COORD: not told yet */
     uint8_t *done;    /* by group rank: its workers all exited 0 */
     bool failed;      /* some worker failed by itself, first that of group rank `first` */
+    bool reported;    /* a coordinator has closed it; the next one may not know that, and nobody tells it all again */
     unsigned first;
     uint32_t first_who;
     uint64_t first_life;

@@ -71,6 +71,19 @@ void storm_failed(struct cluster *c, uint32_t who)
     round->failed = true;
 }
 
+/* Whatever became of coordinators meanwhile: a node tells each of them, until its round is closed. */
+static void judge_first(struct cluster *c, const struct msg_report *head, const struct msg_report_row *row)
+{
+    const struct cluster_round *round = judge_round(c, head->number, head->coord);
+    if (!round || !round->failed || round->reported)
+        return;
+    const struct cluster_agent *first = &c->agent[round->first_who];
+    bool heard = first->up && first->life == round->first_life && first->fault_at + EL_SEC(15) < c->now;
+    if (heard && row->group_rank != round->first)
+        cluster_fail(c, "group rank %llu is called the first to fail in round %llu, it was %u",
+                     (unsigned long long)row->group_rank, (unsigned long long)head->number, round->first);
+}
+
 /* RDZV_DO_REPORT */
 void storm_report(struct cluster *c)
 {
@@ -86,18 +99,12 @@ void storm_report(struct cluster *c)
         if (!more)
             cluster_fail(c, "a row of the report behind its last");
         more = row->more;
-        if (rows || head.among != 1)
-            continue;
-        const struct cluster_round *round = judge_round(c, head.number, head.coord);
-        if (!round)
-            continue;
-        const struct cluster_agent *first = &c->agent[round->first_who];
-        bool heard = first->up && first->life == round->first_life && first->fault_at + EL_SEC(15) < c->now &&
-                     c->coord_fault_at + EL_SEC(15) < c->now;
-        if (round->failed && heard && row->group_rank != round->first)
-            cluster_fail(c, "group rank %llu is called the first to fail in round %llu, it was %u",
-                         (unsigned long long)row->group_rank, (unsigned long long)head.number, round->first);
+        if (!rows && head.among == 1)
+            judge_first(c, &head, row);
     }
+    struct cluster_round *round = judge_round(c, head.number, head.coord);
+    if (round)
+        round->reported = true;
     if (more || !rows)
         cluster_fail(c, "the report of round %llu has %u rows and says that there are more",
                      (unsigned long long)head.number, rows);

@@ -101,7 +101,7 @@ static void test_failed_then_back(void)
     order(1030, stop(1));
     story_is("1.008 attempt closed -> unknock | connecting\n"
              "1.009 time -> connect | connecting\n"
-             "1.020 connected -> HELLO, WORKER_FAILED | joining\n"
+             "1.020 connected -> HELLO, WORKER_FAILED, STOPPED | joining\n"
              "1.030 STOP -> STOPPED | joining\n",
              "or it is told as soon as a coordinator is there");
 }

@@ -38,14 +38,40 @@ static void test_last_words(void)
     is_num(msg.u.hello.phase, MSG_PHASE_STOPPING, "HELLO: it is still stopping");
     LOST(1021);
     CONNECTED(1060);
-    order(1070, (struct msg){.type = MSG_HOLD, .u.hold = {.text = ""}});
-    member_message(&m, MSG_HELLO, now, &msg);
-    is_num(msg.u.hello.phase, MSG_PHASE_IDLE, "and then it is done");
     len = drop_lines("time -> connect |");
     story_is("1.008 attempt closed -> unknock | connecting\n"
              "1.020 connected -> HELLO, WORKER_FAILED, incidents, STOPPED | joining\n"
-             "1.060 connected -> HELLO, incidents, STOPPED | joining\n",
-             "failures are told as soon as there is a link, until somebody answers");
+             "1.060 connected -> HELLO, WORKER_FAILED, incidents, STOPPED | joining\n",
+             "failures are told as soon as there is a link, and again on the next");
+}
+
+/* A coordinator that has heard of a failure may die before the round is closed: the next one must hear of it too. */
+static void test_told_anew(void)
+{
+    struct msg msg;
+    running(1, 2);
+    FAILED(1000, 3);
+    LOST(1004);
+    CONNECTED(1040);
+    closed_with_incidents(1044);
+    order(1050, (struct msg){.type = MSG_HOLD, .u.hold = {.text = ""}});
+    LOST(1060);
+    CONNECTED(1100);
+    member_message(&m, MSG_HELLO, now, &msg);
+    is_num(msg.u.hello.phase, MSG_PHASE_STOPPING, "HELLO: its STOPPED follows");
+    order(1110, park("1 of 2"));
+    member_message(&m, MSG_HELLO, now, &msg);
+    is_num(msg.u.hello.phase, MSG_PHASE_IDLE, "parked: the round is closed");
+    LOST(1120);
+    CONNECTED(1160);
+    len = drop_lines("time -> connect |");
+    story_is("1.000 worker failed -> WORKER_FAILED | stopping\n"
+             "1.040 connected -> HELLO, WORKER_FAILED | stopping\n"
+             "1.044 attempt closed -> unknock, incidents, STOPPED | joining\n"
+             "1.100 connected -> HELLO, WORKER_FAILED, incidents, STOPPED | joining\n"
+             "1.110 PARK -> say \"1 of 2\" | parked\n"
+             "1.160 connected -> HELLO | joining\n",
+             "failures are told on each connection until their round is closed");
 }
 
 static void beat(unsigned ms, unsigned sent_ms, uint64_t own)
@@ -118,6 +144,7 @@ int main(void)
 {
     test_incidents();
     test_last_words();
+    test_told_anew();
     test_clock();
     test_burst();
     return done();

@@ -228,6 +228,22 @@ static void test_next_round(void)
     story_end(&s);
 }
 
+/* A node tells of a failure on each of its connections, and which one was the first does not change by that. */
+static void test_told_anew(void)
+{
+    pair(&s, 2, 2);
+    FAILED_AT(5000, 'a', 1, 5000);
+    is_num(s.r->notes, 2, "a failure is noted, and that its round stops");
+    FAILED_AT(5005, 'b', 1, 4990);
+    story_closed(&s, 5010, 'a');
+    RF(5011, 'a', STOPPING);
+    FAILED_AT(5012, 'a', 1, 5000);
+    is_num(s.r->notes, 0, "once");
+    ALL(5020, "ab", STOPPED);
+    ok(rdzv_root(s.r) && rdzv_root(s.r)->order.rank == 2 && s.r->findings.failed == 2, "and counted once");
+    story_end(&s);
+}
+
 /* A coordinator that is started again hears of failures before it knows the world. */
 static void test_rebuilt(void)
 {
@@ -255,6 +271,7 @@ int main(void)
     test_taken_back();
     test_storm();
     test_next_round();
+    test_told_anew();
     test_rebuilt();
     return done();
 }

@@ -242,9 +242,35 @@ static void test_journal(void)
              "a coordinator that was started again knows it from its journal");
 }
 
+/* What a node has told a coordinator that is gone it tells the next one, while that listens; and once is enough. */
+static void test_rebuilt(void)
+{
+    pair(&s, 2, 2);
+    CRASH(5000, true);
+    RF(5100, 'a', STOPPING);
+    FAIL(5101, 'a', 1);
+    IMPORT(5102, 'a');
+    SAY(5103, 'a', STOPPED);
+    RF(5104, 'a', STOPPING);
+    IMPORT(5105, 'a');
+    SAY(5106, 'a', STOPPED);
+    is_num(s.r->digest.witnesses, 1, "the same node again is no other witness");
+    R(5110, 'b', RUNNING);
+    SAY(5120, 'b', STOPPED);
+    CAUSE;
+    story_is("5.100 a returns -> a: hold\n"
+             "5.104 a returns -> close; a: hold\n"
+             "5.110 b returns -> a: hold; b: stop 1\n"
+             "5.120 b STOPPED -> a: end 1; b: end 1\n"
+             "  # no restart: ImportError at t.py:3 after 0.9 s: a fault of the program or its command line, which "
+             "would come again (--restart-policy=always restarts all the same); rank 1 on a failed: exit code\n",
+             "a coordinator that is started again judges like the one before");
+}
+
 int main(void)
 {
     test_at_once();
+    test_rebuilt();
     test_two_rounds();
     test_free_rounds();
     test_policies();
