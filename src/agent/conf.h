@@ -91,6 +91,7 @@ struct run_conf {
     unsigned probe_rounds;
     el_usec probe_timeout;
     const char *probe_checks, *probe_limits;                /* as given; NULL: everything, as in the table */
+    const char *probe_state_dir, *probe_baseline;           /* NULL: none */
     const char *probe_domain;                               /* rack or switch of this node; NULL: none */
     unsigned straggler_k, straggler_min;                    /* 0: as the plan has it */
     const struct health_local *probe_local;                 /* NULL: nothing of it is asked for */

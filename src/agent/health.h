@@ -46,6 +46,10 @@ struct health *health_new(struct node *n, struct el_err *e);
 void health_free(struct health *h);                                         /* kills what runs */
 bool health_child(struct health *h, pid_t pid, const struct reap_end *end); /* false: none of ours */
 
+/* At the end of the job: fn comes when verdicts are in their files, at the deadline at the latest; perhaps before this
+ * returns. */
+void health_settle(struct health *h, el_usec deadline, void (*fn)(void *ctx), void *ctx);
+
 /* membership_ops */
 void health_order(struct health *h, const struct msg_probe *order);
 void health_stop(struct health *h);

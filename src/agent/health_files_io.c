@@ -7,17 +7,39 @@
 
 #include "probe/baseline.h"
 #include "probe/history.h"
+#include "probe/verdict.h"
 #include "util/log.h"
 #include "util/mem.h"
 
-struct health_files {
-    const struct health_local *conf;
-    char host[HISTORY_NODE_MAX + 1];
-    bool remembers, judged;
-    enum health_files_verdict verdict;
-    char reason[HISTORY_REASON_MAX + 1];
-    struct baseline baseline, measured;
+enum { UNWRITTEN_MAX = 8 }; /* verdicts that wait for the disk; of more the newest are lost, which is told */
+
+/* One visit to the disk, in a thread of the pool.  Nothing here is touched by the loop meanwhile. */
+struct writing {
+    struct pool_job job;
+    bool runs;
     struct history history;
+    struct history_entry entry[UNWRITTEN_MAX];
+    unsigned entries;
+    bool save;
+    struct baseline measured;
+    struct el_err remember_error, save_error;
+    char note[HISTORY_NOTE_MAX];
+};
+
+struct health_files {
+    struct health_files_conf conf;
+    struct pool *pool;
+    char host[HISTORY_NODE_MAX + 1];
+    bool remembers, good;
+    char note[HISTORY_NOTE_MAX];
+    struct baseline baseline, measured;
+    struct history_entry entry[UNWRITTEN_MAX];
+    unsigned entries;
+    bool save; /* the baseline is to be written */
+    struct writing writing;
+    void (*settled)(void *ctx); /* NULL: nobody waits */
+    void *settled_ctx;
+    struct loop_timer *late;
 };
 
 static uint64_t now_s(void)
@@ -25,32 +47,37 @@ static uint64_t now_s(void)
     return (uint64_t)time(NULL);
 }
 
-static const char *note(const struct health_files *f, char text[HISTORY_NOTE_MAX])
+static void make_note(const struct history *h, const char *host, char text[HISTORY_NOTE_MAX])
 {
     struct el_buf out = EL_BUF_INIT(NULL, HISTORY_NOTE_MAX - 1);
-    bool any = history_text(&f->history, f->host, now_s(), &out) > 0;
+    bool any = history_text(h, host, now_s(), &out) > 0;
     snprintf(text, HISTORY_NOTE_MAX, "%s", any ? el_buf_cstr(&out) : "");
     el_buf_free(&out);
-    return text;
 }
 
-struct health_files *health_files_new(const struct health_local *conf, struct el_err *e)
+static void on_late(void *ctx);
+
+struct health_files *health_files_new(const struct health_files_conf *conf, struct loop *loop, struct pool *pool,
+                                      struct el_err *e)
 {
     struct health_files *f = el_alloc(NULL, sizeof *f);
     struct el_err why = {0};
-    if (!f) {
+    if (!f || !(f->late = loop_timer_new(loop, on_late, f))) {
+        el_free(NULL, f);
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
     }
-    f->conf = conf;
+    f->conf = *conf;
+    f->pool = pool;
     gethostname(f->host, sizeof f->host - 1);
     if (conf->baseline && baseline_read(&f->baseline, conf->baseline, e)) {
-        el_free(NULL, f);
+        health_files_free(f);
         return NULL;
     }
-    f->remembers = conf->state_dir && history_open(conf->state_dir, &f->history, &why) == 0;
+    f->remembers = conf->state_dir && history_open(conf->state_dir, &f->writing.history, &why) == 0;
     if (conf->state_dir && !f->remembers)
         el_log(EL_WARN, "%s; verdicts are not remembered", why.text);
+    make_note(&f->writing.history, f->host, f->note);
     return f;
 }
 
@@ -70,19 +97,18 @@ static void measure(struct health_files *f, const struct found *found)
 
 int health_files_look(struct health_files *f, const struct found *found, struct el_buf *lines, struct el_err *e)
 {
-    char text[HISTORY_NOTE_MAX];
     struct wire w;
     if (!f)
         return 0;
     measure(f, found);
-    if (*note(f, text)) {
-        history_line(text, &w);
+    if (*f->note) {
+        history_line(f->note, &w);
         (void)wire_encode(&w, lines);
     }
-    if (!f->conf->baseline)
+    if (!f->conf.baseline)
         return 0;
     if (baseline_fits(&f->baseline, &found->facts, e))
-        return el_prefix(e, "--baseline=%.200s", f->conf->baseline);
+        return el_prefix(e, "--%s=%.200s", f->conf.baseline_option, f->conf.baseline);
     (void)baseline_lines(&f->baseline, lines);
     return 0;
 }
@@ -97,48 +123,128 @@ void health_files_pair(struct health_files *f, const struct rail_result *r)
     }
 }
 
+/* A plan of one node: no pairs, but the baseline. */
+bool health_files_slow(const struct health_files *f, const struct found *found, const struct plan_conf *conf, char *why,
+                       size_t room)
+{
+    struct plan *p = f && f->conf.baseline ? plan_new(1, conf, NULL) : NULL;
+    const struct plan_pair *none;
+    struct node_verdict v;
+    if (!p)
+        return false;
+    plan_local(p, 0, true, NULL);
+    for (unsigned i = 0; i < found->metrics; i++)
+        if (found->metric[i].metric >= METRIC_PAIR_COUNT && found->metric[i].rail < conf->rails)
+            plan_metric(p, 0, found->metric[i].rail, found->metric[i].metric, found->metric[i].milli);
+    for (unsigned m = 0; m < METRIC_COUNT; m++)
+        if (f->baseline.milli[m])
+            plan_reference(p, (enum metric)m, f->baseline.milli[m]);
+    (void)plan_round(p, &none);
+    verdict_node(p, 0, &v);
+    plan_free(p);
+    snprintf(why, room, "%s", v.text);
+    return v.state == NODE_SLOW;
+}
+
+/* --- writing --- */
+
+static void work(void *ctx)
+{
+    struct health_files *f = ctx;
+    struct writing *w = &f->writing;
+    w->remember_error = w->save_error = (struct el_err){0};
+    if (w->entries && history_append(f->conf.state_dir, &w->history, w->entry, w->entries, &w->remember_error) == 0)
+        w->remember_error.status = 0;
+    if (w->save && baseline_write(&w->measured, f->conf.save_baseline, &w->save_error) == 0)
+        w->save_error.status = 0;
+    make_note(&w->history, f->host, w->note);
+}
+
+static void begin(struct health_files *f);
+
+static void tell_settled(struct health_files *f)
+{
+    void (*fn)(void *ctx) = f->settled;
+    f->settled = NULL;
+    loop_timer_at(f->late, EL_NEVER);
+    if (fn)
+        fn(f->settled_ctx);
+}
+
+static void done(void *ctx)
+{
+    struct health_files *f = ctx;
+    struct writing *w = &f->writing;
+    w->runs = false;
+    if (w->remember_error.status)
+        el_log(EL_WARN, "%s; this verdict is not remembered", w->remember_error.text);
+    if (w->save_error.status)
+        el_log(EL_WARN, "%s", w->save_error.text);
+    snprintf(f->note, sizeof f->note, "%s", w->note);
+    if (w->entries && *f->note)
+        el_log(EL_WARN, "this node %s", f->note);
+    begin(f);
+    if (!w->runs)
+        tell_settled(f);
+}
+
+static void begin(struct health_files *f)
+{
+    struct writing *w = &f->writing;
+    struct el_err e = {0};
+    if (w->runs || (!f->entries && !f->save))
+        return;
+    memcpy(w->entry, f->entry, sizeof w->entry);
+    w->entries = f->entries;
+    w->save = f->save;
+    w->measured = f->measured;
+    f->entries = 0;
+    f->save = false;
+    w->job = (struct pool_job){.work = work, .done = done, .ctx = f};
+    w->runs = pool_run(f->pool, &w->job, &e) == 0;
+    if (!w->runs)
+        el_log(EL_WARN, "%s; this verdict is not remembered", e.text);
+}
+
 void health_files_verdict(struct health_files *f, enum health_files_verdict verdict, const char *reason)
 {
     if (!f)
         return;
-    f->judged = true;
-    f->verdict = verdict;
-    snprintf(f->reason, sizeof f->reason, "%s", reason);
+    bool bad = verdict == HEALTH_FILES_BAD;
+    f->good |= verdict == HEALTH_FILES_GOOD;
+    if (f->remembers && verdict != HEALTH_FILES_UNDECIDED && f->entries < UNWRITTEN_MAX)
+        f->entry[f->entries++] = history_entry(now_s(), f->host, bad, bad ? reason : "");
+    else if (f->entries == UNWRITTEN_MAX)
+        el_log(EL_WARN, "%s does not answer: this verdict is not remembered", f->conf.state_dir);
+    f->save = f->conf.save_baseline && verdict == HEALTH_FILES_GOOD;
+    begin(f);
 }
 
-static void remember(struct health_files *f)
+static void on_late(void *ctx)
 {
-    char text[HISTORY_NOTE_MAX];
-    struct el_err e = {0};
-    if (!f->remembers)
+    struct health_files *f = ctx;
+    el_log(EL_WARN, "%s does not answer: what was to be written there is lost",
+           f->writing.save ? f->conf.save_baseline : f->conf.state_dir);
+    tell_settled(f);
+}
+
+void health_files_settle(struct health_files *f, el_usec deadline, void (*fn)(void *ctx), void *ctx)
+{
+    if (f && f->conf.save_baseline && !f->good)
+        el_log(EL_WARN, "%s is not written: this node is not known to be healthy", f->conf.save_baseline);
+    if (!f || !f->writing.runs) {
+        fn(ctx);
         return;
-    if (f->judged && f->verdict != HEALTH_FILES_UNDECIDED) {
-        bool bad = f->verdict == HEALTH_FILES_BAD;
-        struct history_entry h = history_entry(now_s(), f->host, bad, bad ? f->reason : "");
-        if (history_append(f->conf->state_dir, &f->history, &h, 1, &e))
-            el_log(EL_WARN, "%s; this verdict is not remembered", e.text);
     }
-    if (*note(f, text))
-        el_log(EL_WARN, "this node %s", text);
+    f->settled = fn;
+    f->settled_ctx = ctx;
+    loop_timer_at(f->late, deadline);
 }
 
-static void save(const struct health_files *f)
-{
-    struct el_err e = {0};
-    const char *path = f->conf->save_baseline;
-    if (!path)
-        return;
-    if (!f->judged || f->verdict != HEALTH_FILES_GOOD)
-        el_log(EL_WARN, "%s is not written: this node is not known to be healthy", path);
-    else if (baseline_write(&f->measured, path, &e))
-        el_log(EL_WARN, "%s", e.text);
-}
-
-void health_files_close(struct health_files *f)
+void health_files_free(struct health_files *f)
 {
     if (!f)
         return;
-    remember(f);
-    save(f);
+    loop_timer_free(f->late);
     el_free(NULL, f);
 }

@@ -1,46 +1,11 @@
-#include "agent/health.h"
-#include "agent/health_files.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/health_private.h"
 #include "agent/node.h"
-#include "incident/text.h"
 #include "probe/clocks.h"
 #include "probe/limits.h"
-#include "probe/node.h"
-#include "rdzv/probing.h"
-
-struct rail {
-    bool runs, done;
-    char id[WIRE_ID_MAX + 1]; /* host end; "": not known yet */
-    enum rail_outcome outcome;
-    char reason[PLAN_REASON_MAX];
-    struct el_buf lines; /* what it has measured */
-};
-
-struct health {
-    struct node *n;
-    struct check_conf checks;
-    unsigned gpus;
-    uint64_t quota_millis;
-    char site[HOST_PATH_MAX]; /* where the job's Python has its packages; "": not known */
-    struct probe_node *look;  /* this node by itself: from the first look to the last one of a check */
-    bool looks;               /* a look is under way */
-    struct probe_node *pair;  /* its ends of the pairs of a stage */
-    struct msg_probe order;   /* of the stage; its strings are not to be used, but: */
-    char peer[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
-    bool on;
-    struct rail rail[PLAN_RAILS_MAX];
-    struct el_buf found; /* of the look that is over: lines */
-    enum probing_outcome outcome;
-    char reason[MSG_TEXT_MAX + 1];
-    struct el_buf page;
-    bool alone, last_alone;
-    struct health_files *files;            /* NULL: none */
-    uint64_t printed_coord, printed_probe; /* the verdict on stdout; 0: none yet */
-};
 
 static int guard_now(void *ctx)
 {
@@ -124,8 +89,6 @@ static void judge_look(struct health *h)
     el_buf_free(&why);
 }
 
-static void alone_looked(struct health *h);
-
 static void on_look(void *ctx, bool last)
 {
     struct health *h = ctx;
@@ -136,7 +99,7 @@ static void on_look(void *ctx, bool last)
         snprintf(h->reason, sizeof h->reason, "no GPU is here, and --probe-backend=nccl wants one");
     }
     if (h->alone)
-        alone_looked(h);
+        health_alone_looked(h);
     else if (h->on)
         membership_probed(h->n->membership);
 }
@@ -150,7 +113,7 @@ static void cannot_look(struct health *h, const struct el_err *e)
     snprintf(h->reason, sizeof h->reason, "its own checks cannot be run: %.300s", e->text);
 }
 
-static bool look(struct health *h, bool last)
+bool health_look(struct health *h, bool last)
 {
     struct el_err e = {0};
     bool nccl = h->order.backend != HEALTH_TCP && h->gpus;
@@ -275,7 +238,7 @@ void health_order(struct health *h, const struct msg_probe *o)
     switch (o->kind) {
     case PROBING_LOCAL:
     case PROBING_AFTER:
-        if (news && !look(h, o->kind == PROBING_AFTER))
+        if (news && !health_look(h, o->kind == PROBING_AFTER))
             membership_probed(h->n->membership);
         break;
     case PROBING_PAIR:
@@ -444,68 +407,6 @@ void health_page(struct health *h, const struct msg_probe_page *page)
         console_write(h->n->console, page->text, n);
 }
 
-/* --- a job of one node --- */
-
-/* As rdzv/health.c has it for several. */
-static bool is_due(const struct node *n)
-{
-    bool suspicious = false;
-    for (unsigned i = 0; i < n->nproc && n->core.attempts > 1; i++) {
-        const struct failure *f = &n->worker[i].failure;
-        suspicious |= n->worker[i].bad && (f->class == FAILURE_CLASS_HARDWARE || f->class == FAILURE_CLASS_NETWORK);
-    }
-    switch ((enum health_when)n->conf->health_check) {
-    case HEALTH_OFF: return false;
-    case HEALTH_START: return n->core.attempts == 1;
-    case HEALTH_RESTART: return n->core.attempts == 1 || suspicious;
-    case HEALTH_ALWAYS: break;
-    }
-    return true;
-}
-
-static void alone_verdict(struct health *h)
-{
-    struct node *n = h->n;
-    char why[sizeof h->reason + 64];
-    bool undecided = h->outcome == PROBING_UNDECIDED && n->conf->on_undecided == HEALTH_UNDECIDED_STOP;
-    h->alone = false;
-    if (h->outcome == PROBING_OK)
-        el_log(EL_INFO, "health check: this node is good");
-    else if (h->outcome != PROBING_FAILED && !undecided)
-        el_log(EL_WARN, "health check: not everything could be judged: %s", h->reason);
-    if (h->outcome != PROBING_FAILED && !undecided) {
-        tell_prepared(n);
-        return;
-    }
-    snprintf(why, sizeof why, "health check: this node is %s: %s", undecided ? "undecided" : "bad", h->reason);
-    if (!undecided)
-        tell_unfit(n, h->reason);
-    node_may_start(n, n->core.attempts, why);
-}
-
-static void alone_looked(struct health *h)
-{
-    if (h->outcome != PROBING_FAILED && !h->last_alone) {
-        h->last_alone = true;
-        if (look(h, true))
-            return;
-    }
-    alone_verdict(h);
-}
-
-bool health_alone(struct health *h)
-{
-    if (h->n->membership || !is_due(h->n))
-        return false;
-    h->alone = true;
-    h->last_alone = false;
-    h->order = (struct msg_probe){.backend = (uint64_t)h->n->conf->probe_backend, .quick = h->n->conf->probe_quick};
-    el_log(EL_INFO, "health check: this node looks at itself");
-    if (!look(h, false))
-        alone_verdict(h);
-    return true;
-}
-
 /* --- beginning and end --- */
 
 static void look_around(struct health *h)
@@ -536,11 +437,15 @@ struct health *health_new(struct node *n, struct el_err *e)
     forget_rails(h);
     check_conf_init(&h->checks);
     const struct run_conf *c = n->conf;
-    bool files =
-        c->probe_local && (c->probe_local->state_dir || c->probe_local->baseline || c->probe_local->save_baseline);
+    const struct health_local *own = c->probe_local;
+    struct health_files_conf files = {.state_dir = own ? own->state_dir : c->probe_state_dir,
+                                      .baseline = own ? own->baseline : c->probe_baseline,
+                                      .save_baseline = own ? own->save_baseline : NULL,
+                                      .baseline_option = own ? "baseline" : "probe-baseline"};
+    bool any = c->health_check != HEALTH_OFF && (files.state_dir || files.baseline || files.save_baseline);
     if ((c->probe_checks && checks_parse(&h->checks, c->probe_checks, e) < 0) ||
         (c->probe_limits && limits_read(&h->checks, c->probe_limits, e) < 0) ||
-        (files && !(h->files = health_files_new(c->probe_local, e)))) {
+        (any && !(h->files = health_files_new(&files, n->loop, n->pool, e)))) {
         free(h);
         return NULL;
     }
@@ -555,10 +460,15 @@ void health_free(struct health *h)
         return;
     forget_rails(h);
     probe_node_free(h->look);
-    health_files_close(h->files);
+    health_files_free(h->files);
     el_buf_free(&h->found);
     el_buf_free(&h->page);
     free(h);
+}
+
+void health_settle(struct health *h, el_usec deadline, void (*fn)(void *ctx), void *ctx)
+{
+    health_files_settle(h->files, deadline, fn, ctx);
 }
 
 bool health_child(struct health *h, pid_t pid, const struct reap_end *end)

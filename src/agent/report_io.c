@@ -554,9 +554,9 @@ static void on_output_finished(void *ctx, const char *kept)
     tell_finish(n, on_told);
 }
 
-static void finish_output(struct node *n)
+static void finish_output(void *node)
 {
-    output_finish(n->output, loop_clock() + NODE_FLUSH_TIME, on_output_finished, n);
+    output_finish(((struct node *)node)->output, loop_clock() + NODE_FLUSH_TIME, on_output_finished, node);
 }
 
 /* In the pool.  Nothing else looks at the failures then. */
@@ -577,7 +577,7 @@ static void published(void *ctx)
         return; /* too late: the job has ended without it */
     n->publishing = false;
     loop_timer_at(n->evidence_timer, EL_NEVER);
-    finish_output(n);
+    health_settle(n->health, loop_clock() + NODE_PUBLISH_TIME, finish_output, n);
 }
 
 void report_end(struct node *n)
@@ -596,5 +596,5 @@ void report_end(struct node *n)
     if (n->publishing)
         loop_timer_at(n->evidence_timer, loop_clock() + NODE_PUBLISH_TIME);
     else
-        finish_output(n);
+        health_settle(n->health, loop_clock() + NODE_PUBLISH_TIME, finish_output, n);
 }

@@ -186,7 +186,7 @@ is "an id that is none" "$status $(class)" "1 internal"
 gpu "MOCK=cudaFree:hang" -- burn purelib="$SITE" init_ms=1000
 is "a context that is never made" "$status $(class) $(value err stage)" "124 timeout context"
 gpu "MOCK=cudaStreamQuery:fail=600@3" -- burn purelib="$SITE" step_ms=1000 burn_ms=200
-is "a kernel that never ends" "$status $(class) $(value err stage)" "124 timeout burn"
+like "a kernel that never ends, or gets no processor" "$status $(class) $(value err stage)" "^124 (timeout|stalled) burn"
 gpu "MOCK=cudaFree:spin" -- burn purelib="$SITE" init_ms=1000
 like "a driver that spins" "$status $(class) $(value err stage)" "^124 (timeout|stalled) context"
 # A process that would run, on a processor that others have, says so instead.

@@ -50,5 +50,43 @@ like "but the coordinator tells of the past" "$(cat "$T/1.out")" 'failed 1 of 2 
 probe --limits="$T/easy.json" --state-dir="$T/file/x"
 is "a folder that cannot be made is nobody's fault" "$status_1 $status_2" "0 0"
 is "and told once" "$(grep -c 'verdicts are not remembered' "$T/2.err")" 1
+
+# A disk without room, on one of them.
+mkdir "$T/full"
+on 1 mount -t tmpfs -o size=4k none "$T/full"
+on 1 dd if=/dev/zero of="$T/full/x" bs=4k count=1 2>/dev/null
+probe --limits="$T/easy.json" --state-dir="$T/full"
+is "a folder without room is nobody's fault" "$status_1 $status_2" "0 0"
+like "and is told" "$(cat "$T/1.err")" "cannot write $T/full/probes: No space left on device; this verdict is not remembered"
+like "the other one's verdict is kept" "$(cat "$T/full/probes")" '"node":"node2","verdict":"good"'
+
+# Jobs remember, too, and know what such hardware can do.
+job 2 --nproc-per-node=1 --health-check=start --probe-checks=memory --probe-quick --probe-limits="$T/easy.json" --rdzv-conf=join_timeout=60
+for i in 1 2; do agent n$i $i --node-rank=$((i - 1)) --probe-state-dir="$T/job$i"; done
+reaches "a job whose nodes are well" "node1 node2"
+written() { grep -q good "$T/job1/probes" && grep -q good "$T/job2/probes"; }
+ok "each has remembered its verdict while the job runs" wait_for written
+all_end "it ends well" "n2 n1" 0
+
+OUT=$T/out ERR=$T/err
+alone() { run --standalone --health-check=start --probe-checks=memory --probe-limits="$T/$1.json" --probe-state-dir="$T/alone" --no-python "$WORKER" touch "$T/ran"; }
+alone never
+is "a job of one node that is bad: 72" "$status" 72
+alone easy
+is "well again: it runs" "$status $(ls -d "$T"/ran* | wc -l)" "0 1"
+like "and the past is told" "$(cat "$T/err")" 'this node failed 1 of 2 probes within 7 days'
+run probe --checks=system,speed --save-baseline="$T/own"
+sed 's/"cores": "[0-9]*"/"cores": "3333"/' "$T/own" >"$T/other"
+sed 's/"metrics": *{[^}]*}/"metrics": {"cpu": 1000000, "host_mem": 1000000}/' "$T/own" >"$T/fast"
+baseline() { run --standalone --health-check=start --probe-checks=system,speed --probe-baseline="$T/$1" "$2" --no-python "$WORKER" touch "$T/ran2"; }
+baseline other --on-undecided=stop
+is "its baseline is of other hardware: undecided, and it may not start so" "$status" 72
+like "it is told why" "$(cat "$T/err")" 'this node is undecided: --probe-baseline=.*processors: 3333 there'
+baseline none --on-undecided=stop
+like "a baseline that is not there: 66" "$status $(cat "$T/err")" '^66 .*none'
+if grep -q '"cpu"' "$T/own"; then # where a busy thread gets no processor nothing is measured, and nobody is slow
+    baseline fast --on-straggler=exclude
+    like "slower than such hardware is, or not to be measured now" "$status $(tail -1 "$T/err")" '^(72 .*this node is slow: .* at least|0)'
+fi
 is_clean "all probes"
 finished
