@@ -110,6 +110,8 @@ class _Tensor(_Leaf):
         if kind not in _TORCH_DTYPES:
             note["dtype"] = kind
             shape, size = shape + (size,), 1
+            if "offset" in note:
+                note["offset"].append(0)
         super().__init__(name, dtype, size, shape, note)
         self.torch = torch
 
@@ -298,6 +300,8 @@ class _Part:
         self.leaves = sorted(leaves, key=lambda leaf: (-leaf.size, leaf.name))
         seen = set()
         for leaf in self.leaves:
+            if leaf.name == "__metadata__" or "\0" in leaf.name:
+                raise ValueError(f'part "{name}": no tensor of a safetensors file can be called {leaf.name!r}')
             if leaf.name in seen:
                 raise ValueError(f'part "{name}": the name "{leaf.name}" stands for two tensors')
             seen.add(leaf.name)

@@ -16,6 +16,7 @@ int main(void)
     ok(snapshots_budget(&fixed, 64 * GIB, 7 * GIB, HOST_UNLIMITED, &bytes, &e) < 0 &&
            strstr(e.text, "7168 MiB available"),
        "one that is not");
+    e = (struct el_err){0};
     ok(snapshots_budget(&fixed, 64 * GIB, 32 * GIB, 4 * GIB, &bytes, &e) < 0 && strstr(e.text, "cgroup"),
        "one that the cgroup does not give");
     ok(snapshots_budget(&share, 64 * GIB, 32 * GIB, 8 * GIB, &bytes, &e) == 0 && bytes / 100 == 8 * GIB / 100 / 4,
