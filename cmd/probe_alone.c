@@ -108,6 +108,10 @@ static int judge(struct alone *a, struct plan *p, struct el_err *e)
     plan_name(p, 0, a->facts.hostname[0] ? a->facts.hostname : "this node");
     plan_local(p, 0, !found_bad(&a->found, &why), el_buf_cstr(&why));
     el_buf_free(&why);
+    if (a->result.signal || a->result.timed_out) /* what is bad stays bad; what was not looked at is not good */
+        plan_lost(p, 0,
+                  a->result.signal ? "it was stopped before all was looked at"
+                                   : "the time was over before all was looked at");
     for (unsigned i = 0; i < a->found.metrics; i++)
         plan_metric(p, 0, a->found.metric[i].rail, a->found.metric[i].metric, a->found.metric[i].milli);
     if (a->has_baseline && baseline_fits(&a->baseline, &a->found.facts, e))
@@ -178,8 +182,6 @@ static int show(struct alone *a, struct plan *p, struct el_err *e)
         .all = c->all,
     };
     int status = report_status(&r, c->strict, c->exclude_straggler);
-    if (a->result.timed_out && status == 0)
-        status = 3;
     remember(a, &r, status);
     note[0] = a->note[0] ? a->note : NULL;
     if (save_baseline(a, status, e))
