@@ -99,7 +99,7 @@ struct stuck {
 };
 
 struct proc_walk {
-    unsigned zombies, n;
+    unsigned seen, zombies, n;
     struct stuck v[STUCK_MAX];
 };
 
@@ -115,6 +115,7 @@ static void one_process(const struct collect *c, const char *name, void *ctx)
     struct procstat_stat s;
     if (name[0] < '0' || name[0] > '9' || !stat_of(c, name, &s))
         return;
+    w->seen++;
     w->zombies += s.state == 'Z';
     if (s.state != 'D' || s.pid == KTHREADD || s.ppid == KTHREADD || w->n == STUCK_MAX)
         return; /* threads of the kernel wait like that when all is well */
@@ -140,8 +141,9 @@ static void drop_awake(const struct collect *c, struct proc_walk *w)
 void collect_processes(const struct collect *c)
 {
     struct proc_walk w = {.n = 0};
-    if (collect_each(c, "/proc", one_process, &w) < 0) {
+    if (collect_each(c, "/proc", one_process, &w) < 0 || !w.seen) { /* not mounted: this process at least is there */
         collect_unchecked(c, CHECK_ZOMBIES, "", "/proc cannot be read");
+        collect_unchecked(c, CHECK_STUCK, "", "/proc cannot be read");
         return;
     }
     collect_value(c, CHECK_ZOMBIES, "", w.zombies);
