@@ -13,7 +13,7 @@ static int open_above(const char *path)
 {
     int low = open(path, O_RDONLY | O_CLOEXEC);
     int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, ABOVE);
-    sys = errno;
+    sys = low >= 0 && errno == EINVAL ? EMFILE : errno; /* EINVAL: the limit of open files lies below */
     if (low >= 0)
         close(low);
     return high;

@@ -22,6 +22,8 @@ enum spawn_stage {
 #undef X
 };
 
+#define SPAWN_FAILED_STATUS 127
+
 /* What a child writes to report_fd when it fails before exec; smaller than PIPE_BUF, so never torn. */
 struct spawn_report {
     unsigned slot;

@@ -30,7 +30,7 @@ static void __attribute__((noreturn)) child_fail(const struct child *c, enum spa
     struct spawn_report r = {.slot = c->conf->slot, .pid = getpid(), .stage = (int)stage, .sys = errno};
     ssize_t n = write(c->report_fd, &r, sizeof r);
     (void)n; /* if even this fails the exit status is all there is */
-    _exit(127);
+    _exit(SPAWN_FAILED_STATUS);
 }
 
 /* Everything but the standard streams (and the result's) is closed by exec; descriptors that elrun itself inherited,
@@ -118,7 +118,7 @@ static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_
     /* SIGKILL of elrun reaches this process by the kernel; if elrun died before the call, by the comparison. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-        _exit(127);
+        _exit(SPAWN_FAILED_STATUS);
     if (c->terminal_fd < 0 ? setsid() < 0 : setpgid(0, 0) < 0)
         child_fail(&self, SPAWN_STAGE_GROUP);
     if (c->terminal_fd >= 0 && tcsetpgrp(c->terminal_fd, getpid()) < 0)
