@@ -17,6 +17,7 @@ struct child_end {
     char state;       /* just before it was killed, as in /proc/PID/stat; '?' not known, or it was not killed */
     el_usec elapsed;  /* by a clock that knows when we slept: of deadlines */
     char text[256];   /* stuck: where it stands; else the last line on standard error */
+    bool said_end;    /* it came to its own end, good or not */
     unsigned unread;  /* lines that were no lines of a probe */
 };
 

@@ -21,12 +21,15 @@ enum { RESULT, ERRORS, PIPES };
 struct child {
     struct children *all;
     unsigned number;
-    pid_t pid; /* 0: this place is free */
+    pid_t pid;     /* 0: this place is free */
+    char name[64]; /* for messages */
     el_usec began;
     struct reap_end end;
     char state;
+    bool said_end;
     unsigned unread;
     int fd[PIPES];
+    int report; /* why it could not be executed; -1: closed */
     struct loop_fd *watch[PIPES];
     struct wire_reader reader[PIPES];
     char last[256];
@@ -63,6 +66,7 @@ static void take_line(struct child *x, int which, const char *line, size_t n)
         x->unread++;
         return;
     }
+    x->said_end |= w.type == WIRE_END;
     if (w.type == WIRE_END)
         stage_heard_end(&x->all->stage, x->number, w.u.end.ok, loop_clock());
     else
@@ -77,6 +81,24 @@ static void stop_reading(struct child *x, int which)
     if (x->fd[which] >= 0)
         close(x->fd[which]);
     x->fd[which] = -1;
+}
+
+static void close_report(struct child *x)
+{
+    if (x->report >= 0)
+        close(x->report);
+    x->report = -1;
+}
+
+/* What a child says that does not come as far as the program: of no permission, say, or too few open files. */
+static void take_report(struct child *x)
+{
+    struct spawn_report r;
+    struct el_err e = {0};
+    if (x->report < 0 || read(x->report, &r, sizeof r) != (ssize_t)sizeof r)
+        return;
+    spawn_explain(&r, x->name, &e);
+    wire_text(x->last, sizeof x->last, e.text);
 }
 
 /* Bytes read; 0 at the end, or when there is nothing now. */
@@ -150,15 +172,21 @@ static int result_pipe(struct child *x, int which, loop_fd_fn *fn, int *write_en
 static int spawn(struct child *x, const struct child_conf *conf, struct el_err *e)
 {
     const struct children_conf *all = &x->all->conf;
-    int in = order_pipe(conf->order, e), result = -1, errors = -1;
+    int in = order_pipe(conf->order, e), result = -1, errors = -1, report[2];
     if (in < 0)
         return -1;
+    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0) {
+        el_fail_sys(e, EL_EXIT_OSERR, errno, "pipe");
+        close(in);
+        return -1;
+    }
+    x->report = report[0];
     struct spawn_conf sc = {.name = conf->name,
                             .path = conf->argv[0],
                             .exec_fd = conf->exec_fd,
                             .argv = conf->argv,
                             .envp = all->env,
-                            .report_fd = -1,
+                            .report_fd = report[1],
                             .guard_fd = all->guard_fd ? all->guard_fd(all->ctx) : -1,
                             .cgroup_fd = -1,
                             .terminal_fd = -1,
@@ -170,6 +198,7 @@ static int spawn(struct child *x, const struct child_conf *conf, struct el_err *
         x->pid = spawn_worker(&sc, e);
     }
     close(in);
+    close(report[1]);
     if (result >= 0)
         close(result);
     if (errors >= 0)
@@ -177,6 +206,7 @@ static int spawn(struct child *x, const struct child_conf *conf, struct el_err *
     if (x->pid > 0)
         return 0;
     x->pid = 0;
+    close_report(x);
     stop_reading(x, RESULT);
     stop_reading(x, ERRORS);
     return -1;
@@ -193,8 +223,10 @@ int children_start(struct children *c, const struct child_conf *conf, struct el_
                             .number = (unsigned)i,
                             .state = '?',
                             .fd = {-1, -1},
+                            .report = -1,
                             .end = {-1, -1, false},
                             .began = loop_clock()};
+        snprintf(x->name, sizeof x->name, "%s", conf->name);
         if (spawn(x, conf, e) == 0) {
             reap_help(c->conf.reap, x->pid);
             step(c);
@@ -232,6 +264,7 @@ static void tell(struct children *c, const struct stage_action *a)
                             .signal = x->end.signal,
                             .state = x->state,
                             .elapsed = loop_clock() - x->began,
+                            .said_end = x->said_end,
                             .unread = x->unread + x->reader[RESULT].dropped};
     if (a->outcome == STAGE_STUCK)
         reap_describe(x->pid, end.text, sizeof end.text);
@@ -239,6 +272,7 @@ static void tell(struct children *c, const struct stage_action *a)
         memcpy(end.text, x->last, sizeof end.text);
     stop_reading(x, RESULT);
     stop_reading(x, ERRORS);
+    close_report(x);
     x->pid = 0;
     c->conf.ended(c->conf.ctx, a->child, &end);
 }
@@ -271,6 +305,8 @@ bool children_reaped(struct children *c, pid_t pid, const struct reap_end *end)
     if (!x)
         return false;
     drain(x);
+    if (end->code == SPAWN_FAILED_STATUS)
+        take_report(x);
     x->end = *end;
     stage_exited(&c->stage, x->number, end->code, &c->todo);
     step(c);
@@ -324,6 +360,7 @@ void children_free(struct children *c)
     for (unsigned i = 0; i < STAGE_CHILDREN_MAX; i++) {
         if (c->child[i] && c->child[i]->pid) {
             kill_child(c->child[i]);
+            close_report(c->child[i]);
             stop_reading(c->child[i], RESULT);
             stop_reading(c->child[i], ERRORS);
         }

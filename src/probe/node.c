@@ -97,15 +97,27 @@ static enum check check_of(const struct node_job *job)
                                          : CHECK_GPU_USABLE;
 }
 
+/* Calls of the driver have a name and a number, but no words. */
+static const char *error_text(const struct wire_err *err, char to[128])
+{
+    if (err->text[0])
+        return err->text;
+    if (err->name[0])
+        snprintf(to, 128, "%.40s: %.60s (%d)", err->stage, err->name, (int)err->code);
+    else
+        snprintf(to, 128, "%.40s", err->stage);
+    return to;
+}
+
 bool node_error_finding(const struct node_job *job, const struct wire_err *err, struct finding *f)
 {
-    char on[16] = "";
+    char on[16] = "", words[128];
     if (!job->helper)
         return false;
     if (job->role == HELPER_BURN)
         snprintf(on, sizeof on, "GPU %u", job->gpu);
     /* What to do depends on the error more than on the check. */
-    *f = finding_unchecked(check_of(job), on, "%s%s%s", err->text[0] ? err->text : err->stage,
+    *f = finding_unchecked(check_of(job), on, "%s%s%s", error_text(err, words),
                            err->advice && err->advice[0] ? "; " : "", err->advice ? err->advice : "");
     /* A node on which no program can use a GPU is no node for a job, whatever the reason; one whose versions or
      * settings do not go together has nothing broken. */
@@ -113,6 +125,17 @@ bool node_error_finding(const struct node_job *job, const struct wire_err *err, 
     bool missing = strcmp(err->class, "missing") == 0 || strcmp(err->class, "busy") == 0;
     f->state = is_nobodys_fault(err->class) && (usable || !missing) ? FINDING_UNDECIDED : FINDING_BAD;
     return true;
+}
+
+/* Which of its helpers: "GPU 3: the check was ended by signal 11". */
+static void say_helper(const struct node_job *job, struct finding *f)
+{
+    char said[sizeof f->text];
+    snprintf(said, sizeof said, "%s", f->text);
+    if (job->role == HELPER_BURN)
+        snprintf(f->on, sizeof f->on, "GPU %u", job->gpu);
+    else
+        finding_say(f, "%s: %s", job->role == HELPER_NVML ? "NVML" : "the loop through the network cards", said);
 }
 
 bool node_end_finding(const struct node_job *job, const struct child_end *end, bool said_why, uint64_t cpu_quota_millis,
@@ -129,13 +152,15 @@ bool node_end_finding(const struct node_job *job, const struct child_end *end, b
         finding_say(f, "cannot be killed: %s", end->text);
         return true;
     case STAGE_FAILED:
-        if (said_why)
+        if (said_why || end->said_end) /* that something is wrong, which is a finding already */
             return false;
         break;
     case STAGE_SILENT:
     case STAGE_CRASHED: break;
     }
     check_crashed(job->group, end->signal, end->code, f);
+    if (job->helper)
+        say_helper(job, f);
     if (end->text[0])
         finding_say(f, "%s", end->text);
     return true;
@@ -187,11 +212,12 @@ void node_rail_take(struct node_rail *r, const struct wire *w)
 {
     if (w->type == WIRE_M)
         take_metric(&r->result, &w->u.m);
+    char words[128];
     if (w->type != WIRE_ERR || r->failed)
         return;
     r->failed = true;
     wire_text(r->class, sizeof r->class, w->u.err.class);
-    wire_text(r->result.reason, sizeof r->result.reason, w->u.err.text[0] ? w->u.err.text : w->u.err.stage);
+    wire_text(r->result.reason, sizeof r->result.reason, error_text(&w->u.err, words));
 }
 
 void node_rail_end(struct node_rail *r, const struct child_end *end, uint64_t cpu_quota_millis)

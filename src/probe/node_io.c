@@ -209,9 +209,24 @@ static const char *words_of(const struct node_job *job)
     return job->helper ? words[job->role] : check_groups[job->group].what;
 }
 
+/* A loop that joins GPUs says nothing more where one of them does not work: it would hang in its turn. */
+static bool is_pointless(const struct probe_node *n, const struct node_job *job)
+{
+    const struct findings *all = &n->checking.findings;
+    for (unsigned i = 0; job->helper && job->role == HELPER_NICLOOP && i < all->n; i++)
+        if (all->v[i].state == FINDING_BAD && (all->v[i].check == CHECK_GPU_USABLE || all->v[i].check == CHECK_HANG))
+            return true;
+    return false;
+}
+
 static void begin(struct probe_node *n, unsigned at)
 {
     struct el_err e = {0};
+    if (is_pointless(n, &n->job[at])) {
+        struct finding skipped = finding_unchecked(CHECK_GPU_NICLOOP, "", "a GPU of this node does not work");
+        note_as_it_is(n, &skipped);
+        return;
+    }
     if (n->conf.progress)
         n->conf.progress(n->conf.ctx, words_of(&n->job[at]));
     int child = start_job(n, &n->job[at], &e);

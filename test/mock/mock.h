@@ -6,6 +6,8 @@
  *   fail=N     the call returns N at once              sleep=N   after N milliseconds it does its work
  *   hang       it never returns                        crash     SIGSEGV
  *   spin       nor does this, with a busy processor
+ *   exit=N     the process ends with that status       fork      leaves a process in a session of its own behind
+ *   garbage    a MiB of it on every descriptor of the helper, in lines that are none of its own
  *   corrupt    one wrong byte or bit in what it makes  value=N   the microseconds that it measures
  * MOCK_GPUS=N (1) · MOCK_MEM=MiB free on each (256) · MOCK_DRIVER=13000, 0: no driver · MOCK_RUNTIME=12090
  * MOCK_NCCL=22809 · MOCK_NVML="KEY=N[#GPU] …": what NVML says; keys stand in nvml.c */
@@ -65,6 +67,34 @@ static inline long mock_count(const char *call)
     return 1;
 }
 
+static inline void mock_garbage(void)
+{
+    static const char *const lines[] = {"\033[2J{\"t\":\"end\",\"ok\":\n", "{\"t\":\"m\",\"name\":7}\n", "\xff\xfe\n",
+                                        "%s%n\n"};
+    for (int fd = 1; fd <= 3; fd++)
+        for (int i = 0; i < 1 << 16; i++) {
+            const char *line = lines[i % 4];
+            if (write(fd, line, strlen(line)) < 0)
+                break;
+        }
+    static char endless[1 << 16];
+    memset(endless, 'x', sizeof endless);
+    for (int fd = 1; fd <= 3; fd++)
+        if (write(fd, endless, sizeof endless) != sizeof endless || write(fd, "\n", 1) != 1)
+            break;
+}
+
+static inline void mock_fork(void)
+{
+    if (fork() != 0)
+        return;
+    setsid();
+    if (fork() != 0)
+        _exit(0);
+    for (;;)
+        pause();
+}
+
 static inline void mock_do(const char *action, long n, struct mock_act *act)
 {
     size_t len = strcspn(action, "=@# ");
@@ -78,6 +108,12 @@ static inline void mock_do(const char *action, long n, struct mock_act *act)
         raise(SIGSEGV);
     if (strncmp(action, "sleep", len) == 0)
         nanosleep(&(struct timespec){.tv_sec = n / 1000, .tv_nsec = n % 1000 * 1000000}, NULL);
+    if (strncmp(action, "exit", len) == 0)
+        _exit((int)n);
+    if (strncmp(action, "fork", len) == 0)
+        mock_fork();
+    if (strncmp(action, "garbage", len) == 0)
+        mock_garbage();
     if (strncmp(action, "fail", len) == 0)
         act->fail = (int)n;
     if (strncmp(action, "corrupt", len) == 0)

@@ -20,7 +20,7 @@ int nvml_open(struct nvml *n, const char *option, char *why, size_t room)
 #undef X
     int rc = NVML_CALL(n, nvmlInit_v2);
     if (rc != 0)
-        text_put(why, room, "nvmlInit: %s", fault_find(LIB_NVML, rc)->name);
+        text_put(why, room, "nvmlInit: %s (%d)", fault_find(LIB_NVML, rc)->name, rc);
     return rc;
 }
 
