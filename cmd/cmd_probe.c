@@ -149,6 +149,23 @@ static int probe_nodes(const struct probe_conf *c, const struct call *call, stru
     return health_probe_nodes(&nodes, call->env, e);
 }
 
+static bool was_typed(const struct opt_result *r, const char *name)
+{
+    const struct opt_row *row = opt_find(&options, name);
+    return row && r->seen[row - rows] == 2;
+}
+
+/* Somebody who means several nodes and forgets to say how many would be told that all is well with one. */
+static int check_nodes(const struct opt_result *r, struct el_err *e)
+{
+    static const char *const words[] = {"rdzv-endpoint", "rdzv-id", "node-rank", "domain"};
+    const struct opt_row *nnodes = opt_find(&options, "nnodes");
+    for (size_t i = 0; i < COUNT_OF(words) && !r->seen[nnodes - rows]; i++)
+        if (was_typed(r, words[i]))
+            return el_fail(e, EL_EXIT_USAGE, "--%s is for several nodes: say how many with --nnodes=N", words[i]);
+    return 0;
+}
+
 static int run(const struct call *call, struct el_err *e)
 {
     struct probe_conf conf = {0};
@@ -158,6 +175,8 @@ static int run(const struct call *call, struct el_err *e)
         return 0;
     if (r.next < call->argc)
         return el_fail(e, EL_EXIT_USAGE, "probe takes no operand");
+    if (check_nodes(&r, e) < 0)
+        return -1;
     conf.exclude_straggler |= conf.on_straggler == PROBE_EXCLUDE_STRAGGLER;
     return strcmp(conf.nnodes, "1") == 0 ? probe_alone(&conf, call, e) : probe_nodes(&conf, call, e);
 }

@@ -51,6 +51,8 @@ run probe extra
 is "an operand" "$status" 2
 run probe --nnodes=1:1
 like "one node in other words is no job" "$status $(cat "$T/err")" '^2 .*--nnodes=1:1: leave it out'
+run probe --rdzv-endpoint=node1
+like "several nodes are meant, but not how many" "$status $(cat "$T/err")" '^2 .*--rdzv-endpoint .*--nnodes=N'
 probe --baseline="$T/none.json"
 like "a baseline that is not there" "$(cat "$T/err")" 'none.json.*No such file'
 probe --save-baseline="$T/base.json" --checks=system,memory
@@ -82,6 +84,17 @@ chroot "$T/root" /elrun probe --checks=limits >"$T/out.root" 2>&1
 like "in a root with nothing but the program" "$? $(cat "$T/out.root")" '^[03] '
 unlike "its children were started" "$(cat "$T/out.root")" 'cannot execute|own program'
 rm -rf "$T/root"
+(ulimit -n 20 && exec "$ELRUN" probe --checks=limits --json) >"$T/out.few" 2>&1
+like "too few open files for its children: undecided, and why" "$? $(cat "$T/out.few")" '^3 .*"undecided".*Too many open files'
+if unshare -m true 2>/dev/null; then
+    printf 'umount -l /proc && exec "$@"\n' >"$T/no-proc"
+    PREFIX="unshare -m sh $T/no-proc"
+    run probe --checks=processes --json --all
+    is "without a /proc nothing is said of processes" "$(state_of zombies) $(state_of stuck_processes)" "['unchecked'] ['unchecked']"
+    PREFIX=
+else
+    skip "without a /proc" "no mount namespaces"
+fi
 
 # --- checks that hang, a probe that stands still, Ctrl-C: side by side, since each has to wait ---
 stat_of() { sed 's/.*) //' "/proc/$1/stat"; }
@@ -110,10 +123,13 @@ is "one line" "$(grep -c . "$T/err.break")" 1
 like "which says so" "$(cat "$T/err.break")" 'elrun: stopped after [0-9.]+ s'
 cp "$T/out.break" "$T/out"
 is "and what was found by then, still JSON" "$(json "len(d['nodes'])")" 1
+is "of which nobody says that it is good" "$(json "d['verdict'], n['state']")" "undecided undecided"
 
 elrun_pid=$pid_late; finish
 is "--probe-timeout: undecided" "$status" 3
 like "which says why" "$(cat "$T/err.late")" 'probe-timeout'
+cp "$T/out.late" "$T/out"
+is "and so does its object" "$(json "d['verdict'], n['state'], n['reasons']")" "undecided undecided ['the time was over before all was looked at']"
 
 # The agent sleeps longer than any check may take, and its child, which runs, is done long before.
 kill -STOP "$pid_frozen"
