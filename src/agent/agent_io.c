@@ -269,9 +269,9 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     }
     if (n->core.conf.handled[number])
         el_log(EL_INFO, "received %s%s", signame(number, name),
-               n->membership && membership_stays(n->membership) ? ""
-               : number == SIGINT && n->core.interrupts         ? " again: killing the workers"
-                                                                : ": stopping the workers");
+               n->conf->probe_only || (n->membership && membership_stays(n->membership)) ? ""
+               : number == SIGINT && n->core.interrupts                                  ? " again: killing the workers"
+                                                                                         : ": stopping the workers");
     if (n->core.state == AGENT_ENDED && n->core.conf.handled[number])
         hooks_abort(n->hooks);                         /* the last ones are all that is waited for */
     if (n->membership && n->core.conf.handled[number]) /* LEAVING goes first, the order to stop comes back */

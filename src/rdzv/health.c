@@ -383,6 +383,10 @@ void rdzv_health_joined(struct rdzv *r, unsigned i)
         rdzv_tally(r, m, 1);
         return;
     }
+    bool is_last = h->last && probing_conf(h->last)->probe == h->probe; /* it is the one whose nodes these are */
+    for (unsigned k = 0; r->state != RDZV_PROBING && is_last && k < h->nodes; k++)
+        if (h->instance[k] == m->instance)
+            m->judged = k;
     for (unsigned k = 0; r->state == RDZV_PROBING && k < h->nodes; k++) {
         if (h->instance[k] != m->instance || h->member[k] != RDZV_NONE)
             continue;
@@ -430,13 +434,20 @@ bool rdzv_health_order(struct rdzv *r, const struct rdzv_member *m, el_usec now,
     return true;
 }
 
+bool rdzv_health_missed(const struct rdzv *r, unsigned member)
+{
+    return r->conf.set.probe_only && r->health.last && r->member[member].judged == RDZV_NONE && r->status <= 3;
+}
+
 /* What `elrun probe` exits with on this node. */
 unsigned rdzv_health_status(struct rdzv *r, unsigned member)
 {
     const char *text;
     unsigned node = r->member[member].judged;
-    if (!r->conf.set.probe_only || node == RDZV_NONE || !r->health.last || r->health.reader == member || r->status > 3)
+    if (!r->conf.set.probe_only || !r->health.last || r->health.reader == member || r->status > 3)
         return r->status;
+    if (rdzv_health_missed(r, member))
+        return 3;
     enum health_verdict v = probing_verdict(r->health.last, node, &text);
     bool warned = probing_warned(r->health.last, node) && r->conf.set.probe_strict;
     bool slow = v == HEALTH_SLOW && r->conf.set.on_straggler == HEALTH_STRAGGLER_EXCLUDE;

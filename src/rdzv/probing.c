@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "probe/node.h"
 #include "rdzv/probing_private.h"
 
 static void begin_after(struct probing *p, el_usec now);
@@ -189,7 +190,7 @@ static bool begin_round(struct probing *p, el_usec now)
     }
     p->round++;
     tell_round(p);
-    begin_stage(p, PROBING_PAIR, PROBING_PAIR_LIMIT, now);
+    begin_stage(p, PROBING_PAIR, probe_node_pair_limit(p->nccl), now); /* its own word comes before ours */
     return true;
 }
 

@@ -19,7 +19,6 @@
 
 #define PROBING_MARGIN      EL_SEC(2)  /* beyond the time that nodes have, and beyond the limit of silence */
 #define PROBING_LOCAL_LIMIT EL_SEC(90) /* for checks of a node by itself */
-#define PROBING_PAIR_LIMIT  EL_SEC(60) /* for a pair */
 #define PROBING_AWAY_LIMIT  EL_SEC(20) /* a node that is not heard is waited for: it may stand still */
 #define PROBING_KEPT_MAX    16384      /* bytes of lines of a node that are kept for the report */
 #define PROBING_NONE        UINT32_MAX

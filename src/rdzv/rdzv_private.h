@@ -317,6 +317,8 @@ el_usec rdzv_health_deadline(const struct rdzv *r);
 void rdzv_health_abandon(struct rdzv *r, el_usec now);
 bool rdzv_health_order(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out);
 unsigned rdzv_health_status(struct rdzv *r, unsigned member);
+/* `elrun probe` is over, and this node had come too late for it. */
+bool rdzv_health_missed(const struct rdzv *r, unsigned member);
 void rdzv_health_render(struct rdzv *r); /* health_view.c: for rdzv_probe_page() */
 
 /* incident.c */

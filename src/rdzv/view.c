@@ -178,6 +178,11 @@ static void order_end(struct rdzv *r, unsigned member, struct msg *out)
 {
     *out = (struct msg){.type = MSG_END};
     out->u.end = (struct msg_end){.status = rdzv_health_status(r, member), .text = r->end_text, .cause = r->end_cause};
+    if (!rdzv_health_missed(r, member))
+        return;
+    snprintf(r->text, sizeof r->text, "this node came when the probe had begun, and is not judged; the others: %.300s",
+             r->end_text);
+    out->u.end.text = r->text;
 }
 
 static void order_stop(const struct rdzv *r, uint64_t number, uint64_t coord, const char *why, struct msg *out)

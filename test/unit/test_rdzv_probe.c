@@ -117,11 +117,11 @@ static void test_told(void)
              "0.003 d joins -> a: checks; b: checks; c: checks; d: checks\n"
              "  # health check: each node by itself; 0 of 4 nodes have answered, at most 91 s more\n"
              "0.010 d PROBE_RESULT -> a: from b; b: to a; c: from d; d: to c\n"
-             "  # health check: round 1: a with b, c with d; 0 of 4 nodes have answered, at most 61 s more, at most 8 "
+             "  # health check: round 1: a with b, c with d; 0 of 4 nodes have answered, at most 71 s more, at most 8 "
              "rounds\n"
              "0.020 d PROBE_RESULT -> a: from c; b: from d; c: to a; d: to b\n"
              "  # health check: round 2: a with c, b with d; 2 are good so far, 2 are suspect; 1 of 4 nodes have "
-             "answered, at most 60 s more, at most 8 rounds\n",
+             "answered, at most 70 s more, at most 8 rounds\n",
              "what is waited for: which pairs run, what is known, how long still");
 }
 
@@ -274,6 +274,35 @@ static void test_probe_only(void)
              "0.020 b PROBE_RESULT -> a: after; b: after; c: after\n"
              "0.030 c PROBE_RESULT -> a is good; a: end 0; b is good; b: end 1; c is bad; c: end 1\n",
              "elrun probe: each node ends with its own verdict, the one that prints all with that of all");
+}
+
+/* c comes later; b is found bad, and its connection is lost before it has acknowledged the end. */
+static void test_probe_only_late(void)
+{
+    story_init(&s, 2, 2);
+    s.conf.set.health_check = HEALTH_ALWAYS;
+    s.conf.set.probe_only = s.conf.set.probe_quick = 1;
+    s.conf.own_instance = 1;
+    story_begin(&s);
+    J(0, 'a');
+    J(1, 'b');
+    P(10, 'a');
+    J(11, 'c');
+    PF(12, 'b');
+    EACH(30, "ab");
+    rdzv_order(s.r, s.node[2].member, s.now, &s.node[2].last);
+    is_str(s.node[2].last.u.end.text,
+           "this node came when the probe had begun, and is not judged; the others: 1 bad, 1 undecided of 2 nodes",
+           "a latecomer is told that it is not judged");
+    story_closed(&s, 31, 'b');
+    R(40, 'b', IDLE);
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.011 c joins -> c: park\n"
+             "0.012 b PROBE_RESULT -> a: after; b: after\n"
+             "0.030 b PROBE_RESULT -> a is undecided; a: end 1; b is bad; b: end 1; c: end 3\n"
+             "0.040 b returns -> b is bad; b: end 1\n",
+             "elrun probe: who came later is not healthy, and who comes back keeps its verdict");
 }
 
 /* What a node with so many GPUs says of itself. */
@@ -438,6 +467,7 @@ int main(void)
     test_paused_coordinator();
     test_stop_on_bad();
     test_probe_only();
+    test_probe_only_late();
     test_auto_with_gpus();
     test_restart_trigger();
     test_crash();
