@@ -210,10 +210,8 @@ bench: deps venv
 bench-here: all $(PROG:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/bench/all.sh $(BENCH)
 bench-store: DEBIAN += redis-server
-bench-store bench-nodes bench-errors bench-probe: deps venv
+bench-store bench-nodes bench-errors bench-probe bench-ckpt: deps venv
 	@$(MAKE) --no-print-directory bench-here BENCH=$(@:bench-%=%)
-# Rates of what checkpoints are made of: one JSON line, to look at.
-bench-ckpt: $(BUILD)/test/bench/crc ; @$<
 # DLRover's published week with elrun's measured constants: a model, which says what it assumes.
 week: $(BUILD)/test/bench/week ; @$<
 install: all

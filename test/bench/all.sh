@@ -1,6 +1,7 @@
-# all.sh [store | nodes | errors | probe | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
+# all.sh [store | nodes | errors | probe | ckpt | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
 # "store": that of the store, to RESULTS-store.md; "nodes": those of several nodes, to RESULTS-nodes.md; "errors": those of failures, to
-# RESULTS-errors.md; "probe": elrun probe, to RESULTS-probe.md.  Only this program writes these.  Some that are named: to stdout, for a look.
+# RESULTS-errors.md; "probe": elrun probe, to RESULTS-probe.md; "ckpt": snapshots, to RESULTS-ckpt.md.
+# Only this program writes these.  Some that are named: to stdout, for a look.
 : "${ELRUN:?path of elrun}" "${BUILD:?folder with the built programs}" "${PY:?a python3 with torch}"
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX") || exit 1
@@ -25,6 +26,7 @@ case ${*:-one} in
     nodes) results=RESULTS-nodes.md; set -- elastic swarm ;;
     errors) results=RESULTS-errors.md; set -- watch incident ;;
     probe) results=RESULTS-probe.md; set -- probe ;;
+    ckpt) results=RESULTS-ckpt.md; set -- ckpt ;;
 esac
 for b; do
     echo "bench: $b" >&2

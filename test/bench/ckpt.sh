@@ -1,0 +1,45 @@
+# Snapshots: what a call costs beside a plain copy of the same bytes, beside torch.save and torch's asynchronous checkpoints to
+# the same disk; what going back costs; how long a job stands still when all its workers are killed; CRC32C.  512 MiB of state.
+# torchrun's workers find addresses of dead ones after a restart unless the rendezvous' store is not shared: it is not.
+. "$(dirname "$0")/../lib/bench.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+# script WHO RUNS MODE LAUNCHER...: ckpt.py under a launcher; a peer that cannot run leaves no samples
+script() {
+    s_who=$1 s_runs=$2 s_mode=$3; shift 3
+    WHO=$s_who timeout 200 "$@" "$here/ckpt.py" "$T" "$s_mode" "$s_runs" >"$T/run.out" 2>&1 && return
+    echo "$BENCH: no samples of $s_who, $s_mode" >&2; tail -5 "$T/run.out" >&2
+    [ "$s_who" != elrun ]
+}
+for i in $(seq "$RUNS"); do
+    "$BUILD/test/bench/crc" >"$T/crc" || exit 1
+    for rate in crc table memcpy; do
+        who=$rate; [ $rate = crc ] && who=elrun
+        sed -n "s/.*\"${rate}_gb_s\": \([0-9.]*\).*/$who:crc.gb_s \1/p" "$T/crc" >>"$T/samples"
+    done
+done
+script elrun "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1 --max-restarts="$RUNS" --ckpt-mem=1200M || exit 1
+script off "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1
+script elrun "$RUNS" heal "$ELRUN" --standalone --nproc-per-node=2 --max-restarts="$RUNS" --ckpt-mem=300M || exit 1
+script torchrun "$RUNS" heal env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 $TORCHRUN --standalone --nproc-per-node=2 --max-restarts="$RUNS"
+
+call="snapshot() is called" back="the state of all 512 MiB is what it was"
+for who in elrun memcpy; do
+    emit $who call.gb_s "a snapshot's call, beside memcpy of the same bytes into warm memory" GB/s "$call" "it returns" ">= 0.9 x memcpy"
+done
+for who in elrun "torch.save" "async DCP"; do
+    emit "$who" blocked.ms "training is blocked, 512 MiB" ms "the call" "it returns"
+done
+emit elrun counted.ms "until a snapshot counts, 512 MiB" ms "$call" "its checksums are made"
+for who in elrun "torch.load" DCP; do
+    emit "$who" restore.ms "going back, from memory and from disk (out of the page cache), 512 MiB" ms "the call" "$back"
+done
+emit elrun first.ms "slots are made: two of 512 MiB" ms "the first restore() is called" "it returns"
+for who in elrun torchrun; do
+    emit $who heal.s "kill -9 of all workers to the next training step (2 ranks, 64 MiB each)" s "before the first kill" "the step's last barrier"
+done
+for who in elrun off; do
+    emit $who agent.mib "memory of the agent beside the slots; off: without snapshots" MiB "RssAnon of the agent" "with two slots of 512 MiB"
+done
+for who in elrun table memcpy; do
+    emit $who crc.gb_s "CRC32C on one core; by a table; memcpy of the same bytes" GB/s "256 MiB" "in pieces of 4 MiB" ">= 10 GB/s"
+done
