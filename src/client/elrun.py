@@ -445,7 +445,8 @@ class Snapshots:
                                 "bytes": p.bytes, "sig": p.sig})
         grant, fds = self._ask("DECLARE", {"layout_id": self._layout(), "parts": len(self.parts)}, "GRANT")
         for fd in fds:
-            slot = mmap.mmap(fd, grant["slot_bytes"])
+            # mapped at once: else the first snapshots would find each page of it by a fault
+            slot = mmap.mmap(fd, grant["slot_bytes"], flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
             os.close(fd)
             self._slots.append((slot, self._views(memoryview(slot))))
         self._granted = True
