@@ -396,7 +396,7 @@ static bool node_free(struct node *n)
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     health_free(n->health);
     membership_free(n->membership);
-    snapshots_free(n->snapshots);
+    ckpt_free(n);
     logs_free(n);
     tell_free(n);
     hang_watch_free(n);

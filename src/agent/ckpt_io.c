@@ -1,36 +1,61 @@
-/* Snapshots as part of the job: which round their workers are in, and what they go back to.  Alone this node decides;
- * among others the coordinator does. */
+/* Snapshots as part of the job: which round their workers are in, and what they go back to.  Among others the
+ * coordinator decides that; alone this node does, by the same rules. */
 #include <stdio.h>
 
 #include "agent/node.h"
 #include "util/log.h"
 
-static void say_chosen(const struct node *n, int64_t step, const char *why)
+#define CORE_LIMIT ((size_t)1 << 20)
+
+/* Alone: what follows from what this node has said. */
+static void hear(struct node *n)
 {
-    if (step >= 0)
-        el_log(EL_INFO, "going back to step %lld, from memory", (long long)step);
-    else if (n->core.attempts > 1)
-        el_log(EL_WARN, "%s", why);
+    struct restore_word w;
+    restore_take(&n->restore, 0, &n->stock, loop_clock());
+    if (!restore_word(&n->restore, 0, &w))
+        return;
+    if (w.what == RESTORE_GO) {
+        snapshots_confirmed(n->snapshots);
+    } else if (w.what == RESTORE_READ) {
+        n->stock.at = RESTORE_AT_TOLD;
+        n->stock.told = w.step;
+        n->stock.fresh = w.fresh;
+        ckpt_decided(n, w.step, w.fresh, w.text);
+    }
 }
 
-static void on_choose(void *ctx, const int64_t *steps, unsigned count, bool had)
+static void on_choose(void *ctx, const struct restore_stock *stock)
 {
     struct node *n = ctx;
-    const char *why = count  ? ""
-                      : !had ? "no snapshot was ever complete: beginning at the beginning"
-                      : n->conf->allow_fresh
-                          ? "no snapshot is left that every rank can have: beginning at the beginning (--allow-fresh)"
-                          : "no snapshot is left that every rank can have; --allow-fresh would begin at the beginning";
-    int64_t step = count ? steps[0] : -1;
-    say_chosen(n, step, why);
-    snapshots_chosen(n->snapshots, step, !had || n->conf->allow_fresh, why);
+    if (n->membership) {
+        membership_stock(n->membership, stock);
+        return;
+    }
+    uint64_t attempt = n->restore.attempt + 1; /* what was decided before could not be read */
+    n->stock = *stock;
+    n->stock.attempt = attempt;
+    n->stock.at = RESTORE_AT_STOCK;
+    n->stock.told = RESTORE_NO_STEP;
+    hear(n);
 }
 
 static void on_confirm(void *ctx, int64_t step)
 {
     struct node *n = ctx;
     (void)step;
-    snapshots_confirmed(n->snapshots);
+    if (n->membership) {
+        membership_read(n->membership);
+        return;
+    }
+    n->stock.at = RESTORE_AT_READ;
+    hear(n);
+}
+
+void ckpt_decided(struct node *n, int64_t step, bool fresh, const char *text)
+{
+    if (step == RESTORE_NO_STEP && (!fresh || n->core.attempts > 1))
+        el_log(fresh ? EL_WARN : EL_ERROR, "%s", text);
+    snapshots_chosen(n->snapshots, step, fresh, text);
 }
 
 int ckpt_init(struct node *n, struct el_err *e)
@@ -38,9 +63,11 @@ int ckpt_init(struct node *n, struct el_err *e)
     static const struct snapshots_ops ops = {on_choose, on_confirm};
     if (!n->conf->ckpt_mem_bytes && !n->conf->ckpt_mem_percent)
         return 0;
-    if (n->place.kind != ENDPOINT_ALONE)
-        return el_fail(e, EL_EXIT_CONFIG,
-                       "--ckpt-mem keeps snapshots of one node only so far: leave it out, or use --standalone");
+    const struct restore_conf alone = {
+        .room = 1, .timeout = n->conf->ckpt_restore_timeout, .allow_fresh = n->conf->allow_fresh};
+    n->ckpt_mem = EL_MEM_INIT(CORE_LIMIT);
+    if (restore_init(&n->restore, &alone, &n->ckpt_mem) < 0)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
     struct snapshots_conf conf = {.run = n->conf, .workers = n->nproc, .env = n->env, .reap = n->reap};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
     return n->snapshots ? 0 : -1;
@@ -49,5 +76,14 @@ int ckpt_init(struct node *n, struct el_err *e)
 void ckpt_round(struct node *n)
 {
     const struct msg_world *w = n->membership ? membership_world(n->membership) : NULL;
+    if (!n->snapshots)
+        return;
+    restore_begin(&n->restore, 1);
     snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));
+}
+
+void ckpt_free(struct node *n)
+{
+    restore_free(&n->restore, &n->ckpt_mem);
+    snapshots_free(n->snapshots);
 }

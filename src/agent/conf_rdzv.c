@@ -67,6 +67,8 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
         .probe_only = conf->probe_only,
         .straggler_k = conf->straggler_k,
         .straggler_min = conf->straggler_min,
+        .restore_timeout_ms = to_ms(conf->ckpt_restore_timeout),
+        .allow_fresh = conf->allow_fresh,
     };
     return 0;
 }

@@ -103,6 +103,23 @@ static void on_probe_tell(void *ctx, bool ids)
     health_tell(n->health, ids);
 }
 
+static void on_restore(void *ctx, int64_t step, bool fresh, const char *text)
+{
+    ckpt_decided(ctx, step, fresh, text);
+}
+
+static void on_go(void *ctx)
+{
+    struct node *n = ctx;
+    snapshots_confirmed(n->snapshots);
+}
+
+static void on_restock(void *ctx)
+{
+    struct node *n = ctx;
+    snapshots_again(n->snapshots);
+}
+
 static void on_verdict(void *ctx, const struct msg_probe_verdict *v)
 {
     struct node *n = ctx;
@@ -277,6 +294,9 @@ int managed_init(struct node *n, struct el_err *e)
                                               .probe = on_probe,
                                               .probe_stop = on_probe_stop,
                                               .probe_tell = on_probe_tell,
+                                              .restore = on_restore,
+                                              .go = on_go,
+                                              .restock = on_restock,
                                               .verdict = on_verdict,
                                               .logs = on_logs,
                                               .note = tell_job_note,

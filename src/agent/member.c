@@ -147,6 +147,7 @@ void member_enter(struct member *m, el_usec now, struct member_actions *out)
     m->failed_status = 0;
     round_is_closed(m);
     m->ranks = m->missing = NULL;
+    member_restore_reset(m);
     member_fence_reset(m);
     if (!m->world.group_rank) { /* the store is here */
         member_start(m, out);
@@ -410,6 +411,7 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
     case MSG_WORLD: on_world(m, &msg->u.world, now, out); break;
     case MSG_STOP: on_stop(m, &msg->u.stop, out); break;
     case MSG_NOTICE: on_notice(m, &msg->u.notice, out); break;
+    case MSG_RESTORE: member_restore_order(m, &msg->u.restore, out); break;
     case MSG_HOLD: break;
     case MSG_END: on_end(m, &msg->u.end, out); break;
     case MSG_REFUSED: on_refused(m, &msg->u.refused, now, out); break;
@@ -494,6 +496,8 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
         if (m->at_boundary)
             member_send(m, out, MSG_AT_BOUNDARY);
         break;
+    case MEMBER_EV_STOCK:
+    case MEMBER_EV_READ: member_restore_event(m, ev, out); break;
     case MEMBER_EV_PROBE_ID:
     case MEMBER_EV_PROBED: member_probe_event(m, ev->type, out); break;
     case MEMBER_EV_WORKER_FAILED: on_failed(m, ev->incident, out); break;
@@ -532,6 +536,8 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_STARTED:
     case MEMBER_EV_AWARE:
     case MEMBER_EV_AT_BOUNDARY:
+    case MEMBER_EV_STOCK:
+    case MEMBER_EV_READ:
     case MEMBER_EV_PROBE_ID:
     case MEMBER_EV_PROBED:
     case MEMBER_EV_WORKER_FAILED:

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "incident/decide.h"
+#include "rdzv/restore.h"
 #include "rdzv/rdzv.h"
 #include "util/rng.h"
 #include "util/time.h"
@@ -85,6 +86,8 @@ enum member_event_type {
     MEMBER_EV_STARTED,   /* all workers of the attempt are there */
     MEMBER_EV_AWARE,     /* a worker listens to notices */
     MEMBER_EV_AT_BOUNDARY,
+    MEMBER_EV_STOCK,         /* stock: all workers ask what to go back to, and could read that */
+    MEMBER_EV_READ,          /* all of them have read what they were offered */
     MEMBER_EV_PROBE_ID,      /* a rail of the ordered pair has its id */
     MEMBER_EV_PROBED,        /* the ordered stage is done */
     MEMBER_EV_WORKER_FAILED, /* incident */
@@ -107,6 +110,7 @@ struct member_event {
     enum member_event_type type;
     const struct msg *msg;
     const struct member_incident *incident;
+    const struct restore_stock *stock;  /* what the node knows by itself: attempt, at and what was told are ours */
     const struct decide_digest *digest; /* NULL: says nothing */
     enum member_result result;
     el_usec at;
@@ -135,6 +139,9 @@ enum member_action_type {
     MEMBER_DO_START,        /* an attempt with member_world() */
     MEMBER_DO_STOP,         /* the attempt: signal, grace (0 = SIGKILL) */
     MEMBER_DO_PROBE,        /* the stage of m->probe; the message's other fields are new ids, or none; answer PROBED */
+    MEMBER_DO_RESTOCK,      /* the agreement is repeated: STOCK anew, as soon as all workers ask */
+    MEMBER_DO_RESTORE,      /* offer m->restore's step to all workers; READ, or STOCK if one could not */
+    MEMBER_DO_GO,           /* every rank of the job has read it: the workers may go on */
     MEMBER_DO_PROBE_STOP,   /* end what runs of it, forget what it brought */
     MEMBER_DO_PROBE_TELL,   /* `what`: send PROBE_ID for each id, or PROBE_RESULT for all that the stage has brought */
     MEMBER_DO_NOTICE,       /* tell the workers that listen: m->text */
@@ -161,6 +168,12 @@ struct member_round {
 
 struct member_stage { /* of a health check */
     uint64_t number, coord, probe, stage;
+};
+
+struct member_restore { /* the agreement about what the workers of `round` go back to, as far as this node has got */
+    bool stocked;       /* `stock` is of the present attempt */
+    struct restore_stock stock;
+    char steps[RESTORE_LIST_MAX + 1], text[RESTORE_TEXT_MAX + 1];
 };
 
 struct member {
@@ -233,6 +246,7 @@ struct member {
     bool leaving;
     bool leave_told; /* LEAVING was answered, or nobody is there to answer */
 
+    struct member_restore restore;
     unsigned status;
     char text[MSG_TEXT_MAX + 1];    /* with SAY, NOTICE and EXIT */
     char trouble[MSG_TEXT_MAX + 1]; /* why the last connection failed */

@@ -19,6 +19,13 @@ void member_probe_order(struct member *m, const struct msg_probe *p, el_usec now
 void member_probe_stop(struct member *m, struct member_actions *out);
 void member_probe_event(struct member *m, enum member_event_type type, struct member_actions *out);
 
+/* member_restore.c */
+void member_restore_reset(struct member *m);
+void member_restore_tell(struct member *m, struct member_actions *out); /* a new connection, or news */
+void member_restore_event(struct member *m, const struct member_event *ev, struct member_actions *out);
+void member_restore_order(struct member *m, const struct msg_restore *r, struct member_actions *out);
+void member_restore_message(const struct member *m, struct msg_ckpt_stock *out);
+
 /* member_link.c */
 el_usec member_silence_limit(const struct member *m);
 el_usec member_give_up_at(const struct member *m); /* EL_NEVER while the link is up */

@@ -29,6 +29,11 @@ struct membership_ops {
     void (*probe)(void *ctx, const struct msg_probe *order);
     void (*probe_stop)(void *ctx);
     void (*probe_tell)(void *ctx, bool ids);
+    /* All that follows a step on which the job agrees: offer it to the workers; let them go on; STOCK anew.  May be
+     * called inside membership_…(). */
+    void (*restore)(void *ctx, int64_t step, bool fresh, const char *text);
+    void (*go)(void *ctx);
+    void (*restock)(void *ctx);
     void (*verdict)(void *ctx, const struct msg_probe_verdict *v);
     /* LOGS and LOGS_NEXT from the coordinator; NULL: the link is gone, and with it all who read. */
     void (*logs)(void *ctx, const struct msg *msg);
@@ -58,6 +63,9 @@ void membership_begin(struct membership *m);
 void membership_started(struct membership *m);
 void membership_probe_id(struct membership *m);
 void membership_probed(struct membership *m);
+/* All workers ask what to go back to; all have read it. */
+void membership_stock(struct membership *m, const struct restore_stock *stock);
+void membership_read(struct membership *m);
 void membership_failed(struct membership *m, const struct member_incident *incident);
 void membership_closed(struct membership *m, const struct member_event *closed); /* MEMBER_EV_CLOSED */
 /* From within ops.incidents(): sends it, with round and time filled in. */

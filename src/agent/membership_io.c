@@ -314,6 +314,13 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_PROBE: m->ops.probe(m->ctx, m->probe); break;
     case MEMBER_DO_PROBE_STOP: m->ops.probe_stop(m->ctx); break;
     case MEMBER_DO_PROBE_TELL: m->ops.probe_tell(m->ctx, a->what == MSG_PROBE_ID); break;
+    case MEMBER_DO_RESTORE: {
+        const struct member_restore *x = &m->core.restore;
+        m->ops.restore(m->ctx, x->stock.told, x->stock.fresh, x->text);
+        break;
+    }
+    case MEMBER_DO_GO: m->ops.go(m->ctx); break;
+    case MEMBER_DO_RESTOCK: m->ops.restock(m->ctx); break;
     case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
     case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, m->core.text); break;
     case MEMBER_DO_SAY: el_log(EL_INFO, "%s", m->core.text); break;
@@ -369,6 +376,17 @@ void membership_probe_id(struct membership *m)
 void membership_probed(struct membership *m)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_PROBED});
+}
+
+void membership_stock(struct membership *m, const struct restore_stock *stock)
+{
+    m->stock = *stock;
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_STOCK, .stock = &m->stock});
+}
+
+void membership_read(struct membership *m)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_READ});
 }
 
 void membership_failed(struct membership *m, const struct member_incident *incident)

@@ -21,6 +21,7 @@ struct membership {
     struct member_event queue[MEMBERSHIP_QUEUE_MAX]; /* answers that came while a step was being carried out */
     unsigned queued;
     bool stepping;
+    struct restore_stock stock;    /* what an event that waits in the queue points to */
     const struct msg_probe *probe; /* the order that is being fed */
     struct loop_timer *deadline, *staying;
 

@@ -85,7 +85,10 @@ struct node {
     char farewell[MSG_TEXT_MAX + 1]; /* the coordinator's last words */
     struct logs *logs;               /* logs_io.c; NULL: alone */
     struct snapshots *snapshots;     /* snapshots_io.c; NULL: none are taken */
-    struct incidents *incidents;     /* incident_io.c; NULL: alone */
+    struct restore restore;          /* alone: what a coordinator has for a round */
+    struct restore_stock stock;      /* … and what it was told last */
+    struct el_mem ckpt_mem;
+    struct incidents *incidents; /* incident_io.c; NULL: alone */
 
     struct loop *loop;
     struct loop_timer *deadline, *prepare_timer;
@@ -248,7 +251,9 @@ void hang_watch_end(struct node *n);
 
 /* ckpt_io.c: snapshots, which are this node's, as part of the job */
 int ckpt_init(struct node *n, struct el_err *e);
-void ckpt_round(struct node *n); /* before its workers are started */
+void ckpt_free(struct node *n);                                                /* after pool_free() */
+void ckpt_round(struct node *n);                                               /* before its workers are started */
+void ckpt_decided(struct node *n, int64_t step, bool fresh, const char *text); /* what all ranks go back to */
 
 /* meet_io.c */
 const char *meet_address(const struct node *n); /* MASTER_ADDR */

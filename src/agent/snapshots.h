@@ -8,6 +8,7 @@
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/reap.h"
+#include "rdzv/restore.h"
 
 struct snapshots;
 
@@ -19,9 +20,9 @@ struct snapshots_conf {
 };
 
 struct snapshots_ops {
-    /* All workers of this node ask what to go back to, and could read these n steps (newest first).  Answered by
-     * snapshots_chosen(), at once or later.  had: this node once held a step of all its workers. */
-    void (*choose)(void *ctx, const int64_t *steps, unsigned n, bool had);
+    /* All workers of this node ask what to go back to, and what they could read.  Answered by snapshots_chosen(), at
+     * once or later. */
+    void (*choose)(void *ctx, const struct restore_stock *stock);
     /* All of them have read that step (-1: nothing, they begin at the beginning).  Answered by
      * snapshots_confirmed(). */
     void (*confirm)(void *ctx, int64_t step);
@@ -40,7 +41,10 @@ void snapshots_ended(struct snapshots *s, unsigned slot);
 
 /* step -1: nothing; fresh: and that is right, begin at the beginning.  text: why. */
 void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char *text);
+/* Every rank has read it: the workers go on.  Says what was read from where. */
 void snapshots_confirmed(struct snapshots *s);
+/* The agreement is repeated: choose() comes once more, when all workers ask. */
+void snapshots_again(struct snapshots *s);
 
 /* ELRUN_SOCK and PYTHONPATH of a worker. */
 const char *snapshots_socket(const struct snapshots *s);

@@ -21,7 +21,6 @@
 #include "util/log.h"
 
 #define ANCESTORS_MAX 32 /* between a worker and who connects for it */
-#define STEPS_MAX     16 /* that are told to be readable: two slots a worker hold few different ones */
 #define CORE_LIMIT    ((size_t)256 << 20)
 
 struct snapshots {
@@ -37,6 +36,8 @@ struct snapshots {
     struct vault *vault;
     struct wsock *sock;
     struct ckpt_mem *page;    /* by worker */
+    int64_t step;             /* that was offered last, */
+    el_usec offered, read;    /* when; and when all had read it */
     struct loop_timer *timer; /* from the first question: for workers that never ask; from an offer: that never read */
     bool asking, reading;     /* what it runs for */
     bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
@@ -78,9 +79,11 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
 
 static void tell_choose(struct snapshots *s)
 {
-    int64_t steps[STEPS_MAX];
-    unsigned n = keeper_readable(s->keeper, steps, STEPS_MAX);
-    s->ops.choose(s->ctx, steps, n, keeper_had_whole(s->keeper));
+    struct restore_stock stock = {
+        .since = keeper_since(s->keeper), .whole = keeper_had_whole(s->keeper), .newest = keeper_reached(s->keeper)};
+    stock.n = keeper_readable(s->keeper, stock.step, RESTORE_STEPS_MAX);
+    snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_lost(s->keeper));
+    s->ops.choose(s->ctx, &stock);
 }
 
 static void one_verified(struct snapshots *s)
@@ -125,6 +128,7 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_CHOOSE: verify_all(s); break;
     case KEEPER_DO_CONFIRM:
         set_deadline(s, false, false);
+        s->read = loop_clock();
         s->ops.confirm(s->ctx, a->step);
         break;
     case KEEPER_DO_COMMITTED:
@@ -293,14 +297,35 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
     feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = number, .rank_base = rank_base});
 }
 
+/* One line for each time. */
+static void say_restored(const struct snapshots *s)
+{
+    struct keeper_reads x = keeper_reads(s->keeper);
+    char others[64] = "";
+    if (!x.own && !x.others)
+        return;
+    if (x.others)
+        snprintf(others, sizeof others, ", %u of %u ranks from another rank's", x.others, x.own + x.others);
+    el_log(EL_INFO, "going back to step %lld, from memory%s: %.1f MiB in %.3f s", (long long)s->step, others,
+           (double)x.bytes / (1 << 20), (double)(s->read - s->offered) / EL_SEC(1));
+}
+
 void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char *text)
 {
+    s->step = step;
+    s->offered = loop_clock();
     set_deadline(s, false, step != KEEPER_NO_STEP || fresh);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = step, .fresh = fresh, .text = text});
 }
 
+void snapshots_again(struct snapshots *s)
+{
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_AGAIN});
+}
+
 void snapshots_confirmed(struct snapshots *s)
 {
+    say_restored(s);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED});
 }
 

@@ -12,6 +12,7 @@ struct keeper *keeper_new(const struct keeper_conf *conf, struct el_mem *mem)
         return NULL;
     k->conf = *conf;
     k->mem = mem;
+    k->chosen = k->reached = KEEPER_NO_STEP;
     k->out.room = 2 * conf->workers + 4;
     k->w = el_alloc(mem, conf->workers * sizeof *k->w);
     k->reply = el_alloc(mem, k->out.room * sizeof *k->reply);
@@ -206,6 +207,8 @@ static void on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
         return;
     }
     s->state = KEEPER_COMMITTED;
+    k->since = k->since ? k->since : k->round; /* of a script that has not asked before */
+    k->reached = s->step > k->reached ? s->step : k->reached;
     k->had_whole = k->had_whole || keeper_all_could_read(k, s->step);
     if (w->here)
         keeper_answer(k, w, WMSG_SNAP_ACK, s->seq)->u.snap_ack =
@@ -327,6 +330,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
         for (unsigned i = 0; i < k->conf.workers; i++)
             on_gone(k, &k->w[i]);
         k->round = ev->number;
+        k->choose_due = k->again = false;
         k->rank_base = ev->rank_base;
         k->choosing = false;
         break;
@@ -337,9 +341,11 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
             keeper_give_back(&w->slot[ev->slot], ev->ok);
         break;
     case KEEPER_EV_CHOSEN: keeper_on_chosen(k, ev); break;
+    case KEEPER_EV_AGAIN: keeper_on_again(k); break;
     case KEEPER_EV_CONFIRMED: keeper_on_confirmed(k); break;
     case KEEPER_EV_LATE: keeper_on_late(k, ev->text); break;
     }
+    keeper_choose_if_due(k);
     return &k->out;
 }
 

@@ -60,7 +60,9 @@ enum keeper_event_type {
     KEEPER_EV_SUMMED,    /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was declared */
     KEEPER_EV_READ,      /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
     KEEPER_EV_CHOSEN,    /* step: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY */
-    KEEPER_EV_CONFIRMED, /* every rank has read that step: they may go on */
+    KEEPER_EV_AGAIN,     /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
+    KEEPER_EV_CONFIRMED, /* every rank has read that step: they may go on.  What is held of later ones is forgotten:
+                            it is of a history that was given up */
     KEEPER_EV_LATE,      /* text: not all have read what they were offered, and no more time; who waits is told */
 };
 
@@ -130,7 +132,18 @@ unsigned keeper_reading(const struct keeper *k, unsigned from);
 /* Steps that every worker which declared could read from slots of this node, newest first; how many of them fit.  And
  * whether there ever was one. */
 unsigned keeper_readable(const struct keeper *k, int64_t *steps, unsigned max);
-bool keeper_had_whole(const struct keeper *k);
+bool keeper_had_whole(const struct keeper *k); /* since the last agreement, its step included */
+uint64_t keeper_since(const struct keeper *k); /* round of that, else of the first snapshot; 0: there was neither */
+int64_t
+keeper_reached(const struct keeper *k); /* the highest step that any worker has committed since; KEEPER_NO_STEP */
+const char *keeper_lost(const struct keeper *k); /* why something that was held is not any more; "" */
+
+/* What the workers were offered last: how many ranks read from where, and how much. */
+struct keeper_reads {
+    unsigned own, others; /* ranks that read their own slot, another rank's */
+    uint64_t bytes;
+};
+struct keeper_reads keeper_reads(const struct keeper *k);
 
 /* The slot of the worker that was committed last, -1: none is. */
 int keeper_newest(const struct keeper *k, unsigned worker);

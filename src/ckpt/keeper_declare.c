@@ -128,6 +128,12 @@ static void ask_for_slots(struct keeper *k, struct worker *w)
         k->reply[k->replies - 1].u.refused.have_bytes = have;
         return;
     }
+    if (keeper_newest(k, (unsigned)(w - k->w)) >= 0)
+        snprintf(k->lost, sizeof k->lost,
+                 "rank %u declares other parts than those of its last snapshot (layout %.60s then, %.60s now): nothing "
+                 "of it is "
+                 "loaded",
+                 w->rank, w->kept->layout_id, w->named->layout_id);
     if (holds)
         keeper_act(k, KEEPER_DO_RELEASE, w);
     keeper_forget_slots(k, w);

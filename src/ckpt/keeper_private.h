@@ -38,7 +38,12 @@ struct keeper {
     uint64_t round, gen;
     unsigned rank_base;
     bool choosing;
-    bool had_whole; /* a step was once held by all workers */
+    bool choose_due; /* all ask, but snapshots are being summed */
+    bool again;      /* the agreement is repeated: when nobody reads any more */
+    bool had_whole;  /* a step was held by all workers since the last agreement */
+    uint64_t since;
+    int64_t chosen, reached;
+    char lost[WMSG_TEXT_MAX];
     struct worker *w;
     struct wmsg *reply;
     unsigned replies;
@@ -64,6 +69,8 @@ void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev);
 void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_confirmed(struct keeper *k);
+void keeper_on_again(struct keeper *k);
+void keeper_choose_if_due(struct keeper *k);
 void keeper_on_late(struct keeper *k, const char *text);
 bool keeper_all_could_read(const struct keeper *k, int64_t step);
 void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact);

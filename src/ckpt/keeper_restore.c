@@ -30,10 +30,21 @@ void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m)
     keeper_drop_offer(k, w, true);
     w->restoring = RESTORING_ASKED;
     w->seq = m->seq;
-    if (all_are(k, RESTORING_ASKED) && !k->choosing) {
-        k->choosing = true;
-        keeper_act(k, KEEPER_DO_CHOOSE, w);
-    }
+    k->choose_due |= all_are(k, RESTORING_ASKED) && !k->choosing;
+}
+
+/* A snapshot of a worker that died right behind its commit is still being summed: it counts. */
+void keeper_choose_if_due(struct keeper *k)
+{
+    for (unsigned i = 0; i < k->conf.workers && k->choose_due; i++)
+        for (unsigned n = 0; n < KEEPER_SLOTS; n++)
+            if (k->w[i].slot[n].state == KEEPER_SUMMING)
+                return;
+    if (!k->choose_due)
+        return;
+    k->choose_due = false;
+    k->choosing = true;
+    keeper_act(k, KEEPER_DO_CHOOSE, &k->w[0]);
 }
 
 /* A slot with this step that holds all that w declared: its own, else that of another rank with the same shards.  Of
@@ -92,6 +103,35 @@ bool keeper_had_whole(const struct keeper *k)
     return k->had_whole;
 }
 
+uint64_t keeper_since(const struct keeper *k)
+{
+    return k->since;
+}
+
+int64_t keeper_reached(const struct keeper *k)
+{
+    return k->reached;
+}
+
+const char *keeper_lost(const struct keeper *k)
+{
+    return k->lost;
+}
+
+struct keeper_reads keeper_reads(const struct keeper *k)
+{
+    struct keeper_reads out = {0};
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        const struct worker *w = &k->w[i];
+        if (w->restoring == RESTORING_NOT || w->from_worker >= k->conf.workers || w->offered == KEEPER_NO_STEP)
+            continue;
+        out.own += w->from_worker == i;
+        out.others += w->from_worker != i;
+        out.bytes += w->kept->slot_bytes;
+    }
+    return out;
+}
+
 static void offer(struct keeper *k, struct worker *w, int64_t step, bool fresh)
 {
     unsigned from = k->conf.workers, slot = 0;
@@ -117,10 +157,35 @@ static void offer(struct keeper *k, struct worker *w, int64_t step, bool fresh)
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
 {
     k->choosing = false;
+    k->chosen = ev->step;
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
     for (unsigned i = 0; i < k->conf.workers; i++)
         if (k->w[i].here && k->w[i].restoring == RESTORING_ASKED)
             offer(k, &k->w[i], ev->step, ev->fresh);
+}
+
+/* Whoever reads is heard first; then all have read it, or the agreement is made anew, without the slot that was broken,
+ * for everybody. */
+static void settle(struct keeper *k)
+{
+    bool again = k->again;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        if (k->w[i].restoring == RESTORING_OFFERED)
+            return;
+        if (k->w[i].restoring == RESTORING_NOT) {
+            k->again = false; /* they have not asked yet, and are answered when they have */
+            return;
+        }
+        again |= k->w[i].restoring == RESTORING_ASKED;
+    }
+    k->again = false;
+    if (!again) {
+        keeper_act(k, KEEPER_DO_CONFIRM, &k->w[0])->step = k->chosen;
+        return;
+    }
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        k->w[i].restoring = RESTORING_ASKED;
+    k->choose_due = true;
 }
 
 void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m)
@@ -130,23 +195,18 @@ void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m
         return;
     }
     w->seq = m->seq;
+    if (!m->u.restore_done.ok && w->offered != KEEPER_NO_STEP)
+        snprintf(k->lost, sizeof k->lost, "rank %u could not read step %lld: %.300s", w->rank, (long long)w->offered,
+                 m->u.restore_done.why);
     keeper_drop_offer(k, w, m->u.restore_done.ok);
     w->restoring = m->u.restore_done.ok ? RESTORING_READ : RESTORING_ASKED;
-    bool again = false;
-    for (unsigned i = 0; i < k->conf.workers; i++) {
-        if (k->w[i].restoring == RESTORING_OFFERED || k->w[i].restoring == RESTORING_NOT)
-            return; /* they are heard first */
-        again |= k->w[i].restoring == RESTORING_ASKED;
-    }
-    if (!again) {
-        keeper_act(k, KEEPER_DO_CONFIRM, w)->step = w->offered;
-        return;
-    }
-    /* One could not read: the agreement is made anew, without the slot that was broken, for everybody. */
-    for (unsigned i = 0; i < k->conf.workers; i++)
-        k->w[i].restoring = RESTORING_ASKED;
-    k->choosing = true;
-    keeper_act(k, KEEPER_DO_CHOOSE, w);
+    settle(k);
+}
+
+void keeper_on_again(struct keeper *k)
+{
+    k->again = true;
+    settle(k);
 }
 
 /* Somebody was offered a snapshot and says nothing: the others are told that there is none, which ends them, and the
@@ -173,8 +233,26 @@ unsigned keeper_reading(const struct keeper *k, unsigned from)
     return from;
 }
 
+/* Two workers could otherwise hold the same step, one of what was given up, one of what was trained anew. */
+static void forget_later(struct keeper *k)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned n = 0; n < KEEPER_SLOTS; n++) {
+            struct keeper_slot *s = &k->w[i].slot[n];
+            if (s->state != KEEPER_COMMITTED || s->step <= k->chosen)
+                continue;
+            s->state = s->readers ? KEEPER_BROKEN : KEEPER_FREE;
+            s->step = s->readers ? s->step : KEEPER_NO_STEP;
+        }
+}
+
 void keeper_on_confirmed(struct keeper *k)
 {
+    forget_later(k);
+    k->since = k->round;
+    k->reached = k->chosen;
+    k->had_whole = k->chosen != KEEPER_NO_STEP;
+    k->lost[0] = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {
         struct worker *w = &k->w[i];
         if (w->here && w->restoring == RESTORING_READ)

@@ -265,6 +265,7 @@ static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
         r->budget.used = h->restarts < r->budget.max ? h->restarts : r->budget.max;
     for (unsigned k = 0; k < r->size; k++)
         r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1};
+    restore_begin(&r->restore, r->size);
 }
 
 static void rebuild_hear(struct rdzv *r, unsigned i, const struct msg_hello *h)
@@ -370,6 +371,7 @@ void rdzv_unhear(struct rdzv *r, unsigned k)
 {
     assert(r->state == RDZV_REBUILDING && k < r->size);
     r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1, .digested = r->seat[k].digested};
+    restore_forget(&r->restore, k);
     r->unheard++;
 }
 
@@ -418,6 +420,8 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_move(r, RDZV_RUNNING, now);
     if (!broken) {
         r->membership = false;
+        if (r->restore.state != RESTORE_IDLE) /* what they said meanwhile has its answer now */
+            rdzv_act(out, RDZV_DO_ORDER_EACH);
         return;
     }
     rdzv_stop(r, now, out,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rdzv/restore.h"
 #include "util/buf.h"
 #include "util/err.h"
 #include "util/fields.h"
@@ -79,7 +80,10 @@
     F(T, NUM, probe_strict, 1, 0)                                                                                      \
     F(T, NUM, straggler_k, 1000, 0) /* 0: as the plan has it; so for the next */                                       \
     F(T, NUM, straggler_min, 100, 0)                                                                                   \
-    F(T, NUM, probe_only, 1, 0) /* no round follows: `elrun probe` */
+    F(T, NUM, probe_only, 1, 0)                  /* no round follows: `elrun probe` */                                 \
+    F(T, NUM, restore_timeout_ms, MSG_MS_MAX, 0) /* this and what follows: rdzv/restore.h */                           \
+    F(T, NUM, max_rollback, INT64_MAX, 0)        /* and 1; 0: any number of steps */                                   \
+    F(T, NUM, allow_fresh, 1, 0)
 
 /* The round that a message speaks of. */
 #define MSG_ROUND(F, T)                                                                                                \
@@ -194,6 +198,20 @@
     F(T, STR, lines, MSG_LINES_MAX, 0) /* of probe/wire.h */                                                           \
     F(T, BOOL, more, 0, 1)             /* false: the node is done with this stage */
 
+/* rdzv/restore.h */
+#define MSG_ckpt_stock_FIELDS(F, T)                                                                                    \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, attempt, INT64_MAX, 1)                                                                                   \
+    F(T, STR, steps, RESTORE_LIST_MAX, 0) /* that all workers of the node could read, newest first, blanks between */  \
+    F(T, NUM, since, INT64_MAX, 0)        /* round of the last agreement it took part in */                            \
+    F(T, BOOL, whole, 0, 0)               /* all its workers have committed the same step since */                     \
+    F(T, INT, newest, INT64_MAX, 1)       /* step that it knows of, or -1 */                                           \
+    F(T, BOOL, on_disk, 0, 0)             /* its --ckpt-dir has checkpoints */                                         \
+    F(T, NUM, at, RESTORE_ATS - 1, 0)     /* enum restore_at: how far it is with … */                                \
+    F(T, INT, step, INT64_MAX, 1)         /* … what it was told in this attempt */                                   \
+    F(T, BOOL, fresh, 0, 0)                                                                                            \
+    F(T, STR, text, RESTORE_WHY_MAX, 0) /* what it has and cannot read */
+
 /* --- a coordinator to an agent: orders, then the rest --- */
 #define MSG_park_FIELDS(F, T)                                                                                          \
     MSG_ROUND(F, T)                  /* the last round of the job */                                                   \
@@ -256,6 +274,13 @@
     F(T, NUM, kind, 1, 1) /* 0: for people; 1: JSON */                                                                 \
     F(T, STR, text, MSG_STREAM_MAX, 1)                                                                                 \
     F(T, BOOL, more, 0, 1)
+#define MSG_restore_FIELDS(F, T)                                                                                       \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, attempt, INT64_MAX, 1)                                                                                   \
+    F(T, NUM, what, RESTORE_WHATS - 1, 1) /* enum restore_what */                                                      \
+    F(T, INT, step, INT64_MAX, 1)         /* -1: nothing */                                                            \
+    F(T, BOOL, fresh, 0, 0)               /* … and that is right: begin at the beginning */                          \
+    F(T, STR, text, MSG_TEXT_MAX, 0)
 #define MSG_hold_FIELDS(F, T)    F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_goodbye_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 0)
 #define MSG_report_FIELDS(F, T)                                                                                        \
@@ -401,7 +426,9 @@
     X(LOGS, logs, 67, "asks for a worker's output")                                                                    \
     X(LOGS_TEXT, logs_text, 68, "a piece of a worker's output")                                                        \
     X(DONE, done, 69, "answer to a command")                                                                           \
-    X(LOGS_NEXT, logs_next, 70, "answer to LOGS_TEXT: it was taken, another may come")
+    X(LOGS_NEXT, logs_next, 70, "answer to LOGS_TEXT: it was taken, another may come")                                 \
+    X(CKPT_STOCK, ckpt_stock, 100, "which steps this node can go back to, and how far it is with that")                \
+    X(RESTORE, restore, 101, "which step all ranks go back to, and when they may go on")
 
 enum { MSG_PHASE_IDLE, MSG_PHASE_STARTING, MSG_PHASE_RUNNING, MSG_PHASE_STOPPING, MSG_PHASE_SUCCEEDED, MSG_PHASES };
 

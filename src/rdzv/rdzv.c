@@ -126,8 +126,9 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     r->findings.root = -1;
     rdzv_health_init(r);
     uint64_t used = record ? record->restarts : 0, fruitless = record ? record->fruitless : 0;
-    if (rdzv_roster_init(r) < 0 || budget_init(&r->budget, s->max_restarts, EL_MS(s->restart_window_ms),
-                                               s->max_fruitless, used, fruitless, now, mem) < 0) {
+    if (rdzv_roster_init(r) < 0 || rdzv_restore_init(r) < 0 ||
+        budget_init(&r->budget, s->max_restarts, EL_MS(s->restart_window_ms), s->max_fruitless, used, fruitless, now,
+                    mem) < 0) {
         rdzv_free(r);
         return NULL;
     }
@@ -149,6 +150,7 @@ void rdzv_free(struct rdzv *r)
         return;
     rdzv_incidents_free(r);
     rdzv_health_free(r);
+    restore_free(&r->restore, r->mem);
     rdzv_roster_free(r);
     budget_free(&r->budget, r->mem);
     el_free(r->mem, r);
@@ -202,6 +204,7 @@ static void on_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     on_overdue(r, now, out);
     rdzv_aside_expire(r, now, out);
     rdzv_health_timeout(r, now, out);
+    rdzv_restore_timeout(r, now, out);
     if (r->notice_until <= now) {
         char why[MSG_TEXT_MAX + 1];
         memcpy(why, r->stop_text, sizeof why);
@@ -421,8 +424,16 @@ void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct 
 
 el_usec rdzv_deadline(const struct rdzv *r)
 {
-    el_usec all[] = {r->store_until, r->stop_until, r->notice_until,        r->end_until,           r->journal_at,
-                     r->tell_at,     r->wake,       rdzv_aside_deadline(r), rdzv_health_deadline(r)};
+    el_usec all[] = {r->store_until,
+                     r->stop_until,
+                     r->notice_until,
+                     r->end_until,
+                     r->journal_at,
+                     r->tell_at,
+                     r->wake,
+                     rdzv_aside_deadline(r),
+                     rdzv_health_deadline(r),
+                     rdzv_restore_deadline(r)};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         first = all[i] < first ? all[i] : first;
@@ -446,6 +457,7 @@ void rdzv_check(const struct rdzv *r)
     rdzv_incidents_check(r);
     if (r->state == RDZV_PROBING)
         probing_check(r->health.probing);
+    restore_check(&r->restore);
     unsigned open = 0, lost = 0, good = 0;
     for (unsigned k = 0; k < r->size; k++) {
         const struct rdzv_seat *s = &r->seat[k];

@@ -158,6 +158,7 @@ struct rdzv_actions {
     X(CLOSED, "round_closed")                                                                                          \
     X(ASIDE, "node_set_aside")                                                                                         \
     X(PROBING, "probe_started")                                                                                        \
+    X(RESTORE, "step_agreed")                                                                                          \
     X(JUDGED, "node_judged")                                                                                           \
     X(PROBED, "probe_ended")                                                                                           \
     X(COMMAND, "command")                                                                                              \
@@ -221,6 +222,8 @@ uint64_t rdzv_instance(const struct rdzv *r, unsigned member);
 /* The verdict of the last health check on this member, if it has not been told it on this connection: goes before its
  * order. */
 bool rdzv_probe_verdict(struct rdzv *r, unsigned member, struct msg *out);
+/* RESTORE, if there is something about going back to a step that this member does not know: goes behind its order. */
+bool rdzv_restore_word(const struct rdzv *r, unsigned member, struct msg *out);
 /* The report of the last health check, page by page: false behind the last. */
 bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out);
 unsigned rdzv_probe_reader(const struct rdzv *r);

@@ -7,6 +7,7 @@
 #include "rdzv/budget.h"
 #include "rdzv/probing.h"
 #include "rdzv/rdzv.h"
+#include "rdzv/restore.h"
 #include "rdzv/table.h"
 
 enum rdzv_phase {
@@ -206,6 +207,7 @@ struct rdzv {
     unsigned suspects;
     char aside_text[MSG_TEXT_MAX + 1];
     struct rdzv_health health;
+    struct restore restore; /* of the present round */
 
     uint64_t serial; /* of the last JOURNAL */
     bool serial_waits;
@@ -332,6 +334,13 @@ void rdzv_stopped_ranks(struct rdzv *r, unsigned seat, const struct msg_stopped 
 void rdzv_find(struct rdzv *r); /* fills the findings */
 const struct rdzv_incident *rdzv_root(const struct rdzv *r);
 void rdzv_incidents_check(const struct rdzv *r);
+
+/* restoring.c: which step the workers of the present round go back to */
+int rdzv_restore_init(struct rdzv *r);
+void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock *s, el_usec now,
+                        struct rdzv_actions *out);
+void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_restore_deadline(const struct rdzv *r);
 
 /* view.c */
 #define RDZV_LABEL_MAX (MSG_NAME_MAX + 72)

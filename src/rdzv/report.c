@@ -230,6 +230,7 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
         if (is_present(r, m, msg->u.succeeded.number, msg->u.succeeded.coord))
             rdzv_seat_succeeded(r, m->seat);
         break;
+    case MSG_CKPT_STOCK: rdzv_restore_stock(r, i, &msg->u.ckpt_stock, now, out); break;
     case MSG_PROBE_ID:
     case MSG_PROBE_RESULT: rdzv_health_message(r, i, msg, now, out); break;
     case MSG_LEAVING: on_leaving(r, i, &msg->u.leaving, now, out); break;

@@ -67,8 +67,5 @@ like "and one line with both" "$(cat "$ERR")" '^elrun: .*--ckpt-mem wants [0-9]+
 run --standalone --ckpt-mem=lots /bin/true
 is "no size: usage" "$status" 2
 like "with what would be right" "$(cat "$ERR")" 'want a size, such as 16G, or a share'
-run --nnodes=2 --rdzv-endpoint=127.0.0.1:1 --rdzv-backend=c10d --ckpt-mem=64M /bin/true
-is "several nodes: not yet, and said so" "$status" 78
-like "with what to do" "$(cat "$ERR")" '^elrun: --ckpt-mem keeps snapshots of one node only so far: leave it out, or use --standalone'
 no_trace "wrong use"
 finished

@@ -161,6 +161,9 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_PROBE: probes_order(c, who, c->probe_order); break;
     case MEMBER_DO_PROBE_STOP: probes_stop(c, who); break;
     case MEMBER_DO_PROBE_TELL: probes_tell(c, who, x->what); break;
+    case MEMBER_DO_RESTORE: restores_offer(c, who, a->m.restore.stock.told); break;
+    case MEMBER_DO_GO: restores_go(c, who); break;
+    case MEMBER_DO_RESTOCK: restores_again(c, who); break;
     case MEMBER_DO_STOP: do_stop(c, who, x); break;
     case MEMBER_DO_NOTICE:
     case MEMBER_DO_SAY:
@@ -196,12 +199,12 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
         cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg ? "" : (const char *[]){"start",    "connected",    "connect failed",  "closed",
-                                                     "",         "delivered",    "lease delivered", "store",
-                                                     "knock ok", "knock failed", "lease closed",    "lease",
-                                                     "tenant",   "started",      "aware",           "boundary",
-                                                     "probe id", "probed",       "failed",          "attempt closed",
-                                                     "signal",   "time"}[ev->type],
+                     ev->msg ? "" : (const char *[]){"start",    "connected",      "connect failed",  "closed",
+                                                     "",         "delivered",      "lease delivered", "store",
+                                                     "knock ok", "knock failed",   "lease closed",    "lease",
+                                                     "tenant",   "started",        "aware",           "boundary",
+                                                     "stock",    "read",           "probe id",        "probed",
+                                                     "failed",   "attempt closed", "signal",          "time"}[ev->type],
                      member_place_name(a->m.place), (unsigned long long)a->m.round.number,
                      (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
@@ -260,6 +263,8 @@ static void order(struct cluster *c, unsigned member)
     if (m.type == MSG_END && !m.u.end.alone)
         judge_end(c, (unsigned)m.u.end.status);
     net_send(c, conn, false, &m);
+    if (rdzv_restore_word(c->r, member, &m))
+        net_send(c, conn, false, &m);
 }
 
 static void walk(struct cluster *c)
@@ -378,6 +383,7 @@ static void boot_agent(struct cluster *c, uint32_t who)
     a->acked = 0;
     a->link = a->lease = 0;
     a->top = a->top_coord = 0;
+    restores_boot(c, who);
     a->probe.on = a->checked = a->condemned = false;
     if (a->alive && a->stuck) /* what SIGKILL did not end before is not this life's */
         a->alive = a->stuck = false;
@@ -514,6 +520,16 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
                               .digest = &digest};
     if (it->event == MEMBER_EV_STARTED && !a->alive)
         return;
+    struct restore_stock stock;
+    if ((it->event == MEMBER_EV_STOCK || it->event == MEMBER_EV_READ) && (!a->alive || a->told))
+        return;
+    if (it->event == MEMBER_EV_STOCK)
+        restores_stock(c, it->who, &stock);
+    else if (it->event == MEMBER_EV_READ)
+        restores_read(c, it->who);
+    else if (it->event == MEMBER_EV_STARTED)
+        restores_started(c, it->who);
+    ev.stock = &stock;
     if (it->stage && !probes_local(c, it))
         return;
     if (it->event == MEMBER_EV_STORE && it->serial != a->m.store.number)
@@ -563,6 +579,7 @@ static void dispatch(struct cluster *c, struct cluster_item *it)
             walk(c);
         break;
     case CLUSTER_JOURNAL: on_journal(c, it); break;
+    case CLUSTER_COMMIT: restores_commit(c, it); break;
     case CLUSTER_FAULT: cluster_fault(c); break;
     case CLUSTER_BOOT:
         if (it->who == CLUSTER_COORD)
@@ -583,6 +600,7 @@ void cluster_free(struct cluster *c)
     for (unsigned i = 0; i < c->rounds; i++) {
         free(c->round[i].holder);
         free(c->round[i].done);
+        free(c->round[i].read);
     }
     rdzv_free(c->r);
     free(c->round);
@@ -624,6 +642,8 @@ static void set_up(struct cluster *c)
     c->faults_until = c->quiet ? 0 : EL_SEC(10) + cluster_below(c, EL_SEC(90));
     c->judge_at = c->faults_until + EL_SEC(45);
     probes_set_up(c);
+    c->restores = !c->quiet && c->seed % 3 == 2;
+    c->conf.set.allow_fresh = 1;
     bool ranked = cluster_below(c, 3) == 0;
     for (uint32_t i = 0; i < c->n; i++) {
         c->agent[i].node_rank = ranked ? (int)i : -1;
@@ -643,6 +663,7 @@ bool cluster_run(struct cluster *c, uint64_t seed, unsigned agents, bool quiet)
     c->rng.state = seed * 2654435761u;
     c->faults.state = ~seed;
     c->words.state = seed ^ 0x5555;
+    c->stocks.state = seed ^ 0x3333;
     c->n = agents;
     c->quiet = quiet;
     c->codec = !quiet && seed % 8 == 0;

@@ -3,7 +3,7 @@
  * only carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
  *
  * cluster.c: time, hosts and workers · agenda.c · faults.c · net.c: connections · storm.c: failures · probes.c: health
- * checks · judge_cluster.c: what must hold · sim_cluster.c: main. */
+ * checks · restores.c: steps to go back to · judge_cluster.c: what must hold · sim_cluster.c: main. */
 #ifndef TEST_SIM_CLUSTER_H
 #define TEST_SIM_CLUSTER_H
 #include <stdbool.h>
@@ -27,6 +27,7 @@ enum cluster_kind {
     CLUSTER_DIE,       /* the processes of an attempt end */
     CLUSTER_WALK,      /* the coordinator goes on with ORDER_EACH */
     CLUSTER_JOURNAL,   /* a record is durable */
+    CLUSTER_COMMIT,    /* a step is trained */
     CLUSTER_FAULT,     /* the next fault */
     CLUSTER_BOOT,      /* an agent, or the coordinator, starts */
     CLUSTER_STOPS,     /* has everybody been told to stop? */
@@ -55,6 +56,7 @@ struct cluster_item {
     el_usec sent_at; /* ARRIVE, ACKED */
     unsigned kept;   /* CLUSTER_JOURNAL: which record */
     struct msg msg;
+    char steps[96]; /* of a CKPT_STOCK */
 };
 
 /* A TCP connection: in order, nothing lost from the middle, closed or cut as a whole. */
@@ -78,8 +80,17 @@ struct cluster_probe { /* what an agent does for a health check */
     enum probing_outcome outcome;
 };
 
+struct cluster_restore {                   /* what a node holds of the training */
+    int64_t held[2], newest, bad, offered; /* bad: it cannot be read from disk here */
+    unsigned n;
+    uint64_t since;
+    bool whole;
+    el_usec started;
+};
+
 struct cluster_agent {
     struct member m;
+    struct cluster_restore restore;
     bool up;   /* the process runs */
     bool gone; /* it has exited by itself, or will not be started again */
     uint64_t life;
@@ -112,6 +123,9 @@ struct cluster_round {
     unsigned size, world, port, restarts;
     uint64_t token;
     uint32_t *holder; /* by group rank: agent, or CLUSTER_COORD: not told yet */
+    uint64_t *read;   /* by group rank: the step that it has read, plus 2 */
+    uint64_t went;    /* the step from which its nodes go on, plus 2 */
+    bool unread;      /* some node could not read what it was told */
     uint8_t *done;    /* by group rank: its workers all exited 0 */
     bool failed;      /* some worker failed by itself, first that of group rank `first` */
     bool reported;    /* a coordinator has closed it; the next one may not know that, and nobody tells it all again */
@@ -122,8 +136,11 @@ struct cluster_round {
 
 struct cluster {
     uint64_t seed;
-    struct el_rng rng, faults, words,
-        hardware; /* words, hardware: of what workers said, so that the rest stays as it was */
+    struct el_rng rng, faults, words, hardware,
+        stocks;      /* words, hardware, stocks: of what workers said, so that the rest stays as it was */
+    bool restores;   /* workers go back to steps */
+    int64_t disk[4]; /* steps on the disk that all share */
+    unsigned disk_n;
     el_usec now, faults_until, judge_at;
     bool quiet;  /* no faults: the profile that measures */
     bool codec;  /* messages travel as bytes */
@@ -236,6 +253,17 @@ void probes_ordered(struct cluster *c, uint32_t who, const struct msg_probe *o);
 void probes_over(struct cluster *c);
 void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verdict *v);
 void probes_world(struct cluster *c, uint32_t who, const struct msg_world *w);
+
+/* restores.c */
+void restores_boot(struct cluster *c, uint32_t who);
+void restores_started(struct cluster *c, uint32_t who);
+void restores_stock(struct cluster *c, uint32_t who, struct restore_stock *out);
+void restores_offer(struct cluster *c, uint32_t who, int64_t step);
+void restores_read(struct cluster *c, uint32_t who);
+void restores_again(struct cluster *c, uint32_t who);
+void restores_go(struct cluster *c, uint32_t who);
+void restores_commit(struct cluster *c, const struct cluster_item *it);
+void restores_all_is_well(struct cluster *c);
 
 /* judge_cluster.c */
 void judge_world(struct cluster *c, uint32_t who, const struct msg_world *w);

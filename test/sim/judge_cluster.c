@@ -37,7 +37,8 @@ static struct cluster_round *round_new(struct cluster *c, const struct msg_world
                                 .token = w->token};
     r->holder = malloc(r->size * sizeof *r->holder);
     r->done = calloc(r->size, 1);
-    if (!r->holder || !r->done)
+    r->read = calloc(r->size, sizeof *r->read);
+    if (!r->holder || !r->done || !r->read)
         abort();
     memset(r->holder, 0xff, r->size * sizeof *r->holder);
     return r;
@@ -213,6 +214,7 @@ void judge_all_is_well(struct cluster *c)
         cluster_push(c, c->now + EL_SEC(60), CLUSTER_JUDGE, CLUSTER_COORD);
         return;
     }
+    restores_all_is_well(c);
     struct msg job;
     unsigned usable = 0, running = 0;
     rdzv_status_job(c->r, c->now, &job);

@@ -1,4 +1,5 @@
 /* Connections between agents and the coordinator, and between the nodes of a round (leases). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +87,7 @@ void net_connected(struct cluster *c, const struct cluster_item *it)
 }
 
 /* What is on its way must not point into a core: its strings are not looked at, but for the few that matter. */
-static void strip(struct msg *m)
+static void strip(struct msg *m, char steps[96])
 {
     switch ((unsigned)m->type) {
     case MSG_PARK: m->u.park.text = ""; break;
@@ -110,6 +111,12 @@ static void strip(struct msg *m)
         m->u.probe.peer = probes_host(m->u.probe.peer ? m->u.probe.peer : "h0");
         break;
     case MSG_PROBE_VERDICT: m->u.probe_verdict.text = m->u.probe_verdict.job = m->u.probe_verdict.name = ""; break;
+    case MSG_RESTORE: m->u.restore.text = ""; break;
+    case MSG_CKPT_STOCK:
+        m->u.ckpt_stock.text = "";
+        snprintf(steps, 96, "%s", m->u.ckpt_stock.steps);
+        m->u.ckpt_stock.steps = "";
+        break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
     case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;
     case MSG_LEAVING: m->u.leaving.text = ""; break;
@@ -137,7 +144,7 @@ void net_send(struct cluster *c, uint64_t conn, bool from_agent, const struct ms
         return;
     struct cluster_item *it = on_its_way(c, conn, from_agent);
     it->msg = *m;
-    strip(&it->msg);
+    strip(&it->msg, it->steps);
     const struct cluster_conn *k = &c->conn[conn];
     if (!from_agent || k->lease || c->agent[k->agent].swallow <= c->now)
         return;
@@ -298,6 +305,8 @@ void net_arrive(struct cluster *c, struct cluster_item *it)
         return;
     }
     k->got[it->to_coord]++;
+    if (!it->fin && it->msg.type == MSG_CKPT_STOCK)
+        it->msg.u.ckpt_stock.steps = it->steps;
     bool bytes = c->codec && !it->fin && it->msg.type != MSG_NONE;
     if (bytes)
         through_codec(c, it);

@@ -1,0 +1,200 @@
+/* Going back to a step in the simulated cluster: what nodes hold in memory and find on the disk that they share, reads
+ * that fail, and what must hold whenever a node is told a step. */
+#include "sim/cluster.h"
+
+#include <string.h>
+
+static uint64_t below(struct cluster *c, uint64_t n)
+{
+    return el_rng_below(&c->stocks, n);
+}
+
+static bool can_read(const struct cluster *c, const struct cluster_agent *a, int64_t step)
+{
+    for (unsigned i = 0; i < a->restore.n; i++)
+        if (a->restore.held[i] == step)
+            return true;
+    for (unsigned i = 0; i < c->disk_n; i++)
+        if (c->disk[i] == step)
+            return step != a->restore.bad;
+    return false;
+}
+
+static int64_t newest_below(const struct cluster *c, const struct cluster_agent *a, int64_t limit)
+{
+    int64_t best = RESTORE_NO_STEP;
+    for (unsigned i = 0; i < a->restore.n; i++)
+        if (a->restore.held[i] < limit && a->restore.held[i] > best)
+            best = a->restore.held[i];
+    for (unsigned i = 0; i < c->disk_n; i++)
+        if (c->disk[i] < limit && c->disk[i] > best && c->disk[i] != a->restore.bad)
+            best = c->disk[i];
+    return best;
+}
+
+static void stock_after(struct cluster *c, uint32_t who, el_usec after)
+{
+    struct cluster_item *it = cluster_push(c, c->now + after, CLUSTER_LOCAL, who);
+    it->life = c->agent[who].life;
+    it->attempt = c->agent[who].attempt;
+    it->event = MEMBER_EV_STOCK;
+}
+
+void restores_boot(struct cluster *c, uint32_t who)
+{
+    c->agent[who].restore = (struct cluster_restore){.bad = RESTORE_NO_STEP, .newest = RESTORE_NO_STEP};
+}
+
+/* Its workers run, and will ask. */
+void restores_started(struct cluster *c, uint32_t who)
+{
+    struct cluster_restore *x = &c->agent[who].restore;
+    if (!c->restores)
+        return;
+    x->started = c->now;
+    stock_after(c, who, EL_MS(1) + below(c, EL_MS(900)));
+}
+
+void restores_stock(struct cluster *c, uint32_t who, struct restore_stock *out)
+{
+    struct cluster_agent *a = &c->agent[who];
+    struct cluster_round *r = judge_round(c, a->number, a->coord);
+    *out = (struct restore_stock){
+        .since = a->restore.since, .whole = a->restore.whole, .newest = a->restore.newest, .on_disk = c->disk_n > 0};
+    int64_t step = newest_below(c, a, INT64_MAX);
+    for (; step != RESTORE_NO_STEP && out->n < RESTORE_STEPS_MAX; step = newest_below(c, a, step))
+        out->step[out->n++] = step;
+    if (r && a->rank < r->size)
+        r->read[a->rank] = 0;
+}
+
+/* It is told what to read. */
+void restores_offer(struct cluster *c, uint32_t who, int64_t step)
+{
+    struct cluster_agent *a = &c->agent[who];
+    struct cluster_round *r = judge_round(c, a->number, a->coord);
+    if (step != RESTORE_NO_STEP && !can_read(c, a, step))
+        cluster_fail(c, "agent %u is to read step %lld, which it cannot", who, (long long)step);
+    a->restore.offered = step;
+    if (step != RESTORE_NO_STEP && c->now < c->faults_until && below(c, 8) == 0) {
+        if (r)
+            r->unread = true;
+        if (a->restore.n && below(c, 2))
+            a->restore.n--;
+        else
+            a->restore.n = 0;
+        a->restore.bad = step;
+        stock_after(c, who, EL_MS(1) + below(c, EL_MS(300)));
+        return;
+    }
+    struct cluster_item *it = cluster_push(c, c->now + EL_MS(1) + below(c, EL_MS(500)), CLUSTER_LOCAL, who);
+    it->life = a->life;
+    it->attempt = a->attempt;
+    it->event = MEMBER_EV_READ;
+}
+
+void restores_read(struct cluster *c, uint32_t who)
+{
+    struct cluster_agent *a = &c->agent[who];
+    struct cluster_round *r = judge_round(c, a->number, a->coord);
+    if (r && a->rank < r->size)
+        r->read[a->rank] = (uint64_t)(a->restore.offered + 2);
+}
+
+void restores_again(struct cluster *c, uint32_t who)
+{
+    stock_after(c, who, EL_MS(1) + below(c, EL_MS(200)));
+}
+
+static void train(struct cluster *c, uint32_t who, int64_t step)
+{
+    struct cluster_item *it = cluster_push(c, c->now + EL_MS(300) + below(c, EL_SEC(2)), CLUSTER_COMMIT, who);
+    it->life = c->agent[who].life;
+    it->attempt = c->agent[who].attempt;
+    it->serial = (uint64_t)step;
+}
+
+/* It goes on: the same step as everybody, that everybody has read, and none that is newer would have done. */
+void restores_go(struct cluster *c, uint32_t who)
+{
+    struct cluster_agent *a = &c->agent[who];
+    int64_t step = a->m.restore.stock.told;
+    struct cluster_round *r = judge_round(c, a->number, a->coord);
+    if (!r)
+        return;
+    if (r->went && r->went != (uint64_t)(step + 2))
+        cluster_fail(c, "agent %u goes on from step %lld, others of round %llu from %lld", who, (long long)step,
+                     (unsigned long long)r->number, (long long)r->went - 2);
+    bool first = !r->went; /* later ones may have trained since */
+    r->went = (uint64_t)(step + 2);
+    for (unsigned k = 0; k < r->size; k++)
+        if (r->read[k] != r->went)
+            cluster_fail(c, "agent %u goes on from step %lld, which group rank %u has not read", who, (long long)step,
+                         k);
+    for (int64_t t = newest_below(c, a, INT64_MAX); t > step && first && !r->unread; t = newest_below(c, a, t)) {
+        unsigned others = 0;
+        for (uint32_t i = 0; i < c->n; i++)
+            others += c->agent[i].alive && c->agent[i].number == r->number && c->agent[i].coord == r->coord &&
+                      can_read(c, &c->agent[i], t);
+        if (others == r->size)
+            cluster_fail(c, "all go back to step %lld, and all could read %lld", (long long)step, (long long)t);
+    }
+    struct cluster_restore *x = &a->restore;
+    x->since = a->number;
+    x->whole = step != RESTORE_NO_STEP;
+    x->newest = step;
+    unsigned n = 0;
+    for (unsigned i = 0; i < x->n; i++)
+        if (x->held[i] <= step)
+            x->held[n++] = x->held[i];
+    x->n = n;
+    train(c, who, step + 1);
+}
+
+static bool all_hold(struct cluster *c, const struct cluster_round *r, int64_t step)
+{
+    unsigned hold = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct cluster_agent *a = &c->agent[i];
+        bool member = a->alive && a->number == r->number && a->coord == r->coord;
+        hold += member && a->restore.n && a->restore.held[a->restore.n - 1] == step;
+    }
+    return hold == r->size;
+}
+
+/* A step is trained and held; the last two are. */
+void restores_commit(struct cluster *c, const struct cluster_item *it)
+{
+    struct cluster_agent *a = &c->agent[it->who];
+    struct cluster_restore *x = &a->restore;
+    int64_t step = (int64_t)it->serial;
+    if (!a->up || a->life != it->life || a->attempt != it->attempt || !a->alive || a->told)
+        return;
+    const struct cluster_round *r = judge_round(c, a->number, a->coord);
+    if (x->n == 2)
+        memmove(x->held, x->held + 1, sizeof x->held[0]), x->n = 1;
+    x->held[x->n++] = step;
+    x->newest = step;
+    x->whole = true;
+    x->since = x->since ? x->since : a->number;
+    if (x->bad == step)
+        x->bad = RESTORE_NO_STEP;
+    if (r && step % 3 == 0 && all_hold(c, r, step)) { /* on the disk that all share; old ones are removed */
+        if (c->disk_n == 4)
+            memmove(c->disk, c->disk + 1, 3 * sizeof c->disk[0]), c->disk_n = 3;
+        c->disk[c->disk_n++] = step;
+    }
+    train(c, it->who, step + 1);
+}
+
+/* Long after the last fault nobody waits in restore(). */
+void restores_all_is_well(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->n && c->restores; i++) {
+        const struct cluster_agent *a = &c->agent[i];
+        if (a->up && a->alive && a->m.place == MEMBER_RUNNING && a->restore.started + EL_SEC(25) < c->now &&
+            a->m.restore.stock.at != RESTORE_AT_GONE)
+            cluster_fail(c, "agent %u still waits for the step to go back to, attempt %llu", i,
+                         (unsigned long long)a->m.restore.stock.attempt);
+    }
+}

@@ -1,0 +1,237 @@
+/* Which step all ranks go back to: the decision against its definition for every stock of up to three nodes, its life,
+ * time-outs, and when nothing is what there should be. */
+#include "rdzv/restore.h"
+
+#include <string.h>
+
+#include "lib/tap.h"
+
+#define ROOM 4u
+
+static struct restore r;
+static const char *const names[ROOM] = {"a", "b", "c", "d"};
+
+static const char *name(const void *ctx, unsigned seat)
+{
+    (void)ctx;
+    return names[seat];
+}
+
+static void begin(unsigned seats, struct restore_conf conf)
+{
+    restore_free(&r, NULL);
+    conf.room = ROOM;
+    conf.name = name;
+    if (restore_init(&r, &conf, NULL) < 0)
+        return;
+    restore_begin(&r, seats);
+}
+
+/* What a node says: steps as bits; how far it is with what it was told. */
+static enum restore_news says(unsigned seat, uint64_t attempt, unsigned steps, enum restore_at at, int64_t told,
+                              el_usec now)
+{
+    struct restore_stock s = {.attempt = attempt, .at = at, .told = told, .newest = RESTORE_NO_STEP};
+    for (int64_t k = 9; k >= 0; k--)
+        if (steps & 1u << k)
+            s.step[s.n++] = k;
+    enum restore_news news = restore_take(&r, seat, &s, now);
+    restore_check(&r);
+    return news;
+}
+
+static struct restore_word word(unsigned seat)
+{
+    struct restore_word w;
+    return restore_word(&r, seat, &w) ? w : (struct restore_word){.what = RESTORE_WHATS, .step = -2};
+}
+
+static void test_every_stock(void)
+{
+    unsigned long wrong = 0, cases = 0;
+    for (unsigned nodes = 1; nodes <= 3; nodes++)
+        for (unsigned code = 0; code < 1u << 4 * nodes; code++, cases++) {
+            unsigned all = 15;
+            begin(nodes, (struct restore_conf){.timeout = EL_SEC(1)});
+            for (unsigned k = 0; k < nodes; k++) {
+                unsigned held = code >> 4 * k & 15;
+                all &= held;
+                wrong += (says(k, 1, held, RESTORE_AT_STOCK, -1, 0) == RESTORE_NEWS_ALL) != (k + 1 == nodes);
+            }
+            int64_t want = all & 8 ? 3 : all & 4 ? 2 : all & 2 ? 1 : all & 1 ? 0 : RESTORE_NO_STEP;
+            for (unsigned k = 0; k < nodes; k++)
+                wrong += word(k).what != RESTORE_READ || word(k).step != want;
+        }
+    char what[120];
+    snprintf(what, sizeof what, "the newest step that every node can read, told to all, in all %lu stocks", cases);
+    is_num(wrong, 0, what);
+}
+
+static void test_life(void)
+{
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
+    is_num(says(0, 1, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 10), RESTORE_NO_NEWS, "one speaks");
+    ok(!restore_word(&r, 0, &(struct restore_word){0}) && !restore_word(&r, 1, &(struct restore_word){0}),
+       "and nobody is told anything yet");
+    is_num(restore_deadline(&r), 10 + EL_SEC(1), "the others have a second");
+    says(1, 1, 1 << 5 | 1 << 4 | 1 << 3, RESTORE_AT_STOCK, -1, 20);
+    is_num(word(0).step, 5, "both have: step 5");
+    says(0, 1, 1 << 5 | 1 << 4, RESTORE_AT_READ, 5, 30);
+    ok(!restore_word(&r, 0, &(struct restore_word){0}), "one has read it: it waits");
+    says(1, 2, 1 << 4, RESTORE_AT_STOCK, -1, 40);
+    is_num(word(0).what, RESTORE_TELL, "the other could not: all are asked again");
+    is_num(word(0).attempt, 2, "for the next attempt");
+    says(0, 2, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 50);
+    is_num(word(1).step, 4, "step 4 then");
+    says(0, 2, 1 << 5 | 1 << 4, RESTORE_AT_READ, 4, 60);
+    is_num(says(1, 2, 1 << 4, RESTORE_AT_READ, 4, 70), RESTORE_NEWS_ALL, "both have read it");
+    ok(word(0).what == RESTORE_GO && word(1).what == RESTORE_GO, "both go on");
+    is_num(restore_deadline(&r), EL_NEVER, "nothing is waited for");
+    says(0, 2, 1 << 4, RESTORE_AT_GONE, 4, 80);
+    ok(!restore_word(&r, 0, &(struct restore_word){0}), "who has gone is told nothing more");
+}
+
+static void test_unreadable(void)
+{
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
+    unsigned attempts = 0;
+    /* b can never read what it says, whatever it is told. */
+    for (uint64_t attempt = 1; attempt < 20; attempt++, attempts++) {
+        says(0, attempt, 7, RESTORE_AT_STOCK, -1, attempt);
+        says(1, attempt, 7, RESTORE_AT_STOCK, -1, attempt);
+        if (word(0).step == RESTORE_NO_STEP)
+            break;
+        says(0, attempt, 7, RESTORE_AT_READ, word(0).step, attempt);
+    }
+    is_num(attempts, 6, "three steps that cannot be read, two attempts for each, then it comes to an end");
+}
+
+/* A coordinator that has just begun decides what the one before it had. */
+static void test_after_a_takeover(void)
+{
+    begin(3, (struct restore_conf){.timeout = EL_SEC(1)});
+    says(0, 2, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 10);
+    says(1, 2, 1 << 5 | 1 << 4, RESTORE_AT_READ, 4, 20);
+    ok(word(0).what == RESTORE_READ && word(0).step == 4, "a later stock gets the decision that another node was told");
+    says(0, 2, 1 << 5 | 1 << 4, RESTORE_AT_READ, 4, 30);
+    says(2, 2, 1 << 4, RESTORE_AT_GONE, 4, 40);
+    ok(word(0).what == RESTORE_GO && word(1).what == RESTORE_GO, "one has gone on already: so do the others");
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
+    says(0, 1, 1 << 5, RESTORE_AT_STOCK, -1, 10);
+    says(1, 1, 1 << 5, RESTORE_AT_STOCK, -1, 10);
+    says(0, 1, 1 << 5, RESTORE_AT_READ, 3, 20);
+    says(1, 1, 1 << 5, RESTORE_AT_READ, 5, 20);
+    ok(word(1).what != RESTORE_GO, "nobody goes on from one step while another has read another");
+}
+
+static void test_time_out(void)
+{
+    begin(3, (struct restore_conf){.timeout = EL_SEC(2)});
+    says(1, 1, 1, RESTORE_AT_STOCK, -1, EL_SEC(10));
+    is_num(restore_timeout(&r, EL_SEC(12) - 1), RESTORE_NO_NEWS, "not yet");
+    is_num(restore_timeout(&r, EL_SEC(12)), RESTORE_NEWS_ALL, "two have not asked in time");
+    ok(word(1).step == RESTORE_NO_STEP && !word(1).fresh, "nothing, and that is not a beginning");
+    is_str(word(1).text,
+           "2 of 3 nodes have not said within 2 s what they can go back to (--ckpt-restore-timeout): not every rank "
+           "there has called restore(): a, c",
+           "it says who");
+    says(0, 1, 1, RESTORE_AT_STOCK, -1, EL_SEC(13));
+    ok(word(0).what == RESTORE_READ && word(0).step == RESTORE_NO_STEP, "who comes late is told the same");
+    begin(2, (struct restore_conf){.timeout = EL_SEC(2)});
+    says(0, 1, 2, RESTORE_AT_STOCK, -1, 0);
+    says(1, 1, 2, RESTORE_AT_STOCK, -1, 0);
+    says(0, 1, 2, RESTORE_AT_READ, 1, 1);
+    is_num(restore_timeout(&r, EL_SEC(2)), RESTORE_NEWS_ALL, "one does not read");
+    ok(word(0).what == RESTORE_TELL && word(1).what == RESTORE_TELL, "all are asked again");
+    says(0, 2, 2, RESTORE_AT_STOCK, -1, EL_SEC(2));
+    restore_timeout(&r, EL_SEC(4));
+    ok(word(0).step == RESTORE_NO_STEP && word(0).what == RESTORE_READ, "and it is told that there is nothing");
+}
+
+struct node { /* what it knows of the past */
+    uint64_t since;
+    bool whole, on_disk;
+};
+
+/* Nobody can read anything: is it fresh? */
+static bool fresh_of(const struct node *v, unsigned n, bool allow)
+{
+    begin(n, (struct restore_conf){.allow_fresh = allow});
+    for (unsigned k = 0; k < n; k++)
+        restore_take(&r, k,
+                     &(struct restore_stock){.attempt = 1,
+                                             .since = v[k].since,
+                                             .whole = v[k].whole,
+                                             .on_disk = v[k].on_disk,
+                                             .newest = RESTORE_NO_STEP,
+                                             .told = RESTORE_NO_STEP},
+                     0);
+    return word(0).fresh;
+}
+
+static void test_fresh(void)
+{
+    ok(fresh_of((struct node[]){{0, false, false}, {0, false, false}}, 2, false), "all are new: at the beginning");
+    ok(!fresh_of((struct node[]){{1, true, false}, {1, true, false}}, 2, false), "all had a step: not silently");
+    ok(!fresh_of((struct node[]){{1, true, false}, {0, false, false}}, 2, false),
+       "a node was replaced, the other had a step: not silently");
+    is_str(word(0).text, "no snapshot is left that every rank can have; --allow-fresh would begin at the beginning",
+           "and said so");
+    ok(fresh_of((struct node[]){{1, true, false}, {1, false, false}}, 2, false),
+       "one of the two never had a step: there was none that all had");
+    ok(!fresh_of((struct node[]){{4, true, false}, {1, false, false}}, 2, false),
+       "what a node says that was not in the last agreement proves nothing");
+    ok(!fresh_of((struct node[]){{0, false, true}, {0, false, false}}, 2, false), "the disk has something");
+    ok(fresh_of((struct node[]){{1, true, true}, {0, false, false}}, 2, true), "--allow-fresh");
+}
+
+static void test_rollback(void)
+{
+    for (uint64_t max = 0; max <= 4; max++) {
+        begin(1, (struct restore_conf){.max_rollback = max, .allow_fresh = true});
+        restore_take(
+            &r, 0, &(struct restore_stock){.attempt = 1, .n = 1, .step = {7}, .newest = 9, .told = RESTORE_NO_STEP}, 0);
+        bool goes = word(0).step == 7;
+        ok(goes == (max == 0 || max > 2), "2 steps would be lost");
+        ok(goes || !word(0).fresh, "and if that is too much it does not begin anew");
+    }
+    begin(1, (struct restore_conf){.max_rollback = 2});
+    restore_take(&r, 0, &(struct restore_stock){.attempt = 1, .n = 1, .step = {7}, .newest = 9, .told = -1}, 0);
+    is_str(word(0).text,
+           "the newest step that every rank can have is 7, and step 9 was reached: 2 steps would be lost, more than "
+           "--ckpt-max-rollback=1",
+           "said so");
+}
+
+static void test_lists(void)
+{
+    char text[RESTORE_LIST_MAX + 1];
+    struct restore_stock s = {.n = 0};
+    restore_list_put(&s, text);
+    is_str(text, "", "nothing");
+    for (unsigned i = 0; i < RESTORE_STEPS_MAX; i++)
+        s.step[s.n++] = INT64_MAX - (int64_t)i;
+    restore_list_put(&s, text);
+    struct restore_stock back = {.n = 3};
+    restore_list_get(&back, text);
+    ok(back.n == s.n && memcmp(back.step, s.step, sizeof s.step) == 0, "the largest steps, as many as there may be");
+    restore_list_get(&back, " 9  7 7 8 5 x 3");
+    ok(back.n == 3 && back.step[0] == 9 && back.step[1] == 7 && back.step[2] == 5,
+       "what is not in order is passed over, and what is no number ends it");
+    restore_list_get(&back, "99999999999999999999");
+    is_num(back.n, 0, "no step");
+}
+
+int main(void)
+{
+    test_every_stock();
+    test_life();
+    test_unreadable();
+    test_after_a_takeover();
+    test_time_out();
+    test_fresh();
+    test_rollback();
+    test_lists();
+    restore_free(&r, NULL);
+    return done();
+}
