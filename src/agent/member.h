@@ -220,8 +220,9 @@ struct member {
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
     el_usec beat_at;                                      /* the next BEAT on the link */
     el_usec asked, asked_last; /* the first BEAT on the link that is not answered yet, or EL_NEVER; the last one sent */
-    el_usec coord_heard;       /* sending time of the last thing the coordinator's host answered, or refused */
-    el_usec delivered;         /* … and of the last that its host has for it */
+    el_usec coord_heard;       /* sending time of the last thing the coordinator answered */
+    el_usec delivered;         /* … of the last that its host has for it */
+    el_usec refused;           /* … of the last attempt to connect that its host refused */
     el_usec away_since;        /* no link since; EL_NEVER while up */
     el_usec backoff, lease_backoff;
     el_usec knock_at, knocked_at, knock_until, enter_until;
@@ -231,7 +232,8 @@ struct member {
     el_usec lease_echo;      /* the host's clock in its last answer */
     bool lease_here;         /* the coordinator is in the process of the store's host */
     el_usec taken_since;     /* known since then: the coordinator's host has the BEAT of `asked`; or EL_NEVER */
-    el_usec still;           /* until then, as the lease has told us, the coordinator answered nobody */
+    el_usec still;           /* until then, as another node has told us, the coordinator answered nobody */
+    el_usec refused_too;     /* until then, as another node has told us, its host refused that node, too */
     el_usec others_hear;     /* host of the store: until then, as another node says, the coordinator answers */
     el_usec join_until;      /* never a link so far: give up then */
     el_usec leave_until;     /* GOODBYE is waited for */

@@ -2,11 +2,12 @@
  *
  * The coordinator counts us as lost when it has heard nothing for the limit.  So our workers may live on for the limit
  * after the last thing it answered.  If it is dead, which its host tells us by refusing, the next one listens for the
- * limit first.  If it stands still, it reads what its host has got of us before it judges: what that host acknowledges
- * counts like an answer then.  But an acknowledgement may come from something between us, which passes nothing on. Only
- * another node of the round can tell the two apart: it says that the coordinator does not answer it either, though it
- * takes what is sent (MSG_VIEW_STILL), and acknowledgements count for so long.  Nodes that hear nothing at all prove
- * nothing: the way may be cut, for several together as for one. */
+ * limit first: a refusal counts like an answer then.  If it stands still, it reads what its host has got of us before
+ * it judges: what that host acknowledged counts like an answer, too.  But a refusal may come from a firewall, and an
+ * acknowledgement from a proxy that passes nothing on.  Only another node of the round can tell: it says that it is
+ * refused as well (MSG_VIEW_REFUSED), or that the coordinator takes what it sends and does not answer it either
+ * (MSG_VIEW_STILL), and ours count for so long.  Nodes that hear nothing at all prove nothing: the way may be cut, for
+ * several together as for one. */
 #include <assert.h>
 
 #include "agent/member_private.h"
@@ -34,12 +35,17 @@ static bool wants_proof(const struct member *m)
     return (m->attempt || m->entering) && m->world.group_size > 1;
 }
 
+static el_usec proved(const struct member *m, el_usec own, el_usec theirs)
+{
+    return wants_proof(m) && theirs < own ? theirs : own;
+}
+
 el_usec member_last_heard(const struct member *m)
 {
-    el_usec taken = m->delivered;
-    if (wants_proof(m) && m->still < taken)
-        taken = m->still;
-    return taken > m->coord_heard ? taken : m->coord_heard;
+    el_usec last = m->coord_heard;
+    member_heard(&last, proved(m, m->delivered, m->still));
+    member_heard(&last, proved(m, m->refused, m->refused_too));
+    return last;
 }
 
 /* With the coordinator in it, the store's host stands still together with that. */
@@ -50,7 +56,7 @@ el_usec member_lease_last_heard(const struct member *m)
 
 void member_fence_reset(struct member *m)
 {
-    m->still = m->others_hear = m->lease_delivered = m->lease_echo = 0;
+    m->still = m->refused_too = m->others_hear = m->lease_delivered = m->lease_echo = 0;
     m->lease_here = false;
 }
 
@@ -101,16 +107,22 @@ enum msg_view member_view(const struct member *m, el_usec now)
         return MSG_VIEW_HEARD;
     if (stands_still(m, now))
         return MSG_VIEW_STILL;
+    if (m->link < MEMBER_LINK_HELLO && m->refused && m->refused + quarters(m, 5) > now)
+        return MSG_VIEW_REFUSED;
     return m->link == MEMBER_LINK_UP && m->coord_heard + quarters(m, 6) > now ? MSG_VIEW_HEARD : MSG_VIEW_NONE;
 }
 
 /* --- what other nodes say --- */
 
 /* The sender's view is of a moment after `when`, what it rests on is so much older at most. */
-static void saw_still(struct member *m, el_usec when)
+static void saw(struct member *m, enum msg_view view, el_usec when)
 {
-    if (when > quarters(m, 5))
+    if (when <= quarters(m, 5))
+        return;
+    if (view == MSG_VIEW_STILL)
         member_heard(&m->still, when - quarters(m, 5));
+    if (view == MSG_VIEW_REFUSED)
+        member_heard(&m->refused_too, when - quarters(m, 5));
 }
 
 static void on_lease_reply(struct member *m, const struct msg_beat *beat)
@@ -118,17 +130,16 @@ static void on_lease_reply(struct member *m, const struct msg_beat *beat)
     member_heard(&m->lease_heard, beat->time);
     member_heard(&m->lease_echo, beat->own);
     m->lease_here = beat->view == MSG_VIEW_HERE;
-    if (beat->view == MSG_VIEW_STILL)
-        saw_still(m, beat->time);
+    saw(m, beat->view, beat->time);
 }
 
 /* Host of the store: each of the others is heard; if one hears the coordinator, it is alive. */
 static void on_tenant(struct member *m, const struct msg_beat *beat, el_usec now)
 {
     if (beat->view == MSG_VIEW_HEARD || beat->view == MSG_VIEW_HERE)
-        m->others_hear = now + 2 * member_interval(m);
-    if (beat->view == MSG_VIEW_STILL && m->others_hear <= now && beat->own <= now)
-        saw_still(m, beat->own);
+        m->others_hear = now + quarters(m, 6);
+    if (m->others_hear <= now && beat->own <= now)
+        saw(m, beat->view, beat->own);
 }
 
 /* The process of the store's host took several heartbeats and answered none: what is in it stands still, the
@@ -160,6 +171,8 @@ el_usec member_lease_beat_at(const struct member *m)
     if (m->lease_asked == EL_NEVER)
         return EL_NEVER;
     el_usec next = m->lease_asked + member_interval(m);
+    if (m->link != MEMBER_LINK_UP)
+        return m->lease_asked + quarters(m, 1);
     if (m->asked == EL_NEVER)
         return next;
     el_usec late = m->asked > m->lease_asked ? m->asked : m->lease_asked;

@@ -25,8 +25,8 @@ static el_usec next_try(struct member *m, el_usec *backoff, el_usec now)
 
 void member_link_lost(struct member *m, const char *why, bool refused, el_usec now)
 {
-    if (refused) /* its host answers: a dead coordinator, not a cut cable */
-        member_heard(&m->coord_heard, m->tried_at);
+    if (refused) /* a dead coordinator, not a cut cable: if it is its host that says so */
+        member_heard(&m->refused, m->tried_at);
     if (why)
         snprintf(m->trouble, sizeof m->trouble, "%s", why);
     if (m->away_since == EL_NEVER)

@@ -151,6 +151,13 @@ const char *member_fence_text(const struct member *m, char to[MSG_TEXT_MAX + 1])
             "round %llu was stopped, as another node says, and the coordinator is not there to say it: the workers "
             "here are killed, since others may get their ranks",
             round);
+    else if (m->refused > m->coord_heard)
+        snprintf(
+            to, MSG_TEXT_MAX + 1,
+            "connections to the coordinator have been refused for %.6g s, here alone as it seems: this node may be "
+            "cut off, so its workers of round %llu are killed before others get their ranks; it joins again when it "
+            "can",
+            (double)member_silence_limit(m) / (double)EL_SEC(1), round);
     else
         snprintf(to, MSG_TEXT_MAX + 1,
                  "the coordinator's host has been silent for %.6g s: this node may be cut off, so its workers of round "

@@ -444,9 +444,10 @@ enum msg_type {
 /* On a lease each heartbeat says what its sender knows of the coordinator; the flags of the frame. */
 enum msg_view {
     MSG_VIEW_NONE,
-    MSG_VIEW_HEARD, /* it answers */
-    MSG_VIEW_STILL, /* its host takes what is sent, and has for a while, but nobody there answers */
-    MSG_VIEW_HERE,  /* it is in this process */
+    MSG_VIEW_HEARD,   /* it answers */
+    MSG_VIEW_STILL,   /* its host takes what is sent, and has for a while, but nobody there answers */
+    MSG_VIEW_HERE,    /* it is in this process */
+    MSG_VIEW_REFUSED, /* its host refuses connections */
     MSG_VIEWS,
 };
 

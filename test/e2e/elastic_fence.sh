@@ -3,7 +3,7 @@
 # Seen to fail: without member_fence() of member_link.c (deaf, mute, cut off), without ops.fence() in membership_io.c ("an
 # agent stands still"), with the coordinator's clock for one's own in member_beat_reply() ("a clock that jumps"), with
 # nodes that take each other's word for a proof that the coordinator is dead ("two nodes"), with report_was_signalled() that
-# does not ask for the fence ("in the events").
+# does not ask for the fence ("in the events"), with refusals that count without another node's word ("resets").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3
@@ -19,7 +19,7 @@ ends() { # every node is told to leave; nothing else would end a pulse
     all_end "$what: they leave" "n2 n3 n1" 143
 }
 
-for what in deaf mute; do
+for what in deaf mute resets; do
     trio
     $what 2
     reaches "$what: the others go on, rank 1 elsewhere" "node1 node3"

@@ -9,6 +9,7 @@
 #                                  workers do $WORK
 #     power_off I, power_on I      the cable is out: silence, no FIN, no RST
 #     deaf I, mute I, hears I      one-way cuts
+#     resets I, hears I            a firewall that answers in the others' names
 #     rate RATE I...               their network is no faster
 #     status_of NAME               its exit status, waited for
 #     world, mixed, …              what workers recorded with the verb "enter"
@@ -84,6 +85,9 @@ cut_way() { # HOST input|output iifname|oifname
 }
 deaf() { cut_way "$1" input iifname; }
 mute() { cut_way "$1" output oifname; }
+resets() { # HOST: it hears nothing, and a firewall ends and refuses all connections that it makes, in the others' names
+    cut_way "$1" input iifname && on "$1" nft "table inet cut { chain output { type filter hook output priority 0; oifname eth0 meta l4proto tcp reject with tcp reset; } ; }"
+}
 hears() { on "$1" nft delete table inet cut; }
 
 # --- agents -------------------------------------------------------------------------------------------------------

@@ -96,10 +96,11 @@ struct cluster_agent {
     uint64_t life;
     el_usec timer_at;
     el_usec paused_until, fence;
-    el_usec acked;     /* what was sent on its link until then has been acknowledged; 0: nothing */
-    el_usec cut[2][2]; /* until when: [coordinator, lease][away from the agent, towards it] */
-    el_usec swallow;   /* until when a proxy takes what is said to the coordinator, and passes nothing on or back */
-    el_usec fault_at;  /* the last time that something was done to it */
+    el_usec acked;      /* what was sent on its link until then has been acknowledged; 0: nothing */
+    el_usec cut[2][2];  /* until when: [coordinator, lease][away from the agent, towards it] */
+    el_usec rejects[2]; /* until when a firewall answers what it sends with resets: [1] to other nodes */
+    el_usec swallow;    /* until when a proxy takes what is said to the coordinator, and passes nothing on or back */
+    el_usec fault_at;   /* the last time that something was done to it */
     uint64_t link, lease;
     uint64_t attempt; /* number of the present attempt in this agent's life */
     bool alive;       /* processes of it live */

@@ -43,6 +43,30 @@ static void fault_swallow(struct cluster *c, uint32_t who)
     cluster_note(c, who, "FAULT: what it says is swallowed until %.3f", (double)a->swallow / 1e6);
 }
 
+/* A firewall closes this node's way to the coordinator, or to all others, by resets in their names; they hear nothing.
+ * As above one at a time, and not in a round of one node. */
+static void fault_reject(struct cluster *c, uint32_t who)
+{
+    struct cluster_agent *a = &c->agent[who];
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->agent[i].rejects[0] > c->now)
+            return;
+    if (!a->m.attempt || a->m.world.group_size < 2 || a->paused_until > c->now)
+        return;
+    bool all = el_rng_below(&c->faults, 2);
+    a->rejects[0] = c->now + EL_SEC(1) + el_rng_below(&c->faults, EL_SEC(14));
+    a->rejects[1] = all ? a->rejects[0] : a->rejects[1];
+    a->fault_at = a->rejects[0] > a->fault_at ? a->rejects[0] : a->fault_at;
+    cluster_note(c, who, "FAULT: %s reset until %.3f", all ? "all its lines are" : "its link is",
+                 (double)a->rejects[0] / 1e6);
+    net_close(c, a->link, true, true);
+    cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = "reset"});
+    if (!all || !a->lease || !a->up)
+        return;
+    net_close(c, a->lease, true, true);
+    cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_LEASE_CLOSED, .text = "reset"});
+}
+
 static void fault_agent(struct cluster *c, uint32_t who, unsigned what)
 {
     struct cluster_agent *a = &c->agent[who];
@@ -101,6 +125,8 @@ void cluster_fault(struct cluster *c)
         what = 7; /* every eighth one of connections that are reset */
     if (c->seed % 8 >= 6 && el_rng_below(&c->faults, 4) == 0)
         fault_swallow(c, (uint32_t)el_rng_below(&c->faults, c->n)); /* two in eight of proxies */
+    else if (c->seed % 8 == 4 && el_rng_below(&c->faults, 4) == 0)
+        fault_reject(c, (uint32_t)el_rng_below(&c->faults, c->n)); /* one of firewalls */
     else if (what >= 14)
         storm_begin(c);
     else if (what < 9)

@@ -55,9 +55,12 @@ void net_connect(struct cluster *c, uint32_t who, bool lease)
     *(lease ? &a->lease : &a->link) = id;
     if (!lease)
         a->acked = 0;
-    bool taken = !lease && a->swallow > c->now; /* by the proxy, whoever listens behind it */
+    if (a->rejects[lease] > c->now)
+        listens = false;
+    bool taken =
+        a->rejects[lease] <= c->now && !lease && a->swallow > c->now; /* by the proxy, whoever listens behind it */
     bool silent = cut_until(c, &c->conn[id], true) > c->now || cut_until(c, &c->conn[id], false) > c->now;
-    if (silent && !taken)
+    if (silent && !taken && a->rejects[lease] <= c->now)
         return; /* the core has a limit for that */
     struct cluster_item *it = cluster_push(c, c->now + 2 * cluster_delay(c), CLUSTER_CONNECTED, who);
     it->conn = id;

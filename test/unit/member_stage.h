@@ -171,11 +171,18 @@ static inline struct msg refused(bool retry)
     return (struct msg){.type = MSG_REFUSED, .u.refused = {.status = 78, .retry = retry, .text = "another minimum"}};
 }
 
+/* The lease answers, and says what its sender knows of the coordinator. */
+static inline void lease_says(unsigned ms, enum msg_view view)
+{
+    struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(ms), .own = EL_MS(ms), .view = view}};
+    AT(ms, "lease", .type = MEMBER_EV_LEASE_MSG, .msg = &msg);
+}
+
 /* Nobody listens at the endpoint, its host answers; the lease is alive. */
 static inline void away(unsigned from, unsigned to)
 {
     for (unsigned t = from; t <= to && m.place != MEMBER_ENDED; t += 500) {
-        answered(t, t, true);
+        lease_says(t, MSG_VIEW_REFUSED);
         if (m.link == MEMBER_LINK_TRYING)
             REFUSED(t);
     }

@@ -139,13 +139,6 @@ static void delivered(unsigned from, unsigned ms)
         AT(t, "delivered", .type = MEMBER_EV_DELIVERED, .at = EL_MS(t - 1000));
 }
 
-/* The lease answers, and says what its sender knows of the coordinator. */
-static void lease_says(unsigned ms, enum msg_view view)
-{
-    struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(ms), .own = EL_MS(ms), .view = view}};
-    AT(ms, "lease", .type = MEMBER_EV_LEASE_MSG, .msg = &msg);
-}
-
 static void test_ride_through(void)
 {
     running(1, 2);
@@ -238,8 +231,47 @@ static enum msg_view view_at(unsigned ms)
     return reply.u.beat.view;
 }
 
+/* The lease closes, or says this of its sender, while the coordinator's host refuses. */
+static void refused_beside(enum msg_view view)
+{
+    running(1, 2);
+    answered(1000, 2000, false);
+    LOST(2100);
+    for (unsigned t = 2500; t <= 9000; t += 500) {
+        if (m.link == MEMBER_LINK_TRYING)
+            REFUSED(t);
+        lease_says(t, view);
+    }
+    len = drop_lines("time -> connect |");
+}
+
+static void test_refused_alone(void)
+{
+    char why[MSG_TEXT_MAX + 1];
+    refused_beside(MSG_VIEW_REFUSED);
+    story_is("", "the coordinator is dead, as another node says too: the workers run on");
+    refused_beside(MSG_VIEW_HEARD);
+    story_is("7.000 time -> stop 9 in 0 s, fenced | stopping\n", "another node hears it: a firewall refuses here");
+    is_str(member_fence_text(&m, why),
+           "connections to the coordinator have been refused for 5 s, here alone as it seems: this node may be cut "
+           "off, so its workers of round 1 are killed before others get their ranks; it joins again when it can",
+           "and it is said why");
+    refused_beside(MSG_VIEW_NONE);
+    story_is("7.000 time -> stop 9 in 0 s, fenced | stopping\n", "the other node hears nothing, but is not refused");
+    refused_beside(MSG_VIEW_HERE);
+    story_is("7.000 time -> stop 9 in 0 s, fenced | stopping\n", "the coordinator is in the other node");
+}
+
 static void test_view(void)
 {
+    running(0, 3);
+    LOST(1000);
+    until(1100);
+    ok(view_at(1100) == MSG_VIEW_NONE, "the coordinator is gone: not known why");
+    REFUSED(1100);
+    ok(view_at(1200) == MSG_VIEW_REFUSED, "its host refuses");
+    tenant_says(1300, MSG_VIEW_HEARD);
+    ok(view_at(1300) == MSG_VIEW_HEARD, "us: another node hears it");
     running(0, 3);
     answered(1000, 2000, false);
     ok(view_at(2500) == MSG_VIEW_HEARD, "the coordinator answers");
@@ -518,6 +550,7 @@ int main(void)
     test_ride_through();
     test_half_open();
     test_host_stands_still();
+    test_refused_alone();
     test_view();
     test_host_asks();
     test_stands_still_for_good();
