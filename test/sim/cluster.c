@@ -328,6 +328,7 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
             cluster_note(c, CLUSTER_COORD, "%s: %.150s", rdzv_note_name(note->type), note->text);
         if (note->type == RDZV_NOTE_STOPPING)
             storm_stopping(c);
+        c->checks += note->type == RDZV_NOTE_PROBING;
         if (note->type == RDZV_NOTE_LOST)
             judge_lost(c, note->text);
         if (note->type == RDZV_NOTE_FAILED)

@@ -268,14 +268,14 @@ void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verd
 }
 
 /* A WORLD leaves: whoever was condemned has no part in it, nobody is still being looked at, and a round that wants a
- * check has had one. */
+ * check has had one, or three that nodes which came and went have spoiled. */
 void probes_world(struct cluster *c, uint32_t who, const struct msg_world *w)
 {
     struct cluster_agent *a = &c->agent[who];
     if (a->condemned && a->condemned_life == a->life && a->condemned_term == c->coord_life &&
         c->conf.set.on_bad == HEALTH_BAD_EXCLUDE)
         cluster_fail(c, "agent %u was found bad, and gets round %llu", who, (unsigned long long)w->number);
-    if (c->conf.set.health_check && !c->verdicts && w->number == 1 && !c->unkept && w->coord == c->conf.coord &&
-        c->coord_life == 1)
+    if (c->conf.set.health_check && !c->verdicts && c->checks < 3 && w->number == 1 && !c->unkept &&
+        w->coord == c->conf.coord && c->coord_life == 1)
         cluster_fail(c, "round 1 starts without a health check");
 }
