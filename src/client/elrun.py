@@ -218,6 +218,8 @@ class _Collector:
             self._optimizer(name, value)
         elif hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
             self.values.append((name, value.state_dict, value.load_state_dict))
+        elif isinstance(value, (dict, list)) and _is_plain(value):
+            self.values.append((name, lambda: value, lambda saved: _fill(value, saved)))
         elif isinstance(value, (dict, list)):
             for key in list(value) if isinstance(value, dict) else range(len(value)):
                 self._item(_join(name, str(key)), value, key)
@@ -261,6 +263,32 @@ class _Collector:
                 back(saved[key])
 
         self.leaves.append(_Blob(name, lambda: {key: get() for key, get, _ in values}, put, room, kept))
+
+
+def _is_plain(value: Any) -> bool:
+    """Nothing in it has bytes or a state of its own.  Such a dict or list is taken as a whole: it may grow and shrink."""
+    if isinstance(value, (dict, list)):
+        return all(_is_plain(v) for v in (value.values() if isinstance(value, dict) else value))
+    torch, numpy = _torch(), _numpy()
+    if torch is not None and isinstance(value, torch.Tensor) or numpy is not None and isinstance(value, numpy.ndarray):
+        return False
+    return not (hasattr(value, "state_dict") and hasattr(value, "load_state_dict"))
+
+
+def _fill(mine: Any, saved: Any) -> None:
+    """Makes a dict or list what was saved, in place, and those in it that were there before: the script may hold them."""
+    if isinstance(mine, dict):
+        for key in [key for key in mine if key not in saved]:
+            del mine[key]
+    else:
+        del mine[len(saved) :]
+        mine.extend(saved[len(mine) :])
+    for key, value in list(saved.items() if isinstance(mine, dict) else enumerate(saved)):
+        old = mine.get(key) if isinstance(mine, dict) else mine[key]
+        if isinstance(value, (dict, list)) and type(old) is type(value) and old is not value:
+            _fill(old, value)
+        else:
+            mine[key] = value
 
 
 def _join(name: str, key: str) -> str:
@@ -414,7 +442,8 @@ class Snapshots:
     def declare(self, name: str, state: Any, shard_id: Optional[str] = None, blob_bytes: Optional[int] = None) -> None:
         """Names one part of the state: tensors, arrays, modules, optimizers, anything with state_dict() and
         load_state_dict(), plain values; or dicts and lists of these.  They are read at each snapshot and written by
-        restore(), in place.
+        restore(), in place.  A dict or list of plain values alone may grow and shrink; one that holds more keeps the
+        keys that it has now.
 
         shard_id is a string that is equal on the ranks which hold identical bytes of this part, and only there: "all"
         for what every rank has alike.  By default the part is this rank's own.  blob_bytes: room for what is no
