@@ -47,7 +47,7 @@ static void take_group(struct agent_actions *out, const struct policy_actions *g
 
 int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem)
 {
-    *a = (struct agent){.conf = *conf};
+    *a = (struct agent){.conf = *conf, .parting_until = EL_NEVER};
     if (!conf->managed &&
         budget_init(&a->budget, conf->max_restarts, conf->restart_window, conf->max_fruitless, 0, 0, 0, mem) < 0)
         return -1;
@@ -66,7 +66,8 @@ static void prepare(struct agent *a, struct agent_actions *out)
     a->cause = AGENT_NO_CAUSE;
     a->hindsight_until = 0;
     a->note_due = false;
-    a->collected = a->hung = false;
+    a->collected = a->hung = a->parted = false;
+    a->parting_until = EL_NEVER;
     a->stopped = 0;
     a->attempts++;
     act(out, AGENT_DO_PREPARE);
@@ -165,7 +166,9 @@ static void close_attempt(struct agent *a, struct agent_actions *out)
 {
     if (a->group.phase != POLICY_CLOSED || (a->state != AGENT_RUNNING && a->state != AGENT_STOPPING))
         return;
-    if (policy_succeeded(&a->group))
+    if (a->parted)
+        blame(a, AGENT_HALTED, 0);
+    else if (policy_succeeded(&a->group))
         blame(a, AGENT_SUCCESS, 0);
     assert(a->cause != AGENT_NO_CAUSE || a->group.stuck);
     move(a, AGENT_COLLECTING);
@@ -219,6 +222,15 @@ static void on_hung(struct agent *a, const struct agent_event *ev, el_usec now, 
     a->hindsight_until = 0;
     blame(a, AGENT_WORKER_FAILED, ev->slot);
     stop(a, SIG_ABRT, AGENT_ABORT_GRACE, now, out);
+}
+
+static void on_parted(struct agent *a, const struct agent_event *ev)
+{
+    assert(a->conf.managed && ev->slot < a->group.slots);
+    if (a->state != AGENT_RUNNING || a->group.slot[ev->slot].state != POLICY_SLOT_UP)
+        return;
+    a->parted = true;
+    a->group.slot[ev->slot].signalled = true; /* asked to go, though not by a signal */
 }
 
 /* The siblings are stopped first; words come when hindsight is over. */
@@ -281,13 +293,45 @@ static void on_attempt(struct agent *a, const struct agent_event *ev, struct age
     act(out, AGENT_DO_RESULT);
 }
 
+/* All that still run stand at the boundary. */
+static bool are_parting(const struct agent *a)
+{
+    for (unsigned i = 0; a->parted && i < a->group.slots; i++)
+        if (a->group.slot[i].state == POLICY_SLOT_UP && !a->group.slot[i].signalled)
+            return false;
+    return a->parted && a->group.started == a->group.slots;
+}
+
+/* The boundary was for this: they end by themselves, unless that takes too long. */
+static bool let_part(struct agent *a, const struct agent_event *ev, el_usec now)
+{
+    if (a->state != AGENT_RUNNING || !ev->grace || a->parting_until != EL_NEVER || !are_parting(a))
+        return false;
+    a->parting_until = now + (ev->grace < AGENT_PARTING ? ev->grace : AGENT_PARTING);
+    a->parting_grace = ev->grace;
+    a->parting_signal = ev->signal;
+    return true;
+}
+
+static void end_parting(struct agent *a, el_usec now, struct agent_actions *out)
+{
+    if (a->parting_until > now)
+        return;
+    a->parting_until = EL_NEVER;
+    if (a->state == AGENT_RUNNING)
+        stop(a, a->parting_signal, a->parting_grace, now, out);
+}
+
 static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     assert(a->conf.managed);
-    if (a->state == AGENT_RUNNING && policy_succeeded(&a->group))
+    if (a->state == AGENT_RUNNING && !a->parted && policy_succeeded(&a->group))
         blame(a, AGENT_SUCCESS, 0);
     if (a->state == AGENT_PREPARING || a->state == AGENT_RUNNING)
         blame(a, AGENT_HALTED, 0);
+    if (let_part(a, ev, now))
+        return;
+    a->parting_until = EL_NEVER;
     if (a->state == AGENT_RUNNING || a->state == AGENT_STOPPING)
         stop(a, ev->signal, ev->grace, now, out);
     else if (a->state == AGENT_PREPARING)
@@ -348,6 +392,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_PREPARED: on_prepared(a, ev, now, out); break;
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(a, ev, now, out); break;
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
+    case AGENT_EV_PARTED: on_parted(a, ev); break;
     case AGENT_EV_HUNG: on_hung(a, ev, now, out); break;
     case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
     case AGENT_EV_COLLECTED:
@@ -359,6 +404,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_ORPHAN:
     case AGENT_EV_TIMEOUT: on_group_event(a, ev, now, out); break;
     }
+    end_parting(a, now, out);
     note(a, now, out);
     close_attempt(a, out);
     decide(a, now, out);
@@ -369,6 +415,8 @@ el_usec agent_deadline(const struct agent *a)
     bool up = a->state == AGENT_RUNNING || a->state == AGENT_STOPPING;
     bool waits = a->note_due || (a->state == AGENT_COLLECTING && a->collected);
     el_usec group = up ? policy_deadline(&a->group) : EL_NEVER;
+    if (up && a->parting_until < group)
+        group = a->parting_until;
     return waits && a->hindsight_until < group ? a->hindsight_until : group;
 }
 

@@ -17,6 +17,9 @@
 
 #define AGENT_ACTIONS_MAX 8
 #define AGENT_SIGNAL_MAX  64
+/* Workers that stand at a step boundary end by themselves, and may close their files; then they are signalled. */
+#define AGENT_PARTING EL_SEC(10)
+
 /* A worker ended by a signal that elrun did not send waits so long for the signal that tells elrun itself to leave:
  * schedulers signal everybody at once, and a job that is being ended has not failed (design.md, "Failure"). */
 #define AGENT_HINDSIGHT EL_MS(200)
@@ -63,6 +66,7 @@ enum agent_event_type {
     AGENT_EV_EXITED,       /* slot, code, signal: leader is a zombie still */
     AGENT_EV_SWEPT,        /* left */
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
+    AGENT_EV_PARTED,       /* slot: it stands behind the last step of its round and may end, with whatever status */
     AGENT_EV_HUNG,         /* every worker stands still; slot: who keeps the others waiting, as far as it shows */
     AGENT_EV_COLLECTED,    /* the evidence of the attempt is complete; digest: what it says */
     AGENT_EV_SIGNAL,       /* signal, to elrun */
@@ -124,7 +128,11 @@ struct agent {
     el_usec hindsight_until; /* no word, no restart and no verdict before */
     bool note_due;           /* cause_slot's failure has not been told yet */
     bool collected;
-    bool hung; /* the present attempt is stopped because it stood still */
+    el_usec parting_until; /* HALT waits for workers that stand at the boundary; EL_NEVER: none does */
+    el_usec parting_grace;
+    int parting_signal;
+    bool parted; /* a worker of the present attempt has: the attempt neither succeeds nor fails by that */
+    bool hung;   /* the present attempt is stopped because it stood still */
 };
 
 /* 0, or -1 when memory is refused. */

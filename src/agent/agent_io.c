@@ -193,6 +193,7 @@ static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end
 {
     struct node *n = ctx;
     (void)pid;
+    snapshots_ended(n->snapshots, slot); /* it may have said that it may end */
     assert(!n->draining && !n->inbox_count && !n->after_reap.n);
     report_ended(n, slot, end);
     struct agent_event ev = {.type = AGENT_EV_EXITED, .slot = slot, .code = end->code, .signal = end->signal};
@@ -210,7 +211,6 @@ static void on_reaped(void *ctx, unsigned slot, pid_t pid)
     struct node *n = ctx;
     (void)pid;
     output_child_exited(n->output, slot);
-    snapshots_ended(n->snapshots, slot);
     struct agent_actions out = n->after_reap;
     n->after_reap.n = 0;
     n->draining = true; /* answers queue up behind what is being done */

@@ -58,10 +58,54 @@ void ckpt_decided(struct node *n, int64_t step, bool fresh, const char *text)
     snapshots_chosen(n->snapshots, step, fresh, text);
 }
 
+/* --- planned changes --- */
+
+static void on_aware(void *ctx)
+{
+    struct node *n = ctx;
+    if (n->membership && n->conf->boundary_wait)
+        membership_aware(n->membership);
+}
+
+static void on_live(void *ctx, int64_t step, bool deaf, bool past)
+{
+    struct node *n = ctx;
+    membership_live(n->membership, step, deaf, past);
+}
+
+static void on_parted(void *ctx, unsigned worker)
+{
+    node_feed(ctx, &(struct agent_event){.type = AGENT_EV_PARTED, .slot = worker});
+}
+
+static void on_at_boundary(void *ctx)
+{
+    struct node *n = ctx;
+    membership_at_boundary(n->membership);
+}
+
+void ckpt_notice(struct node *n, const struct member_notice *notice)
+{
+    struct stops *s = snapshots_stops(n->snapshots);
+    if (!s && notice)
+        membership_live(n->membership, -1, true, false);
+    if (!s)
+        return;
+    if (!notice) {
+        stops_notice(s, NULL);
+        return;
+    }
+    stops_notice(s, &(struct stops_notice){.why = notice->why, .boundary = notice->boundary, .until = notice->until});
+}
+
 int ckpt_init(struct node *n, struct el_err *e)
 {
-    static const struct snapshots_ops ops = {on_choose, on_confirm};
-    if (!n->conf->ckpt_mem_bytes && !n->conf->ckpt_mem_percent)
+    static const struct snapshots_ops ops = {
+        on_choose,
+        on_confirm,
+        {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary}};
+    bool keeps = n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
+    if (!keeps && (!n->conf->boundary_wait || n->place.kind == ENDPOINT_ALONE))
         return 0;
     const struct restore_conf alone = {
         .room = 1, .timeout = n->conf->ckpt_restore_timeout, .allow_fresh = n->conf->allow_fresh};

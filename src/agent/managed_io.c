@@ -66,10 +66,12 @@ static void on_fence(void *ctx, el_usec at)
         guard_fence(n->guard, at);
 }
 
-static void on_notice(void *ctx, const char *text)
+static void on_notice(void *ctx, const struct member_notice *notice, const char *text)
 {
-    (void)ctx; /* no worker listens yet: the script's module comes with the checkpoints */
-    el_log(EL_INFO, "%s", text);
+    struct node *n = ctx;
+    if (notice && notice->boundary >= 0)
+        el_log(EL_INFO, "stopping behind step %lld: %s", (long long)notice->boundary, text);
+    ckpt_notice(n, notice);
 }
 
 static void finish(struct node *n)

@@ -141,7 +141,7 @@ static void round_is_closed(struct member *m)
 void member_enter(struct member *m, el_usec now, struct member_actions *out)
 {
     m->entering = true;
-    m->up = m->stopping = m->aware = m->at_boundary = m->noticed = false;
+    m->up = m->stopping = m->aware = m->at_boundary = m->noticed = m->live.told = false;
     m->succeeded = m->failed = m->fenced = false;
     m->opening = m->store_ready = m->over_told = false;
     m->failed_status = 0;
@@ -290,6 +290,7 @@ static void on_world(struct member *m, const struct msg_world *w, el_usec now, s
 {
     saw(m, w->number);
     m->parked = false;
+    member_unnotice(m, w, out);
     if (is_round(&m->round, w->number, w->coord) || w->number <= m->round.number)
         return;       /* it runs, or ran, already; never back to a lower one */
     if (m->attempt) { /* our HELLO says what is true, and the right order comes back */
@@ -326,15 +327,6 @@ static void on_stop(struct member *m, const struct msg_stop *s, struct member_ac
     m->entering = m->succeeded = false;
     m->enter_until = EL_NEVER;
     say_stopped(m, m->round, out);
-}
-
-static void on_notice(struct member *m, const struct msg_notice *n, struct member_actions *out)
-{
-    if (!is_round(&m->round, n->number, n->coord) || !m->up || m->noticed)
-        return;
-    m->noticed = true;
-    snprintf(m->text, sizeof m->text, "%s", n->text);
-    member_act(out, MEMBER_DO_NOTICE);
 }
 
 /* Where the end of text is the beginning of cause: it need not be said twice. */
@@ -410,12 +402,12 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
     case MSG_OPEN_STORE: on_open_store(m, &msg->u.open_store, out); break;
     case MSG_WORLD: on_world(m, &msg->u.world, now, out); break;
     case MSG_STOP: on_stop(m, &msg->u.stop, out); break;
-    case MSG_NOTICE: on_notice(m, &msg->u.notice, out); break;
+    case MSG_NOTICE: member_on_notice(m, &msg->u.notice, now, out); break;
     case MSG_RESTORE: member_restore_order(m, &msg->u.restore, out); break;
     case MSG_HOLD: break;
     case MSG_END: on_end(m, &msg->u.end, out); break;
     case MSG_REFUSED: on_refused(m, &msg->u.refused, now, out); break;
-    case MSG_GOODBYE: m->leave_told = m->leaving; break;
+    case MSG_GOODBYE: member_on_goodbye(m, &msg->u.goodbye, now); break;
     default: member_link_drop(m, "a message that is not for an agent", now, out); break;
     }
 }
@@ -434,7 +426,7 @@ static void on_signal(struct member *m, const struct member_event *ev, el_usec n
     member_probe_stop(m, out);
     m->leaving = true;
     m->leave_signal = ev->signal;
-    m->leave_until = now + MEMBER_LEAVE_LIMIT;
+    m->leave_until = m->depart_at = now + MEMBER_LEAVE_LIMIT;
     m->leave_told = m->link != MEMBER_LINK_UP;
     m->entering = false;
     m->enter_until = EL_NEVER;
@@ -450,7 +442,8 @@ static void advance(struct member *m, el_usec now, struct member_actions *out)
     member_fence(m, now, out);
     if (m->leaving && (m->leave_told || m->leave_until <= now)) {
         m->leave_told = true;
-        if (m->attempt && !m->stopping)
+        bool departs = m->depart_at <= now || m->link != MEMBER_LINK_UP;
+        if (m->attempt && !m->stopping && departs)
             member_stop_attempt(m, m->leave_signal, own_grace(m), out);
         if (!m->attempt)
             member_quit(m, EL_EXIT_SIGNAL((unsigned)m->leave_signal), "this node has left on %s",
@@ -487,15 +480,8 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
             member_send(m, out, MSG_STARTED);
         break;
     case MEMBER_EV_AWARE:
-        m->aware = m->attempt;
-        if (m->aware)
-            member_send(m, out, MSG_AWARE);
-        break;
-    case MEMBER_EV_AT_BOUNDARY:
-        m->at_boundary = m->attempt;
-        if (m->at_boundary)
-            member_send(m, out, MSG_AT_BOUNDARY);
-        break;
+    case MEMBER_EV_LIVE:
+    case MEMBER_EV_AT_BOUNDARY: member_notice_event(m, ev, out); break;
     case MEMBER_EV_STOCK:
     case MEMBER_EV_READ: member_restore_event(m, ev, out); break;
     case MEMBER_EV_PROBE_ID:
@@ -535,6 +521,7 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_STORE:
     case MEMBER_EV_STARTED:
     case MEMBER_EV_AWARE:
+    case MEMBER_EV_LIVE:
     case MEMBER_EV_AT_BOUNDARY:
     case MEMBER_EV_STOCK:
     case MEMBER_EV_READ:
@@ -552,7 +539,11 @@ el_usec member_deadline(const struct member *m)
     if (m->place == MEMBER_ENDED)
         return EL_NEVER;
     el_usec first = member_link_deadline(m);
-    return m->leaving && !m->leave_told && m->leave_until < first ? m->leave_until : first;
+    el_usec leave = !m->leaving                  ? EL_NEVER
+                    : !m->leave_told             ? m->leave_until
+                    : m->attempt && !m->stopping ? m->depart_at
+                                                 : EL_NEVER;
+    return leave < first ? leave : first;
 }
 
 void member_check(const struct member *m)

@@ -33,6 +33,7 @@
 #define MEMBER_CONNECT_LIMIT EL_SEC(5) /* one attempt to connect, name look-up included */
 #define MEMBER_HELLO_LIMIT   EL_SEC(5) /* HELLO to the first order: else the other side is no coordinator */
 #define MEMBER_KNOCK_LIMIT   EL_SEC(5)
+#define MEMBER_NO_STEP       INT64_C(-1)
 #define MEMBER_LEAVE_LIMIT   EL_SEC(1) /* LEAVING to GOODBYE */
 #define MEMBER_BURST         3   /* heartbeats soon after a connection: the clocks are compared before anybody fails */
 #define MEMBER_DRIFT_PPM     100 /* two hosts' clocks go apart by so much at most */
@@ -85,6 +86,7 @@ enum member_event_type {
                             member_lease_reply()) or ROUND_OVER */
     MEMBER_EV_STARTED,   /* all workers of the attempt are there */
     MEMBER_EV_AWARE,     /* a worker listens to notices */
+    MEMBER_EV_LIVE,      /* answer to NOTICE: step, deaf, past; or later past: a worker is beyond the boundary */
     MEMBER_EV_AT_BOUNDARY,
     MEMBER_EV_STOCK,         /* stock: all workers ask what to go back to, and could read that */
     MEMBER_EV_READ,          /* all of them have read what they were offered */
@@ -115,6 +117,8 @@ struct member_event {
     enum member_result result;
     el_usec at;
     bool ok, refused, stuck;
+    int64_t step; /* LIVE: the highest that a worker has begun, -1: none */
+    bool deaf, past;
     int signal;
     unsigned status; /* CLOSED with FAILED or UNABLE: what this node would exit with */
     unsigned port;
@@ -144,10 +148,12 @@ enum member_action_type {
     MEMBER_DO_GO,           /* every rank of the job has read it: the workers may go on */
     MEMBER_DO_PROBE_STOP,   /* end what runs of it, forget what it brought */
     MEMBER_DO_PROBE_TELL,   /* `what`: send PROBE_ID for each id, or PROBE_RESULT for all that the stage has brought */
-    MEMBER_DO_NOTICE,       /* tell the workers that listen: m->text */
-    MEMBER_DO_SAY,          /* m->text: a line for the person who waits */
-    MEMBER_DO_SAY_FENCED,   /* member_fence_text() */
-    MEMBER_DO_EXIT,         /* with m->status and m->text; a last message sent before is flushed first */
+    MEMBER_DO_NOTICE,   /* m->notice and m->text: without a boundary no worker may begin a step, answer LIVE; with one:
+                           tell the workers, answer AT_BOUNDARY when all that listen are there */
+    MEMBER_DO_UNNOTICE, /* forget it: the workers run on */
+    MEMBER_DO_SAY,      /* m->text: a line for the person who waits */
+    MEMBER_DO_SAY_FENCED, /* member_fence_text() */
+    MEMBER_DO_EXIT,       /* with m->status and m->text; a last message sent before is flushed first */
 };
 
 struct member_action {
@@ -174,6 +180,18 @@ struct member_restore { /* the agreement about what the workers of `round` go ba
     bool stocked;       /* `stock` is of the present attempt */
     struct restore_stock stock;
     char steps[RESTORE_LIST_MAX + 1], text[RESTORE_TEXT_MAX + 1];
+};
+
+struct member_notice { /* of a planned change */
+    unsigned why;      /* enum page_why */
+    uint64_t ask;
+    int64_t boundary; /* MEMBER_NO_STEP: not known yet */
+    el_usec until;
+};
+
+struct member_live {
+    bool told, deaf, past;
+    int64_t step;
 };
 
 struct member {
@@ -207,8 +225,10 @@ struct member {
     bool attempt;              /* workers may exist: from MEMBER_DO_START to MEMBER_EV_CLOSED */
     bool up;                   /* STARTED was seen */
     bool aware, at_boundary, noticed;
-    bool succeeded;             /* of `round`, and not stopped since */
-    bool failed, fenced, stuck; /* how `round` ended here: told again in each HELLO */
+    struct member_notice notice; /* of `noticed` */
+    struct member_live live;     /* our answer */
+    bool succeeded;              /* of `round`, and not stopped since */
+    bool failed, fenced, stuck;  /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_open; /* the round is not known to be closed: each coordinator is told of it, this one may be new */
     struct decide_digest digest; /* of `round`, for DIGEST */
@@ -237,6 +257,7 @@ struct member {
     el_usec others_hear;     /* host of the store: until then, as another node says, the coordinator answers */
     el_usec join_until;      /* never a link so far: give up then */
     el_usec leave_until;     /* GOODBYE is waited for */
+    el_usec depart_at;       /* it has come: the order to stop is waited for */
     int leave_signal;
     unsigned leaves;               /* signals so far */
     int64_t clock_offset;          /* coordinator's clock minus ours, microseconds */

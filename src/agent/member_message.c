@@ -122,8 +122,14 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
             (struct msg_knock){m->conf.run_id, m->round.number, m->round.coord, m->world.token, m->world.group_rank};
         break;
     case MSG_STARTED:
-    case MSG_AWARE:
     case MSG_AT_BOUNDARY:
+        out->u.at_boundary = (struct msg_at_boundary){m->round.number, m->round.coord, m->notice.ask};
+        break;
+    case MSG_LIVE:
+        out->u.live =
+            (struct msg_live){m->round.number, m->round.coord, m->notice.ask, m->live.step, m->live.deaf, m->live.past};
+        break;
+    case MSG_AWARE:
     case MSG_SUCCEEDED:
     case MSG_ROUND_OVER: /* the same two fields in front */
         out->u.started = (struct msg_started){m->round.number, m->round.coord};

@@ -26,6 +26,12 @@ void member_restore_event(struct member *m, const struct member_event *ev, struc
 void member_restore_order(struct member *m, const struct msg_restore *r, struct member_actions *out);
 void member_restore_message(const struct member *m, struct msg_ckpt_stock *out);
 
+/* member_notice.c */
+void member_on_notice(struct member *m, const struct msg_notice *n, el_usec now, struct member_actions *out);
+void member_unnotice(struct member *m, const struct msg_world *w, struct member_actions *out);
+void member_notice_event(struct member *m, const struct member_event *ev, struct member_actions *out);
+void member_on_goodbye(struct member *m, const struct msg_goodbye *g, el_usec now);
+
 /* member_link.c */
 el_usec member_silence_limit(const struct member *m);
 el_usec member_give_up_at(const struct member *m); /* EL_NEVER while the link is up */

@@ -20,7 +20,9 @@ struct membership_ops {
     void (*stop)(void *ctx, int signal, el_usec grace); /* grace 0: SIGKILL at once */
     void (*fence)(void *ctx, el_usec at); /* member_fence_at() has changed; may be called inside membership_…() */
     bool (*is_host)(void *ctx, const struct el_addr *found, size_t n); /* do these make this host the endpoint's? */
-    void (*notice)(void *ctx, const char *text);
+    /* A planned change: MEMBER_DO_NOTICE, answered by membership_live() and membership_at_boundary(); NULL: it is not
+     * planned any more. */
+    void (*notice)(void *ctx, const struct member_notice *n, const char *text);
     void (*exit)(void *ctx, unsigned status, const char *text);
     void (*incidents)(void *ctx); /* membership_incident() for each failure; inside membership_…() */
     void (*report)(void *ctx, const struct msg *msg); /* REPORT or a row of it, PROBE_PAGE: this process prints it */
@@ -61,6 +63,10 @@ void membership_begin(struct membership *m);
 
 /* What happens on this node. */
 void membership_started(struct membership *m);
+/* A worker listens to notices; which step they are in; all that listen stand at the boundary. */
+void membership_aware(struct membership *m);
+void membership_live(struct membership *m, int64_t step, bool deaf, bool past);
+void membership_at_boundary(struct membership *m);
 void membership_probe_id(struct membership *m);
 void membership_probed(struct membership *m);
 /* All workers ask what to go back to; all have read it. */

@@ -322,7 +322,8 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_GO: m->ops.go(m->ctx); break;
     case MEMBER_DO_RESTOCK: m->ops.restock(m->ctx); break;
     case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
-    case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, m->core.text); break;
+    case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, &m->core.notice, m->core.text); break;
+    case MEMBER_DO_UNNOTICE: m->ops.notice(m->ctx, NULL, ""); break;
     case MEMBER_DO_SAY: el_log(EL_INFO, "%s", m->core.text); break;
     case MEMBER_DO_SAY_FENCED: {
         char text[MSG_TEXT_MAX + 1];
@@ -366,6 +367,21 @@ void membership_begin(struct membership *m)
 void membership_started(struct membership *m)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_STARTED});
+}
+
+void membership_aware(struct membership *m)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_AWARE});
+}
+
+void membership_live(struct membership *m, int64_t step, bool deaf, bool past)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_LIVE, .step = step, .deaf = deaf, .past = past});
+}
+
+void membership_at_boundary(struct membership *m)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_AT_BOUNDARY});
 }
 
 void membership_probe_id(struct membership *m)

@@ -254,6 +254,7 @@ int ckpt_init(struct node *n, struct el_err *e);
 void ckpt_free(struct node *n);                                                /* after pool_free() */
 void ckpt_round(struct node *n);                                               /* before its workers are started */
 void ckpt_decided(struct node *n, int64_t step, bool fresh, const char *text); /* what all ranks go back to */
+void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a planned change; NULL: none any more */
 
 /* meet_io.c */
 const char *meet_address(const struct node *n); /* MASTER_ADDR */

@@ -1,10 +1,12 @@
 /* Snapshots of this node's workers: the socket at which they come, memory that is the agent's, and what they go back
- * to.  The shell of src/ckpt; with --ckpt-mem not given there is none of it. */
+ * to.  The shell of src/ckpt.  Without --ckpt-mem and --ckpt-dir there are no slots, only the socket and the status
+ * pages, and without --boundary-wait none of it. */
 #ifndef AGENT_SNAPSHOTS_H
 #define AGENT_SNAPSHOTS_H
 #include <stdint.h>
 
 #include "agent/conf.h"
+#include "agent/stops.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/reap.h"
@@ -26,6 +28,7 @@ struct snapshots_ops {
     /* All of them have read that step (-1: nothing, they begin at the beginning).  Answered by
      * snapshots_confirmed(). */
     void (*confirm)(void *ctx, int64_t step);
+    struct stops_ops stops; /* with the same ctx */
 };
 
 /* Makes the run folder with socket and elrun.py; checks --ckpt-mem against what this host has.  NULL and *e. */
@@ -45,6 +48,9 @@ void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char 
 void snapshots_confirmed(struct snapshots *s);
 /* The agreement is repeated: choose() comes once more, when all workers ask. */
 void snapshots_again(struct snapshots *s);
+
+/* Where the workers are and where they stop; NULL of none. */
+struct stops *snapshots_stops(const struct snapshots *s);
 
 /* ELRUN_SOCK and PYTHONPATH of a worker. */
 const char *snapshots_socket(const struct snapshots *s);

@@ -12,7 +12,6 @@
 #include "agent/host.h"
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
-#include "ckpt/page.h"
 #include "ckpt/vault.h"
 #include "ckpt/wsock.h"
 #include "client/client.h"
@@ -35,9 +34,9 @@ struct snapshots {
     struct keeper *keeper;
     struct vault *vault;
     struct wsock *sock;
-    struct ckpt_mem *page;    /* by worker */
     int64_t step;             /* that was offered last, */
     el_usec offered, read;    /* when; and when all had read it */
+    struct stops *stops;      /* pages of the workers */
     struct loop_timer *timer; /* from the first question: for workers that never ask; from an offer: that never read */
     bool asking, reading;     /* what it runs for */
     bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
@@ -62,7 +61,7 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
     struct el_err e = {0};
     if (m->type == WMSG_WELCOME) {
         int kept = keeper_newest(s->keeper, a->worker);
-        fds[n++] = s->page[a->worker].fd;
+        fds[n++] = stops_descriptor(s->stops, a->worker);
         if (kept >= 0 && (fds[n] = vault_reader(s->vault, a->worker, (unsigned)kept, &e)) >= 0)
             n++;
     } else if (m->type == WMSG_GRANT) {
@@ -75,6 +74,8 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
             el_log(EL_ERROR, "local rank %u: the snapshot cannot be offered: %s", a->worker, e.text);
     }
     wsock_send(s->sock, a->worker, m, fds, n);
+    if (m->type == WMSG_WELCOME)
+        stops_came(s->stops, a->worker);
 }
 
 static void tell_choose(struct snapshots *s)
@@ -121,7 +122,10 @@ static void act(struct snapshots *s, const struct keeper_action *a)
 {
     switch (a->type) {
     case KEEPER_DO_SEND: send_answer(s, a); break;
-    case KEEPER_DO_CLOSE: wsock_close(s->sock, a->worker); break;
+    case KEEPER_DO_CLOSE:
+        wsock_close(s->sock, a->worker);
+        stops_went(s->stops, a->worker);
+        break;
     case KEEPER_DO_ALLOCATE: vault_allocate(s->vault, s->keeper, a->worker); break;
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
     case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
@@ -134,7 +138,7 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_COMMITTED:
         el_log(EL_DEBUG, "local rank %u: step %lld is held in memory", a->worker, (long long)a->step);
         break;
-    case KEEPER_DO_BOUNDARY: break;
+    case KEEPER_DO_BOUNDARY: stops_stands(s->stops, a->worker, a->step); break;
     }
 }
 
@@ -229,7 +233,9 @@ static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
 
 static void on_gone(void *ctx, unsigned worker)
 {
-    feed(ctx, &(struct keeper_event){.type = KEEPER_EV_GONE, .worker = worker});
+    struct snapshots *s = ctx;
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_GONE, .worker = worker});
+    stops_went(s->stops, worker);
 }
 
 /* Who has been told which step it is, and has not said that it has read it. */
@@ -270,19 +276,6 @@ void snapshots_ended(struct snapshots *s, unsigned slot)
         wsock_finish(s->sock, slot);
 }
 
-static void reset_page(struct snapshots *s, unsigned slot, uint64_t coord, unsigned rank)
-{
-    struct page *p = s->page[slot].at;
-    *p = (struct page){.magic = PAGE_MAGIC,
-                       .version = PAGE_VERSION,
-                       .rank = rank,
-                       .round = s->round,
-                       .coord = coord,
-                       .live_step = -1,
-                       .limit_step = PAGE_NO_STEP,
-                       .boundary_step = PAGE_NO_STEP};
-}
-
 void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsigned rank_base)
 {
     if (!s)
@@ -292,8 +285,7 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
     s->round = number;
     s->choosing = false;
     set_deadline(s, false, false);
-    for (unsigned i = 0; i < s->workers; i++)
-        reset_page(s, i, coord, rank_base + i);
+    stops_round(s->stops, number, coord, rank_base);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = number, .rank_base = rank_base});
 }
 
@@ -327,6 +319,11 @@ void snapshots_confirmed(struct snapshots *s)
 {
     say_restored(s);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED});
+}
+
+struct stops *snapshots_stops(const struct snapshots *s)
+{
+    return s ? s->stops : NULL;
 }
 
 const char *snapshots_socket(const struct snapshots *s)
@@ -415,15 +412,14 @@ static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = keeper_new(&conf, &s->mem);
     s->vault = vault_new(p, s->workers, &vault, s);
-    s->page = calloc(s->workers, sizeof *s->page);
     s->timer = loop_timer_new(s->loop, on_late, s);
     s->room = KEEPER_SLOTS * s->workers + 16;
     s->queue = calloc(s->room, sizeof *s->queue);
-    if (!s->keeper || !s->vault || !s->page || !s->timer || !s->queue)
+    if (!s->keeper || !s->vault || !s->timer || !s->queue)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for snapshots of %u workers", s->workers);
-    for (unsigned i = 0; i < s->workers; i++)
-        if (ckpt_mem_new(&s->page[i], "elrun-status", PAGE_BYTES, e) < 0)
-            return -1;
+    s->stops = stops_new(s->loop, s->workers, &s->ops.stops, s->ctx, e);
+    if (!s->stops)
+        return -1;
     s->sock = wsock_new(s->loop, s->socket, s->workers, &sock, s, e);
     return s->sock ? 0 : -1;
 }
@@ -454,11 +450,9 @@ void snapshots_free(struct snapshots *s)
     vault_free(s->vault);
     if (s->keeper)
         keeper_free(s->keeper);
-    for (unsigned i = 0; s->page && i < s->workers; i++)
-        ckpt_mem_free(&s->page[i]);
+    stops_free(s->stops);
     loop_timer_free(s->timer);
     remove_folder(s);
-    free(s->page);
     free(s->queue);
     free(s->python_path);
     free(s);

@@ -3,6 +3,7 @@
  * wrote for no more than a claim.  src/client/elrun.py writes it by these offsets. */
 #ifndef CKPT_PAGE_H
 #define CKPT_PAGE_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,13 +28,46 @@ struct page {
     uint64_t update_started_ns; /* W */
     int64_t boundary_step;      /* A: a planned change comes behind this step; PAGE_NO_STEP: none */
     int64_t notice_deadline_ns; /* A */
-    uint32_t notice_why;        /* A: enum page_why */
+    uint32_t notice_why;        /* A: enum page_why; */
+    uint32_t spare2;
+    int64_t begin_step; /* W: the step that it is in, or waits to begin; -1: none */
+    int64_t at_step;    /* W: behind this step it stops, since a boundary lay there; -1: none */
 };
 
 _Static_assert(offsetof(struct page, seq) == 40 && offsetof(struct page, live_step) == 48 &&
                    offsetof(struct page, phase) == 56 && offsetof(struct page, limit_step) == 64 &&
                    offsetof(struct page, update_started_ns) == 80 && offsetof(struct page, boundary_step) == 88 &&
-                   offsetof(struct page, notice_why) == 104,
+                   offsetof(struct page, notice_why) == 104 && offsetof(struct page, begin_step) == 112 &&
+                   offsetof(struct page, at_step) == 120 && sizeof(struct page) == 128,
                "elrun.py has these offsets");
+
+#define PAGE_TRIES 8 /* a worker may begin a step while that is being forbidden; it waits from then on */
+
+/* What the agent does with pages; what workers wrote is a claim. */
+void page_reset(struct page *p, uint64_t round, uint64_t coord, uint32_t rank);
+
+/* Its worker takes its steps in ck.update(): it can be asked to stop behind one of them. */
+bool page_listens(const struct page *p);
+
+/* The last step that was begun, -1: none. */
+int64_t page_begun(const struct page *p);
+
+/* It has finished that step and is in none, nor in a snapshot: its tensors are those after the step. */
+bool page_stands_at(const struct page *p, int64_t step);
+
+/* From now on no step beyond it is begun; PAGE_NO_STEP: run on. */
+void page_limit(struct page *p, int64_t step);
+
+/* The round's last step; PAGE_NO_STEP: none. */
+void page_announce(struct page *p, enum page_why why, int64_t boundary, int64_t deadline_ns);
+
+/* The boundary does not hold any more, the limit does. */
+void page_retract(struct page *p);
+
+/* It has done the boundary's step and does not stop there. */
+bool page_is_past(const struct page *p, int64_t boundary);
+
+/* No worker of these begins a step beyond the highest that one of them is in, which is returned (-1: none). */
+int64_t page_freeze(struct page *const *page, unsigned n);
 
 #endif

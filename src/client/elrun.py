@@ -1,38 +1,44 @@
-"""Snapshots of a training script's state in memory that outlives the script.
+"""Snapshots of a training script's state in memory that outlives the script, and planned changes between two steps.
 
     import elrun
-    ck = elrun.connect()                      # None where elrun keeps no snapshots: the script stays portable
+    ck = elrun.connect()                      # None outside elrun: the script stays portable
     if ck:
         ck.declare("train", {"model": model, "optim": optim, "rng": elrun.Rng()})
         step = ck.restore()                   # None: begin at the beginning
     ...
+        with ck.update(step):                 # what changes the state; ends the script between two steps if elrun asks
+            optim.step()
         ck.snapshot(step)                     # copies; from then on nothing that happens to this process loses it
 
 The bytes belong to elrun's agent on this node.  Each part that is declared is one safetensors file in its memory.
-Standard library only; torch and numpy are used where their tensors and arrays are given.  Not thread-safe: one thread
-calls.  The protocol is elrun's own (src/ckpt/wmsg.h); elrun puts the fitting version of this file on PYTHONPATH.
+Standard library only; torch and numpy are used where their tensors and arrays are given.  One thread calls; a helper
+thread of this module answers the agent while that one is busy.  The protocol is elrun's own (src/ckpt/wmsg.h); elrun puts the fitting version of this file on PYTHONPATH.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import mmap
 import os
 import pickle
 import random
+import select
 import socket
 import struct
 import sys
+import threading
 import time
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
-__all__ = ["connect", "Snapshots", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
+__all__ = ["connect", "Snapshots", "Change", "Regroup", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
 
 PROTO = 1
 PACKET_MAX = 60 << 10
 PAGE = 4096
+BLOB_REMEMBERED = 1 << 18  # bytes of values that are pickled after each step
 _MAGIC = 0x31434C45
 _HEAD = struct.Struct("<IHHII")
 _TYPES = {
@@ -49,6 +55,90 @@ class Error(RuntimeError):
 
 class NoSnapshot(Error):
     """restore(): snapshots were taken, and none is left that every rank can have."""
+
+
+class Change(NamedTuple):
+    """A planned change of the job: its last step of this round is announced."""
+
+    why: str  #: "scale up", "drain", "spare comes in", "eviction", "operator"
+    step: int  #: the round's last step
+    deadline: float  #: seconds from now; then the workers are stopped wherever they are
+
+
+class Regroup(SystemExit):
+    """Raised between two steps where elrun stops all ranks for a planned change.  A script that does not catch it ends;
+    one that does may close files, and ends then: its exit status means nothing.  The next round goes on from here."""
+
+    def __init__(self, change: Optional[Change]):
+        super().__init__()
+        self.change = change  #: what was announced
+
+    def __str__(self) -> str:
+        return f"the round ends behind step {self.change.step}: {self.change.why}" if self.change else "the round ends"
+
+
+# --- the status page: where this worker is, and where it is to stop (src/ckpt/page.h) -----------------------------------
+
+_INIT, _STABLE, _UPDATING, _SNAPSHOT, _BLOCKED, _EXITING = range(6)
+_WHY = ("", "scale up", "drain", "spare comes in", "eviction", "operator")
+_NO_STEP = (1 << 63) - 1
+_SEQ, _LIVE, _LIMIT, _BEAT, _STARTED, _BOUNDARY, _DEADLINE, _BEGIN, _AT = 5, 6, 8, 9, 10, 11, 12, 14, 15  # 8 bytes each
+_PHASE, _REASON = 14, 26  # 4 bytes each
+_FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
+
+
+class _Page:
+    """The page as words.  The agent reads it at any time, so each word is written at once, and what belongs together
+    stands between two odd values of the sequence."""
+
+    def __init__(self, fd: int):
+        self.map = mmap.mmap(fd, PAGE)
+        self.long = memoryview(self.map).cast("q")
+        self.word = memoryview(self.map).cast("I")
+        self._fence = threading.Lock()
+
+    def fence(self) -> None:
+        """What was written is visible to the agent before what is read next."""
+        with self._fence:
+            pass
+
+    def begin(self, step: int) -> None:
+        self.long[_SEQ] += 1
+        self.long[_BEGIN] = step
+        self.long[_STARTED] = time.monotonic_ns()
+        self.word[_PHASE] = _UPDATING
+        self.long[_SEQ] += 1
+        self.fence()
+
+    def end(self, step: int) -> bool:
+        """The step is done.  True: a boundary lies here, and this worker stops."""
+        self.long[_SEQ] += 1
+        self.long[_LIVE] = step
+        self.long[_BEAT] = time.monotonic_ns()
+        self.word[_PHASE] = _STABLE
+        self.fence()
+        stops = step >= self.long[_BOUNDARY]
+        if stops:
+            self.long[_AT] = step
+        self.long[_SEQ] += 1
+        self.fence()
+        return stops
+
+
+class _Update:
+    """What ck.update() returns."""
+
+    __slots__ = ("ck", "step")
+
+    def __init__(self, ck: "Snapshots", step: int):
+        self.ck, self.step = ck, step
+
+    def __enter__(self) -> None:
+        self.ck._begin(self.step)
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.ck._end(self.step)
 
 
 # --- leaves: where bytes come from and go to ---------------------------------------------------------------------------
@@ -168,7 +258,8 @@ class _Blob(_Leaf):
 
     def __init__(self, name: str, get: Callable[[], Any], put: Callable[[Any], None], room: Optional[int], kept: int):
         self.get, self.put = get, put
-        now = len(self._pickled())
+        self.kept: Tuple[int, bytes] = (-1, self._pickled())
+        now = len(self.kept[1])
         room = max(room or 0, 2 * now, PAGE - 8)
         if now <= kept - 8:  # as it was declared in an earlier round: then the same slots fit again
             room = kept - 8
@@ -181,7 +272,9 @@ class _Blob(_Leaf):
         return part[self.at : self.at + self.bytes]
 
     def save(self, view: Any) -> None:
-        data = self._pickled()
+        self.put_bytes(view, self._pickled())
+
+    def put_bytes(self, view: Any, data: bytes) -> None:
         if len(data) + 8 > self.bytes:
             raise Error(
                 f"{self.name}: its values have grown to {len(data)} bytes pickled, and {self.bytes - 8} were declared: "
@@ -190,8 +283,21 @@ class _Blob(_Leaf):
         view[:8] = struct.pack("<Q", len(data))
         view[8 : 8 + len(data)] = data
 
+    def remember(self, step: int) -> None:
+        """The values after step, for a snapshot that is taken while the script goes on.  Large ones are not: they would
+        cost in each step."""
+        data = self._pickled() if len(self.kept[1]) <= BLOB_REMEMBERED else self.kept[1]
+        self.kept = (step, data) if len(data) <= BLOB_REMEMBERED else (self.kept[0], data)
+
+    def recall(self, view: Any) -> int:
+        """Saves what was remembered; returns the step that it is of."""
+        self.put_bytes(view, self.kept[1])
+        return self.kept[0]
+
     def load(self, view: Any) -> None:
         (n,) = struct.unpack("<Q", view[:8])
+        if n > self.bytes - 8:
+            raise Error(f"{self.name}: {n} bytes in room for {self.bytes - 8}")
         self.put(pickle.loads(view[8 : 8 + n]))
 
 
@@ -324,8 +430,8 @@ class _Part:
     """A part as it lies in a slot: a safetensors file whose data begin at a multiple of 4096."""
 
     def __init__(self, name: str, shard_id: str, leaves: List[_Leaf], about: Dict[str, Any]):
-        self.name, self.shard_id = name, shard_id
-        self.leaves = sorted(leaves, key=lambda leaf: (-leaf.size, leaf.name))
+        self.name, self.shard_id, self.file = name, shard_id, ""
+        self.leaves: List[_Leaf] = sorted(leaves, key=lambda leaf: (-leaf.size, leaf.name))
         seen = set()
         for leaf in self.leaves:
             if leaf.name == "__metadata__" or "\0" in leaf.name:
@@ -367,6 +473,51 @@ class _Part:
         return [leaf.view(part) for leaf in self.leaves]
 
 
+class _File(_Leaf):
+    """A file as the framework names it: its bytes as they are, and behind the room for them their number."""
+
+    def __init__(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]], room: Optional[int],
+                 put: Optional[Callable[[bytes], Any]]):
+        self.get: Callable[[], Any] = data if callable(data) else (lambda: data)
+        self.put = put
+        now = memoryview(self.get()).nbytes
+        if room is not None and room < now:
+            raise ValueError(f'declare_file("{name}"): {now} bytes now, and max_bytes={room}')
+        self.room = now if room is None else room
+        super().__init__(name, "U8", 1, (self.room + 8,), {})
+        self.filled = now
+
+    def view(self, part: memoryview) -> Any:
+        return part
+
+    def save(self, view: Any) -> None:
+        data = memoryview(self.get()).cast("B")
+        if data.nbytes > self.room:
+            raise Error(
+                f'file "{self.name}" has grown to {data.nbytes} bytes, and {self.room} were declared: '
+                f"declare_file(..., max_bytes={2 * data.nbytes})"
+            )
+        view[: data.nbytes] = data
+        view[self.room :] = struct.pack("<Q", data.nbytes)
+        self.filled = data.nbytes
+
+    def load(self, view: Any) -> None:
+        (n,) = struct.unpack("<Q", view[self.room :])
+        if n > self.room:
+            raise Error(f'file "{self.name}": {n} bytes in room for {self.room}')
+        if self.put:
+            self.put(bytes(view[:n]))
+
+
+class _FilePart(_Part):
+    """A part that is one file."""
+
+    def __init__(self, leaf: _File, shard_id: str):
+        self.name, self.shard_id, self.file = leaf.name[-128:], shard_id, leaf.name
+        self.leaves, self.header, self.step_at, self.bytes = [leaf], b"", 0, leaf.bytes
+        self.sig = "1"
+
+
 def _kept_sizes(fd: int, n: int) -> Dict[Tuple[str, str], int]:
     """Bytes of each tensor, by part and name, in a slot of an earlier round."""
     sizes: Dict[Tuple[str, str], int] = {}
@@ -374,8 +525,13 @@ def _kept_sizes(fd: int, n: int) -> Dict[Tuple[str, str], int]:
         at = 0
         while at < n:
             (length,) = struct.unpack_from("<Q", slot, at)
-            head = json.loads(slot[at + 8 : at + 8 + length])
-            part = json.loads(head.pop("__metadata__")["elrun"])["part"]
+            if slot[at + 8 : at + 9] != b"{" or length > n - at - 8:
+                break  # files come last
+            try:
+                head = json.loads(slot[at + 8 : at + 8 + length])
+                part = json.loads(head.pop("__metadata__")["elrun"])["part"]
+            except (ValueError, KeyError, TypeError, AttributeError):
+                break
             end = 0
             for name, tensor in head.items():
                 begin, end_of = tensor["data_offsets"]
@@ -420,6 +576,7 @@ class Snapshots:
         self.rank, self.local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
         self.round, self.coord = os.environ["ELRUN_ROUND"].split(".")
         self.pid = os.getpid()
+        self._lock = threading.RLock()  # of the socket, and of a slot that is being written
         self.parts: List[_Part] = []
         self.consumed_samples = 0  #: saved with each snapshot, and filled by restore()
         self._seq = 0
@@ -428,11 +585,21 @@ class Snapshots:
         self._acks: Dict[int, int] = {}  # seq of SNAP_COMMIT: its step
         self._trouble: Optional[str] = None  # why the last snapshot did not count
         self._last: Optional[int] = None
+        self._sent: Optional[int] = None  # step of the last commit
+        self._wish: Optional[Dict[str, Any]] = None  # a LASTWORDS that nobody has answered
+        self._helper: Optional[_Helper] = None
+        self._on_lastwords: Optional[Callable[[int], Any]] = None
+        self._helps = True
+        self._stream: Any = None
+        self._done: Any = None  # behind the last update, on its CUDA stream
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sock.connect(path)
         welcome, fds = self._ask("HELLO", {"proto": PROTO, "rank": self.rank, "local_rank": self.local_rank,
                                            "round": int(self.round)}, "WELCOME")
+        self.keeps = bool(welcome.get("snapshots"))  #: False: elrun keeps no snapshots, only steps are watched
+        self._files = bool(welcome.get("files"))
         self._waits = bool(welcome.get("waits"))
+        self._page = _Page(fds[0])
         self._kept = _kept_sizes(fds[1], welcome["kept_bytes"]) if len(fds) > 1 else {}
         for fd in fds:
             os.close(fd)
@@ -450,13 +617,10 @@ class Snapshots:
         tensor, pickled, if it may grow to more than twice of what it is now.
 
         Once for each part, before the first restore() or snapshot()."""
-        if self._granted:
-            raise Error(f'declare("{name}") after the first restore() or snapshot(): parts are declared before')
-        if any(p.name == name for p in self.parts):
-            raise ValueError(f'two parts are called "{name}"')
-        found = _Collector()
+        self._may_declare("declare", name)
         if isinstance(state, (bytes, str, int, float, bool, tuple)) or state is None:
             raise TypeError(f'part "{name}": a {type(state).__name__} cannot be filled in place: put it into a dict')
+        found = _Collector()
         found.add("", state, lambda: state, lambda v: state.__setitem__(slice(None), v))
         found.blob(f"obj/{name}", blob_bytes, self._kept.get((name, f"obj/{name}"), 0))
         if not found.leaves:
@@ -464,14 +628,35 @@ class Snapshots:
         about = {"run_id": os.environ.get("TORCHELASTIC_RUN_ID", "")}
         self.parts.append(_Part(name, shard_id or f"rank{self.rank}", found.leaves, about))
 
+    def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
+                     shard_id: Optional[str] = None, max_bytes: Optional[int] = None,
+                     load: Optional[Callable[[bytes], Any]] = None) -> None:
+        """Names a file of the checkpoint as the framework calls it, below the step's directory, such as
+        "mp_rank_00_000/model_optim_rng.pt".  data: its bytes, or a function that returns them, called at each snapshot;
+        max_bytes: room for them if they may grow.  load: called by restore() with the bytes; without it the framework
+        reads the file itself.  Raises Error without elrun --ckpt-layout=megatron: no other layout has such files."""
+        self._may_declare("declare_file", name)
+        if self.keeps and not self._files:
+            raise Error(f'declare_file("{name}") is for elrun --ckpt-layout=megatron; declare() is for tensors and values')
+        if name.startswith("/") or not name or any(c in ("", ".", "..") for c in name.split("/")):
+            raise ValueError(f'declare_file("{name}"): want a name below the directory of the step, such as a/b.pt')
+        self.parts.append(_FilePart(_File(name, data, max_bytes, load), shard_id or f"rank{self.rank}"))
+
+    def _may_declare(self, call: str, name: str) -> None:
+        if self._granted:
+            raise Error(f'{call}("{name}") after the first restore() or snapshot(): parts are declared before')
+        if any(name in (p.name, p.file) for p in self.parts):
+            raise ValueError(f'two parts are called "{name}"')
+
     def _grant(self) -> None:
         if self._granted:
             return
         if not self.parts:
             raise Error("nothing was declared: ck.declare(name, state) comes first")
+        self.parts.sort(key=lambda p: p.file != "")  # files last
         for i, p in enumerate(self.parts):
-            self._send("PART", {"index": i, "name": p.name, "shard_id": p.shard_id, "header_bytes": len(p.header),
-                                "bytes": p.bytes, "sig": p.sig})
+            self._send("PART", {"index": i, "name": p.name, "shard_id": p.shard_id, "file": p.file,
+                                "header_bytes": len(p.header), "bytes": p.bytes, "sig": p.sig})
         grant, fds = self._ask("DECLARE", {"layout_id": self._layout(), "parts": len(self.parts)}, "GRANT")
         for fd in fds:
             # mapped at once: else the first snapshots would find each page of it by a fault
@@ -496,6 +681,8 @@ class Snapshots:
         """Fills what was declared with the newest snapshot that every rank can have, the same step on all of them, and
         returns that step; None: there never was one.  All ranks must call it.  NoSnapshot: there was one, and none is
         left (elrun --allow-fresh turns that into None)."""
+        if not self.keeps:
+            return None
         self._grant()
         offer, fds = self._ask("RESTORE_QUERY", {"layout_id": self._layout()}, "RESTORE_OFFER")
         while True:
@@ -512,6 +699,7 @@ class Snapshots:
             offer, fds = self._ask("RESTORE_DONE", done, "RESTORE_OFFER", "DONE")
             if "step" not in offer:
                 self._last = step if step >= 0 else None
+                self._live(self._last)
                 return self._last
 
     def _load(self, fd: int, n: int) -> None:
@@ -537,11 +725,21 @@ class Snapshots:
         What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
         call then raises Error, once."""
         self._check_process()
+        if not self.keeps:
+            return False
+        with self._lock:
+            before = self._page.word[_PHASE]
+            if before != _INIT:
+                self._page.word[_PHASE] = _SNAPSHOT
+            try:
+                return self._take_snapshot(step, persist)
+            finally:
+                self._page.word[_PHASE] = before
+
+    def _take_snapshot(self, step: int, persist: bool) -> bool:
         self._grant()
         self._drain()
-        if self._trouble:
-            trouble, self._trouble = self._trouble, None
-            raise Error(trouble)
+        self._complain()
         slot, _ = self._ask("SNAP_BEGIN", {"step": step}, "SNAP_SLOT")
         while slot.get("busy"):
             if not self._waits:
@@ -554,10 +752,18 @@ class Snapshots:
         except BaseException:
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
-        self._acks[self._seq + 1] = step
-        self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist,
-                                   "consumed_samples": self.consumed_samples})
+        self._commit(number, step, {p: step for p in self.parts}, persist=persist)
         return True
+
+    def _commit(self, number: int, step: int, blob_steps: Dict[_Part, int], **flags: bool) -> None:
+        for i, p in enumerate(self.parts):
+            size = p.leaves[0].filled if isinstance(p.leaves[0], _File) else p.bytes
+            if size != p.bytes or blob_steps[p] != step:
+                self._send("SNAP_PART", {"index": i, "bytes": size, "blob_step": blob_steps[p]})
+        self._acks[self._seq + 1] = step
+        self._sent = step
+        self._send("SNAP_COMMIT", {"slot": number, "step": step, "consumed_samples": self.consumed_samples, **flags})
+        self._start_helper()
 
     def _save(self, number: int, step: int) -> None:
         torch = _torch()
@@ -566,24 +772,183 @@ class Snapshots:
             torch.cuda.synchronize()
         at = 0
         for p, mine in zip(self.parts, views):
-            slot[at : at + len(p.header)] = p.header
-            slot[at + p.step_at : at + p.step_at + 20] = b"%020d" % step
+            self._head(slot, at, p, step)
             for leaf, view in zip(p.leaves, mine):
                 leaf.save(view)
             at += -(-p.bytes // PAGE) * PAGE
 
-    def wait(self) -> Optional[int]:
-        """Waits until the agent has summed every snapshot that was committed; returns the last step that counts."""
-        while self._acks:
-            self._take(*self._receive())
+    def _head(self, slot: mmap.mmap, at: int, p: _Part, step: int) -> None:
+        if p.header:
+            slot[at : at + len(p.header)] = p.header
+            slot[at + p.step_at : at + p.step_at + 20] = b"%020d" % step
+
+    def _complain(self) -> None:
         if self._trouble:
             trouble, self._trouble = self._trouble, None
             raise Error(trouble)
-        return self._last
+
+    def wait(self) -> Optional[int]:
+        """Waits until the agent has summed every snapshot that was committed; returns the last step that counts."""
+        with self._lock:
+            while self._acks:
+                self._take(*self._receive())
+            self._complain()
+            return self._last
 
     def close(self) -> None:
         """Says goodbye.  What was committed stays with the agent."""
+        helper, self._helper = self._helper, None
+        if helper:
+            helper.end()
         self._sock.close()
+
+    # -- steps
+
+    def update(self, step: int) -> _Update:
+        """Around what changes the state in a step, `with ck.update(step): optim.step()`: model, optimizer, scheduler,
+        counters, all that was declared.  Steps count up by one, the same on all ranks, and every rank makes them.  The
+        agent knows from it how far this worker is.
+
+        Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
+        a snapshot of it."""
+        return _Update(self, step)
+
+    @property
+    def change(self) -> Optional[Change]:
+        """What is announced, or None: for a script that wants to know before update() raises Regroup."""
+        page = self._page
+        step = page.long[_BOUNDARY]
+        if step == _NO_STEP:
+            return None
+        left = (page.long[_DEADLINE] - time.monotonic_ns()) / 1e9
+        return Change(_WHY[page.word[_REASON] % len(_WHY)], step, max(0.0, left))
+
+    def _live(self, step: Optional[int]) -> None:
+        """This worker has the state after that step."""
+        if step is not None:
+            self._page.long[_LIVE] = step
+            self._sent = step
+
+    def _begin(self, step: int) -> None:
+        page = self._page
+        page.begin(step)
+        if step > page.long[_LIMIT]:
+            self._stand(step)
+
+    def _stand(self, step: int) -> None:
+        """No step may be begun beyond a limit: soon the boundary is known, or the limit is lifted."""
+        page, since = self._page, time.monotonic_ns()
+        while step > page.long[_LIMIT]:
+            page.word[_PHASE] = _BLOCKED
+            boundary = page.long[_BOUNDARY]
+            if page.long[_LIVE] < boundary < step:  # steps are counted otherwise; between two of them we are
+                page.long[_AT] = boundary
+                self._part(page.long[_LIVE])
+            until = since + int(_FREEZE_MAX * 1e9) if boundary == _NO_STEP else page.long[_DEADLINE] + int(10e9)
+            if time.monotonic_ns() > until:
+                break  # nobody leads any more
+            time.sleep(0.002)
+            page.word[_PHASE] = _UPDATING
+            page.fence()
+        page.begin(step)
+
+    def _end(self, step: int) -> None:
+        torch = _torch()
+        if torch is not None and torch.cuda.is_initialized():
+            self._done = torch.cuda.current_stream().record_event()
+        if self._helps and self.keeps:
+            self._remember(step)
+        if not self._page.end(step):
+            self._start_helper()
+            return
+        change = self.change
+        if self.keeps and self.parts:
+            try:
+                while self._sent != step and not self.snapshot(step):
+                    time.sleep(0.01)  # the last one is being summed
+                self.wait()
+            except Error as e:  # the change comes all the same, and goes back to an older one
+                warnings.warn(f"no snapshot at the boundary: {e}")
+        self._part(step, change)
+
+    def _part(self, step: int, change: Optional[Change] = None) -> None:
+        change = change or self.change
+        self._send("AT_BOUNDARY", {"step": step})
+        self._page.word[_PHASE] = _EXITING
+        raise Regroup(change)
+
+    # -- last words: the agent asks for a step that this process has and no slot
+
+    def on_lastwords(self, fn: Optional[Callable[[int], Any]]) -> None:
+        """What the helper thread does when the agent asks for the state after a step while this process hangs: by default
+        it copies what was declared into the agent's memory.  fn(step) is called instead, in that thread; None: nothing
+        is done.  It must not wait for other ranks."""
+        self._helps, self._on_lastwords = fn is not None, fn
+
+    def _remember(self, step: int) -> None:
+        """Values that are no tensors are those after the step only now: the random numbers go on."""
+        for p in self.parts:
+            for leaf in p.leaves:
+                if isinstance(leaf, _Blob):
+                    leaf.remember(step)
+
+    def _start_helper(self) -> None:
+        if self._helper is None and self._granted and self._helps:
+            self._helper = _Helper(self)
+
+    def _is_at(self, step: int) -> bool:
+        return self._page.word[_PHASE] in (_STABLE, _BLOCKED) and self._page.long[_LIVE] == step
+
+    def _capture(self, wish: Dict[str, Any]) -> None:
+        """In the helper thread, with the lock: LASTWORDS."""
+        step, until = wish["step"], time.monotonic() + wish.get("deadline_ms", 10000) / 1000
+        why = "" if self._is_at(step) else f"this rank is not at step {step}, but at {self._page.long[_LIVE]}"
+        if not why and self._on_lastwords:
+            self._on_lastwords(step)
+            why = "the script's on_lastwords() was called"
+        number = None
+        while not why and number is None:
+            slot, _ = self._ask("SNAP_BEGIN", {"step": step, "live": True}, "SNAP_SLOT")
+            if not slot.get("busy"):
+                number = slot.get("slot", 0)
+            elif time.monotonic() > until:
+                why = "both slots are busy"
+            else:
+                time.sleep(slot.get("retry_ms", 50) / 1000)
+        if number is not None:
+            blob_steps = self._save_live(number, step)
+            if self._is_at(step):
+                self._commit(number, step, blob_steps, live=True)
+                return
+            why = f"this rank went on from step {step} while it was copied"
+        self._send("SNAP_ABORT", {"slot": number or 0, "why": why[:400]})
+
+    def _save_live(self, number: int, step: int) -> Dict[_Part, int]:
+        """As _save(), on a CUDA stream of its own: the device may stand still in a collective of the next step."""
+        torch = _torch()
+        if torch is not None and torch.cuda.is_initialized():
+            self._stream = self._stream or torch.cuda.Stream()
+            if self._done is not None:
+                self._stream.wait_event(self._done)
+            with torch.cuda.stream(self._stream):
+                found = self._copy_live(number, step)
+            self._stream.synchronize()
+            return found
+        return self._copy_live(number, step)
+
+    def _copy_live(self, number: int, step: int) -> Dict[_Part, int]:
+        slot, views = self._slots[number]
+        at, steps = 0, {}
+        for p, mine in zip(self.parts, views):
+            self._head(slot, at, p, step)
+            steps[p] = step
+            for leaf, view in zip(p.leaves, mine):
+                if isinstance(leaf, _Blob):
+                    steps[p] = leaf.recall(view)
+                else:
+                    leaf.save(view)
+            at += -(-p.bytes // PAGE) * PAGE
+        return steps
 
     # -- packets
 
@@ -621,14 +986,15 @@ class Snapshots:
 
     def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
         self._check_process()
-        seq = self._send(kind, body)
-        while True:
-            name, to, answer, fds = self._receive()
-            if to == seq and name in answers:
-                return answer, fds
-            if to in (seq, 0) and name == "REFUSED":
-                raise Error(f"{answer.get('text', 'refused')} ({answer.get('code', '?')})")
-            self._take(name, to, answer, fds)
+        with self._lock:
+            seq = self._send(kind, body)
+            while True:
+                name, to, answer, fds = self._receive()
+                if to == seq and name in answers:
+                    return answer, fds
+                if to in (seq, 0) and name == "REFUSED":
+                    raise Error(f"{answer.get('text', 'refused')} ({answer.get('code', '?')})")
+                self._take(name, to, answer, fds)
 
     def _take(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
         """What comes between a question and its answer: what became of earlier snapshots."""
@@ -637,6 +1003,10 @@ class Snapshots:
         step = self._acks.pop(to, None)
         if step is not None and name == "SNAP_ACK":
             self._last = step
+        elif name == "LASTWORDS":
+            self._wish = answer
+            if self._helper:
+                self._helper.wake()
         elif step is not None and name == "REFUSED":
             self._trouble = f"the snapshot of step {step} does not count: {answer.get('text')}"
 
@@ -648,8 +1018,55 @@ class Snapshots:
             pass
 
 
+class _Helper(threading.Thread):
+    """Hears the agent while the script's thread is busy, or hangs in a collective."""
+
+    def __init__(self, ck: Snapshots):
+        super().__init__(name="elrun", daemon=True)
+        self.ck = ck
+        self.pipe = os.pipe()
+        self.ended = False
+        self.start()
+        atexit.register(self.end)  # before the interpreter is taken apart below it
+
+    def wake(self) -> None:
+        if threading.current_thread() is not self:
+            os.write(self.pipe[1], b"w")
+
+    def end(self) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        self.wake()
+        if threading.current_thread() is not self:
+            self.join(5)
+
+    def run(self) -> None:
+        poll = select.poll()
+        poll.register(self.ck._sock, select.POLLIN)
+        poll.register(self.pipe[0], select.POLLIN)
+        try:
+            while not self.ended:
+                for fd, _ in poll.poll():
+                    if fd == self.pipe[0]:
+                        os.read(fd, 4096)
+                if self.ended or not self.ck._lock.acquire(timeout=0.2):
+                    continue  # the script's thread is at the socket itself
+                try:
+                    self.ck._drain()
+                    wish, self.ck._wish = self.ck._wish, None
+                    if wish:
+                        self.ck._capture(wish)
+                finally:
+                    self.ck._lock.release()
+        except (Error, OSError, ValueError) as e:  # the agent is gone, or the socket was closed: the script will see it
+            if not isinstance(e, Error) and not self.ended:
+                warnings.warn(f"elrun's helper thread ends: {e}")
+
+
 def connect() -> Optional[Snapshots]:
-    """The agent of this node, or None where nobody keeps snapshots: outside elrun, or without --ckpt-mem."""
+    """The agent of this node.  None outside elrun, and where it was asked for neither snapshots (--ckpt-mem, --ckpt-dir)
+    nor step boundaries (--boundary-wait)."""
     path = os.environ.get("ELRUN_SOCK")
     return Snapshots(path) if path else None
 

@@ -169,7 +169,7 @@ void rdzv_choose(struct rdzv *r, unsigned target)
                                         .role = m->role};
         rdzv_tally(r, m, -1);
         m->seat = k;
-        m->started = m->aware = m->at_boundary = m->no_knock = false;
+        m->started = m->aware = m->lives = m->at_boundary = m->no_knock = false;
         rdzv_tally(r, m, 1);
     }
     r->size = n;

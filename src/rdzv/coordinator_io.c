@@ -180,7 +180,7 @@ static void over(struct coordinator *c, struct job *job)
 static void act(struct coordinator *c, struct job *job, const struct rdzv_action *a, const struct rdzv_event *ev)
 {
     struct peer *p;
-    struct msg goodbye = {.type = MSG_GOODBYE, .u.goodbye = {.text = ""}};
+    struct msg goodbye;
     switch (a->type) {
     case RDZV_DO_BIND: bind_peer(c, job, a); break;
     case RDZV_DO_CLOSE:
@@ -191,6 +191,7 @@ static void act(struct coordinator *c, struct job *job, const struct rdzv_action
     case RDZV_DO_REPLY: send_answer(c, job, a); break;
     case RDZV_DO_BEAT: send_beat(c, job, a->member, ev->msg); break;
     case RDZV_DO_GOODBYE:
+        rdzv_goodbye(job->r, a->member, loop_now(c->loop), &goodbye);
         if ((p = peer_find(c, rdzv_conn(job->r, a->member))))
             peer_send(p, &goodbye);
         break;

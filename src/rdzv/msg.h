@@ -40,6 +40,7 @@
 #define MSG_LOGS_WINDOW    2         /* pieces of output that nobody has taken yet, for one reader */
 #define MSG_LOGS_LINES_MAX 1000000
 #define MSG_MS_MAX         8640000000 /* 100 days */
+#define MSG_ASKS_MAX       1000000000 /* of a notice */
 #define MSG_CLAUSE_MAX     128        /* DECIDE_WHAT_MAX */
 #define MSG_PLACE_MAX      300        /* DECIDE_PLACE_MAX */
 #define MSG_CLOCK_UNKNOWN  ((uint64_t)86400000000)
@@ -146,7 +147,13 @@
 #define MSG_no_knock_FIELDS(F, T)    MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_started_FIELDS(F, T)     MSG_ROUND(F, T)
 #define MSG_aware_FIELDS(F, T)       MSG_ROUND(F, T)
-#define MSG_at_boundary_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_at_boundary_FIELDS(F, T) MSG_ROUND(F, T) F(T, NUM, ask, MSG_ASKS_MAX, 1) /* NOTICE's */
+#define MSG_live_FIELDS(F, T)                                                                                          \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, ask, MSG_ASKS_MAX, 1) /* NOTICE's */                                                                     \
+    F(T, INT, step, INT64_MAX, 1)   /* the highest that a worker here has begun, -1: none */                           \
+    F(T, BOOL, deaf, 0, 0)          /* no worker here would stop at a boundary */                                      \
+    F(T, BOOL, past, 0, 0)          /* a worker here is beyond the boundary: it must be set anew */
 #define MSG_worker_failed_FIELDS(F, T)                                                                                 \
     MSG_ROUND(F, T)                                                                                                    \
     MSG_FAILURE(F, T)                                                                                                  \
@@ -235,8 +242,14 @@
     F(T, STR, rank0_host, MSG_NAME_MAX, 0)                                                                             \
     F(T, STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                              \
     F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */
-#define MSG_stop_FIELDS(F, T)   MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, grace_ms, MSG_MS_MAX, 1)
-#define MSG_notice_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, wait_ms, MSG_MS_MAX, 1)
+#define MSG_stop_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, grace_ms, MSG_MS_MAX, 1)
+#define MSG_notice_FIELDS(F, T)                                                                                        \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
+    F(T, NUM, wait_ms, MSG_MS_MAX, 1)                                                                                  \
+    F(T, NUM, why, 5, 0)              /* enum page_why of src/ckpt/page.h */                                           \
+    F(T, NUM, ask, MSG_ASKS_MAX, 0)   /* counts how often the boundary was set anew; LIVE answers */                   \
+    F(T, INT, boundary, INT64_MAX, 2) /* the last step of the round; -1: not known before all have answered */
 #define MSG_end_FIELDS(F, T)                                                                                           \
     F(T, NUM, status, 255, 1)                                                                                          \
     F(T, BOOL, alone, 0, 0) /* this node only (drained); the job goes on */                                            \
@@ -281,8 +294,10 @@
     F(T, INT, step, INT64_MAX, 1)         /* -1: nothing */                                                            \
     F(T, BOOL, fresh, 0, 0)               /* … and that is right: begin at the beginning */                          \
     F(T, STR, text, MSG_TEXT_MAX, 0)
-#define MSG_hold_FIELDS(F, T)    F(T, STR, text, MSG_TEXT_MAX, 1)
-#define MSG_goodbye_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 0)
+#define MSG_hold_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_goodbye_FIELDS(F, T)                                                                                       \
+    F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
+    F(T, NUM, wait_ms, MSG_MS_MAX, 0) /* so long this node's workers may be on their way to a step boundary */
 #define MSG_report_FIELDS(F, T)                                                                                        \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, world_size, MSG_WORLD_MAX, 1)                                                                            \
@@ -397,6 +412,7 @@
     X(END_ACK, end_ack, 12, "answer to END")                                                                           \
     X(INCIDENT, incident, 13, "what is known of a worker that failed by itself; before STOPPED")                       \
     X(DIGEST, digest, 14, "how the workers of this node ended, for what follows; before STOPPED")                      \
+    X(LIVE, live, 19, "answer to NOTICE: which step this node's workers are in")                                       \
     X(PROBE_ID, probe_id, 15, "what the other end of a pair must know")                                                \
     X(PROBE_RESULT, probe_result, 16, "what a stage of a health check has brought on this node")                       \
     X(PARK, park, 20, "order: hold no workers and wait")                                                               \

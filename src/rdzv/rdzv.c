@@ -319,15 +319,14 @@ static void advance_running(struct rdzv *r, el_usec now, struct rdzv_actions *ou
                  (unsigned long long)r->number, r->world == 1 ? "has" : "have");
         return;
     }
-    if (r->noticed && r->at_boundary == r->aware)
-        r->notice_until = now; /* nobody is waited for */
+    rdzv_notice_advance(r, now, out);
     if (r->noticed || r->succeeded_seats || !rdzv_would_change(r, &why))
         return;
     const struct rdzv_settings *s = &r->conf.set;
     el_usec quiet = r->last_join + EL_MS(s->scale_up_delay_ms), stable = r->started_at + EL_MS(s->stable_window_ms);
     r->wake = quiet > stable ? quiet : stable;
     if (r->wake <= now)
-        rdzv_plan(r, now, out, why);
+        rdzv_plan(r, RDZV_CHANGE_SCALE, now, out, why);
 }
 
 static void tell_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *out)

@@ -119,7 +119,7 @@ enum rdzv_action_type {
     RDZV_DO_REFUSE,     /* send rdzv_answer() (REFUSED) to conn, then close it */
     RDZV_DO_REPLY,      /* send rdzv_answer() (DONE) to conn */
     RDZV_DO_BEAT,       /* answer the BEAT that was the event */
-    RDZV_DO_GOODBYE,    /* send GOODBYE to member */
+    RDZV_DO_GOODBYE,    /* send rdzv_goodbye() to member */
     RDZV_DO_ORDER,      /* send rdzv_order() to member */
     RDZV_DO_ORDER_EACH, /* to each member that is connected, 256 in a turn of the loop; a new one begins from the front
                          */
@@ -193,6 +193,9 @@ void rdzv_free(struct rdzv *r);
 void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_deadline(const struct rdzv *r);
 void rdzv_check(const struct rdzv *r);
+
+/* The answer to LEAVING: perhaps its workers are on their way to a step boundary. */
+void rdzv_goodbye(const struct rdzv *r, unsigned member, el_usec now, struct msg *out);
 
 /* What member should do now: PARK, OPEN_STORE, WORLD, NOTICE, STOP, HOLD or END.  Strings in *out live until the next
  * step. */

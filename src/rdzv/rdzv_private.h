@@ -40,6 +40,8 @@ struct rdzv_member {
     bool stuck, doubted, aside; /* any: chosen only if min cannot be had otherwise */
     bool no_knock;              /* could not reach the present round's store */
     bool started, aware, at_boundary, acked;
+    bool lives; /* LIVE of the present ask of a notice has come: */
+    int64_t live_step;
     uint32_t seat;            /* in the present or last round; RDZV_NONE */
     uint64_t number, coord;   /* STRAY: of what it holds */
     uint32_t prober;          /* node of the health check that runs; RDZV_NONE */
@@ -156,7 +158,7 @@ struct rdzv {
     unsigned roles;
 
     /* Tallies, kept by rdzv_tally(). */
-    unsigned members, good, resort, strays, survivors, aware, at_boundary, unacked;
+    unsigned members, good, resort, strays, survivors, aware, lives, at_boundary, unacked;
 
     uint64_t number, coord; /* of the present or last round */
     uint64_t seen;          /* highest number known to anybody */
@@ -182,7 +184,10 @@ struct rdzv {
 
     bool failed, membership, planned; /* how the present round ends */
     bool noticed;
-    uint64_t charged; /* number of the last round that cost a restart */
+    unsigned notice_change; /* enum rdzv_change */
+    unsigned notice_ask;    /* how often the nodes were asked for their steps */
+    int64_t boundary;       /* RDZV_NO_STEP: they are being asked */
+    uint64_t charged;       /* number of the last round that cost a restart */
     bool stop_job;
     bool deserted; /* it ends because nobody is left who could be told */
     el_usec stop_grace;
@@ -268,7 +273,6 @@ void rdzv_abandon(struct rdzv *r, el_usec now);
 void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void rdzv_plan(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *why);
 void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 void rdzv_end(struct rdzv *r, el_usec now, struct rdzv_actions *out, unsigned status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -285,6 +289,22 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 /* report.c: what members say about a round; commands. */
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out);
 void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
+
+/* notice.c: a planned change waits for a step boundary */
+enum rdzv_change { /* as enum page_why of src/ckpt/page.h */
+                   RDZV_CHANGE_SCALE = 1,
+                   RDZV_CHANGE_DRAIN,
+                   RDZV_CHANGE_SPARE,
+                   RDZV_CHANGE_LEAVE,
+                   RDZV_CHANGE_ORDERED
+};
+#define RDZV_NO_STEP INT64_C(-1)
+bool rdzv_is_listened(const struct rdzv *r); /* notices make sense */
+void rdzv_plan(struct rdzv *r, enum rdzv_change change, el_usec now, struct rdzv_actions *out, const char *why);
+void rdzv_notice_order(const struct rdzv *r, el_usec now, struct msg *out);
+void rdzv_notice_message(struct rdzv *r, struct rdzv_member *m, const struct msg *msg, struct rdzv_actions *out);
+bool rdzv_notice_stopped(const struct rdzv *r, const struct rdzv_member *m, bool fenced); /* … as planned */
+void rdzv_notice_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 
 /* aside.c: nodes whose hardware is suspect. */
 static inline bool rdzv_is_last_resort(const struct rdzv_member *m)

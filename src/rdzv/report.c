@@ -9,6 +9,8 @@
 #include "util/scan.h"
 
 /* Does (number, coord) name the round that this member has a seat in? */
+enum { SIG_INT = 2 };
+
 static bool is_present(const struct rdzv *r, const struct rdzv_member *m, uint64_t number, uint64_t coord)
 {
     bool up = r->state == RDZV_RUNNING || r->state == RDZV_STOPPING;
@@ -95,7 +97,7 @@ static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, 
     }
     if (!is_present(r, m, s->number, s->coord))
         return;
-    if (r->state == RDZV_RUNNING) {
+    if (r->state == RDZV_RUNNING && !rdzv_notice_stopped(r, m, s->fenced)) {
         r->membership = true;
         rdzv_stop(r, now, out, s->fenced ? "%s was cut off" : "%s has stopped by itself", m->host);
     }
@@ -151,8 +153,14 @@ static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, 
         return;
     bool done = r->seat[m->seat].succeeded && (m->seat != 0 || r->succeeded_seats == r->size);
     r->membership |= !done;
-    if (!done)
-        rdzv_stop(r, now, out, "%s leaves%s%.300s", m->host, *l->text ? ": " : "", l->text);
+    if (done)
+        return;
+    char why[MSG_TEXT_MAX + 1];
+    snprintf(why, sizeof why, "%s leaves%s%.300s", m->host, *l->text ? ": " : "", l->text);
+    if (rdzv_is_listened(r) && l->signal != SIG_INT) /* who interrupts does not want to wait */
+        rdzv_plan(r, RDZV_CHANGE_LEAVE, now, out, why);
+    else
+        rdzv_stop(r, now, out, "%s", why);
 }
 
 static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_no_knock *k, el_usec now, struct rdzv_actions *out)
@@ -212,12 +220,10 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
             m->started = true;
         break;
     case MSG_AWARE:
+    case MSG_LIVE:
+    case MSG_AT_BOUNDARY: /* the same two fields in front */
         if (is_present(r, m, msg->u.aware.number, msg->u.aware.coord))
-            change(r, i, &m->aware, true);
-        break;
-    case MSG_AT_BOUNDARY:
-        if (is_present(r, m, msg->u.at_boundary.number, msg->u.at_boundary.coord) && r->noticed)
-            change(r, i, &m->at_boundary, true);
+            rdzv_notice_message(r, m, msg, out);
         break;
     case MSG_WORKER_FAILED: on_worker_failed(r, i, &msg->u.worker_failed, now, out); break;
     case MSG_DIGEST: on_digest(r, i, &msg->u.digest); break;
@@ -329,7 +335,7 @@ static void on_drain(struct rdzv *r, const struct rdzv_event *ev, el_usec now, s
         return;
     }
     r->membership = true;
-    rdzv_plan(r, now, out, "a node is drained");
+    rdzv_plan(r, RDZV_CHANGE_DRAIN, now, out, "a node is drained");
 }
 
 static void on_stop_job(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
@@ -360,7 +366,7 @@ void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, stru
     case MSG_RESTART:
         if (r->state == RDZV_RUNNING && !r->noticed) {
             reply(r, ev, out, 0, "round %llu is restarted", (unsigned long long)r->number);
-            rdzv_plan(r, now, out, "a restart was asked for");
+            rdzv_plan(r, RDZV_CHANGE_ORDERED, now, out, "a restart was asked for");
         } else {
             reply(r, ev, out, 1, "no round runs: %.300s", rdzv_wait_text(r, now));
         }

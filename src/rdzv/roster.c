@@ -77,6 +77,8 @@ void rdzv_tally(struct rdzv *r, const struct rdzv_member *m, int sign)
         r->strays += one;
     if (m->phase == RDZV_BUSY && m->aware)
         r->aware += one;
+    if (m->phase == RDZV_BUSY && m->aware && m->lives)
+        r->lives += one;
     if (m->phase == RDZV_BUSY && m->aware && m->at_boundary)
         r->at_boundary += one;
     if (!m->acked)
@@ -195,5 +197,5 @@ void rdzv_roster_check(const struct rdzv *r)
     assert(listed == r->members && r->by_instance.used == r->members && r->by_node_rank.used == ranked);
     assert(again.members == r->members && again.good == r->good && again.resort == r->resort);
     assert(again.strays == r->strays && again.survivors == r->survivors && again.unacked == r->unacked);
-    assert(again.aware == r->aware && again.at_boundary == r->at_boundary);
+    assert(again.aware == r->aware && again.lives == r->lives && again.at_boundary == r->at_boundary);
 }

@@ -86,24 +86,6 @@ void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 
-/* A change that can wait for a step boundary is announced first. */
-void rdzv_plan(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *why)
-{
-    if (r->state != RDZV_RUNNING || r->noticed)
-        return;
-    r->planned = true;
-    if (!r->aware || !r->conf.set.boundary_wait_ms) {
-        rdzv_stop(r, now, out, "%s", why);
-        return;
-    }
-    r->noticed = true;
-    r->notice_until = now + EL_MS(r->conf.set.boundary_wait_ms);
-    snprintf(r->stop_text, sizeof r->stop_text, "%s", why);
-    rdzv_say(r, out, RDZV_NOTE_PLANNED, RDZV_NONE, "round %llu will stop at a step boundary: %s",
-             (unsigned long long)r->number, why);
-    rdzv_act(out, RDZV_DO_ORDER_EACH);
-}
-
 void rdzv_seat_stopped(struct rdzv *r, unsigned k)
 {
     struct rdzv_seat *s = &r->seat[k];

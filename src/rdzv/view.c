@@ -295,10 +295,7 @@ static void order_busy(struct rdzv *r, const struct rdzv_member *m, el_usec now,
     } else if (r->state == RDZV_STOPPING) {
         order_stop(r, r->number, r->coord, r->stop_text, out);
     } else if (r->noticed && m->started) {
-        el_usec left = r->notice_until > now ? r->notice_until - now : 0;
-        *out = (struct msg){.type = MSG_NOTICE};
-        out->u.notice = (struct msg_notice){
-            .number = r->number, .coord = r->coord, .text = r->stop_text, .wait_ms = left / EL_MS(1)};
+        rdzv_notice_order(r, now, out);
     } else {
         rdzv_slice(r, m->seat, out);
     }

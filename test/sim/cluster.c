@@ -166,6 +166,7 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_RESTOCK: restores_again(c, who); break;
     case MEMBER_DO_STOP: do_stop(c, who, x); break;
     case MEMBER_DO_NOTICE:
+    case MEMBER_DO_UNNOTICE:
     case MEMBER_DO_SAY:
     case MEMBER_DO_SAY_FENCED: break;
     case MEMBER_DO_EXIT: do_exit(c, who); break;
@@ -198,15 +199,17 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 ev->type == MEMBER_EV_LEASE_MSG ||
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
-        cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg ? "" : (const char *[]){"start",    "connected",      "connect failed",  "closed",
-                                                     "",         "delivered",      "lease delivered", "store",
-                                                     "knock ok", "knock failed",   "lease closed",    "lease",
-                                                     "tenant",   "started",        "aware",           "boundary",
-                                                     "stock",    "read",           "probe id",        "probed",
-                                                     "failed",   "attempt closed", "signal",          "time"}[ev->type],
-                     member_place_name(a->m.place), (unsigned long long)a->m.round.number,
-                     (unsigned long long)a->m.round.coord & 0xfff, out.n);
+        cluster_note(
+            c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
+            ev->msg
+                ? ""
+                : (const char *[]){"start",        "connected",       "connect failed", "closed",   "",
+                                   "delivered",    "lease delivered", "store",          "knock ok", "knock failed",
+                                   "lease closed", "lease",           "tenant",         "started",  "aware",
+                                   "live",         "boundary",        "stock",          "read",     "probe id",
+                                   "probed",       "failed",          "attempt closed", "signal",   "time"}[ev->type],
+            member_place_name(a->m.place), (unsigned long long)a->m.round.number,
+            (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act(c, who, &out.v[i]);
     if (!a->up)
@@ -312,7 +315,7 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         net_send(c, ev->conn, false, &m);
         break;
     case RDZV_DO_GOODBYE:
-        m = (struct msg){.type = MSG_GOODBYE};
+        rdzv_goodbye(c->r, x->member, c->now, &m);
         net_send(c, ev->conn, false, &m);
         break;
     case RDZV_DO_ORDER: order(c, x->member); break;

@@ -105,6 +105,7 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     if (w->judge.ends)
         return;
     switch (ev->type) {
+    case AGENT_EV_PARTED: break; /* this world has no steps */
     case AGENT_EV_PREPARED:
         if (!ev->ok)
             blame(w, AGENT_PREPARE_FAILED, 0);

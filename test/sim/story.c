@@ -114,7 +114,11 @@ static void order_line(struct story *s, int i, bool *any, const struct msg *m)
     case MSG_PROBE: probe_line(s, i, sep, &m->u.probe); break;
     case MSG_HOLD: put(s, "%s%c: hold", sep, 'a' + i); break;
     case MSG_STOP: put(s, "%s%c: stop %llu", sep, 'a' + i, (unsigned long long)m->u.stop.number); break;
-    case MSG_NOTICE: put(s, "%s%c: notice", sep, 'a' + i); break;
+    case MSG_NOTICE:
+        put(s, "%s%c: notice %llu", sep, 'a' + i, (unsigned long long)m->u.notice.ask);
+        if (m->u.notice.boundary >= 0)
+            put(s, ", step %lld", (long long)m->u.notice.boundary);
+        break;
     case MSG_END: put(s, "%s%c: end %llu", sep, 'a' + i, (unsigned long long)m->u.end.status); break;
     default: abort();
     }
@@ -171,10 +175,15 @@ static void show(struct story *s, const struct rdzv_action *x, bool *any)
             rdzv_answer(s->r)->u.done.text);
         *any = true;
         break;
-    case RDZV_DO_GOODBYE:
+    case RDZV_DO_GOODBYE: {
+        struct msg m;
+        rdzv_goodbye(s->r, x->member, s->now, &m);
         put(s, "%s%c: goodbye", *any ? "; " : " -> ", 'a' + who(s, x->member));
+        if (m.u.goodbye.wait_ms)
+            put(s, " in %llu ms", (unsigned long long)m.u.goodbye.wait_ms);
         *any = true;
         break;
+    }
     case RDZV_DO_OVER:
         put(s, "%sover", *any ? "; " : " -> ");
         *any = true;

@@ -57,6 +57,7 @@ static void put_event(struct line *l, const struct agent_event *e)
         else
             put(l, "exited %u code %d", e->slot, e->code);
         break;
+    case AGENT_EV_PARTED: put(l, "parted %u", e->slot); break;
     case AGENT_EV_SWEPT: put(l, "left %u", e->left); break;
     case AGENT_EV_ORPHAN: put(l, "orphan"); break;
     case AGENT_EV_HUNG: put(l, "hung %u", e->slot); break;

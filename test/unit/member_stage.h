@@ -48,10 +48,10 @@ static inline void put(const char *format, ...)
 
 static inline void put_action(const struct member_action *x)
 {
-    static const char *const names[] = {"connect",     "disconnect", "",        "incidents",  "open store",
-                                        "close store", "knock",      "unknock", "lease ",     "tenants ",
-                                        "start",       "stop",       "probe",   "probe stop", "probe tell ",
-                                        "notice",      "",           "fenced",  "exit"};
+    static const char *const names[] = {"connect", "disconnect", "",       "incidents", "open store", "close store",
+                                        "knock",   "unknock",    "lease ", "tenants ",  "start",      "stop",
+                                        "probe",   "restock",    "offer",  "go",        "probe stop", "probe tell ",
+                                        "notice",  "run on",     "",       "fenced",    "exit"};
     put("%s", names[x->type]);
     if (x->type == MEMBER_DO_SEND || x->type == MEMBER_DO_PROBE_TELL || x->type == MEMBER_DO_LEASE_SEND ||
         x->type == MEMBER_DO_TENANTS_SEND)

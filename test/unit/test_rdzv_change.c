@@ -31,35 +31,6 @@ static void test_stable_window(void)
              "--stable-window: a new round lives so long before it grows");
 }
 
-static void test_notice(void)
-{
-    many(&s);
-    s.r->conf.set.boundary_wait_ms = 8000;
-    SAY(4000, 'a', STARTED);
-    SAY(4001, 'a', AWARE);
-    J(5000, 'b');
-    SAY(7000, 'a', AT_BOUNDARY);
-    U(7100);
-    story_is("5.000 b joins -> b: park\n"
-             "6.000 time -> a: notice\n"
-             "7.000 time -> a: stop 1\n",
-             "a planned change is announced, and waits for the step boundary");
-}
-
-static void test_notice_limit(void)
-{
-    many(&s);
-    s.r->conf.set.boundary_wait_ms = 3000;
-    SAY(4000, 'a', STARTED);
-    SAY(4001, 'a', AWARE);
-    J(5000, 'b');
-    U(12000);
-    story_is("5.000 b joins -> b: park\n"
-             "6.000 time -> a: notice\n"
-             "9.000 time -> a: stop 1\n",
-             "but not longer than --boundary-wait");
-}
-
 static void test_rank_taken(void)
 {
     story_init(&s, 1, 2);
@@ -489,8 +460,6 @@ int main(void)
 {
     test_scale_up();
     test_stable_window();
-    test_notice();
-    test_notice_limit();
     test_rank_taken();
     test_replaced_connection();
     test_waits();

@@ -1,0 +1,47 @@
+/* Where this node's workers are, and where they are to stop: their status pages (ckpt/page.h), planned changes that
+ * wait for a step boundary, and the freeze before last words. */
+#ifndef AGENT_STOPS_H
+#define AGENT_STOPS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loop/loop.h"
+#include "util/err.h"
+#include "util/time.h"
+
+struct stops;
+
+struct stops_ops {
+    void (*aware)(void *ctx); /* the first worker of the round has come */
+    /* Answer to stops_notice() without a boundary, and (past) news about one that was set.  deaf: nobody would stop. */
+    void (*live)(void *ctx, int64_t step, bool deaf, bool past);
+    void (*parted)(void *ctx, unsigned worker); /* it stands at the boundary and may end */
+    void (*at_boundary)(void *ctx);             /* all that listen do */
+};
+
+struct stops_notice {
+    unsigned why;     /* enum page_why */
+    int64_t boundary; /* -1: not known yet */
+    el_usec until;
+};
+
+struct stops *stops_new(struct loop *l, unsigned workers, const struct stops_ops *ops, void *ctx, struct el_err *e);
+void stops_free(struct stops *s);
+
+int stops_descriptor(const struct stops *s, unsigned worker); /* of its page */
+void stops_round(struct stops *s, uint64_t number, uint64_t coord, unsigned rank_base);
+void stops_came(struct stops *s, unsigned worker);
+void stops_went(struct stops *s, unsigned worker);
+void stops_stands(struct stops *s, unsigned worker, int64_t step); /* it says so */
+
+/* A planned change, as the coordinator has it; NULL: there is none any more. */
+void stops_notice(struct stops *s, const struct stops_notice *n);
+
+/* No worker begins a step beyond the highest that is returned (-1: none), until stops_thaw(). */
+int64_t stops_freeze(struct stops *s);
+void stops_thaw(struct stops *s);
+
+/* The worker has finished that step, and is not in another one. */
+bool stops_is_at(const struct stops *s, unsigned worker, int64_t step);
+
+#endif

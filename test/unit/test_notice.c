@@ -1,0 +1,210 @@
+/* Planned changes at a step boundary: stories of the coordinator core and of a node's, and the status page. */
+#include "sim/words.h"
+#include "ckpt/page.h"
+
+static void tell(unsigned ms, char node, struct msg m)
+{
+    story_until(&s, ms);
+    m.u.live.number = s.node[node - 'a'].number; /* the same two fields in front of each */
+    m.u.live.coord = s.node[node - 'a'].coord;
+    story_tell(&s, node, &m);
+}
+
+#define LIVE(ms, node, a, n)     tell(ms, node, (struct msg){.type = MSG_LIVE, .u.live = {.ask = (a), .step = (n)}})
+#define PAST(ms, node, a)        tell(ms, node, (struct msg){.type = MSG_LIVE, .u.live = {.ask = (a), .past = true}})
+#define DEAF(ms, node, a)        tell(ms, node, (struct msg){.type = MSG_LIVE, .u.live = {.ask = (a), .deaf = true}})
+#define AT_BOUNDARY(ms, node, a) tell(ms, node, (struct msg){.type = MSG_AT_BOUNDARY, .u.at_boundary = {.ask = (a)}})
+
+static void two(unsigned wait_ms)
+{
+    pair(&s, 1, 4);
+    s.r->conf.set.boundary_wait_ms = wait_ms;
+    SAY(4000, 'a', AWARE);
+    SAY(4000, 'b', AWARE);
+}
+
+static void test_boundary(void)
+{
+    two(8000);
+    J(5000, 'c');
+    LIVE(6100, 'a', 1, 41);
+    LIVE(6200, 'b', 1, 42);
+    AT_BOUNDARY(6500, 'a', 1);
+    AT_BOUNDARY(6900, 'b', 1);
+    U(7100);
+    story_is("5.000 c joins -> c: park\n"
+             "6.000 time -> a: notice 1; b: notice 1\n"
+             "6.200 b LIVE -> a: notice 1, step 43; b: notice 1, step 43\n"
+             "6.900 time -> a: stop 1; b: stop 1\n",
+             "all say where they are, the boundary is one step further, and the round stops when all stand there");
+}
+
+static void test_first_to_end(void)
+{
+    two(8000);
+    J(5000, 'c');
+    LIVE(6100, 'a', 1, 41);
+    LIVE(6200, 'b', 1, 41);
+    AT_BOUNDARY(6500, 'a', 1);
+    SAY(6600, 'a', STOPPED);
+    AT_BOUNDARY(6900, 'b', 1);
+    SAY(7000, 'b', STOPPED);
+    U(7100);
+    story_is("5.000 c joins -> c: park\n"
+             "6.000 time -> a: notice 1; b: notice 1\n"
+             "6.200 b LIVE -> a: notice 1, step 42; b: notice 1, step 42\n"
+             "6.900 time -> a: hold; b: stop 1\n"
+             "7.000 b STOPPED -> a: open 2\n",
+             "a node whose workers stood there and ended does not stop the others before they are there");
+}
+
+static void test_limit(void)
+{
+    two(3000);
+    J(5000, 'c');
+    LIVE(6100, 'a', 1, 41);
+    U(9100);
+    story_is("5.000 c joins -> c: park\n"
+             "6.000 time -> a: notice 1; b: notice 1\n"
+             "9.000 time -> a: stop 1; b: stop 1\n",
+             "a node that does not answer is waited for as long as --boundary-wait says");
+}
+
+static void test_deaf(void)
+{
+    two(8000);
+    J(5000, 'c');
+    DEAF(6100, 'a', 1);
+    LIVE(6200, 'b', 1, -1);
+    AT_BOUNDARY(6300, 'b', 1);
+    U(6400);
+    story_is("5.000 c joins -> c: park\n"
+             "6.000 time -> a: notice 1; b: notice 1\n"
+             "6.200 b LIVE -> a: notice 1, step 0; b: notice 1, step 0\n"
+             "6.300 time -> a: stop 1; b: stop 1\n",
+             "a node where nobody listens is not waited for");
+    two(8000);
+    J(5000, 'c');
+    DEAF(6100, 'a', 1);
+    DEAF(6200, 'b', 1);
+    U(6300);
+    story_is("5.000 c joins -> c: park\n"
+             "6.000 time -> a: notice 1; b: notice 1\n"
+             "6.200 time -> a: stop 1; b: stop 1\n",
+             "if nobody listens, nobody is waited for");
+}
+
+static void test_past(void)
+{
+    two(8000);
+    J(5000, 'c');
+    LIVE(6100, 'a', 1, 10);
+    LIVE(6100, 'b', 1, 10);
+    AT_BOUNDARY(6110, 'a', 1);
+    PAST(6200, 'b', 1);
+    AT_BOUNDARY(6210, 'a', 1); /* of the boundary before: it does not count */
+    LIVE(6300, 'a', 2, 12);
+    LIVE(6300, 'b', 2, 11);
+    PAST(6400, 'b', 2);
+    PAST(6401, 'a', 2);
+    LIVE(6500, 'a', 3, 20);
+    LIVE(6500, 'b', 3, 20);
+    PAST(6600, 'b', 3);
+    AT_BOUNDARY(6700, 'a', 3);
+    U(14100);
+    story_is("5.000 c joins -> c: park\n"
+             "6.000 time -> a: notice 1; b: notice 1\n"
+             "6.100 b LIVE -> a: notice 1, step 11; b: notice 1, step 11\n"
+             "6.200 b LIVE -> a: notice 2; b: notice 2\n"
+             "6.300 b LIVE -> a: notice 2, step 14; b: notice 2, step 14\n"
+             "6.400 b LIVE -> a: notice 3; b: notice 3\n"
+             "6.500 b LIVE -> a: notice 3, step 24; b: notice 3, step 24\n"
+             "14.000 time -> a: stop 1; b: stop 1\n",
+             "past the boundary: it is set anew, further on, three times; then the deadline decides");
+}
+
+static void test_leave(void)
+{
+    two(8000);
+    SAY(5000, 'b', LEAVING);
+    LIVE(5100, 'a', 1, 7);
+    LIVE(5100, 'b', 1, 7);
+    SAY(5200, 'b', LEAVING); /* on another connection */
+    AT_BOUNDARY(5300, 'a', 1);
+    AT_BOUNDARY(5300, 'b', 1);
+    U(5400);
+    story_is("5.000 b LEAVING -> b: goodbye in 8000 ms; a: notice 1; b: notice 1\n"
+             "5.100 b LIVE -> a: notice 1, step 8; b: notice 1, step 8\n"
+             "5.200 b LEAVING -> b: goodbye in 7800 ms\n"
+             "5.300 time -> a: stop 1; b: stop 1\n",
+             "a node that leaves goes at the boundary");
+    two(8000);
+    struct msg m = {.type = MSG_LEAVING, .u.leaving = {.signal = 2, .text = "SIGINT"}};
+    U(5000);
+    story_tell(&s, 'b', &m);
+    story_is("5.000 b LEAVING -> b: goodbye; a: stop 1; b: stop 1\n", "who interrupts does not want to wait");
+}
+
+static void test_lost(void)
+{
+    two(8000);
+    J(5000, 'c');
+    LIVE(6100, 'a', 1, 7);
+    story_closed(&s, 6200, 'b');
+    U(6400);
+    story_is("5.000 c joins -> c: park\n"
+             "6.000 time -> a: notice 1; b: notice 1\n"
+             "6.300 time -> a: stop 1\n",
+             "a node that is lost meanwhile ends the round at once");
+}
+
+/* --- the page --- */
+
+static void test_page(void)
+{
+    struct page a, b, *both[] = {&a, &b};
+    page_reset(&a, 3, 9, 0);
+    page_reset(&b, 3, 9, 1);
+    is_num(page_freeze(both, 2), -1, "nobody listens: no step");
+    a.phase = b.phase = PAGE_STABLE;
+    a.live_step = 6;
+    b.live_step = 5;
+    b.phase = PAGE_UPDATING;
+    b.begin_step = 7;
+    is_num(page_freeze(both, 2), 7, "a step that is being made counts");
+    is_num(a.limit_step == 7 && b.limit_step == 7, true, "and no later one may be begun");
+    b.phase = PAGE_BLOCKED;
+    is_num(page_begun(&b), 5, "a step that waits to be begun does not count");
+    page_announce(&a, PAGE_DRAIN, 8, 77);
+    is_num(a.boundary_step == 8 && a.limit_step == 8 && a.notice_why == PAGE_DRAIN && a.notice_deadline_ns == 77, true,
+           "a boundary is the limit, too");
+    a.live_step = 8;
+    is_num(page_is_past(&a, 8), true, "a worker that did not see it is past it");
+    a.seq = 1;
+    is_num(page_is_past(&a, 8), false, "unless it is just about to say");
+    a.seq = 2;
+    a.at_step = 8;
+    is_num(page_is_past(&a, 8), false, "or has said that it stops");
+    page_retract(&a);
+    is_num(a.boundary_step == PAGE_NO_STEP && a.limit_step == 8, true, "taken back: the limit stays");
+    a.live_step = -50;
+    a.phase = PAGE_STABLE;
+    is_num(page_begun(&a), -1, "no step is below none");
+    a.live_step = 8;
+    is_num(page_stands_at(&a, 8) && !page_stands_at(&a, 7), true, "its state is that after its last step");
+    a.phase = PAGE_UPDATING;
+    is_num(page_stands_at(&a, 8), false, "but not while it makes another");
+}
+
+int main(void)
+{
+    test_boundary();
+    test_first_to_end();
+    test_limit();
+    test_deaf();
+    test_past();
+    test_leave();
+    test_lost();
+    test_page();
+    return done();
+}
