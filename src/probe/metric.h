@@ -21,6 +21,7 @@ enum metric_better { METRIC_HIGHER, METRIC_LOWER };
     X(METRIC_TCP_LAT, "tcp_lat_us", "us", METRIC_OF_PAIR, METRIC_LOWER, 100000, "TCP latency")                         \
     X(METRIC_TCP_BW64M, "tcp_bw64m", "GB/s", METRIC_OF_PAIR, METRIC_HIGHER, 0, "TCP bandwidth")                        \
     X(METRIC_TCP_RETRANS, "tcp_retrans", "", METRIC_OF_PAIR, METRIC_LOWER, -1, "TCP segments sent again")              \
+    X(METRIC_TCP_LOSS, "tcp_loss", "%", METRIC_OF_PAIR, METRIC_LOWER, 2000, "lost TCP segments")                       \
     X(METRIC_BURN, "burn", "TFLOP/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "GPU arithmetic")                              \
     X(METRIC_COPY_D2D, "copy_d2d", "GB/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "copy inside the GPU")                    \
     X(METRIC_COPY_H2D, "copy_h2d", "GB/s", METRIC_OF_NODE, METRIC_HIGHER, 0, "copy to the GPU")                        \

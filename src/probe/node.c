@@ -11,9 +11,9 @@
 #define HELPER_STEP  EL_SEC(20) /* and step_ms */
 #define HELPER_STEPS 6
 #define LEEWAY       EL_SEC(10)
-#define TCP_LIMIT    EL_SEC(60)
+#define TCP_LIMIT    EL_SEC(45)
 #define TCP_MEETS    EL_SEC(20)
-#define TCP_QUICK    EL_SEC(8)
+#define TCP_CONNECTS EL_SEC(8) /* Linux tries again after 1, 3 and 7 s */
 #define TCP_QUIET    EL_SEC(10)
 
 /* --- which children --- */
@@ -184,7 +184,7 @@ void node_pair_order(const struct probe_node_conf *conf, unsigned rail, const ch
                  : conf->quick    ? 16u << 20
                                   : 64u << 20,
         .count = conf->quick ? 5 : 20,
-        .meet_ms = (conf->quick ? TCP_QUICK : TCP_MEETS) / 1000,
+        .meet_ms = (id ? TCP_CONNECTS : TCP_MEETS) / 1000, /* the host end waits for the guest's agent, too */
         .quiet_ms = TCP_QUIET / 1000,
         .spend_ms = spend / 1000,
         .limit_ms = TCP_LIMIT / 1000,

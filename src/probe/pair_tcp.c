@@ -150,6 +150,8 @@ void pair_pace_took(struct pair_pace *p, el_usec took)
         p->spent += took;
         return;
     }
+    if (took * (el_usec)(PAIR_WARM_UP + 1 - p->done) > p->spend)
+        p->done = PAIR_WARM_UP;
     el_usec each = p->spend / p->count;
     double fits = (double)p->now * (double)(each ? each : 1) / (double)(took ? took : 1);
     uint64_t most = fits < (double)p->bytes ? whole_blocks((uint64_t)fits) : p->bytes;
@@ -179,6 +181,13 @@ struct pair_summary pair_times_of(struct pair_times *t)
     el_sort(t->v, t->n, sizeof t->v[0], by_size);
     double middle = t->n % 2 ? t->v[t->n / 2] : (t->v[t->n / 2 - 1] + t->v[t->n / 2]) / 2;
     return (struct pair_summary){.n = t->n, .min = t->v[0], .median = middle, .p95 = t->v[(t->n * 95 - 1) / 100]};
+}
+
+double pair_loss_percent(uint64_t sent, uint64_t sent_again, uint64_t received_twice)
+{
+    uint64_t lost = sent_again > received_twice ? sent_again - received_twice : 0;
+    double percent = sent ? 100.0 * (double)(lost < sent ? lost : sent) / (double)sent : 0;
+    return percent < 0.001 ? 0.001 : percent;
 }
 
 /* --- the clock --- */

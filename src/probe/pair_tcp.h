@@ -21,6 +21,7 @@
 #define PAIR_BLOCK_BYTES   (256u << 10) /* what is sent is a whole number of these */
 #define PAIR_LATENCY_BYTES 1024
 #define PAIR_WARM_UP       5
+#define PAIR_PINGS         10 /* messages of a header; the time is looked at behind each */
 #define PAIR_COUNT_MAX     1000
 #define PAIR_BYTES_MAX     ((uint64_t)1 << 40)
 
@@ -64,7 +65,7 @@ void pair_pace_init(struct pair_pace *p, uint64_t bytes, unsigned count, el_usec
 /* The bytes of the next exchange, 0: it is enough.  The first ones are small and grow; where the link is slow they stay
  * as small as they must. */
 uint64_t pair_pace_next(const struct pair_pace *p);
-/* It took so long. */
+/* It took so long.  On a way on which the rest of the warm-up would take all the time there is none. */
 void pair_pace_took(struct pair_pace *p, el_usec took);
 /* Does the next one count, or is it a warm-up? */
 bool pair_pace_counts(const struct pair_pace *p);
@@ -81,6 +82,10 @@ struct pair_summary {
 void pair_times_add(struct pair_times *t, double v);
 /* Sorts; all 0 if there is none. */
 struct pair_summary pair_times_of(struct pair_times *t);
+
+/* What the kernel knows of a connection's segments (tcp_info): how many of a hundred were lost.  What the other end has
+ * received twice was sent again for nothing.  Never 0: that would be "not measured". */
+double pair_loss_percent(uint64_t sent, uint64_t sent_again, uint64_t received_twice);
 
 /* --- a clock that does not run while this process stands still (SIGSTOP, a paused container) --- */
 #define PAIR_LOOK EL_MS(250) /* waits are no longer than this, so what takes much longer was sleep */

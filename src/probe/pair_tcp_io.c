@@ -1,6 +1,6 @@
 #include <errno.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -335,21 +335,29 @@ static void tell_times(const struct end *x, const char *name, const char *unit, 
     role_tell(&w);
 }
 
+/* As many as are wanted, or as there is time for: on a way that loses much each takes long. */
 static int ping(struct end *x)
 {
     static uint8_t message[PAIR_LATENCY_BYTES];
     struct pair_times times = {.n = 0};
     uint32_t count = (uint32_t)x->order->latency_count;
-    count = count < PAIR_COUNT_MAX ? count : PAIR_COUNT_MAX;
-    if (put_header(x, "latency", PAIR_LATENCY, PAIR_WARM_UP + count, 0) < 0)
-        return -1;
-    for (uint32_t i = 0; i < PAIR_WARM_UP + count; i++) {
-        el_usec began = loop_clock();
-        if (move(x, "latency", true, message, sizeof message) < 0 ||
-            move(x, "latency", false, message, sizeof message) < 0)
+    uint32_t left = PAIR_WARM_UP + (count < PAIR_COUNT_MAX ? count : PAIR_COUNT_MAX);
+    el_usec enough = now(x) + EL_MS(x->order->spend_ms);
+    bool warm = false;
+    while (left && !(times.n && now(x) >= enough)) {
+        uint32_t n = !warm ? PAIR_WARM_UP : left < PAIR_PINGS ? left : PAIR_PINGS;
+        if (put_header(x, "latency", PAIR_LATENCY, n, 0) < 0)
             return -1;
-        if (i >= PAIR_WARM_UP)
-            pair_times_add(&times, (double)(loop_clock() - began) / 2);
+        for (uint32_t i = 0; i < n; i++) {
+            el_usec began = loop_clock();
+            if (move(x, "latency", true, message, sizeof message) < 0 ||
+                move(x, "latency", false, message, sizeof message) < 0)
+                return -1;
+            if (warm)
+                pair_times_add(&times, (double)(loop_clock() - began) / 2);
+        }
+        left -= n;
+        warm = true;
     }
     x->small_went = true;
     tell_times(x, "tcp_lat_us", "us", &times);
@@ -440,16 +448,24 @@ static void count_exchange(struct pair_times *t, uint64_t bytes, el_usec took)
     pair_times_add(t, (double)bytes / ((double)(took ? took : 1) * 1e3));
 }
 
-/* What the kernel has sent again; told of each direction by the end that sends. */
-static void tell_retransmits(const struct end *x)
+static void tell_one(const struct end *x, const char *name, const char *unit, double value)
 {
-    struct tcp_info info;
-    socklen_t n = sizeof info;
     struct pair_times one = {.n = 0};
+    pair_times_add(&one, value);
+    tell_times(x, name, unit, &one);
+}
+
+/* What the kernel has sent again; told of each direction by the end that sends. */
+static void tell_losses(const struct end *x)
+{
+    struct tcp_info info = {0}; /* an older kernel fills less of it */
+    socklen_t n = sizeof info;
     if (getsockopt(x->fd, IPPROTO_TCP, TCP_INFO, &info, &n) < 0)
         return;
-    pair_times_add(&one, info.tcpi_total_retrans);
-    tell_times(x, "tcp_retrans", "", &one);
+    tell_one(x, "tcp_retrans", "", info.tcpi_total_retrans);
+    if (info.tcpi_data_segs_out)
+        tell_one(x, "tcp_loss", "%",
+                 pair_loss_percent(info.tcpi_data_segs_out, info.tcpi_total_retrans, info.tcpi_dsack_dups));
 }
 
 static int lead(struct end *x)
@@ -527,7 +543,7 @@ static int run(struct end *x)
     pair_fill(x->id.token, x->order->guest, x->want);
     if ((x->order->guest ? follow(x) : lead(x)) < 0)
         return -1;
-    tell_retransmits(x);
+    tell_losses(x);
     return 0;
 }
 

@@ -86,6 +86,29 @@ static el_usec over_link(double rate, uint64_t bytes, unsigned count, el_usec sp
     return all;
 }
 
+static void test_loss(void)
+{
+    ok(pair_loss_percent(0, 0, 0) > 0, "nothing sent: measured all the same");
+    ok(pair_loss_percent(1000, 0, 0) < 0.01, "nothing lost");
+    ok(pair_loss_percent(1000, 120, 0) == 12.0, "an eighth lost");
+    ok(pair_loss_percent(1000, 120, 100) == 2.0, "what arrived twice was not lost");
+    ok(pair_loss_percent(1000, 100, 120) < 0.01, "more of that than was sent again");
+    ok(pair_loss_percent(10, 25, 0) == 100.0, "sent again and again");
+}
+
+static void test_slow_way(void)
+{
+    struct pair_pace p;
+    pair_pace_init(&p, 64u << 20, 20, EL_SEC(1));
+    pair_pace_took(&p, EL_MS(500));
+    ok(pair_pace_counts(&p), "a way too slow for a warm-up: the next exchange counts");
+    is_num(pair_pace_next(&p), PAIR_BLOCK_BYTES, "and is small");
+    pair_pace_took(&p, EL_MS(600));
+    is_num(pair_pace_next(&p), PAIR_BLOCK_BYTES, "there is time for another one");
+    pair_pace_took(&p, EL_MS(600));
+    is_num(pair_pace_next(&p), 0, "then it is enough");
+}
+
 static void test_pace(void)
 {
     unsigned n;
@@ -145,6 +168,8 @@ int main(void)
     test_ids();
     test_bytes();
     test_pace();
+    test_slow_way();
+    test_loss();
     test_times();
     test_clock();
     return done();
