@@ -209,6 +209,19 @@ static void begin_guests(struct health *h, const char *ids)
     }
 }
 
+/* The other end is over, and not well: what still runs here has nobody to meet, and what has not begun never will. */
+static void give_way(struct health *h)
+{
+    const struct rail_result failed = {.outcome = RAIL_FAILED};
+    for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
+        if (h->order.rails >> i & 1 && !h->rail[i].runs) {
+            h->rail[i].runs = true;
+            on_pair_done(h, i, &failed);
+        }
+    if (h->pair)
+        probe_node_part(h->pair);
+}
+
 /* --- orders --- */
 
 static void forget_rails(struct health *h)
@@ -245,8 +258,10 @@ void health_order(struct health *h, const struct msg_probe *o)
         for (unsigned i = 0; i < PLAN_RAILS_MAX && !o->guest; i++)
             if (o->rails >> i & 1)
                 begin_rail(h, i, NULL);
-        if (o->guest)
+        if (o->guest && !o->parted)
             begin_guests(h, o->ids);
+        if (o->parted)
+            give_way(h);
         break;
     default: break;
     }

@@ -15,6 +15,7 @@ struct child_end {
     enum stage_outcome outcome;
     int code, signal; /* -1: not known, or not so ended */
     char state;       /* just before it was killed, as in /proc/PID/stat; '?' not known, or it was not killed */
+    bool slept;       /* this process stood still while it ran */
     el_usec elapsed;  /* by a clock that knows when we slept: of deadlines */
     char text[256];   /* stuck: where it stands; else the last line on standard error */
     bool said_end;    /* it came to its own end, good or not */

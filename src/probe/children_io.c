@@ -23,7 +23,7 @@ struct child {
     unsigned number;
     pid_t pid;     /* 0: this place is free */
     char name[64]; /* for messages */
-    el_usec began;
+    el_usec began, slept_before;
     struct reap_end end;
     char state;
     bool said_end;
@@ -225,7 +225,8 @@ int children_start(struct children *c, const struct child_conf *conf, struct el_
                             .fd = {-1, -1},
                             .report = -1,
                             .end = {-1, -1, false},
-                            .began = loop_clock()};
+                            .began = loop_clock(),
+                            .slept_before = c->stage.slept};
         snprintf(x->name, sizeof x->name, "%s", conf->name);
         if (spawn(x, conf, e) == 0) {
             reap_help(c->conf.reap, x->pid);
@@ -263,6 +264,7 @@ static void tell(struct children *c, const struct stage_action *a)
                             .code = x->end.code,
                             .signal = x->end.signal,
                             .state = x->state,
+                            .slept = c->stage.slept != x->slept_before,
                             .elapsed = loop_clock() - x->began,
                             .said_end = x->said_end,
                             .unread = x->unread + x->reader[RESULT].dropped};
@@ -328,6 +330,8 @@ static void on_timer(void *ctx)
 
 void children_stop(struct children *c, int child)
 {
+    if (c->stage.running)
+        stage_woke(&c->stage, loop_clock());
     stage_stop(&c->stage, child, loop_clock(), &c->todo);
     step(c);
 }

@@ -90,6 +90,12 @@ static bool starved(const struct child_end *end, uint64_t cpu_quota_millis)
     return end->state == 'R' && cpu_quota_millis != UINT64_MAX;
 }
 
+/* Stopped when it was looked at, or whoever looks was itself. */
+static bool stood_still(const struct child_end *end)
+{
+    return end->slept || end->state == 'T' || end->state == 't';
+}
+
 static enum check check_of(const struct node_job *job)
 {
     return job->role == HELPER_NVML      ? CHECK_GPU_NVML
@@ -233,7 +239,12 @@ void node_rail_end(struct node_rail *r, const struct child_end *end, uint64_t cp
     double after = (double)end->elapsed / 1e6;
     switch (end->outcome) {
     case STAGE_DONE: out->outcome = RAIL_OK; return;
-    case STAGE_STOPPED: out->outcome = RAIL_BROKEN; return;
+    case STAGE_STOPPED:
+        /* The reason is the other end's, unless this one could not run. */
+        out->outcome = r->parted && !stood_still(end) && !starved(end, cpu_quota_millis) ? RAIL_FAILED : RAIL_BROKEN;
+        if (r->parted && out->outcome == RAIL_BROKEN)
+            snprintf(out->reason, room, "this end stood still");
+        return;
     case STAGE_TIMEOUT:
         out->outcome = starved(end, cpu_quota_millis) ? RAIL_BROKEN : RAIL_FAILED;
         snprintf(out->reason, room, "this end did not come to an end within %.0f s%s", after,

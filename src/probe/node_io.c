@@ -314,6 +314,15 @@ void probe_node_stop(struct probe_node *n)
         loop_timer_at(n->soon, loop_clock());
 }
 
+void probe_node_part(struct probe_node *n)
+{
+    for (unsigned i = 0; i < STAGE_CHILDREN_MAX; i++)
+        if (n->child[i].use == USE_RAIL) {
+            n->rail[n->child[i].at].parted = true;
+            children_stop(n->children, (int)i);
+        }
+}
+
 unsigned probe_node_running(const struct probe_node *n)
 {
     return n->running + n->rails;

@@ -25,6 +25,7 @@ unsigned node_jobs(const struct probe_node_conf *conf, bool last, struct node_jo
 struct node_rail {
     struct rail_result result;
     bool failed; /* it has said why; result.reason */
+    bool parted; /* the other end was over first: it was stopped for that */
     char class[NODE_CLASS_MAX];
 };
 void node_rail_take(struct node_rail *r, const struct wire *w);

@@ -85,6 +85,7 @@ void stage_woke(struct stage *s, el_usec now)
     for (unsigned i = 0; gap && i < STAGE_CHILDREN_MAX; i++)
         if (s->child[i].state)
             s->child[i].deadline += gap;
+    s->slept += gap;
     s->seen = now > s->seen ? now : s->seen;
 }
 

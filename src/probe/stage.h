@@ -43,7 +43,8 @@ struct stage_slot {
 struct stage {
     struct stage_slot child[STAGE_CHILDREN_MAX];
     unsigned running;
-    el_usec seen; /* when the clock was looked at last */
+    el_usec seen;  /* when the clock was looked at last */
+    el_usec slept; /* in all, while somebody ran */
 };
 
 struct stage_action {

@@ -267,6 +267,7 @@
     F(T, BOOL, quick, 0, 0)                                                                                            \
     /* of a pair: */                                                                                                   \
     F(T, BOOL, guest, 0, 0)           /* the end that needs the ids */                                                 \
+    F(T, BOOL, parted, 0, 0)          /* the other end is over without a result: this one is to end, too */            \
     F(T, STR, peer, MSG_NAME_MAX, 0)  /* the other node */                                                             \
     F(T, STR, local, MSG_ADDR_MAX, 0) /* address of this node, as the others know it */                                \
     F(T, NUM, backend, 2, 0)          /* enum health_backend; not auto */                                              \

@@ -376,6 +376,7 @@ static void order_pair(struct probing *p, unsigned node, struct msg_probe *o)
     const struct plan_pair *pair = &p->pair[n->pair];
     struct probing_node *host = &p->node[pair->a];
     o->guest = n->guest;
+    o->parted = n->parted;
     o->peer = p->node[n->guest ? pair->a : pair->b].host;
     o->rails = pair->rails;
     o->ids = n->guest ? el_buf_cstr(&host->ids) : "";

@@ -36,7 +36,7 @@ void probing_take_stage(struct probing *p)
 {
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         struct probing_node *n = &p->node[i];
-        n->done = false;
+        n->done = n->parted = false;
         n->kept_before = n->kept.len;
         n->warned_before = n->warned;
         n->ids_had = 0;
@@ -194,6 +194,29 @@ static bool is_this_stage(const struct probing *p, uint64_t number, uint64_t coo
            stage == p->stage;
 }
 
+static bool went_well(struct probing *p, unsigned node)
+{
+    const uint32_t rails = p->pair[p->node[node].pair].rails;
+    const struct pair_result *r = probing_said(p, node);
+    for (unsigned i = 0; rails >> i; i++)
+        if (rails >> i & 1 && r->rail[i].outcome != RAIL_OK)
+            return false;
+    return true;
+}
+
+/* One end of a pair is over.  If that was not well the other one may wait for it in vain: it is told to end, and not
+ * just forgotten, for it may have stood still, and then nobody is to blame. */
+static bool part(struct probing *p, unsigned node)
+{
+    const struct plan_pair *pair = &p->pair[p->node[node].pair];
+    unsigned other = p->node[node].guest ? pair->a : pair->b;
+    if (p->node[other].done || went_well(p, node))
+        return false;
+    p->node[other].parted = true;
+    p->told = other;
+    return true;
+}
+
 /* Pages come in order on one connection; a node that comes back tells all of them again. */
 enum probing_news probing_result(struct probing *p, unsigned node, const struct msg_probe_result *m, el_usec now)
 {
@@ -214,7 +237,9 @@ enum probing_news probing_result(struct probing *p, unsigned node, const struct 
     n->done = true;
     if (n->presence == PROBING_HERE)
         p->waiting--;
-    return probing_timeout(p, now);
+    bool parts = p->kind == PROBING_PAIR && part(p, node);
+    enum probing_news news = probing_timeout(p, now);
+    return news == PROBING_SAME && parts ? PROBING_ORDER : news;
 }
 
 enum probing_news probing_id(struct probing *p, unsigned node, const struct msg_probe_id *m)

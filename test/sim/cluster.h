@@ -51,6 +51,7 @@ struct cluster_item {
     uint64_t stage; /* LOCAL: of a health check */
     uint64_t peer_life;
     bool met, late;  /* … and its pair: the other end was there; it should be by now */
+    bool parted;     /* … the other end was over first */
     bool guard;      /* LOCAL: it was the guard who killed */
     uint64_t serial; /* ARRIVE: its place in its direction; GUARD: the fence */
     el_usec sent_at; /* ARRIVE, ACKED */

@@ -102,7 +102,9 @@ void probes_order(struct cluster *c, uint32_t who, const struct msg_probe *o)
         if (o->kind == PROBING_PAIR)
             later(c, who, CHILD_LIMIT, MEMBER_EV_PROBED)->late = true; /* the other end never came */
     }
-    if (o->kind != PROBING_PAIR || !o->guest || !*o->ids || p->met)
+    if (o->kind == PROBING_PAIR && o->parted && !p->done)
+        later(c, who, EL_MS(1) + el_rng_below(&c->hardware, EL_MS(50)), MEMBER_EV_PROBED)->parted = true;
+    if (o->kind != PROBING_PAIR || !o->guest || !*o->ids || p->met || o->parted)
         return;
     p->met = true;
     /* Both ends are there, or this one finds nobody. */
@@ -138,7 +140,7 @@ bool probes_local(struct cluster *c, const struct cluster_item *it)
         p->has_id = true;
         return true;
     }
-    if (it->late && p->met)
+    if (it->late && p->met && !it->parted)
         return false; /* they have met: the other result comes */
     p->done = true;
     p->outcome = PROBING_OK;

@@ -78,7 +78,8 @@ static void probe_line(struct story *s, int i, const char *sep, const struct msg
     if (p->kind != PROBING_PAIR)
         put(s, "%s%c: %s", sep, 'a' + i, kinds[p->kind]);
     else
-        put(s, "%s%c: %s %s%s%s", sep, 'a' + i, p->guest ? "to" : "from", p->peer, *p->ids ? ", " : "", p->ids);
+        put(s, "%s%c: %s %s%s%s%s", sep, 'a' + i, p->guest ? "to" : "from", p->peer, *p->ids ? ", " : "", p->ids,
+            p->parted ? ", parted" : "");
 }
 
 static void order_line(struct story *s, int i, bool *any, const struct msg *m)

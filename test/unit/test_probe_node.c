@@ -111,6 +111,29 @@ static void test_rails(void)
     }
 }
 
+static void test_parted(void)
+{
+    static const struct {
+        char state;
+        bool slept;
+        unsigned quota;
+        enum rail_outcome want;
+        const char *name;
+    } rows[] = {
+        {'S', false, 0, RAIL_FAILED, "the other end was over first: this one waited"},
+        {'T', false, 0, RAIL_BROKEN, "it was stopped itself"},
+        {'S', true, 0, RAIL_BROKEN, "all of this node stood still"},
+        {'R', false, 1, RAIL_BROKEN, "it had no processor"},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct node_rail r = {.parted = true};
+        struct child_end end = {.outcome = STAGE_STOPPED, .state = rows[i].state, .slept = rows[i].slept};
+        node_rail_end(&r, &end, rows[i].quota ? 20 : UINT64_MAX);
+        is_num(r.result.outcome, rows[i].want, rows[i].name);
+        ok(!r.result.reason[0] == (rows[i].want == RAIL_FAILED), "the reason of a failure is the other end's");
+    }
+}
+
 static void test_values(void)
 {
     struct node_rail r = {.failed = false};
@@ -230,6 +253,7 @@ int main(void)
 {
     test_jobs();
     test_rails();
+    test_parted();
     test_values();
     test_orders();
     test_errors();

@@ -54,6 +54,22 @@ static void test_all_well(void)
              "checks alone, a pair, counters once more, then the round");
 }
 
+/* A wait for somebody who does not come any more is nobody's good. */
+static void test_parted(void)
+{
+    begin(2, 2, 2, HEALTH_START);
+    EACH(10, "ab");
+    PF(20, 'b');
+    U(21);
+    PF(30, 'a');
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.010 b PROBE_RESULT -> a: from b; b: to a\n"
+             "0.020 b PROBE_RESULT -> a: from b, parted\n"
+             "0.030 a PROBE_RESULT -> a: after; b: after\n",
+             "one end is over, and not well: the other is told");
+}
+
 static void test_bad_alone(void)
 {
     begin(2, 3, 3, HEALTH_START);
@@ -117,11 +133,12 @@ static void test_told(void)
              "0.003 d joins -> a: checks; b: checks; c: checks; d: checks\n"
              "  # health check: each node by itself; 0 of 4 nodes have answered, at most 91 s more\n"
              "0.010 d PROBE_RESULT -> a: from b; b: to a; c: from d; d: to c\n"
-             "  # health check: round 1: a with b, c with d; 0 of 4 nodes have answered, at most 71 s more, at most 8 "
+             "  # health check: round 1: a with b, c with d; 0 of 4 nodes have answered, at most 56 s more, at most 8 "
              "rounds\n"
+             "0.020 a PROBE_RESULT -> b: to a, parted\n"
              "0.020 d PROBE_RESULT -> a: from c; b: from d; c: to a; d: to b\n"
              "  # health check: round 2: a with c, b with d; 2 are good so far, 2 are suspect; 1 of 4 nodes have "
-             "answered, at most 70 s more, at most 8 rounds\n",
+             "answered, at most 55 s more, at most 8 rounds\n",
              "what is waited for: which pairs run, what is known, how long still");
 }
 
@@ -158,8 +175,11 @@ static void test_bad_in_pairs(void)
         "0.002 c joins -> c: park\n"
         "0.003 d joins -> a: checks; b: checks; c: checks; d: checks\n"
         "0.010 d PROBE_RESULT -> a: from b; b: to a; c: from d; d: to c\n"
+        "0.020 a PROBE_RESULT -> b: to a, parted\n"
         "0.020 d PROBE_RESULT -> a: from c; b: from d; c: to a; d: to b\n"
+        "0.030 a PROBE_RESULT -> c: to a, parted\n"
         "0.030 d PROBE_RESULT -> a: from d; b: rests; c: rests; d: to a\n"
+        "0.040 a PROBE_RESULT -> d: to a, parted\n"
         "0.040 d PROBE_RESULT -> a: after; b: after; c: after; d: after\n"
         "0.050 d PROBE_RESULT -> a is bad; a: end 72; b is good; b: park; c is good; c: park; d is good; d: park\n",
         "a node that fails with three that pass elsewhere is bad, and its first partner is not");
@@ -457,6 +477,7 @@ static void test_stray_results(void)
 int main(void)
 {
     test_all_well();
+    test_parted();
     test_bad_alone();
     test_too_few();
     test_bad_in_pairs();
