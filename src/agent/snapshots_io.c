@@ -245,7 +245,8 @@ static void on_nobody_reads(struct snapshots *s)
     unsigned first = keeper_reading(s->keeper, 0), more = 0;
     for (unsigned w = first; w < s->workers; w = keeper_reading(s->keeper, w + 1))
         more += w != first;
-    int n = snprintf(text, sizeof text, "local rank %u", first);
+    int n = first < s->workers ? snprintf(text, sizeof text, "local rank %u", first)
+                               : snprintf(text, sizeof text, "a rank that asked and has gone"); /* its connection has */
     if (more)
         n += snprintf(text + n, sizeof text - (size_t)n, " and %u more", more);
     snprintf(text + n, sizeof text - (size_t)n, " did not read the snapshot within %.0f s (--ckpt-restore-timeout)",
