@@ -106,7 +106,7 @@ struct node {
     /* tell_io.c */
     struct hooks *hooks; /* --hook; NULL: there are none */
     struct loop_timer *sweep_timer;
-    unsigned sweeps;          /* so far, of what hooks left */
+    unsigned sweeps;          /* so far, of what hooks and helpers left */
     char end_why[512];        /* of agent_ended; "": all is well */
     void (*told)(void *node); /* hooks and events are done with */
     enum agent_state shown;   /* on the status line */

@@ -12,6 +12,7 @@
 #include "incident/text.h"
 #include "proc/logtree.h"
 #include "proc/signame.h"
+#include "rdzv/health.h"
 
 static struct event event_of(const struct node *n, enum event_type type)
 {
@@ -398,7 +399,8 @@ static void write_out(struct node *n)
     trace_finish(n->trace, loop_clock() + NODE_EVENTS_TIME, on_first_written, n);
 }
 
-/* What a hook has put into another session and left behind: elrun has adopted it. */
+/* What a hook, or a library of a health check's helpers, has put into another session and left behind: elrun has
+ * adopted it. */
 static void sweep(void *ctx)
 {
     struct node *n = ctx;
@@ -424,10 +426,11 @@ int tell_hooks(struct node *n, struct el_err *e)
         .idle = sweep,
         .ctx = n,
     };
+    bool sweeps = conf.count || n->conf->health_check != HEALTH_OFF;
+    if (sweeps && !(n->sweep_timer = loop_timer_new(n->loop, sweep, n)))
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
     if (!conf.count)
         return 0;
-    if (!(n->sweep_timer = loop_timer_new(n->loop, sweep, n)))
-        return el_fail(e, EL_EXIT_OSERR, "out of memory");
     n->hooks = hooks_new(n->loop, n->reap, &conf, e);
     return n->hooks ? 0 : -1;
 }
@@ -444,6 +447,8 @@ void tell_finish(struct node *n, void (*told)(void *node))
     n->told = told;
     if (n->hooks)
         hooks_finish(n->hooks, &ev);
+    else if (n->sweep_timer)
+        sweep(n);
     else
         write_out(n);
 }

@@ -4,16 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "loop/sink.h"
 #include "util/log.h"
 
-#define LINES_LIMIT  (64u << 10)
-#define FLUSH_LIMIT  EL_SEC(1) /* for a terminal that is stopped */
-#define STRAYS_LIMIT EL_SEC(2)
-#define SHOW_EACH    EL_MS(500)
+#define LINES_LIMIT (64u << 10)
+#define FLUSH_LIMIT EL_SEC(1) /* for a terminal that is stopped */
+#define SHOW_EACH   EL_MS(500)
 
 struct alone {
     const struct alone_conf *conf;
@@ -138,16 +136,6 @@ static void no_pair(void *ctx, unsigned rail, const struct rail_result *r)
 
 /* --- life --- */
 
-/* What libraries of the helpers have started in sessions of their own comes to us when their parents are gone. */
-static void end_strays(struct reap *reap)
-{
-    const struct timespec moment = {.tv_nsec = 2000000};
-    for (el_usec until = loop_clock() + STRAYS_LIMIT; reap_orphans(reap, 0, SIGKILL, 0) && loop_clock() < until;) {
-        nanosleep(&moment, NULL);
-        reap_scan(reap);
-    }
-}
-
 static int prepare(struct alone *a, struct el_err *e)
 {
     static const struct reap_ops ops = {on_zombie, on_reaped, on_orphan, on_helper, NULL};
@@ -192,7 +180,7 @@ int alone_run(const struct alone_conf *conf, struct found *found, struct alone_r
     }
     probe_node_free(a.node);
     if (a.reap)
-        end_strays(a.reap);
+        reap_end_orphans(a.reap, 0); /* what libraries of the helpers have started in sessions of their own */
     a.node = NULL;
     if (a.sink)
         sink_free(a.sink);

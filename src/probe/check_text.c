@@ -71,7 +71,10 @@ void finding_text(const struct finding *f, struct el_buf *out)
     el_buf_printf(out, "%s%s%s: ", row->name, f->on[0] ? " of " : "", f->on);
     bool judged = f->state != FINDING_UNCHECKED && f->state != FINDING_UNDECIDED && f->has_value;
     if (!judged) {
-        el_buf_printf(out, "%s: %s", f->state == FINDING_UNDECIDED ? "undecided" : "not checked", f->text);
+        const char *word = f->state == FINDING_UNDECIDED   ? "undecided: "
+                           : f->state == FINDING_UNCHECKED ? "not checked: "
+                                                           : "";
+        el_buf_printf(out, "%s%s", word, f->text);
         return;
     }
     if (row->rule == CHECK_GROWS && f->state == FINDING_OK) {

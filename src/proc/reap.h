@@ -56,6 +56,9 @@ void reap_scan(struct reap *r);
  */
 unsigned reap_orphans(struct reap *r, pid_t session, int signal, pid_t spare);
 
+/* Kills all orphans, and those that come to us by that, for a second at most. */
+void reap_end_orphans(struct reap *r, pid_t spare);
+
 /* A line about one orphan or leader that will not die: `python (pid 7, state D in nfs_wait)`.  Returns its length. */
 int reap_describe(pid_t pid, char *to, size_t size);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proc/procstat.h"
@@ -219,6 +220,15 @@ unsigned reap_orphans(struct reap *r, pid_t session, int signal, pid_t spare)
             kill(list[i], signal);
     }
     return left;
+}
+
+void reap_end_orphans(struct reap *r, pid_t spare)
+{
+    const struct timespec moment = {.tv_nsec = 5000000};
+    for (unsigned looks = 0; looks < 200 && reap_orphans(r, 0, SIGKILL, spare); looks++) {
+        nanosleep(&moment, NULL);
+        reap_scan(r);
+    }
 }
 
 int reap_describe(pid_t pid, char *to, size_t size)

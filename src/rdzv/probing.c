@@ -8,6 +8,11 @@
 
 static void begin_after(struct probing *p, el_usec now);
 
+static el_usec sooner(el_usec a, el_usec b)
+{
+    return a < b ? a : b;
+}
+
 struct probing *probing_new(const struct probing_conf *conf, struct el_mem *mem, el_usec now)
 {
     struct probing *p = el_alloc(mem, sizeof *p);
@@ -30,7 +35,7 @@ struct probing *probing_new(const struct probing_conf *conf, struct el_mem *mem,
     p->kind = PROBING_LOCAL;
     p->waiting = p->asked = conf->nodes;
     p->all_until = now + conf->timeout;
-    p->until = now + PROBING_LOCAL_LIMIT;
+    p->until = sooner(now + PROBING_LOCAL_LIMIT, p->all_until);
     return p;
 }
 
@@ -61,11 +66,6 @@ void probing_domain(struct probing *p, unsigned node, const char *label)
 }
 
 /* --- stages --- */
-
-static el_usec sooner(el_usec a, el_usec b)
-{
-    return a < b ? a : b;
-}
 
 /* Nodes are given until then; whoever is not heard by the end of the margin is not there. */
 static el_usec margin(const struct probing *p)

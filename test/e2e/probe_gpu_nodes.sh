@@ -64,8 +64,10 @@ rules 3 "ncclAllGather:crash@5#1"
 probe 3
 told "one GPU whose driver crashes" "1:1 2:0 3:1" "node1:good node2:good node3:bad"
 
+rules 1 "ncclCommInitRankConfig:fork"
 probe 2
-told "two hosts alone, both well" "1:0 2:0" "node1:good node2:good"
+told "two hosts alone, both well, though a library leaves processes behind" "1:0 2:0" "node1:good node2:good"
+is "which are gone with the probe" "$(leftovers)" ""
 
 version 2 22705
 probe 2

@@ -48,10 +48,31 @@ static inline void put(const char *format, ...)
 
 static inline void put_action(const struct member_action *x)
 {
-    static const char *const names[] = {"connect", "disconnect", "",       "incidents", "open store", "close store",
-                                        "knock",   "unknock",    "lease ", "tenants ",  "start",      "stop",
-                                        "probe",   "restock",    "offer",  "go",        "probe stop", "probe tell ",
-                                        "notice",  "run on",     "",       "fenced",    "exit"};
+    static const char *const names[] = {
+        [MEMBER_DO_CONNECT] = "connect",
+        [MEMBER_DO_DISCONNECT] = "disconnect",
+        [MEMBER_DO_SEND] = "",
+        [MEMBER_DO_INCIDENTS] = "incidents",
+        [MEMBER_DO_OPEN_STORE] = "open store",
+        [MEMBER_DO_CLOSE_STORE] = "close store",
+        [MEMBER_DO_KNOCK] = "knock",
+        [MEMBER_DO_UNKNOCK] = "unknock",
+        [MEMBER_DO_LEASE_SEND] = "lease ",
+        [MEMBER_DO_TENANTS_SEND] = "tenants ",
+        [MEMBER_DO_START] = "start",
+        [MEMBER_DO_STOP] = "stop",
+        [MEMBER_DO_PROBE] = "probe",
+        [MEMBER_DO_RESTOCK] = "restock",
+        [MEMBER_DO_RESTORE] = "offer",
+        [MEMBER_DO_GO] = "go",
+        [MEMBER_DO_PROBE_STOP] = "probe stop",
+        [MEMBER_DO_PROBE_TELL] = "probe tell ",
+        [MEMBER_DO_NOTICE] = "notice",
+        [MEMBER_DO_UNNOTICE] = "run on",
+        [MEMBER_DO_SAY] = "",
+        [MEMBER_DO_SAY_FENCED] = "fenced",
+        [MEMBER_DO_EXIT] = "exit",
+    };
     put("%s", names[x->type]);
     if (x->type == MEMBER_DO_SEND || x->type == MEMBER_DO_PROBE_TELL || x->type == MEMBER_DO_LEASE_SEND ||
         x->type == MEMBER_DO_TENANTS_SEND)

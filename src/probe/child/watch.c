@@ -102,7 +102,9 @@ static void __attribute__((noreturn)) give_up(void)
     text_put(text, sizeof text, "nothing for %g s: the step \"%s\" did not end", watch.limit_ms / 1000.0, watch.stage);
     const struct fault_row *said = fault_phrase(log_warnings());
     fault_say(watch.stage, 0, "deadline", FAULT_TIMEOUT, text,
-              said ? said->advice : "see the other end's report; if both ends hang, the link or its firewall");
+              said          ? said->advice
+              : watch.abort ? "see the other end's report; if both ends hang, the link or its firewall"
+                            : "the GPU or its driver does not answer: look at dmesg, restart the host");
     pthread_t thread;
     if (watch.abort && pthread_create(&thread, NULL, abort_main, NULL) == 0) {
         double end = watch_now_ms() + watch.grace_ms;

@@ -1,0 +1,447 @@
+/* A health check by itself: what it makes of answers that come late, twice, in pieces or from elsewhere, of nodes that
+ * are away and of its own standing still.  Stories with a coordinator around it: test_rdzv_probe.c. */
+#include "rdzv/probing.h"
+
+#include "lib/tap.h"
+#include "probe/node.h"
+
+#define SILENCE EL_SEC(10)
+#define MARGIN  (SILENCE + PROBING_MARGIN)
+#define TIMEOUT EL_SEC(300)
+#define WARNS   "{\"t\":\"check\",\"name\":\"shm_size\",\"state\":\"warn\",\"text\":\"\"}\n"
+#define ANOTHER "{\"t\":\"check\",\"name\":\"nofile\",\"state\":\"warn\",\"text\":\"\"}\n"
+
+static struct el_mem mem = EL_MEM_INIT(64u << 20);
+static struct probing *p;
+static el_usec now;
+
+static void begin_for(unsigned nodes, el_usec timeout)
+{
+    struct probing_conf conf = {.number = 5,
+                                .coord = 9,
+                                .probe = 1,
+                                .nodes = nodes,
+                                .backend = HEALTH_TCP,
+                                .quick = true,
+                                .timeout = timeout,
+                                .silence = SILENCE};
+    probing_free(p);
+    now = 0;
+    p = probing_new(&conf, &mem, now);
+    for (unsigned i = 0; i < nodes; i++)
+        probing_name(p, i, (const char[]){(char)('a' + i), 0}, "");
+}
+
+static void begin(unsigned nodes)
+{
+    begin_for(nodes, TIMEOUT);
+}
+
+static struct msg_probe order_of(unsigned node)
+{
+    struct msg m;
+    probing_order(p, node, now, &m);
+    return m.u.probe;
+}
+
+/* What a node would say to its present order. */
+static struct msg_probe_result result(unsigned node, enum probing_outcome outcome)
+{
+    struct msg_probe o = order_of(node);
+    return (struct msg_probe_result){.number = o.number,
+                                     .coord = o.coord,
+                                     .probe = o.probe,
+                                     .stage = o.stage,
+                                     .rail = o.kind == PROBING_PAIR ? 0 : -1,
+                                     .outcome = outcome,
+                                     .text = outcome == PROBING_OK ? "" : "why",
+                                     .lines = ""};
+}
+
+static enum probing_news say(unsigned node, const struct msg_probe_result *m)
+{
+    enum probing_news news = probing_result(p, node, m, now);
+    probing_check(p);
+    return news;
+}
+
+static enum probing_news answer(unsigned node, enum probing_outcome outcome)
+{
+    struct msg_probe_result m = result(node, outcome);
+    return say(node, &m);
+}
+
+static enum probing_news all(const char *nodes, enum probing_outcome outcome)
+{
+    enum probing_news news = PROBING_SAME;
+    for (; *nodes; nodes++)
+        news = answer((unsigned)(*nodes - 'a'), outcome);
+    return news;
+}
+
+static enum probing_news at(el_usec when)
+{
+    now = when;
+    return probing_timeout(p, now);
+}
+
+/* Rests, checks, pairs: "ppr" */
+static const char *kinds(unsigned nodes)
+{
+    static char text[16];
+    for (unsigned i = 0; i < nodes; i++)
+        text[i] = "lpra"[order_of(i).kind];
+    text[nodes] = 0;
+    return text;
+}
+
+static const char *verdict(unsigned node)
+{
+    static char line[VERDICT_TEXT_MAX + 20];
+    const char *text;
+    const char *name = health_verdict_name(probing_verdict(p, node, &text));
+    snprintf(line, sizeof line, "%s%s%s", name, *text ? ": " : "", text);
+    return line;
+}
+
+/* To the end, all that is asked for being well. */
+static void finish(unsigned nodes)
+{
+    for (unsigned round = 0; !probing_is_over(p) && round < 100; round++)
+        for (unsigned i = 0; i < nodes && !probing_is_over(p); i++)
+            if (order_of(i).kind != PROBING_REST)
+                answer(i, PROBING_OK);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+static void test_deadlines(void)
+{
+    begin(2);
+    is_num(probing_deadline(p), PROBING_LOCAL_LIMIT + MARGIN,
+           "nodes have their time, and the time that silence may last");
+    is_num(order_of(0).left_ms, PROBING_LOCAL_LIMIT / 1000 + 1, "and are told the first alone");
+    is_num(at(PROBING_LOCAL_LIMIT + MARGIN - 1), PROBING_SAME, "not before");
+    all("a", PROBING_OK);
+    is_num(at(PROBING_LOCAL_LIMIT + MARGIN), PROBING_STAGE, "then it goes on");
+    finish(2);
+    is_str(verdict(1), "undecided: its own checks brought no result in time", "who said nothing is not judged");
+    begin(2);
+    all("ab", PROBING_OK);
+    is_num(probing_deadline(p), probe_node_pair_limit(false) + MARGIN, "ends of pairs end by themselves before that");
+    begin_for(2, EL_SEC(30));
+    is_num(probing_deadline(p), EL_SEC(30) + MARGIN, "all of it has an end");
+}
+
+/* The time for all is over in the middle of a pair: whoever has not answered had no time for it. */
+static void test_all_time_is_over(void)
+{
+    begin_for(4, EL_SEC(20));
+    now = EL_SEC(5);
+    all("abcd", PROBING_OK);
+    all("acd", PROBING_OK);
+    is_num(at(EL_SEC(20) + MARGIN), PROBING_OVER, "the time for all is over in a round: so is the check");
+    is_str(verdict(1), "undecided: no pair with it came to an end (the time was over)",
+           "who had no time is not to blame");
+    is_str(verdict(2), "good", "what was known is known");
+}
+
+static void test_standing_still(void)
+{
+    begin(2);
+    now = EL_SEC(200);
+    probing_gap(p, now);
+    is_num(probing_deadline(p), now + PROBING_LOCAL_LIMIT + MARGIN,
+           "we stood still: the stage has what was left of it");
+    now += EL_SEC(60);
+    all("ab", PROBING_OK);
+    now += EL_SEC(60);
+    all("ab", PROBING_OK);
+    is_str(kinds(2), "aa", "and so has the whole");
+    is_num(order_of(0).left_ms, PROBING_LOCAL_LIMIT / 1000 + 1, "which would have been over");
+    begin(2);
+    probing_away(p, 1, now);
+    probing_gap(p, EL_SEC(100));
+    now += EL_SEC(100);
+    answer(0, PROBING_OK);
+    is_num(at(EL_SEC(100) + PROBING_AWAY_LIMIT - 1), PROBING_SAME, "nor was somebody away for as long");
+    is_num(at(EL_SEC(100) + PROBING_AWAY_LIMIT), PROBING_STAGE, "but for the time that we were awake");
+}
+
+/* --- away, gone --------------------------------------------------------------------------------------------------- */
+
+static void test_away(void)
+{
+    begin(4);
+    all("abcd", PROBING_OK);
+    all("acd", PROBING_OK);
+    probing_away(p, 1, now);
+    is_num(at(PROBING_AWAY_LIMIT - 1), PROBING_SAME, "somebody is not heard: it is waited for");
+    at(PROBING_AWAY_LIMIT);
+    finish(4);
+    is_str(verdict(1), "left: it was not heard any more during the check", "and lost for this check");
+    is_str(verdict(0), "good", "its partner has met another one");
+    begin(3);
+    all("abc", PROBING_OK);
+    answer(0, PROBING_OK);
+    probing_away(p, 1, now);
+    now += EL_SEC(1);
+    probing_back(p, 1);
+    answer(1, PROBING_OK);
+    finish(3);
+    is_str(verdict(1), "good", "who comes back soon has its pair");
+    begin(2);
+    answer(0, PROBING_OK);
+    probing_away(p, 1, now);
+    at(PROBING_AWAY_LIMIT);
+    finish(1);
+    is_str(verdict(1), "left: it was not heard any more while it checked itself", "lost before its first word");
+    begin(2);
+    all("ab", PROBING_OK);
+    all("ab", PROBING_OK);
+    answer(0, PROBING_OK);
+    is_num(probing_away(p, 1, now), PROBING_OVER, "nobody is waited for just to read its counters");
+    is_str(verdict(0), "good", "the others keep their verdicts");
+}
+
+/* A pair is cut by the time for silence, but its node is back in the next round: it may meet others. */
+static void test_away_for_a_moment(void)
+{
+    begin(3);
+    all("abc", PROBING_OK);
+    now = probe_node_pair_limit(false) + MARGIN - EL_SEC(2);
+    answer(0, PROBING_OK);
+    probing_away(p, 1, now);
+    at(probe_node_pair_limit(false) + MARGIN); /* away for two seconds */
+    now += EL_SEC(18);
+    at(now);
+    probing_back(p, 1);
+    finish(3);
+    unsigned good = 0;
+    for (unsigned i = 0; i < 3; i++)
+        good += strcmp(verdict(i), "good") == 0;
+    ok(good >= 2, "a moment's silence at the end of a stage loses no other node");
+}
+
+static void test_gone(void)
+{
+    begin(3);
+    all("abc", PROBING_OK);
+    is_num(probing_left(p, 0, now), PROBING_STAGE, "one end of a pair leaves: the other is not waited for");
+    finish(3);
+    is_str(verdict(0), "left: left", "it has left");
+    is_str(verdict(1), "good", "nobody else is to blame");
+    is_num(probing_left(p, 0, now), PROBING_SAME, "once is enough");
+}
+
+/* --- counters at the end ------------------------------------------------------------------------------------------ */
+
+static void test_after(void)
+{
+    begin(3);
+    all("abc", PROBING_OK);
+    while (order_of(0).kind != PROBING_AFTER)
+        for (unsigned i = 0; i < 3; i++)
+            if (order_of(i).kind == PROBING_PAIR)
+                answer(i, PROBING_OK);
+    struct msg_probe_result m = result(1, PROBING_FAILED);
+    m.text = "ib_link_downed grew";
+    say(1, &m);
+    answer(0, PROBING_OK);
+    is_num(answer(2, PROBING_BROKEN), PROBING_OVER, "the last look is the end");
+    is_str(verdict(0), "good", "well at the end");
+    is_str(verdict(1), "bad: ib_link_downed grew", "what has grown while pairs ran counts");
+    is_str(verdict(2), "good", "a look that was broken off says nothing");
+    begin(2);
+    all("ab", PROBING_OK);
+    all("ab", PROBING_OK);
+    answer(1, PROBING_FAILED);
+    probing_left(p, 1, now);
+    answer(0, PROBING_OK);
+    is_str(verdict(1), "left: left", "who has left has left, whatever its counters said");
+}
+
+/* --- first look --------------------------------------------------------------------------------------------------- */
+
+static void test_first_look(void)
+{
+    begin(4);
+    answer(0, PROBING_OK);
+    answer(1, PROBING_BROKEN);
+    answer(2, PROBING_UNDECIDED);
+    answer(3, PROBING_FAILED);
+    is_str(kinds(4), "prpr", "who is bad, or of whom nothing is known, is in no pair");
+    finish(4);
+    is_str(verdict(0), "good", "well");
+    is_str(verdict(1), "undecided: why", "broken off");
+    is_str(verdict(2), "undecided: why", "good in pairs, but not everything could be judged");
+    is_str(verdict(3), "bad: why", "bad");
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+static unsigned kept(unsigned node, const char *what)
+{
+    unsigned n = 0;
+    for (const char *s = probing_kept(p, node); (s = strstr(s, what)); s++)
+        n++;
+    return n;
+}
+
+static void test_pages(void)
+{
+    begin(2);
+    struct msg_probe_result m = result(0, PROBING_FAILED);
+    m.more = true;
+    m.lines = WARNS;
+    is_num(say(0, &m), PROBING_SAME, "more pages follow");
+    m.page = 2;
+    m.lines = ANOTHER;
+    say(0, &m);
+    is_num(kept(0, "nofile"), 0, "a page that does not follow is no page");
+    m.page = 0; /* another connection: all of it again */
+    m.lines = WARNS;
+    say(0, &m);
+    m.page = 1;
+    m.lines = ANOTHER;
+    m.more = false;
+    m.outcome = PROBING_OK;
+    say(0, &m);
+    is_num(kept(0, "shm_size"), 1, "what was told twice is kept once");
+    is_num(kept(0, "nofile"), 1, "and what followed, too");
+    ok(probing_warned(p, 0), "it was warned of");
+    m.outcome = PROBING_FAILED;
+    say(0, &m);
+    is_num(kept(0, "nofile"), 1, "who is done says nothing more");
+    answer(1, PROBING_OK);
+    all("ab", PROBING_OK);
+    m = result(0, PROBING_OK);
+    m.lines = WARNS;
+    m.more = true;
+    say(0, &m);
+    m.lines = "";
+    m.more = false;
+    say(0, &m); /* from the beginning */
+    is_num(kept(0, "shm_size"), 1, "what an earlier stage told stays, what this one takes back goes");
+    answer(1, PROBING_OK);
+    ok(probing_warned(p, 0), "a warning of the first look is not forgotten by the last");
+    ok(!probing_warned(p, 1), "nobody else was warned");
+    is_str(verdict(0), "good", "what was said before the first page came again does not count");
+}
+
+static void test_warning_taken_back(void)
+{
+    begin(2);
+    struct msg_probe_result m = result(0, PROBING_OK);
+    m.lines = WARNS;
+    m.more = true;
+    say(0, &m);
+    m.lines = "";
+    m.more = false;
+    say(0, &m);
+    ok(!probing_warned(p, 0), "told from the beginning, without the warning: there is none");
+    begin(2);
+    m = result(0, (enum probing_outcome)PROBING_OUTCOMES);
+    is_num(say(0, &m), PROBING_SAME, "an outcome that is none");
+    m = result(0, PROBING_OK);
+    m.number++;
+    m.outcome = PROBING_FAILED;
+    say(0, &m);
+    all("ab", PROBING_OK);
+    is_str(kinds(2), "pp", "an answer about another round says nothing");
+}
+
+static void test_who_rests(void)
+{
+    begin(3);
+    all("abc", PROBING_OK);
+    is_str(kinds(3), "ppr", "three nodes: one rests");
+    struct msg_probe_result m = result(2, PROBING_FAILED);
+    m.lines = WARNS;
+    is_num(say(2, &m), PROBING_SAME, "who rests is not asked");
+    ok(!probing_warned(p, 2), "nor heard");
+    finish(3);
+    is_str(verdict(2), "good", "and is tried later");
+}
+
+/* One end stood still, or could not judge: nobody is suspect for that, and the pair comes again. */
+static void test_broken(void)
+{
+    for (enum probing_outcome o = PROBING_BROKEN; o <= PROBING_UNDECIDED; o++) {
+        begin(2);
+        all("ab", PROBING_OK);
+        answer(0, PROBING_OK);
+        answer(1, o);
+        is_str(kinds(2), "pp", "a pair that was broken off comes again");
+        finish(2);
+        is_str(verdict(0), "good", "this end is well");
+        is_str(verdict(1), "good", "so is that one");
+    }
+    begin(2);
+    all("ab", PROBING_OK);
+    all("ab", PROBING_FAILED);
+    finish(2);
+    is_str(verdict(0),
+           "undecided: failed, but with no node that is known to be good (no other node was left to ask): why",
+           "one that failed does not, with nobody else to ask");
+}
+
+static void test_ids(void)
+{
+    struct msg_probe_id m;
+    begin(2);
+    struct msg_probe o = order_of(0);
+    m = (struct msg_probe_id){o.number, o.coord, o.probe, o.stage, 0, "early"};
+    is_num(probing_id(p, 0, &m), PROBING_SAME, "an id where there is no pair");
+    all("ab", PROBING_OK);
+    m.stage = order_of(0).stage;
+    m.id = "two words";
+    is_num(probing_id(p, 0, &m), PROBING_SAME, "an id that is none");
+    m.id = "x";
+    is_num(probing_id(p, 1, &m), PROBING_SAME, "an id of the end that comes");
+    m.rail = PLAN_RAILS_MAX;
+    is_num(probing_id(p, 0, &m), PROBING_SAME, "of a rail that cannot be");
+    m.rail = 0;
+    is_num(probing_id(p, 0, &m), PROBING_ORDER, "the host end's");
+    is_str(order_of(1).ids, "0=x", "goes to the guest");
+    is_str(order_of(0).ids, "", "and to nobody else");
+}
+
+static void test_metrics(void)
+{
+    begin(3);
+    struct msg_probe_result m = result(0, PROBING_OK);
+    m.lines =
+        "{\"t\":\"m\",\"name\":\"host_mem\",\"rail\":0,\"n\":1,\"min\":7,\"median\":7,\"p95\":7,\"unit\":\"GB/s\"}\n";
+    say(0, &m);
+    all("bc", PROBING_OK);
+    while (order_of(0).kind != PROBING_AFTER)
+        for (unsigned i = 0; i < 3; i++)
+            if (order_of(i).kind == PROBING_PAIR) {
+                m = result(i, PROBING_OK);
+                m.gpus = 3;
+                say(i, &m);
+            }
+    ok(!probing_is_nccl(p), "how many GPUs there are is what the first look said");
+    is_num(verdict_value(probing_plan(p), 0, 0, METRIC_HOST_MEM), 7000, "what a node measures alone is kept for it");
+}
+
+int main(void)
+{
+    test_deadlines();
+    test_all_time_is_over();
+    test_standing_still();
+    test_away();
+    test_away_for_a_moment();
+    test_gone();
+    test_after();
+    test_first_look();
+    test_pages();
+    test_warning_taken_back();
+    test_who_rests();
+    test_broken();
+    test_ids();
+    test_metrics();
+    probing_free(p);
+    return done();
+}
