@@ -44,7 +44,7 @@ def main():
         optim.step()
         rates.step()
         if snapshots:
-            snapshots.snapshot(step)
+            snapshots.snapshot(step, persist=step % 10 == 9)  # with --ckpt-dir these go to disk
         if os.environ.get("MARK"):  # the test of this example waits for steps, and then kills
             open(f"{os.environ['MARK']}/step.{rank}.{step}", "a").write(f"{os.getpid()}\n")
         time.sleep(PAUSE)

@@ -133,12 +133,13 @@ static void act(struct node *n, const struct agent_action *a)
             managed_note(n, a->slot);
         break;
     case AGENT_DO_COLLECT:
+        persisting_last_words(n);
         workers_close(n);
         report_collect(n);
         break;
     case AGENT_DO_FORWARD: workers_forward(n, a->signal); break;
     case AGENT_DO_SUSPEND: workers_suspend(n); break;
-    case AGENT_DO_END: report_end(n); break;
+    case AGENT_DO_END: persisting_leave(n, report_end); break;
     case AGENT_DO_UP: membership_started(n->membership); break;
     case AGENT_DO_RESULT: managed_result(n); break;
     }
@@ -153,6 +154,8 @@ static void step(struct node *n, const struct agent_event *ev, struct agent_acti
     show_status(n);
     if (n->core.state != before)
         tell_moved(n, before);
+    if (n->core.state != before && n->core.state == AGENT_STOPPING)
+        persisting_last_words(n);
 }
 
 static void drain(struct node *n)
@@ -396,6 +399,7 @@ static bool node_free(struct node *n)
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     health_free(n->health);
     membership_free(n->membership);
+    persisting_free(n);
     ckpt_free(n);
     logs_free(n);
     tell_free(n);

@@ -103,7 +103,8 @@ int ckpt_init(struct node *n, struct el_err *e)
     static const struct snapshots_ops ops = {
         on_choose,
         on_confirm,
-        {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary}};
+        {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
+        persisting_committed};
     bool keeps = n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
     if (!keeps && (!n->conf->boundary_wait || n->place.kind == ENDPOINT_ALONE))
         return 0;
@@ -114,7 +115,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     struct snapshots_conf conf = {.run = n->conf, .workers = n->nproc, .env = n->env, .reap = n->reap};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
-    return n->snapshots ? 0 : -1;
+    return n->snapshots ? persisting_init(n, e) : -1;
 }
 
 void ckpt_round(struct node *n)
@@ -123,6 +124,7 @@ void ckpt_round(struct node *n)
     if (!n->snapshots)
         return;
     restore_begin(&n->restore, 1);
+    persisting_round(n);
     snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));
 }
 

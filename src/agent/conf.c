@@ -65,6 +65,30 @@ static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, 
     return 0;
 }
 
+/* Checkpoints on disk are snapshots first: their memory has a size that needs no thought. */
+static int decide_checkpoints(struct run_conf *conf, const struct opt_result *r, struct el_err *e)
+{
+    static const char *const only[] = {"ckpt-keep-last", "ckpt-layout", "ckpt-store", "ckpt-commit",
+                                       "lastwords-timeout"};
+    if (conf->ckpt_dir && !*conf->ckpt_dir)
+        return el_fail(e, EL_EXIT_USAGE, "--ckpt-dir is empty: want a directory");
+    for (size_t i = 0; !conf->ckpt_dir && i < sizeof only / sizeof only[0]; i++)
+        if (seen(r, only[i]))
+            return el_fail(e, EL_EXIT_USAGE, "--%s is for checkpoints on disk: say where, with --ckpt-dir=DIR",
+                           only[i]);
+    if (conf->ckpt_dir && !conf->ckpt_mem_bytes && !conf->ckpt_mem_percent) {
+        conf->ckpt_mem_percent = CONF_CKPT_MEM_PERCENT;
+        conf->ckpt_mem_default = true;
+    }
+    if (!seen(r, "lastwords-timeout")) {
+        el_usec grace = conf->shutdown_timeout;
+        conf->lastwords_timeout = grace > EL_SEC(125)  ? EL_SEC(120)
+                                  : grace > EL_SEC(10) ? grace - EL_SEC(5)
+                                                       : EL_SEC(5);
+    }
+    return 0;
+}
+
 /* torchrun's own variable for how much the launcher says; -v and -q win. */
 static void apply_loglevel(struct run_conf *conf, char **env)
 {
@@ -105,6 +129,8 @@ int conf_parse(int argc, char **argv, char **env, struct run_conf *conf, struct 
     if (conf->restart_window && conf->max_restarts > BUDGET_WINDOW_MAX)
         return el_fail(e, EL_EXIT_USAGE, "--max-restarts=%u: with --restart-window want at most %d", conf->max_restarts,
                        BUDGET_WINDOW_MAX);
+    if (decide_checkpoints(conf, &r, e))
+        return -1;
     if (conf->quiet && conf->verbose && seen(&r, "quiet") && seen(&r, "verbose"))
         return el_fail(e, EL_EXIT_USAGE, "--quiet and --verbose exclude each other");
     if (conf->quiet)

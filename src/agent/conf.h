@@ -12,9 +12,10 @@
 #include "util/err.h"
 #include "util/time.h"
 
-#define CONF_SLOTS_MAX  4096 /* workers of one node */
-#define CONF_SIGNAL_MAX 64
-#define CONF_HOST_MAX   256 /* bytes of a host name with its 0 */
+#define CONF_SLOTS_MAX        4096 /* workers of one node */
+#define CONF_SIGNAL_MAX       64
+#define CONF_CKPT_MEM_PERCENT 25  /* --ckpt-dir without --ckpt-mem */
+#define CONF_HOST_MAX         256 /* bytes of a host name with its 0 */
 
 enum conf_entry { CONF_SCRIPT, CONF_MODULE, CONF_PROGRAM };
 enum conf_nproc { CONF_NPROC_NUMBER, CONF_NPROC_CPU, CONF_NPROC_GPU, CONF_NPROC_XPU, CONF_NPROC_AUTO };
@@ -131,12 +132,19 @@ struct run_conf {
 
     enum failure_status_as exit_code;
 
-    /* snapshots: off unless one of the first two is not 0 */
+    /* snapshots: off unless one of the first two is not 0 (--ckpt-dir sees to that) */
     uint64_t ckpt_mem_bytes;
     unsigned ckpt_mem_percent;
     int ckpt_busy; /* 0 skip, 1 wait */
     bool allow_fresh;
     el_usec ckpt_restore_timeout;
+    const char *ckpt_dir;      /* NULL: snapshots stay in memory */
+    bool ckpt_mem_default;     /* the share follows from --ckpt-dir: less will do where less is free */
+    unsigned ckpt_keep_last;   /* 0: nothing is deleted */
+    int ckpt_layout;           /* enum ckpt_layout */
+    int ckpt_store;            /* 0 shared, 1 local */
+    int ckpt_commit;           /* enum commit_mode */
+    el_usec lastwords_timeout; /* 0: no last words */
 
     const char *completion; /* the shell of --print-completion */
 };

@@ -88,7 +88,8 @@ struct node {
     struct restore restore;          /* alone: what a coordinator has for a round */
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
-    struct incidents *incidents; /* incident_io.c; NULL: alone */
+    struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
+    struct incidents *incidents;   /* incident_io.c; NULL: alone */
 
     struct loop *loop;
     struct loop_timer *deadline, *prepare_timer;
@@ -199,6 +200,7 @@ void tell_worker_ended(struct node *n, unsigned slot, const struct reap_end *end
 void tell_worker_failed(struct node *n, const char *how, unsigned slot);
 void tell_incidents(struct node *n, const struct failure *cause); /* the evidence is complete */
 void tell_restart(struct node *n, const char *why);
+void tell_checkpoint(struct node *n, const struct event_checkpoint *c);
 void tell_end(struct node *n, const char *why);
 void tell_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
 void tell_guard(struct node *n);                            /* there is a new one */
@@ -255,6 +257,15 @@ void ckpt_free(struct node *n);                                                /
 void ckpt_round(struct node *n);                                               /* before its workers are started */
 void ckpt_decided(struct node *n, int64_t step, bool fresh, const char *text); /* what all ranks go back to */
 void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a planned change; NULL: none any more */
+
+/* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */
+int persisting_init(struct node *n, struct el_err *e);
+void persisting_free(struct node *n);
+void persisting_committed(void *node, unsigned worker, unsigned slot); /* snapshots_ops */
+void persisting_round(struct node *n);                                 /* workers are about to be started */
+void persisting_last_words(struct node *n);                            /* they are being stopped, or have ended */
+void persisting_leave(struct node *n,
+                      void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
 
 /* meet_io.c */
 const char *meet_address(const struct node *n); /* MASTER_ADDR */

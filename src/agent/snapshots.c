@@ -15,6 +15,10 @@ int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_
     *bytes = conf->ckpt_mem_percent ? all / 100 * conf->ckpt_mem_percent : conf->ckpt_mem_bytes;
     if (there >= HOST_UNKNOWN || *bytes <= there)
         return 0;
+    if (conf->ckpt_mem_default) { /* nobody has asked for so much */
+        *bytes = there;
+        return 0;
+    }
     return el_fail(
         e, EL_EXIT_CONFIG,
         "--ckpt-mem wants %llu MiB for snapshots, and this host has %llu MiB available%s: give less, or free "

@@ -13,6 +13,8 @@
 #include "rdzv/restore.h"
 
 struct snapshots;
+struct keeper;
+struct vault;
 
 struct snapshots_conf {
     const struct run_conf *run;
@@ -29,6 +31,8 @@ struct snapshots_ops {
      * snapshots_confirmed(). */
     void (*confirm)(void *ctx, int64_t step);
     struct stops_ops stops; /* with the same ctx */
+    /* A slot holds a whole snapshot now, or one turned out to be none.  May be called inside snapshots_…(). */
+    void (*committed)(void *ctx, unsigned worker, unsigned slot);
 };
 
 /* Makes the run folder with socket and elrun.py; checks --ckpt-mem against what this host has.  NULL and *e. */
@@ -51,6 +55,11 @@ void snapshots_again(struct snapshots *s);
 
 /* Where the workers are and where they stop; NULL of none. */
 struct stops *snapshots_stops(const struct snapshots *s);
+/* What is held, for those who write it to disk. */
+struct keeper *snapshots_keeper(struct snapshots *s);
+struct vault *snapshots_vault(struct snapshots *s);
+/* Tells the workers of this node what became of a snapshot: "persisted", "committed", "failed". */
+void snapshots_event(struct snapshots *s, const char *kind, int64_t step, const char *why);
 
 /* ELRUN_SOCK and PYTHONPATH of a worker. */
 const char *snapshots_socket(const struct snapshots *s);

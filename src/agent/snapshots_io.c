@@ -12,6 +12,7 @@
 #include "agent/host.h"
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
+#include "ckpt/layout.h"
 #include "ckpt/vault.h"
 #include "ckpt/wsock.h"
 #include "client/client.h"
@@ -137,6 +138,7 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         break;
     case KEEPER_DO_COMMITTED:
         el_log(EL_DEBUG, "local rank %u: step %lld is held in memory", a->worker, (long long)a->step);
+        s->ops.committed(s->ctx, a->worker, a->slot);
         break;
     case KEEPER_DO_BOUNDARY: stops_stands(s->stops, a->worker, a->step); break;
     }
@@ -327,6 +329,24 @@ struct stops *snapshots_stops(const struct snapshots *s)
     return s ? s->stops : NULL;
 }
 
+struct keeper *snapshots_keeper(struct snapshots *s)
+{
+    return s->keeper;
+}
+
+struct vault *snapshots_vault(struct snapshots *s)
+{
+    return s->vault;
+}
+
+void snapshots_event(struct snapshots *s, const char *kind, int64_t step, const char *why)
+{
+    const struct wmsg m = {.type = WMSG_EVENT, .u.event = {.kind = kind, .step = step, .why = why}};
+    for (unsigned i = 0; i < s->workers; i++)
+        if (wsock_is_open(s->sock, i))
+            wsock_send(s->sock, i, &m, NULL, 0);
+}
+
 const char *snapshots_socket(const struct snapshots *s)
 {
     return s ? s->socket : NULL;
@@ -409,7 +429,10 @@ static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes
 {
     static const struct vault_ops vault = {on_allocated, on_summed, on_verified};
     static const struct wsock_ops sock = {whose, on_message, on_gone};
-    struct keeper_conf conf = {.workers = s->workers, .budget_bytes = budget_bytes, .waits = s->run->ckpt_busy};
+    struct keeper_conf conf = {.workers = s->workers,
+                               .budget_bytes = budget_bytes,
+                               .waits = s->run->ckpt_busy,
+                               .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = keeper_new(&conf, &s->mem);
     s->vault = vault_new(p, s->workers, &vault, s);

@@ -303,6 +303,13 @@ void tell_time_so_far(struct node *n)
     el_log(EL_INFO, "time so far: %s", line);
 }
 
+void tell_checkpoint(struct node *n, const struct event_checkpoint *c)
+{
+    struct event ev = event_of(n, EVENT_CHECKPOINT);
+    ev.u.checkpoint = *c;
+    tell(n, &ev);
+}
+
 void tell_restart(struct node *n, const char *why)
 {
     tell_time_so_far(n);

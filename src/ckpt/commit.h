@@ -27,10 +27,17 @@ struct commit {
     int64_t step;
     uint64_t round;    /* its number, for the stage's name */
     const char *nonce; /* drawn for this commit, of letters and digits: two commits never share a stage */
+    /* For who watches from another thread, NULL: nobody does.  done_bytes: counted up while files are written; stop:
+     * once it is set the next piece is not written any more, and the file fails with ECANCELED. */
+    _Atomic uint64_t *done_bytes;
+    const _Atomic bool *stop;
 };
 
 /* Where the files go, and what the checkpoint will be called. */
 void commit_paths(const struct commit *c, char stage[CKPT_PATH_MAX], char final[CKPT_PATH_MAX]);
+
+/* The root says that it is elrun's.  -1: it cannot be written to, or is of another version. */
+int commit_mark(const struct commit *c, struct el_err *e);
 
 int commit_open(const struct commit *c, struct el_err *e);
 int commit_join(const struct commit *c, struct el_err *e);

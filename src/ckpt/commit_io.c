@@ -26,6 +26,7 @@ struct content {
     const char *bytes;
     size_t n;
     uint32_t *chunks; /* where the checks go; NULL: nobody asks */
+    const struct commit *watched;
 };
 
 /* One try.  0, -errno; a file of which anything failed is closed and removed: no state of it is trusted again. */
@@ -42,9 +43,12 @@ static int write_once(const struct ckpt_fs *fs, const char *path, const struct c
     int r = fs->reserve(fs->ctx, file, c->n);
     for (size_t at = 0, i = 0; r >= 0 && at < c->n; at += MANIFEST_CHUNK, i++) {
         size_t n = c->n - at < MANIFEST_CHUNK ? c->n - at : (size_t)MANIFEST_CHUNK;
-        r = fs->write(fs->ctx, file, at, c->bytes + at, n);
+        bool stopped = c->watched && c->watched->stop && *c->watched->stop;
+        r = stopped ? -ECANCELED : fs->write(fs->ctx, file, at, c->bytes + at, n);
         if (c->chunks)
             c->chunks[i] = crc32c(0, c->bytes + at, n);
+        if (c->watched && c->watched->done_bytes && r >= 0)
+            *c->watched->done_bytes += n;
     }
     if (r >= 0) {
         r = fs->sync(fs->ctx, file);
@@ -129,7 +133,7 @@ static int make_dirs(const struct ckpt_fs *fs, const char *path, struct el_err *
 /* --- the steps of a commit ---------------------------------------------------------------------------------------- */
 
 /* The root says that it is ours.  A mark that is torn is written again; one of another version is refused. */
-static int mark_root(const struct commit *c, struct el_err *e)
+int commit_mark(const struct commit *c, struct el_err *e)
 {
     char *text;
     size_t n;
@@ -170,7 +174,7 @@ int commit_open(const struct commit *c, struct el_err *e)
     char stage[CKPT_PATH_MAX], final[CKPT_PATH_MAX];
     assert(c->nonce && *c->nonce && c->step >= 0);
     commit_paths(c, stage, final);
-    return mark_root(c, e) || clear_leftover(c, stage, e) ? -1 : commit_join(c, e);
+    return commit_mark(c, e) || clear_leftover(c, stage, e) ? -1 : commit_join(c, e);
 }
 
 int commit_join(const struct commit *c, struct el_err *e)
@@ -193,7 +197,7 @@ int commit_write(const struct commit *c, const char *name, const void *bytes, si
         return fs_fail(c->fs, -ENAMETOOLONG, "write", name, e);
     parent_of(path, parent);
     size_t chunks_n = manifest_chunks(n, MANIFEST_CHUNK);
-    struct content content = {bytes, n, el_alloc(c->mem, chunks_n * sizeof(uint32_t))};
+    struct content content = {bytes, n, el_alloc(c->mem, chunks_n * sizeof(uint32_t)), c};
     if (!content.chunks)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     int r = make_dirs(c->fs, parent, e) || write_durable(c->fs, path, &content, e) ? -1 : 0;

@@ -148,7 +148,24 @@ struct keeper_reads keeper_reads(const struct keeper *k);
 /* The slot of the worker that was committed last, -1: none is. */
 int keeper_newest(const struct keeper *k, unsigned worker);
 
-/* A reader takes the slot, if it is committed: it will not be given out until KEEPER_EV_READ. */
+/* A reader takes the slot, if it is committed: it will not be given out until KEEPER_EV_READ, or until it is given back
+ * here, which may be done while actions are carried out (gen: of the slot when it was taken). */
 bool keeper_take(struct keeper *k, unsigned worker, unsigned slot);
+void keeper_give(struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool intact);
+
+/* Whether every (part, shard id) of this node's workers, alive or not, is in some committed slot with this step; if
+ * not, whether it may yet be. */
+enum keeper_cover { KEEPER_COVERED, KEEPER_INCOMPLETE, KEEPER_HOPELESS };
+enum keeper_cover keeper_cover(const struct keeper *k, int64_t step);
+int64_t keeper_covered(const struct keeper *k); /* the newest such step, KEEPER_NO_STEP: none */
+bool keeper_is_summing(const struct keeper *k); /* there may be a newer one in a moment */
+
+/* Where each different (part, shard id) of a covered step lies, in the order of workers and their parts: how many, at
+ * most max; 0: not covered, or there are more. */
+struct keeper_source {
+    unsigned worker, slot, part;
+};
+unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_source *to, unsigned max);
+const char *keeper_layout_id(const struct keeper *k, unsigned worker); /* as declared; "": nothing is */
 
 #endif

@@ -43,6 +43,13 @@ void vault_verify(struct vault *v, const struct keeper *k, unsigned worker, unsi
 void vault_descriptors(const struct vault *v, unsigned worker, int fds[KEEPER_SLOTS]);
 int vault_reader(struct vault *v, unsigned worker, unsigned slot, struct el_err *e);
 
+/* A reader of a worker's slots: their memory stays until vault_drop(), also when they are released meanwhile. */
+struct chest *vault_hold(struct vault *v, unsigned worker);
+void vault_drop(struct chest *c);
+
+/* The first byte of a part in a slot. */
+const void *vault_image(const struct vault *v, unsigned worker, unsigned slot, unsigned part);
+
 /* Sums of a part of a slot: sums_count(its bytes) of them, valid while the slot is committed. */
 const uint32_t *vault_sums(const struct vault *v, unsigned worker, unsigned slot, unsigned part);
 

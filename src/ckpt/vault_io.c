@@ -178,8 +178,7 @@ static void done(void *ctx)
     struct chest *c = j->chest;
     if (!c->released)
         tell(j);
-    if (--c->jobs == 0 && c->released)
-        free_chest(c);
+    vault_drop(c);
     free(j);
 }
 
@@ -266,6 +265,23 @@ void vault_descriptors(const struct vault *v, unsigned worker, int fds[KEEPER_SL
 int vault_reader(struct vault *v, unsigned worker, unsigned slot, struct el_err *e)
 {
     return ckpt_mem_reader(&v->chest[worker]->mem[slot], e);
+}
+
+struct chest *vault_hold(struct vault *v, unsigned worker)
+{
+    v->chest[worker]->jobs++;
+    return v->chest[worker];
+}
+
+void vault_drop(struct chest *c)
+{
+    if (--c->jobs == 0 && c->released)
+        free_chest(c);
+}
+
+const void *vault_image(const struct vault *v, unsigned worker, unsigned slot, unsigned part)
+{
+    return image_of(v->chest[worker], slot, &v->chest[worker]->part[part]);
 }
 
 const uint32_t *vault_sums(const struct vault *v, unsigned worker, unsigned slot, unsigned part)

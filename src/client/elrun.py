@@ -622,7 +622,13 @@ class Snapshots:
             raise TypeError(f'part "{name}": a {type(state).__name__} cannot be filled in place: put it into a dict')
         found = _Collector()
         found.add("", state, lambda: state, lambda v: state.__setitem__(slice(None), v))
-        found.blob(f"obj/{name}", blob_bytes, self._kept.get((name, f"obj/{name}"), 0))
+        # Files of one checkpoint are read together: what a rank has of its own gets a name of its own, but for pieces of
+        # a DTensor.
+        own = f"r{self.rank:05d}/" if shard_id is None else ""
+        for leaf in found.leaves:
+            leaf.name = leaf.name if "offset" in leaf.note else own + leaf.name
+        blob = f"obj/{own or shard_id + '/'}{name}"
+        found.blob(blob, blob_bytes, self._kept.get((name, blob), 0))
         if not found.leaves:
             raise ValueError(f'part "{name}" has nothing in it')
         about = {"run_id": os.environ.get("TORCHELASTIC_RUN_ID", "")}

@@ -72,6 +72,13 @@
     F(T, NUM, restarts)                                                                                                \
     F(T, NUM, max_restarts)                                                                                            \
     F(T, STR, why)
+#define EVENT_checkpoint_FIELDS(F, T)                                                                                  \
+    F(T, NUM, step)                                                                                                    \
+    F(T, STR, state) /* "committed", "failed" */                                                                       \
+    F(T, FLAG, lastwords)                                                                                              \
+    F(T, NUM, bytes)                                                                                                   \
+    F(T, NUM, elapsed_us)                                                                                              \
+    F(T, STR, text)
 #define EVENT_node_bad_FIELDS(F, T)                                                                                    \
     F(T, STR, node)                                                                                                    \
     F(T, STR, class)                                                                                                   \
@@ -106,6 +113,7 @@
     X(WORKERS_STOPPED, workers_stopped)                                                                                \
     X(INCIDENT, incident)                                                                                              \
     X(RESTART, restart)                                                                                                \
+    X(CHECKPOINT, checkpoint)                                                                                          \
     X(NODE_BAD, node_bad)                                                                                              \
     X(HOOK_ENDED, hook_ended)                                                                                          \
     X(ACCOUNT, account)                                                                                                \

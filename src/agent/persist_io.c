@@ -1,0 +1,402 @@
+/* From a committed slot to a committed checkpoint: which step is written next is decided by ckpt/persist.h, the thread
+ * that writes is ckpt/disk.h; here they meet the job.  Training never waits for any of it, and nothing that goes wrong
+ * with the disk ends it. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "agent/node.h"
+#include "ckpt/disk.h"
+#include "ckpt/keeper.h"
+#include "ckpt/persist.h"
+#include "ckpt/vault.h"
+#include "util/log.h"
+
+#define PROGRESS_AFTER EL_SEC(1) /* what takes longer is shown on a terminal, */
+#define PROGRESS_EVERY EL_MS(200)
+#define STALL_TIME     EL_SEC(600) /* no byte in so long: the disk stands still */
+
+struct persisting {
+    struct node *node;
+    struct disk *disk;
+    struct el_mem mem;
+    struct persist *core;
+    struct chest **chest; /* by worker; what is being written from */
+    struct disk_files *files;
+    struct disk_about about;
+    uint64_t bytes, counter;
+    el_usec began;
+    bool last_words; /* the workers are ending: the newest step is to be on disk */
+    bool failed;     /* the last one could not be written */
+    struct loop_timer *tick;
+    const char *layout_id;
+    char progress[96];
+    bool shown;
+
+    void (*left)(struct node *n); /* who waits for the end of all this */
+    el_usec left_at;              /* … until then; EL_NEVER: as long as bytes move */
+    uint64_t seen_bytes;
+    el_usec moved;
+};
+
+static void pump(struct persisting *p);
+static bool is_done(const struct persisting *p);
+static void leave(struct persisting *p);
+
+static const char *size_text(uint64_t bytes, char to[32])
+{
+    double v = (double)bytes;
+    const char *unit = bytes < 1000000 ? "kB" : bytes < 1000000000 ? "MB" : "GB";
+    snprintf(to, 32, "%.3g %s", v / (bytes < 1000000 ? 1e3 : bytes < 1000000000 ? 1e6 : 1e9), unit);
+    return to;
+}
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+static void say_failed(struct persisting *p, int64_t step, bool lastwords, const char *why)
+{
+    el_log(EL_WARN, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
+    tell_checkpoint(p->node, &(struct event_checkpoint){
+                                 .step = (uint64_t)step, .state = "failed", .lastwords = lastwords, .text = why});
+    snapshots_event(p->node->snapshots, "failed", step, why);
+}
+
+static void say_committed(struct persisting *p, bool existed, const char *trouble)
+{
+    char where[CKPT_PATH_MAX + 512], name[CKPT_PATH_MAX], size[32];
+    el_usec took = loop_clock() - p->began;
+    ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
+    snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
+    if (existed)
+        el_log(EL_INFO, "checkpoint: step %lld was there already, and is valid: %s", (long long)p->about.step, where);
+    else
+        el_log(EL_INFO, "checkpoint: step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
+               p->about.lastwords ? " (last words)" : "", size_text(p->bytes, size), (double)took / EL_SEC(1), where);
+    if (*trouble)
+        el_log(EL_WARN, "checkpoint: %s", trouble);
+    tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
+                                                        .state = "committed",
+                                                        .lastwords = p->about.lastwords,
+                                                        .bytes = p->bytes,
+                                                        .elapsed_us = took,
+                                                        .text = where});
+    snapshots_event(p->node->snapshots, "committed", p->about.step, where);
+}
+
+/* The status line tells how far a long write is. */
+static void show_progress(struct persisting *p)
+{
+    uint64_t now, all;
+    char size[32];
+    struct console_status st = p->node->status_line;
+    disk_progress(p->disk, &now, &all);
+    bool show = disk_is_busy(p->disk) && loop_clock() - p->began >= PROGRESS_AFTER;
+    if (!show && !p->shown)
+        return;
+    p->shown = show;
+    if (show) {
+        snprintf(p->progress, sizeof p->progress, "%s%swriting step %lld, %u%% of %s", st.state ? st.state : "",
+                 st.state ? ", " : "", (long long)p->about.step,
+                 (unsigned)(all ? (double)now * 100 / (double)all : 100), size_text(p->bytes, size));
+        st.state = p->progress;
+        st.since = p->began;
+    }
+    console_status(p->node->console, &st);
+}
+
+/* --- one checkpoint ----------------------------------------------------------------------------------------------- */
+
+static void forget_files(struct persisting *p)
+{
+    for (unsigned i = 0; i < p->node->nproc; i++)
+        if (p->chest[i]) {
+            vault_drop(p->chest[i]);
+            p->chest[i] = NULL;
+        }
+    disk_files_free(p->files);
+    p->files = NULL;
+}
+
+static void finish(struct persisting *p, bool good, int broken, const char *why)
+{
+    forget_files(p);
+    persist_done(p->core, good, broken);
+    persist_check(p->core);
+    p->failed = !good;
+    if (!good)
+        say_failed(p, p->about.step, p->about.lastwords, why);
+    show_progress(p);
+    pump(p);
+    if (p->left && is_done(p))
+        leave(p);
+}
+
+static void on_written(void *ctx, bool good, int broken, const struct el_err *e)
+{
+    struct persisting *p = ctx;
+    if (!good) {
+        finish(p, false, broken, e->text);
+        return;
+    }
+    snapshots_event(p->node->snapshots, "persisted", p->about.step, "");
+    disk_publish(p->disk, &p->about, p->files);
+}
+
+static void on_published(void *ctx, bool good, bool existed, const char *trouble, const struct el_err *e)
+{
+    struct persisting *p = ctx;
+    if (good)
+        say_committed(p, existed, trouble);
+    finish(p, good, -1, e->text);
+}
+
+/* Parts of tensors make files of the one layout, files that the script named those of the other. */
+static void add_file(struct persisting *p, const struct keeper_source *from)
+{
+    struct vault *v = snapshots_vault(p->node->snapshots);
+    const struct keeper *k = snapshots_keeper(p->node->snapshots);
+    const struct keeper_part *part = keeper_part(k, from->worker, from->part);
+    bool named = p->node->conf->ckpt_layout == CKPT_LAYOUT_MEGATRON;
+    if (named != (part->file[0] != 0))
+        return;
+    struct disk_file *f = &p->files->v[p->files->n++];
+    *f = (struct disk_file){.image = vault_image(v, from->worker, from->slot, from->part),
+                            .bytes = keeper_slot(k, from->worker, from->slot)->part_bytes[from->part],
+                            .sums = vault_sums(v, from->worker, from->slot, from->part),
+                            .part = part->name,
+                            .shard_id = part->shard_id,
+                            .node = ""};
+    if (named)
+        snprintf(f->name, sizeof f->name, "%s", part->file);
+    else
+        disk_shard_name(p->files->n, f->name);
+    if (!p->chest[from->worker])
+        p->chest[from->worker] = vault_hold(v, from->worker);
+    p->bytes += f->bytes;
+}
+
+/* The names of parts are the keeper's, which may forget them while a thread writes: each file has its own. */
+static bool own_names(struct disk_files *files)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        struct disk_file *f = &files->v[i];
+        f->part = el_strndup(&files->mem, f->part, strlen(f->part));
+        f->shard_id = el_strndup(&files->mem, f->shard_id, strlen(f->shard_id));
+        if (!f->part || !f->shard_id)
+            return false;
+    }
+    return true;
+}
+
+static void draw_nonce(char to[CKPT_NONCE_MAX])
+{
+    uint64_t chance = loop_clock();
+    ssize_t got = getrandom(&chance, sizeof chance, 0);
+    (void)got; /* it only has to be another one than that of a commit that was given up */
+    snprintf(to, CKPT_NONCE_MAX, "%016llx", (unsigned long long)chance);
+}
+
+static void begin(struct persisting *p, int64_t step)
+{
+    struct node *n = p->node;
+    const struct keeper *k = snapshots_keeper(n->snapshots);
+    unsigned count;
+    const struct keeper_source *from = persist_sources(p->core, &count);
+    const struct msg_world *w = n->membership ? membership_world(n->membership) : NULL;
+    p->began = loop_clock();
+    p->bytes = 0;
+    p->about = (struct disk_about){.step = step,
+                                   .number = w ? w->number : n->core.attempts,
+                                   .coord = w ? w->coord : n->coord,
+                                   .counter = ++p->counter,
+                                   .world = w ? w->world_size : n->nproc,
+                                   .consumed_samples = keeper_slot(k, from->worker, from->slot)->consumed_samples,
+                                   .layout_id = keeper_layout_id(k, from->worker),
+                                   .lastwords = persist_is_lastwords(p->core)};
+    draw_nonce(p->about.nonce);
+    p->files = calloc(1, sizeof *p->files);
+    if (p->files) {
+        p->files->mem = EL_MEM_INIT(0);
+        p->files->v = el_alloc(&p->files->mem, count * sizeof *p->files->v);
+    }
+    for (unsigned i = 0; p->files && p->files->v && i < count; i++)
+        add_file(p, &from[i]);
+    if (!p->files || !p->files->v || !own_names(p->files)) {
+        finish(p, false, -1, "no memory for the list of its files");
+        return;
+    }
+    if (!p->files->n) {
+        finish(p, false, -1,
+               "with --ckpt-layout=megatron files are written that declare_file() names, and there is none");
+        return;
+    }
+    p->layout_id = el_strndup(&p->files->mem, p->about.layout_id, strlen(p->about.layout_id));
+    p->about.layout_id = p->layout_id ? p->layout_id : "";
+    loop_timer_at(p->tick, loop_clock() + PROGRESS_EVERY);
+    disk_write(p->disk, &p->about, p->files, true);
+}
+
+/* What follows from all that has happened. */
+static void pump(struct persisting *p)
+{
+    struct persist_news news;
+    if (p->last_words && !keeper_is_summing(snapshots_keeper(p->node->snapshots)))
+        persist_want_newest(p->core, true);
+    while ((news = persist_next(p->core)).what != PERSIST_NOTHING) {
+        if (news.what == PERSIST_GIVEN_UP)
+            say_failed(p, news.step, false, news.text);
+        else
+            begin(p, news.step);
+    }
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+static bool is_done(const struct persisting *p)
+{
+    bool wait = p->last_words && keeper_is_summing(snapshots_keeper(p->node->snapshots));
+    return persist_is_idle(p->core) && !wait;
+}
+
+/* Nothing is waited for any more. */
+static void leave(struct persisting *p)
+{
+    void (*left)(struct node * n) = p->left;
+    p->left = NULL;
+    loop_timer_at(p->tick, EL_NEVER);
+    left(p->node);
+}
+
+/* Who waits has waited long enough: what is being written stays a stage, which is no checkpoint. */
+static void give_up(struct persisting *p)
+{
+    char why[160];
+    int64_t step = persist_writing(p->core);
+    if (p->left_at != EL_NEVER)
+        snprintf(why, sizeof why, "it was not written within %.6g s of the workers' end (--lastwords-timeout)",
+                 (double)p->node->conf->lastwords_timeout / EL_SEC(1));
+    else
+        snprintf(why, sizeof why, "its disk has taken nothing for %u s", (unsigned)(STALL_TIME / EL_SEC(1)));
+    say_failed(p, step == KEEPER_NO_STEP ? keeper_covered(snapshots_keeper(p->node->snapshots)) : step,
+               p->about.lastwords, why);
+    disk_stop(p->disk);
+    leave(p);
+}
+
+static void on_tick(void *ctx)
+{
+    struct persisting *p = ctx;
+    el_usec now = loop_clock();
+    uint64_t done, all;
+    disk_progress(p->disk, &done, &all);
+    if (done != p->seen_bytes || !p->left)
+        p->moved = now;
+    p->seen_bytes = done;
+    show_progress(p);
+    if (p->left && (now >= p->left_at || now - p->moved >= STALL_TIME))
+        give_up(p);
+    else if (p->left || disk_is_busy(p->disk))
+        loop_timer_at(p->tick, now + PROGRESS_EVERY);
+}
+
+/* A job that ends well waits for what its script wanted on disk, however long that takes; one that ends badly, for its
+ * last words, and no longer than it was told. */
+void persisting_leave(struct node *n, void (*left)(struct node *n))
+{
+    struct persisting *p = n->persisting;
+    if (!p || p->left) {
+        left(n);
+        return;
+    }
+    bool well = n->core.cause == AGENT_SUCCESS;
+    p->left = left;
+    p->moved = loop_clock();
+    p->left_at = well ? EL_NEVER : p->moved + n->conf->lastwords_timeout;
+    p->last_words = !well && n->conf->lastwords_timeout;
+    pump(p);
+    if (!p->left)
+        return;
+    if (is_done(p)) {
+        leave(p);
+        return;
+    }
+    if (persist_writing(p->core) != KEEPER_NO_STEP)
+        el_log(EL_INFO, "checkpoint: waiting until step %lld is on disk", (long long)persist_writing(p->core));
+    loop_timer_at(p->tick, loop_clock());
+}
+
+/* While the workers end, what they had committed is brought to disk: beside their end, and beside their restart. */
+void persisting_last_words(struct node *n)
+{
+    struct persisting *p = n->persisting;
+    if (!p || n->core.cause == AGENT_SUCCESS || !n->conf->lastwords_timeout)
+        return;
+    p->last_words = true;
+    pump(p);
+}
+
+void persisting_round(struct node *n)
+{
+    struct persisting *p = n->persisting;
+    if (!p)
+        return;
+    p->last_words = false;
+    persist_round(p->core);
+    pump(p);
+}
+
+void persisting_committed(void *node, unsigned worker, unsigned slot)
+{
+    struct node *n = node;
+    struct persisting *p = n->persisting;
+    if (!p)
+        return;
+    persist_committed(p->core, worker, slot);
+    pump(p);
+    if (p->left && is_done(p))
+        leave(p);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+int persisting_init(struct node *n, struct el_err *e)
+{
+    static const struct disk_ops ops = {on_written, on_published};
+    const struct run_conf *run = n->conf;
+    if (!run->ckpt_dir)
+        return 0;
+    struct persisting *p = n->persisting = calloc(1, sizeof *p);
+    if (!p)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    struct disk_conf conf = {.dir = run->ckpt_dir,
+                             .layout = (enum ckpt_layout)run->ckpt_layout,
+                             .mode = (enum commit_mode)run->ckpt_commit,
+                             .run_id = run->run_id_random ? "" : run->rdzv_id,
+                             .keep_last = run->ckpt_keep_last};
+    p->node = n;
+    p->mem = EL_MEM_INIT(0);
+    p->left_at = EL_NEVER;
+    p->tick = loop_timer_new(n->loop, on_tick, p);
+    p->chest = calloc(n->nproc, sizeof *p->chest);
+    p->core = persist_new(snapshots_keeper(n->snapshots), n->nproc, &p->mem);
+    if (!p->tick || !p->chest || !p->core)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    p->disk = disk_open(n->loop, n->pool, &conf, &ops, p, e);
+    return p->disk ? 0 : -1;
+}
+
+void persisting_free(struct node *n)
+{
+    struct persisting *p = n->persisting;
+    if (!p)
+        return;
+    if (p->files)
+        forget_files(p);
+    persist_free(p->core);
+    disk_free(p->disk);
+    loop_timer_free(p->tick);
+    free(p->chest);
+    free(p);
+}

@@ -1,0 +1,339 @@
+#include "ckpt/disk.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ckpt/gc.h"
+#include "ckpt/root.h"
+#include "ckpt/scan.h"
+#include "ckpt/sums.h"
+#include "util/parse.h"
+
+#define SCAN_MEMORY ((size_t)1 << 30)
+
+_Static_assert(SUMS_CHUNK == MANIFEST_CHUNK, "sums of a slot are those of the manifest");
+
+struct disk {
+    struct loop *loop;
+    struct pool *pool;
+    struct disk_conf conf;
+    struct disk_ops ops;
+    void *ctx;
+    struct root root;
+    struct ckpt_fs fs;
+
+    /* The one job; the thread's while busy. */
+    struct pool_job job;
+    struct loop_post failed; /* it could not be given to a thread */
+    bool busy, publishing, first, existed, bad;
+    struct disk_about about;
+    struct disk_files *files;
+    int broken;
+    struct el_err error;
+    char trouble[512];
+    uint64_t all_bytes;
+    _Atomic uint64_t done_bytes;
+    _Atomic bool stop;
+};
+
+void disk_shard_name(uint64_t number, char out[512])
+{
+    snprintf(out, 512, "shard-%05llu-model-00001-of-00001.safetensors", (unsigned long long)number);
+}
+
+void disk_files_free(struct disk_files *f)
+{
+    for (size_t i = 0; f && i < f->n; i++)
+        el_free(&f->mem, f->v[i].manifest.chunks);
+    if (f)
+        el_free(&f->mem, f->v);
+    free(f);
+}
+
+/* --- in a thread -------------------------------------------------------------------------------------------------- */
+
+static struct commit commit_of(const struct disk *d, struct el_mem *mem)
+{
+    return (struct commit){.fs = &d->fs,
+                           .mem = mem,
+                           .layout = d->conf.layout,
+                           .mode = d->conf.mode,
+                           .step = d->about.step,
+                           .round = d->about.number,
+                           .nonce = d->about.nonce,
+                           .done_bytes = (_Atomic uint64_t *)&d->done_bytes,
+                           .stop = &d->stop};
+}
+
+/* The bytes may have been written to since they were summed: what lies on the disk is what was read for it. */
+static bool is_as_summed(const struct disk_file *f)
+{
+    return memcmp(f->manifest.chunks, f->sums, f->manifest.chunks_n * sizeof *f->sums) == 0;
+}
+
+static int write_files(struct disk *d, const struct commit *c, struct el_err *e)
+{
+    struct disk_files *files = d->files;
+    if (d->first ? commit_open(c, e) : commit_join(c, e))
+        return -1;
+    for (size_t i = 0; i < files->n; i++) {
+        struct disk_file *f = &files->v[i];
+        if (commit_write(c, f->name, f->image, f->bytes, &f->manifest, e))
+            return -1;
+        f->manifest.node = f->node;
+        if (is_as_summed(f))
+            continue;
+        d->broken = (int)i;
+        return el_fail(e, EL_EXIT_PROTOCOL, "part \"%s\" was written to after its commit", f->part);
+    }
+    return 0;
+}
+
+/* Deletes old checkpoints of this run.  Where a higher step than this one's stands, the numbers say nothing about what
+ * is older: then nothing goes. */
+static int tidy(struct disk *d, struct el_err *e)
+{
+    struct el_mem mem = EL_MEM_INIT(SCAN_MEMORY);
+    struct scan s = {0};
+    struct gc g = {.fs = &d->fs,
+                   .mem = &mem,
+                   .rule = {.keep_last = d->conf.keep_last},
+                   .run_id = d->conf.run_id,
+                   .nonce = d->about.nonce};
+    int r = scan_open(&s, &d->fs, &mem, (int64_t)time(NULL), e);
+    for (size_t i = 0; !r && i < s.n; i++)
+        if (s.v[i].state == SCAN_VALID && s.v[i].step > d->about.step && strcmp(s.v[i].run_id, d->conf.run_id) == 0)
+            r = el_fail(e, EL_EXIT_CONFIG,
+                        "%s/%s is of a later step than the one that was written now: nothing is deleted for "
+                        "--ckpt-keep-last",
+                        d->fs.name, s.v[i].name);
+    if (!r)
+        r = gc_run(&g, &s, e);
+    scan_close(&s);
+    return r;
+}
+
+static int publish(struct disk *d, const struct commit *c, struct el_err *e)
+{
+    struct disk_files *files = d->files;
+    struct el_err behind = {0};
+    struct commit_result result;
+    char epoch[128];
+    snprintf(epoch, sizeof epoch, "%llu.%llx.%llu", (unsigned long long)d->about.number,
+             (unsigned long long)d->about.coord, (unsigned long long)d->about.counter);
+    struct manifest m = {.run_id = d->conf.run_id,
+                         .epoch = epoch,
+                         .world = d->about.world,
+                         .lastwords = d->about.lastwords,
+                         .layout_id = d->about.layout_id,
+                         .created = (uint64_t)time(NULL),
+                         .consumed_samples = d->about.consumed_samples,
+                         .sig = "",
+                         .files_n = files->n,
+                         .parts_n = files->n};
+    m.files = el_alloc(&files->mem, files->n * sizeof *m.files);
+    m.parts = el_alloc(&files->mem, files->n * sizeof *m.parts);
+    int r = m.files && m.parts ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (size_t i = 0; !r && i < files->n; i++) {
+        m.files[i] = files->v[i].manifest;
+        m.parts[i] = (struct manifest_part){files->v[i].part, files->v[i].shard_id, i};
+    }
+    r = r ? r : commit_publish(c, &m, &result, e);
+    el_free(&files->mem, m.files);
+    el_free(&files->mem, m.parts);
+    if (r)
+        return r;
+    d->existed = result.existed;
+    if (result.latest.status)
+        el_fail(&behind, EL_EXIT_CANTCREAT, "%s", result.latest.text);
+    else if (d->conf.keep_last)
+        tidy(d, &behind);
+    snprintf(d->trouble, sizeof d->trouble, "%s", behind.text);
+    return 0;
+}
+
+/* A stage that will not become a checkpoint takes room, and on a full disk that is what is missing. */
+static void discard_stage(const struct disk *d, const struct commit *c)
+{
+    char stage[CKPT_PATH_MAX], final[CKPT_PATH_MAX];
+    commit_paths(c, stage, final);
+    if (d->conf.mode == COMMIT_RENAME)
+        gc_remove(&d->fs, stage);
+}
+
+static void work(void *ctx)
+{
+    struct disk *d = ctx;
+    struct commit c = commit_of(d, &d->files->mem);
+    d->bad = (d->publishing ? publish(d, &c, &d->error) : write_files(d, &c, &d->error)) < 0;
+    if (d->bad)
+        discard_stage(d, &c);
+}
+
+/* --- in the loop's thread ----------------------------------------------------------------------------------------- */
+
+static void done(void *ctx)
+{
+    struct disk *d = ctx;
+    d->busy = false;
+    if (d->publishing)
+        d->ops.published(d->ctx, !d->bad, d->existed, d->trouble, &d->error);
+    else
+        d->ops.written(d->ctx, !d->bad, d->broken, &d->error);
+}
+
+static void start(struct disk *d, const struct disk_about *about, struct disk_files *files)
+{
+    assert(!d->busy);
+    d->about = *about;
+    d->files = files;
+    d->busy = true;
+    d->bad = d->existed = false;
+    d->stop = false;
+    d->broken = -1;
+    d->error = (struct el_err){0};
+    d->trouble[0] = 0;
+    d->all_bytes = 0;
+    d->done_bytes = 0;
+    for (size_t i = 0; !d->publishing && i < files->n; i++)
+        d->all_bytes += files->v[i].bytes;
+    d->job = (struct pool_job){.work = work, .done = done, .ctx = d};
+    if (pool_run(d->pool, &d->job, &d->error) == 0)
+        return;
+    d->bad = true;
+    d->failed = (struct loop_post){.fn = done, .ctx = d};
+    loop_post(d->loop, &d->failed);
+}
+
+void disk_write(struct disk *d, const struct disk_about *about, struct disk_files *files, bool first)
+{
+    d->publishing = false;
+    d->first = first;
+    start(d, about, files);
+}
+
+void disk_publish(struct disk *d, const struct disk_about *about, struct disk_files *files)
+{
+    d->publishing = true;
+    start(d, about, files);
+}
+
+bool disk_is_busy(const struct disk *d)
+{
+    return d->busy;
+}
+
+void disk_stop(struct disk *d)
+{
+    d->stop = true;
+}
+
+void disk_progress(const struct disk *d, uint64_t *done_bytes, uint64_t *all_bytes)
+{
+    *done_bytes = d->busy && !d->publishing ? d->done_bytes : 0;
+    *all_bytes = d->busy && !d->publishing ? d->all_bytes : 0;
+}
+
+const struct ckpt_fs *disk_root(const struct disk *d)
+{
+    return &d->fs;
+}
+
+/* --- the directory ------------------------------------------------------------------------------------------------ */
+
+/* What the commit will use must not lead elsewhere: better said now than at the first step that is to be kept. */
+static int check_names(const struct disk *d, struct el_err *e)
+{
+    static const char *const names[] = {CKPT_STAGE_DIR, CKPT_TRASH_DIR, CKPT_LATEST_FILE, CKPT_TRACKER_FILE};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct fs_stat st;
+        int r = d->fs.stat(d->fs.ctx, names[i], &st);
+        if (r == -ENOENT)
+            continue;
+        if (r < 0)
+            return fs_fail(&d->fs, r, "look at", names[i], e);
+        if (st.kind == FS_LINK)
+            return fs_fail(&d->fs, -ELOOP, "use", names[i], e);
+        if (st.kind != (i < 2 ? FS_DIR : FS_FILE))
+            return el_fail(e, EL_EXIT_CANTCREAT, "%s/%s is no %s", d->fs.name, names[i], i < 2 ? "directory" : "file");
+    }
+    return 0;
+}
+
+static int check_writable(const struct disk *d, struct el_err *e)
+{
+    if (faccessat(d->root.fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
+        return 0;
+    return el_fail_sys(e, errno == EROFS ? EL_EXIT_CANTCREAT : EL_EXIT_NOPERM, errno, "%s cannot be written to",
+                       d->root.name);
+}
+
+/* Steps of two jobs in one directory would pass for those of one. */
+static int check_owner(const struct disk *d, struct el_err *e)
+{
+    struct el_mem mem = EL_MEM_INIT(SCAN_MEMORY);
+    struct scan s = {0};
+    char theirs[EL_SHOW_MAX], ours[EL_SHOW_MAX];
+    int r = scan_open(&s, &d->fs, &mem, (int64_t)time(NULL), e);
+    const struct scan_entry *newest = r ? NULL : scan_newest(&s);
+    if (newest && *newest->run_id && *d->conf.run_id && strcmp(newest->run_id, d->conf.run_id) != 0)
+        r = el_fail(
+            e, EL_EXIT_CONFIG,
+            "%s holds checkpoints of another job: %s is of run id %s, this one is %s; give it a directory of its "
+            "own, or that run id",
+            d->fs.name, newest->name, el_show(newest->run_id, theirs), el_show(d->conf.run_id, ours));
+    scan_close(&s);
+    return r;
+}
+
+static int draw_nonce(char nonce[CKPT_NONCE_MAX])
+{
+    uint64_t chance;
+    if (getrandom(&chance, sizeof chance, 0) != sizeof chance)
+        return -1;
+    snprintf(nonce, CKPT_NONCE_MAX, "%016llx", (unsigned long long)chance);
+    return 0;
+}
+
+struct disk *disk_open(struct loop *l, struct pool *p, const struct disk_conf *conf, const struct disk_ops *ops,
+                       void *ctx, struct el_err *e)
+{
+    struct el_mem mem = EL_MEM_INIT(1u << 20);
+    struct disk *d = calloc(1, sizeof *d);
+    if (!d) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    d->loop = l;
+    d->pool = p;
+    d->conf = *conf;
+    d->ops = *ops;
+    d->ctx = ctx;
+    d->root.fd = -1;
+    bool good = draw_nonce(d->about.nonce) == 0 && root_open(&d->root, conf->dir, true, e) == 0;
+    if (good) {
+        d->fs = root_table(&d->root);
+        struct commit c = commit_of(d, &mem);
+        good = check_writable(d, e) == 0 && check_names(d, e) == 0 && commit_mark(&c, e) == 0 && check_owner(d, e) == 0;
+    }
+    if (good)
+        return d;
+    el_prefix(e, "--ckpt-dir");
+    disk_free(d);
+    return NULL;
+}
+
+void disk_free(struct disk *d)
+{
+    if (!d)
+        return;
+    root_close(&d->root);
+    free(d);
+}

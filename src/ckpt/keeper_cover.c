@@ -1,0 +1,136 @@
+/* What of a step the slots of a node hold, and from which slot each piece of it is taken. */
+#include "ckpt/keeper_private.h"
+
+#include <string.h>
+
+static int slot_with(const struct worker *w, int64_t step)
+{
+    for (unsigned s = 0; w->has_slots && s < KEEPER_SLOTS; s++)
+        if (w->slot[s].state == KEEPER_COMMITTED && w->slot[s].step == step)
+            return (int)s;
+    return -1;
+}
+
+/* Whether the worker may yet commit that step: it does so now, or has committed nothing that comes after it. */
+static bool may_come(const struct worker *w, int64_t step)
+{
+    bool beyond = false;
+    for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+        const struct keeper_slot *x = &w->slot[s];
+        if ((x->state == KEEPER_WRITING || x->state == KEEPER_SUMMING) && x->step == step)
+            return true;
+        beyond = beyond || (x->state == KEEPER_COMMITTED && x->step > step);
+    }
+    return w->here && !beyond;
+}
+
+static bool same_shard(const struct keeper_part *a, const struct keeper_part *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->shard_id, b->shard_id) == 0;
+}
+
+static const struct keeper_part *part_like(const struct worker *w, const struct keeper_part *p, unsigned *part)
+{
+    for (*part = 0; w->kept && *part < w->kept->parts; ++*part)
+        if (same_shard(&w->kept->part[*part], p))
+            return &w->kept->part[*part];
+    return NULL;
+}
+
+/* The first worker that holds this piece at step; waits says whether one may yet come to hold it. */
+static bool find_piece(const struct keeper *k, const struct keeper_part *p, int64_t step, struct keeper_source *to,
+                       bool *waits)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        unsigned part;
+        if (!part_like(&k->w[i], p, &part))
+            continue;
+        int slot = slot_with(&k->w[i], step);
+        if (slot >= 0) {
+            *to = (struct keeper_source){i, (unsigned)slot, part};
+            return true;
+        }
+        *waits = *waits || may_come(&k->w[i], step);
+    }
+    return false;
+}
+
+enum keeper_cover keeper_cover(const struct keeper *k, int64_t step)
+{
+    enum keeper_cover found = KEEPER_COVERED;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        const struct worker *w = &k->w[i];
+        if (!w->has_slots) { /* what it will declare is not known yet */
+            found = KEEPER_INCOMPLETE;
+            continue;
+        }
+        if (slot_with(w, step) >= 0)
+            continue;
+        for (unsigned p = 0; p < w->kept->parts; p++) {
+            struct keeper_source from;
+            bool waits = false;
+            if (find_piece(k, &w->kept->part[p], step, &from, &waits))
+                continue;
+            if (!waits)
+                return KEEPER_HOPELESS;
+            found = KEEPER_INCOMPLETE;
+        }
+    }
+    return found;
+}
+
+int64_t keeper_covered(const struct keeper *k)
+{
+    for (int64_t below = INT64_MAX;;) {
+        int64_t best = KEEPER_NO_STEP;
+        for (unsigned i = 0; i < k->conf.workers; i++)
+            for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+                const struct keeper_slot *x = &k->w[i].slot[s];
+                if (x->state == KEEPER_COMMITTED && x->step < below && x->step > best)
+                    best = x->step;
+            }
+        if (best == KEEPER_NO_STEP || keeper_cover(k, best) == KEEPER_COVERED)
+            return best;
+        below = best;
+    }
+}
+
+unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_source *to, unsigned max)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned p = 0; p < keeper_parts(k, i); p++) {
+            const struct keeper_part *part = keeper_part(k, i, p);
+            struct keeper_source from;
+            bool waits = false, twice = false;
+            for (unsigned had = 0; had < n && !twice; had++)
+                twice = same_shard(keeper_part(k, to[had].worker, to[had].part), part);
+            if (twice)
+                continue;
+            if (n == max || !find_piece(k, part, step, &from, &waits))
+                return 0;
+            to[n++] = from;
+        }
+    return n;
+}
+
+bool keeper_is_summing(const struct keeper *k)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
+            if (k->w[i].slot[s].state == KEEPER_SUMMING)
+                return true;
+    return false;
+}
+
+const char *keeper_layout_id(const struct keeper *k, unsigned worker)
+{
+    return k->w[worker].kept ? k->w[worker].kept->layout_id : "";
+}
+
+void keeper_give(struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool intact)
+{
+    struct keeper_slot *s = &k->w[worker].slot[slot];
+    if (s->gen == gen)
+        keeper_give_back(s, intact);
+}

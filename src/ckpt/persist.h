@@ -1,0 +1,53 @@
+/* Which step of a node's snapshots is written to disk next, and which slots are kept for it: pure.
+ *
+ *     wanted -> writing -> (on disk | failed)
+ *
+ * One step is wanted at a time and one is written; a newer wish takes the place of one that still waits, since two
+ * slots a worker cannot keep three steps.  The slots of a wanted step are held from the moment at which each was
+ * committed: ranks are never quite together, and the first to commit must not write over the step before the last has
+ * committed it.  A step that can never be whole (a rank left it out) is given up at once, for the slots that it holds
+ * would make its workers wait for nothing. */
+#ifndef CKPT_PERSIST_H
+#define CKPT_PERSIST_H
+#include "ckpt/keeper.h"
+
+struct persist;
+
+/* What was decided; the text is valid until the next call. */
+struct persist_news {
+    enum persist_what {
+        PERSIST_NOTHING,
+        PERSIST_WRITE,   /* step is to be written: persist_sources() */
+        PERSIST_GIVEN_UP /* step will not be written: text says why */
+    } what;
+    int64_t step;
+    const char *text;
+};
+
+/* NULL: no memory.  The keeper must outlive it. */
+struct persist *persist_new(struct keeper *k, unsigned workers, struct el_mem *mem);
+void persist_free(struct persist *p);
+
+/* A slot was committed (KEEPER_DO_COMMITTED).  After this and after each of the next: persist_next() until NOTHING. */
+void persist_committed(struct persist *p, unsigned worker, unsigned slot);
+/* The newest covered step is wanted if it is neither on disk nor on its way, and has not failed: last words.  True: it
+ * is now. */
+bool persist_want_newest(struct persist *p, bool lastwords);
+/* What was being written is on disk, or cannot be.  broken: index into the sources of one whose bytes are not what was
+ * committed, -1: none. */
+void persist_done(struct persist *p, bool good, int broken);
+/* Workers are started anew: a wish that is not whole will not become so. */
+void persist_round(struct persist *p);
+
+struct persist_news persist_next(struct persist *p);
+
+/* Of the step that is being written; their slots are held. */
+const struct keeper_source *persist_sources(const struct persist *p, unsigned *n);
+
+int64_t persist_writing(const struct persist *p); /* KEEPER_NO_STEP: nothing is */
+int64_t persist_on_disk(const struct persist *p); /* newest step that was written here; KEEPER_NO_STEP: none was */
+bool persist_is_lastwords(const struct persist *p);
+bool persist_is_idle(const struct persist *p); /* nothing is wanted or written */
+void persist_check(const struct persist *p);
+
+#endif

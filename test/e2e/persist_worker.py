@@ -1,0 +1,79 @@
+"""A worker whose snapshots go to disk, for persist*.sh: counts steps, and does at one of them what it is told.
+
+persist_worker.py FOLDER ROOT MODE STEPS PERSIST: PERSIST is a list of steps, such as 2,4, that are wanted on disk.  Each
+attempt appends "ATTEMPT RANK RESTORED COUNT" to FOLDER/log.RANK, and each step that was on disk "disk STEP"."""
+import os
+import signal
+import sys
+import time
+
+import elrun
+
+folder, root, mode, steps = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+persist = [int(s) for s in sys.argv[5].split(",") if s]
+rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+world = int(os.environ["WORLD_SIZE"])
+size = int(os.environ.get("STATE_BYTES", 1 << 20))
+last = steps - 1
+
+
+def write(what):
+    with open(f"{folder}/log.{rank}", "a") as f:
+        f.write(what + "\n")
+
+
+def mark(name):
+    open(f"{folder}/{name}", "w").close()
+
+
+def wait_for(*names):
+    while not all(os.path.exists(n) for n in names):
+        time.sleep(0.01)
+
+
+def everybody(name):
+    mark(f"{name}.{attempt}.{rank}")
+    wait_for(*[f"{folder}/{name}.{attempt}.{r}" for r in range(world)])
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+ck = elrun.connect()
+state = {"count": 0, "bytes": bytearray(size)}
+common = {"text": "x", "count": 0}
+ck.declare("state", state)
+ck.declare("common", common, shard_id="all")
+step = ck.restore()
+write(f"{attempt} {rank} {step} {state['count']}")
+for now in range(0 if step is None else step + 1, steps):
+    state["count"] = 10 * now
+    common["count"] = now
+    state["bytes"][:] = bytes([now]) * size
+    wanted = now in persist
+    if mode == "late" and now == last and attempt == 0 and rank == 1:
+        pass  # the other rank is first
+    while not ck.snapshot(now, persist=wanted):
+        time.sleep(0.01)
+    ck.wait()
+    everybody(f"step{now}")
+    if wanted and mode in ("", "keep"):
+        wait_for(f"{root}/step-{now:09d}/MANIFEST.json")
+        everybody(f"disk{now}")
+    if wanted and mode == "fails":
+        wait_for(f"{folder}/failed.{now}")  # the test has seen it
+    if now == last and attempt == 0:
+        if mode == "one" and rank == 1 or mode == "all":
+            die()
+        if mode == "wait":
+            mark(f"ready.{rank}")
+        if mode in ("one", "wait"):
+            signal.pause()
+        if mode == "late" and rank == 1:
+            number = [i for i, (slot, _) in enumerate(ck._slots) if b'\\"step\\": \\"' + b"%020d" % now in slot[:4096]][0]
+            ck._slots[number][0][300000] ^= 1
+            die()
+        if mode == "late":
+            signal.pause()
+ck.close()

@@ -1,0 +1,264 @@
+/* Which step goes to disk, and which slots are kept for it: ranks that commit one after the other, a newer wish, a rank
+ * that leaves a step out, workers that are dead, a write that fails; and in any order of events never a slot that stays
+ * held, never half a step. */
+#include "ckpt/persist.h"
+
+#include "lib/tap.h"
+#include "util/rng.h"
+
+#define WORKERS 3
+
+static struct keeper *k;
+static struct persist *p;
+static unsigned workers;
+static uint32_t seq;
+static bool same_shard;
+
+static const struct keeper_actions *event(struct keeper_event ev)
+{
+    const struct keeper_actions *did = keeper_step(k, &ev);
+    keeper_check(k);
+    return did;
+}
+
+static const struct keeper_actions *say(unsigned worker, struct wmsg m)
+{
+    m.seq = ++seq;
+    return event((struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = &m});
+}
+
+static void declare(unsigned worker)
+{
+    static const char *const names[] = {"r0", "r1", "r2"};
+    say(worker, (struct wmsg){.type = WMSG_HELLO,
+                              .u.hello = {.proto = WMSG_PROTO, .rank = worker, .local_rank = worker, .round = 1}});
+    for (unsigned i = 0; i < 2; i++)
+        say(worker, (struct wmsg){.type = WMSG_PART,
+                                  .u.part = {.index = i,
+                                             .name = i ? "common" : "own",
+                                             .shard_id = i || same_shard ? "all" : names[worker],
+                                             .file = "",
+                                             .header_bytes = 4096,
+                                             .bytes = 8192,
+                                             .sig = 7}});
+    say(worker, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 2}});
+    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = true});
+}
+
+static void open_all(unsigned n, bool same)
+{
+    struct keeper_conf conf = {.workers = n, .budget_bytes = 1u << 30};
+    workers = n;
+    same_shard = same;
+    k = keeper_new(&conf, NULL);
+    p = persist_new(k, n, NULL);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});
+    for (unsigned i = 0; i < n; i++)
+        declare(i);
+}
+
+static void close_all(void)
+{
+    persist_free(p);
+    keeper_free(k);
+}
+
+/* The slot that the worker gets for this step, -1: busy. */
+static int begin(unsigned worker, int64_t step)
+{
+    const struct keeper_actions *did =
+        say(worker, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step}});
+    const struct wmsg *m = keeper_reply(k, did->v[did->n - 1].reply);
+    return m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy ? (int)m->u.snap_slot.slot : -1;
+}
+
+static void commit(unsigned worker, int slot, int64_t step, bool persist)
+{
+    say(worker, (struct wmsg){.type = WMSG_SNAP_COMMIT,
+                              .u.snap_commit = {.slot = (uint64_t)slot, .step = step, .persist = persist}});
+    event((struct keeper_event){.type = KEEPER_EV_SUMMED,
+                                .worker = worker,
+                                .slot = (unsigned)slot,
+                                .gen = keeper_slot(k, worker, (unsigned)slot)->gen,
+                                .ok = true});
+    persist_committed(p, worker, (unsigned)slot);
+    persist_check(p);
+}
+
+static bool snapshot(unsigned worker, int64_t step, bool persist)
+{
+    int slot = begin(worker, step);
+    if (slot >= 0)
+        commit(worker, slot, step, persist);
+    return slot >= 0;
+}
+
+static bool next(enum persist_what what, int64_t step)
+{
+    struct persist_news news = persist_next(p);
+    persist_check(p);
+    if (news.what == what && (what == PERSIST_NOTHING || news.step == step) &&
+        (what != PERSIST_GIVEN_UP || news.text[0]))
+        return true;
+    printf("# got %d, step %lld: %s\n", (int)news.what, (long long)news.step, news.text);
+    return false;
+}
+
+static unsigned sources(void)
+{
+    unsigned n;
+    persist_sources(p, &n);
+    return n;
+}
+
+static void test_plain(void)
+{
+    open_all(2, false);
+    snapshot(0, 1, true);
+    ok(next(PERSIST_NOTHING, 0), "one rank has committed, the other not yet: nothing is written");
+    snapshot(0, 2, false);
+    ok(!snapshot(0, 3, false), "the step that waits for the other rank is not written over");
+    snapshot(1, 1, true);
+    ok(next(PERSIST_WRITE, 1) && sources() == 3, "the other has: it is written, each piece once");
+    ok(next(PERSIST_NOTHING, 0) && persist_writing(p) == 1, "once");
+    ok(!snapshot(0, 3, false), "what is being written is not written over");
+    persist_done(p, true, -1);
+    ok(persist_on_disk(p) == 1 && persist_is_idle(p), "it is on disk");
+    ok(snapshot(0, 3, false), "then the slot is free again");
+    close_all();
+
+    open_all(2, true);
+    snapshot(1, 1, true);
+    ok(next(PERSIST_WRITE, 1) && sources() == 2, "ranks that hold the same bytes: the first one will do");
+    persist_done(p, true, -1);
+    snapshot(0, 1, true);
+    ok(next(PERSIST_WRITE, 1) || persist_on_disk(p) == 1, "a second one of the same step does no harm");
+    close_all();
+}
+
+static void test_order(void)
+{
+    open_all(1, false);
+    snapshot(0, 1, true);
+    ok(next(PERSIST_WRITE, 1), "one is written");
+    snapshot(0, 2, true);
+    ok(next(PERSIST_NOTHING, 0), "the next one waits");
+    ok(!snapshot(0, 3, true), "there is no third slot: the worker is told to wait or to leave it out");
+    persist_done(p, true, -1);
+    ok(next(PERSIST_WRITE, 2), "then it is written");
+    snapshot(0, 3, true);
+    persist_done(p, false, -1);
+    ok(persist_on_disk(p) == 1, "what failed is not on disk");
+    ok(next(PERSIST_WRITE, 3), "and the next one is tried");
+    close_all();
+
+    open_all(2, false);
+    snapshot(0, 1, true), snapshot(1, 1, true);
+    ok(next(PERSIST_WRITE, 1), "two ranks: one is written");
+    snapshot(0, 2, true), snapshot(1, 2, false);
+    persist_done(p, true, -1);
+    ok(next(PERSIST_WRITE, 2), "one rank that wants it is enough");
+    persist_done(p, true, -1);
+
+    snapshot(0, 3, true);
+    snapshot(1, 4, false);
+    ok(next(PERSIST_GIVEN_UP, 3), "a rank has left the step out: it is given up");
+    ok(snapshot(0, 4, false) && snapshot(0, 5, false) && snapshot(0, 6, false), "and nobody is held up by it");
+    close_all();
+
+    open_all(2, false);
+    snapshot(0, 1, true), snapshot(1, 1, true);
+    persist_next(p);
+    snapshot(0, 2, true);
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+    ok(next(PERSIST_GIVEN_UP, 2), "a rank that has died will not commit it any more");
+    close_all();
+}
+
+static void test_last_words(void)
+{
+    open_all(2, false);
+    snapshot(0, 1, false), snapshot(1, 1, false);
+    snapshot(0, 2, false), snapshot(1, 2, false);
+    snapshot(0, 3, false);
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 0});
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+    ok(persist_want_newest(p, true) && next(PERSIST_WRITE, 2) && persist_is_lastwords(p) && sources() == 3,
+       "all workers have died: the newest step that both had is written");
+    ok(!persist_want_newest(p, true), "once");
+    persist_done(p, true, -1);
+    ok(!persist_want_newest(p, true), "what is on disk is not written again");
+    close_all();
+
+    open_all(1, false);
+    snapshot(0, 1, false), snapshot(0, 2, false);
+    ok(persist_want_newest(p, true) && next(PERSIST_WRITE, 2), "a worker is dead");
+    persist_done(p, false, 0);
+    ok(persist_want_newest(p, true) && next(PERSIST_WRITE, 1),
+       "its newest slot turns out to be broken: the one before");
+    persist_done(p, false, -1);
+    ok(!persist_want_newest(p, true), "the disk is full: nothing is tried for ever");
+    close_all();
+
+    open_all(2, false);
+    snapshot(0, 5, false);
+    ok(!persist_want_newest(p, true) && keeper_covered(k) == KEEPER_NO_STEP, "a step of one rank alone is none");
+    close_all();
+}
+
+/* Any order: what is written is covered and held all the while; in the end no slot is held. */
+static bool storm(uint64_t start)
+{
+    struct el_rng rng = {start};
+    int64_t step[WORKERS] = {0};
+    open_all(1 + (unsigned)(start % WORKERS), start % 2);
+    for (unsigned turn = 0; turn < 200; turn++) {
+        unsigned w = (unsigned)(el_rng_next(&rng) % workers);
+        switch (el_rng_next(&rng) % 8) {
+        case 0:
+            if (persist_writing(p) != KEEPER_NO_STEP)
+                persist_done(p, el_rng_next(&rng) % 4, (int)(el_rng_next(&rng) % (sources() + 1)) - 1);
+            break;
+        case 1: persist_want_newest(p, true); break;
+        case 2:
+            event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = w});
+            declare(w);
+            break;
+        case 3: step[w]++; break; /* left out */
+        default:
+            if (snapshot(w, step[w], el_rng_next(&rng) % 3 == 0))
+                step[w]++;
+        }
+        for (struct persist_news news; (news = persist_next(p)).what != PERSIST_NOTHING;)
+            if (news.what == PERSIST_WRITE && keeper_cover(k, news.step) != KEEPER_COVERED)
+                return false;
+        persist_check(p);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        if (persist_writing(p) != KEEPER_NO_STEP)
+            persist_done(p, true, -1);
+        persist_round(p);
+        while (persist_next(p).what != PERSIST_NOTHING)
+            ;
+    }
+    bool good = persist_is_idle(p);
+    for (unsigned i = 0; i < workers * KEEPER_SLOTS; i++)
+        good = good && keeper_slot(k, i / KEEPER_SLOTS, i % KEEPER_SLOTS)->readers == 0;
+    close_all();
+    return good;
+}
+
+int main(void)
+{
+    test_plain();
+    test_order();
+    test_last_words();
+    unsigned bad = 0;
+    for (uint64_t s = 0; s < 2000; s++)
+        if (!storm(s)) {
+            printf("# start value %llu\n", (unsigned long long)s);
+            bad++;
+        }
+    ok(bad == 0, "2000 orders of events: what is written is whole, and no slot stays held");
+    return done();
+}
