@@ -367,6 +367,9 @@ int persisting_init(struct node *n, struct el_err *e)
     const struct run_conf *run = n->conf;
     if (!run->ckpt_dir)
         return 0;
+    if (n->place.kind != ENDPOINT_ALONE) /* each would commit what it has, and none of it would be whole */
+        return el_fail(e, EL_EXIT_CONFIG,
+                       "--ckpt-dir writes checkpoints of one node only so far: leave it out, or use --standalone");
     struct persisting *p = n->persisting = calloc(1, sizeof *p);
     if (!p)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
