@@ -173,7 +173,7 @@ static void work(void *ctx)
     struct disk *d = ctx;
     struct commit c = commit_of(d, &d->files->mem);
     d->bad = (d->publishing ? publish(d, &c, &d->error) : write_files(d, &c, &d->error)) < 0;
-    if (d->bad)
+    if (d->bad || d->existed)
         discard_stage(d, &c);
 }
 

@@ -50,7 +50,7 @@ write(f"{attempt} {rank} {step} {state['count']}")
 for now in range(0 if step is None else step + 1, steps):
     state["count"] = 10 * now
     common["count"] = now
-    state["bytes"][:] = bytes([now]) * size
+    state["bytes"][:] = bytes([now % 256]) * size
     wanted = now in persist
     if mode == "late" and now == last and attempt == 0 and rank == 1:
         pass  # the other rank is first
