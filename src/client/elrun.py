@@ -701,10 +701,12 @@ class Snapshots:
                     self._load(fds[0], offer["slot_bytes"])
                 except Exception as e:  # the agent offers another one
                     trouble = f"{type(e).__name__}: {e}"[:400]
+            samples = offer.get("consumed_samples", 0)
             done = {"step": step, "ok": not trouble, "why": trouble}
             offer, fds = self._ask("RESTORE_DONE", done, "RESTORE_OFFER", "DONE")
             if "step" not in offer:
                 self._last = step if step >= 0 else None
+                self.consumed_samples = samples
                 self._live(self._last)
                 return self._last
 

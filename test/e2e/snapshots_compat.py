@@ -105,6 +105,7 @@ def worker():
     ck.declare("rows", {"rows": rows, "flags": flags}, shard_id=f"rows{rank}")
     step = ck.restore()
     if attempt == 0:
+        ck.consumed_samples = 640
         ck.snapshot(7)
         ck.wait()
         ck.close()
@@ -119,7 +120,7 @@ def worker():
     if not torch.equal(flags.to_local(), torch.arange(11)[rank * 6 : rank * 6 + 6] % 3 == 0):
         bad.append("flags")
     with open(f"{folder}/log.{rank}", "a") as f:
-        f.write(f"{step} {len(want)} wrong: {bad}, refused names: {refused}\n")
+        f.write(f"{step} {len(want)} wrong: {bad}, refused names: {refused}, samples: {ck.consumed_samples}\n")
 
 
 def many():

@@ -7,8 +7,8 @@ W=$HERE/snapshots_compat.py
 mkdir "$T/d"
 ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-mem=64M "$W" "$T/d" worker
 is "two ranks: exit status" "$status" 0
-is "what was taken comes back: every type, shape and name" "$(cat "$T/d/log.0" "$T/d/log.1" 2>&1)" "7 38 wrong: [], refused names: 3
-7 38 wrong: [], refused names: 3"
+is "what was taken comes back: every type, shape and name" "$(cat "$T/d/log.0" "$T/d/log.1" 2>&1)" "7 38 wrong: [], refused names: 3, samples: 640
+7 38 wrong: [], refused names: 3, samples: 640"
 rm -f "$T"/d/log.*
 ENV="PYTHON_EXEC=$PY" run --standalone --max-restarts=1 --ckpt-mem=128M "$W" "$T/d" many
 is "100,000 tensors: exit status" "$status" 0
