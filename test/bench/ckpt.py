@@ -2,6 +2,7 @@
 
 ckpt.py FOLDER blocked RUNS: under elrun with snapshots, one rank.  The first attempt takes snapshots and saves; each later one
 goes back, reads the same state from disk as well, and dies.
+ckpt.py FOLDER persist RUNS: under elrun with --ckpt-dir=FOLDER/disk.
 ckpt.py FOLDER heal RUNS: under elrun with snapshots, or any launcher with torch.save: both ranks are killed, RUNS times; when
 does the next step end?"""
 import ctypes
@@ -9,6 +10,7 @@ import mmap
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -110,6 +112,30 @@ def blocked():
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def persist():
+    """Until a checkpoint is on disk, in turn with dd of as many bytes to the same one."""
+    import elrun
+
+    state = make(32, 16 << 20)
+    n = sum(t.numel() * 4 for t in state.values())
+    ck = elrun.connect()
+    ck.declare("state", state)
+    ck.restore()
+    for i in range(-1, runs):  # the first is not counted
+        assert ck.snapshot(i + 1, persist=True)
+        begin = now()
+        while not os.path.exists(f"{folder}/disk/step-{i + 1:09d}/MANIFEST.json"):
+            time.sleep(0.001)
+        took = now() - begin
+        ck.wait()
+        begin = now()
+        subprocess.run(["dd", "if=/dev/zero", f"of={folder}/disk.dd", "bs=16M", f"count={n >> 24}", "oflag=direct", "conv=fsync"],
+                       check=True, stderr=subprocess.DEVNULL)
+        if i >= 0:
+            sample("elrun", "persist.gb_s", n / took / 1e9)
+            sample("dd", "persist.gb_s", n / (now() - begin) / 1e9)
+
+
 def heal():
     """Attempt 0 takes ten steps; each later one goes back, takes one, and tells how long it was since the kill."""
     who = os.environ["WHO"]
@@ -152,4 +178,4 @@ def heal():
         time.sleep(1000)
 
 
-{"blocked": blocked, "heal": heal}[mode]()
+{"blocked": blocked, "persist": persist, "heal": heal}[mode]()

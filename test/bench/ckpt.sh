@@ -19,6 +19,8 @@ for i in $(seq "$RUNS"); do
 done
 script elrun "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1 --max-restarts="$RUNS" --ckpt-mem=1200M || exit 1
 script off "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1
+script elrun "$RUNS" persist "$ELRUN" --standalone --nproc-per-node=1 --ckpt-mem=1200M --ckpt-dir="$T/disk" --ckpt-keep-last=1 || exit 1
+rm -rf "$T/disk" "$T/disk.dd"
 script elrun "$RUNS" heal "$ELRUN" --standalone --nproc-per-node=2 --max-restarts="$RUNS" --ckpt-mem=300M || exit 1
 script torchrun "$RUNS" heal env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 $TORCHRUN --standalone --nproc-per-node=2 --max-restarts="$RUNS"
 
@@ -30,6 +32,9 @@ for who in elrun "torch.save" "async DCP"; do
     emit "$who" blocked.ms "training is blocked, 512 MiB" ms "the call" "it returns"
 done
 emit elrun counted.ms "until a snapshot counts, 512 MiB" ms "$call" "its checksums are made"
+for who in elrun dd; do
+    emit $who persist.gb_s "a checkpoint to disk, beside dd oflag=direct conv=fsync, 512 MiB" GB/s "snapshot() has returned" "its manifest is there" ">= 0.9 x dd"
+done
 for who in elrun "torch.load" DCP; do
     emit "$who" restore.ms "going back, from memory and from disk (out of the page cache), 512 MiB" ms "the call" "$back"
 done
