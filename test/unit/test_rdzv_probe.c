@@ -421,6 +421,110 @@ static void test_restart_trigger(void)
              "--health-check=restart: not after any failure, but after one of the network");
 }
 
+/* Is there a check before the round that follows one in which a worker failed so? */
+static bool checks_after(enum health_when when, const char *class)
+{
+    begin(2, 2, 2, when);
+    EACH(10, "ab");
+    EACH(20, "ab");
+    EACH(30, "ab");
+    SAY(31, 'a', STORE_READY);
+    ALL(32, "ab", STARTED);
+    FAIL(100000, 'a', 3);
+    struct msg m = {.type = MSG_INCIDENT};
+    m.u.incident = (struct msg_incident){.number = 1,
+                                         .coord = s.conf.coord,
+                                         .local_rank = 1,
+                                         .code = 3,
+                                         .signal = -1,
+                                         .by = "itself",
+                                         .class = class,
+                                         .type = "",
+                                         .text = "x",
+                                         .document = "",
+                                         .ranks = ""};
+    story_tell(&s, 'a', &m);
+    ALL(100010, "ab", STOPPED);
+    U(101000);
+    const char *after = strstr(s.text, "100.010 ");
+    bool checks = after && strstr(after, "a: checks; b: checks");
+    ok(checks || (after && strstr(after, "a: open 2")), "the job goes on");
+    s.len = 0;
+    s.text[0] = 0;
+    return checks;
+}
+
+static void test_when(void)
+{
+    ok(!checks_after(HEALTH_START, "hardware suspect"), "--health-check=start: before the first round alone");
+    ok(checks_after(HEALTH_RESTART, "hardware suspect"), "restart: after a failure of hardware");
+    ok(checks_after(HEALTH_RESTART, "network"), "of the network");
+    ok(!checks_after(HEALTH_RESTART, "code error"), "and of nothing else");
+    ok(checks_after(HEALTH_ALWAYS, "code error"), "always: after any");
+}
+
+static void test_stop_on_undecided(void)
+{
+    begin(2, 2, 2, HEALTH_START);
+    s.conf.set.on_undecided = s.r->conf.set.on_undecided = HEALTH_UNDECIDED_STOP;
+    EACH(10, "ab");
+    EACHF(20, "ab");
+    EACH(30, "ab");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> a: checks; b: checks\n"
+             "0.010 b PROBE_RESULT -> a: from b; b: to a\n"
+             "0.020 a PROBE_RESULT -> b: to a, parted\n"
+             "0.020 b PROBE_RESULT -> a: after; b: after\n"
+             "0.030 b PROBE_RESULT -> a is undecided; a: end 75; b is undecided; b: end 75\n",
+             "--on-undecided=stop ends the job with what another try may change");
+}
+
+static void warns(unsigned ms, char node)
+{
+    story_until(&s, ms);
+    const struct msg_probe *o = &s.node[node - 'a'].last.u.probe;
+    struct msg m = {.type = MSG_PROBE_RESULT};
+    m.u.probe_result = (struct msg_probe_result){.number = o->number,
+                                                 .coord = o->coord,
+                                                 .probe = o->probe,
+                                                 .stage = o->stage,
+                                                 .rail = -1,
+                                                 .text = "",
+                                                 .lines = "{\"t\":\"check\",\"name\":\"nofile\",\"state\":\"warn\"}\n"};
+    story_tell(&s, node, &m);
+}
+
+/* d says goodbye in its pair; b cannot judge everything; c only warns. */
+static void test_statuses(bool strict)
+{
+    story_init(&s, 4, 4);
+    s.conf.set.health_check = HEALTH_ALWAYS;
+    s.conf.set.probe_only = s.conf.set.probe_quick = 1;
+    s.conf.set.probe_strict = strict;
+    s.conf.own_instance = 1;
+    story_begin(&s);
+    for (unsigned i = 0; i < 4; i++)
+        J(i, (char)('a' + i));
+    P(10, 'a');
+    story_probed(&s, 10, 'b', PROBING_UNDECIDED);
+    warns(10, 'c');
+    P(10, 'd');
+    EACH(20, "abc");
+    SAY(21, 'd', LEAVING);
+    story_until(&s, 2000);
+    for (unsigned round = 0; s.r->state == RDZV_PROBING && round < 10; round++)
+        for (char node = 'a'; node <= 'c' && s.r->state == RDZV_PROBING; node++)
+            if (s.node[node - 'a'].last.u.probe.kind != PROBING_REST)
+                P(2010 + 10 * round, node);
+    for (char node = 'a'; node <= 'c'; node++)
+        rdzv_order(s.r, s.node[node - 'a'].member, s.now, &s.node[node - 'a'].last);
+    is_num(s.node[0].last.u.end.status, 1, "a node has left: status 1 where all is printed");
+    is_num(s.node[1].last.u.end.status, 3, "undecided: 3");
+    is_num(s.node[2].last.u.end.status, strict ? 3 : 0, strict ? "--strict: a warning is 3" : "a warning is none");
+    s.len = 0;
+    s.text[0] = 0;
+}
+
 static void test_crash(void)
 {
     begin(2, 2, 2, HEALTH_START);
@@ -491,6 +595,10 @@ int main(void)
     test_probe_only_late();
     test_auto_with_gpus();
     test_restart_trigger();
+    test_when();
+    test_stop_on_undecided();
+    test_statuses(false);
+    test_statuses(true);
     test_crash();
     test_stray_results();
     return done();
