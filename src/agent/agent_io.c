@@ -395,6 +395,7 @@ static int node_init(struct node *n, struct el_err *e)
 /* Also right after a node_init() that broke off.  False: some thread stands in a write that does not return. */
 static bool node_free(struct node *n)
 {
+    snapshots_tidy(n->snapshots);
     if (n->pool && !pool_free(n->pool))
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     health_free(n->health);

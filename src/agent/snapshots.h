@@ -40,6 +40,8 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
                                 const struct snapshots_ops *ops, void *ctx, struct el_err *e);
 /* After pool_free(). */
 void snapshots_free(struct snapshots *s);
+/* No worker is left: removes the run folder, also where a thread that still runs lets nothing be freed. */
+void snapshots_tidy(struct snapshots *s);
 
 /* A round begins: workers of the last one are not heard any more; what they committed stays. */
 void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsigned rank_base);

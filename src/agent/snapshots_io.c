@@ -387,10 +387,17 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 }
 
 /* Python leaves its caches there. */
-static void remove_folder(const struct snapshots *s)
+static void remove_folder(struct snapshots *s)
 {
     if (s->folder[0])
         nftw(s->folder, remove_one, 4, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    s->folder[0] = 0;
+}
+
+void snapshots_tidy(struct snapshots *s)
+{
+    if (s)
+        remove_folder(s);
 }
 
 static int make_folder(struct snapshots *s, char *const *env, struct el_err *e)

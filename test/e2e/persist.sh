@@ -64,6 +64,13 @@ train late late 4 ""
 is "a worker wrote into its slot after the commit: the step before is kept" "$(list)" "2 valid 3 lastwords latest"
 like "and it is said why" "$(cat "$ERR")" 'checkpoint: step 3 is not on disk: part "state" was written to after its commit'
 
+train megatron megatron 4 2 --ckpt-layout=megatron
+is "--ckpt-layout=megatron: the files that the script names, and nothing else" "$(cd "$R" && find iter_* -type f | sort | tr '\n' ' ')" \
+    "iter_0000002/MANIFEST.json iter_0000002/mp_rank_00/model_optim_rng.pt iter_0000002/mp_rank_01/model_optim_rng.pt "
+is "with what they are now" "$(cat "$R"/iter_*/mp_rank_01/*)" "rank 1 step 2"
+is "and Megatron's tracker" "$(cat "$R/latest_checkpointed_iteration.txt")" 2
+is "no stage of that name is left" "$(ls -d "$R"/*_tmp 2>/dev/null)" ""
+
 # --- the disk -----------------------------------------------------------------------------------------------------
 refused() { # NAME STATUS REGEX OPTIONS...
     name=$1 want=$2 text=$3; shift 3

@@ -45,6 +45,8 @@ state = {"count": 0, "bytes": bytearray(size)}
 common = {"text": "x", "count": 0}
 ck.declare("state", state)
 ck.declare("common", common, shard_id="all")
+if mode == "megatron":
+    ck.declare_file(f"mp_rank_{rank:02d}/model_optim_rng.pt", lambda: b"rank %d step %d" % (rank, common["count"]))
 step = ck.restore()
 write(f"{attempt} {rank} {step} {state['count']}")
 for now in range(0 if step is None else step + 1, steps):
