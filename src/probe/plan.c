@@ -412,6 +412,13 @@ void plan_end(struct plan *p)
     p->stale = true;
 }
 
+void plan_again(struct plan *p)
+{
+    if (p->stop == PLAN_STOP_KNOWN || p->stop == PLAN_STOP_PAIRS)
+        p->stop = PLAN_GOING;
+    p->stale = true;
+}
+
 enum plan_stop plan_stopped(const struct plan *p)
 {
     return p->stop;

@@ -133,6 +133,9 @@ enum plan_stop {
 /* The caller's time is over (or the probe was cancelled): plan_round() returns 0 from now on, and what is not decided
  * is undecided.  Results of the present round may still be told. */
 void plan_end(struct plan *p);
+/* A witness turned out to be bad after the plan had ended: with what is known now it may want further rounds, if it had
+ * not ended for want of rounds, time or memory.  plan_round() tells. */
+void plan_again(struct plan *p);
 enum plan_stop plan_stopped(const struct plan *p);
 /* Rounds formed so far. */
 unsigned plan_rounds(const struct plan *p);

@@ -253,12 +253,21 @@ static void begin_after(struct probing *p, el_usec now)
     p->over = p->late;
 }
 
-static void end_after(struct probing *p)
+/* Whoever is bad by its counters is no witness any more: those whom it has accused may have to meet others. */
+static void end_after(struct probing *p, el_usec now)
 {
+    bool again = false;
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         const struct probing_node *n = &p->node[i];
-        if (n->done && n->presence == PROBING_HERE && n->after == PROBING_FAILED)
+        if (n->done && n->presence == PROBING_HERE && n->after == PROBING_FAILED) {
+            again |= verdict_state(p->plan, i) != NODE_BAD_LOCAL;
             plan_local(p->plan, i, false, n->reason);
+        }
+    }
+    if (again && !p->late) {
+        plan_again(p->plan);
+        if (begin_round(p, now))
+            return;
     }
     p->over = true;
 }
@@ -283,7 +292,7 @@ static void end_stage(struct probing *p, el_usec now)
     case PROBING_LOCAL: end_local(p, now); break;
     case PROBING_PAIR: end_round(p, now); break;
     case PROBING_REST:
-    case PROBING_AFTER: end_after(p); break;
+    case PROBING_AFTER: end_after(p, now); break;
     }
 }
 

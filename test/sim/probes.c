@@ -231,14 +231,6 @@ static unsigned count_well(const struct cluster *c)
     return n;
 }
 
-static bool any_bad_late(const struct cluster *c)
-{
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->agent[i].checked && c->agent[i].bad_late)
-            return true;
-    return false;
-}
-
 /* RDZV_DO_PROBE_REPORT: the verdicts follow, and perhaps the next check with them. */
 void probes_over(struct cluster *c)
 {
@@ -256,9 +248,7 @@ void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verd
         cluster_fail(c, "agent %u is condemned, and its hardware is well", who);
     if (v->excluded && !bad && v->verdict != HEALTH_SLOW)
         cluster_fail(c, "agent %u is excluded as %s", who, health_verdict_name((enum health_verdict)v->verdict));
-    /* A witness whose counters condemn it at the end bears witness no more, and there are no more rounds then. */
-    bool is_sure = !is_seen_in_pairs(a) || !any_bad_late(c);
-    if (a->bad && !bad && c->fair && is_sure)
+    if (a->bad && !bad && c->fair)
         cluster_fail(c, "agent %u is bad, and a check that nothing disturbed calls it %s: %s", who,
                      health_verdict_name((enum health_verdict)v->verdict), v->text);
     if (!a->bad && v->verdict != HEALTH_GOOD && c->fair)

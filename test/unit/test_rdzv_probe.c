@@ -70,6 +70,42 @@ static void test_parted(void)
              "one end is over, and not well: the other is told");
 }
 
+/* b has accused a, and is found bad itself at the end: a meets e, whom it has not met. */
+static void test_bad_witness(void)
+{
+    begin(2, 5, 5, HEALTH_START);
+    EACH(10, "abcde");
+    EACHF(20, "ab");
+    EACH(20, "cd");
+    EACHF(30, "a");
+    EACH(30, "bcd");
+    EACHF(40, "a");
+    EACH(40, "bed");
+    PF(50, 'b');
+    EACH(50, "acde");
+    EACHF(60, "ae");
+    PF(70, 'b');
+    EACH(70, "acde");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> c: park\n"
+             "0.003 d joins -> d: park\n"
+             "0.004 e joins -> a: checks; b: checks; c: checks; d: checks; e: checks\n"
+             "0.010 e PROBE_RESULT -> a: from b; b: to a; c: from d; d: to c; e: rests\n"
+             "0.020 a PROBE_RESULT -> b: to a, parted\n"
+             "0.020 d PROBE_RESULT -> a: from c; b: from d; c: to a; d: to b; e: rests\n"
+             "0.030 a PROBE_RESULT -> c: to a, parted\n"
+             "0.030 d PROBE_RESULT -> a: from d; b: from e; c: rests; d: to a; e: to b\n"
+             "0.040 a PROBE_RESULT -> d: to a, parted\n"
+             "0.040 d PROBE_RESULT -> a: after; b: after; c: after; d: after; e: after\n"
+             "0.050 e PROBE_RESULT -> a: from e; b: rests; c: rests; d: rests; e: to a\n"
+             "0.060 a PROBE_RESULT -> e: to a, parted\n"
+             "0.060 e PROBE_RESULT -> a: after; b: after; c: after; d: after; e: after\n"
+             "0.070 e PROBE_RESULT -> a is bad; a: end 72; b is bad; b: end 72; c is good; c: park; d is good; d: "
+             "park; e is good; e: park\n",
+             "a witness that is bad itself at the end: whoever it has accused meets others");
+}
+
 static void test_bad_alone(void)
 {
     begin(2, 3, 3, HEALTH_START);
@@ -582,6 +618,7 @@ int main(void)
 {
     test_all_well();
     test_parted();
+    test_bad_witness();
     test_bad_alone();
     test_too_few();
     test_bad_in_pairs();
