@@ -51,7 +51,7 @@ static int choose_run_id(const struct run_conf *conf, unsigned uid, struct endpo
                        "--rdzv-id is empty: the nodes of a job know each other by it; want a name, the "
                        "same on all nodes");
     if (!id_is_good(conf->rdzv_id))
-        return el_fail(e, EL_EXIT_USAGE, "--rdzv-id=%s: want at most %d bytes of text in UTF-8",
+        return el_fail(e, EL_EXIT_USAGE, "--rdzv-id=%s: want at most %d bytes of UTF-8 without control characters",
                        el_show(conf->rdzv_id, shown), MSG_RUN_ID_MAX);
     snprintf(ep->run_id, sizeof ep->run_id, "%s", conf->rdzv_id);
     return 0;
