@@ -11,20 +11,18 @@
         ck.snapshot(step)                     # copies; from then on nothing that happens to this process loses it
 
 The bytes belong to elrun's agent on this node.  Each part that is declared is one safetensors file in its memory.
-Standard library only; torch and numpy are used where their tensors and arrays are given.  One thread calls; a helper
-thread of this module answers the agent while that one is busy.  The protocol is elrun's own (src/ckpt/wmsg.h); elrun puts the fitting version of this file on PYTHONPATH.
+Standard library only; torch and numpy are used where their tensors and arrays are given.  Not thread-safe: one thread
+calls.  The protocol is elrun's own (src/ckpt/wmsg.h); elrun puts the fitting version of this file on PYTHONPATH.
 """
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import json
 import mmap
 import os
 import pickle
 import random
-import select
 import socket
 import struct
 import sys
@@ -38,7 +36,6 @@ __all__ = ["connect", "Snapshots", "Change", "Regroup", "Rng", "Error", "NoSnaps
 PROTO = 1
 PACKET_MAX = 60 << 10
 PAGE = 4096
-BLOB_REMEMBERED = 1 << 18  # bytes of values that are pickled after each step
 _MAGIC = 0x31434C45
 _HEAD = struct.Struct("<IHHII")
 _TYPES = {
@@ -258,8 +255,7 @@ class _Blob(_Leaf):
 
     def __init__(self, name: str, get: Callable[[], Any], put: Callable[[Any], None], room: Optional[int], kept: int):
         self.get, self.put = get, put
-        self.kept: Tuple[int, bytes] = (-1, self._pickled())
-        now = len(self.kept[1])
+        now = len(self._pickled())
         room = max(room or 0, 2 * now, PAGE - 8)
         if now <= kept - 8:  # as it was declared in an earlier round: then the same slots fit again
             room = kept - 8
@@ -272,9 +268,7 @@ class _Blob(_Leaf):
         return part[self.at : self.at + self.bytes]
 
     def save(self, view: Any) -> None:
-        self.put_bytes(view, self._pickled())
-
-    def put_bytes(self, view: Any, data: bytes) -> None:
+        data = self._pickled()
         if len(data) + 8 > self.bytes:
             raise Error(
                 f"{self.name}: its values have grown to {len(data)} bytes pickled, and {self.bytes - 8} were declared: "
@@ -282,17 +276,6 @@ class _Blob(_Leaf):
             )
         view[:8] = struct.pack("<Q", len(data))
         view[8 : 8 + len(data)] = data
-
-    def remember(self, step: int) -> None:
-        """The values after step, for a snapshot that is taken while the script goes on.  Large ones are not: they would
-        cost in each step."""
-        data = self._pickled() if len(self.kept[1]) <= BLOB_REMEMBERED else self.kept[1]
-        self.kept = (step, data) if len(data) <= BLOB_REMEMBERED else (self.kept[0], data)
-
-    def recall(self, view: Any) -> int:
-        """Saves what was remembered; returns the step that it is of."""
-        self.put_bytes(view, self.kept[1])
-        return self.kept[0]
 
     def load(self, view: Any) -> None:
         (n,) = struct.unpack("<Q", view[:8])
@@ -576,7 +559,6 @@ class Snapshots:
         self.rank, self.local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
         self.round, self.coord = os.environ["ELRUN_ROUND"].split(".")
         self.pid = os.getpid()
-        self._lock = threading.RLock()  # of the socket, and of a slot that is being written
         self.parts: List[_Part] = []
         self.consumed_samples = 0  #: saved with each snapshot, and filled by restore()
         self._seq = 0
@@ -586,12 +568,6 @@ class Snapshots:
         self._trouble: Optional[str] = None  # why the last snapshot did not count
         self._last: Optional[int] = None
         self._sent: Optional[int] = None  # step of the last commit
-        self._wish: Optional[Dict[str, Any]] = None  # a LASTWORDS that nobody has answered
-        self._helper: Optional[_Helper] = None
-        self._on_lastwords: Optional[Callable[[int], Any]] = None
-        self._helps = True
-        self._stream: Any = None
-        self._done: Any = None  # behind the last update, on its CUDA stream
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sock.connect(path)
         welcome, fds = self._ask("HELLO", {"proto": PROTO, "rank": self.rank, "local_rank": self.local_rank,
@@ -672,7 +648,8 @@ class Snapshots:
         self._granted = True
 
     def _layout(self) -> str:
-        return f"world{os.environ.get('WORLD_SIZE', '1')}"
+        """Equal where the parts mean the same.  What every rank has alike does not depend on how many they are."""
+        return "all" if all(p.shard_id == "all" for p in self.parts) else f"world{os.environ.get('WORLD_SIZE', '1')}"
 
     def _views(self, slot: memoryview) -> List[List[Any]]:
         views, at = [], 0
@@ -735,14 +712,13 @@ class Snapshots:
         self._check_process()
         if not self.keeps:
             return False
-        with self._lock:
-            before = self._page.word[_PHASE]
-            if before != _INIT:
-                self._page.word[_PHASE] = _SNAPSHOT
-            try:
-                return self._take_snapshot(step, persist)
-            finally:
-                self._page.word[_PHASE] = before
+        before = self._page.word[_PHASE]
+        if before != _INIT:
+            self._page.word[_PHASE] = _SNAPSHOT
+        try:
+            return self._take_snapshot(step, persist)
+        finally:
+            self._page.word[_PHASE] = before
 
     def _take_snapshot(self, step: int, persist: bool) -> bool:
         self._grant()
@@ -760,18 +736,14 @@ class Snapshots:
         except BaseException:
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
-        self._commit(number, step, {p: step for p in self.parts}, persist=persist)
-        return True
-
-    def _commit(self, number: int, step: int, blob_steps: Dict[_Part, int], **flags: bool) -> None:
         for i, p in enumerate(self.parts):
-            size = p.leaves[0].filled if isinstance(p.leaves[0], _File) else p.bytes
-            if size != p.bytes or blob_steps[p] != step:
-                self._send("SNAP_PART", {"index": i, "bytes": size, "blob_step": blob_steps[p]})
+            if isinstance(p.leaves[0], _File):
+                self._send("SNAP_PART", {"index": i, "bytes": p.leaves[0].filled, "blob_step": step})
         self._acks[self._seq + 1] = step
         self._sent = step
-        self._send("SNAP_COMMIT", {"slot": number, "step": step, "consumed_samples": self.consumed_samples, **flags})
-        self._start_helper()
+        self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist,
+                                   "consumed_samples": self.consumed_samples})
+        return True
 
     def _save(self, number: int, step: int) -> None:
         torch = _torch()
@@ -797,17 +769,13 @@ class Snapshots:
 
     def wait(self) -> Optional[int]:
         """Waits until the agent has summed every snapshot that was committed; returns the last step that counts."""
-        with self._lock:
-            while self._acks:
-                self._take(*self._receive())
-            self._complain()
-            return self._last
+        while self._acks:
+            self._take(*self._receive())
+        self._complain()
+        return self._last
 
     def close(self) -> None:
         """Says goodbye.  What was committed stays with the agent."""
-        helper, self._helper = self._helper, None
-        if helper:
-            helper.end()
         self._sock.close()
 
     # -- steps
@@ -861,13 +829,7 @@ class Snapshots:
         page.begin(step)
 
     def _end(self, step: int) -> None:
-        torch = _torch()
-        if torch is not None and torch.cuda.is_initialized():
-            self._done = torch.cuda.current_stream().record_event()
-        if self._helps and self.keeps:
-            self._remember(step)
         if not self._page.end(step):
-            self._start_helper()
             return
         change = self.change
         if self.keeps and self.parts:
@@ -884,79 +846,6 @@ class Snapshots:
         self._send("AT_BOUNDARY", {"step": step})
         self._page.word[_PHASE] = _EXITING
         raise Regroup(change)
-
-    # -- last words: the agent asks for a step that this process has and no slot
-
-    def on_lastwords(self, fn: Optional[Callable[[int], Any]]) -> None:
-        """What the helper thread does when the agent asks for the state after a step while this process hangs: by default
-        it copies what was declared into the agent's memory.  fn(step) is called instead, in that thread; None: nothing
-        is done.  It must not wait for other ranks."""
-        self._helps, self._on_lastwords = fn is not None, fn
-
-    def _remember(self, step: int) -> None:
-        """Values that are no tensors are those after the step only now: the random numbers go on."""
-        for p in self.parts:
-            for leaf in p.leaves:
-                if isinstance(leaf, _Blob):
-                    leaf.remember(step)
-
-    def _start_helper(self) -> None:
-        if self._helper is None and self._granted and self._helps:
-            self._helper = _Helper(self)
-
-    def _is_at(self, step: int) -> bool:
-        return self._page.word[_PHASE] in (_STABLE, _BLOCKED) and self._page.long[_LIVE] == step
-
-    def _capture(self, wish: Dict[str, Any]) -> None:
-        """In the helper thread, with the lock: LASTWORDS."""
-        step, until = wish["step"], time.monotonic() + wish.get("deadline_ms", 10000) / 1000
-        why = "" if self._is_at(step) else f"this rank is not at step {step}, but at {self._page.long[_LIVE]}"
-        if not why and self._on_lastwords:
-            self._on_lastwords(step)
-            why = "the script's on_lastwords() was called"
-        number = None
-        while not why and number is None:
-            slot, _ = self._ask("SNAP_BEGIN", {"step": step, "live": True}, "SNAP_SLOT")
-            if not slot.get("busy"):
-                number = slot.get("slot", 0)
-            elif time.monotonic() > until:
-                why = "both slots are busy"
-            else:
-                time.sleep(slot.get("retry_ms", 50) / 1000)
-        if number is not None:
-            blob_steps = self._save_live(number, step)
-            if self._is_at(step):
-                self._commit(number, step, blob_steps, live=True)
-                return
-            why = f"this rank went on from step {step} while it was copied"
-        self._send("SNAP_ABORT", {"slot": number or 0, "why": why[:400]})
-
-    def _save_live(self, number: int, step: int) -> Dict[_Part, int]:
-        """As _save(), on a CUDA stream of its own: the device may stand still in a collective of the next step."""
-        torch = _torch()
-        if torch is not None and torch.cuda.is_initialized():
-            self._stream = self._stream or torch.cuda.Stream()
-            if self._done is not None:
-                self._stream.wait_event(self._done)
-            with torch.cuda.stream(self._stream):
-                found = self._copy_live(number, step)
-            self._stream.synchronize()
-            return found
-        return self._copy_live(number, step)
-
-    def _copy_live(self, number: int, step: int) -> Dict[_Part, int]:
-        slot, views = self._slots[number]
-        at, steps = 0, {}
-        for p, mine in zip(self.parts, views):
-            self._head(slot, at, p, step)
-            steps[p] = step
-            for leaf, view in zip(p.leaves, mine):
-                if isinstance(leaf, _Blob):
-                    steps[p] = leaf.recall(view)
-                else:
-                    leaf.save(view)
-            at += -(-p.bytes // PAGE) * PAGE
-        return steps
 
     # -- packets
 
@@ -994,15 +883,14 @@ class Snapshots:
 
     def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
         self._check_process()
-        with self._lock:
-            seq = self._send(kind, body)
-            while True:
-                name, to, answer, fds = self._receive()
-                if to == seq and name in answers:
-                    return answer, fds
-                if to in (seq, 0) and name == "REFUSED":
-                    raise Error(f"{answer.get('text', 'refused')} ({answer.get('code', '?')})")
-                self._take(name, to, answer, fds)
+        seq = self._send(kind, body)
+        while True:
+            name, to, answer, fds = self._receive()
+            if to == seq and name in answers:
+                return answer, fds
+            if to in (seq, 0) and name == "REFUSED":
+                raise Error(f"{answer.get('text', 'refused')} ({answer.get('code', '?')})")
+            self._take(name, to, answer, fds)
 
     def _take(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
         """What comes between a question and its answer: what became of earlier snapshots."""
@@ -1011,10 +899,6 @@ class Snapshots:
         step = self._acks.pop(to, None)
         if step is not None and name == "SNAP_ACK":
             self._last = step
-        elif name == "LASTWORDS":
-            self._wish = answer
-            if self._helper:
-                self._helper.wake()
         elif step is not None and name == "REFUSED":
             self._trouble = f"the snapshot of step {step} does not count: {answer.get('text')}"
 
@@ -1024,52 +908,6 @@ class Snapshots:
                 self._take(*self._receive(socket.MSG_DONTWAIT))
         except BlockingIOError:
             pass
-
-
-class _Helper(threading.Thread):
-    """Hears the agent while the script's thread is busy, or hangs in a collective."""
-
-    def __init__(self, ck: Snapshots):
-        super().__init__(name="elrun", daemon=True)
-        self.ck = ck
-        self.pipe = os.pipe()
-        self.ended = False
-        self.start()
-        atexit.register(self.end)  # before the interpreter is taken apart below it
-
-    def wake(self) -> None:
-        if threading.current_thread() is not self:
-            os.write(self.pipe[1], b"w")
-
-    def end(self) -> None:
-        if self.ended:
-            return
-        self.ended = True
-        self.wake()
-        if threading.current_thread() is not self:
-            self.join(5)
-
-    def run(self) -> None:
-        poll = select.poll()
-        poll.register(self.ck._sock, select.POLLIN)
-        poll.register(self.pipe[0], select.POLLIN)
-        try:
-            while not self.ended:
-                for fd, _ in poll.poll():
-                    if fd == self.pipe[0]:
-                        os.read(fd, 4096)
-                if self.ended or not self.ck._lock.acquire(timeout=0.2):
-                    continue  # the script's thread is at the socket itself
-                try:
-                    self.ck._drain()
-                    wish, self.ck._wish = self.ck._wish, None
-                    if wish:
-                        self.ck._capture(wish)
-                finally:
-                    self.ck._lock.release()
-        except (Error, OSError, ValueError) as e:  # the agent is gone, or the socket was closed: the script will see it
-            if not isinstance(e, Error) and not self.ended:
-                warnings.warn(f"elrun's helper thread ends: {e}")
 
 
 def connect() -> Optional[Snapshots]:
