@@ -1,7 +1,5 @@
 # Health checks in jobs of several nodes: who is bad leaves with 72 and the others train, nodes and coordinators that
 # vanish or stand still condemn nobody, too few nodes are told what is missing, one node checks itself.
-# Seen to fail: without exclude() of rdzv/health.c (the bad node trains), with PROBING_BROKEN taken for a failure in
-# probing_take.c (the partner of a node that was killed is suspect), without probing_gap() and probing_away().
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 3

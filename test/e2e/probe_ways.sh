@@ -1,6 +1,5 @@
 # elrun probe over four hosts, one of which has a network that loses packets, delays them, or carries nothing for others:
 # that node is named, nobody else is.
-# Seen to fail: without the metric tcp_loss (12 % of loss is not seen by --quick).
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 4
