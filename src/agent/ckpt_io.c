@@ -2,7 +2,9 @@
  * coordinator decides that; alone this node does, by the same rules. */
 #include <stdio.h>
 
+#include "agent/conf_rdzv.h"
 #include "agent/node.h"
+#include "ckpt/layout.h"
 #include "util/log.h"
 
 #define CORE_LIMIT ((size_t)1 << 20)
@@ -108,14 +110,20 @@ int ckpt_init(struct node *n, struct el_err *e)
     bool keeps = n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
     if (!keeps && (!n->conf->boundary_wait || n->place.kind == ENDPOINT_ALONE))
         return 0;
-    const struct restore_conf alone = {
-        .room = 1, .timeout = n->conf->ckpt_restore_timeout, .allow_fresh = n->conf->allow_fresh};
+    const struct restore_conf alone = {.room = 1,
+                                       .timeout = n->conf->ckpt_restore_timeout,
+                                       .max_rollback = rdzv_max_rollback(n->conf),
+                                       .allow_fresh = n->conf->allow_fresh};
     n->ckpt_mem = EL_MEM_INIT(CORE_LIMIT);
     if (restore_init(&n->restore, &alone, &n->ckpt_mem) < 0)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     struct snapshots_conf conf = {.run = n->conf, .workers = n->nproc, .env = n->env, .reap = n->reap};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
-    return n->snapshots ? persisting_init(n, e) : -1;
+    if (!n->snapshots || persisting_init(n, e) < 0)
+        return -1;
+    /* Files that the script named are for its framework to load. */
+    const struct ckpt_fs *root = n->conf->ckpt_layout == CKPT_LAYOUT_ELRUN ? persisting_root(n) : NULL;
+    return root ? snapshots_resume(n->snapshots, n->pool, root, e) : 0;
 }
 
 void ckpt_round(struct node *n)

@@ -37,6 +37,7 @@ static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, 
     bool is_static = strcmp(conf->rdzv_backend, "static") == 0;
     conf->backend_given = seen(r, "rdzv-backend");
     conf->rdzv_id_given = seen(r, "rdzv-id");
+    conf->ckpt_rollback_limited = seen(r, "ckpt-max-rollback");
     conf->node_rank_given = seen(r, "node-rank");
     if (is_static && conf->rank_key >= 0 && !conf->node_rank_given) {
         conf->node_rank = (unsigned)conf->rank_key;

@@ -137,6 +137,8 @@ struct run_conf {
     unsigned ckpt_mem_percent;
     int ckpt_busy; /* 0 skip, 1 wait */
     bool allow_fresh;
+    bool ckpt_rollback_limited; /* --ckpt-max-rollback was given: */
+    unsigned ckpt_max_rollback; /* steps */
     el_usec ckpt_restore_timeout;
     const char *ckpt_dir;      /* NULL: snapshots stay in memory */
     bool ckpt_mem_default;     /* the share follows from --ckpt-dir: less will do where less is free */

@@ -31,6 +31,11 @@ static int check_unit(const struct run_conf *conf, struct el_err *e)
                    conf->nnodes_min, conf->nnodes_max);
 }
 
+uint64_t rdzv_max_rollback(const struct run_conf *conf)
+{
+    return conf->ckpt_rollback_limited ? (uint64_t)conf->ckpt_max_rollback + 1 : 0;
+}
+
 int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *out, struct el_err *e)
 {
     if (check_unit(conf, e))
@@ -68,6 +73,7 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
         .straggler_k = conf->straggler_k,
         .straggler_min = conf->straggler_min,
         .restore_timeout_ms = to_ms(conf->ckpt_restore_timeout),
+        .max_rollback = rdzv_max_rollback(conf),
         .allow_fresh = conf->allow_fresh,
     };
     return 0;

@@ -8,4 +8,7 @@
  * (EL_EXIT_CONFIG, naming the options) if no round could ever be formed. */
 int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *out, struct el_err *e);
 
+/* --ckpt-max-rollback as rdzv/restore.h wants it: so many steps, and 1; 0: any number. */
+uint64_t rdzv_max_rollback(const struct run_conf *conf);
+
 #endif

@@ -261,6 +261,7 @@ void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a pl
 /* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */
 int persisting_init(struct node *n, struct el_err *e);
 void persisting_free(struct node *n);
+const struct ckpt_fs *persisting_root(const struct node *n);           /* NULL: no --ckpt-dir */
 void persisting_committed(void *node, unsigned worker, unsigned slot); /* snapshots_ops */
 void persisting_round(struct node *n);                                 /* workers are about to be started */
 void persisting_last_words(struct node *n);                            /* they are being stopped, or have ended */

@@ -390,6 +390,11 @@ int persisting_init(struct node *n, struct el_err *e)
     return p->disk ? 0 : -1;
 }
 
+const struct ckpt_fs *persisting_root(const struct node *n)
+{
+    return n->persisting ? disk_root(n->persisting->disk) : NULL;
+}
+
 void persisting_free(struct node *n)
 {
     struct persisting *p = n->persisting;

@@ -250,6 +250,8 @@ static const struct opt_row rows[] = {
     {.name = "ckpt-restore-timeout", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .min = EL_MS(1),
      .max = RUN_WAIT_MAX, .def = "600", .group = CKPT, .offset = AT(ckpt_restore_timeout),
      .help = "From the first rank's restore() to the last one's; later the restore has failed"},
+    {.name = "ckpt-max-rollback", .type = OPT_UINT, .origin = OPT_ELRUN, .arg = "N", .max = INT32_MAX, .def = "0", .group = CKPT,
+     .offset = AT(ckpt_max_rollback), .help = "Fail rather than go back by more than so many steps; without it: by any number"},
     {.name = "allow-fresh", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = CKPT, .offset = AT(allow_fresh),
      .help = "Where snapshots were taken and none is left that every rank can have, begin at the beginning instead of failing"},
 

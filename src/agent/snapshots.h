@@ -15,6 +15,7 @@
 struct snapshots;
 struct keeper;
 struct vault;
+struct ckpt_fs;
 
 struct snapshots_conf {
     const struct run_conf *run;
@@ -38,6 +39,8 @@ struct snapshots_ops {
 /* Makes the run folder with socket and elrun.py; checks --ckpt-mem against what this host has.  NULL and *e. */
 struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct snapshots_conf *conf,
                                 const struct snapshots_ops *ops, void *ctx, struct el_err *e);
+/* Steps that lie there count, too; it must stay.  0, or -1 and *e. */
+int snapshots_resume(struct snapshots *s, struct pool *p, const struct ckpt_fs *from, struct el_err *e);
 /* After pool_free(). */
 void snapshots_free(struct snapshots *s);
 /* No worker is left: removes the run folder, also where a thread that still runs lets nothing be freed. */

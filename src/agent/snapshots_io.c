@@ -13,6 +13,7 @@
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
 #include "ckpt/layout.h"
+#include "ckpt/resume.h"
 #include "ckpt/vault.h"
 #include "ckpt/wsock.h"
 #include "client/client.h"
@@ -40,6 +41,8 @@ struct snapshots {
     struct stops *stops;      /* pages of the workers */
     struct loop_timer *timer; /* from the first question: for workers that never ask; from an offer: that never read */
     bool asking, reading;     /* what it runs for */
+    struct resume *resume;    /* NULL: no --ckpt-dir */
+    bool looking;             /* what it finds is waited for */
     bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
     unsigned verifying;       /* slots being compared, also for a round that is over */
     bool stepping;
@@ -79,13 +82,52 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
         stops_came(s->stops, a->worker);
 }
 
+/* Both lists have the newest first; what is in memory and on disk is one step. */
+static void add_disk(const struct load_found *disk, struct restore_stock *stock)
+{
+    const struct restore_stock memory = *stock;
+    unsigned m = 0, d = 0;
+    stock->n = 0;
+    while (stock->n < RESTORE_STEPS_MAX && (m < memory.n || d < disk->n)) {
+        bool both = m < memory.n && d < disk->n && memory.step[m] == disk->step[d];
+        bool first = d == disk->n || (m < memory.n && memory.step[m] >= disk->step[d]);
+        stock->step[stock->n++] = first ? memory.step[m++] : disk->step[d++];
+        d += both;
+    }
+    stock->on_disk = disk->any;
+    stock->newest = disk->newest > stock->newest ? disk->newest : stock->newest;
+    if (!*stock->why)
+        snprintf(stock->why, sizeof stock->why, "%s", disk->why);
+}
+
 static void tell_choose(struct snapshots *s)
 {
     struct restore_stock stock = {
         .since = keeper_since(s->keeper), .whole = keeper_had_whole(s->keeper), .newest = keeper_reached(s->keeper)};
     stock.n = keeper_readable(s->keeper, stock.step, RESTORE_STEPS_MAX);
     snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_lost(s->keeper));
+    if (s->resume)
+        add_disk(resume_found(s->resume), &stock);
     s->ops.choose(s->ctx, &stock);
+}
+
+static void on_looked(void *ctx)
+{
+    struct snapshots *s = ctx;
+    bool wanted = s->looking;
+    s->looking = false;
+    if (wanted)
+        tell_choose(s);
+}
+
+static void look(struct snapshots *s)
+{
+    if (!s->resume) {
+        tell_choose(s);
+        return;
+    }
+    s->looking = true;
+    resume_look(s->resume, s->keeper);
 }
 
 static void one_verified(struct snapshots *s)
@@ -93,7 +135,7 @@ static void one_verified(struct snapshots *s)
     if (--s->verifying > 0 || !s->choosing)
         return;
     s->choosing = false;
-    tell_choose(s);
+    look(s);
 }
 
 /* One step of going back at a time has a deadline here; while the nodes agree the coordinator has it. */
@@ -130,6 +172,9 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_ALLOCATE: vault_allocate(s->vault, s->keeper, a->worker); break;
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
     case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
+    case KEEPER_DO_LOAD:
+        vault_load(s->vault, s->keeper, a->worker, a->slot, a->gen, a->step, resume_root(s->resume));
+        break;
     case KEEPER_DO_CHOOSE: verify_all(s); break;
     case KEEPER_DO_CONFIRM:
         set_deadline(s, false, false);
@@ -196,6 +241,24 @@ static void on_verified(void *ctx, unsigned worker, unsigned slot, uint64_t gen,
                (long long)keeper_slot(s->keeper, worker, slot)->step, text);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_READ, .worker = worker, .slot = slot, .gen = gen, .ok = ok});
     one_verified(s);
+}
+
+static void on_loaded(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, uint64_t consumed_samples,
+                      const char *text)
+{
+    struct snapshots *s = ctx;
+    int64_t step = keeper_slot(s->keeper, worker, slot)->step;
+    if (!ok) {
+        el_log(EL_WARN, "local rank %u: step %lld on disk is not used: %s", worker, (long long)step, text);
+        resume_is_bad(s->resume, step);
+    }
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_LOADED,
+                                   .worker = worker,
+                                   .slot = slot,
+                                   .gen = gen,
+                                   .ok = ok,
+                                   .number = consumed_samples,
+                                   .text = text});
 }
 
 /* --- workers --- */
@@ -286,7 +349,7 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
     for (unsigned i = 0; i < s->workers; i++)
         wsock_close(s->sock, i);
     s->round = number;
-    s->choosing = false;
+    s->choosing = s->looking = false;
     set_deadline(s, false, false);
     stops_round(s->stops, number, coord, rank_base);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = number, .rank_base = rank_base});
@@ -296,12 +359,16 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
 static void say_restored(const struct snapshots *s)
 {
     struct keeper_reads x = keeper_reads(s->keeper);
-    char others[64] = "";
-    if (!x.own && !x.others)
+    unsigned ranks = x.own + x.others + x.disk;
+    char from[160];
+    if (!ranks)
         return;
+    size_t n = (size_t)snprintf(from, sizeof from, "%s", x.disk < ranks ? "memory" : "disk");
     if (x.others)
-        snprintf(others, sizeof others, ", %u of %u ranks from another rank's", x.others, x.own + x.others);
-    el_log(EL_INFO, "going back to step %lld, from memory%s: %.1f MiB in %.3f s", (long long)s->step, others,
+        n += (size_t)snprintf(from + n, sizeof from - n, ", %u of %u ranks from another rank's", x.others, ranks);
+    if (x.disk && x.disk < ranks)
+        snprintf(from + n, sizeof from - n, ", %u of %u ranks from disk", x.disk, ranks);
+    el_log(EL_INFO, "going back to step %lld, from %s: %.1f MiB in %.3f s", (long long)s->step, from,
            (double)x.bytes / (1 << 20), (double)(s->read - s->offered) / EL_SEC(1));
 }
 
@@ -310,7 +377,11 @@ void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char 
     s->step = step;
     s->offered = loop_clock();
     set_deadline(s, false, step != KEEPER_NO_STEP || fresh);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = step, .fresh = fresh, .text = text});
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN,
+                                   .step = step,
+                                   .fresh = fresh,
+                                   .on_disk = resume_has(s->resume, step),
+                                   .text = text});
 }
 
 void snapshots_again(struct snapshots *s)
@@ -434,7 +505,7 @@ static int find_budget(struct snapshots *s, char *const *env, uint64_t *bytes, s
 
 static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, struct el_err *e)
 {
-    static const struct vault_ops vault = {on_allocated, on_summed, on_verified};
+    static const struct vault_ops vault = {on_allocated, on_summed, on_loaded, on_verified};
     static const struct wsock_ops sock = {whose, on_message, on_gone};
     struct keeper_conf conf = {.workers = s->workers,
                                .budget_bytes = budget_bytes,
@@ -473,12 +544,19 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
     return NULL;
 }
 
+int snapshots_resume(struct snapshots *s, struct pool *p, const struct ckpt_fs *from, struct el_err *e)
+{
+    s->resume = resume_new(p, from, on_looked, s);
+    return s->resume ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
+}
+
 void snapshots_free(struct snapshots *s)
 {
     if (!s)
         return;
     wsock_free(s->sock);
     vault_free(s->vault);
+    resume_free(s->resume);
     if (s->keeper)
         keeper_free(s->keeper);
     stops_free(s->stops);

@@ -93,30 +93,31 @@ static const struct keeper_slot *newest(const struct worker *w)
     return best;
 }
 
-static struct keeper_slot *free_slot(struct worker *w)
+struct keeper_slot *keeper_free_slot(struct worker *w)
 {
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
         struct keeper_slot *s = &w->slot[i];
-        if (s->readers == 0 && s->state != KEEPER_SUMMING && s->state != KEEPER_WRITING && s != newest(w))
+        if (s->readers == 0 && s->state != KEEPER_SUMMING && s->state != KEEPER_WRITING && s->state != KEEPER_LOADING &&
+            s != newest(w))
             return s;
     }
     return NULL;
 }
 
-static void empty_slot(struct keeper *k, struct keeper_slot *s)
+void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
 {
     s->state = KEEPER_FREE;
     s->step = KEEPER_NO_STEP;
     s->gen = ++k->gen;
     s->persist = s->live = false;
-    s->consumed_samples = 0;
+    s->consumed_samples = s->loaded = 0;
 }
 
 static void drop_writing(struct keeper *k, struct worker *w)
 {
     for (unsigned i = 0; i < KEEPER_SLOTS; i++)
         if (w->slot[i].state == KEEPER_WRITING)
-            empty_slot(k, &w->slot[i]);
+            keeper_empty_slot(k, &w->slot[i]);
 }
 
 static void on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
@@ -131,7 +132,7 @@ static void on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
     }
     drop_writing(k, w); /* one that was begun and never committed */
     w->refuse[0] = 0;
-    struct keeper_slot *s = free_slot(w);
+    struct keeper_slot *s = keeper_free_slot(w);
     struct wmsg *reply = keeper_answer(k, w, WMSG_SNAP_SLOT, m->seq);
     if (!s) {
         reply->u.snap_slot = (struct wmsg_snap_slot){.busy = true,
@@ -139,7 +140,7 @@ static void on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
                                                      .text = "the last snapshot is still being summed or written"};
         return;
     }
-    empty_slot(k, s);
+    keeper_empty_slot(k, s);
     s->state = KEEPER_WRITING;
     s->step = m->u.snap_begin.step;
     for (unsigned i = 0; i < w->kept->parts; i++) {
@@ -203,7 +204,7 @@ static void on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
         snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "the image is not what was declared");
         if (w->here)
             keeper_refuse(k, w, s->seq, "IMAGE", k->text);
-        empty_slot(k, s);
+        keeper_empty_slot(k, s);
         return;
     }
     s->state = KEEPER_COMMITTED;
@@ -330,7 +331,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
         for (unsigned i = 0; i < k->conf.workers; i++)
             on_gone(k, &k->w[i]);
         k->round = ev->number;
-        k->choose_due = k->again = false;
+        k->choose_due = k->again = k->loading = false;
         k->rank_base = ev->rank_base;
         k->choosing = false;
         break;
@@ -341,6 +342,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
             keeper_give_back(&w->slot[ev->slot], ev->ok);
         break;
     case KEEPER_EV_CHOSEN: keeper_on_chosen(k, ev); break;
+    case KEEPER_EV_LOADED: keeper_on_loaded(k, w, ev); break;
     case KEEPER_EV_AGAIN: keeper_on_again(k); break;
     case KEEPER_EV_CONFIRMED: keeper_on_confirmed(k); break;
     case KEEPER_EV_LATE: keeper_on_late(k, ev->text); break;
@@ -365,6 +367,11 @@ const struct keeper_part *keeper_part(const struct keeper *k, unsigned worker, u
 const struct keeper_slot *keeper_slot(const struct keeper *k, unsigned worker, unsigned slot)
 {
     return &k->w[worker].slot[slot];
+}
+
+unsigned keeper_workers(const struct keeper *k)
+{
+    return k->conf.workers;
 }
 
 unsigned keeper_rank(const struct keeper *k, unsigned worker)

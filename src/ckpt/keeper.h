@@ -1,7 +1,8 @@
 /* The keeper of a node's snapshots: which worker may write into which slot, when a slot counts, who may read it, and
  * what is left when a worker dies.  Pure: messages of workers and results of the shell's work come in, actions go out.
  *
- *     slot:  free -> writing -> summing -> committed -> free          (a newer one is committed; nobody reads it)
+ *     slot:  free -> loading -> committed              (from disk)
+ *            free -> writing -> summing -> committed -> free          (a newer one is committed; nobody reads it)
  *                        |          |           `-----> broken -> free  (its bytes are no longer what was summed)
  *                        `----------`-> free            (aborted; the worker died)
  *
@@ -23,7 +24,14 @@
 #define KEEPER_RETRY       EL_MS(50) /* a worker whose slots are busy asks again after so long */
 #define KEEPER_NO_STEP     INT64_C(-1)
 
-enum keeper_slot_state { KEEPER_FREE, KEEPER_WRITING, KEEPER_SUMMING, KEEPER_COMMITTED, KEEPER_BROKEN };
+enum keeper_slot_state {
+    KEEPER_FREE,
+    KEEPER_WRITING,
+    KEEPER_SUMMING,
+    KEEPER_COMMITTED,
+    KEEPER_BROKEN,
+    KEEPER_LOADING, /* from disk */
+};
 
 struct keeper_conf {
     unsigned workers;      /* local ranks */
@@ -47,6 +55,7 @@ struct keeper_slot {
     uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
     bool persist, live;
+    uint64_t loaded; /* it was read from disk in this round; 0: it was not */
     uint64_t consumed_samples;
     uint64_t *part_bytes; /* of each part, in this snapshot */
     int64_t *blob_steps;  /* of each part's opaque values; the step itself unless said otherwise */
@@ -60,6 +69,7 @@ enum keeper_event_type {
     KEEPER_EV_SUMMED,    /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was declared */
     KEEPER_EV_READ,      /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
     KEEPER_EV_CHOSEN,    /* step: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY */
+    KEEPER_EV_LOADED,    /* worker, slot, gen, ok, number (consumed samples), text: of KEEPER_DO_LOAD */
     KEEPER_EV_AGAIN,     /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
     KEEPER_EV_CONFIRMED, /* every rank has read that step: they may go on.  What is held of later ones is forgotten:
                             it is of a history that was given up */
@@ -73,6 +83,7 @@ struct keeper_event {
     unsigned rank_base; /* rank of the first worker */
     int64_t step;
     bool ok;
+    bool on_disk;     /* CHOSEN: what is not held of that step can be loaded */
     bool fresh;       /* CHOSEN, nothing: it is right to begin at the beginning */
     const char *text; /* why not; or why nothing is offered */
     const struct wmsg *msg;
@@ -84,6 +95,7 @@ enum keeper_action_type {
     KEEPER_DO_ALLOCATE,  /* KEEPER_SLOTS slots of bytes each for worker, prefaulted; then ALLOCATED */
     KEEPER_DO_RELEASE,   /* the slots of worker are of no use any more */
     KEEPER_DO_SUM,       /* checksums of worker's slot; then SUMMED with gen */
+    KEEPER_DO_LOAD,      /* read step from disk into worker's slot; then LOADED with gen */
     KEEPER_DO_CHOOSE,    /* every worker of the round has asked what to go back to: agree, then CHOSEN */
     KEEPER_DO_CONFIRM,   /* every worker has read what it was offered: if it is so on all nodes, CONFIRMED */
     KEEPER_DO_COMMITTED, /* slot holds a whole snapshot of step; persist says whether the script wants it on disk */
@@ -121,6 +133,7 @@ const struct wmsg *keeper_reply(const struct keeper *k, unsigned reply);
 unsigned keeper_parts(const struct keeper *k, unsigned worker); /* 0: nothing is declared */
 const struct keeper_part *keeper_part(const struct keeper *k, unsigned worker, unsigned part);
 const struct keeper_slot *keeper_slot(const struct keeper *k, unsigned worker, unsigned slot);
+unsigned keeper_workers(const struct keeper *k);
 unsigned keeper_rank(const struct keeper *k, unsigned worker); /* of the worker that declared last */
 uint64_t keeper_slot_bytes(const struct keeper *k, unsigned worker);
 uint64_t keeper_used_bytes(const struct keeper *k); /* by all slots */
@@ -140,7 +153,7 @@ const char *keeper_lost(const struct keeper *k); /* why something that was held 
 
 /* What the workers were offered last: how many ranks read from where, and how much. */
 struct keeper_reads {
-    unsigned own, others; /* ranks that read their own slot, another rank's */
+    unsigned own, others, disk; /* ranks that read their own slot, another rank's, one that was loaded from disk */
     uint64_t bytes;
 };
 struct keeper_reads keeper_reads(const struct keeper *k);

@@ -39,6 +39,9 @@ struct keeper {
     unsigned rank_base;
     bool choosing;
     bool choose_due; /* all ask, but snapshots are being summed */
+    bool loading;    /* what is offered next is being read from disk */
+    bool unloaded;   /* … and some of it could not be */
+    bool fresh;      /* as chosen */
     bool again;      /* the agreement is repeated: when nobody reads any more */
     bool had_whole;  /* a step was held by all workers since the last agreement */
     uint64_t since;
@@ -56,6 +59,8 @@ struct keeper_action *keeper_act(struct keeper *k, enum keeper_action_type type,
 struct wmsg *keeper_answer(struct keeper *k, struct worker *w, enum wmsg_type type, uint32_t seq);
 void keeper_refuse(struct keeper *k, struct worker *w, uint32_t seq, const char *code, const char *text);
 void keeper_forget_slots(struct keeper *k, struct worker *w);
+struct keeper_slot *keeper_free_slot(struct worker *w); /* NULL: none may be given out */
+void keeper_empty_slot(struct keeper *k, struct keeper_slot *s);
 void keeper_give_back(struct keeper_slot *s, bool intact);
 
 /* keeper_declare.c: PART, DECLARE and their slots. */
@@ -70,6 +75,7 @@ void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev);
 void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_confirmed(struct keeper *k);
 void keeper_on_again(struct keeper *k);
+void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_event *ev);
 void keeper_choose_if_due(struct keeper *k);
 void keeper_on_late(struct keeper *k, const char *text);
 bool keeper_all_could_read(const struct keeper *k, int64_t step);

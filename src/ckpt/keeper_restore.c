@@ -42,7 +42,7 @@ void keeper_choose_if_due(struct keeper *k)
                 return;
     if (!k->choose_due)
         return;
-    k->choose_due = false;
+    k->choose_due = k->loading = false;
     k->choosing = true;
     keeper_act(k, KEEPER_DO_CHOOSE, &k->w[0]);
 }
@@ -125,8 +125,10 @@ struct keeper_reads keeper_reads(const struct keeper *k)
         const struct worker *w = &k->w[i];
         if (w->restoring == RESTORING_NOT || w->from_worker >= k->conf.workers || w->offered == KEEPER_NO_STEP)
             continue;
-        out.own += w->from_worker == i;
-        out.others += w->from_worker != i;
+        bool disk = k->w[w->from_worker].slot[w->from_slot].loaded == k->round && k->round;
+        out.disk += disk;
+        out.own += w->from_worker == i && !disk;
+        out.others += w->from_worker != i && !disk;
         out.bytes += w->kept->slot_bytes;
     }
     return out;
@@ -149,19 +151,103 @@ static void offer(struct keeper *k, struct worker *w, int64_t step, bool fresh)
     struct keeper_action *a = &k->out.v[k->out.n - 1];
     a->source = from;
     a->slot = slot;
-    m->u.restore_offer.from = &k->w[from] == w ? "own memory" : "memory of another rank of this node";
+    m->u.restore_offer.from = k->w[from].slot[slot].loaded == k->round && k->round ? "disk"
+                              : &k->w[from] == w                                   ? "own memory"
+                                                 : "memory of another rank of this node";
     m->u.restore_offer.slot_bytes = w->kept->slot_bytes;
     m->u.restore_offer.consumed_samples = k->w[from].slot[slot].consumed_samples;
 }
 
-void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
+static void offer_all(struct keeper *k)
 {
-    k->choosing = false;
-    k->chosen = ev->step;
-    snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
     for (unsigned i = 0; i < k->conf.workers; i++)
         if (k->w[i].here && k->w[i].restoring == RESTORING_ASKED)
-            offer(k, &k->w[i], ev->step, ev->fresh);
+            offer(k, &k->w[i], k->chosen, k->fresh);
+}
+
+static bool is_loading(const struct keeper *k, const struct worker *like)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned n = 0; n < KEEPER_SLOTS; n++)
+            if (k->w[i].slot[n].state == KEEPER_LOADING && (!like || keeper_declared_same(k->w[i].kept, like->kept)))
+                return true;
+    return false;
+}
+
+/* Once for all ranks that hold the same. */
+static void load(struct keeper *k, struct worker *w)
+{
+    if (is_loading(k, w))
+        return;
+    struct keeper_slot *s = keeper_free_slot(w);
+    if (!s) {
+        snprintf(k->lost, sizeof k->lost, "rank %u: both slots are being read, step %lld cannot be loaded", w->rank,
+                 (long long)k->chosen);
+        k->unloaded = true;
+        return;
+    }
+    keeper_empty_slot(k, s);
+    s->state = KEEPER_LOADING;
+    s->step = k->chosen;
+    for (unsigned i = 0; i < w->kept->parts; i++) {
+        s->part_bytes[i] = w->kept->part[i].bytes;
+        s->blob_steps[i] = s->step;
+    }
+    struct keeper_action *a = keeper_act(k, KEEPER_DO_LOAD, w);
+    a->slot = (unsigned)(s - w->slot);
+    a->gen = s->gen;
+    a->step = s->step;
+}
+
+/* Everything is there, or never will be: then the agreement is made anew, without that step on disk. */
+static void loaded_all(struct keeper *k)
+{
+    if (!k->loading || is_loading(k, NULL))
+        return;
+    k->loading = false;
+    if (k->unloaded)
+        k->choose_due = true;
+    else
+        offer_all(k);
+}
+
+void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
+{
+    unsigned worker, slot;
+    k->choosing = false;
+    k->chosen = ev->step;
+    k->fresh = ev->fresh;
+    k->unloaded = false;
+    k->loading = ev->on_disk && ev->step != KEEPER_NO_STEP;
+    snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
+    for (unsigned i = 0; i < k->conf.workers && k->loading; i++) {
+        struct worker *w = &k->w[i];
+        if (w->here && w->restoring == RESTORING_ASKED && !find_source(k, w, ev->step, &worker, &slot))
+            load(k, w);
+    }
+    if (k->loading)
+        loaded_all(k);
+    else
+        offer_all(k);
+}
+
+void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_event *ev)
+{
+    struct keeper_slot *s = &w->slot[ev->slot];
+    if (s->state != KEEPER_LOADING || s->gen != ev->gen)
+        return;
+    bool wanted = k->loading && s->step == k->chosen;
+    if (!ev->ok || !wanted) { /* of a round that is over: perhaps it is of no use any more */
+        keeper_empty_slot(k, s);
+        k->unloaded |= wanted;
+        if (wanted)
+            snprintf(k->lost, sizeof k->lost, "%.300s", ev->text ? ev->text : "it could not be loaded");
+    } else {
+        s->state = KEEPER_COMMITTED;
+        s->loaded = k->round;
+        s->consumed_samples = ev->number;
+    }
+    loaded_all(k);
 }
 
 /* Whoever reads is heard first; then all have read it, or the agreement is made anew, without the slot that was broken,

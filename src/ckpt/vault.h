@@ -5,6 +5,7 @@
 #define CKPT_VAULT_H
 #include <stdbool.h>
 
+#include "ckpt/fs.h"
 #include "ckpt/keeper.h"
 #include "ckpt/mem.h"
 #include "loop/pool.h"
@@ -16,6 +17,9 @@ struct vault_ops {
     void (*allocated)(void *ctx, unsigned worker, bool ok, const char *text);
     /* Of vault_sum(): text says which part is not what was declared. */
     void (*summed)(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text);
+    /* Of vault_load(): text says which file, and where it is not what its manifest says. */
+    void (*loaded)(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, uint64_t consumed_samples,
+                   const char *text);
     /* Of vault_verify(): text says which part, and where its bytes are no longer what was summed. */
     void (*verified)(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text);
 };
@@ -35,6 +39,10 @@ void vault_release(struct vault *v, unsigned worker);
 
 /* Checks that each part of the slot is the image that was declared and sums it; then summed(). */
 void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen);
+
+/* Reads a step from disk into the slot, every byte compared with the manifest's sums, and sums it; then loaded(). */
+void vault_load(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, int64_t step,
+                const struct ckpt_fs *from);
 
 /* Compares a slot with its sums; then verified(). */
 void vault_verify(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen);

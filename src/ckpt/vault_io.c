@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ckpt/load.h"
 #include "ckpt/st.h"
 #include "ckpt/sums.h"
 
@@ -33,7 +34,7 @@ struct vault {
     struct chest **chest; /* by worker; NULL: none */
 };
 
-enum job_kind { JOB_ALLOCATE, JOB_SUM, JOB_VERIFY };
+enum job_kind { JOB_ALLOCATE, JOB_SUM, JOB_VERIFY, JOB_LOAD };
 
 struct vault_job {
     struct pool_job job;
@@ -42,6 +43,10 @@ struct vault_job {
     enum job_kind kind;
     unsigned worker, slot;
     uint64_t gen;
+    int64_t step; /* LOAD: this one, */
+    const struct ckpt_fs *from;
+    struct load_part *parts; /* … these, with names of their own */
+    uint64_t consumed_samples;
     bool bad;
     struct el_err error;
     uint64_t bytes[]; /* of each part, in this snapshot */
@@ -150,6 +155,21 @@ static int verify(struct vault_job *j)
     return 0;
 }
 
+static int load(struct vault_job *j)
+{
+    struct chest *c = j->chest;
+    struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
+    struct load_step *s = load_open(j->from, &mem, j->step, &j->error);
+    if (!s)
+        return -1;
+    int bad = 0;
+    for (unsigned i = 0; i < c->parts && !bad; i++)
+        bad = load_read(s, &j->parts[i], (char *)c->mem[j->slot].at + c->part[i].offset, &j->error);
+    j->consumed_samples = load_consumed_samples(s);
+    load_close(s);
+    return bad ? -1 : sum(j);
+}
+
 static void work(void *ctx)
 {
     struct vault_job *j = ctx;
@@ -157,10 +177,17 @@ static void work(void *ctx)
     case JOB_ALLOCATE: j->bad = allocate(j->chest, &j->error) < 0; break;
     case JOB_SUM: j->bad = sum(j) < 0; break;
     case JOB_VERIFY: j->bad = verify(j) < 0; break;
+    case JOB_LOAD: j->bad = load(j) < 0; break;
     }
 }
 
 /* --- in the loop's thread --- */
+
+static void free_job(struct vault_job *j)
+{
+    free(j->parts);
+    free(j);
+}
 
 static void tell(const struct vault_job *j)
 {
@@ -168,6 +195,9 @@ static void tell(const struct vault_job *j)
     switch (j->kind) {
     case JOB_ALLOCATE: v->ops.allocated(v->ctx, j->worker, !j->bad, j->error.text); break;
     case JOB_SUM: v->ops.summed(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->error.text); break;
+    case JOB_LOAD:
+        v->ops.loaded(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->consumed_samples, j->error.text);
+        break;
     case JOB_VERIFY: v->ops.verified(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->error.text); break;
     }
 }
@@ -179,12 +209,32 @@ static void done(void *ctx)
     if (!c->released)
         tell(j);
     vault_drop(c);
-    free(j);
+    free_job(j);
+}
+
+/* What a worker has declared, one block with its strings. */
+static struct load_part *own_parts(const struct keeper *k, unsigned worker)
+{
+    unsigned n = keeper_parts(k, worker);
+    size_t text = 0;
+    for (unsigned i = 0; i < n; i++)
+        text += strlen(keeper_part(k, worker, i)->name) + strlen(keeper_part(k, worker, i)->shard_id) + 2;
+    struct load_part *v = calloc(1, n * sizeof *v + text + 1);
+    char *at = (char *)(v + n);
+    for (unsigned i = 0; v && i < n; i++) {
+        const struct keeper_part *p = keeper_part(k, worker, i);
+        v[i] = (struct load_part){.bytes = p->bytes};
+        v[i].part = strcpy(at, p->name);
+        at += strlen(at) + 1;
+        v[i].shard_id = strcpy(at, p->shard_id);
+        at += strlen(at) + 1;
+    }
+    return v;
 }
 
 /* A job that cannot be given to a thread is told as one that failed. */
-static void start(struct vault *v, enum job_kind kind, const struct keeper *k, unsigned worker, unsigned slot,
-                  uint64_t gen)
+static void start_job(struct vault *v, enum job_kind kind, const struct keeper *k, unsigned worker, unsigned slot,
+                      uint64_t gen, int64_t step, const struct ckpt_fs *from)
 {
     struct chest *c = v->chest[worker];
     assert(c);
@@ -199,14 +249,28 @@ static void start(struct vault *v, enum job_kind kind, const struct keeper *k, u
     j->bad = false;
     j->chest = c;
     j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
+    j->step = step;
+    j->from = from;
+    if (kind == JOB_LOAD && !(j->parts = own_parts(k, worker))) {
+        free_job(j);
+        el_fail(&spare.error, EL_EXIT_OSERR, "out of memory");
+        tell(&spare);
+        return;
+    }
     for (unsigned i = 0; kind != JOB_ALLOCATE && i < c->parts; i++)
         j->bytes[i] = keeper_slot(k, worker, slot)->part_bytes[i];
     if (pool_run(v->pool, &j->job, &spare.error) == 0) {
         c->jobs++;
         return;
     }
-    free(j);
+    free_job(j);
     tell(&spare);
+}
+
+static void start(struct vault *v, enum job_kind kind, const struct keeper *k, unsigned worker, unsigned slot,
+                  uint64_t gen)
+{
+    start_job(v, kind, k, worker, slot, gen, -1, NULL);
 }
 
 /* NULL and *e. */
@@ -249,6 +313,12 @@ void vault_allocate(struct vault *v, const struct keeper *k, unsigned worker)
 void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen)
 {
     start(v, JOB_SUM, k, worker, slot, gen);
+}
+
+void vault_load(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, int64_t step,
+                const struct ckpt_fs *from)
+{
+    start_job(v, JOB_LOAD, k, worker, slot, gen, step, from);
 }
 
 void vault_verify(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen)

@@ -255,8 +255,12 @@ class _Blob(_Leaf):
 
     def __init__(self, name: str, get: Callable[[], Any], put: Callable[[Any], None], room: Optional[int], kept: int):
         self.get, self.put = get, put
+        self.keys: List[str] = []
         now = len(self._pickled())
-        room = max(room or 0, 2 * now, PAGE - 8)
+        # In coarse steps: a process that comes later, with a little more or less to pickle, fits what is on disk.
+        want = 2 * now + 8
+        grain = 1 << want.bit_length() - (0 if want < 1 << 20 else 4)
+        room = room or max(PAGE, -(-want // grain) * grain) - 8
         if now <= kept - 8:  # as it was declared in an earlier round: then the same slots fit again
             room = kept - 8
         super().__init__(name, "U8", 1, (8 + room,), {"object": "pickle"})
@@ -277,11 +281,12 @@ class _Blob(_Leaf):
         view[:8] = struct.pack("<Q", len(data))
         view[8 : 8 + len(data)] = data
 
-    def load(self, view: Any) -> None:
+    def saved(self, view: Any) -> Any:
+        """What is to be put: nothing is changed yet."""
         (n,) = struct.unpack("<Q", view[:8])
         if n > self.bytes - 8:
             raise Error(f"{self.name}: {n} bytes in room for {self.bytes - 8}")
-        self.put(pickle.loads(view[8 : 8 + n]))
+        return pickle.loads(view[8 : 8 + n])
 
 
 # --- parts: what was declared, as one safetensors file -----------------------------------------------------------------
@@ -351,7 +356,9 @@ class _Collector:
             for key, _, back in values:
                 back(saved[key])
 
-        self.leaves.append(_Blob(name, lambda: {key: get() for key, get, _ in values}, put, room, kept))
+        leaf = _Blob(name, lambda: {key: get() for key, get, _ in values}, put, room, kept)
+        leaf.keys = [key for key, _, _ in values]
+        self.leaves.append(leaf)
 
 
 def _is_plain(value: Any) -> bool:
@@ -412,7 +419,7 @@ def _fill_optimizer(optim: Any) -> None:
 class _Part:
     """A part as it lies in a slot: a safetensors file whose data begin at a multiple of 4096."""
 
-    def __init__(self, name: str, shard_id: str, leaves: List[_Leaf], about: Dict[str, Any]):
+    def __init__(self, name: str, shard_id: str, leaves: List[_Leaf]):
         self.name, self.shard_id, self.file = name, shard_id, ""
         self.leaves: List[_Leaf] = sorted(leaves, key=lambda leaf: (-leaf.size, leaf.name))
         seen = set()
@@ -427,15 +434,15 @@ class _Part:
             leaf.at = at
             at += leaf.bytes
         self.step_at = 0
-        self.header = self._header(about)
+        self.header = self._header()
         for leaf in self.leaves:
             leaf.at += len(self.header)
         self.bytes = len(self.header) + at
         blank = self.header[: self.step_at] + b"0" * 20 + self.header[self.step_at + 20 :]
         self.sig = hashlib.blake2b(blank, digest_size=8).hexdigest().lstrip("0") or "0"
 
-    def _header(self, about: Dict[str, Any]) -> bytes:
-        mine = dict(about, part=self.name, shard_id=self.shard_id, step="0" * 20)
+    def _header(self) -> bytes:
+        mine: Dict[str, Any] = {"part": self.name, "shard_id": self.shard_id, "step": "0" * 20}
         mine["tensors"] = {leaf.name: leaf.note for leaf in self.leaves if leaf.note}
         offsets = {leaf.name: {"saved_offsets": leaf.note.get("offset", [0] * len(leaf.shape))} for leaf in self.leaves}
         head: Dict[str, Any] = {
@@ -450,6 +457,16 @@ class _Part:
         whole = struct.pack("<Q", len(text)) + text
         self.step_at = whole.index(b'\\"step\\": \\"' + b"0" * 20) + len(b'\\"step\\": \\"')
         return whole
+
+    def check(self, header: bytes) -> None:
+        """The header of what was saved: the same tensors at the same places, whatever its step."""
+        end = self.step_at + 20
+        if header[: self.step_at] == self.header[: self.step_at] and header[end:] == self.header[end:]:
+            return
+        saved, mine = (json.loads(h[8 : 8 + struct.unpack_from("<Q", h)[0]]) for h in (header, self.header))
+        for name in sorted(set(saved) ^ set(mine)) or [n for n in mine if n[:2] != "__" and saved[n] != mine[n]]:
+            raise Error(f'part "{self.name}": tensor "{name}" is not what was saved: '
+                        f"{saved.get(name, 'none')}, declared {mine.get(name, 'none')}")
 
     def views(self, slot: memoryview, offset: int) -> List[Any]:
         part = slot[offset : offset + self.bytes]
@@ -607,8 +624,7 @@ class Snapshots:
         found.blob(blob, blob_bytes, self._kept.get((name, blob), 0))
         if not found.leaves:
             raise ValueError(f'part "{name}" has nothing in it')
-        about = {"run_id": os.environ.get("TORCHELASTIC_RUN_ID", "")}
-        self.parts.append(_Part(name, shard_id or f"rank{self.rank}", found.leaves, about))
+        self.parts.append(_Part(name, shard_id or f"rank{self.rank}", found.leaves))
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
                      shard_id: Optional[str] = None, max_bytes: Optional[int] = None,
@@ -690,15 +706,21 @@ class Snapshots:
     def _load(self, fd: int, n: int) -> None:
         slot = mmap.mmap(fd, n, access=mmap.ACCESS_READ)
         os.close(fd)
-        blobs = []
-        for p, views in zip(self.parts, self._views(memoryview(slot))):
-            for leaf, view in zip(p.leaves, views):
-                if isinstance(leaf, _Blob):
-                    blobs.append((leaf, view))
-                else:
-                    leaf.load(view)
-        for leaf, view in blobs:  # last: the state of random numbers is to be what it was
-            leaf.load(view)
+        every, at = list(zip(self.parts, self._views(memoryview(slot)))), 0
+        for p in self.parts:  # nothing is filled before all of it fits
+            p.check(slot[at : at + len(p.header)])
+            at += -(-p.bytes // PAGE) * PAGE
+        pairs = [(leaf, view) for p, views in every for leaf, view in zip(p.leaves, views)]
+        blobs = [(leaf, leaf.saved(view)) for leaf, view in pairs if isinstance(leaf, _Blob)]
+        for leaf, saved in blobs:
+            for key in set(leaf.keys) ^ set(saved):
+                raise Error(f'"{key}" is {"declared" if key in leaf.keys else "saved"} and not '
+                            f'{"saved" if key in leaf.keys else "declared"} in {leaf.name}')
+        for leaf, view in pairs:
+            if not isinstance(leaf, _Blob):
+                leaf.load(view)
+        for leaf, saved in blobs:  # last: the state of random numbers is to be what it was
+            leaf.put(saved)
 
     # -- snapshots
 

@@ -417,6 +417,52 @@ static void test_wrong_workers(void)
     ok(did->n == 2 && did->v[1].slot == (unsigned)later, "of two snapshots of one step the later one is read");
 }
 
+static const struct wmsg *offered(unsigned worker)
+{
+    for (unsigned i = 0; i < did->n; i++)
+        if (did->v[i].type == KEEPER_DO_SEND && did->v[i].worker == worker &&
+            keeper_reply(k, did->v[i].reply)->type == WMSG_RESTORE_OFFER)
+            return keeper_reply(k, did->v[i].reply);
+    return NULL;
+}
+
+/* A step that is on disk: read once for ranks that hold the same, offered when it is there, not at all if it cannot be.
+ */
+static void test_from_disk(void)
+{
+    open_keeper(2, 64 * MIB);
+    join(0, 1, MIB);
+    join(1, 1, MIB);
+    for (unsigned w = 0; w < 2; w++)
+        say(w, (struct wmsg){.type = WMSG_RESTORE_QUERY, .u.restore_query = {.layout_id = "l"}});
+    ok(found(KEEPER_DO_CHOOSE) != NULL, "all ask");
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .on_disk = true});
+    const struct keeper_action *a = found(KEEPER_DO_LOAD);
+    ok(a && a->step == 7 && did->n == 1, "it is loaded, once, and nothing is offered yet");
+    struct keeper_event loaded = {.type = KEEPER_EV_LOADED, .worker = a->worker, .slot = a->slot, .gen = a->gen};
+    loaded.text = "differs";
+    event(loaded);
+    ok(found(KEEPER_DO_CHOOSE) && !offered(0), "it cannot be read: agreed upon anew");
+    is_str(keeper_lost(k), "differs", "and why is kept");
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 6, .on_disk = true});
+    a = found(KEEPER_DO_LOAD);
+    loaded = (struct keeper_event){
+        .type = KEEPER_EV_LOADED, .worker = a->worker, .slot = a->slot, .gen = a->gen, .ok = true, .number = 99};
+    event(loaded);
+    ok(offered(0) && offered(0)->u.restore_offer.step == 6 && offered(1) && offered(1)->u.restore_offer.step == 6,
+       "the one before: both are offered it");
+    is_num(offered(1)->u.restore_offer.consumed_samples, 99, "with what the manifest says of samples");
+    is_num(keeper_reads(k).disk, 2, "both from disk");
+    for (unsigned w = 0; w < 2; w++)
+        say(w, (struct wmsg){.type = WMSG_RESTORE_DONE, .u.restore_done = {.step = 6, .ok = true, .why = ""}});
+    ok(found(KEEPER_DO_CONFIRM) != NULL, "both have read it");
+    event((struct keeper_event){.type = KEEPER_EV_CONFIRMED});
+    int64_t step;
+    ok(keeper_readable(k, &step, 1) == 1 && step == 6, "from now on it is in memory");
+    event(loaded);
+    ok(did->n == 0, "a result that comes twice is passed over");
+}
+
 static void test_any_order(void)
 {
     struct el_rng rng = {2026};
@@ -498,6 +544,7 @@ int main(void)
     test_comes_again();
     test_late();
     test_wrong_workers();
+    test_from_disk();
     test_any_order();
     keeper_free(k);
     return done();

@@ -1,0 +1,45 @@
+/* Going back to a step that lies on disk: which there are that fit what the workers have declared, and reading one into
+ * memory with every byte compared with the manifest's sums.  Any thread may call. */
+#ifndef CKPT_LOAD_H
+#define CKPT_LOAD_H
+#include "ckpt/fs.h"
+
+#define LOAD_STEPS_MAX 16u
+#define LOAD_LOOK_MAX  256u /* directories that are looked into: those with the highest steps */
+#define LOAD_WHY_MAX   200u
+
+/* A part that some worker of this node has declared; its bytes are those of the file that holds it. */
+struct load_part {
+    const char *part, *shard_id;
+    uint64_t bytes;
+};
+
+struct load_want {
+    const char *layout_id; /* as declared */
+    const struct load_part *v;
+    size_t n;
+    const int64_t *bad; /* steps that could not be read before */
+    size_t bad_n;
+};
+
+struct load_found {
+    unsigned n;
+    int64_t step[LOAD_STEPS_MAX]; /* newest first; each holds all that is wanted */
+    bool any;                     /* there are checkpoints, of whatever state */
+    int64_t newest;               /* the newest of them that is not of a history that was given up; -1 */
+    char why[LOAD_WHY_MAX + 1];   /* the newest of those that cannot be used, and why not; "" */
+};
+
+/* A step that was written before one with a lower number is of a history that was given up: it is passed over.  Nothing
+ * is loaded of another layout or with parts of other sizes.  Never fails: a directory that cannot be read has something
+ * that cannot be used. */
+void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_want *want, struct load_found *out);
+
+/* One part of a step, into memory of its size.  -1 and *e: which file, and where it is not what the manifest says. */
+struct load_step;
+struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, int64_t step, struct el_err *e);
+int load_read(struct load_step *s, const struct load_part *p, void *to, struct el_err *e);
+uint64_t load_consumed_samples(const struct load_step *s);
+void load_close(struct load_step *s);
+
+#endif

@@ -1,0 +1,233 @@
+#include "ckpt/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/check.h"
+#include "ckpt/crc32c.h"
+#include "ckpt/layout.h"
+#include "util/sort.h"
+
+struct candidate {
+    int64_t step;
+    uint64_t created;
+    bool good;
+    char why[LOAD_WHY_MAX + 1];
+};
+
+struct looking {
+    const struct ckpt_fs *fs;
+    struct el_mem *mem;
+    int64_t step[LOAD_LOOK_MAX]; /* the highest ones, in no order */
+    unsigned n;
+    bool any;
+};
+
+/* --- which there are --- */
+
+static int note_name(void *arg, const char *name, enum fs_kind kind)
+{
+    struct looking *l = arg;
+    enum ckpt_layout layout;
+    int64_t step;
+    if (kind != FS_DIR || !ckpt_step_of(name, &layout, &step) || layout != CKPT_LAYOUT_ELRUN)
+        return 0;
+    l->any = true;
+    unsigned at = l->n;
+    if (l->n < LOAD_LOOK_MAX) {
+        l->n++;
+    } else { /* instead of the lowest */
+        at = 0;
+        for (unsigned i = 1; i < l->n; i++)
+            at = l->step[i] < l->step[at] ? i : at;
+        if (l->step[at] >= step)
+            return 0;
+    }
+    l->step[at] = step;
+    return 0;
+}
+
+static const struct manifest_file *file_of(const struct manifest *m, const struct load_part *p)
+{
+    for (size_t i = 0; i < m->parts_n; i++)
+        if (strcmp(m->parts[i].part, p->part) == 0 && strcmp(m->parts[i].shard_id, p->shard_id) == 0)
+            return &m->files[m->parts[i].file];
+    return NULL;
+}
+
+static bool is_bad(const struct load_want *want, int64_t step)
+{
+    for (size_t i = 0; i < want->bad_n; i++)
+        if (want->bad[i] == step)
+            return true;
+    return false;
+}
+
+/* Is everything there that is wanted? */
+static bool fits(const struct manifest *m, const struct load_want *want, char *why, size_t size)
+{
+    if (strcmp(m->layout_id, want->layout_id) != 0) {
+        snprintf(why, size, "it is of layout %.60s (%llu ranks), this job has %.60s", m->layout_id,
+                 (unsigned long long)m->world, want->layout_id);
+        return false;
+    }
+    for (size_t i = 0; i < want->n; i++) {
+        const struct load_part *p = &want->v[i];
+        const struct manifest_file *f = file_of(m, p);
+        if (!f)
+            snprintf(why, size, "it has no part \"%.40s\" of shard \"%.40s\"", p->part, p->shard_id);
+        else if (f->size != p->bytes)
+            snprintf(why, size,
+                     "part \"%.40s\" of shard \"%.40s\" has %llu bytes there, %llu are declared (other tensors, or "
+                     "blob_bytes)",
+                     p->part, p->shard_id, (unsigned long long)f->size, (unsigned long long)p->bytes);
+        else
+            continue;
+        return false;
+    }
+    return true;
+}
+
+static void judge(struct looking *l, const struct load_want *want, int64_t step, struct candidate *to)
+{
+    char dir[CKPT_PATH_MAX];
+    struct checked c;
+    struct el_err why = {0};
+    *to = (struct candidate){.step = step};
+    ckpt_step_name(CKPT_LAYOUT_ELRUN, step, dir);
+    int bad = check_open(&c, l->fs, l->mem, dir, &why);
+    if (!bad) {
+        to->created = c.m.created;
+        if (c.m.step != step)
+            bad = ckpt_fail(&why, CKPT_DAMAGED, "its manifest is of step %lld", (long long)c.m.step);
+        else
+            bad = check_sizes(l->fs, dir, &c.m, &why);
+    }
+    if (bad)
+        snprintf(to->why, sizeof to->why, "%.*s", (int)LOAD_WHY_MAX, why.text);
+    else if (is_bad(want, step))
+        snprintf(to->why, sizeof to->why, "it could not be read before");
+    else
+        to->good = fits(&c.m, want, to->why, sizeof to->why);
+    check_close(&c);
+}
+
+/* What was written last comes first; of the same second the higher step. */
+static int by_age(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->created != y->created)
+        return x->created > y->created ? -1 : 1;
+    return x->step != y->step ? (x->step > y->step ? -1 : 1) : 0;
+}
+
+static void choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, struct load_found *out)
+{
+    int64_t below = INT64_MAX, named = -1;
+    el_sort(v, n, sizeof *v, by_age);
+    for (unsigned i = 0; i < n; i++) {
+        bool known = v[i].created != 0; /* no manifest: nobody knows when it was meant to be */
+        if (known && v[i].step >= below)
+            continue; /* of a history that was given up */
+        below = known ? v[i].step : below;
+        out->newest = v[i].step > out->newest ? v[i].step : out->newest;
+        if (v[i].good && out->n < LOAD_STEPS_MAX)
+            out->step[out->n++] = v[i].step;
+        if (!v[i].good && v[i].step > named) {
+            named = v[i].step;
+            snprintf(out->why, sizeof out->why, "step %lld in %.50s: %.100s", (long long)v[i].step % 1000000000000,
+                     fs->name, v[i].why);
+        }
+    }
+}
+
+void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_want *want, struct load_found *out)
+{
+    struct looking *l = el_alloc(mem, sizeof *l);
+    struct candidate *v = el_alloc(mem, LOAD_LOOK_MAX * sizeof *v);
+    *out = (struct load_found){.newest = -1};
+    int r = -ENOMEM;
+    if (l && v) {
+        *l = (struct looking){.fs = fs, .mem = mem};
+        r = fs->list(fs->ctx, "", note_name, l);
+    }
+    for (unsigned i = 0; r >= 0 && i < l->n; i++)
+        judge(l, want, l->step[i], &v[i]);
+    if (r >= 0) {
+        choose(v, l->n, fs, out);
+        out->any = l->any;
+    } else if (r != -ENOENT) {
+        struct el_err e = {0};
+        fs_fail(fs, r, "read", "", &e);
+        snprintf(out->why, sizeof out->why, "%.*s", (int)LOAD_WHY_MAX, e.text);
+        out->any = true; /* perhaps */
+    }
+    el_free(mem, l);
+    el_free(mem, v);
+}
+
+/* --- reading one --- */
+
+struct load_step {
+    const struct ckpt_fs *fs;
+    struct el_mem *mem;
+    char dir[CKPT_PATH_MAX];
+    struct checked c;
+};
+
+struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, int64_t step, struct el_err *e)
+{
+    struct load_step *s = el_alloc(mem, sizeof *s);
+    if (!s) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    s->fs = fs;
+    s->mem = mem;
+    ckpt_step_name(CKPT_LAYOUT_ELRUN, step, s->dir);
+    if (check_open(&s->c, fs, mem, s->dir, e) == 0)
+        return s;
+    load_close(s);
+    return NULL;
+}
+
+int load_read(struct load_step *s, const struct load_part *p, void *to, struct el_err *e)
+{
+    char path[2 * CKPT_PATH_MAX];
+    const struct manifest_file *f = file_of(&s->c.m, p);
+    if (!f || f->size != p->bytes)
+        return ckpt_fail(e, CKPT_DAMAGED, "part \"%.60s\" of shard \"%.60s\" is not what it was a moment ago", p->part,
+                         p->shard_id);
+    snprintf(path, sizeof path, "%s/%s", s->dir, f->name);
+    int file = s->fs->open(s->fs->ctx, path);
+    if (file < 0)
+        return fs_fail(s->fs, file, "read", path, e);
+    for (size_t i = 0; i < f->chunks_n && !e->status; i++) {
+        uint64_t at = i * f->chunk, left = f->size - at;
+        size_t n = left < f->chunk ? (size_t)left : (size_t)f->chunk;
+        int r = s->fs->read(s->fs->ctx, file, at, (char *)to + at, n);
+        uint32_t crc = r < 0 ? 0 : crc32c(0, (const char *)to + at, n);
+        if (r < 0)
+            el_fail_sys(e, (enum el_exit)CKPT_DAMAGED, -r, "%s: bytes %llu-%llu cannot be read", path,
+                        (unsigned long long)at, (unsigned long long)(at + n));
+        else if (crc != f->chunks[i])
+            ckpt_fail(e, CKPT_DAMAGED, "%s: bytes %llu-%llu have CRC32C %08x, the manifest says %08x", path,
+                      (unsigned long long)at, (unsigned long long)(at + n), crc, f->chunks[i]);
+    }
+    s->fs->close(s->fs->ctx, file);
+    return e->status ? -1 : 0;
+}
+
+uint64_t load_consumed_samples(const struct load_step *s)
+{
+    return s->c.m.consumed_samples;
+}
+
+void load_close(struct load_step *s)
+{
+    if (!s)
+        return;
+    check_close(&s->c);
+    el_free(s->mem, s);
+}

@@ -1,0 +1,25 @@
+/* What lies in --ckpt-dir for the workers of this node to go on from: looked for in a thread each time that all of them
+ * ask.  Called in the loop's thread only, and the answer comes there. */
+#ifndef CKPT_RESUME_H
+#define CKPT_RESUME_H
+#include "ckpt/keeper.h"
+#include "ckpt/load.h"
+#include "loop/pool.h"
+
+struct resume;
+
+/* looked(): resume_found() is new.  The table of the directory must stay.  NULL: no memory. */
+struct resume *resume_new(struct pool *p, const struct ckpt_fs *fs, void (*looked)(void *ctx), void *ctx);
+/* After pool_free(). */
+void resume_free(struct resume *r);
+
+/* For what the workers have declared; a look that is under way is not waited for, but done once more. */
+void resume_look(struct resume *r, const struct keeper *k);
+const struct load_found *resume_found(const struct resume *r);
+bool resume_has(const struct resume *r, int64_t step);
+
+/* It could not be read: not looked at any more. */
+void resume_is_bad(struct resume *r, int64_t step);
+const struct ckpt_fs *resume_root(const struct resume *r);
+
+#endif

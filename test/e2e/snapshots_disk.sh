@@ -1,0 +1,61 @@
+# Going on from disk: a job that is started again fills its ranks from the newest checkpoint that all of them can read, with every
+# byte compared, and begins at the beginning only where it should.  Seen to fail: with load_read() of load_io.c without its
+# comparison ("one byte of the newest"), with choose() there taking what was given up ("a history that was given up").
+. "$(dirname "$0")/../lib/e2e.sh"
+PY=${PY:-python3}
+R=$T/root n=0
+
+train() { # NPROC MODE OPTIONS...: in $BACK what each rank went back to
+    n=$((n + 1)) D=$T/run.$n procs=$1 mode=$2
+    shift 2
+    mkdir "$D"
+    ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node="$procs" --ckpt-mem=64M --ckpt-dir="$R" "$@" \
+        "$HERE/snapshots_disk_worker.py" "$D" "$R" $mode
+    BACK=$(cat "$D"/log.? | tr '\n' ';')
+}
+flip() { # FILE OFFSET: another byte there
+    printf '\377\376' | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+
+train 2 ""
+is "an empty directory is a beginning" "$BACK" "0 None 0 00;1 None 0 00;"
+is "and two steps are trained" "$status" 0
+train 2 ""
+is "started again: the newest step on disk, each rank its own" "$BACK" "0 1 10 01;1 1 11 01;"
+like "it is said, with source, bytes and seconds" "$(cat "$ERR")" 'going back to step 1, from disk: [0-9.]+ MiB in [0-9.]+ s'
+train 2 read
+is "and again" "$BACK" "0 3 30 03;1 3 31 03;"
+
+big=$(ls -S "$R"/step-000000003/shard-* | head -1)
+flip "$big" 500000
+train 2 read
+is "one byte of the newest is another: all go back to the one before" "$BACK" "0 2 20 02;1 2 21 02;"
+like "and it is said which file, where and why" "$(cat "$ERR")" \
+    'step 3 on disk is not used: step-000000003/shard-.*: bytes 0-[0-9]+ have CRC32C [0-9a-f]{8}, the manifest says [0-9a-f]{8}'
+train 2 read --ckpt-max-rollback=0
+like "--ckpt-max-rollback=0: no step may be lost" "$BACK" \
+    '0 none: the newest step that every rank can have is 2, and step 3 was reached: 1 steps would be lost, more than --ckpt-max-rollback=0'
+flip "$R/step-000000002/MANIFEST.json" 20
+truncate -s 1000 "$(ls -S "$R"/step-000000001/shard-* | head -1)"
+train 2 read
+is "a manifest that is damaged, a file that is cut off: the one before these" "$BACK" "0 0 0 00;1 0 1 00;"
+
+train 1 read
+like "another number of ranks: nothing is loaded, and why" "$BACK" '0 none: no snapshot is left .*it is of layout world2 \(2 ranks\), this job has world1'
+train 2 larger
+like "parts of another size: likewise" "$BACK" '0 none: no snapshot is left .*has [0-9]+ bytes there, [0-9]+ are declared'
+train 2 other
+like "other tensors of the same size: likewise" "$BACK" '0 none: no snapshot is left'
+like "with the tensor's name" "$(cat "$ERR")" 'part "state": tensor "[^"]*(nomen|names)[^"]*" is not what was saved'
+train 2 values --allow-fresh
+is "other values: nothing of it is filled" "$BACK" "0 None 0 00;1 None 0 00;"
+like "with the value's name" "$(cat "$ERR")" '"more" is declared and not saved in obj/'
+rm -rf "$R/step-000000001" "$R/step-000000002" "$R/step-000000003"
+rm -f "$R"/step-000000000/shard-00001*
+train 2 read
+like "nothing is left: not begun anew in silence" "$BACK" '0 none: no snapshot is left .*is missing'
+is "with the worker's status" "$status" 9
+train 2 read --allow-fresh
+is "--allow-fresh" "$BACK" "0 None 0 00;1 None 0 00;"
+is_clean "disk"
+finished

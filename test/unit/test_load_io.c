@@ -1,0 +1,126 @@
+/* What a job can go on from on disk: steps that fit what is declared, the newest history only, and every byte compared.
+ */
+#include "ckpt/load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/commit.h"
+#include "lib/memfs.h"
+#include "lib/tap.h"
+
+static struct el_mem mem = EL_MEM_INIT(64u << 20);
+static char image[3][5000];
+
+static void make(const struct ckpt_fs *fs, int64_t step, uint64_t created, const char *layout_id, unsigned parts)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n", NULL, NULL};
+    struct manifest_file f[3] = {0};
+    struct manifest_part p[3];
+    struct manifest m = {.run_id = "r",
+                         .created = created,
+                         .layout_id = layout_id,
+                         .world = 2,
+                         .consumed_samples = (uint64_t)step * 10,
+                         .files = f,
+                         .files_n = parts,
+                         .parts = p,
+                         .parts_n = parts};
+    struct commit_result result;
+    struct el_err e = {0};
+    int r = commit_open(&c, &e);
+    for (unsigned i = 0; i < parts && !r; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s.safetensors", names[i]);
+        memset(image[i], (int)step + (int)i, sizeof image[i]);
+        r = commit_write(&c, name, image[i], sizeof image[i], &f[i], &e);
+        f[i].name = i == 0 ? "a.safetensors" : i == 1 ? "b.safetensors" : "c.safetensors";
+        p[i] = (struct manifest_part){.part = "model", .shard_id = names[i], .file = i};
+    }
+    r = r || commit_publish(&c, &m, &result, &e);
+    if (r)
+        printf("# commit: %s\n", e.text);
+    for (unsigned i = 0; i < parts; i++)
+        el_free(&mem, f[i].chunks);
+}
+
+static const struct load_part both[] = {{"model", "a", 5000}, {"model", "b", 5000}};
+
+static struct load_found look(const struct ckpt_fs *fs, const char *layout_id, const struct load_part *v, size_t n,
+                              const int64_t *bad, size_t bad_n)
+{
+    struct load_found found;
+    const struct load_want want = {.layout_id = layout_id, .v = v, .n = n, .bad = bad, .bad_n = bad_n};
+    load_look(fs, &mem, &want, &found);
+    return found;
+}
+
+static const char *list(const struct load_found *f)
+{
+    static char text[200];
+    size_t n = 0;
+    text[0] = 0;
+    for (unsigned i = 0; i < f->n; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%lld ", (long long)f->step[i]);
+    return text;
+}
+
+static void test_look(void)
+{
+    static struct memfs m;
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    struct load_found f = look(&fs, "l", both, 2, NULL, 0);
+    ok(f.n == 0 && !f.any && f.newest == -1 && !f.why[0], "an empty directory has nothing, and nothing is wrong");
+    make(&fs, 5000, 10, "l", 2);
+    make(&fs, 90, 20, "l", 2);
+    make(&fs, 100, 30, "l", 3);
+    make(&fs, 120, 40, "other", 2);
+    f = look(&fs, "l", both, 2, NULL, 0);
+    is_str(list(&f), "100 90 ",
+           "the newest that fit; what was written before a lower step is of a history that was given up");
+    ok(f.any && f.newest == 120, "the newest that there is");
+    ok(strstr(f.why, "step 120") && strstr(f.why, "layout other (2 ranks), this job has l"), "and why it is not taken");
+    const int64_t bad[] = {100};
+    f = look(&fs, "l", both, 2, bad, 1);
+    is_str(list(&f), "90 ", "one that could not be read is left out");
+    const struct load_part larger = {"model", "a", 5001}, none = {"model", "d", 5000};
+    f = look(&fs, "l", &larger, 1, NULL, 0);
+    ok(f.n == 0 && strstr(f.why, "layout other"), "parts of another size do not fit");
+    f = look(&fs, "l", &none, 1, NULL, 0);
+    is_num(f.n, 0, "nor one that is not there");
+    memfs_flip(&m, "step-000000100/MANIFEST.json", 40);
+    fs.remove(&m, "step-000000090/a.safetensors");
+    f = look(&fs, "l", both, 2, NULL, 0);
+    ok(f.any && strcmp(list(&f), "5000 ") != 0, "a manifest that is damaged and a file that is missing are not taken");
+    memfs_free(&m);
+}
+
+static void test_read(void)
+{
+    static struct memfs m;
+    static char to[5000];
+    struct el_err e = {0};
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    make(&fs, 7, 10, "l", 2);
+    struct load_step *s = load_open(&fs, &mem, 7, &e);
+    ok(s && load_read(s, &both[1], to, &e) == 0 && memcmp(to, image[1], sizeof to) == 0, "a part, as it was written");
+    is_num(load_consumed_samples(s), 70, "what its manifest says of samples");
+    memfs_flip(&m, "step-000000007/a.safetensors", 4321);
+    ok(load_read(s, &both[0], to, &e) < 0 && strstr(e.text, "step-000000007/a.safetensors: bytes 0-5000 have CRC32C"),
+       e.text);
+    load_close(s);
+    e = (struct el_err){0};
+    ok(!load_open(&fs, &mem, 8, &e) && e.text[0], "a step that is not there");
+    memfs_free(&m);
+}
+
+int main(void)
+{
+    test_look();
+    test_read();
+    is_num(mem.used_bytes, 0, "nothing is left over");
+    return done();
+}
