@@ -42,6 +42,7 @@ struct conn {
     const struct conn_ops *ops;
     int fd;
     bool broken, eof, paused;
+    bool growing; /* its queue is being made larger: conn_shed() must not touch it */
 };
 
 /* The descriptor must be non-blocking; it is the connection's from here on, also on error (-1: no memory). */
@@ -60,6 +61,13 @@ bool conn_unsent(const struct conn *c);
 
 /* True once a send has failed: what comes is of no use, closed() is under way. */
 bool conn_broken(const struct conn *c);
+
+/* How much memory the unsent bytes take. */
+size_t conn_held(const struct conn *c);
+
+/* Drops what is unsent, to have its memory, and breaks the connection off as CONN_NO_MEMORY.  May be called from within
+ * any allocation.  False: it is this queue that asks for more. */
+bool conn_shed(struct conn *c);
 
 /* Stops and resumes reading. */
 void conn_pause(struct conn *c);

@@ -27,6 +27,7 @@ static EL_COLD void break_off(struct conn *c, enum conn_why why, int sys)
     c->why = (uint8_t)why;
     el_buf_free(&c->out);
     c->out_at = 0;
+    c->to = NULL;
     shutdown(c->fd, SHUT_RDWR);
     want(c);
 }
@@ -95,10 +96,25 @@ static EL_COLD void enqueue(struct conn *c, const char *bytes, size_t n)
         el_buf_drop(&c->out, c->out_at);
         c->out_at = 0;
     }
-    if (el_buf_put(&c->out, bytes, n))
+    c->growing = true;
+    bool full = el_buf_put(&c->out, bytes, n);
+    c->growing = false;
+    if (full)
         break_off(c, CONN_NO_MEMORY, 0);
     else if (first)
         want(c);
+}
+
+size_t conn_held(const struct conn *c)
+{
+    return c->out.cap;
+}
+
+bool conn_shed(struct conn *c)
+{
+    if (!c->broken && !c->growing)
+        break_off(c, CONN_NO_MEMORY, 0);
+    return !c->growing;
 }
 
 static inline void transmit(struct conn *c, const char *bytes, size_t n)

@@ -1,116 +1,25 @@
-#include "store/server.h"
+#include "store/server_private.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "loop/conn.h"
 #include "store/listen.h"
-#include "store/session.h"
-#include "store/waiters.h"
 #include "util/auto.h"
 #include "util/likely.h"
 #include "util/log.h"
 
 enum {
     ACCEPTS_PER_TURN = 1024, /* so that those who are connected are served meanwhile */
-    SPARE_DESCRIPTORS = 32,  /* left to the rest of the process when clients_max is the default */
-    LOG_LINES_PER_SECOND = 8
+    SPARE_DESCRIPTORS = 32   /* left to the rest of the process when clients_max is the default */
 };
 
 #define ACCEPT_PAUSE EL_MS(500) /* when descriptors have run out and nobody leaves */
 #define SILENT_MIN   EL_SEC(1)  /* then those go who have been silent for longer */
-
-/* Lines that strangers can cause: so many a second, then they are counted. */
-struct brake {
-    el_usec second;
-    unsigned lines, dropped;
-};
-
-struct client {
-    struct client *prev, *next;         /* all clients */
-    struct client *new_prev, *new_next; /* those that have not greeted, oldest first */
-    el_usec since;                      /* when it came */
-    struct conn conn;
-    struct store_server *server; /* from here on what each request touches stands together */
-    bool is_new;
-    struct session session;
-};
-
-struct listener {
-    struct store_server *server;
-    struct loop_fd *watch;
-    int fd;
-};
-
-struct store_server {
-    struct loop *loop;
-    struct el_mem mem;
-    struct kv *kv; /* NULL: c10d is refused */
-    struct store_server_conf conf;
-    struct el_cidr *allow;
-    char name[128];
-    int port;
-    struct listener listeners[LISTEN_MAX];
-    unsigned listeners_n;
-    struct client *clients, *new_first, *new_last;
-    size_t clients_n;
-    struct el_buf reply; /* of the request at hand */
-    struct loop_timer *timer;
-    el_usec resume_at, report_at;      /* EL_NEVER: accepting; nobody waits */
-    struct brake brakes[EL_DEBUG + 1]; /* by level: the gossip of one must not hide the other */
-    uint32_t *worker_pid;              /* by rank */
-    unsigned workers_n;
-    bool full; /* descriptors have run out, and that has been said */
-};
-
-/* --- words -------------------------------------------------------------------------------------------------------- */
-
-__attribute__((format(printf, 3, 4))) static void say(struct store_server *s, enum el_level level, const char *fmt, ...)
-{
-    struct brake *b = &s->brakes[level];
-    el_usec now = loop_now(s->loop);
-    if (level > el_log_level())
-        return;
-    if (now - b->second >= EL_SEC(1)) {
-        if (b->dropped)
-            el_log(level, "%s: %u more lines like these were left out", s->name, b->dropped);
-        *b = (struct brake){.second = now};
-    }
-    if (b->lines >= LOG_LINES_PER_SECOND) {
-        b->dropped++;
-        return;
-    }
-    b->lines++;
-    char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    el_log(level, "%s: %s", s->name, text);
-}
-
-/* Waits for keys are told whole: they are few by their own limit. */
-static void say_lines(struct store_server *s, const struct el_buf *lines)
-{
-    for (const char *at = lines->v, *end = at + lines->len; at < end;) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        int n = (int)((stop ? stop : end) - at);
-        el_log(EL_WARN, "%s: %.*s", s->name, n, at);
-        at += n + 1;
-    }
-}
-
-static void say_closed(struct client *c, enum el_level level, const char *why)
-{
-    char address[EL_ADDR_TEXT_MAX];
-    say(c->server, level, "%s: closed: %s", el_addr_text(&c->session.peer, address), why);
-}
 
 /* --- lists of clients --------------------------------------------------------------------------------------------- */
 
@@ -208,7 +117,7 @@ static void hand_over(struct client *c, const char *bytes, size_t n)
     int bad = el_buf_put(&all, c->session.hello, c->session.hello_n) | el_buf_put(&all, bytes, n);
     int fd = bad ? -1 : conn_detach(&c->conn);
     if (bad)
-        say_closed(c, EL_WARN, "no memory");
+        server_say_closed(c, EL_WARN, "no memory");
     client_free(c);
     if (fd >= 0)
         s->conf.control(s->conf.control_ctx, fd, &peer, all.v, all.len);
@@ -225,7 +134,7 @@ static void turn_away(struct client *c, const char *bytes, size_t n)
     }
     bool refused = c->session.end == SESSION_END_REFUSED;
     const char *why = conf->c10d_refused ? conf->c10d_refused : "its address is that of no member (--store-allow)";
-    say_closed(c, EL_WARN, refused ? why : session_end_text(&c->session));
+    server_say_closed(c, EL_WARN, refused ? why : session_end_text(&c->session));
     client_free(c);
 }
 
@@ -276,6 +185,7 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
         bytes += used;
         n -= used;
         if (step == SESSION_END) {
+            el_buf_free(&s->reply); /* what was refused for want of memory must not keep it */
             turn_away(c, bytes, n);
             return NULL;
         }
@@ -292,20 +202,46 @@ static void on_closed(struct conn *conn, enum conn_why why, int sys)
     struct client *c = client_of(conn);
     char text[128];
     switch (why) {
-    case CONN_EOF: say_closed(c, EL_DEBUG, "by the client"); break;
-    case CONN_ERROR: say_closed(c, EL_DEBUG, strerror_r(sys, text, sizeof text)); break;
+    case CONN_EOF: server_say_closed(c, EL_DEBUG, "by the client"); break;
+    case CONN_ERROR: server_say_closed(c, EL_DEBUG, strerror_r(sys, text, sizeof text)); break;
     case CONN_OVERFLOW:
         snprintf(text, sizeof text, "it does not read: %u MiB are unsent", STORE_UNSENT_MAX_BYTES >> 20);
-        say_closed(c, EL_WARN, text);
+        server_say_closed(c, EL_WARN, text);
         break;
     case CONN_NO_MEMORY:
-        say_closed(c, EL_WARN, "it does not read, and the store's memory limit is reached (--max-memory)");
+        server_say_closed(
+            c, EL_WARN,
+            "it does not read, or not finish what it sends, and the store's memory limit is reached (--max-memory)");
         break;
     }
     client_free(c);
 }
 
 static const struct conn_ops client_ops = {.data = on_data, .closed = on_closed};
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+static size_t held(const struct client *c)
+{
+    return conn_held(&c->conn) + c->session.in.cap;
+}
+
+/* Memory is short.  Whoever asks for it pays, unless answers that nobody fetches and requests that do not go on take
+ * more than half of all there is: then it is the client that holds most of those.  It is only broken off here; the loop
+ * closes it later. */
+static bool reclaim(struct el_mem *mem)
+{
+    struct store_server *s = (struct store_server *)((char *)mem - offsetof(struct store_server, mem));
+    struct client *most = s->clients;
+    size_t sum = 0;
+    for (struct client *c = most; c; c = c->next) {
+        sum += held(c);
+        most = held(c) > held(most) ? c : most;
+    }
+    if (sum <= mem->limit_bytes / 2 || most->session.busy || !conn_shed(&most->conn))
+        return false;
+    return session_shed(&most->session);
+}
 
 /* --- coming in ---------------------------------------------------------------------------------------------------- */
 
@@ -322,7 +258,7 @@ static bool drop_oldest_new(struct store_server *s, const char *why)
 {
     if (!s->new_first)
         return false;
-    say_closed(s->new_first, EL_WARN, why);
+    server_say_closed(s->new_first, EL_WARN, why);
     client_free(s->new_first);
     return true;
 }
@@ -331,19 +267,19 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
 {
     char address[EL_ADDR_TEXT_MAX];
     if (!permitted(s, peer)) {
-        say(s, EL_WARN, "%s: refused: not in the list of --allow", el_addr_text(peer, address));
+        server_say(s, EL_WARN, "%s: refused: not in the list of --allow", el_addr_text(peer, address));
         close(fd);
         return;
     }
     if (s->clients_n >= s->conf.clients_max && !drop_oldest_new(s, "said nothing, and others need the place")) {
-        say(s, EL_WARN, "%s: refused: %u clients are connected (--max-clients)", el_addr_text(peer, address),
-            s->conf.clients_max);
+        server_say(s, EL_WARN, "%s: refused: %u clients are connected (--max-clients)", el_addr_text(peer, address),
+                   s->conf.clients_max);
         close(fd);
         return;
     }
     struct client *c = el_alloc(&s->mem, sizeof *c);
     if (!c || conn_open(&c->conn, s->loop, fd, &client_ops, &s->mem, STORE_UNSENT_MAX_BYTES)) {
-        say(s, EL_WARN, "%s: refused: no memory", el_addr_text(peer, address));
+        server_say(s, EL_WARN, "%s: refused: no memory", el_addr_text(peer, address));
         if (!c)
             close(fd);
         el_free(&s->mem, c);
@@ -366,8 +302,8 @@ static void accept_pause(struct store_server *s, int sys)
 {
     char text[128];
     if (!s->full)
-        say(s, EL_WARN, "not accepting for a moment, %zu clients are connected: %s", s->clients_n,
-            strerror_r(sys, text, sizeof text));
+        server_say(s, EL_WARN, "not accepting for a moment, %zu clients are connected: %s", s->clients_n,
+                   strerror_r(sys, text, sizeof text));
     s->full = true;
     s->resume_at = loop_now(s->loop) + ACCEPT_PAUSE;
     for (unsigned i = 0; i < s->listeners_n; i++)
@@ -409,58 +345,18 @@ static void on_connect(void *ctx, unsigned events)
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
-static void name_worker(const struct store_server *s, struct session *w)
-{
-    for (unsigned r = 0; r < s->workers_n; r++)
-        if (s->worker_pid[r] == w->pid)
-            w->rank = (int32_t)r;
-}
-
-/* Which of the expected ranks have a connection.  NULL: not known (a client without a rank may be any of them). */
-static bool *ranks_come(struct store_server *s)
-{
-    unsigned size = s->conf.world_size;
-    bool *come = size ? el_alloc(NULL, size * sizeof *come) : NULL, nameless = false, all_known = true;
-    for (unsigned r = 0; r < s->workers_n; r++)
-        all_known &= s->worker_pid[r] != 0;
-    for (struct client *c = s->clients; c && come; c = c->next) {
-        struct session *w = &c->session;
-        bool local = listen_is_local(c->conn.fd, &w->peer);
-        if (w->pid && s->workers_n && local)
-            name_worker(s, w);
-        nameless |= session_greeted(w) && w->rank < 0 && !(local && w->pid && all_known);
-        if (w->rank >= 0 && (unsigned)w->rank < size)
-            come[w->rank] = true;
-    }
-    return nameless ? (el_free(NULL, come), NULL) : come;
-}
-
-static void report(struct store_server *s)
-{
-    el_usec now = loop_now(s->loop), after = s->conf.wait_report;
-    bool *come = ranks_come(s);
-    struct waiters_world world = {s->conf.world_size, come};
-    struct el_buf lines = EL_BUF_INIT(NULL, 64 << 10);
-    el_usec next = waiters_report(s->kv, &world, now, after, &lines);
-    say_lines(s, &lines);
-    /* Whoever begins to wait now is due in `after`. */
-    s->report_at = next == EL_NEVER || next < now + after ? next : now + after;
-    el_buf_free(&lines);
-    el_free(NULL, come);
-}
-
 static void on_timer(void *ctx)
 {
     struct store_server *s = ctx;
     el_usec now = loop_now(s->loop);
     while (s->new_first && s->new_first->since + STORE_HELLO_MAX <= now) {
-        say_closed(s->new_first, EL_DEBUG, "it did not say that it is a c10d client");
+        server_say_closed(s->new_first, EL_DEBUG, "it did not say that it is a c10d client");
         client_free(s->new_first);
     }
     if (s->resume_at <= now)
         accept_resume(s);
     if (s->report_at <= now)
-        report(s);
+        server_report(s);
     set_timer(s);
 }
 
@@ -500,6 +396,7 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->loop = l;
     s->conf = *conf;
     s->mem = EL_MEM_INIT(conf->memory_max_bytes ? conf->memory_max_bytes : STORE_MEMORY_MAX_DEFAULT);
+    s->mem.reclaim = reclaim;
     s->reply = EL_BUF_INIT(&s->mem, 0);
     s->resume_at = s->report_at = EL_NEVER;
     if (!s->conf.clients_max)
@@ -574,26 +471,4 @@ int store_server_port(const struct store_server *s)
 size_t store_server_clients(const struct store_server *s)
 {
     return s->clients_n;
-}
-
-void store_server_world(struct store_server *s, unsigned size)
-{
-    el_free(NULL, s->worker_pid);
-    s->worker_pid = size ? el_alloc(NULL, size * sizeof *s->worker_pid) : NULL;
-    s->conf.world_size = s->workers_n = s->worker_pid ? size : 0;
-}
-
-void store_server_worker(struct store_server *s, uint32_t pid, unsigned rank)
-{
-    if (rank < s->workers_n)
-        s->worker_pid[rank] = pid;
-}
-
-void store_server_missing(struct store_server *s, struct el_buf *out)
-{
-    bool *come = ranks_come(s);
-    struct waiters_world world = {s->conf.world_size, come};
-    if (s->kv)
-        waiters_list(s->kv, &world, loop_clock(), out);
-    el_free(NULL, come);
 }

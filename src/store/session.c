@@ -312,11 +312,21 @@ static bool make_room(struct session *s, size_t n, size_t lacks)
 char *session_room(struct session *s, size_t *n)
 {
     size_t lacks = s->in.len && s->state == SESSION_OPEN ? s->wire.need - s->in.len : 0;
-    if (lacks < ROOM_MIN_BYTES || !make_room(s, ROOM_MIN_BYTES, lacks))
+    s->busy = true;
+    bool room = lacks >= ROOM_MIN_BYTES && make_room(s, ROOM_MIN_BYTES, lacks);
+    s->busy = false;
+    if (!room)
         return NULL;
     size_t there = s->in.cap - s->in.len;
     *n = there < lacks ? there : lacks;
     return s->in.v + s->in.len;
+}
+
+bool session_shed(struct session *s)
+{
+    if (!s->busy)
+        el_buf_free(&s->in);
+    return !s->busy;
 }
 
 /* Completes the request whose beginning lies in s->in, which is empty then: only as many bytes are moved there as it
@@ -363,7 +373,9 @@ enum session_step session_feed(struct session *s, const char *bytes, size_t n, s
         return step;
     bool answered = false;
     if (EL_UNLIKELY(s->in.len)) {
+        s->busy = true;
         step = continue_request(s, bytes, n, used, out);
+        s->busy = false;
         if (step != SESSION_MORE || s->in.len)
             return step;
         answered = true;

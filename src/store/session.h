@@ -38,6 +38,7 @@ enum session_state { SESSION_NEW, SESSION_LEGACY_NEW, SESSION_OPEN, SESSION_ENDE
 struct session {
     uint8_t state; /* enum session_state */
     uint8_t end;   /* enum session_end, once SESSION_ENDED */
+    bool busy;     /* with `in`, which must stay where it is */
     struct kv *kv;
     struct wire wire;
     struct el_buf in; /* the beginning of a request whose rest has not come; no memory while there is none */
@@ -67,6 +68,10 @@ enum session_step session_feed(struct session *s, const char *bytes, size_t n, s
 /* Where the next bytes may be read to, so that a long value is not copied once more: at most *n bytes, which are then
  * fed from there.  NULL: anywhere. */
 char *session_room(struct session *s, size_t *n);
+
+/* Gives up the memory of the request whose rest has not come; the connection is of no use then, and fed no more.  May
+ * be called from within any allocation.  False: that request is the one at hand. */
+bool session_shed(struct session *s);
 
 /* The session that embeds this wait. */
 struct session *session_of(struct kv_wait *w);

@@ -13,6 +13,11 @@ struct head {
 
 static_assert(sizeof(struct head) % 16 == 0, "blocks stay aligned");
 
+static int fits(const struct el_mem *mem, size_t more)
+{
+    return !mem->limit_bytes || (more <= mem->limit_bytes && mem->used_bytes <= mem->limit_bytes - more);
+}
+
 static int permitted(struct el_mem *mem, size_t more)
 {
     if (!mem)
@@ -21,7 +26,10 @@ static int permitted(struct el_mem *mem, size_t more)
         return 0;
     if (mem->fail_after > 0)
         mem->fail_after--;
-    return !mem->limit_bytes || (more <= mem->limit_bytes && mem->used_bytes <= mem->limit_bytes - more);
+    while (!fits(mem, more))
+        if (more > mem->limit_bytes || !mem->reclaim || !mem->reclaim(mem))
+            return 0;
+    return 1;
 }
 
 static void count(struct el_mem *mem, size_t add, size_t sub)

@@ -2,6 +2,7 @@
  * and running into it is a result (NULL), never an abort. */
 #ifndef UTIL_MEM_H
 #define UTIL_MEM_H
+#include <stdbool.h>
 #include <stddef.h>
 
 struct el_mem {
@@ -9,6 +10,9 @@ struct el_mem {
     size_t peak_bytes;
     size_t limit_bytes; /* 0 = no limit */
     long fail_after;    /* tests: the n-th allocation from now fails, then all; -1 = never */
+    /* Called when the limit says no: may el_free() what nobody up to the caller of the allocation uses, and say so:
+     * then it is tried again.  NULL: the limit is the last word. */
+    bool (*reclaim)(struct el_mem *mem);
 };
 
 #define EL_MEM_INIT(limit) ((struct el_mem){.limit_bytes = (limit), .fail_after = -1})

@@ -1,5 +1,6 @@
 # elrun store from outside: its command line, its verbs, bad input, strangers and crowds.  Needs python3, no torch.
-# Fails against a build without limits in wire.c, without the list of un-greeted in server_io.c, without accept_pause().
+# Fails against a build without limits in wire.c, without the list of un-greeted in server_io.c, without accept_pause(),
+# without reclaim().
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3}"
 open_store() { # OPTIONS...: in $port
@@ -112,6 +113,11 @@ open_store --max-memory 16M
 crowd "more values than memory" memory
 like "it is named" "$(cat "$T/err")" 'memory limit is reached'
 close_store memory
+open_store --max-memory 64M
+crowd "an answer that is too large costs nobody else" refused 64
+crowd "hoards of answers and of halves of requests" hoards 64
+like "it is named" "$(cat "$T/err")" 'does not read, or not finish what it sends, and .* memory limit is reached'
+close_store hoards
 open_store --max-clients 8
 crowd "more clients than places" places 8
 close_store places

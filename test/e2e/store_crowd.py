@@ -178,6 +178,47 @@ def memory():
     assert recv(friend, 4) == PING[1:]
 
 
+def refused(limit):
+    """What a refused request had gathered is given back before the next one asks for memory."""
+    mib, small = limit << 20, 4096
+    friend, c = connect(), connect()
+    friend.sendall(SET(b"/v", b"x" * small) + SET(b"/V", b"x" * (1 << 20)))
+    assert alive(friend)
+    # Nearly all of the memory in large steps, the rest in small ones: what is left then is less than the value below.
+    keys = [b"/V"] * (limit - 4) + [b"/v"] * 2000
+    assert mib < (limit - 4 << 20) + 2000 * small
+    c.sendall(b"\x0a" + u64(len(keys)) + b"".join(s(k) for k in keys))
+    try:
+        while c.recv(1 << 20):
+            pass
+    except OSError:
+        pass
+    friend.sendall(SET(b"/w", b"y" * (2 * small)) + PING)
+    assert recv(friend, 4) == PING[1:]
+
+
+def hoards(limit):
+    """Answers that nobody fetches and requests that are never finished take all memory: they go, the others stay."""
+    friend = connect()
+    friend.sendall(SET(b"/big", b"x" * (8 << 20)))
+    assert alive(friend)
+    held = []
+    for i in range(limit // 8 + 4):
+        for request in GET(b"/big") * 3, SET(b"/half%d" % i, b"x" * (8 << 20))[:-1]:
+            c = connect()
+            held.append(c)
+            c.settimeout(5)
+            try:
+                c.sendall(request)
+            except OSError:
+                pass
+        friend.sendall(SET(b"/k%d" % i, b"x" * 100000) + PING)
+        assert recv(friend, 4) == PING[1:]
+    friend.sendall(GET(b"/k0"))
+    assert recv(friend, 100008) == s(b"x" * 100000)
+    assert alive()
+
+
 def places(n):
     """More come than --max-clients: the oldest that has said nothing makes room; when all have greeted, the new one goes."""
     silent = [connect(b"") for _ in range(3)]

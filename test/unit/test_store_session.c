@@ -533,6 +533,60 @@ static void test_no_memory(void)
     ok(good && ended >= 20, "the n-th allocation fails: that connection ends, the map is whole");
 }
 
+/* The memory of the half of a request, taken for somebody else, in the middle of whatever asks for memory. */
+static struct peer shed_peer;
+static int shed_yes, shed_no;
+
+static bool shed(struct el_mem *m)
+{
+    (void)m;
+    bool yes = shed_peer.s.in.cap && session_shed(&shed_peer.s);
+    *(yes ? &shed_yes : &shed_no) += 1;
+    return yes;
+}
+
+static void test_shed(void)
+{
+    struct peer p;
+    static char big[256 << 10];
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    size_t n = 0;
+    open_kv();
+    peer_open(&shed_peer);
+    peer_open(&p);
+    send_line(&p, "> 00 ce f7 85 3c");
+    send_line(&shed_peer, "> 00 ce f7 85 3c");
+    wire_put_op(&b, WIRE_MODERN, WIRE_SET);
+    wire_put_bytes(&b, KV_BYTES("k"));
+    wire_put_bytes(&b, (struct kv_bytes){big, sizeof big});
+    /* Its own growth, and the change that its bytes make, must not take them away. */
+    feed(&shed_peer, b.v, 100000);
+    mem.reclaim = shed;
+    mem.limit_bytes = mem.used_bytes;
+    ok(!session_room(&shed_peer.s, &n) && shed_no == 1, "room for a request is not had by taking its own beginning");
+    mem.limit_bytes = 0;
+    feed(&shed_peer, b.v + 100000, b.len - 100001);
+    mem.limit_bytes = mem.used_bytes;
+    feed(&shed_peer, b.v + b.len - 1, 1);
+    ok(shed_peer.last == SESSION_END && shed_peer.s.end == SESSION_END_NO_MEMORY && shed_no >= 2 && !shed_yes,
+       "nor is room for its value");
+    peer_close(&shed_peer);
+    mem.limit_bytes = 0;
+    peer_open(&shed_peer);
+    send_line(&shed_peer, "> 00 ce f7 85 3c");
+    feed(&shed_peer, b.v, b.len - 1);
+    mem.limit_bytes = mem.used_bytes;
+    send_line(&p, "> 01 01 00.. 'x' 01 00.. 'y' 03 01 00.. 'x'");
+    ok(p.last == SESSION_MORE && got(&p, "< 01 00.. 'y'") && shed_yes == 1 && !shed_peer.s.in.cap,
+       "another's request goes on with it");
+    mem.limit_bytes = 0;
+    mem.reclaim = NULL;
+    el_buf_free(&b);
+    peer_close(&shed_peer);
+    peer_close(&p);
+    close_kv();
+}
+
 static void test_soft_output(void)
 {
     struct peer p;
@@ -564,6 +618,7 @@ int main(void)
     test_limits_pass();
     test_room();
     test_no_memory();
+    test_shed();
     test_soft_output();
     return done();
 }

@@ -25,6 +25,35 @@ static void test_mem(void)
     ok(!el_alloc(NULL, (size_t)-1), "a size that wraps is refused");
 }
 
+/* What may be taken back when memory is short. */
+static void *spare;
+static int asked;
+
+static bool take_back(struct el_mem *m)
+{
+    bool had = spare != NULL;
+    el_free(m, spare);
+    spare = NULL;
+    asked++;
+    return had;
+}
+
+static void test_reclaim(void)
+{
+    struct el_mem m = EL_MEM_INIT(300);
+    m.reclaim = take_back;
+    spare = el_alloc(&m, 150);
+    void *p = el_alloc(&m, 100);
+    ok(spare && p && !asked, "nobody is asked while there is room");
+    void *q = el_alloc(&m, 150);
+    ok(q && !spare && asked == 1, "what was taken back is given out");
+    ok(!el_alloc(&m, 100) && asked == 2, "nothing to take back: refused");
+    ok(!el_alloc(&m, 400) && asked == 2, "what can never fit asks nobody");
+    el_free(&m, p);
+    el_free(&m, q);
+    is_num(m.used_bytes, 0, "all came back");
+}
+
 static void test_buf(void)
 {
     struct el_mem m = EL_MEM_INIT(0);
@@ -137,6 +166,7 @@ static void test_hash(void)
 int main(void)
 {
     test_mem();
+    test_reclaim();
     test_sip();
     test_hash();
     test_buf();

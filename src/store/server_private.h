@@ -1,0 +1,64 @@
+/* What the files of the server share: server_io.c (connections, bytes) and server_words_io.c (what it says).  Nobody
+ * else includes it. */
+#ifndef STORE_SERVER_PRIVATE_H
+#define STORE_SERVER_PRIVATE_H
+#include <stdbool.h>
+
+#include "loop/conn.h"
+#include "store/listen.h"
+#include "store/server.h"
+#include "store/session.h"
+#include "util/log.h"
+
+/* Lines that strangers can cause: so many a second, then they are counted. */
+struct brake {
+    el_usec second;
+    unsigned lines, dropped;
+};
+
+struct client {
+    struct client *prev, *next;         /* all clients */
+    struct client *new_prev, *new_next; /* those that have not greeted, oldest first */
+    el_usec since;                      /* when it came */
+    struct conn conn;
+    struct store_server *server; /* from here on what each request touches stands together */
+    bool is_new;
+    struct session session;
+};
+
+struct listener {
+    struct store_server *server;
+    struct loop_fd *watch;
+    int fd;
+};
+
+struct store_server {
+    struct loop *loop;
+    struct el_mem mem;
+    struct kv *kv; /* NULL: c10d is refused */
+    struct store_server_conf conf;
+    struct el_cidr *allow;
+    char name[128];
+    int port;
+    struct listener listeners[LISTEN_MAX];
+    unsigned listeners_n;
+    struct client *clients, *new_first, *new_last;
+    size_t clients_n;
+    struct el_buf reply; /* of the request at hand */
+    struct loop_timer *timer;
+    el_usec resume_at, report_at;      /* EL_NEVER: accepting; nobody waits */
+    struct brake brakes[EL_DEBUG + 1]; /* by level: the gossip of one must not hide the other */
+    uint32_t *worker_pid;              /* by rank */
+    unsigned workers_n;
+    bool full; /* descriptors have run out, and that has been said */
+};
+
+/* A line of the log, unless there were too many of this level within this second. */
+__attribute__((format(printf, 3, 4))) void server_say(struct store_server *s, enum el_level level, const char *fmt,
+                                                      ...);
+void server_say_closed(struct client *c, enum el_level level, const char *why);
+
+/* Says which waits are due, and sets report_at. */
+void server_report(struct store_server *s);
+
+#endif
