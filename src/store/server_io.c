@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "store/listen.h"
@@ -37,7 +38,9 @@ static void new_add(struct client *c)
 {
     struct store_server *s = c->server;
     c->is_new = true;
+    c->since = loop_now(s->loop);
     c->new_prev = s->new_last;
+    c->new_next = NULL;
     if (s->new_last)
         s->new_last->new_next = c;
     else
@@ -234,13 +237,16 @@ static bool reclaim(struct el_mem *mem)
     struct store_server *s = (struct store_server *)((char *)mem - offsetof(struct store_server, mem));
     struct client *most = s->clients;
     size_t sum = 0;
+    if (s->no_hoards_at == loop_now(s->loop))
+        return false; /* looked through in this turn: a large answer asks often */
     for (struct client *c = most; c; c = c->next) {
         sum += held(c);
         most = held(c) > held(most) ? c : most;
     }
-    if (sum <= mem->limit_bytes / 2 || most->session.busy || !conn_shed(&most->conn))
-        return false;
-    return session_shed(&most->session);
+    if (sum > mem->limit_bytes / 2 && !most->session.busy && conn_shed(&most->conn) && session_shed(&most->session))
+        return true;
+    s->no_hoards_at = loop_now(s->loop);
+    return false;
 }
 
 /* --- coming in ---------------------------------------------------------------------------------------------------- */
@@ -288,7 +294,6 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
     session_init(&c->session, NULL, &s->mem);
     c->session.peer = *peer;
     c->server = s;
-    c->since = loop_now(s->loop);
     c->next = s->clients;
     if (s->clients)
         s->clients->prev = c;
@@ -345,13 +350,26 @@ static void on_connect(void *ctx, unsigned events)
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
+/* Something of it waits to be read: that we stood still for so long is not its fault. */
+static bool has_spoken(const struct client *c)
+{
+    char byte;
+    return recv(c->conn.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 static void on_timer(void *ctx)
 {
     struct store_server *s = ctx;
     el_usec now = loop_now(s->loop);
     while (s->new_first && s->new_first->since + STORE_HELLO_MAX <= now) {
-        server_say_closed(s->new_first, EL_DEBUG, "it did not say that it is a c10d client");
-        client_free(s->new_first);
+        struct client *c = s->new_first;
+        new_remove(c);
+        if (has_spoken(c)) {
+            new_add(c);
+            continue;
+        }
+        server_say_closed(c, EL_DEBUG, "it did not say that it is a c10d client");
+        client_free(c);
     }
     if (s->resume_at <= now)
         accept_resume(s);

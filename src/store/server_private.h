@@ -47,6 +47,7 @@ struct store_server {
     struct el_buf reply; /* of the request at hand */
     struct loop_timer *timer;
     el_usec resume_at, report_at;      /* EL_NEVER: accepting; nobody waits */
+    el_usec no_hoards_at;              /* the turn in which nobody was found who hoards memory */
     struct brake brakes[EL_DEBUG + 1]; /* by level: the gossip of one must not hide the other */
     uint32_t *worker_pid;              /* by rank */
     unsigned workers_n;
