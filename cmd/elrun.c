@@ -64,6 +64,8 @@ void command_log(void)
 static int run(const struct command *command, const struct call *call)
 {
     struct el_err e = {0};
+    if (command != &cmd_run) /* which gives its workers streams of their own */
+        file_streams_hold();
     int status = command->run(call, &e);
     if (!e.status)
         return status;

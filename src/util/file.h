@@ -20,6 +20,10 @@ ssize_t file_readf(char *to, size_t room_bytes, const char *root, const char *fm
 /* Writes the text, which may be empty, out of the process and frees it.  `where` names the stream in the error. */
 int file_print(FILE *to, const char *where, struct el_buf *text, struct el_err *e);
 
+/* Takes those of the descriptors 0, 1 and 2 that are closed, so that no socket and no file gets such a number and is
+ * printed into: what uses them still gets EBADF, and children find them closed. */
+void file_streams_hold(void);
+
 /* As many open files as the system allows: the soft limit becomes the hard one.  *before (may be NULL): what it was,
  * for children: a program that uses select() must not be given descriptors above its set.  -1 and errno if it is
  * refused. */

@@ -56,6 +56,17 @@ int file_print(FILE *to, const char *where, struct el_buf *text, struct el_err *
     return bad;
 }
 
+void file_streams_hold(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            /* The wrong way round: EBADF from read() and from write().  The lowest free number is this one. */
+            int got = open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+            if (got > 2)
+                close(got);
+        }
+}
+
 int file_limit_raise(struct rlimit *before)
 {
     struct rlimit r;
