@@ -207,6 +207,9 @@ static enum store_answer verb_add(struct ask *a, struct el_err *e)
     if (a->argc == 2 && el_parse_i64(a->argv[1], &delta))
         return el_fail(e, EL_EXIT_USAGE, "not a whole number: %.60s", a->argv[1]);
     enum store_answer r = store_client_add(a->client, key_bytes(a->conf, a->argv[0], &name), delta, &sum, e);
+    size_t said = strlen(e->text);
+    if (r == STORE_ERROR && e->status == EL_EXIT_UNAVAILABLE)
+        snprintf(e->text + said, sizeof e->text - said, "; is the value of the key a whole number?");
     el_buf_printf(&a->out, "%lld\n", (long long)sum);
     json_object_set_new(a->json, "value", json_integer(sum));
     el_buf_free(&name);
@@ -292,20 +295,32 @@ static enum store_answer verb_ping(struct ask *a, struct el_err *e)
     return r;
 }
 
+/* Said here, since a store refuses it by closing the connection. */
+static int check_keys(const struct ask *a, int n, struct el_err *e)
+{
+    size_t slash = !a->conf->raw;
+    for (int i = 0; i < n; i++)
+        if (strlen(a->argv[i]) + slash > WIRE_KEY_MAX)
+            return el_fail(e, EL_EXIT_USAGE, "key %.20s... has %zu bytes, %zu are the most%s", a->argv[i],
+                           strlen(a->argv[i]), WIRE_KEY_MAX - slash, slash ? " beside the slash in front" : "");
+    return 0;
+}
+
 static const struct {
     const char *name;
     int least, most; /* operands */
+    int keys;        /* of them, at the front */
     enum store_answer (*run)(struct ask *a, struct el_err *e);
     const char *usage;
 } verbs[] = {
-    {"get", 1, 2, verb_get, "KEY [-]"},
-    {"set", 2, 2, verb_set, "KEY VALUE"},
-    {"add", 1, 2, verb_add, "KEY [N]"},
-    {"wait", 1, KEYS_MAX, verb_wait, "KEY [KEY ...]"},
-    {"delete", 1, 1, verb_delete, "KEY"},
-    {"keys", 0, 0, verb_keys, "no operand"},
-    {"num-keys", 0, 0, verb_num_keys, "no operand"},
-    {"ping", 0, 0, verb_ping, "no operand"},
+    {"get", 1, 2, 1, verb_get, "KEY [-]"},
+    {"set", 2, 2, 1, verb_set, "KEY VALUE"},
+    {"add", 1, 2, 1, verb_add, "KEY [N]"},
+    {"wait", 1, KEYS_MAX, KEYS_MAX, verb_wait, "KEY [KEY ...]"},
+    {"delete", 1, 1, 1, verb_delete, "KEY"},
+    {"keys", 0, 0, 0, verb_keys, "no operand"},
+    {"num-keys", 0, 0, 0, verb_num_keys, "no operand"},
+    {"ping", 0, 0, 0, verb_ping, "no operand"},
 };
 
 static int print_answer(struct ask *a, enum store_answer r, struct el_err *e)
@@ -313,7 +328,7 @@ static int print_answer(struct ask *a, enum store_answer r, struct el_err *e)
     if (a->conf->json) {
         char *text = NULL;
         json_object_set_new(a->json, "found", json_boolean(r == STORE_YES));
-        text = json_dumps(a->json, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        text = json_dumps(a->json, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
         a->out.len = 0;
         a->out.full |= !text || el_buf_printf(&a->out, "%s\n", text);
         free(text);
@@ -340,6 +355,8 @@ int store_verb_run(const struct call *call, struct el_err *e)
     bool dash = v == 0 && a.argc == 2 && strcmp(a.argv[1], "-") != 0;
     if (a.argc < verbs[v].least || a.argc > verbs[v].most || dash)
         return el_fail(e, EL_EXIT_USAGE, "store %s takes %s, behind its options", verbs[v].name, verbs[v].usage);
+    if (check_keys(&a, a.argc < verbs[v].keys ? a.argc : verbs[v].keys, e))
+        return -1;
     a.client = store_client_open(conf.endpoint, ANSWER_MAX, e);
     a.json = json_object();
     int status = -1;

@@ -50,7 +50,7 @@ static int parse_endpoint(const char *s, char host[HOST_MAX], char port[8], stru
     }
     const char *start = s + (close_bracket != NULL);
     size_t n = (size_t)(host_end - start);
-    int bad = !n || n >= HOST_MAX || (*rest && *rest != ':');
+    int bad = !n || n >= HOST_MAX || (*rest && *rest != ':') || (s[0] == '[' && !close_bracket);
     if (bad || (*rest && (el_parse_u64(rest + 1, &number) || number < 1 || number > 65535)))
         return el_fail(e, EL_EXIT_USAGE, "not an endpoint: %.100s; right is HOST:PORT, port 1 to 65535", s);
     memcpy(host, start, n);

@@ -29,7 +29,7 @@ static int gone(struct store_client *c, int sys, struct el_err *e)
 {
     if (sys)
         return el_fail_sys(e, EL_EXIT_UNAVAILABLE, sys, "store at %s", c->where);
-    return el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s closed the connection", c->where);
+    return el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s closed the connection; its log says why", c->where);
 }
 
 static int send_request(struct store_client *c, struct el_err *e)

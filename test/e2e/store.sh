@@ -49,6 +49,8 @@ verb add n 5;                       said add 0 5
 verb add n -7;                      said "add, negative" 0 -2
 verb add n;                         said "add one" 0 -1
 verb add k 1;                       is "add on text" "$status" 69
+like "add on text: it is said" "$(cat "$T/verb.err")" 'closed the connection; its log says why; is the value of the key a whole number'
+like "add on text: the store says so" "$(cat "$T/err")" 'closed: an addition to a value that is no number'
 verb wait k n;                      said wait 0 ''
 verb wait --timeout 50ms k none;    said "wait, timed out" 1 ''
 like "wait, timed out: it is said" "$(cat "$T/verb.err")" 'not all keys are there after 0.05 s'
@@ -81,6 +83,23 @@ verb ping;                          like ping "$(cat "$T/said")" '^[0-9]+\.[0-9]
 verb get;                           is "get without a key" "$status" 2
 verb set --hex k 0g;                is "bad hex" "$status" 2
 verb add k 1.5;                     is "bad number" "$status" 2
+long=$(head -c 8191 /dev/zero | tr '\0' k)
+verb set "$long" x;                 said "the longest key" 0 ''
+verb get "$long";                   said "comes back" 0 x
+verb delete "$long";                is "and goes" "$status" 0
+verb set "k$long" x;                is "a key that is too long" "$status" 2
+like "a key that is too long: it is said" "$(cat "$T/verb.err")" 'key k+[.]+ has 8192 bytes, 8191 are the most'
+verb wait k "k$long";               is "a key that is too long, behind another" "$status" 2
+verb add n 9223372036854775808;     is "a number of more than 64 bits" "$status" 2
+# What is closed must not become the connection: neither is the store read as a value nor is a value sent as a request.
+"$ELRUN" store set --endpoint "$at" closed - <&- 2>"$T/verb.err"
+is "set from a closed stdin" $? 66
+like "set from a closed stdin: it is said" "$(cat "$T/verb.err")" 'standard input: Bad file descriptor'
+verb get --timeout 0 closed;        said "and nothing is stored" 1 ''
+"$ELRUN" store get --endpoint "$at" k >&- 2>"$T/verb.err"
+is "get to a closed stdout" $? 73
+unlike "get to a closed stdout: the store is not told the value" "$(cat "$T/err")" 'an opcode that this protocol does not have'
+at=[::1;               verb ping;   is "endpoint with half a bracket" "$status" 2
 at=127.0.0.1:1;        verb ping;   is "nobody there" "$status" 69
 at=127.0.0.1:70000;    verb ping;   is "endpoint with port 70000" "$status" 2
 at=[::1]:$port;        verb get k;  said "over IPv6" 0 'some value'
@@ -88,6 +107,14 @@ at=localhost:$port;    verb get k;  said "by the name localhost" 0 'some value'
 at=127.0.0.1:$port
 ( sleep 0.2; "$ELRUN" store set --endpoint "$at" later now ) &
 verb get --timeout 60 later;        said "get waits" 0 now
+
+# --- without the streams of a shell
+rm -f "$T/bare"
+sh -c 'exec "$@" <&- >&- 2>&-' sh env E2E_MARK="$T" "$ELRUN" store --port 0 --port-file "$T/bare" --state-dir "$T/journal" -v & bare=$!
+wait_for test -s "$T/bare"
+"$ELRUN" store set --endpoint "127.0.0.1:$(cat "$T/bare")" k v; is "a store without streams serves" $? 0
+is "its 0, 1 and 2 are nothing" "$(for i in 0 1 2; do readlink /proc/$bare/fd/$i; done | sort -u)" /dev/null
+kill -TERM $bare; wait $bare; is "and ends well" $? 0
 
 # --- strangers and crowds
 crowd "HTTP, TLS, scanners, random bytes, half-open connections" strangers
@@ -98,6 +125,7 @@ crowd "random requests" junk
 crowd "10,000 waiters, and a storm of hang-ups in the middle of their release" storm
 crowd "a client that does not read" miser
 like "it is named" "$(cat "$T/err")" 'does not read: [0-9]+ MiB are unsent'
+crowd "a store that stood still for longer than a hello may take" frozen "$elrun_pid"
 close_store crowd
 hard=$(ulimit -H -n)
 if [ "$hard" = unlimited ] || [ "$hard" -ge 19000 ]; then

@@ -1,7 +1,9 @@
 """Strangers, crowds and misers at a store: store_crowd.py SCENE HOST:PORT [ARG]; ends with 0 if all went as it should."""
+import glob
 import os
 import random
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -180,13 +182,13 @@ def memory():
 
 def refused(limit):
     """What a refused request had gathered is given back before the next one asks for memory."""
-    mib, small = limit << 20, 4096
+    mib, small = limit << 20, 16384
     friend, c = connect(), connect()
     friend.sendall(SET(b"/v", b"x" * small) + SET(b"/V", b"x" * (1 << 20)))
     assert alive(friend)
     # Nearly all of the memory in large steps, the rest in small ones: what is left then is less than the value below.
-    keys = [b"/V"] * (limit - 4) + [b"/v"] * 2000
-    assert mib < (limit - 4 << 20) + 2000 * small
+    keys = [b"/V"] * (limit - 4) + [b"/v"] * 500
+    assert mib < (limit - 4 << 20) + 500 * small
     c.sendall(b"\x0a" + u64(len(keys)) + b"".join(s(k) for k in keys))
     try:
         while c.recv(1 << 20):
@@ -217,6 +219,27 @@ def hoards(limit):
     friend.sendall(GET(b"/k0"))
     assert recv(friend, 100008) == s(b"x" * 100000)
     assert alive()
+
+
+def frozen(pid):
+    """The server stands still for longer than a hello may take: who has said it meanwhile is served, who has not is closed."""
+    sockets = lambda: sum(os.readlink(f).startswith("socket:") for f in glob.glob("/proc/%d/fd/*" % pid) if os.path.islink(f))
+    before = sockets()
+    late, half, mute = connect(b""), connect(HELLO[:2]), connect(b"")
+    end = time.time() + 60
+    while sockets() < before + 3:
+        assert time.time() < end
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        late.sendall(HELLO + PING)
+        half.sendall(HELLO[2:] + PING)
+        time.sleep(11)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert recv(late, 4) == PING[1:] and recv(half, 4) == PING[1:]
+    assert closed(mute)
+    assert alive(late) and alive(half)
 
 
 def places(n):
