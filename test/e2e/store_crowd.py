@@ -76,6 +76,14 @@ def strangers():
         assert alive(c)
 
 
+def torch21():
+    """The opcodes that only torch 2.1 has, and its DELETE_KEY behind ordinary traffic."""
+    for first, reply in (b"\x09", 0), (b"\x0a", 0), (b"\x0b", 0), (b"\x06\x07", 8):
+        c = connect(first)
+        recv(c, reply)
+        assert closed(c), first
+
+
 def junk():
     """Random requests behind a good hello: nothing worse than a closed connection."""
     friend, rng = connect(), random.Random(9)
