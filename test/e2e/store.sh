@@ -117,8 +117,6 @@ is "its 0, 1 and 2 are nothing" "$(for i in 0 1 2; do readlink /proc/$bare/fd/$i
 kill -TERM $bare; wait $bare; is "and ends well" $? 0
 
 # --- strangers and crowds
-crowd "the dialect of torch 2.1" torch21
-like "it is named, with what to use instead" "$(cat "$T/err")" 'closed: an opcode of torch 2\.1, .*use torch 2\.2 or later'
 crowd "HTTP, TLS, scanners, random bytes, half-open connections" strangers
 like "HTTP is named" "$(cat "$T/err")" 'closed: an HTTP request'
 like "TLS is named" "$(cat "$T/err")" 'closed: a TLS hello'
@@ -140,6 +138,8 @@ else
     skip "18,000 idle connections" "the hard limit of descriptors is $hard"
 fi
 open_store --max-memory 16M
+crowd "the dialect of torch 2.1" torch21
+like "it is named, with what to use instead" "$(cat "$T/err")" 'closed: an opcode of torch 2\.1, .*use torch 2\.2 or later'
 crowd "more values than memory" memory
 like "it is named" "$(cat "$T/err")" 'memory limit is reached'
 close_store memory
