@@ -84,7 +84,7 @@ struct cluster_probe { /* what an agent does for a health check */
 struct cluster_restore {                   /* what a node holds of the training */
     int64_t held[2], newest, bad, offered; /* bad: it cannot be read from disk here */
     unsigned n;
-    uint64_t since;
+    uint64_t since, said; /* said: counts what its workers were to say */
     bool whole;
     el_usec started;
 };
@@ -257,6 +257,7 @@ void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verd
 void probes_world(struct cluster *c, uint32_t who, const struct msg_world *w);
 
 /* restores.c */
+bool restores_says(const struct cluster *c, const struct cluster_item *it);
 void restores_boot(struct cluster *c, uint32_t who);
 void restores_started(struct cluster *c, uint32_t who);
 void restores_stock(struct cluster *c, uint32_t who, struct restore_stock *out);

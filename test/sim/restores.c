@@ -32,17 +32,25 @@ static int64_t newest_below(const struct cluster *c, const struct cluster_agent 
     return best;
 }
 
-static void stock_after(struct cluster *c, uint32_t who, el_usec after)
+/* What its workers will have to say, once: they ask or they read, and an order to ask again ends both. */
+static void say_after(struct cluster *c, uint32_t who, el_usec after, enum member_event_type event)
 {
     struct cluster_item *it = cluster_push(c, c->now + after, CLUSTER_LOCAL, who);
     it->life = c->agent[who].life;
     it->attempt = c->agent[who].attempt;
-    it->event = MEMBER_EV_STOCK;
+    it->event = event;
+    it->serial = ++c->agent[who].restore.said;
+}
+
+bool restores_says(const struct cluster *c, const struct cluster_item *it)
+{
+    return it->serial == c->agent[it->who].restore.said;
 }
 
 void restores_boot(struct cluster *c, uint32_t who)
 {
-    c->agent[who].restore = (struct cluster_restore){.bad = RESTORE_NO_STEP, .newest = RESTORE_NO_STEP};
+    uint64_t said = c->agent[who].restore.said;
+    c->agent[who].restore = (struct cluster_restore){.said = said, .bad = RESTORE_NO_STEP, .newest = RESTORE_NO_STEP};
 }
 
 /* Its workers run, and will ask. */
@@ -52,7 +60,7 @@ void restores_started(struct cluster *c, uint32_t who)
     if (!c->restores)
         return;
     x->started = c->now;
-    stock_after(c, who, EL_MS(1) + below(c, EL_MS(900)));
+    say_after(c, who, EL_MS(1) + below(c, EL_MS(900)), MEMBER_EV_STOCK);
 }
 
 void restores_stock(struct cluster *c, uint32_t who, struct restore_stock *out)
@@ -84,13 +92,10 @@ void restores_offer(struct cluster *c, uint32_t who, int64_t step)
         else
             a->restore.n = 0;
         a->restore.bad = step;
-        stock_after(c, who, EL_MS(1) + below(c, EL_MS(300)));
+        say_after(c, who, EL_MS(1) + below(c, EL_MS(300)), MEMBER_EV_STOCK);
         return;
     }
-    struct cluster_item *it = cluster_push(c, c->now + EL_MS(1) + below(c, EL_MS(500)), CLUSTER_LOCAL, who);
-    it->life = a->life;
-    it->attempt = a->attempt;
-    it->event = MEMBER_EV_READ;
+    say_after(c, who, EL_MS(1) + below(c, EL_MS(500)), MEMBER_EV_READ);
 }
 
 void restores_read(struct cluster *c, uint32_t who)
@@ -103,7 +108,7 @@ void restores_read(struct cluster *c, uint32_t who)
 
 void restores_again(struct cluster *c, uint32_t who)
 {
-    stock_after(c, who, EL_MS(1) + below(c, EL_MS(200)));
+    say_after(c, who, EL_MS(1) + below(c, EL_MS(200)), MEMBER_EV_STOCK);
 }
 
 static void train(struct cluster *c, uint32_t who, int64_t step)
