@@ -223,6 +223,18 @@ static void complete(struct probing *p, unsigned node)
     }
 }
 
+/* A pair that went wrong while one of its nodes was not heard says nothing about either. */
+static void excuse(const struct probing *p, const struct plan_pair *pair, struct pair_result *r)
+{
+    if (!p->node[pair->a].strayed && !p->node[pair->b].strayed)
+        return;
+    for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
+        if (pair->rails >> i & 1 && r->rail[i].outcome != RAIL_OK) {
+            pair_result_init(r);
+            return;
+        }
+}
+
 static void end_round(struct probing *p, el_usec now)
 {
     for (unsigned i = 0; i < p->pairs; i++) {
@@ -230,6 +242,7 @@ static void end_round(struct probing *p, el_usec now)
         complete(p, p->pair[i].b);
         struct pair_result *r = &p->said[2 * (size_t)i];
         pair_result_join(r, r, r + 1);
+        excuse(p, &p->pair[i], r);
         plan_result(p->plan, i, r);
     }
     for (unsigned i = 0; i < p->conf.nodes; i++)
@@ -333,6 +346,7 @@ enum probing_news probing_away(struct probing *p, unsigned node, el_usec now)
         return PROBING_SAME;
     drop(p, node);
     p->node[node].presence = PROBING_IS_AWAY;
+    p->node[node].strayed = true;
     p->node[node].away_since = now;
     return probing_timeout(p, now);
 }

@@ -36,7 +36,7 @@ void probing_take_stage(struct probing *p)
 {
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         struct probing_node *n = &p->node[i];
-        n->done = n->parted = false;
+        n->done = n->parted = n->strayed = false;
         n->kept_before = n->kept.len;
         n->warned_before = n->warned;
         n->ids_had = 0;

@@ -221,6 +221,21 @@ static void test_away_for_a_moment(void)
     is_str(verdict(1), "good", "nor against itself");
 }
 
+/* Its partner has waited for it in vain, and it then waits for its partner. */
+static void test_strayed(void)
+{
+    begin(2);
+    all("ab", PROBING_OK);
+    probing_away(p, 1, now);
+    now += EL_SEC(3);
+    answer(0, PROBING_FAILED);
+    probing_back(p, 1);
+    is_num(answer(1, PROBING_FAILED), PROBING_STAGE, "a pair fails while one of its nodes is not heard");
+    is_str(kinds(2), "pp", "that says nothing: it comes again");
+    finish(2);
+    is_str(verdict(1), "good", "and is not held against the one that was away");
+}
+
 static void test_gone(void)
 {
     begin(3);
@@ -431,6 +446,7 @@ int main(void)
     test_standing_still();
     test_away();
     test_away_for_a_moment();
+    test_strayed();
     test_gone();
     test_after();
     test_first_look();
