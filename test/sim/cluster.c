@@ -525,7 +525,8 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
     if (it->event == MEMBER_EV_STARTED && !a->alive)
         return;
     struct restore_stock stock;
-    if ((it->event == MEMBER_EV_STOCK || it->event == MEMBER_EV_READ) && (!a->alive || a->told || !restores_says(c, it)))
+    if ((it->event == MEMBER_EV_STOCK || it->event == MEMBER_EV_READ) &&
+        (!a->alive || a->told || !restores_says(c, it)))
         return;
     if (it->event == MEMBER_EV_STOCK)
         restores_stock(c, it->who, &stock);
