@@ -22,7 +22,7 @@ fact "load before" "$(cut -d' ' -f1-3 /proc/loadavg) (1, 5 and 15 minutes)"
 results=
 case ${*:-one} in
     one) results=RESULTS.md; set -- idle launch react tee ;;
-    store) results=RESULTS-store.md; set -- store ;;
+    store) results=RESULTS-store.md; set -- store profile ;;
     nodes) results=RESULTS-nodes.md; set -- elastic swarm ;;
     errors) results=RESULTS-errors.md; set -- watch incident ;;
     probe) results=RESULTS-probe.md; set -- probe ;;

@@ -43,20 +43,25 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* User-mode seconds of a process so far. */
-static double user_s(int pid)
+struct cpu_s {
+    double user, system;
+};
+
+/* Processor time of a process so far. */
+static struct cpu_s cpu_s(int pid)
 {
     char path[64], text[1024];
-    unsigned long ticks = 0;
+    unsigned long user = 0, system = 0;
+    const double hz = (double)sysconf(_SC_CLK_TCK);
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *f = fopen(path, "r");
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     text[n] = 0;
     const char *at = strrchr(text, ')');
-    if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu", &ticks) != 1)
+    if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
         die(path);
     fclose(f);
-    return (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    return (struct cpu_s){(double)user / hz, (double)system / hz};
 }
 
 static double resident_bytes(int pid)
@@ -224,7 +229,8 @@ static int load(char **a, int n_args)
         push(i, &all);
     }
     uint64_t count = 0, counted = 0;
-    double start = now_s(), begin = 0, user = 0, t = start;
+    double start = now_s(), begin = 0, t = start;
+    struct cpu_s before = {0};
     for (int measuring = 0;;) {
         int n = epoll_wait(ep, ev, EVENTS, 1000);
         for (int i = 0; i < n; i++)
@@ -234,14 +240,19 @@ static int load(char **a, int n_args)
             measuring = 1;
             counted = count;
             begin = t;
-            user = pid ? user_s(pid) : 0;
+            if (pid)
+                before = cpu_s(pid);
         } else if (measuring && t - begin > seconds) {
             break;
         }
     }
     printf("requests_per_s %.0f\n", (double)(count - counted) / (t - begin));
-    if (pid)
-        printf("user_ns %.0f\n", (user_s(pid) - user) * 1e9 / (double)(count - counted));
+    printf("requests %llu\n", (unsigned long long)count);
+    if (pid) {
+        struct cpu_s now = cpu_s(pid);
+        printf("user_ns %.0f\n", (now.user - before.user) * 1e9 / (double)(count - counted));
+        printf("system_ns %.0f\n", (now.system - before.system) * 1e9 / (double)(count - counted));
+    }
     return 0;
 }
 
@@ -323,9 +334,9 @@ static int idle(int conns, int port, int pid)
     open_all(conns, port);
     usleep(200000);
     printf("bytes %.0f\n", (resident_bytes(pid) - before) / conns);
-    double user = user_s(pid);
+    double user = cpu_s(pid).user;
     sleep(1);
-    printf("user_ms_per_s %.0f\n", (user_s(pid) - user) * 1e3);
+    printf("user_ms_per_s %.0f\n", (cpu_s(pid).user - user) * 1e3);
     return 0;
 }
 

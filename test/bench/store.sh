@@ -103,6 +103,11 @@ for op in get set add; do
         emit $who user$op.user_ns "$op, 64 connections, one in flight: user-mode processor time of the server" ns/request "$full" "$end" "<= 1/3 x torch"
     done
 done
+for op in get set add; do # where the rest of a request's time goes: profile.sh has the user side by function
+    for who in elrun torch bare; do
+        emit $who user$op.system_ns "$op, 64 connections, one in flight: time of the server in system calls" ns/request "$full" "$end"
+    done
+done
 for who in elrun torch legacy; do
     emit $who bigget.requests_per_s "get of 1 MiB, 4 connections" requests/s "$full" "$end"
     emit $who bigset.requests_per_s "set of 1 MiB, 4 connections" requests/s "$full" "its echo"

@@ -2,12 +2,12 @@
 # mutants.sh [N [M [P]]]: do the simulators bite?  Each patch under test/sim/mutants changes one line of the node core, each
 # under test/sim/mutants/cluster one of the coordinator or of the node's side of the rendezvous, each under
 # test/sim/mutants/probe one of the plan of a probe.  It is applied to a scratch copy, the simulator is built from that,
-# and must find the bug within N seeds (default 20000), the cluster's within M (default 800), the probe's within P
+# and must find the bug within N seeds (default 20000), the cluster's within M (default 12000), the probe's within P
 # (default 3000).
 # Prints a table: mutant, the seed that found it, what it said.  Fails if one lives, or does not apply or build.
 set -u
 nodes=${1:-20000}
-clusters=${2:-800}
+clusters=${2:-12000}
 probes=${3:-3000}
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -55,7 +55,7 @@ hunt() (
             alive=$((alive + 1))
             continue
         fi
-        if timeout 60 "$scratch/mutant" --seeds "$seeds" >"$scratch/said" 2>"$scratch/err"; then
+        if timeout 120 "$scratch/mutant" --seeds "$seeds" >"$scratch/said" 2>"$scratch/err"; then
             printf '%-28s LIVES after %s seeds\n' "$name" "$seeds"
             alive=$((alive + 1))
         else
