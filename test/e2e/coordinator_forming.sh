@@ -87,7 +87,7 @@ store
 goes_on
 
 what="recording, written and not told"
-begin --rdzv-conf=keep_alive_interval=0.3,keep_alive_max_attempt=5
+begin --rdzv-conf=keep_alive_interval=0.3,keep_alive_max_attempt=60 # node a is silent while it is held
 hold "$(pid a)" listen
 form opening
 hold "$coordinator" fdatasync # not of the record before: that round 1 is over
