@@ -487,6 +487,7 @@ static bool checks_after(enum health_when when, const char *class)
     ok(checks || (after && strstr(after, "a: open 2")), "the job goes on");
     s.len = 0;
     s.text[0] = 0;
+    story_end(&s);
     return checks;
 }
 
@@ -559,6 +560,7 @@ static void test_statuses(bool strict)
     is_num(s.node[2].last.u.end.status, strict ? 3 : 0, strict ? "--strict: a warning is 3" : "a warning is none");
     s.len = 0;
     s.text[0] = 0;
+    story_end(&s);
 }
 
 static void test_crash(void)
