@@ -84,7 +84,7 @@ chroot "$T/root" /elrun probe --checks=limits >"$T/out.root" 2>&1
 like "in a root with nothing but the program" "$? $(cat "$T/out.root")" '^[03] '
 unlike "its children were started" "$(cat "$T/out.root")" 'cannot execute|own program'
 rm -rf "$T/root"
-(ulimit -n 20 && exec "$ELRUN" probe --checks=limits --json) >"$T/out.few" 2>&1
+(ulimit -n 12 && exec "$ELRUN" probe --checks=limits --json) >"$T/out.few" 2>&1
 like "too few open files for its children: undecided, and why" "$? $(cat "$T/out.few")" '^3 .*"undecided".*Too many open files'
 if unshare -m true 2>/dev/null; then
     printf 'umount -l /proc && exec "$@"\n' >"$T/no-proc"
