@@ -5,7 +5,8 @@
 
 #include "util/hash.h"
 
-enum { SLOTS_MIN = 16, NUMBER_TEXT_MAX = 24 };
+/* SAFE_DIGITS: as many decimal digits can't overflow 63 bits. */
+enum { SLOTS_MIN = 16, NUMBER_TEXT_MAX = 24, SAFE_DIGITS = 18 };
 
 /* --- table -------------------------------------------------------------------------------------------------------- */
 
@@ -216,13 +217,13 @@ static bool number_parse(struct kv_bytes text, int64_t *number)
     bool negative = i < text.n && text.v[i] == '-';
     if (i < text.n && (text.v[i] == '-' || text.v[i] == '+'))
         i++;
-    size_t first = i;
-    uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX, sum = 0;
-    for (; i < text.n && text.v[i] >= '0' && text.v[i] <= '9'; i++) {
-        uint64_t digit = (uint64_t)(text.v[i] - '0');
+    size_t first = i, safe = text.n - i > SAFE_DIGITS ? i + SAFE_DIGITS : text.n;
+    uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX, sum = 0, digit;
+    for (; i < safe && (digit = (unsigned char)text.v[i] - (uint64_t)'0') <= 9; i++)
+        sum = sum * 10 + digit;
+    for (; i < text.n && (digit = (unsigned char)text.v[i] - (uint64_t)'0') <= 9; i++)
         if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, digit, &sum) || sum > limit)
             return false;
-    }
     *number = (int64_t)(negative ? 0 - sum : sum);
     return i > first;
 }
