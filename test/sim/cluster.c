@@ -13,12 +13,12 @@ el_usec cluster_delay(struct cluster *c)
 {
     return c->delay + cluster_below(c, c->jitter + 1);
 }
-static bool one_in(struct cluster *c, uint64_t n)
+bool cluster_one_in(struct cluster *c, uint64_t n)
 {
     return cluster_below(c, n) == 0;
 }
 
-static void mix(struct cluster *c, uint64_t v)
+void cluster_mix(struct cluster *c, uint64_t v)
 {
     c->hash = (c->hash ^ v) * 0x100000001b3u;
 }
@@ -43,12 +43,12 @@ static void do_start(struct cluster *c, uint32_t who)
     a->number = a->m.round.number;
     a->coord = a->m.round.coord;
     a->rank = (unsigned)a->m.world.group_rank;
-    a->stuck = !c->quiet && c->now < c->faults_until && one_in(c, 150);
-    a->stubborn = one_in(c, 20);
+    a->stuck = !c->quiet && c->now < c->faults_until && cluster_one_in(c, 150);
+    a->stubborn = cluster_one_in(c, 20);
     c->rank_holder[a->rank] = who;
     local(c, who, EL_MS(1) + cluster_below(c, EL_MS(20)), MEMBER_EV_STARTED)->attempt = a->attempt;
     struct cluster_item *it;
-    if (!c->quiet && c->now < c->faults_until && one_in(c, 12)) {
+    if (!c->quiet && c->now < c->faults_until && cluster_one_in(c, 12)) {
         it = local(c, who, EL_MS(30) + cluster_below(c, EL_SEC(20)), MEMBER_EV_WORKER_FAILED);
     } else { /* success, without anybody telling it to end */
         it = cluster_push(c, c->now + c->training + cluster_below(c, EL_SEC(1)), CLUSTER_DIE, who);
@@ -138,9 +138,9 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_SEND: do_send(c, who, x->what); break;
     case MEMBER_DO_INCIDENTS: storm_tell(c, who); break;
     case MEMBER_DO_OPEN_STORE: {
-        bool slow = !c->quiet && c->now < c->faults_until && one_in(c, 40);
+        bool slow = !c->quiet && c->now < c->faults_until && cluster_one_in(c, 40);
         struct cluster_item *it = local(c, who, slow ? EL_SEC(7) : EL_MS(1), MEMBER_EV_STORE);
-        it->ok = slow || c->quiet || c->now >= c->faults_until || !one_in(c, 40);
+        it->ok = slow || c->quiet || c->now >= c->faults_until || !cluster_one_in(c, 40);
         it->serial = a->m.store.number;
         break;
     }
@@ -173,7 +173,7 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     }
 }
 
-static void set_timer(struct cluster *c, uint32_t who)
+void cluster_set_timer(struct cluster *c, uint32_t who)
 {
     el_usec *at = who == CLUSTER_COORD ? &c->coord_timer : &c->agent[who].timer_at;
     el_usec due = who == CLUSTER_COORD ? rdzv_deadline(c->r) : member_deadline(&c->agent[who].m);
@@ -194,7 +194,7 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
     member_step(&a->m, ev, c->now, &out);
     c->steps++;
     member_check(&a->m);
-    mix(c, c->now << 20 ^ (uint64_t)who << 8 ^ (uint64_t)ev->type << 4 ^ out.n ^ (uint64_t)a->m.place << 60);
+    cluster_mix(c, c->now << 20 ^ (uint64_t)who << 8 ^ (uint64_t)ev->type << 4 ^ out.n ^ (uint64_t)a->m.place << 60);
     bool dull = ev->type == MEMBER_EV_TIMEOUT || ev->type == MEMBER_EV_DELIVERED || ev->type == MEMBER_EV_TENANT ||
                 ev->type == MEMBER_EV_LEASE_MSG ||
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
@@ -214,7 +214,7 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
         act(c, who, &out.v[i]);
     if (!a->up)
         return;
-    set_timer(c, who);
+    cluster_set_timer(c, who);
     el_usec fence = member_fence_at(&a->m);
     if (fence == a->fence)
         return;
@@ -240,129 +240,6 @@ static void on_guard(struct cluster *c, const struct cluster_item *it)
     struct cluster_item *closed = local(c, it->who, 1, MEMBER_EV_CLOSED);
     closed->attempt = a->attempt;
     closed->result = MEMBER_FAILED;
-}
-
-/* --- the coordinator's shell --- */
-
-static void order(struct cluster *c, unsigned member)
-{
-    uint64_t conn = rdzv_conn(c->r, member);
-    if (!conn)
-        return;
-    struct msg m;
-    uint32_t who = c->conn[conn].agent;
-    if (rdzv_probe_verdict(c->r, member, &m)) {
-        probes_verdict(c, who, &m.u.probe_verdict);
-        net_send(c, conn, false, &m);
-    }
-    rdzv_order(c->r, member, c->now, &m);
-    c->conn[conn].ordered = c->now;
-    if (m.type == MSG_PROBE)
-        probes_ordered(c, who, &m.u.probe);
-    if (m.type == MSG_WORLD) {
-        judge_world(c, who, &m.u.world);
-        probes_world(c, who, &m.u.world);
-    }
-    if (m.type == MSG_END && !m.u.end.alone)
-        judge_end(c, (unsigned)m.u.end.status);
-    net_send(c, conn, false, &m);
-    if (rdzv_restore_word(c->r, member, &m))
-        net_send(c, conn, false, &m);
-}
-
-static void walk(struct cluster *c)
-{
-    unsigned n = 0;
-    for (; c->walk < rdzv_room_used(c->r) && n < 256 && !c->failed; c->walk++, n++)
-        order(c, c->walk);
-    c->walking = c->walk < rdzv_room_used(c->r);
-    if (c->walking)
-        cluster_push(c, c->now + 50, CLUSTER_WALK, CLUSTER_COORD)->life = c->coord_life;
-}
-
-static void keep_journal(struct cluster *c, uint64_t serial)
-{
-    if (c->unkept) { /* as the shell does without a journal: answered at the end of the step */
-        c->journaled = serial;
-        return;
-    }
-    unsigned k = c->kept_next++ % 16;
-    rdzv_record(c->r, &c->kept[k]);
-    bool slow = !c->quiet && c->now < c->faults_until && one_in(c, 30);
-    el_usec at = c->now + (slow ? EL_SEC(1) : 100);
-    at = at < c->journal_last ? c->journal_last : at; /* it is appended to */
-    c->journal_last = at;
-    struct cluster_item *it = cluster_push(c, at, CLUSTER_JOURNAL, CLUSTER_COORD);
-    it->life = c->coord_life;
-    it->serial = serial;
-    it->kept = k;
-    it->ok = c->quiet || c->now > c->faults_until || !one_in(c, 60);
-}
-
-static void act_coord(struct cluster *c, const struct rdzv_event *ev, const struct rdzv_action *x)
-{
-    struct msg m;
-    switch (x->type) {
-    case RDZV_DO_BIND: c->conn[x->conn].member = x->member; break;
-    case RDZV_DO_CLOSE: net_close(c, x->conn, false, false); break;
-    case RDZV_DO_REFUSE:
-        net_send(c, x->conn, false, rdzv_answer(c->r));
-        net_close(c, x->conn, false, false);
-        break;
-    case RDZV_DO_REPLY: break;
-    case RDZV_DO_BEAT:
-        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {.time = ev->msg->u.beat.time, .own = c->now}};
-        net_send(c, ev->conn, false, &m);
-        break;
-    case RDZV_DO_GOODBYE:
-        rdzv_goodbye(c->r, x->member, c->now, &m);
-        net_send(c, ev->conn, false, &m);
-        break;
-    case RDZV_DO_ORDER: order(c, x->member); break;
-    case RDZV_DO_ORDER_EACH:
-        c->walk = 0;
-        if (!c->walking)
-            walk(c);
-        break;
-    case RDZV_DO_JOURNAL: keep_journal(c, x->serial); break;
-    case RDZV_DO_NOTE: {
-        const struct rdzv_note *note = rdzv_note(c->r, x->note);
-        if (!c->quiet)
-            cluster_note(c, CLUSTER_COORD, "%s: %.150s", rdzv_note_name(note->type), note->text);
-        if (note->type == RDZV_NOTE_STOPPING)
-            storm_stopping(c);
-        c->checks += note->type == RDZV_NOTE_PROBING;
-        if (note->type == RDZV_NOTE_LOST)
-            judge_lost(c, note->text);
-        if (note->type == RDZV_NOTE_FAILED)
-            judge_failed(c);
-        break;
-    }
-    case RDZV_DO_REPORT:
-    case RDZV_DO_REPORT_TO: storm_report(c); break;
-    case RDZV_DO_PROBE_REPORT: probes_over(c); break;
-    case RDZV_DO_OVER: c->over = true; break;
-    }
-}
-
-void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev)
-{
-    if (c->failed || !c->coord_up)
-        return;
-    struct rdzv_actions out;
-    rdzv_step(c->r, ev, c->now, &out);
-    c->steps++;
-    if (c->n <= 32 || c->steps % 4096 == 0)
-        rdzv_check(c->r);
-    mix(c, c->now << 20 ^ (uint64_t)ev->type << 8 ^ out.n ^ (uint64_t)rdzv_state(c->r) << 56);
-    for (unsigned i = 0; i < out.n && !c->failed; i++)
-        act_coord(c, ev, &out.v[i]);
-    if (c->journaled) {
-        struct rdzv_event journaled = {.type = RDZV_EV_JOURNALED, .serial = c->journaled, .ok = true};
-        c->journaled = 0;
-        cluster_feed_coord(c, &journaled);
-    }
-    set_timer(c, CLUSTER_COORD);
 }
 
 /* --- births and deaths --- */
@@ -410,45 +287,6 @@ void cluster_kill_agent(struct cluster *c, uint32_t who, bool power)
     net_agent_died(c, who, power);
 }
 
-static void boot_coord(struct cluster *c)
-{
-    if (c->coord_up)
-        return;
-    c->conf.coord = el_rng_next(&c->rng) | 1;
-    c->conf.token_start = el_rng_next(&c->rng);
-    c->conf.surely_new = !c->unkept || !c->coord_life;
-    c->conf.listening_since = c->now;
-    c->r = rdzv_new(&c->conf, c->has_journal ? &c->journal : NULL, c->now, &c->mem);
-    if (!c->r)
-        abort();
-    c->mem_base = c->mem.used_bytes;
-    c->coord_up = true;
-    c->coord_fault_at = c->now > c->coord_fault_at ? c->now : c->coord_fault_at;
-    c->coord_life++;
-    c->coord_timer = EL_NEVER;
-    c->walking = false;
-    set_timer(c, CLUSTER_COORD);
-}
-
-void cluster_kill_coord(struct cluster *c)
-{
-    if (!c->coord_up)
-        return;
-    cluster_note(c, CLUSTER_COORD, "FAULT: killed in state %s", rdzv_state_name(rdzv_state(c->r)));
-    c->coord_up = false;
-    c->coord_fault_at = c->now > c->coord_fault_at ? c->now : c->coord_fault_at;
-    for (uint64_t i = 1; i < c->conns; i++)
-        if (c->conn[i].host == CLUSTER_COORD)
-            net_close(c, i, false, false);
-    rdzv_free(c->r);
-    c->r = NULL;
-    if (!c->unkept)
-        return;
-    /* Nobody but the nodes knows what was: those that do may be gone before the next one comes. */
-    c->ended_well = false;
-    c->journaled = 0;
-}
-
 /* --- events --- */
 
 static void on_timer(struct cluster *c, const struct cluster_item *it)
@@ -466,14 +304,14 @@ static void on_timer(struct cluster *c, const struct cluster_item *it)
     *at = EL_NEVER;
     bool due = (coord ? rdzv_deadline(c->r) : member_deadline(&c->agent[it->who].m)) <= c->now;
     if (!due)
-        set_timer(c, it->who);
+        cluster_set_timer(c, it->who);
     else if (coord)
         cluster_feed_coord(c, &(struct rdzv_event){.type = RDZV_EV_TIMEOUT});
     else
         cluster_feed(c, it->who, &(struct member_event){.type = MEMBER_EV_TIMEOUT});
 }
 
-static void again_at(struct cluster *c, const struct cluster_item *it, el_usec at)
+void cluster_again_at(struct cluster *c, const struct cluster_item *it, el_usec at)
 {
     struct cluster_item *later = cluster_push(c, at, it->kind, it->who);
     *later = *it;
@@ -505,7 +343,7 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
     if (!a->up || a->life != it->life || (it->attempt && it->attempt != a->attempt))
         return;
     if (a->paused_until > c->now) {
-        again_at(c, it, a->paused_until);
+        cluster_again_at(c, it, a->paused_until);
         return;
     }
     if (it->event == MEMBER_EV_DELIVERED && !a->link)
@@ -549,21 +387,6 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
     cluster_feed(c, it->who, &ev);
 }
 
-static void on_journal(struct cluster *c, const struct cluster_item *it)
-{
-    if (!c->coord_up || it->life != c->coord_life)
-        return;
-    if (it->ok) {
-        c->journal = c->kept[it->kept];
-        c->has_journal = true;
-    }
-    if (c->coord_paused_until > c->now) {
-        again_at(c, it, c->coord_paused_until);
-        return;
-    }
-    cluster_feed_coord(c, &(struct rdzv_event){.type = RDZV_EV_JOURNALED, .serial = it->serial, .ok = it->ok});
-}
-
 static void dispatch(struct cluster *c, struct cluster_item *it)
 {
     switch (it->kind) {
@@ -573,7 +396,7 @@ static void dispatch(struct cluster *c, struct cluster_item *it)
     case CLUSTER_GUARD: on_guard(c, it); break;
     case CLUSTER_CONNECTED:
         if (c->agent[it->who].paused_until > c->now)
-            again_at(c, it, c->agent[it->who].paused_until);
+            cluster_again_at(c, it, c->agent[it->who].paused_until);
         else
             net_connected(c, it);
         break;
@@ -581,14 +404,14 @@ static void dispatch(struct cluster *c, struct cluster_item *it)
     case CLUSTER_DIE: on_die(c, it); break;
     case CLUSTER_WALK:
         if (c->coord_up && it->life == c->coord_life && c->walking)
-            walk(c);
+            cluster_walk(c);
         break;
-    case CLUSTER_JOURNAL: on_journal(c, it); break;
+    case CLUSTER_JOURNAL: cluster_journaled(c, it); break;
     case CLUSTER_COMMIT: restores_commit(c, it); break;
     case CLUSTER_FAULT: cluster_fault(c); break;
     case CLUSTER_BOOT:
         if (it->who == CLUSTER_COORD)
-            boot_coord(c);
+            cluster_boot_coord(c);
         else
             boot_agent(c, it->who);
         break;

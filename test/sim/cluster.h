@@ -2,8 +2,9 @@
  * fail and die badly; virtual time, faults drawn from a seed.  The cores are the binary's own objects; everything here
  * only carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
  *
- * cluster.c: time, hosts and workers · agenda.c · faults.c · net.c: connections · storm.c: failures · probes.c: health
- * checks · restores.c: steps to go back to · judge_cluster.c: what must hold · sim_cluster.c: main. */
+ * cluster.c: time, hosts and workers · cluster_coord.c: the coordinator's shell · agenda.c · faults.c · net.c:
+ * connections · storm.c: failures · probes.c: health checks · restores.c: steps to go back to · judge_cluster.c: what
+ * must hold · sim_cluster.c: main. */
 #ifndef TEST_SIM_CLUSTER_H
 #define TEST_SIM_CLUSTER_H
 #include <stdbool.h>
@@ -209,16 +210,25 @@ void cluster_print_failure(const struct cluster *c);
 void cluster_fail(struct cluster *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cluster_note(struct cluster *c, uint32_t who, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* cluster.c, for net.c */
 /* agenda.c; pop: the item's number, and c->now is its time */
 uint32_t cluster_pop(struct cluster *c);
 struct cluster_item *cluster_push(struct cluster *c, el_usec at, enum cluster_kind kind, uint32_t who);
+
+/* cluster.c */
 void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev);
-void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev);
 el_usec cluster_delay(struct cluster *c);
 uint64_t cluster_below(struct cluster *c, uint64_t n);
-
+bool cluster_one_in(struct cluster *c, uint64_t n);
+void cluster_mix(struct cluster *c, uint64_t v); /* into the digest of the run */
+void cluster_set_timer(struct cluster *c, uint32_t who);
+void cluster_again_at(struct cluster *c, const struct cluster_item *it, el_usec at);
 void cluster_kill_agent(struct cluster *c, uint32_t who, bool power);
+
+/* cluster_coord.c */
+void cluster_boot_coord(struct cluster *c);
+void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev);
+void cluster_walk(struct cluster *c); /* goes on with ORDER_EACH */
+void cluster_journaled(struct cluster *c, const struct cluster_item *it);
 void cluster_kill_coord(struct cluster *c);
 
 /* faults.c: one, and when the next one comes */
