@@ -74,8 +74,7 @@ nodes_hunt=$!
 hunt sim_probe "$probes" "$here/mutants/probe" "" test/sim/sim_probe.c
 probes_caught=$?
 hunt sim_cluster "$clusters" "$here/mutants/cluster" "-ljansson -lm" \
-    test/sim/cluster.c test/sim/agenda.c test/sim/faults.c test/sim/net.c test/sim/storm.c test/sim/probes.c test/sim/restores.c \
-    test/sim/judge_cluster.c test/sim/sim_cluster.c
+    $(grep -l '"sim/cluster.h"' test/sim/*.c)
 clusters_caught=$?
 wait "$nodes_hunt"
 nodes_caught=$?
