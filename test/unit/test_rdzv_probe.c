@@ -1,27 +1,5 @@
 /* Stories of the coordinator core: health checks between the members that are chosen and the round. */
-#include "sim/words.h"
-
-#define P(ms, node)      story_probed(&s, ms, node, PROBING_OK)
-#define PF(ms, node)     story_probed(&s, ms, node, PROBING_FAILED)
-#define EACH(ms, nodes)  each(ms, nodes, PROBING_OK)
-#define EACHF(ms, nodes) each(ms, nodes, PROBING_FAILED)
-
-static void each(unsigned ms, const char *nodes, enum probing_outcome outcome)
-{
-    for (; *nodes; nodes++)
-        story_probed(&s, ms, *nodes, outcome);
-}
-
-static void begin(unsigned min, unsigned max, unsigned nodes, enum health_when when)
-{
-    story_init(&s, min, max);
-    s.conf.set.health_check = when;
-    s.conf.set.probe_quick = 1;
-    s.conf.set.probe_timeout_ms = 300000;
-    story_begin(&s);
-    for (unsigned i = 0; i < nodes; i++)
-        J(i, (char)('a' + i));
-}
+#include "unit/probe_rounds_stage.h"
 
 static void id(unsigned ms, char node, unsigned rail, const char *text)
 {
@@ -419,87 +397,6 @@ static void test_auto_with_gpus(void)
              "tcp: a node without GPUs is as good as others");
 }
 
-static void test_restart_trigger(void)
-{
-    begin(2, 2, 2, HEALTH_RESTART);
-    s.quiet = true;
-    EACH(10, "ab");
-    EACH(20, "ab");
-    EACH(30, "ab");
-    SAY(31, 'a', STORE_READY);
-    ALL(32, "ab", STARTED);
-    s.quiet = false;
-    FAIL(100000, 'a', 3);
-    ALL(100010, "ab", STOPPED);
-    SAY(100020, 'a', STORE_READY);
-    FAIL(200000, 'a', 3);
-    struct msg m = {.type = MSG_INCIDENT};
-    m.u.incident = (struct msg_incident){.number = 2,
-                                         .coord = s.conf.coord,
-                                         .local_rank = 1,
-                                         .code = 3,
-                                         .signal = -1,
-                                         .by = "itself",
-                                         .class = "network",
-                                         .type = "",
-                                         .text = "NCCL",
-                                         .document = "",
-                                         .ranks = ""};
-    story_tell(&s, 'a', &m);
-    ALL(200010, "ab", STOPPED);
-    story_is("0.000 a joins -> a: park\n"
-             "0.001 b joins -> a: checks; b: checks\n"
-             "100.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
-             "100.010 b STOPPED -> a: open 2\n"
-             "100.020 a STORE_READY -> a: world 2, 0 of 2, restart 1; b: world 2, 1 of 2, restart 1\n"
-             "200.000 a WORKER_FAILED -> a: stop 2; b: stop 2\n"
-             "200.010 b STOPPED -> a: checks; b: checks\n",
-             "--health-check=restart: not after any failure, but after one of the network");
-}
-
-/* Is there a check before the round that follows one in which a worker failed so? */
-static bool checks_after(enum health_when when, const char *class)
-{
-    begin(2, 2, 2, when);
-    EACH(10, "ab");
-    EACH(20, "ab");
-    EACH(30, "ab");
-    SAY(31, 'a', STORE_READY);
-    ALL(32, "ab", STARTED);
-    FAIL(100000, 'a', 3);
-    struct msg m = {.type = MSG_INCIDENT};
-    m.u.incident = (struct msg_incident){.number = 1,
-                                         .coord = s.conf.coord,
-                                         .local_rank = 1,
-                                         .code = 3,
-                                         .signal = -1,
-                                         .by = "itself",
-                                         .class = class,
-                                         .type = "",
-                                         .text = "x",
-                                         .document = "",
-                                         .ranks = ""};
-    story_tell(&s, 'a', &m);
-    ALL(100010, "ab", STOPPED);
-    U(101000);
-    const char *after = strstr(s.text, "100.010 ");
-    bool checks = after && strstr(after, "a: checks; b: checks");
-    ok(checks || (after && strstr(after, "a: open 2")), "the job goes on");
-    s.len = 0;
-    s.text[0] = 0;
-    story_end(&s);
-    return checks;
-}
-
-static void test_when(void)
-{
-    ok(!checks_after(HEALTH_START, "hardware suspect"), "--health-check=start: before the first round alone");
-    ok(checks_after(HEALTH_RESTART, "hardware suspect"), "restart: after a failure of hardware");
-    ok(checks_after(HEALTH_RESTART, "network"), "of the network");
-    ok(!checks_after(HEALTH_RESTART, "code error"), "and of nothing else");
-    ok(checks_after(HEALTH_ALWAYS, "code error"), "always: after any");
-}
-
 static void test_stop_on_undecided(void)
 {
     begin(2, 2, 2, HEALTH_START);
@@ -633,8 +530,6 @@ int main(void)
     test_probe_only();
     test_probe_only_late();
     test_auto_with_gpus();
-    test_restart_trigger();
-    test_when();
     test_stop_on_undecided();
     test_statuses(false);
     test_statuses(true);
