@@ -61,7 +61,8 @@ done
 
 losing 400 from
 probe
-like "40 % is lost: it is slow, or bad if pairs cannot even meet" "$states" '^node1:good node2:good node3:(slow|bad) node4:good$'
+# What two rounds can tell is luck: a pair that does not meet beside one that is only slow leaves it undecided.
+like "40 % is lost: it is slow or bad, or one of each and undecided, and nobody else is" "$states" '^node1:good node2:good node3:(slow|bad|undecided) node4:good$'
 mended
 
 losing 1000 from

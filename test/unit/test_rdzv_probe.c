@@ -339,21 +339,27 @@ static void test_probe_only_late(void)
              "elrun probe: who came later is not healthy, and who comes back keeps its verdict");
 }
 
+/* A node is well, in the stage that it was asked for last. */
+static struct msg answer_of(char node)
+{
+    const struct msg_probe *o = &s.node[node - 'a'].last.u.probe;
+    return (struct msg){.type = MSG_PROBE_RESULT,
+                        .u.probe_result = {.number = o->number,
+                                           .coord = o->coord,
+                                           .probe = o->probe,
+                                           .stage = o->stage,
+                                           .rail = -1,
+                                           .outcome = PROBING_OK,
+                                           .text = "",
+                                           .lines = ""}};
+}
+
 /* What a node with so many GPUs says of itself. */
 static void looked(unsigned ms, char node, unsigned gpus)
 {
     story_until(&s, ms);
-    const struct msg_probe *o = &s.node[node - 'a'].last.u.probe;
-    struct msg m = {.type = MSG_PROBE_RESULT};
-    m.u.probe_result = (struct msg_probe_result){.number = o->number,
-                                                 .coord = o->coord,
-                                                 .probe = o->probe,
-                                                 .stage = o->stage,
-                                                 .rail = -1,
-                                                 .outcome = PROBING_OK,
-                                                 .gpus = gpus,
-                                                 .text = "",
-                                                 .lines = ""};
+    struct msg m = answer_of(node);
+    m.u.probe_result.gpus = gpus;
     story_tell(&s, node, &m);
 }
 
@@ -416,15 +422,8 @@ static void test_stop_on_undecided(void)
 static void warns(unsigned ms, char node)
 {
     story_until(&s, ms);
-    const struct msg_probe *o = &s.node[node - 'a'].last.u.probe;
-    struct msg m = {.type = MSG_PROBE_RESULT};
-    m.u.probe_result = (struct msg_probe_result){.number = o->number,
-                                                 .coord = o->coord,
-                                                 .probe = o->probe,
-                                                 .stage = o->stage,
-                                                 .rail = -1,
-                                                 .text = "",
-                                                 .lines = "{\"t\":\"check\",\"name\":\"nofile\",\"state\":\"warn\"}\n"};
+    struct msg m = answer_of(node);
+    m.u.probe_result.lines = "{\"t\":\"check\",\"name\":\"nofile\",\"state\":\"warn\"}\n";
     story_tell(&s, node, &m);
 }
 
