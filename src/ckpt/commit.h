@@ -5,7 +5,8 @@
  *   commit_join      each writer: the stage is there (who comes first makes it)
  *   commit_write     each writer: reserve, write, sync the file and its directory; its checksums come back
  *   commit_publish   coordinator, when all files are reported: manifest, sync, rename to the final name, sync: from
- *                    here on it exists; last the hint which one is the latest
+ *                    here on it exists; last the hint which one is the latest.  What stands under that name already
+ *                    stays if it is the same, byte by byte; else it is moved to the trash before
  *
  * COMMIT_MARKER is for stores on which the rename of a directory is not atomic: files go to the final directory at
  * once, and the manifest, written last, makes them a checkpoint.
@@ -48,7 +49,7 @@ int commit_write(const struct commit *c, const char *name, const void *bytes, si
                  struct el_err *e);
 
 struct commit_result {
-    bool existed;         /* somebody else had committed this step: theirs is valid and stands */
+    bool existed;         /* somebody else had committed this step: theirs is the same, and stands */
     struct el_err latest; /* why the hint could not be written, though the checkpoint is there */
 };
 

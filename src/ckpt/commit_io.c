@@ -149,11 +149,21 @@ int commit_mark(const struct commit *c, struct el_err *e)
     return commit_replace(c->fs, CKPT_MARK_FILE, c->nonce, MARK, strlen(MARK), e);
 }
 
+static int move_away(const struct commit *c, const char *path, struct el_err *e)
+{
+    char trash[CKPT_PATH_MAX];
+    if (snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%s", path, c->nonce) >= (int)sizeof trash)
+        return fs_fail(c->fs, -ENAMETOOLONG, "move away", path, e);
+    if (make_dirs(c->fs, CKPT_TRASH_DIR, e))
+        return -1;
+    int r = c->fs->rename(c->fs->ctx, path, trash, false);
+    return r < 0 ? fs_fail(c->fs, r, "move away", path, e) : 0;
+}
+
 /* A directory that stands where this commit must write is moved away, unless it is a checkpoint. */
 static int clear_leftover(const struct commit *c, const char *stage, struct el_err *e)
 {
     struct fs_stat st;
-    char trash[CKPT_PATH_MAX];
     int r = c->fs->stat(c->fs->ctx, stage, &st);
     if (r == -ENOENT)
         return 0;
@@ -161,12 +171,7 @@ static int clear_leftover(const struct commit *c, const char *stage, struct el_e
         return fs_fail(c->fs, r, "look at", stage, e);
     if (c->mode == COMMIT_MARKER && check_is_valid(c->fs, c->mem, stage, c->step, NULL))
         return el_fail(e, EL_EXIT_CONFIG, "%s/%s is a valid checkpoint already", c->fs->name, stage);
-    if (snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%s", stage, c->nonce) >= (int)sizeof trash)
-        return fs_fail(c->fs, -ENAMETOOLONG, "move away", stage, e);
-    if (make_dirs(c->fs, CKPT_TRASH_DIR, e))
-        return -1;
-    r = c->fs->rename(c->fs->ctx, stage, trash, false);
-    return r < 0 ? fs_fail(c->fs, r, "move away", stage, e) : 0;
+    return move_away(c, stage, e);
 }
 
 int commit_open(const struct commit *c, struct el_err *e)
@@ -259,20 +264,60 @@ int commit_point(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t step
     return commit_replace(fs, CKPT_TRACKER_FILE, nonce, text, n, e);
 }
 
+static bool lists_same(const struct manifest *theirs, const struct manifest *ours)
+{
+    bool same = theirs->files_n == ours->files_n && theirs->parts_n == ours->parts_n;
+    for (size_t i = 0; same && i < ours->files_n; i++) {
+        const struct manifest_file *a = &theirs->files[i], *b = &ours->files[i];
+        same = strcmp(a->name, b->name) == 0 && a->size == b->size && a->crc == b->crc;
+    }
+    for (size_t i = 0; same && i < ours->parts_n; i++) {
+        const struct manifest_part *a = &theirs->parts[i], *b = &ours->parts[i];
+        same = strcmp(a->part, b->part) == 0 && strcmp(a->shard_id, b->shard_id) == 0 && a->file == b->file;
+    }
+    return same;
+}
+
+/* Is what stands there the checkpoint that would be put in its place, every byte of it? */
+static bool is_same(const struct commit *c, const struct manifest *m, const char *final)
+{
+    struct checked there;
+    struct el_err why = {0};
+    size_t bad;
+    bool same = check_open(&there, c->fs, c->mem, final, &why) == 0 && there.m.step == c->step &&
+                check_sizes(c->fs, final, &there.m, &why) == 0 && lists_same(&there.m, m);
+    for (size_t i = 0; same && i < there.m.files_n; i++)
+        same =
+            check_chunks(c->fs, final, &there.m.files[i], 0, there.m.files[i].chunks_n, c->mem, &bad, NULL, &why) == 0;
+    check_close(&there);
+    return same;
+}
+
+/* Another coordinator was faster; or the job has reached this step before, and has gone back behind it since: because
+ * what is there cannot be read, perhaps.  So only the same bytes, whole, may stay. */
+static int give_way(const struct commit *c, const struct manifest *m, const char *stage, const char *final,
+                    struct commit_result *result, struct el_err *e)
+{
+    result->existed = is_same(c, m, final);
+    if (result->existed)
+        return 0;
+    if (move_away(c, final, e))
+        return -1;
+    int r = c->fs->rename(c->fs->ctx, stage, final, false);
+    return r < 0 ? fs_fail(c->fs, r, "commit", final, e) : 0;
+}
+
 int commit_publish(const struct commit *c, struct manifest *m, struct commit_result *result, struct el_err *e)
 {
     char stage[CKPT_PATH_MAX], final[CKPT_PATH_MAX];
-    struct el_err why = {0};
     *result = (struct commit_result){0};
     commit_paths(c, stage, final);
     if (write_manifest(c, m, stage, e))
         return -1;
     int r = c->mode == COMMIT_RENAME ? c->fs->rename(c->fs->ctx, stage, final, false) : 0;
-    if (r == -EEXIST || r == -ENOTEMPTY) { /* another coordinator was faster */
-        if (!check_is_valid(c->fs, c->mem, final, c->step, &why))
-            return el_fail(e, EL_EXIT_CANTCREAT, "%s/%s is there already, and no valid checkpoint: %s", c->fs->name,
-                           final, why.text);
-        result->existed = true;
+    if (r == -EEXIST || r == -ENOTEMPTY) {
+        if (give_way(c, m, stage, final, result, e))
+            return -1;
         r = 0;
     }
     if (r >= 0)

@@ -1,7 +1,7 @@
 /* The commit of a checkpoint, stopped at every call, with the process killed and with the power lost: afterwards there
  * is the old checkpoint or the new one, whole, and the next commit works.
  * Seen to fail: without the sync of a file, of the stage, of the manifest, of the root; with `latest` before the
- * rename; with a second try that trusts the file whose sync failed. */
+ * rename; with a second try that trusts the file whose sync failed; with a step that is there already left as it is. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -277,7 +277,60 @@ static void test_messages(void)
     memfs_free(&m);
 }
 
-/* Two coordinators: the second finds the step committed and accepts it; what is no checkpoint is not accepted. */
+/* What a step that is reached a second time leaves, a bit of its first checkpoint being flipped: the older one is
+ * whole, and this one is as damaged as it was, or missing, or whole. */
+static bool is_no_worse(struct memfs *m, const struct story *s, bool published)
+{
+    struct ckpt_fs fs = memfs_table(m);
+    struct found f = {.fs = &fs, .newest = -1};
+    struct commit_result result;
+    struct el_err e = {0};
+    bool good = look_at(&f, "step-000000100", FS_DIR) == 0 && f.newest == 100 && !f.broken;
+    f = look(m, s);
+    good = good && (!published || (f.newest == 200 && !f.broken));
+    return good && commit(&fs, s, 300, "fourth", &result, &e) == 0;
+}
+
+static void test_again(void)
+{
+    static struct memfs old, m, copy;
+    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 2};
+    struct commit_result result;
+    struct el_err e = {0};
+    unsigned tried = 0, bad = 0;
+    bool ended = false;
+    memfs_init(&old);
+    struct ckpt_fs fs = memfs_table(&old);
+    is_num(commit(&fs, &s, 100, "first", &result, &e) || commit(&fs, &s, 200, "second", &result, &e), 0, "two steps");
+    memfs_flip(&old, "step-000000200/mp_rank_00/a.pt", 17);
+    is_num(look(&old, &s).broken, 1, "a bit of the newer one is flipped");
+    memfs_power_loss(&old, 0);
+    for (long at = 0; !ended && at < 1000; at++) {
+        memfs_copy(&m, &old);
+        m.calls = 0;
+        m.stop_at = at;
+        fs = memfs_table(&m);
+        e = (struct el_err){0};
+        bool published = commit(&fs, &s, 200, "third", &result, &e) == 0;
+        ended = m.calls < at;
+        unsigned open = memfs_unsynced(&m);
+        for (unsigned i = 0; i <= (open < 9 ? 1u << open : 512); i++, tried++) {
+            memfs_copy(&copy, &m);
+            if (i)
+                memfs_power_loss(&copy, (i - 1) * (open < 9 ? 1u : 2654435761u));
+            else
+                memfs_restart(&copy);
+            bad += !is_no_worse(&copy, &s, published);
+            memfs_free(&copy);
+        }
+        memfs_free(&m);
+    }
+    memfs_free(&old);
+    printf("# reached again: %u fates\n", tried);
+    ok(ended && bad == 0 && tried > 100, "a step that is reached again, over one with a flipped bit");
+}
+
+/* Two coordinators: the second finds the step committed and accepts it, if it is the same; else its own stands. */
 static void test_two(void)
 {
     static struct memfs m;
@@ -290,9 +343,11 @@ static void test_two(void)
     ok(!result.existed && !result.latest.status, "makes it");
     is_num(commit(&fs, &s, 9, "two", &result, &e), 0, "the second");
     ok(result.existed, "finds it");
+    is_num(commit(&fs, &(struct story){s.layout, s.mode, 1}, 9, "three", &result, &e), 0, "one with other files");
+    ok(!result.existed && look(&m, &s).newest == 9, "takes its place");
     fs.remove(fs.ctx, "step-000000009/MANIFEST.json");
-    ok(commit(&fs, &s, 9, "three", &result, &e) == -1 && strstr(e.text, "there already, and no valid checkpoint"),
-       e.text);
+    is_num(commit(&fs, &s, 9, "four", &result, &e), 0, "what is no checkpoint is in nobody's way");
+    ok(!result.existed && look(&m, &s).newest == 9 && !look(&m, &s).broken, "it is one now");
     memfs_free(&m);
     memfs_init(&m);
     fs = memfs_table(&m);
@@ -334,6 +389,7 @@ int main(void)
     test_sync_error();
     test_messages();
     test_two();
+    test_again();
     test_megatron();
     is_num(mem.used_bytes, 0, "no memory is left");
     return done();
