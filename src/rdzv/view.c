@@ -290,7 +290,8 @@ static void order_park(struct rdzv *r, const struct rdzv_member *m, el_usec now,
 
 static void order_busy(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out)
 {
-    if (r->state == RDZV_STOPPING && r->seat[m->seat].stopped) { /* others still need its store */
+    /* Others still need its store; or the end is not durable yet, of a round that is known in parts only, perhaps. */
+    if (r->state == RDZV_CLOSING || (r->state == RDZV_STOPPING && r->seat[m->seat].stopped)) {
         *out = (struct msg){.type = MSG_HOLD, .u.hold = {.text = rdzv_wait_text(r, now)}};
     } else if (r->state == RDZV_STOPPING) {
         order_stop(r, r->number, r->coord, r->stop_text, out);

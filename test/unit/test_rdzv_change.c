@@ -358,6 +358,27 @@ static void test_coordinator_restart_success(void)
              "heard nodes have succeeded, one cannot be heard: never begin again");
 }
 
+/* A WORLD would say that it has fewer ranks than it had. */
+static void test_coordinator_restart_end_late(void)
+{
+    trio(&s);
+    ALL(4000, "ab", SUCCEEDED);
+    CRASH(5000, true);
+    R(5500, 'a', SUCCEEDED);
+    R(5600, 'b', SUCCEEDED);
+    s.journal_late = true;
+    U(10100);
+    story_closed(&s, 10200, 'a');
+    R(10250, 'a', SUCCEEDED);
+    JOURNALED(10400, true);
+    story_is("5.500 a returns -> a: hold\n"
+             "5.600 b returns -> b: hold\n"
+             "6.500 time -> a: hold; b: hold\n"
+             "10.250 a returns -> a: hold\n"
+             "10.400 journal written -> a: end 75; b: end 75\n",
+             "until the end is durable nobody is told of a round that is known in parts only");
+}
+
 static void test_coordinator_restart_end(void)
 {
     pair(&s, 2, 2);
@@ -478,6 +499,7 @@ int main(void)
     test_coordinator_restart_blind();
     test_coordinator_restart_failed();
     test_coordinator_restart_success();
+    test_coordinator_restart_end_late();
     test_coordinator_restart_end();
     test_two_lost();
     test_rank0_lost();
