@@ -202,8 +202,8 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     count[v]++;
     if (v == HEALTH_BAD && !h->first_bad[0])
         snprintf(h->first_bad, sizeof h->first_bad, "%.60s: %.300s", probing_host(h->last, node), text);
-    if (i == RDZV_NONE)
-        return;
+    if (i == RDZV_NONE || (v == HEALTH_LEFT && !r->conf.set.probe_only))
+        return; /* who is back was not looked at: the round waits for another check */
     struct rdzv_member *m = &r->member[i];
     m->probed = h->wish;
     m->verdict_untold = true;

@@ -220,6 +220,32 @@ static void test_left(void)
              "a node that goes in the middle of a pair: what its partner says of that is held against nobody");
 }
 
+/* A line that breaks for longer than the grace is what sick hardware does, too. */
+static void test_back_unlooked(void)
+{
+    begin(2, 3, 3, HEALTH_START);
+    EACH(10, "abc");
+    story_closed(&s, 20, 'b');
+    U(300);
+    R(400, 'b', IDLE);
+    PF(500, 'a');
+    U(1000);
+    EACH(1010, "ac");
+    EACH(1020, "ac");
+    EACH(1030, "abc");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> a: checks; b: checks; c: checks\n"
+             "0.010 c PROBE_RESULT -> a: from b; b: to a; c: rests\n"
+             "0.120 time -> a: from c; c: to a\n"
+             "0.400 b returns -> b: rests\n"
+             "0.500 a PROBE_RESULT -> c: to a, parted\n"
+             "1.010 c PROBE_RESULT -> a: after; b: after; c: after\n"
+             "1.020 c PROBE_RESULT -> a is undecided; a: checks; b: checks; c is undecided; c: checks\n"
+             "1.030 c PROBE_RESULT -> a: from c; b: rests; c: to a\n",
+             "a node that was lost in a check and is back is in the next one, not in the round");
+}
+
 static void test_silent_agent(void)
 {
     begin(2, 2, 2, HEALTH_START);
@@ -523,6 +549,7 @@ int main(void)
     test_told();
     test_domains();
     test_left();
+    test_back_unlooked();
     test_silent_agent();
     test_paused_coordinator();
     test_stop_on_bad();
