@@ -9,8 +9,6 @@
 #include "proc/self.h"
 #include "util/log.h"
 
-enum { NVML_STEP_MS = 8000 };
-
 enum use { USE_NONE, USE_JOB, USE_RAIL };
 
 /* What a child is for, by its number. */
@@ -187,8 +185,6 @@ static int start_job(struct probe_node *n, const struct node_job *job, struct el
 {
     if (job->helper) {
         struct helper_order o = helper_order(n, job->role, job->gpu);
-        if (job->role == HELPER_NVML) /* it ends itself before it is killed, and says which GPU does not answer */
-            o.init_ms = o.step_ms = NVML_STEP_MS;
         return start_helper(n, &o, "the GPU helper", job->limit, e);
     }
     struct wire order;

@@ -7,14 +7,19 @@
 #include "probe/report.h"
 #include "rdzv/probing.h"
 
+/* What a node tells of itself is kept up to here, however many pages it sends: each value twice, for it may have to
+ * begin again. */
+enum { PROBING_MEASURED_MAX = 2 * PLAN_RAILS_MAX * METRIC_COUNT };
+
 enum probing_presence { PROBING_HERE, PROBING_IS_AWAY, PROBING_GONE };
 
 struct probing_node {
     char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1], domain[MSG_NAME_MAX];
     enum probing_presence presence;
     el_usec away_since;
-    bool done;      /* with this stage */
-    unsigned pages; /* of its results that have come */
+    bool done;         /* with this stage */
+    unsigned pages;    /* of its results that have come */
+    unsigned measured; /* values that it has told of itself */
     unsigned gpus;
     unsigned pair; /* of this round; PROBING_NONE: it rests */
     bool guest;

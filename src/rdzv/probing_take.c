@@ -69,8 +69,9 @@ static void take_metric(struct probing *p, unsigned node, int64_t rail, const st
         return;
     }
     struct probing_measured x = {node, m->rail > 0 ? (unsigned)m->rail : 0, metric, metric_milli(m->median)};
-    if (p->kind == PROBING_LOCAL && x.rail < PLAN_RAILS_MAX)
-        (void)el_buf_put(&p->measured, &x, sizeof x);
+    if (p->kind == PROBING_LOCAL && x.rail < PLAN_RAILS_MAX && p->node[node].measured < PROBING_MEASURED_MAX &&
+        el_buf_put(&p->measured, &x, sizeof x) == 0)
+        p->node[node].measured++;
 }
 
 static bool is_worth_keeping(struct probing_node *n, const struct wire *w)

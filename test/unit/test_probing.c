@@ -439,9 +439,31 @@ static void test_metrics(void)
     is_num(verdict_value(probing_plan(p), 0, 0, METRIC_HOST_MEM), 7000, "what a node measures alone is kept for it");
 }
 
+/* A node that never comes to an end must not eat the coordinator's memory, which other jobs need too. */
+static void test_endless_pages(void)
+{
+    char lines[MSG_LINES_MAX] = "";
+    size_t n = 0;
+    while (n + 64 < sizeof lines)
+        n += (size_t)snprintf(lines + n, sizeof lines - n, "{\"t\":\"m\",\"name\":\"cpu\",\"median\":1}\n");
+    begin(2);
+    struct msg_probe_result m = result(0, PROBING_OK);
+    m.lines = lines;
+    m.more = true;
+    size_t before = mem.used_bytes;
+    for (m.page = 0; m.page < 500; m.page++)
+        say(0, &m);
+    ok(mem.used_bytes - before < 64u << 10, "what a node tells of itself without an end is not kept without one");
+    m.more = false;
+    say(0, &m);
+    finish(2);
+    is_str(verdict(0), "good", "and it is judged like others");
+}
+
 int main(void)
 {
     test_deadlines();
+    test_endless_pages();
     test_all_time_is_over();
     test_standing_still();
     test_away();
