@@ -147,6 +147,24 @@ bool kv_has(const struct kv *kv, struct kv_bytes key)
     return e && (e->value || e->queue);
 }
 
+static void valued_add(struct kv *kv, struct kv_entry *e)
+{
+    e->value_prev = NULL;
+    e->value_next = kv->valued_first;
+    if (e->value_next)
+        e->value_next->value_prev = e;
+    kv->valued_first = e;
+    kv->count++;
+}
+
+static void valued_remove(struct kv *kv, struct kv_entry *e)
+{
+    *(e->value_prev ? &e->value_prev->value_next : &kv->valued_first) = e->value_next;
+    if (e->value_next)
+        e->value_next->value_prev = e->value_prev;
+    kv->count--;
+}
+
 /* Room for a value of n bytes of which the first `keep` stay.  A large block that became much too large is given back.
  */
 static bool value_room(struct kv *kv, struct kv_entry *e, size_t keep, size_t n)
@@ -164,7 +182,7 @@ static bool value_room(struct kv *kv, struct kv_entry *e, size_t keep, size_t n)
     if (!keep)
         el_free(kv->mem, e->value);
     if (!e->value)
-        kv->count++;
+        valued_add(kv, e);
     e->value = v;
     e->value_cap = want;
     return true;
@@ -297,7 +315,7 @@ bool kv_delete(struct kv *kv, struct kv_bytes key)
     el_free(kv->mem, e->value);
     e->value = NULL;
     e->value_n = e->value_cap = 0;
-    kv->count--;
+    valued_remove(kv, e);
     kv_settle(kv, e);
     return true;
 }
@@ -307,17 +325,14 @@ size_t kv_count(const struct kv *kv)
     return kv->count;
 }
 
-bool kv_next_key(const struct kv *kv, size_t *at, struct kv_bytes *key)
+bool kv_next_key(const struct kv *kv, const struct kv_entry **at, struct kv_bytes *key)
 {
-    for (; *at < kv->cap; ++*at) {
-        const struct kv_entry *e = kv->slots[*at].entry;
-        if (!e || !e->value)
-            continue;
-        *key = (struct kv_bytes){e->key, e->key_n};
-        ++*at;
-        return true;
-    }
-    return false;
+    const struct kv_entry *e = *at ? (*at)->value_next : kv->valued_first;
+    if (!e)
+        return false;
+    *key = (struct kv_bytes){e->key, e->key_n};
+    *at = e;
+    return true;
 }
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */

@@ -80,8 +80,8 @@ bool kv_delete(struct kv *kv, struct kv_bytes key);
 /* Number of keys in the map; queues are not counted. */
 size_t kv_count(const struct kv *kv);
 
-/* Every key of the map once, in any order: *at starts at 0.  False at the end.  No change in between. */
-bool kv_next_key(const struct kv *kv, size_t *at, struct kv_bytes *key);
+/* Every key of the map once, in any order: *at starts as NULL.  False at the end.  No change in between. */
+bool kv_next_key(const struct kv *kv, const struct kv_entry **at, struct kv_bytes *key);
 
 /* Queues have a name space of their own.  A push releases at most one waiter. */
 enum kv_result kv_queue_push(struct kv *kv, struct kv_bytes key, struct kv_bytes value);

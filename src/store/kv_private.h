@@ -16,7 +16,8 @@ struct queue {
 
 /* An entry lives while it has a value, a queue or a waiter. */
 struct kv_entry {
-    struct kv_entry *prev, *next; /* all entries with waiters */
+    struct kv_entry *prev, *next;             /* all entries with waiters */
+    struct kv_entry *value_prev, *value_next; /* all entries with a value */
     el_usec report_at;
     size_t waiters;
     struct kv_link *last;
@@ -40,7 +41,9 @@ struct kv {
     uint64_t seed[2];
     struct slot *slots;
     size_t cap, used;
-    size_t count; /* entries with a value */
+    struct kv_entry
+        *valued_first; /* so that a list of keys costs as much as it is long, however many are only awaited */
+    size_t count;      /* entries with a value */
     struct kv_wait *pending_first, *pending_last;
     struct kv_wait *woken_first, *woken_last;
     struct kv_entry *awaited_first, *awaited_last;

@@ -182,7 +182,7 @@ struct kv_awaited kv_awaited_look(struct kv_entry *e)
 
 void kv_check(const struct kv *kv)
 {
-    size_t used = 0, count = 0, links = 0, missing = 0, awaited = 0, listed = 0;
+    size_t used = 0, count = 0, links = 0, missing = 0, awaited = 0, listed = 0, valued = 0;
     for (size_t i = 0; i < kv->cap; i++) {
         const struct kv_entry *e = kv->slots[i].entry;
         if (!e)
@@ -203,5 +203,7 @@ void kv_check(const struct kv *kv)
         missing += w->missing;
     for (const struct kv_entry *e = kv->awaited_first; e; e = e->next)
         listed++;
-    assert(used == kv->used && count == kv->count && links == missing && awaited == listed);
+    for (const struct kv_entry *e = kv->valued_first; e; e = e->value_next, valued++)
+        assert(e->value && (!e->value_next || e->value_next->value_prev == e));
+    assert(used == kv->used && count == kv->count && count == valued && links == missing && awaited == listed);
 }

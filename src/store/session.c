@@ -183,7 +183,7 @@ static enum session_end do_queue_pop(struct session *s, const struct wire_reques
 static enum session_end do_list_keys(const struct session *s, struct el_buf *out)
 {
     struct kv_bytes key;
-    size_t at = 0;
+    const struct kv_entry *at = NULL;
     int full = wire_put_u64(out, kv_count(s->kv));
     while (!full && kv_next_key(s->kv, &at, &key))
         full = wire_put_bytes(out, key);

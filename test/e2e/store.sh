@@ -152,6 +152,9 @@ open_store --max-memory 64M
 crowd "hoards of answers and of halves of requests" hoards 64
 ok "it is named" wait_for holds "$T/err" 'does not read, or not finish what it sends, and .* memory limit is reached'
 close_store hoards
+open_store
+crowd "lists of keys beside a million keys that are waited for" lists
+close_store lists
 open_store --max-clients 8
 crowd "more clients than places" places 8
 close_store places

@@ -250,6 +250,20 @@ def frozen(pid):
     assert alive(late) and alive(half)
 
 
+def lists():
+    """A million keys are waited for and one has a value: lists of keys cost as much as they are long."""
+    friend, c = connect(), connect()
+    friend.sendall(SET(b"/only", b"x") + PING)
+    assert recv(friend, 4) == PING[1:]
+    waiters = [connect(HELLO + b"\x06" + u64(1 << 17) + b"".join(s(b"/%d/%d" % (k, i)) for i in range(1 << 17))) for k in range(8)]
+    assert alive(friend)
+    many = 60000
+    c.sendall(b"\x11" * many)
+    assert alive(friend)
+    one = u64(1) + s(b"/only")
+    assert recv(c, many * len(one)) == one * many and len(waiters) == 8
+
+
 def places(n):
     """More come than --max-clients: the oldest that has said nothing makes room; when all have greeted, the new one goes."""
     silent = [connect(b"") for _ in range(3)]
