@@ -5,13 +5,15 @@
 #include "ckpt/scan.h"
 #include "ckpt/verify.h"
 #include "cmd.h"
+#include "util/time.h"
 
-#define CKPT_VERBS "ls|verify|gc|pin|unpin|cat"
+#define CKPT_VERBS "ls|verify|gc|pin|unpin|cat|status|save"
 
 struct ckpt_conf {
     bool json, tensors, deep, repair_latest, add_manifest, dry_run, foreign;
     const char *glob, *run_id;
     unsigned keep_last, keep_every, jobs;
+    el_usec wait;
 };
 
 /* What a path on the command line is: a root with checkpoints in it, one checkpoint, or one file. */
@@ -44,6 +46,8 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e);
 int ckpt_pin(struct ckpt_call *c, struct el_err *e);
 int ckpt_unpin(struct ckpt_call *c, struct el_err *e);
 int ckpt_cat(struct ckpt_call *c, struct el_err *e);
+int ckpt_status(struct ckpt_call *c, struct el_err *e);
+int ckpt_save(struct ckpt_call *c, struct el_err *e);
 
 /* A struct verify for this call, with its threads and its line of progress; ckpt_verifier_end() takes the line away. */
 void ckpt_verifier(struct ckpt_call *c, struct verify *v, bool deep);

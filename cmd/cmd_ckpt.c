@@ -38,12 +38,6 @@ static const struct opt_row rows[] = {
      .max = 64,
      .help = "Files, or pieces of them, at the same time; without it one for each processor, at most 16",
      ROW("verify, gc:", jobs)},
-    {.name = "run-id",
-     .type = OPT_STRING,
-     .arg = "ID",
-     .help = "verify --add-manifest: the run that is written down; gc: the run that is tidied up, instead of the one "
-             "that committed last",
-     ROW("verify, gc:", run_id)},
     {.name = "add-manifest",
      .type = OPT_FLAG,
      .help = "Write a manifest with checksums beside the files of somebody else, once they are found to be whole",
@@ -69,7 +63,24 @@ static const struct opt_row rows[] = {
      ROW("gc:", keep_every)},
     {.name = "foreign", .type = OPT_FLAG, .help = "Tidy up other runs, too, each for itself", ROW("gc:", foreign)},
     {.name = "dry-run", .type = OPT_FLAG, .help = "Only say what would be deleted", ROW("gc:", dry_run)},
-    {.name = "json", .type = OPT_FLAG, .help = "As one JSON object (ls, verify, gc)", ROW("Common:", json)},
+    {.name = "wait",
+     .type = OPT_DURATION,
+     .arg = "TIME",
+     .min = EL_MS(1),
+     .max = EL_SEC(86400),
+     .def = "10m",
+     .help = "How long to wait until it is on disk",
+     ROW("save:", wait)},
+    {.name = "run-id",
+     .type = OPT_STRING,
+     .arg = "ID",
+     .help = "verify --add-manifest: the run that is written down; gc: the run that is tidied up, instead of the one "
+             "that committed last; status, save: the job, where several run on this host",
+     ROW("Common:", run_id)},
+    {.name = "json",
+     .type = OPT_FLAG,
+     .help = "As one JSON object (ls, verify, gc, status, save)",
+     ROW("Common:", json)},
     COMMAND_HELP_ROW,
 };
 
@@ -81,9 +92,11 @@ static const struct opt_table options = {
              " gc ROOT             delete what --keep-last and --keep-every do not keep\n"
              " pin, unpin PATH     gc never deletes what is pinned\n"
              " cat PATH TENSOR     its bytes, row-major and little endian, on standard output\n"
+             " status              snapshots of jobs on this host: newest in memory and on disk, and their ages\n"
+             " save                bring the newest that such a job holds in memory to its --ckpt-dir, and wait\n"
              "PATH is a root, a checkpoint in it, or a file: elrun's own, safetensors, Hugging Face, torch.save, "
              "torch.distributed.checkpoint, Megatron-LM, ATorch.\n"
-             "Ends with 0: fine; 1: damaged; 3: incomplete; 4: a format that is not supported; 66: cannot be read.",
+             "Ends with 0: fine; 1: damaged; 3: incomplete; 4: not supported; 66: cannot be read.",
     .rows = rows,
     .n = COUNT_OF(rows),
 };
@@ -92,10 +105,19 @@ static const struct opt_table options = {
 static const struct {
     const char *option, *verbs;
 } uses[] = {
-    {"tensors", "ls"},           {"glob", "ls"},          {"deep", "verify|gc"},
-    {"jobs", "ls|verify|gc"},    {"run-id", "verify|gc"}, {"add-manifest", "verify"},
-    {"repair-latest", "verify"}, {"keep-last", "gc"},     {"keep-every", "gc"},
-    {"foreign", "gc"},           {"dry-run", "gc"},       {"json", "ls|verify|gc"},
+    {"tensors", "ls"},
+    {"glob", "ls"},
+    {"deep", "verify|gc"},
+    {"jobs", "ls|verify|gc"},
+    {"wait", "save"},
+    {"run-id", "verify|gc|status|save"},
+    {"add-manifest", "verify"},
+    {"repair-latest", "verify"},
+    {"keep-last", "gc"},
+    {"keep-every", "gc"},
+    {"foreign", "gc"},
+    {"dry-run", "gc"},
+    {"json", "ls|verify|gc|status|save"},
 };
 
 static const struct {
@@ -110,6 +132,8 @@ static const struct {
     {"pin", 1, 4096, ckpt_pin, "a PATH or several"},
     {"unpin", 1, 4096, ckpt_unpin, "a PATH or several"},
     {"cat", 2, 2, ckpt_cat, "PATH and TENSOR"},
+    {"status", 0, 0, ckpt_status, "no operand"},
+    {"save", 0, 0, ckpt_save, "no operand"},
 };
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -318,7 +342,7 @@ static int run(const struct call *call, struct el_err *e)
 }
 
 const struct command cmd_ckpt = {.name = "ckpt",
-                                 .summary = "list, verify and tidy up checkpoints",
+                                 .summary = "list, verify, tidy up and save checkpoints",
                                  .options = &options,
                                  .words = CKPT_VERBS,
                                  .run = run};

@@ -1,5 +1,4 @@
 /* elrun status: what a coordinator knows of its jobs, for a person or as JSON. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "agent/console.h"
 #include "control.h"
+#include "json.h"
 #include "rdzv/overview.h"
 #include "util/auto.h"
 
@@ -43,35 +43,8 @@ struct screen {
     json_t *list, *members;
 };
 
-/* --- JSON: the fields of the messages, by their names there ------------------------------------------------------- */
-
-static json_t *json_hex(uint64_t v)
-{
-    char text[17];
-    snprintf(text, sizeof text, "%llx", (unsigned long long)v);
-    return json_string(text);
-}
-
-#define JSON_NUM(v)                   json_integer((json_int_t)(v))
-#define JSON_INT(v)                   json_integer((json_int_t)(v))
-#define JSON_STR(v)                   json_string(v)
-#define JSON_HEX(v)                   json_hex(v)
-#define JSON_BOOL(v)                  json_boolean(v)
-#define F(T, kind, name, limit, must) json_object_set_new(o, #name, JSON_##kind(m->name));
-
-static json_t *json_job(const struct msg_status_job *m)
-{
-    json_t *o = json_object();
-    MSG_status_job_FIELDS(F, msg_status_job) json_object_del(o, "more");
-    return o;
-}
-
-static json_t *json_member(const struct msg_status_member *m)
-{
-    json_t *o = json_object();
-    MSG_status_member_FIELDS(F, msg_status_member) json_object_del(o, "more");
-    return o;
-}
+JSON_ROW(status_job)
+JSON_ROW(status_member)
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
@@ -88,7 +61,7 @@ static void job_is_whole(struct screen *s)
 static int take_row(struct screen *s, const struct msg *m, struct el_err *e)
 {
     if (m->type == MSG_STATUS_JOB) {
-        json_t *job = json_job(&m->u.status_job);
+        json_t *job = json_status_job(&m->u.status_job);
         job_is_whole(s);
         s->jobs++;
         overview_job(&s->job, &m->u.status_job);
@@ -100,7 +73,7 @@ static int take_row(struct screen *s, const struct msg *m, struct el_err *e)
     if (m->type != MSG_STATUS_MEMBER || !s->jobs)
         return el_fail(e, EL_EXIT_PROTOCOL, "the coordinator answers with %s", msg_name(m->type));
     if (s->conf->json)
-        json_array_append_new(s->members, json_member(&m->u.status_member));
+        json_array_append_new(s->members, json_status_member(&m->u.status_member));
     else if (overview_member(&s->job, &m->u.status_member))
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     return m->u.status_member.more;
@@ -111,14 +84,8 @@ static int show(struct screen *s, struct el_err *e)
 {
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     bool over = s->conf->watch && s->terminal && !s->conf->json;
-    if (s->conf->json) {
-        json_t *all = json_pack("{sO}", "jobs", s->list);
-        char *text = json_dumps(all, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        out.full |= !text || el_buf_printf(&out, "%s\n", text);
-        free(text);
-        json_decref(all);
-        return command_print(&out, e);
-    }
+    if (s->conf->json)
+        return json_print(json_pack("{sO}", "jobs", s->list), e);
     if (!over) {
         struct el_buf text = s->text;
         s->text = EL_BUF_INIT(NULL, 0);

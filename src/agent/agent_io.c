@@ -400,6 +400,7 @@ static bool node_free(struct node *n)
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     health_free(n->health);
     membership_free(n->membership);
+    ckpt_asks_free(n);
     persisting_free(n);
     ckpt_free(n);
     logs_free(n);

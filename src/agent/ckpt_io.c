@@ -100,13 +100,19 @@ void ckpt_notice(struct node *n, const struct member_notice *notice)
     stops_notice(s, &(struct stops_notice){.why = notice->why, .boundary = notice->boundary, .until = notice->until});
 }
 
+static void on_committed(void *ctx, unsigned worker, unsigned slot)
+{
+    ckpt_asks_committed(ctx, worker, slot);
+    persisting_committed(ctx, worker, slot);
+}
+
 int ckpt_init(struct node *n, struct el_err *e)
 {
     static const struct snapshots_ops ops = {
         on_choose,
         on_confirm,
         {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
-        persisting_committed};
+        on_committed};
     bool keeps = n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
     if (!keeps && (!n->conf->boundary_wait || n->place.kind == ENDPOINT_ALONE))
         return 0;
@@ -119,7 +125,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     struct snapshots_conf conf = {.run = n->conf, .workers = n->nproc, .env = n->env, .reap = n->reap};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
-    if (!n->snapshots || persisting_init(n, e) < 0)
+    if (!n->snapshots || persisting_init(n, e) < 0 || ckpt_asks_init(n, e) < 0)
         return -1;
     /* Files that the script named are for its framework to load. */
     const struct ckpt_fs *root = n->conf->ckpt_layout == CKPT_LAYOUT_ELRUN ? persisting_root(n) : NULL;

@@ -89,6 +89,7 @@ struct node {
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
     struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
+    struct ckpt_asks *asks;        /* ckpt_asks_io.c; NULL: no snapshots are taken */
     struct incidents *incidents;   /* incident_io.c; NULL: alone */
 
     struct loop *loop;
@@ -261,12 +262,32 @@ void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a pl
 /* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */
 int persisting_init(struct node *n, struct el_err *e);
 void persisting_free(struct node *n);
-const struct ckpt_fs *persisting_root(const struct node *n);           /* NULL: no --ckpt-dir */
-void persisting_committed(void *node, unsigned worker, unsigned slot); /* snapshots_ops */
-void persisting_round(struct node *n);                                 /* workers are about to be started */
-void persisting_last_words(struct node *n);                            /* they are being stopped, or have ended */
+const struct ckpt_fs *persisting_root(const struct node *n); /* NULL: no --ckpt-dir */
+void persisting_committed(struct node *n, unsigned worker, unsigned slot);
+void persisting_round(struct node *n);      /* workers are about to be started */
+void persisting_last_words(struct node *n); /* they are being stopped, or have ended */
 void persisting_leave(struct node *n,
                       void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
+
+/* The newest step that is in memory is wanted on disk, also if that failed before: which (KEEPER_NO_STEP: none is
+ * there). What becomes of it is seen by persisting_view(); ckpt_news() is called when something has. */
+int64_t persisting_save(struct node *n);
+struct persisting_view {
+    bool here, idle;          /* --ckpt-dir is given; nothing is wanted or written */
+    int64_t writing, on_disk; /* KEEPER_NO_STEP: none; here and below */
+    uint64_t done_bytes, all_bytes;
+    el_usec on_disk_at;
+    const char *said; /* of the one on disk: one line */
+    int64_t failed;
+    const char *why;
+};
+void persisting_view(const struct node *n, struct persisting_view *v);
+
+/* ckpt_asks_io.c: `elrun ckpt status` and `elrun ckpt save` on this host */
+int ckpt_asks_init(struct node *n, struct el_err *e);
+void ckpt_asks_free(struct node *n);
+void ckpt_asks_committed(struct node *n, unsigned worker, unsigned slot);
+void ckpt_news(struct node *n); /* of what is on disk, or is not */
 
 /* meet_io.c */
 const char *meet_address(const struct node *n); /* MASTER_ADDR */

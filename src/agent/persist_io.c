@@ -34,6 +34,10 @@ struct persisting {
     const char *layout_id;
     char progress[96];
     bool shown;
+    el_usec on_disk_at; /* the newest checkpoint that was committed here: when, and what was said of it */
+    char said[CKPT_PATH_MAX + 700];
+    int64_t failed_step; /* the last one that is not on disk, and why; KEEPER_NO_STEP: none since */
+    char failed_why[MSG_TEXT_MAX + 1];
 
     void (*left)(struct node *n); /* who waits for the end of all this */
     el_usec left_at;              /* … until then; EL_NEVER: as long as bytes move */
@@ -61,6 +65,9 @@ static void say_failed(struct persisting *p, int64_t step, bool lastwords, const
     tell_checkpoint(p->node, &(struct event_checkpoint){
                                  .step = (uint64_t)step, .state = "failed", .lastwords = lastwords, .text = why});
     snapshots_event(p->node->snapshots, "failed", step, why);
+    p->failed_step = step;
+    snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
+    ckpt_news(p->node);
 }
 
 static void say_committed(struct persisting *p, bool existed, const char *trouble)
@@ -70,10 +77,12 @@ static void say_committed(struct persisting *p, bool existed, const char *troubl
     ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
     snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
     if (existed)
-        el_log(EL_INFO, "checkpoint: step %lld was there already, and is valid: %s", (long long)p->about.step, where);
+        snprintf(p->said, sizeof p->said, "step %lld was there already, and is valid: %s", (long long)p->about.step,
+                 where);
     else
-        el_log(EL_INFO, "checkpoint: step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
-               p->about.lastwords ? " (last words)" : "", size_text(p->bytes, size), (double)took / EL_SEC(1), where);
+        snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
+                 p->about.lastwords ? " (last words)" : "", size_text(p->bytes, size), (double)took / EL_SEC(1), where);
+    el_log(EL_INFO, "checkpoint: %s", p->said);
     if (*trouble)
         el_log(EL_WARN, "checkpoint: %s", trouble);
     tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
@@ -83,6 +92,9 @@ static void say_committed(struct persisting *p, bool existed, const char *troubl
                                                         .elapsed_us = took,
                                                         .text = where});
     snapshots_event(p->node->snapshots, "committed", p->about.step, where);
+    p->on_disk_at = loop_clock();
+    p->failed_step = KEEPER_NO_STEP;
+    ckpt_news(p->node);
 }
 
 /* The status line tells how far a long write is. */
@@ -347,9 +359,8 @@ void persisting_round(struct node *n)
     pump(p);
 }
 
-void persisting_committed(void *node, unsigned worker, unsigned slot)
+void persisting_committed(struct node *n, unsigned worker, unsigned slot)
 {
-    struct node *n = node;
     struct persisting *p = n->persisting;
     if (!p)
         return;
@@ -381,6 +392,7 @@ int persisting_init(struct node *n, struct el_err *e)
     p->node = n;
     p->mem = EL_MEM_INIT(0);
     p->left_at = EL_NEVER;
+    p->failed_step = KEEPER_NO_STEP;
     p->tick = loop_timer_new(n->loop, on_tick, p);
     p->chest = calloc(n->nproc, sizeof *p->chest);
     p->core = persist_new(snapshots_keeper(n->snapshots), n->nproc, &p->mem);
@@ -388,6 +400,38 @@ int persisting_init(struct node *n, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     p->disk = disk_open(n->loop, n->pool, &conf, &ops, p, e);
     return p->disk ? 0 : -1;
+}
+
+/* --- who asks ----------------------------------------------------------------------------------------------------- */
+
+int64_t persisting_save(struct node *n)
+{
+    struct persisting *p = n->persisting;
+    int64_t step = keeper_covered(snapshots_keeper(n->snapshots));
+    if (step == KEEPER_NO_STEP)
+        return step;
+    persist_forgive(p->core);
+    persist_want_newest(p->core, false);
+    pump(p);
+    return step;
+}
+
+void persisting_view(const struct node *n, struct persisting_view *v)
+{
+    const struct persisting *p = n->persisting;
+    *v = (struct persisting_view){.writing = KEEPER_NO_STEP, .on_disk = KEEPER_NO_STEP, .failed = KEEPER_NO_STEP};
+    if (!p)
+        return;
+    v->here = true;
+    v->idle = persist_is_idle(p->core);
+    v->writing = persist_writing(p->core);
+    if (v->writing != KEEPER_NO_STEP)
+        disk_progress(p->disk, &v->done_bytes, &v->all_bytes);
+    v->on_disk = persist_on_disk(p->core);
+    v->on_disk_at = p->on_disk_at;
+    v->said = p->said;
+    v->failed = p->failed_step;
+    v->why = p->failed_why;
 }
 
 const struct ckpt_fs *persisting_root(const struct node *n)

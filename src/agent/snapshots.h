@@ -66,6 +66,8 @@ struct vault *snapshots_vault(struct snapshots *s);
 /* Tells the workers of this node what became of a snapshot: "persisted", "committed", "failed". */
 void snapshots_event(struct snapshots *s, const char *kind, int64_t step, const char *why);
 
+/* The folder that only this user may enter, for other sockets of this elrun. */
+const char *snapshots_folder(const struct snapshots *s);
 /* ELRUN_SOCK and PYTHONPATH of a worker. */
 const char *snapshots_socket(const struct snapshots *s);
 const char *snapshots_python_path(const struct snapshots *s);

@@ -418,6 +418,11 @@ void snapshots_event(struct snapshots *s, const char *kind, int64_t step, const 
             wsock_send(s->sock, i, &m, NULL, 0);
 }
 
+const char *snapshots_folder(const struct snapshots *s)
+{
+    return s->folder;
+}
+
 const char *snapshots_socket(const struct snapshots *s)
 {
     return s ? s->socket : NULL;

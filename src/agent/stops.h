@@ -41,6 +41,9 @@ void stops_notice(struct stops *s, const struct stops_notice *n);
 int64_t stops_freeze(struct stops *s);
 void stops_thaw(struct stops *s);
 
+/* What the worker of this round says of itself: is it connected; page_phase(), page_live(). */
+bool stops_view(const struct stops *s, unsigned worker, const char **phase, int64_t *live_step);
+
 /* The worker has finished that step, and is not in another one. */
 bool stops_is_at(const struct stops *s, unsigned worker, int64_t step);
 

@@ -155,6 +155,13 @@ bool stops_is_at(const struct stops *s, unsigned worker, int64_t step)
     return s->worker[worker].here && page_listens(s->page[worker]) && page_stands_at(s->page[worker], step);
 }
 
+bool stops_view(const struct stops *s, unsigned worker, const char **phase, int64_t *live_step)
+{
+    *phase = page_phase(s->page[worker]);
+    *live_step = page_live(s->page[worker]);
+    return s->worker[worker].here;
+}
+
 int stops_descriptor(const struct stops *s, unsigned worker)
 {
     return s->worker[worker].mem.fd;

@@ -399,6 +399,24 @@ uint64_t keeper_used_bytes(const struct keeper *k)
     return sum;
 }
 
+uint64_t keeper_budget_bytes(const struct keeper *k)
+{
+    return k->conf.budget_bytes;
+}
+
+const char *keeper_state_name(enum keeper_slot_state state)
+{
+    switch (state) {
+    case KEEPER_FREE: return "free";
+    case KEEPER_WRITING: return "writing";
+    case KEEPER_SUMMING: return "summing";
+    case KEEPER_COMMITTED: return "committed";
+    case KEEPER_BROKEN: return "broken";
+    case KEEPER_LOADING: return "loading";
+    }
+    return "";
+}
+
 void keeper_check(const struct keeper *k)
 {
     assert(k->conf.budget_bytes == 0 || keeper_used_bytes(k) <= k->conf.budget_bytes);

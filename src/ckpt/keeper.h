@@ -133,10 +133,12 @@ const struct wmsg *keeper_reply(const struct keeper *k, unsigned reply);
 unsigned keeper_parts(const struct keeper *k, unsigned worker); /* 0: nothing is declared */
 const struct keeper_part *keeper_part(const struct keeper *k, unsigned worker, unsigned part);
 const struct keeper_slot *keeper_slot(const struct keeper *k, unsigned worker, unsigned slot);
+const char *keeper_state_name(enum keeper_slot_state state); /* "committed" */
 unsigned keeper_workers(const struct keeper *k);
 unsigned keeper_rank(const struct keeper *k, unsigned worker); /* of the worker that declared last */
 uint64_t keeper_slot_bytes(const struct keeper *k, unsigned worker);
-uint64_t keeper_used_bytes(const struct keeper *k); /* by all slots */
+uint64_t keeper_used_bytes(const struct keeper *k);   /* by all slots, */
+uint64_t keeper_budget_bytes(const struct keeper *k); /* of so many; 0: snapshots are off */
 
 /* The first worker, from this one on, that was offered a snapshot and has not said whether it could read it; workers:
  * none. */

@@ -31,6 +31,19 @@ int64_t page_begun(const struct page *p)
     return step < -1 ? -1 : step; /* it is no more than a claim */
 }
 
+const char *page_phase(const struct page *p)
+{
+    static const char *const names[] = {"init", "stable", "updating", "snapshot", "blocked", "exiting"};
+    uint32_t phase = LOAD(p, phase);
+    return phase < sizeof names / sizeof names[0] ? names[phase] : "";
+}
+
+int64_t page_live(const struct page *p)
+{
+    int64_t live = LOAD(p, live_step);
+    return live < -1 ? -1 : live;
+}
+
 bool page_stands_at(const struct page *p, int64_t step)
 {
     uint32_t phase = LOAD(p, phase);

@@ -52,6 +52,10 @@ bool page_listens(const struct page *p);
 /* The last step that was begun, -1: none. */
 int64_t page_begun(const struct page *p);
 
+/* What it says it is doing, "stable"; and its last finished step, -1: none. */
+const char *page_phase(const struct page *p);
+int64_t page_live(const struct page *p);
+
 /* It has finished that step and is in none, nor in a snapshot: its tensors are those after the step. */
 bool page_stands_at(const struct page *p, int64_t step);
 

@@ -119,6 +119,11 @@ bool persist_want_newest(struct persist *p, bool lastwords)
     return true;
 }
 
+void persist_forgive(struct persist *p)
+{
+    p->failed = KEEPER_NO_STEP;
+}
+
 void persist_done(struct persist *p, bool good, int broken)
 {
     assert(p->writing != KEEPER_NO_STEP);

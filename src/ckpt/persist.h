@@ -33,6 +33,8 @@ void persist_committed(struct persist *p, unsigned worker, unsigned slot);
 /* The newest covered step is wanted if it is neither on disk nor on its way, and has not failed: last words.  True: it
  * is now. */
 bool persist_want_newest(struct persist *p, bool lastwords);
+/* A step that failed may be tried once more: somebody asks for it. */
+void persist_forgive(struct persist *p);
 /* What was being written is on disk, or cannot be.  broken: index into the sources of one whose bytes are not what was
  * committed, -1: none. */
 void persist_done(struct persist *p, bool good, int broken);

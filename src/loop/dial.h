@@ -13,6 +13,9 @@
  * (2: malformed; 69: not reached). */
 int dial(const char *endpoint, const char *who, el_usec limit, char where[DIAL_WHERE_MAX], struct el_err *e);
 
+/* A UNIX stream socket.  As dial(); 69: nobody listens there; 77: not allowed. */
+int dial_path(const char *path, const char *who, struct el_err *e);
+
 /* Waits until the descriptor is ready for poll()'s `events`: 1, or 0 when the time is over (EL_NEVER: never). */
 int dial_await(int fd, short events, el_usec until);
 

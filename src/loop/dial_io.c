@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "loop/loop.h"
@@ -103,4 +104,18 @@ int dial(const char *endpoint, const char *who, el_usec limit, char where[DIAL_W
     }
     freeaddrinfo(list);
     return fd >= 0 ? fd : el_fail_sys(e, EL_EXIT_UNAVAILABLE, sys, "%s at %s", who, where);
+}
+
+int dial_path(const char *path, const char *who, struct el_err *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    int fd = strlen(path) < sizeof at.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0)
+        return fd;
+    int sys = strlen(path) < sizeof at.sun_path ? errno : ENAMETOOLONG;
+    if (fd >= 0)
+        close(fd);
+    return el_fail_sys(e, sys == EACCES || sys == EPERM ? EL_EXIT_NOPERM : EL_EXIT_UNAVAILABLE, sys, "%s at %s", who,
+                       path);
 }

@@ -10,6 +10,8 @@ struct rdzv_client;
 /* endpoint: "host:port", "[::1]:29400", "host" alone (port 29400).  `limit` holds for the connection and for each
  * answer.  NULL and *e (2: malformed; 69: not reached). */
 struct rdzv_client *rdzv_client_open(const char *endpoint, el_usec limit, struct el_err *e);
+/* The same, of an agent: the socket in its run folder (agent/asks.h).  77: not for this user. */
+struct rdzv_client *rdzv_client_open_agent(const char *path, el_usec limit, struct el_err *e);
 void rdzv_client_free(struct rdzv_client *c);
 
 /* 0; or -1 and *e (69: gone, or takes nothing). */

@@ -19,6 +19,7 @@ struct rdzv_client {
     el_usec limit;
     struct msg_decoder decoder;
     struct el_buf out, in;
+    const char *who;
     char where[DIAL_WHERE_MAX];
 };
 
@@ -40,7 +41,7 @@ static int not_a_coordinator(const struct rdzv_client *c, struct el_err *e)
 static int closed(const struct rdzv_client *c, struct el_err *e)
 {
     if (c->decoder.greeted)
-        return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s closes the connection", c->where);
+        return el_fail(e, EL_EXIT_UNAVAILABLE, "%s at %s closes the connection", c->who, c->where);
     return el_fail(e, EL_EXIT_UNAVAILABLE, "what listens at %s closes the connection without a word: " STRANGER_MUTE,
                    c->where);
 }
@@ -48,7 +49,7 @@ static int closed(const struct rdzv_client *c, struct el_err *e)
 /* The kernel takes connections also for a process that stands still. */
 static int silent(const struct rdzv_client *c, struct el_err *e)
 {
-    return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s does not answer within %.3g s: it %s", c->where,
+    return el_fail(e, EL_EXIT_UNAVAILABLE, "%s at %s does not answer within %.3g s: it %s", c->who, c->where,
                    (double)c->limit / EL_SEC(1),
                    c->decoder.greeted ? "stands still" : "stands still, or something else listens there");
 }
@@ -63,9 +64,9 @@ static int flush(struct rdzv_client *c, struct el_err *e)
         if (n > 0)
             at += (size_t)n;
         else if (errno != EAGAIN && errno != EINTR)
-            return el_fail_sys(e, EL_EXIT_UNAVAILABLE, errno, "coordinator at %s", c->where);
+            return el_fail_sys(e, EL_EXIT_UNAVAILABLE, errno, "%s at %s", c->who, c->where);
         else if (!dial_await(c->fd, POLLOUT, until))
-            return el_fail(e, EL_EXIT_UNAVAILABLE, "coordinator at %s takes nothing", c->where);
+            return el_fail(e, EL_EXIT_UNAVAILABLE, "%s at %s takes nothing", c->who, c->where);
     }
     c->out.len = 0;
     return 0;
@@ -85,7 +86,7 @@ static int receive_some(struct rdzv_client *c, el_usec until, struct el_err *e)
         if (n == 0 || errno == ECONNRESET)
             return closed(c, e);
         if (errno != EAGAIN && errno != EINTR)
-            return el_fail_sys(e, EL_EXIT_UNAVAILABLE, errno, "coordinator at %s", c->where);
+            return el_fail_sys(e, EL_EXIT_UNAVAILABLE, errno, "%s at %s", c->who, c->where);
         if (!dial_await(c->fd, POLLIN, until))
             return silent(c, e);
     }
@@ -93,7 +94,7 @@ static int receive_some(struct rdzv_client *c, el_usec until, struct el_err *e)
 
 /* --- calls -------------------------------------------------------------------------------------------------------- */
 
-struct rdzv_client *rdzv_client_open(const char *endpoint, el_usec limit, struct el_err *e)
+static struct rdzv_client *new_client(const char *who, el_usec limit, struct el_err *e)
 {
     struct rdzv_client *c = el_alloc(NULL, sizeof *c);
     if (!c) {
@@ -103,11 +104,36 @@ struct rdzv_client *rdzv_client_open(const char *endpoint, el_usec limit, struct
     c->limit = limit;
     c->out = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
     c->in = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
-    c->fd = dial(endpoint, "coordinator", limit, c->where, e);
+    c->who = who;
+    c->fd = -1;
+    return c;
+}
+
+static struct rdzv_client *greet(struct rdzv_client *c)
+{
     if (c->fd >= 0 && el_buf_puts(&c->out, MSG_PREAMBLE) == 0)
         return c;
     rdzv_client_free(c);
     return NULL;
+}
+
+struct rdzv_client *rdzv_client_open(const char *endpoint, el_usec limit, struct el_err *e)
+{
+    struct rdzv_client *c = new_client("coordinator", limit, e);
+    if (!c)
+        return NULL;
+    c->fd = dial(endpoint, c->who, limit, c->where, e);
+    return greet(c);
+}
+
+struct rdzv_client *rdzv_client_open_agent(const char *path, el_usec limit, struct el_err *e)
+{
+    struct rdzv_client *c = new_client("agent", limit, e);
+    if (!c)
+        return NULL;
+    snprintf(c->where, sizeof c->where, "%s", path);
+    c->fd = dial_path(path, c->who, e);
+    return greet(c);
 }
 
 void rdzv_client_free(struct rdzv_client *c)
@@ -137,7 +163,7 @@ int rdzv_client_receive(struct rdzv_client *c, struct msg *out, struct el_err *e
         if (n < 0 && !c->decoder.greeted)
             return not_a_coordinator(c, e);
         if (n < 0)
-            return el_fail(e, EL_EXIT_PROTOCOL, "coordinator at %s: %.300s", c->where, bad.text);
+            return el_fail(e, EL_EXIT_PROTOCOL, "%s at %s: %.300s", c->who, c->where, bad.text);
         if (n == 0 && receive_some(c, until, e))
             return -1;
         el_buf_drop(&c->in, (size_t)n);
@@ -146,7 +172,7 @@ int rdzv_client_receive(struct rdzv_client *c, struct msg *out, struct el_err *e
         if (out->type != MSG_REFUSED)
             return 0;
         char shown[401];
-        el_fail(e, EL_EXIT_PROTOCOL, "coordinator at %s refuses: %s", c->where,
+        el_fail(e, EL_EXIT_PROTOCOL, "%s at %s refuses: %s", c->who, c->where,
                 el_show_path(out->u.refused.text, shown, sizeof shown));
         msg_release(out);
         return -1;
@@ -166,7 +192,7 @@ int rdzv_client_ask(struct rdzv_client *c, const struct msg *m, unsigned *status
         return -1;
     int bad = answer.type != MSG_DONE;
     if (bad)
-        el_fail(e, EL_EXIT_PROTOCOL, "coordinator at %s answers with %s", c->where, msg_name(answer.type));
+        el_fail(e, EL_EXIT_PROTOCOL, "%s at %s answers with %s", c->who, c->where, msg_name(answer.type));
     else {
         *status = (unsigned)answer.u.done.status;
         snprintf(text, MSG_TEXT_MAX + 1, "%s", answer.u.done.text);

@@ -397,6 +397,45 @@
     F(T, NUM, status, 255, 0)
 #define MSG_done_FIELDS(F, T) F(T, NUM, status, 255, 1) F(T, STR, text, MSG_TEXT_MAX, 1)
 
+/* --- a person's question to an agent about the snapshots of its node, at the socket in its run folder --- */
+#define MSG_ckpt_ask_FIELDS(F, T) F(T, BOOL, save, 0, 0) /* and bring the newest step to disk */
+#define MSG_ckpt_node_FIELDS(F, T)                                                                                     \
+    F(T, STR, run_id, MSG_RUN_ID_MAX, 1)                                                                               \
+    F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
+    F(T, NUM, pid, INT32_MAX, 1)                                                                                       \
+    F(T, NUM, group_rank, MSG_NODES_MAX - 1, 0)                                                                        \
+    F(T, NUM, workers, 4096, 1)                                                                                        \
+    F(T, NUM, budget_bytes, INT64_MAX, 0) /* 0: snapshots are off */                                                   \
+    F(T, NUM, used_bytes, INT64_MAX, 0)                                                                                \
+    F(T, INT, step, INT64_MAX, 1)   /* newest that all ranks of the node hold in memory; -1, here and below: none */   \
+    F(T, INT, age_ms, INT64_MAX, 1) /* since the last of them held it; -1, here and below: not known */                \
+    F(T, STR, dir, 4096, 0)         /* of --ckpt-dir */                                                                \
+    F(T, INT, disk_step, INT64_MAX, 1) /* newest that this elrun has committed */                                      \
+    F(T, INT, disk_age_ms, INT64_MAX, 1)                                                                               \
+    F(T, INT, writing, INT64_MAX, 1)                                                                                   \
+    F(T, NUM, done_bytes, INT64_MAX, 0)                                                                                \
+    F(T, NUM, all_bytes, INT64_MAX, 0)                                                                                 \
+    F(T, INT, failed, INT64_MAX, 1) /* the last step that was to be on disk, and is not */                             \
+    F(T, STR, why, MSG_TEXT_MAX, 0)                                                                                    \
+    F(T, BOOL, more, 0, 1)    /* rows of workers follow; or the step is on its way to disk, and this is how far */     \
+    F(T, NUM, status, 255, 0) /* the last one, of a save: exit status */                                               \
+    F(T, STR, text, MSG_TEXT_MAX, 0)
+#define MSG_ckpt_worker_FIELDS(F, T)                                                                                   \
+    F(T, NUM, rank, MSG_WORLD_MAX, 1)                                                                                  \
+    F(T, NUM, local_rank, 4095, 1)                                                                                     \
+    F(T, INT, step, INT64_MAX, 1) /* newest in memory */                                                               \
+    F(T, INT, age_ms, INT64_MAX, 1)                                                                                    \
+    F(T, NUM, slot_bytes, INT64_MAX, 0)                                                                                \
+    F(T, STR, slot0, MSG_NAME_MAX,                                                                                     \
+      0) /* what it is doing: free, writing, summing, committed, broken, loading; "": none */                          \
+    F(T, INT, step0, INT64_MAX, 1)                                                                                     \
+    F(T, STR, slot1, MSG_NAME_MAX, 0)                                                                                  \
+    F(T, INT, step1, INT64_MAX, 1)                                                                                     \
+    F(T, BOOL, here, 0, 0)             /* its script has called elrun.connect() in this round */                       \
+    F(T, STR, phase, MSG_NAME_MAX, 0)  /* by its status page: init, stable, updating, snapshot, blocked, exiting */    \
+    F(T, INT, live_step, INT64_MAX, 1) /* last step that it finished */                                                \
+    F(T, BOOL, more, 0, 1)
+
 /* X(NAME, name, number, sentence).  BEAT and BEAT_REPLY are binary: below. */
 #define MSG_LIST(X)                                                                                                    \
     X(HELLO, hello, 1, "an agent's first message on each connection: who it is and what it runs")                      \
@@ -444,6 +483,9 @@
     X(LOGS_TEXT, logs_text, 68, "a piece of a worker's output")                                                        \
     X(DONE, done, 69, "answer to a command")                                                                           \
     X(LOGS_NEXT, logs_next, 70, "answer to LOGS_TEXT: it was taken, another may come")                                 \
+    X(CKPT_ASK, ckpt_ask, 71, "asks an agent for CKPT_NODE and CKPT_WORKER rows")                                      \
+    X(CKPT_NODE, ckpt_node, 72, "snapshots of a node, and how far a save is")                                          \
+    X(CKPT_WORKER, ckpt_worker, 73, "slots of one worker of the node before it")                                       \
     X(CKPT_STOCK, ckpt_stock, 100, "which steps this node can go back to, and how far it is with that")                \
     X(RESTORE, restore, 101, "which step all ranks go back to, and when they may go on")
 

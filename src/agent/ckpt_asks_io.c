@@ -1,0 +1,254 @@
+/* What people ask about the snapshots of this node: how they stand, and that the newest be on disk.  Whoever wants a
+ * save is told how far it is, and then what has become of it; nothing else waits for that. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/asks.h"
+#include "agent/node.h"
+#include "ckpt/keeper.h"
+#include "ckpt/ckpt.h"
+
+#define TELL_EVERY EL_MS(500) /* how far a save is: also a sign of life */
+
+struct held {
+    int64_t step; /* that was committed into this slot last; KEEPER_NO_STEP: none was */
+    el_usec at;
+};
+
+struct waiting {
+    struct asker *who; /* NULL: nobody */
+    int64_t step;
+};
+
+struct ckpt_asks {
+    struct node *node;
+    struct asks *asks;
+    struct loop_timer *tick;
+    struct held *held; /* workers x KEEPER_SLOTS */
+    struct waiting waiting[ASKS_MAX];
+};
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+static int64_t age_ms(el_usec since)
+{
+    return since ? (int64_t)((loop_clock() - since) / EL_MS(1)) : -1;
+}
+
+/* When that slot came to hold what it holds; 0: not known, it was read from disk. */
+static el_usec held_since(const struct ckpt_asks *c, unsigned worker, unsigned slot)
+{
+    const struct keeper_slot *s = keeper_slot(snapshots_keeper(c->node->snapshots), worker, slot);
+    const struct held *h = &c->held[worker * KEEPER_SLOTS + slot];
+    return s->state == KEEPER_COMMITTED && s->step == h->step ? h->at : 0;
+}
+
+static el_usec covered_since(const struct ckpt_asks *c, int64_t step)
+{
+    const struct keeper *k = snapshots_keeper(c->node->snapshots);
+    el_usec last = 0;
+    for (unsigned w = 0; w < c->node->nproc; w++)
+        for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+            if (keeper_slot(k, w, i)->step == step && held_since(c, w, i) > last)
+                last = held_since(c, w, i);
+    return last;
+}
+
+static void fill_node(const struct ckpt_asks *c, struct msg_ckpt_node *m)
+{
+    const struct node *n = c->node;
+    const struct keeper *k = snapshots_keeper(n->snapshots);
+    struct persisting_view disk;
+    persisting_view(n, &disk);
+    int64_t step = keeper_covered(k);
+    *m = (struct msg_ckpt_node){.run_id = workers_run_id(n),
+                                .host = n->host,
+                                .pid = (uint64_t)getpid(),
+                                .group_rank = n->membership ? membership_world(n->membership)->group_rank : 0,
+                                .workers = n->nproc,
+                                .budget_bytes = keeper_budget_bytes(k),
+                                .used_bytes = keeper_used_bytes(k),
+                                .step = step,
+                                .age_ms = step == KEEPER_NO_STEP ? -1 : age_ms(covered_since(c, step)),
+                                .dir = n->conf->ckpt_dir,
+                                .disk_step = disk.on_disk,
+                                .disk_age_ms = age_ms(disk.on_disk_at),
+                                .writing = disk.writing,
+                                .done_bytes = disk.done_bytes,
+                                .all_bytes = disk.all_bytes,
+                                .failed = disk.failed,
+                                .why = disk.failed == KEEPER_NO_STEP ? "" : disk.why,
+                                .more = true};
+}
+
+static void fill_worker(const struct ckpt_asks *c, unsigned worker, struct msg_ckpt_worker *m)
+{
+    const struct node *n = c->node;
+    const struct keeper *k = snapshots_keeper(n->snapshots);
+    const struct keeper_slot *first = keeper_slot(k, worker, 0), *second = keeper_slot(k, worker, 1);
+    bool slots = keeper_parts(k, worker) > 0;
+    int newest = keeper_newest(k, worker);
+    *m = (struct msg_ckpt_worker){.rank = workers_rank(n, worker),
+                                  .local_rank = worker,
+                                  .step = newest < 0 ? KEEPER_NO_STEP : keeper_slot(k, worker, (unsigned)newest)->step,
+                                  .age_ms = newest < 0 ? -1 : age_ms(held_since(c, worker, (unsigned)newest)),
+                                  .slot_bytes = keeper_slot_bytes(k, worker),
+                                  .slot0 = slots ? keeper_state_name(first->state) : "",
+                                  .step0 = first->step,
+                                  .slot1 = slots ? keeper_state_name(second->state) : "",
+                                  .step1 = second->step,
+                                  .more = worker + 1 < n->nproc};
+    m->here = stops_view(snapshots_stops(n->snapshots), worker, &m->phase, &m->live_step);
+}
+
+static void send_all(const struct ckpt_asks *c, struct asker *who)
+{
+    struct msg m = {.type = MSG_CKPT_NODE};
+    fill_node(c, &m.u.ckpt_node);
+    asker_send(who, &m);
+    for (unsigned w = 0; w < c->node->nproc; w++) {
+        m = (struct msg){.type = MSG_CKPT_WORKER};
+        fill_worker(c, w, &m.u.ckpt_worker);
+        asker_send(who, &m);
+    }
+    asker_end(who);
+}
+
+/* --- a save ------------------------------------------------------------------------------------------------------- */
+
+static void answer(const struct ckpt_asks *c, struct asker *who, unsigned status, const char *text)
+{
+    struct msg m = {.type = MSG_CKPT_NODE};
+    fill_node(c, &m.u.ckpt_node);
+    m.u.ckpt_node.more = false;
+    m.u.ckpt_node.status = status;
+    m.u.ckpt_node.text = text;
+    asker_send(who, &m);
+    asker_end(who);
+}
+
+/* How far it is, or what became of it.  A step that was passed over for a newer one is waited for as that. */
+static void look_at(struct ckpt_asks *c, struct waiting *w)
+{
+    struct persisting_view disk;
+    struct asker *who = w->who;
+    char text[MSG_TEXT_MAX + 1];
+    persisting_view(c->node, &disk);
+    if (disk.on_disk < w->step && !disk.idle) {
+        struct msg m = {.type = MSG_CKPT_NODE};
+        fill_node(c, &m.u.ckpt_node);
+        if (!asker_is_behind(who))
+            asker_send(who, &m);
+        return;
+    }
+    w->who = NULL;
+    if (disk.on_disk >= w->step) {
+        answer(c, who, 0, disk.said);
+        return;
+    }
+    snprintf(text, sizeof text, "step %lld is not on disk: %.400s",
+             (long long)(disk.failed == KEEPER_NO_STEP ? w->step : disk.failed),
+             disk.failed == KEEPER_NO_STEP ? "it is not held any more" : disk.why);
+    answer(c, who, EL_EXIT_CANTCREAT, text);
+}
+
+static void on_tick(void *ctx)
+{
+    struct ckpt_asks *c = ctx;
+    bool any = false;
+    for (unsigned i = 0; i < ASKS_MAX; i++) {
+        if (c->waiting[i].who)
+            look_at(c, &c->waiting[i]);
+        any |= c->waiting[i].who != NULL;
+    }
+    if (any)
+        loop_timer_at(c->tick, loop_clock() + TELL_EVERY);
+}
+
+static void save(struct ckpt_asks *c, struct asker *who)
+{
+    struct node *n = c->node;
+    struct waiting *w = c->waiting;
+    if (!keeper_budget_bytes(snapshots_keeper(n->snapshots))) {
+        answer(c, who, CKPT_UNSUPPORTED, "snapshots are off: this job was started without --ckpt-mem and --ckpt-dir");
+        return;
+    }
+    if (!n->persisting) {
+        answer(c, who, CKPT_UNSUPPORTED, "snapshots of this job stay in memory: it was started without --ckpt-dir");
+        return;
+    }
+    int64_t step = persisting_save(n);
+    if (step == KEEPER_NO_STEP) {
+        answer(c, who, CKPT_INCOMPLETE, "nothing is in memory yet: no step that every rank has committed");
+        return;
+    }
+    while (w->who)
+        w++; /* there are as many as can ask */
+    *w = (struct waiting){who, step};
+    loop_timer_at(c->tick, loop_clock());
+}
+
+static void on_ask(void *ctx, struct asker *who, const struct msg *m)
+{
+    if (m->u.ckpt_ask.save)
+        save(ctx, who);
+    else
+        send_all(ctx, who);
+}
+
+static void on_gone(void *ctx, struct asker *who)
+{
+    struct ckpt_asks *c = ctx;
+    for (unsigned i = 0; i < ASKS_MAX; i++)
+        if (c->waiting[i].who == who)
+            c->waiting[i].who = NULL;
+}
+
+/* --- what happens ------------------------------------------------------------------------------------------------- */
+
+void ckpt_asks_committed(struct node *n, unsigned worker, unsigned slot)
+{
+    const struct keeper_slot *s = keeper_slot(snapshots_keeper(n->snapshots), worker, slot);
+    if (n->asks && s->state == KEEPER_COMMITTED)
+        n->asks->held[worker * KEEPER_SLOTS + slot] = (struct held){s->step, loop_clock()};
+}
+
+/* Looked at in a later turn, when all that follows has been done. */
+void ckpt_news(struct node *n)
+{
+    if (n->asks)
+        loop_timer_at(n->asks->tick, loop_clock());
+}
+
+int ckpt_asks_init(struct node *n, struct el_err *e)
+{
+    static const struct asks_ops ops = {on_ask, on_gone};
+    char path[128];
+    struct ckpt_asks *c = n->asks = calloc(1, sizeof *c);
+    if (!c)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    c->node = n;
+    c->tick = loop_timer_new(n->loop, on_tick, c);
+    c->held = calloc((size_t)n->nproc * KEEPER_SLOTS, sizeof *c->held);
+    if (!c->tick || !c->held)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (unsigned i = 0; i < n->nproc * KEEPER_SLOTS; i++)
+        c->held[i].step = KEEPER_NO_STEP;
+    snprintf(path, sizeof path, "%s/" ASKS_NAME, snapshots_folder(n->snapshots));
+    c->asks = asks_new(n->loop, path, &ops, c, e);
+    return c->asks ? 0 : -1;
+}
+
+void ckpt_asks_free(struct node *n)
+{
+    struct ckpt_asks *c = n->asks;
+    if (!c)
+        return;
+    asks_free(c->asks);
+    loop_timer_free(c->tick);
+    free(c->held);
+    free(c);
+    n->asks = NULL;
+}
