@@ -86,6 +86,7 @@ recovery=2 gpu_recovery 2 restart
 ecc=3 gpu_ecc 3 value
 links=16 gpu_nvlink 2 16.of.18
 link_errors=7 gpu_nvlink_errors 7 value
+link_fields=2 gpu_nvlink_errors 8589934594 value
 fabric=2 gpu_fabric 0 in.progress
 reasons=64 gpu_throttle 64 too.hot
 width=8 gpu_pcie 8 .limit.:16

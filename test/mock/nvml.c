@@ -93,8 +93,14 @@ FUNCTION(nvmlDeviceGetFieldValues, nvml_device d, int n, struct nvml_field *f)
 {
     RULES(nvmlDeviceGetFieldValues, index_of(d))
     for (int i = 0; i < n; i++) {
-        f[i].rc = f[i].id == 230 ? 0 : NVML_NOT_SUPPORTED;
-        f[i].value.u = (unsigned)says("recovery", index_of(d), 0);
+        long link = says("link_fields", index_of(d), -1); /* a driver that counts by fields, on the last link */
+        bool counts = link >= 0 && (f[i].id == 208 || f[i].id == 215);
+        f[i].rc = f[i].id == 230 || counts ? 0 : NVML_NOT_SUPPORTED;
+        f[i].type = counts ? 3 : 1;
+        if (counts)
+            f[i].value.u64 = f[i].scope == 17 && f[i].id == 215 ? (nvml_u64)link << 32 : f[i].scope == 3;
+        else
+            f[i].value.u = (unsigned)says("recovery", index_of(d), 0);
     }
     return 0;
 }

@@ -8,6 +8,9 @@
 
 #define LINKS_MAX      18
 #define FIELD_RECOVERY 230 /* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, driver 570 */
+/* Of the link that is the scope, where driver and GPU have them; older ones know nvmlDeviceGetNvLinkErrorCounter. */
+#define FIELD_LINK_ERRORS     208 /* NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS */
+#define FIELD_LINK_RECOVERIES 215 /* NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS */
 
 /* True if the call told something; else says so: a lost GPU is lost, one that does not know is unchecked. */
 static bool told(const struct nvml_gpu *g, const char *name, int rc)
@@ -221,10 +224,40 @@ void nvml_check_all(const struct nvml_gpu *g)
         list[i](g);
 }
 
+/* nvmlValueType_t */
+static nvml_u64 count_of(const struct nvml_field *f)
+{
+    enum { DOUBLE, UNSIGNED, LONG, LONG_LONG, SIGNED_LONG_LONG, SIGNED };
+    if (f->type == DOUBLE)
+        return f->value.dbl > 0 ? (nvml_u64)f->value.dbl : 0;
+    return f->type == UNSIGNED || f->type == SIGNED ? f->value.u : f->value.u64;
+}
+
+/* False: this driver does not count so. */
+static bool link_fields(const struct nvml_gpu *g, nvml_u64 *sum)
+{
+    bool told = false;
+    *sum = 0;
+    for (unsigned link = 0; link < LINKS_MAX; link++) {
+        struct nvml_field f[] = {{.id = FIELD_LINK_ERRORS, .scope = link},
+                                 {.id = FIELD_LINK_RECOVERIES, .scope = link}};
+        if (NVML_CALL(g->n, nvmlDeviceGetFieldValues, g->device, 2, f) != 0)
+            return false;
+        for (int i = 0; i < 2; i++) {
+            told |= f[i].rc == 0;
+            *sum += f[i].rc == 0 ? count_of(&f[i]) : 0;
+        }
+    }
+    return told;
+}
+
 nvml_u64 nvml_link_errors(const struct nvml_gpu *g)
 {
     enum { KINDS = 4 }; /* replays, recoveries, CRC of flits and of data */
-    nvml_u64 sum = 0, n;
+    nvml_u64 sum, n;
+    if (link_fields(g, &sum))
+        return sum;
+    sum = 0;
     for (unsigned link = 0; link < LINKS_MAX; link++)
         for (int kind = 0; kind < KINDS; kind++)
             if (NVML_CALL(g->n, nvmlDeviceGetNvLinkErrorCounter, g->device, link, kind, &n) == 0)
