@@ -28,6 +28,12 @@ static int set_pair_bytes(void *target, const char *value, struct el_err *e)
     return 0;
 }
 
+static int set_rails(void *target, const char *value, struct el_err *e)
+{
+    struct probe_conf *conf = target;
+    return probe_rails_parse(value, &conf->rails, e);
+}
+
 static int set_domain(void *target, const char *value, struct el_err *e)
 {
     struct probe_conf *conf = target;
@@ -73,6 +79,8 @@ static const struct opt_row rows[] = {
      .help = "With tcp: amount of one measurement [default: 64MiB, with --quick 16MiB]"},
     {.name = "pair-time", .type = OPT_DURATION, .arg = "TIME", .min = EL_MS(1), .max = EL_SEC(30), .group = PAIRS, AT(pair_spend),
      .help = "With tcp: about so long for the bandwidth of a pair [default: 5s, with --quick 1s]"},
+    {.name = "probe-rails", .type = OPT_CUSTOM, .arg = "N|LIST", .origin = OPT_ELRUN, .set = set_rails, .group = PAIRS,
+     .help = "With tcp: connections of a pair, each judged by itself: so many, or one over each of these interfaces [default: 1]"},
     {.name = "straggler-k", .type = OPT_UINT, .arg = "N", .max = 100, .def = "3", .group = PAIRS, AT(straggler_k),
      .help = "A node is slow beyond so many times the usual spread (MAD) from the median"},
     {.name = "straggler-min", .type = OPT_UINT, .arg = "PERCENT", .max = 90, .def = "10", .group = PAIRS,
@@ -106,12 +114,6 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
-/* What one node can be asked for and several cannot. */
-static const char *only_alone(const struct probe_conf *c)
-{
-    return c->all ? "--all" : NULL;
-}
-
 static int probe_nodes(const struct probe_conf *c, const struct call *call, struct el_err *e)
 {
     struct health_nodes nodes = {
@@ -129,6 +131,8 @@ static int probe_nodes(const struct probe_conf *c, const struct call *call, stru
         .quick = c->quick,
         .strict = c->strict,
         .json = c->json,
+        .all = c->all,
+        .rails = c->rails,
         .exclude_straggler = c->exclude_straggler,
         .checks = c->checks,
         .limits = c->limits,
@@ -143,9 +147,6 @@ static int probe_nodes(const struct probe_conf *c, const struct call *call, stru
                   .baseline = c->baseline,
                   .save_baseline = c->save_baseline},
     };
-    const char *alone = only_alone(c);
-    if (alone)
-        return el_fail(e, EL_EXIT_USAGE, "%s is for one node alone; leave --nnodes out", alone);
     return health_probe_nodes(&nodes, call->env, e);
 }
 
@@ -158,7 +159,7 @@ static bool was_typed(const struct opt_result *r, const char *name)
 /* Somebody who means several nodes and forgets to say how many would be told that all is well with one. */
 static int check_nodes(const struct opt_result *r, struct el_err *e)
 {
-    static const char *const words[] = {"rdzv-endpoint", "rdzv-id", "node-rank", "domain"};
+    static const char *const words[] = {"rdzv-endpoint", "rdzv-id", "node-rank", "domain", "probe-rails"};
     const struct opt_row *nnodes = opt_find(&options, "nnodes");
     for (size_t i = 0; i < COUNT_OF(words) && !r->seen[nnodes - rows]; i++)
         if (was_typed(r, words[i]))

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "cmd.h"
+#include "probe/rails.h"
 #include "util/time.h"
 
 enum { PROBE_AUTO, PROBE_NCCL, PROBE_TCP };             /* --backend */
@@ -18,6 +19,7 @@ struct probe_conf {
     el_usec timeout, pair_spend;
     const char *checks, *limits, *baseline, *save_baseline, *state_dir, *ckpt_dir;
     const char *nccl_lib, *cuda_lib, *helper_dir;
+    struct probe_rails rails;
     const char *nnodes, *rdzv_endpoint, *rdzv_id, *node_rank, *local_addr, *domain;
 };
 

@@ -15,9 +15,11 @@
 #include "probe/history.h"
 #include "probe/limits.h"
 #include "probe/report.h"
+#include "probe/visit.h"
 #include "util/auto.h"
 
 #define MEMORY_MAX ((size_t)256 << 20)
+#define DISK_LIMIT EL_SEC(5) /* so long the folder of past verdicts may take, each time */
 
 struct alone {
     const struct probe_conf *conf;
@@ -29,6 +31,9 @@ struct alone {
     struct history history;
     struct baseline baseline;
     bool remembers, has_baseline;
+    bool stuck; /* a thread waits for the folder, and uses this */
+    struct history_entry now;
+    struct el_err history_error;
     char note[HISTORY_REASON_MAX + 100];
 };
 
@@ -51,11 +56,35 @@ static bool use_nccl(const struct alone *a)
     return a->conf->backend == PROBE_NCCL || (a->conf->backend == PROBE_AUTO && a->facts.gpus.n);
 }
 
+static void read_history(void *ctx)
+{
+    struct alone *a = ctx;
+    if (history_open(a->conf->state_dir, &a->history, &a->history_error) == 0)
+        a->history_error.status = 0;
+}
+
+static void write_history(void *ctx)
+{
+    struct alone *a = ctx;
+    if (history_append(a->conf->state_dir, &a->history, &a->now, 1, &a->history_error) == 0)
+        a->history_error.status = 0;
+}
+
+/* False: it is told why not. */
+static bool visit_history(struct alone *a, void (*work)(void *ctx), const char *what)
+{
+    a->stuck = !probe_visit(work, a, DISK_LIMIT);
+    if (a->stuck)
+        fprintf(stderr, "elrun: warning: %s does not answer; %s\n", a->conf->state_dir, what);
+    else if (a->history_error.status)
+        fprintf(stderr, "elrun: warning: %s; %s\n", a->history_error.text, what);
+    return !a->stuck && !a->history_error.status;
+}
+
 /* Whatever is wrong with what was asked for is told before anything runs. */
 static int prepare(struct alone *a, struct el_err *e)
 {
     const struct probe_conf *n = a->conf;
-    struct el_err why = {0};
     check_conf_init(&a->checks);
     if (n->limits && limits_read(&a->checks, n->limits, e))
         return -1;
@@ -65,11 +94,7 @@ static int prepare(struct alone *a, struct el_err *e)
         return -1;
     a->has_baseline = n->baseline != NULL;
     host_facts_read(&a->facts, a->call->env);
-    if (!n->state_dir)
-        return 0;
-    a->remembers = history_open(n->state_dir, &a->history, &why) == 0;
-    if (!a->remembers)
-        fprintf(stderr, "elrun: warning: %s; verdicts are not remembered\n", why.text);
+    a->remembers = n->state_dir && visit_history(a, read_history, "verdicts are not remembered");
     return 0;
 }
 
@@ -113,7 +138,8 @@ static int judge(struct alone *a, struct plan *p, struct el_err *e)
                   a->result.signal ? "it was stopped before all was looked at"
                                    : "the time was over before all was looked at");
     for (unsigned i = 0; i < a->found.metrics; i++)
-        plan_metric(p, 0, a->found.metric[i].rail, a->found.metric[i].metric, a->found.metric[i].milli);
+        if (a->found.metric[i].rail < PLAN_RAILS_MAX) /* speeds of further GPUs are measured, and not compared */
+            plan_metric(p, 0, a->found.metric[i].rail, a->found.metric[i].metric, a->found.metric[i].milli);
     if (a->has_baseline && baseline_fits(&a->baseline, &a->found.facts, e))
         return el_prefix(e, "--baseline=%.200s", a->conf->baseline);
     for (unsigned m = 0; a->has_baseline && m < METRIC_COUNT; m++)
@@ -147,16 +173,14 @@ static void remember(struct alone *a, const struct report *r, int status)
 {
     struct el_buf text = EL_BUF_INIT(NULL, sizeof a->note - 1), why = EL_BUF_INIT(NULL, 4096);
     uint64_t now = (uint64_t)time(NULL);
-    struct el_err e = {0};
     if (!a->remembers)
         return;
     if (status < 2 && !a->result.signal) {
         (void)found_bad(&a->found, &why);
-        struct history_entry h = history_entry(now, a->facts.hostname, status != 0, el_buf_cstr(&why));
-        if (history_append(a->conf->state_dir, &a->history, &h, 1, &e))
-            fprintf(stderr, "elrun: warning: %s; this verdict is not remembered\n", e.text);
+        a->now = history_entry(now, a->facts.hostname, status != 0, el_buf_cstr(&why));
+        (void)visit_history(a, write_history, "this verdict is not remembered");
     }
-    if (history_text(&a->history, a->facts.hostname, now, &text))
+    if (!a->stuck && history_text(&a->history, a->facts.hostname, now, &text))
         snprintf(a->note, sizeof a->note, "%s", el_buf_cstr(&text));
     (void)r;
     el_buf_free(&text);
@@ -219,6 +243,7 @@ int probe_alone(const struct probe_conf *conf, const struct call *call, struct e
     else if (prepare(a, e) == 0 && look(a, e) == 0 && judge(a, p, e) == 0)
         status = show(a, p, e);
     plan_free(p);
-    free(a);
+    if (!a->stuck)
+        free(a);
     return status;
 }

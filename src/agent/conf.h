@@ -7,6 +7,7 @@
 
 #include "agent/steps.h"
 #include "incident/decide.h"
+#include "probe/rails.h"
 #include "trace/hook.h"
 #include "util/addr.h"
 #include "util/err.h"
@@ -91,12 +92,13 @@ struct run_conf {
     int health_check, on_bad, on_straggler, on_undecided, probe_backend; /* enums of rdzv/health.h */
     unsigned probe_rounds;
     el_usec probe_timeout;
-    const char *probe_checks, *probe_limits;                /* as given; NULL: everything, as in the table */
-    const char *probe_state_dir, *probe_baseline;           /* NULL: none */
-    const char *probe_domain;                               /* rack or switch of this node; NULL: none */
-    unsigned straggler_k, straggler_min;                    /* 0: as the plan has it */
-    const struct health_local *probe_local;                 /* NULL: nothing of it is asked for */
-    bool probe_quick, probe_strict, probe_only, probe_json; /* the last three: `elrun probe` over several nodes */
+    const char *probe_checks, *probe_limits;      /* as given; NULL: everything, as in the table */
+    const char *probe_state_dir, *probe_baseline; /* NULL: none */
+    const char *probe_domain;                     /* rack or switch of this node; NULL: none */
+    struct probe_rails probe_rails;
+    unsigned straggler_k, straggler_min;                               /* 0: as the plan has it */
+    const struct health_local *probe_local;                            /* NULL: nothing of it is asked for */
+    bool probe_quick, probe_strict, probe_only, probe_json, probe_all; /* but the first: `elrun probe --nnodes` */
 
     /* workers */
     const char *role;

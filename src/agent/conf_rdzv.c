@@ -69,6 +69,8 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
         .probe_backend = (uint64_t)conf->probe_backend,
         .probe_quick = conf->probe_quick,
         .probe_strict = conf->probe_strict,
+        .probe_all = conf->probe_all,
+        .probe_rails = conf->probe_rails.n,
         .probe_only = conf->probe_only,
         .straggler_k = conf->straggler_k,
         .straggler_min = conf->straggler_min,

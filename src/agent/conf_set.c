@@ -219,6 +219,12 @@ int conf_set_probe_domain(void *target, const char *value, struct el_err *e)
     return conf_check_domain(value, e);
 }
 
+int conf_set_probe_rails(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    return probe_rails_parse(value, &conf->probe_rails, e);
+}
+
 int conf_set_exclude_straggler(void *target, const char *value, struct el_err *e)
 {
     struct run_conf *conf = target;

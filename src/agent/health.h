@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "probe/rails.h"
 #include "proc/reap.h"
 #include "rdzv/msg.h"
 #include "util/err.h"
@@ -27,7 +28,8 @@ struct health_nodes {
     unsigned rounds, straggler_k, straggler_min;
     el_usec timeout;
     int backend; /* enum health_backend */
-    bool quick, strict, json, exclude_straggler;
+    bool quick, strict, json, all, exclude_straggler;
+    struct probe_rails rails;
     const char *checks, *limits;
     struct health_local local;
 };

@@ -1,5 +1,5 @@
 /* What a node keeps of its health checks in files of its own: verdicts of past ones, and speeds of healthy nodes of its
- * hardware.  They are read before anything runs, and written by the pool when a verdict is there: the loop waits for no
+ * hardware.  Verdicts are read and written by the pool, at the beginning and when one is there: the loop waits for no
  * disk, and the end of the job not for long. */
 #ifndef AGENT_HEALTH_FILES_H
 #define AGENT_HEALTH_FILES_H
@@ -19,6 +19,10 @@ struct health_files;
 /* NULL and *e: a baseline that cannot be read, or no memory.  A folder that cannot be written to is told. */
 struct health_files *health_files_new(const struct health_files_conf *conf, struct loop *loop, struct pool *pool,
                                       struct el_err *e);
+
+/* True: what was before is still being read; fn comes when it is, or when that takes too long.  fn NULL: not any more.
+ */
+bool health_files_wait(struct health_files *f, void (*fn)(void *ctx), void *ctx);
 
 /* After a look; f NULL: no files were asked for.  Lines for the coordinator are appended; -1 and *e: the baseline is of
  * other hardware. */

@@ -11,18 +11,19 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-enum { UNWRITTEN_MAX = 8 }; /* verdicts that wait for the disk; of more the newest are lost, which is told */
+enum { UNWRITTEN_MAX = 8 };  /* verdicts that wait for the disk; of more the newest are lost, which is told */
+#define PAST_LIMIT EL_SEC(3) /* so long a check waits for the folder of past verdicts, then it goes on without */
 
 /* One visit to the disk, in a thread of the pool.  Nothing here is touched by the loop meanwhile. */
 struct writing {
     struct pool_job job;
-    bool runs;
+    bool runs, open; /* open: the first visit, which reads what was before */
     struct history history;
     struct history_entry entry[UNWRITTEN_MAX];
     unsigned entries;
     bool save;
     struct baseline measured;
-    struct el_err remember_error, save_error;
+    struct el_err open_error, remember_error, save_error;
     char note[HISTORY_NOTE_MAX];
 };
 
@@ -30,7 +31,7 @@ struct health_files {
     struct health_files_conf conf;
     struct pool *pool;
     char host[HISTORY_NODE_MAX + 1];
-    bool remembers, good;
+    bool refused, good; /* refused: the folder cannot be used */
     char note[HISTORY_NOTE_MAX];
     struct baseline baseline, measured;
     struct history_entry entry[UNWRITTEN_MAX];
@@ -40,6 +41,10 @@ struct health_files {
     void (*settled)(void *ctx); /* NULL: nobody waits */
     void *settled_ctx;
     struct loop_timer *late;
+    void (*read)(void *ctx); /* waits for the first visit; NULL: nobody */
+    void *read_ctx;
+    struct loop_timer *unread;
+    bool waited; /* long enough */
 };
 
 static uint64_t now_s(void)
@@ -56,14 +61,15 @@ static void make_note(const struct history *h, const char *host, char text[HISTO
 }
 
 static void on_late(void *ctx);
+static void on_unread(void *ctx);
+static void begin(struct health_files *f);
 
 struct health_files *health_files_new(const struct health_files_conf *conf, struct loop *loop, struct pool *pool,
                                       struct el_err *e)
 {
     struct health_files *f = el_alloc(NULL, sizeof *f);
-    struct el_err why = {0};
-    if (!f || !(f->late = loop_timer_new(loop, on_late, f))) {
-        el_free(NULL, f);
+    if (!f || !(f->late = loop_timer_new(loop, on_late, f)) || !(f->unread = loop_timer_new(loop, on_unread, f))) {
+        health_files_free(f);
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
     }
@@ -74,10 +80,9 @@ struct health_files *health_files_new(const struct health_files_conf *conf, stru
         health_files_free(f);
         return NULL;
     }
-    f->remembers = conf->state_dir && history_open(conf->state_dir, &f->writing.history, &why) == 0;
-    if (conf->state_dir && !f->remembers)
-        el_log(EL_WARN, "%s; verdicts are not remembered", why.text);
-    make_note(&f->writing.history, f->host, f->note);
+    f->writing.open = conf->state_dir != NULL;
+    loop_timer_at(f->unread, loop_now(loop) + PAST_LIMIT);
+    begin(f);
     return f;
 }
 
@@ -152,15 +157,15 @@ static void work(void *ctx)
 {
     struct health_files *f = ctx;
     struct writing *w = &f->writing;
-    w->remember_error = w->save_error = (struct el_err){0};
+    w->open_error = w->remember_error = w->save_error = (struct el_err){0};
+    if (w->open && history_open(f->conf.state_dir, &w->history, &w->open_error) == 0)
+        w->open_error.status = 0;
     if (w->entries && history_append(f->conf.state_dir, &w->history, w->entry, w->entries, &w->remember_error) == 0)
         w->remember_error.status = 0;
     if (w->save && baseline_write(&w->measured, f->conf.save_baseline, &w->save_error) == 0)
         w->save_error.status = 0;
     make_note(&w->history, f->host, w->note);
 }
-
-static void begin(struct health_files *f);
 
 static void tell_settled(struct health_files *f)
 {
@@ -171,11 +176,34 @@ static void tell_settled(struct health_files *f)
         fn(f->settled_ctx);
 }
 
+static void tell_read(struct health_files *f)
+{
+    void (*fn)(void *ctx) = f->read;
+    f->read = NULL;
+    loop_timer_at(f->unread, EL_NEVER);
+    if (fn)
+        fn(f->read_ctx);
+}
+
+static void take_open(struct health_files *f)
+{
+    struct writing *w = &f->writing;
+    w->open = false;
+    f->refused = w->open_error.status != 0;
+    if (f->refused) {
+        el_log(EL_WARN, "%s; verdicts are not remembered", w->open_error.text);
+        f->entries = 0;
+    }
+}
+
 static void done(void *ctx)
 {
     struct health_files *f = ctx;
     struct writing *w = &f->writing;
+    bool first = w->open;
     w->runs = false;
+    if (first)
+        take_open(f);
     if (w->remember_error.status)
         el_log(EL_WARN, "%s; this verdict is not remembered", w->remember_error.text);
     if (w->save_error.status)
@@ -184,6 +212,8 @@ static void done(void *ctx)
     if (w->entries && *f->note)
         el_log(EL_WARN, "this node %s", f->note);
     begin(f);
+    if (first)
+        tell_read(f);
     if (!w->runs)
         tell_settled(f);
 }
@@ -192,7 +222,7 @@ static void begin(struct health_files *f)
 {
     struct writing *w = &f->writing;
     struct el_err e = {0};
-    if (w->runs || (!f->entries && !f->save))
+    if (w->runs || (!f->entries && !f->save && !w->open))
         return;
     memcpy(w->entry, f->entry, sizeof w->entry);
     w->entries = f->entries;
@@ -203,7 +233,9 @@ static void begin(struct health_files *f)
     w->job = (struct pool_job){.work = work, .done = done, .ctx = f};
     w->runs = pool_run(f->pool, &w->job, &e) == 0;
     if (!w->runs)
-        el_log(EL_WARN, "%s; this verdict is not remembered", e.text);
+        el_log(EL_WARN, "%s; %s not remembered", e.text, w->open ? "verdicts are" : "this verdict is");
+    f->refused |= !w->runs && w->open;
+    w->open &= w->runs;
 }
 
 void health_files_verdict(struct health_files *f, enum health_files_verdict verdict, const char *reason)
@@ -212,9 +244,10 @@ void health_files_verdict(struct health_files *f, enum health_files_verdict verd
         return;
     bool bad = verdict == HEALTH_FILES_BAD;
     f->good |= verdict == HEALTH_FILES_GOOD;
-    if (f->remembers && verdict != HEALTH_FILES_UNDECIDED && f->entries < UNWRITTEN_MAX)
+    bool remembers = f->conf.state_dir && !f->refused;
+    if (remembers && verdict != HEALTH_FILES_UNDECIDED && f->entries < UNWRITTEN_MAX)
         f->entry[f->entries++] = history_entry(now_s(), f->host, bad, bad ? reason : "");
-    else if (f->entries == UNWRITTEN_MAX)
+    else if (remembers && f->entries == UNWRITTEN_MAX)
         el_log(EL_WARN, "%s does not answer: this verdict is not remembered", f->conf.state_dir);
     f->save = f->conf.save_baseline && verdict == HEALTH_FILES_GOOD;
     begin(f);
@@ -226,6 +259,25 @@ static void on_late(void *ctx)
     el_log(EL_WARN, "%s does not answer: what was to be written there is lost",
            f->writing.save ? f->conf.save_baseline : f->conf.state_dir);
     tell_settled(f);
+}
+
+static void on_unread(void *ctx)
+{
+    struct health_files *f = ctx;
+    if (!f->writing.open)
+        return;
+    f->waited = true;
+    el_log(EL_WARN, "%s does not answer: past verdicts are not known", f->conf.state_dir);
+    tell_read(f);
+}
+
+bool health_files_wait(struct health_files *f, void (*fn)(void *ctx), void *ctx)
+{
+    if (!f || !f->writing.open || f->waited)
+        return false;
+    f->read = fn;
+    f->read_ctx = ctx;
+    return true;
 }
 
 void health_files_settle(struct health_files *f, el_usec deadline, void (*fn)(void *ctx), void *ctx)
@@ -246,5 +298,6 @@ void health_files_free(struct health_files *f)
     if (!f)
         return;
     loop_timer_free(f->late);
+    loop_timer_free(f->unread);
     el_free(NULL, f);
 }

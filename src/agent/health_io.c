@@ -36,6 +36,7 @@ static struct probe_node *probe_new(struct health *h, bool nccl, struct el_err *
                                    .pair_done = on_pair_done,
                                    .ctx = h};
     const struct health_local *own = h->n->conf->probe_local;
+    conf.rails = &h->n->conf->probe_rails;
     if (own) {
         conf.gpus_expected = own->gpus;
         conf.pair_bytes = own->pair_bytes;
@@ -89,9 +90,10 @@ static void judge_look(struct health *h)
     el_buf_free(&why);
 }
 
-static void on_look(void *ctx, bool last)
+static void looked(void *ctx)
 {
     struct health *h = ctx;
+    bool last = h->last_look;
     h->looks = false;
     judge_look(h);
     if (!last && h->order.backend == HEALTH_NCCL && !h->gpus && h->outcome != PROBING_FAILED) {
@@ -102,6 +104,15 @@ static void on_look(void *ctx, bool last)
         health_alone_looked(h);
     else if (h->on)
         membership_probed(h->n->membership);
+}
+
+/* What was before belongs to what is told. */
+static void on_look(void *ctx, bool last)
+{
+    struct health *h = ctx;
+    h->last_look = last;
+    if (!health_files_wait(h->files, looked, h))
+        looked(h);
 }
 
 /* Answered at once where there is nothing to run it with: nobody is guilty of that. */
@@ -274,6 +285,7 @@ void health_stop(struct health *h)
     forget_rails(h);
     if (!h->looks)
         return;
+    (void)health_files_wait(h->files, NULL, NULL);
     probe_node_free(h->look);
     h->look = NULL;
     h->looks = false;
@@ -433,6 +445,9 @@ static void look_around(struct health *h)
     host_facts_read(f, h->n->env);
     if (h->n->conf->probe_backend != HEALTH_TCP)
         h->gpus = f->visible_set ? f->visible.n : f->gpus.n;
+    if (h->gpus > PLAN_RAILS_MAX)
+        el_log(EL_WARN, "health check: this node has %u GPUs: all are looked at, pairs are tried with the first %d",
+               h->gpus, PLAN_RAILS_MAX);
     if (f->cpu_quota_millis < HOST_UNKNOWN)
         h->quota_millis = f->cpu_quota_millis;
     if (f->python == 0)

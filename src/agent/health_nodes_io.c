@@ -71,6 +71,8 @@ int health_probe_nodes(const struct health_nodes *c, char **env, struct el_err *
     conf.probe_quick = c->quick;
     conf.probe_strict = c->strict;
     conf.probe_json = c->json;
+    conf.probe_all = c->all;
+    conf.probe_rails = c->rails;
     conf.probe_checks = c->checks;
     conf.probe_limits = c->limits;
     conf.probe_domain = c->domain;

@@ -23,7 +23,7 @@ struct health {
     uint64_t quota_millis;
     char site[HOST_PATH_MAX]; /* where the job's Python has its packages; "": not known */
     struct probe_node *look;  /* this node by itself: from the first look to the last one of a check */
-    bool looks;               /* a look is under way */
+    bool looks, last_look;    /* a look is under way; the last one of a check */
     struct probe_node *pair;  /* its ends of the pairs of a stage */
     struct msg_probe order;   /* of the stage; its strings are not to be used, but: */
     char peer[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];

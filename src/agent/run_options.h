@@ -29,6 +29,7 @@ int conf_set_interactive(void *target, const char *value, struct el_err *e);
 int conf_set_no_interactive(void *target, const char *value, struct el_err *e);
 int conf_set_log_format(void *target, const char *value, struct el_err *e);
 int conf_set_step_pattern(void *target, const char *value, struct el_err *e);
+int conf_set_probe_rails(void *target, const char *value, struct el_err *e);
 int conf_set_probe_domain(void *target, const char *value, struct el_err *e);
 int conf_set_network_check(void *target, const char *value, struct el_err *e);
 int conf_set_exclude_straggler(void *target, const char *value, struct el_err *e);

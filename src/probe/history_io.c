@@ -8,7 +8,7 @@
 
 #include "probe/history.h"
 
-enum { READ_MAX = 4 << 20 };
+enum { READ_MAX = 4 << 20, LOCK_TRIES = 40, LOCK_PAUSE_US = 50000 };
 
 static int fail(const char *what, const char *folder, struct el_err *e)
 {
@@ -44,6 +44,17 @@ static int write_all(int fd, const char *bytes, size_t n)
     return 0;
 }
 
+/* Others hold it for milliseconds, unless they stand still. */
+static int lock(int fd)
+{
+    for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB); tries++) {
+        if ((errno != EWOULDBLOCK && errno != EINTR) || tries == LOCK_TRIES)
+            return -1;
+        usleep(LOCK_PAUSE_US);
+    }
+    return 0;
+}
+
 /* Locked, so that two probes at once do not tear each other's lines.  -1 and *e. */
 static int open_file(const char *folder, struct el_err *e)
 {
@@ -57,9 +68,13 @@ static int open_file(const char *folder, struct el_err *e)
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return fail("cannot open", folder, e);
-    if (flock(fd, LOCK_EX) == 0)
+    if (lock(fd) == 0)
         return fd;
-    fail("cannot lock", folder, e);
+    if (errno == EWOULDBLOCK)
+        el_fail(e, EL_EXIT_CANTCREAT, "another process has locked %.300s/" HISTORY_FILE " for %d s", folder,
+                LOCK_TRIES * LOCK_PAUSE_US / 1000000);
+    else
+        fail("cannot lock", folder, e);
     close(fd);
     return -1;
 }

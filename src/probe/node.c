@@ -34,10 +34,12 @@ static unsigned add_gpus(const struct probe_node_conf *conf, bool last, struct n
     if (last || !gpus)
         return n;
     job.role = HELPER_BURN;
-    job.phase = ++*phase;
     job.limit = HELPER_MEETS + HELPER_STEPS * HELPER_STEP + LEEWAY;
-    for (job.gpu = 0; job.gpu < gpus; job.gpu++)
+    for (job.gpu = 0; job.gpu < gpus; job.gpu++) {
+        *phase += job.gpu % GPU_BESIDE == 0;
+        job.phase = *phase;
         add(jobs, &n, job);
+    }
     if (gpus < 2)
         return n;
     job.role = HELPER_NICLOOP;
@@ -178,11 +180,12 @@ void node_pair_order(const struct probe_node_conf *conf, unsigned rail, const ch
                      struct wire *out)
 {
     el_usec spend = conf->pair_spend ? conf->pair_spend : conf->quick ? EL_SEC(1) : EL_SEC(5);
+    const char *bound = probe_rails_name(conf->rails, rail), *local = bound ? bound : conf->local;
     wire_init(out, WIRE_PAIR_ORDER);
     out->u.pair_order = (struct wire_pair_order){
         .guest = id != NULL,
         .id = id ? id : "",
-        .local = conf->local ? conf->local : "",
+        .local = local ? local : "",
         .peer = peer,
         .rail = rail,
         .latency_count = conf->quick ? 50 : 200,

@@ -7,6 +7,7 @@
 #include "probe/children.h"
 #include "probe/found.h"
 #include "probe/plan.h"
+#include "probe/rails.h"
 
 struct probe_node;
 
@@ -22,9 +23,10 @@ struct probe_node_conf {
     unsigned gpus;                   /* rails of nccl: GPUs of this node */
     unsigned gpus_expected;          /* fewer are a finding */
     bool quick;
-    uint64_t pair_bytes; /* tcp: of an iteration */
-    el_usec pair_spend;  /* tcp: for the bandwidth */
-    const char *local;   /* tcp: numeric address that the job uses on this node */
+    uint64_t pair_bytes;             /* tcp: of an iteration */
+    el_usec pair_spend;              /* tcp: for the bandwidth */
+    const char *local;               /* tcp: numeric address that the job uses on this node */
+    const struct probe_rails *rails; /* tcp: what each is bound to */
     const char *ckpt_dir, *tmp_dir;
     const char *helper_dir, *nccl_lib, *cuda_lib, *purelib;
     uint64_t cpu_quota_millis; /* of the cgroup, UINT64_MAX: none */

@@ -3,9 +3,11 @@
 #define PROBE_NODE_PRIVATE_H
 #include "probe/helper.h"
 #include "probe/node.h"
+#include "proc/gpu.h"
 
 #define NODE_JOBS_MAX  (CHECK_GROUPS + GPU_JOBS_MAX + 2)
-#define GPU_JOBS_MAX   PLAN_RAILS_MAX
+#define GPU_JOBS_MAX   GPU_MAX
+#define GPU_BESIDE     16 /* GPUs that work at the same time: each helper holds a gigabyte and a processor */
 #define NODE_CLASS_MAX 24
 
 /* One child of the single-node checks. */

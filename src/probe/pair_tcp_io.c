@@ -24,6 +24,7 @@ struct end {
     struct pair_id id;
     int fd;
     char local[EL_ADDR_TEXT_MAX], remote[EL_ADDR_TEXT_MAX], interface[64];
+    bool bound;      /* the interface was named */
     bool small_went; /* the latency was measured: small messages go both ways */
     uint8_t out[PAIR_BLOCK_BYTES], want[PAIR_BLOCK_BYTES], in[PAIR_BLOCK_BYTES];
 };
@@ -159,17 +160,25 @@ static int open_socket(struct end *x, const char *stage, const struct el_addr *o
     x->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (x->fd < 0)
         return fail(x, stage, "system", errno, "socket");
+    /* By an interface that is named, whatever the routes say; who may not is left to them. */
+    if (x->bound)
+        (void)setsockopt(x->fd, SOL_SOCKET, SO_BINDTODEVICE, x->interface, (socklen_t)strlen(x->interface));
     if (bind_it && bind(x->fd, (struct sockaddr *)&sa, n) < 0)
         return fail(x, stage, "config", errno, "cannot use the address %s", el_addr_text(own, text));
     return 0;
 }
 
-static int own_address(struct end *x, const char *stage, struct el_addr *out)
+/* like: of whose family it must be; NULL: any. */
+static int own_address(struct end *x, const char *stage, const uint8_t *like, struct el_addr *out)
 {
     *out = (struct el_addr){.port = 0};
-    if (!el_addr_parse(x->order->local, out->ip))
-        return fail(x, stage, "config", 0, "\"%s\" is no address of this node", x->order->local);
-    el_addr_interface(out->ip, x->interface, sizeof x->interface);
+    x->bound = !el_addr_parse(x->order->local, out->ip);
+    if (x->bound && !el_addr_of_interface(x->order->local, like, out->ip))
+        return fail(x, stage, "network", 0, "this node has no interface %s with an address", x->order->local);
+    if (x->bound)
+        snprintf(x->interface, sizeof x->interface, "%s", x->order->local);
+    else
+        el_addr_interface(out->ip, x->interface, sizeof x->interface);
     el_addr_text(out, x->local);
     return 0;
 }
@@ -251,7 +260,7 @@ static int meet_as_host(struct end *x)
     char text[WIRE_ID_MAX];
     uint8_t hello[PAIR_HELLO_BYTES];
     struct wire w;
-    if (own_address(x, "listen", &own) < 0 || open_socket(x, "listen", &own, true) < 0)
+    if (own_address(x, "listen", NULL, &own) < 0 || open_socket(x, "listen", &own, true) < 0)
         return -1;
     int listener = x->fd;
     if (listen(listener, STRANGERS_MAX) < 0 || getsockname(listener, (struct sockaddr *)&sa, &n) < 0 ||
@@ -301,7 +310,7 @@ static int meet_as_guest(struct end *x)
     char way[256];
     if (!pair_id_parse(x->order->id, &x->id))
         return fail(x, "connect", "internal", 0, "\"%s\" does not say where the other end is", x->order->id);
-    if (x->order->local[0] && own_address(x, "connect", &own) < 0)
+    if (x->order->local[0] && own_address(x, "connect", x->id.addr.ip, &own) < 0)
         return -1;
     /* Without an address of its own the socket is of the other end's family. */
     if (open_socket(x, "connect", x->order->local[0] ? &own : &x->id.addr, x->order->local[0] != 0) < 0 ||

@@ -487,4 +487,6 @@ void report_text(const struct report *r, struct el_buf *out)
     put_splits(r, out);
     report_warnings(r, out);
     put_versions(r, out);
+    if (r->all)
+        report_checks_each(r, out);
 }

@@ -20,6 +20,7 @@ struct report {
     bool utf8;                        /* it can show blocks; else figures alone */
     unsigned columns;                 /* of the terminal; 0: not one, nothing is cut */
     bool all;                         /* of each node all findings, not only those that are not in order */
+    bool brief;                       /* JSON: of at most REPORT_BRIEF_MAX nodes and links, and of those little */
 };
 
 /* Table of nodes, matrix of pairs, links, versions, what to do next. */
@@ -30,6 +31,7 @@ void report_node(const struct report *r, unsigned node, struct el_buf *out);
 
 /* One line about the present round, without a newline: "round 2: c04 with c00, c05 with c01; 30 more pairs; 60 are
  * good so far, 4 are suspect".  Not longer than REPORT_ROUND_MAX. */
+#define REPORT_BRIEF_MAX 256
 #define REPORT_ROUND_MAX 320
 void report_round(const struct report *r, struct el_buf *out);
 

@@ -109,13 +109,10 @@ static void put_measured(const struct report *r, const struct found *f, struct e
     }
 }
 
-void report_checks(const struct report *r, struct el_buf *out)
+static void put_checks(const struct report *r, unsigned node, struct el_buf *out)
 {
-    const struct findings *f = report_findings(r, 0);
+    const struct findings *f = report_findings(r, node);
     unsigned skipped = 0;
-    el_buf_puts(out, "\n");
-    if (!f)
-        return;
     put_titles(r, out);
     /* What wants attention stands last, where the eye is. */
     for (int s = FINDING_OK; s < FINDING_STATES; s++)
@@ -128,10 +125,30 @@ void report_checks(const struct report *r, struct el_buf *out)
             else
                 put_check(r, f, (enum check)c, out);
         }
-    put_measured(r, r->found[0], out);
+    put_measured(r, r->found[node], out);
     if (skipped)
         el_buf_printf(out, "  %u check%s not made: %s not apply here, or cannot be read (--all says why)\n", skipped,
                       skipped == 1 ? " was" : "s were", skipped == 1 ? "it does" : "they do");
+}
+
+void report_checks(const struct report *r, struct el_buf *out)
+{
+    el_buf_puts(out, "\n");
+    if (report_findings(r, 0))
+        put_checks(r, 0, out);
+}
+
+void report_checks_each(const struct report *r, struct el_buf *out)
+{
+    char name[PLAN_NAME_MAX];
+    for (unsigned n = 0; n < plan_nodes(r->plan); n++) {
+        if (!report_findings(r, n))
+            continue;
+        el_buf_printf(out, "\nall checks of ");
+        el_paint(out, r->colour, TONE_STRONG, 0, report_name(r, n, name));
+        el_buf_puts(out, "\n");
+        put_checks(r, n, out);
+    }
 }
 
 /* --- many nodes --------------------------------------------------------------------------------------------------- */

@@ -231,6 +231,10 @@ static void put_node(const struct report *r, unsigned node, struct el_buf *out)
     el_buf_puts(out, ",\"reasons\":[");
     if (*v.text)
         put_string(out, v.text);
+    if (r->brief) {
+        el_buf_puts(out, "]}");
+        return;
+    }
     if (r->note && r->note[node] && *r->note[node]) {
         el_buf_puts(out, *v.text ? "," : "");
         put_string(out, r->note[node]);
@@ -256,6 +260,7 @@ static void put_links(const struct report *r, struct el_buf *out)
     unsigned n = verdict_links(r->plan, NULL, 0);
     struct link_verdict *l = el_alloc(out->mem, (n + 1) * sizeof *l);
     n = l ? verdict_links(r->plan, l, n) : 0;
+    n = r->brief && n > REPORT_BRIEF_MAX ? REPORT_BRIEF_MAX : n;
     el_buf_puts(out, "\"links\":[");
     for (unsigned i = 0; i < n; i++) {
         el_buf_printf(out, "%s{\"a\":%u,\"b\":%u,\"rails\":", i ? "," : "", l[i].a, l[i].b);
@@ -317,6 +322,20 @@ static void put_versions(const struct report *r, struct el_buf *out)
     el_free(out->mem, facts);
 }
 
+/* All, or the first of those that are not good. */
+static void put_nodes(const struct report *r, struct el_buf *out)
+{
+    unsigned told = 0;
+    el_buf_puts(out, "\"nodes\":[");
+    for (unsigned n = 0; n < plan_nodes(r->plan); n++) {
+        if (r->brief && (told == REPORT_BRIEF_MAX || verdict_state(r->plan, n) == NODE_GOOD))
+            continue;
+        el_buf_puts(out, told++ ? "," : "");
+        put_node(r, n, out);
+    }
+    el_buf_puts(out, "]");
+}
+
 void report_json(const struct report *r, struct el_buf *out)
 {
     el_buf_printf(out, "{\"world_round\":{\"number\":%llu,\"coord\":\"%016llx\"},\"probe\":%llu,\"backend\":",
@@ -325,15 +344,16 @@ void report_json(const struct report *r, struct el_buf *out)
         put_string(out, r->backend);
     else
         el_buf_puts(out, "null");
-    el_buf_printf(out, ",\"took_ms\":%llu,\"verdict\":\"%s\",\"stopped\":\"%s\",", (unsigned long long)r->took_ms,
-                  wholes[report_whole(r)], stops[plan_stopped(r->plan)]);
-    put_rounds(r, out);
-    el_buf_puts(out, ",\"nodes\":[");
-    for (unsigned n = 0; n < plan_nodes(r->plan); n++) {
-        el_buf_puts(out, n ? "," : "");
-        put_node(r, n, out);
-    }
-    el_buf_puts(out, "],");
+    el_buf_printf(out, ",\"took_ms\":%llu,\"verdict\":\"%s\",\"stopped\":\"%s\",\"brief\":%s,",
+                  (unsigned long long)r->took_ms, wholes[report_whole(r)], stops[plan_stopped(r->plan)],
+                  r->brief ? "true" : "false");
+    if (r->brief)
+        el_buf_puts(out, "\"rounds\":[]");
+    else
+        put_rounds(r, out);
+    el_buf_puts(out, ",");
+    put_nodes(r, out);
+    el_buf_puts(out, ",");
     put_links(r, out);
     el_buf_puts(out, ",");
     put_splits(r, out);

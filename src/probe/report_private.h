@@ -32,6 +32,8 @@ void report_picture(const struct report *r, struct el_buf *out);
 /* The checks of the only node (report_checks.c), and what is wrong on nodes that are good otherwise. */
 void report_checks(const struct report *r, struct el_buf *out);
 void report_warnings(const struct report *r, struct el_buf *out);
+/* Of each node all that is known. */
+void report_checks_each(const struct report *r, struct el_buf *out);
 /* Are there any?  Any that should have been judged and could not be? */
 bool report_warns(const struct report *r);
 bool report_undecided(const struct report *r);

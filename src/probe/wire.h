@@ -90,7 +90,7 @@
 #define WIRE_PAIR_ORDER_FIELDS(F, T)                                                                                   \
     F(T, BOOL, guest, 0, 0)       /* false: host end, which makes the id */                                            \
     F(T, STR, id, WIRE_ID_MAX, 0) /* guest only */                                                                     \
-    F(T, STR, local, 64, 0)       /* numeric address to use; "" for a guest: any */                                    \
+    F(T, STR, local, 64, 0)       /* numeric address or interface to use; "" for a guest: any */                       \
     F(T, STR, peer, 256, 0)       /* the other node, for messages */                                                   \
     F(T, NUM, rail, 4096, 0)                                                                                           \
     F(T, NUM, latency_count, 100000, 0)                                                                                \

@@ -131,6 +131,8 @@ void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out)
                                 .nodes = h->nodes,
                                 .backend = (enum health_backend)s->probe_backend,
                                 .quick = s->probe_quick,
+                                .all = s->probe_all,
+                                .rails = (unsigned)s->probe_rails,
                                 .rounds_max = (unsigned)s->probe_rounds,
                                 .straggler_k = (unsigned)s->straggler_k,
                                 .straggler_min = (unsigned)s->straggler_min,

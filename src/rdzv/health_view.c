@@ -5,7 +5,12 @@
 #include "probe/report.h"
 #include "rdzv/rdzv_private.h"
 
-enum { PAGE_BYTES = MSG_STREAM_MAX, FOUND_NODES_MAX = 64 /* 80 KiB each, for a moment */ };
+enum {
+    PAGE_BYTES = MSG_STREAM_MAX,
+    FOUND_NODES_MAX = 64, /* 80 KiB each, for a moment */
+    FOUND_ALL_MAX = 1024, /* with --all */
+};
+#define HERE_MAX ((size_t)16 << 20) /* bytes of a report that needs no connection */
 
 unsigned rdzv_probe_reader(const struct rdzv *r)
 {
@@ -32,7 +37,26 @@ static struct found *found_of(struct rdzv *r, unsigned node)
 static bool is_told(struct rdzv *r, unsigned node)
 {
     const char *text;
-    return r->health.nodes <= FOUND_NODES_MAX || probing_verdict(r->health.last, node, &text) != HEALTH_GOOD;
+    return r->conf.set.probe_all || r->health.nodes <= FOUND_NODES_MAX ||
+           probing_verdict(r->health.last, node, &text) != HEALTH_GOOD;
+}
+
+/* With less and less in it, until it fits: half a report would be none. */
+static void write_report(struct rdzv *r, unsigned kind, void (*write)(const struct report *r, struct el_buf *out),
+                         struct report report)
+{
+    struct rdzv_health *h = &r->health;
+    struct el_buf *to = &h->report[kind];
+    bool here = h->reader != RDZV_NONE && rdzv_instance(r, h->reader) == r->conf.own_instance;
+    do {
+        el_buf_free(to);
+        *to = EL_BUF_INIT(r->mem, here ? HERE_MAX : RDZV_PROBE_REPORT_MAX);
+        write(&report, to);
+        if (to->full && !report.all && report.brief)
+            break;
+        report.brief = to->full && !report.all;
+        report.all = false;
+    } while (to->full);
 }
 
 static void write_reports(struct rdzv *r, struct found **found, const char **note)
@@ -48,25 +72,25 @@ static void write_reports(struct rdzv *r, struct found **found, const char **not
                             .took_ms = h->took / EL_MS(1),
                             .backend = h->nodes < 2               ? NULL
                                        : probing_is_nccl(h->last) ? "nccl"
-                                                                  : "tcp"};
-    report_text(&report, &h->report[0]);
+                                                                  : "tcp",
+                            .all = r->conf.set.probe_all};
+    write_report(r, 0, report_text, report);
     if (r->conf.set.probe_only)
-        report_json(&report, &h->report[1]);
+        write_report(r, 1, report_json, report);
 }
 
 void rdzv_health_render(struct rdzv *r)
 {
     struct rdzv_health *h = &r->health;
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 2; i++)
         el_buf_free(&h->report[i]);
-        h->report[i] = EL_BUF_INIT(r->mem, RDZV_PROBE_REPORT_MAX);
-    }
     struct found **found = el_alloc(r->mem, h->nodes * sizeof *found);
     const char **note = el_alloc(r->mem, h->nodes * sizeof *note);
+    const unsigned most = r->conf.set.probe_all ? FOUND_ALL_MAX : FOUND_NODES_MAX;
     unsigned told = 0;
     for (unsigned i = 0; note && i < h->nodes; i++)
         note[i] = probing_note(h->last, i);
-    for (unsigned i = 0; found && i < h->nodes && told < FOUND_NODES_MAX; i++)
+    for (unsigned i = 0; found && i < h->nodes && told < most; i++)
         if (is_told(r, i) && (found[i] = found_of(r, i)))
             told++;
     if (found && probing_plan(h->last))

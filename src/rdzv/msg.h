@@ -79,6 +79,8 @@
     F(T, NUM, probe_backend, 2, 0) /* enum health_backend */                                                           \
     F(T, NUM, probe_quick, 1, 0)                                                                                       \
     F(T, NUM, probe_strict, 1, 0)                                                                                      \
+    F(T, NUM, probe_all, 1, 0)      /* every finding is kept for the report */                                         \
+    F(T, NUM, probe_rails, 16, 0)   /* of a pair over TCP; 0: 1 */                                                     \
     F(T, NUM, straggler_k, 1000, 0) /* 0: as the plan has it; so for the next */                                       \
     F(T, NUM, straggler_min, 100, 0)                                                                                   \
     F(T, NUM, probe_only, 1, 0)                  /* no round follows: `elrun probe` */                                 \

@@ -29,7 +29,7 @@ struct probing *probing_new(const struct probing_conf *conf, struct el_mem *mem,
     for (unsigned i = 0; i < conf->nodes; i++) {
         p->node[i].pair = PROBING_NONE;
         p->node[i].wall_us = CLOCKS_UNKNOWN;
-        p->node[i].kept = EL_BUF_INIT(mem, PROBING_KEPT_MAX);
+        p->node[i].kept = EL_BUF_INIT(mem, conf->all ? PROBING_KEPT_ALL : PROBING_KEPT_MAX);
         p->node[i].ids = EL_BUF_INIT(mem, MSG_IDS_MAX);
     }
     p->kind = PROBING_LOCAL;
@@ -142,7 +142,8 @@ static bool make_plan(struct probing *p)
     p->nccl = some > 0;
     if (p->nccl)
         want_gpus(p, some);
-    conf.rails = !p->nccl ? 1 : gpus < PLAN_RAILS_MAX ? gpus : PLAN_RAILS_MAX;
+    unsigned rails = p->nccl ? gpus : p->conf.rails ? p->conf.rails : 1;
+    conf.rails = rails < PLAN_RAILS_MAX ? rails : PLAN_RAILS_MAX;
     conf.rounds_max = p->conf.rounds_max;
     conf.quick = p->conf.quick;
     conf.straggler_k = p->conf.straggler_k ? p->conf.straggler_k : conf.straggler_k;

@@ -21,6 +21,7 @@
 #define PROBING_LOCAL_LIMIT EL_SEC(90) /* for checks of a node by itself */
 #define PROBING_AWAY_LIMIT  EL_SEC(20) /* a node that is not heard is waited for: it may stand still */
 #define PROBING_KEPT_MAX    16384      /* bytes of lines of a node that are kept for the report */
+#define PROBING_KEPT_ALL    131072     /* … where all are */
 #define PROBING_NONE        UINT32_MAX
 
 enum probing_kind {
@@ -53,6 +54,8 @@ struct probing_conf {
     unsigned nodes;
     enum health_backend backend;
     bool quick;
+    bool all;       /* lines of checks that are in order are kept, too */
+    unsigned rails; /* of a pair over TCP; 0: 1 */
     unsigned rounds_max;
     unsigned straggler_k, straggler_min; /* 0: as the plan has it */
     el_usec timeout;                     /* of all of it */

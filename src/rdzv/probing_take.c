@@ -74,14 +74,14 @@ static void take_metric(struct probing *p, unsigned node, int64_t rail, const st
         p->node[node].measured++;
 }
 
-static bool is_worth_keeping(struct probing_node *n, const struct wire *w)
+static bool is_worth_keeping(const struct probing *p, struct probing_node *n, const struct wire *w)
 {
     if (w->type == WIRE_FACT || w->type == WIRE_M || w->type == WIRE_HELLO)
         return true;
     if (w->type != WIRE_CHECK)
         return false;
     n->warned |= strcmp(w->u.check.state, "warn") == 0;
-    return strcmp(w->u.check.state, "ok") != 0 && strcmp(w->u.check.state, "unchecked") != 0;
+    return p->conf.all || (strcmp(w->u.check.state, "ok") != 0 && strcmp(w->u.check.state, "unchecked") != 0);
 }
 
 static void take_line(struct probing *p, unsigned node, int64_t rail, const char *line, size_t len)
@@ -97,7 +97,7 @@ static void take_line(struct probing *p, unsigned node, int64_t rail, const char
         wire_release(&w);
         return;
     }
-    if (p->kind != PROBING_PAIR && is_worth_keeping(n, &w) && n->kept.len + len < PROBING_KEPT_MAX)
+    if (p->kind != PROBING_PAIR && is_worth_keeping(p, n, &w))
         (void)el_buf_put(&n->kept, line, len);
     wire_release(&w);
 }
@@ -138,9 +138,8 @@ void probing_number_domains(struct probing *p)
 
 /* --- clocks --- */
 
-static void keep_clock(struct probing_node *n, int64_t usual_us)
+static void keep_clock(const struct probing *p, struct probing_node *n, int64_t usual_us)
 {
-    static const size_t room = 512; /* for one line */
     struct check_conf conf;
     struct wire w;
     if (n->wall_us == CLOCKS_UNKNOWN)
@@ -149,7 +148,7 @@ static void keep_clock(struct probing_node *n, int64_t usual_us)
     check_conf_init(&conf);
     check_judge(&conf, &f);
     finding_to_wire(&f, &w);
-    if (is_worth_keeping(n, &w) && n->kept.len + room < PROBING_KEPT_MAX)
+    if (is_worth_keeping(p, n, &w))
         (void)wire_encode(&w, &n->kept);
 }
 
@@ -160,7 +159,7 @@ void probing_compare_clocks(struct probing *p)
         all[i] = p->node[i].wall_us;
     int64_t usual_us = all ? clocks_usual(all, p->conf.nodes) : CLOCKS_UNKNOWN;
     for (unsigned i = 0; i < p->conf.nodes && usual_us != CLOCKS_UNKNOWN; i++)
-        keep_clock(&p->node[i], usual_us);
+        keep_clock(p, &p->node[i], usual_us);
     el_free(p->mem, all);
 }
 

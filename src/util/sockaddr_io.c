@@ -55,6 +55,32 @@ const char *el_addr_interface(const uint8_t ip[16], char *name, size_t room_byte
     return name;
 }
 
+/* An address of a link alone needs more than its bytes. */
+static bool is_for_others(const uint8_t ip[16])
+{
+    return el_addr_is_v4(ip) || !(ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80);
+}
+
+bool el_addr_of_interface(const char *name, const uint8_t like[16], uint8_t ip[16])
+{
+    struct ifaddrs *all = NULL;
+    bool found = false, v4 = false;
+    if (getifaddrs(&all) < 0)
+        return false;
+    for (struct ifaddrs *a = all; a && !v4; a = a->ifa_next) {
+        struct el_addr addr;
+        if (strcmp(a->ifa_name, name) != 0 || !a->ifa_addr || !el_addr_from_sockaddr(a->ifa_addr, &addr) ||
+            !is_for_others(addr.ip) || (like && el_addr_is_v4(like) != el_addr_is_v4(addr.ip)))
+            continue;
+        v4 = el_addr_is_v4(addr.ip);
+        if (v4 || !found)
+            memcpy(ip, addr.ip, sizeof addr.ip);
+        found = true;
+    }
+    freeifaddrs(all);
+    return found;
+}
+
 size_t el_addr_own(uint8_t (*list)[16], size_t room)
 {
     struct ifaddrs *all = NULL;

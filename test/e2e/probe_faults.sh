@@ -24,6 +24,11 @@ if dd if=/dev/zero of="$T/img" bs=1M count=16 2>/dev/null && mkfs.ext4 -q "$T/im
     fsfreeze -f "$T/mnt" && frozen=yes
     OUT=$T/out.frozen ERR=$T/err.frozen start probe --json --checks=disk --checkpoint-dir="$T/mnt"
     frozen_pid=$elrun_pid
+    OUT=$T/out.past ERR=$T/err.past start probe --checks=memory --state-dir="$T/mnt/past"
+    past_pid=$elrun_pid
+    OUT=$T/out.job ERR=$T/err.job start --standalone --health-check=start --probe-checks=memory --probe-state-dir="$T/mnt/job" \
+        --no-python "$WORKER" touch "$T/ran"
+    job_pid=$elrun_pid
 fi
 
 # --- disks and memory ---
@@ -105,7 +110,17 @@ if [ -n "$frozen" ]; then
     finish
     is "a disk that stands still: the probe ends, and the node is bad" "$status" 1
     like "because that check hung in the kernel" "$(found hang)" '^bad disk'
-    fsfreeze -u "$T/mnt" && frozen=
+    ok "past verdicts that cannot be read keep no report back" wait_for grep -q memory_free "$T/out.past"
+    like "and are told" "$(cat "$T/err.past")" "$T/mnt/past does not answer; verdicts are not remembered"
+    ran() { ls "$T"/ran* >/dev/null 2>&1; }
+    ok "nor a job" wait_for ran
+    like "which tells, too" "$(cat "$T/err.job")" "$T/mnt/job does not answer: past verdicts are not known"
+    fsfreeze -u "$T/mnt" && frozen= # a process whose thread waits there is not over before
+    elrun_pid=$past_pid
+    finish
+    elrun_pid=$job_pid
+    finish
+    is "a job that ends while its folder hangs" "$status" 0
 else
     skip "a disk that stands still" "no right to mount a file system"
 fi

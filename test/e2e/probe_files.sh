@@ -88,5 +88,12 @@ if grep -q '"cpu"' "$T/own"; then # where a busy thread gets no processor nothin
     baseline fast --on-straggler=exclude
     like "slower than such hardware is, or not to be measured now" "$status $(tail -1 "$T/err")" '^(72 .*this node is slow: .* at least|0)'
 fi
+# Another probe stands still and holds the file.
+exec 8>>"$T/alone/probes"
+flock 8
+run probe --checks=memory --limits="$T/easy.json" --state-dir="$T/alone"
+exec 8>&-
+is "a file that another process has locked is nobody's fault" "$status" 0
+like "and is told" "$(cat "$T/err")" "another process has locked $T/alone/probes for 2 s; verdicts are not remembered"
 is_clean "all probes"
 finished

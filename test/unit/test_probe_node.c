@@ -45,7 +45,10 @@ static void test_jobs(void)
     is_str(said(node_jobs(&conf, false, jobs)), "0:memory 0:nvml 1:burn.0", "what is asked for; one GPU has no loop");
     conf.gpus = 0;
     is_str(said(node_jobs(&conf, false, jobs)), "0:memory 0:nvml", "GPUs are wanted, and there is none");
-    conf.gpus = 64;
+    conf.gpus = 18;
+    ok(strstr(said(node_jobs(&conf, false, jobs)), " 1:burn.15 2:burn.16 2:burn.17 3:nicloop") != NULL,
+       "of many GPUs sixteen at a time, and all of them");
+    conf.gpus = 1000;
     ok(node_jobs(&conf, false, jobs) <= NODE_JOBS_MAX, "there is an end to the number of GPUs");
     conf.gpus = 0;
     conf.nccl = false;
@@ -168,6 +171,30 @@ static void test_orders(void)
     ok(probe_node_pair_limit(false) > EL_MS(w.u.pair_order.limit_ms), "an end ends itself before it is killed");
 }
 
+static void test_ways(void)
+{
+    static const char *const wrong[] = {"",     "0",         "17",         "-1",
+                                        "4x,",  ",eth0",     "eth0,,eth1", "a/b",
+                                        "a b,", "eth0,eth0", "1,2,1",      "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"};
+    struct probe_rails r = {.n = 0};
+    struct el_err e = {0};
+    struct wire w;
+    ok(probe_rails_parse("16", &r, &e) == 0 && r.n == 16 && !probe_rails_name(&r, 0), "so many connections");
+    ok(probe_rails_parse("eth1,10.0.2.7", &r, &e) == 0 && r.n == 2, "or interfaces and addresses");
+    is_str(probe_rails_name(&r, 1), "10.0.2.7", "each is known by its number");
+    ok(!probe_rails_name(&r, 2) && !probe_rails_name(NULL, 0), "there are no others");
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ok(probe_rails_parse(wrong[i], &r, &e) < 0, wrong[i]);
+    is_num(r.n, 2, "what is wrong changes nothing");
+    conf.rails = &r;
+    conf.local = "10.0.0.5";
+    node_pair_order(&conf, 0, NULL, "c01", &w);
+    is_str(w.u.pair_order.local, "eth1", "an end is bound to its rail's interface");
+    node_pair_order(&conf, 2, NULL, "c01", &w);
+    is_str(w.u.pair_order.local, "10.0.0.5", "and to the job's address where it has none of its own");
+    conf.rails = NULL;
+}
+
 static enum finding_state finding_of(enum helper_role role, const char *class)
 {
     struct node_job job = {.helper = true, .group = CHECK_GROUP_GPU, .role = role};
@@ -256,6 +283,7 @@ int main(void)
     test_parted();
     test_values();
     test_orders();
+    test_ways();
     test_errors();
     test_found();
     return done();

@@ -1,6 +1,6 @@
 /* A health check by itself: what it makes of answers that come late, twice, in pieces or from elsewhere, of nodes that
  * are away and of its own standing still.  Stories with a coordinator around it: test_rdzv_probe.c. */
-#include "rdzv/probing.h"
+#include "rdzv/probing_private.h"
 
 #include "lib/tap.h"
 #include "probe/node.h"
@@ -144,6 +144,50 @@ static void test_all_time_is_over(void)
     is_str(verdict(1), "undecided: no pair with it came to an end (the time was over)",
            "who had no time is not to blame");
     is_str(verdict(2), "good", "what was known is known");
+}
+
+/* Two rails over TCP, and the second one of b is dead. */
+static void test_rails(void)
+{
+    begin(4);
+    p->conf.rails = 2;
+    all("abcd", PROBING_OK);
+    is_num(order_of(0).rails, 3, "as many rails as are wanted");
+    for (unsigned round = 0; !probing_is_over(p) && round < 20; round++)
+        for (unsigned i = 0; i < 4 && !probing_is_over(p); i++) {
+            struct msg_probe o = order_of(i);
+            if (o.kind != PROBING_PAIR) {
+                if (o.kind != PROBING_REST)
+                    answer(i, PROBING_OK);
+                continue;
+            }
+            for (unsigned rail = 0; rail < 2; rail++) {
+                bool dead = rail == 1 && (i == 1 || *o.peer == 'b');
+                struct msg_probe_result m = result(i, dead ? PROBING_FAILED : PROBING_OK);
+                m.rail = rail;
+                m.page = rail;
+                m.more = rail == 0;
+                say(i, &m);
+            }
+        }
+    is_str(verdict(1), "bad: rail 1: failed with a, d and c, all good: why", "a dead rail of a node is named");
+    is_str(verdict(0), "good", "and nobody else");
+}
+
+static void test_kept(void)
+{
+    static const char lines[] = "{\"t\":\"check\",\"name\":\"shm_size\",\"state\":\"ok\",\"text\":\"\"}\n";
+    begin(2);
+    struct msg_probe_result m = result(0, PROBING_OK);
+    m.lines = lines;
+    say(0, &m);
+    is_str(probing_kept(p, 0), "", "checks that are in order are not kept");
+    begin(2);
+    p->conf.all = true;
+    m = result(0, PROBING_OK);
+    m.lines = lines;
+    say(0, &m);
+    is_str(probing_kept(p, 0), lines, "unless all are wanted");
 }
 
 static void test_standing_still(void)
@@ -465,6 +509,8 @@ int main(void)
     test_deadlines();
     test_endless_pages();
     test_all_time_is_over();
+    test_rails();
+    test_kept();
     test_standing_still();
     test_away();
     test_away_for_a_moment();

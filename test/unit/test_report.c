@@ -301,6 +301,51 @@ static void test_json(void)
     el_buf_free(&b);
 }
 
+/* What does not fit is told in brief, and is whole. */
+static void test_brief(void)
+{
+    struct report r = play(&(struct world){.nodes = 1000, .rails = 1, .broken = true});
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    report_json(&r, &b);
+    size_t whole = b.len;
+    b.len = 0;
+    r.brief = true;
+    report_json(&r, &b);
+    json_t *o = json_loads(el_buf_cstr(&b), JSON_REJECT_DUPLICATES, NULL);
+    ok(o && json_is_true(json_object_get(o, "brief")), "in brief it is JSON, and says so");
+    ok(b.len < 16384 && whole > 20 * b.len, "... and short");
+    is_num(json_array_size(json_object_get(o, "nodes")), 2, "... of the nodes those that are not good");
+    is_num(json_integer_value(json_object_get(json_array_get(json_object_get(o, "nodes"), 1), "node")), 5,
+           "... by their numbers");
+    json_decref(o);
+    for (unsigned n = 0; n < 1000; n++)
+        plan_local(r.plan, n, false, "it is broken, and somebody has found long words for that");
+    b.len = 0;
+    report_json(&r, &b);
+    o = json_loads(el_buf_cstr(&b), JSON_REJECT_DUPLICATES, NULL);
+    is_num(json_array_size(json_object_get(o, "nodes")), REPORT_BRIEF_MAX, "... and no more than so many");
+    ok(b.len < 512 << 10, "... which fits a connection");
+    json_decref(o);
+    plan_free(r.plan);
+    el_buf_free(&b);
+}
+
+static void test_all(void)
+{
+    struct report r = play(&(struct world){.nodes = 4, .rails = 1});
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    ok(!strstr(text_of(&r, &b), "all checks of"), "of many nodes what is in order is not told");
+    r.all = true;
+    const char *text = text_of(&r, &b), *at = strstr(text, "\nall checks of c00\n");
+    ok(at && strstr(at, "\n  ok         shm_size "), "... unless all is wanted");
+    ok(at && (at = strstr(at, "\nall checks of c03\n")) && strstr(at, "\n  ok         shm_size "), "... of each node");
+    b.len = 0;
+    report_json(&r, &b);
+    ok(strstr(el_buf_cstr(&b), "\"check\":\"shm_size\",\"state\":\"ok\""), "... as JSON, too");
+    plan_free(r.plan);
+    el_buf_free(&b);
+}
+
 static void test_round(void)
 {
     struct world w = {.nodes = 8, .rails = 1, .broken = true};
@@ -384,6 +429,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--json") == 0)
         return print_json();
+    test_brief();
+    test_all();
     test_round();
     test_round_is_bounded();
     test_eight();
