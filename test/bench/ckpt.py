@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 folder, mode, runs = sys.argv[1], sys.argv[2], int(sys.argv[3])
+MIB = int(os.environ["MIB"])  # of state
 rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 now = time.monotonic
 
@@ -27,8 +28,8 @@ def sample(who, what, value):
         f.write(f"{who}:{what} {value:.6g}\n")
 
 
-def make(tensors, each):
-    return {f"layer.{i}": torch.full((each // 4,), float(i)) for i in range(tensors)}
+def make(tensors, mib):
+    return {f"layer.{i}": torch.full(((mib << 20) // tensors // 4,), float(i)) for i in range(tensors)}
 
 
 def agent_mib():
@@ -55,7 +56,7 @@ def blocked():
     import elrun
     import torch.distributed.checkpoint as dcp
 
-    state = make(32, 16 << 20)
+    state = make(32, MIB)
     n = sum(t.numel() * 4 for t in state.values())
     ck = elrun.connect()
     ck.declare("state", state)
@@ -116,7 +117,7 @@ def persist():
     """Until a checkpoint is on disk, in turn with dd of as many bytes to the same one."""
     import elrun
 
-    state = make(32, 16 << 20)
+    state = make(32, MIB)
     n = sum(t.numel() * 4 for t in state.values())
     ck = elrun.connect()
     ck.declare("state", state)
@@ -140,7 +141,7 @@ def heal():
     """Attempt 0 takes ten steps; each later one goes back, takes one, and tells how long it was since the kill."""
     who = os.environ["WHO"]
     dist.init_process_group("gloo")
-    state = make(8, 8 << 20)
+    state = make(8, MIB // 8)
     path, begun = f"{folder}/heal.{who}.pt", f"{folder}/heal.{who}.killed"
     ck = None
     if "ELRUN_SOCK" in os.environ:

@@ -4,7 +4,8 @@ twin.py train FOLDER STEPS FAULTS: a worker.  Behind every sixth step it waits u
 falls between two gates, however fast the machine is.  At its end it writes a digest of all it has to FOLDER/result.RANK.
 twin.py faults FOLDER FAULTS AGENT SEED: disturbs it so often, opens a gate after each, and says what it did.
 twin.py disk FOLDER FAULTS SEED ROOT ELRUN: likewise a training that it starts itself, with checkpoints in ROOT; there agents
-end, too, and are started again."""
+end, too, and are started again.
+twin.py nodes FOLDER FAULTS SEED ELRUN: likewise one of two agents with a rank each, and a coordinator."""
 import hashlib
 import os
 import random
@@ -33,7 +34,7 @@ def train():
     steps, faults = int(sys.argv[3]), int(sys.argv[4])
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    attempt = int(os.environ.get("TWIN_LIFE", "0")) * 1000 + int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    attempt = time.monotonic_ns()  # a later one is a higher number, whoever started it
     torch.manual_seed(5)
     model = torch.nn.Sequential(torch.nn.Linear(32, 128), torch.nn.BatchNorm1d(128), torch.nn.Dropout(0.2), torch.nn.ReLU(),
                                 torch.nn.Linear(128, 128).bfloat16().float(), torch.nn.Linear(128, 1))
@@ -113,7 +114,7 @@ class Memory:
     at_gate = ["flip"]  # what needs workers that stand still
 
     def __init__(self, agent, rng):
-        self.agent, self.rng = agent, rng
+        self.agents, self.rng = [agent], rng
 
     def make(self, kind, rank):
         """The fault.  (more words about it, whether a new attempt follows)"""
@@ -134,8 +135,7 @@ class Memory:
     def flip_slot(self):
         """One bit of a committed slot of one rank, through the agent's own descriptor."""
         slots = []
-        for fd in os.listdir(f"/proc/{self.agent}/fd"):
-            path = f"/proc/{self.agent}/fd/{fd}"
+        for path in [f"/proc/{agent}/fd/{fd}" for agent in self.agents for fd in os.listdir(f"/proc/{agent}/fd")]:
             try:
                 if "elrun-slot" in os.readlink(path):
                     slots.append(path)
@@ -154,8 +154,48 @@ class Memory:
     def come_back(self):
         """What is to be seen when the next attempt has begun."""
 
-    def gate_is_open(self):
-        """What is to be waited for before the next fault may come."""
+    def stand_still(self, agent):
+        os.kill(agent, signal.SIGSTOP)
+        time.sleep(0.3)
+        os.kill(agent, signal.SIGCONT)
+        return "", False
+
+
+class Nodes(Memory):
+    """The same with two agents, which agree by a coordinator on what they go back to, also when that one dies meanwhile."""
+
+    kinds = ["coordinator dies", *Memory.kinds, "agent stands still"]
+
+    def __init__(self, elrun, rng):
+        self.rng = rng
+        port = f"{folder}/port"
+        with open(f"{folder}/err.store", "w") as err:
+            self.coordinator = subprocess.Popen([elrun, "store", "--port", "0", "--port-file", port], stdin=subprocess.DEVNULL,
+                                                stdout=err, stderr=err)
+        wait_for("a coordinator", lambda: os.path.exists(port) and read(port).strip())
+        endpoint = f"127.0.0.1:{read(port).decode().strip()}"
+        self.processes = []
+        for node in (0, 1):
+            with open(f"{folder}/err.{node}", "w") as err:
+                self.processes.append(subprocess.Popen(
+                    [elrun, "--nnodes=2", "--nproc-per-node=1", f"--node-rank={node}", f"--rdzv-endpoint={endpoint}", "--rdzv-id=twin",
+                     "--max-restarts=200", "--restart-policy=always", "--ckpt-mem=64M", __file__, "train", folder, *length()],
+                    stdin=subprocess.DEVNULL, stdout=err, stderr=err))
+        self.agents = [p.pid for p in self.processes]
+
+    def make(self, kind, rank):
+        if kind == "coordinator dies":  # one of the agents takes its place, once, while they agree on what to go back to
+            self.kill(rank)
+            time.sleep(self.rng.random() * 2)
+            self.coordinator.kill()
+            self.coordinator.wait()
+            return "", True
+        if kind == "agent stands still":
+            return self.stand_still(self.agents[rank])
+        return super().make(kind, rank)
+
+    def finish(self):
+        return f"two agents, they end with {[p.wait(DEADLINE) for p in self.processes]}"
 
 
 class Disk(Memory):
@@ -173,9 +213,9 @@ class Disk(Memory):
         with open(f"{folder}/err.{self.life}", "w") as err:
             self.process = subprocess.Popen(
                 [self.elrun, "--standalone", "--nproc-per-node=2", "--max-restarts=200", "--restart-policy=always", "--ckpt-mem=64M",
-                 f"--ckpt-dir={self.root}", "--ckpt-keep-last=4", __file__, "train", folder, str(BETWEEN * faults + 5), str(faults)],
-                env={**os.environ, "TWIN_LIFE": str(self.life)}, stdin=subprocess.DEVNULL, stdout=err, stderr=err)
-        self.agent = self.process.pid
+                 f"--ckpt-dir={self.root}", "--ckpt-keep-last=4", __file__, "train", folder, *length()],
+                stdin=subprocess.DEVNULL, stdout=err, stderr=err)
+        self.agents = [self.process.pid]
 
     def stored(self):
         """Steps on disk that nobody has damaged, the highest first, with their directories."""
@@ -187,7 +227,7 @@ class Disk(Memory):
         return [(step, path) for step, path in sorted(found, reverse=True) if os.stat(path).st_ino not in self.damaged]
 
     def end(self, number, status):
-        os.kill(self.agent, number)
+        self.process.send_signal(number)
         got = self.process.wait(DEADLINE)
         if got != status:
             raise SystemExit(f"elrun ended with {got}, not with {status}; see err.{self.life}")
@@ -211,10 +251,7 @@ class Disk(Memory):
         if kind.startswith("full disk"):
             return self.fill_disk(kind, rank)
         if kind == "agent stands still":
-            os.kill(self.agent, signal.SIGSTOP)
-            time.sleep(0.3)
-            os.kill(self.agent, signal.SIGCONT)
-            return "", False
+            return self.stand_still(self.agents[0])
         return super().make(kind, rank)
 
     def fill_disk(self, kind, rank):
@@ -245,6 +282,14 @@ class Disk(Memory):
                 raise SystemExit(f"rank {rank} went back to step {step}, not to {self.least} to {self.most}; see err.{self.life}")
         self.least, self.most = -1, 1 << 60
 
+    def finish(self):
+        return f"{self.life} agents, the last one ends with {self.process.wait(DEADLINE)}"
+
+
+def length():
+    """Of the training, as its arguments."""
+    return [str(BETWEEN * faults + 5), str(faults)]
+
 
 def read(path):
     with open(path, "rb") as f:
@@ -261,7 +306,7 @@ def flip_bit(path, begin, end, rng):
 
 
 def disturb(who, rng):
-    plan = who.kinds[:faults] + rng.choices(who.kinds, k=max(0, faults - len(who.kinds)))
+    plan = who.kinds[:faults] + rng.choices(who.kinds[1:], k=max(0, faults - len(who.kinds)))
     rng.shuffle(plan)
     if plan[0] == "agent dies":  # two checkpoints are to be there
         plan.append(plan.pop(0))
@@ -272,10 +317,10 @@ def disturb(who, rng):
         else:
             wait_for(f"step {point}", lambda: min(last(0)[1], last(1)[1]) >= point)
             time.sleep(rng.random() * 0.02)
-        before, rank = last(0)[0], rng.randrange(2)
+        before, rank = (last(0)[0], last(1)[0]), rng.randrange(2)
         more, again = who.make(kind, rank)
         if again:
-            wait_for(f"the attempt after {kind}", lambda: min(last(0)[0], last(1)[0]) > before)
+            wait_for(f"the attempt after {kind}", lambda: last(0)[0] > before[0] and last(1)[0] > before[1])
             who.come_back()
         note("faults", kind)
         print(f"{n}: {kind}, rank {rank}, at step {point}{more}", flush=True)
@@ -292,6 +337,6 @@ else:
         disturb(Memory(int(sys.argv[4]), chance), chance)
     else:
         chance = random.Random(int(sys.argv[4]))
-        trainer = Disk(sys.argv[5], sys.argv[6], chance)
+        trainer = Disk(*sys.argv[5:7], chance) if sys.argv[1] == "disk" else Nodes(sys.argv[5], chance)
         disturb(trainer, chance)
-        print(f"{trainer.life} agents, the last one ends with {trainer.process.wait(DEADLINE)}")
+        print(trainer.finish())
