@@ -176,9 +176,9 @@ TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -g -fsanitize=thread'
 check-tsan:
 	@$(SIDE) $(TSAN) built-tsan
 	@$(MAKE) --no-print-directory $(TSAN) check-tsan-here
-built-tsan: $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output)
+built-tsan: $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output summer)
 check-tsan-here: built-tsan
-	@TSAN_OPTIONS=die_after_fork=0 sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output)
+	@TSAN_OPTIONS=die_after_fork=0 sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output summer)
 # The core may use what it defines itself and what test/lib/pure.allow names: nothing else.
 check-pure: $(call obj,$(CORE))
 	@nm -A $^ | awk -f test/lib/pure.awk test/lib/pure.allow -

@@ -7,6 +7,7 @@
 
 #include "ckpt/check.h"
 #include "ckpt/crc32c.h"
+#include "ckpt/summer.h"
 #include "util/parse.h"
 
 #define MARK "{\"format\":\"elrun-ckpt\",\"version\":1}\n"
@@ -40,13 +41,15 @@ static int write_once(const struct ckpt_fs *fs, const char *path, const struct c
     }
     if (file < 0)
         return file;
+    struct summer sums;
     int r = fs->reserve(fs->ctx, file, c->n);
-    for (size_t at = 0, i = 0; r >= 0 && at < c->n; at += MANIFEST_CHUNK, i++) {
+    summer_begin(&sums, c->bytes, c->n, MANIFEST_CHUNK, c->chunks);
+    for (size_t at = 0; r >= 0 && at < c->n; at += MANIFEST_CHUNK) {
         size_t n = c->n - at < MANIFEST_CHUNK ? c->n - at : (size_t)MANIFEST_CHUNK;
         bool stopped = c->watched && c->watched->stop && *c->watched->stop;
         r = stopped ? -ECANCELED : fs->write(fs->ctx, file, at, c->bytes + at, n);
-        if (c->chunks)
-            c->chunks[i] = crc32c(0, c->bytes + at, n);
+        if (r >= 0)
+            summer_written(&sums);
         if (c->watched && c->watched->done_bytes && r >= 0)
             *c->watched->done_bytes += n;
     }
@@ -54,6 +57,7 @@ static int write_once(const struct ckpt_fs *fs, const char *path, const struct c
         r = fs->sync(fs->ctx, file);
         *sync_failed = r < 0;
     }
+    summer_end(&sums);
     fs->close(fs->ctx, file);
     if (r < 0)
         fs->remove(fs->ctx, path);

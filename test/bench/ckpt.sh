@@ -36,7 +36,7 @@ for who in elrun "torch.save" "async DCP"; do
 done
 emit elrun counted.ms "until a snapshot counts, $MIB MiB" ms "$call" "its checksums are made"
 for who in elrun dd; do
-    emit $who persist.gb_s "a checkpoint to disk, beside dd oflag=direct conv=fsync, $MIB MiB" GB/s "snapshot() has returned" "its manifest is there" ">= 0.9 x dd"
+    emit $who persist.gb_s "a checkpoint to disk, beside dd oflag=direct conv=fsync, $MIB MiB" GB/s "a snapshot counts" "its manifest is there" ">= 0.9 x dd"
 done
 for who in elrun "torch.load" DCP; do
     emit "$who" restore.ms "going back, from memory and from disk (out of the page cache), $MIB MiB" ms "the call" "$back"
