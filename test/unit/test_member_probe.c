@@ -104,6 +104,19 @@ static void test_not_asked(void)
              "what nobody has asked for is no result of the first stage");
 }
 
+/* Stages are numbered in each check: the same number of another one is another stage. */
+static void test_next_check(void)
+{
+    checked();
+    order(15, stage(1, 0, "look"));
+    PROBED(20);
+    order(30, stage(2, 0, "look"));
+    story_is("0.015 PROBE -> probe, say \"look\" | probing\n"
+             "0.020 probed -> probe tell PROBE_RESULT | probing\n"
+             "0.030 PROBE -> probe stop, probe | probing\n",
+             "a stage of the next check is a new one");
+}
+
 int main(void)
 {
     test_stages();
@@ -111,5 +124,6 @@ int main(void)
     test_away();
     test_beside_workers();
     test_not_asked();
+    test_next_check();
     return done();
 }

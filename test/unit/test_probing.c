@@ -318,6 +318,124 @@ static void test_after(void)
     is_str(verdict(1), "left: left", "who has left has left, whatever its counters said");
 }
 
+/* --- what a late or an absent node is judged by ------------------------------------------------------------------- */
+
+static void test_late_at_once(void)
+{
+    begin_for(3, EL_SEC(5));
+    all("ab", PROBING_OK);
+    is_num(at(EL_SEC(5) + MARGIN), PROBING_OVER, "the time for all is over before any pair: there is none");
+    is_str(verdict(2), "undecided: its own checks brought no result in time", "who has said nothing");
+    begin_for(5, EL_SEC(20));
+    all("abcde", PROBING_OK);
+    while (order_of(0).kind != PROBING_AFTER)
+        for (unsigned i = 0; i < 5; i++)
+            if (order_of(i).kind == PROBING_PAIR)
+                answer(i, i == 0 || *order_of(i).peer == 'a' ? PROBING_FAILED : PROBING_OK);
+    answer(1, PROBING_FAILED);
+    is_num(at(EL_SEC(20) + MARGIN), PROBING_OVER, "a witness falls when the time is over: no pairs any more");
+    is_str(verdict(1), "bad: why", "but it has fallen");
+}
+
+/* b is away from before the pair to behind it. */
+static void test_away_all_along(void)
+{
+    begin(3);
+    answer(0, PROBING_OK);
+    answer(1, PROBING_OK);
+    now = EL_SEC(1);
+    probing_away(p, 1, now);
+    answer(2, PROBING_OK);
+    is_str(kinds(3), "ppr", "who has told of itself before it went is in a pair");
+    answer(0, PROBING_FAILED);
+    at(EL_SEC(25));
+    is_str(kinds(3), "prp", "and when it stays away, others are");
+    finish(3);
+    is_str(verdict(0), "good", "that nobody came says nothing");
+    is_str(verdict(1), "left: it was not heard any more during the check", "nor against who was away");
+    is_num(verdict_links(p->plan, NULL, 0), 0, "nor against the way between them");
+}
+
+/* Others have GPUs; of c nothing is known, not that it has none. */
+static void test_silent_among_gpus(void)
+{
+    begin(3);
+    p->conf.backend = HEALTH_AUTO;
+    for (unsigned i = 0; i < 2; i++) {
+        struct msg_probe_result m = result(i, PROBING_OK);
+        m.gpus = 1;
+        say(i, &m);
+    }
+    at(PROBING_LOCAL_LIMIT + MARGIN);
+    is_num(order_of(0).backend, HEALTH_NCCL, "those who have GPUs try them");
+    finish(3);
+    is_str(verdict(2), "undecided: its own checks brought no result in time", "who has said nothing has not said that");
+}
+
+static void test_done_and_away(void)
+{
+    begin(2);
+    answer(1, PROBING_OK);
+    probing_away(p, 1, now);
+    is_num(answer(0, PROBING_OK), PROBING_STAGE, "who has answered is not waited for when it goes");
+}
+
+/* It was away in an earlier stage: that excuses nothing later. */
+static void test_strayed_before(void)
+{
+    begin(4);
+    probing_away(p, 1, now);
+    probing_back(p, 1);
+    all("abcd", PROBING_OK);
+    for (unsigned round = 0; !probing_is_over(p) && round < 20; round++)
+        for (unsigned i = 0; i < 4 && !probing_is_over(p); i++)
+            if (order_of(i).kind != PROBING_REST)
+                answer(i, order_of(i).kind == PROBING_PAIR && (i == 1 || *order_of(i).peer == 'b') ? PROBING_FAILED
+                                                                                                   : PROBING_OK);
+    is_str(verdict(1), "bad: failed with a, d and c, all good: why", "once away is not always away");
+}
+
+static void test_undecided_and_bad(void)
+{
+    begin(4);
+    all("acd", PROBING_OK);
+    answer(1, PROBING_UNDECIDED);
+    for (unsigned round = 0; !probing_is_over(p) && round < 20; round++)
+        for (unsigned i = 0; i < 4 && !probing_is_over(p); i++)
+            if (order_of(i).kind != PROBING_REST)
+                answer(i, order_of(i).kind == PROBING_PAIR && (i == 1 || *order_of(i).peer == 'b') ? PROBING_FAILED
+                                                                                                   : PROBING_OK);
+    is_str(verdict(1), "bad: failed with a, d and c, all good: why", "what could not be judged hides nothing");
+}
+
+static void test_rounds_max(void)
+{
+    begin(4);
+    p->conf.quick = false;
+    p->conf.rounds_max = 1;
+    all("abcd", PROBING_OK);
+    all("abcd", PROBING_OK);
+    is_str(kinds(4), "aaaa", "one round was allowed");
+}
+
+/* The second of two rails is what fails: the other end waits there, too. */
+static void test_parted_by_any_rail(void)
+{
+    begin(2);
+    p->conf.rails = 2;
+    all("ab", PROBING_OK);
+    struct msg_probe_result m = result(0, PROBING_OK);
+    m.more = true;
+    say(0, &m);
+    ok(!order_of(1).parted, "one rail is over, and well");
+    m.rail = 1;
+    m.page = 1;
+    m.more = false;
+    m.outcome = PROBING_FAILED;
+    is_num(say(0, &m), PROBING_ORDER, "the other one is not");
+    ok(order_of(1).parted && probing_told(p) == 1, "whoever is at its other end is told");
+}
+
 /* --- first look --------------------------------------------------------------------------------------------------- */
 
 static void test_first_look(void)
@@ -517,6 +635,14 @@ int main(void)
     test_strayed();
     test_gone();
     test_after();
+    test_late_at_once();
+    test_away_all_along();
+    test_done_and_away();
+    test_silent_among_gpus();
+    test_strayed_before();
+    test_undecided_and_bad();
+    test_rounds_max();
+    test_parted_by_any_rail();
     test_first_look();
     test_pages();
     test_warning_taken_back();
