@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/layout.h"
+
 struct keeper *keeper_new(const struct keeper_conf *conf, struct el_mem *mem)
 {
     assert(conf->workers > 0 && conf->workers <= KEEPER_WORKERS_MAX);
@@ -126,8 +128,10 @@ static void on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
         keeper_refuse(k, w, m->seq, "STATE", "a snapshot before anything was declared and granted");
         return;
     }
-    if (m->u.snap_begin.step < 0) {
-        keeper_refuse(k, w, m->seq, "STATE", "a snapshot's step is 0 or more");
+    if (m->u.snap_begin.step < 0 || m->u.snap_begin.step > CKPT_STEP_MAX) { /* it has no name on disk */
+        snprintf(k->text, sizeof k->text, "a snapshot's step is a number from 0 to %lld, not %lld",
+                 (long long)CKPT_STEP_MAX, (long long)m->u.snap_begin.step);
+        keeper_refuse(k, w, m->seq, "STATE", k->text);
         return;
     }
     drop_writing(k, w); /* one that was begun and never committed */

@@ -167,6 +167,7 @@ def words():
     line.fill(slot, b"\xff" * 4096)
     write(f"an image that is none: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
     write(f"a step below 0: {line.begin(-1)}")
+    write(f"a step that is a time in nanoseconds: {line.begin(1700000000000000000)}")
     write(f"read before it is offered: {line.answer('RESTORE_DONE', step=2, ok=True)}")
     write(f"an agent's word: {line.answer('SNAP_ACK', slot=0, step=1)}, then {line.hear()[0]}")
     line = good_line()

@@ -37,6 +37,7 @@ more bytes than were granted: REFUSED STATE
 a part that was not declared: REFUSED STATE
 an image that is none: REFUSED IMAGE
 a step below 0: REFUSED STATE
+a step that is a time in nanoseconds: REFUSED STATE
 read before it is offered: REFUSED STATE
 an agent's word: REFUSED STATE, then closed
 closed in the middle, twice; the last whole one: 2 2 DONE"

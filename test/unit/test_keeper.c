@@ -1,6 +1,7 @@
 /* The keeper of snapshots: who may write where, what a death leaves, what is offered afterwards; and that no order of
  * messages, honest or not, gives away the last whole snapshot. */
 #include "ckpt/keeper.h"
+#include "ckpt/layout.h"
 
 #include "lib/tap.h"
 #include "util/auto.h"
@@ -398,6 +399,9 @@ static void test_wrong_workers(void)
     event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = 1, .ok = true});
     is_num(begin(1, -1), -1, "a snapshot of step -1");
     ok(refused("STATE"), "is refused: nothing could ever go back to it");
+    is_num(begin(1, CKPT_STEP_MAX + 1), -1, "a snapshot of a step that is a time in nanoseconds");
+    ok(refused("STATE"), "is refused: no directory could have its name");
+    ok(begin(1, CKPT_STEP_MAX) >= 0, "the last step that has a name");
 
     /* Two snapshots of one step: the later one counts. */
     snapshot(1, 4);
