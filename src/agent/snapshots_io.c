@@ -236,9 +236,9 @@ static void on_summed(void *ctx, unsigned worker, unsigned slot, uint64_t gen, b
 static void on_verified(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text)
 {
     struct snapshots *s = ctx;
-    if (!ok)
-        el_log(EL_WARN, "local rank %u: the snapshot of step %lld is not used: %s", worker,
-               (long long)keeper_slot(s->keeper, worker, slot)->step, text);
+    const struct keeper_slot *of = keeper_slot(s->keeper, worker, slot);
+    if (!ok && of->gen == gen)
+        el_log(EL_WARN, "local rank %u: the snapshot of step %lld is not used: %s", worker, (long long)of->step, text);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_READ, .worker = worker, .slot = slot, .gen = gen, .ok = ok});
     one_verified(s);
 }

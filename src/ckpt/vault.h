@@ -20,7 +20,8 @@ struct vault_ops {
     /* Of vault_load(): text says which file, and where it is not what its manifest says. */
     void (*loaded)(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, uint64_t consumed_samples,
                    const char *text);
-    /* Of vault_verify(): text says which part, and where its bytes are no longer what was summed. */
+    /* Of vault_verify(), one for each call, also where the slots were released meanwhile: somebody counts them.  text
+     * says which part, and where its bytes are no longer what was summed. */
     void (*verified)(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text);
 };
 

@@ -112,19 +112,27 @@ static const char *image_of(const struct chest *c, unsigned slot, const struct c
 }
 
 /* A part of tensors must be the safetensors file that it was declared to be: its length, its header's, every rule of
- * the format. */
+ * the format.  The worker can write to it meanwhile: what is read twice is read from a copy. */
 static int check_image(const struct chest_part *p, const char *image, uint64_t bytes, struct el_err *e)
 {
+    unsigned char prefix[ST_PREFIX];
     size_t json;
     struct st st = {0};
     struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
-    if (st_header_bytes((const unsigned char *)image, bytes, &json, e) < 0)
+    memcpy(prefix, image, sizeof prefix);
+    if (st_header_bytes(prefix, bytes, &json, e) < 0)
         return el_prefix(e, "part \"%s\"", p->name);
     if (json + ST_PREFIX != p->header_bytes)
         return el_fail(e, EL_EXIT_PROTOCOL, "part \"%s\": its header has %zu bytes, %llu were declared", p->name,
                        json + ST_PREFIX, (unsigned long long)p->header_bytes);
-    int bad = st_parse(&st, &mem, image + ST_PREFIX, json, bytes, e);
+    char *header = el_alloc(&mem, json);
+    int bad = -1;
+    if (header)
+        bad = st_parse(&st, &mem, memcpy(header, image + ST_PREFIX, json), json, bytes, e);
+    else
+        el_fail(e, EL_EXIT_OSERR, "out of memory for its header");
     st_free(&st);
+    el_free(&mem, header);
     return bad ? el_prefix(e, "part \"%s\"", p->name) : 0;
 }
 
@@ -206,7 +214,7 @@ static void done(void *ctx)
 {
     struct vault_job *j = ctx;
     struct chest *c = j->chest;
-    if (!c->released)
+    if (!c->released || j->kind == JOB_VERIFY)
         tell(j);
     vault_drop(c);
     free_job(j);

@@ -15,6 +15,8 @@ static struct keeper *k;
 static struct vault *v;
 static char told[256];
 static bool good;
+static unsigned verified;
+static struct loop_timer *patience;
 
 static void note(const char *what, bool is_good, const char *text)
 {
@@ -38,7 +40,14 @@ static void on_summed(void *ctx, unsigned worker, unsigned slot, uint64_t gen, b
 static void on_verified(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool is_good, const char *text)
 {
     (void)ctx, (void)worker, (void)slot, (void)gen;
+    verified++;
     note("verified", is_good, text);
+}
+
+static void on_patience(void *ctx)
+{
+    (void)ctx;
+    loop_stop(l);
 }
 
 static void say(struct wmsg m)
@@ -115,6 +124,15 @@ static void test_release(void)
     vault_release(v, 0);
     declare();
     is_str(told, "allocated", "slots are given back while a thread reads them: nothing of the old ones is told");
+    verified = 0;
+    vault_verify(v, k, 0, 0, 1);
+    vault_verify(v, k, 0, 1, 1);
+    vault_release(v, 0);
+    for (unsigned i = 0; i < 100 && verified < 2; i++) {
+        loop_timer_at(patience, loop_clock() + EL_MS(100));
+        loop_run(l);
+    }
+    is_num(verified, 2, "but who compares them is told each time: all are waited for before anything is offered");
 }
 
 int main(void)
@@ -124,6 +142,7 @@ int main(void)
     struct keeper_conf conf = {.workers = 1, .budget_bytes = 64u << 20};
     l = loop_new(&e);
     struct pool *p = pool_new(l, 1, &e);
+    patience = loop_timer_new(l, on_patience, NULL);
     k = keeper_new(&conf, NULL);
     v = vault_new(p, 1, &ops, NULL);
     keeper_step(k, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});
@@ -133,6 +152,7 @@ int main(void)
     ok(pool_free(p), "no thread is left");
     vault_free(v);
     keeper_free(k);
+    loop_timer_free(patience);
     loop_free(l);
     return done();
 }
