@@ -6,7 +6,7 @@
 
 /* --- deleting ----------------------------------------------------------------------------------------------------- */
 
-enum { NAMES_AT_ONCE = 64, DEPTH_MAX = 16 };
+enum { NAMES_AT_ONCE = 64 };
 
 struct names {
     char v[NAMES_AT_ONCE][256];
@@ -23,36 +23,58 @@ static int keep_name(void *arg, const char *name, enum fs_kind kind)
     return snprintf(to->v[to->n++], sizeof to->v[0], "%s", name) >= (int)sizeof to->v[0] ? -ENAMETOOLONG : 0;
 }
 
-/* A directory is read again and again while it has entries: what is deleted must not change what is being read. */
-static int remove_tree(const struct ckpt_fs *fs, char path[CKPT_PATH_MAX], unsigned depth)
+/* "path/name" in place. */
+static int append(char path[CKPT_PATH_MAX], size_t before, const char *name)
 {
-    size_t before = strlen(path);
-    for (;;) {
-        struct names names = {.n = 0};
-        int r = fs->list(fs->ctx, path, keep_name, &names);
-        if (r < 0)
-            return r;
-        for (unsigned i = 0; i < names.n; i++) {
-            if (snprintf(path + before, CKPT_PATH_MAX - before, "/%s", names.v[i]) >= (int)(CKPT_PATH_MAX - before))
-                return -ENAMETOOLONG;
-            r = names.kind[i] != FS_DIR ? fs->remove(fs->ctx, path)
-                : depth < DEPTH_MAX     ? remove_tree(fs, path, depth + 1)
-                                        : -ELOOP;
-            path[before] = 0;
-            if (r < 0 && r != -ENOENT)
-                return r;
-        }
-        if (names.n < NAMES_AT_ONCE)
-            return fs->remove(fs->ctx, path);
-    }
+    int room = (int)(CKPT_PATH_MAX - before);
+    return snprintf(path + before, (size_t)room, "/%s", name) >= room ? -ENAMETOOLONG : 0;
 }
 
+/* Files of what stands in this directory go; *down: a directory in it, or NULL.  0, 1: there may be more; or -errno. */
+static int remove_files(const struct ckpt_fs *fs, char path[CKPT_PATH_MAX], struct names *names, const char **down)
+{
+    size_t before = strlen(path);
+    *down = NULL;
+    names->n = 0;
+    int r = fs->list(fs->ctx, path, keep_name, names);
+    for (unsigned i = 0; r >= 0 && i < names->n; i++) {
+        if (names->kind[i] == FS_DIR) {
+            *down = names->v[i];
+            continue;
+        }
+        int gone = append(path, before, names->v[i]);
+        gone = gone < 0 ? gone : fs->remove(fs->ctx, path);
+        path[before] = 0;
+        r = gone < 0 && gone != -ENOENT ? gone : r;
+    }
+    return r < 0 ? r : names->n == NAMES_AT_ONCE;
+}
+
+/* A directory is read again and again while it has entries: what is deleted must not change what is being read.  Down
+ * and up again by the path alone: how deep the directories of a checkpoint are is its script's choice, and the stack of
+ * the thread that deletes them is small. */
 int gc_remove(const struct ckpt_fs *fs, const char *path)
 {
-    char copy[CKPT_PATH_MAX];
-    if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy)
+    struct names names;
+    char at[CKPT_PATH_MAX];
+    if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
         return -ENAMETOOLONG;
-    return remove_tree(fs, copy, 0);
+    for (size_t top = strlen(at);;) {
+        const char *down;
+        size_t here = strlen(at);
+        int r = remove_files(fs, at, &names, &down);
+        if (r >= 0 && down)
+            r = append(at, here, down);
+        else if (r == 0)
+            r = fs->remove(fs->ctx, at);
+        if (r < 0 && (r != -ENOENT || here == top))
+            return r;
+        if (down || r > 0)
+            continue;
+        if (here == top)
+            return 0;
+        *strrchr(at, '/') = 0;
+    }
 }
 
 /* Out of sight at once, and for good also after a loss of power; only then its bytes. */

@@ -2,6 +2,7 @@
  * killed half-way costs the newest checkpoint, or leaves half of one. Seen to fail: with files deleted in place,
  * without the rename; with errors of the directory taken for an end. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "ckpt/commit.h"
@@ -197,11 +198,16 @@ static void test_verify(void)
     memfs_free(&m);
 }
 
+static void *remove_in_thread(void *fs)
+{
+    return (void *)(intptr_t)gc_remove(fs, "a");
+}
+
 /* Links and directories in what is deleted; a directory that vanishes meanwhile is no error. */
 static void test_remove(void)
 {
     static struct memfs m;
-    char name[64];
+    char name[120];
     struct fs_stat st;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
@@ -214,6 +220,26 @@ static void test_remove(void)
     is_num(gc_remove(&fs, "a"), 0, "150 files in two directories");
     is_num(fs.stat(&m, "a", &st), -ENOENT, "are gone");
     is_num(gc_remove(&fs, "a"), -ENOENT, "what is not there");
+    memfs_free(&m);
+    memfs_init(&m);
+    fs = memfs_table(&m);
+    char deep[100] = "a";
+    for (int i = 0; i < 40; i++) { /* as deep as the name of a file of Megatron's layout may lie */
+        fs.mkdir(&m, deep);
+        snprintf(name, sizeof name, "%s/f", deep);
+        fs.close(&m, fs.create(&m, name));
+        strcat(deep, "/d");
+    }
+    pthread_t small;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 64u << 10);
+    void *result = NULL;
+    pthread_create(&small, &attr, remove_in_thread, &fs);
+    pthread_join(small, &result);
+    pthread_attr_destroy(&attr);
+    is_num((long long)(intptr_t)result, 0, "40 directories in each other, by a thread with a small stack");
+    is_num(fs.stat(&m, "a", &st), -ENOENT, "are gone, too");
     memfs_free(&m);
 }
 
