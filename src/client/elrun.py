@@ -221,6 +221,87 @@ class _Tensor(_Leaf):
                 self.tensor.copy_(view)
 
 
+class _State(_Tensor):
+    """A tensor of an optimizer's state, looked up each time: it is not there before the first step (an absent one is
+    saved as zeros), and load_state_dict() puts another one in its place."""
+
+    def __init__(self, name: str, states: "_States", index: int, key: str):
+        self.states, self.index, self.key = states, index, key
+        super().__init__(name, states.of(index)[key])
+
+    def _now(self) -> bool:
+        tensor = self.states.of(self.index).get(self.key)
+        if tensor is None:
+            return False
+        self.tensor = (tensor.to_local() if hasattr(tensor, "to_local") else tensor).detach()
+        return True
+
+    def save(self, view: Any) -> None:
+        if self._now():
+            super().save(view)
+        elif view is not None:
+            view.zero_()
+
+    def load(self, view: Any) -> None:
+        if not self._now():
+            self.states.make()
+            self._now()
+        super().load(view)
+
+
+class _States:
+    """The states of an optimizer's parameters, by their number.  It makes them at its first step; what is declared, and
+    filled, has to be known before, so one is made for that.  It is taken away again before training goes on: a momentum
+    of a step that never was, with weight decay in it, would be a step."""
+
+    def __init__(self, optim: Any):
+        self.optim = optim
+        self.params = [param for group in optim.param_groups for param in group["params"]]
+
+    def of(self, index: int) -> Dict[str, Any]:
+        return self.optim.state.get(self.params[index], {})
+
+    def absent(self) -> List[int]:
+        return [i for i in range(len(self.params)) if not self.of(i)]
+
+    def forget(self, absent: List[int]) -> None:
+        for i in absent:
+            self.optim.state.pop(self.params[i], None)
+
+    def make(self) -> None:
+        """A state for each parameter that may be trained and has none: the values mean nothing."""
+        if not any(self.params[i].requires_grad for i in self.absent()):
+            return
+        kept = dict(self.optim.state)
+        self.optim.state.clear()
+        try:
+            _step_of_nothing(self.optim)
+        except Exception as e:
+            raise Error(f"{type(self.optim).__name__}: its state cannot be made without a step of the training ({e}): "
+                        "declare it after its first step") from None
+        finally:
+            self.optim.state.update(kept)
+
+
+def _step_of_nothing(optim: Any) -> None:
+    """Gradients of zero and a learning rate of zero: no parameter changes, as torch's own checkpoints do it."""
+    torch = _torch()
+    rates = [g["lr"] for g in optim.param_groups]
+    grads = [[p.grad for p in g["params"]] for g in optim.param_groups]
+    try:
+        for group in optim.param_groups:
+            group["lr"] = torch.zeros_like(group["lr"]) if isinstance(group["lr"], torch.Tensor) else 0.0
+            for param in group["params"]:
+                if param.requires_grad:
+                    param.grad = torch.zeros_like(param)
+        optim.step()
+    finally:
+        for group, rate, old in zip(optim.param_groups, rates, grads):
+            group["lr"] = rate
+            for param, grad in zip(group["params"], old):
+                param.grad = grad
+
+
 def _offset(tensor: Any) -> List[int]:
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
@@ -298,6 +379,7 @@ class _Collector:
     def __init__(self) -> None:
         self.leaves: List[_Leaf] = []
         self.values: List[Tuple[str, Callable[[], Any], Callable[[Any], None]]] = []
+        self.fresh: List[Callable[[], None]] = []  # called where nothing is restored after all
 
     def add(self, name: str, value: Any, get: Callable[[], Any], put: Callable[[Any], None]) -> None:
         """get and put: where the value lies, for what is replaced and not filled in place."""
@@ -325,27 +407,47 @@ class _Collector:
 
     def _module(self, name: str, module: Any) -> None:
         module = getattr(module, "module", module) if type(module).__name__ == "DistributedDataParallel" else module
-        for key, tensor in module.state_dict().items():
-            if hasattr(tensor, "detach"):
-                self.leaves.append(_Tensor(_join(name, key), tensor))
+        for key, value in module.state_dict().items():
+            if hasattr(value, "detach") and not key.endswith("_extra_state"):
+                self.leaves.append(_Tensor(_join(name, key), value))
+            else:  # what get_extra_state() returns, made anew at each call
+                self._extra(_join(name, key), module, key)
+
+    def _extra(self, name: str, module: Any, key: str) -> None:
+        self.values.append((name, lambda: module.state_dict()[key],
+                            lambda value: module.load_state_dict({key: value}, strict=False)))
 
     def _optimizer(self, name: str, optim: Any) -> None:
-        _fill_optimizer(optim)
-        index = 0
-        for group in optim.param_groups:
-            for param in group["params"]:
-                for key in optim.state.get(param, {}):
-                    self._item(f"{_join(name, str(index))}.{key}", optim.state[param], key)
-                index += 1
+        states = _States(optim)
+        absent = states.absent()
+        states.make()
+        for index in range(len(states.params)):
+            for key, value in states.of(index).items():
+                called = f"{_join(name, str(index))}.{key}"
+                if hasattr(value, "detach"):
+                    self.leaves.append(_State(called, states, index, key))
+                else:
+                    self._plain_state(called, states, index, key)
+        states.forget(absent)
 
-        def get() -> List[Dict[str, Any]]:
-            return [{k: v for k, v in g.items() if k != "params"} for g in optim.param_groups]
+        def get() -> Dict[str, Any]:
+            groups = [{k: v for k, v in g.items() if k != "params"} for g in optim.param_groups]
+            return {"groups": groups, "absent": states.absent()}
 
-        def put(groups: List[Dict[str, Any]]) -> None:
-            for mine, saved in zip(optim.param_groups, groups):
-                mine.update(saved)
+        def put(saved: Dict[str, Any]) -> None:
+            for mine, group in zip(optim.param_groups, saved["groups"]):
+                mine.update(group)
+            states.forget(saved["absent"])
 
         self.values.append((_join(name, "groups"), get, put))
+        self.fresh.append(lambda: states.forget(absent))
+
+    def _plain_state(self, name: str, states: _States, index: int, key: str) -> None:
+        def put(value: Any) -> None:
+            if states.of(index):
+                states.of(index)[key] = value
+
+        self.values.append((name, lambda: states.of(index).get(key), put))
 
     def blob(self, name: str, room: Optional[int], kept: int) -> None:
         values = self.values
@@ -389,31 +491,6 @@ def _fill(mine: Any, saved: Any) -> None:
 
 def _join(name: str, key: str) -> str:
     return f"{name}.{key}" if name else key
-
-
-def _fill_optimizer(optim: Any) -> None:
-    """An optimizer makes its state at its first step; a snapshot wants to know its size before.  As torch's own
-    checkpoints do it: one step with gradients of zero and a learning rate of zero, then its counters back to zero."""
-    torch = _torch()
-    if optim.state or not any(g["params"] for g in optim.param_groups):
-        return
-    rates = [g["lr"] for g in optim.param_groups]
-    grads = [[p.grad for p in g["params"]] for g in optim.param_groups]
-    for group in optim.param_groups:
-        group["lr"] = torch.zeros_like(group["lr"]) if isinstance(group["lr"], torch.Tensor) else 0.0
-        for param in group["params"]:
-            if param.requires_grad:
-                param.grad = torch.zeros_like(param)
-    optim.step()
-    for group, rate, old in zip(optim.param_groups, rates, grads):
-        group["lr"] = rate
-        for param, grad in zip(group["params"], old):
-            param.grad = grad
-            count = optim.state.get(param, {}).get("step")
-            if isinstance(count, torch.Tensor):
-                count.zero_()
-            elif count is not None:
-                optim.state[param]["step"] = 0
 
 
 class _Part:
@@ -577,6 +654,7 @@ class Snapshots:
         self.round, self.coord = os.environ["ELRUN_ROUND"].split(".")
         self.pid = os.getpid()
         self.parts: List[_Part] = []
+        self._fresh: List[Callable[[], None]] = []
         self.consumed_samples = 0  #: saved with each snapshot, and filled by restore()
         self._seq = 0
         self._granted = False
@@ -625,6 +703,7 @@ class Snapshots:
         if not found.leaves:
             raise ValueError(f'part "{name}" has nothing in it')
         self.parts.append(_Part(name, shard_id or f"rank{self.rank}", found.leaves))
+        self._fresh += found.fresh
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
                      shard_id: Optional[str] = None, max_bytes: Optional[int] = None,
@@ -698,6 +777,8 @@ class Snapshots:
             done = {"step": step, "ok": not trouble, "why": trouble}
             offer, fds = self._ask("RESTORE_DONE", done, "RESTORE_OFFER", "DONE")
             if "step" not in offer:
+                for forget in self._fresh if step < 0 else ():
+                    forget()  # an offer before may have been read in part
                 self._last = step if step >= 0 else None
                 self.consumed_samples = samples
                 self._live(self._last)
