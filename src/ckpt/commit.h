@@ -6,7 +6,8 @@
  *   commit_write     each writer: reserve, write, sync the file and its directory; its checksums come back
  *   commit_publish   coordinator, when all files are reported: manifest, sync, rename to the final name, sync: from
  *                    here on it exists; last the hint which one is the latest.  What stands under that name already
- *                    stays if it is the same, byte by byte; else it is moved to the trash before
+ *                    stays if it is the same, byte by byte; else it is moved to the trash before, but
+ *                    for another job's, and for what Megatron has written itself: that is an error
  *
  * COMMIT_MARKER is for stores on which the rename of a directory is not atomic: files go to the final directory at
  * once, and the manifest, written last, makes them a checkpoint.
@@ -49,8 +50,9 @@ int commit_write(const struct commit *c, const char *name, const void *bytes, si
                  struct el_err *e);
 
 struct commit_result {
-    bool existed;         /* somebody else had committed this step: theirs is the same, and stands */
-    struct el_err latest; /* why the hint could not be written, though the checkpoint is there */
+    bool existed;           /* somebody else had committed this step: theirs is the same, and stands */
+    struct el_err replaced; /* what was wrong with one that is in the trash now; status 0: there was none */
+    struct el_err latest;   /* why the hint could not be written, though the checkpoint is there */
 };
 
 /* step, nonce and layout of m are filled in from c. */

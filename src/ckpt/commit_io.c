@@ -153,6 +153,7 @@ int commit_mark(const struct commit *c, struct el_err *e)
     return commit_replace(c->fs, CKPT_MARK_FILE, c->nonce, MARK, strlen(MARK), e);
 }
 
+/* Out of the way, for good: what is not synced could come back beside what takes its place. */
 static int move_away(const struct commit *c, const char *path, struct el_err *e)
 {
     char trash[CKPT_PATH_MAX];
@@ -161,6 +162,8 @@ static int move_away(const struct commit *c, const char *path, struct el_err *e)
     if (make_dirs(c->fs, CKPT_TRASH_DIR, e))
         return -1;
     int r = c->fs->rename(c->fs->ctx, path, trash, false);
+    if (r >= 0)
+        r = c->fs->sync_dir(c->fs->ctx, "");
     return r < 0 ? fs_fail(c->fs, r, "move away", path, e) : 0;
 }
 
@@ -282,19 +285,38 @@ static bool lists_same(const struct manifest *theirs, const struct manifest *our
     return same;
 }
 
-/* Is what stands there the checkpoint that would be put in its place, every byte of it? */
-static bool is_same(const struct commit *c, const struct manifest *m, const char *final)
+enum standing {
+    STANDS_SAME,   /* what would be put in its place, every byte of it */
+    STANDS_ELSE,   /* damaged, or of a history that was given up */
+    STANDS_FOREIGN /* of another job, or of a framework that calls its directories so */
+};
+
+/* *why: what is wrong with what stands there. */
+static enum standing examine(const struct commit *c, const struct manifest *m, const char *final, struct el_err *why)
 {
     struct checked there;
-    struct el_err why = {0};
+    char shown[EL_SHOW_MAX];
     size_t bad;
-    bool same = check_open(&there, c->fs, c->mem, final, &why) == 0 && there.m.step == c->step &&
-                check_sizes(c->fs, final, &there.m, &why) == 0 && lists_same(&there.m, m);
-    for (size_t i = 0; same && i < there.m.files_n; i++)
-        same =
-            check_chunks(c->fs, final, &there.m.files[i], 0, there.m.files[i].chunks_n, c->mem, &bad, NULL, &why) == 0;
+    enum standing is = STANDS_ELSE;
+    int r = check_open(&there, c->fs, c->mem, final, why);
+    if (r) {
+        is = why->status == CKPT_INCOMPLETE && c->layout == CKPT_LAYOUT_MEGATRON ? STANDS_FOREIGN : STANDS_ELSE;
+    } else if (strcmp(there.m.run_id, m->run_id) != 0) {
+        r = el_fail(why, EL_EXIT_CONFIG, "it is of another job, run id %s", el_show(there.m.run_id, shown));
+        is = STANDS_FOREIGN;
+    } else if (there.m.step != c->step) {
+        r = ckpt_fail(why, CKPT_DAMAGED, "its manifest is of step %lld", (long long)there.m.step);
+    } else {
+        r = check_sizes(c->fs, final, &there.m, why);
+    }
+    if (!r && !lists_same(&there.m, m))
+        r = ckpt_fail(why, CKPT_DAMAGED, "it was written before the job went back behind it, and differs");
+    for (size_t i = 0; !r && i < there.m.files_n; i++) {
+        const struct manifest_file *f = &there.m.files[i];
+        r = check_chunks(c->fs, final, f, 0, f->chunks_n, c->mem, &bad, c->done_bytes, why);
+    }
     check_close(&there);
-    return same;
+    return r ? is : STANDS_SAME;
 }
 
 /* Another coordinator was faster; or the job has reached this step before, and has gone back behind it since: because
@@ -302,9 +324,13 @@ static bool is_same(const struct commit *c, const struct manifest *m, const char
 static int give_way(const struct commit *c, const struct manifest *m, const char *stage, const char *final,
                     struct commit_result *result, struct el_err *e)
 {
-    result->existed = is_same(c, m, final);
+    enum standing is = examine(c, m, final, &result->replaced);
+    result->existed = is == STANDS_SAME;
     if (result->existed)
         return 0;
+    if (is == STANDS_FOREIGN)
+        return el_fail(e, EL_EXIT_CANTCREAT, "%s/%s is there already, and not replaced: %s", c->fs->name, final,
+                       result->replaced.text);
     if (move_away(c, final, e))
         return -1;
     int r = c->fs->rename(c->fs->ctx, stage, final, false);

@@ -37,7 +37,7 @@ struct disk {
     struct disk_files *files;
     int broken;
     struct el_err error;
-    char trouble[512];
+    char trouble[1200];
     uint64_t all_bytes;
     _Atomic uint64_t done_bytes;
     _Atomic bool stop;
@@ -120,6 +120,18 @@ static int tidy(struct disk *d, struct el_err *e)
     return r;
 }
 
+/* What was replaced is of no use to anybody, and takes the room of a checkpoint. */
+static void say_trouble(struct disk *d, const struct el_err *replaced, const struct el_err *behind)
+{
+    if (replaced) {
+        gc_remove(&d->fs, CKPT_TRASH_DIR);
+        snprintf(d->trouble, sizeof d->trouble, "it takes the place of one of the same step: %s%s%s", replaced->text,
+                 behind->status ? "; " : "", behind->text);
+    } else {
+        snprintf(d->trouble, sizeof d->trouble, "%s", behind->text);
+    }
+}
+
 static int publish(struct disk *d, const struct commit *c, struct el_err *e)
 {
     struct disk_files *files = d->files;
@@ -155,7 +167,7 @@ static int publish(struct disk *d, const struct commit *c, struct el_err *e)
         el_fail(&behind, EL_EXIT_CANTCREAT, "%s", result.latest.text);
     else if (d->conf.keep_last)
         tidy(d, &behind);
-    snprintf(d->trouble, sizeof d->trouble, "%s", behind.text);
+    say_trouble(d, result.replaced.status ? &result.replaced : NULL, &behind);
     return 0;
 }
 
@@ -237,7 +249,7 @@ void disk_stop(struct disk *d)
 
 void disk_progress(const struct disk *d, uint64_t *done_bytes, uint64_t *all_bytes)
 {
-    *done_bytes = d->busy && !d->publishing ? d->done_bytes : 0;
+    *done_bytes = d->busy ? d->done_bytes : 0; /* what is read again while publishing moves, too */
     *all_bytes = d->busy && !d->publishing ? d->all_bytes : 0;
 }
 

@@ -1,6 +1,7 @@
 # Going on from disk: a job that is started again fills its ranks from the newest checkpoint that all of them can read, with every
 # byte compared, and begins at the beginning only where it should.  Seen to fail: with load_read() of load_io.c without its
-# comparison ("one byte of the newest"), with choose() there taking what was given up ("a history that was given up").
+# comparison ("one byte of the newest"), with choose() there taking what was given up ("a history that was given up"), with a
+# commit that takes a step for whole by its sizes ("in its place").
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
 R=$T/root n=0
@@ -32,6 +33,13 @@ train 2 read
 is "one byte of the newest is another: all go back to the one before" "$BACK" "0 2 20 02;1 2 21 02;"
 like "and it is said which file, where and why" "$(cat "$ERR")" \
     'step 3 on disk is not used: step-000000003/shard-.*: bytes 0-[0-9]+ have CRC32C [0-9a-f]{8}, the manifest says [0-9a-f]{8}'
+cp -a "$R" "$T/again"
+R=$T/again
+train 2 one
+is "trained anew, that step is written in its place" "$BACK $("$ELRUN" ckpt verify --deep "$R" >"$T/deep"; echo $?)" \
+    "0 2 20 02;1 2 21 02; 0"
+like "and it is said why" "$(cat "$ERR")" 'it takes the place of one of the same step: shard-.* have CRC32C'
+R=$T/root
 train 2 read --ckpt-max-rollback=0
 like "--ckpt-max-rollback=0: no step may be lost" "$BACK" \
     '0 none: the newest step that every rank can have is 2, and step 3 was reached: 1 steps would be lost, more than --ckpt-max-rollback=0'

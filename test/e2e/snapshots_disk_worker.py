@@ -1,4 +1,4 @@
-"""A worker that goes on from disk, for snapshots_disk.sh: records what it went back to, then trains two steps and waits for each
+"""A worker that goes on from disk, for snapshots_disk.sh: records what it went back to, then trains two steps (MODE one: one) and waits for each
 of them to be a checkpoint.
 
 snapshots_disk_worker.py FOLDER ROOT [MODE]: appends "RANK RESTORED COUNT BYTES" to FOLDER/log.RANK, or "RANK none: WHY"."""
@@ -31,10 +31,10 @@ except elrun.NoSnapshot as e:
     write(f"none: {e}")
     sys.exit(9)
 write(f"{step} {state['count']} {bytes(state['bytes'][:1]).hex()}")
-if mode:
+if mode not in ("", "one"):
     sys.exit(0)
 first = 0 if step is None else step + 1
-for now in range(first, first + 2):
+for now in range(first, first + (1 if mode == "one" else 2)):
     state["count"] = 10 * now + rank
     state["bytes"][:] = now
     while not ck.snapshot(now, persist=True):

@@ -21,6 +21,7 @@ struct story {
 };
 
 static char content[3][5000];
+static const char *run_id = "job";
 
 /* All of it, as coordinator and writers do it one after another. */
 static int commit(const struct ckpt_fs *fs, const struct story *s, int64_t step, const char *nonce,
@@ -30,7 +31,7 @@ static int commit(const struct ckpt_fs *fs, const struct story *s, int64_t step,
     struct commit c = {fs, &mem, s->layout, s->mode, step, 7, nonce, NULL, NULL};
     struct manifest_file files[3] = {0};
     struct manifest_part parts[3] = {{"dense", "fsdp0", 0}, {"dense", "fsdp1", 1}, {"experts", "ep0", 2}};
-    struct manifest m = {.run_id = "job", .epoch = "7.ab.1", .world = 4, .files = files, .parts = parts};
+    struct manifest m = {.run_id = run_id, .epoch = "7.ab.1", .world = 4, .files = files, .parts = parts};
     int r = commit_open(&c, e);
     for (int i = 0; !r && i < s->writers; i++) {
         size_t n = i == 2 ? 0 : sizeof content[i] - (size_t)i;
@@ -337,6 +338,7 @@ static void test_two(void)
     const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 2};
     struct commit_result result;
     struct el_err e = {0};
+    struct fs_stat st;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
     is_num(commit(&fs, &s, 9, "one", &result, &e), 0, "the first");
@@ -348,6 +350,20 @@ static void test_two(void)
     fs.remove(fs.ctx, "step-000000009/MANIFEST.json");
     is_num(commit(&fs, &s, 9, "four", &result, &e), 0, "what is no checkpoint is in nobody's way");
     ok(!result.existed && look(&m, &s).newest == 9 && !look(&m, &s).broken, "it is one now");
+    run_id = "another";
+    ok(commit(&fs, &s, 9, "five", &result, &e) == -1 && strstr(e.text, "of another job, run id job"), e.text);
+    ok(!result.existed && look(&m, &s).newest == 9 && !look(&m, &s).broken, "and stays as it is");
+    run_id = "job";
+    memfs_free(&m);
+    memfs_init(&m);
+    fs = memfs_table(&m);
+    e = (struct el_err){0};
+    fs.mkdir(&m, "iter_0000009");
+    fs.close(&m, fs.create(&m, "iter_0000009/model.pt"));
+    ok(commit(&fs, &(struct story){CKPT_LAYOUT_MEGATRON, COMMIT_RENAME, 2}, 9, "one", &result, &e) == -1 &&
+           strstr(e.text, "not replaced: there is no MANIFEST.json"),
+       e.text);
+    ok(fs.stat(&m, "iter_0000009/model.pt", &st) == 0, "what Megatron has saved itself is left alone");
     memfs_free(&m);
     memfs_init(&m);
     fs = memfs_table(&m);
