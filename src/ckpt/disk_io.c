@@ -38,6 +38,7 @@ struct disk {
     int broken;
     struct el_err error;
     char trouble[1200];
+    uint64_t created; /* the last one's time, or of the directory's newest */
     uint64_t all_bytes;
     _Atomic uint64_t done_bytes;
     _Atomic bool stop;
@@ -120,6 +121,15 @@ static int tidy(struct disk *d, struct el_err *e)
     return r;
 }
 
+/* Of two checkpoints the later one has the later time, whatever has become of the clock: that is the order of histories
+ * when a job goes back (load.h). */
+static uint64_t now_created(struct disk *d)
+{
+    uint64_t now = (uint64_t)time(NULL);
+    d->created = now > d->created ? now : d->created + 1;
+    return d->created;
+}
+
 /* What was replaced is of no use to anybody, and takes the room of a checkpoint. */
 static void say_trouble(struct disk *d, const struct el_err *replaced, const struct el_err *behind)
 {
@@ -145,7 +155,7 @@ static int publish(struct disk *d, const struct commit *c, struct el_err *e)
                          .world = d->about.world,
                          .lastwords = d->about.lastwords,
                          .layout_id = d->about.layout_id,
-                         .created = (uint64_t)time(NULL),
+                         .created = now_created(d),
                          .consumed_samples = d->about.consumed_samples,
                          .sig = "",
                          .files_n = files->n,
@@ -288,7 +298,7 @@ static int check_writable(const struct disk *d, struct el_err *e)
 }
 
 /* Steps of two jobs in one directory would pass for those of one. */
-static int check_owner(const struct disk *d, struct el_err *e)
+static int check_owner(struct disk *d, struct el_err *e)
 {
     struct el_mem mem = EL_MEM_INIT(SCAN_MEMORY);
     struct scan s = {0};
@@ -301,6 +311,9 @@ static int check_owner(const struct disk *d, struct el_err *e)
             "%s holds checkpoints of another job: %s is of run id %s, this one is %s; give it a directory of its "
             "own, or that run id",
             d->fs.name, newest->name, el_show(newest->run_id, theirs), el_show(d->conf.run_id, ours));
+    for (size_t i = 0; !r && i < s.n; i++)
+        if (s.v[i].state == SCAN_VALID && s.v[i].changed_sec > 0 && (uint64_t)s.v[i].changed_sec > d->created)
+            d->created = (uint64_t)s.v[i].changed_sec;
     scan_close(&s);
     return r;
 }

@@ -39,6 +39,10 @@ train 2 one
 is "trained anew, that step is written in its place" "$BACK $("$ELRUN" ckpt verify --deep "$R" >"$T/deep"; echo $?)" \
     "0 2 20 02;1 2 21 02; 0"
 like "and it is said why" "$(cat "$ERR")" 'it takes the place of one of the same step: shard-.* have CRC32C'
+"$PY" "$HERE/manifest_edit.py" "$R/step-000000003/MANIFEST.json" created $(($(date +%s) + 86400))
+train 2 one
+train 2 read
+is "a clock that was put back by a day: the step that was trained last" "$BACK" "0 4 40 04;1 4 41 04;"
 R=$T/root
 train 2 read --ckpt-max-rollback=0
 like "--ckpt-max-rollback=0: no step may be lost" "$BACK" \
