@@ -444,8 +444,122 @@ static void test_join(void)
     is_num(to.rail[2].outcome, RAIL_BROKEN, "one end broke off: nobody is to blame");
     is_num(to.rail[3].outcome, RAIL_FAILED, "one end failed, the other is silent: failed");
     is_str(to.rail[3].reason, "nothing came back", "... as the one says that spoke");
+    b.rail[0].value[METRIC_LAT] = 0;
+    a.rail[0].spread[METRIC_BW64M] = 9000;
+    b.rail[0].spread[METRIC_BW64M] = 100;
+    pair_result_join(&to, &a, &b);
+    is_num(to.rail[0].value[METRIC_LAT], 10000, "what one end alone has measured counts");
+    is_num(to.rail[0].spread[METRIC_BW64M], 100, "a value's noise is that of the end whose value it is");
     is_num(rail_outcome_find("no report"), RAIL_NO_REPORT, "outcomes have names");
     is_num(rail_outcome_find("?"), RAIL_OUTCOME_COUNT, "... others are none");
+}
+
+/* What was found first is the better reason; what was said first is the result. */
+static void test_first_word(void)
+{
+    struct world w = {.nodes = 4, .rails = 2};
+    const struct plan_pair *pair;
+    struct node_verdict v;
+    struct plan *p = start(&w, PLAN_CONF_INIT);
+    plan_local(p, 0, false, "disk_writable");
+    plan_left(p, 0);
+    plan_lost(p, 0, "not heard of");
+    verdict_node(p, 0, &v);
+    is_str(v.text, "disk_writable", "a bad node that leaves is bad by what it had");
+    plan_left(p, 1);
+    plan_lost(p, 1, "not heard of");
+    verdict_node(p, 1, &v);
+    is_str(v.text, "left", "who has left is not lost");
+    is_num(plan_round(p, &pair), 1, "the others meet");
+    struct pair_result good = result_of(&w, &pair[0]), bad = good;
+    bad.rail[0].outcome = bad.rail[1].outcome = RAIL_FAILED;
+    snprintf(bad.rail[0].reason, sizeof bad.rail[0].reason, "the first");
+    snprintf(bad.rail[1].reason, sizeof bad.rail[1].reason, "the second");
+    plan_result(p, 0, &good);
+    plan_result(p, 0, &bad);
+    is_num(verdict_state(p, 2), NODE_GOOD, "a pair has one result");
+    plan_free(p);
+    w.nodes = 2;
+    p = start(&w, PLAN_CONF_INIT);
+    plan_round(p, &pair);
+    plan_result(p, 0, &bad);
+    plan_result(p, 0, &good);
+    is_num(verdict_state(p, 0), NODE_SUSPECT, "... whichever it is");
+    struct pair_record rec;
+    verdict_pair(p, 0, &rec);
+    is_str(rec.reason, "the first", "... and of several rails the first reason");
+    plan_free(p);
+}
+
+/* Pairs without a result come again as often as is written, also if only one of their rails had none. */
+static void test_tries(void)
+{
+    struct plan_conf conf = PLAN_CONF_INIT;
+    struct world w = {.nodes = 2, .rails = 2};
+    const struct plan_pair *pair;
+    unsigned rounds = 0;
+    conf.rounds_max = 0;
+    struct plan *p = start(&w, conf);
+    while (plan_round(p, &pair)) {
+        struct pair_result r = result_of(&w, &pair[0]);
+        r.rail[1].outcome = RAIL_BROKEN;
+        is_num(pair[0].rails, rounds ? 2 : 3, rounds ? "the rail that is missing comes again" : "both rails");
+        plan_result(p, 0, &r);
+        rounds++;
+    }
+    is_num(rounds, 4, "three times more, and no more");
+    is_num(plan_stopped(p), PLAN_STOP_PAIRS, "then nobody is left to ask");
+    plan_free(p);
+
+    /* Node 2 breaks off with whoever meets it: that is no reason to give up on the others. */
+    w = (struct world){.nodes = 5, .rails = 1};
+    p = start(&w, conf);
+    unsigned met[5] = {0};
+    for (unsigned pairs; (pairs = plan_round(p, &pair));)
+        for (unsigned i = 0; i < pairs; i++) {
+            struct pair_result r = result_of(&w, &pair[i]);
+            if (pair[i].a == 2 || pair[i].b == 2) {
+                pair_result_init(&r);
+                met[pair[i].a == 2 ? pair[i].b : pair[i].a]++;
+            }
+            plan_result(p, i, &r);
+        }
+    is_num(met[0] + met[1] + met[3] + met[4], 7,
+           "a node that always breaks off is tried three times, and once by each");
+    plan_free(p);
+}
+
+/* A witness that falls opens again what was known, not what was out of time. */
+static void test_again(void)
+{
+    struct world w = {.nodes = 6, .rails = 1, .bad = 1 << 5};
+    const struct plan_pair *pair;
+    struct plan *p = play(&w, PLAN_CONF_INIT);
+    is_num(plan_stopped(p), PLAN_STOP_KNOWN, "all is known");
+    plan_end(p);
+    is_num(plan_stopped(p), PLAN_STOP_KNOWN, "the end of time changes nothing then");
+    plan_again(p);
+    is_num(plan_stopped(p), PLAN_GOING, "it may go on");
+    plan_free(p);
+    p = start(&w, PLAN_CONF_INIT);
+    one_round(p, &w);
+    plan_end(p);
+    plan_again(p);
+    is_num(plan_stopped(p), PLAN_STOP_TIME, "out of time it may not");
+    is_num(plan_round(p, &pair), 0, "... and does not");
+    plan_free(p);
+    w = (struct world){.nodes = 2, .rails = 1, .bad = 3};
+    p = play(&w, PLAN_CONF_INIT);
+    is_num(plan_stopped(p), PLAN_STOP_PAIRS, "two that fail have nobody else");
+    plan_again(p);
+    is_num(plan_stopped(p), PLAN_GOING, "... until somebody may be wanted again");
+    plan_free(p);
+    struct plan_conf conf = PLAN_CONF_INIT;
+    conf.rounds_max = 1;
+    w = (struct world){.nodes = 4, .rails = 1};
+    p = play(&w, conf);
+    is_num(plan_stopped(p), PLAN_STOP_KNOWN, "all are good after the rounds that are allowed: nothing was cut short");
+    plan_free(p);
 }
 
 static void test_memory(void)
@@ -486,6 +600,9 @@ int main(void)
     test_broken();
     test_caps();
     test_join();
+    test_first_word();
+    test_tries();
+    test_again();
     test_memory();
     return done();
 }

@@ -116,6 +116,32 @@ static void test_noise(void)
     }
 }
 
+/* Nodes 0-4 in one rack, 5-7 in another; the pair across, 4 with 5, is slow or dead.  Whom does 5 meet next? */
+static void test_own_rack_first(void)
+{
+    for (int slow = 0; slow < 2; slow++) {
+        struct world w = {.nodes = 8, .rails = 1, .cut_a = 4, .cut_b = 5, .leave_cut_slow = slow};
+        const struct plan_pair *pair;
+        char text[256];
+        struct plan *p = start(&w, PLAN_CONF_INIT);
+        for (unsigned n = 0; n < 8; n++)
+            plan_domain(p, n, n >= 5);
+        one_round(p, &w);
+        unsigned pairs = plan_round(p, &pair), next = 0;
+        for (unsigned i = 0; i < pairs; i++) {
+            if (pair[i].a == 5 || pair[i].b == 5)
+                next = pair[i].a == 5 ? pair[i].b : pair[i].a;
+            struct pair_result r = result_of(&w, &pair[i]);
+            plan_result(p, i, &r);
+        }
+        ok(next == 6 || next == 7, slow ? "slow across racks: then one of its own" : "dead across racks: likewise");
+        while (one_round(p, &w))
+            ;
+        is_str(those(p, NODE_GOOD, text), "0 1 2 3 4 5 6 7", "... and no node is to blame");
+        plan_free(p);
+    }
+}
+
 int main(void)
 {
     test_one_slow();
@@ -123,5 +149,6 @@ int main(void)
     test_two();
     test_alone_slow();
     test_noise();
+    test_own_rack_first();
     return done();
 }
