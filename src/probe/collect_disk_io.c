@@ -34,14 +34,20 @@ static int open_file(const char *folder)
     return fd;
 }
 
+/* A write that is cut short does not say why; the next one does. */
 static int write_file(int fd)
 {
     static char bytes[FILE_BYTES];
     memset(bytes, 0x5a, sizeof bytes);
-    ssize_t n = pwrite(fd, bytes, sizeof bytes, 0);
-    if (n >= 0 && n != (ssize_t)sizeof bytes)
-        errno = ENOSPC;
-    return n == (ssize_t)sizeof bytes && fsync(fd) == 0 ? 0 : errno;
+    for (size_t at = 0; at < sizeof bytes;) {
+        ssize_t n = pwrite(fd, bytes + at, sizeof bytes - at, (off_t)at);
+        if (n == 0)
+            return ENOSPC;
+        if (n < 0 && errno != EINTR)
+            return errno;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return fsync(fd) == 0 ? 0 : errno;
 }
 
 static void one_folder(const struct collect *c, const char *folder)

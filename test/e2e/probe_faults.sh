@@ -39,6 +39,9 @@ is "a full disk: the node is bad" "$status" 1
 like "and it is said which" "$(found disk_writable)" "^bad $T/full No space left on device"
 like "with how full it is" "$(found disk_free)" "^warn $T/full"
 like "the other one is well" "$(found disk_writable)" "^ok $T/tmp"
+printf 'ulimit -f 40\nexec "$@"\n' >"$T/small"; PREFIX="sh $T/small"
+run probe --json --checks=disk
+is "files may not be as large as what a job writes: that is the finding, not a check that died" "$status $(found disk_writable)" "1 bad $T/tmp File too large 0"
 sick 'mount -t tmpfs -o size=64m none /dev/shm'
 run probe --json --checks=shm_size --strict
 is "the shared memory of a container: a warning" "$status $(found shm_size)" "3 warn   67108864"
