@@ -1,5 +1,5 @@
 /* Where this node's workers are, and where they are to stop: their status pages (ckpt/page.h), planned changes that
- * wait for a step boundary, and the freeze before last words. */
+ * wait for a step boundary. */
 #ifndef AGENT_STOPS_H
 #define AGENT_STOPS_H
 #include <stdbool.h>
@@ -37,14 +37,7 @@ void stops_stands(struct stops *s, unsigned worker, int64_t step); /* it says so
 /* A planned change, as the coordinator has it; NULL: there is none any more. */
 void stops_notice(struct stops *s, const struct stops_notice *n);
 
-/* No worker begins a step beyond the highest that is returned (-1: none), until stops_thaw(). */
-int64_t stops_freeze(struct stops *s);
-void stops_thaw(struct stops *s);
-
 /* What the worker of this round says of itself: is it connected; page_phase(), page_live(). */
 bool stops_view(const struct stops *s, unsigned worker, const char **phase, int64_t *live_step);
-
-/* The worker has finished that step, and is not in another one. */
-bool stops_is_at(const struct stops *s, unsigned worker, int64_t step);
 
 #endif

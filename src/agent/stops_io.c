@@ -139,22 +139,6 @@ void stops_stands(struct stops *s, unsigned worker, int64_t step)
     count(s);
 }
 
-int64_t stops_freeze(struct stops *s)
-{
-    return page_freeze(s->page, s->workers);
-}
-
-void stops_thaw(struct stops *s)
-{
-    for (unsigned i = 0; !s->noticed && i < s->workers; i++)
-        page_limit(s->page[i], PAGE_NO_STEP);
-}
-
-bool stops_is_at(const struct stops *s, unsigned worker, int64_t step)
-{
-    return s->worker[worker].here && page_listens(s->page[worker]) && page_stands_at(s->page[worker], step);
-}
-
 bool stops_view(const struct stops *s, unsigned worker, const char **phase, int64_t *live_step)
 {
     *phase = page_phase(s->page[worker]);

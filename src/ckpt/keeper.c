@@ -30,7 +30,6 @@ void keeper_forget_slots(struct keeper *k, struct worker *w)
 {
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
         el_free(k->mem, w->slot[i].part_bytes);
-        el_free(k->mem, w->slot[i].blob_steps);
         w->slot[i] = (struct keeper_slot){.step = KEEPER_NO_STEP, .gen = ++k->gen};
     }
     el_free(k->mem, w->kept);
@@ -111,7 +110,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
     s->state = KEEPER_FREE;
     s->step = KEEPER_NO_STEP;
     s->gen = ++k->gen;
-    s->persist = s->live = false;
+    s->persist = false;
     s->consumed_samples = s->loaded = 0;
 }
 
@@ -147,10 +146,8 @@ static void on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
     keeper_empty_slot(k, s);
     s->state = KEEPER_WRITING;
     s->step = m->u.snap_begin.step;
-    for (unsigned i = 0; i < w->kept->parts; i++) {
+    for (unsigned i = 0; i < w->kept->parts; i++)
         s->part_bytes[i] = w->kept->part[i].bytes;
-        s->blob_steps[i] = s->step;
-    }
     reply->u.snap_slot.slot = (uint64_t)(s - w->slot);
 }
 
@@ -174,7 +171,6 @@ static void on_snap_part(struct worker *w, const struct wmsg_snap_part *p)
         return;
     }
     s->part_bytes[p->index] = p->bytes;
-    s->blob_steps[p->index] = p->blob_step;
 }
 
 static void on_commit(struct keeper *k, struct worker *w, const struct wmsg *m)
@@ -191,7 +187,6 @@ static void on_commit(struct keeper *k, struct worker *w, const struct wmsg *m)
     }
     s->state = KEEPER_SUMMING;
     s->persist = c->persist;
-    s->live = c->live;
     s->consumed_samples = c->consumed_samples;
     s->seq = m->seq;
     struct keeper_action *a = keeper_act(k, KEEPER_DO_SUM, w);

@@ -54,11 +54,10 @@ struct keeper_slot {
     uint64_t gen;     /* counts what was ever written here: results for an older one are passed over */
     uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
-    bool persist, live;
+    bool persist;
     uint64_t loaded; /* it was read from disk in this round; 0: it was not */
     uint64_t consumed_samples;
     uint64_t *part_bytes; /* of each part, in this snapshot */
-    int64_t *blob_steps;  /* of each part's opaque values; the step itself unless said otherwise */
 };
 
 enum keeper_event_type {

@@ -139,8 +139,7 @@ static void ask_for_slots(struct keeper *k, struct worker *w)
     keeper_forget_slots(k, w);
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
         w->slot[i].part_bytes = el_alloc(k->mem, w->named->parts * sizeof *w->slot[i].part_bytes);
-        w->slot[i].blob_steps = el_alloc(k->mem, w->named->parts * sizeof *w->slot[i].blob_steps);
-        if (!w->slot[i].part_bytes || !w->slot[i].blob_steps) {
+        if (!w->slot[i].part_bytes) {
             keeper_forget_slots(k, w);
             keeper_refuse(k, w, w->seq, "NOMEM", "no memory for the table of parts");
             return;

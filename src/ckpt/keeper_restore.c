@@ -189,10 +189,8 @@ static void load(struct keeper *k, struct worker *w)
     keeper_empty_slot(k, s);
     s->state = KEEPER_LOADING;
     s->step = k->chosen;
-    for (unsigned i = 0; i < w->kept->parts; i++) {
+    for (unsigned i = 0; i < w->kept->parts; i++)
         s->part_bytes[i] = w->kept->part[i].bytes;
-        s->blob_steps[i] = s->step;
-    }
     struct keeper_action *a = keeper_act(k, KEEPER_DO_LOAD, w);
     a->slot = (unsigned)(s - w->slot);
     a->gen = s->gen;

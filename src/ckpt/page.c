@@ -44,12 +44,6 @@ int64_t page_live(const struct page *p)
     return live < -1 ? -1 : live;
 }
 
-bool page_stands_at(const struct page *p, int64_t step)
-{
-    uint32_t phase = LOAD(p, phase);
-    return (phase == PAGE_STABLE || phase == PAGE_BLOCKED) && LOAD(p, live_step) == step;
-}
-
 void page_limit(struct page *p, int64_t step)
 {
     STORE(p, limit_step, step);

@@ -56,9 +56,6 @@ int64_t page_begun(const struct page *p);
 const char *page_phase(const struct page *p);
 int64_t page_live(const struct page *p);
 
-/* It has finished that step and is in none, nor in a snapshot: its tensors are those after the step. */
-bool page_stands_at(const struct page *p, int64_t step);
-
 /* From now on no step beyond it is begun; PAGE_NO_STEP: run on. */
 void page_limit(struct page *p, int64_t step);
 

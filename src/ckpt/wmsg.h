@@ -46,16 +46,14 @@
     F(T, STR, layout_id, WMSG_NAME_MAX, 1)                                                                             \
     F(T, NUM, parts, WMSG_PARTS_MAX, 1)
 #define WMSG_snap_begin_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1)
-/* Before SNAP_COMMIT, for each part whose bytes differ from what was declared, or whose opaque values are older. */
+/* Before SNAP_COMMIT, for each part whose bytes differ from what was declared. */
 #define WMSG_snap_part_FIELDS(F, T)                                                                                    \
     F(T, NUM, index, WMSG_PARTS_MAX - 1, 1)                                                                            \
-    F(T, NUM, bytes, WMSG_BYTES_MAX, 1)                                                                                \
-    F(T, INT, blob_step, INT64_MAX, 1)
+    F(T, NUM, bytes, WMSG_BYTES_MAX, 1)
 #define WMSG_snap_commit_FIELDS(F, T)                                                                                  \
     F(T, NUM, slot, 1, 1)                                                                                              \
     F(T, INT, step, INT64_MAX, 1)                                                                                      \
     F(T, BOOL, persist, 0, 0)                                                                                          \
-    F(T, BOOL, live, 0, 0) /* taken by the helper thread, on LASTWORDS */                                              \
     F(T, NUM, consumed_samples, INT64_MAX, 0)
 #define WMSG_snap_abort_FIELDS(F, T)    F(T, NUM, slot, 1, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)
 #define WMSG_restore_query_FIELDS(F, T) F(T, STR, layout_id, WMSG_NAME_MAX, 1)
@@ -85,7 +83,6 @@
     F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0)                                                                           \
     F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \
     F(T, STR, text, WMSG_TEXT_MAX, 0)
-#define WMSG_lastwords_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1) F(T, NUM, deadline_ms, 3600000, 1)
 #define WMSG_notice_FIELDS(F, T)                                                                                       \
     F(T, STR, why, WMSG_TEXT_MAX, 1) F(T, INT, boundary_step, INT64_MAX, 1) F(T, NUM, deadline_ms, 86400000, 0)
 #define WMSG_refused_FIELDS(F, T)                                                                                      \
@@ -107,7 +104,6 @@
     X(RESTORE_QUERY, restore_query, 10, 0, "asks for the step to go on from")                                          \
     X(RESTORE_OFFER, restore_offer, 11, 1, "answer to RESTORE_QUERY: a slot image that can only be read")              \
     X(RESTORE_DONE, restore_done, 12, 0, "the offer was read, or could not be")                                        \
-    X(LASTWORDS, lastwords, 14, 0, "asks the helper thread for a snapshot of this step")                               \
     X(REFUSED, refused, 15, 0, "answer to what cannot be done")                                                        \
     X(DONE, done, 16, 0, "answer to what was done")                                                                    \
     X(NOTICE, notice, 24, 0, "a planned change: where to stop")                                                        \

@@ -158,10 +158,10 @@ def words():
     write(f"a commit: {line.answer('SNAP_COMMIT', slot=slot, step=2)}")
     write(f"the same commit twice: {line.answer('SNAP_COMMIT', slot=slot, step=2)}")
     slot = line.begin(3)
-    line.say("SNAP_PART", index=0, bytes=4097 + DATA, blob_step=3)
+    line.say("SNAP_PART", index=0, bytes=4097 + DATA)
     write(f"more bytes than were granted: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
     slot = line.begin(3)
-    line.say("SNAP_PART", index=200, bytes=1, blob_step=3)
+    line.say("SNAP_PART", index=200, bytes=1)
     write(f"a part that was not declared: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
     slot = line.begin(3)
     line.fill(slot, b"\xff" * 4096)
@@ -222,7 +222,7 @@ def frames():
                             "shard_id": "all", "header_bytes": rng.choice([0, 8, 4096, 1 << 62]),
                             "bytes": rng.choice([0, 1, 4096, 1 << 46, 1 << 47, -1]), "sig": rng.choice(["7", "", "g", "f" * 17]),
                             "parts": rng.choice([0, 1, 256, 257]), "layout_id": "l", "step": rng.choice([-1, 0, 1, 2**63]),
-                            "slot": rng.choice([0, 1, 2, -1]), "blob_step": 0, "ok": rng.choice([True, False, 1])}])
+                            "slot": rng.choice([0, 1, 2, -1]), "ok": rng.choice([True, False, 1])}])
         if rng.random() < 0.6:
             text = json.dumps(good).encode()
         length = len(text) if rng.random() < 0.9 else rng.randrange(1 << 32)

@@ -190,10 +190,10 @@ static void test_page(void)
     a.live_step = -50;
     a.phase = PAGE_STABLE;
     is_num(page_begun(&a), -1, "no step is below none");
-    a.live_step = 8;
-    is_num(page_stands_at(&a, 8) && !page_stands_at(&a, 7), true, "its state is that after its last step");
-    a.phase = PAGE_UPDATING;
-    is_num(page_stands_at(&a, 8), false, "but not while it makes another");
+    is_num(page_live(&a), -1, "nor is one finished");
+    is_str(page_phase(&a), "stable", "what it does");
+    a.phase = 77;
+    is_str(page_phase(&a), "", "what nobody knows has no name");
 }
 
 int main(void)
