@@ -276,7 +276,9 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
                : number == SIGINT && n->core.interrupts                                  ? " again: killing the workers"
                                                                                          : ": stopping the workers");
     if (n->core.state == AGENT_ENDED && n->core.conf.handled[number])
-        hooks_abort(n->hooks);                         /* the last ones are all that is waited for */
+        hooks_abort(n->hooks); /* the last ones are all that is waited for */
+    if (n->core.conf.handled[number])
+        persisting_signal(n, number);
     if (n->membership && n->core.conf.handled[number]) /* LEAVING goes first, the order to stop comes back */
         membership_signal(n->membership, number);
     else

@@ -12,6 +12,7 @@
 #include "ckpt/keeper.h"
 #include "ckpt/persist.h"
 #include "ckpt/vault.h"
+#include "proc/signame.h"
 #include "util/log.h"
 
 #define PROGRESS_AFTER EL_SEC(1) /* what takes longer is shown on a terminal, */
@@ -40,7 +41,10 @@ struct persisting {
     char failed_why[MSG_TEXT_MAX + 1];
 
     void (*left)(struct node *n); /* who waits for the end of all this */
-    el_usec left_at;              /* … until then; EL_NEVER: as long as bytes move */
+    int64_t given_up;             /* the step that nobody waits for any more; KEEPER_NO_STEP: none */
+    unsigned signals;             /* that would have ended the job, so far; and the last of them */
+    int signal;
+    el_usec left_at; /* … until then; EL_NEVER: as long as bytes move */
     uint64_t seen_bytes;
     el_usec moved;
 };
@@ -137,7 +141,7 @@ static void finish(struct persisting *p, bool good, int broken, const char *why)
     persist_done(p->core, good, broken);
     persist_check(p->core);
     p->failed = !good;
-    if (!good)
+    if (!good && p->about.step != p->given_up) /* which has been said */
         say_failed(p, p->about.step, p->about.lastwords, why);
     show_progress(p);
     pump(p);
@@ -282,19 +286,49 @@ static void leave(struct persisting *p)
 }
 
 /* Who waits has waited long enough: what is being written stays a stage, which is no checkpoint. */
-static void give_up(struct persisting *p)
+static void give_up(struct persisting *p, const char *why)
+{
+    int64_t step = persist_writing(p->core);
+    say_failed(p, step == KEEPER_NO_STEP ? keeper_covered(snapshots_keeper(p->node->snapshots)) : step,
+               p->about.lastwords, why);
+    p->given_up = step;
+    disk_stop(p->disk);
+    leave(p);
+}
+
+static void on_late(struct persisting *p)
 {
     char why[160];
-    int64_t step = persist_writing(p->core);
     if (p->left_at != EL_NEVER)
         snprintf(why, sizeof why, "it was not written within %.6g s of the workers' end (--lastwords-timeout)",
                  (double)p->node->conf->lastwords_timeout / EL_SEC(1));
     else
         snprintf(why, sizeof why, "its disk has taken nothing for %u s", (unsigned)(STALL_TIME / EL_SEC(1)));
-    say_failed(p, step == KEEPER_NO_STEP ? keeper_covered(snapshots_keeper(p->node->snapshots)) : step,
-               p->about.lastwords, why);
-    disk_stop(p->disk);
-    leave(p);
+    give_up(p, why);
+}
+
+static void cut_short(struct persisting *p)
+{
+    char why[96], name[SIGNAME_MAX];
+    snprintf(why, sizeof why, "a second signal, %s, came before it was written", signame(p->signal, name));
+    give_up(p, why);
+}
+
+/* One signal ends the job, and its last words are waited for; the next one ends the waiting.  Where the job has ended
+ * by itself the first one bounds it. */
+void persisting_signal(struct node *n, int signal)
+{
+    struct persisting *p = n->persisting;
+    if (!p)
+        return;
+    p->signals++;
+    p->signal = signal;
+    if (!p->left)
+        return;
+    if (p->signals > 1)
+        cut_short(p);
+    else if (p->left_at == EL_NEVER)
+        p->left_at = loop_clock() + n->conf->lastwords_timeout;
 }
 
 static void on_tick(void *ctx)
@@ -308,7 +342,7 @@ static void on_tick(void *ctx)
     p->seen_bytes = done;
     show_progress(p);
     if (p->left && (now >= p->left_at || now - p->moved >= STALL_TIME))
-        give_up(p);
+        on_late(p);
     else if (p->left || disk_is_busy(p->disk))
         loop_timer_at(p->tick, now + PROGRESS_EVERY);
 }
@@ -334,8 +368,13 @@ void persisting_leave(struct node *n, void (*left)(struct node *n))
         leave(p);
         return;
     }
+    if (p->signals > 1) {
+        cut_short(p);
+        return;
+    }
     if (persist_writing(p->core) != KEEPER_NO_STEP)
-        el_log(EL_INFO, "checkpoint: waiting until step %lld is on disk", (long long)persist_writing(p->core));
+        el_log(EL_INFO, "checkpoint: waiting until step %lld is on disk%s", (long long)persist_writing(p->core),
+               p->signals ? "; one more signal ends that" : "");
     loop_timer_at(p->tick, loop_clock());
 }
 
@@ -392,7 +431,7 @@ int persisting_init(struct node *n, struct el_err *e)
     p->node = n;
     p->mem = EL_MEM_INIT(0);
     p->left_at = EL_NEVER;
-    p->failed_step = KEEPER_NO_STEP;
+    p->failed_step = p->given_up = KEEPER_NO_STEP;
     p->tick = loop_timer_new(n->loop, on_tick, p);
     p->chest = calloc(n->nproc, sizeof *p->chest);
     p->core = persist_new(snapshots_keeper(n->snapshots), n->nproc, &p->mem);
