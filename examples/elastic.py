@@ -11,13 +11,13 @@ import time
 import torch
 import torch.distributed as dist
 
+from training import PAUSE, STEPS, end
+
 try:
     import elrun
 except ImportError:  # not under elrun
     elrun = None
 
-STEPS = int(os.environ.get("STEPS", "40"))
-PAUSE = float(os.environ.get("PAUSE", "0.1"))  # seconds a step: time to send a signal
 GLOBAL_BATCH, MICRO_BATCH = 64, 8
 
 
@@ -69,10 +69,7 @@ def main():
             make(step, optim, rank, world)
         time.sleep(PAUSE)
 
-    if rank == 0:
-        print(f"result {sum(float(t.detach().double().sum()) for t in model.parameters()):.6f} after step {STEPS - 1}", flush=True)
-    dist.destroy_process_group()
-    os._exit(0)  # no interpreter's shutdown, in which PyTorch's threads may abort
+    end(rank, sum(float(t.detach().double().sum()) for t in model.parameters()))
 
 
 if __name__ == "__main__":

@@ -4,19 +4,15 @@
 
 Kill a worker while it runs (`kill -9`): all ranks go back to the last step, and the printed result is the same, bit for bit,
 as without.  Run by itself or under torchrun it trains as well, without snapshots."""
-import os
-import time
-
 import torch
 import torch.distributed as dist
+
+from training import STEPS, end, step_is_over
 
 try:
     import elrun
 except ImportError:  # not under elrun
     elrun = None
-
-STEPS = int(os.environ.get("STEPS", "40"))
-PAUSE = float(os.environ.get("PAUSE", "0.1"))  # seconds a step: time to kill somebody
 
 
 def main():
@@ -45,15 +41,9 @@ def main():
         rates.step()
         if snapshots:
             snapshots.snapshot(step, persist=step % 10 == 9)  # with --ckpt-dir these go to disk
-        if os.environ.get("MARK"):  # the test of this example waits for steps, and then kills
-            open(f"{os.environ['MARK']}/step.{rank}.{step}", "a").write(f"{os.getpid()}\n")
-        time.sleep(PAUSE)
+        step_is_over(rank, step)
 
-    digest = sum(float(t.double().sum()) for t in model.state_dict().values())
-    if rank == 0:
-        print(f"result {digest.hex()} after step {STEPS - 1}", flush=True)
-    dist.destroy_process_group()
-    os._exit(0)  # no interpreter's shutdown, in which PyTorch's threads may abort
+    end(rank, sum(float(t.double().sum()) for t in model.state_dict().values()))
 
 
 if __name__ == "__main__":

@@ -5,21 +5,17 @@ of the optimizer's state in the agent's memory.
 
 Kill a worker while it runs (`kill -9`): all ranks go back to the last step, and the printed result is the same, bit for bit,
 as without."""
-import os
-import time
-
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
+from training import STEPS, end, step_is_over
+
 try:
     import elrun
 except ImportError:  # not under elrun
     elrun = None
-
-STEPS = int(os.environ.get("STEPS", "40"))
-PAUSE = float(os.environ.get("PAUSE", "0.1"))  # seconds a step: time to kill somebody
 
 
 def main():
@@ -58,17 +54,11 @@ def main():
         else:
             optim.step()
             rates.step()
-        if os.environ.get("MARK"):  # the test of this example waits for steps, and then kills
-            with open(f"{os.environ['MARK']}/step.{rank}.{step}", "a") as f:
-                f.write(f"{os.getpid()}\n")
-        time.sleep(PAUSE)
+        step_is_over(rank, step)
 
     own = torch.stack([p.detach().to_local().double().sum() for p in model.parameters()]).sum()
     dist.all_reduce(own)
-    if rank == 0:
-        print(f"result {float(own).hex()} after step {STEPS - 1}", flush=True)
-    dist.destroy_process_group()
-    os._exit(0)  # no interpreter's shutdown, in which PyTorch's threads may abort
+    end(rank, float(own))
 
 
 if __name__ == "__main__":

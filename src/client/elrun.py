@@ -23,6 +23,7 @@ import mmap
 import os
 import pickle
 import random
+import select
 import socket
 import struct
 import sys
@@ -31,7 +32,7 @@ import time
 import warnings
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
-__all__ = ["connect", "Snapshots", "Change", "Regroup", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
+__all__ = ["connect", "Snapshots", "Change", "Event", "Regroup", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
 
 PROTO = 1
 PACKET_MAX = 60 << 10
@@ -40,7 +41,7 @@ _MAGIC = 0x31434C45
 _HEAD = struct.Struct("<IHHII")
 _TYPES = {
     "HELLO": 1, "DECLARE": 2, "GRANT": 3, "SNAP_BEGIN": 4, "SNAP_SLOT": 5, "SNAP_COMMIT": 6, "SNAP_ACK": 7,
-    "SNAP_ABORT": 8, "EVENT": 9, "RESTORE_QUERY": 10, "RESTORE_OFFER": 11, "RESTORE_DONE": 12, "LASTWORDS": 14,
+    "SNAP_ABORT": 8, "EVENT": 9, "RESTORE_QUERY": 10, "RESTORE_OFFER": 11, "RESTORE_DONE": 12,
     "REFUSED": 15, "DONE": 16, "NOTICE": 24, "AT_BOUNDARY": 25, "WELCOME": 26, "PART": 27, "SNAP_PART": 28,
 }
 _NAMES = {number: name for name, number in _TYPES.items()}
@@ -62,6 +63,14 @@ class Change(NamedTuple):
     deadline: float  #: seconds from now; then the workers are stopped wherever they are
 
 
+class Event(NamedTuple):
+    """What became of a snapshot on its way to --ckpt-dir."""
+
+    kind: str  #: "persisted": this node's files are written; "committed": it is a checkpoint; "failed"
+    step: int
+    text: str  #: where it is, or why it is not
+
+
 class Regroup(SystemExit):
     """Raised between two steps where elrun stops all ranks for a planned change.  A script that does not catch it ends;
     one that does may close files, and ends then: its exit status means nothing.  The next round goes on from here."""
@@ -81,6 +90,7 @@ _WHY = ("", "scale up", "drain", "spare comes in", "eviction", "operator")
 _NO_STEP = (1 << 63) - 1
 _SEQ, _LIVE, _LIMIT, _BEAT, _STARTED, _BOUNDARY, _DEADLINE, _BEGIN, _AT = 5, 6, 8, 9, 10, 11, 12, 14, 15  # 8 bytes each
 _PHASE, _REASON = 14, 26  # 4 bytes each
+EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
 
 
@@ -663,6 +673,8 @@ class Snapshots:
         self._trouble: Optional[str] = None  # why the last snapshot did not count
         self._last: Optional[int] = None
         self._sent: Optional[int] = None  # step of the last commit
+        self._events: List[Event] = []  # that nobody has been told
+        self._settled: Dict[int, Event] = {}  # of the newest steps that are on disk, or are not
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sock.connect(path)
         welcome, fds = self._ask("HELLO", {"proto": PROTO, "rank": self.rank, "local_rank": self.local_rank,
@@ -841,7 +853,7 @@ class Snapshots:
             raise
         for i, p in enumerate(self.parts):
             if isinstance(p.leaves[0], _File):
-                self._send("SNAP_PART", {"index": i, "bytes": p.leaves[0].filled, "blob_step": step})
+                self._send("SNAP_PART", {"index": i, "bytes": p.leaves[0].filled})
         self._acks[self._seq + 1] = step
         self._sent = step
         self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist,
@@ -876,6 +888,32 @@ class Snapshots:
             self._take(*self._receive())
         self._complain()
         return self._last
+
+    def events(self) -> List[Event]:
+        """What has become of snapshots on their way to disk since the last call; of other ranks' wishes, too."""
+        self._check_process()
+        self._drain()
+        events, self._events = self._events, []
+        return events
+
+    def wait_persist(self, step: int, timeout: float = 600.0) -> bool:
+        """Waits until the snapshot of that step, taken with persist=True, is a checkpoint in --ckpt-dir.  True: it is;
+        False: it is not yet known after `timeout` seconds, or there are no snapshots.  Error: it will not be, and why.
+        Training needs it for nothing; a script that hands its checkpoints on does."""
+        self._check_process()
+        until = time.monotonic() + timeout
+        while self.keeps:
+            self._drain()
+            event = self._settled.get(step)
+            if event:
+                if event.kind == "failed":
+                    raise Error(f"step {step} is not on disk: {event.text}")
+                return True
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            select.select([self._sock], [], [], left)
+        return False
 
     def close(self) -> None:
         """Says goodbye.  What was committed stays with the agent."""
@@ -999,11 +1037,23 @@ class Snapshots:
         """What comes between a question and its answer: what became of earlier snapshots."""
         for fd in fds:
             os.close(fd)
+        if name == "EVENT":
+            self._note(Event(answer.get("kind", ""), answer.get("step", -1), answer.get("why", "")))
+            return
         step = self._acks.pop(to, None)
         if step is not None and name == "SNAP_ACK":
             self._last = step
         elif step is not None and name == "REFUSED":
             self._trouble = f"the snapshot of step {step} does not count: {answer.get('text')}"
+
+    def _note(self, event: Event) -> None:
+        self._events.append(event)
+        del self._events[:-EVENTS_MAX]
+        if event.kind != "persisted":
+            self._settled.pop(event.step, None)  # a step that failed may be on disk later
+            self._settled[event.step] = event
+        while len(self._settled) > EVENTS_MAX:
+            self._settled.pop(next(iter(self._settled)))
 
     def _drain(self) -> None:
         try:

@@ -71,6 +71,18 @@ is "with what they are now" "$(cat "$R"/iter_*/mp_rank_01/*)" "rank 1 step 2"
 is "and Megatron's tracker" "$(cat "$R/latest_checkpointed_iteration.txt")" 2
 is "no stage of that name is left" "$(ls -d "$R"/*_tmp 2>/dev/null)" ""
 
+train named file 2 ""
+is "declare_file() with another layout: an error that names the option" "$(grep -h megatron "$D"/log.* | sort -u)" \
+    'declare_file("a/b.pt") is for elrun --ckpt-layout=megatron; declare() is for tensors and values'
+is "and the script goes on as it likes" "$status" 0
+
+train events events 4 1,2
+is "wait_persist(): it is a checkpoint; events() say so" "$(cat "$D"/log.* | sed -n '/^told 1/p; /1)\]$/p' | sort | uniq -c | tr -s ' ')" " 2 events [('persisted', 1), ('committed', 1)]
+ 2 told 1 True"
+is "it will not be one: why" "$(grep -ch '^step 2 is not on disk: .*No such file or directory' "$D"/log.* | tr '\n' ' ')" "1 1 "
+is "and the event" "$(grep -ch "^events \[('failed', 2)\]" "$D"/log.* | tr '\n' ' ')" "1 1 "
+is "the job is none the worse for it" "$status" 0
+
 # --- the disk -----------------------------------------------------------------------------------------------------
 refused() { # NAME STATUS REGEX OPTIONS...
     name=$1 want=$2 text=$3; shift 3

@@ -3,6 +3,7 @@
 persist_worker.py FOLDER ROOT MODE STEPS PERSIST: PERSIST is a list of steps, such as 2,4, that are wanted on disk.  Each
 attempt appends "ATTEMPT RANK RESTORED COUNT" to FOLDER/log.RANK, and each step that was on disk "disk STEP"."""
 import os
+import shutil
 import signal
 import sys
 import time
@@ -45,6 +46,11 @@ state = {"count": 0, "bytes": bytearray(size)}
 common = {"text": "x", "count": 0}
 ck.declare("state", state)
 ck.declare("common", common, shard_id="all")
+if mode == "file":
+    try:
+        ck.declare_file("a/b.pt", b"x")
+    except elrun.Error as e:
+        write(str(e))
 if mode == "megatron":
     ck.declare_file(f"mp_rank_{rank:02d}/model_optim_rng.pt", lambda: b"rank %d step %d" % (rank, common["count"]))
 step = ck.restore()
@@ -63,6 +69,17 @@ for now in range(0 if step is None else step + 1, steps):
     if wanted and mode in ("", "keep"):
         wait_for(f"{root}/step-{now:09d}/MANIFEST.json")
         everybody(f"disk{now}")
+    if wanted and mode == "events":
+        try:
+            write(f"told {now} {ck.wait_persist(now, 100)}")
+        except elrun.Error as e:
+            write(str(e))
+        write(f"events {[(e.kind, e.step) for e in ck.events()]}")
+        everybody(f"told{now}")
+        if rank == 0 and os.path.exists(root):  # from now on there is no directory
+            os.rename(root, root + ".first")
+            shutil.rmtree(root + ".first")
+        everybody(f"gone{now}")
     if wanted and mode == "fails":
         wait_for(f"{folder}/failed.{now}")  # the test has seen it
     if now == last and attempt == 0:

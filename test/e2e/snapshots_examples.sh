@@ -1,4 +1,5 @@
-# The worked examples with real PyTorch: FSDP2, whose ranks go back bit for bit after a kill; and a training that shrinks at
+# The worked examples with real PyTorch: FSDP2, whose ranks go back bit for bit after a kill; a plain module, which goes on
+# from disk in a later job; and a training that shrinks at
 # a step boundary when a node leaves: every step is made once, and the other node goes on from its memory.
 # Seen to fail: an example that counted its steps behind ck.update(), where the last step of a round does not come to.
 . "$(dirname "$0")/../lib/e2e.sh"
@@ -25,6 +26,21 @@ finish
 is "a rank is killed: exit status" "$status" 0
 is "the same result, bit for bit" "$(result_of)" "$want"
 like "it went back to what was in memory" "$(cat "$ERR")" 'going back to step [34]'
+
+# --- a plain module: the job ends half-way, and the next one goes on from disk
+plain() { # STEPS
+    rm -f "$T"/step.*
+    ENV="PYTHON_EXEC=$PY MARK=$T STEPS=$1 PAUSE=0" run --standalone --ckpt-mem=64M --ckpt-dir="$T/plain" "$EX/snapshots_plain.py"
+}
+plain 20
+is "a plain module: exit status" "$status" 0
+want=$(result_of)
+rm -rf "$T/plain"
+plain 10
+is "half of it" "$("$ELRUN" ckpt ls "$T/plain" --json | grep -o '"step": *9,' | tr -d ' ')" '"step":9,'
+plain 20
+is "the other half begins behind it" "$(ls "$T"/step.0.* | wc -l)" 10
+is "the same result, bit for bit" "$(result_of)" "$want"
 
 # --- two nodes, one leaves
 job 1:2 --boundary-wait=100 --nproc-per-node=1 --ckpt-mem=64M
