@@ -84,5 +84,7 @@ struct host_facts {
 
 /* Everything at once; what cannot be found out is HOST_UNKNOWN or empty.  Large: not for the stack. */
 void host_facts_read(struct host_facts *f, char *const *env);
+/* The memory of them alone, which only asks the kernel: the others may wait for a name or a file system. */
+void host_memory_read(struct host_facts *f);
 
 #endif

@@ -258,9 +258,17 @@ static void read_addresses(struct host_facts *f)
     freeifaddrs(all);
 }
 
+void host_memory_read(struct host_facts *f)
+{
+    char text[8192];
+    file_read("/proc/meminfo", text, sizeof text);
+    f->memory_bytes = kib_field(text, "MemTotal:");
+    f->memory_free_bytes = kib_field(text, "MemAvailable:");
+    read_cgroups(f);
+}
+
 void host_facts_read(struct host_facts *f, char *const *env)
 {
-    char text[4096];
     uint64_t all;
     const char *visible = env_get(env, "CUDA_VISIBLE_DEVICES");
     memset(f, 0, sizeof *f);
@@ -269,10 +277,7 @@ void host_facts_read(struct host_facts *f, char *const *env)
     f->cpus_allowed = host_cpus();
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     f->cpus_online = online > 0 ? (unsigned)online : f->cpus_allowed;
-    file_read("/proc/meminfo", text, sizeof text);
-    f->memory_bytes = kib_field(text, "MemTotal:");
-    f->memory_free_bytes = kib_field(text, "MemAvailable:");
-    read_cgroups(f);
+    host_memory_read(f);
     space("/dev/shm", &f->shm_bytes, &f->shm_free_bytes);
     const char *tmp = env_get(env, "TMPDIR");
     space(tmp && *tmp ? tmp : "/tmp", &all, &f->tmp_free_bytes);

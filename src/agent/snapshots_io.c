@@ -496,12 +496,12 @@ static int make_folder(struct snapshots *s, char *const *env, struct el_err *e)
     return write_module(s, e);
 }
 
-static int find_budget(struct snapshots *s, char *const *env, uint64_t *bytes, struct el_err *e)
+static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
 {
     struct host_facts *f = calloc(1, sizeof *f);
     if (!f)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    host_facts_read(f, env);
+    host_memory_read(f);
     int bad = snapshots_budget(s->run, f->memory_bytes, f->memory_free_bytes, f->memory_limit_bytes, bytes, e);
     s->oom_more = snapshots_oom_more(*bytes, f->memory_bytes, f->memory_limit_bytes);
     free(f);
@@ -542,7 +542,7 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
     }
     *s = (struct snapshots){
         .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
-    if (find_budget(s, conf->env, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
+    if (find_budget(s, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
         make_parts(s, p, budget_bytes, e) == 0)
         return s;
     snapshots_free(s);

@@ -50,8 +50,10 @@ struct disk_ops {
     void (*published)(void *ctx, bool good, bool existed, const char *trouble, const struct el_err *e);
 };
 
+#define DISK_OPEN_TIME EL_SEC(30)
+
 /* Makes the directory if it is not there, and checks that it is one that can be written to and of this job: NULL and
- * *e, one line. */
+ * *e, one line.  For the start, before the loop runs: it waits, DISK_OPEN_TIME at most. */
 struct disk *disk_open(struct loop *l, struct pool *p, const struct disk_conf *conf, const struct disk_ops *ops,
                        void *ctx, struct el_err *e);
 /* After pool_free(). */

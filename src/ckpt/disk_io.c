@@ -327,8 +327,8 @@ static int draw_nonce(char nonce[CKPT_NONCE_MAX])
     return 0;
 }
 
-struct disk *disk_open(struct loop *l, struct pool *p, const struct disk_conf *conf, const struct disk_ops *ops,
-                       void *ctx, struct el_err *e)
+static struct disk *open_now(struct loop *l, struct pool *p, const struct disk_conf *conf, const struct disk_ops *ops,
+                             void *ctx, struct el_err *e)
 {
     struct el_mem mem = EL_MEM_INIT(1u << 20);
     struct disk *d = calloc(1, sizeof *d);
@@ -353,6 +353,49 @@ struct disk *disk_open(struct loop *l, struct pool *p, const struct disk_conf *c
     el_prefix(e, "--ckpt-dir");
     disk_free(d);
     return NULL;
+}
+
+struct opening {
+    struct loop *loop;
+    struct pool *pool;
+    struct disk_conf conf;
+    const struct disk_ops *ops;
+    void *ctx;
+    struct disk *disk;
+    struct el_err e;
+};
+
+static void work_open(void *ctx)
+{
+    struct opening *o = ctx;
+    o->disk = open_now(o->loop, o->pool, &o->conf, o->ops, o->ctx, &o->e);
+}
+
+struct disk *disk_open(struct loop *l, struct pool *p, const struct disk_conf *conf, const struct disk_ops *ops,
+                       void *ctx, struct el_err *e)
+{
+    bool made;
+    struct opening *o = calloc(1, sizeof *o);
+    if (!o) {
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
+        return NULL;
+    }
+    *o = (struct opening){.loop = l, .pool = p, .conf = *conf, .ops = ops, .ctx = ctx};
+    if (!pool_await(work_open, o, DISK_OPEN_TIME, &made)) {
+        if (made) /* the thread has o for good */
+            el_fail(e, EL_EXIT_CANTCREAT, "--ckpt-dir: %s has not answered within %u s: its file system stands still",
+                    conf->dir, (unsigned)(DISK_OPEN_TIME / EL_SEC(1)));
+        else
+            el_fail(e, EL_EXIT_OSERR, "--ckpt-dir: no thread can be made to look at %s", conf->dir);
+        if (!made)
+            free(o);
+        return NULL;
+    }
+    struct disk *d = o->disk;
+    if (!d && e)
+        *e = o->e;
+    free(o);
+    return d;
 }
 
 void disk_free(struct disk *d)

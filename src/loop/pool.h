@@ -27,6 +27,11 @@ struct pool *pool_new(struct loop *l, unsigned threads, struct el_err *e);
 /* Jobs start in the order of the calls.  -1 and *e filled only if there is no thread and none can be made. */
 int pool_run(struct pool *p, struct pool_job *job, struct el_err *e);
 
+/* Before there is a loop: runs work(ctx) in a thread of its own, with all signals blocked, and waits for its end.
+ * False: it has not come within the limit (what ctx leads to is the thread's for good), or no thread could be made
+ * (*made is false, and work never ran). */
+bool pool_await(void (*work)(void *ctx), void *ctx, el_usec limit, bool *made);
+
 /* Jobs whose done() has not been called yet. */
 unsigned pool_pending(const struct pool *p);
 

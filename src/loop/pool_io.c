@@ -11,7 +11,7 @@
 #define POOL_STACK_BYTES (256u * 1024u)
 #define POOL_THREADS_MAX 64u
 /* How long pool_free() lets threads find out that there is nothing more to do. */
-#define POOL_GONE_MS 50
+#define POOL_GONE EL_MS(50)
 
 struct pool {
     struct loop *loop;
@@ -73,6 +73,25 @@ static void *run_jobs(void *ctx)
     return NULL;
 }
 
+static void init_monotonic(pthread_cond_t *c)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(c, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static struct timespec moment_after(el_usec wait)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t ns = (uint64_t)t.tv_nsec + wait % EL_SEC(1) * 1000;
+    t.tv_sec += (time_t)(wait / EL_SEC(1) + ns / 1000000000);
+    t.tv_nsec = (long)(ns % 1000000000);
+    return t;
+}
+
 struct pool *pool_new(struct loop *l, unsigned threads, struct el_err *e)
 {
     assert(threads > 0 && threads <= POOL_THREADS_MAX);
@@ -84,18 +103,14 @@ struct pool *pool_new(struct loop *l, unsigned threads, struct el_err *e)
     p->loop = l;
     p->max = threads;
     p->tail = &p->head;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->work, &monotonic);
-    pthread_cond_init(&p->gone, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    init_monotonic(&p->work);
+    init_monotonic(&p->gone);
     pthread_mutex_init(&p->lock, NULL);
     return p;
 }
 
 /* Signals belong to the loop's signalfd: the thread starts with all of them blocked. */
-static int make_thread(struct pool *p)
+static int start_thread(pthread_t *id, void *(*run)(void *ctx), void *ctx)
 {
     sigset_t all, old;
     sigfillset(&all);
@@ -103,9 +118,15 @@ static int make_thread(struct pool *p)
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, POOL_STACK_BYTES);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int sys = pthread_create(&p->id[p->made], &attr, run_jobs, p);
+    int sys = pthread_create(id, &attr, run, ctx);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
+    return sys;
+}
+
+static int make_thread(struct pool *p)
+{
+    int sys = start_thread(&p->id[p->made], run_jobs, p);
     if (!sys) {
         p->made++;
         p->live++;
@@ -143,13 +164,7 @@ bool pool_free(struct pool *p)
 {
     if (!p)
         return true;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += POOL_GONE_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
+    struct timespec until = moment_after(POOL_GONE);
     pthread_mutex_lock(&p->lock);
     p->closed = true;
     pthread_cond_broadcast(&p->work);
@@ -165,5 +180,68 @@ bool pool_free(struct pool *p)
     for (unsigned i = 0; i < p->made; i++)
         pthread_join(p->id[i], NULL);
     destroy(p);
+    return true;
+}
+
+/* --- one job, waited for ------------------------------------------------------------------------------------------ */
+
+struct awaited {
+    pthread_mutex_t lock; /* of the two flags */
+    pthread_cond_t over;
+    bool done, left;
+    void (*work)(void *ctx);
+    void *ctx;
+};
+
+static void forget_awaited(struct awaited *a)
+{
+    pthread_cond_destroy(&a->over);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+static void *run_awaited(void *ctx)
+{
+    struct awaited *a = ctx;
+    a->work(a->ctx);
+    pthread_mutex_lock(&a->lock);
+    a->done = true;
+    bool mine = a->left;
+    pthread_cond_signal(&a->over);
+    pthread_mutex_unlock(&a->lock);
+    if (mine)
+        forget_awaited(a);
+    return NULL;
+}
+
+bool pool_await(void (*work)(void *ctx), void *ctx, el_usec limit, bool *made)
+{
+    pthread_t id;
+    struct timespec until = moment_after(limit);
+    struct awaited *a = calloc(1, sizeof *a);
+    *made = false;
+    if (!a)
+        return false;
+    a->work = work;
+    a->ctx = ctx;
+    init_monotonic(&a->over);
+    pthread_mutex_init(&a->lock, NULL);
+    if (start_thread(&id, run_awaited, a)) {
+        forget_awaited(a);
+        return false;
+    }
+    *made = true;
+    pthread_mutex_lock(&a->lock);
+    while (!a->done && pthread_cond_timedwait(&a->over, &a->lock, &until) != ETIMEDOUT)
+        ;
+    bool done = a->done;
+    a->left = !done;
+    if (!done)
+        pthread_detach(id);
+    pthread_mutex_unlock(&a->lock);
+    if (!done)
+        return false;
+    pthread_join(id, NULL);
+    forget_awaited(a);
     return true;
 }

@@ -29,4 +29,13 @@ cut() { # NAME FIRST SECOND: signals
 }
 cut term TERM TERM 143
 cut int INT TERM 130
+
+if [ -n "$LONG" ]; then # the limit is 30 s
+    fsfreeze -f "$T/mnt" && frozen=yes
+    start --standalone --ckpt-dir="$T/mnt/new" /bin/true
+    ok "a directory that does not answer at the start" wait_for holds "$ERR" "^elrun: (error: )?--ckpt-dir: $T/mnt/new has not answered within 30 s: its file system stands still"
+    fsfreeze -u "$T/mnt" && frozen=
+    finish
+    is "a directory that does not answer: exit status" "$status" 73
+fi
 finished
