@@ -3,8 +3,10 @@
     elrun --nnodes=1:4 --rdzv-endpoint=HOST --nproc-per-node=2 --boundary-wait=30 --ckpt-mem=64M examples/elastic.py
 
 Send SIGTERM to the elrun of one node: all ranks finish the same step, and the other nodes go on behind it, from memory.
-All state is alike on every rank (shard_id="all"), so it fits whatever the number of ranks is; a node that is new has none
-of it in memory, and needs --ckpt-dir."""
+Start one more, and all ranks finish the same step, and go on behind it with the new ones.
+
+All state is alike on every rank (shard_id="all"), so it fits whatever the number of ranks is.  A node that is new has none of
+it in memory: share() gives it to its ranks."""
 import os
 import time
 
@@ -18,7 +20,7 @@ try:
 except ImportError:  # not under elrun
     elrun = None
 
-GLOBAL_BATCH, MICRO_BATCH = 64, 8
+GLOBAL_BATCH, MICRO_BATCH = 48, 8
 
 
 def samples(step, rank, world, micro):
@@ -36,6 +38,18 @@ def make(step, optim, rank, world):
             f.write(f"{step} {world}\n")
 
 
+def share(image):
+    """Called on every rank: one that has no snapshot gets the bytes of the first that has one."""
+    have = [None] * dist.get_world_size()
+    dist.all_gather_object(have, image is not None)
+    if all(have):
+        return None
+    source = have.index(True)
+    given = [bytes(image) if dist.get_rank() == source else None]
+    dist.broadcast_object_list(given, src=source)
+    return given[0]
+
+
 def main():
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
@@ -51,7 +65,7 @@ def main():
     if ck:
         ck.declare("model", ddp, shard_id="all")
         ck.declare("optim", optim, shard_id="all")
-        done = ck.restore()
+        done = ck.restore(share=share)
     start = 0 if done is None else done + 1
     if rank == 0:
         print(f"{world} ranks, {parts} micro batches each, from step {start}", flush=True)

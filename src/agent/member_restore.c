@@ -98,6 +98,7 @@ void member_restore_message(const struct member *m, struct msg_ckpt_stock *out)
                                    .whole = s->whole,
                                    .newest = s->newest,
                                    .on_disk = s->on_disk,
+                                   .elsewhere = s->elsewhere,
                                    .at = s->at,
                                    .step = s->told,
                                    .fresh = s->fresh,

@@ -71,7 +71,8 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
     } else if (m->type == WMSG_GRANT) {
         vault_descriptors(s->vault, a->worker, fds);
         n = KEEPER_SLOTS;
-    } else if (m->type == WMSG_RESTORE_OFFER && m->u.restore_offer.step != KEEPER_NO_STEP) {
+    } else if (m->type == WMSG_RESTORE_OFFER && m->u.restore_offer.step != KEEPER_NO_STEP &&
+               !m->u.restore_offer.elsewhere) {
         fds[0] = vault_reader(s->vault, a->source, a->slot, &e);
         n = fds[0] >= 0;
         if (!n)
@@ -106,6 +107,7 @@ static void tell_choose(struct snapshots *s)
         .since = keeper_since(s->keeper), .whole = keeper_had_whole(s->keeper), .newest = keeper_reached(s->keeper)};
     stock.n = keeper_readable(s->keeper, stock.step, RESTORE_STEPS_MAX);
     snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_lost(s->keeper));
+    stock.elsewhere = keeper_takes_elsewhere(s->keeper);
     if (s->resume)
         add_disk(resume_found(s->resume), &stock);
     s->ops.choose(s->ctx, &stock);
@@ -361,6 +363,9 @@ static void say_restored(const struct snapshots *s)
     struct keeper_reads x = keeper_reads(s->keeper);
     unsigned ranks = x.own + x.others + x.disk;
     char from[160];
+    if (!ranks && s->step != KEEPER_NO_STEP)
+        el_log(EL_INFO, "going back to step %lld, which ranks of other nodes have: the script shares it",
+               (long long)s->step);
     if (!ranks)
         return;
     size_t n = (size_t)snprintf(from, sizeof from, "%s", x.disk < ranks ? "memory" : "disk");

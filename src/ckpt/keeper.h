@@ -146,7 +146,8 @@ unsigned keeper_reading(const struct keeper *k, unsigned from);
 /* Steps that every worker which declared could read from slots of this node, newest first; how many of them fit.  And
  * whether there ever was one. */
 unsigned keeper_readable(const struct keeper *k, int64_t *steps, unsigned max);
-bool keeper_had_whole(const struct keeper *k); /* since the last agreement, its step included */
+bool keeper_takes_elsewhere(const struct keeper *k); /* no worker needs a slot of its own: another rank's will do */
+bool keeper_had_whole(const struct keeper *k);       /* since the last agreement, its step included */
 uint64_t keeper_since(const struct keeper *k); /* round of that, else of the first snapshot; 0: there was neither */
 int64_t
 keeper_reached(const struct keeper *k); /* the highest step that any worker has committed since; KEEPER_NO_STEP */

@@ -29,6 +29,7 @@ struct worker {
     unsigned from_worker, from_slot; /* what it was offered; from_worker == workers: nothing */
     uint64_t from_gen;
     int64_t offered;
+    bool elsewhere; /* it needs no slot of this node: what another rank has will do */
     struct keeper_slot slot[KEEPER_SLOTS];
 };
 

@@ -29,6 +29,7 @@ void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m)
     }
     keeper_drop_offer(k, w, true);
     w->restoring = RESTORING_ASKED;
+    w->elsewhere = m->u.restore_query.elsewhere;
     w->seq = m->seq;
     k->choose_due |= all_are(k, RESTORING_ASKED) && !k->choosing;
 }
@@ -98,6 +99,14 @@ unsigned keeper_readable(const struct keeper *k, int64_t *steps, unsigned max)
     return n;
 }
 
+bool keeper_takes_elsewhere(const struct keeper *k)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        if (!k->w[i].elsewhere)
+            return false;
+    return true;
+}
+
 bool keeper_had_whole(const struct keeper *k)
 {
     return k->had_whole;
@@ -142,9 +151,11 @@ static void offer(struct keeper *k, struct worker *w, int64_t step, bool fresh)
     w->from_worker = from;
     w->from_slot = slot;
     w->from_gen = found ? k->w[from].slot[slot].gen : 0;
-    w->offered = found ? step : KEEPER_NO_STEP;
+    bool elsewhere = !found && w->elsewhere && step != KEEPER_NO_STEP;
+    w->offered = found || elsewhere ? step : KEEPER_NO_STEP;
     struct wmsg *m = keeper_answer(k, w, WMSG_RESTORE_OFFER, w->seq);
-    m->u.restore_offer = (struct wmsg_restore_offer){.step = w->offered, .fresh = fresh && !found, .text = k->text};
+    m->u.restore_offer = (struct wmsg_restore_offer){
+        .step = w->offered, .fresh = fresh && !found, .elsewhere = elsewhere, .text = k->text};
     if (!found)
         return;
     k->w[from].slot[slot].readers++;

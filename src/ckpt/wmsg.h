@@ -55,8 +55,10 @@
     F(T, INT, step, INT64_MAX, 1)                                                                                      \
     F(T, BOOL, persist, 0, 0)                                                                                          \
     F(T, NUM, consumed_samples, INT64_MAX, 0)
-#define WMSG_snap_abort_FIELDS(F, T)    F(T, NUM, slot, 1, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)
-#define WMSG_restore_query_FIELDS(F, T) F(T, STR, layout_id, WMSG_NAME_MAX, 1)
+#define WMSG_snap_abort_FIELDS(F, T) F(T, NUM, slot, 1, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)
+#define WMSG_restore_query_FIELDS(F, T)                                                                                \
+    F(T, STR, layout_id, WMSG_NAME_MAX, 1)                                                                             \
+    F(T, BOOL, elsewhere, 0, 0) /* what another rank has will do: the script gives it to this one afterwards */
 #define WMSG_restore_done_FIELDS(F, T)                                                                                 \
     F(T, INT, step, INT64_MAX, 1) F(T, BOOL, ok, 0, 0) F(T, STR, why, WMSG_TEXT_MAX, 0)
 #define WMSG_at_boundary_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1)
@@ -79,6 +81,7 @@
 #define WMSG_restore_offer_FIELDS(F, T)                                                                                \
     F(T, INT, step, INT64_MAX, 1) /* -1: nothing that everybody could have */                                          \
     F(T, BOOL, fresh, 0, 0)       /* … and that is as it should be: begin at the beginning */                        \
+    F(T, BOOL, elsewhere, 0, 0)   /* another rank has it; no descriptor */                                             \
     F(T, STR, from, 64, 0)                                                                                             \
     F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0)                                                                           \
     F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \

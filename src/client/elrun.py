@@ -32,7 +32,7 @@ import time
 import warnings
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
-__all__ = ["connect", "Snapshots", "Change", "Event", "Regroup", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
+__all__ = ["connect", "Snapshots", "Change", "Event", "Image", "Regroup", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
 
 PROTO = 1
 PACKET_MAX = 60 << 10
@@ -130,6 +130,16 @@ class _Page:
         self.long[_SEQ] += 1
         self.fence()
         return stops
+
+
+class Image(NamedTuple):
+    """What a rank was restored from, for restore(share=...); bytes(image) is for a rank that has nothing."""
+
+    consumed_samples: int
+    slot: mmap.mmap
+
+    def __bytes__(self) -> bytes:
+        return struct.pack("<Q", self.consumed_samples) + self.slot[:]
 
 
 class _Update:
@@ -672,6 +682,7 @@ class Snapshots:
         self._acks: Dict[int, int] = {}  # seq of SNAP_COMMIT: its step
         self._trouble: Optional[str] = None  # why the last snapshot did not count
         self._last: Optional[int] = None
+        self._image: Optional[mmap.mmap] = None  # what restore() has read last, while it runs
         self._sent: Optional[int] = None  # step of the last commit
         self._events: List[Event] = []  # that nobody has been told
         self._settled: Dict[int, Event] = {}  # of the newest steps that are on disk, or are not
@@ -767,20 +778,28 @@ class Snapshots:
 
     # -- going back
 
-    def restore(self) -> Optional[int]:
+    def restore(self, share: Optional[Callable[[Optional[Image]], Optional[bytes]]] = None) -> Optional[int]:
         """Fills what was declared with the newest snapshot that every rank can have, the same step on all of them, and
         returns that step; None: there never was one.  All ranks must call it.  NoSnapshot: there was one, and none is
-        left (elrun --allow-fresh turns that into None)."""
+        left (elrun --allow-fresh turns that into None).
+
+        share: for ranks of a node that is new, whose agent has nothing, where all parts are alike on all ranks
+        (shard_id="all").  Then one node that has a step will do.  On all ranks share(image) is called once, behind the
+        agreement: image is None on a rank that has nothing, and there it returns bytes(image) of one that has it, by
+        whatever way the script has, a broadcast for example (examples/elastic.py)."""
         if not self.keeps:
             return None
         self._grant()
-        offer, fds = self._ask("RESTORE_QUERY", {"layout_id": self._layout()}, "RESTORE_OFFER")
+        if share is not None and self._layout() != "all":
+            raise Error('restore(share=...) is for parts that every rank has alike: declare(..., shard_id="all")')
+        query = {"layout_id": self._layout(), "elsewhere": share is not None}
+        offer, fds = self._ask("RESTORE_QUERY", query, "RESTORE_OFFER")
         while True:
             step = offer["step"]
             if step < 0 and not offer.get("fresh"):
                 raise NoSnapshot(offer.get("text") or "no snapshot is left")
-            trouble = ""
-            if step >= 0:
+            trouble, has = "", not offer.get("elsewhere")
+            if step >= 0 and has:
                 try:
                     self._load(fds[0], offer["slot_bytes"])
                 except Exception as e:  # the agent offers another one
@@ -793,12 +812,27 @@ class Snapshots:
                     forget()  # an offer before may have been read in part
                 self._last = step if step >= 0 else None
                 self.consumed_samples = samples
+                image, self._image = self._image, None
+                if share is not None and step >= 0:
+                    self._share(share, Image(samples, image) if has and image is not None else None)
                 self._live(self._last)
                 return self._last
 
     def _load(self, fd: int, n: int) -> None:
-        slot = mmap.mmap(fd, n, access=mmap.ACCESS_READ)
+        self._image = mmap.mmap(fd, n, access=mmap.ACCESS_READ)
         os.close(fd)
+        self._fill_from(self._image)
+
+    def _share(self, share: Callable[[Optional[Image]], Optional[bytes]], image: Optional[Image]) -> None:
+        given = share(image)
+        if image is not None:
+            return
+        if given is None:
+            raise Error("restore(share=...): this rank has no snapshot, and share() gave it none")
+        (self.consumed_samples,) = struct.unpack_from("<Q", given)
+        self._fill_from(memoryview(given)[8:])
+
+    def _fill_from(self, slot: Any) -> None:
         every, at = list(zip(self.parts, self._views(memoryview(slot)))), 0
         for p in self.parts:  # nothing is filled before all of it fits
             p.check(slot[at : at + len(p.header)])

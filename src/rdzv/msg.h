@@ -216,6 +216,7 @@
     F(T, BOOL, whole, 0, 0)               /* all its workers have committed the same step since */                     \
     F(T, INT, newest, INT64_MAX, 1)       /* step that it knows of, or -1 */                                           \
     F(T, BOOL, on_disk, 0, 0)             /* its --ckpt-dir has checkpoints */                                         \
+    F(T, BOOL, elsewhere, 0, 0)           /* its workers need no step of their own: the script shares it */            \
     F(T, NUM, at, RESTORE_ATS - 1, 0)     /* enum restore_at: how far it is with … */                                \
     F(T, INT, step, INT64_MAX, 1)         /* … what it was told in this attempt */                                   \
     F(T, BOOL, fresh, 0, 0)                                                                                            \

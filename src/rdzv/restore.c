@@ -14,7 +14,7 @@ struct restore_seat {
     unsigned n;
     uint64_t attempt, since;
     int64_t newest;
-    bool whole, on_disk;
+    bool whole, on_disk, elsewhere;
     int64_t step[RESTORE_STEPS_MAX];
 };
 
@@ -64,14 +64,30 @@ static bool has(const struct restore_seat *s, int64_t step)
     return false;
 }
 
+/* Where nobody needs a step of his own: one node that has it will do. */
+static int64_t newest_of_any(const struct restore *r)
+{
+    int64_t newest = RESTORE_NO_STEP;
+    for (unsigned k = 0; k < r->seats; k++)
+        for (unsigned i = 0; i < r->seat[k].n; i++)
+            if (r->seat[k].step[i] < r->below && r->seat[k].step[i] > newest)
+                newest = r->seat[k].step[i];
+    return newest;
+}
+
 /* Each list has the newest first, so the first step of one that all others have is the newest that all have. */
 static int64_t newest_of_all(const struct restore *r)
 {
-    const struct restore_seat *first = &r->seat[0];
+    unsigned one = 0;
+    while (one < r->seats && r->seat[one].elsewhere)
+        one++;
+    if (one == r->seats)
+        return newest_of_any(r);
+    const struct restore_seat *first = &r->seat[one];
     for (unsigned i = 0; i < first->n; i++) {
         bool all = first->step[i] < r->below;
-        for (unsigned k = 1; k < r->seats && all; k++)
-            all = has(&r->seat[k], first->step[i]);
+        for (unsigned k = 0; k < r->seats && all; k++)
+            all = r->seat[k].elsewhere || has(&r->seat[k], first->step[i]);
         if (all)
             return first->step[i];
     }
@@ -173,7 +189,8 @@ static void keep(struct restore *r, unsigned seat, const struct restore_stock *s
                                 .since = s->since,
                                 .newest = s->newest,
                                 .whole = s->whole,
-                                .on_disk = s->on_disk};
+                                .on_disk = s->on_disk,
+                                .elsewhere = s->elsewhere};
     memcpy(to->step, s->step, s->n * sizeof s->step[0]);
     if (*s->why && !*r->why)
         snprintf(r->why, sizeof r->why, "%s%s%s", r->conf.name ? r->conf.name(r->conf.ctx, seat) : "",

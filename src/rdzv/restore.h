@@ -6,9 +6,9 @@
  *
  * A node says all of its state each time (struct restore_stock), so that nothing is lost with a connection or with a
  * coordinator: one that has just begun hears from the nodes what an earlier one had decided, and decides the same.  It
- * decides when every node has spoken: the newest step that each of them can read.  When all have read it, all go on; a
- * node that cannot read it speaks of the next attempt, without that source, and so must the others.  A step that could
- * not be read in two attempts is not tried again, so this comes to an end. */
+ * decides when every node has spoken: the newest step that each of them can read, or has from others.  When all have
+ * read it, all go on; a node that cannot read it speaks of the next attempt, without that source, and so must the
+ * others.  A step that could not be read in two attempts is not tried again, so this comes to an end. */
 #ifndef RDZV_RESTORE_H
 #define RDZV_RESTORE_H
 #include <stdbool.h>
@@ -44,6 +44,7 @@ struct restore_stock {
     bool whole;     /* all its workers had committed the same step since */
     int64_t newest; /* that any of its workers ever committed, or that lies on disk; RESTORE_NO_STEP */
     bool on_disk;   /* --ckpt-dir has checkpoints, of whatever state */
+    bool elsewhere; /* its workers need none of their own: the script shares what other ranks have */
     enum restore_at at;
     int64_t told; /* the decision, from RESTORE_AT_TOLD on */
     bool fresh;

@@ -69,6 +69,7 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
                                   .whole = s->whole,
                                   .newest = s->newest,
                                   .on_disk = s->on_disk,
+                                  .elsewhere = s->elsewhere,
                                   .at = (enum restore_at)s->at,
                                   .told = s->step,
                                   .fresh = s->fresh};

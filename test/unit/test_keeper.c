@@ -314,6 +314,34 @@ static void test_going_back(void)
        "nothing: said with its reason");
 }
 
+/* A node that is new: its workers take what ranks elsewhere have, and are told so. */
+static void test_elsewhere(void)
+{
+    open_keeper(2, 64 * MIB);
+    join(0, 1, MIB);
+    join(1, 1, MIB);
+    query(0);
+    ok(!keeper_takes_elsewhere(k), "nobody has said so");
+    for (unsigned w = 0; w < 2; w++)
+        say(w, (struct wmsg){.type = WMSG_RESTORE_QUERY, .u.restore_query = {.layout_id = "all", .elsewhere = true}});
+    ok(keeper_takes_elsewhere(k) && found(KEEPER_DO_CHOOSE), "all have");
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7});
+    const struct wmsg_restore_offer *to = &keeper_reply(k, 1)->u.restore_offer;
+    ok(did->n == 2 && to->step == 7 && to->elsewhere && !to->fresh, "the step, and nothing to read");
+    restored(0, 7, true);
+    restored(1, 7, true);
+    ok(found(KEEPER_DO_CONFIRM) && found(KEEPER_DO_CONFIRM)->step == 7, "they go on with the others");
+    event((struct keeper_event){.type = KEEPER_EV_CONFIRMED});
+    is_num(did->n, 2, "and are told");
+    snapshot(0, 8);
+    ok(holds(0, 8), "their own snapshots come next");
+    query(0);
+    query(1);
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7});
+    ok(keeper_reply(k, 0)->u.restore_offer.step == KEEPER_NO_STEP,
+       "who does not take it is not offered what is not here");
+}
+
 /* Whatever is said in whatever order: what was committed last and whole stays until a newer one is, or it is broken, or
  * other parts are declared. */
 static void test_hostile(void)
@@ -544,6 +572,7 @@ int main(void)
     test_death_while_slots_are_made();
     test_refusals();
     test_going_back();
+    test_elsewhere();
     test_hostile();
     test_comes_again();
     test_late();

@@ -67,6 +67,34 @@ static void test_every_stock(void)
     is_num(wrong, 0, what);
 }
 
+/* A node whose ranks get from others what those have, and one for which that holds of all. */
+static void test_elsewhere(void)
+{
+    unsigned long wrong = 0, cases = 0;
+    for (unsigned code = 0; code < 1u << 12; code++)
+        for (unsigned shares = 1; shares < 8; shares++, cases++) {
+            unsigned all = 15, any = 0;
+            begin(3, (struct restore_conf){.timeout = EL_SEC(1), .allow_fresh = true});
+            for (unsigned k = 0; k < 3; k++) {
+                unsigned held = code >> 4 * k & 15;
+                struct restore_stock s = {.attempt = 1, .newest = RESTORE_NO_STEP, .elsewhere = shares >> k & 1};
+                for (int64_t step = 3; step >= 0; step--)
+                    if (held & 1u << step)
+                        s.step[s.n++] = step;
+                any |= held;
+                all &= s.elsewhere ? 15 : held;
+                restore_take(&r, k, &s, 0);
+            }
+            all &= any;
+            int64_t want = all & 8 ? 3 : all & 4 ? 2 : all & 2 ? 1 : all & 1 ? 0 : RESTORE_NO_STEP;
+            for (unsigned k = 0; k < 3; k++)
+                wrong += word(k).what != RESTORE_READ || word(k).step != want;
+        }
+    char what[120];
+    snprintf(what, sizeof what, "with nodes that take what others have, in all %lu stocks", cases);
+    is_num(wrong, 0, what);
+}
+
 static void test_life(void)
 {
     begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
@@ -225,6 +253,7 @@ static void test_lists(void)
 int main(void)
 {
     test_every_stock();
+    test_elsewhere();
     test_life();
     test_unreadable();
     test_after_a_takeover();
