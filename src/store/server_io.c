@@ -24,14 +24,15 @@ enum {
 
 /* --- lists of clients --------------------------------------------------------------------------------------------- */
 
-static void set_timer(struct store_server *s)
+void server_set_timer(struct store_server *s)
 {
     el_usec at = s->new_first ? s->new_first->since + STORE_HELLO_MAX : EL_NEVER;
     if (s->resume_at < at)
         at = s->resume_at;
     if (s->report_at < at)
         at = s->report_at;
-    loop_timer_at(s->timer, at);
+    el_usec dropped_at = server_dropped_at(s);
+    loop_timer_at(s->timer, dropped_at < at ? dropped_at : at);
 }
 
 static void new_add(struct client *c)
@@ -165,7 +166,7 @@ static EL_COLD void note(struct client *c)
         w->wait.since = loop_now(s->loop);
     if (s->report_at == EL_NEVER && s->conf.wait_report) {
         s->report_at = loop_now(s->loop) + s->conf.wait_report;
-        set_timer(s);
+        server_set_timer(s);
     }
 }
 
@@ -345,7 +346,7 @@ static void on_connect(void *ctx, unsigned events)
         }
         /* Else it was the trouble of the one who came (ECONNABORTED and the like). */
     }
-    set_timer(s);
+    server_set_timer(s);
 }
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
@@ -375,7 +376,8 @@ static void on_timer(void *ctx)
         accept_resume(s);
     if (s->report_at <= now)
         server_report(s);
-    set_timer(s);
+    server_say_dropped(s);
+    server_set_timer(s);
 }
 
 /* --- the server --------------------------------------------------------------------------------------------------- */
@@ -477,7 +479,7 @@ int store_server_c10d(struct store_server *s, const char *why, struct el_err *e)
     s->kv = fresh;
     s->conf.c10d_refused = why;
     s->report_at = EL_NEVER;
-    set_timer(s);
+    server_set_timer(s);
     return 0;
 }
 

@@ -54,10 +54,16 @@ struct store_server {
     bool full; /* descriptors have run out, and that has been said */
 };
 
-/* A line of the log, unless there were too many of this level within this second. */
+/* The one timer: for silent clients, for accepting again, for reports, for lines that were left out. */
+void server_set_timer(struct store_server *s);
+
+/* A line of the log, unless there were too many of this level within this second: those are counted, and their number
+ * is said when the second is over. */
 __attribute__((format(printf, 3, 4))) void server_say(struct store_server *s, enum el_level level, const char *fmt,
                                                       ...);
 void server_say_closed(struct client *c, enum el_level level, const char *why);
+void server_say_dropped(struct store_server *s);
+el_usec server_dropped_at(const struct store_server *s); /* when that is due; EL_NEVER: nothing was left out */
 
 /* Says which waits are due, and sets report_at. */
 void server_report(struct store_server *s);

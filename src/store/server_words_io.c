@@ -6,21 +6,44 @@
 #include "store/server_private.h"
 #include "store/waiters.h"
 
-enum { LOG_LINES_PER_SECOND = 8 };
+#define BRAKE_TIME EL_SEC(1)
+enum { LOG_LINES = 8 /* of a level in that time */ };
+
+static void say_dropped(struct store_server *s, enum el_level level)
+{
+    struct brake *b = &s->brakes[level];
+    if (b->dropped)
+        el_log(level, "%s: %u more lines like these were left out", s->name, b->dropped);
+    *b = (struct brake){.second = loop_now(s->loop)};
+}
+
+el_usec server_dropped_at(const struct store_server *s)
+{
+    el_usec at = EL_NEVER;
+    for (size_t i = 0; i < sizeof s->brakes / sizeof s->brakes[0]; i++)
+        if (s->brakes[i].dropped && s->brakes[i].second + BRAKE_TIME < at)
+            at = s->brakes[i].second + BRAKE_TIME;
+    return at;
+}
+
+void server_say_dropped(struct store_server *s)
+{
+    el_usec now = loop_now(s->loop);
+    for (size_t i = 0; i < sizeof s->brakes / sizeof s->brakes[0]; i++)
+        if (s->brakes[i].dropped && now - s->brakes[i].second >= BRAKE_TIME)
+            say_dropped(s, (enum el_level)i);
+}
 
 void server_say(struct store_server *s, enum el_level level, const char *fmt, ...)
 {
     struct brake *b = &s->brakes[level];
-    el_usec now = loop_now(s->loop);
     if (level > el_log_level())
         return;
-    if (now - b->second >= EL_SEC(1)) {
-        if (b->dropped)
-            el_log(level, "%s: %u more lines like these were left out", s->name, b->dropped);
-        *b = (struct brake){.second = now};
-    }
-    if (b->lines >= LOG_LINES_PER_SECOND) {
-        b->dropped++;
+    if (loop_now(s->loop) - b->second >= BRAKE_TIME)
+        say_dropped(s, level);
+    if (b->lines >= LOG_LINES) {
+        if (!b->dropped++)
+            server_set_timer(s);
         return;
     }
     b->lines++;
