@@ -427,7 +427,8 @@ int persisting_init(struct node *n, struct el_err *e)
                              .layout = (enum ckpt_layout)run->ckpt_layout,
                              .mode = (enum commit_mode)run->ckpt_commit,
                              .run_id = run->run_id_random ? "" : run->rdzv_id,
-                             .keep_last = run->ckpt_keep_last};
+                             .keep_last = run->ckpt_keep_last,
+                             .alone = n->place.kind == ENDPOINT_ALONE};
     p->node = n;
     p->mem = EL_MEM_INIT(0);
     p->left_at = EL_NEVER;

@@ -14,6 +14,7 @@ struct disk_conf {
     enum commit_mode mode;
     const char *run_id; /* of the job, "": it has no name that would last */
     unsigned keep_last; /* of the checkpoints that this run wrote; 0: all */
+    bool alone;         /* no other agent writes into the directory for this job */
 };
 
 /* One file: bytes that stay where they are until the answer, and what they were summed to (sums.h). */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ struct disk {
     void *ctx;
     struct root root;
     struct ckpt_fs fs;
+    int lock; /* the directory, for as long as we live; -1: not locked */
 
     /* The one job; the thread's while busy. */
     struct pool_job job;
@@ -297,6 +299,18 @@ static int check_writable(const struct disk *d, struct el_err *e)
                        d->root.name);
 }
 
+/* Two jobs that run at the same time would take each other's steps for their own, with the same run id (a command that
+ * was given twice) or without any.  The kernel forgets the lock with its process; what knows no locks has none. */
+static int take_lock(struct disk *d, struct el_err *e)
+{
+    d->lock = openat(d->root.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->lock < 0 || flock(d->lock, (d->conf.alone ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return 0;
+    return el_fail(e, EL_EXIT_CONFIG,
+                   "another elrun that runs now writes its checkpoints into %s: give each job a directory of its own",
+                   d->root.name);
+}
+
 /* Steps of two jobs in one directory would pass for those of one. */
 static int check_owner(struct disk *d, struct el_err *e)
 {
@@ -341,12 +355,13 @@ static struct disk *open_now(struct loop *l, struct pool *p, const struct disk_c
     d->conf = *conf;
     d->ops = *ops;
     d->ctx = ctx;
-    d->root.fd = -1;
+    d->root.fd = d->lock = -1;
     bool good = draw_nonce(d->about.nonce) == 0 && root_open(&d->root, conf->dir, true, e) == 0;
     if (good) {
         d->fs = root_table(&d->root);
         struct commit c = commit_of(d, &mem);
-        good = check_writable(d, e) == 0 && check_names(d, e) == 0 && commit_mark(&c, e) == 0 && check_owner(d, e) == 0;
+        good = check_writable(d, e) == 0 && check_names(d, e) == 0 && take_lock(d, e) == 0 && commit_mark(&c, e) == 0 &&
+               check_owner(d, e) == 0;
     }
     if (good)
         return d;
@@ -402,6 +417,8 @@ void disk_free(struct disk *d)
 {
     if (!d)
         return;
+    if (d->lock >= 0)
+        close(d->lock);
     root_close(&d->root);
     free(d);
 }

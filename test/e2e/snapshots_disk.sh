@@ -62,6 +62,18 @@ like "with the tensor's name" "$(cat "$ERR")" 'part "state": tensor "[^"]*(nomen
 train 2 values --allow-fresh
 is "other values: nothing of it is filled" "$BACK" "0 None 0 00;1 None 0 00;"
 like "with the value's name" "$(cat "$ERR")" '"more" is declared and not saved in obj/'
+mkfifo "$T/end"
+ENV="PYTHON_EXEC=$PY" start --standalone --ckpt-dir="$T/locked" --no-python sh -c ": >$T/runs; cat $T/end"
+first=$elrun_pid
+wait_for test -e "$T/runs"
+OUT=$T/out2 ERR=$T/err2 run --standalone --ckpt-dir="$T/locked" --no-python true
+is "two jobs at the same time in one directory: exit status" "$status" 78
+like "the second one is told" "$(cat "$T/err2")" 'another elrun that runs now writes its checkpoints into .*/locked: give each job a directory of its own'
+kill -KILL "$first"
+wait "$first" 2>/dev/null
+run --standalone --ckpt-dir="$T/locked" --no-python true
+is "a job that was killed does not hold it" "$status" 0
+rm -rf "$T"/tmp/elrun* # that killed one's
 rm -rf "$R/step-000000001" "$R/step-000000002" "$R/step-000000003"
 rm -f "$R"/step-000000000/shard-00001*
 train 2 read
