@@ -122,7 +122,7 @@ static void ask_for_slots(struct keeper *k, struct worker *w)
         uint64_t have = k->conf.budget_bytes > others ? k->conf.budget_bytes - others : 0;
         snprintf(k->text, sizeof k->text,
                  "two slots of %llu MiB are needed and %llu MiB of --ckpt-mem are left on this node for them",
-                 (unsigned long long)(w->named->slot_bytes >> 20), (unsigned long long)(have >> 20));
+                 (unsigned long long)((w->named->slot_bytes + (1u << 20) - 1) >> 20), (unsigned long long)(have >> 20));
         keeper_refuse(k, w, w->seq, "NOMEM", k->text);
         k->reply[k->replies - 1].u.refused.need_bytes = need;
         k->reply[k->replies - 1].u.refused.have_bytes = have;

@@ -239,6 +239,13 @@ static void test_refusals(void)
     ok(refused("NOMEM") && answered(WMSG_REFUSED)->u.refused.need_bytes == 6 * MIB &&
            answered(WMSG_REFUSED)->u.refused.have_bytes == 4 * MIB,
        "more than the budget: what is needed and what is there");
+    open_keeper(1, 4096);
+    hello_in(0, 1);
+    declare(0, 4096);
+    ok(refused("NOMEM") && strstr(answered(WMSG_REFUSED)->u.refused.text, "two slots of 1 MiB are needed and 0 MiB"),
+       "of little, not that nothing is needed");
+    open_keeper(2, 4 * MIB);
+    hello_in(0, 1);
     name_part(0, 0, "a", MIB);
     name_part(0, 1, "a", MIB);
     say(0, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 2}});
