@@ -67,7 +67,8 @@ struct host_facts {
     bool has_proc;
     unsigned cpus_allowed, cpus_online;
     uint64_t cpu_quota_millis;                                    /* thousandths of a CPU, HOST_UNLIMITED = no quota */
-    uint64_t memory_bytes, memory_free_bytes, memory_limit_bytes; /* limit: of the cgroup */
+    uint64_t memory_bytes, memory_free_bytes, memory_limit_bytes; /* limit: of the cgroup, */
+    uint64_t memory_left_bytes;                                   /* … and what is left of it; HOST_UNLIMITED */
     uint64_t shm_bytes, shm_free_bytes;                           /* HOST_UNKNOWN: no /dev/shm */
     uint64_t tmp_free_bytes;
     struct host_limit nofile, nproc, memlock;

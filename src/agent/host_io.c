@@ -196,13 +196,38 @@ static uint64_t cpu_quota(const char *folder)
     return scan_u64(&at, &quota) ? quota * 1000 / period : HOST_UNLIMITED; /* -1: none */
 }
 
+/* What a group may still take: its limit, less what it holds, of which the kernel can give back file pages that nobody
+ * has used lately. */
+static uint64_t memory_left(const char *folder, uint64_t limit, const char *used_file, const char *idle_key)
+{
+    char text[8192];
+    uint64_t used = number_file(folder, used_file), idle = 0;
+    if (limit >= HOST_UNKNOWN || used >= HOST_UNKNOWN)
+        return HOST_UNLIMITED;
+    const char *at = file_readf(text, sizeof text, folder, "/memory.stat") < 0 ? NULL : strstr(text, idle_key);
+    if (at) {
+        at += strlen(idle_key);
+        scan_u64(&at, &idle);
+    }
+    used = used > idle ? used - idle : 0;
+    return limit > used ? limit - used : 0;
+}
+
+static void read_memory(struct host_facts *f, const char *folder, const char *limit_file, const char *used_file,
+                        const char *idle_key)
+{
+    uint64_t limit = number_file(folder, limit_file);
+    f->memory_limit_bytes = least(f->memory_limit_bytes, limit);
+    f->memory_left_bytes = least(f->memory_left_bytes, memory_left(folder, limit, used_file, idle_key));
+}
+
 /* A limit of any folder above holds too: up to the folder that is no cgroup. */
 static void walk_up(struct host_facts *f, char *folder)
 {
     while (folder[0] && access(folder, F_OK) == 0) {
         f->cpu_quota_millis = least(f->cpu_quota_millis, cpu_quota(folder));
-        f->memory_limit_bytes = least(f->memory_limit_bytes, number_file(folder, "memory.max"));
-        f->memory_limit_bytes = least(f->memory_limit_bytes, number_file(folder, "memory.limit_in_bytes"));
+        read_memory(f, folder, "memory.max", "memory.current", "\ninactive_file ");
+        read_memory(f, folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_inactive_file ");
         char *slash = strrchr(folder, '/');
         if (!slash)
             return;
@@ -216,7 +241,7 @@ static void read_cgroups(struct host_facts *f)
     char folder[CGROUP_PATH_MAX];
     struct cgroup_texts x;
     f->cgroup = -1;
-    f->cpu_quota_millis = f->memory_limit_bytes = HOST_UNLIMITED;
+    f->cpu_quota_millis = f->memory_limit_bytes = f->memory_left_bytes = HOST_UNLIMITED;
     bool known = cgroup_texts_read(&x, "/proc") == 0;
     if (known && cgroup_own(x.mountinfo, x.self, folder, sizeof folder) == 0) {
         f->cgroup = access(folder, W_OK) == 0;

@@ -9,9 +9,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_t free_bytes, uint64_t limit_bytes,
-                     uint64_t *bytes, struct el_err *e)
+                     uint64_t left_bytes, uint64_t *bytes, struct el_err *e)
 {
-    uint64_t all = least(memory_bytes, limit_bytes), there = least(free_bytes, limit_bytes);
+    uint64_t all = least(memory_bytes, limit_bytes), there = least(free_bytes, least(limit_bytes, left_bytes));
     *bytes = conf->ckpt_mem_percent ? all / 100 * conf->ckpt_mem_percent : conf->ckpt_mem_bytes;
     if (there >= HOST_UNKNOWN || *bytes <= there)
         return 0;
@@ -24,7 +24,7 @@ int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_
         "--ckpt-mem wants %llu MiB for snapshots, and this host has %llu MiB available%s: give less, or free "
         "some",
         (unsigned long long)(*bytes >> 20), (unsigned long long)(there >> 20),
-        limit_bytes < memory_bytes ? " (the cgroup's limit is the smaller one)" : "");
+        least(limit_bytes, left_bytes) < free_bytes ? " (within its cgroup's limit)" : "");
 }
 
 unsigned snapshots_oom_more(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes)

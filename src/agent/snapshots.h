@@ -72,9 +72,10 @@ const char *snapshots_folder(const struct snapshots *s);
 const char *snapshots_socket(const struct snapshots *s);
 const char *snapshots_python_path(const struct snapshots *s);
 
-/* --ckpt-mem: "8G" or "25%" as bytes of this host.  0 and *bytes, or -1: more than there is. */
+/* --ckpt-mem: "8G" or "25%" as bytes of this host (limit, left: of its cgroup).  0 and *bytes, or -1: more than there
+ * is. */
 int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_t free_bytes, uint64_t limit_bytes,
-                     uint64_t *bytes, struct el_err *e);
+                     uint64_t left_bytes, uint64_t *bytes, struct el_err *e);
 
 /* What workers get on top of their oom_score_adj: slots count as memory of the agent that maps them, and it would be
  * the largest process of a group that is out of memory.  In thousandths of all there is, as the kernel counts. */

@@ -507,7 +507,8 @@ static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
     if (!f)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     host_memory_read(f);
-    int bad = snapshots_budget(s->run, f->memory_bytes, f->memory_free_bytes, f->memory_limit_bytes, bytes, e);
+    int bad = snapshots_budget(s->run, f->memory_bytes, f->memory_free_bytes, f->memory_limit_bytes,
+                               f->memory_left_bytes, bytes, e);
     s->oom_more = snapshots_oom_more(*bytes, f->memory_bytes, f->memory_limit_bytes);
     free(f);
     return bad;

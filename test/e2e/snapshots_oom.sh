@@ -44,6 +44,16 @@ for now in range(0 if step is None else step + 1, 3):
         while True:
             time.sleep(1)
 PY
+# What others in the group hold is not there any more.
+sh "$T/in-group" "$group" "$PY" -c "import time; x = b'x' * (250 << 20); open('$T/full', 'w'); time.sleep(600)" &
+hog=$!
+wait_for test -e "$T/full"
+PREFIX="sh $T/in-group $group" run --standalone --ckpt-mem=200M --no-python true
+kill -KILL $hog 2>/dev/null
+wait $hog 2>/dev/null
+is "200M of 400M, of which 250M are taken: exit status" "$status" 78
+like "what there is" "$(cat "$ERR")" "wants 200 MiB for snapshots, and this host has 1[0-9][0-9] MiB available .within its cgroup's limit"
+
 in_group() { # NAME: two ranks with two slots of 70 MiB each in 400 MiB, and one or both grow
     D=$T/$1; mkdir "$D"
     [ "$1" = one ] || : >"$D/both"
