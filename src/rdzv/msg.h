@@ -274,8 +274,8 @@
     F(T, STR, peer, MSG_NAME_MAX, 0)  /* the other node */                                                             \
     F(T, STR, local, MSG_ADDR_MAX, 0) /* address of this node, as the others know it */                                \
     F(T, NUM, backend, 2, 0)          /* enum health_backend; not auto */                                              \
-    F(T, NUM, rails, MSG_RAILS_MAX, 0)                                                                                 \
-    F(T, STR, ids, MSG_IDS_MAX, 0) /* those that are known: "RAIL=ID", spaces between */
+    F(T, NUM, rails, UINT32_MAX, 0)   /* bits */                                                                       \
+    F(T, STR, ids, MSG_IDS_MAX, 0)    /* those that are known: "RAIL=ID", spaces between */
 #define MSG_probe_verdict_FIELDS(F, T)                                                                                 \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, probe, INT64_MAX, 1)                                                                                     \

@@ -403,6 +403,27 @@ static void test_no_gpus_on_one(enum health_backend backend)
     looked(10, 'c', 0);
 }
 
+/* A bit for each of its GPUs: an order that cannot be sent would end the coordinator. */
+static void test_many_gpus(void)
+{
+    struct el_buf bytes = EL_BUF_INIT(NULL, 0);
+    struct msg_decoder d = {.greeted = true};
+    struct el_err e = {0};
+    struct msg got;
+    begin(2, 2, 2, HEALTH_START);
+    looked(10, 'a', 64);
+    looked(10, 'b', 8);
+    struct msg m = s.node[0].last;
+    is_num(m.u.probe.rails, 0xff, "eight GPUs on both nodes are eight rails");
+    m.u.probe.rails = (1u << PLAN_RAILS_MAX) - 1;
+    m.u.probe.text = m.u.probe.peer = m.u.probe.local = m.u.probe.ids = "";
+    is_num(msg_encode(&m, &bytes), 0, "an order with as many rails as there can be goes out");
+    is_num(msg_consume(&d, bytes.v, bytes.len, &got, &e), (long)bytes.len, "and is understood");
+    is_num(got.u.probe.rails, m.u.probe.rails, "as it was meant");
+    msg_release(&got);
+    el_buf_free(&bytes);
+}
+
 static void test_auto_with_gpus(void)
 {
     test_no_gpus_on_one(HEALTH_AUTO);
@@ -555,6 +576,7 @@ int main(void)
     test_stop_on_bad();
     test_probe_only();
     test_probe_only_late();
+    test_many_gpus();
     test_auto_with_gpus();
     test_stop_on_undecided();
     test_statuses(false);
