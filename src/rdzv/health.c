@@ -95,7 +95,8 @@ static bool make_room(struct rdzv *r, unsigned n)
     return h->member && h->instance;
 }
 
-static void name_node(struct rdzv *r, unsigned node, bool one_host)
+/* loopback: where all nodes are on one host; else NULL. */
+static void name_node(struct rdzv *r, unsigned node, const char *loopback)
 {
     const struct rdzv_member *m = &r->member[r->health.member[node]];
     char name[MSG_NAME_MAX + 1];
@@ -107,7 +108,7 @@ static void name_node(struct rdzv *r, unsigned node, bool one_host)
     else
         snprintf(name, sizeof name, "%s", m->host);
     probing_domain(r->health.probing, node, m->domain);
-    probing_name(r->health.probing, node, name, one_host ? "127.0.0.1" : m->same_host ? r->self_addr : m->addr);
+    probing_name(r->health.probing, node, name, loopback ? loopback : m->same_host ? r->self_addr : m->addr);
 }
 
 static void cannot(struct rdzv *r, struct rdzv_actions *out)
@@ -142,16 +143,17 @@ void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         cannot(r, out);
         return;
     }
-    bool one_host = true;
+    bool one_host = true, v6 = true; /* a host without IPv4 has no 127.0.0.1 either */
     for (unsigned i = 0; i < h->nodes; i++) {
         struct rdzv_member *m = &r->member[r->scratch[i]];
         h->member[i] = r->scratch[i];
         h->instance[i] = m->instance;
         m->prober = i;
         one_host &= m->same_host;
+        v6 &= strchr(m->addr, ':') != NULL;
     }
     for (unsigned i = 0; i < h->nodes; i++)
-        name_node(r, i, one_host);
+        name_node(r, i, !one_host ? NULL : v6 ? "::1" : "127.0.0.1");
     h->tries++;
     h->paused = false;
     rdzv_move(r, RDZV_PROBING, now);
