@@ -3,12 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/console.h"
 #include "agent/host.h"
+#include "agent/look.h"
 #include "probe.h"
 #include "probe/alone.h"
 #include "probe/baseline.h"
@@ -36,20 +35,6 @@ struct alone {
     struct el_err history_error;
     char note[HISTORY_REASON_MAX + 100];
 };
-
-static bool speaks_utf8(char *const *env)
-{
-    const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *v = NULL;
-    for (size_t i = 0; i < COUNT_OF(names) && !(v && *v); i++)
-        v = opt_getenv(env, names[i]);
-    return v && (strstr(v, "UTF-8") || strstr(v, "utf8") || strstr(v, "UTF8") || strstr(v, "utf-8"));
-}
-
-static unsigned columns_of(int fd)
-{
-    struct winsize size;
-    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 static bool use_nccl(const struct alone *a)
 {
@@ -193,16 +178,15 @@ static int show(struct alone *a, struct plan *p, struct el_err *e)
     const struct found *found[1] = {&a->found};
     const char *note[1] = {NULL};
     struct el_buf out = EL_BUF_INIT(NULL, 0);
-    bool terminal = isatty(STDOUT_FILENO);
+    const struct report_look look = look_of(a->call->env, STDOUT_FILENO);
     struct report r = {
         .plan = p,
         .found = found,
         .note = note,
         .took_ms = a->result.elapsed / 1000,
-        .colour =
-            terminal && console_wants_colour(opt_getenv(a->call->env, "NO_COLOR"), opt_getenv(a->call->env, "TERM")),
-        .utf8 = speaks_utf8(a->call->env),
-        .columns = columns_of(STDOUT_FILENO),
+        .colour = look.colour,
+        .utf8 = look.utf8,
+        .columns = look.columns,
         .all = c->all,
     };
     int status = report_status(&r, c->strict, c->exclude_straggler);

@@ -7,6 +7,7 @@
 
 #include "agent/steps.h"
 #include "incident/decide.h"
+#include "probe/look.h"
 #include "probe/rails.h"
 #include "trace/hook.h"
 #include "util/addr.h"
@@ -96,6 +97,7 @@ struct run_conf {
     const char *probe_state_dir, *probe_baseline; /* NULL: none */
     const char *probe_domain;                     /* rack or switch of this node; NULL: none */
     struct probe_rails probe_rails;
+    struct report_look probe_look;                                     /* of stdout of `elrun probe` */
     unsigned straggler_k, straggler_min;                               /* 0: as the plan has it */
     const struct health_local *probe_local;                            /* NULL: nothing of it is asked for */
     bool probe_quick, probe_strict, probe_only, probe_json, probe_all; /* but the first: `elrun probe --nnodes` */

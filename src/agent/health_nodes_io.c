@@ -6,6 +6,7 @@
 #include "agent/agent_io.h"
 #include "agent/conf.h"
 #include "agent/health.h"
+#include "agent/look.h"
 #include "rdzv/health.h"
 
 enum { WORDS_MAX = 16, WORD_BYTES = 512 };
@@ -73,6 +74,7 @@ int health_probe_nodes(const struct health_nodes *c, char **env, struct el_err *
     conf.probe_json = c->json;
     conf.probe_all = c->all;
     conf.probe_rails = c->rails;
+    conf.probe_look = look_of(env, 1);
     conf.probe_checks = c->checks;
     conf.probe_limits = c->limits;
     conf.probe_domain = c->domain;

@@ -23,7 +23,8 @@ struct hosting_conf {
     int port;
     bool here_only; /* nobody from elsewhere is expected */
     const char *run_id, *command;
-    uint64_t instance;        /* of this agent */
+    uint64_t instance; /* of this agent */
+    struct report_look look;
     el_usec silence;          /* the keep-alive limit */
     el_usec keep;             /* members wait so long for a coordinator that is gone */
     const char *c10d_refused; /* why the port serves no store */

@@ -131,6 +131,7 @@ static void open_here(struct hosting *h, bool surely_new, bool *taken, struct el
                                   .note = h->ops.note,
                                   .report = h->ops.report,
                                   .own_instance = h->conf.instance,
+                                  .look = h->conf.look,
                                   .began = h->ops.job_began,
                                   .ended = h->ops.ended,
                                   .knock = h->ops.knock,

@@ -493,6 +493,7 @@ static struct hosting *new_hosting(struct membership *m, struct el_err *e)
                                 .run_id = m->conf.member.run_id,
                                 .command = m->conf.member.command,
                                 .instance = m->conf.member.instance,
+                                .look = m->conf.run->probe_look,
                                 .silence = EL_MS(set->keep_alive_ms * set->keep_alive_attempts),
                                 .keep = away > join ? away : join,
                                 .c10d_refused = MEMBERSHIP_NO_ROUND};

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "loop/sink.h"
@@ -34,9 +35,13 @@ static void show(void *ctx)
     char line[160];
     if (!a->sink)
         return;
+    struct winsize size;
+    size_t columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
     unsigned n = probe_node_running(a->node);
-    snprintf(line, sizeof line, "elrun: %s: %s%s; %.0f s", a->last ? "last look" : "checks", a->what,
-             n > 1 ? " and others" : "", (double)(loop_clock() - a->began) / 1e6);
+    snprintf(line, sizeof line, "elrun: %s, %.0f s: %s%s", a->last ? "last look" : "checks",
+             (double)(loop_clock() - a->began) / 1e6, a->what, n > 1 ? " and others" : "");
+    if (strlen(line) >= columns) /* what is wider cannot be wiped */
+        line[columns - 1] = 0;
     sink_footer(a->sink, STDERR_FILENO, line);
     loop_timer_at(a->show, loop_clock() + SHOW_EACH);
 }

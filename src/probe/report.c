@@ -465,7 +465,7 @@ static void put_alone(const struct report *r, struct el_buf *out)
         el_buf_printf(out, "  %s\n", r->note[0]);
 }
 
-void report_text(const struct report *r, struct el_buf *out)
+static void put_above(const struct report *r, struct el_buf *out)
 {
     struct el_buf line = EL_BUF_INIT(out->mem, 0);
     report_summary(r, &line);
@@ -478,10 +478,13 @@ void report_text(const struct report *r, struct el_buf *out)
     if (plan_nodes(r->plan) == 1) {
         put_alone(r, out);
         report_checks(r, out);
-        return;
+    } else {
+        put_nodes(r, out);
     }
-    put_nodes(r, out);
-    report_picture(r, out);
+}
+
+static void put_below(const struct report *r, struct el_buf *out)
+{
     put_noise(r, out);
     put_links(r, out);
     put_splits(r, out);
@@ -489,4 +492,28 @@ void report_text(const struct report *r, struct el_buf *out)
     put_versions(r, out);
     if (r->all)
         report_checks_each(r, out);
+}
+
+/* In lines that are no wider than the terminal; without one, or on one that cannot be read anyway, as they are. */
+static void put_wrapped(const struct report *r, void (*put)(const struct report *r, struct el_buf *out),
+                        struct el_buf *out)
+{
+    struct el_buf text = EL_BUF_INIT(out->mem, out->max);
+    if (r->columns < 40) {
+        put(r, out);
+        return;
+    }
+    put(r, &text);
+    report_wrap(el_buf_cstr(&text), r->columns, out);
+    out->full |= text.full;
+    el_buf_free(&text);
+}
+
+void report_text(const struct report *r, struct el_buf *out)
+{
+    put_wrapped(r, put_above, out);
+    if (plan_nodes(r->plan) == 1)
+        return;
+    report_picture(r, out); /* it knows how wide it may be, and is worth nothing when broken */
+    put_wrapped(r, put_below, out);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "probe/found.h"
+#include "probe/look.h"
 #include "probe/plan.h"
 #include "util/buf.h"
 #include "util/exit.h"
@@ -16,11 +17,11 @@ struct report {
     uint64_t number, coord, probe;    /* of the world round, and of the probe: JSON only */
     uint64_t took_ms;                 /* 0: not told */
     const char *backend;              /* "tcp", "nccl"; NULL: no pairs were meant to be run */
-    bool colour;                      /* terminal that wants colours (console_wants_colour) */
-    bool utf8;                        /* it can show blocks; else figures alone */
-    unsigned columns;                 /* of the terminal; 0: not one, nothing is cut */
-    bool all;                         /* of each node all findings, not only those that are not in order */
-    bool brief;                       /* JSON: of at most REPORT_BRIEF_MAX nodes and links, and of those little */
+    bool colour;                      /* these three: struct report_look */
+    bool utf8;
+    unsigned columns;
+    bool all;   /* of each node all findings, not only those that are not in order */
+    bool brief; /* JSON: of at most REPORT_BRIEF_MAX nodes and links, and of those little */
 };
 
 /* Table of nodes, matrix of pairs, links, versions, what to do next. */

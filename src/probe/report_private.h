@@ -32,6 +32,8 @@ void report_picture(const struct report *r, struct el_buf *out);
 /* The checks of the only node (report_checks.c), and what is wrong on nodes that are good otherwise. */
 void report_checks(const struct report *r, struct el_buf *out);
 void report_warnings(const struct report *r, struct el_buf *out);
+/* Appends the text in lines that are no wider (report_wrap.c). */
+void report_wrap(const char *text, unsigned columns, struct el_buf *out);
 /* Of each node all that is known. */
 void report_checks_each(const struct report *r, struct el_buf *out);
 /* Are there any?  Any that should have been judged and could not be? */

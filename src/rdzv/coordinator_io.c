@@ -321,7 +321,8 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
                              .token_start = el_rng_next(&c->rng),
                              .listening_since = c->since,
                              .seen = seen,
-                             .own_instance = c->conf.own_instance};
+                             .own_instance = c->conf.own_instance,
+                             .look = c->conf.look};
     rdzv_settings_take(h, &conf.set);
     if (!*h->run_id)
         el_fail(&e, EL_EXIT_CONFIG, "the run id is empty");

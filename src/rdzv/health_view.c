@@ -48,6 +48,11 @@ static void write_report(struct rdzv *r, unsigned kind, void (*write)(const stru
     struct rdzv_health *h = &r->health;
     struct el_buf *to = &h->report[kind];
     bool here = h->reader != RDZV_NONE && rdzv_instance(r, h->reader) == r->conf.own_instance;
+    if (here) {
+        report.colour = r->conf.look.colour;
+        report.utf8 = r->conf.look.utf8;
+        report.columns = r->conf.look.columns;
+    }
     do {
         el_buf_free(to);
         *to = EL_BUF_INIT(r->mem, here ? HERE_MAX : RDZV_PROBE_REPORT_MAX);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "probe/look.h"
 #include "rdzv/msg.h"
 #include "util/mem.h"
 #include "util/rng.h"
@@ -72,7 +73,8 @@ struct rdzv_conf {
      * limit. */
     bool surely_new;
     el_usec listening_since;
-    uint64_t own_instance; /* the agent of this process, which prints what is for the job's user; 0: there is none */
+    struct report_look look; /* of whoever reads what is printed here */
+    uint64_t own_instance;   /* the agent of this process, which prints what is for the job's user; 0: there is none */
 };
 
 /* What the journal keeps of a job. */

@@ -118,7 +118,8 @@ static void test_eight(void)
         "      4  c04                   good          47.0 GB/s     42.3 GB/s\n"
         "      5  c05                   bad                   -     42.3 GB/s  rail 3: failed with c04, c01 and c00, "
         "all "
-        "good: nothing came back from 10.0.0.6:4411 (bad twice this week)\n"
+        "good:\n"
+        "         nothing came back from 10.0.0.6:4411 (bad twice this week)\n"
         "         -> take it out of the job; look at the GPU and the network card of that rail\n"
         "      6  c06                   good          47.0 GB/s     42.3 GB/s\n"
         "      7  c07                   good          47.0 GB/s     42.3 GB/s\n"
@@ -137,8 +138,8 @@ static void test_eight(void)
         "not in order, but no reason to leave a node out\n"
         "  warn       8 nodes (0-7): shm_size: 64 MiB, at least 1.0 GiB expected\n"
         "             -> NCCL and data loaders need it: docker run --ipc=host or --shm-size=8g; Kubernetes: an "
-        "emptyDir "
-        "with medium: Memory\n"
+        "emptyDir with\n"
+        "                medium: Memory\n"
         "\n"
         "not the same on all nodes\n"
         "  kernel: 6.1 on 7 nodes, but 5.10 on c02\n",
@@ -180,6 +181,46 @@ static void test_forms(void)
     while (*plain && !((unsigned char)*plain & 0x80))
         plain++;
     ok(!*plain, "... and figures where the locale has no blocks");
+    plan_free(r.plan);
+    el_buf_free(&b);
+}
+
+/* Words without white space. */
+static size_t squeeze(const char *text, char *to)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        if (*text != ' ' && *text != '\n')
+            to[n++] = *text;
+    to[n] = 0;
+    return n;
+}
+
+static void test_narrow(void)
+{
+    static char whole[65536], narrow[65536];
+    struct report r = play(&(struct world){.nodes = 8, .rails = 4, .broken = true});
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    r.columns = 0;
+    squeeze(text_of(&r, &b), whole);
+    for (unsigned columns = 40; columns <= 200; columns += 8) {
+        r.columns = columns;
+        r.colour = columns % 16 == 0;
+        unsigned widest = 0, width = 0;
+        for (const char *c = text_of(&r, &b); *c; c++) {
+            if (*c == '\033')
+                c = strchr(c, 'm');
+            else if (*c == '\n')
+                widest = width > widest ? width : widest, width = 0;
+            else
+                width += ((unsigned char)*c & 0xc0) != 0x80;
+        }
+        ok(widest <= (columns < 64 ? 64 : columns), "no line is wider than the terminal, but for its picture");
+    }
+    r.colour = false;
+    r.columns = 120;
+    squeeze(text_of(&r, &b), narrow);
+    is_str(narrow, whole, "... and no word is lost");
     plan_free(r.plan);
     el_buf_free(&b);
 }
@@ -435,6 +476,7 @@ int main(int argc, char **argv)
     test_round_is_bounded();
     test_eight();
     test_forms();
+    test_narrow();
     test_many();
     test_one();
     test_ways();
