@@ -46,6 +46,8 @@ const char *metric_text(enum metric m, uint32_t milli, char to[METRIC_TEXT_MAX])
     const char *gap = *unit ? " " : "";
     if (!milli)
         snprintf(to, METRIC_TEXT_MAX, "-");
+    else if (milli < METRIC_SMALL && strcmp(unit, "GB/s") == 0)
+        snprintf(to, METRIC_TEXT_MAX, "%u MB/s", milli);
     else if (whole >= 1000)
         snprintf(to, METRIC_TEXT_MAX, "%u%s%s", whole, gap, unit);
     else if (whole >= 10)

@@ -59,6 +59,7 @@ uint32_t metric_milli(double value);
 /* Is `a` worse than `b`? */
 bool metric_worse(enum metric m, uint32_t a, uint32_t b);
 
+#define METRIC_SMALL    100 /* thousandths: of less GB/s people speak in MB/s */
 #define METRIC_TEXT_MAX 32
 
 /* "47.2 GB/s", "12.5 us"; "-" if it was not measured. */

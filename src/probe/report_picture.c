@@ -111,7 +111,7 @@ static void put_cell(const struct report *r, const struct matrix *x, const struc
         if (width <= 3)
             snprintf(text, sizeof text, "%s", r->utf8 ? blocks[level_of(c->value, x->best, BLOCKS)] : "");
         else
-            put_figure(text, sizeof text, c->value);
+            put_figure(text, sizeof text, x->best < METRIC_SMALL ? c->value * 1000 : c->value);
         if (!*text)
             snprintf(text, sizeof text, "%u", level_of(c->value, x->best, 10));
     } else if (c->met) {
@@ -132,7 +132,10 @@ static void put_matrix(const struct report *r, enum metric m, struct el_buf *out
         el_buf_puts(out, "  pairs");
     else
         el_buf_printf(out, "  %s of each pair%s%s", metric_info(m)->words,
-                      plan_rail_count(r->plan) > 1 ? ", its slowest rail" : "", width > 3 ? ", GB/s" : "");
+                      plan_rail_count(r->plan) > 1 ? ", its slowest rail" : "",
+                      width <= 3              ? ""
+                      : x.best < METRIC_SMALL ? ", MB/s"
+                                              : ", GB/s");
     el_buf_puts(out, "\n  ");
     el_paint(out, r->colour, TONE_FAINT, 6, "");
     for (unsigned i = 0; i < x.n; i++) {

@@ -18,6 +18,8 @@ static void test_metric(void)
     is_num(metric_milli(-1) + metric_milli(NAN) + metric_milli(0), 0, "what is no value is 0");
     is_num(metric_milli(1e300), UINT32_MAX, "what is too large is the largest");
     is_str(metric_text(METRIC_BW64M, 47210, text), "47.2 GB/s", "a value with its unit");
+    is_str(metric_text(METRIC_TCP_BW64M, 1, text), "1 MB/s", "... a small one with a smaller one");
+    is_str(metric_text(METRIC_TCP_LOSS, 50, text), "0.05 %", "... where there is one");
     is_str(metric_text(METRIC_LAT, 1234, text), "1.23 us", "a small one");
     is_str(metric_text(METRIC_GPU_CLOCK, 1980000, text), "1980 MHz", "a large one");
     is_str(metric_text(METRIC_TCP_RETRANS, 3000, text), "3.00", "one without a unit");
