@@ -107,19 +107,42 @@ static void on_probe_tell(void *ctx, bool ids)
 
 static void on_restore(void *ctx, int64_t step, bool fresh, const char *text)
 {
-    ckpt_decided(ctx, step, fresh, text);
+    struct node *n = ctx;
+    n->gone_back = step;
+    ckpt_decided(n, step, fresh, text);
 }
 
 static void on_go(void *ctx)
 {
     struct node *n = ctx;
     snapshots_confirmed(n->snapshots);
+    saver_went_back(n, n->gone_back);
 }
 
 static void on_restock(void *ctx)
 {
     struct node *n = ctx;
     snapshots_again(n->snapshots);
+}
+
+static void on_saving_tell(void *ctx, bool files)
+{
+    saver_tell(ctx, files);
+}
+
+static void on_saving_order(void *ctx, const struct msg *msg)
+{
+    saver_order(ctx, msg);
+}
+
+static void on_unsave(void *ctx)
+{
+    saver_forget(ctx);
+}
+
+static void on_saved(void *ctx, const struct member_save *save)
+{
+    saver_over(ctx, save);
 }
 
 static void on_verdict(void *ctx, const struct msg_probe_verdict *v)
@@ -198,6 +221,7 @@ void managed_result(struct node *n)
     case AGENT_NO_CAUSE: break;
     }
     incident_closed(n, &ev);
+    persisting_ended(n);
     membership_closed(n->membership, &ev);
     el_buf_free(&text);
 }
@@ -299,6 +323,10 @@ int managed_init(struct node *n, struct el_err *e)
                                               .restore = on_restore,
                                               .go = on_go,
                                               .restock = on_restock,
+                                              .saving_tell = on_saving_tell,
+                                              .saving_order = on_saving_order,
+                                              .unsave = on_unsave,
+                                              .saved = on_saved,
                                               .verdict = on_verdict,
                                               .logs = on_logs,
                                               .note = tell_job_note,

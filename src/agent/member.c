@@ -146,6 +146,7 @@ void member_enter(struct member *m, el_usec now, struct member_actions *out)
     m->opening = m->store_ready = m->over_told = false;
     m->failed_status = 0;
     round_is_closed(m);
+    member_save_free(m);
     m->ranks = m->missing = NULL;
     member_restore_reset(m);
     member_fence_reset(m);
@@ -184,12 +185,13 @@ static void on_failed(struct member *m, const struct member_incident *x, struct 
     member_send(m, out, MSG_WORKER_FAILED);
 }
 
-static void on_closed(struct member *m, const struct member_event *ev, struct member_actions *out)
+static void on_closed(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
 {
     if (!m->attempt)
         return;
     bool told = m->stopping;
     m->attempt = m->up = m->stopping = false;
+    member_save_closed(m, now);
     m->stuck = ev->stuck;
     m->succeeded = ev->result == MEMBER_SUCCESS && !told && !m->leaving;
     if (ev->result == MEMBER_FAILED && !m->failed && !m->fenced)
@@ -225,6 +227,7 @@ void member_rest(struct member *m, struct member_actions *out)
     m->enter_until = EL_NEVER;
     round_is_closed(m);
     close_store(m, out);
+    member_save_free(m);
 }
 
 static void on_park(struct member *m, const struct msg_park *p, struct member_actions *out)
@@ -394,7 +397,8 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
         member_link_drop(m, "an order that was long on its way", now, out);
         return;
     }
-    if (msg->type != MSG_PROBE && msg->type != MSG_HOLD && msg->type != MSG_GOODBYE)
+    bool saving = msg->type >= MSG_CKPT_PART && msg->type <= MSG_CKPT_OVER;
+    if (msg->type != MSG_PROBE && msg->type != MSG_HOLD && msg->type != MSG_GOODBYE && !saving)
         member_probe_stop(m, out);
     switch ((unsigned)msg->type) {
     case MSG_PROBE: member_probe_order(m, &msg->u.probe, now, out); break;
@@ -404,6 +408,10 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
     case MSG_STOP: on_stop(m, &msg->u.stop, out); break;
     case MSG_NOTICE: member_on_notice(m, &msg->u.notice, now, out); break;
     case MSG_RESTORE: member_restore_order(m, &msg->u.restore, out); break;
+    case MSG_CKPT_WRITE:
+    case MSG_CKPT_FILE:
+    case MSG_CKPT_PUBLISH:
+    case MSG_CKPT_OVER: member_save_order(m, msg, out); break;
     case MSG_HOLD: break;
     case MSG_END: on_end(m, &msg->u.end, out); break;
     case MSG_REFUSED: on_refused(m, &msg->u.refused, now, out); break;
@@ -445,7 +453,7 @@ static void advance(struct member *m, el_usec now, struct member_actions *out)
         bool departs = m->depart_at <= now || m->link != MEMBER_LINK_UP;
         if (m->attempt && !m->stopping && departs)
             member_stop_attempt(m, m->leave_signal, own_grace(m), out);
-        if (!m->attempt)
+        if (!m->attempt && !member_save_waits(m, now))
             member_quit(m, EL_EXIT_SIGNAL((unsigned)m->leave_signal), "this node has left on %s",
                         signame(m->leave_signal, name));
     }
@@ -468,6 +476,7 @@ void member_init(struct member *m, const struct member_conf *conf, uint64_t rng_
     m->connect_at = m->try_until = m->hello_until = m->beat_at = m->away_since = EL_NEVER;
     m->knock_at = m->knock_until = m->enter_until = m->lease_asked = m->join_until = m->leave_until = EL_NEVER;
     m->clock_at = m->asked = m->taken_since = EL_NEVER;
+    m->save.done = MEMBER_NO_STEP;
 }
 
 static void on_local(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
@@ -487,7 +496,10 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
     case MEMBER_EV_PROBE_ID:
     case MEMBER_EV_PROBED: member_probe_event(m, ev->type, out); break;
     case MEMBER_EV_WORKER_FAILED: on_failed(m, ev->incident, out); break;
-    case MEMBER_EV_CLOSED: on_closed(m, ev, out); break;
+    case MEMBER_EV_HELD:
+    case MEMBER_EV_SAVED:
+    case MEMBER_EV_MOVED: member_save_event(m, ev, out); break;
+    case MEMBER_EV_CLOSED: on_closed(m, ev, now, out); break;
     case MEMBER_EV_SIGNAL: on_signal(m, ev, now, out); break;
     default: break;
     }
@@ -525,6 +537,9 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_AT_BOUNDARY:
     case MEMBER_EV_STOCK:
     case MEMBER_EV_READ:
+    case MEMBER_EV_HELD:
+    case MEMBER_EV_SAVED:
+    case MEMBER_EV_MOVED:
     case MEMBER_EV_PROBE_ID:
     case MEMBER_EV_PROBED:
     case MEMBER_EV_WORKER_FAILED:
@@ -542,6 +557,7 @@ el_usec member_deadline(const struct member *m)
     el_usec leave = !m->leaving                  ? EL_NEVER
                     : !m->leave_told             ? m->leave_until
                     : m->attempt && !m->stopping ? m->depart_at
+                    : !m->attempt                ? m->save.free_at
                                                  : EL_NEVER;
     return leave < first ? leave : first;
 }

@@ -27,7 +27,7 @@
 #include "util/rng.h"
 #include "util/time.h"
 
-#define MEMBER_ACTIONS_MAX   12
+#define MEMBER_ACTIONS_MAX   16
 #define MEMBER_BACKOFF_MIN   EL_MS(10) /* first retry of a connection; doubles, with jitter */
 #define MEMBER_BACKOFF_MAX   EL_SEC(1)
 #define MEMBER_CONNECT_LIMIT EL_SEC(5) /* one attempt to connect, name look-up included */
@@ -35,6 +35,7 @@
 #define MEMBER_KNOCK_LIMIT   EL_SEC(5)
 #define MEMBER_NO_STEP       INT64_C(-1)
 #define MEMBER_LEAVE_LIMIT   EL_SEC(1) /* LEAVING to GOODBYE */
+#define MEMBER_SAVE_MARGIN   EL_SEC(5) /* beyond the coordinator's own limit for last words */
 #define MEMBER_BURST         3   /* heartbeats soon after a connection: the clocks are compared before anybody fails */
 #define MEMBER_DRIFT_PPM     100 /* two hosts' clocks go apart by so much at most */
 
@@ -90,6 +91,9 @@ enum member_event_type {
     MEMBER_EV_AT_BOUNDARY,
     MEMBER_EV_STOCK,         /* stock: all workers ask what to go back to, and could read that */
     MEMBER_EV_READ,          /* all of them have read what they were offered */
+    MEMBER_EV_HELD,          /* held: what the workers have committed, or want on disk; and each change of it */
+    MEMBER_EV_SAVED,         /* the order to write or to publish is carried out: ok, existed; or text */
+    MEMBER_EV_MOVED,         /* at: bytes written so far */
     MEMBER_EV_PROBE_ID,      /* a rail of the ordered pair has its id */
     MEMBER_EV_PROBED,        /* the ordered stage is done */
     MEMBER_EV_WORKER_FAILED, /* incident */
@@ -108,8 +112,20 @@ struct member_incident {
     char text[MSG_TEXT_MAX + 1];
 };
 
+/* What this node's workers have left in memory; the shell's, until the next one is told. */
+struct member_held {
+    uint64_t number, coord; /* the round that they are in, or were last */
+    uint64_t list;          /* number of the list of their parts; MEMBER_DO_PARTS tells it */
+    int64_t parts;          /* in it; -1: not all have declared theirs */
+    const char *layout, *steps;
+    int64_t least, want; /* MEMBER_NO_STEP */
+    bool quiet;
+};
+
 struct member_event {
     enum member_event_type type;
+    const struct member_held *held;
+    bool existed;
     const struct msg *msg;
     const struct member_incident *incident;
     const struct restore_stock *stock;  /* what the node knows by itself: attempt, at and what was told are ours */
@@ -146,6 +162,13 @@ enum member_action_type {
     MEMBER_DO_RESTOCK,      /* the agreement is repeated: STOCK anew, as soon as all workers ask */
     MEMBER_DO_RESTORE,      /* offer m->restore's step to all workers; READ, or STOCK if one could not */
     MEMBER_DO_GO,           /* every rank of the job has read it: the workers may go on */
+    MEMBER_DO_PARTS,        /* send CKPT_PART for each part of the list */
+    MEMBER_DO_FILES,        /* send CKPT_FILE for each file that was written */
+    MEMBER_DO_WRITE,        /* the message that is fed; hold what it names, answer SAVED */
+    MEMBER_DO_FILE,         /* the message that is fed: one of those to publish */
+    MEMBER_DO_PUBLISH,      /* the message that is fed; answer SAVED */
+    MEMBER_DO_UNSAVE,       /* stop writing, then SAVED as ever; or, if nothing is written, forget the order */
+    MEMBER_DO_SAVED,        /* m->save: what has become of over_step */
     MEMBER_DO_PROBE_STOP,   /* end what runs of it, forget what it brought */
     MEMBER_DO_PROBE_TELL,   /* `what`: send PROBE_ID for each id, or PROBE_RESULT for all that the stage has brought */
     MEMBER_DO_NOTICE,   /* m->notice and m->text: without a boundary no worker may begin a step, answer LIVE; with one:
@@ -180,6 +203,21 @@ struct member_restore { /* the agreement about what the workers of `round` go ba
     bool stocked;       /* `stock` is of the present attempt */
     struct restore_stock stock;
     char steps[RESTORE_LIST_MAX + 1], text[RESTORE_TEXT_MAX + 1];
+};
+
+struct member_save {                /* saving a step */
+    const struct member_held *held; /* NULL: nothing has been said yet */
+    uint64_t list;                  /* that was told */
+    uint64_t giver, order;          /* that is carried out; 0: none */
+    enum saving_at at;
+    int64_t step, done; /* done: newest that is on disk */
+    uint64_t got, moved;
+    bool existed, over; /* over: the order is, and the disk has not answered yet */
+    char text[MSG_TEXT_MAX + 1];
+    int64_t over_step; /* of MEMBER_DO_SAVED */
+    bool over_good, over_ours;
+    char over_text[MSG_TEXT_MAX + 1];
+    el_usec free_at; /* it does not leave before, unless the round is closed; 0: it may */
 };
 
 struct member_notice { /* of a planned change */
@@ -270,6 +308,7 @@ struct member {
     bool leave_told; /* LEAVING was answered, or nobody is there to answer */
 
     struct member_restore restore;
+    struct member_save save;
     unsigned status;
     char text[MSG_TEXT_MAX + 1];    /* with SAY, NOTICE and EXIT */
     char trouble[MSG_TEXT_MAX + 1]; /* why the last connection failed */

@@ -26,6 +26,16 @@ void member_restore_event(struct member *m, const struct member_event *ev, struc
 void member_restore_order(struct member *m, const struct msg_restore *r, struct member_actions *out);
 void member_restore_message(const struct member *m, struct msg_ckpt_stock *out);
 
+/* member_save.c */
+void member_save_tell(struct member *m, struct member_actions *out);
+void member_save_closed(struct member *m, el_usec now);
+void member_save_free(struct member *m);
+bool member_save_waits(const struct member *m, el_usec now);
+void member_save_event(struct member *m, const struct member_event *ev, struct member_actions *out);
+void member_save_order(struct member *m, const struct msg *msg, struct member_actions *out);
+void member_save_went_back(struct member *m, int64_t step);
+void member_save_message(const struct member *m, struct msg_ckpt_held *out);
+
 /* member_notice.c */
 void member_on_notice(struct member *m, const struct msg_notice *n, el_usec now, struct member_actions *out);
 void member_unnotice(struct member *m, const struct msg_world *w, struct member_actions *out);

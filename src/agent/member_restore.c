@@ -83,6 +83,7 @@ void member_restore_order(struct member *m, const struct msg_restore *r, struct 
         on_read(m, r, out);
     } else if (r->attempt == x->stock.attempt && x->stock.at == RESTORE_AT_READ) {
         x->stock.at = RESTORE_AT_GONE;
+        member_save_went_back(m, x->stock.told);
         member_act(out, MEMBER_DO_GO);
     }
 }

@@ -36,6 +36,12 @@ struct membership_ops {
     void (*restore)(void *ctx, int64_t step, bool fresh, const char *text);
     void (*go)(void *ctx);
     void (*restock)(void *ctx);
+    /* Saving a step: say CKPT_PART or CKPT_FILE with membership_logs(); CKPT_WRITE, CKPT_FILE and CKPT_PUBLISH as they
+     * came; forget the order; what has become of a step.  May be called inside membership_…(). */
+    void (*saving_tell)(void *ctx, bool files);
+    void (*saving_order)(void *ctx, const struct msg *msg);
+    void (*unsave)(void *ctx);
+    void (*saved)(void *ctx, const struct member_save *save);
     void (*verdict)(void *ctx, const struct msg_probe_verdict *v);
     /* LOGS and LOGS_NEXT from the coordinator; NULL: the link is gone, and with it all who read. */
     void (*logs)(void *ctx, const struct msg *msg);
@@ -72,6 +78,11 @@ void membership_probed(struct membership *m);
 /* All workers ask what to go back to; all have read it. */
 void membership_stock(struct membership *m, const struct restore_stock *stock);
 void membership_read(struct membership *m);
+/* What the workers have left in memory: the caller's, until the next one; an order to write or publish is carried out,
+ * or *why not; so many bytes are written. */
+void membership_held(struct membership *m, const struct member_held *held);
+void membership_saved(struct membership *m, bool good, bool existed, const char *why);
+void membership_moved(struct membership *m, uint64_t bytes);
 void membership_failed(struct membership *m, const struct member_incident *incident);
 void membership_closed(struct membership *m, const struct member_event *closed); /* MEMBER_EV_CLOSED */
 /* From within ops.incidents(): sends it, with round and time filled in. */

@@ -86,6 +86,7 @@ static void link_message(void *ctx, const struct msg *msg)
         return;
     }
     m->probe = &msg->u.probe;
+    m->order = msg;
     if (msg->type == MSG_REPORT || msg->type == MSG_REPORT_ROW || msg->type == MSG_PROBE_PAGE) {
         m->ops.report(m->ctx, msg);
         return;
@@ -319,6 +320,13 @@ static void perform(struct membership *m, const struct member_action *a)
         m->ops.restore(m->ctx, x->stock.told, x->stock.fresh, x->text);
         break;
     }
+    case MEMBER_DO_PARTS: m->ops.saving_tell(m->ctx, false); break;
+    case MEMBER_DO_FILES: m->ops.saving_tell(m->ctx, true); break;
+    case MEMBER_DO_WRITE:
+    case MEMBER_DO_FILE:
+    case MEMBER_DO_PUBLISH: m->ops.saving_order(m->ctx, m->order); break;
+    case MEMBER_DO_UNSAVE: m->ops.unsave(m->ctx); break;
+    case MEMBER_DO_SAVED: m->ops.saved(m->ctx, &m->core.save); break;
     case MEMBER_DO_GO: m->ops.go(m->ctx); break;
     case MEMBER_DO_RESTOCK: m->ops.restock(m->ctx); break;
     case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
@@ -403,6 +411,23 @@ void membership_stock(struct membership *m, const struct restore_stock *stock)
 void membership_read(struct membership *m)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_READ});
+}
+
+void membership_held(struct membership *m, const struct member_held *held)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_HELD, .held = held});
+}
+
+void membership_saved(struct membership *m, bool good, bool existed, const char *why)
+{
+    snprintf(m->saved, sizeof m->saved, "%s", why);
+    membership_feed(m,
+                    &(struct member_event){.type = MEMBER_EV_SAVED, .ok = good, .existed = existed, .text = m->saved});
+}
+
+void membership_moved(struct membership *m, uint64_t bytes)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_MOVED, .at = bytes});
 }
 
 void membership_failed(struct membership *m, const struct member_incident *incident)

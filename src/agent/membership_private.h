@@ -23,6 +23,8 @@ struct membership {
     bool stepping;
     struct restore_stock stock;    /* what an event that waits in the queue points to */
     const struct msg_probe *probe; /* the order that is being fed */
+    const struct msg *order;       /* the same, of any kind */
+    char saved[MSG_TEXT_MAX + 1];  /* what an answer that waits in the queue points to */
     struct loop_timer *deadline, *staying;
 
     struct link *link, *lease;

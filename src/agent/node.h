@@ -88,6 +88,7 @@ struct node {
     struct restore restore;          /* alone: what a coordinator has for a round */
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
+    int64_t gone_back;             /* the step that all ranks went on from last */
     struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
     struct ckpt_asks *asks;        /* ckpt_asks_io.c; NULL: no snapshots are taken */
     struct incidents *incidents;   /* incident_io.c; NULL: alone */
@@ -267,6 +268,7 @@ void persisting_committed(struct node *n, unsigned worker, unsigned slot);
 void persisting_round(struct node *n);              /* workers are about to be started */
 void persisting_last_words(struct node *n);         /* they are being stopped, or have ended */
 void persisting_signal(struct node *n, int signal); /* one that ends the job */
+void persisting_ended(struct node *n);              /* none is left */
 void persisting_leave(struct node *n,
                       void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
 
@@ -289,6 +291,13 @@ int ckpt_asks_init(struct node *n, struct el_err *e);
 void ckpt_asks_free(struct node *n);
 void ckpt_asks_committed(struct node *n, unsigned worker, unsigned slot);
 void ckpt_news(struct node *n); /* of what is on disk, or is not */
+
+/* saving_io.c: the same over several nodes, as the membership orders it */
+void saver_tell(struct node *n, bool files);
+void saver_order(struct node *n, const struct msg *msg);
+void saver_forget(struct node *n);
+void saver_over(struct node *n, const struct member_save *x);
+void saver_went_back(struct node *n, int64_t step);
 
 /* meet_io.c */
 const char *meet_address(const struct node *n); /* MASTER_ADDR */

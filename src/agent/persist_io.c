@@ -7,11 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "agent/node.h"
-#include "ckpt/disk.h"
-#include "ckpt/keeper.h"
-#include "ckpt/persist.h"
-#include "ckpt/vault.h"
+#include "agent/persist_private.h"
 #include "proc/signame.h"
 #include "util/log.h"
 
@@ -19,41 +15,11 @@
 #define PROGRESS_EVERY EL_MS(200)
 #define STALL_TIME     EL_SEC(600) /* no byte in so long: the disk stands still */
 
-struct persisting {
-    struct node *node;
-    struct disk *disk;
-    struct el_mem mem;
-    struct persist *core;
-    struct chest **chest; /* by worker; what is being written from */
-    struct disk_files *files;
-    struct disk_about about;
-    uint64_t bytes, counter;
-    el_usec began;
-    bool last_words; /* the workers are ending: the newest step is to be on disk */
-    bool failed;     /* the last one could not be written */
-    struct loop_timer *tick;
-    const char *layout_id;
-    char progress[96];
-    bool shown;
-    el_usec on_disk_at; /* the newest checkpoint that was committed here: when, and what was said of it */
-    char said[CKPT_PATH_MAX + 700];
-    int64_t failed_step; /* the last one that is not on disk, and why; KEEPER_NO_STEP: none since */
-    char failed_why[MSG_TEXT_MAX + 1];
-
-    void (*left)(struct node *n); /* who waits for the end of all this */
-    int64_t given_up;             /* the step that nobody waits for any more; KEEPER_NO_STEP: none */
-    unsigned signals;             /* that would have ended the job, so far; and the last of them */
-    int signal;
-    el_usec left_at; /* … until then; EL_NEVER: as long as bytes move */
-    uint64_t seen_bytes;
-    el_usec moved;
-};
-
 static void pump(struct persisting *p);
 static bool is_done(const struct persisting *p);
 static void leave(struct persisting *p);
 
-static const char *size_text(uint64_t bytes, char to[32])
+const char *persisting_size(uint64_t bytes, char to[32])
 {
     double v = (double)bytes;
     const char *unit = bytes < 1000000 ? "kB" : bytes < 1000000000 ? "MB" : "GB";
@@ -85,7 +51,8 @@ static void say_committed(struct persisting *p, bool existed, const char *troubl
                  where);
     else
         snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
-                 p->about.lastwords ? " (last words)" : "", size_text(p->bytes, size), (double)took / EL_SEC(1), where);
+                 p->about.lastwords ? " (last words)" : "", persisting_size(p->bytes, size), (double)took / EL_SEC(1),
+                 where);
     el_log(EL_INFO, "checkpoint: %s", p->said);
     if (*trouble)
         el_log(EL_WARN, "checkpoint: %s", trouble);
@@ -102,7 +69,7 @@ static void say_committed(struct persisting *p, bool existed, const char *troubl
 }
 
 /* The status line tells how far a long write is. */
-static void show_progress(struct persisting *p)
+void persisting_show(struct persisting *p)
 {
     uint64_t now, all;
     char size[32];
@@ -115,7 +82,7 @@ static void show_progress(struct persisting *p)
     if (show) {
         snprintf(p->progress, sizeof p->progress, "%s%swriting step %lld, %u%% of %s", st.state ? st.state : "",
                  st.state ? ", " : "", (long long)p->about.step,
-                 (unsigned)(all ? (double)now * 100 / (double)all : 100), size_text(p->bytes, size));
+                 (unsigned)(all ? (double)now * 100 / (double)all : 100), persisting_size(p->bytes, size));
         st.state = p->progress;
         st.since = p->began;
     }
@@ -124,26 +91,31 @@ static void show_progress(struct persisting *p)
 
 /* --- one checkpoint ----------------------------------------------------------------------------------------------- */
 
-static void forget_files(struct persisting *p)
+void persisting_let_go(struct persisting *p)
 {
     for (unsigned i = 0; i < p->node->nproc; i++)
         if (p->chest[i]) {
             vault_drop(p->chest[i]);
             p->chest[i] = NULL;
         }
+}
+
+void persisting_forget_files(struct persisting *p)
+{
+    persisting_let_go(p);
     disk_files_free(p->files);
     p->files = NULL;
 }
 
 static void finish(struct persisting *p, bool good, int broken, const char *why)
 {
-    forget_files(p);
+    persisting_forget_files(p);
     persist_done(p->core, good, broken);
     persist_check(p->core);
     p->failed = !good;
     if (!good && p->about.step != p->given_up) /* which has been said */
         say_failed(p, p->about.step, p->about.lastwords, why);
-    show_progress(p);
+    persisting_show(p);
     pump(p);
     if (p->left && is_done(p))
         leave(p);
@@ -152,6 +124,10 @@ static void finish(struct persisting *p, bool good, int broken, const char *why)
 static void on_written(void *ctx, bool good, int broken, const struct el_err *e)
 {
     struct persisting *p = ctx;
+    if (p->saver) {
+        saver_written(p, good, broken, e);
+        return;
+    }
     if (!good) {
         finish(p, false, broken, e->text);
         return;
@@ -163,13 +139,38 @@ static void on_written(void *ctx, bool good, int broken, const struct el_err *e)
 static void on_published(void *ctx, bool good, bool existed, const char *trouble, const struct el_err *e)
 {
     struct persisting *p = ctx;
+    if (p->saver) {
+        saver_published(p, good, existed, trouble, e);
+        return;
+    }
     if (good)
         say_committed(p, existed, trouble);
     finish(p, good, -1, e->text);
 }
 
+static void on_cleared(void *ctx)
+{
+    struct persisting *p = ctx;
+    if (p->saver)
+        saver_cleared(p);
+}
+
+struct disk_files *persisting_new_files(struct persisting *p, size_t n)
+{
+    struct disk_files *files = calloc(1, sizeof *files);
+    (void)p;
+    if (!files)
+        return NULL;
+    files->mem = EL_MEM_INIT(0);
+    files->v = el_alloc(&files->mem, n * sizeof *files->v);
+    if (files->v)
+        return files;
+    free(files);
+    return NULL;
+}
+
 /* Parts of tensors make files of the one layout, files that the script named those of the other. */
-static void add_file(struct persisting *p, const struct keeper_source *from)
+void persisting_add_file(struct persisting *p, const struct keeper_source *from, unsigned number)
 {
     struct vault *v = snapshots_vault(p->node->snapshots);
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
@@ -187,15 +188,16 @@ static void add_file(struct persisting *p, const struct keeper_source *from)
     if (named)
         snprintf(f->name, sizeof f->name, "%s", part->file);
     else
-        disk_shard_name(p->files->n, f->name);
+        disk_shard_name(number ? number : p->files->n, f->name);
     if (!p->chest[from->worker])
         p->chest[from->worker] = vault_hold(v, from->worker);
     p->bytes += f->bytes;
 }
 
 /* The names of parts are the keeper's, which may forget them while a thread writes: each file has its own. */
-static bool own_names(struct disk_files *files)
+bool persisting_own_names(struct persisting *p)
 {
+    struct disk_files *files = p->files;
     for (size_t i = 0; i < files->n; i++) {
         struct disk_file *f = &files->v[i];
         f->part = el_strndup(&files->mem, f->part, strlen(f->part));
@@ -232,14 +234,10 @@ static void begin(struct persisting *p, int64_t step)
                                    .layout_id = keeper_layout_id(k, from->worker),
                                    .lastwords = persist_is_lastwords(p->core)};
     draw_nonce(p->about.nonce);
-    p->files = calloc(1, sizeof *p->files);
-    if (p->files) {
-        p->files->mem = EL_MEM_INIT(0);
-        p->files->v = el_alloc(&p->files->mem, count * sizeof *p->files->v);
-    }
-    for (unsigned i = 0; p->files && p->files->v && i < count; i++)
-        add_file(p, &from[i]);
-    if (!p->files || !p->files->v || !own_names(p->files)) {
+    p->files = persisting_new_files(p, count);
+    for (unsigned i = 0; p->files && i < count; i++)
+        persisting_add_file(p, &from[i], 0);
+    if (!p->files || !persisting_own_names(p)) {
         finish(p, false, -1, "no memory for the list of its files");
         return;
     }
@@ -340,7 +338,9 @@ static void on_tick(void *ctx)
     if (done != p->seen_bytes || !p->left)
         p->moved = now;
     p->seen_bytes = done;
-    show_progress(p);
+    persisting_show(p);
+    if (p->saver && disk_is_busy(p->disk))
+        saver_moved(p, done);
     if (p->left && (now >= p->left_at || now - p->moved >= STALL_TIME))
         on_late(p);
     else if (p->left || disk_is_busy(p->disk))
@@ -352,6 +352,11 @@ static void on_tick(void *ctx)
 void persisting_leave(struct node *n, void (*left)(struct node *n))
 {
     struct persisting *p = n->persisting;
+    if (p && p->saver) { /* whoever waits for anything does so while it is a member of the job */
+        disk_stop(p->disk);
+        left(n);
+        return;
+    }
     if (!p || p->left) {
         left(n);
         return;
@@ -382,7 +387,7 @@ void persisting_leave(struct node *n, void (*left)(struct node *n))
 void persisting_last_words(struct node *n)
 {
     struct persisting *p = n->persisting;
-    if (!p || n->core.cause == AGENT_SUCCESS || !n->conf->lastwords_timeout)
+    if (!p || p->saver || n->core.cause == AGENT_SUCCESS || !n->conf->lastwords_timeout)
         return;
     p->last_words = true;
     pump(p);
@@ -396,6 +401,19 @@ void persisting_round(struct node *n)
     p->last_words = false;
     persist_round(p->core);
     pump(p);
+    if (p->saver)
+        saver_round(p);
+}
+
+void persisting_ended(struct node *n)
+{
+    if (n->persisting && n->persisting->saver)
+        saver_ended(n->persisting);
+}
+
+void persisting_tick_at(struct persisting *p, el_usec at)
+{
+    loop_timer_at(p->tick, at);
 }
 
 void persisting_committed(struct node *n, unsigned worker, unsigned slot)
@@ -405,6 +423,8 @@ void persisting_committed(struct node *n, unsigned worker, unsigned slot)
         return;
     persist_committed(p->core, worker, slot);
     pump(p);
+    if (p->saver)
+        saver_committed(p);
     if (p->left && is_done(p))
         leave(p);
 }
@@ -413,19 +433,23 @@ void persisting_committed(struct node *n, unsigned worker, unsigned slot)
 
 int persisting_init(struct node *n, struct el_err *e)
 {
-    static const struct disk_ops ops = {on_written, on_published};
+    static const struct disk_ops ops = {on_written, on_published, on_cleared};
     const struct run_conf *run = n->conf;
     if (!run->ckpt_dir)
         return 0;
-    if (n->place.kind != ENDPOINT_ALONE) /* each would commit what it has, and none of it would be whole */
+    bool several = n->place.kind != ENDPOINT_ALONE;
+    if (several && run->ckpt_commit == COMMIT_MARKER) /* two coordinators of a job would write the same files */
         return el_fail(e, EL_EXIT_CONFIG,
-                       "--ckpt-dir writes checkpoints of one node only so far: leave it out, or use --standalone");
+                       "--ckpt-commit=marker is for one node (--standalone): files of several would meet in one "
+                       "directory; --ckpt-commit=rename gives each attempt its own");
     struct persisting *p = n->persisting = calloc(1, sizeof *p);
     if (!p)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     struct disk_conf conf = {.dir = run->ckpt_dir,
                              .layout = (enum ckpt_layout)run->ckpt_layout,
                              .mode = (enum commit_mode)run->ckpt_commit,
+                             .apart = several,
+                             .local = several && run->ckpt_store == 1,
                              .run_id = run->run_id_random ? "" : run->rdzv_id,
                              .keep_last = run->ckpt_keep_last,
                              .alone = n->place.kind == ENDPOINT_ALONE};
@@ -439,7 +463,9 @@ int persisting_init(struct node *n, struct el_err *e)
     if (!p->tick || !p->chest || !p->core)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     p->disk = disk_open(n->loop, n->pool, &conf, &ops, p, e);
-    return p->disk ? 0 : -1;
+    if (!p->disk)
+        return -1;
+    return several ? saver_init(p, e) : 0;
 }
 
 /* --- who asks ----------------------------------------------------------------------------------------------------- */
@@ -453,6 +479,8 @@ int64_t persisting_save(struct node *n)
     persist_forgive(p->core);
     persist_want_newest(p->core, false);
     pump(p);
+    if (p->saver) /* the others hear of it as of a script's wish */
+        saver_committed(p);
     return step;
 }
 
@@ -463,7 +491,7 @@ void persisting_view(const struct node *n, struct persisting_view *v)
     if (!p)
         return;
     v->here = true;
-    v->idle = persist_is_idle(p->core);
+    v->idle = persist_is_idle(p->core) && !(p->saver && p->files); /* written here is not on disk yet */
     v->writing = persist_writing(p->core);
     if (v->writing != KEEPER_NO_STEP)
         disk_progress(p->disk, &v->done_bytes, &v->all_bytes);
@@ -485,7 +513,8 @@ void persisting_free(struct node *n)
     if (!p)
         return;
     if (p->files)
-        forget_files(p);
+        persisting_forget_files(p);
+    saver_free(p);
     persist_free(p->core);
     disk_free(p->disk);
     loop_timer_free(p->tick);

@@ -15,6 +15,8 @@
  * An error leaves the stage to gc and older checkpoints as they are. */
 #ifndef CKPT_COMMIT_H
 #define CKPT_COMMIT_H
+#include <stdbool.h>
+
 #include "ckpt/fs.h"
 #include "ckpt/layout.h"
 #include "ckpt/manifest.h"
@@ -33,6 +35,7 @@ struct commit {
      * once it is set the next piece is not written any more, and the file fails with ECANCELED. */
     _Atomic uint64_t *done_bytes;
     const _Atomic bool *stop;
+    bool apart; /* the stage is this commit's alone, whatever the layout: several nodes write into it */
 };
 
 /* Where the files go, and what the checkpoint will be called. */

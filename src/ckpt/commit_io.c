@@ -17,6 +17,9 @@ void commit_paths(const struct commit *c, char stage[CKPT_PATH_MAX], char final[
     ckpt_step_name(c->layout, c->step, final);
     if (c->mode == COMMIT_MARKER)
         memcpy(stage, final, CKPT_PATH_MAX);
+    else if (c->apart)
+        snprintf(stage, CKPT_PATH_MAX, CKPT_STAGE_DIR "/%.100s.r%llu.%s", final, (unsigned long long)c->round,
+                 c->nonce);
     else
         ckpt_stage_name(c->layout, c->step, c->round, c->nonce, stage);
 }

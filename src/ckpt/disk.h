@@ -13,6 +13,8 @@ struct disk_conf {
     enum ckpt_layout layout;
     enum commit_mode mode;
     const char *run_id; /* of the job, "": it has no name that would last */
+    bool apart;         /* several nodes write one checkpoint: each order has a stage of its own */
+    bool local;         /* … each node into a directory of its own: only the node's part is one */
     unsigned keep_last; /* of the checkpoints that this run wrote; 0: all */
     bool alone;         /* no other agent writes into the directory for this job */
 };
@@ -49,6 +51,7 @@ struct disk_ops {
     /* It is a checkpoint, or *e.  existed: somebody else's of the same step stands there.  trouble: what went wrong
      * behind the commit (the hint, old ones that could not be deleted), or "". */
     void (*published)(void *ctx, bool good, bool existed, const char *trouble, const struct el_err *e);
+    void (*cleared)(void *ctx); /* NULL: nobody calls disk_clear() */
 };
 
 #define DISK_OPEN_TIME EL_SEC(30)
@@ -64,8 +67,13 @@ void disk_free(struct disk *d);
  * files are the caller's until the answer to the last call that names them. */
 void disk_write(struct disk *d, const struct disk_about *about, struct disk_files *files, bool first);
 
-/* Manifest of these files, and the commit; then published(). */
+/* Manifest of these files, and the commit; then published().  With conf.local nothing older goes. */
 void disk_publish(struct disk *d, const struct disk_about *about, struct disk_files *files);
+
+/* Then cleared(), whatever came of it: DISCARD the stage of this commit, which will not become a checkpoint; TIDY away
+ * old checkpoints, now that this step is one; DROP those of later steps, which are of a history that was given up. */
+enum disk_clear { DISK_DISCARD, DISK_TIDY, DISK_DROP };
+void disk_clear(struct disk *d, enum disk_clear what, const struct disk_about *about);
 
 /* What is being written is not wanted any more: it fails soon. */
 void disk_stop(struct disk *d);

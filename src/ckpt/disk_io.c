@@ -34,7 +34,9 @@ struct disk {
     /* The one job; the thread's while busy. */
     struct pool_job job;
     struct loop_post failed; /* it could not be given to a thread */
-    bool busy, publishing, first, existed, bad;
+    enum { JOB_WRITE, JOB_PUBLISH, JOB_CLEAR } what;
+    enum disk_clear clear;
+    bool busy, first, existed, bad;
     struct disk_about about;
     struct disk_files *files;
     int broken;
@@ -60,6 +62,15 @@ void disk_files_free(struct disk_files *f)
     free(f);
 }
 
+static int draw_nonce(char nonce[CKPT_NONCE_MAX])
+{
+    uint64_t chance;
+    if (getrandom(&chance, sizeof chance, 0) != sizeof chance)
+        return -1;
+    snprintf(nonce, CKPT_NONCE_MAX, "%016llx", (unsigned long long)chance);
+    return 0;
+}
+
 /* --- in a thread -------------------------------------------------------------------------------------------------- */
 
 static struct commit commit_of(const struct disk *d, struct el_mem *mem)
@@ -67,6 +78,7 @@ static struct commit commit_of(const struct disk *d, struct el_mem *mem)
     return (struct commit){.fs = &d->fs,
                            .mem = mem,
                            .layout = d->conf.layout,
+                           .apart = d->conf.apart,
                            .mode = d->conf.mode,
                            .step = d->about.step,
                            .round = d->about.number,
@@ -81,9 +93,44 @@ static bool is_as_summed(const struct disk_file *f)
     return memcmp(f->manifest.chunks, f->sums, f->manifest.chunks_n * sizeof *f->sums) == 0;
 }
 
+/* Out of sight at once: whoever has a name of what is in it finds nothing there any more, and nothing can become of it;
+ * only then its bytes.  0 also where there is nothing. */
+static int drop(const struct disk *d, const char *path, struct el_err *e)
+{
+    char trash[CKPT_PATH_MAX], nonce[CKPT_NONCE_MAX] = "0";
+    const char *slash = strrchr(path, '/');
+    draw_nonce(nonce);
+    snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%s", slash ? slash + 1 : path, nonce);
+    int r = d->fs.rename(d->fs.ctx, path, trash, false);
+    if (r == -ENOENT) {
+        struct fs_stat st;
+        if (d->fs.stat(d->fs.ctx, path, &st) == -ENOENT)
+            return 0;
+        r = d->fs.mkdir(d->fs.ctx, CKPT_TRASH_DIR);
+        r = r < 0 && r != -EEXIST ? r : d->fs.rename(d->fs.ctx, path, trash, false);
+    }
+    if (r >= 0)
+        r = d->fs.sync_dir(d->fs.ctx, "");
+    if (r < 0)
+        return fs_fail(&d->fs, r, "move away", path, e);
+    gc_remove(&d->fs, trash); /* what is left of it is gc's */
+    return 0;
+}
+
+static const char *final_name(const struct commit *c, char name[CKPT_PATH_MAX])
+{
+    ckpt_step_name(c->layout, c->step, name);
+    return name;
+}
+
+/* With a directory of its own for each node the step must be of one history on all of them: what stands there goes
+ * before any node has the new one. */
 static int write_files(struct disk *d, const struct commit *c, struct el_err *e)
 {
+    char name[CKPT_PATH_MAX];
     struct disk_files *files = d->files;
+    if (d->conf.local && drop(d, final_name(c, name), e) < 0)
+        return -1;
     if (d->first ? commit_open(c, e) : commit_join(c, e))
         return -1;
     for (size_t i = 0; i < files->n; i++) {
@@ -125,8 +172,23 @@ static int tidy(struct disk *d, struct el_err *e)
 
 /* Of two checkpoints the later one has the later time, whatever has become of the clock: that is the order of histories
  * when a job goes back (load.h). */
+static void see_created(struct disk *d, const struct scan *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].state == SCAN_VALID && s->v[i].changed_sec > 0 && (uint64_t)s->v[i].changed_sec > d->created)
+            d->created = (uint64_t)s->v[i].changed_sec;
+}
+
 static uint64_t now_created(struct disk *d)
 {
+    struct el_mem mem = EL_MEM_INIT(SCAN_MEMORY);
+    struct scan s = {0};
+    struct el_err e = {0};
+    if (d->conf.apart) { /* the last one may be another node's, by its clock */
+        if (scan_open(&s, &d->fs, &mem, (int64_t)time(NULL), &e) == 0)
+            see_created(d, &s);
+        scan_close(&s);
+    }
     uint64_t now = (uint64_t)time(NULL);
     d->created = now > d->created ? now : d->created + 1;
     return d->created;
@@ -177,7 +239,7 @@ static int publish(struct disk *d, const struct commit *c, struct el_err *e)
     d->existed = result.existed;
     if (result.latest.status)
         el_fail(&behind, EL_EXIT_CANTCREAT, "%s", result.latest.text);
-    else if (d->conf.keep_last)
+    else if (d->conf.keep_last && !d->conf.local)
         tidy(d, &behind);
     say_trouble(d, result.replaced.status ? &result.replaced : NULL, &behind);
     return 0;
@@ -188,15 +250,64 @@ static void discard_stage(const struct disk *d, const struct commit *c)
 {
     char stage[CKPT_PATH_MAX], final[CKPT_PATH_MAX];
     commit_paths(c, stage, final);
-    if (d->conf.mode == COMMIT_RENAME)
+    if (d->conf.mode == COMMIT_RENAME && !d->conf.apart)
         gc_remove(&d->fs, stage);
+    else if (d->conf.mode == COMMIT_RENAME)
+        drop(d, stage, NULL);
+}
+
+struct later {
+    enum ckpt_layout layout;
+    int64_t beyond, found;
+};
+
+static int note_later(void *arg, const char *name, enum fs_kind kind)
+{
+    struct later *l = arg;
+    enum ckpt_layout layout;
+    int64_t step;
+    if (kind == FS_DIR && ckpt_step_of(name, &layout, &step) && layout == l->layout && step > l->beyond)
+        l->found = step;
+    return 0;
+}
+
+static void drop_later(struct disk *d)
+{
+    for (;;) {
+        struct later l = {d->conf.layout, d->about.step, -1};
+        char name[CKPT_PATH_MAX];
+        if (d->fs.list(d->fs.ctx, "", note_later, &l) < 0 || l.found < 0)
+            return;
+        ckpt_step_name(l.layout, l.found, name);
+        if (drop(d, name, NULL) < 0)
+            return;
+    }
+}
+
+static void clear(struct disk *d)
+{
+    struct el_mem mem = EL_MEM_INIT(1u << 20);
+    struct commit c = commit_of(d, &mem);
+    struct el_err e = {0};
+    switch (d->clear) {
+    case DISK_DISCARD: discard_stage(d, &c); break;
+    case DISK_TIDY:
+        if (d->conf.keep_last)
+            tidy(d, &e);
+        break;
+    case DISK_DROP: drop_later(d); break;
+    }
 }
 
 static void work(void *ctx)
 {
     struct disk *d = ctx;
+    if (d->what == JOB_CLEAR) {
+        clear(d);
+        return;
+    }
     struct commit c = commit_of(d, &d->files->mem);
-    d->bad = (d->publishing ? publish(d, &c, &d->error) : write_files(d, &c, &d->error)) < 0;
+    d->bad = (d->what == JOB_PUBLISH ? publish(d, &c, &d->error) : write_files(d, &c, &d->error)) < 0;
     if (d->bad || d->existed)
         discard_stage(d, &c);
 }
@@ -207,7 +318,9 @@ static void done(void *ctx)
 {
     struct disk *d = ctx;
     d->busy = false;
-    if (d->publishing)
+    if (d->what == JOB_CLEAR)
+        d->ops.cleared(d->ctx);
+    else if (d->what == JOB_PUBLISH)
         d->ops.published(d->ctx, !d->bad, d->existed, d->trouble, &d->error);
     else
         d->ops.written(d->ctx, !d->bad, d->broken, &d->error);
@@ -226,7 +339,7 @@ static void start(struct disk *d, const struct disk_about *about, struct disk_fi
     d->trouble[0] = 0;
     d->all_bytes = 0;
     d->done_bytes = 0;
-    for (size_t i = 0; !d->publishing && i < files->n; i++)
+    for (size_t i = 0; files && d->what == JOB_WRITE && i < files->n; i++)
         d->all_bytes += files->v[i].bytes;
     d->job = (struct pool_job){.work = work, .done = done, .ctx = d};
     if (pool_run(d->pool, &d->job, &d->error) == 0)
@@ -238,15 +351,22 @@ static void start(struct disk *d, const struct disk_about *about, struct disk_fi
 
 void disk_write(struct disk *d, const struct disk_about *about, struct disk_files *files, bool first)
 {
-    d->publishing = false;
+    d->what = JOB_WRITE;
     d->first = first;
     start(d, about, files);
 }
 
 void disk_publish(struct disk *d, const struct disk_about *about, struct disk_files *files)
 {
-    d->publishing = true;
+    d->what = JOB_PUBLISH;
     start(d, about, files);
+}
+
+void disk_clear(struct disk *d, enum disk_clear what, const struct disk_about *about)
+{
+    d->what = JOB_CLEAR;
+    d->clear = what;
+    start(d, about, NULL);
 }
 
 bool disk_is_busy(const struct disk *d)
@@ -262,7 +382,7 @@ void disk_stop(struct disk *d)
 void disk_progress(const struct disk *d, uint64_t *done_bytes, uint64_t *all_bytes)
 {
     *done_bytes = d->busy ? d->done_bytes : 0; /* what is read again while publishing moves, too */
-    *all_bytes = d->busy && !d->publishing ? d->all_bytes : 0;
+    *all_bytes = d->busy && d->what == JOB_WRITE ? d->all_bytes : 0;
 }
 
 const struct ckpt_fs *disk_root(const struct disk *d)
@@ -325,20 +445,10 @@ static int check_owner(struct disk *d, struct el_err *e)
             "%s holds checkpoints of another job: %s is of run id %s, this one is %s; give it a directory of its "
             "own, or that run id",
             d->fs.name, newest->name, el_show(newest->run_id, theirs), el_show(d->conf.run_id, ours));
-    for (size_t i = 0; !r && i < s.n; i++)
-        if (s.v[i].state == SCAN_VALID && s.v[i].changed_sec > 0 && (uint64_t)s.v[i].changed_sec > d->created)
-            d->created = (uint64_t)s.v[i].changed_sec;
+    if (!r)
+        see_created(d, &s);
     scan_close(&s);
     return r;
-}
-
-static int draw_nonce(char nonce[CKPT_NONCE_MAX])
-{
-    uint64_t chance;
-    if (getrandom(&chance, sizeof chance, 0) != sizeof chance)
-        return -1;
-    snprintf(nonce, CKPT_NONCE_MAX, "%016llx", (unsigned long long)chance);
-    return 0;
 }
 
 static struct disk *open_now(struct loop *l, struct pool *p, const struct disk_conf *conf, const struct disk_ops *ops,

@@ -14,7 +14,7 @@ struct keeper *keeper_new(const struct keeper_conf *conf, struct el_mem *mem)
         return NULL;
     k->conf = *conf;
     k->mem = mem;
-    k->chosen = k->reached = KEEPER_NO_STEP;
+    k->chosen = k->reached = k->went = KEEPER_NO_STEP;
     k->out.room = 2 * conf->workers + 4;
     k->w = el_alloc(mem, conf->workers * sizeof *k->w);
     k->reply = el_alloc(mem, k->out.room * sizeof *k->reply);
@@ -327,9 +327,13 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
     case KEEPER_EV_MSG: on_message(k, w, ev->msg); break;
     case KEEPER_EV_GONE: on_gone(k, w); break;
     case KEEPER_EV_ROUND:
-        for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned i = 0; i < k->conf.workers; i++) {
             on_gone(k, &k->w[i]);
+            k->w[i].known = false;
+        }
         k->round = ev->number;
+        k->round_gen = k->gen;
+        k->went = KEEPER_NO_STEP;
         k->choose_due = k->again = k->loading = false;
         k->rank_base = ev->rank_base;
         k->choosing = false;

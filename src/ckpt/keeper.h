@@ -181,6 +181,16 @@ struct keeper_source {
     unsigned worker, slot, part;
 };
 unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_source *to, unsigned max);
+
+/* The same for what several nodes hold together.  Whether all workers of this one have declared in this round, and each
+ * different (part, shard id) of them, files or tensors; more than max: that many do not fit.  Of what was written in
+ * this round, or all ranks of it went on from: where such a piece lies at a step; the newest step below another that
+ * any slot holds; the least of the workers' newest steps. */
+bool keeper_all_known(const struct keeper *k);
+unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source *to, unsigned max);
+bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, struct keeper_source *from);
+int64_t keeper_held_below(const struct keeper *k, int64_t below);
+int64_t keeper_least(const struct keeper *k);
 const char *keeper_layout_id(const struct keeper *k, unsigned worker); /* as declared; "": nothing is */
 
 #endif

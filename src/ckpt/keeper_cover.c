@@ -114,6 +114,84 @@ unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_sour
     return n;
 }
 
+/* Of this round's history: written in it, or what all its ranks went on from.  Others may have reached the step of any
+ * other slot in another way meanwhile. */
+static bool is_current(const struct keeper *k, const struct keeper_slot *x)
+{
+    return x->state == KEEPER_COMMITTED && (x->gen > k->round_gen || x->step == k->went);
+}
+
+bool keeper_all_known(const struct keeper *k)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        if (!k->w[i].known || !k->w[i].has_slots)
+            return false;
+    return true;
+}
+
+unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source *to, unsigned max)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned p = 0; p < keeper_parts(k, i); p++) {
+            const struct keeper_part *part = keeper_part(k, i, p);
+            bool twice = files != (part->file[0] != 0);
+            for (unsigned had = 0; had < n && !twice; had++)
+                twice = same_shard(keeper_part(k, to[had].worker, to[had].part), part);
+            if (twice)
+                continue;
+            if (n < max)
+                to[n] = (struct keeper_source){i, 0, p};
+            if (++n > max)
+                return n;
+        }
+    return n;
+}
+
+bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, struct keeper_source *from)
+{
+    if (piece->part >= keeper_parts(k, piece->worker))
+        return false;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        unsigned part;
+        if (!part_like(&k->w[i], keeper_part(k, piece->worker, piece->part), &part))
+            continue;
+        for (unsigned s = 0; k->w[i].has_slots && s < KEEPER_SLOTS; s++)
+            if (is_current(k, &k->w[i].slot[s]) && k->w[i].slot[s].step == step) {
+                *from = (struct keeper_source){i, s, part};
+                return true;
+            }
+    }
+    return false;
+}
+
+int64_t keeper_held_below(const struct keeper *k, int64_t below)
+{
+    int64_t best = KEEPER_NO_STEP;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *x = &k->w[i].slot[s];
+            if (is_current(k, x) && x->step < below && x->step > best)
+                best = x->step;
+        }
+    return best;
+}
+
+int64_t keeper_least(const struct keeper *k)
+{
+    int64_t least = INT64_MAX;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        int64_t newest = KEEPER_NO_STEP;
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *x = &k->w[i].slot[s];
+            if (is_current(k, x) && x->step > newest)
+                newest = x->step;
+        }
+        least = newest < least ? newest : least;
+    }
+    return least;
+}
+
 bool keeper_is_summing(const struct keeper *k)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)

@@ -106,7 +106,7 @@ bool keeper_declared_same(const struct declaration *a, const struct declaration 
 
 static void grant(struct keeper *k, struct worker *w, bool warm)
 {
-    w->declared = w->granted = true;
+    w->declared = w->granted = w->known = true;
     keeper_answer(k, w, WMSG_GRANT, w->seq)->u.grant =
         (struct wmsg_grant){.slots = KEEPER_SLOTS, .slot_bytes = w->kept->slot_bytes, .warm = warm};
 }

@@ -17,6 +17,7 @@ enum restoring { RESTORING_NOT, RESTORING_ASKED, RESTORING_OFFERED, RESTORING_RE
 struct worker {
     bool here;     /* it has said HELLO in this round */
     bool declared; /* … and DECLARE, which holds until it ends */
+    bool known;    /* it has declared in this round, whether or not it has ended since */
     bool granted;  /* … and got slots: it may write */
     bool has_slots;
     bool allocating;
@@ -36,7 +37,7 @@ struct worker {
 struct keeper {
     struct keeper_conf conf;
     struct el_mem *mem;
-    uint64_t round, gen;
+    uint64_t round, gen, round_gen; /* round_gen: gen when the round began */
     unsigned rank_base;
     bool choosing;
     bool choose_due; /* all ask, but snapshots are being summed */
@@ -47,6 +48,7 @@ struct keeper {
     bool had_whole;  /* a step was held by all workers since the last agreement */
     uint64_t since;
     int64_t chosen, reached;
+    int64_t went; /* the step from which all ranks of this round went on; KEEPER_NO_STEP */
     char lost[WMSG_TEXT_MAX];
     struct worker *w;
     struct wmsg *reply;

@@ -345,7 +345,7 @@ void keeper_on_confirmed(struct keeper *k)
 {
     forget_later(k);
     k->since = k->round;
-    k->reached = k->chosen;
+    k->reached = k->went = k->chosen;
     k->had_whole = k->chosen != KEEPER_NO_STEP;
     k->lost[0] = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {

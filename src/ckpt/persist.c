@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 struct hold {
     int64_t step; /* KEEPER_NO_STEP: not held */
@@ -13,6 +14,7 @@ struct persist {
     struct el_mem *mem;
     unsigned workers;
     int64_t wanted, writing, on_disk, failed;
+    bool deferred;
     bool wanted_lastwords, lastwords; /* of what is wanted; of what is written */
     int64_t dropped;                  /* a wish that was replaced or given up, and not told yet */
     char text[128];
@@ -143,12 +145,8 @@ void persist_round(struct persist *p)
         drop(p, "not every rank had committed it when the workers ended");
 }
 
-/* Each piece has a reader of its own: one of two pieces in a slot may be found broken. */
-static bool take(struct persist *p)
+static bool make_room(struct persist *p, unsigned most)
 {
-    unsigned most = 0;
-    for (unsigned w = 0; w < p->workers; w++)
-        most += keeper_parts(p->keeper, w);
     if (most > p->room) {
         el_free(p->mem, p->sources);
         el_free(p->mem, p->gens);
@@ -156,7 +154,12 @@ static bool take(struct persist *p)
         p->gens = el_alloc(p->mem, most * sizeof *p->gens);
         p->room = p->sources && p->gens ? most : 0;
     }
-    p->n = keeper_sources(p->keeper, p->wanted, p->sources, p->room);
+    return p->room >= most;
+}
+
+/* Each piece has a reader of its own: one of two pieces in a slot may be found broken. */
+static void take_sources(struct persist *p)
+{
     for (unsigned i = 0; i < p->n; i++) {
         const struct keeper_source *s = &p->sources[i];
         bool there = keeper_take(p->keeper, s->worker, s->slot);
@@ -164,7 +167,51 @@ static bool take(struct persist *p)
         (void)there;
         p->gens[i] = keeper_slot(p->keeper, s->worker, s->slot)->gen;
     }
+}
+
+static bool take(struct persist *p)
+{
+    unsigned most = 0;
+    for (unsigned w = 0; w < p->workers; w++)
+        most += keeper_parts(p->keeper, w);
+    p->n = make_room(p, most) ? keeper_sources(p->keeper, p->wanted, p->sources, p->room) : 0;
+    take_sources(p);
     return p->n > 0;
+}
+
+void persist_defer(struct persist *p)
+{
+    p->deferred = true;
+}
+
+bool persist_order(struct persist *p, int64_t step, bool lastwords, const struct keeper_source *v, unsigned n)
+{
+    if (p->writing != KEEPER_NO_STEP || !n || !make_room(p, n))
+        return false;
+    memcpy(p->sources, v, n * sizeof *v);
+    p->n = n;
+    take_sources(p);
+    p->writing = step;
+    p->lastwords = lastwords;
+    if (p->wanted == step) {
+        p->wanted = KEEPER_NO_STEP;
+        release(p);
+    }
+    return true;
+}
+
+void persist_over(struct persist *p, int64_t step, bool good)
+{
+    p->on_disk = good && step > p->on_disk ? step : p->on_disk;
+    if (p->wanted == KEEPER_NO_STEP || p->wanted > step)
+        return;
+    release(p);
+    p->wanted = KEEPER_NO_STEP;
+}
+
+int64_t persist_wanted(const struct persist *p)
+{
+    return p->wanted;
 }
 
 struct persist_news persist_next(struct persist *p)
@@ -176,7 +223,7 @@ struct persist_news persist_next(struct persist *p)
         p->dropped = KEEPER_NO_STEP;
         return news;
     }
-    if (p->wanted == KEEPER_NO_STEP || p->writing != KEEPER_NO_STEP ||
+    if (p->deferred || p->wanted == KEEPER_NO_STEP || p->writing != KEEPER_NO_STEP ||
         keeper_cover(p->keeper, p->wanted) != KEEPER_COVERED)
         return (struct persist_news){PERSIST_NOTHING, KEEPER_NO_STEP, ""};
     if (!take(p)) {

@@ -43,6 +43,13 @@ void persist_round(struct persist *p);
 
 struct persist_news persist_next(struct persist *p);
 
+/* Somebody else says when: a whole step waits until persist_order() (true: it is being written now, from these slots),
+ * or until it is over: it is not wanted any more. */
+void persist_defer(struct persist *p);
+bool persist_order(struct persist *p, int64_t step, bool lastwords, const struct keeper_source *v, unsigned n);
+void persist_over(struct persist *p, int64_t step, bool good); /* good: it is on disk */
+int64_t persist_wanted(const struct persist *p);               /* KEEPER_NO_STEP: nothing is */
+
 /* Of the step that is being written; their slots are held. */
 const struct keeper_source *persist_sources(const struct persist *p, unsigned *n);
 

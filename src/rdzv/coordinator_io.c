@@ -73,6 +73,8 @@ static void send_order(struct coordinator *c, struct job *job, unsigned member)
         return;
     if (rdzv_probe_verdict(job->r, member, &m))
         peer_send(p, &m);
+    for (unsigned i = 0; rdzv_saving_word(job->r, member, i, &m); i++)
+        peer_send(p, &m);
     rdzv_order(job->r, member, loop_now(c->loop), &m);
     peer_send(p, &m);
     if (rdzv_restore_word(job->r, member, &m))

@@ -54,7 +54,8 @@ static bool agrees_in_nnodes(const struct rdzv *r, const struct msg_hello *h)
 bool rdzv_agrees(const struct rdzv *r, const struct msg_hello *h)
 {
     const struct rdzv_settings *s = &r->conf.set;
-    return agrees_in_nnodes(r, h) && h->unit == s->unit && h->max_restarts == s->max_restarts;
+    return agrees_in_nnodes(r, h) && h->unit == s->unit && h->max_restarts == s->max_restarts &&
+           h->ckpt_store == s->ckpt_store;
 }
 
 static bool other_nnodes(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
@@ -84,6 +85,20 @@ static bool contradicts(struct rdzv *r, const struct rdzv_event *ev, const char 
     return true;
 }
 
+/* Parts of the training would never get to disk. */
+static bool other_store(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
+{
+    static const char *const names[] = {"without --ckpt-dir", "with --ckpt-dir and --ckpt-store=shared",
+                                        "with --ckpt-dir and --ckpt-store=local"};
+    uint64_t theirs = ev->msg->u.hello.ckpt_store, ours = r->conf.set.ckpt_store;
+    if (theirs == ours)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, false,
+                "%s was started %s, job %.128s %s: give all its nodes the same", ev->msg->u.hello.host, names[theirs],
+                r->conf.run_id, names[ours]);
+    return true;
+}
+
 static bool is_refused(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
 {
     const struct msg_hello *h = &ev->msg->u.hello;
@@ -95,7 +110,7 @@ static bool is_refused(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_
         return true;
     }
     return other_nnodes(r, ev, out) || contradicts(r, ev, "--node-unit", h->unit, s->unit, out) ||
-           contradicts(r, ev, "--max-restarts", h->max_restarts, s->max_restarts, out);
+           contradicts(r, ev, "--max-restarts", h->max_restarts, s->max_restarts, out) || other_store(r, ev, out);
 }
 
 static unsigned role_number(struct rdzv *r, const char *role)
@@ -266,6 +281,7 @@ static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
     for (unsigned k = 0; k < r->size; k++)
         r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1};
     restore_begin(&r->restore, r->size);
+    rdzv_saving_round(r);
 }
 
 static void rebuild_hear(struct rdzv *r, unsigned i, const struct msg_hello *h)
@@ -407,6 +423,8 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->membership = r->unheard || !failed;
     r->failed = failed;
     rdzv_count_world(r);
+    if (r->saving)
+        saving_world(r->saving, r->world);
     rdzv_incidents_adopt(r);
     r->world_last = r->world;
     r->world_first = r->world_first ? r->world_first : r->world;
@@ -420,7 +438,8 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_move(r, RDZV_RUNNING, now);
     if (!broken) {
         r->membership = false;
-        if (r->restore.state != RESTORE_IDLE) /* what they said meanwhile has its answer now */
+        rdzv_saving_advance(r, now, out);
+        if (r->restore.state != RESTORE_IDLE || r->saving) /* what they said meanwhile has its answer now */
             rdzv_act(out, RDZV_DO_ORDER_EACH);
         return;
     }

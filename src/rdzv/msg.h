@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "rdzv/restore.h"
+#include "rdzv/saving_msg.h"
 #include "util/buf.h"
 #include "util/err.h"
 #include "util/fields.h"
@@ -86,7 +87,9 @@
     F(T, NUM, probe_only, 1, 0)                  /* no round follows: `elrun probe` */                                 \
     F(T, NUM, restore_timeout_ms, MSG_MS_MAX, 0) /* this and what follows: rdzv/restore.h */                           \
     F(T, NUM, max_rollback, INT64_MAX, 0)        /* and 1; 0: any number of steps */                                   \
-    F(T, NUM, allow_fresh, 1, 0)
+    F(T, NUM, allow_fresh, 1, 0)                                                                                       \
+    F(T, NUM, ckpt_store, 2, 0) /* enum saving_store; this and what follows: rdzv/saving.h */                          \
+    F(T, NUM, lastwords_ms, MSG_MS_MAX, 0)
 
 /* The round that a message speaks of. */
 #define MSG_ROUND(F, T)                                                                                                \
@@ -489,6 +492,12 @@
     X(CKPT_ASK, ckpt_ask, 71, "asks an agent for CKPT_NODE and CKPT_WORKER rows")                                      \
     X(CKPT_NODE, ckpt_node, 72, "snapshots of a node, and how far a save is")                                          \
     X(CKPT_WORKER, ckpt_worker, 73, "slots of one worker of the node before it")                                       \
+    X(CKPT_PART, ckpt_part, 90, "a part of the training's state that this node's workers have declared")               \
+    X(CKPT_HELD, ckpt_held, 91, "which steps this node holds in memory, and how far it is with writing one")           \
+    X(CKPT_FILE, ckpt_file, 92, "a file that was written; or, to the node that publishes, one of all")                 \
+    X(CKPT_WRITE, ckpt_write, 93, "order: write these parts of a step")                                                \
+    X(CKPT_PUBLISH, ckpt_publish, 94, "order: make the files a checkpoint")                                            \
+    X(CKPT_OVER, ckpt_over, 95, "what has become of a step that was to be written")                                    \
     X(CKPT_STOCK, ckpt_stock, 100, "which steps this node can go back to, and how far it is with that")                \
     X(RESTORE, restore, 101, "which step all ranks go back to, and when they may go on")
 

@@ -126,7 +126,7 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     r->findings.root = -1;
     rdzv_health_init(r);
     uint64_t used = record ? record->restarts : 0, fruitless = record ? record->fruitless : 0;
-    if (rdzv_roster_init(r) < 0 || rdzv_restore_init(r) < 0 ||
+    if (rdzv_roster_init(r) < 0 || rdzv_restore_init(r) < 0 || rdzv_saving_init(r) < 0 ||
         budget_init(&r->budget, s->max_restarts, EL_MS(s->restart_window_ms), s->max_fruitless, used, fruitless, now,
                     mem) < 0) {
         rdzv_free(r);
@@ -151,6 +151,7 @@ void rdzv_free(struct rdzv *r)
     rdzv_incidents_free(r);
     rdzv_health_free(r);
     restore_free(&r->restore, r->mem);
+    saving_free(r->saving);
     rdzv_roster_free(r);
     budget_free(&r->budget, r->mem);
     el_free(r->mem, r);
@@ -205,6 +206,7 @@ static void on_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_aside_expire(r, now, out);
     rdzv_health_timeout(r, now, out);
     rdzv_restore_timeout(r, now, out);
+    rdzv_saving_timeout(r, now, out);
     if (r->notice_until <= now) {
         char why[MSG_TEXT_MAX + 1];
         memcpy(why, r->stop_text, sizeof why);
@@ -314,6 +316,8 @@ static void advance_running(struct rdzv *r, el_usec now, struct rdzv_actions *ou
 {
     const char *why;
     r->wake = EL_NEVER;
+    if (r->size && r->succeeded_seats == r->size && rdzv_saving_holds(r, true, now, out))
+        return;
     if (r->size && r->succeeded_seats == r->size) {
         rdzv_end(r, now, out, EL_EXIT_OK, "all %u worker%s of round %llu %s succeeded", r->world, rdzv_plural(r->world),
                  (unsigned long long)r->number, r->world == 1 ? "has" : "have");
@@ -348,7 +352,9 @@ static void tell_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 
 static void advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
-    if (r->state == RDZV_STOPPING && !r->open_seats)
+    if (r->saving_due)
+        rdzv_saving_advance(r, now, out);
+    if (r->state == RDZV_STOPPING && !r->open_seats && !rdzv_saving_holds(r, false, now, out))
         rdzv_close(r, now, out);
     if (r->state == RDZV_WAITING)
         advance_waiting(r, now, out);
@@ -432,7 +438,8 @@ el_usec rdzv_deadline(const struct rdzv *r)
                      r->wake,
                      rdzv_aside_deadline(r),
                      rdzv_health_deadline(r),
-                     rdzv_restore_deadline(r)};
+                     rdzv_restore_deadline(r),
+                     rdzv_saving_deadline(r)};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         first = all[i] < first ? all[i] : first;
@@ -457,6 +464,8 @@ void rdzv_check(const struct rdzv *r)
     if (r->state == RDZV_PROBING)
         probing_check(r->health.probing);
     restore_check(&r->restore);
+    if (r->saving)
+        saving_check(r->saving);
     unsigned open = 0, lost = 0, good = 0;
     for (unsigned k = 0; k < r->size; k++) {
         const struct rdzv_seat *s = &r->seat[k];

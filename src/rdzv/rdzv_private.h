@@ -8,6 +8,7 @@
 #include "rdzv/probing.h"
 #include "rdzv/rdzv.h"
 #include "rdzv/restore.h"
+#include "rdzv/saving.h"
 #include "rdzv/table.h"
 
 enum rdzv_phase {
@@ -213,6 +214,10 @@ struct rdzv {
     char aside_text[MSG_TEXT_MAX + 1];
     struct rdzv_health health;
     struct restore restore; /* of the present round */
+    struct saving *saving;  /* NULL: nothing is saved */
+    bool saving_due;        /* something has changed */
+    bool saving_ends;       /* … of this round: its workers are gone */
+    uint64_t saving_told;   /* serial of the last result that was said */
 
     uint64_t serial; /* of the last JOURNAL */
     bool serial_waits;
@@ -361,6 +366,17 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
                         struct rdzv_actions *out);
 void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_restore_deadline(const struct rdzv *r);
+
+/* saving_round.c: which steps go to disk */
+int rdzv_saving_init(struct rdzv *r);
+void rdzv_saving_round(struct rdzv *r);
+void rdzv_saving_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out);
+void rdzv_saving_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+void rdzv_saving_lost(struct rdzv *r, unsigned i);
+void rdzv_saving_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_saving_deadline(const struct rdzv *r);
+bool rdzv_saving_holds(struct rdzv *r, bool well, el_usec now, struct rdzv_actions *out);
+void rdzv_saving_end(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 
 /* view.c */
 #define RDZV_LABEL_MAX (MSG_NAME_MAX + 72)

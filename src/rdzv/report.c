@@ -237,6 +237,9 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
             rdzv_seat_succeeded(r, m->seat);
         break;
     case MSG_CKPT_STOCK: rdzv_restore_stock(r, i, &msg->u.ckpt_stock, now, out); break;
+    case MSG_CKPT_PART:
+    case MSG_CKPT_HELD:
+    case MSG_CKPT_FILE: rdzv_saving_message(r, i, msg, now, out); break;
     case MSG_PROBE_ID:
     case MSG_PROBE_RESULT: rdzv_health_message(r, i, msg, now, out); break;
     case MSG_LEAVING: on_leaving(r, i, &msg->u.leaving, now, out); break;

@@ -80,6 +80,8 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
     enum restore_news news = restore_take(&r->restore, m->seat, &stock, now);
     say(r, before, attempt, out);
     tell(r, news, i, out);
+    if (r->saving && before != RESTORE_OVER && r->restore.state == RESTORE_OVER)
+        saving_went_back(r->saving, r->restore.step);
 }
 
 void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)

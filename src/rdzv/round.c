@@ -60,6 +60,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->lost_at = EL_NEVER;
     rdzv_health_launched(r);
     restore_begin(&r->restore, r->size);
+    rdzv_saving_round(r);
     rdzv_move(r, RDZV_RUNNING, now);
     rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
              (unsigned long long)r->number, r->size, rdzv_plural(r->size), r->world, rdzv_plural(r->world),
@@ -122,6 +123,7 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
         rdzv_say(r, out, left ? RDZV_NOTE_LEFT : RDZV_NOTE_LOST, i, "%s %s: %s", label, left ? "has left" : "was lost",
                  why);
     rdzv_health_lost(r, i, now, out);
+    rdzv_saving_lost(r, i);
     rdzv_roster_remove(r, i);
     r->tell = true;
     if (k == RDZV_NONE)
@@ -288,6 +290,7 @@ void rdzv_end(struct rdzv *r, el_usec now, struct rdzv_actions *out, unsigned st
     vsnprintf(r->end_text, sizeof r->end_text, format, ap);
     va_end(ap);
     r->status = status;
+    rdzv_saving_end(r, now, out);
     r->store_until = r->stop_until = r->notice_until = r->journal_at = EL_NEVER;
     rdzv_move(r, RDZV_CLOSING, now);
     rdzv_journal(r, out);

@@ -46,6 +46,7 @@ static void do_start(struct cluster *c, uint32_t who)
     a->stuck = !c->quiet && c->now < c->faults_until && cluster_one_in(c, 150);
     a->stubborn = cluster_one_in(c, 20);
     c->rank_holder[a->rank] = who;
+    saves_round(c, who);
     local(c, who, EL_MS(1) + cluster_below(c, EL_MS(20)), MEMBER_EV_STARTED)->attempt = a->attempt;
     struct cluster_item *it;
     if (!c->quiet && c->now < c->faults_until && cluster_one_in(c, 12)) {
@@ -164,6 +165,13 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_RESTORE: restores_offer(c, who, a->m.restore.stock.told); break;
     case MEMBER_DO_GO: restores_go(c, who); break;
     case MEMBER_DO_RESTOCK: restores_again(c, who); break;
+    case MEMBER_DO_PARTS:
+    case MEMBER_DO_FILES:
+    case MEMBER_DO_WRITE:
+    case MEMBER_DO_FILE:
+    case MEMBER_DO_PUBLISH:
+    case MEMBER_DO_UNSAVE:
+    case MEMBER_DO_SAVED: saves_act(c, who, x->type); break;
     case MEMBER_DO_STOP: do_stop(c, who, x); break;
     case MEMBER_DO_NOTICE:
     case MEMBER_DO_UNNOTICE:
@@ -189,6 +197,8 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
     if (c->failed || !a->up)
         return;
     struct member_actions out;
+    if (ev->msg)
+        c->save_order = ev->msg;
     if (ev->msg && ev->msg->type == MSG_PROBE)
         c->probe_order = &ev->msg->u.probe;
     member_step(&a->m, ev, c->now, &out);
@@ -199,17 +209,37 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 ev->type == MEMBER_EV_LEASE_MSG ||
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
-        cluster_note(
-            c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-            ev->msg
-                ? ""
-                : (const char *[]){"start",        "connected",       "connect failed", "closed",   "",
-                                   "delivered",    "lease delivered", "store",          "knock ok", "knock failed",
-                                   "lease closed", "lease",           "tenant",         "started",  "aware",
-                                   "live",         "boundary",        "stock",          "read",     "probe id",
-                                   "probed",       "failed",          "attempt closed", "signal",   "time"}[ev->type],
-            member_place_name(a->m.place), (unsigned long long)a->m.round.number,
-            (unsigned long long)a->m.round.coord & 0xfff, out.n);
+        cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
+                     ev->msg ? "" : (const char *[]){"start",
+                                                     "connected",
+                                                     "connect failed",
+                                                     "closed",
+                                                     "",
+                                                     "delivered",
+                                                     "lease delivered",
+                                                     "store",
+                                                     "knock ok",
+                                                     "knock failed",
+                                                     "lease closed",
+                                                     "lease",
+                                                     "tenant",
+                                                     "started",
+                                                     "aware",
+                                                     "live",
+                                                     "boundary",
+                                                     "stock",
+                                                     "read",
+                                                     "held",
+                                                     "saved",
+                                                     "moved",
+                                                     "probe id",
+                                                     "probed",
+                                                     "failed",
+                                                     "attempt closed",
+                                                     "signal",
+                                                     "time"}[ev->type],
+                     member_place_name(a->m.place), (unsigned long long)a->m.round.number,
+                     (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act(c, who, &out.v[i]);
     if (!a->up)
@@ -265,6 +295,7 @@ static void boot_agent(struct cluster *c, uint32_t who)
     a->link = a->lease = 0;
     a->top = a->top_coord = 0;
     restores_boot(c, who);
+    saves_boot(c, who);
     a->probe.on = a->checked = a->condemned = false;
     if (a->alive && a->stuck) /* what SIGKILL did not end before is not this life's */
         a->alive = a->stuck = false;
@@ -384,7 +415,10 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
         a->told = true; /* the node core stops the others by itself */
         die_after(c, it->who, a->stubborn ? EL_MS(c->conf.set.grace_ms) : EL_MS(5), MEMBER_FAILED);
     }
-    cluster_feed(c, it->who, &ev);
+    if (it->event == MEMBER_EV_CLOSED)
+        saves_closed(c, it->who);
+    if (saves_local(c, it, &ev))
+        cluster_feed(c, it->who, &ev);
 }
 
 static void dispatch(struct cluster *c, struct cluster_item *it)
@@ -472,6 +506,9 @@ static void set_up(struct cluster *c)
     probes_set_up(c);
     c->restores = !c->quiet && c->seed % 3 == 2;
     c->conf.set.allow_fresh = 1;
+    c->saves = c->restores && c->n < 40 && el_rng_below(&c->stores, 2);
+    c->conf.set.ckpt_store = c->saves ? SAVING_SHARED : SAVING_OFF;
+    c->conf.set.lastwords_ms = c->saves ? 3000 : 0;
     bool ranked = cluster_below(c, 3) == 0;
     for (uint32_t i = 0; i < c->n; i++) {
         c->agent[i].node_rank = ranked ? (int)i : -1;
@@ -492,6 +529,7 @@ bool cluster_run(struct cluster *c, uint64_t seed, unsigned agents, bool quiet)
     c->faults.state = ~seed;
     c->words.state = seed ^ 0x5555;
     c->stocks.state = seed ^ 0x3333;
+    c->stores.state = seed ^ 0x7777;
     c->n = agents;
     c->quiet = quiet;
     c->codec = !quiet && seed % 8 == 0;

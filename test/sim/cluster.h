@@ -3,7 +3,8 @@
  * only carries their actions out and lets things go wrong.  It has no rule of its own about rounds.
  *
  * cluster.c: time, hosts and workers · cluster_coord.c: the coordinator's shell · agenda.c · faults.c · net.c:
- * connections · storm.c: failures · probes.c: health checks · restores.c: steps to go back to · judge_cluster.c: what
+ * connections · storm.c: failures · probes.c: health checks · restores.c: steps to go back to · saves.c: steps
+ * on their way to disk · judge_cluster.c: what
  * must hold · sim_cluster.c: main. */
 #ifndef TEST_SIM_CLUSTER_H
 #define TEST_SIM_CLUSTER_H
@@ -58,7 +59,8 @@ struct cluster_item {
     el_usec sent_at; /* ARRIVE, ACKED */
     unsigned kept;   /* CLUSTER_JOURNAL: which record */
     struct msg msg;
-    char steps[96]; /* of a CKPT_STOCK */
+    char steps[96];    /* of a CKPT_STOCK */
+    char words[4][48]; /* of CKPT_PART and the like */
 };
 
 /* A TCP connection: in order, nothing lost from the middle, closed or cut as a whole. */
@@ -82,10 +84,42 @@ struct cluster_probe { /* what an agent does for a health check */
     enum probing_outcome outcome;
 };
 
+#define CLUSTER_DISK_MAX  4
+#define CLUSTER_STAGE_MAX 32
+
+/* A directory of files, each of a shard: what was trained in which round.  Shard 0 is everybody's. */
+struct cluster_dir {
+    char nonce[32];
+    int64_t step;
+    el_usec at; /* it became a checkpoint */
+    unsigned n;
+    struct {
+        unsigned shard, shards; /* of so many */
+        uint64_t origin;
+    } file[64];
+};
+
+struct cluster_save { /* what a node has to do with saving a step */
+    struct member_held held;
+    char steps[96];
+    uint64_t list, serial;
+    int64_t want;
+    uint64_t giver, order;
+    int64_t step;
+    uint64_t origin; /* … of this round, as rank of size */
+    unsigned rank, size;
+    char nonce[32];
+    bool part[2]; /* that it writes */
+    unsigned got;
+    struct cluster_dir files; /* that it is to publish */
+    bool busy, stop;
+};
+
 struct cluster_restore {                   /* what a node holds of the training */
     int64_t held[2], newest, bad, offered; /* bad: it cannot be read from disk here */
     unsigned n;
     uint64_t since, said; /* said: counts what its workers were to say */
+    uint64_t origin[2];   /* of `held`: the round in which it was trained, or all went back to it */
     bool whole;
     el_usec started;
 };
@@ -93,6 +127,7 @@ struct cluster_restore {                   /* what a node holds of the training 
 struct cluster_agent {
     struct member m;
     struct cluster_restore restore;
+    struct cluster_save save;
     bool up;   /* the process runs */
     bool gone; /* it has exited by itself, or will not be started again */
     uint64_t life;
@@ -140,8 +175,13 @@ struct cluster_round {
 struct cluster {
     uint64_t seed;
     struct el_rng rng, faults, words, hardware,
-        stocks;      /* words, hardware, stocks: of what workers said, so that the rest stays as it was */
-    bool restores;   /* workers go back to steps */
+        stocks;    /* words, hardware, stocks: of what workers said, so that the rest stays as it was */
+    bool restores; /* workers go back to steps */
+    bool saves;    /* … which the nodes save together */
+    struct el_rng stores;
+    struct cluster_dir saved[CLUSTER_DISK_MAX], stage[CLUSTER_STAGE_MAX]; /* saved: the last ones, as they came */
+    unsigned saved_n, stage_next;
+    uint64_t saves_done, saves_failed;
     int64_t disk[4]; /* steps on the disk that all share */
     unsigned disk_n;
     el_usec now, faults_until, judge_at;
@@ -194,6 +234,7 @@ struct cluster {
     unsigned checks, checked, verdicts, fair_checks, patience;
     bool fair; /* the last check had what it needs to be exact, and nothing has disturbed it */
     const struct msg_probe *probe_order; /* that is being fed */
+    const struct msg *save_order;        /* … or of saving a step */
 
     uint64_t steps, hash;
     char trace[CLUSTER_TRACE_MAX][200];
@@ -277,6 +318,21 @@ void restores_again(struct cluster *c, uint32_t who);
 void restores_go(struct cluster *c, uint32_t who);
 void restores_commit(struct cluster *c, const struct cluster_item *it);
 void restores_all_is_well(struct cluster *c);
+
+/* saves.c */
+void saves_pack(struct cluster_item *it);
+void saves_unpack(struct cluster_item *it);
+void saves_boot(struct cluster *c, uint32_t who);
+void saves_round(struct cluster *c, uint32_t who);
+void saves_closed(struct cluster *c, uint32_t who);
+void saves_went(struct cluster *c, uint32_t who, int64_t step);
+void saves_committed(struct cluster *c, uint32_t who, int64_t step);
+bool saves_local(struct cluster *c, const struct cluster_item *it, struct member_event *ev);
+void saves_order(struct cluster *c, uint32_t who, const struct msg *m);
+void saves_act(struct cluster *c, uint32_t who, enum member_action_type what);
+bool saves_came(const struct cluster *c, int64_t step, el_usec since); /* it was brought to disk since then */
+bool saves_can_read(const struct cluster *c, int64_t step, unsigned shard);
+void saves_all_is_well(struct cluster *c);
 
 /* judge_cluster.c */
 void judge_world(struct cluster *c, uint32_t who, const struct msg_world *w);

@@ -14,6 +14,8 @@ static void order(struct cluster *c, unsigned member)
         probes_verdict(c, who, &m.u.probe_verdict);
         net_send(c, conn, false, &m);
     }
+    for (unsigned i = 0; rdzv_saving_word(c->r, member, i, &m); i++)
+        net_send(c, conn, false, &m);
     rdzv_order(c->r, member, c->now, &m);
     c->conn[conn].ordered = c->now;
     if (m.type == MSG_PROBE)

@@ -215,6 +215,7 @@ void judge_all_is_well(struct cluster *c)
         return;
     }
     restores_all_is_well(c);
+    saves_all_is_well(c);
     struct msg job;
     unsigned usable = 0, running = 0;
     rdzv_status_job(c->r, c->now, &job);

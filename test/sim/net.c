@@ -90,8 +90,10 @@ void net_connected(struct cluster *c, const struct cluster_item *it)
 }
 
 /* What is on its way must not point into a core: its strings are not looked at, but for the few that matter. */
-static void strip(struct msg *m, char steps[96])
+static void strip(struct cluster_item *it)
 {
+    struct msg *m = &it->msg;
+    char *steps = it->steps;
     switch ((unsigned)m->type) {
     case MSG_PARK: m->u.park.text = ""; break;
     case MSG_HOLD: m->u.hold.text = ""; break;
@@ -120,6 +122,12 @@ static void strip(struct msg *m, char steps[96])
         snprintf(steps, 96, "%s", m->u.ckpt_stock.steps);
         m->u.ckpt_stock.steps = "";
         break;
+    case MSG_CKPT_PART:
+    case MSG_CKPT_HELD:
+    case MSG_CKPT_FILE:
+    case MSG_CKPT_WRITE:
+    case MSG_CKPT_PUBLISH:
+    case MSG_CKPT_OVER: saves_pack(it); break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
     case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;
     case MSG_LEAVING: m->u.leaving.text = ""; break;
@@ -147,7 +155,7 @@ void net_send(struct cluster *c, uint64_t conn, bool from_agent, const struct ms
         return;
     struct cluster_item *it = on_its_way(c, conn, from_agent);
     it->msg = *m;
-    strip(&it->msg, it->steps);
+    strip(it);
     const struct cluster_conn *k = &c->conn[conn];
     if (!from_agent || k->lease || c->agent[k->agent].swallow <= c->now)
         return;
@@ -310,6 +318,8 @@ void net_arrive(struct cluster *c, struct cluster_item *it)
     k->got[it->to_coord]++;
     if (!it->fin && it->msg.type == MSG_CKPT_STOCK)
         it->msg.u.ckpt_stock.steps = it->steps;
+    if (!it->fin)
+        saves_unpack(it);
     bool bytes = c->codec && !it->fin && it->msg.type != MSG_NONE;
     if (bytes)
         through_codec(c, it);

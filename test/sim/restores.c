@@ -14,6 +14,8 @@ static bool can_read(const struct cluster *c, const struct cluster_agent *a, int
     for (unsigned i = 0; i < a->restore.n; i++)
         if (a->restore.held[i] == step)
             return true;
+    if (c->saves)
+        return step != a->restore.bad && saves_can_read(c, step, (unsigned)a->m.world.group_size);
     for (unsigned i = 0; i < c->disk_n; i++)
         if (c->disk[i] == step)
             return step != a->restore.bad;
@@ -29,6 +31,9 @@ static int64_t newest_below(const struct cluster *c, const struct cluster_agent 
     for (unsigned i = 0; i < c->disk_n; i++)
         if (c->disk[i] < limit && c->disk[i] > best && c->disk[i] != a->restore.bad)
             best = c->disk[i];
+    for (unsigned i = 0; i < c->saved_n; i++)
+        if (c->saved[i].step < limit && c->saved[i].step > best && can_read(c, a, c->saved[i].step))
+            best = c->saved[i].step;
     return best;
 }
 
@@ -67,8 +72,10 @@ void restores_stock(struct cluster *c, uint32_t who, struct restore_stock *out)
 {
     struct cluster_agent *a = &c->agent[who];
     struct cluster_round *r = judge_round(c, a->number, a->coord);
-    *out = (struct restore_stock){
-        .since = a->restore.since, .whole = a->restore.whole, .newest = a->restore.newest, .on_disk = c->disk_n > 0};
+    *out = (struct restore_stock){.since = a->restore.since,
+                                  .whole = a->restore.whole,
+                                  .newest = a->restore.newest,
+                                  .on_disk = c->disk_n + c->saved_n > 0};
     int64_t step = newest_below(c, a, INT64_MAX);
     for (; step != RESTORE_NO_STEP && out->n < RESTORE_STEPS_MAX; step = newest_below(c, a, step))
         out->step[out->n++] = step;
@@ -141,7 +148,7 @@ void restores_go(struct cluster *c, uint32_t who)
         for (uint32_t i = 0; i < c->n; i++)
             others += c->agent[i].alive && c->agent[i].number == r->number && c->agent[i].coord == r->coord &&
                       can_read(c, &c->agent[i], t);
-        if (others == r->size)
+        if (others == r->size && !saves_came(c, t, a->restore.started)) /* else perhaps behind the decision */
             cluster_fail(c, "all go back to step %lld, and all could read %lld", (long long)step, (long long)t);
     }
     struct cluster_restore *x = &a->restore;
@@ -151,8 +158,9 @@ void restores_go(struct cluster *c, uint32_t who)
     unsigned n = 0;
     for (unsigned i = 0; i < x->n; i++)
         if (x->held[i] <= step)
-            x->held[n++] = x->held[i];
+            x->origin[n] = x->origin[i], x->held[n++] = x->held[i];
     x->n = n;
+    saves_went(c, who, step);
     train(c, who, step + 1);
 }
 
@@ -176,15 +184,20 @@ void restores_commit(struct cluster *c, const struct cluster_item *it)
     if (!a->up || a->life != it->life || a->attempt != it->attempt || !a->alive || a->told)
         return;
     const struct cluster_round *r = judge_round(c, a->number, a->coord);
-    if (x->n == 2)
-        memmove(x->held, x->held + 1, sizeof x->held[0]), x->n = 1;
+    if (x->n == 2 && x->held[0] == a->save.want && a->save.want >= 0) /* that one is held */
+        x->n = 1;
+    else if (x->n == 2)
+        x->held[0] = x->held[1], x->origin[0] = x->origin[1], x->n = 1;
+    x->origin[x->n] = a->number;
     x->held[x->n++] = step;
     x->newest = step;
     x->whole = true;
     x->since = x->since ? x->since : a->number;
     if (x->bad == step)
         x->bad = RESTORE_NO_STEP;
-    if (r && step % 3 == 0 && all_hold(c, r, step)) { /* on the disk that all share; old ones are removed */
+    saves_committed(c, it->who, step);
+    if (r && !c->saves && step % 3 == 0 &&
+        all_hold(c, r, step)) { /* on the disk that all share; old ones are removed */
         if (c->disk_n == 4)
             memmove(c->disk, c->disk + 1, 3 * sizeof c->disk[0]), c->disk_n = 3;
         c->disk[c->disk_n++] = step;

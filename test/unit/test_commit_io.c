@@ -28,7 +28,7 @@ static int commit(const struct ckpt_fs *fs, const struct story *s, int64_t step,
                   struct commit_result *result, struct el_err *e)
 {
     static const char *const names[] = {"shard-00001-model-00001-of-00003.safetensors", "mp_rank_00/a.pt", "empty"};
-    struct commit c = {fs, &mem, s->layout, s->mode, step, 7, nonce, NULL, NULL};
+    struct commit c = {fs, &mem, s->layout, s->mode, step, 7, nonce, NULL, NULL, false};
     struct manifest_file files[3] = {0};
     struct manifest_part parts[3] = {{"dense", "fsdp0", 0}, {"dense", "fsdp1", 1}, {"experts", "ep0", 2}};
     struct manifest m = {.run_id = run_id, .epoch = "7.ab.1", .world = 4, .files = files, .parts = parts};
@@ -211,7 +211,7 @@ static void test_sync_error(void)
         struct el_err e = {0};
         memfs_init(&m);
         struct ckpt_fs fs = memfs_table(&m);
-        struct commit c = {&fs, &mem, s.layout, s.mode, 5, 1, "n", NULL, NULL};
+        struct commit c = {&fs, &mem, s.layout, s.mode, 5, 1, "n", NULL, NULL, false};
         commit_open(&c, &e);
         m.fail_call = MEMFS_SYNC;
         m.fail_nth = 1;
@@ -254,7 +254,7 @@ static void test_messages(void)
     struct el_err e = {0};
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
-    struct commit c = {&fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 5, 1, "n", NULL, NULL};
+    struct commit c = {&fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 5, 1, "n", NULL, NULL, false};
     is_num(commit_open(&c, &e), 0, "open");
     fs.sync = no_sync;
     ok(commit_write(&c, "f", "x", 1, &f, &e) == -1, "a sync that fails twice");

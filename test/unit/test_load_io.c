@@ -15,7 +15,7 @@ static char image[3][5000];
 static void make(const struct ckpt_fs *fs, int64_t step, uint64_t created, const char *layout_id, unsigned parts)
 {
     static const char *const names[] = {"a", "b", "c"};
-    struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n", NULL, NULL};
+    struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n", NULL, NULL, false};
     struct manifest_file f[3] = {0};
     struct manifest_part p[3];
     struct manifest m = {.run_id = "r",

@@ -1,0 +1,64 @@
+/* What persist_io.c (one node alone) and saving_io.c (one of several) share. */
+#ifndef AGENT_PERSIST_PRIVATE_H
+#define AGENT_PERSIST_PRIVATE_H
+#include "agent/node.h"
+#include "ckpt/disk.h"
+#include "ckpt/keeper.h"
+#include "ckpt/persist.h"
+#include "ckpt/vault.h"
+
+struct persisting {
+    struct node *node;
+    struct disk *disk;
+    struct el_mem mem;
+    struct persist *core;
+    struct chest **chest; /* by worker; what is being written from */
+    struct disk_files *files;
+    struct disk_about about;
+    uint64_t bytes, counter;
+    el_usec began;
+    bool last_words; /* the workers are ending: the newest step is to be on disk */
+    bool failed;     /* the last one could not be written */
+    struct loop_timer *tick;
+    const char *layout_id;
+    char progress[96];
+    bool shown;
+    el_usec on_disk_at; /* the newest checkpoint that was committed here: when, and what was said of it */
+    char said[CKPT_PATH_MAX + 700];
+    int64_t failed_step; /* the last one that is not on disk, and why; KEEPER_NO_STEP: none since */
+    char failed_why[MSG_TEXT_MAX + 1];
+
+    void (*left)(struct node *n); /* who waits for the end of all this */
+    int64_t given_up;             /* the step that nobody waits for any more; KEEPER_NO_STEP: none */
+    unsigned signals;             /* that would have ended the job, so far; and the last of them */
+    int signal;
+    el_usec left_at; /* … until then; EL_NEVER: as long as bytes move */
+    uint64_t seen_bytes;
+    el_usec moved;
+
+    struct saver *saver; /* saving_io.c; NULL: this node is alone */
+};
+
+/* persist_io.c */
+void persisting_show(struct persisting *p); /* how far a long write is, in the status line */
+struct disk_files *persisting_new_files(struct persisting *p, size_t n);
+/* Adds what lies in a slot to p->files; number: of its file, where the script has not named it. */
+void persisting_add_file(struct persisting *p, const struct keeper_source *from, unsigned number);
+bool persisting_own_names(struct persisting *p); /* false: no memory */
+void persisting_let_go(struct persisting *p);    /* of the slots that were written from */
+void persisting_forget_files(struct persisting *p);
+void persisting_tick_at(struct persisting *p, el_usec at);
+const char *persisting_size(uint64_t bytes, char to[32]);
+
+/* saving_io.c */
+int saver_init(struct persisting *p, struct el_err *e);
+void saver_free(struct persisting *p);
+void saver_round(struct persisting *p);
+void saver_committed(struct persisting *p); /* a slot; or it has turned out to be none */
+void saver_ended(struct persisting *p);     /* no worker is left */
+void saver_written(struct persisting *p, bool good, int broken, const struct el_err *e);
+void saver_published(struct persisting *p, bool good, bool existed, const char *trouble, const struct el_err *e);
+void saver_cleared(struct persisting *p);
+void saver_moved(struct persisting *p, uint64_t bytes);
+
+#endif

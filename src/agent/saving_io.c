@@ -1,0 +1,556 @@
+/* This node's share of checkpoints that several nodes write (rdzv/saving.h): what it holds is told to the coordinator,
+ * and what that orders is done by the thread of ckpt/disk.h.  The order itself is the membership's (agent/member.h);
+ * here are the bytes. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/persist_private.h"
+#include "ckpt/crc32c.h"
+#include "util/log.h"
+#include "util/scan.h"
+
+#define TELL_SOON     EL_MS(5) /* what the workers of a node commit together is told together */
+#define MOVED_EVERY   EL_SEC(5)
+#define PROGRESS_TICK EL_MS(200)
+
+struct saver {
+    struct member_held held;
+    char *steps; /* SAVING_STEPS_TEXT + 1 */
+    struct loop_timer *telling;
+    struct keeper_source *piece; /* the list */
+    unsigned pieces;
+    bool ended; /* no worker is left */
+
+    uint64_t giver, order; /* of what is written */
+    unsigned *index;       /* by file: in the list */
+    uint64_t samples;
+    struct disk_files *all; /* FILEs that came, to be published */
+    struct disk_about published;
+    el_usec told_moved;
+    bool stopped;  /* an order that is over is still being written */
+    bool discards; /* a stage is to be removed when the disk is free */
+    struct disk_about discard;
+    bool tidies, drops;
+    struct msg_ckpt_write waits; /* an order that came while the disk was being cleared; order 0: none */
+    char waits_parts[SAVING_STEPS_TEXT + 1], waits_nonce[32];
+    bool good; /* the order that is over has brought a checkpoint */
+};
+
+static void refresh(struct persisting *p);
+static void free_disk(struct persisting *p);
+
+/* --- what this node holds --- */
+
+static size_t put_step(const struct keeper *k, const struct saver *s, int64_t step, char *to, size_t size)
+{
+    size_t n = (size_t)snprintf(to, size, "%lld:", (long long)step), begun = n;
+    for (unsigned i = 0; i < s->pieces && n < size; i++) {
+        struct keeper_source from;
+        unsigned last = i;
+        if (!keeper_piece(k, &s->piece[i], step, &from))
+            continue;
+        while (last + 1 < s->pieces && keeper_piece(k, &s->piece[last + 1], step, &from))
+            last++;
+        n += (size_t)snprintf(to + n, size - n, last > i ? "%s%u-%u" : "%s%u", n > begun ? "," : "", i, last);
+        i = last;
+    }
+    return n > begun && n < size ? n : 0;
+}
+
+static void put_steps(struct persisting *p)
+{
+    const struct keeper *k = snapshots_keeper(p->node->snapshots);
+    struct saver *s = p->saver;
+    size_t n = 0;
+    int64_t step = keeper_held_below(k, INT64_MAX);
+    for (unsigned i = 0; s->held.parts > 0 && i < SAVING_STEPS_MAX && step != KEEPER_NO_STEP; i++) {
+        size_t more = put_step(k, s, step, s->steps + n + (n > 0), SAVING_STEPS_TEXT - n - (n > 0));
+        if (more && n)
+            s->steps[n++] = ' ';
+        n += more;
+        step = keeper_held_below(k, step);
+    }
+    s->steps[n] = 0;
+}
+
+static void make_list(struct persisting *p)
+{
+    const struct keeper *k = snapshots_keeper(p->node->snapshots);
+    struct saver *s = p->saver;
+    unsigned n = keeper_pieces(k, p->node->conf->ckpt_layout == CKPT_LAYOUT_MEGATRON, s->piece, SAVING_PARTS_MAX);
+    if (n > SAVING_PARTS_MAX) {
+        el_log(EL_WARN, "checkpoint: this node's workers have declared more than %u parts: nothing is written",
+               SAVING_PARTS_MAX);
+        return;
+    }
+    s->pieces = n;
+    s->held.list++;
+    s->held.parts = n;
+    s->held.layout = keeper_layout_id(k, 0);
+}
+
+/* All that there is to say, made anew. */
+static void refresh(struct persisting *p)
+{
+    struct saver *s = p->saver;
+    const struct keeper *k = snapshots_keeper(p->node->snapshots);
+    loop_timer_at(s->telling, EL_NEVER);
+    if (s->held.parts < 0 && keeper_all_known(k))
+        make_list(p);
+    put_steps(p);
+    s->held.steps = s->steps;
+    s->held.least = keeper_least(k);
+    s->held.want = persist_wanted(p->core);
+    s->held.quiet = s->ended && !keeper_is_summing(k);
+    membership_held(p->node->membership, &s->held);
+}
+
+static void on_telling(void *ctx)
+{
+    refresh(ctx);
+}
+
+void saver_committed(struct persisting *p)
+{
+    if (p->saver->ended)
+        refresh(p);
+    else
+        loop_timer_at(p->saver->telling, loop_clock() + TELL_SOON);
+}
+
+void saver_ended(struct persisting *p)
+{
+    p->saver->ended = true;
+    if (p->saver->held.number)
+        refresh(p);
+}
+
+void saver_round(struct persisting *p)
+{
+    struct saver *s = p->saver;
+    const struct msg_world *w = membership_world(p->node->membership);
+    s->held.number = w->number;
+    s->held.coord = w->coord;
+    s->held.parts = -1;
+    s->held.layout = "";
+    s->ended = false;
+    s->pieces = 0;
+    refresh(p);
+}
+
+/* --- what is said in rows --- */
+
+static void tell_parts(struct persisting *p)
+{
+    const struct keeper *k = snapshots_keeper(p->node->snapshots);
+    struct saver *s = p->saver;
+    for (unsigned i = 0; i < s->pieces; i++) {
+        const struct keeper_part *part = keeper_part(k, s->piece[i].worker, s->piece[i].part);
+        struct msg m = {.type = MSG_CKPT_PART};
+        m.u.ckpt_part = (struct msg_ckpt_part){.number = s->held.number,
+                                               .coord = s->held.coord,
+                                               .list = s->held.list,
+                                               .index = i,
+                                               .part = part->name,
+                                               .shard = part->shard_id,
+                                               .bytes = part->bytes};
+        membership_logs(p->node->membership, &m);
+    }
+}
+
+static void tell_files(struct persisting *p)
+{
+    struct saver *s = p->saver;
+    char *sums = malloc(SAVING_SUMS_TEXT + 1);
+    for (size_t i = 0; sums && p->files && i < p->files->n; i++) {
+        const struct disk_file *f = &p->files->v[i];
+        size_t n = 0;
+        for (size_t c = 0; c < f->manifest.chunks_n; c++)
+            n += (size_t)snprintf(sums + n, SAVING_SUMS_TEXT + 1 - n, "%08x", f->manifest.chunks[c]);
+        sums[n] = 0;
+        struct msg m = {.type = MSG_CKPT_FILE};
+        m.u.ckpt_file = (struct msg_ckpt_file){.giver = s->giver,
+                                               .order = s->order,
+                                               .index = s->index[i],
+                                               .name = f->name,
+                                               .size = f->bytes,
+                                               .samples = s->samples,
+                                               .sums = sums};
+        membership_logs(p->node->membership, &m);
+    }
+    free(sums);
+}
+
+void saver_tell(struct node *n, bool files)
+{
+    if (files)
+        tell_files(n->persisting);
+    else
+        tell_parts(n->persisting);
+}
+
+/* --- writing --- */
+
+static void refuse(struct persisting *p, const char *why)
+{
+    membership_saved(p->node->membership, false, false, why);
+}
+
+/* "0=1 3=2": which pieces, and the numbers of their files. */
+static unsigned read_parts(const struct saver *s, const char *text, unsigned *number)
+{
+    unsigned n = 0;
+    uint64_t i, of;
+    for (scan_blanks(&text); scan_u64(&text, &i) && *text == '='; scan_blanks(&text)) {
+        text++;
+        if (!scan_u64(&text, &of) || i >= s->pieces || !of || of > SAVING_FILES_MAX || n == s->pieces)
+            return 0;
+        s->index[n] = (unsigned)i;
+        number[n++] = (unsigned)of;
+    }
+    return *text ? 0 : n;
+}
+
+static void name_order(struct persisting *p, int64_t step, uint64_t number, uint64_t coord, uint64_t order,
+                       bool lastwords, const char *nonce)
+{
+    p->about = (struct disk_about){
+        .step = step, .number = number, .coord = coord, .counter = order, .lastwords = lastwords, .layout_id = ""};
+    /* Directories of two nodes may turn out to be one: what each writes stays its own. */
+    if (p->node->conf->ckpt_store == 1)
+        snprintf(p->about.nonce, sizeof p->about.nonce, "%.16s%08x", nonce, (unsigned)p->node->coord);
+    else
+        snprintf(p->about.nonce, sizeof p->about.nonce, "%.30s", nonce);
+}
+
+/* The slots are held from now on, whatever the workers do. */
+static void write_order(struct persisting *p, const struct msg_ckpt_write *w)
+{
+    struct saver *s = p->saver;
+    const struct keeper *k = snapshots_keeper(p->node->snapshots);
+    unsigned *number = calloc(s->pieces + 1, sizeof *number), n;
+    struct keeper_source *from = calloc(s->pieces + 1, sizeof *from);
+    const char *why = NULL;
+    n = number && from ? read_parts(s, w->parts, number) : 0;
+    if (!number || !from)
+        why = "out of memory";
+    else if (w->list != s->held.list || w->number != s->held.number || w->coord != s->held.coord || !n)
+        why = "its workers have declared their parts anew since";
+    for (unsigned i = 0; !why && i < n; i++)
+        if (!keeper_piece(k, &s->piece[s->index[i]], w->step, &from[i]))
+            why = "it does not hold that step any more";
+    if (!why && !persist_order(p->core, w->step, w->lastwords, from, n))
+        why = "it is still writing another one";
+    if (!why) {
+        name_order(p, w->step, w->number, w->coord, w->order, w->lastwords, w->nonce);
+        s->giver = w->giver;
+        s->order = w->order;
+        s->samples = keeper_slot(k, from[0].worker, from[0].slot)->consumed_samples;
+        s->told_moved = p->began = loop_clock();
+        p->bytes = 0;
+        p->files = persisting_new_files(p, n);
+        for (unsigned i = 0; p->files && i < n; i++)
+            persisting_add_file(p, &from[i], number[i]);
+        if (p->files && p->files->n == n && persisting_own_names(p)) {
+            disk_write(p->disk, &p->about, p->files, false);
+            persisting_tick_at(p, loop_clock() + PROGRESS_TICK);
+        } else {
+            persist_done(p->core, false, -1);
+            persisting_forget_files(p);
+            why = "out of memory";
+        }
+    }
+    free(number);
+    free(from);
+    if (why)
+        refuse(p, why);
+}
+
+static void on_write(struct persisting *p, const struct msg_ckpt_write *w)
+{
+    struct saver *s = p->saver;
+    if (!disk_is_busy(p->disk)) {
+        write_order(p, w);
+        return;
+    }
+    s->waits = *w;
+    snprintf(s->waits_parts, sizeof s->waits_parts, "%s", w->parts);
+    snprintf(s->waits_nonce, sizeof s->waits_nonce, "%s", w->nonce);
+    s->waits.parts = s->waits_parts;
+    s->waits.nonce = s->waits_nonce;
+}
+
+void saver_written(struct persisting *p, bool good, int broken, const struct el_err *e)
+{
+    persist_done(p->core, false, broken); /* it is on disk when the coordinator says so */
+    persist_check(p->core);
+    persisting_let_go(p); /* the bytes are on disk: the slots are of no use to it any more */
+    persisting_show(p);
+    uint64_t most = 0;
+    for (size_t i = 0; good && i < p->files->n; i++)
+        most = p->files->v[i].manifest.chunks_n > most ? p->files->v[i].manifest.chunks_n : most;
+    if (good && most * 8 > SAVING_SUMS_TEXT) {
+        refuse(p, "a part has more than 256 GiB");
+    } else {
+        if (good)
+            snapshots_event(p->node->snapshots, "persisted", p->about.step, "");
+        membership_saved(p->node->membership, good, false, good ? "" : e->text);
+    }
+    refresh(p);
+    free_disk(p);
+}
+
+void saver_moved(struct persisting *p, uint64_t bytes)
+{
+    struct saver *s = p->saver;
+    if (loop_clock() - s->told_moved < MOVED_EVERY)
+        return;
+    s->told_moved = loop_clock();
+    membership_moved(p->node->membership, bytes);
+}
+
+/* --- publishing --- */
+
+static bool parse_sums(struct disk_files *to, struct manifest_file *f, const char *text)
+{
+    size_t n = strlen(text);
+    f->chunk = MANIFEST_CHUNK;
+    f->chunks_n = manifest_chunks(f->size, MANIFEST_CHUNK);
+    if (n != 8 * f->chunks_n)
+        return false;
+    f->chunks = el_alloc(&to->mem, (f->chunks_n + 1) * sizeof *f->chunks);
+    for (size_t i = 0; f->chunks && i < f->chunks_n; i++) {
+        char digits[9] = {0};
+        const char *at = digits;
+        uint64_t v, left = f->size - i * MANIFEST_CHUNK;
+        memcpy(digits, text + 8 * i, 8);
+        if (!scan_hex(&at, &v) || *at)
+            return false;
+        f->chunks[i] = (uint32_t)v;
+        f->crc = crc32c_combine(f->crc, f->chunks[i], left < MANIFEST_CHUNK ? left : MANIFEST_CHUNK);
+    }
+    return f->chunks != NULL;
+}
+
+/* One of all files of the step; a row that cannot be kept leaves the list short, and the order then says so. */
+static void on_file(struct persisting *p, const struct msg_ckpt_file *f)
+{
+    struct saver *s = p->saver;
+    if (!f->index) {
+        disk_files_free(s->all);
+        s->all = persisting_new_files(p, 64);
+        s->published.consumed_samples = 0;
+    }
+    if (!s->all || s->all->n != f->index)
+        return;
+    if (s->all->n >= 64 && (s->all->n & (s->all->n - 1)) == 0) {
+        struct disk_file *more = el_realloc(&s->all->mem, s->all->v, 2 * s->all->n * sizeof *more);
+        if (!more)
+            return;
+        s->all->v = more;
+    }
+    struct disk_file *to = &s->all->v[s->all->n];
+    *to = (struct disk_file){.bytes = f->size,
+                             .part = el_strndup(&s->all->mem, f->part, strlen(f->part)),
+                             .shard_id = el_strndup(&s->all->mem, f->shard, strlen(f->shard)),
+                             .node = ""};
+    snprintf(to->name, sizeof to->name, "%s", f->name);
+    to->manifest = (struct manifest_file){.node = "", .size = f->size};
+    if (!to->part || !to->shard_id || !parse_sums(s->all, &to->manifest, f->sums))
+        return;
+    if (f->samples > s->published.consumed_samples)
+        s->published.consumed_samples = f->samples;
+    s->all->n++;
+}
+
+static void on_publish(struct persisting *p, const struct msg_ckpt_publish *o)
+{
+    struct saver *s = p->saver;
+    struct disk_files *files = o->files ? s->all : p->files;
+    uint64_t samples = o->files ? s->published.consumed_samples : s->samples;
+    if (!files || (o->files && files->n != o->files)) {
+        refuse(p, "out of memory for the list of its files");
+        return;
+    }
+    for (size_t i = 0; i < files->n; i++)
+        files->v[i].manifest.name = files->v[i].name;
+    for (size_t i = 0; !o->files && i < files->n; i++)
+        files->v[i].manifest.node = p->node->host;
+    name_order(p, o->step, o->number, o->coord, o->order, o->lastwords, o->nonce);
+    p->layout_id = el_strndup(&files->mem, o->layout, strlen(o->layout));
+    p->about.layout_id = p->layout_id ? p->layout_id : "";
+    p->about.world = o->world;
+    p->about.consumed_samples = samples;
+    disk_publish(p->disk, &p->about, files);
+}
+
+void saver_published(struct persisting *p, bool good, bool existed, const char *trouble, const struct el_err *e)
+{
+    if (good && *trouble)
+        el_log(EL_WARN, "checkpoint: %s", trouble);
+    p->saver->published = p->about;
+    if (good && !existed) {
+        const struct disk_files *files = p->saver->all ? p->saver->all : p->files;
+        char where[CKPT_PATH_MAX + 512], name[CKPT_PATH_MAX], size[32];
+        uint64_t bytes = 0;
+        for (size_t i = 0; files && i < files->n; i++)
+            bytes += files->v[i].bytes;
+        ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
+        snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
+        el_log(EL_INFO, "checkpoint: step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
+               p->about.lastwords ? " (last words)" : "", persisting_size(bytes, size),
+               (double)(loop_clock() - p->began) / EL_SEC(1), where);
+        tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
+                                                            .state = "committed",
+                                                            .lastwords = p->about.lastwords,
+                                                            .bytes = bytes,
+                                                            .elapsed_us = loop_clock() - p->began,
+                                                            .text = where});
+    }
+    membership_saved(p->node->membership, good, existed, good ? "" : e->text);
+    free_disk(p);
+}
+
+void saver_order(struct node *n, const struct msg *msg)
+{
+    struct persisting *p = n->persisting;
+    switch ((unsigned)msg->type) {
+    case MSG_CKPT_WRITE: on_write(p, &msg->u.ckpt_write); break;
+    case MSG_CKPT_FILE: on_file(p, &msg->u.ckpt_file); break;
+    case MSG_CKPT_PUBLISH: on_publish(p, &msg->u.ckpt_publish); break;
+    default: break;
+    }
+}
+
+/* --- the end of an order --- */
+
+/* The disk has nothing to do: what waits for that. */
+static void free_disk(struct persisting *p)
+{
+    struct saver *s = p->saver;
+    if (disk_is_busy(p->disk))
+        return;
+    if (s->discards) {
+        s->discards = false;
+        disk_clear(p->disk, DISK_DISCARD, &s->discard);
+    } else if (s->drops && !p->files) {
+        struct disk_about about = {.step = p->node->gone_back, .layout_id = ""};
+        memcpy(about.nonce, "0", 2);
+        s->drops = false;
+        disk_clear(p->disk, DISK_DROP, &about);
+    } else if (s->tidies) {
+        s->tidies = false;
+        disk_clear(p->disk, DISK_TIDY, &s->discard);
+    } else if (s->waits.order) {
+        struct msg_ckpt_write w = s->waits;
+        s->waits.order = 0;
+        write_order(p, &w);
+    }
+}
+
+void saver_cleared(struct persisting *p)
+{
+    free_disk(p);
+}
+
+/* The order is over: what it has left on disk and in memory goes, unless it became a checkpoint. */
+void saver_forget(struct node *n)
+{
+    struct persisting *p = n->persisting;
+    struct saver *s = p->saver;
+    if (s->waits.order) { /* not even begun; the member core hears that it has ended */
+        s->waits.order = 0;
+        refuse(p, "it is over");
+        return;
+    }
+    if (persist_writing(p->core) != KEEPER_NO_STEP) { /* saver_written() will say so */
+        disk_stop(p->disk);
+        return;
+    }
+    if (p->files) {
+        s->discard = p->about;
+        s->discard.layout_id = "";
+        s->discards = !s->good;
+        s->tidies = s->good && n->conf->ckpt_store == 1;
+    }
+    s->good = false;
+    persisting_forget_files(p);
+    disk_files_free(s->all);
+    s->all = NULL;
+    free_disk(p);
+}
+
+/* What has become of a step. */
+void saver_over(struct node *n, const struct member_save *x)
+{
+    struct persisting *p = n->persisting;
+    struct saver *s = p->saver;
+    char where[CKPT_PATH_MAX + 512], name[CKPT_PATH_MAX];
+    s->good = x->over_ours && x->over_good;
+    if (x->over_good) {
+        ckpt_step_name((enum ckpt_layout)n->conf->ckpt_layout, x->over_step, name);
+        snprintf(where, sizeof where, "%.400s/%.100s", n->conf->ckpt_dir, name);
+        snapshots_event(n->snapshots, "committed", x->over_step, where);
+        snprintf(p->said, sizeof p->said, "step %lld is on disk: %s", (long long)x->over_step, where);
+        p->on_disk_at = loop_clock();
+        p->failed_step = KEEPER_NO_STEP;
+    } else {
+        el_log(EL_DEBUG, "checkpoint: step %lld is not on disk: %s", (long long)x->over_step, x->over_text);
+        snapshots_event(n->snapshots, "failed", x->over_step, x->over_text);
+        p->failed_step = x->over_step;
+        snprintf(p->failed_why, sizeof p->failed_why, "%s", x->over_text);
+    }
+    bool wanted = persist_wanted(p->core) != KEEPER_NO_STEP && persist_wanted(p->core) <= x->over_step;
+    persist_over(p->core, x->over_step, x->over_good);
+    ckpt_news(n);
+    if (wanted)
+        refresh(p);
+}
+
+/* All ranks go on from this step. */
+void saver_went_back(struct node *n, int64_t step)
+{
+    struct persisting *p = n->persisting;
+    if (!p || !p->saver)
+        return;
+    refresh(p);
+    if (n->conf->ckpt_store != 1 || step == KEEPER_NO_STEP)
+        return;
+    n->gone_back = step;
+    p->saver->drops = true;
+    free_disk(p);
+}
+
+/* --- life --- */
+
+int saver_init(struct persisting *p, struct el_err *e)
+{
+    struct saver *s = p->saver = calloc(1, sizeof *s);
+    if (s) {
+        s->held = (struct member_held){.parts = -1, .layout = "", .least = MEMBER_NO_STEP, .want = MEMBER_NO_STEP};
+        s->steps = calloc(1, SAVING_STEPS_TEXT + 1);
+        s->piece = calloc(SAVING_PARTS_MAX, sizeof *s->piece);
+        s->index = calloc(SAVING_PARTS_MAX, sizeof *s->index);
+        s->telling = loop_timer_new(p->node->loop, on_telling, p);
+    }
+    if (!s || !s->steps || !s->piece || !s->index || !s->telling)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    persist_defer(p->core);
+    return 0;
+}
+
+void saver_free(struct persisting *p)
+{
+    struct saver *s = p->saver;
+    if (!s)
+        return;
+    disk_files_free(s->all);
+    loop_timer_free(s->telling);
+    free(s->steps);
+    free(s->piece);
+    free(s->index);
+    free(s);
+    p->saver = NULL;
+}

@@ -1,0 +1,88 @@
+/* What is said about saving steps (saving.h): its bounds, and the fields of its messages, which are rows of msg.h. */
+#ifndef RDZV_SAVING_MSG_H
+#define RDZV_SAVING_MSG_H
+
+#define SAVING_NAME_MAX   255    /* bytes of the name of a part, a shard, a layout */
+#define SAVING_PATH_MAX   511    /* … of a file below the directory of a step */
+#define SAVING_PARTS_MAX  4096   /* different parts on a node */
+#define SAVING_FILES_MAX  262144 /* … of a step */
+#define SAVING_STEPS_TEXT 49152
+#define SAVING_SUMS_TEXT  524288 /* of 256 GiB in one file */
+#define SAVING_STEPS_MAX  8u     /* different steps that a node tells of, the newest ones */
+
+enum saving_store { SAVING_OFF, SAVING_SHARED, SAVING_LOCAL };
+
+/* How far a node is with the order that it speaks of. */
+enum saving_at {
+    SAVING_AT_REST,
+    SAVING_AT_WRITING,
+    SAVING_AT_WRITTEN,
+    SAVING_AT_PUBLISHING,
+    SAVING_AT_PUBLISHED,
+    SAVING_AT_FAILED,
+    SAVING_ATS,
+};
+
+/* The order that a node carries out: who gave it, and which of its orders that is. */
+#define MSG_SAVING_ORDER(F, T)                                                                                         \
+    F(T, HEX, giver, 0, 1)                                                                                             \
+    F(T, NUM, order, INT64_MAX, 1)
+#define MSG_ckpt_part_FIELDS(F, T)                                                                                     \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, list, INT64_MAX, 1)             /* number of the node's list; a higher one takes its place */            \
+    F(T, NUM, index, SAVING_PARTS_MAX - 1, 1) /* in the list, in ascending order */                                    \
+    F(T, STR, part, SAVING_NAME_MAX, 1)                                                                                \
+    F(T, STR, shard, SAVING_NAME_MAX, 0)                                                                               \
+    F(T, NUM, bytes, INT64_MAX, 1)
+#define MSG_ckpt_held_FIELDS(F, T)                                                                                     \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, list, INT64_MAX, 1)                                                                                      \
+    F(T, INT, parts, SAVING_PARTS_MAX, 1) /* in the list; -1: not all workers have declared theirs */                  \
+    F(T, STR, layout, SAVING_NAME_MAX, 0)                                                                              \
+    F(T, STR, steps, SAVING_STEPS_TEXT, 0) /* "12:0-3,5 11:0-7": which parts are held of which step, newest first */   \
+    F(T, INT, least, INT64_MAX, 1)         /* each worker has committed a step, the least of these newest ones; -1 */  \
+    F(T, INT, want, INT64_MAX, 1)          /* step that a script wants on disk, or -1 */                               \
+    F(T, INT, done, INT64_MAX, 1)          /* newest step of which the node knows that it is on disk, or -1 */         \
+    F(T, BOOL, quiet, 0, 0)             /* no worker of the round is left, and all that they committed is counted */   \
+    MSG_SAVING_ORDER(F, T)              /* 0, 0: none */                                                               \
+    F(T, NUM, at, SAVING_ATS - 1, 0)    /* enum saving_at: how far it is with that */                                  \
+    F(T, NUM, moved, INT64_MAX, 0)      /* bytes written for it so far */                                              \
+    F(T, NUM, got, SAVING_FILES_MAX, 0) /* FILEs of it that have come */                                               \
+    F(T, BOOL, existed, 0, 0)           /* published: somebody else's of that step is there, and valid */              \
+    F(T, STR, text, MSG_TEXT_MAX, 0)
+#define MSG_ckpt_file_FIELDS(F, T)                                                                                     \
+    MSG_SAVING_ORDER(F, T)                                                                                             \
+    F(T, NUM, index, SAVING_FILES_MAX - 1, 1) /* from an agent: in its list of parts; to one: of the order's files */  \
+    F(T, STR, part, SAVING_NAME_MAX, 0)       /* to an agent; and so the next */                                       \
+    F(T, STR, shard, SAVING_NAME_MAX, 0)                                                                               \
+    F(T, STR, name, SAVING_PATH_MAX, 1)                                                                                \
+    F(T, NUM, size, INT64_MAX, 1)                                                                                      \
+    F(T, NUM, samples, INT64_MAX, 0)                                                                                   \
+    F(T, STR, sums, SAVING_SUMS_TEXT, 0) /* CRC32C of each 4 MiB, 8 hexadecimal digits each */                         \
+    F(T, BOOL, more, 0, 0)               /* others follow at once */
+
+/* --- to an agent --- */
+#define MSG_ckpt_write_FIELDS(F, T)                                                                                    \
+    MSG_SAVING_ORDER(F, T)                                                                                             \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, list, INT64_MAX, 1)                                                                                      \
+    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, STR, nonce, 31, 1)                                                                                            \
+    F(T, BOOL, lastwords, 0, 0)                                                                                        \
+    F(T, STR, parts, SAVING_STEPS_TEXT, 1) /* "0=1 3=2": the part of the node's list, and the number of its file */
+#define MSG_ckpt_publish_FIELDS(F, T)                                                                                  \
+    MSG_SAVING_ORDER(F, T)                                                                                             \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, STR, nonce, 31, 1)                                                                                            \
+    F(T, BOOL, lastwords, 0, 0)                                                                                        \
+    F(T, NUM, files, SAVING_FILES_MAX, 1) /* that came before it */                                                    \
+    F(T, NUM, world, MSG_WORLD_MAX, 1)                                                                                 \
+    F(T, STR, layout, SAVING_NAME_MAX, 0)
+#define MSG_ckpt_over_FIELDS(F, T)                                                                                     \
+    MSG_SAVING_ORDER(F, T)        /* 0, 0: no order, but a step that the node wants */                                 \
+    F(T, INT, step, INT64_MAX, 1) /* -1: nothing is known of that order */                                             \
+    F(T, BOOL, good, 0, 0)        /* it is on disk */                                                                  \
+    F(T, STR, text, MSG_TEXT_MAX, 0)
+
+#endif

@@ -1,0 +1,143 @@
+/* Saving steps (saving.h) as part of the job: who speaks for which seat, who is told, and what waits for it. */
+#include "rdzv/rdzv_private.h"
+
+#include <stdio.h>
+
+static const char *name_of_member(const void *ctx, unsigned i)
+{
+    const struct rdzv *r = ctx;
+    return r->member[i].host;
+}
+
+int rdzv_saving_init(struct rdzv *r)
+{
+    const struct saving_conf conf = {.store = (enum saving_store)r->conf.set.ckpt_store,
+                                     .room = r->conf.room,
+                                     .giver = r->conf.coord,
+                                     .name = name_of_member,
+                                     .ctx = r};
+    if (conf.store == SAVING_OFF)
+        return 0;
+    r->saving = saving_new(&conf);
+    return r->saving ? 0 : -1;
+}
+
+void rdzv_saving_round(struct rdzv *r)
+{
+    if (!r->saving)
+        return;
+    saving_round(r->saving, r->number, r->coord, r->size);
+    saving_world(r->saving, r->world);
+    r->saving_ends = false;
+    r->saving_due = true;
+}
+
+static const char *bytes_text(uint64_t bytes, char to[32])
+{
+    double v = (double)bytes;
+    const char *unit = bytes < 1000000 ? "kB" : bytes < 1000000000 ? "MB" : "GB";
+    snprintf(to, 32, "%.3g %s", v / (bytes < 1000000 ? 1e3 : bytes < 1000000000 ? 1e6 : 1e9), unit);
+    return to;
+}
+
+static void say_result(struct rdzv *r, struct rdzv_actions *out)
+{
+    const struct saving_result *x = saving_last(r->saving);
+    char size[32];
+    if (x->serial == r->saving_told)
+        return;
+    r->saving_told = x->serial;
+    if (!x->good)
+        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "checkpoint: step %lld is not on disk: %.400s",
+                 (long long)x->step, x->text);
+    else if (x->existed)
+        rdzv_say(r, out, RDZV_NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld was there already, and is valid",
+                 (long long)x->step);
+    else
+        rdzv_say(r, out, RDZV_NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld%s is on disk: %s in %.1f s",
+                 (long long)x->step, x->lastwords ? " (last words)" : "", bytes_text(x->bytes, size),
+                 (double)x->took / (double)EL_SEC(1));
+}
+
+static unsigned live_seats(const struct rdzv *r)
+{
+    unsigned n = 0;
+    for (unsigned k = 0; k < r->size; k++)
+        n += r->seat[k].member != RDZV_NONE;
+    return n;
+}
+
+/* While it listens for nodes of an earlier coordinator it knows too little to order anything. */
+void rdzv_saving_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+{
+    if (!r->saving || r->state == RDZV_REBUILDING || r->state >= RDZV_CLOSING)
+        return;
+    r->saving_due = false;
+    if (saving_advance(r->saving, live_seats(r), now))
+        rdzv_act(out, RDZV_DO_ORDER_EACH);
+    say_result(r, out);
+}
+
+void rdzv_saving_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)
+{
+    const struct rdzv_member *m = &r->member[i];
+    if (!r->saving)
+        return;
+    bool up = r->state == RDZV_RUNNING || r->state == RDZV_STOPPING;
+    bool seated = m->seat < r->size && (r->state == RDZV_REBUILDING || (up && m->phase == RDZV_BUSY));
+    saving_take(r->saving, i, seated ? m->seat : SAVING_NO_SEAT, msg, now);
+    rdzv_saving_advance(r, now, out);
+    if (r->state != RDZV_REBUILDING && saving_has_word(r->saving, i, m->conn))
+        rdzv_act(out, RDZV_DO_ORDER)->member = i;
+}
+
+/* Before the member's entry is empty: it is still named. */
+void rdzv_saving_lost(struct rdzv *r, unsigned i)
+{
+    if (!r->saving)
+        return;
+    saving_lost(r->saving, i);
+    r->saving_due = true;
+}
+
+void rdzv_saving_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+{
+    if (r->saving && saving_deadline(r->saving) <= now)
+        rdzv_saving_advance(r, now, out);
+}
+
+el_usec rdzv_saving_deadline(const struct rdzv *r)
+{
+    return r->saving && r->state != RDZV_REBUILDING && r->state < RDZV_CLOSING ? saving_deadline(r->saving) : EL_NEVER;
+}
+
+/* The workers of the round are gone: does it stay open until what they left is on disk?  Of one that ends badly that
+ * has its limit; what a script wanted before it ended well takes as long as bytes move. */
+bool rdzv_saving_holds(struct rdzv *r, bool well, el_usec now, struct rdzv_actions *out)
+{
+    if (!r->saving)
+        return false;
+    el_usec limit = EL_MS(r->conf.set.lastwords_ms);
+    if (!r->saving_ends) {
+        r->saving_ends = true;
+        saving_settle(r->saving, !well && limit, well ? EL_NEVER : now + limit, now);
+        if (r->state == RDZV_STOPPING) /* nobody is there any more who could be late */
+            r->stop_until = now + limit + EL_SEC(1);
+        rdzv_saving_advance(r, now, out);
+    }
+    return !saving_is_settled(r->saving);
+}
+
+/* The job is over, or what it waits for has taken too long. */
+void rdzv_saving_end(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+{
+    if (!r->saving)
+        return;
+    saving_give_up(r->saving, now, "the job has ended before it was written (--lastwords-timeout)");
+    say_result(r, out);
+}
+
+bool rdzv_saving_word(struct rdzv *r, unsigned member, unsigned i, struct msg *out)
+{
+    return r->saving && r->state != RDZV_REBUILDING && saving_word(r->saving, member, r->member[member].conn, i, out);
+}

@@ -1,0 +1,504 @@
+/* Which step goes to disk: the newest that all nodes together hold, against its definition for every stock of up to
+ * four nodes and three steps; who writes what; whoever fails, is lost or says nothing; a second coordinator. */
+#include "rdzv/saving.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/tap.h"
+
+#define ROOM  8u
+#define ROUND 5u
+#define COORD 0xabcu
+
+static struct saving *s;
+static el_usec now;
+static unsigned live;
+
+static const char *name(const void *ctx, unsigned node)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    (void)ctx;
+    return names[node];
+}
+
+/* The text says so. */
+static void has(const char *text, const char *what, const char *about)
+{
+    if (strstr(text, what))
+        ok(true, about);
+    else
+        is_str(text, what, about);
+}
+
+static void begin(enum saving_store store, unsigned nodes)
+{
+    const struct saving_conf conf = {.store = store, .room = ROOM, .giver = 0x99, .name = name};
+    saving_free(s);
+    s = saving_new(&conf);
+    now = 0;
+    live = nodes;
+    saving_round(s, ROUND, COORD, nodes);
+    saving_world(s, 2 * nodes);
+}
+
+static bool step_on(void)
+{
+    bool tell = saving_advance(s, live, now);
+    saving_check(s);
+    return tell;
+}
+
+static void part(unsigned node, unsigned index, const char *part_name, const char *shard, uint64_t bytes)
+{
+    struct msg m = {.type = MSG_CKPT_PART, .u.ckpt_part = {ROUND, COORD, 1, index, part_name, shard, bytes}};
+    saving_take(s, node, node, &m, now);
+}
+
+/* Its own shard and one that all have. */
+static void declares(unsigned node)
+{
+    char shard[8];
+    snprintf(shard, sizeof shard, "r%u", node);
+    part(node, 0, "model", shard, 100);
+    part(node, 1, "common", "all", 10);
+}
+
+struct says {
+    const char *steps, *text;
+    int64_t parts, least, want;
+    bool quiet, old, existed; /* old: of another coordinator's order */
+    uint64_t order, got;
+    enum saving_at at;
+};
+
+static void says_(unsigned node, struct says x)
+{
+    struct msg m = {.type = MSG_CKPT_HELD};
+    m.u.ckpt_held = (struct msg_ckpt_held){.number = ROUND,
+                                           .coord = COORD,
+                                           .list = 1,
+                                           .parts = x.parts ? x.parts : 2,
+                                           .layout = "world",
+                                           .steps = x.steps ? x.steps : "",
+                                           .least = x.least ? x.least : -1,
+                                           .want = x.want ? x.want : -1,
+                                           .done = -1,
+                                           .quiet = x.quiet,
+                                           .giver = x.order ? x.old ? 0x77 : 0x99 : 0,
+                                           .order = x.order,
+                                           .at = x.at,
+                                           .got = x.got,
+                                           .existed = x.existed,
+                                           .text = x.text ? x.text : ""};
+    saving_take(s, node, node, &m, now);
+    step_on();
+}
+#define says(node, ...) says_(node, (struct says){__VA_ARGS__})
+
+static void file(unsigned node, uint64_t order, unsigned index)
+{
+    struct msg m = {.type = MSG_CKPT_FILE};
+    m.u.ckpt_file = (struct msg_ckpt_file){
+        .giver = 0x99, .order = order, .index = index, .name = "f", .size = 7, .samples = 3, .sums = "00000001"};
+    saving_take(s, node, node, &m, now);
+    step_on();
+}
+
+/* "WRITE 12: 0=1 1=2", "FILE m r0", "PUBLISH 12 of 3", "OVER 12 good": all that the node is told. */
+static char told[2048];
+static const char *word(unsigned node)
+{
+    struct msg m;
+    size_t n = 0;
+    told[0] = 0;
+    for (unsigned i = 0; i < 20 && saving_word(s, node, 7, i, &m); i++) {
+        n += (size_t)snprintf(told + n, sizeof told - n, n ? "; " : "");
+        switch ((unsigned)m.type) {
+        case MSG_CKPT_WRITE:
+            n += (size_t)snprintf(told + n, sizeof told - n, "WRITE %lld%s: %s", (long long)m.u.ckpt_write.step,
+                                  m.u.ckpt_write.lastwords ? " lastwords" : "", m.u.ckpt_write.parts);
+            break;
+        case MSG_CKPT_FILE:
+            n += (size_t)snprintf(told + n, sizeof told - n, "FILE %s %s%s", m.u.ckpt_file.part, m.u.ckpt_file.shard,
+                                  m.u.ckpt_file.more ? "" : " .");
+            break;
+        case MSG_CKPT_PUBLISH:
+            n += (size_t)snprintf(told + n, sizeof told - n, "PUBLISH %lld of %llu", (long long)m.u.ckpt_publish.step,
+                                  (unsigned long long)m.u.ckpt_publish.files);
+            break;
+        case MSG_CKPT_OVER:
+            n += (size_t)snprintf(told + n, sizeof told - n, "OVER %lld %s", (long long)m.u.ckpt_over.step,
+                                  m.u.ckpt_over.good ? "good" : m.u.ckpt_over.text);
+            break;
+        default: n += (size_t)snprintf(told + n, sizeof told - n, "?"); break;
+        }
+    }
+    return told;
+}
+
+/* --- every stock --- */
+
+static const char *steps_text(unsigned code, unsigned bits, char to[64])
+{
+    size_t n = 0;
+    to[0] = 0;
+    for (unsigned step = 3; step-- > 0;) {
+        unsigned has = code >> step * bits & ((1u << bits) - 1);
+        if (has)
+            n += (size_t)snprintf(to + n, 64 - n, "%s%u:%s", n ? " " : "", step + 1,
+                                  bits == 1 || has == 3 ? "0-1"
+                                  : has == 1            ? "0"
+                                                        : "1");
+    }
+    return to;
+}
+
+/* Each node holds any of three steps (bits 1), or of each of them any of its two parts (bits 2); any may be lost. */
+static void every_stock(unsigned nodes, unsigned bits, unsigned long *cases, unsigned long *wrong)
+{
+    char text[64];
+    unsigned per = 3 * bits;
+    for (unsigned code = 0; code < 1u << nodes * per; code++)
+        for (unsigned lost = 0; lost < (bits == 1 ? 1u << nodes : 1u); lost++, ++*cases) {
+            begin(SAVING_SHARED, nodes);
+            for (unsigned k = 0; k < nodes; k++) {
+                declares(k);
+                says(k, .steps = steps_text(code >> k * per & ((1u << per) - 1), bits, text), .quiet = true);
+            }
+            for (unsigned k = 0; k < nodes; k++)
+                if (lost >> k & 1) {
+                    saving_lost(s, k);
+                    live--;
+                }
+            step_on();
+            int64_t want = -1;
+            for (unsigned step = 0; step < 3; step++) {
+                bool own = true, common = false;
+                for (unsigned k = 0; k < nodes; k++) {
+                    unsigned has = code >> (k * per + step * bits) & ((1u << bits) - 1);
+                    has = lost >> k & 1 ? 0 : bits == 1 ? has * 3 : has;
+                    own = own && has & 1;
+                    common = common || has & 2;
+                }
+                want = own && common ? (int64_t)step + 1 : want;
+            }
+            *wrong += saving_covered(s) != want;
+            saving_settle(s, true, EL_SEC(25), now);
+            step_on();
+            *wrong += saving_writing(s) != want || saving_is_settled(s) != (want < 0);
+        }
+}
+
+static void test_every_stock(void)
+{
+    unsigned long cases = 0, wrong = 0;
+    for (unsigned nodes = 1; nodes <= 4; nodes++)
+        every_stock(nodes, 1, &cases, &wrong);
+    for (unsigned nodes = 1; nodes <= 3; nodes++)
+        every_stock(nodes, 2, &cases, &wrong);
+    is_num((long)wrong, 0, "the newest step that covers every shard");
+    ok(cases > 300000, "of every stock");
+}
+
+/* --- a life --- */
+
+static void two_hold(const char *steps, int64_t want)
+{
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = steps, .least = 12, .want = want);
+    says(1, .steps = steps, .least = 12, .want = want);
+}
+
+static void test_life(void)
+{
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    is_str(word(0), "", "of one node it is not known what it holds: nothing is ordered");
+    declares(1);
+    says(1, .steps = "11:0-1", .least = 11);
+    is_str(word(0), "", "one has not come so far");
+    says(1, .steps = "12:0-1 11:0-1", .least = 12, .want = 12);
+    is_num(saving_writing(s), 12, "all of it is held: it is written");
+    is_str(word(0), "WRITE 12: 1=1 0=2", "each its own, and one of them what both have");
+    is_str(word(1), "WRITE 12: 0=3", "the other one");
+    is_str(word(0), "WRITE 12: 1=1 0=2", "said again, for it may be lost");
+    says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITING);
+    is_str(word(0), "", "until it says that it knows");
+    says(1, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITING);
+    file(0, 1, 0);
+    file(0, 1, 1);
+    says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITTEN);
+    is_str(word(0), "", "the other one still writes");
+    file(1, 1, 0);
+    file(1, 1, 0);
+    says(1, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITTEN);
+    is_str(word(0), "FILE common all; FILE model r0; FILE model r1; PUBLISH 12 of 3", "one makes it a checkpoint");
+    is_str(word(0), "", "told once on a connection");
+    is_str(word(1), "", "the other one waits");
+    says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_PUBLISHING, .got = 3);
+    says(0, .steps = "13:0-1", .least = 13, .order = 1, .at = SAVING_AT_PUBLISHED, .got = 3);
+    is_num(saving_on_disk(s), 12, "it is on disk");
+    ok(saving_last(s)->good && saving_last(s)->bytes == 21, "with so many bytes");
+    is_str(word(0), "OVER 12 good", "both hear of it");
+    is_str(word(1), "OVER 12 good", "the other one, too");
+    says(0, .steps = "13:0-1", .least = 13);
+    is_str(word(0), "", "and that is that");
+}
+
+static void test_wants(void)
+{
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    says(1, .steps = "13:0-1 11:0-1", .least = 13);
+    is_str(word(0), "OVER 12 no node that is left holds part \"model\" of it (shard \"r1\")",
+           "a rank has left it out: whoever holds it is told at once");
+    says(0, .steps = "13:0-1 12:0-1", .least = 13, .want = 13);
+    is_num(saving_writing(s), 13, "the next one is another matter");
+
+    two_hold("12:0-1", 12);
+    says(0, .steps = "13:0-1 12:0-1", .least = 13, .want = 13, .order = 1, .at = SAVING_AT_WRITING);
+    is_num(saving_writing(s), 12, "a newer wish waits for the older one");
+    says(1, .steps = "13:0-1 12:0-1", .least = 13, .want = 13, .order = 1, .at = SAVING_AT_FAILED, .text = "no space");
+    is_num(saving_writing(s), 13, "which fails: now it is the newer one's turn");
+    ok(!saving_last(s)->good, "it is not on disk");
+    has(saving_last(s)->text, "b: no space", "why it has failed");
+
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    says(1, .steps = "");
+    is_num(saving_deadline(s) == SAVING_STALL, 1, "it is not waited for for ever");
+    now = SAVING_STALL;
+    step_on();
+    has(word(0), "OVER 12 not every rank has committed it within 600 s", "and then it is said");
+}
+
+/* --- whoever fails --- */
+
+static void test_failures(void)
+{
+    /* What both have is the other one's when its writer fails. */
+    begin(SAVING_SHARED, 2);
+    for (unsigned k = 0; k < 2; k++) {
+        part(k, 0, "common", "all", 10);
+        says(k, .parts = 1, .steps = "12:0", .least = 12, .want = 12);
+    }
+    unsigned writer = *word(0) ? 0 : 1;
+    is_str(word(writer), "WRITE 12: 0=1", "one writes what both have");
+    says(writer, .parts = 1, .steps = "12:0", .order = 1, .at = SAVING_AT_FAILED, .text = "Input/output error");
+    is_str(word(!writer), "WRITE 12: 0=1", "it cannot: the other one does, as another order");
+    has(word(writer), "OVER -1", "the first one is told that its order is no more");
+    says(!writer, .parts = 1, .steps = "12:0", .order = 2, .at = SAVING_AT_FAILED, .text = "no space");
+    ok(!saving_last(s)->good, "it is not on disk");
+    has(saving_last(s)->text, "Input/output error", "nobody can: it is said why");
+    is_num(saving_writing(s), -1, "and left");
+    says(writer, .parts = 1, .steps = "12:0", .want = 12);
+    is_num(saving_writing(s), -1, "for good");
+
+    /* A node is lost while it writes, and while it publishes. */
+    two_hold("12:0-1", 12);
+    saving_lost(s, 1);
+    live = 1;
+    step_on();
+    ok(!saving_last(s)->good, "it is not on disk");
+    has(saving_last(s)->text, "b was lost; no node that is left holds part \"model\"",
+        "a writer is lost, and with it its part");
+    begin(SAVING_SHARED, 2);
+    for (unsigned k = 0; k < 2; k++) {
+        part(k, 0, "common", "all", 10);
+        says(k, .parts = 1, .steps = "12:0", .least = 12, .want = 12);
+    }
+    writer = *word(0) ? 0 : 1;
+    says(writer, .parts = 1, .steps = "12:0", .order = 1, .at = SAVING_AT_WRITING);
+    file(writer, 1, 0);
+    says(writer, .parts = 1, .steps = "12:0", .order = 1, .at = SAVING_AT_WRITTEN);
+    is_str(word(writer), "FILE common all; PUBLISH 12 of 1", "it publishes");
+    saving_lost(s, writer);
+    live = 1;
+    step_on();
+    is_str(word(!writer), "WRITE 12: 0=1", "and is lost: the other one begins anew, in another directory");
+    says(!writer, .parts = 1, .steps = "12:0", .order = 2, .at = SAVING_AT_WRITING);
+    now += SAVING_STALL;
+    step_on();
+    has(saving_last(s)->text, "no byte of it was written for 600 s", "a disk that stands still");
+
+    two_hold("12:0-1", 12);
+    says(0, .steps = "12:0-1", .order = 1, .at = SAVING_AT_WRITTEN);
+    has(saving_last(s)->text, "a has not told all of its files", "written, but what?");
+
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    struct msg m = {.type = MSG_CKPT_HELD,
+                    .u.ckpt_held = {.number = ROUND,
+                                    .coord = COORD,
+                                    .list = 1,
+                                    .parts = 2,
+                                    .layout = "other",
+                                    .steps = "12:0-1",
+                                    .least = 12,
+                                    .want = 12,
+                                    .done = -1,
+                                    .text = ""}};
+    says(0, .steps = "12:0-1", .least = 12);
+    saving_take(s, 1, 1, &m, now);
+    step_on();
+    has(saving_last(s)->text, "a has declared layout world, b layout other", "two layouts");
+}
+
+static void test_coordinators(void)
+{
+    /* A node still works for another coordinator: first that ends. */
+    begin(SAVING_SHARED, 1);
+    declares(0);
+    says(0, .steps = "12:0-1", .least = 12, .want = 12, .order = 4, .old = true, .at = SAVING_AT_WRITING);
+    is_num(saving_writing(s), 12, "this one gives an order of its own");
+    is_str(word(0), "OVER -1 the order to write it is no more", "when the other's is over");
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    is_str(word(0), "WRITE 12: 1=1 0=2", "now");
+    says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITING);
+    file(0, 1, 0);
+    file(0, 1, 1);
+    says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITTEN);
+    says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_PUBLISHED, .existed = true, .got = 2);
+    ok(saving_last(s)->good && saving_last(s)->existed, "the other one was faster: that is as good");
+
+    /* What was said about another round does not count. */
+    begin(SAVING_SHARED, 1);
+    saving_round(s, ROUND + 1, COORD, 1);
+    declares(0);
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    is_num(saving_writing(s), -1, "a round that is over");
+
+    /* A new round begins while an order is carried out. */
+    two_hold("12:0-1", 12);
+    saving_round(s, ROUND + 1, COORD, 2);
+    step_on();
+    is_num(saving_writing(s), 12, "it goes on");
+    file(0, 1, 0);
+    file(0, 1, 1);
+    file(1, 1, 0);
+    says(0, .order = 1, .at = SAVING_AT_WRITTEN);
+    is_str(word(0), "FILE common all; FILE model r0; FILE model r1; PUBLISH 12 of 3", "to its end");
+}
+
+static void test_settling(void)
+{
+    two_hold("12:0-1", 0);
+    saving_settle(s, true, EL_SEC(25), now);
+    step_on();
+    ok(!saving_is_settled(s) && saving_writing(s) < 0, "the last words of all are waited for");
+    says(0, .steps = "13:0-1 12:0-1", .least = 13, .quiet = true);
+    says(1, .steps = "12:0-1", .least = 12, .quiet = true);
+    is_str(word(0), "WRITE 12 lastwords: 1=1 0=2", "then the newest that all have");
+    now = EL_SEC(25);
+    step_on();
+    ok(saving_is_settled(s), "no longer than the limit");
+    is_num(saving_writing(s), 12, "it goes on beside");
+    saving_give_up(s, now, "the job has ended");
+    ok(saving_writing(s) < 0 && !saving_last(s)->good, "unless the job ends");
+
+    two_hold("12:0-1", 0);
+    saving_settle(s, true, EL_SEC(60), now);
+    says(0, .steps = "12:0-1", .least = 12, .quiet = true);
+    now = SAVING_QUIET;
+    step_on();
+    is_num(saving_writing(s), 12, "a node says nothing more: not longer than 30 s");
+
+    two_hold("12:0-1", 12);
+    saving_settle(s, false, EL_NEVER, now);
+    says(0, .steps = "12:0-1", .least = 12, .want = 12, .quiet = true);
+    says(1, .steps = "12:0-1", .least = 12, .want = 12, .quiet = true);
+    ok(!saving_is_settled(s), "a job that ends well waits for what was wanted");
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    says(0, .steps = "12:0-1", .least = 12, .quiet = true, .want = 12);
+    says(1, .parts = -1, .quiet = true);
+    saving_settle(s, true, EL_SEC(25), now);
+    step_on();
+    ok(saving_is_settled(s), "nobody will say any more what the other one held: nothing is waited for");
+    is_num(saving_writing(s), -1, "and nothing written");
+}
+
+static void test_local(void)
+{
+    begin(SAVING_LOCAL, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    says(1, .steps = "12:0-1", .least = 12, .want = 12);
+    is_str(word(0), "WRITE 12: 0=1 1=2", "a directory for each node: each writes all that it needs");
+    is_str(word(1), "WRITE 12: 0=1 1=2", "the other one, too");
+    for (unsigned k = 0; k < 2; k++) {
+        file(k, 1, 0);
+        file(k, 1, 1);
+        says(k, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITTEN);
+    }
+    is_str(word(0), "PUBLISH 12 of 0", "each publishes its own");
+    is_str(word(1), "PUBLISH 12 of 0", "when all have written");
+    says(0, .steps = "12:0-1", .order = 1, .at = SAVING_AT_PUBLISHED);
+    is_num(saving_on_disk(s), -1, "it is on disk when all have");
+    says(1, .steps = "12:0-1", .order = 1, .at = SAVING_AT_PUBLISHED);
+    is_num(saving_on_disk(s), 12, "now");
+
+    begin(SAVING_LOCAL, 2);
+    declares(0);
+    declares(1);
+    says(1, .steps = "11:0-1", .least = 11);
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    saving_lost(s, 1);
+    live = 1;
+    step_on();
+    has(saving_last(s)->text, "1 of 2 nodes are gone, and with --ckpt-store=local each has to write its own",
+        "a node is gone");
+}
+
+/* Files are told in batches: what is on its way to a node is bounded. */
+static void test_batches(void)
+{
+    static char sums[SAVING_SUMS_TEXT + 1];
+    struct msg m, out;
+    memset(sums, '0', 100000);
+    begin(SAVING_SHARED, 1);
+    for (unsigned i = 0; i < 5; i++) {
+        char shard[8];
+        snprintf(shard, sizeof shard, "%u", i);
+        part(0, i, "m", shard, 1);
+    }
+    says(0, .parts = 5, .steps = "12:0-4", .least = 12, .want = 12);
+    says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITING);
+    for (unsigned i = 0; i < 5; i++) {
+        m = (struct msg){.type = MSG_CKPT_FILE,
+                         .u.ckpt_file = {.giver = 0x99, .order = 1, .index = i, .name = "f", .size = 1, .sums = sums}};
+        saving_take(s, 0, 0, &m, now);
+    }
+    says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITTEN);
+    is_str(word(0), "FILE m 0; FILE m 1 .", "so many");
+    is_str(word(0), "", "and no more before it answers");
+    says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITTEN, .got = 2);
+    is_str(word(0), "FILE m 2; FILE m 3 .", "the next ones");
+    ok(saving_word(s, 0, 8, 0, &out), "on another connection they are said again");
+    says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITTEN, .got = 4);
+    is_str(word(0), "FILE m 4; PUBLISH 12 of 5", "and the last one");
+}
+
+int main(void)
+{
+    test_every_stock();
+    test_life();
+    test_wants();
+    test_failures();
+    test_coordinators();
+    test_settling();
+    test_local();
+    test_batches();
+    saving_free(s);
+    return done();
+}
