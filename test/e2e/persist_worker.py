@@ -60,6 +60,9 @@ for now in range(0 if step is None else step + 1, steps):
     common["count"] = now
     state["bytes"][:] = bytes([now % 256]) * size
     wanted = now in persist
+    if wanted and mode == "gate":
+        mark(f"at.{rank}")
+        wait_for(f"{folder}/go")
     if mode == "late" and now == last and attempt == 0 and rank == 1:
         pass  # the other rank is first
     while not ck.snapshot(now, persist=wanted):
@@ -82,6 +85,9 @@ for now in range(0 if step is None else step + 1, steps):
         everybody(f"gone{now}")
     if wanted and mode == "fails":
         wait_for(f"{folder}/failed.{now}")  # the test has seen it
+    if now == last and mode == "hold" and step is None:  # whoever has gone back to a step runs on
+        mark(f"ready.{rank}")
+        signal.pause()
     if now == last and attempt == 0:
         if mode == "one" and rank == 1 or mode == "all":
             die()
