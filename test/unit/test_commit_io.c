@@ -18,6 +18,7 @@ struct story {
     enum ckpt_layout layout;
     enum commit_mode mode;
     int writers;
+    bool apart; /* of several nodes: the stage is that of one order, and the next to write is another one */
 };
 
 static char content[3][5000];
@@ -28,11 +29,11 @@ static int commit(const struct ckpt_fs *fs, const struct story *s, int64_t step,
                   struct commit_result *result, struct el_err *e)
 {
     static const char *const names[] = {"shard-00001-model-00001-of-00003.safetensors", "mp_rank_00/a.pt", "empty"};
-    struct commit c = {fs, &mem, s->layout, s->mode, step, 7, nonce, NULL, NULL, false};
+    struct commit c = {fs, &mem, s->layout, s->mode, step, 7, nonce, NULL, NULL, s->apart};
     struct manifest_file files[3] = {0};
     struct manifest_part parts[3] = {{"dense", "fsdp0", 0}, {"dense", "fsdp1", 1}, {"experts", "ep0", 2}};
     struct manifest m = {.run_id = run_id, .epoch = "7.ab.1", .world = 4, .files = files, .parts = parts};
-    int r = commit_open(&c, e);
+    int r = s->apart ? 0 : commit_open(&c, e); /* several nodes: whoever comes first makes it */
     for (int i = 0; !r && i < s->writers; i++) {
         size_t n = i == 2 ? 0 : sizeof content[i] - (size_t)i;
         memset(content[i], (int)step, sizeof content[i]);
@@ -204,7 +205,7 @@ static void test_every_error(const struct story *s, const char *name)
 static void test_sync_error(void)
 {
     static struct memfs m;
-    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 1};
+    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 1, false};
     for (int errors = 1; errors <= 2; errors++) {
         struct commit_result result;
         struct manifest_file f = {0};
@@ -295,7 +296,7 @@ static bool is_no_worse(struct memfs *m, const struct story *s, bool published)
 static void test_again(void)
 {
     static struct memfs old, m, copy;
-    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 2};
+    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 2, false};
     struct commit_result result;
     struct el_err e = {0};
     unsigned tried = 0, bad = 0;
@@ -335,7 +336,7 @@ static void test_again(void)
 static void test_two(void)
 {
     static struct memfs m;
-    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 2};
+    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 2, false};
     struct commit_result result;
     struct el_err e = {0};
     struct fs_stat st;
@@ -345,7 +346,8 @@ static void test_two(void)
     ok(!result.existed && !result.latest.status, "makes it");
     is_num(commit(&fs, &s, 9, "two", &result, &e), 0, "the second");
     ok(result.existed, "finds it");
-    is_num(commit(&fs, &(struct story){s.layout, s.mode, 1}, 9, "three", &result, &e), 0, "one with other files");
+    is_num(commit(&fs, &(struct story){s.layout, s.mode, 1, false}, 9, "three", &result, &e), 0,
+           "one with other files");
     ok(!result.existed && look(&m, &s).newest == 9, "takes its place");
     fs.remove(fs.ctx, "step-000000009/MANIFEST.json");
     is_num(commit(&fs, &s, 9, "four", &result, &e), 0, "what is no checkpoint is in nobody's way");
@@ -360,7 +362,7 @@ static void test_two(void)
     e = (struct el_err){0};
     fs.mkdir(&m, "iter_0000009");
     fs.close(&m, fs.create(&m, "iter_0000009/model.pt"));
-    ok(commit(&fs, &(struct story){CKPT_LAYOUT_MEGATRON, COMMIT_RENAME, 2}, 9, "one", &result, &e) == -1 &&
+    ok(commit(&fs, &(struct story){CKPT_LAYOUT_MEGATRON, COMMIT_RENAME, 2, false}, 9, "one", &result, &e) == -1 &&
            strstr(e.text, "not replaced: there is no MANIFEST.json"),
        e.text);
     ok(fs.stat(&m, "iter_0000009/model.pt", &st) == 0, "what Megatron has saved itself is left alone");
@@ -377,7 +379,7 @@ static void test_two(void)
 static void test_megatron(void)
 {
     static struct memfs m;
-    const struct story s = {CKPT_LAYOUT_MEGATRON, COMMIT_RENAME, 3};
+    const struct story s = {CKPT_LAYOUT_MEGATRON, COMMIT_RENAME, 3, false};
     struct commit_result result;
     struct el_err e = {0};
     char *text;
@@ -393,11 +395,12 @@ static void test_megatron(void)
 
 int main(void)
 {
-    const struct story stories[] = {{CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 1},
-                                    {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 3},
-                                    {CKPT_LAYOUT_ELRUN, COMMIT_MARKER, 2},
-                                    {CKPT_LAYOUT_MEGATRON, COMMIT_RENAME, 2}};
-    const char *const names[] = {"one writer", "three writers", "marker", "megatron"};
+    const struct story stories[] = {
+        {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 1, false}, {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 3, false},
+        {CKPT_LAYOUT_ELRUN, COMMIT_MARKER, 2, false}, {CKPT_LAYOUT_MEGATRON, COMMIT_RENAME, 2, false},
+        {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 3, true},  {CKPT_LAYOUT_MEGATRON, COMMIT_RENAME, 3, true}};
+    const char *const names[] = {"one writer", "three writers", "marker",
+                                 "megatron",   "three nodes",   "three nodes, megatron"};
     for (size_t i = 0; i < COUNT_OF(stories); i++) {
         test_every_call(&stories[i], names[i]);
         test_every_error(&stories[i], names[i]);
