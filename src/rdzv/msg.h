@@ -363,7 +363,11 @@
     F(T, STR, master_addr, MSG_ADDR_MAX, 0)                                                                            \
     F(T, NUM, master_port, 65535, 0)                                                                                   \
     F(T, STR, cause, MSG_TEXT_MAX, 0)                                                                                  \
-    F(T, STR, aside, MSG_TEXT_MAX, 0) /* hosts that are set aside, and why */                                          \
+    F(T, STR, aside, MSG_TEXT_MAX, 0)  /* hosts that are set aside, and why */                                         \
+    F(T, INT, held_step, INT64_MAX, 2) /* newest that all nodes hold in memory (with --ckpt-dir); -1: not known */     \
+    F(T, INT, held_age_ms, INT64_MAX, 2)                                                                               \
+    F(T, INT, disk_step, INT64_MAX, 2)                                                                                 \
+    F(T, INT, disk_age_ms, INT64_MAX, 2)                                                                               \
     F(T, NUM, status, 255, 0)                                                                                          \
     F(T, BOOL, more, 0, 1) /* rows of members follow, or another job */
 #define MSG_status_member_FIELDS(F, T)                                                                                 \

@@ -116,6 +116,15 @@ static void put_times(const struct overview *o, bool colour, struct el_buf *out)
                   overview_time(j->restarting_ms, c));
 }
 
+static void put_newest(struct el_buf *out, int64_t step, int64_t age_ms, const char *where)
+{
+    char age[16];
+    if (step < 0)
+        el_buf_printf(out, "none %s", where);
+    else
+        el_buf_printf(out, "step %lld %s, %s old", (long long)step, where, overview_time((uint64_t)age_ms, age));
+}
+
 static void put_head(const struct overview *o, bool colour, struct el_buf *out)
 {
     const struct msg_status_job *j = &o->job;
@@ -152,6 +161,13 @@ static void put_head(const struct overview *o, bool colour, struct el_buf *out)
                   (unsigned long long)j->restarts, (unsigned long long)j->max_restarts,
                   (unsigned long long)j->incidents, j->incidents == 1 ? " has" : "s have",
                   (unsigned long long)j->fruitless, j->fruitless == 1 ? "" : "s");
+    if (j->held_step >= 0 || j->disk_step >= 0) {
+        label(out, colour, "snapshots");
+        put_newest(out, j->held_step, j->held_age_ms, "in memory");
+        el_buf_puts(out, "; ");
+        put_newest(out, j->disk_step, j->disk_age_ms, "on disk");
+        el_buf_puts(out, "\n");
+    }
     if (*o->aside) {
         label(out, colour, "set aside");
         el_buf_printf(out, "%s\n", o->aside);

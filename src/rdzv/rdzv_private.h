@@ -217,7 +217,11 @@ struct rdzv {
     struct saving *saving;  /* NULL: nothing is saved */
     bool saving_due;        /* something has changed */
     bool saving_ends;       /* … of this round: its workers are gone */
-    uint64_t saving_told;   /* serial of the last result that was said */
+    struct rdzv_newest {
+        int64_t step; /* SAVING_NO_STEP: none */
+        el_usec since;
+    } held, on_disk;      /* newest snapshot that all nodes hold, newest checkpoint; and since when that is known */
+    uint64_t saving_told; /* serial of the last result that was said */
 
     uint64_t serial; /* of the last JOURNAL */
     bool serial_waits;

@@ -11,6 +11,7 @@ static const char *name_of_member(const void *ctx, unsigned i)
 
 int rdzv_saving_init(struct rdzv *r)
 {
+    r->held.step = r->on_disk.step = SAVING_NO_STEP;
     const struct saving_conf conf = {.store = (enum saving_store)r->conf.set.ckpt_store,
                                      .room = r->conf.room,
                                      .giver = r->conf.coord,
@@ -30,6 +31,12 @@ void rdzv_saving_round(struct rdzv *r)
     saving_world(r->saving, r->world);
     r->saving_ends = false;
     r->saving_due = true;
+}
+
+static void note_newest(struct rdzv_newest *n, int64_t step, el_usec now)
+{
+    if (n->step != step)
+        *n = (struct rdzv_newest){step, now};
 }
 
 static const char *bytes_text(uint64_t bytes, char to[32])
@@ -86,6 +93,8 @@ void rdzv_saving_message(struct rdzv *r, unsigned i, const struct msg *msg, el_u
     bool up = r->state == RDZV_RUNNING || r->state == RDZV_STOPPING;
     bool seated = m->seat < r->size && (r->state == RDZV_REBUILDING || (up && m->phase == RDZV_BUSY));
     saving_take(r->saving, i, seated ? m->seat : SAVING_NO_SEAT, msg, now);
+    note_newest(&r->held, saving_covered(r->saving), now);
+    note_newest(&r->on_disk, saving_on_disk(r->saving), now);
     rdzv_saving_advance(r, now, out);
     if (r->state != RDZV_REBUILDING && saving_has_word(r->saving, i, m->conn))
         rdzv_act(out, RDZV_DO_ORDER)->member = i;

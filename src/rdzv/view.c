@@ -384,6 +384,10 @@ void rdzv_status_job(struct rdzv *r, el_usec now, struct msg *out)
     j->master_port = round ? r->master_port : 0;
     j->cause = r->end_cause;
     j->aside = rdzv_aside_text(r, now);
+    j->held_step = r->held.step;
+    j->held_age_ms = r->held.step < 0 ? -1 : (int64_t)((now - r->held.since) / EL_MS(1));
+    j->disk_step = r->on_disk.step;
+    j->disk_age_ms = r->on_disk.step < 0 ? -1 : (int64_t)((now - r->on_disk.since) / EL_MS(1));
     j->status = r->status;
 }
 

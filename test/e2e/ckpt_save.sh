@@ -71,7 +71,7 @@ like "without --ckpt-dir: why" "$(cat "$T/why")" '^elrun: (error: )?snapshots of
 like "status says so" "$(ckpt status; cat "$T/said")" '^  disk +not written: no --ckpt-dir was given$'
 over
 
-net_up 1
+net_up 2
 D=$T/off ID=off-$$; mkdir "$D"
 PREFIX="nsenter -t $(pid_of 1) -n -m -u --wdns=/" ENV="PYTHON_EXEC=$PY" start --rdzv-id="$ID" --nnodes=1:2 --rdzv-endpoint=node1 --settle=0.3 --boundary-wait=5 \
     --nproc-per-node=1 "$HERE/ckpt_save_worker.py" "$D"
@@ -81,6 +81,25 @@ like "only boundaries: snapshots are off, plainly" "$(ckpt status; cat "$T/said"
 ckpt save
 is "only boundaries: save" "$rc $(cut -c1-80 "$T/why")" "4 elrun: snapshots are off: this job was started without --ckpt-mem and --ckpt-dir"
 over
+
+
+# --- two nodes: one of them is asked, all of it is saved
+D=$T/two R=$T/two/ckpt; mkdir "$D"
+job 2 --nproc-per-node=1 --ckpt-mem=64M --ckpt-dir="$R"
+ID=job$job_n
+two() { OUT=$T/$1.out ERR=$T/$1.err PREFIX="nsenter -t $(pid_of "$2") -n -m -u --wdns=/" ENV="PYTHON_EXEC=$PY" start $JOB "$HERE/ckpt_save_worker.py" "$D"; eval "agent_$1=$elrun_pid"; }
+two a 1; two b 2
+step 1
+ckpt save
+is "two nodes: exit status" "$rc" 0
+like "two nodes: it says where" "$(cat "$T/said")" "^step 1 is on disk: .*$R/step-000000001"
+is "two nodes: both ranks are in it" "$("$ELRUN" ckpt ls "$R/step-000000001" --json | "$PY" -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["world"])')" 2
+overview() { on 1 "$ELRUN" status --endpoint=node1 >"$T/overview"; holds "$T/overview" "$1"; }
+ok "elrun status has both, with their ages" wait_for overview '^  snapshots +step 1 in memory, [0-9.a-z ]+ old; step 1 on disk, [0-9.a-z ]+ old$'
+touch "$D/end"
+status_of a; is "two nodes: the job is none the worse for it" "$status" 0
+status_of b
+ON=
 
 "$ELRUN" ckpt save extra >"$T/said" 2>"$T/why"; is "an operand: exit status" $? 2
 "$ELRUN" ckpt status --deep >"$T/said" 2>"$T/why"; is "another verb's option: exit status" $? 2

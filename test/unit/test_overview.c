@@ -26,6 +26,8 @@ static struct msg_status_job job(void)
                                    .master_addr = "fd00::5",
                                    .master_port = 41231,
                                    .cause = "",
+                                   .held_step = -1,
+                                   .disk_step = -1,
                                    .more = true};
 }
 
@@ -88,6 +90,13 @@ static void test_few(void)
     out.len = 0;
     overview_text(&o, true, 80, &out);
     ok(strstr(el_buf_cstr(&out), "\033[32mrunning\033[0m") != NULL, "colours on a terminal");
+    out.len = 0;
+    j.held_step = 1200;
+    j.held_age_ms = 3200;
+    overview_job(&o, &j);
+    overview_text(&o, false, 80, &out);
+    ok(strstr(el_buf_cstr(&out), "\n  snapshots step 1200 in memory, 3.2 s old; none on disk\n") != NULL,
+       "snapshots, with their age");
     el_buf_free(&out);
     overview_free(&o);
 }
