@@ -31,6 +31,7 @@ static const struct {
     {"torch float8_e8m0fnu", "", "F8_E8M0"},
     {"torch float8_e4m3fnuz", "", "F8_E4M3FNUZ"},
     {"torch float8_e5m2fnuz", "", "F8_E5M2FNUZ"},
+    {"torch complex128", "torch ComplexDoubleStorage", "C128"}, /* safetensors has none */
 };
 
 const char *fmt_torch_dtype(const struct pickle_node *x)
@@ -73,6 +74,16 @@ static bool row_major(const uint64_t *size, const uint64_t *stride, unsigned ran
     return true;
 }
 
+static bool bytes_of(const uint64_t *size, unsigned rank, unsigned bits, uint64_t *bytes)
+{
+    uint64_t n = bits;
+    for (unsigned i = 0; i < rank; i++)
+        if (__builtin_mul_overflow(n, size[i], &n))
+            return false;
+    *bytes = n / 8;
+    return true;
+}
+
 static const struct zip_member *storage_member(const struct walk *w, const struct pickle_node *key)
 {
     char end[128];
@@ -104,11 +115,11 @@ static int take_tensor(struct walk *w, const struct pickle_node *args)
     if (!m)
         return ckpt_fail(w->e, CKPT_INCOMPLETE, "the storage of tensor \"%s\" is not in the archive", shown);
     uint64_t n, begin;
-    unsigned bits = st_dtype_bits(st_dtype_find(dtype));
+    unsigned bits = strcmp(dtype, "C128") == 0 ? 128 : st_dtype_bits(st_dtype_find(dtype));
     bool plain = row_major(size, stride, (unsigned)rank) && m->method == 0;
     if (zip_place(w->z, w->bytes, m, &at, w->e))
         return -1;
-    if (!st_tensor_bytes(st_dtype_find(dtype), size, (unsigned)rank, &n) ||
+    if (!bytes_of(size, (unsigned)rank, bits, &n) ||
         __builtin_mul_overflow((uint64_t)offset->number, bits / 8, &begin) ||
         (plain && (begin > m->bytes || n > m->bytes - begin)))
         return ckpt_fail(w->e, CKPT_DAMAGED, "tensor \"%s\" is larger than its storage of %llu bytes", shown,
@@ -143,14 +154,36 @@ static int visit_member(struct walk *w, const struct pickle_node *key, size_t i,
     return r;
 }
 
+static bool rebuilds_tensor(const struct pickle_node *fn)
+{
+    return pickle_is_global(fn, "torch._utils _rebuild_tensor_v2") ||
+           pickle_is_global(fn, "torch._utils _rebuild_tensor_v3");
+}
+
+/* _rebuild_from_type_v2(function, type, its arguments, state): a tensor with attributes, or one of a type that wraps
+ * another, such as DTensor: then the piece of this rank is what is listed. */
+static int visit_typed(struct walk *w, const struct pickle_node *args, unsigned depth)
+{
+    const struct pickle_node *fn = pickle_item(args, 0), *inner = pickle_item(args, 2), *state = pickle_item(args, 3);
+    const struct pickle_node *local = pickle_get(state, "_local_tensor");
+    for (size_t i = 0; !local && i < 2; i++)
+        local = pickle_get(pickle_item(state, i), "_local_tensor");
+    if (rebuilds_tensor(fn))
+        return take_tensor(w, inner);
+    if (pickle_is_global(fn, "torch._utils _rebuild_parameter"))
+        local = pickle_item(inner, 0);
+    return local ? visit(w, local, depth + 1) : 0;
+}
+
 static int visit(struct walk *w, const struct pickle_node *x, unsigned depth)
 {
     if (depth > PICKLE_DEPTH_MAX || !w->left--)
         return ckpt_fail(w->e, CKPT_UNSUPPORTED, "the pickle is nested deeper than %d, or contains itself",
                          PICKLE_DEPTH_MAX);
-    if (x->kind == PICKLE_CALL && (pickle_is_global(x->fn, "torch._utils _rebuild_tensor_v2") ||
-                                   pickle_is_global(x->fn, "torch._utils _rebuild_tensor_v3")))
+    if (x->kind == PICKLE_CALL && rebuilds_tensor(x->fn))
         return take_tensor(w, x->args);
+    if (x->kind == PICKLE_CALL && pickle_is_global(x->fn, "torch._tensor _rebuild_from_type_v2"))
+        return visit_typed(w, x->args, depth);
     if (x->kind == PICKLE_CALL && pickle_is_global(x->fn, "torch._utils _rebuild_parameter") && pickle_item(x->args, 0))
         return visit(w, pickle_item(x->args, 0), depth + 1);
     bool pairs = x->kind == PICKLE_DICT || (x->kind == PICKLE_CALL && x->pairs);

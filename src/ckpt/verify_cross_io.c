@@ -11,7 +11,7 @@
 
 enum { SETS_MAX = 20000 };
 
-static int read_whole(const struct look *l, const char *name, size_t max, struct el_mem *mem, char **text, size_t *n)
+int verify_read(const struct look *l, const char *name, size_t max, struct el_mem *mem, char **text, size_t *n)
 {
     char path[CKPT_PATH_MAX];
     if (snprintf(path, sizeof path, "%s%s%s", l->dir, *l->dir ? "/" : "", name) >= (int)sizeof path)
@@ -19,7 +19,7 @@ static int read_whole(const struct look *l, const char *name, size_t max, struct
     return fs_read_small(l->fs, path, max, mem, text, n);
 }
 
-static void find_unreadable(struct verify *v, const struct look *l, const char *name, int r)
+void verify_unreadable(struct verify *v, const struct look *l, const char *name, int r)
 {
     struct el_err e = {0};
     fs_fail(l->fs, r, "read", name, &e);
@@ -37,7 +37,7 @@ struct index {
     unsigned told;
 };
 
-static size_t first_of(const struct tensors *t, const char *name)
+size_t verify_first_of(const struct tensors *t, const char *name)
 {
     size_t from = 0, to = t->n;
     while (from < to) {
@@ -63,7 +63,7 @@ static int index_entry(void *arg, const char *tensor, const char *file)
     }
     size_t at = look_find(x->l, path);
     el_show_path(file, shown, sizeof shown);
-    for (size_t i = first_of(t, tensor); i < t->n && strcmp(t->v[i]->name, tensor) == 0; i++)
+    for (size_t i = verify_first_of(t, tensor); i < t->n && strcmp(t->v[i]->name, tensor) == 0; i++)
         if (at != SIZE_MAX && strcmp(t->v[i]->file, path) == 0)
             return 0;
     bool missing = at == SIZE_MAX;
@@ -83,9 +83,9 @@ static int check_index(struct verify *v, const struct look *l, const char *name)
     char *text;
     size_t n;
     snprintf(x.folder, sizeof x.folder, "%.*s", slash ? (int)(slash - name + 1) : 0, name);
-    int r = read_whole(l, name, INDEX_MAX, v->mem, &text, &n);
+    int r = verify_read(l, name, INDEX_MAX, v->mem, &text, &n);
     if (r < 0) {
-        find_unreadable(v, l, name, r);
+        verify_unreadable(v, l, name, r);
         return 0;
     }
     if (fmt_index(text, n, index_entry, &x, &e) && e.status)
@@ -119,41 +119,6 @@ static void check_sets(struct verify *v, const struct look *l)
     }
 }
 
-/* ATorch: files of another world beside them are what another run has left, and nobody notices when loading. */
-static void check_worlds(struct verify *v, const struct look *l)
-{
-    uint64_t world = 0;
-    for (size_t i = 0; i < l->n; i++) {
-        struct fmt_member m;
-        if (strncmp(l->names[i], "flat_", 5) != 0 && strncmp(l->names[i], "optim_param.", 12) != 0)
-            continue;
-        if (!fmt_member(l->names[i], &m))
-            continue;
-        if (world && m.n != world) {
-            verify_find(v, CKPT_DAMAGED, l->names[i], "it is of another world size than its neighbours");
-            return;
-        }
-        world = m.n;
-    }
-}
-
-/* Megatron's ranks are numbered without gaps: mp_rank_00, mp_rank_01, and each has the same files. */
-static void check_ranks(struct verify *v, const struct look *l)
-{
-    unsigned long next = 0;
-    for (size_t i = 0; i < l->n; i++) {
-        unsigned rank;
-        char text[100];
-        if (sscanf(l->names[i], "mp_rank_%2u", &rank) != 1 || rank < next)
-            continue;
-        if (rank > next) {
-            snprintf(text, sizeof text, "mp_rank_%02lu is missing", next);
-            verify_find(v, CKPT_INCOMPLETE, "", text);
-        }
-        next = rank + 1ul;
-    }
-}
-
 /* --- pieces ------------------------------------------------------------------------------------------------------- */
 
 /* Each tensor is whole; only for formats in which a name means one tensor in the whole directory. */
@@ -178,19 +143,16 @@ static void check_cover(struct verify *v, const struct look *l)
 int verify_cross(struct verify *v, const struct look *l, struct el_err *e)
 {
     bool damaged = v->verdict == CKPT_DAMAGED; /* a file that cannot be read leaves gaps that are no news */
-    (void)e;
     tensors_sort(&v->tensors);
     if (l->format != CKPT_FORMAT_DCP)
         tensors_infer(&v->tensors);
     check_sets(v, l);
-    check_worlds(v, l);
-    check_ranks(v, l);
     for (size_t i = 0; i < l->n; i++)
         if (fmt_kind(l->names[i]) == FMT_INDEX && !damaged)
             check_index(v, l, l->names[i]);
     if (!damaged)
         check_cover(v, l);
-    return 0;
+    return verify_ranks(v, l, e);
 }
 
 /* --- torch.distributed.checkpoint --------------------------------------------------------------------------------- */
@@ -249,9 +211,9 @@ static int read_metadata(struct verify *v, const struct look *l, const char *nam
     char *text;
     size_t n;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - name + 1) : 0, name);
-    int r = read_whole(l, name, METADATA_MAX, v->mem, &text, &n);
+    int r = verify_read(l, name, METADATA_MAX, v->mem, &text, &n);
     if (r < 0) {
-        find_unreadable(v, l, name, r);
+        verify_unreadable(v, l, name, r);
         return 0;
     }
     if (pickle_read(&p, v->mem, text, n, &why) == 0)

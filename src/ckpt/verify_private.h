@@ -23,6 +23,17 @@ struct verify_job {
 /* All of them, on v->threads threads, with progress.  -1: no threads. */
 int verify_run(struct verify *v, struct verify_job *jobs, size_t n, uint64_t all_bytes, struct el_err *e);
 
+/* The whole of a file, as fs_read_small(); and that it cannot be read, for a negative result of that. */
+int verify_read(const struct look *l, const char *name, size_t max, struct el_mem *mem, char **text, size_t *n);
+void verify_unreadable(struct verify *v, const struct look *l, const char *name, int r);
+
+/* The first entry of that name in a sorted list, or where it would stand. */
+size_t verify_first_of(const struct tensors *t, const char *name);
+
+/* What the ranks of Megatron and of ATorch wrote belongs together and leaves nothing out.  v->tensors is sorted.  -1:
+ * no memory. */
+int verify_ranks(struct verify *v, const struct look *l, struct el_err *e);
+
 /* The rules that concern several files: sets, index, pieces.  -1: no memory. */
 int verify_cross(struct verify *v, const struct look *l, struct el_err *e);
 

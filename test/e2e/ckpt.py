@@ -1,8 +1,10 @@
 """Other people's readers and writers, for test/e2e/ckpt.sh: ckpt.py FOLDER OWN.  Reads OWN, a checkpoint of elrun's library, and
 makes checkpoints below FOLDER; one name is one case."""
 import io
+import itertools
 import json
 import pickle
+import shutil
 import struct
 import sys
 import zipfile
@@ -13,6 +15,8 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 import torch.distributed.checkpoint as dcp
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 
 top, own = Path(sys.argv[1]), Path(sys.argv[2])
 
@@ -75,6 +79,13 @@ for i, (begin, end) in enumerate([(0, 6), (6, 10)]):
                                 metadata={"format": "pt", "DCP_VERSION": "1.0", "DCP_SHARDING_INFO": note})
 (top / "rows.raw").write_bytes(raw(whole))
 
+# Types of their own.
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+pieces = distribute_tensor(torch.arange(6.0).reshape(2, 3), init_device_mesh("cpu", (1,)), [Shard(0)])
+torch.save({"w": pieces, "complex": torch.full((3,), 1 + 2j, dtype=torch.complex128)}, top / "typed.pt")
+(top / "w.raw").write_bytes(raw(torch.arange(6.0)))
+(top / "complex.raw").write_bytes(struct.pack("<6d", 1, 2, 1, 2, 1, 2))
+
 # Megatron-LM, both ways.
 megatron = top / "megatron"
 for rank in range(3):
@@ -83,15 +94,32 @@ for rank in range(3):
 dcp.save({"model": state}, checkpoint_id=megatron / "iter_0001000", no_dist=True)
 (megatron / "iter_0001000" / "metadata.json").write_text('{"sharded_backend":"torch_dist","sharded_backend_version":1}')
 torch.save({"args": None}, megatron / "iter_0001000" / "common.pt")
+for tensor, pipeline, expert in itertools.product(range(2), range(3), range(2)):
+    place = top / "grid" / "iter_0000001" / f"mp_rank_{tensor:02}_{pipeline:03}_{expert:03}"
+    place.mkdir(parents=True)
+    torch.save({"x": 1}, place / "model_optim_rng.pt")
+    torch.save({"x": 1}, place / "distrib_optim.pt")
 (megatron / "latest_checkpointed_iteration.txt").write_text("1000")
 
 # ATorch.
 atorch = top / "atorch" / "checkpoint-3"
 atorch.mkdir(parents=True)
-for rank in range(4):
-    (atorch / f"flat_param.0000{rank}-00004").write_bytes(safetensors.torch.save({"": torch.zeros(8), "layer": torch.zeros(4)}))
-    (atorch / f"flat_meta.0000{rank}-00004").write_bytes(pickle.dumps({"flat_param_meta": {}, "param_meta": {}}))
+for rank in range(4):  # "a" is elements 0-10 of the flat parameter, "b" 12-18; each rank has five of 20
+    (atorch / f"flat_param.0000{rank}-00004").write_bytes(safetensors.torch.save({"": torch.zeros(8), "layer": torch.zeros(5)}))
+    metas = {}
+    for name, begin, end in (("a", 0, 10), ("b", 12, 18)):
+        at = max(begin, 5 * rank) - 5 * rank, min(end, 5 * rank + 5) - 5 * rank
+        if at[0] < at[1]:
+            metas[name] = {"param_names": name, "param_shapes": torch.Size([end - begin]), "param_numels": end - begin, "rank": rank,
+                           "param_offsets": at, "pad": 0, "striped_fsdp_name": "layer"}
+    (atorch / f"flat_meta.0000{rank}-00004").write_bytes(pickle.dumps({"flat_param_meta": {}, "param_meta": metas}))
 (atorch / "buffers").write_bytes(safetensors.torch.save({"b": torch.zeros(2)}))
+
+for name, key, value in (("gap", "param_offsets", (0, 2)), ("beyond", "param_offsets", (2, 7)), ("other", "param_numels", 11)):
+    meta = shutil.copytree(atorch, top / f"atorch-{name}") / "flat_meta.00001-00004"
+    changed = pickle.loads(meta.read_bytes())
+    changed["param_meta"]["a"][key] = value
+    meta.write_bytes(pickle.dumps(changed))
 
 # What is none of it.
 (top / "garbage").mkdir()

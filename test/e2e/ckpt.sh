@@ -138,7 +138,11 @@ is "100,000 tensors" "$(json 'len(d["tensors"])')" 100000
 ckpt ls --tensors --json "$F/train.pt"
 is "torch.save: what is nested, a view, a parameter, fp8" "$(json '[(t["name"], t["dtype"], t["shape"]) for t in d["tensors"] if t["name"] in ("view", "parameter", "fp8", "model.1.weight", "list.1", "optimizer.state.0.exp_avg")]')" \
     "[('fp8', 'F8_E4M3', [4]), ('list.1', 'I64', [3, 2]), ('model.1.weight', 'BF16', [16, 32]), ('optimizer.state.0.exp_avg', 'F32', [32, 64]), ('parameter', 'F32', [2]), ('view', 'I64', [3])]"
+ckpt ls --tensors --json "$F/typed.pt"
+is "torch.save: the piece of a DTensor, a double complex" "$(json '[(t["name"], t["dtype"], t["shape"]) for t in d["tensors"]]')" "[('complex', 'C128', [3]), ('w', 'F32', [2, 3])]"
 same() { ckpt cat "$2" "$3"; ok "cat $1" cmp "$T/out" "$4"; }
+same "of a DTensor's piece" "$F/typed.pt" w "$F/w.raw"
+same "of a double complex" "$F/typed.pt" complex "$F/complex.raw"
 same "of a view in torch.save" "$F/train.pt" view "$F/view.raw"
 same "of torch.distributed.checkpoint" "$F/dcp/step_500" model.0.weight "$F/dcp.raw"
 same "of a numpy array" "$F/numpy.safetensors" x "$F/x.raw"
@@ -147,6 +151,14 @@ same "of a Hugging Face directory" "$F/hf" 0.weight "$F/dcp.raw"
 verdict "cat of what is not row by row" 4 'not stored row by row' cat "$F/train.pt" list.1
 ckpt verify "$F/hostile.pt"
 unlike "a pickle is never executed" "$(cat "$T/out" "$T/err")" 'executed'
+verdict "ATorch: a piece of a parameter is missing" 3 'parameter "a" has 10 elements, its pieces have 7' verify "$F/atorch-gap"
+verdict "ATorch: a piece beyond its flat tensor" 1 'parameter "a" is elements 2-7 of "layer" in flat_param.00001-00004, which ends before' verify "$F/atorch-beyond"
+verdict "ATorch: ranks that do not agree" 1 'the ranks do not agree on how many elements parameter "a" has' verify "$F/atorch-other"
+verdict "Megatron: tensor, pipeline and expert ranks" 0 valid verify "$F/grid/iter_0000001"
+rm "$F/grid/iter_0000001/mp_rank_01_002_000/distrib_optim.pt"
+verdict "Megatron: a file of one rank is missing" 3 'mp_rank_01_002_000/distrib_optim.pt is missing' verify "$F/grid/iter_0000001"
+rm -r "$F/grid/iter_0000001/mp_rank_00_001_001"
+verdict "Megatron: a pipeline rank is missing" 3 'mp_rank_00_001_001 is missing' verify "$F/grid/iter_0000001"
 verdict "garbage" 1 'model.safetensors: bytes 0-7 announce a header of [0-9]+ bytes' verify "$F/garbage"
 like "garbage: compressed" "$(cat "$T/out")" 'deflated.pt: .*data.pkl is compressed'
 like "garbage: no archive" "$(cat "$T/out")" 'old.pt: it is no archive of torch.save'
