@@ -307,7 +307,8 @@ static void work(void *ctx)
         return;
     }
     struct commit c = commit_of(d, &d->files->mem);
-    d->bad = (d->what == JOB_PUBLISH ? publish(d, &c, &d->error) : write_files(d, &c, &d->error)) < 0;
+    d->bad = root_stands(&d->root, &d->error) < 0 ||
+             (d->what == JOB_PUBLISH ? publish(d, &c, &d->error) : write_files(d, &c, &d->error)) < 0;
     if (d->bad || d->existed)
         discard_stage(d, &c);
 }

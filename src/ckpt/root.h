@@ -21,6 +21,9 @@ struct root {
 int root_open(struct root *r, const char *path, bool make, struct el_err *e);
 void root_close(struct root *r);
 
+/* -1: under its name there is nothing any more, or another directory; what is written would be where nobody looks. */
+int root_stands(const struct root *r, struct el_err *e);
+
 /* The table; it is valid as long as the root. */
 struct ckpt_fs root_table(struct root *r);
 

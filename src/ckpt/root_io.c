@@ -361,6 +361,17 @@ void root_close(struct root *r)
     *r = (struct root){.fd = -1};
 }
 
+int root_stands(const struct root *r, struct el_err *e)
+{
+    struct stat named, ours;
+    if (stat(r->name, &named) < 0)
+        return el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s", r->name);
+    if (fstat(r->fd, &ours) == 0 && named.st_dev == ours.st_dev && named.st_ino == ours.st_ino)
+        return 0;
+    return el_fail(e, EL_EXIT_CANTCREAT, "%s is another directory than it was at the start: it was moved or replaced",
+                   r->name);
+}
+
 struct ckpt_fs root_table(struct root *r)
 {
     return (struct ckpt_fs){.ctx = r,

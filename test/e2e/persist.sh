@@ -143,5 +143,12 @@ mv "$R" "$R.gone" && rm -rf "$R.gone"; touch "$D/failed.0"
 wait_for seen_failed 1 ".*No such file or directory"
 touch "$D/failed.1"; finish
 is "the directory vanishes: the training goes on" "$status" 0
+begin moved fails 4 0,1
+wait_for test -e "$R/step-000000000/MANIFEST.json"
+mv "$R" "$R.moved" && mkdir "$R"; touch "$D/failed.0"
+wait_for seen_failed 1 ".*another directory than it was at the start: it was moved or replaced"
+touch "$D/failed.1"; finish
+is "the directory is moved and another one made: the training goes on" "$status" 0
+is "nothing is written where nobody looks" "$(ls "$R" "$R.moved" | grep -c step-000000001)" 0
 is_clean vanished
 finished
