@@ -176,11 +176,13 @@ static void offer_all(struct keeper *k)
             offer(k, &k->w[i], k->chosen, k->fresh);
 }
 
+/* The chosen step: one that was chosen before may still be on its way, and is of no use when it comes. */
 static bool is_loading(const struct keeper *k, const struct worker *like)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned n = 0; n < KEEPER_SLOTS; n++)
-            if (k->w[i].slot[n].state == KEEPER_LOADING && (!like || keeper_declared_same(k->w[i].kept, like->kept)))
+            if (k->w[i].slot[n].state == KEEPER_LOADING && k->w[i].slot[n].step == k->chosen &&
+                (!like || keeper_declared_same(k->w[i].kept, like->kept)))
                 return true;
     return false;
 }
