@@ -282,6 +282,7 @@ static void settle(struct keeper *k)
     }
     for (unsigned i = 0; i < k->conf.workers; i++)
         k->w[i].restoring = RESTORING_ASKED;
+    k->loading = false; /* what is still on its way is of what nobody goes back to */
     k->choose_due = true;
 }
 
