@@ -64,6 +64,9 @@ void restores_started(struct cluster *c, uint32_t who)
     struct cluster_restore *x = &c->agent[who].restore;
     if (!c->restores)
         return;
+    const struct member_restore *said = &c->agent[who].m.restore;
+    if (said->stocked || said->stock.attempt)
+        cluster_fail(c, "agent %u begins a round with what its workers said in the one before", who);
     x->started = c->now;
     say_after(c, who, EL_MS(1) + below(c, EL_MS(900)), MEMBER_EV_STOCK);
 }
