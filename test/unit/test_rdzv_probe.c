@@ -422,6 +422,7 @@ static void test_many_gpus(void)
     is_num(got.u.probe.rails, m.u.probe.rails, "as it was meant");
     msg_release(&got);
     el_buf_free(&bytes);
+    story_end(&s);
 }
 
 static void test_auto_with_gpus(void)
