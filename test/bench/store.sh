@@ -2,7 +2,7 @@
 # without looking (bare.c) and, with its own generator, redis.  All on loopback; generator and server share the cores.
 . "$(dirname "$0")/../lib/bench.sh"
 ulimit -n "$(ulimit -H -n)"
-LOAD=$BUILD/test/bench/store BARE=$BUILD/test/bench/bare SECONDS_EACH=${SECONDS_EACH:-0.2} USER_SECONDS=${USER_SECONDS:-3}
+LOAD=$BUILD/test/bench/store BARE=$BUILD/test/bench/bare SECONDS_EACH=${SECONDS_EACH:-0.2} USER_SECONDS=${USER_SECONDS:-8}
 pids=
 stop_all() { for p in $pids; do kill "$p" 2>/dev/null; done; pids=; }
 trap 'stop_all; rm -rf "$T"' EXIT
