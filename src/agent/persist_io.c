@@ -200,8 +200,8 @@ bool persisting_own_names(struct persisting *p)
     struct disk_files *files = p->files;
     for (size_t i = 0; i < files->n; i++) {
         struct disk_file *f = &files->v[i];
-        f->part = el_strndup(&files->mem, f->part, strlen(f->part));
-        f->shard_id = el_strndup(&files->mem, f->shard_id, strlen(f->shard_id));
+        f->part = disk_files_keep(files, f->part);
+        f->shard_id = disk_files_keep(files, f->shard_id);
         if (!f->part || !f->shard_id)
             return false;
     }
@@ -246,7 +246,7 @@ static void begin(struct persisting *p, int64_t step)
                "with --ckpt-layout=megatron files are written that declare_file() names, and there is none");
         return;
     }
-    p->layout_id = el_strndup(&p->files->mem, p->about.layout_id, strlen(p->about.layout_id));
+    p->layout_id = disk_files_keep(p->files, p->about.layout_id);
     p->about.layout_id = p->layout_id ? p->layout_id : "";
     loop_timer_at(p->tick, loop_clock() + PROGRESS_EVERY);
     disk_write(p->disk, &p->about, p->files, true);

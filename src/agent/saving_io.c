@@ -353,8 +353,8 @@ static void on_file(struct persisting *p, const struct msg_ckpt_file *f)
     }
     struct disk_file *to = &s->all->v[s->all->n];
     *to = (struct disk_file){.bytes = f->size,
-                             .part = el_strndup(&s->all->mem, f->part, strlen(f->part)),
-                             .shard_id = el_strndup(&s->all->mem, f->shard, strlen(f->shard)),
+                             .part = disk_files_keep(s->all, f->part),
+                             .shard_id = disk_files_keep(s->all, f->shard),
                              .node = ""};
     snprintf(to->name, sizeof to->name, "%s", f->name);
     to->manifest = (struct manifest_file){.node = "", .size = f->size};
@@ -379,7 +379,7 @@ static void on_publish(struct persisting *p, const struct msg_ckpt_publish *o)
     for (size_t i = 0; !o->files && i < files->n; i++)
         files->v[i].manifest.node = p->node->host;
     name_order(p, o->step, o->number, o->coord, o->order, o->lastwords, o->nonce);
-    p->layout_id = el_strndup(&files->mem, o->layout, strlen(o->layout));
+    p->layout_id = disk_files_keep(files, o->layout);
     p->about.layout_id = p->layout_id ? p->layout_id : "";
     p->about.world = o->world;
     p->about.consumed_samples = samples;

@@ -34,6 +34,7 @@ struct disk_files {
     struct el_mem mem;
     struct disk_file *v;
     size_t n;
+    struct disk_word *words; /* disk_files_keep() */
 };
 
 struct disk_about {
@@ -82,6 +83,9 @@ bool disk_is_busy(const struct disk *d);
 void disk_progress(const struct disk *d, uint64_t *done_bytes, uint64_t *all_bytes);
 const struct ckpt_fs *disk_root(const struct disk *d);
 void disk_files_free(struct disk_files *f);
+
+/* A copy of the text that lives as long as the files; NULL: no memory. */
+const char *disk_files_keep(struct disk_files *f, const char *text);
 
 /* "shard-00003-model-00001-of-00001.safetensors": the file of the i-th piece, from 1. */
 void disk_shard_name(uint64_t number, char out[512]);

@@ -53,12 +53,34 @@ void disk_shard_name(uint64_t number, char out[512])
     snprintf(out, 512, "shard-%05llu-model-00001-of-00001.safetensors", (unsigned long long)number);
 }
 
+struct disk_word {
+    struct disk_word *next;
+    char text[];
+};
+
+const char *disk_files_keep(struct disk_files *f, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    struct disk_word *w = el_alloc(&f->mem, sizeof *w + n);
+    if (!w)
+        return NULL;
+    memcpy(w->text, text, n);
+    w->next = f->words;
+    f->words = w;
+    return w->text;
+}
+
 void disk_files_free(struct disk_files *f)
 {
-    for (size_t i = 0; f && i < f->n; i++)
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->n; i++)
         el_free(&f->mem, f->v[i].manifest.chunks);
-    if (f)
-        el_free(&f->mem, f->v);
+    el_free(&f->mem, f->v);
+    for (struct disk_word *w = f->words, *next; w; w = next) {
+        next = w->next;
+        el_free(&f->mem, w);
+    }
     free(f);
 }
 
