@@ -1,119 +1,6 @@
 /* A health check by itself: what it makes of answers that come late, twice, in pieces or from elsewhere, of nodes that
  * are away and of its own standing still.  Stories with a coordinator around it: test_rdzv_probe.c. */
-#include "rdzv/probing_private.h"
-
-#include "lib/tap.h"
-#include "probe/node.h"
-
-#define SILENCE EL_SEC(10)
-#define MARGIN  (SILENCE + PROBING_MARGIN)
-#define TIMEOUT EL_SEC(300)
-#define WARNS   "{\"t\":\"check\",\"name\":\"shm_size\",\"state\":\"warn\",\"text\":\"\"}\n"
-#define ANOTHER "{\"t\":\"check\",\"name\":\"nofile\",\"state\":\"warn\",\"text\":\"\"}\n"
-
-static struct el_mem mem = EL_MEM_INIT(64u << 20);
-static struct probing *p;
-static el_usec now;
-
-static void begin_for(unsigned nodes, el_usec timeout)
-{
-    struct probing_conf conf = {.number = 5,
-                                .coord = 9,
-                                .probe = 1,
-                                .nodes = nodes,
-                                .backend = HEALTH_TCP,
-                                .quick = true,
-                                .timeout = timeout,
-                                .silence = SILENCE};
-    probing_free(p);
-    now = 0;
-    p = probing_new(&conf, &mem, now);
-    for (unsigned i = 0; i < nodes; i++)
-        probing_name(p, i, (const char[]){(char)('a' + i), 0}, "");
-}
-
-static void begin(unsigned nodes)
-{
-    begin_for(nodes, TIMEOUT);
-}
-
-static struct msg_probe order_of(unsigned node)
-{
-    struct msg m;
-    probing_order(p, node, now, &m);
-    return m.u.probe;
-}
-
-/* What a node would say to its present order. */
-static struct msg_probe_result result(unsigned node, enum probing_outcome outcome)
-{
-    struct msg_probe o = order_of(node);
-    return (struct msg_probe_result){.number = o.number,
-                                     .coord = o.coord,
-                                     .probe = o.probe,
-                                     .stage = o.stage,
-                                     .rail = o.kind == PROBING_PAIR ? 0 : -1,
-                                     .outcome = outcome,
-                                     .text = outcome == PROBING_OK ? "" : "why",
-                                     .lines = ""};
-}
-
-static enum probing_news say(unsigned node, const struct msg_probe_result *m)
-{
-    enum probing_news news = probing_result(p, node, m, now);
-    probing_check(p);
-    return news;
-}
-
-static enum probing_news answer(unsigned node, enum probing_outcome outcome)
-{
-    struct msg_probe_result m = result(node, outcome);
-    return say(node, &m);
-}
-
-static enum probing_news all(const char *nodes, enum probing_outcome outcome)
-{
-    enum probing_news news = PROBING_SAME;
-    for (; *nodes; nodes++)
-        news = answer((unsigned)(*nodes - 'a'), outcome);
-    return news;
-}
-
-static enum probing_news at(el_usec when)
-{
-    now = when;
-    return probing_timeout(p, now);
-}
-
-/* Rests, checks, pairs: "ppr" */
-static const char *kinds(unsigned nodes)
-{
-    static char text[16];
-    for (unsigned i = 0; i < nodes; i++)
-        text[i] = "lpra"[order_of(i).kind];
-    text[nodes] = 0;
-    return text;
-}
-
-static const char *verdict(unsigned node)
-{
-    static char line[VERDICT_TEXT_MAX + 20];
-    const char *text;
-    const char *name = health_verdict_name(probing_verdict(p, node, &text));
-    snprintf(line, sizeof line, "%s%s%s", name, *text ? ": " : "", text);
-    return line;
-}
-
-/* To the end, all that is asked for being well. */
-static void finish(unsigned nodes)
-{
-    for (unsigned round = 0; !probing_is_over(p) && round < 100; round++)
-        for (unsigned i = 0; i < nodes && !probing_is_over(p); i++)
-            if (order_of(i).kind != PROBING_REST)
-                answer(i, PROBING_OK);
-}
-
-/* --- time --------------------------------------------------------------------------------------------------------- */
+#include "unit/probing_stage.h"
 
 static void test_deadlines(void)
 {
@@ -455,77 +342,6 @@ static void test_first_look(void)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-static unsigned kept(unsigned node, const char *what)
-{
-    unsigned n = 0;
-    for (const char *s = probing_kept(p, node); (s = strstr(s, what)); s++)
-        n++;
-    return n;
-}
-
-static void test_pages(void)
-{
-    begin(2);
-    struct msg_probe_result m = result(0, PROBING_FAILED);
-    m.more = true;
-    m.lines = WARNS;
-    is_num(say(0, &m), PROBING_SAME, "more pages follow");
-    m.page = 2;
-    m.lines = ANOTHER;
-    say(0, &m);
-    is_num(kept(0, "nofile"), 0, "a page that does not follow is no page");
-    m.page = 0; /* another connection: all of it again */
-    m.lines = WARNS;
-    say(0, &m);
-    m.page = 1;
-    m.lines = ANOTHER;
-    m.more = false;
-    m.outcome = PROBING_OK;
-    say(0, &m);
-    is_num(kept(0, "shm_size"), 1, "what was told twice is kept once");
-    is_num(kept(0, "nofile"), 1, "and what followed, too");
-    ok(probing_warned(p, 0), "it was warned of");
-    m.outcome = PROBING_FAILED;
-    say(0, &m);
-    is_num(kept(0, "nofile"), 1, "who is done says nothing more");
-    answer(1, PROBING_OK);
-    all("ab", PROBING_OK);
-    m = result(0, PROBING_OK);
-    m.lines = WARNS;
-    m.more = true;
-    say(0, &m);
-    m.lines = "";
-    m.more = false;
-    say(0, &m); /* from the beginning */
-    is_num(kept(0, "shm_size"), 1, "what an earlier stage told stays, what this one takes back goes");
-    answer(1, PROBING_OK);
-    ok(probing_warned(p, 0), "a warning of the first look is not forgotten by the last");
-    ok(!probing_warned(p, 1), "nobody else was warned");
-    is_str(verdict(0), "good", "what was said before the first page came again does not count");
-}
-
-static void test_warning_taken_back(void)
-{
-    begin(2);
-    struct msg_probe_result m = result(0, PROBING_OK);
-    m.lines = WARNS;
-    m.more = true;
-    say(0, &m);
-    m.lines = "";
-    m.more = false;
-    say(0, &m);
-    ok(!probing_warned(p, 0), "told from the beginning, without the warning: there is none");
-    begin(2);
-    m = result(0, (enum probing_outcome)PROBING_OUTCOMES);
-    is_num(say(0, &m), PROBING_SAME, "an outcome that is none");
-    m = result(0, PROBING_OK);
-    m.number++;
-    m.outcome = PROBING_FAILED;
-    say(0, &m);
-    all("ab", PROBING_OK);
-    is_str(kinds(2), "pp", "an answer about another round says nothing");
-}
-
 static void test_who_rests(void)
 {
     begin(3);
@@ -561,71 +377,9 @@ static void test_broken(void)
            "one that failed does not, with nobody else to ask");
 }
 
-static void test_ids(void)
-{
-    struct msg_probe_id m;
-    begin(2);
-    struct msg_probe o = order_of(0);
-    m = (struct msg_probe_id){o.number, o.coord, o.probe, o.stage, 0, "early"};
-    is_num(probing_id(p, 0, &m), PROBING_SAME, "an id where there is no pair");
-    all("ab", PROBING_OK);
-    m.stage = order_of(0).stage;
-    m.id = "two words";
-    is_num(probing_id(p, 0, &m), PROBING_SAME, "an id that is none");
-    m.id = "x";
-    is_num(probing_id(p, 1, &m), PROBING_SAME, "an id of the end that comes");
-    m.rail = PLAN_RAILS_MAX;
-    is_num(probing_id(p, 0, &m), PROBING_SAME, "of a rail that cannot be");
-    m.rail = 0;
-    is_num(probing_id(p, 0, &m), PROBING_ORDER, "the host end's");
-    is_str(order_of(1).ids, "0=x", "goes to the guest");
-    is_str(order_of(0).ids, "", "and to nobody else");
-}
-
-static void test_metrics(void)
-{
-    begin(3);
-    struct msg_probe_result m = result(0, PROBING_OK);
-    m.lines =
-        "{\"t\":\"m\",\"name\":\"host_mem\",\"rail\":0,\"n\":1,\"min\":7,\"median\":7,\"p95\":7,\"unit\":\"GB/s\"}\n";
-    say(0, &m);
-    all("bc", PROBING_OK);
-    while (order_of(0).kind != PROBING_AFTER)
-        for (unsigned i = 0; i < 3; i++)
-            if (order_of(i).kind == PROBING_PAIR) {
-                m = result(i, PROBING_OK);
-                m.gpus = 3;
-                say(i, &m);
-            }
-    ok(!probing_is_nccl(p), "how many GPUs there are is what the first look said");
-    is_num(verdict_value(probing_plan(p), 0, 0, METRIC_HOST_MEM), 7000, "what a node measures alone is kept for it");
-}
-
-/* A node that never comes to an end must not eat the coordinator's memory, which other jobs need too. */
-static void test_endless_pages(void)
-{
-    char lines[MSG_LINES_MAX] = "";
-    size_t n = 0;
-    while (n + 64 < sizeof lines)
-        n += (size_t)snprintf(lines + n, sizeof lines - n, "{\"t\":\"m\",\"name\":\"cpu\",\"median\":1}\n");
-    begin(2);
-    struct msg_probe_result m = result(0, PROBING_OK);
-    m.lines = lines;
-    m.more = true;
-    size_t before = mem.used_bytes;
-    for (m.page = 0; m.page < 500; m.page++)
-        say(0, &m);
-    ok(mem.used_bytes - before < 64u << 10, "what a node tells of itself without an end is not kept without one");
-    m.more = false;
-    say(0, &m);
-    finish(2);
-    is_str(verdict(0), "good", "and it is judged like others");
-}
-
 int main(void)
 {
     test_deadlines();
-    test_endless_pages();
     test_all_time_is_over();
     test_rails();
     test_kept();
@@ -644,12 +398,8 @@ int main(void)
     test_rounds_max();
     test_parted_by_any_rail();
     test_first_look();
-    test_pages();
-    test_warning_taken_back();
     test_who_rests();
     test_broken();
-    test_ids();
-    test_metrics();
     probing_free(p);
     return done();
 }
