@@ -2,17 +2,10 @@
 # memory goes on from disk together with all others.  LONG=1: also a coordinator that dies, and nodes that do not agree
 # about the directory.  Seen to fail: with last words that say nothing of a step that a lost node alone held ("gone").
 . "$(dirname "$0")/../lib/e2e.sh"
+. "$(dirname "$0")/../lib/coordinator.sh"
 PY=${PY:-python3}
 
 LOCAL=
-serve() {
-    rm -f "$T/port"
-    E2E_MARK="$T" TMPDIR="$T/tmp" "$ELRUN" store --port 0 --port-file "$T/port" >>"$T/store" 2>&1 &
-    coordinator=$!
-    wait_for test -s "$T/port"
-    port=$(cat "$T/port")
-}
-killed() { kill -KILL $coordinator; wait $coordinator 2>/dev/null; }
 
 # job NAME MODE STEPS PERSIST OPTIONS...: two nodes with two workers each, one directory
 job() {

@@ -3,17 +3,9 @@
 # decision from a node that was told one ("the coordinator dies behind its decision"), member_link.c without
 # member_restore_tell() ("the coordinator dies while they agree").
 . "$(dirname "$0")/../lib/e2e.sh"
+. "$(dirname "$0")/../lib/coordinator.sh"
 PY=${PY:-python3}
 
-# A coordinator that hosts no workers, on a port of its own.
-serve() {
-    rm -f "$T/port"
-    E2E_MARK="$T" TMPDIR="$T/tmp" "$ELRUN" store --port 0 --port-file "$T/port" >>"$T/store" 2>&1 &
-    coordinator=$!
-    wait_for test -s "$T/port"
-    port=$(cat "$T/port")
-}
-killed() { kill -KILL $coordinator; wait $coordinator 2>/dev/null; }
 
 # job NAME OPTIONS...: two nodes with two workers each; held: all stand still behind step 3
 job() {

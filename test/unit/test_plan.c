@@ -1,5 +1,5 @@
-/* The probe's plan and verdicts: rails, domains, nodes that leave.  Slow nodes are in test_plan_slow.c, DLRover's cases in
- * test_plan_dlrover.c, what holds for every set of faults in test_plan_proof.c. */
+/* The probe's plan and verdicts: rails, domains, nodes that leave.  Slow nodes are in test_plan_slow.c, DLRover's cases
+ * in test_plan_dlrover.c, what holds for every set of faults in test_plan_proof.c. */
 #include "unit/plan_stage.h"
 
 /* --- few nodes ---------------------------------------------------------------------------------------------------- */
