@@ -4,10 +4,10 @@
  *   commit_open      coordinator: the root is one of ours; leftovers of a commit that was given up are out of the way
  *   commit_join      each writer: the stage is there (who comes first makes it)
  *   commit_write     each writer: reserve, write, sync the file and its directory; its checksums come back
- *   commit_publish   coordinator, when all files are reported: manifest, sync, rename to the final name, sync: from
- *                    here on it exists; last the hint which one is the latest.  What stands under that name already
- *                    stays if it is the same, byte by byte; else it is moved to the trash before, but
- *                    for another job's, and for what Megatron has written itself: that is an error
+ *   commit_publish   coordinator, when all files are reported: if they stand there, manifest, sync, rename to the final
+ *                    name, sync: from here on it exists; last the hint which one is the latest.  What stands under
+ *                    that name already stays if it is the same, byte by byte; else it is moved to the trash before,
+ *                    but for another job's, and for what Megatron has written itself: that is an error
  *
  * COMMIT_MARKER is for stores on which the rename of a directory is not atomic: files go to the final directory at
  * once, and the manifest, written last, makes them a checkpoint.
@@ -58,7 +58,7 @@ struct commit_result {
     struct el_err latest;   /* why the hint could not be written, though the checkpoint is there */
 };
 
-/* step, nonce and layout of m are filled in from c. */
+/* step, nonce and layout of m are filled in from c.  A file of m that the stage does not have: CKPT_INCOMPLETE. */
 int commit_publish(const struct commit *c, struct manifest *m, struct commit_result *result, struct el_err *e);
 
 /* Makes `latest` (and with Megatron's layout its tracker) name this step. */

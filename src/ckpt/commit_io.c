@@ -345,6 +345,11 @@ int commit_publish(const struct commit *c, struct manifest *m, struct commit_res
     char stage[CKPT_PATH_MAX], final[CKPT_PATH_MAX];
     *result = (struct commit_result){0};
     commit_paths(c, stage, final);
+    /* What others say that they have written may lie elsewhere: a directory of the same name on their own disk. */
+    if (check_sizes(c->fs, stage, m, e)) {
+        el_prefix(e, "%s", c->fs->name);
+        return -1;
+    }
     if (write_manifest(c, m, stage, e))
         return -1;
     int r = c->mode == COMMIT_RENAME ? c->fs->rename(c->fs->ctx, stage, final, false) : 0;

@@ -256,6 +256,9 @@ static int publish(struct disk *d, const struct commit *c, struct el_err *e)
     r = r ? r : commit_publish(c, &m, &result, e);
     el_free(&files->mem, m.files);
     el_free(&files->mem, m.parts);
+    if (r && e->status == CKPT_INCOMPLETE && d->conf.apart && !d->conf.local)
+        snprintf(e->text + strlen(e->text), sizeof e->text - strlen(e->text),
+                 ": is --ckpt-dir one directory for all nodes? (each its own: --ckpt-store=local)");
     if (r)
         return r;
     d->existed = result.existed;

@@ -448,7 +448,7 @@ static void advance_again(struct saving *s, el_usec now)
     if (saving_cover(s, s->again, s->live, text, sizeof text) == SAVING_COVERED)
         begin(s, s->again, s->op_lastwords, now);
     else
-        resolve(s, s->again, false, now, "%.230s%s%.200s", s->why, *text ? "; " : "", text);
+        resolve(s, s->again, false, now, "%.330s%s%.140s", s->why, *text ? "; " : "", text);
 }
 
 static void advance_settling(struct saving *s, el_usec now)

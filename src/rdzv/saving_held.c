@@ -228,7 +228,7 @@ static enum saving_cover cover_local(const struct saving *s, int64_t step, char 
             continue;
         there++;
         enum saving_cover one = n->failed == step ? SAVING_HOPELESS : cover_of_node(s, i, step, text, size);
-        if (n->failed == step)
+        if (n->failed == step && !*s->why) /* else that says why */
             snprintf(text, size, "%.64s could not write it", saving_name(s, i));
         if (one == SAVING_HOPELESS)
             return one;

@@ -55,7 +55,7 @@ static void say_result(struct rdzv *r, struct rdzv_actions *out)
         return;
     r->saving_told = x->serial;
     if (!x->good)
-        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "checkpoint: step %lld is not on disk: %.400s",
+        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "checkpoint: step %lld is not on disk: %.470s",
                  (long long)x->step, x->text);
     else if (x->existed)
         rdzv_say(r, out, RDZV_NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld was there already, and is valid",

@@ -1,0 +1,60 @@
+# Checkpoints of several nodes where the disk of one of them fails: that ends the order for all, the older checkpoint stays
+# as it is, it is said once, and the job trains on; what is called a checkpoint is one.
+# Seen to fail: a build that publishes what others say they have written without looking ("each its own directory").
+. "$(dirname "$0")/../lib/e2e.sh"
+. "$(dirname "$0")/../lib/coordinator.sh"
+PY=${PY:-python3}
+
+# job NAME MODE STEPS PERSIST OPTIONS...: two nodes with a worker each, node I writes into $R.I
+job() {
+    D=$T/$1 R=$T/$1/ckpt name=$1 ARGS="$2 $3"
+    PERSIST=$4; shift 4
+    mkdir -p "$D"
+    for i in 0 1; do
+        OUT=$T/out.$i ERR=$D/err.$i ENV="PYTHON_EXEC=$PY"
+        start --nnodes=2 --nproc-per-node=1 --rdzv-endpoint=127.0.0.1:$port --rdzv-id=$name --ckpt-mem=64M "$@" \
+            --ckpt-dir="$R.$i" --node-rank=$i "$HERE/persist_worker.py" "$D" "$R.0" $ARGS "$PERSIST"
+        eval "node_$i=$elrun_pid"
+    done
+}
+ends() { # STATUS
+    for i in 0 1; do
+        eval "elrun_pid=\$node_$i"; finish
+        is "$name: node $i ends" "$status" "$1" || note "$(tail -8 "$D/err.$i")"
+    done
+}
+said() { grep -c "job $name: checkpoint: $1" "$T/store"; } # REGEX
+whole() { for i in 0 1; do "$ELRUN" ckpt verify --deep "$R.$i" >"$T/verify" 2>&1; echo $?; done | tr '\n' ' '; }
+steps() { for i in 0 1; do ls "$R.$i" | grep -c '^step'; done | tr '\n' ' '; }
+went_back() { cat "$D"/log.? | sed -n 's/^0 \([01]\) \([^ ]*\) .*/\1:\2/p' | tr '\n' ' '; }
+
+serve
+# The directories have one name on two hosts, and are not one.
+job apart none 6 5
+ends 0
+is "each its own directory: that is no checkpoint of both" "$(steps)" "0 0 "
+is "each its own directory: what is wrong" "$(said 'step 5 is not on disk: .* is missing: is --ckpt-dir one directory for all nodes')" 1
+
+small() { mkdir "$1" && mount -t tmpfs -o "$2" none "$1" 2>"$T/mount"; }
+at_exit() { umount "$T/full/ckpt.1" 2>/dev/null; }
+if mkdir "$T/full" && small "$T/full/ckpt.1" size=5m; then # room for two of node 1's
+    job full fails 6 0,1,2 --ckpt-store=local
+    for s in 0 1; do wait_for test -e "$R.1/step-00000000$s/MANIFEST.json"; touch "$D/failed.$s"; done
+    ok "a full disk of one node: it is said" wait_for holds "$T/store" \
+        'checkpoint: step 2 is not on disk: .*No space left on device .*ckpt gc'
+    touch "$D/failed.2"
+    ends 0
+    is "a full disk of one node: once" "$(said 'step 2 is not on disk')" 1
+    is "a full disk of one node: both have what was there before" "$(steps)$(whole)" "2 2 0 0 "
+    is "a full disk of one node: no half of one is left" "$(ls -A "$R.0/.stage" "$R.1/.stage" | grep -c step)" 0
+    rm "$D"/log.?
+    killed; serve # which knows nothing of the one that has ended
+    job full keep 3 "" --ckpt-store=local
+    ends 0
+    is "a full disk of one node: all go on from the one before" "$(went_back)" "0:1 1:1 "
+else
+    skip "a full disk of one node" "no right to mount"
+fi
+killed
+wait_for no_leftovers
+finished
