@@ -5,6 +5,7 @@
 
 #include "ckpt/layout.h"
 #include "util/parse.h"
+#include "util/sort.h"
 
 const char *ckpt_format_word(enum ckpt_format f)
 {
@@ -113,26 +114,49 @@ bool fmt_member(const char *name, struct fmt_member *m)
     return false;
 }
 
-/* Two members are of one set if their names are the same but for the numbers, and the totals are. */
-static bool same_set(const char *a, const struct fmt_member *x, const char *b, const struct fmt_member *y)
+struct numbered {
+    const char *name;
+    struct fmt_member at;
+};
+
+/* Members of one set have the same name but for the numbers, and the same total; they stand together, in order. */
+static int by_set(const struct numbered *x, const struct numbered *y)
 {
-    return x->n == y->n && x->number_at == y->number_at && memcmp(a, b, x->number_at) == 0 &&
-           strcmp(a + x->end, b + y->end) == 0;
+    size_t p = x->at.number_at, q = y->at.number_at;
+    int c = memcmp(x->name, y->name, p < q ? p : q);
+    if (!c && p != q)
+        c = p < q ? -1 : 1;
+    if (!c)
+        c = strcmp(x->name + x->at.end, y->name + y->at.end);
+    return c ? c : x->at.n < y->at.n ? -1 : x->at.n > y->at.n;
 }
 
-bool fmt_missing(const char *const *names, size_t n, size_t of, uint64_t *missing)
+static int by_number(const void *a, const void *b)
 {
-    struct fmt_member set, m;
-    if (!fmt_member(names[of], &set))
-        return false;
-    for (uint64_t want = set.first; want < set.n + set.first; want++) {
-        bool there = false;
-        for (size_t i = 0; i < n && !there; i++)
-            there = fmt_member(names[i], &m) && m.i == want && same_set(names[of], &set, names[i], &m);
-        if (!there) {
-            *missing = want;
-            return true;
-        }
+    const struct numbered *x = a, *y = b;
+    int c = by_set(x, y);
+    if (!c)
+        c = x->at.i < y->at.i ? -1 : x->at.i > y->at.i;
+    return c ? c : strcmp(x->name, y->name);
+}
+
+int fmt_gaps(const char *const *names, size_t n, struct el_mem *mem, fmt_gap_fn *gap, void *arg, struct el_err *e)
+{
+    struct numbered *v = el_alloc(mem, n * sizeof *v);
+    size_t members = 0;
+    if (!v)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        if (fmt_member(names[i], &v[members].at))
+            v[members++].name = names[i];
+    el_sort(v, members, sizeof *v, by_number);
+    for (size_t i = 0, first; i < members;) {
+        uint64_t want = v[i].at.first;
+        for (first = i; i < members && by_set(&v[i], &v[first]) == 0; i++)
+            want += v[i].at.i == want;
+        if (want < v[first].at.n + v[first].at.first)
+            gap(arg, v[first].name, want, v[first].at.n);
     }
-    return false;
+    el_free(mem, v);
+    return 0;
 }

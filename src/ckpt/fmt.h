@@ -44,9 +44,10 @@ struct fmt_member {
 };
 bool fmt_member(const char *name, struct fmt_member *m);
 
-/* The first of a numbered set that is not among the names: true, and *missing (of set names[of]) is its number.  Sets
- * of another total beside it are left to the caller. */
-bool fmt_missing(const char *const *names, size_t n, size_t of, uint64_t *missing);
+/* Calls gap() for each numbered set of which not all members are among the names: a member of it, the first number that
+ * is missing, and how many there should be.  Sets that differ in their total are different sets.  -1: no memory. */
+typedef void fmt_gap_fn(void *arg, const char *name, uint64_t missing, uint64_t total);
+int fmt_gaps(const char *const *names, size_t n, struct el_mem *mem, fmt_gap_fn *gap, void *arg, struct el_err *e);
 
 /* --- what files say --- */
 

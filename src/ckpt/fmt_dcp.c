@@ -32,10 +32,35 @@ static int compare_text(const struct pickle_node *a, const struct pickle_node *b
     return c ? c : a->text_n < b->text_n ? -1 : a->text_n > b->text_n;
 }
 
-static int by_fqn(const void *a, const void *b)
+/* rank: -1 for what is no piece of a tensor; then at is not looked at. */
+struct place {
+    int rank;
+    uint64_t at[RANK_MAX];
+};
+
+static int compare_places(const struct place *x, const struct place *y)
+{
+    int c = x->rank < y->rank ? -1 : x->rank > y->rank;
+    for (int i = 0; !c && i < x->rank; i++)
+        c = x->at[i] < y->at[i] ? -1 : x->at[i] > y->at[i];
+    return c;
+}
+
+static void read_place(const struct stored *s, struct place *to)
+{
+    to->rank = pickle_sizes(s->offset, to->at, RANK_MAX);
+}
+
+static int by_fqn_and_place(const void *a, const void *b)
 {
     const struct stored *x = a, *y = b;
+    struct place p, q;
     int c = compare_text(x->fqn, y->fqn);
+    if (!c) {
+        read_place(x, &p);
+        read_place(y, &q);
+        c = compare_places(&p, &q);
+    }
     return c ? c : x->at < y->at ? -1 : x->at > y->at;
 }
 
@@ -83,13 +108,20 @@ static int tell(struct dcp *d, const struct stored *s, struct fmt_dcp_item *item
     return d->each(d->arg, item);
 }
 
-/* The first entry of this name in the sorted table, d->n if none. */
-static size_t first_of(const struct dcp *d, const struct pickle_node *fqn)
+/* The first entry of this name in the sorted table, and with a place the first that is there or behind it; d->n if
+ * there is none. */
+static size_t first_of(const struct dcp *d, const struct pickle_node *fqn, const struct place *place)
 {
     size_t from = 0, to = d->n;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (compare_text(d->v[middle].fqn, fqn) < 0)
+        struct place at;
+        int c = compare_text(d->v[middle].fqn, fqn);
+        if (!c && place) {
+            read_place(&d->v[middle], &at);
+            c = compare_places(&at, place);
+        }
+        if (c < 0)
             from = middle + 1;
         else
             to = middle;
@@ -97,24 +129,24 @@ static size_t first_of(const struct dcp *d, const struct pickle_node *fqn)
     return from < d->n && compare_text(d->v[from].fqn, fqn) == 0 ? from : d->n;
 }
 
-static int find_piece(struct dcp *d, const struct pickle_node *fqn, const uint64_t *from, int rank,
-                      const struct stored **to)
+static int find_piece(struct dcp *d, const struct pickle_node *fqn, const struct place *place, const struct stored **to)
 {
-    uint64_t at[RANK_MAX];
-    for (size_t i = first_of(d, fqn); i < d->n && compare_text(d->v[i].fqn, fqn) == 0; i++) {
-        const struct stored *s = &d->v[i];
-        if (s->offset && pickle_sizes(s->offset, at, RANK_MAX) == rank &&
-            memcmp(at, from, (size_t)rank * sizeof *at) == 0)
-            return *to = s, 0;
-    }
+    struct place at;
     char shown[EL_SHOW_MAX];
+    size_t i = first_of(d, fqn, place);
+    if (i < d->n) {
+        read_place(&d->v[i], &at);
+        if (compare_places(&at, place) == 0)
+            return *to = &d->v[i], 0;
+    }
     return ckpt_fail(d->e, CKPT_INCOMPLETE, ".metadata: a piece of tensor \"%s\" is stored in no file",
                      el_show(as_text(&d->name, fqn), shown));
 }
 
 static int read_tensor(struct dcp *d, const struct pickle_node *fqn, const struct pickle_node *meta)
 {
-    uint64_t shape[RANK_MAX], from[RANK_MAX], size[RANK_MAX];
+    uint64_t shape[RANK_MAX], size[RANK_MAX];
+    struct place from;
     int rank = pickle_sizes(pickle_get(meta, "size"), shape, RANK_MAX);
     const struct pickle_node *chunks = pickle_get(meta, "chunks"), *properties = pickle_get(meta, "properties"), *chunk;
     /* Properties are a tuple since torch 2.0, whose first is the type. */
@@ -129,12 +161,13 @@ static int read_tensor(struct dcp *d, const struct pickle_node *fqn, const struc
                          el_show(as_text(&d->name, fqn), shown));
     for (size_t i = 0; (chunk = pickle_item(chunks, i)); i++) {
         const struct stored *s = NULL;
-        if (pickle_sizes(pickle_get(chunk, "offsets"), from, RANK_MAX) != rank ||
-            pickle_sizes(pickle_get(chunk, "sizes"), size, RANK_MAX) != rank)
+        from.rank = pickle_sizes(pickle_get(chunk, "offsets"), from.at, RANK_MAX);
+        if (from.rank != rank || pickle_sizes(pickle_get(chunk, "sizes"), size, RANK_MAX) != rank)
             return bad(d, "a piece of a tensor has no place in it");
-        if (find_piece(d, fqn, from, rank, &s))
+        if (find_piece(d, fqn, &from, &s))
             return -1;
-        struct fmt_dcp_item item = {.dtype = dtype, .rank = (unsigned)rank, .shape = shape, .from = from, .size = size};
+        struct fmt_dcp_item item = {
+            .dtype = dtype, .rank = (unsigned)rank, .shape = shape, .from = from.at, .size = size};
         int r = tell(d, s, &item);
         if (r)
             return r;
@@ -150,7 +183,7 @@ static int read_all(struct dcp *d, const struct pickle_node *root, const struct 
     for (size_t i = 0; i + 1 < storage->items_n; i += 2, d->n++)
         if (read_stored(d, storage->items[i], storage->items[i + 1], &d->v[d->n]))
             return -1;
-    el_sort(d->v, d->n, sizeof *d->v, by_fqn);
+    el_sort(d->v, d->n, sizeof *d->v, by_fqn_and_place);
     for (size_t i = 0; i + 1 < names->items_n; i += 2) {
         const struct pickle_node *fqn = names->items[i], *meta = names->items[i + 1];
         if (fqn->kind != PICKLE_TEXT)
@@ -160,7 +193,7 @@ static int read_all(struct dcp *d, const struct pickle_node *root, const struct 
             r = read_tensor(d, fqn, meta);
         } else {
             struct fmt_dcp_item item = {0};
-            size_t at = first_of(d, fqn);
+            size_t at = first_of(d, fqn, NULL);
             char shown[EL_SHOW_MAX];
             r = at < d->n ? tell(d, &d->v[at], &item)
                           : ckpt_fail(d->e, CKPT_INCOMPLETE, ".metadata: \"%s\" is stored in no file",

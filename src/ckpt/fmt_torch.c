@@ -7,7 +7,7 @@
 #include "util/buf.h"
 #include "util/parse.h"
 
-enum { RANK_MAX = 64, PICKLE_MAX = 512 << 20 };
+enum { RANK_MAX = 64, PICKLE_MAX = 512 << 20, KEY_MAX = 4096, NAMES_MAX = 64 << 20 };
 
 static const struct {
     const char *torch, *storage, *dtype;
@@ -56,8 +56,11 @@ struct walk {
     uint64_t base;
     const struct ckpt_bytes *bytes;
     const struct zip *z;
+    const char *archive; /* the name that torch puts in front of those of all members */
+    int archive_n;
     struct el_buf path;
-    size_t left; /* nodes that may still be looked at: shared nodes are met more than once */
+    size_t names; /* bytes of all names up to now */
+    size_t left;  /* nodes that may still be looked at: shared nodes are met more than once */
     struct el_err *e;
 };
 
@@ -86,11 +89,11 @@ static bool bytes_of(const uint64_t *size, unsigned rank, unsigned bits, uint64_
 
 static const struct zip_member *storage_member(const struct walk *w, const struct pickle_node *key)
 {
-    char end[128];
-    if (!key || key->kind != PICKLE_TEXT || key->text_n > 100)
+    char name[KEY_MAX];
+    if (!key || key->kind != PICKLE_TEXT || (size_t)w->archive_n + key->text_n > KEY_MAX - 10)
         return NULL;
-    snprintf(end, sizeof end, "/data/%.*s", (int)key->text_n, key->text);
-    return zip_find_end(w->z, end);
+    snprintf(name, sizeof name, "%.*s/data/%.*s", w->archive_n, w->archive, (int)key->text_n, key->text);
+    return zip_find(w->z, name);
 }
 
 /* _rebuild_tensor_v2(storage, offset, size, stride, …) and _v3, which has the type as its seventh. */
@@ -104,6 +107,9 @@ static int take_tensor(struct walk *w, const struct pickle_node *args)
     if (!dtype)
         dtype = storage_dtype(pickle_item(storage, 1));
     const char *name = el_buf_cstr(&w->path);
+    w->names += strlen(name);
+    if (w->names > NAMES_MAX) /* a few bytes of the pickle can say "the same once more, under a long name" */
+        return ckpt_fail(w->e, CKPT_UNSUPPORTED, "the names of its tensors are more than %d MiB", NAMES_MAX >> 20);
     char shown[EL_SHOW_MAX];
     el_show(name, shown);
     if (rank < 0 || pickle_sizes(pickle_item(args, 3), stride, RANK_MAX) != rank || !offset ||
@@ -220,6 +226,8 @@ int fmt_torch_tensors(struct tensors *to, const char *file, uint64_t base, const
                      .base = base,
                      .bytes = bytes,
                      .z = z,
+                     .archive = m->name,
+                     .archive_n = (int)(strlen(m->name) - strlen("/data.pkl")),
                      .e = e,
                      .path = EL_BUF_INIT(to->mem, 64 << 10),
                      .left = 2 * PICKLE_NODES_MAX};

@@ -6,7 +6,7 @@
 #include "util/parse.h"
 #include "util/sort.h"
 
-enum { PAIRS_MAX = 4096 }; /* pieces of one tensor that are compared two by two */
+enum { PAIRS_MAX = 100000000 }; /* of pieces of one tensor, that are compared */
 
 int tensors_add(struct tensors *list, const struct tensor *t, struct el_err *e)
 {
@@ -105,9 +105,29 @@ static bool elements(const uint64_t *size, unsigned rank, uint64_t *n)
 static bool overlap(const struct tensor *x, const struct tensor *y)
 {
     for (unsigned i = 0; i < x->rank; i++)
-        if (x->from[i] + x->size[i] <= y->from[i] || y->from[i] + y->size[i] <= x->from[i])
+        if (!x->size[i] || !y->size[i] || x->from[i] + x->size[i] <= y->from[i] ||
+            y->from[i] + y->size[i] <= x->from[i])
             return false;
     return true;
+}
+
+/* Pieces are sorted by where they begin: behind the first that begins where this one has ended, in the first dimension,
+ * no other can touch it. */
+static int check_overlap(const struct tensors *list, size_t from, size_t end, const char *shown, struct el_err *e)
+{
+    size_t pairs = 0;
+    for (size_t i = from; i < end && list->v[i]->rank; i++) {
+        const struct tensor *x = list->v[i];
+        for (size_t k = i + 1; k < end && list->v[k]->from[0] < x->from[0] + x->size[0]; k++) {
+            if (++pairs > PAIRS_MAX)
+                return ckpt_fail(e, CKPT_UNSUPPORTED, "tensor \"%s\" has %zu pieces: too many to compare them all",
+                                 shown, end - from);
+            if (overlap(x, list->v[k]))
+                return ckpt_fail(e, CKPT_DAMAGED, "tensor \"%s\": its pieces in %s and in %s overlap", shown, x->file,
+                                 list->v[k]->file);
+        }
+    }
+    return 0;
 }
 
 /* A piece lies within the whole and is of its kind. */
@@ -144,11 +164,8 @@ int tensors_cover(const struct tensors *list, size_t from, size_t end, struct el
                                            list->v[from + 1]->file);
     if (!elements(first->shape, first->rank, &whole))
         return ckpt_fail(e, CKPT_DAMAGED, "tensor \"%s\" is larger than 64 bits can say", shown);
-    for (size_t i = from; end - from <= PAIRS_MAX && i < end; i++)
-        for (size_t k = i + 1; k < end && first->rank; k++)
-            if (overlap(list->v[i], list->v[k]))
-                return ckpt_fail(e, CKPT_DAMAGED, "tensor \"%s\": its pieces in %s and in %s overlap", shown,
-                                 list->v[i]->file, list->v[k]->file);
+    if (check_overlap(list, from, end, shown, e))
+        return -1;
     if (sum < whole)
         return ckpt_fail(e, CKPT_INCOMPLETE, "tensor \"%s\": %llu of its %llu elements are in no file", shown,
                          (unsigned long long)(whole - sum), (unsigned long long)whole);

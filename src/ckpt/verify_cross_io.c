@@ -9,8 +9,6 @@
 #define INDEX_MAX    ((size_t)256 << 20)
 #define METADATA_MAX ((size_t)1 << 30)
 
-enum { SETS_MAX = 20000 };
-
 int verify_read(const struct look *l, const char *name, size_t max, struct el_mem *mem, char **text, size_t *n)
 {
     char path[CKPT_PATH_MAX];
@@ -96,27 +94,12 @@ static int check_index(struct verify *v, const struct look *l, const char *name)
 
 /* --- sets of files ------------------------------------------------------------------------------------------------ */
 
-static void check_sets(struct verify *v, const struct look *l)
+static void tell_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
 {
-    const char *const *names = (const char *const *)l->names;
-    char before[CKPT_PATH_MAX] = "", text[200];
-    for (size_t i = 0; l->n <= SETS_MAX && i < l->n; i++) {
-        struct fmt_member m;
-        uint64_t missing;
-        char set[CKPT_PATH_MAX];
-        if (!fmt_member(names[i], &m))
-            continue;
-        /* Names are sorted: those of one set stand together, and one look at each is enough. */
-        snprintf(set, sizeof set, "%.*s %llu%s", (int)m.number_at, names[i], (unsigned long long)m.n, names[i] + m.end);
-        if (strcmp(set, before) == 0)
-            continue;
-        memcpy(before, set, sizeof set);
-        if (!fmt_missing(names, l->n, i, &missing))
-            continue;
-        snprintf(text, sizeof text, "number %llu of this set of %llu files is missing", (unsigned long long)missing,
-                 (unsigned long long)m.n);
-        verify_find(v, CKPT_INCOMPLETE, names[i], text);
-    }
+    char text[200];
+    snprintf(text, sizeof text, "number %llu of this set of %llu files is missing", (unsigned long long)missing,
+             (unsigned long long)total);
+    verify_find(arg, CKPT_INCOMPLETE, name, text);
 }
 
 /* --- pieces ------------------------------------------------------------------------------------------------------- */
@@ -146,7 +129,8 @@ int verify_cross(struct verify *v, const struct look *l, struct el_err *e)
     tensors_sort(&v->tensors);
     if (l->format != CKPT_FORMAT_DCP)
         tensors_infer(&v->tensors);
-    check_sets(v, l);
+    if (fmt_gaps((const char *const *)l->names, l->n, v->mem, tell_gap, v, e))
+        return -1;
     for (size_t i = 0; i < l->n; i++)
         if (fmt_kind(l->names[i]) == FMT_INDEX && !damaged)
             check_index(v, l, l->names[i]);

@@ -5,6 +5,7 @@
 
 #include "ckpt/crc_table.h"
 #include "util/parse.h"
+#include "util/sort.h"
 
 enum {
     END_BYTES = 22,
@@ -140,6 +141,36 @@ static int read_entry(struct zip *z, size_t i, char **at, const char *end, struc
     return 0;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct zip_member *x = *(const struct zip_member *const *)a, *y = *(const struct zip_member *const *)b;
+    return x->header_at < y->header_at ? -1 : x->header_at > y->header_at;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct zip_member *x = *(const struct zip_member *const *)a, *y = *(const struct zip_member *const *)b;
+    int c = strcmp(x->name, y->name);
+    return c ? c : by_place(a, b);
+}
+
+/* A small archive that names the same bytes a million times would take days to check. */
+static int sort_members(struct zip *z, struct el_err *e)
+{
+    char shown[EL_SHOW_MAX], other[EL_SHOW_MAX];
+    for (size_t i = 0; i < z->n; i++)
+        z->by_name[i] = &z->members[i];
+    el_sort(z->by_name, z->n, sizeof *z->by_name, by_place);
+    for (size_t i = 1; i < z->n; i++) {
+        const struct zip_member *a = z->by_name[i - 1], *b = z->by_name[i];
+        if (b->header_at - a->header_at < LOCAL_BYTES + strlen(a->name) + a->bytes)
+            return ckpt_fail(e, CKPT_DAMAGED, "members %s and %s of the zip archive have the same bytes",
+                             el_show(a->name, shown), el_show(b->name, other));
+    }
+    el_sort(z->by_name, z->n, sizeof *z->by_name, by_name);
+    return 0;
+}
+
 int zip_open(struct zip *z, struct el_mem *mem, const struct ckpt_bytes *file, struct el_err *e)
 {
     struct end end = {0};
@@ -158,11 +189,14 @@ int zip_open(struct zip *z, struct el_mem *mem, const struct ckpt_bytes *file, s
     z->directory_at = end.at;
     z->directory = el_alloc(mem, (size_t)end.bytes);
     z->members = el_alloc(mem, (size_t)end.members * sizeof *z->members);
-    int r = z->directory && z->members ? file->read(file->ctx, end.at, z->directory, (size_t)end.bytes, e)
-                                       : el_fail(e, EL_EXIT_OSERR, "out of memory");
+    z->by_name = el_alloc(mem, (size_t)end.members * sizeof *z->by_name);
+    int r = z->directory && z->members && z->by_name ? file->read(file->ctx, end.at, z->directory, (size_t)end.bytes, e)
+                                                     : el_fail(e, EL_EXIT_OSERR, "out of memory");
     char *at = z->directory;
     for (; !r && z->n < end.members; z->n++)
         r = read_entry(z, z->n, &at, z->directory + end.bytes, e);
+    if (!r)
+        r = sort_members(z, e);
     if (r)
         zip_close(z);
     return r;
@@ -172,15 +206,21 @@ void zip_close(struct zip *z)
 {
     el_free(z->mem, z->directory);
     el_free(z->mem, z->members);
+    el_free(z->mem, z->by_name);
     *z = (struct zip){0};
 }
 
 const struct zip_member *zip_find(const struct zip *z, const char *name)
 {
-    for (size_t i = 0; i < z->n; i++)
-        if (strcmp(z->members[i].name, name) == 0)
-            return &z->members[i];
-    return NULL;
+    size_t from = 0, to = z->n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (strcmp(z->by_name[middle]->name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < z->n && strcmp(z->by_name[from]->name, name) == 0 ? z->by_name[from] : NULL;
 }
 
 const struct zip_member *zip_find_end(const struct zip *z, const char *end)
@@ -223,7 +263,7 @@ int zip_check(const struct zip *z, const struct ckpt_bytes *file, const struct z
         return ckpt_fail(e, CKPT_UNSUPPORTED, "member %s is compressed", el_show(m->name, shown));
     if (!m->crc)
         return 0;
-    char *piece = el_alloc(z->mem, PIECE);
+    char *piece = el_alloc(z->mem, m->bytes < PIECE ? (size_t)m->bytes : PIECE);
     int r = piece ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
     for (uint64_t done = 0; !r && done < m->bytes;) {
         size_t n = m->bytes - done < PIECE ? (size_t)(m->bytes - done) : PIECE;

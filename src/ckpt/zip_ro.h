@@ -17,14 +17,15 @@ struct zip_member {
 
 struct zip {
     struct el_mem *mem;
-    struct zip_member *members;
+    struct zip_member *members;         /* as the directory has them */
+    const struct zip_member **by_name; /* the same, sorted */
     size_t n;
     uint64_t directory_at;
     char *directory; /* as it is in the file; names are in it */
 };
 
-/* Reads the directory at the file's end.  -1: CKPT_DAMAGED (truncated, mostly), CKPT_UNSUPPORTED (of several disks,
- * encrypted, more members than ZIP_MEMBERS_MAX), an error of the disk. */
+/* Reads the directory at the file's end.  No two members share a byte.  -1: CKPT_DAMAGED (truncated, mostly),
+ * CKPT_UNSUPPORTED (of several disks, encrypted, more members than ZIP_MEMBERS_MAX), an error of the disk. */
 int zip_open(struct zip *z, struct el_mem *mem, const struct ckpt_bytes *file, struct el_err *e);
 void zip_close(struct zip *z);
 

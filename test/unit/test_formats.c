@@ -120,6 +120,45 @@ static void test_zip(bool wide)
         out.v[i / 8] ^= (char)(1 << i % 8);
     }
     is_num(silent, 0, "a changed bit never leads outside");
+    if (!wide) {
+        char *second = memmem(out.v, out.len, "PK\1\2", 4);
+        second = memmem(second + 4, out.len - (size_t)(second + 4 - out.v), "PK\1\2", 4);
+        memset(second + 42, 0, 4);
+        e = (struct el_err){0};
+        ok(zip_open(&z, &mem, &file, &e) == -1 && strstr(e.text, "have the same bytes"), e.text);
+    }
+    el_buf_free(&out);
+}
+
+/* One tensor, 1200 times in a list that has a name of 60,000 bytes. */
+static void test_long_names(void)
+{
+    struct el_buf pickle = EL_BUF_INIT(&mem, 0), out = EL_BUF_INIT(&mem, 0);
+    struct tensors t = {.mem = &mem};
+    struct el_err e = {0};
+    struct zip z;
+    el_buf_puts(&pickle, "\x80\x02}X");
+    put_le(&pickle, 60000, 4);
+    for (unsigned i = 0; i < 60000; i++)
+        el_buf_puts(&pickle, "k");
+    static const char tensor[] = "](ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\n"
+                                 "X\1\0\0\0000X\3\0\0\0cpuK\1tQK\0K\1\x85K\1\x85\x89}tRq\0";
+    el_buf_put(&pickle, tensor, sizeof tensor - 1);
+    for (unsigned i = 1; i < 1200; i++)
+        el_buf_put(&pickle, "h", 2);
+    el_buf_puts(&pickle, "es.");
+    const char *const members[][2] = {{"a/data.pkl", pickle.v}, {"a/data/0", "0123"}};
+    const size_t sizes[] = {pickle.len, 4};
+    make_zip(&out, members, sizes, 2, true);
+    struct ckpt_bytes file = {out.v, out.len, read_memory};
+    ok(zip_open(&z, &mem, &file, &e) == 0, "an archive of torch.save");
+    ok(fmt_torch_tensors(&t, "f", 0, &file, &z, &e) == -1 && e.status == CKPT_UNSUPPORTED &&
+           strstr(e.text, "the names of its tensors are more than 64 MiB"),
+       e.text);
+    is_num((long long)t.n, (64 << 20) / 60005, "as many of them as fit");
+    zip_close(&z);
+    tensors_free(&t);
+    el_buf_free(&pickle);
     el_buf_free(&out);
 }
 
@@ -248,10 +287,32 @@ static void test_names(void)
     ok(!fmt_member("model-00006-of-00005.safetensors", &m) && !fmt_member("model-1.safetensors", &m) &&
            !fmt_member("model-00000-of-00005.safetensors", &m),
        "others are none");
-    const char *const set[] = {"a-1-of-3.pt", "a-3-of-3.pt", "b-2-of-3.pt", "x"};
-    uint64_t missing = 0;
-    ok(fmt_missing(set, 4, 0, &missing) && missing == 2, "the second is missing");
-    ok(!fmt_missing(set, 4, 3, &missing), "what is no member misses none");
+}
+
+static void note_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+{
+    el_buf_printf(arg, "%s: %llu of %llu; ", name, (unsigned long long)missing, (unsigned long long)total);
+}
+
+static void test_sets(void)
+{
+    static const char *const set[] = {"a-1-of-3.pt", "a-1-of-4.pt", "a-2-of-4.pt", "a-3-of-3.pt",
+                                      "a-3-of-4.pt", "b-2-of-2.pt", "c-1-of-1.pt", "x"};
+    static char names[50000][40];
+    static const char *many[50000];
+    struct el_buf out = EL_BUF_INIT(&mem, 0);
+    struct el_err e = {0};
+    fmt_gaps(set, COUNT_OF(set), &mem, note_gap, &out, &e);
+    is_str(el_buf_cstr(&out), "a-1-of-3.pt: 2 of 3; a-1-of-4.pt: 4 of 4; b-2-of-2.pt: 1 of 2; ",
+           "what is missing in each set, also where two of them are mixed");
+    out.len = 0;
+    for (unsigned i = 0; i < COUNT_OF(many); i++) {
+        snprintf(names[i], sizeof names[i], "model-%05u-of-50001.safetensors", i + 1 + (i >= 40000));
+        many[i] = names[i];
+    }
+    fmt_gaps(many, COUNT_OF(many), &mem, note_gap, &out, &e);
+    is_str(el_buf_cstr(&out), "model-00001-of-50001.safetensors: 40001 of 50001; ", "and in one of 50,001 files");
+    el_buf_free(&out);
 }
 
 /* --- pieces ------------------------------------------------------------------------------------------------------- */
@@ -263,6 +324,23 @@ static void piece(struct tensors *to, const char *file, const uint64_t *shape, c
     struct tensor t = {
         .name = "w", .dtype = "F32", .file = file, .rank = 2, .shape = shape, .from = from, .size = size};
     tensors_add(to, &t, &e);
+}
+
+/* Rows of 6000 ranks, of which one is there twice and another one is not: as many elements as the whole has. */
+static void test_many_pieces(void)
+{
+    static const uint64_t shape[] = {6000, 5}, row[] = {1, 5}, nothing[] = {0, 5};
+    for (uint64_t twice = 0; twice < 2; twice++) {
+        struct tensors t = {.mem = &mem};
+        struct el_err e = {0};
+        for (uint64_t i = 0; i < 6000; i++)
+            piece(&t, "a", shape, (uint64_t[]){twice && i == 5000 ? 4000 : i, 0}, row);
+        piece(&t, "b", shape, (uint64_t[]){3000, 0}, nothing);
+        tensors_sort(&t);
+        int r = tensors_cover(&t, 0, t.n, &e);
+        ok(twice ? r == -1 && e.status == CKPT_DAMAGED && strstr(e.text, "in a and in a overlap") : r == 0, e.text);
+        tensors_free(&t);
+    }
 }
 
 static void test_pieces(void)
@@ -287,6 +365,7 @@ static void test_pieces(void)
         }
         tensors_free(&t);
     }
+    test_many_pieces();
     struct tensors t = {.mem = &mem};
     struct el_err e = {0};
     for (unsigned i = 0; i < 3; i++)
@@ -333,9 +412,11 @@ int main(void)
 {
     test_zip(false);
     test_zip(true);
+    test_long_names();
     test_pickles();
     test_pickle_values();
     test_names();
+    test_sets();
     test_pieces();
     test_sort();
     is_num(mem.used_bytes, 0, "no memory is left");
