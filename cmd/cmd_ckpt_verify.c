@@ -48,9 +48,9 @@ static void put_json(struct el_buf *out, const char *name, const struct look *l,
         ckpt_put_string(out, "format", ckpt_format_word(l->format));
         el_buf_printf(out,
                       ", \"step\": %lld, \"files\": %zu, \"bytes\": %llu, \"tensors\": %d, \"manifest\": %s, "
-                      "\"deep\": %s",
+                      "\"deep\": %s, \"not_followed\": %zu",
                       (long long)l->step, l->n, (unsigned long long)l->bytes, tensor_count(v),
-                      added || !l->why.status ? "true" : "false", v->deep ? "true" : "false");
+                      added || !l->why.status ? "true" : "false", v->deep ? "true" : "false", l->others);
     }
     el_buf_puts(out, ", \"findings\": [");
     for (const struct verify_finding *f = v->findings; f; f = f->next) {
@@ -79,6 +79,9 @@ static void put_text(struct el_buf *out, const char *name, const struct look *l,
     else if (l && !v->verdict && v->deep && l->why.status && l->format != CKPT_FORMAT_TORCH &&
              l->format != CKPT_FORMAT_DCP && l->format != CKPT_FORMAT_MEGATRON)
         el_buf_puts(out, "; there are no checksums to compare its bytes with: --add-manifest writes them");
+    if (l && l->others)
+        el_buf_printf(out, "; %zu link%s or special file%s not followed", l->others, l->others == 1 ? "" : "s",
+                      l->others == 1 ? "" : "s");
     el_buf_puts(out, "\n");
     put_findings(out, v);
 }

@@ -26,7 +26,7 @@ typedef int fs_entry_fn(void *arg, const char *name, enum fs_kind kind); /* not 
 struct ckpt_fs {
     void *ctx;
     const char *name;                                                  /* of the root, for messages */
-    int (*open)(void *ctx, const char *path);                          /* for reading: a handle */
+    int (*open)(void *ctx, const char *path);                          /* for reading: a handle; -ENXIO: no file */
     int (*create)(void *ctx, const char *path);                        /* for writing; -EEXIST if it is there */
     int (*read)(void *ctx, int file, uint64_t at, void *to, size_t n); /* all n bytes; less: -EIO */
     int (*reserve)(void *ctx, int file, uint64_t bytes);               /* -ENOSPC now, not half-way */

@@ -8,15 +8,17 @@ int fs_fail(const struct ckpt_fs *fs, int result, const char *what, const char *
 {
     char shown[EL_PATH_MAX], root[EL_PATH_MAX];
     int sys = -result;
-    enum el_exit status = sys == ENOENT || sys == EIO || sys == ENOTDIR || sys == EFBIG ? EL_EXIT_NOINPUT
-                          : sys == EACCES || sys == EPERM || sys == ELOOP || sys == EXDEV || sys == EINVAL
-                              ? EL_EXIT_NOPERM
-                              : EL_EXIT_CANTCREAT;
+    enum el_exit status =
+        sys == ENOENT || sys == EIO || sys == ENOTDIR || sys == EFBIG || sys == ENXIO    ? EL_EXIT_NOINPUT
+        : sys == EACCES || sys == EPERM || sys == ELOOP || sys == EXDEV || sys == EINVAL ? EL_EXIT_NOPERM
+                                                                                         : EL_EXIT_CANTCREAT;
     el_show_path(path, shown, sizeof shown);
     el_show_path(fs->name, root, sizeof root);
     if (sys == ELOOP || sys == EXDEV)
         return el_fail(e, status, "%s %s/%s: a component of this path is a link or leads out of %s", what, root, shown,
                        root);
+    if (sys == ENXIO)
+        return el_fail(e, status, "%s %s%s%s: it is no regular file", what, root, *path ? "/" : "", shown);
     return el_fail_sys(e, status, sys, "%s %s%s%s", what, root, *path ? "/" : "", shown);
 }
 
@@ -28,7 +30,7 @@ int fs_read_small(const struct ckpt_fs *fs, const char *path, size_t max, struct
     if (r < 0)
         return r;
     if (st.kind != FS_FILE)
-        return st.kind == FS_DIR ? -EISDIR : -ELOOP;
+        return st.kind == FS_DIR ? -EISDIR : st.kind == FS_LINK ? -ELOOP : -ENXIO;
     if (st.bytes > max)
         return -EFBIG;
     int file = fs->open(fs->ctx, path);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/layout.h"
+
 static uint64_t round_up(uint64_t bytes)
 {
     return (bytes + KEEPER_PAGE - 1) / KEEPER_PAGE * KEEPER_PAGE;
@@ -30,6 +32,8 @@ static const char *part_wrong(const struct keeper *k, const struct declaration *
         return "two parts have the same name";
     if (is_file && !k->conf.files)
         return "declare_file() is for --ckpt-layout=megatron only; declare() is for tensors";
+    if (is_file && (ckpt_path_fault(p->file) || strcmp(p->file, CKPT_MANIFEST_FILE) == 0))
+        return "a file needs a name below the directory of its step, such as a/b.pt";
     if (is_file ? p->header_bytes != 0 : p->header_bytes < 8 || p->header_bytes > p->bytes)
         return "a part of tensors begins with a safetensors header of at least 8 bytes, a file has none";
     if (d->slot_bytes + p->bytes > WMSG_BYTES_MAX)

@@ -65,6 +65,7 @@ const char *ckpt_path_fault(const char *path)
         return left ? "it is absolute" : "it is empty";
     if (left >= CKPT_PATH_MAX - 300) /* room for what stands in front and behind */
         return "it is too long";
+    unsigned depth = 0;
     for (const char *part = path;; part++) {
         const char *slash = strchr(part, '/');
         size_t n = slash ? (size_t)(slash - part) : strlen(part);
@@ -74,6 +75,8 @@ const char *ckpt_path_fault(const char *path)
             return "a component is \"..\"";
         if (!part[n])
             break;
+        if (++depth > CKPT_DEPTH_MAX)
+            return "it is in too many directories";
         part += n;
     }
     for (size_t n; left; path += n, left -= n) {

@@ -16,6 +16,7 @@
 #define CKPT_MANIFEST_TEMP "MANIFEST.tmp"
 
 #define CKPT_PATH_MAX  1024 /* bytes of a path below the root, with its 0 */
+#define CKPT_DEPTH_MAX 32   /* directories, one in the other, below that of a step */
 #define CKPT_STEP_MAX  999999999999999
 #define CKPT_NONCE_MAX 32
 
@@ -35,7 +36,7 @@ int64_t ckpt_number_of(const char *name);
 void ckpt_stage_name(enum ckpt_layout layout, int64_t step, uint64_t round, const char *nonce, char out[CKPT_PATH_MAX]);
 
 /* Whether a name may be used below a directory: relative, of real components (no "", "." or ".."), UTF-8 without
- * control characters, short enough.  Else NULL is not returned, but what is wrong. */
+ * control characters, short and flat enough.  Else NULL is not returned, but what is wrong. */
 const char *ckpt_path_fault(const char *path);
 
 #endif

@@ -6,7 +6,6 @@
 #include "ckpt/layout.h"
 
 #define LOOK_FILES_MAX 1000000u
-#define LOOK_DEPTH_MAX 4
 
 struct look {
     const struct ckpt_fs *fs;
@@ -17,6 +16,8 @@ struct look {
     size_t n, room;
     uint64_t bytes;      /* of all */
     int64_t changed_sec; /* the newest of all */
+    bool deeper;         /* there are directories below CKPT_DEPTH_MAX: they were not looked into */
+    size_t others;       /* links, FIFOs, devices: neither followed nor opened */
     enum ckpt_format format;
     struct checked manifest;
     struct el_err why; /* status 0: the manifest is read; CKPT_INCOMPLETE: there is none; else what is wrong with it */

@@ -48,7 +48,9 @@ static int walk_entry(void *arg, const char *name, enum fs_kind kind)
     int n = snprintf(w->path + before, sizeof w->path - before, "%s%s", before ? "/" : "", name);
     int r = n < 0 || (size_t)n >= sizeof w->path - before ? -ENAMETOOLONG : 0;
     const char *below = w->path + w->below;
-    if (!r && kind == FS_DIR && w->depth < LOOK_DEPTH_MAX) {
+    if (!r && kind == FS_DIR && w->depth == CKPT_DEPTH_MAX) {
+        w->l->deeper = true;
+    } else if (!r && kind == FS_DIR) {
         w->depth++;
         r = w->l->fs->list(w->l->fs->ctx, w->path, walk_entry, w);
         w->depth--;
@@ -59,6 +61,8 @@ static int walk_entry(void *arg, const char *name, enum fs_kind kind)
         if (!r && st.changed_sec > w->l->changed_sec)
             w->l->changed_sec = st.changed_sec;
         r = r == -ENOENT ? 0 : !r && !ours ? keep(w->l, below, &st) : r;
+    } else if (!r) {
+        w->l->others++;
     }
     w->path[before] = 0;
     return r;

@@ -94,7 +94,7 @@ static int root_open_file(void *ctx, const char *path)
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         return fd;
     close(fd);
-    return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
 }
 
 static int root_create(void *ctx, const char *path)

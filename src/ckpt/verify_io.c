@@ -384,6 +384,8 @@ int verify_dir(struct verify *v, const struct look *l, struct el_err *e)
     v->end = &v->findings;
     v->tensors.mem = v->mem;
     check_manifest(v, l);
+    if (l->deeper)
+        verify_find(v, CKPT_UNSUPPORTED, "", "it has directories in more than 32 others, which are not looked into");
     if (verify_dcp(v, l, e))
         return -1;
     size_t n = plan_items(v, l, NULL, &bytes) + plan_chunks(v, l, NULL, &bytes) + plan_files(v, l, NULL, &bytes);

@@ -17,7 +17,7 @@ struct zip_member {
 
 struct zip {
     struct el_mem *mem;
-    struct zip_member *members;         /* as the directory has them */
+    struct zip_member *members;        /* as the directory has them */
     const struct zip_member **by_name; /* the same, sorted */
     size_t n;
     uint64_t directory_at;

@@ -95,7 +95,11 @@ verdict "a link out of the root" 77 'a component of this path is a link|link' pi
 is "nothing is written there" "$(ls -A "$T/elsewhere")" ""
 rm "$R/.pin"
 ln -s /etc/hostname "$R/step-000000104/link.safetensors"
-verdict "a link in a checkpoint is not followed" 0 'valid \(elrun, 2 files' verify "$R/step-000000104"
+verdict "a link in a checkpoint is not followed" 0 'valid \(elrun, 2 files.*; 1 link or special file not followed' verify "$R/step-000000104"
+cp -r "$R/step-000000104" "$T/odd"; rm "$T/odd/MANIFEST.json"; mkfifo "$T/odd/MANIFEST.json"
+verdict "a FIFO for a manifest" 66 'MANIFEST.json: it is no regular file' verify "$T/odd"
+deep=$T/odd/$(printf 'd/%.0s' $(seq 40)); mkdir -p "$deep"; rm "$T/odd/MANIFEST.json"
+verdict "directories that are not looked into" 4 'it has directories in more than 32 others' verify "$T/odd"
 verdict "nothing there" 66 'No such file' verify "$T/nowhere"
 verdict "a FIFO" 66 'neither a file nor a directory' verify "$(mkfifo "$T/fifo"; echo "$T/fifo")"
 verdict "an option of another verb" 2 'ckpt ls: --deep is an option of verify' ls --deep

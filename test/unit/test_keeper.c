@@ -28,14 +28,18 @@ static void follow_vault(void)
     }
 }
 
-static void open_keeper(unsigned workers, uint64_t budget_bytes)
+static void open_with(const struct keeper_conf *conf)
 {
-    struct keeper_conf conf = {.workers = workers, .budget_bytes = budget_bytes};
     if (k)
         keeper_free(k);
-    k = keeper_new(&conf, NULL);
+    k = keeper_new(conf, NULL);
     memset(chest, 0, sizeof chest);
     did = keeper_step(k, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});
+}
+
+static void open_keeper(unsigned workers, uint64_t budget_bytes)
+{
+    open_with(&(struct keeper_conf){.workers = workers, .budget_bytes = budget_bytes});
 }
 
 static void event(struct keeper_event ev)
@@ -572,6 +576,25 @@ static void test_any_order(void)
     is_num(lost, 0, "and never loses the last whole one");
 }
 
+static void declare_file(const char *file, uint64_t bytes)
+{
+    say(0, (struct wmsg){.type = WMSG_PART, .u.part = {.name = "f", .shard_id = "s", .file = file, .bytes = bytes}});
+    say(0, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 1}});
+}
+
+static void test_files(void)
+{
+    static const char *const wrong[] = {"../x.pt", "a/../../x.pt", "/tmp/x.pt", "a//x.pt", "a/x.pt/", "MANIFEST.json"};
+    open_with(&(struct keeper_conf){.workers = 1, .budget_bytes = 4 * MIB, .files = true});
+    hello_in(0, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        declare_file(wrong[i], 1000);
+        ok(refused("PARTS") && strstr(answered(WMSG_REFUSED)->u.refused.text, "below the directory"), wrong[i]);
+    }
+    declare_file("a/b.pt", 1000);
+    ok(found(KEEPER_DO_ALLOCATE) != NULL, "a file that may be written");
+}
+
 int main(void)
 {
     test_two_slots();
@@ -585,6 +608,7 @@ int main(void)
     test_late();
     test_wrong_workers();
     test_from_disk();
+    test_files();
     test_any_order();
     keeper_free(k);
     return done();
