@@ -127,9 +127,8 @@ int ckpt_init(struct node *n, struct el_err *e)
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
     if (!n->snapshots || persisting_init(n, e) < 0 || ckpt_asks_init(n, e) < 0)
         return -1;
-    /* Files that the script named are for its framework to load. */
-    const struct ckpt_fs *root = n->conf->ckpt_layout == CKPT_LAYOUT_ELRUN ? persisting_root(n) : NULL;
-    return root ? snapshots_resume(n->snapshots, n->pool, root, e) : 0;
+    const struct ckpt_fs *root = persisting_root(n);
+    return root ? snapshots_resume(n->snapshots, n->pool, root, (enum ckpt_layout)n->conf->ckpt_layout, e) : 0;
 }
 
 void ckpt_round(struct node *n)

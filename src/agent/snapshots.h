@@ -7,6 +7,7 @@
 
 #include "agent/conf.h"
 #include "agent/stops.h"
+#include "ckpt/layout.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/reap.h"
@@ -40,7 +41,8 @@ struct snapshots_ops {
 struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct snapshots_conf *conf,
                                 const struct snapshots_ops *ops, void *ctx, struct el_err *e);
 /* Steps that lie there count, too; it must stay.  0, or -1 and *e. */
-int snapshots_resume(struct snapshots *s, struct pool *p, const struct ckpt_fs *from, struct el_err *e);
+int snapshots_resume(struct snapshots *s, struct pool *p, const struct ckpt_fs *from, enum ckpt_layout layout,
+                     struct el_err *e);
 /* After pool_free(). */
 void snapshots_free(struct snapshots *s);
 /* No worker is left: removes the run folder, also where a thread that still runs lets nothing be freed. */

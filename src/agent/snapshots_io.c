@@ -175,7 +175,8 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
     case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
     case KEEPER_DO_LOAD:
-        vault_load(s->vault, s->keeper, a->worker, a->slot, a->gen, a->step, resume_root(s->resume));
+        vault_load(s->vault, s->keeper, a->worker, a->slot, a->gen, a->step, resume_root(s->resume),
+                   resume_layout(s->resume));
         break;
     case KEEPER_DO_CHOOSE: verify_all(s); break;
     case KEEPER_DO_CONFIRM:
@@ -246,7 +247,7 @@ static void on_verified(void *ctx, unsigned worker, unsigned slot, uint64_t gen,
 }
 
 static void on_loaded(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, uint64_t consumed_samples,
-                      const char *text)
+                      const uint64_t *bytes, const char *text)
 {
     struct snapshots *s = ctx;
     int64_t step = keeper_slot(s->keeper, worker, slot)->step;
@@ -260,6 +261,7 @@ static void on_loaded(void *ctx, unsigned worker, unsigned slot, uint64_t gen, b
                                    .gen = gen,
                                    .ok = ok,
                                    .number = consumed_samples,
+                                   .part_bytes = bytes,
                                    .text = text});
 }
 
@@ -555,9 +557,10 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
     return NULL;
 }
 
-int snapshots_resume(struct snapshots *s, struct pool *p, const struct ckpt_fs *from, struct el_err *e)
+int snapshots_resume(struct snapshots *s, struct pool *p, const struct ckpt_fs *from, enum ckpt_layout layout,
+                     struct el_err *e)
 {
-    s->resume = resume_new(p, from, on_looked, s);
+    s->resume = resume_new(p, from, layout, on_looked, s);
     return s->resume ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 

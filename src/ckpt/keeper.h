@@ -68,7 +68,7 @@ enum keeper_event_type {
     KEEPER_EV_SUMMED,    /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was declared */
     KEEPER_EV_READ,      /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
     KEEPER_EV_CHOSEN,    /* step: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY */
-    KEEPER_EV_LOADED,    /* worker, slot, gen, ok, number (consumed samples), text: of KEEPER_DO_LOAD */
+    KEEPER_EV_LOADED,    /* worker, slot, gen, ok, number (consumed samples), part_bytes, text: of KEEPER_DO_LOAD */
     KEEPER_EV_AGAIN,     /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
     KEEPER_EV_CONFIRMED, /* every rank has read that step: they may go on.  What is held of later ones is forgotten:
                             it is of a history that was given up */
@@ -82,9 +82,10 @@ struct keeper_event {
     unsigned rank_base; /* rank of the first worker */
     int64_t step;
     bool ok;
-    bool on_disk;     /* CHOSEN: what is not held of that step can be loaded */
-    bool fresh;       /* CHOSEN, nothing: it is right to begin at the beginning */
-    const char *text; /* why not; or why nothing is offered */
+    bool on_disk;               /* CHOSEN: what is not held of that step can be loaded */
+    bool fresh;                 /* CHOSEN, nothing: it is right to begin at the beginning */
+    const uint64_t *part_bytes; /* LOADED: of each part as it is now; NULL: as many as were declared */
+    const char *text;           /* why not; or why nothing is offered */
     const struct wmsg *msg;
 };
 

@@ -257,6 +257,8 @@ void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_ev
         s->state = KEEPER_COMMITTED;
         s->loaded = k->round;
         s->consumed_samples = ev->number;
+        for (unsigned i = 0; ev->part_bytes && i < w->kept->parts; i++)
+            s->part_bytes[i] = ev->part_bytes[i];
     }
     loaded_all(k);
 }

@@ -3,18 +3,24 @@
 #ifndef CKPT_LOAD_H
 #define CKPT_LOAD_H
 #include "ckpt/fs.h"
+#include "ckpt/layout.h"
 
 #define LOAD_STEPS_MAX 16u
 #define LOAD_LOOK_MAX  256u /* directories that are looked into: those with the highest steps */
 #define LOAD_WHY_MAX   200u
 
-/* A part that some worker of this node has declared; its bytes are those of the file that holds it. */
+#define LOAD_LENGTH_BYTES 8u /* at the end of the room for a file: how many of its bytes are used, little endian */
+
+/* A part that some worker of this node has declared.  bytes: of tensors those of the file that holds them; of a file
+ * that the script named its room, with the length at its end. */
 struct load_part {
     const char *part, *shard_id;
     uint64_t bytes;
+    bool named;
 };
 
 struct load_want {
+    enum ckpt_layout layout;
     const char *layout_id; /* as declared */
     const struct load_part *v;
     size_t n;
@@ -35,10 +41,12 @@ struct load_found {
  * that cannot be used. */
 void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_want *want, struct load_found *out);
 
-/* One part of a step, into memory of its size.  -1 and *e: which file, and where it is not what the manifest says. */
+/* One part of a step, into memory of its size; *bytes: how many of them the file has.  -1 and *e: which file, and where
+ * it is not what the manifest says. */
 struct load_step;
-struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, int64_t step, struct el_err *e);
-int load_read(struct load_step *s, const struct load_part *p, void *to, struct el_err *e);
+struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, enum ckpt_layout layout, int64_t step,
+                            struct el_err *e);
+int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t *bytes, struct el_err *e);
 uint64_t load_consumed_samples(const struct load_step *s);
 void load_close(struct load_step *s);
 

@@ -21,6 +21,7 @@ struct looking {
     struct el_mem *mem;
     int64_t step[LOAD_LOOK_MAX]; /* the highest ones, in no order */
     unsigned n;
+    enum ckpt_layout layout;
     bool any;
 };
 
@@ -31,7 +32,7 @@ static int note_name(void *arg, const char *name, enum fs_kind kind)
     struct looking *l = arg;
     enum ckpt_layout layout;
     int64_t step;
-    if (kind != FS_DIR || !ckpt_step_of(name, &layout, &step) || layout != CKPT_LAYOUT_ELRUN)
+    if (kind != FS_DIR || !ckpt_step_of(name, &layout, &step) || layout != l->layout)
         return 0;
     l->any = true;
     unsigned at = l->n;
@@ -64,6 +65,24 @@ static bool is_bad(const struct load_want *want, int64_t step)
     return false;
 }
 
+/* A file that the script named may have any length for which there is room. */
+static bool has_size(const struct manifest_file *f, const struct load_part *p)
+{
+    return p->named ? p->bytes >= LOAD_LENGTH_BYTES && f->size <= p->bytes - LOAD_LENGTH_BYTES : f->size == p->bytes;
+}
+
+static void wrong_size(const struct manifest_file *f, const struct load_part *p, char *why, size_t size)
+{
+    if (p->named)
+        snprintf(why, size, "file \"%.80s\" has %llu bytes there, there is room for %llu (max_bytes)", f->name,
+                 (unsigned long long)f->size, (unsigned long long)(p->bytes - LOAD_LENGTH_BYTES));
+    else
+        snprintf(why, size,
+                 "part \"%.40s\" of shard \"%.40s\" has %llu bytes there, %llu are declared (other tensors, or "
+                 "blob_bytes)",
+                 p->part, p->shard_id, (unsigned long long)f->size, (unsigned long long)p->bytes);
+}
+
 /* Is everything there that is wanted? */
 static bool fits(const struct manifest *m, const struct load_want *want, char *why, size_t size)
 {
@@ -75,13 +94,13 @@ static bool fits(const struct manifest *m, const struct load_want *want, char *w
     for (size_t i = 0; i < want->n; i++) {
         const struct load_part *p = &want->v[i];
         const struct manifest_file *f = file_of(m, p);
-        if (!f)
+        if (!f && want->layout == CKPT_LAYOUT_MEGATRON && !p->named)
+            snprintf(why, size, "part \"%.40s\" is no file: with --ckpt-layout=megatron only declare_file() is on disk",
+                     p->part);
+        else if (!f)
             snprintf(why, size, "it has no part \"%.40s\" of shard \"%.40s\"", p->part, p->shard_id);
-        else if (f->size != p->bytes)
-            snprintf(why, size,
-                     "part \"%.40s\" of shard \"%.40s\" has %llu bytes there, %llu are declared (other tensors, or "
-                     "blob_bytes)",
-                     p->part, p->shard_id, (unsigned long long)f->size, (unsigned long long)p->bytes);
+        else if (!has_size(f, p))
+            wrong_size(f, p, why, size);
         else
             continue;
         return false;
@@ -95,7 +114,7 @@ static void judge(struct looking *l, const struct load_want *want, int64_t step,
     struct checked c;
     struct el_err why = {0};
     *to = (struct candidate){.step = step};
-    ckpt_step_name(CKPT_LAYOUT_ELRUN, step, dir);
+    ckpt_step_name(want->layout, step, dir);
     int bad = check_open(&c, l->fs, l->mem, dir, &why);
     if (!bad) {
         to->created = c.m.created;
@@ -149,7 +168,7 @@ void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_w
     *out = (struct load_found){.newest = -1};
     int r = -ENOMEM;
     if (l && v) {
-        *l = (struct looking){.fs = fs, .mem = mem};
+        *l = (struct looking){.fs = fs, .mem = mem, .layout = want->layout};
         r = fs->list(fs->ctx, "", note_name, l);
     }
     for (unsigned i = 0; r >= 0 && i < l->n; i++)
@@ -176,7 +195,8 @@ struct load_step {
     struct checked c;
 };
 
-struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, int64_t step, struct el_err *e)
+struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, enum ckpt_layout layout, int64_t step,
+                            struct el_err *e)
 {
     struct load_step *s = el_alloc(mem, sizeof *s);
     if (!s) {
@@ -185,18 +205,18 @@ struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, int64_
     }
     s->fs = fs;
     s->mem = mem;
-    ckpt_step_name(CKPT_LAYOUT_ELRUN, step, s->dir);
+    ckpt_step_name(layout, step, s->dir);
     if (check_open(&s->c, fs, mem, s->dir, e) == 0)
         return s;
     load_close(s);
     return NULL;
 }
 
-int load_read(struct load_step *s, const struct load_part *p, void *to, struct el_err *e)
+int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t *bytes, struct el_err *e)
 {
     char path[2 * CKPT_PATH_MAX];
     const struct manifest_file *f = file_of(&s->c.m, p);
-    if (!f || f->size != p->bytes)
+    if (!f || !has_size(f, p))
         return ckpt_fail(e, CKPT_DAMAGED, "part \"%.60s\" of shard \"%.60s\" is not what it was a moment ago", p->part,
                          p->shard_id);
     snprintf(path, sizeof path, "%s/%s", s->dir, f->name);
@@ -216,6 +236,9 @@ int load_read(struct load_step *s, const struct load_part *p, void *to, struct e
                       (unsigned long long)at, (unsigned long long)(at + n), crc, f->chunks[i]);
     }
     s->fs->close(s->fs->ctx, file);
+    *bytes = f->size;
+    for (unsigned i = 0; p->named && i < LOAD_LENGTH_BYTES; i++)
+        ((unsigned char *)to)[p->bytes - LOAD_LENGTH_BYTES + i] = (unsigned char)(f->size >> (8 * i));
     return e->status ? -1 : 0;
 }
 

@@ -9,7 +9,8 @@
 struct resume;
 
 /* looked(): resume_found() is new.  The table of the directory must stay.  NULL: no memory. */
-struct resume *resume_new(struct pool *p, const struct ckpt_fs *fs, void (*looked)(void *ctx), void *ctx);
+struct resume *resume_new(struct pool *p, const struct ckpt_fs *fs, enum ckpt_layout layout, void (*looked)(void *ctx),
+                          void *ctx);
 /* After pool_free(). */
 void resume_free(struct resume *r);
 
@@ -21,5 +22,6 @@ bool resume_has(const struct resume *r, int64_t step);
 /* It could not be read: not looked at any more. */
 void resume_is_bad(struct resume *r, int64_t step);
 const struct ckpt_fs *resume_root(const struct resume *r);
+enum ckpt_layout resume_layout(const struct resume *r);
 
 #endif

@@ -21,6 +21,7 @@ struct look_job {
 struct resume {
     struct pool *pool;
     const struct ckpt_fs *fs;
+    enum ckpt_layout layout;
     void (*looked)(void *ctx);
     void *ctx;
     struct load_found found;
@@ -30,11 +31,13 @@ struct resume {
     struct look_job *next; /* … and this one waits for it */
 };
 
-struct resume *resume_new(struct pool *p, const struct ckpt_fs *fs, void (*looked)(void *ctx), void *ctx)
+struct resume *resume_new(struct pool *p, const struct ckpt_fs *fs, enum ckpt_layout layout, void (*looked)(void *ctx),
+                          void *ctx)
 {
     struct resume *r = calloc(1, sizeof *r);
     if (r)
-        *r = (struct resume){.pool = p, .fs = fs, .looked = looked, .ctx = ctx, .found = {.newest = -1}};
+        *r = (struct resume){
+            .pool = p, .fs = fs, .layout = layout, .looked = looked, .ctx = ctx, .found = {.newest = -1}};
     return r;
 }
 
@@ -130,12 +133,14 @@ static struct look_job *new_job(struct resume *r, const struct keeper *k, unsign
         return NULL;
     }
     char *at = j->text;
-    j->want = (struct load_want){.layout_id = copy(&at, keeper_layout_id(k, 0)), .v = j->parts, .bad = j->bad};
+    j->want = (struct load_want){
+        .layout = r->layout, .layout_id = copy(&at, keeper_layout_id(k, 0)), .v = j->parts, .bad = j->bad};
     for (unsigned w = 0; w < workers; w++)
         for (unsigned i = 0; i < keeper_parts(k, w); i++) {
             const struct keeper_part *p = keeper_part(k, w, i);
             const char *name = copy(&at, p->name), *shard_id = copy(&at, p->shard_id);
-            j->parts[j->want.n++] = (struct load_part){.part = name, .shard_id = shard_id, .bytes = p->bytes};
+            j->parts[j->want.n++] =
+                (struct load_part){.part = name, .shard_id = shard_id, .bytes = p->bytes, .named = p->file[0] != 0};
         }
     j->want.bad_n = r->bad_n < BAD_MAX ? r->bad_n : BAD_MAX;
     memcpy(j->bad, r->bad, sizeof j->bad);
@@ -176,4 +181,9 @@ void resume_is_bad(struct resume *r, int64_t step)
 const struct ckpt_fs *resume_root(const struct resume *r)
 {
     return r->fs;
+}
+
+enum ckpt_layout resume_layout(const struct resume *r)
+{
+    return r->layout;
 }

@@ -7,6 +7,7 @@
 
 #include "ckpt/fs.h"
 #include "ckpt/keeper.h"
+#include "ckpt/layout.h"
 #include "ckpt/mem.h"
 #include "loop/pool.h"
 
@@ -17,9 +18,10 @@ struct vault_ops {
     void (*allocated)(void *ctx, unsigned worker, bool ok, const char *text);
     /* Of vault_sum(): text says which part is not what was declared. */
     void (*summed)(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text);
-    /* Of vault_load(): text says which file, and where it is not what its manifest says. */
+    /* Of vault_load(): bytes has how many each part has; text says which file, and where it is not what its manifest
+     * says. */
     void (*loaded)(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, uint64_t consumed_samples,
-                   const char *text);
+                   const uint64_t *bytes, const char *text);
     /* Of vault_verify(), one for each call, also where the slots were released meanwhile: somebody counts them.  text
      * says which part, and where its bytes are no longer what was summed. */
     void (*verified)(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text);
@@ -43,7 +45,7 @@ void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigne
 
 /* Reads a step from disk into the slot, every byte compared with the manifest's sums, and sums it; then loaded(). */
 void vault_load(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, int64_t step,
-                const struct ckpt_fs *from);
+                const struct ckpt_fs *from, enum ckpt_layout layout);
 
 /* Compares a slot with its sums; then verified(). */
 void vault_verify(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen);

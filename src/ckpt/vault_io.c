@@ -45,6 +45,7 @@ struct vault_job {
     uint64_t gen;
     int64_t step; /* LOAD: this one, */
     const struct ckpt_fs *from;
+    enum ckpt_layout layout;
     struct load_part *parts; /* … these, with names of their own */
     uint64_t consumed_samples;
     bool bad;
@@ -167,12 +168,12 @@ static int load(struct vault_job *j)
 {
     struct chest *c = j->chest;
     struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
-    struct load_step *s = load_open(j->from, &mem, j->step, &j->error);
+    struct load_step *s = load_open(j->from, &mem, j->layout, j->step, &j->error);
     if (!s)
         return -1;
     int bad = 0;
     for (unsigned i = 0; i < c->parts && !bad; i++)
-        bad = load_read(s, &j->parts[i], (char *)c->mem[j->slot].at + c->part[i].offset, &j->error);
+        bad = load_read(s, &j->parts[i], (char *)c->mem[j->slot].at + c->part[i].offset, &j->bytes[i], &j->error);
     j->consumed_samples = load_consumed_samples(s);
     load_close(s);
     return bad ? -1 : sum(j);
@@ -204,7 +205,7 @@ static void tell(const struct vault_job *j)
     case JOB_ALLOCATE: v->ops.allocated(v->ctx, j->worker, !j->bad, j->error.text); break;
     case JOB_SUM: v->ops.summed(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->error.text); break;
     case JOB_LOAD:
-        v->ops.loaded(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->consumed_samples, j->error.text);
+        v->ops.loaded(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->consumed_samples, j->bytes, j->error.text);
         break;
     case JOB_VERIFY: v->ops.verified(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->error.text); break;
     }
@@ -231,7 +232,7 @@ static struct load_part *own_parts(const struct keeper *k, unsigned worker)
     char *at = (char *)(v + n);
     for (unsigned i = 0; v && i < n; i++) {
         const struct keeper_part *p = keeper_part(k, worker, i);
-        v[i] = (struct load_part){.bytes = p->bytes};
+        v[i] = (struct load_part){.bytes = p->bytes, .named = p->file[0] != 0};
         v[i].part = strcpy(at, p->name);
         at += strlen(at) + 1;
         v[i].shard_id = strcpy(at, p->shard_id);
@@ -242,7 +243,7 @@ static struct load_part *own_parts(const struct keeper *k, unsigned worker)
 
 /* A job that cannot be given to a thread is told as one that failed. */
 static void start_job(struct vault *v, enum job_kind kind, const struct keeper *k, unsigned worker, unsigned slot,
-                      uint64_t gen, int64_t step, const struct ckpt_fs *from)
+                      uint64_t gen, int64_t step, const struct ckpt_fs *from, enum ckpt_layout layout)
 {
     struct chest *c = v->chest[worker];
     assert(c);
@@ -259,6 +260,7 @@ static void start_job(struct vault *v, enum job_kind kind, const struct keeper *
     j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
     j->step = step;
     j->from = from;
+    j->layout = layout;
     if (kind == JOB_LOAD && !(j->parts = own_parts(k, worker))) {
         free_job(j);
         el_fail(&spare.error, EL_EXIT_OSERR, "out of memory");
@@ -278,7 +280,7 @@ static void start_job(struct vault *v, enum job_kind kind, const struct keeper *
 static void start(struct vault *v, enum job_kind kind, const struct keeper *k, unsigned worker, unsigned slot,
                   uint64_t gen)
 {
-    start_job(v, kind, k, worker, slot, gen, -1, NULL);
+    start_job(v, kind, k, worker, slot, gen, -1, NULL, CKPT_LAYOUT_ELRUN);
 }
 
 /* NULL and *e. */
@@ -324,9 +326,9 @@ void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigne
 }
 
 void vault_load(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, int64_t step,
-                const struct ckpt_fs *from)
+                const struct ckpt_fs *from, enum ckpt_layout layout)
 {
-    start_job(v, JOB_LOAD, k, worker, slot, gen, step, from);
+    start_job(v, JOB_LOAD, k, worker, slot, gen, step, from, layout);
 }
 
 void vault_verify(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen)

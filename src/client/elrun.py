@@ -733,8 +733,9 @@ class Snapshots:
                      load: Optional[Callable[[bytes], Any]] = None) -> None:
         """Names a file of the checkpoint as the framework calls it, below the step's directory, such as
         "mp_rank_00_000/model_optim_rng.pt".  data: its bytes, or a function that returns them, called at each snapshot;
-        max_bytes: room for them if they may grow.  load: called by restore() with the bytes; without it the framework
-        reads the file itself.  Raises Error without elrun --ckpt-layout=megatron: no other layout has such files."""
+        max_bytes: room for them if they may grow, also in an earlier job that this one goes on from.  load: called by
+        restore() with the bytes, from memory or from disk; without it the framework reads the file itself, of the step
+        that restore() returns.  Raises Error without elrun --ckpt-layout=megatron: no other layout has such files."""
         self._may_declare("declare_file", name)
         if self.keeps and not self._files:
             raise Error(f'declare_file("{name}") is for elrun --ckpt-layout=megatron; declare() is for tensors and values')

@@ -13,6 +13,7 @@ begin() { # NAME MODE STEPS PERSIST ELRUN-OPTIONS...: workers in the background
 train() { begin "$@"; finish; }
 WORDS= ROOT=
 went_back() { cat "$D"/log.* | sed -n "s/^1 \([01]\) /\1:/p" | tr '\n' ' '; }
+went_back_first() { cat "$D"/log.* | sed -n "s/^0 \([01]\) /\1:/p" | tr '\n' ' '; }
 list() { "$ELRUN" ckpt ls "$R" --json | "$PY" -c '
 import json, sys
 for x in json.load(sys.stdin)["checkpoints"]:
@@ -70,6 +71,21 @@ is "--ckpt-layout=megatron: the files that the script names, and nothing else" "
 is "with what they are now" "$(cat "$R"/iter_*/mp_rank_01/*)" "rank 1 step 2"
 is "and Megatron's tracker" "$(cat "$R/latest_checkpointed_iteration.txt")" 2
 is "no stage of that name is left" "$(ls -d "$R"/*_tmp 2>/dev/null)" ""
+
+ROOT=$R
+train again megatron 4 2 --ckpt-layout=megatron
+ROOT=
+is "another job there, which declares more than files: it does not begin anew in silence" "$status" 9
+like "and is told why" "$(cat "$D/log.0")" 'step 2 in .*: part "(state|common)" is no file: with --ckpt-layout=megatron only declare_file\(\) is on disk'
+train files files 4 3 --ckpt-layout=megatron
+ROOT=$R
+train more files 6 5 --ckpt-layout=megatron
+ROOT=
+is "files alone: the next job is given them, from disk" "$(went_back_first)" "0:3 3 1:3 3 "
+is "and writes what they are then" "$(cat "$R"/iter_0000005/mp_rank_01/a/b/c/d/e.pt)" xxxxx
+ok "both are whole, however deep the files lie" "$PY" -c 'import sys, json; assert all(f["verdict"] == "unsupported" for c in json.load(sys.stdin)["checkpoints"] for f in c["findings"])' <<EOF
+$("$ELRUN" ckpt verify --deep --json "$R")
+EOF
 
 train named file 2 ""
 is "declare_file() with another layout: an error that names the option" "$(grep -h megatron "$D"/log.* | sort -u)" \

@@ -44,8 +44,9 @@ def die():
 ck = elrun.connect()
 state = {"count": 0, "bytes": bytearray(size)}
 common = {"text": "x", "count": 0}
-ck.declare("state", state)
-ck.declare("common", common, shard_id="all")
+if mode != "files":
+    ck.declare("state", state)
+    ck.declare("common", common, shard_id="all")
 if mode == "file":
     try:
         ck.declare_file("a/b.pt", b"x")
@@ -53,7 +54,14 @@ if mode == "file":
         write(str(e))
 if mode == "megatron":
     ck.declare_file(f"mp_rank_{rank:02d}/model_optim_rng.pt", lambda: b"rank %d step %d" % (rank, common["count"]))
-step = ck.restore()
+if mode == "files":  # nothing else, and it grows
+    ck.declare_file(f"mp_rank_{rank:02d}/a/b/c/d/e.pt", lambda: b"x" * common["count"], max_bytes=1000,
+                    load=lambda data: (state.update(count=len(data)), common.update(count=len(data))))
+try:
+    step = ck.restore()
+except elrun.NoSnapshot as e:
+    write(str(e))
+    sys.exit(9)
 write(f"{attempt} {rank} {step} {state['count']}")
 for now in range(0 if step is None else step + 1, steps):
     state["count"] = 10 * now

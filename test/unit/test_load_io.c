@@ -12,10 +12,11 @@
 static struct el_mem mem = EL_MEM_INIT(64u << 20);
 static char image[3][5000];
 
-static void make(const struct ckpt_fs *fs, int64_t step, uint64_t created, const char *layout_id, unsigned parts)
+static void make_in(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t step, uint64_t created,
+                    const char *layout_id, unsigned parts)
 {
     static const char *const names[] = {"a", "b", "c"};
-    struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n", NULL, NULL, false};
+    struct commit c = {fs, &mem, layout, COMMIT_RENAME, step, 1, "n", NULL, NULL, false};
     struct manifest_file f[3] = {0};
     struct manifest_part p[3];
     struct manifest m = {.run_id = "r",
@@ -45,7 +46,12 @@ static void make(const struct ckpt_fs *fs, int64_t step, uint64_t created, const
         el_free(&mem, f[i].chunks);
 }
 
-static const struct load_part both[] = {{"model", "a", 5000}, {"model", "b", 5000}};
+static void make(const struct ckpt_fs *fs, int64_t step, uint64_t created, const char *layout_id, unsigned parts)
+{
+    make_in(fs, CKPT_LAYOUT_ELRUN, step, created, layout_id, parts);
+}
+
+static const struct load_part both[] = {{"model", "a", 5000, false}, {"model", "b", 5000, false}};
 
 static struct load_found look(const struct ckpt_fs *fs, const char *layout_id, const struct load_part *v, size_t n,
                               const int64_t *bad, size_t bad_n)
@@ -85,7 +91,7 @@ static void test_look(void)
     const int64_t bad[] = {100};
     f = look(&fs, "l", both, 2, bad, 1);
     is_str(list(&f), "90 ", "one that could not be read is left out");
-    const struct load_part larger = {"model", "a", 5001}, none = {"model", "d", 5000};
+    const struct load_part larger = {"model", "a", 5001, false}, none = {"model", "d", 5000, false};
     f = look(&fs, "l", &larger, 1, NULL, 0);
     ok(f.n == 0 && strstr(f.why, "layout other"), "parts of another size do not fit");
     f = look(&fs, "l", &none, 1, NULL, 0);
@@ -102,24 +108,62 @@ static void test_read(void)
     static struct memfs m;
     static char to[5000];
     struct el_err e = {0};
+    uint64_t bytes = 0;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
     make(&fs, 7, 10, "l", 2);
-    struct load_step *s = load_open(&fs, &mem, 7, &e);
-    ok(s && load_read(s, &both[1], to, &e) == 0 && memcmp(to, image[1], sizeof to) == 0, "a part, as it was written");
+    struct load_step *s = load_open(&fs, &mem, CKPT_LAYOUT_ELRUN, 7, &e);
+    ok(s && load_read(s, &both[1], to, &bytes, &e) == 0 && memcmp(to, image[1], sizeof to) == 0,
+       "a part, as it was written");
     is_num(load_consumed_samples(s), 70, "what its manifest says of samples");
     memfs_flip(&m, "step-000000007/a.safetensors", 4321);
-    ok(load_read(s, &both[0], to, &e) < 0 && strstr(e.text, "step-000000007/a.safetensors: bytes 0-5000 have CRC32C"),
+    ok(load_read(s, &both[0], to, &bytes, &e) < 0 &&
+           strstr(e.text, "step-000000007/a.safetensors: bytes 0-5000 have CRC32C"),
        e.text);
     load_close(s);
     e = (struct el_err){0};
-    ok(!load_open(&fs, &mem, 8, &e) && e.text[0], "a step that is not there");
+    ok(!load_open(&fs, &mem, CKPT_LAYOUT_ELRUN, 8, &e) && e.text[0], "a step that is not there");
+    memfs_free(&m);
+}
+
+/* Files that a script named: of any length that fits, which stands behind them. */
+static void test_named(void)
+{
+    static struct memfs m;
+    static char to[6000];
+    struct el_err e = {0};
+    uint64_t bytes = 0;
+    const struct load_part file = {"model", "a", sizeof to, true}, small = {"model", "a", 5007, true};
+    const struct load_part mixed[] = {{"model", "a", sizeof to, true}, {"rng", "all", 100, false}};
+    struct load_found found;
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    make_in(&fs, CKPT_LAYOUT_MEGATRON, 7, 10, "l", 1);
+    struct load_want want = {.layout_id = "l", .v = &file, .n = 1};
+    load_look(&fs, &mem, &want, &found);
+    ok(found.n == 0 && !found.any, "Megatron's layout is none of the other's");
+    want.layout = CKPT_LAYOUT_MEGATRON;
+    load_look(&fs, &mem, &want, &found);
+    ok(found.n == 1 && found.step[0] == 7, "it is its own");
+    want.v = &small;
+    load_look(&fs, &mem, &want, &found);
+    ok(found.n == 0 && found.any && strstr(found.why, "has 5000 bytes there, there is room for 4999"), found.why);
+    want.v = mixed;
+    want.n = 2;
+    load_look(&fs, &mem, &want, &found);
+    ok(found.n == 0 && found.any && strstr(found.why, "part \"rng\" is no file"), found.why);
+    struct load_step *s = load_open(&fs, &mem, CKPT_LAYOUT_MEGATRON, 7, &e);
+    memset(to, 1, sizeof to);
+    ok(s && load_read(s, &file, to, &bytes, &e) == 0 && memcmp(to, image[0], 5000) == 0, "a file, as it was written");
+    ok(bytes == 5000 && memcmp(to + sizeof to - 8, "\x88\x13\0\0\0\0\0\0", 8) == 0, "and its length behind its room");
+    load_close(s);
     memfs_free(&m);
 }
 
 int main(void)
 {
     test_look();
+    test_named();
     test_read();
     is_num(mem.used_bytes, 0, "nothing is left over");
     return done();
