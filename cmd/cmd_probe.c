@@ -12,6 +12,7 @@
 
 #define AT(field)                  .origin = OPT_ELRUN, .offset = offsetof(struct probe_conf, field)
 #define STRING(field, word, value) .name = word, .type = OPT_STRING, .arg = value, AT(field)
+#define PATH(field, word, value)   .name = word, .type = OPT_PATH, .arg = value, AT(field)
 
 #define WHAT  "What is looked at:"
 #define MANY  "Several nodes:"
@@ -46,18 +47,18 @@ static const struct opt_row rows[] = {
     {STRING(checks, "checks", "LIST"), .group = WHAT,
      .help = "Only these checks or groups of checks, with commas between them; a - in front leaves one out; "
              "elrun help checks lists them"},
-    {STRING(limits, "limits", "FILE"), .group = WHAT, .help = "Limits of this site in JSON: what counts as wrong"},
+    {PATH(limits, "limits", "FILE"), .group = WHAT, .help = "Limits of this site in JSON: what counts as wrong"},
     {.name = "backend", .type = OPT_CHOICE, .arg = "KIND", .choices = "auto|nccl|tcp", .def = "auto", .group = WHAT, AT(backend),
      .help = "nccl: GPUs too, and pairs by the job's own NCCL; tcp: neither; auto: nccl where there are GPUs"},
     {.name = "gpus", .type = OPT_UINT, .arg = "N", .max = GPU_MAX, .group = WHAT, AT(gpus),
      .help = "So many GPUs there must be on each node; fewer are a finding"},
     {.name = "quick", .type = OPT_FLAG, .group = WHAT, AT(quick),
      .help = "Smaller amounts, shorter measurements, no second arrangement of healthy nodes"},
-    {STRING(ckpt_dir, "checkpoint-dir", "DIR"), .group = WHAT, .help = "Look at the file system of this folder, too"},
-    {STRING(nccl_lib, "nccl-lib", "FILE"), .group = WHAT, .env = "ELRUN_NCCL_LIB",
+    {PATH(ckpt_dir, "checkpoint-dir", "DIR"), .group = WHAT, .help = "Look at the file system of this folder, too"},
+    {PATH(nccl_lib, "nccl-lib", "FILE"), .group = WHAT, .env = "ELRUN_NCCL_LIB",
      .help = "The NCCL library, in place of the one beside the job's torch"},
-    {STRING(cuda_lib, "cuda-lib", "FILE"), .group = WHAT, .env = "ELRUN_CUDA_LIB", .help = "The same for the CUDA runtime"},
-    {STRING(helper_dir, "helper-dir", "DIR"), .group = WHAT,
+    {PATH(cuda_lib, "cuda-lib", "FILE"), .group = WHAT, .env = "ELRUN_CUDA_LIB", .help = "The same for the CUDA runtime"},
+    {PATH(helper_dir, "helper-dir", "DIR"), .group = WHAT,
      .help = "Put the program that works on GPUs into a file there instead of into memory"},
 
     {STRING(nnodes, "nnodes", "N"), .def = "1", .env = "PET_NNODES", .group = MANY,
@@ -92,10 +93,10 @@ static const struct opt_row rows[] = {
     {.name = "on-straggler", .type = OPT_CHOICE, .arg = "WHAT", .choices = "warn|exclude", .def = "warn", .group = SHOW,
      AT(on_straggler), .help = "exclude: a slow node is as bad as a broken one"},
     {.name = "exclude-straggler", .type = OPT_FLAG, .group = SHOW, AT(exclude_straggler), .help = "The same as --on-straggler=exclude"},
-    {STRING(state_dir, "state-dir", "DIR"), .group = SHOW, .help = "Remember verdicts there, and tell a node that has failed before"},
-    {STRING(baseline, "baseline", "FILE"), .group = SHOW,
+    {PATH(state_dir, "state-dir", "DIR"), .group = SHOW, .help = "Remember verdicts there, and tell a node that has failed before"},
+    {PATH(baseline, "baseline", "FILE"), .group = SHOW,
      .help = "Measurements of healthy nodes of the same hardware: makes slowness known even on one node"},
-    {STRING(save_baseline, "save-baseline", "FILE"), .group = SHOW, .help = "Write such a file from this node's measurements, if it is healthy"},
+    {PATH(save_baseline, "save-baseline", "FILE"), .group = SHOW, .help = "Write such a file from this node's measurements, if it is healthy"},
     COMMAND_HELP_ROW,
 };
 /* clang-format on */
@@ -159,7 +160,7 @@ static bool was_typed(const struct opt_result *r, const char *name)
 /* Somebody who means several nodes and forgets to say how many would be told that all is well with one. */
 static int check_nodes(const struct opt_result *r, struct el_err *e)
 {
-    static const char *const words[] = {"rdzv-endpoint", "rdzv-id", "node-rank", "domain", "probe-rails"};
+    static const char *const words[] = {"rdzv-endpoint", "rdzv-id", "node-rank", "local-addr", "domain", "probe-rails"};
     const struct opt_row *nnodes = opt_find(&options, "nnodes");
     for (size_t i = 0; i < COUNT_OF(words) && !r->seen[nnodes - rows]; i++)
         if (was_typed(r, words[i]))

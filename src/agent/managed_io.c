@@ -260,17 +260,31 @@ struct addresses {
     size_t n;
 };
 
-static void look_up(struct addresses *to, const char *host)
+/* What getaddrinfo says. */
+static int look_up(struct addresses *to, const char *host)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
-    if (getaddrinfo(host, NULL, &hints, &all) != 0)
-        return; /* not yet: the link asks again each time */
+    int why = getaddrinfo(host, NULL, &hints, &all);
+    if (why)
+        return why;
     for (struct addrinfo *a = all; a && to->n < ADDRESSES_MAX; a = a->ai_next) {
         struct el_addr addr;
         if (el_addr_from_sockaddr(a->ai_addr, &addr))
             memcpy(to->list[to->n++], addr.ip, sizeof addr.ip);
     }
     freeaddrinfo(all);
+    return 0;
+}
+
+/* The others would only find out when they want to connect.  A name server that has no answer now may have one then. */
+static int check_local_addr(const struct node *n, struct el_err *e)
+{
+    const char *addr = n->conf->local_addr;
+    struct addresses found = {.n = 0};
+    int why = addr && strcmp(addr, n->host) != 0 ? look_up(&found, addr) : 0;
+    if (why != EAI_NONAME && why != EAI_NODATA)
+        return 0;
+    return el_fail(e, EL_EXIT_CONFIG, "--local-addr=%.200s: there is no host of that name", addr);
 }
 
 static bool is_host(void *ctx, const struct el_addr *at, size_t n)
@@ -300,8 +314,10 @@ int managed_find(struct node *n, struct el_err *e)
         return 0;
     own.n = el_addr_own(own.list, ADDRESSES_MAX);
     struct endpoint_facts facts = {.hostname = n->host, .own = (const uint8_t(*)[16])own.list, .own_n = own.n};
+    if (check_local_addr(n, e) < 0)
+        return -1;
     if (endpoint_wants_lookup(&n->place, &facts))
-        look_up(&found, n->place.host);
+        (void)look_up(&found, n->place.host); /* if not yet: the link asks again each time */
     facts.found = (const uint8_t(*)[16])found.list;
     facts.found_n = found.n;
     return endpoint_place(n->conf, &facts, &n->place, e);

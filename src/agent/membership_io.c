@@ -119,11 +119,13 @@ static void link_closed(void *ctx, const char *text)
 }
 
 /* A name that had no answer at the start may turn out to be this host's; and who had the port of this host may have
- * died since. */
+ * died since.  A probe that had begun with that one cannot go on without it: nobody would come back in its place. */
 static void link_resolved(void *ctx, const struct el_addr *found, size_t n)
 {
     struct membership *m = ctx;
     if (m->core.leaving || m->core.ended || !m->ops.is_host(m->ctx, found, n))
+        return;
+    if (m->conf.run->probe_only && m->core.ever)
         return;
     if (m->conf.is_static && m->conf.member.node_rank != 0)
         return; /* node 0's process has the port: its store will be there, too */

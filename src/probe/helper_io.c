@@ -56,7 +56,21 @@ static int open_memory(void)
     return fd;
 }
 
-/* A file that is still open for writing cannot be executed (ETXTBSY): it is opened again for reading by `path`. */
+/* A file that is still open for writing cannot be executed (ETXTBSY): it is opened again for reading by `path`, which
+ * in a folder of several users may be another file by now. */
+static int open_same(int fd, const char *path)
+{
+    struct stat ours, found;
+    int again = open(path, O_RDONLY | O_CLOEXEC);
+    if (again < 0)
+        return -1;
+    if (fstat(fd, &ours) == 0 && fstat(again, &found) == 0 && ours.st_dev == found.st_dev &&
+        ours.st_ino == found.st_ino)
+        return again;
+    errno = ESTALE;
+    return close_keeping_errno(again);
+}
+
 static int fill_and_reopen(int fd, const char *path)
 {
     struct statvfs fs;
@@ -66,7 +80,7 @@ static int fill_and_reopen(int fd, const char *path)
     }
     if (fchmod(fd, 0700) < 0 || write_all(fd) < 0)
         return -1;
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return open_same(fd, path);
 }
 
 static int open_file(const char *dir)

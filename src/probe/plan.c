@@ -162,26 +162,33 @@ void plan_reference(struct plan *p, enum metric m, uint32_t milli)
     p->stale = true;
 }
 
+/* What was found first is the better reason; but whoever was only not heard may turn out to have gone. */
+static void goes(struct plan *p, unsigned node, bool *how, const char *reason)
+{
+    const struct plan_node *x = &p->node[node];
+    if (x->local == LOCAL_BAD || x->left || x->absent || *how)
+        return;
+    *how = true;
+    keep_reason(p, &p->node[node].reason, reason);
+    p->stale = true;
+}
+
 void plan_left(struct plan *p, unsigned node)
 {
     assert(node < p->nodes);
-    struct plan_node *x = &p->node[node];
-    if (x->local == LOCAL_BAD || x->left)
-        return; /* what was found first is the better reason */
-    x->left = true;
-    keep_reason(p, &x->reason, "left");
-    p->stale = true;
+    goes(p, node, &p->node[node].left, "left");
+}
+
+void plan_absent(struct plan *p, unsigned node)
+{
+    assert(node < p->nodes);
+    goes(p, node, &p->node[node].absent, "it went before it was judged");
 }
 
 void plan_lost(struct plan *p, unsigned node, const char *reason)
 {
     assert(node < p->nodes);
-    struct plan_node *x = &p->node[node];
-    if (x->local == LOCAL_BAD || x->left || x->lost)
-        return;
-    x->lost = true;
-    keep_reason(p, &x->reason, reason);
-    p->stale = true;
+    goes(p, node, &p->node[node].lost, reason);
 }
 
 /* --- results ------------------------------------------------------------------------------------------------------ */

@@ -54,8 +54,10 @@ void plan_reference(struct plan *p, enum metric m, uint32_t milli);
 
 /* --- at any time -------------------------------------------------------------------------------------------------- */
 
-/* The node said goodbye or its process ended: BAD_LOCAL, reason "left".  Results against it count for nobody. */
+/* Its process ended without a word: BAD_LOCAL, reason "left".  Results against it count for nobody. */
 void plan_left(struct plan *p, unsigned node);
+/* It said goodbye (Ctrl-C, drained): ABSENT, for nothing is wrong with it that anybody knows.  Results as above. */
+void plan_absent(struct plan *p, unsigned node);
 /* The node cannot be heard, and nobody knows whose fault that is: undecided with that reason, takes no more part.
  * Results against it count for nobody. */
 void plan_lost(struct plan *p, unsigned node, const char *reason);

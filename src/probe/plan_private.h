@@ -16,10 +16,10 @@ struct plan_node {
     uint32_t rails;             /* those that it has */
     unsigned domain, domain_at; /* where its domain begins in plan.order */
     enum plan_local local;
-    bool left, lost;
+    bool left, lost, absent;
     char *name;   /* NULL: none */
     char *label;  /* of its domain; NULL: none */
-    char *reason; /* of local, left or lost; NULL: none */
+    char *reason; /* of local, left, lost or absent; NULL: none */
     unsigned broken;
 
     /* What judge() makes of the results. */
@@ -90,7 +90,7 @@ struct plan {
 
 static inline bool plan_present(const struct plan_node *x)
 {
-    return x->local == LOCAL_GOOD && !x->left && !x->lost;
+    return x->local == LOCAL_GOOD && !x->left && !x->lost && !x->absent;
 }
 static inline uint32_t plan_open(const struct plan_node *x)
 {

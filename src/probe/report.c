@@ -26,6 +26,7 @@ enum el_tone report_tone(enum node_state s)
     case NODE_BAD_LOCAL: return TONE_BAD;
     case NODE_SLOW:
     case NODE_UNDECIDED:
+    case NODE_ABSENT:
     case NODE_SUSPECT: return TONE_WAIT;
     case NODE_NEW:
     case NODE_UNTESTED:
@@ -53,6 +54,7 @@ static void put_counts(const struct report *r, struct el_buf *out)
     put_count(out, &gap, count[NODE_SLOW], "slow");
     put_count(out, &gap, count[NODE_BAD] + count[NODE_BAD_LOCAL], "bad");
     put_count(out, &gap, count[NODE_UNDECIDED], "undecided");
+    put_count(out, &gap, count[NODE_ABSENT], "absent");
     put_count(out, &gap, count[NODE_NEW] + count[NODE_UNTESTED] + count[NODE_SUSPECT], "not judged yet");
 }
 

@@ -8,13 +8,14 @@
 /* Enumerator, name in results and for a person. */
 #define NODE_STATE_LIST(X)                                                                                             \
     X(NODE_NEW, "new")             /* its single-node checks are not done */                                           \
-    X(NODE_BAD_LOCAL, "bad local") /* they failed, or it left */                                                       \
+    X(NODE_BAD_LOCAL, "bad local") /* they failed, or its process ended without a word */                              \
     X(NODE_UNTESTED, "untested")   /* no pair of it has ended yet */                                                   \
     X(NODE_SUSPECT, "suspect")     /* no pair of it has passed yet */                                                  \
     X(NODE_GOOD, "good")                                                                                               \
     X(NODE_SLOW, "slow") /* good, but a straggler */                                                                   \
     X(NODE_BAD, "bad")   /* failed with good ones only */                                                              \
-    X(NODE_UNDECIDED, "undecided")
+    X(NODE_UNDECIDED, "undecided")                                                                                     \
+    X(NODE_ABSENT, "absent") /* said goodbye before it was judged */
 
 enum node_state {
 #define NODE_STATE_ENUM(id, name) id,

@@ -29,6 +29,8 @@ static enum node_state state_of(const struct plan *p, const struct plan_node *x)
 {
     if (x->local == LOCAL_BAD || x->left)
         return NODE_BAD_LOCAL;
+    if (x->absent)
+        return NODE_ABSENT;
     if (x->lost)
         return NODE_UNDECIDED;
     if (x->local == LOCAL_NEW)
@@ -237,6 +239,7 @@ void verdict_node(struct plan *p, unsigned node, struct node_verdict *out)
     case NODE_UNDECIDED: say_undecided(p, node, out, &text); break;
     case NODE_SLOW: say_slow(p, node, out, &text); break;
     case NODE_GOOD: say_good(p, x, &text); break;
+    case NODE_ABSENT: el_buf_puts(&text, x->reason ? x->reason : ""); break;
     case NODE_NEW:
     case NODE_UNTESTED:
     case NODE_SUSPECT:

@@ -206,7 +206,7 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     count[v]++;
     if (v == HEALTH_BAD && !h->first_bad[0])
         snprintf(h->first_bad, sizeof h->first_bad, "%.60s: %.300s", probing_host(h->last, node), text);
-    if (i == RDZV_NONE || (v == HEALTH_LEFT && !r->conf.set.probe_only))
+    if (i == RDZV_NONE || ((v == HEALTH_LEFT || v == HEALTH_ABSENT) && !r->conf.set.probe_only))
         return; /* who is back was not looked at: the round waits for another check */
     struct rdzv_member *m = &r->member[i];
     m->probed = h->wish;
@@ -225,7 +225,7 @@ static unsigned whole_status(const struct rdzv *r, const unsigned count[HEALTH_V
 {
     if (count[HEALTH_BAD] || count[HEALTH_SLOW] || count[HEALTH_LEFT])
         return 1;
-    return count[HEALTH_UNDECIDED] || (warned && r->conf.set.probe_strict) ? 3 : 0;
+    return count[HEALTH_UNDECIDED] || count[HEALTH_ABSENT] || (warned && r->conf.set.probe_strict) ? 3 : 0;
 }
 
 /* True: the job ends. */
@@ -362,7 +362,7 @@ void rdzv_health_lost(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actio
     r->health.member[node] = RDZV_NONE;
     bool silent = m->conn != 0 || r->health.paused;
     if (m->leaving || !silent)
-        follow(r, probing_left(r->health.probing, node, now), now, out);
+        follow(r, probing_left(r->health.probing, node, m->leaving, now), now, out);
     else
         follow(r, probing_away(r->health.probing, node, now), now, out);
 }
@@ -371,7 +371,7 @@ void rdzv_health_leaves(struct rdzv *r, unsigned i, el_usec now, struct rdzv_act
 {
     unsigned node = r->member[i].prober;
     if (r->state == RDZV_PROBING && node != RDZV_NONE)
-        follow(r, probing_left(r->health.probing, node, now), now, out);
+        follow(r, probing_left(r->health.probing, node, true, now), now, out);
 }
 
 /* A newcomer: was it lost in this check?  Or excluded, and not told of it before it was lost? */
@@ -455,7 +455,7 @@ unsigned rdzv_health_status(struct rdzv *r, unsigned member)
     enum health_verdict v = probing_verdict(r->health.last, node, &text);
     bool warned = probing_warned(r->health.last, node) && r->conf.set.probe_strict;
     bool slow = v == HEALTH_SLOW && r->conf.set.on_straggler == HEALTH_STRAGGLER_EXCLUDE;
-    return v == HEALTH_BAD || slow ? 1 : v == HEALTH_UNDECIDED || v == HEALTH_LEFT || warned ? 3 : 0;
+    return v == HEALTH_BAD || slow ? 1 : (v != HEALTH_GOOD && v != HEALTH_SLOW) || warned ? 3 : 0;
 }
 
 bool rdzv_probe_verdict(struct rdzv *r, unsigned member, struct msg *out)

@@ -109,7 +109,8 @@ static void want_gpus(struct probing *p, unsigned some)
 {
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         struct probing_node *n = &p->node[i];
-        if (!n->done || n->gpus || n->local == PROBING_FAILED || n->local == PROBING_BROKEN)
+        if (!n->done || n->presence == PROBING_GONE || n->gpus || n->local == PROBING_FAILED ||
+            n->local == PROBING_BROKEN)
             continue;
         n->local = PROBING_FAILED;
         snprintf(n->reason, sizeof n->reason,
@@ -118,14 +119,22 @@ static void want_gpus(struct probing *p, unsigned some)
     }
 }
 
+static void tell_gone(struct probing *p, unsigned i)
+{
+    if (p->node[i].goodbye)
+        plan_absent(p->plan, i);
+    else
+        plan_left(p->plan, i);
+}
+
 static void tell_plan(struct probing *p, unsigned i)
 {
     const struct probing_node *n = &p->node[i];
     plan_name(p->plan, i, n->host);
     if (p->nccl && n->gpus)
         plan_rails(p->plan, i, n->gpus < PLAN_RAILS_MAX ? n->gpus : PLAN_RAILS_MAX);
-    if (n->presence == PROBING_GONE)
-        plan_left(p->plan, i);
+    if (n->presence == PROBING_GONE && n->local != PROBING_FAILED)
+        tell_gone(p, i);
     else if (n->presence == PROBING_IS_AWAY && !n->done)
         plan_lost(p->plan, i, "it was not heard any more while it checked itself");
     else if (!n->done || n->local == PROBING_BROKEN)
@@ -373,15 +382,16 @@ static void break_off(struct probing *p, unsigned node)
     pair_result_init(probing_said(p, other));
 }
 
-enum probing_news probing_left(struct probing *p, unsigned node, el_usec now)
+enum probing_news probing_left(struct probing *p, unsigned node, bool goodbye, el_usec now)
 {
     if (p->node[node].presence == PROBING_GONE)
         return PROBING_SAME;
     drop(p, node);
     p->node[node].presence = PROBING_GONE;
+    p->node[node].goodbye = goodbye;
     p->node[node].done = true;
     if (p->plan)
-        plan_left(p->plan, node);
+        tell_gone(p, node);
     if (p->kind == PROBING_PAIR && p->node[node].pair != PROBING_NONE && !p->over)
         break_off(p, node);
     return probing_timeout(p, now);
@@ -511,11 +521,9 @@ const char *probing_kept(const struct probing *p, unsigned node)
 
 const char *health_verdict_name(enum health_verdict v)
 {
-    static const char *const names[] = {[HEALTH_GOOD] = "good",
-                                        [HEALTH_SLOW] = "slow",
-                                        [HEALTH_BAD] = "bad",
-                                        [HEALTH_UNDECIDED] = "undecided",
-                                        [HEALTH_LEFT] = "left"};
+    static const char *const names[] = {
+        [HEALTH_GOOD] = "good",           [HEALTH_SLOW] = "slow", [HEALTH_BAD] = "bad",
+        [HEALTH_UNDECIDED] = "undecided", [HEALTH_LEFT] = "left", [HEALTH_ABSENT] = "absent"};
     return names[v];
 }
 
@@ -527,8 +535,8 @@ enum health_verdict probing_verdict(struct probing *p, unsigned node, const char
     if (p->plan)
         verdict_node(p->plan, node, &v);
     snprintf(p->text, sizeof p->text, "%s", v.text);
-    if (n->presence == PROBING_GONE || n->presence == PROBING_IS_AWAY)
-        return HEALTH_LEFT;
+    if (n->presence != PROBING_HERE)
+        return n->goodbye && v.state != NODE_BAD_LOCAL ? HEALTH_ABSENT : HEALTH_LEFT;
     if (v.state == NODE_GOOD && n->local == PROBING_UNDECIDED) {
         snprintf(p->text, sizeof p->text, "%s", n->reason);
         return HEALTH_UNDECIDED;
@@ -542,6 +550,7 @@ enum health_verdict probing_verdict(struct probing *p, unsigned node, const char
     case NODE_UNTESTED:
     case NODE_SUSPECT:
     case NODE_UNDECIDED:
+    case NODE_ABSENT:
     case NODE_STATE_COUNT: break;
     }
     return HEALTH_UNDECIDED;

@@ -45,7 +45,8 @@ enum health_verdict {
     HEALTH_SLOW,
     HEALTH_BAD,
     HEALTH_UNDECIDED,
-    HEALTH_LEFT, /* left or lost before it was judged */
+    HEALTH_LEFT,   /* its process ended, or it was not heard any more, before it was judged */
+    HEALTH_ABSENT, /* it said goodbye before it was */
     HEALTH_VERDICTS,
 };
 
@@ -85,10 +86,10 @@ enum probing_news {
 enum probing_news probing_result(struct probing *p, unsigned node, const struct msg_probe_result *m, el_usec now);
 enum probing_news probing_id(struct probing *p, unsigned node, const struct msg_probe_id *m);
 unsigned probing_told(const struct probing *p);
-/* It cannot be heard; it is heard again; it has said goodbye, or its process has ended. */
+/* It cannot be heard; it is heard again; it has said goodbye, or its process has ended without a word. */
 enum probing_news probing_away(struct probing *p, unsigned node, el_usec now);
 void probing_back(struct probing *p, unsigned node);
-enum probing_news probing_left(struct probing *p, unsigned node, el_usec now);
+enum probing_news probing_left(struct probing *p, unsigned node, bool goodbye, el_usec now);
 /* We stood still for so long. */
 void probing_gap(struct probing *p, el_usec gap);
 enum probing_news probing_timeout(struct probing *p, el_usec now);

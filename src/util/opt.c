@@ -218,6 +218,10 @@ static int convert(const struct scan *s, const struct opt_row *row, const char *
         if (at && *(unsigned *)at < 100)
             ++*(unsigned *)at;
         return 0;
+    case OPT_PATH:
+        if (!*value)
+            return el_fail(s->e, EL_EXIT_USAGE, "want the name of a file or folder");
+        /* fall through */
     case OPT_STRING:
     case OPT_STOP:
         if (at)
@@ -349,7 +353,7 @@ static int take_rest(const struct scan *s, char **env)
         const char *name = row->env, *value = name ? opt_getenv(env, name) : NULL;
         if (!value && row->env_other)
             value = opt_getenv(env, name = row->env_other);
-        if (value) {
+        if (value && (*value || row->type != OPT_PATH)) {
             if (take_env(s, row, name, value))
                 return -1;
         } else if (row->def) {

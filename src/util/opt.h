@@ -21,6 +21,7 @@ enum opt_type {
     OPT_FLAG,     /* bool; from the environment an integer, other than 0 = on */
     OPT_COUNT,    /* unsigned: how often it was given */
     OPT_STRING,   /* const char *, into argv or the environment */
+    OPT_PATH,     /* the same, a file or folder: never empty; a variable that is empty counts as not set */
     OPT_UINT,     /* unsigned, min … max */
     OPT_DURATION, /* el_usec, min … max */
     OPT_CHOICE,   /* int: which of `choices` */

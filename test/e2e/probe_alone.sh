@@ -51,6 +51,14 @@ run probe extra
 is "an operand" "$status" 2
 run probe --nnodes=1:1
 like "one node in other words is no job" "$status $(cat "$T/err")" '^2 .*--nnodes=1:1: leave it out'
+for word in state-dir baseline save-baseline limits checkpoint-dir helper-dir nccl-lib cuda-lib; do
+    run probe --$word=
+    is "--$word without a name" "$status $(sed -n 1p "$T/err")" "2 elrun: --$word=: want the name of a file or folder"
+done
+ELRUN_NCCL_LIB= run probe --checks=limits --limits="$T/easy.json"
+is "a variable that is empty is not there" "$status" 0
+run probe --nnodes=2 --rdzv-endpoint=localhost:29656 --local-addr=a..b
+is "an address of this node that nobody knows: one line, at once" "$status $(cat "$T/err")" "78 elrun: --local-addr=a..b: there is no host of that name"
 run probe --rdzv-endpoint=node1
 like "several nodes are meant, but not how many" "$status $(cat "$T/err")" '^2 .*--rdzv-endpoint .*--nnodes=N'
 probe --baseline="$T/none.json"

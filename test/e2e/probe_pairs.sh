@@ -61,6 +61,15 @@ for i in 1 2 3; do node "c$i" "$i"; done
 wait_for grep -qs 'round 1: ' "$T/c1.err"
 kill -KILL "$agent_c1"
 
+# The same with all agents on one host, where another one could take the coordinator over, and would wait for one that is gone.
+PROBE="--nnodes=3 --rdzv-endpoint=node2:29404 --rdzv-id=one --backend=tcp --checks=limits --limits=$T/easy.json --pair-time=5s"
+node o1 2
+wait_for grep -qs 'has joined' "$T/o1.err"
+node o2 2
+node o3 2
+wait_for grep -qs 'round 1: ' "$T/o1.err"
+kill -KILL "$agent_o1"
+
 # Two racks with every second host, and no way between them for the addresses of this probe.
 for i in 1 2 3 4; do on $i ip addr add 10.9.1.$i/24 dev eth0; done
 for i in 2 4; do
@@ -120,6 +129,10 @@ status_of c2; two=$status; status_of c3
 like "the coordinator is lost: status" "$two $status" '^(69|75) (69|75)$'
 like "and it is said" "$(cat "$T/c2.err")" 'coordinator'
 
+status_of o2; two=$status; status_of o3
+is "the coordinator is lost where all are on one host: status" "$two $status" "75 75"
+unlike "nobody goes on without it" "$(cat "$T/o2.err" "$T/o3.err")" 'hosts the coordinator from now on'
+
 racks=
 for i in 1 2 3 4; do status_of r$i; racks="$racks$status "; done
 is "no way between two racks" "$racks" "0 0 0 0 "
@@ -134,6 +147,7 @@ kill -INT "$agent_a2"
 status_of a2
 is "Ctrl-C on one of them: status 130" "$status" 130
 status_of a1; one=$status; status_of a3
-is "the others come to their end: it has left, they are good with each other" "$one $status" "1 0"
+is "the others come to their end: it has said goodbye, they are good with each other" "$one $status" "3 0"
+is "which is nobody's fault" "$(states)" "node1:good node2:absent node3:good"
 is_clean "all probes"
 finished

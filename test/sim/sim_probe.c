@@ -39,7 +39,7 @@ static struct world {
     bool dying[NODES_MAX];      /* is about to: its pairs fail, and nobody knows yet why */
     bool stuck[NODES_MAX];      /* breaks off each of its pairs */
     uint32_t passed[NODES_MAX]; /* rails that have passed with anybody */
-    unsigned gone[NODES_MAX];   /* 1: left, 2: lost */
+    unsigned gone[NODES_MAX];   /* 1: left, 2: lost, 3: said goodbye */
     unsigned domain[NODES_MAX], rails[NODES_MAX];
     uint32_t bad[NODES_MAX];
     bool local_bad[NODES_MAX];
@@ -355,9 +355,9 @@ static bool judge_node(struct world *w, struct plan *p, unsigned n, bool decide,
     tally.undecided += v.state == NODE_UNDECIDED;
     if (w->local_bad[n])
         return v.state == NODE_BAD_LOCAL || fail(w, "a node that failed alone is not bad");
+    static const enum node_state went[] = {[1] = NODE_BAD_LOCAL, [2] = NODE_UNDECIDED, [3] = NODE_ABSENT};
     if (w->gone[n])
-        return v.state == (w->gone[n] == 1 ? NODE_BAD_LOCAL : NODE_UNDECIDED) ||
-               fail(w, "a node that went is not told as that");
+        return v.state == went[w->gone[n]] || fail(w, "a node that went is not told as that");
     if (v.state == NODE_BAD_LOCAL || v.state == NODE_NEW || v.state == NODE_UNTESTED || v.state == NODE_SUSPECT)
         return fail(w, "a state that is not for the end");
     if (v.state == NODE_BAD && !judge_bad(w, p, n, &v))
@@ -403,9 +403,11 @@ static bool judge_end(struct world *w, struct plan *p)
 static void go(struct world *w, struct plan *p, unsigned n)
 {
     w->dying[n] = false;
-    w->gone[n] = 1 + draw(2);
+    w->gone[n] = 1 + draw(3);
     if (w->gone[n] == 1)
         plan_left(p, n);
+    else if (w->gone[n] == 3)
+        plan_absent(p, n);
     else
         plan_lost(p, n, "not heard of");
 }

@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +96,46 @@ static void test_dir(void)
     close(fd);
     ok(helper_open("/nowhere/at/all", &e) < 0, "a folder that is not there");
     is_str(e.text, "cannot put the GPU helper into \"/nowhere/at/all\": No such file or directory", "is named");
+}
+
+/* A folder whose file system knows no nameless files, and in which somebody is quick to put a file in place of ours. */
+static const char *swapped; /* that folder; NULL: nobody does */
+
+int open(const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0;
+    va_end(ap);
+    if (swapped && (flags & O_TMPFILE) == O_TMPFILE) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int fchmod(int fd, mode_t mode)
+{
+    char aside[160], name[256];
+    snprintf(name, sizeof name, "%s", place(fd));
+    if (swapped && strncmp(name, swapped, strlen(swapped)) == 0) {
+        snprintf(aside, sizeof aside, "%s/aside", swapped);
+        int other = rename(name, aside) == 0 ? open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0755) : -1;
+        close(other);
+    }
+    return (int)syscall(SYS_fchmod, fd, mode);
+}
+
+static void test_swapped(void)
+{
+    struct el_err e = {0};
+    char aside[160];
+    swapped = dir_of("given");
+    ok(helper_open(swapped, &e) < 0 && strstr(e.text, "Stale file handle") != NULL,
+       "a file that was put in its place is not executed");
+    snprintf(aside, sizeof aside, "%s/aside", swapped);
+    ok(unlink(aside) == 0 && is_empty(swapped), "nor left there");
+    swapped = NULL;
 }
 
 /* In a child of its own pid namespace, whose setting vm.memfd_noexec is: prints the rest of the TAP there. */
@@ -187,6 +231,7 @@ int main(void)
         return 1;
     test_memory();
     test_dir();
+    test_swapped();
     test_argv();
     test_noexec();
     for (const char *const *d = (const char *const[]){"given", "noexec", "good", "third", NULL}; *d; d++)

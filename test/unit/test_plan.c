@@ -189,6 +189,16 @@ static void test_leaving(void)
     plan_left(p, 1);
     is_num(verdict_state(p, 0), NODE_UNTESTED, "... until one of them leaves");
     plan_free(p);
+
+    p = start(&w, PLAN_CONF_INIT);
+    one_round(p, &w);
+    plan_lost(p, 1, "silent");
+    plan_absent(p, 1);
+    is_num(verdict_state(p, 0), NODE_UNTESTED, "... or says goodbye");
+    is_num(verdict_state(p, 1), NODE_ABSENT, "... which is no fault, though it was not heard before");
+    plan_left(p, 1);
+    is_num(verdict_state(p, 1), NODE_ABSENT, "... nor that its process ends then");
+    plan_free(p);
 }
 
 static void test_broken(void)

@@ -171,11 +171,28 @@ static void test_gone(void)
 {
     begin(3);
     all("abc", PROBING_OK);
-    is_num(probing_left(p, 0, now), PROBING_STAGE, "one end of a pair leaves: the other is not waited for");
+    is_num(probing_left(p, 0, false, now), PROBING_STAGE, "one end of a pair leaves: the other is not waited for");
     finish(3);
     is_str(verdict(0), "left: left", "it has left");
     is_str(verdict(1), "good", "nobody else is to blame");
-    is_num(probing_left(p, 0, now), PROBING_SAME, "once is enough");
+    is_num(probing_left(p, 0, false, now), PROBING_SAME, "once is enough");
+    for (unsigned early = 0; early < 2; early++) {
+        begin(3);
+        if (early)
+            probing_left(p, 0, true, now);
+        all(early ? "bc" : "abc", PROBING_OK);
+        probing_left(p, 0, true, now);
+        finish(3);
+        is_str(verdict(0), "absent: it went before it was judged", "a goodbye is no fault");
+        is_str(verdict(1), "good", "nor anybody else's");
+        is_num(verdict_whole(probing_plan(p)), VERDICT_UNDECIDED, "but not all that were asked for are well");
+    }
+    begin(3);
+    answer(0, PROBING_FAILED);
+    probing_left(p, 0, true, now);
+    all("bc", PROBING_OK);
+    finish(3);
+    is_num(verdict_whole(probing_plan(p)), VERDICT_SOME_BAD, "who was bad before it said goodbye stays that");
 }
 
 /* --- counters at the end ------------------------------------------------------------------------------------------ */
@@ -200,7 +217,7 @@ static void test_after(void)
     all("ab", PROBING_OK);
     all("ab", PROBING_OK);
     answer(1, PROBING_FAILED);
-    probing_left(p, 1, now);
+    probing_left(p, 1, false, now);
     answer(0, PROBING_OK);
     is_str(verdict(1), "left: left", "who has left has left, whatever its counters said");
 }
