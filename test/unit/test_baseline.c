@@ -67,6 +67,8 @@ static void test_hardware(void)
            "the baseline is of other hardware: GPU: NVIDIA H100 80GB HBM3 there, NVIDIA A100 here", "another GPU");
     is_str(fits("gpu_count", "4"), "the baseline is of other hardware: number of GPUs: 8 there, 4 here",
            "fewer of them");
+    is_str(fits("memory_gib", "1900"), "the baseline is of other hardware: GiB of memory: 2016 there, 1900 here",
+           "a twentieth less memory");
     is_str(fits("memory_gib", "1008"), "the baseline is of other hardware: GiB of memory: 2016 there, 1008 here",
            "half");
 }
@@ -108,6 +110,8 @@ static void test_lines(void)
     is_num(milli[METRIC_HOST_MEM], 300000, "of two bandwidths the lower one counts");
     is_num(milli[METRIC_TCP_LAT], 9, "of two latencies the higher");
     wire_init(&w, WIRE_FACT);
+    w.u.fact = (struct wire_fact){"reference_host_mem", "250000"};
+    ok(baseline_take(&w, milli) && milli[METRIC_HOST_MEM] == 250000, "also if it is told later");
     w.u.fact = (struct wire_fact){"reference_burn", "0"};
     ok(baseline_take(&w, milli) && !milli[METRIC_BURN], "nonsense is nothing");
     w.u.fact = (struct wire_fact){"kernel", "6.1"};

@@ -60,6 +60,13 @@ static void test_judge(void)
     check_judge(&c.conf, &f);
     is_num(f.state, FINDING_UNCHECKED, "what was not checked stays so");
     is_str(f.text, "cannot be read: ?[31mno", "and says why, without what steers a terminal");
+    f = finding_unchecked(CHECK_IB_PORTS, "", "no InfiniBand");
+    f.has_value = true;
+    check_judge(&c.conf, &f);
+    is_num(f.state, FINDING_UNCHECKED, "what does not exist here stays unchecked");
+    c.conf.limit[CHECK_IB_PORTS] = 2;
+    check_judge(&c.conf, &f);
+    is_num(f.state, FINDING_BAD, "unless some are wanted");
 }
 
 static void test_counters(void)

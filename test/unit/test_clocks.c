@@ -62,10 +62,12 @@ int main(void)
     w.u.fact.value = "6";
     ok(!clocks_take(&w, &at) && at == -1764000000 * S, "another line");
 
-    int64_t one[] = {5}, none[] = {CLOCKS_UNKNOWN, CLOCKS_UNKNOWN, 3}, two[] = {100 * S, CLOCKS_UNKNOWN, 104 * S};
+    int64_t one[] = {5}, none[] = {CLOCKS_UNKNOWN, CLOCKS_UNKNOWN, 3}, two[] = {100 * S, CLOCKS_UNKNOWN, 104 * S},
+            late[] = {104 * S, 100 * S};
     is_num(clocks_usual(one, 1), CLOCKS_UNKNOWN, "one node alone has nobody to differ from");
     is_num(clocks_usual(none, 3), CLOCKS_UNKNOWN, "nor one of which alone is known");
     is_num(clocks_usual(two, 3), 100 * S, "of two the first");
+    is_num(clocks_usual(late, 2), 104 * S, "which need not be the earlier");
     for (int i = 0; i < 301; i++)
         many[i] = (int64_t)(i * 7919 % 301) - 100;
     is_num(clocks_usual(many, 301), 50, "of many the one in the middle");

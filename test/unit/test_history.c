@@ -37,8 +37,10 @@ static void test_text(void)
     is_str(text("c03"), "failed 1 of 2 probes within 7 days, last 26 hours ago: gpu_ecc of GPU 3", "once");
     add(NOW - 60, "c03", true, "xid");
     is_str(text("c03"), "failed 2 of 3 probes within 7 days, last 1 minute ago: xid", "twice");
+    add(NOW - 60, "c03", true, "xid 79");
+    is_str(text("c03"), "failed 3 of 4 probes within 7 days, last 1 minute ago: xid 79", "of one second the last");
     add(NOW, "c03", true, "");
-    is_str(text("c03"), "failed 3 of 4 probes within 7 days, last just now", "without a reason");
+    is_str(text("c03"), "failed 4 of 5 probes within 7 days, last just now", "without a reason");
     is_str(text("c04"), "failed 1 of 1 probe within 7 days, last 5 hours ago: disk_error", "each node by itself");
     add(NOW + DAY, "c05", true, "tomorrow");
     is_str(text("c05"), "", "what lies in the future is the clock's fault");

@@ -146,6 +146,10 @@ static void test_values(void)
     node_rail_take(&r, &w);
     is_num(r.result.value[METRIC_TCP_BW64M], 2500, "the median, in thousandths");
     is_num(r.result.spread[METRIC_TCP_BW64M], 500, "and how far it is spread");
+    w.u.m.name = "tcp_lat_us";
+    node_rail_take(&r, &w);
+    is_num(r.result.value[METRIC_TCP_LAT], 1000, "of a latency over TCP the least: the rest is the schedulers'");
+    is_num(r.result.spread[METRIC_TCP_LAT], 500, "and how far it went up and down");
     w.u.m.name = "no_such";
     node_rail_take(&r, &w);
     w.u.m.name = "host_mem";

@@ -87,6 +87,8 @@ static void test_judge(void)
     is_num(g.limit, 0, "of two values none is slow");
     g = JUDGE(METRIC_BW64M, 0, 50000, 40000, 20000);
     is_num(g.limit, 45000, "... unless there is a reference");
+    g = JUDGE(METRIC_BW64M, 0, 20000, 40000, 40000, 40000, 40000, 16000);
+    is_num(g.limit, 36000, "a reference that is easier than the others are asks for no less");
     g = JUDGE(METRIC_LAT, 0, 0, 1, 2);
     is_num(g.limit, UINT32_MAX, "... nor is any latency");
     g = JUDGE(METRIC_BW64M, 0, 0, 40000, 40000, 20000, 20000);
