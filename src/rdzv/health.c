@@ -212,13 +212,19 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     m->probed = h->wish;
     m->verdict_untold = true;
     bool goes = !r->conf.set.probe_only && must_go(r, m, v);
+    bool waits = !r->conf.set.probe_only && v == HEALTH_BAD && r->conf.set.on_bad == HEALTH_BAD_PARK;
     if (goes)
         exclude(r, m, text, now);
+    else if (waits)
+        rdzv_park(r, m, text, now);
     count[HEALTH_SLOW] -= v == HEALTH_SLOW && !goes && r->conf.set.on_straggler == HEALTH_STRAGGLER_WARN;
     if (v == HEALTH_GOOD || (*said)++ >= SAID_MAX)
         return;
     rdzv_say(r, out, RDZV_NOTE_JUDGED, i, "%s is %s%s%s%.300s", probing_host(h->last, node), health_verdict_name(v),
-             goes ? " and leaves the job" : "", *text ? ": " : "", text);
+             goes    ? " and leaves the job"
+             : waits ? " and waits as a last resort"
+                     : "",
+             *text ? ": " : "", text);
 }
 
 static unsigned whole_status(const struct rdzv *r, const unsigned count[HEALTH_VERDICTS], bool warned)

@@ -9,7 +9,7 @@ enum health_when {
     HEALTH_ALWAYS,  /* before each round */
 };
 enum health_backend { HEALTH_AUTO, HEALTH_NCCL, HEALTH_TCP };
-enum health_on_bad { HEALTH_BAD_EXCLUDE, HEALTH_BAD_STOP };
+enum health_on_bad { HEALTH_BAD_EXCLUDE, HEALTH_BAD_STOP, HEALTH_BAD_PARK };
 enum health_on_straggler { HEALTH_STRAGGLER_WARN, HEALTH_STRAGGLER_EXCLUDE };
 enum health_on_undecided { HEALTH_UNDECIDED_WARN, HEALTH_UNDECIDED_STOP };
 

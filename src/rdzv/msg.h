@@ -72,7 +72,7 @@
     F(T, NUM, boundary_wait_ms, MSG_MS_MAX, 0)                                                                         \
     F(T, NUM, grace_ms, MSG_MS_MAX, 1)                                                                                 \
     F(T, NUM, health_check, 3, 0) /* enum health_when; this and what follows: rdzv/health.h */                         \
-    F(T, NUM, on_bad, 1, 0)                                                                                            \
+    F(T, NUM, on_bad, 2, 0)                                                                                            \
     F(T, NUM, on_straggler, 1, 0)                                                                                      \
     F(T, NUM, on_undecided, 1, 0)                                                                                      \
     F(T, NUM, probe_rounds, 1000000, 0)                                                                                \

@@ -25,6 +25,18 @@ is "its hook ran" "$(sort -u "$T/bad.nodes")" node3
 is "the others' next step is theirs alone" "$(mixed)" ""
 all_end "and end well" "n2 n1" 0
 
+# --- one that is bad and waits, until too few others are there
+job 2:3 --nproc-per-node=1 $keep $check --on-bad=park
+agents "1 2" "$mild"
+agent n3 3 --node-rank=2 --probe-limits="$T/strict.json"
+reaches "--on-bad=park: the others train" "node1 node2"
+waits() { grep -q 'set aside, and comes in only if too few others are there: .*nofile' "$T/n3.err"; }
+ok "the bad one is told that it waits, and why" wait_for waits
+kill -KILL "$(pid n2)"
+wait "$(pid n2)" 2>/dev/null
+reaches "one of them is killed: the bad one is better than none" "node1 node3"
+all_end "and they end well" "n3 n1" 0
+
 # --- too few are left
 job 3 --nproc-per-node=1 --rdzv-conf=join_timeout=5 $check
 agents "1 2" "$mild"

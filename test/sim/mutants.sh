@@ -55,7 +55,7 @@ hunt() (
             alive=$((alive + 1))
             continue
         fi
-        if timeout 120 "$scratch/mutant" --seeds "$seeds" >"$scratch/said" 2>"$scratch/err"; then
+        if timeout 600 "$scratch/mutant" --seeds "$seeds" >"$scratch/said" 2>"$scratch/err"; then
             printf '%-28s LIVES after %s seeds\n' "$name" "$seeds"
             alive=$((alive + 1))
         else

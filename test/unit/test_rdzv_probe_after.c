@@ -149,6 +149,34 @@ static void test_host_aside(void)
              "a new agent on a host that was found bad waits while others are enough");
 }
 
+/* --on-bad=park: it stays, and is taken when another one is lost and too few would be left. */
+static void test_park(void)
+{
+    story_init(&s, 2, 3);
+    s.conf.set.health_check = HEALTH_START;
+    s.conf.set.probe_quick = 1;
+    s.conf.set.on_bad = HEALTH_BAD_PARK;
+    story_begin(&s);
+    for (unsigned i = 0; i < 3; i++)
+        J(i, (char)('a' + i));
+    PF(10, 'a');
+    EACH(10, "bc");
+    rest(20);
+    U(3100);
+    story_closed(&s, 3200, 'c');
+    U(4000);
+    story_is(
+        "0.000 a joins -> a: park\n"
+        "0.001 b joins -> b: park\n"
+        "0.002 c joins -> a: checks; b: checks; c: checks\n"
+        "0.010 c PROBE_RESULT -> a: rests; b: from c; c: to b\n"
+        "0.020 c PROBE_RESULT -> a: after; b: after; c: after\n"
+        "0.021 c PROBE_RESULT -> a is bad; a: park; b is good; b: park; c is good; c: park\n"
+        "3.002 time -> b: open 1\n"
+        "3.300 time -> b: open 2\n",
+        "--on-bad=park: it is in no round while others are enough, and better than none when one of those is lost");
+}
+
 static void test_excluded_returns(void)
 {
     begin(2, 3, 3, HEALTH_START);
@@ -260,6 +288,7 @@ int main(void)
     test_tries();
     test_start_is_once();
     test_host_aside();
+    test_park();
     test_excluded_returns();
     test_join_timeout();
     test_closed_meanwhile();
