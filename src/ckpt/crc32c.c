@@ -28,8 +28,9 @@ static uint32_t run_table(uint32_t crc, const unsigned char *p, size_t n)
 #if defined(__x86_64__)
 /* The instruction takes three cycles but starts one each cycle: three lanes of LANE bytes side by side are three times
  * as fast as one.  Their results are joined by a multiplication without carry: with x^(8n-33) behind it, the next crc32
- * instruction moves a check over n bytes. */
-enum { LANE = 1024 };
+ * instruction moves a check over n bytes.  Three lanes within a page hide from the processor that the page is read from
+ * end to end: it is told what comes AHEAD, or it would wait for memory, a third of its time. */
+enum { LANE = 1024, AHEAD = 6 * LANE };
 #define LANE_ONE 0x170076fau /* x^(8*LANE - 33) modulo the polynomial, bits reflected */
 #define LANE_TWO 0xa51b6135u /* x^(16*LANE - 33) */
 
@@ -53,6 +54,8 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t run_sse42(uint32_t crc,
         a = _mm_crc32_u8((uint32_t)a, *p);
     for (; n >= 3 * LANE; n -= 3 * LANE, p += 3 * LANE) {
         uint64_t b = 0, c = 0;
+        for (size_t i = 0; i < 3 * LANE; i += 64)
+            _mm_prefetch((const char *)((uintptr_t)p + AHEAD + i), _MM_HINT_T0);
         for (size_t i = 0; i < LANE - 8; i += 8) {
             a = _mm_crc32_u64(a, load64(p + i));
             b = _mm_crc32_u64(b, load64(p + LANE + i));
