@@ -220,17 +220,18 @@ static void begin_guests(struct health *h, const char *ids)
     }
 }
 
-/* The other end is over, and not well: what still runs here has nobody to meet, and what has not begun never will. */
-static void give_way(struct health *h)
+/* Rails on which the other end is over, and not well: what still runs here has nobody to meet, and what has not begun
+ * never will. */
+static void give_way(struct health *h, uint32_t rails)
 {
     const struct rail_result failed = {.outcome = RAIL_FAILED};
     for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
-        if (h->order.rails >> i & 1 && !h->rail[i].runs) {
+        if (h->order.rails & rails & 1u << i && !h->rail[i].runs) {
             h->rail[i].runs = true;
             on_pair_done(h, i, &failed);
         }
     if (h->pair)
-        probe_node_part(h->pair);
+        probe_node_part(h->pair, rails);
 }
 
 /* --- orders --- */
@@ -266,13 +267,13 @@ void health_order(struct health *h, const struct msg_probe *o)
             membership_probed(h->n->membership);
         break;
     case PROBING_PAIR:
+        if (o->parted)
+            give_way(h, (uint32_t)o->parted);
         for (unsigned i = 0; i < PLAN_RAILS_MAX && !o->guest; i++)
             if (o->rails >> i & 1)
                 begin_rail(h, i, NULL);
-        if (o->guest && !o->parted)
+        if (o->guest)
             begin_guests(h, o->ids);
-        if (o->parted)
-            give_way(h);
         break;
     default: break;
     }

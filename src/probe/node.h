@@ -58,9 +58,9 @@ el_usec probe_node_pair_limit(bool nccl);
 /* From reap_ops.helper; false: no child of this probe. */
 bool probe_node_child(struct probe_node *n, pid_t pid, const struct reap_end *end);
 
-/* The other ends of pairs are over, and not well: those here end now, and have failed for the reason that the other
- * ends have told; one that stood still says so. */
-void probe_node_part(struct probe_node *n);
+/* The other ends of these rails (bits) are over, and not well: those here end now, and have failed for the reason that
+ * the other ends have told; one that stood still says so. */
+void probe_node_part(struct probe_node *n, uint32_t rails);
 
 /* Everything that runs is killed.  Ends of pairs are told as broken off; local_done() is told, too. */
 void probe_node_stop(struct probe_node *n);

@@ -310,10 +310,10 @@ void probe_node_stop(struct probe_node *n)
         loop_timer_at(n->soon, loop_clock());
 }
 
-void probe_node_part(struct probe_node *n)
+void probe_node_part(struct probe_node *n, uint32_t rails)
 {
     for (unsigned i = 0; i < STAGE_CHILDREN_MAX; i++)
-        if (n->child[i].use == USE_RAIL) {
+        if (n->child[i].use == USE_RAIL && rails >> n->child[i].at & 1) {
             n->rail[n->child[i].at].parted = true;
             children_stop(n->children, (int)i);
         }

@@ -273,11 +273,11 @@
     F(T, BOOL, quick, 0, 0)                                                                                            \
     /* of a pair: */                                                                                                   \
     F(T, BOOL, guest, 0, 0)           /* the end that needs the ids */                                                 \
-    F(T, BOOL, parted, 0, 0)          /* the other end is over without a result: this one is to end, too */            \
     F(T, STR, peer, MSG_NAME_MAX, 0)  /* the other node */                                                             \
     F(T, STR, local, MSG_ADDR_MAX, 0) /* address of this node, as the others know it */                                \
     F(T, NUM, backend, 2, 0)          /* enum health_backend; not auto */                                              \
     F(T, NUM, rails, UINT32_MAX, 0)   /* bits */                                                                       \
+    F(T, NUM, parted, UINT32_MAX, 0)  /* … the other end is over without a result there: this one is to end, too */  \
     F(T, STR, ids, MSG_IDS_MAX, 0)    /* those that are known: "RAIL=ID", spaces between */
 #define MSG_probe_verdict_FIELDS(F, T)                                                                                 \
     MSG_ROUND(F, T)                                                                                                    \

@@ -24,7 +24,7 @@ struct probing_node {
     unsigned pair; /* of this round; PROBING_NONE: it rests */
     bool guest;
     bool goodbye;      /* presence GONE: it said so */
-    bool parted;       /* its partner's end is over, and not well: nobody is there to meet */
+    uint32_t parted;   /* rails on which its partner's end is over, and not well: nobody is there to meet */
     bool strayed;      /* it was away in this stage: its partner may have waited in vain, and nobody is to blame */
     struct el_buf ids; /* host end: of the rails, as orders have them */
     uint32_t ids_had;  /* bits */

@@ -36,7 +36,8 @@ void probing_take_stage(struct probing *p)
 {
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         struct probing_node *n = &p->node[i];
-        n->done = n->parted = n->strayed = false;
+        n->done = n->strayed = false;
+        n->parted = 0;
         n->kept_before = n->kept.len;
         n->warned_before = n->warned;
         n->ids_had = 0;
@@ -194,25 +195,27 @@ static bool is_this_stage(const struct probing *p, uint64_t number, uint64_t coo
            stage == p->stage;
 }
 
-static bool went_well(struct probing *p, unsigned node)
+static uint32_t rails_not_well(struct probing *p, unsigned node)
 {
-    const uint32_t rails = p->pair[p->node[node].pair].rails;
+    uint32_t rails = p->pair[p->node[node].pair].rails;
     const struct pair_result *r = probing_said(p, node);
-    for (unsigned i = 0; rails >> i; i++)
-        if (rails >> i & 1 && r->rail[i].outcome != RAIL_OK)
-            return false;
-    return true;
+    for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
+        if (r->rail[i].outcome == RAIL_OK)
+            rails &= ~(1u << i);
+    return rails;
 }
 
-/* One end of a pair is over.  If that was not well the other one may wait for it in vain: it is told to end, and not
- * just forgotten, for it may have stood still, and then nobody is to blame. */
+/* One end of a pair is over.  On rails where that was not well the other one may wait for it in vain: it is told to end
+ * there, and not just forgotten, for it may have stood still, and then nobody is to blame.  The other rails it ends by
+ * itself, however slow it is. */
 static bool part(struct probing *p, unsigned node)
 {
     const struct plan_pair *pair = &p->pair[p->node[node].pair];
     unsigned other = p->node[node].guest ? pair->a : pair->b;
-    if (p->node[other].done || went_well(p, node))
+    uint32_t rails = rails_not_well(p, node);
+    if (p->node[other].done || !rails)
         return false;
-    p->node[other].parted = true;
+    p->node[other].parted = rails;
     p->told = other;
     return true;
 }
