@@ -1,6 +1,6 @@
 """Training in one process, a plain module with its optimizer, whose state outlives it: a snapshot after every step.
 
-    elrun --standalone --max-restarts=3 --ckpt-dir=/tmp/ckpt examples/snapshots_plain.py
+    elrun --standalone --max-restarts=3 --ckpt-dir=/tmp/ckpt --ckpt-busy=wait examples/snapshots_plain.py
 
 Kill the worker while it runs (`kill -9`): it goes back to the last step.  Start the same line again when it has ended in
 between: it goes on from the newest checkpoint on disk.  The result is the same, bit for bit, as without."""

@@ -877,6 +877,8 @@ class Snapshots:
         slot, _ = self._ask("SNAP_BEGIN", {"step": step}, "SNAP_SLOT")
         while slot.get("busy"):
             if not self._waits:
+                if persist:
+                    self._settle(Event("failed", step, "this rank has left it out (--ckpt-busy=wait would have it wait)"))
                 return False
             time.sleep(slot.get("retry_ms", 50) / 1000)
             slot, _ = self._ask("SNAP_BEGIN", {"step": step}, "SNAP_SLOT")
@@ -891,6 +893,8 @@ class Snapshots:
                 self._send("SNAP_PART", {"index": i, "bytes": p.leaves[0].filled})
         self._acks[self._seq + 1] = step
         self._sent = step
+        if persist:
+            self._settled.pop(step, None)  # whatever became of it when it was left out, or before going back
         self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist,
                                    "consumed_samples": self.consumed_samples})
         return True
@@ -933,7 +937,8 @@ class Snapshots:
 
     def wait_persist(self, step: int, timeout: float = 600.0) -> bool:
         """Waits until the snapshot of that step, taken with persist=True, is a checkpoint in --ckpt-dir.  True: it is;
-        False: it is not yet known after `timeout` seconds, or there are no snapshots.  Error: it will not be, and why.
+        False: it is not yet known after `timeout` seconds, or there are no snapshots.  Error: it will not be, or this rank
+        has left it out (snapshot() was False), and why.
         Training needs it for nothing; a script that hands its checkpoints on does."""
         self._check_process()
         until = time.monotonic() + timeout
@@ -1085,8 +1090,11 @@ class Snapshots:
         self._events.append(event)
         del self._events[:-EVENTS_MAX]
         if event.kind != "persisted":
-            self._settled.pop(event.step, None)  # a step that failed may be on disk later
-            self._settled[event.step] = event
+            self._settle(event)
+
+    def _settle(self, event: Event) -> None:
+        self._settled.pop(event.step, None)  # a step that failed may be on disk later
+        self._settled[event.step] = event
         while len(self._settled) > EVENTS_MAX:
             self._settled.pop(next(iter(self._settled)))
 

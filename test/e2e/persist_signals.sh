@@ -1,6 +1,7 @@
 # A second SIGTERM or SIGINT ends the wait for last words on a disk that stands still, with one line that says what was not
-# written.
-# Seen to fail: a build without persisting_signal() (the end comes at --lastwords-timeout, and says that).
+# written.  Nor does a script wait for a step that was left out since the disk stands still.
+# Seen to fail: a build without persisting_signal() (the end comes at --lastwords-timeout, and says that); wait_persist() that
+# waited for a step that snapshot() had left out.
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
 frozen= mounted=
@@ -29,6 +30,22 @@ cut() { # NAME FIRST SECOND: signals
 }
 cut term TERM TERM 143
 cut int INT TERM 130
+
+# Both slots are in use as long as that disk stands still: one step is being written, one is what all could go back to.
+D=$T/left R=$T/mnt/left; mkdir "$D"
+ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" "$HERE/persist_worker.py" "$D" "$R" left 4 1,3
+wait_for files "$D/at.*" 2
+fsfreeze -f "$T/mnt" && frozen=yes
+: >"$D/go"
+ok "a step that is wanted on disk is left out" wait_for files "$D/left.*" 2
+fsfreeze -u "$T/mnt" && frozen=
+finish
+is "wait_persist() does not wait for it, and knows of it when it is taken after all" "$(cat "$D"/log.* | sort | uniq -c | sed 's/^ *//' | grep -v ' 0 . None')" \
+    "2 step 3 is not on disk: this rank has left it out (--ckpt-busy=wait would have it wait)
+2 taken False
+2 told 3 True"
+is "and the job ends well" "$status" 0
+is_clean left
 
 if [ -n "$LONG" ]; then # the limit is 30 s
     fsfreeze -f "$T/mnt" && frozen=yes

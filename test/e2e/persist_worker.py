@@ -41,6 +41,13 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def told(step):
+    try:
+        write(f"told {step} {ck.wait_persist(step, 100)}")
+    except elrun.Error as e:
+        write(str(e))
+
+
 ck = elrun.connect()
 state = {"count": 0, "bytes": bytearray(size)}
 common = {"text": "x", "count": 0}
@@ -68,11 +75,13 @@ for now in range(0 if step is None else step + 1, steps):
     common["count"] = now
     state["bytes"][:] = bytes([now % 256]) * size
     wanted = now in persist
-    if wanted and mode == "gate":
+    if wanted and mode in ("gate", "left"):
         mark(f"at.{rank}")
         wait_for(f"{folder}/go")
-    if mode == "late" and now == last and attempt == 0 and rank == 1:
-        pass  # the other rank is first
+    if wanted and mode == "left" and now == last:
+        write(f"taken {ck.snapshot(now, persist=True)}")
+        told(now)
+        mark(f"left.{rank}")
     while not ck.snapshot(now, persist=wanted):
         time.sleep(0.01)
     ck.wait()
@@ -81,16 +90,15 @@ for now in range(0 if step is None else step + 1, steps):
         wait_for(f"{root}/step-{now:09d}/MANIFEST.json")
         everybody(f"disk{now}")
     if wanted and mode == "events":
-        try:
-            write(f"told {now} {ck.wait_persist(now, 100)}")
-        except elrun.Error as e:
-            write(str(e))
+        told(now)
         write(f"events {[(e.kind, e.step) for e in ck.events()]}")
         everybody(f"told{now}")
         if rank == 0 and os.path.exists(root):  # from now on there is no directory
             os.rename(root, root + ".first")
             shutil.rmtree(root + ".first")
         everybody(f"gone{now}")
+    if wanted and mode == "left" and now == last:
+        told(now)
     if wanted and mode == "fails":
         wait_for(f"{folder}/failed.{now}")  # the test has seen it
     if now == last and mode == "hold" and step is None:  # whoever has gone back to a step runs on

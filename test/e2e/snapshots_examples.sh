@@ -30,7 +30,7 @@ like "it went back to what was in memory" "$(cat "$ERR")" 'going back to step [3
 # --- a plain module: the job ends half-way, and the next one goes on from disk
 plain() { # STEPS
     rm -f "$T"/step.*
-    ENV="PYTHON_EXEC=$PY MARK=$T STEPS=$1 PAUSE=0" run --standalone --ckpt-mem=64M --ckpt-dir="$T/plain" "$EX/snapshots_plain.py"
+    ENV="PYTHON_EXEC=$PY MARK=$T STEPS=$1 PAUSE=0" run --standalone --ckpt-mem=64M --ckpt-dir="$T/plain" --ckpt-busy=wait "$EX/snapshots_plain.py"
 }
 plain 20
 is "a plain module: exit status" "$status" 0
