@@ -208,6 +208,8 @@ gpu MOCK_GPUS=2 "MOCK=ncclAllGather:crash@3" -- nicloop purelib="$SITE"
 is "a library that crashes" "$status $(grep -c end "$T/lines")" "139 0"
 gpu MOCK_GPUS=3 -- nicloop purelib="$SITE" quick=1
 is "an odd GPU loops with the first" "$status $(grep -c nic_loop "$T/lines")" "0 2"
+gpu MOCK_GPUS=8 -- nicloop purelib="$SITE" quick=1
+is "eight GPUs, whose loops give their memory back" "$status $(grep -c nic_loop "$T/lines")" "0 4"
 gpu -- nicloop purelib="$SITE"
 is "one GPU alone: nothing to do" "$status $(grep -c '"t":"m"' "$T/lines")" "0 0"
 

@@ -62,11 +62,17 @@ EXPORT int cudaSetDevice(int n)
     return SUCCESS;
 }
 
+/* Of all GPUs of the process together; how much a piece has stands before it. */
+static size_t taken;
+enum { HEAD = 64 };
+
 EXPORT int cudaFree(void *at);
 EXPORT int cudaFree(void *at)
 {
     RULES(cudaFree)
-    free(at);
+    char *piece = at ? (char *)at - HEAD : NULL;
+    taken -= piece ? *(size_t *)(void *)piece : 0;
+    free(piece);
     return SUCCESS;
 }
 
@@ -87,8 +93,6 @@ EXPORT int cudaDeviceGetPCIBusId(char *out, int room, int n)
     return SUCCESS;
 }
 
-static size_t taken;
-
 static size_t spare(void)
 {
     size_t all = (size_t)mock_number("MOCK_MEM", 256) << 20;
@@ -108,9 +112,12 @@ EXPORT int cudaMalloc(void **out, size_t n);
 EXPORT int cudaMalloc(void **out, size_t n)
 {
     RULES(cudaMalloc)
-    if (n > spare() || (*out = malloc(n)) == NULL)
+    char *piece = n <= spare() ? malloc(HEAD + n) : NULL;
+    if (!piece)
         return MEMORY;
+    *(size_t *)(void *)piece = n;
     taken += n;
+    *out = piece + HEAD;
     return SUCCESS;
 }
 

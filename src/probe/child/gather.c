@@ -241,6 +241,15 @@ static unsigned fit(double budget_ms, double one_ms, unsigned least, unsigned mo
     return n >= most ? most : n <= least ? least : (unsigned)n;
 }
 
+void gather_release(struct gather *g)
+{
+    for (unsigned i = 0; i < g->local; i++) {
+        use_device(g, i);
+        cuda_must(g->cu, g->cu->cudaFree(g->rank[i].buffer));
+        g->rank[i].buffer = NULL;
+    }
+}
+
 void gather_run(struct gather *g, const struct gather_plan *p)
 {
     double ms[CUDA_EVENTS_MAX];

@@ -69,4 +69,7 @@ struct gather_plan {
 /* Runs and prints the steps; ends the process with the line that says why it could not. */
 void gather_run(struct gather *g, const struct gather_plan *p);
 
+/* Gives the memory of the GPUs back. */
+void gather_release(struct gather *g);
+
 #endif
