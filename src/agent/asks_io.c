@@ -1,15 +1,14 @@
 #include "agent/asks.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "loop/conn.h"
+#include "loop/gate.h"
 #include "util/log.h"
 
 #define QUESTION_BYTES ((size_t)4 << 10)
@@ -27,12 +26,10 @@ struct asks {
     struct loop *loop;
     struct asks_ops ops;
     void *ctx;
-    int fd;
-    struct loop_fd *watch;
+    struct gate *gate;
     struct loop_timer *timer;
     struct el_mem mem;
     struct el_buf out;
-    char path[108];
     struct asker asker[ASKS_MAX];
 };
 
@@ -158,18 +155,16 @@ static void on_closed(struct conn *conn, enum conn_why why, int sys)
 
 static const struct conn_ops asker_ops = {.data = on_data, .closed = on_closed};
 
-static void on_connection(void *ctx, unsigned events)
+static void on_connection(void *ctx, int fd)
 {
     struct asks *s = ctx;
-    (void)events;
     unsigned i = 0;
-    int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     while (i < ASKS_MAX && s->asker[i].used)
         i++;
-    if (fd >= 0 && i == ASKS_MAX)
+    if (i == ASKS_MAX) {
         close(fd);
-    if (fd < 0 || i == ASKS_MAX)
         return;
+    }
     struct asker *a = &s->asker[i];
     *a = (struct asker){.asks = s, .used = true, .until = loop_now(s->loop) + ASKS_FIRST_TIME};
     a->in = EL_BUF_INIT(&s->mem, QUESTION_BYTES);
@@ -180,28 +175,11 @@ static void on_connection(void *ctx, unsigned events)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-static int listen_at(struct asks *s, const char *path, struct el_err *e)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof at.sun_path)
-        return el_fail(e, EL_EXIT_OSERR, "%s: too long for a socket", path);
-    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
-    s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->fd < 0 || bind(s->fd, (struct sockaddr *)&at, sizeof at) < 0)
-        return el_fail_sys(e, EL_EXIT_OSERR, errno, "%s", path);
-    snprintf(s->path, sizeof s->path, "%s", path);
-    if (listen(s->fd, ASKS_MAX) < 0)
-        return el_fail_sys(e, EL_EXIT_OSERR, errno, "%s", path);
-    s->watch = loop_fd_new(s->loop, s->fd, LOOP_READ, on_connection, s);
-    return s->watch ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
-}
-
 struct asks *asks_new(struct loop *l, const char *path, const struct asks_ops *ops, void *ctx, struct el_err *e)
 {
     struct asks *s = calloc(1, sizeof *s);
     if (s) {
-        *s =
-            (struct asks){.loop = l, .ops = *ops, .ctx = ctx, .fd = -1, .mem = EL_MEM_INIT(2 * ASKS_MAX * ASKS_UNSENT)};
+        *s = (struct asks){.loop = l, .ops = *ops, .ctx = ctx, .mem = EL_MEM_INIT(2 * ASKS_MAX * ASKS_UNSENT)};
         s->out = EL_BUF_INIT(&s->mem, MSG_FRAME_MAX);
         s->timer = loop_timer_new(l, on_timer, s);
     }
@@ -210,7 +188,8 @@ struct asks *asks_new(struct loop *l, const char *path, const struct asks_ops *o
         asks_free(s);
         return NULL;
     }
-    if (listen_at(s, path, e) == 0)
+    s->gate = gate_new(l, path, SOCK_STREAM, ASKS_MAX, on_connection, s, e);
+    if (s->gate)
         return s;
     asks_free(s);
     return NULL;
@@ -222,12 +201,8 @@ void asks_free(struct asks *s)
         return;
     for (unsigned i = 0; i < ASKS_MAX; i++)
         forget(&s->asker[i]);
-    loop_fd_free(s->watch);
+    gate_free(s->gate);
     loop_timer_free(s->timer);
-    if (s->fd >= 0)
-        close(s->fd);
-    if (s->path[0])
-        unlink(s->path);
     el_buf_free(&s->out);
     free(s);
 }

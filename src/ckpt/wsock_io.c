@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "loop/gate.h"
 #include "util/log.h"
 
 #define TURNED_MAX     8
@@ -28,9 +28,7 @@ struct wsock {
     struct loop *loop;
     struct wsock_ops ops;
     void *ctx;
-    int fd;
-    struct loop_fd *watch;
-    char path[108];
+    struct gate *gate;
     struct el_buf out;
     char *in; /* WMSG_PACKET_MAX + 1: one byte more than may come */
     unsigned workers;
@@ -168,13 +166,9 @@ static bool has_ended(int fd)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
 }
 
-static void on_connection(void *ctx, unsigned events)
+static void on_connection(void *ctx, int fd)
 {
     struct wsock *s = ctx;
-    (void)events;
-    int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
-        return;
     struct ucred who = {0};
     socklen_t size = sizeof who;
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
@@ -200,30 +194,12 @@ static void on_connection(void *ctx, unsigned events)
 
 /* --- life --- */
 
-static int listen_at(struct wsock *s, const char *path, struct el_err *e)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof at.sun_path)
-        return el_fail(e, EL_EXIT_OSERR,
-                       "%s: too long for a socket (%zu bytes at most): set TMPDIR to a shorter folder", path,
-                       sizeof at.sun_path - 1);
-    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
-    s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->fd < 0 || bind(s->fd, (struct sockaddr *)&at, sizeof at) < 0)
-        return el_fail_sys(e, EL_EXIT_OSERR, errno, "%s", path);
-    snprintf(s->path, sizeof s->path, "%s", path);
-    if (listen(s->fd, (int)s->workers) < 0)
-        return el_fail_sys(e, EL_EXIT_OSERR, errno, "%s", path);
-    s->watch = loop_fd_new(s->loop, s->fd, LOOP_READ, on_connection, s);
-    return s->watch ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
-}
-
 struct wsock *wsock_new(struct loop *l, const char *path, unsigned workers, const struct wsock_ops *ops, void *ctx,
                         struct el_err *e)
 {
     struct wsock *s = calloc(1, sizeof *s);
     if (s)
-        *s = (struct wsock){.loop = l, .ops = *ops, .ctx = ctx, .fd = -1, .workers = workers};
+        *s = (struct wsock){.loop = l, .ops = *ops, .ctx = ctx, .workers = workers};
     for (unsigned i = 0; s && i < TURNED_MAX; i++)
         s->turned[i] = -1;
     if (!s || !(s->peer = calloc(workers, sizeof *s->peer)) || !(s->in = malloc(WMSG_PACKET_MAX + 1))) {
@@ -234,7 +210,8 @@ struct wsock *wsock_new(struct loop *l, const char *path, unsigned workers, cons
     s->out = EL_BUF_INIT(NULL, WMSG_PACKET_MAX);
     for (unsigned i = 0; i < workers; i++)
         s->peer[i] = (struct peer){.sock = s, .worker = i, .fd = -1};
-    if (listen_at(s, path, e) < 0) {
+    s->gate = gate_new(l, path, SOCK_SEQPACKET, (int)workers, on_connection, s, e);
+    if (!s->gate) {
         wsock_free(s);
         return NULL;
     }
@@ -250,11 +227,7 @@ void wsock_free(struct wsock *s)
     for (unsigned i = 0; i < TURNED_MAX; i++)
         if (s->turned[i] >= 0)
             close(s->turned[i]);
-    loop_fd_free(s->watch);
-    if (s->fd >= 0)
-        close(s->fd);
-    if (s->path[0])
-        unlink(s->path);
+    gate_free(s->gate);
     el_buf_free(&s->out);
     free(s->in);
     free(s->peer);

@@ -1,7 +1,8 @@
 /* The socket of the workers: who may come, what is told and in which order, descriptors, and what a worker that does
- * wrong loses. */
+ * wrong loses.  Seen to fail: a gate that keeps looking while descriptors have run out (test_no_descriptors()). */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -57,6 +58,13 @@ static void run(void)
     turns = 5;
     loop_timer_at(tick, loop_clock() + EL_MS(1));
     loop_run(l);
+}
+
+static unsigned looks;
+static void on_look(void *ctx)
+{
+    (void)ctx;
+    looks++;
 }
 
 static int dial(void)
@@ -297,6 +305,30 @@ static void test_wrong(void)
     close(fd);
 }
 
+/* Somebody waits, and nobody can be let in: the loop has its rest, and who waits is let in when that is over. */
+static void test_no_descriptors(void)
+{
+    struct rlimit was, now;
+    int c = dial();
+    getrlimit(RLIMIT_NOFILE, &was);
+    now = (struct rlimit){(rlim_t)c + 1, was.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &now);
+    looks = 0;
+    loop_at_turn_end(l, on_look, NULL);
+    for (int i = 0; i < 20; i++)
+        run();
+    ok(looks < 400, "no descriptor is left: the loop does not run in circles");
+    setrlimit(RLIMIT_NOFILE, &was);
+    told[0] = 0;
+    say(c, &hello);
+    for (int i = 0; i < 5000 && !told[0]; i++)
+        run();
+    ok(strcmp(told, "0:HELLO ") == 0, "one is there again: who waited is heard");
+    close(c);
+    for (int i = 0; i < 5000 && !strstr(told, "gone"); i++)
+        run();
+}
+
 int main(void)
 {
     struct el_err e = {0};
@@ -312,6 +344,7 @@ int main(void)
     test_unread();
     test_flood();
     test_wrong();
+    test_no_descriptors();
     wsock_free(s);
     ok(access(path, F_OK) < 0, "and is gone with its owner");
     char longer[200];
