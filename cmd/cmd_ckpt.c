@@ -265,6 +265,10 @@ static char **arrange(const struct call *call, int *argc)
             }
             const struct opt_row *row = option ? row_of(word) : NULL;
             bool valued = row && row->arg && i + 1 < call->argc;
+            if (row && row->arg && !valued) { /* alone: it is told what it lacks */
+                *argc = 1;
+                return v[0] = word, v;
+            }
             if (option == (pass == 0)) {
                 v[n++] = word;
                 if (valued)

@@ -104,6 +104,7 @@ verdict "nothing there" 66 'No such file' verify "$T/nowhere"
 verdict "a FIFO" 66 'neither a file nor a directory' verify "$(mkfifo "$T/fifo"; echo "$T/fifo")"
 verdict "an option of another verb" 2 'ckpt ls: --deep is an option of verify' ls --deep
 verdict "no such verb" 2 'no such verb: lss; there are ls' lss
+verdict "an option without its value" 2 '^elrun: --keep-last needs a value: --keep-last=K' gc "$R" --keep-last
 verdict "a word too many" 2 'ckpt cat takes PATH and TENSOR' cat a b c
 if [ "$(id -u)" = 0 ]; then
     mkdir "$T/small" && mount -t tmpfs -o size=1m tmpfs "$T/small"
