@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
 import pickle
@@ -279,7 +280,8 @@ class _States:
         self.params = [param for group in optim.param_groups for param in group["params"]]
 
     def of(self, index: int) -> Dict[str, Any]:
-        return self.optim.state.get(self.params[index], {})
+        state: Dict[str, Any] = self.optim.state.get(self.params[index], {})
+        return state
 
     def absent(self) -> List[int]:
         return [i for i in range(len(self.params)) if not self.of(i)]
@@ -721,7 +723,7 @@ class Snapshots:
         own = f"r{self.rank:05d}/" if shard_id is None else ""
         for leaf in found.leaves:
             leaf.name = leaf.name if "offset" in leaf.note else own + leaf.name
-        blob = f"obj/{own or shard_id + '/'}{name}"
+        blob = f"obj/{own or f'{shard_id}/'}{name}"
         found.blob(blob, blob_bytes, self._kept.get((name, blob), 0))
         if not found.leaves:
             raise ValueError(f'part "{name}" has nothing in it')
@@ -844,9 +846,9 @@ class Snapshots:
             for key in set(leaf.keys) ^ set(saved):
                 raise Error(f'"{key}" is {"declared" if key in leaf.keys else "saved"} and not '
                             f'{"saved" if key in leaf.keys else "declared"} in {leaf.name}')
-        for leaf, view in pairs:
-            if not isinstance(leaf, _Blob):
-                leaf.load(view)
+        for any_leaf, view in pairs:
+            if not isinstance(any_leaf, _Blob):
+                any_leaf.load(view)
         for leaf, saved in blobs:  # last: the state of random numbers is to be what it was
             leaf.put(saved)
 
@@ -1135,5 +1137,5 @@ def scale_lr(lr: float, rule: str = "linear", world: Optional[int] = None, first
     if rule == "linear":
         return lr * world / first
     if rule == "sqrt":
-        return lr * (world / first) ** 0.5
+        return lr * math.sqrt(world / first)
     raise ValueError(f'rule "{rule}": want linear, sqrt or none')

@@ -61,6 +61,23 @@ run --standalone "$HERE/snapshots_worker.py" "$D" off
 is "without --ckpt-mem: no socket, PYTHONPATH as inherited" "$(cat "$D/log.0")" "0 0 off /somewhere:$(dirname "$HERE")/../src/client"
 ENV=
 
+# Another number of ranks: the global batch is kept, or the learning rate is not.
+cat >"$T/scale.py" <<'PY'
+import elrun
+
+print(elrun.accumulate(24, 2), elrun.accumulate(24, 2, 6))
+print(elrun.scale_lr(0.5), elrun.scale_lr(0.5, "sqrt", 16, 4), elrun.scale_lr(0.5, "none"), elrun.scale_lr(0.5, first=1))
+for wrong in (lambda: elrun.accumulate(25, 2), lambda: elrun.scale_lr(0.5, "cubic")):
+    try:
+        print(wrong())
+    except ValueError as e:
+        print(e)
+PY
+is "accumulate() and scale_lr()" "$(WORLD_SIZE=4 ELRUN_WORLD_SIZE_FIRST=2 PYTHONPATH=$HERE/../../src/client "$PY" "$T/scale.py" 2>&1)" \
+    '3 2
+1.0 1.0 0.5 2.0
+a global batch of 25 is not a multiple of 2 samples x 4 ranks
+rule "cubic": want linear, sqrt or none'
 run --standalone --ckpt-mem=100000T /bin/true
 is "more than the host has: exit status" "$status" 78
 like "and one line with both" "$(cat "$ERR")" '^elrun: .*--ckpt-mem wants [0-9]+ MiB for snapshots, and this host has [0-9]+ MiB available'
