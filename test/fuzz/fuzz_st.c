@@ -1,5 +1,5 @@
 /* Any bytes as a safetensors file: every tensor that comes out lies within it, they meet without a hole, and what is
- * read can be written and read again. */
+ * read can be written and read again.  The same bytes as an index of such files, and as the names of a directory. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,6 +15,34 @@ static int read_memory(void *ctx, uint64_t at, void *to, size_t n, struct el_err
     return 0;
 }
 
+static int entry(void *arg, const char *tensor, const char *file)
+{
+    size_t *entries = arg;
+    assert(tensor && file);
+    return ++*entries > 10000;
+}
+
+static void gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+{
+    struct fmt_member m;
+    (void)arg;
+    assert(fmt_member(name, &m) && m.n == total && missing < total + m.first && missing >= m.first);
+}
+
+static void read_index_and_names(struct el_mem *mem, const char *text, size_t n)
+{
+    enum { NAMES_MAX = 64 };
+    char *names[NAMES_MAX], *copy = el_strndup(mem, text, n);
+    struct el_err e = {0};
+    size_t count = 0, entries = 0;
+    assert(fmt_index(text, n, entry, &entries, &e) == 0 || e.status || entries > 10000);
+    for (char *at = strtok(copy, "\n"); at && count < NAMES_MAX; at = strtok(NULL, "\n"))
+        names[count++] = at;
+    assert(fmt_detect((const char *const *)names, count) < CKPT_FORMATS_COUNT);
+    fmt_gaps((const char *const *)names, count, mem, gap, NULL, &e);
+    el_free(mem, copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct el_mem mem = EL_MEM_INIT(64u << 20);
@@ -22,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct tensors t = {.mem = &mem};
     struct el_err e = {0};
     struct st s, again;
+    read_index_and_names(&mem, (const char *)data, n);
     if (st_read(&s, &mem, &file, &e) == 0) {
         uint64_t at = 0;
         for (size_t i = 0; i < s.tensors_n; i++) {
