@@ -1,80 +1,24 @@
 /* elrun ckpt status, save: snapshots of jobs that run on this host, from their agents. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/asks.h"
 #include "agent/console.h"
+#include "agents.h"
 #include "ckpt.h"
 #include "json.h"
 #include "loop/loop.h"
-#include "rdzv/client.h"
 #include "rdzv/overview.h"
 #include "rdzv/standing.h"
 #include "util/parse.h"
 
 #define ANSWER_LIMIT EL_SEC(10) /* between two rows: an agent that is being asked for a save says something sooner */
-#define SOCKETS      "/proc/net/unix"
-#define AGENTS_MAX   256
 
 JSON_ROW(ckpt_node)
 JSON_ROW(ckpt_worker)
 
-struct agents {
-    char path[AGENTS_MAX][108];
-    unsigned n;
-};
-
-/* --- which agents ------------------------------------------------------------------------------------------------- */
-
-/* ".../elrun-XXXXXX/control": the run folders of agents with snapshots. */
-static bool is_agents(const char *path)
-{
-    const char *name = strrchr(path, '/');
-    if (!name || strcmp(name + 1, ASKS_NAME) != 0 || name - path < 14 || strlen(path) >= 108)
-        return false;
-    return strncmp(name - 13, "/elrun-", 7) == 0;
-}
-
-/* "0000…: 00000002 00000000 00010000 0001 01 12345 /path": the flags say that it listens. */
-static void take_line(struct agents *a, char *line)
-{
-    unsigned long flags;
-    int at = 0;
-    line[strcspn(line, "\n")] = 0;
-    if (sscanf(line, "%*[^ ] %*x %*x %lx %*x %*x %*u %n", &flags, &at) < 1 || !at || !(flags & 0x10000))
-        return;
-    if (is_agents(line + at) && a->n < AGENTS_MAX)
-        snprintf(a->path[a->n++], sizeof a->path[0], "%s", line + at);
-}
-
-static int find_agents(struct agents *a, struct el_err *e)
-{
-    char *line = NULL;
-    size_t room = 0;
-    FILE *f = fopen(SOCKETS, "re");
-    if (!f)
-        return el_fail_sys(e, EL_EXIT_OSERR, errno, SOCKETS);
-    while (getline(&line, &room, f) > 0)
-        take_line(a, line);
-    free(line);
-    fclose(f);
-    return 0;
-}
-
 /* --- one agent ---------------------------------------------------------------------------------------------------- */
-
-static struct rdzv_client *ask(const char *path, bool save, struct el_err *e)
-{
-    struct msg m = {.type = MSG_CKPT_ASK, .u.ckpt_ask = {.save = save}};
-    struct rdzv_client *c = rdzv_client_open_agent(path, ANSWER_LIMIT, e);
-    if (c && rdzv_client_send(c, &m, e) == 0)
-        return c;
-    rdzv_client_free(c);
-    return NULL;
-}
 
 static int wrong(const struct msg *m, struct el_err *e)
 {
@@ -130,7 +74,7 @@ static int put_agent(struct screen *s, const char *path, struct el_err *e)
 {
     json_t *workers = NULL;
     bool on = false;
-    struct rdzv_client *c = ask(path, false, e);
+    struct rdzv_client *c = agents_ask(path, false, ANSWER_LIMIT, e);
     int more = c ? 1 : -1;
     while (more > 0) {
         struct msg m;
@@ -154,22 +98,16 @@ static int nobody(const char *run_id, struct el_err *e)
     return el_fail(e, EL_EXIT_UNAVAILABLE, "no job of this user with snapshots (--ckpt-mem, --ckpt-dir) runs here");
 }
 
-/* Another user's, or one that ended since, is nobody's business here. */
-static bool is_trouble(const struct el_err *e)
-{
-    return e->status != EL_EXIT_NOPERM && e->sys != ECONNREFUSED && e->sys != ENOENT;
-}
-
 int ckpt_status(struct ckpt_call *c, struct el_err *e)
 {
     struct agents *a = calloc(1, sizeof *a);
     struct screen s = {.call = c, .list = c->conf->json ? json_array() : NULL};
     struct el_err first = {0};
     s.colour = isatty(STDOUT_FILENO) && console_wants_colour(getenv("NO_COLOR"), getenv("TERM"));
-    int bad = a ? find_agents(a, e) : el_fail(e, EL_EXIT_OSERR, "out of memory");
+    int bad = a ? agents_find(a, e) : el_fail(e, EL_EXIT_OSERR, "out of memory");
     for (unsigned i = 0; !bad && i < a->n; i++) {
         struct el_err why = {0};
-        if (put_agent(&s, a->path[i], &why) < 0 && is_trouble(&why) && !first.status)
+        if (put_agent(&s, a->path[i], &why) < 0 && agents_is_trouble(&why) && !first.status)
             first = why;
     }
     free(a);
@@ -192,7 +130,7 @@ int ckpt_status(struct ckpt_call *c, struct el_err *e)
 static int run_id_of(const char *path, char to[MSG_RUN_ID_MAX + 1], struct el_err *e)
 {
     struct msg m;
-    struct rdzv_client *c = ask(path, false, e);
+    struct rdzv_client *c = agents_ask(path, false, ANSWER_LIMIT, e);
     int bad = !c || rdzv_client_receive(c, &m, e);
     if (!bad && m.type == MSG_CKPT_NODE)
         snprintf(to, MSG_RUN_ID_MAX + 1, "%s", m.u.ckpt_node.run_id);
@@ -213,7 +151,7 @@ static const char *choose(const struct agents *a, const char *wanted, struct el_
     for (unsigned i = 0; i < a->n; i++) {
         struct el_err why = {0};
         if (run_id_of(a->path[i], id, &why)) {
-            if (is_trouble(&why) && !first.status)
+            if (agents_is_trouble(&why) && !first.status)
                 first = why;
             continue;
         }
@@ -284,8 +222,8 @@ int ckpt_save(struct ckpt_call *c, struct el_err *e)
     int status = -1;
     if (!a)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    const char *path = find_agents(a, e) ? NULL : choose(a, c->conf->run_id, e);
-    struct rdzv_client *agent = path ? ask(path, true, e) : NULL;
+    const char *path = agents_find(a, e) ? NULL : choose(a, c->conf->run_id, e);
+    struct rdzv_client *agent = path ? agents_ask(path, true, ANSWER_LIMIT, e) : NULL;
     if (agent)
         status = follow(c, agent, e);
     ckpt_verifier_end(c);

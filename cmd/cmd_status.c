@@ -1,4 +1,5 @@
 /* elrun status: what a coordinator knows of its jobs, for a person or as JSON. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +7,11 @@
 #include <unistd.h>
 
 #include "agent/console.h"
+#include "agents.h"
 #include "control.h"
 #include "json.h"
 #include "rdzv/overview.h"
+#include "rdzv/standing.h"
 #include "util/auto.h"
 
 struct status_conf {
@@ -32,6 +35,8 @@ static const struct opt_table options = {
     .rows = rows,
     .n = COUNT_OF(rows),
 };
+
+#define AGENT_LIMIT EL_SEC(1) /* one that stands still is left out */
 
 /* One screen: all jobs of one answer. */
 struct screen {
@@ -79,6 +84,48 @@ static int take_row(struct screen *s, const struct msg *m, struct el_err *e)
     return m->u.status_member.more;
 }
 
+/* --- agents of this host --------------------------------------------------------------------------------------------
+ */
+
+static bool is_told(const struct screen *s, const char *run_id)
+{
+    size_t i;
+    const json_t *job;
+    json_array_foreach(s->list, i, job) if (strcmp(json_string_value(json_object_get(job, "run_id")), run_id) ==
+                                            0) return json_integer_value(json_object_get(job, "held_step")) >= 0 ||
+        json_integer_value(json_object_get(job, "disk_step")) >= 0;
+    return false;
+}
+
+static void put_agent(void *ctx, const struct msg_ckpt_node *n)
+{
+    struct screen *s = ctx;
+    const char *wanted = s->conf->control.run_id;
+    if (!n->budget_bytes || is_told(s, n->run_id) || (*wanted && strcmp(wanted, n->run_id) != 0))
+        return;
+    if (s->text.len)
+        el_buf_puts(&s->text, "\n");
+    standing_newest(n, s->colour, &s->text);
+}
+
+/* A coordinator knows of snapshots of jobs of several nodes with --ckpt-dir; of other jobs the agents here know. */
+static void put_agents(struct screen *s)
+{
+    if (!s->conf->json)
+        agents_each(AGENT_LIMIT, put_agent, s);
+}
+
+/* Nobody was named, and nobody is there: jobs of one node have no coordinator.  0: there are some. */
+static int only_agents(struct screen *s, struct el_err *e)
+{
+    if (e->sys != ECONNREFUSED || strcmp(s->conf->control.endpoint, CONTROL_ENDPOINT) != 0 || s->conf->watch)
+        return -1;
+    s->list = json_array();
+    put_agents(s);
+    json_decref(s->list);
+    return s->text.len ? command_print(&s->text, e) : -1;
+}
+
 /* On a terminal the screen is written over, not wiped, so that it does not flicker. */
 static int show(struct screen *s, struct el_err *e)
 {
@@ -124,6 +171,7 @@ static int one_screen(struct screen *s, struct rdzv_client *c, struct el_err *e)
     }
     if (!status && more == 0) {
         job_is_whole(s);
+        put_agents(s);
         status = show(s, e);
     }
     json_decref(s->list);
@@ -149,7 +197,12 @@ static int run(const struct call *call, struct el_err *e)
     s.colour = s.terminal && console_wants_colour(opt_getenv(call->env, "NO_COLOR"), opt_getenv(call->env, "TERM"));
     struct msg m = {.type = MSG_STATUS, .u.status = {.run_id = conf.control.run_id, .watch = conf.watch}};
     struct rdzv_client *c = rdzv_client_open(conf.control.endpoint, conf.control.timeout, e);
-    status = !c || rdzv_client_send(c, &m, e) ? -1 : 0;
+    if (!c) {
+        status = only_agents(&s, e);
+        el_buf_free(&s.text);
+        return status;
+    }
+    status = rdzv_client_send(c, &m, e) ? -1 : 0;
     if (!status && conf.watch && s.terminal && !conf.json)
         fputs("\033[2J", stdout);
     do {

@@ -12,13 +12,15 @@ struct control_conf {
     el_usec timeout;
 };
 
+#define CONTROL_ENDPOINT "127.0.0.1:29400" /* where nobody says another */
+
 /* Rows of an option table whose target begins with a struct control_conf. */
 #define CONTROL_ROW(field) .origin = OPT_ELRUN, .group = "Coordinator:", .offset = offsetof(struct control_conf, field)
 #define CONTROL_ROWS                                                                                                   \
     {.name = "endpoint",                                                                                               \
      .type = OPT_STRING,                                                                                               \
      .arg = "HOST[:PORT]",                                                                                             \
-     .def = "127.0.0.1:29400",                                                                                         \
+     .def = CONTROL_ENDPOINT,                                                                                          \
      .env = "PET_RDZV_ENDPOINT",                                                                                       \
      .help = "The coordinator: the job's --rdzv-endpoint",                                                             \
      CONTROL_ROW(endpoint)},                                                                                           \

@@ -49,16 +49,21 @@ void standing_progress(const struct msg_ckpt_node *n, char *to, size_t room)
                  n->all_bytes ? 100.0 * (double)n->done_bytes / (double)n->all_bytes : 0.0);
 }
 
+static void put_newest_on_disk(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
+{
+    label(out, colour, "disk");
+    if (*n->dir)
+        put_step(out, n->disk_step, n->disk_age_ms, "of an earlier time");
+    else
+        el_buf_puts(out, "not written: no --ckpt-dir was given\n");
+}
+
 static void put_disk(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
 {
     char shown[4 * 400], progress[128];
-    if (!*n->dir) {
-        label(out, colour, "disk");
-        el_buf_puts(out, "not written: no --ckpt-dir was given\n");
+    put_newest_on_disk(n, colour, out);
+    if (!*n->dir)
         return;
-    }
-    label(out, colour, "disk");
-    put_step(out, n->disk_step, n->disk_age_ms, "of an earlier time");
     label(out, colour, "directory");
     el_buf_printf(out, "%s\n", el_show_path(n->dir, shown, sizeof shown));
     if (n->writing >= 0) {
@@ -75,21 +80,39 @@ static void put_disk(const struct msg_ckpt_node *n, bool colour, struct el_buf *
     }
 }
 
-void standing_node(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
+static void put_name(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
 {
-    char shown[4 * MSG_RUN_ID_MAX + 1], used[32], budget[32], line[128];
+    char shown[4 * MSG_RUN_ID_MAX + 1];
     el_buf_puts(out, "job ");
     el_paint(out, colour, TONE_STRONG, 0, el_show_path(n->run_id, shown, sizeof shown));
     el_buf_printf(out, ", node %llu: %s (pid %llu), %llu worker%s\n", (unsigned long long)n->group_rank,
                   el_show_path(n->host, shown, sizeof shown), (unsigned long long)n->pid,
                   (unsigned long long)n->workers, n->workers == 1 ? "" : "s");
+}
+
+static void put_newest_in_memory(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
+{
+    label(out, colour, "memory");
+    put_step(out, n->step, n->age_ms, "read from disk");
+}
+
+void standing_newest(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
+{
+    put_name(n, colour, out);
+    put_newest_in_memory(n, colour, out);
+    put_newest_on_disk(n, colour, out);
+}
+
+void standing_node(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
+{
+    char used[32], budget[32], line[128];
+    put_name(n, colour, out);
     if (!n->budget_bytes) {
         label(out, colour, "snapshots");
         el_buf_puts(out, "off: neither --ckpt-mem nor --ckpt-dir was given\n");
         return;
     }
-    label(out, colour, "memory");
-    put_step(out, n->step, n->age_ms, "read from disk");
+    put_newest_in_memory(n, colour, out);
     label(out, colour, "slots");
     el_buf_printf(out, "%s of %s\n", size_text(n->used_bytes, used), size_text(n->budget_bytes, budget));
     put_disk(n, colour, out);

@@ -6,7 +6,9 @@
 #include "rdzv/msg.h"
 #include "util/buf.h"
 
-/* A node, and the titles of what follows; then its workers. */
+/* A node: its newest step in memory and on disk. */
+void standing_newest(const struct msg_ckpt_node *n, bool colour, struct el_buf *out);
+/* The same with all there is to say of it, and the titles of what follows; then its workers. */
 void standing_node(const struct msg_ckpt_node *n, bool colour, struct el_buf *out);
 void standing_worker(const struct msg_ckpt_worker *w, bool colour, struct el_buf *out);
 

@@ -1,7 +1,8 @@
 # elrun ckpt status and elrun ckpt save: what people see of a running job's snapshots, and that they can have the newest on
 # disk when they want it.
 # Seen to fail: a build whose save answers before the step is a checkpoint ("it is valid by then"); one that takes a step
-# which one rank has not committed ("of two ranks one").
+# which one rank has not committed ("of two ranks one"); an elrun status that asks no agents ("of one node"), or all of them ("need not
+# say again").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 PY=${PY:-python3}
@@ -82,6 +83,28 @@ ckpt save
 is "only boundaries: save" "$rc $(cut -c1-80 "$T/why")" "4 elrun: snapshots are off: this job was started without --ckpt-mem and --ckpt-dir"
 over
 
+# --- elrun status: what a coordinator does not know, the agents of the host do
+begin_in() { # NAME ELRUN-OPTIONS...: on the first host
+    PREFIX="nsenter -t $(pid_of 1) -n -m -u --wdns=/"; begin "$@"; PREFIX=
+}
+overview() { $ON "$ELRUN" status $AT >"$T/overview" 2>"$T/why"; rc=$?; holds "$T/overview" "$1"; }
+AT=
+overview job
+is "no job: nobody is there" "$rc $(cut -c1-58 "$T/why")" "69 elrun: coordinator at 127.0.0.1:29400: Connection refused"
+begin_in alone
+step 1
+ok "a job of one node: its agent says how old the newest step is" overview '^  memory +step 1, [0-9.a-z ]+ old$'
+like "and whose it is" "$(cat "$T/overview")" "^job $ID, node 0: "
+AT=--rdzv-id=other
+overview job
+is "another job's is not shown" "$rc $(wc -c <"$T/overview")" "69 0"
+over
+AT=--endpoint=node1
+begin_in memory_led --nnodes=1:2 --rdzv-endpoint=node1 --settle=0.3
+step 1
+ok "led, with --ckpt-mem alone: below what the coordinator says" overview '^  memory +step 1, [0-9.a-z ]+ old$'
+like "which comes first" "$(head -1 "$T/overview")" "^job $ID: running"
+over
 
 # --- two nodes: one of them is asked, all of it is saved
 D=$T/two R=$T/two/ckpt; mkdir "$D"
@@ -94,8 +117,8 @@ ckpt save
 is "two nodes: exit status" "$rc" 0
 like "two nodes: it says where" "$(cat "$T/said")" "^step 1 is on disk: .*$R/step-000000001"
 is "two nodes: both ranks are in it" "$("$ELRUN" ckpt ls "$R/step-000000001" --json | "$PY" -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["world"])')" 2
-overview() { on 1 "$ELRUN" status --endpoint=node1 >"$T/overview"; holds "$T/overview" "$1"; }
 ok "elrun status has both, with their ages" wait_for overview '^  snapshots +step 1 in memory, [0-9.a-z ]+ old; step 1 on disk, [0-9.a-z ]+ old$'
+unlike "which its agent need not say again" "$(cat "$T/overview")" '^  memory '
 touch "$D/end"
 status_of a; is "two nodes: the job is none the worse for it" "$status" 0
 status_of b
