@@ -205,6 +205,18 @@ static int verify_root(struct report *r, const struct ckpt_place *p, const char 
     return bad;
 }
 
+/* One of several that cannot be opened: it is told as the others are, and these are looked at, too. */
+static void tell_unreadable(struct report *r, const char *path, struct el_err *e)
+{
+    struct verify v;
+    ckpt_verifier(r->c, &v, false);
+    v.end = &v.findings;
+    verify_find(&v, e->status, "", e->text);
+    *e = (struct el_err){0};
+    tell(r, path, NULL, &v, false);
+    verify_free(&v);
+}
+
 int ckpt_verify(struct ckpt_call *c, struct el_err *e)
 {
     struct report r = {.c = c};
@@ -217,6 +229,10 @@ int ckpt_verify(struct ckpt_call *c, struct el_err *e)
         if (!bad)
             bad = p.dir ? verify_one(&r, &p, p.dir, c->argv[i], e) : verify_root(&r, &p, c->argv[i], e);
         ckpt_place_close(&p);
+        if (bad && c->argc > 1 && (e->status == EL_EXIT_NOINPUT || e->status == EL_EXIT_NOPERM)) {
+            tell_unreadable(&r, c->argv[i], e);
+            bad = 0;
+        }
     }
     if (c->conf->json && r.any)
         el_buf_puts(&c->out, "\n]}\n");

@@ -13,9 +13,9 @@ const char *ckpt_verdict_word(int verdict)
 
 int ckpt_verdict_worse(int a, int b)
 {
-    static const int order[] = {CKPT_DAMAGED, CKPT_INCOMPLETE, CKPT_UNSUPPORTED};
+    static const int order[] = {CKPT_DAMAGED, CKPT_INCOMPLETE};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         if (a == order[i] || b == order[i])
             return order[i];
-    return a ? a : b;
+    return a && (a != CKPT_UNSUPPORTED || !b) ? a : b;
 }

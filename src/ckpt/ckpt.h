@@ -25,7 +25,8 @@ enum ckpt_verdict {
 /* "valid" …; another number: "unreadable". */
 const char *ckpt_verdict_word(int verdict);
 
-/* Of two verdicts about parts of one thing, that of the whole: damaged before incomplete before unsupported. */
+/* Of two verdicts about parts of one thing, that of the whole: damaged before incomplete before what cannot be read,
+ * and that before unsupported. */
 int ckpt_verdict_worse(int a, int b);
 
 /* Bytes of a file for a reader that jumps about in it.  read() fills n bytes from `at`, which lie within `bytes`: 0, or

@@ -292,6 +292,10 @@ int st_parse(struct st *s, struct el_mem *mem, const char *json, size_t n, uint6
         return ckpt_fail(e, CKPT_UNSUPPORTED, "the header has more values than %d, or is nested deeper than %d",
                          (int)VALUES_MAX, (int)DEPTH_MAX);
     json_t *tree = json_loadb(json, n, JSON_REJECT_DUPLICATES, &why);
+    enum json_error_code code = tree ? json_error_unknown : json_error_code(&why);
+    if (code == json_error_null_character || code == json_error_null_byte_in_key) /* the format allows it */
+        return ckpt_fail(e, CKPT_UNSUPPORTED, "the header has a name or a text with a zero byte: byte %d",
+                         ST_PREFIX + why.position);
     if (!tree) {
         char shown[EL_SHOW_MAX];
         return ckpt_fail(e, CKPT_DAMAGED, "the header is no JSON object: byte %d: %s", ST_PREFIX + why.position,

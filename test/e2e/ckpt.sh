@@ -101,6 +101,8 @@ verdict "a FIFO for a manifest" 66 'MANIFEST.json: it is no regular file' verify
 deep=$T/odd/$(printf 'd/%.0s' $(seq 40)); mkdir -p "$deep"; rm "$T/odd/MANIFEST.json"
 verdict "directories that are not looked into" 4 'it has directories in more than 32 others' verify "$T/odd"
 verdict "nothing there" 66 'No such file' verify "$T/nowhere"
+verdict "nothing at one of several places" 66 'step-000000104: valid' verify "$T/nowhere" "$R/step-000000104"
+verdict "and at the first of them, before one of no known format" 66 'unsupported' verify "$T/nowhere" "$0"
 verdict "a FIFO" 66 'neither a file nor a directory' verify "$(mkfifo "$T/fifo"; echo "$T/fifo")"
 verdict "an option of another verb" 2 'ckpt ls: --deep is an option of verify' ls --deep
 verdict "no such verb" 2 'no such verb: lss; there are ls' lss

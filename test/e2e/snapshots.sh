@@ -30,6 +30,17 @@ is "a rank dies while it copies: its last whole snapshot is taken" "$(went_back)
 train commit --ckpt-mem=64M
 is "both die right behind the commit: nothing is lost" "$(went_back)" "0:4 40 04 1:4 40 04 "
 
+# Memory of the agent's own: neither what is mounted nor what may be locked bounds it.
+printf 'mount -t tmpfs -o size=4k none /dev/shm && ulimit -l 0 || exit 99\nexec "$@"\n' >"$T/little"
+if unshare -m sh "$T/little" true 2>/dev/null; then
+    D=$T/tiny; mkdir "$D"
+    ENV="PYTHON_EXEC=$PY" PREFIX="unshare -m sh $T/little" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-mem=64M "$HERE/snapshots_worker.py" "$D" all
+    is "a tiny /dev/shm, and no memory may be locked: both go back" "$(went_back)" "0:3 30 03 1:3 30 03 "
+    PREFIX=
+else
+    skip "no right to mount" "a tiny /dev/shm"
+fi
+
 train late --ckpt-mem=64M
 is "a slot that was written to after its commit is not used: all go back to the step before" "$(went_back)" "0:2 20 02 1:2 20 02 "
 like "and it is said which part and where" "$(cat "$ERR")" 'rank 1: the snapshot of step 3 is not used: part "state" was written to after its commit: the 4 MiB from byte 0 on differ'

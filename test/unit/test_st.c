@@ -39,6 +39,8 @@ static const struct {
      "\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}",
      4, CKPT_DAMAGED, "no JSON object"},
     {"{\"\xff\":{}}", 0, CKPT_DAMAGED, "no JSON object"},
+    {"{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, CKPT_UNSUPPORTED, "zero byte"},
+    {"{\"__metadata__\":{\"k\":\"\\u0000\"}}", 0, CKPT_UNSUPPORTED, "zero byte"},
     {"{\"a\":[[[[]]]]}", 0, CKPT_UNSUPPORTED, "nested"},
     {"{\"__metadata__\":[]}", 0, CKPT_DAMAGED, "__metadata__"},
     {"{\"__metadata__\":{\"k\":1}}", 0, CKPT_DAMAGED, "\"k\" is no string"},
