@@ -35,6 +35,13 @@ probe --backend=nccl --checks=gpu --json
 run probe
 like "everything, on this host: an ending" "$status" '^[013]$'
 
+# --- on a terminal ---
+TERM=xterm script -qec "'$ELRUN' probe --checks=speed --quick" "$T/typescript" </dev/null >/dev/null 2>&1
+like "on a terminal it is told what is looked at, and for how long" "$(tr '\r' '\n' <"$T/typescript")" 'elrun: checks, [0-9]+ s: '
+like "then comes the verdict" "$(cat "$T/typescript")" 'probe.* of .*: (good|bad|undecided)'
+TERM=dumb script -qec "'$ELRUN' probe --checks=speed --quick" "$T/typescript" </dev/null >/dev/null 2>&1
+unlike "not where a line cannot be wiped" "$(cat "$T/typescript")" 'elrun: checks, '
+
 # --- bad input ---
 limits '{"memory_fre": 1}'
 run probe --limits="$T/limits.json"
