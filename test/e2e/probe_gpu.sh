@@ -22,15 +22,21 @@ shift
 exec "$@"
 SCRIPT
 chmod +x "$T/gpus"
-# probe N MOCK-RULES WORDS...: on a host with N GPUs
-probe() {
+# begin N MOCK-RULES WORDS...: on a host with N GPUs, in the background; probe the same, to its end
+begin() {
     probe_n=$1; export MOCK_GPUS=$1 MOCK="$2"; shift 2
     PREFIX="unshare -m $T/gpus $probe_n"
-    run probe --checks=gpu --quick --json --nccl-lib="$NCCL" --cuda-lib="$CUDA" "$@"
+    start probe --checks=gpu --quick --json --nccl-lib="$NCCL" --cuda-lib="$CUDA" "$@"
 }
+probe() { begin "$@"; finish; }
 json() { "${PY:-python3}" -c 'import json,sys; d = json.load(open(sys.argv[1])); n = d["nodes"][0]; print('"$1"')' "$T/out" 2>&1; }
 finding() { json "[(f['state'], f['on'], f['text']) for f in n['findings'] if f['check'] == '$1' and f['state'] != 'ok']"; } # CHECK
 numbers() { json "[len(n['metrics'].get(m, [])) for m in ('burn', 'copy_d2d', 'copy_h2d', 'copy_d2h', 'nic_loop')]"; }
+
+# Two that take their time, until the others are done.
+OUT=$T/out.still ERR=$T/err.still begin 2 "cuLaunchKernel:hang#1"; still=$elrun_pid
+OUT=$T/out.hangs ERR=$T/err.hangs begin 2 "nvmlDeviceGetRemappedRows:hang#1"; hangs=$elrun_pid
+OUT=$T/out ERR=$T/err
 
 probe 2 ""
 is "two healthy GPUs" "$status $(json "n['state']")" "0 good"
@@ -73,15 +79,17 @@ probe 1 "cuLaunchKernel:fail=999"
 like "an error without words has a name and a number" "$(finding gpu_usable)" "burn: cudaErrorUnknown \\(999\\); often a missing"
 probe 2 "cuLaunchKernel:garbage"
 is "a library that prints garbage to every descriptor" "$status $(numbers)" "0 [2, 2, 2, 2, 1]"
+probe 2 "ncclCommInitAll:exit=0"
+like "one that ends the program without a word: undecided, and what" "$status $(finding crash)" "^3 .*'the loop through the network cards: the check ended with status 0'"
+elrun_pid=$still; finish
+cp "$T/out.still" "$T/out"
+like "a GPU that does not work is in no loop" "$status $(finding gpu_nicloop)" "^1 .*'unchecked', '', 'a GPU of this node does not work'"
+elrun_pid=$hangs; finish
+cp "$T/out.hangs" "$T/out"
+like "a GPU that hangs the driver is named" "$status $(json "n['findings']")" "^1 .*GPU 1.*did not end"
 probe 2 "cuInit:fork cuLaunchKernel:fork@3"
 is "one that leaves processes behind" "$status" 0
 is "they are gone with the probe" "$(leftovers)" ""
-probe 2 "ncclCommInitAll:exit=0"
-like "one that ends the program without a word: undecided, and what" "$status $(finding crash)" "^3 .*'the loop through the network cards: the check ended with status 0'"
-probe 2 "cuLaunchKernel:hang#1"
-like "a GPU that does not work is in no loop" "$status $(finding gpu_nicloop)" "^1 .*'unchecked', '', 'a GPU of this node does not work'"
-probe 2 "nvmlDeviceGetRemappedRows:hang#1"
-like "a GPU that hangs the driver is named" "$status $(json "n['findings']")" "^1 .*GPU 1.*did not end"
 NCCL=$T/none.so
 probe 2 ""
 like "a library that is not there is named" "$(json "n['findings']")" "no file $T/none.so"
