@@ -67,6 +67,8 @@ static void prepare(struct agent *a, struct agent_actions *out)
     a->hindsight_until = 0;
     a->note_due = false;
     a->collected = a->hung = a->parted = false;
+    a->capture = AGENT_CAPTURE_NOT;
+    a->held = false;
     a->parting_until = EL_NEVER;
     a->stopped = 0;
     a->attempts++;
@@ -99,14 +101,61 @@ static void blame(struct agent *a, enum agent_cause cause, unsigned slot)
     a->cause_slot = slot;
 }
 
+/* What the workers hold is asked for once in an attempt, and only when all of them have been started. */
+static bool ask_capture(struct agent *a, struct agent_actions *out)
+{
+    bool up = a->group.phase == POLICY_UP && a->group.started == a->group.slots && !a->group.spawning && a->group.up;
+    if (!a->conf.captures || !up || a->parted || a->capture == AGENT_CAPTURE_OVER)
+        return false;
+    if (a->capture == AGENT_CAPTURE_NOT)
+        act(out, AGENT_DO_CAPTURE);
+    a->capture = AGENT_CAPTURE_ASKED;
+    return true;
+}
+
+/* Nobody is signalled before that is over, unless there is no time. */
+static bool hold_back(struct agent *a, int signal, el_usec grace, struct agent_actions *out)
+{
+    if (!a->held) {
+        a->held_signal = signal; /* the first one stays, as with whoever is told at once */
+        a->held_grace = grace;
+    }
+    a->held_grace = grace < a->held_grace ? grace : a->held_grace;
+    a->held = grace && ask_capture(a, out);
+    return a->held;
+}
+
 static void stop(struct agent *a, int signal, el_usec grace, el_usec now, struct agent_actions *out)
 {
     struct policy_actions group = {0};
-    policy_stop(&a->group, signal, grace, now, &group);
-    take_group(out, &group);
     a->stopped = a->stopped ? a->stopped : now;
     if (a->state == AGENT_RUNNING)
         move(a, AGENT_STOPPING);
+    if (hold_back(a, signal, grace, out))
+        return;
+    policy_stop(&a->group, a->held_signal, a->held_grace, now, &group);
+    take_group(out, &group);
+}
+
+bool agent_is_held(const struct agent *a)
+{
+    return a->held;
+}
+
+static void on_captured(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    if (a->capture != AGENT_CAPTURE_ASKED || (ev->attempt && ev->attempt != a->attempts))
+        return; /* of an attempt that is over */
+    a->capture = AGENT_CAPTURE_OVER;
+    if (a->held)
+        stop(a, a->held_signal, a->held_grace, now, out);
+}
+
+/* Those whom it would leave alone in a collective are not worse off for being captured first. */
+static void on_failing(struct agent *a, struct agent_actions *out)
+{
+    if (a->state == AGENT_RUNNING)
+        ask_capture(a, out);
 }
 
 static bool has_budget(const struct agent *a, el_usec now)
@@ -171,6 +220,7 @@ static void close_attempt(struct agent *a, struct agent_actions *out)
     else if (policy_succeeded(&a->group))
         blame(a, AGENT_SUCCESS, 0);
     assert(a->cause != AGENT_NO_CAUSE || a->group.stuck);
+    a->held = false;
     move(a, AGENT_COLLECTING);
     act(out, AGENT_DO_COLLECT);
 }
@@ -261,6 +311,7 @@ static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_us
 
 static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out)
 {
+    bool again = a->cause == AGENT_LEAVING;
     if (a->state == AGENT_RUNNING && policy_succeeded(&a->group))
         blame(a, AGENT_SUCCESS, 0); /* only leftovers are still there: the work is done */
     /* A failure that ends the job anyway stays its cause; one that would have led to a restart, or that hindsight shows
@@ -273,6 +324,8 @@ static void leave(struct agent *a, int signal, el_usec now, struct agent_actions
         a->note_due = false;
     }
     el_usec grace = signal == SIG_INT && a->interrupts > 1 ? 0 : a->conf.grace;
+    if (again && a->held)
+        a->capture = AGENT_CAPTURE_OVER; /* one signal is waited with, not two */
     if (a->state == AGENT_RUNNING || a->state == AGENT_STOPPING)
         stop(a, signal, grace, now, out);
     else if (a->state == AGENT_IDLE || a->state == AGENT_PREPARING) /* a frozen log folder must not hold us */
@@ -394,6 +447,8 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
     case AGENT_EV_PARTED: on_parted(a, ev); break;
     case AGENT_EV_HUNG: on_hung(a, ev, now, out); break;
+    case AGENT_EV_FAILING: on_failing(a, out); break;
+    case AGENT_EV_CAPTURED: on_captured(a, ev, now, out); break;
     case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
     case AGENT_EV_COLLECTED:
         a->collected = a->state == AGENT_COLLECTING;
@@ -430,5 +485,6 @@ void agent_check(const struct agent *a)
     assert(a->state != AGENT_ENDED || a->cause != AGENT_NO_CAUSE);
     assert(a->state != AGENT_ENDED || a->group.stuck || !a->group.up);
     assert((a->state == AGENT_COLLECTING) <= (a->group.phase == POLICY_CLOSED));
+    assert(!a->held || (a->state == AGENT_STOPPING && a->capture == AGENT_CAPTURE_ASKED));
     assert(!a->note_due || a->cause == AGENT_WORKER_FAILED);
 }

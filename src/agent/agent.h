@@ -51,6 +51,7 @@ struct agent_conf {
     /* One of several nodes: attempts are started and stopped from above (member.h), restarts are counted elsewhere, and
      * each end is handed up. */
     bool managed;
+    bool captures; /* before workers are signalled, what those that live hold may be captured (ckpt/capture.h) */
     bool handled[AGENT_SIGNAL_MAX + 1]; /* signals that end this node's part, by number */
 };
 
@@ -67,9 +68,11 @@ enum agent_event_type {
     AGENT_EV_SWEPT,        /* left */
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
     AGENT_EV_PARTED,       /* slot: it stands behind the last step of its round and may end, with whatever status */
-    AGENT_EV_HUNG,         /* every worker stands still; slot: who keeps the others waiting, as far as it shows */
-    AGENT_EV_COLLECTED,    /* the evidence of the attempt is complete; digest: what it says */
-    AGENT_EV_SIGNAL,       /* signal, to elrun */
+    AGENT_EV_FAILING,      /* slot: it will end badly, and waits until CAPTURED */
+    AGENT_EV_CAPTURED,  /* of DO_CAPTURE: it is over, whatever came of it; attempt: of which (0: of the present one) */
+    AGENT_EV_HUNG,      /* every worker stands still; slot: who keeps the others waiting, as far as it shows */
+    AGENT_EV_COLLECTED, /* the evidence of the attempt is complete; digest: what it says */
+    AGENT_EV_SIGNAL,    /* signal, to elrun */
     AGENT_EV_TIMEOUT,
 };
 
@@ -88,6 +91,7 @@ enum agent_action_type {
     AGENT_DO_PREPARE, /* attempt: make log folders, store, streams; answer PREPARED */
     AGENT_DO_GROUP,   /* group: one action of the worker group */
     AGENT_DO_NOTE,    /* slot has failed by itself: say so now (hindsight is over) */
+    AGENT_DO_CAPTURE, /* what workers hold, if anything can be had; answer CAPTURED in bounded time, at once if not */
     AGENT_DO_COLLECT, /* the attempt is closed: gather evidence and close its streams; answer COLLECTED in bounded time
                        */
     AGENT_DO_FORWARD, /* signal to each leader that catches it */
@@ -132,7 +136,11 @@ struct agent {
     el_usec parting_grace;
     int parting_signal;
     bool parted; /* a worker of the present attempt has: the attempt neither succeeds nor fails by that */
-    bool hung;   /* the present attempt is stopped because it stood still */
+    enum agent_capture { AGENT_CAPTURE_NOT, AGENT_CAPTURE_ASKED, AGENT_CAPTURE_OVER } capture; /* of the attempt */
+    bool held; /* the workers are signalled when that is over: with this */
+    int held_signal;
+    el_usec held_grace;
+    bool hung; /* the present attempt is stopped because it stood still */
 };
 
 /* 0, or -1 when memory is refused. */
@@ -145,6 +153,9 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
 el_usec agent_deadline(const struct agent *a);
 
 void agent_check(const struct agent *a);
+
+/* The workers are being stopped and were not told yet, since what they hold is being captured. */
+bool agent_is_held(const struct agent *a);
 
 const char *agent_state_name(enum agent_state state);
 

@@ -132,6 +132,7 @@ static void act(struct node *n, const struct agent_action *a)
         if (n->membership)
             managed_note(n, a->slot);
         break;
+    case AGENT_DO_CAPTURE: words_begin(n); break;
     case AGENT_DO_COLLECT:
         persisting_last_words(n);
         workers_close(n);
@@ -148,13 +149,14 @@ static void act(struct node *n, const struct agent_action *a)
 static void step(struct node *n, const struct agent_event *ev, struct agent_actions *out)
 {
     enum agent_state before = n->core.state;
+    bool held = agent_is_held(&n->core);
     agent_step(&n->core, ev, loop_clock(), out);
     agent_check(&n->core);
     account_state(n, before);
     show_status(n);
     if (n->core.state != before)
         tell_moved(n, before);
-    if (n->core.state != before && n->core.state == AGENT_STOPPING)
+    if ((n->core.state != before || held) && n->core.state == AGENT_STOPPING && !agent_is_held(&n->core))
         persisting_last_words(n);
 }
 
@@ -196,6 +198,7 @@ static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end
 {
     struct node *n = ctx;
     (void)pid;
+    words_ended(n, slot);
     snapshots_ended(n->snapshots, slot); /* it may have said that it may end */
     assert(!n->draining && !n->inbox_count && !n->after_reap.n);
     report_ended(n, slot, end);
@@ -360,6 +363,7 @@ static int node_init(struct node *n, struct el_err *e)
         .restart_window = n->conf->restart_window,
         .grace = n->conf->shutdown_timeout,
         .managed = n->place.kind != ENDPOINT_ALONE,
+        .captures = words_wanted(n),
     };
     if (core.managed)
         account_enter(&n->account, ACCOUNT_FORM, loop_clock());

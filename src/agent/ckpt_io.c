@@ -123,9 +123,10 @@ int ckpt_init(struct node *n, struct el_err *e)
     n->ckpt_mem = EL_MEM_INIT(CORE_LIMIT);
     if (restore_init(&n->restore, &alone, &n->ckpt_mem) < 0)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    struct snapshots_conf conf = {.run = n->conf, .workers = n->nproc, .env = n->env, .reap = n->reap};
+    struct snapshots_conf conf = {
+        .run = n->conf, .workers = n->nproc, .env = n->env, .reap = n->reap, .live = words_wanted(n)};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
-    if (!n->snapshots || persisting_init(n, e) < 0 || ckpt_asks_init(n, e) < 0)
+    if (!n->snapshots || words_init(n, e) < 0 || persisting_init(n, e) < 0 || ckpt_asks_init(n, e) < 0)
         return -1;
     const struct ckpt_fs *root = persisting_root(n);
     return root ? snapshots_resume(n->snapshots, n->pool, root, (enum ckpt_layout)n->conf->ckpt_layout, e) : 0;
@@ -138,11 +139,13 @@ void ckpt_round(struct node *n)
         return;
     restore_begin(&n->restore, 1);
     persisting_round(n);
+    words_round(n);
     snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));
 }
 
 void ckpt_free(struct node *n)
 {
     restore_free(&n->restore, &n->ckpt_mem);
+    words_free(n);
     snapshots_free(n->snapshots);
 }

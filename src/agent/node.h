@@ -89,6 +89,7 @@ struct node {
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
     int64_t gone_back;             /* the step that all ranks went on from last */
+    struct words *words;           /* words_io.c; NULL: nothing is captured */
     struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
     struct ckpt_asks *asks;        /* ckpt_asks_io.c; NULL: no snapshots are taken */
     struct incidents *incidents;   /* incident_io.c; NULL: alone */
@@ -259,6 +260,14 @@ void ckpt_free(struct node *n);                                                /
 void ckpt_round(struct node *n);                                               /* before its workers are started */
 void ckpt_decided(struct node *n, int64_t step, bool fresh, const char *text); /* what all ranks go back to */
 void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a planned change; NULL: none any more */
+
+/* words_io.c: what live workers hold, before they are stopped */
+bool words_wanted(const struct node *n);
+int words_init(struct node *n, struct el_err *e);
+void words_free(struct node *n);
+void words_begin(struct node *n);                /* AGENT_EV_CAPTURED follows */
+void words_ended(struct node *n, unsigned slot); /* its process has */
+void words_round(struct node *n);
 
 /* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */
 int persisting_init(struct node *n, struct el_err *e);

@@ -23,6 +23,7 @@ struct snapshots_conf {
     unsigned workers;
     char *const *env; /* inherited: TMPDIR, PYTHONPATH */
     const struct reap *reap;
+    bool live; /* last words: what workers hold may be captured (words_io.c) */
 };
 
 struct snapshots_ops {
@@ -59,6 +60,11 @@ void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char 
 void snapshots_confirmed(struct snapshots *s);
 /* The agreement is repeated: choose() comes once more, when all workers ask. */
 void snapshots_again(struct snapshots *s);
+
+/* The worker that a process is or descends from; -1: none of ours. */
+int snapshots_whose(const struct snapshots *s, pid_t pid);
+/* A worker has copied what it holds into the slot that keeper_capture() gave, or could not. */
+void snapshots_captured(struct snapshots *s, unsigned worker, unsigned slot, bool ok, uint64_t consumed_samples);
 
 /* Where the workers are and where they stop; NULL of none. */
 struct stops *snapshots_stops(const struct snapshots *s);

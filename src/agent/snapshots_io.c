@@ -277,9 +277,8 @@ static int parent_of(pid_t pid)
 }
 
 /* A worker may be a shell script that starts Python, or a launcher of its own. */
-static int whose(void *ctx, pid_t pid)
+int snapshots_whose(const struct snapshots *s, pid_t pid)
 {
-    const struct snapshots *s = ctx;
     for (unsigned i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
         int slot = reap_slot(s->reap, pid);
         if (slot >= 0)
@@ -287,6 +286,11 @@ static int whose(void *ctx, pid_t pid)
         pid = parent_of(pid);
     }
     return -1;
+}
+
+static int whose(void *ctx, pid_t pid)
+{
+    return snapshots_whose(ctx, pid);
 }
 
 static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
@@ -400,6 +404,12 @@ void snapshots_confirmed(struct snapshots *s)
 {
     say_restored(s);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED});
+}
+
+void snapshots_captured(struct snapshots *s, unsigned worker, unsigned slot, bool ok, uint64_t consumed_samples)
+{
+    feed(s, &(struct keeper_event){
+                .type = KEEPER_EV_CAPTURED, .worker = worker, .slot = slot, .ok = ok, .number = consumed_samples});
 }
 
 struct stops *snapshots_stops(const struct snapshots *s)
@@ -516,13 +526,14 @@ static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
     return bad;
 }
 
-static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, struct el_err *e)
+static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, bool live, struct el_err *e)
 {
     static const struct vault_ops vault = {on_allocated, on_summed, on_loaded, on_verified};
     static const struct wsock_ops sock = {whose, on_message, on_gone};
     struct keeper_conf conf = {.workers = s->workers,
                                .budget_bytes = budget_bytes,
                                .waits = s->run->ckpt_busy,
+                               .live = live,
                                .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = keeper_new(&conf, &s->mem);
@@ -551,7 +562,7 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
     *s = (struct snapshots){
         .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
     if (find_budget(s, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
-        make_parts(s, p, budget_bytes, e) == 0)
+        make_parts(s, p, budget_bytes, conf->live, e) == 0)
         return s;
     snapshots_free(s);
     return NULL;

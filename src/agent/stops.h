@@ -37,6 +37,13 @@ void stops_stands(struct stops *s, unsigned worker, int64_t step); /* it says so
 /* A planned change, as the coordinator has it; NULL: there is none any more. */
 void stops_notice(struct stops *s, const struct stops_notice *n);
 
+/* Last words: no worker that is connected begins a step beyond the highest of them; until thawed, or the round is over.
+ * False: none of them takes its steps in ck.update(), or a planned change has its own limit. */
+struct page_stand;
+bool stops_freeze(struct stops *s);
+void stops_thaw(struct stops *s);
+void stops_stand(const struct stops *s, unsigned worker, struct page_stand *to);
+
 /* What the worker of this round says of itself: is it connected; page_phase(), page_live(). */
 bool stops_view(const struct stops *s, unsigned worker, const char **phase, int64_t *live_step);
 

@@ -20,7 +20,7 @@ struct stops {
     struct loop_timer *timer;
     unsigned workers;
     struct stops_worker *worker;
-    struct page **page;
+    struct page **page, **present; /* of all; of those that are connected */
     bool aware, noticed, told, past;
     struct stops_notice notice;
 };
@@ -139,6 +139,29 @@ void stops_stands(struct stops *s, unsigned worker, int64_t step)
     count(s);
 }
 
+bool stops_freeze(struct stops *s)
+{
+    unsigned n = 0;
+    if (s->noticed || is_deaf(s))
+        return false;
+    for (unsigned i = 0; i < s->workers; i++)
+        if (s->worker[i].here)
+            s->present[n++] = s->page[i];
+    page_freeze(s->present, n);
+    return true;
+}
+
+void stops_thaw(struct stops *s)
+{
+    if (!s->noticed)
+        thaw(s);
+}
+
+void stops_stand(const struct stops *s, unsigned worker, struct page_stand *to)
+{
+    page_stand(s->page[worker], to);
+}
+
 bool stops_view(const struct stops *s, unsigned worker, const char **phase, int64_t *live_step)
 {
     *phase = page_phase(s->page[worker]);
@@ -158,8 +181,9 @@ struct stops *stops_new(struct loop *l, unsigned workers, const struct stops_ops
         *s = (struct stops){.ops = *ops, .ctx = ctx, .workers = workers, .timer = loop_timer_new(l, on_look, s)};
         s->worker = calloc(workers, sizeof *s->worker);
         s->page = calloc(workers, sizeof *s->page);
+        s->present = calloc(workers, sizeof *s->present);
     }
-    if (!s || !s->timer || !s->worker || !s->page) {
+    if (!s || !s->timer || !s->worker || !s->page || !s->present) {
         el_fail(e, EL_EXIT_OSERR, "out of memory for status pages of %u workers", workers);
         stops_free(s);
         return NULL;
@@ -184,5 +208,6 @@ void stops_free(struct stops *s)
     loop_timer_free(s->timer);
     free(s->worker);
     free(s->page);
+    free(s->present);
     free(s);
 }

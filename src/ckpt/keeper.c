@@ -99,7 +99,7 @@ struct keeper_slot *keeper_free_slot(struct worker *w)
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
         struct keeper_slot *s = &w->slot[i];
         if (s->readers == 0 && s->state != KEEPER_SUMMING && s->state != KEEPER_WRITING && s->state != KEEPER_LOADING &&
-            s != newest(w))
+            s->state != KEEPER_CAPTURING && s != newest(w))
             return s;
     }
     return NULL;
@@ -110,7 +110,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
     s->state = KEEPER_FREE;
     s->step = KEEPER_NO_STEP;
     s->gen = ++k->gen;
-    s->persist = false;
+    s->persist = s->captured = false;
     s->consumed_samples = s->loaded = 0;
 }
 
@@ -194,14 +194,64 @@ static void on_commit(struct keeper *k, struct worker *w, const struct wmsg *m)
     a->gen = s->gen;
 }
 
+/* --- last words --- */
+
+int keeper_capture(struct keeper *k, unsigned worker, int64_t step)
+{
+    struct worker *w = &k->w[worker];
+    struct keeper_slot *s = w->has_slots ? keeper_free_slot(w) : NULL;
+    if (!s || step < 0 || step > CKPT_STEP_MAX)
+        return -1;
+    keeper_empty_slot(k, s);
+    s->state = KEEPER_CAPTURING;
+    s->captured = true;
+    s->step = step;
+    for (unsigned i = 0; i < w->kept->parts; i++)
+        s->part_bytes[i] = w->kept->part[i].bytes;
+    return (int)(s - w->slot);
+}
+
+bool keeper_has_free(const struct keeper *k, unsigned worker)
+{
+    struct worker *w = &k->w[worker];
+    return w->has_slots && keeper_free_slot(w);
+}
+
+static void on_captured(struct keeper *k, struct worker *w, const struct keeper_event *ev)
+{
+    struct keeper_slot *s = &w->slot[ev->slot];
+    if (s->state != KEEPER_CAPTURING)
+        return;
+    if (!ev->ok) {
+        keeper_empty_slot(k, s);
+        return;
+    }
+    s->state = KEEPER_SUMMING;
+    s->consumed_samples = ev->number;
+    struct keeper_action *a = keeper_act(k, KEEPER_DO_SUM, w);
+    a->slot = ev->slot;
+    a->gen = s->gen;
+}
+
+/* Whoever was to write there has ended with the round. */
+static void drop_captures(struct keeper *k, struct worker *w)
+{
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        if (w->slot[i].state == KEEPER_CAPTURING)
+            keeper_empty_slot(k, &w->slot[i]);
+}
+
+/* --- sums --- */
+
 static void on_summed(struct keeper *k, struct worker *w, const struct keeper_event *ev)
 {
     struct keeper_slot *s = &w->slot[ev->slot];
     if (s->state != KEEPER_SUMMING || s->gen != ev->gen)
         return;
+    bool asks = w->here && !s->captured;
     if (!ev->ok) {
         snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "the image is not what was declared");
-        if (w->here)
+        if (asks)
             keeper_refuse(k, w, s->seq, "IMAGE", k->text);
         keeper_empty_slot(k, s);
         return;
@@ -210,7 +260,7 @@ static void on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
     k->since = k->since ? k->since : k->round; /* of a script that has not asked before */
     k->reached = s->step > k->reached ? s->step : k->reached;
     k->had_whole = k->had_whole || keeper_all_could_read(k, s->step);
-    if (w->here)
+    if (asks)
         keeper_answer(k, w, WMSG_SNAP_ACK, s->seq)->u.snap_ack =
             (struct wmsg_snap_ack){.slot = ev->slot, .step = s->step};
     struct keeper_action *a = keeper_act(k, KEEPER_DO_COMMITTED, w);
@@ -265,6 +315,7 @@ static void on_hello(struct keeper *k, struct worker *w, const struct wmsg *m)
                               .snapshots = k->conf.budget_bytes > 0,
                               .files = k->conf.files,
                               .waits = k->conf.waits,
+                              .live = k->conf.live,
                               .kept_bytes = newest(w) ? w->kept->slot_bytes : 0};
 }
 
@@ -329,6 +380,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
     case KEEPER_EV_ROUND:
         for (unsigned i = 0; i < k->conf.workers; i++) {
             on_gone(k, &k->w[i]);
+            drop_captures(k, &k->w[i]);
             k->w[i].known = false;
         }
         k->round = ev->number;
@@ -340,6 +392,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
         break;
     case KEEPER_EV_ALLOCATED: keeper_on_allocated(k, w, ev); break;
     case KEEPER_EV_SUMMED: on_summed(k, w, ev); break;
+    case KEEPER_EV_CAPTURED: on_captured(k, w, ev); break;
     case KEEPER_EV_READ:
         if (w->slot[ev->slot].gen == ev->gen)
             keeper_give_back(&w->slot[ev->slot], ev->ok);
@@ -416,6 +469,7 @@ const char *keeper_state_name(enum keeper_slot_state state)
     case KEEPER_COMMITTED: return "committed";
     case KEEPER_BROKEN: return "broken";
     case KEEPER_LOADING: return "loading";
+    case KEEPER_CAPTURING: return "capturing";
     }
     return "";
 }

@@ -2,6 +2,7 @@
  * what is left when a worker dies.  Pure: messages of workers and results of the shell's work come in, actions go out.
  *
  *     slot:  free -> loading -> committed              (from disk)
+ *            free -> capturing -> summing …                (a copy that the agent has asked for: last words)
  *            free -> writing -> summing -> committed -> free          (a newer one is committed; nobody reads it)
  *                        |          |           `-----> broken -> free  (its bytes are no longer what was summed)
  *                        `----------`-> free            (aborted; the worker died)
@@ -30,13 +31,15 @@ enum keeper_slot_state {
     KEEPER_SUMMING,
     KEEPER_COMMITTED,
     KEEPER_BROKEN,
-    KEEPER_LOADING, /* from disk */
+    KEEPER_LOADING,   /* from disk */
+    KEEPER_CAPTURING, /* for last words; given out to nobody before the round is over */
 };
 
 struct keeper_conf {
     unsigned workers;      /* local ranks */
     uint64_t budget_bytes; /* of all slots together; 0: snapshots are off */
     bool waits;            /* a worker waits for a slot (--ckpt-busy=wait) */
+    bool live;             /* what workers hold may be captured when they end */
     bool files;            /* parts that are files are meant (--ckpt-layout=megatron) */
 };
 
@@ -54,7 +57,7 @@ struct keeper_slot {
     uint64_t gen;     /* counts what was ever written here: results for an older one are passed over */
     uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
-    bool persist;
+    bool persist, captured;
     uint64_t loaded; /* it was read from disk in this round; 0: it was not */
     uint64_t consumed_samples;
     uint64_t *part_bytes; /* of each part, in this snapshot */
@@ -66,6 +69,7 @@ enum keeper_event_type {
     KEEPER_EV_ROUND,     /* number, rank_base: a round begins; workers will say HELLO with it */
     KEEPER_EV_ALLOCATED, /* worker, ok, msg_text: of KEEPER_DO_ALLOCATE */
     KEEPER_EV_SUMMED,    /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was declared */
+    KEEPER_EV_CAPTURED,  /* worker, slot, ok, number (consumed samples): it has copied what keeper_capture() gave */
     KEEPER_EV_READ,      /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
     KEEPER_EV_CHOSEN,    /* step: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY */
     KEEPER_EV_LOADED,    /* worker, slot, gen, ok, number (consumed samples), part_bytes, text: of KEEPER_DO_LOAD */
@@ -169,12 +173,25 @@ int keeper_newest(const struct keeper *k, unsigned worker);
 bool keeper_take(struct keeper *k, unsigned worker, unsigned slot);
 void keeper_give(struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool intact);
 
+/* A slot of the worker for a copy of what it holds behind that step: KEEPER_EV_CAPTURED follows, or the end of the
+ * round.  -1: none is free. */
+int keeper_capture(struct keeper *k, unsigned worker, int64_t step);
+bool keeper_has_free(const struct keeper *k, unsigned worker);
+
 /* Whether every (part, shard id) of this node's workers, alive or not, is in some committed slot with this step; if
  * not, whether it may yet be. */
 enum keeper_cover { KEEPER_COVERED, KEEPER_INCOMPLETE, KEEPER_HOPELESS };
 enum keeper_cover keeper_cover(const struct keeper *k, int64_t step);
 int64_t keeper_covered(const struct keeper *k); /* the newest such step, KEEPER_NO_STEP: none */
 bool keeper_is_summing(const struct keeper *k); /* there may be a newer one in a moment */
+
+/* The same with what live workers hold.  live: of each worker, whether its state is that behind the step, or may come
+ * to be.  Every worker must be able to read it afterwards, from its own slot or one of another that has declared the
+ * same; with disk it is enough if every piece is in some slot.  copies: of each worker, whether it must be captured. On
+ * KEEPER_HOPELESS *lacks is a worker that nobody stands in for. */
+enum keeper_live { KEEPER_LIVE_NOT, KEEPER_LIVE_MAY, KEEPER_LIVE_IS };
+enum keeper_cover keeper_live_cover(const struct keeper *k, int64_t step, const enum keeper_live *live, bool disk,
+                                    bool *copies, unsigned *lacks);
 
 /* Where each different (part, shard id) of a covered step lies, in the order of workers and their parts: how many, at
  * most max; 0: not covered, or there are more. */

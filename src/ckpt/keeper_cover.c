@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static int slot_with(const struct worker *w, int64_t step)
+int keeper_slot_with(const struct worker *w, int64_t step)
 {
     for (unsigned s = 0; w->has_slots && s < KEEPER_SLOTS; s++)
         if (w->slot[s].state == KEEPER_COMMITTED && w->slot[s].step == step)
@@ -17,7 +17,8 @@ static bool may_come(const struct worker *w, int64_t step)
     bool beyond = false;
     for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
         const struct keeper_slot *x = &w->slot[s];
-        if ((x->state == KEEPER_WRITING || x->state == KEEPER_SUMMING) && x->step == step)
+        if ((x->state == KEEPER_WRITING || x->state == KEEPER_SUMMING || x->state == KEEPER_CAPTURING) &&
+            x->step == step)
             return true;
         beyond = beyond || (x->state == KEEPER_COMMITTED && x->step > step);
     }
@@ -29,7 +30,7 @@ static bool same_shard(const struct keeper_part *a, const struct keeper_part *b)
     return strcmp(a->name, b->name) == 0 && strcmp(a->shard_id, b->shard_id) == 0;
 }
 
-static const struct keeper_part *part_like(const struct worker *w, const struct keeper_part *p, unsigned *part)
+const struct keeper_part *keeper_part_like(const struct worker *w, const struct keeper_part *p, unsigned *part)
 {
     for (*part = 0; w->kept && *part < w->kept->parts; ++*part)
         if (same_shard(&w->kept->part[*part], p))
@@ -43,9 +44,9 @@ static bool find_piece(const struct keeper *k, const struct keeper_part *p, int6
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
         unsigned part;
-        if (!part_like(&k->w[i], p, &part))
+        if (!keeper_part_like(&k->w[i], p, &part))
             continue;
-        int slot = slot_with(&k->w[i], step);
+        int slot = keeper_slot_with(&k->w[i], step);
         if (slot >= 0) {
             *to = (struct keeper_source){i, (unsigned)slot, part};
             return true;
@@ -64,7 +65,7 @@ enum keeper_cover keeper_cover(const struct keeper *k, int64_t step)
             found = KEEPER_INCOMPLETE;
             continue;
         }
-        if (slot_with(w, step) >= 0)
+        if (keeper_slot_with(w, step) >= 0)
             continue;
         for (unsigned p = 0; p < w->kept->parts; p++) {
             struct keeper_source from;
@@ -154,7 +155,7 @@ bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int
         return false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
         unsigned part;
-        if (!part_like(&k->w[i], keeper_part(k, piece->worker, piece->part), &part))
+        if (!keeper_part_like(&k->w[i], keeper_part(k, piece->worker, piece->part), &part))
             continue;
         for (unsigned s = 0; k->w[i].has_slots && s < KEEPER_SLOTS; s++)
             if (is_current(k, &k->w[i].slot[s]) && k->w[i].slot[s].step == step) {

@@ -72,6 +72,10 @@ void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m)
 void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper_event *ev);
 bool keeper_declared_same(const struct declaration *a, const struct declaration *b);
 
+/* keeper_cover.c: what is held of a step. */
+int keeper_slot_with(const struct worker *w, int64_t step); /* -1: none */
+const struct keeper_part *keeper_part_like(const struct worker *w, const struct keeper_part *p, unsigned *part);
+
 /* keeper_restore.c: going back to a step that all ranks can have. */
 void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev);

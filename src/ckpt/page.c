@@ -31,6 +31,24 @@ int64_t page_begun(const struct page *p)
     return step < -1 ? -1 : step; /* it is no more than a claim */
 }
 
+void page_stand(const struct page *p, struct page_stand *to)
+{
+    *to = (struct page_stand){.live = -1, .begun = -1, .beat = LOAD(p, heartbeat_ns)};
+    for (unsigned tries = 0; tries < PAGE_TRIES; tries++) {
+        uint64_t seq = LOAD(p, seq);
+        uint32_t phase = LOAD(p, phase);
+        int64_t begin = LOAD(p, begin_step);
+        bool inside = phase == PAGE_UPDATING && begin <= LOAD(p, limit_step); /* beyond it, it waits */
+        to->listens = phase != PAGE_INIT && phase != PAGE_EXITING;
+        to->live = page_live(p);
+        to->begun = inside && begin > to->live ? begin : to->live;
+        to->stable = to->listens && !inside;
+        if (!(seq & 1) && LOAD(p, seq) == seq)
+            return;
+    }
+    to->stable = false; /* it is writing */
+}
+
 const char *page_phase(const struct page *p)
 {
     static const char *const names[] = {"init", "stable", "updating", "snapshot", "blocked", "exiting"};

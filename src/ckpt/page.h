@@ -52,6 +52,15 @@ bool page_listens(const struct page *p);
 /* The last step that was begun, -1: none. */
 int64_t page_begun(const struct page *p);
 
+/* Where it is while a limit holds that page_freeze() has set: between two steps its state is that behind `live`, and
+ * stays so.  begun: the last step that it has begun. */
+struct page_stand {
+    bool listens, stable;
+    int64_t live, begun; /* -1: none */
+    uint64_t beat;       /* another one at each sign of life */
+};
+void page_stand(const struct page *p, struct page_stand *to);
+
 /* What it says it is doing, "stable"; and its last finished step, -1: none. */
 const char *page_phase(const struct page *p);
 int64_t page_live(const struct page *p);

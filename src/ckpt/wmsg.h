@@ -62,6 +62,14 @@
 #define WMSG_restore_done_FIELDS(F, T)                                                                                 \
     F(T, INT, step, INT64_MAX, 1) F(T, BOOL, ok, 0, 0) F(T, STR, why, WMSG_TEXT_MAX, 0)
 #define WMSG_at_boundary_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1)
+/* On the second connection, of the thread that answers while the script stands in a collective. */
+#define WMSG_captured_FIELDS(F, T)                                                                                     \
+    F(T, NUM, slot, 1, 1)                                                                                              \
+    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, BOOL, ok, 0, 0)                                                                                               \
+    F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \
+    F(T, STR, why, WMSG_TEXT_MAX, 0)
+#define WMSG_failing_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1) /* its last finished one */
 
 /* --- an agent to its worker --- */
 #define WMSG_welcome_FIELDS(F, T)                                                                                      \
@@ -69,6 +77,7 @@
     F(T, BOOL, snapshots, 0, 0) /* false: neither --ckpt-dir nor --ckpt-mem was given */                               \
     F(T, BOOL, files, 0, 0)     /* --ckpt-layout=megatron: declare_file() is meant */                                  \
     F(T, BOOL, waits, 0, 0)     /* --ckpt-busy=wait: snapshot() waits for a slot instead of being skipped */           \
+    F(T, BOOL, live, 0, 0)      /* last words: what it holds may be captured, over a second connection */              \
     F(T, NUM, kept_bytes, WMSG_BYTES_MAX, 0) /* of a snapshot that this local rank left, to be read beside the page */
 #define WMSG_grant_FIELDS(F, T)                                                                                        \
     F(T, NUM, slots, 2, 1)                                                                                             \
@@ -86,6 +95,8 @@
     F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0)                                                                           \
     F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \
     F(T, STR, text, WMSG_TEXT_MAX, 0)
+/* On the second connection: copy the state behind that step into this slot; answered by CAPTURED. */
+#define WMSG_lastwords_FIELDS(F, T) F(T, NUM, slot, 1, 1) F(T, INT, step, INT64_MAX, 1)
 #define WMSG_notice_FIELDS(F, T)                                                                                       \
     F(T, STR, why, WMSG_TEXT_MAX, 1) F(T, INT, boundary_step, INT64_MAX, 1) F(T, NUM, deadline_ms, 86400000, 0)
 #define WMSG_refused_FIELDS(F, T)                                                                                      \
@@ -107,13 +118,16 @@
     X(RESTORE_QUERY, restore_query, 10, 0, "asks for the step to go on from")                                          \
     X(RESTORE_OFFER, restore_offer, 11, 1, "answer to RESTORE_QUERY: a slot image that can only be read")              \
     X(RESTORE_DONE, restore_done, 12, 0, "the offer was read, or could not be")                                        \
+    X(LASTWORDS, lastwords, 14, 0, "copy the live state of a step into a slot")                                        \
     X(REFUSED, refused, 15, 0, "answer to what cannot be done")                                                        \
     X(DONE, done, 16, 0, "answer to what was done")                                                                    \
     X(NOTICE, notice, 24, 0, "a planned change: where to stop")                                                        \
     X(AT_BOUNDARY, at_boundary, 25, 0, "the announced step is done")                                                   \
     X(WELCOME, welcome, 26, 2, "answer to HELLO: the status page, and what is kept of an earlier round")               \
     X(PART, part, 27, 0, "one part of the declaration")                                                                \
-    X(SNAP_PART, snap_part, 28, 0, "a part that differs from its declaration in this snapshot")
+    X(SNAP_PART, snap_part, 28, 0, "a part that differs from its declaration in this snapshot")                        \
+    X(CAPTURED, captured, 29, 0, "answer to LASTWORDS")                                                                \
+    X(FAILING, failing, 30, 0, "this worker will end badly, and waits until its state is captured")
 
 enum wmsg_type {
 #define X(NAME, name, number, fds, text) WMSG_##NAME = (number),

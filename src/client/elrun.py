@@ -12,11 +12,12 @@
 
 The bytes belong to elrun's agent on this node.  Each part that is declared is one safetensors file in its memory.
 Standard library only; torch and numpy are used where their tensors and arrays are given.  Not thread-safe: one thread
-calls.  The protocol is elrun's own (src/ckpt/wmsg.h); elrun puts the fitting version of this file on PYTHONPATH.
+calls; a thread of the module's own copies the state for last words (_Words).  The protocol is elrun's own (src/ckpt/wmsg.h); elrun puts the fitting version of this file on PYTHONPATH.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import math
@@ -25,6 +26,7 @@ import os
 import pickle
 import random
 import select
+import signal
 import socket
 import struct
 import sys
@@ -43,7 +45,8 @@ _HEAD = struct.Struct("<IHHII")
 _TYPES = {
     "HELLO": 1, "DECLARE": 2, "GRANT": 3, "SNAP_BEGIN": 4, "SNAP_SLOT": 5, "SNAP_COMMIT": 6, "SNAP_ACK": 7,
     "SNAP_ABORT": 8, "EVENT": 9, "RESTORE_QUERY": 10, "RESTORE_OFFER": 11, "RESTORE_DONE": 12,
-    "REFUSED": 15, "DONE": 16, "NOTICE": 24, "AT_BOUNDARY": 25, "WELCOME": 26, "PART": 27, "SNAP_PART": 28,
+    "LASTWORDS": 14, "REFUSED": 15, "DONE": 16, "NOTICE": 24, "AT_BOUNDARY": 25, "WELCOME": 26, "PART": 27, "SNAP_PART": 28,
+    "CAPTURED": 29, "FAILING": 30,
 }
 _NAMES = {number: name for name, number in _TYPES.items()}
 
@@ -203,8 +206,9 @@ class _Leaf:
 
 
 class _Tensor(_Leaf):
-    def __init__(self, name: str, tensor: Any):
+    def __init__(self, name: str, tensor: Any, moves: bool = False):
         torch = _torch()
+        self.moves = moves  # a buffer: it may change in the forward pass, outside of any step
         note: Dict[str, Any] = {}
         local = tensor
         if hasattr(tensor, "to_local"):  # a DTensor: this rank's piece of it
@@ -359,7 +363,7 @@ class _Blob(_Leaf):
     def __init__(self, name: str, get: Callable[[], Any], put: Callable[[Any], None], room: Optional[int], kept: int):
         self.get, self.put = get, put
         self.keys: List[str] = []
-        now = len(self._pickled())
+        now = len(self.pickled())
         # In coarse steps: a process that comes later, with a little more or less to pickle, fits what is on disk.
         want = 2 * now + 8
         grain = 1 << want.bit_length() - (0 if want < 1 << 20 else 4)
@@ -368,14 +372,16 @@ class _Blob(_Leaf):
             room = kept - 8
         super().__init__(name, "U8", 1, (8 + room,), {"object": "pickle"})
 
-    def _pickled(self) -> bytes:
+    def pickled(self) -> bytes:
         return pickle.dumps(self.get(), protocol=4)
 
     def view(self, part: memoryview) -> Any:
         return part[self.at : self.at + self.bytes]
 
     def save(self, view: Any) -> None:
-        data = self._pickled()
+        self.write(view, self.pickled())
+
+    def write(self, view: Any, data: bytes) -> None:
         if len(data) + 8 > self.bytes:
             raise Error(
                 f"{self.name}: its values have grown to {len(data)} bytes pickled, and {self.bytes - 8} were declared: "
@@ -429,9 +435,10 @@ class _Collector:
 
     def _module(self, name: str, module: Any) -> None:
         module = getattr(module, "module", module) if type(module).__name__ == "DistributedDataParallel" else module
+        buffers = {key for key, _ in module.named_buffers()}
         for key, value in module.state_dict().items():
             if hasattr(value, "detach") and not key.endswith("_extra_state"):
-                self.leaves.append(_Tensor(_join(name, key), value))
+                self.leaves.append(_Tensor(_join(name, key), value, key in buffers))
             else:  # what get_extra_state() returns, made anew at each call
                 self._extra(_join(name, key), module, key)
 
@@ -665,6 +672,197 @@ class Rng:
             torch.cuda.set_rng_state_all([torch.frombuffer(bytearray(s), dtype=torch.uint8) for s in state["cuda"]])
 
 
+# --- packets -----------------------------------------------------------------------------------------------------------
+
+
+def _pack(kind: str, seq: int, body: Dict[str, Any]) -> bytes:
+    text = json.dumps(body).encode()
+    packet = _HEAD.pack(_MAGIC, _TYPES[kind], 0, seq, len(text)) + text
+    if len(packet) > PACKET_MAX:
+        raise Error(f"{kind} would have {len(packet)} bytes, {PACKET_MAX} at most: shorter names are needed")
+    return packet
+
+
+def _unpack(packet: bytes) -> Tuple[str, int, Dict[str, Any]]:
+    if len(packet) < _HEAD.size:
+        raise Error("elrun's agent has closed the connection; its log says why")
+    magic, kind, _, seq, n = _HEAD.unpack_from(packet)
+    if magic != _MAGIC or n != len(packet) - _HEAD.size:
+        raise Error("what elrun's agent says is not the protocol of this module")
+    return _NAMES.get(kind, str(kind)), seq, json.loads(packet[_HEAD.size :])
+
+
+# --- last words --------------------------------------------------------------------------------------------------------
+
+ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
+_FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
+
+
+class _Words:
+    """A thread that copies this worker's state into a slot when the agent asks for it: another worker has failed, and the
+    main thread may stand in a collective for ever.  The state is that behind the last step as long as only steps change
+    it; what else moves between two steps, the values that are no tensors and the buffers of modules, is laid aside at the
+    end of each.  A step that begins meanwhile, or a parameter that was changed outside of one, is noticed, and the copy
+    does not count."""
+
+    def __init__(self, ck: "Snapshots", path: str, blobs: List[_Blob], buffers: List[_Tensor], rest: List[_Tensor]):
+        torch = _torch()
+        self.ck, self.blobs, self.buffers = ck, blobs, buffers
+        self.rest = [leaf for leaf in rest if not leaf.tensor.is_inference()]  # such a one has no count of its changes
+        self.aside: Dict[_Leaf, Any] = {leaf: leaf.tensor.clone() for leaf in buffers}
+        self.step: Optional[int] = None  # whose values are laid aside
+        self.samples = 0
+        self.versions: List[int] = []
+        self.trouble = ""
+        self.busy = False
+        self.over = threading.Event()  # the agent has what it wanted
+        self.side = self.mark = None
+        if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+            self.side, self.mark = torch.cuda.Stream(), torch.cuda.Event()
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.connect(path)
+        self.thread = threading.Thread(target=self._run, name="elrun last words", daemon=True)
+        self.thread.start()
+        self.hook = sys.excepthook
+        sys.excepthook = self._failed
+        atexit.register(self.close)
+
+    @classmethod
+    def of(cls, ck: "Snapshots", path: str) -> Optional["_Words"]:
+        """None: there is too much to lay aside, or what no thread can copy beside the script."""
+        leaves = [leaf for part in ck.parts for leaf in part.leaves]
+        blobs = [leaf for leaf in leaves if isinstance(leaf, _Blob)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, _Tensor)]
+        left = ASIDE_MAX - sum(len(leaf.pickled()) for leaf in blobs)
+        if left < 0 or any(isinstance(leaf, _File) for leaf in leaves) or not _one_device(tensors):
+            return None
+        buffers: List[_Tensor] = []
+        for leaf in sorted((leaf for leaf in tensors if leaf.moves), key=lambda leaf: leaf.bytes):
+            left -= leaf.bytes
+            if left >= 0:
+                buffers.append(leaf)  # one that is larger is a constant, most likely; if it is not, that is noticed
+        rest = [leaf for leaf in tensors if leaf not in buffers and not isinstance(leaf, _State)]
+        try:
+            return cls(ck, path, blobs, buffers, rest)
+        except OSError:
+            return None
+
+    # -- in the main thread
+
+    def keep(self, step: int) -> None:
+        """Behind a step: nothing of its state moves before the next one begins but what is laid aside here."""
+        self.step = None
+        try:
+            self.aside.update((leaf, leaf.pickled()) for leaf in self.blobs)
+            if self.buffers:
+                with _torch().no_grad():
+                    _torch()._foreach_copy_([self.aside[leaf] for leaf in self.buffers], [leaf.tensor for leaf in self.buffers])
+            if self.mark:
+                self.mark.record()
+        except Exception as e:  # a snapshot will say so
+            self.trouble = f"{type(e).__name__}: {e}"
+            return
+        self.versions = [leaf.tensor._version for leaf in self.rest]
+        self.samples = self.ck.consumed_samples
+        self.step = step
+
+    def _failed(self, *what: Any) -> None:
+        """sys.excepthook: the script ends badly.  Its state is whole, unless it failed inside of a step."""
+        self.hook(*what)
+        if os.getpid() != self.ck.pid:
+            return
+        self.over.clear()
+        try:
+            self.sock.send(_pack("FAILING", 0, {"step": -1 if self.step is None else self.step}))
+        except OSError:
+            return
+        self.over.wait(_FAILING_MAX)
+
+    def close(self) -> None:
+        """The process ends, or wants no more of it; a copy that was begun is ended first."""
+        if os.getpid() != self.ck.pid:
+            return
+        page, until = self.ck._page, time.monotonic() + _FAILING_MAX
+        if page.long[_LIMIT] != _NO_STEP and page.long[_BOUNDARY] == _NO_STEP:  # it is about to be asked
+            self.over.wait(10)
+        while self.busy and time.monotonic() < until:
+            time.sleep(0.005)
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.thread.join(1)
+
+    # -- in its own
+
+    def _run(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        while True:
+            try:
+                kind, _, body = _unpack(self.sock.recv(PACKET_MAX))
+                if kind == "LASTWORDS":
+                    self.busy = True
+                    self._answer(body["slot"], body["step"])
+                elif kind == "DONE":
+                    self.over.set()
+            except (OSError, Error):
+                self.over.set()
+                return
+            finally:
+                self.busy = False
+
+    def _answer(self, number: int, step: int) -> None:
+        try:
+            why = self._copy(number, step)
+        except Exception as e:
+            why = f"{type(e).__name__}: {e}"
+        self.sock.send(_pack("CAPTURED", 0, {"slot": number, "step": step, "ok": not why, "why": why[:400],
+                                             "consumed_samples": self.samples}))
+
+    def _copy(self, number: int, step: int) -> str:
+        ck, turn = self.ck, self.ck._turn
+        if turn & 1 or self.step != step:
+            return self.trouble or "it is not between these steps any more"
+        while self.mark and not self.mark.query():  # the step's work on the device
+            self._beat()
+            time.sleep(0.001)
+            if ck._turn != turn:
+                return "a step began before it was copied"
+        if self.side:
+            with _torch().cuda.stream(self.side):  # what the main thread waits for does not hold it up
+                self._fill(number, step)
+        else:
+            self._fill(number, step)
+        if ck._turn != turn:
+            return "a step began while it was copied"
+        for leaf, version in zip(self.rest, self.versions):
+            if leaf.tensor._version != version:
+                return f"{leaf.name} was changed outside of ck.update()"
+        return ""
+
+    def _fill(self, number: int, step: int) -> None:
+        slot, views = self.ck._slots[number]
+        at = 0
+        for part, mine in zip(self.ck.parts, views):
+            self.ck._head(slot, at, part, step)
+            for leaf, view in zip(part.leaves, mine):
+                self._beat()
+                if isinstance(leaf, _Blob):
+                    leaf.write(view, self.aside[leaf])
+                elif leaf not in self.aside:
+                    leaf.save(view)
+                elif view is not None:
+                    view.copy_(self.aside[leaf])
+            at += -(-part.bytes // PAGE) * PAGE
+
+    def _beat(self) -> None:
+        self.ck._page.long[_BEAT] = time.monotonic_ns()
+
+
+def _one_device(tensors: List[_Tensor]) -> bool:
+    return len({str(leaf.tensor.device) for leaf in tensors} - {"cpu"}) < 2
+
+
 # --- the agent ---------------------------------------------------------------------------------------------------------
 
 
@@ -695,6 +893,9 @@ class Snapshots:
         self.keeps = bool(welcome.get("snapshots"))  #: False: elrun keeps no snapshots, only steps are watched
         self._files = bool(welcome.get("files"))
         self._waits = bool(welcome.get("waits"))
+        self._live_path = path + ".live" if welcome.get("live") else ""
+        self._words: Optional[_Words] = None
+        self._turn = 0  # odd while a step changes the state; another number after each
         self._page = _Page(fds[0])
         self._kept = _kept_sizes(fds[1], welcome["kept_bytes"]) if len(fds) > 1 else {}
         for fd in fds:
@@ -959,6 +1160,8 @@ class Snapshots:
 
     def close(self) -> None:
         """Says goodbye.  What was committed stays with the agent."""
+        if self._words:
+            self._words.close()
         self._sock.close()
 
     # -- steps
@@ -966,7 +1169,9 @@ class Snapshots:
     def update(self, step: int) -> _Update:
         """Around what changes the state in a step, `with ck.update(step): optim.step()`: model, optimizer, scheduler,
         counters, all that was declared.  Steps count up by one, the same on all ranks, and every rank makes them.  The
-        agent knows from it how far this worker is.
+        agent knows from it how far this worker is, and when workers must be stopped it may capture the state behind its
+        last step: nothing that was declared may change outside of a step, but for buffers of modules and what is no
+        tensor, up to ASIDE_MAX bytes, which are laid aside at the end of each.
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""
@@ -993,6 +1198,7 @@ class Snapshots:
         page.begin(step)
         if step > page.long[_LIMIT]:
             self._stand(step)
+        self._turn = (self._turn | 1) + 2
 
     def _stand(self, step: int) -> None:
         """No step may be begun beyond a limit: soon the boundary is known, or the limit is lifted."""
@@ -1012,6 +1218,12 @@ class Snapshots:
         page.begin(step)
 
     def _end(self, step: int) -> None:
+        if self._live_path and self._granted:
+            path, self._live_path = self._live_path, ""
+            self._words = _Words.of(self, path)
+        if self._words:
+            self._words.keep(step)
+        self._turn = (self._turn | 1) + 1
         if not self._page.end(step):
             return
         change = self.change
@@ -1038,10 +1250,7 @@ class Snapshots:
 
     def _send(self, kind: str, body: Dict[str, Any]) -> int:
         self._seq += 1
-        text = json.dumps(body).encode()
-        packet = _HEAD.pack(_MAGIC, _TYPES[kind], 0, self._seq, len(text)) + text
-        if len(packet) > PACKET_MAX:
-            raise Error(f"{kind} would have {len(packet)} bytes, {PACKET_MAX} at most: shorter names are needed")
+        packet = _pack(kind, self._seq, body)
         try:
             self._sock.send(packet)
         except OSError as e:
@@ -1055,14 +1264,10 @@ class Snapshots:
             if isinstance(e, BlockingIOError):
                 raise
             raise Error(f"elrun's agent is gone: {e}") from None
-        if len(packet) < _HEAD.size:
-            raise Error("elrun's agent has closed the connection; its log says why")
-        magic, kind, _, seq, n = _HEAD.unpack_from(packet)
-        if magic != _MAGIC or n != len(packet) - _HEAD.size:
-            raise Error("what elrun's agent says is not the protocol of this module")
+        name, seq, body = _unpack(packet)
         fds = [fd for level, kind_of, data in beside if (level, kind_of) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
                for fd in memoryview(data).cast("i")]
-        return _NAMES.get(kind, str(kind)), seq, json.loads(packet[_HEAD.size :]), fds
+        return name, seq, body, fds
 
     def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
         self._check_process()

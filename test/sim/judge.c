@@ -22,9 +22,11 @@ static void want_stop(struct world *w, int sig, el_usec grace)
     j->at_once |= !grace;
     if (j->stop_due) { /* only faster */
         j->kill_by = w->now + grace < j->kill_by ? w->now + grace : j->kill_by;
+        j->grace = grace < j->grace ? grace : j->grace;
         return;
     }
     j->stop_due = true;
+    j->grace = grace;
     j->kill_by = w->now + grace;
     j->stop_signal = sig;
 }
@@ -67,10 +69,22 @@ static void on_spawn_failed(struct world *w, const struct agent_event *ev)
     want_stop(w, SIGTERM, w->conf.grace);
 }
 
+/* Nothing holds a stop back any more: its grace begins. */
+static void judge_release(struct world *w)
+{
+    struct world_judge *j = &w->judge;
+    if (!j->captures || j->captured)
+        return;
+    j->captured = true;
+    if (j->stop_due)
+        j->kill_by = w->now + j->grace;
+}
+
 static void on_signal(struct world *w, const struct agent_event *ev)
 {
     struct world_judge *j = &w->judge;
     enum agent_state state = w->agent.state;
+    bool leaving = j->verdict == AGENT_LEAVING;
     j->interrupts += ev->signal == SIGINT;
     if (!w->conf.handled[ev->signal])
         return;
@@ -85,6 +99,8 @@ static void on_signal(struct world *w, const struct agent_event *ev)
     blame(w, AGENT_LEAVING, 0);
     if (state != AGENT_RUNNING && state != AGENT_STOPPING)
         return;
+    if (j->verdict == AGENT_LEAVING && leaving) /* told twice */
+        judge_release(w);
     want_stop(w, ev->signal, w->conf.grace);
     if (ev->signal == SIGINT && j->interrupts > 1)
         j->kill_due = true;
@@ -118,6 +134,11 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
         w->judge.collected = true;
         w->judge.hopeless = ev->digest != NULL;
         break;
+    case AGENT_EV_CAPTURED:
+        if (ev->attempt == w->agent.attempts)
+            judge_release(w);
+        break;
+    case AGENT_EV_FAILING:
     case AGENT_EV_START:
     case AGENT_EV_ATTEMPT:
     case AGENT_EV_HALT:
@@ -154,6 +175,8 @@ static void on_signal_all(struct world *w, int sig)
 {
     if (!w->judge.stop_due)
         world_fail(w, "workers are signalled without a reason");
+    if (w->judge.captures && !w->judge.captured && !w->judge.at_once && !w->judge.kill_due)
+        world_fail(w, "workers are signalled before what they hold is captured");
     if (sig == SIGKILL) {
         if (!may_kill(w))
             world_fail(w, "workers are killed before their grace is over");
@@ -215,6 +238,7 @@ static void on_prepare(struct world *w)
         world_fail(w, "a restart that the policy forbids");
     if (world_living(w))
         world_fail(w, "a restart beside %u living processes", world_living(w));
+    j->captures = j->captured = false;
     j->stop_due = j->kill_due = j->at_once = j->all_gone = j->collecting = j->collected = false;
     j->empty_since = EL_NEVER;
     j->verdict = AGENT_NO_CAUSE;
@@ -284,6 +308,13 @@ void judge_action(struct world *w, const struct agent_action *x, const struct ag
     case AGENT_DO_END: on_end(w); break;
     case AGENT_DO_UP:
     case AGENT_DO_RESULT: world_fail(w, "an action of several nodes"); break;
+    case AGENT_DO_CAPTURE:
+        if (w->judge.captures || !w->conf.captures)
+            world_fail(w, w->judge.captures ? "what the workers hold is captured twice" : "captured, and that is off");
+        if (!world_leaders(w))
+            world_fail(w, "captured where nobody lives");
+        w->judge.captures = true;
+        break;
     case AGENT_DO_COLLECT:
         if (w->judge.collecting)
             world_fail(w, "evidence is collected twice");
@@ -311,7 +342,7 @@ static void check_told(struct world *w)
 {
     const struct world_judge *j = &w->judge;
     bool kills = j->kill_due || j->at_once;
-    if (!j->stop_due || w->spawn_open || j->ends)
+    if (!j->stop_due || w->spawn_open || j->ends || (j->captures && !j->captured && !kills))
         return;
     for (unsigned i = 0; i < w->conf.slots; i++) {
         const struct world_proc *l = w->leader[i] >= 0 ? &w->proc[w->leader[i]] : NULL;
@@ -339,7 +370,8 @@ static void check_bounds(struct world *w)
         j->empty_since = w->now;
     if (j->empty_since != EL_NEVER && w->now > j->empty_since + EL_MS(10))
         world_fail(w, "nothing is left, and the attempt is not closed");
-    if (up && j->stop_due && leaders && w->now > leaders_gone_by(w))
+    bool waits = j->captures && !j->captured;
+    if (up && j->stop_due && !waits && leaders && w->now > leaders_gone_by(w))
         world_fail(w, "a stop takes longer than grace and the limit of state D");
     if (up && j->all_gone && w->now > leftovers_gone_by(w))
         world_fail(w, "leftovers take longer than linger and the limit of state D");

@@ -45,6 +45,8 @@ void stage_free(struct stage *s);
 #define LEFT(n)        EV(.type = AGENT_EV_SWEPT, .left = (n))
 #define ORPHAN         EV(.type = AGENT_EV_ORPHAN)
 #define HUNG(i)        EV(.type = AGENT_EV_HUNG, .slot = (i))
+#define FAILING(i)     EV(.type = AGENT_EV_FAILING, .slot = (i))
+#define CAPTURED       EV(.type = AGENT_EV_CAPTURED)
 #define COLLECTED      EV(.type = AGENT_EV_COLLECTED)
 #define SIGNAL(sig)    EV(.type = AGENT_EV_SIGNAL, .signal = (sig))
 

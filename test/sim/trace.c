@@ -61,6 +61,8 @@ static void put_event(struct line *l, const struct agent_event *e)
     case AGENT_EV_SWEPT: put(l, "left %u", e->left); break;
     case AGENT_EV_ORPHAN: put(l, "orphan"); break;
     case AGENT_EV_HUNG: put(l, "hung %u", e->slot); break;
+    case AGENT_EV_FAILING: put(l, "failing %u", e->slot); break;
+    case AGENT_EV_CAPTURED: put(l, "captured"); break;
     case AGENT_EV_COLLECTED: put(l, "collected"); break;
     case AGENT_EV_SIGNAL: put(l, "signal %s", trace_signal(e->signal)); break;
     case AGENT_EV_TIMEOUT: put(l, "time"); break;
@@ -98,6 +100,7 @@ static void put_action(struct line *l, const struct trace_step *s, const struct 
     case AGENT_DO_PREPARE: put(l, "prepare"); break;
     case AGENT_DO_GROUP: put_group(l, &x->group); break;
     case AGENT_DO_NOTE: put(l, "note %u", x->slot); break;
+    case AGENT_DO_CAPTURE: put(l, "capture"); break;
     case AGENT_DO_COLLECT: put(l, "collect"); break;
     case AGENT_DO_FORWARD: put(l, "forward %s", trace_signal(x->signal)); break;
     case AGENT_DO_SUSPEND: put(l, "suspend"); break;

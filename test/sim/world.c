@@ -258,6 +258,10 @@ static void perform(struct world *w, const struct agent_action *x)
                    (struct agent_event){.type = AGENT_EV_COLLECTED, .digest = chance(w, 200) ? &hopeless : NULL});
         break;
     }
+    case AGENT_DO_CAPTURE:
+        slow = chance(w, 300) ? between(w, EL_SEC(1), EL_SEC(25)) : chance(w, 300) ? 0 : slow;
+        push_event(w, w->now + slow, (struct agent_event){.type = AGENT_EV_CAPTURED, .attempt = w->agent.attempts});
+        break;
     case AGENT_DO_GROUP: perform_group(w, &x->group); break;
     case AGENT_DO_NOTE:
     case AGENT_DO_FORWARD:
@@ -328,7 +332,7 @@ static void draw_faults(struct world *w)
     struct world_faults *f = &w->faults;
     unsigned *all[] = {&f->bad_exit, &f->killed,  &f->unknown,    &f->ignores_term, &f->state_d,
                        &f->kids,     &f->escapes, &f->fork_fails, &f->exec_fails,   &f->prepare_fails,
-                       &f->slow,     &f->signals, &f->farewell,   &f->hangs};
+                       &f->slow,     &f->signals, &f->farewell,   &f->hangs,        &f->failing};
     for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
         *all[i] = el_rng_below(&w->rng, 3) ? 0 : (unsigned)between(w, 5, 300);
 }
@@ -347,6 +351,7 @@ static void draw_conf(struct world *w)
     w->conf.handled[SIGHUP] = chance(w, 500);
     w->conf.handled[SIGQUIT] = chance(w, 500);
     w->conf.handled[SIGUSR1] = chance(w, 100);
+    w->conf.captures = chance(w, 500);
 }
 
 static void send_elrun(struct world *w, el_usec at, int sig)
@@ -375,6 +380,11 @@ static void draw_signals(struct world *w)
         el_usec at = between(w, 0, EL_SEC(30));
         unsigned slot = (unsigned)el_rng_below(&w->rng, w->conf.slots);
         push_event(w, at, (struct agent_event){.type = AGENT_EV_HUNG, .slot = slot});
+    }
+    if (chance(w, w->faults.failing)) { /* it may live on, as nobody should rely on */
+        el_usec at = between(w, 0, EL_SEC(30));
+        unsigned slot = (unsigned)el_rng_below(&w->rng, w->conf.slots);
+        push_event(w, at, (struct agent_event){.type = AGENT_EV_FAILING, .slot = slot});
     }
     send_elrun(w, WORLD_HORIZON, SIGTERM);
 }

@@ -23,7 +23,7 @@
 /* How likely is what; in 1000. */
 struct world_faults {
     unsigned bad_exit, killed, unknown, ignores_term, state_d, kids, escapes;
-    unsigned fork_fails, exec_fails, prepare_fails, slow, signals, farewell, hangs;
+    unsigned fork_fails, exec_fails, prepare_fails, slow, signals, farewell, hangs, failing;
 };
 
 struct world_proc {
@@ -59,9 +59,11 @@ struct world_judge {
     bool stop_due;   /* there was a reason to stop this attempt */
     el_usec kill_by; /* then the grace is over */
     int stop_signal;
-    bool at_once;  /* this stop has no grace */
-    bool kill_due; /* and one not to wait for the grace */
-    bool all_gone; /* the last leader of this attempt was reaped, at: */
+    el_usec grace;           /* of that stop */
+    bool captures, captured; /* what the workers hold is being captured; it was */
+    bool at_once;            /* this stop has no grace */
+    bool kill_due;           /* and one not to wait for the grace */
+    bool all_gone;           /* the last leader of this attempt was reaped, at: */
     el_usec all_gone_at;
     el_usec empty_since;              /* no process at all lives, and the attempt is open still; EL_NEVER: not so */
     unsigned failed;                  /* leaders that ended badly and untold, in this attempt */

@@ -1,13 +1,36 @@
 /* How much memory snapshots may have, and what workers get so that the kernel shoots them first. */
 #include "agent/host.h"
 #include "agent/snapshots.h"
+#include "ckpt/page.h"
+#include "ckpt/wmsg.h"
+#include "client/client.h"
 
 #include "lib/tap.h"
 
 #define GIB ((uint64_t)1 << 30)
 
+/* The module of the scripts speaks by the numbers of wmsg.h. */
+static void test_module(void)
+{
+    static char module[1 << 20];
+    size_t n = (size_t)(client_module_end - client_module);
+    unsigned missing = 0, named = 0, all = 0;
+    memcpy(module, client_module, n < sizeof module ? n : 0);
+    const char *at = strstr(module, "_TYPES = {"), *end = at ? strchr(at, '}') : NULL;
+#define X(NAME, name, number, fds, text)                                                                               \
+    all++;                                                                                                             \
+    missing += !at || !strstr(at, "\"" #NAME "\": " #number) || strstr(at, "\"" #NAME "\": " #number) > end;
+    WMSG_LIST(X)
+#undef X
+    for (const char *p = at; p && p < end; p = strchr(p + 1, ':'))
+        named += *p == ':';
+    is_num(missing, 0, "elrun.py has every message, with its number");
+    is_num(named, all, "and no other");
+}
+
 int main(void)
 {
+    test_module();
     struct el_err e = {0};
     uint64_t bytes = 0;
     struct run_conf fixed = {.ckpt_mem_bytes = 8 * GIB}, share = {.ckpt_mem_percent = 25};

@@ -1,0 +1,299 @@
+#include "ckpt/capture.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+struct holder {
+    bool out;     /* it was asked, and will not do it */
+    bool ordered; /* … and its slot does not count yet */
+    bool copied;  /* it is being summed: nothing that happens to the worker matters any more */
+    unsigned slot;
+    uint64_t gen, beat;
+    el_usec heard;
+    char why[CAPTURE_WHY_SIZE / 2];
+};
+
+struct capture {
+    struct keeper *keeper;
+    struct el_mem *mem;
+    bool disk, busy, done;
+    el_usec agree_until, until;
+    int64_t step;    /* that is being copied; KEEPER_NO_STEP: not agreed on */
+    int64_t instead; /* held when it began */
+    unsigned n, orders;
+    struct holder *holder;
+    struct capture_order *order;
+    enum keeper_live *live;
+    bool *copies;
+    char why[CAPTURE_WHY_SIZE];
+};
+
+struct capture *capture_new(struct keeper *k, bool disk, struct el_mem *mem)
+{
+    struct capture *c = el_alloc(mem, sizeof *c);
+    if (!c)
+        return NULL;
+    *c = (struct capture){.keeper = k,
+                          .mem = mem,
+                          .disk = disk,
+                          .n = keeper_workers(k),
+                          .step = KEEPER_NO_STEP,
+                          .instead = KEEPER_NO_STEP};
+    c->holder = el_alloc(mem, c->n * sizeof *c->holder);
+    c->order = el_alloc(mem, c->n * sizeof *c->order);
+    c->live = el_alloc(mem, c->n * sizeof *c->live);
+    c->copies = el_alloc(mem, c->n * sizeof *c->copies);
+    if (c->holder && c->order && c->live && c->copies)
+        return c;
+    capture_free(c);
+    return NULL;
+}
+
+void capture_free(struct capture *c)
+{
+    if (!c)
+        return;
+    el_free(c->mem, c->holder);
+    el_free(c->mem, c->order);
+    el_free(c->mem, c->live);
+    el_free(c->mem, c->copies);
+    el_free(c->mem, c);
+}
+
+/* --- which step --- */
+
+static int64_t newest_held(struct capture *c)
+{
+    unsigned lacks;
+    memset(c->live, 0, c->n * sizeof *c->live);
+    for (int64_t below = INT64_MAX;;) {
+        int64_t best = KEEPER_NO_STEP;
+        for (unsigned i = 0; i < c->n * KEEPER_SLOTS; i++) {
+            const struct keeper_slot *s = keeper_slot(c->keeper, i / KEEPER_SLOTS, i % KEEPER_SLOTS);
+            if (s->state == KEEPER_COMMITTED && s->step < below && s->step > best)
+                best = s->step;
+        }
+        if (best == KEEPER_NO_STEP ||
+            keeper_live_cover(c->keeper, best, c->live, c->disk, c->copies, &lacks) == KEEPER_COVERED)
+            return best;
+        below = best;
+    }
+}
+
+static enum keeper_live live_at(const struct capture *c, unsigned i, const struct capture_stand *s, int64_t step)
+{
+    const struct holder *h = &c->holder[i];
+    if (h->copied)
+        return KEEPER_LIVE_IS;
+    if (h->out || !s->answers || !s->page.listens || s->page.begun > step)
+        return KEEPER_LIVE_NOT;
+    if (!s->page.stable || s->page.live != step)
+        return s->ends ? KEEPER_LIVE_NOT : KEEPER_LIVE_MAY;
+    return h->ordered || keeper_has_free(c->keeper, i) ? KEEPER_LIVE_IS : KEEPER_LIVE_MAY;
+}
+
+static enum keeper_cover cover(struct capture *c, const struct capture_stand *stand, int64_t step, unsigned *lacks)
+{
+    for (unsigned i = 0; i < c->n; i++)
+        c->live[i] = live_at(c, i, &stand[i], step);
+    return keeper_live_cover(c->keeper, step, c->live, c->disk, c->copies, lacks);
+}
+
+static void say(struct capture *c, const struct capture_stand *stand, int64_t step, unsigned lacks)
+{
+    const struct holder *h = &c->holder[lacks];
+    const struct page_stand *p = &stand[lacks].page;
+    char at[CAPTURE_WHY_SIZE / 2];
+    if (h->why[0])
+        snprintf(at, sizeof at, "%s", h->why);
+    else if (!stand[lacks].answers)
+        snprintf(at, sizeof at, "it has ended, or cannot be asked");
+    else if (p->begun == step && stand[lacks].ends)
+        snprintf(at, sizeof at, "it has failed in it");
+    else if (p->live == step && p->begun > step)
+        snprintf(at, sizeof at, "it was in step %lld", (long long)p->begun);
+    else if (p->live == step)
+        snprintf(at, sizeof at, "both its slots were in use");
+    else
+        snprintf(at, sizeof at, "it stands behind step %lld", (long long)p->live);
+    snprintf(c->why, sizeof c->why, "step %lld of rank %u is held by nobody: %s", (long long)step,
+             keeper_rank(c->keeper, lacks), at);
+}
+
+static unsigned first_late(const struct capture *c)
+{
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->live[i] == KEEPER_LIVE_MAY)
+            return i;
+    return 0;
+}
+
+/* The highest step that all could have; while a higher one may yet come it is waited for. */
+static void agree(struct capture *c, const struct capture_stand *stand, el_usec now)
+{
+    for (int64_t below = INT64_MAX;;) {
+        int64_t best = c->instead;
+        unsigned lacks = 0;
+        for (unsigned i = 0; i < c->n; i++) {
+            int64_t at = stand[i].answers && stand[i].page.listens ? stand[i].page.begun : KEEPER_NO_STEP;
+            best = at < below && at > best ? at : best;
+        }
+        if (best == c->instead) {
+            c->busy = false; /* nothing is better than what is held */
+            return;
+        }
+        enum keeper_cover found = cover(c, stand, best, &lacks);
+        if (found == KEEPER_COVERED) {
+            c->step = best;
+            c->why[0] = 0;
+            return;
+        }
+        if (!c->why[0] || below == INT64_MAX)
+            say(c, stand, best, found == KEEPER_HOPELESS ? lacks : first_late(c));
+        if (found == KEEPER_INCOMPLETE && now < c->agree_until)
+            return;
+        below = best;
+    }
+}
+
+/* --- copies --- */
+
+static void leave_out(struct capture *c, unsigned i, const char *why)
+{
+    struct holder *h = &c->holder[i];
+    h->out = true;
+    h->ordered = h->copied = false;
+    snprintf(h->why, sizeof h->why, "%s", why);
+}
+
+void capture_said(struct capture *c, unsigned worker, bool ok, const char *why)
+{
+    if (c->busy && c->holder[worker].ordered && !ok)
+        leave_out(c, worker, why && *why ? why : "it could not copy it");
+}
+
+static void look_at(struct capture *c, unsigned i, const struct capture_stand *s, el_usec now)
+{
+    struct holder *h = &c->holder[i];
+    const struct keeper_slot *slot = keeper_slot(c->keeper, i, h->slot);
+    bool same = slot->gen == h->gen;
+    if (s->page.beat != h->beat)
+        h->heard = now;
+    h->beat = s->page.beat;
+    if (same && slot->state == KEEPER_COMMITTED)
+        h->ordered = h->copied = false;
+    else if (same && slot->state == KEEPER_SUMMING)
+        h->copied = true;
+    else if (!same || slot->state != KEEPER_CAPTURING)
+        leave_out(c, i, "its copy is not what it had declared");
+    else if (!s->answers)
+        leave_out(c, i, "it ended while it copied");
+    else if (now - h->heard >= CAPTURE_SILENT)
+        leave_out(c, i, "it does not answer");
+}
+
+static void order(struct capture *c, unsigned i, const struct capture_stand *s, el_usec now)
+{
+    int slot = keeper_capture(c->keeper, i, c->step);
+    assert(slot >= 0); /* it had a free one */
+    struct holder *h = &c->holder[i];
+    h->ordered = true;
+    h->slot = (unsigned)slot;
+    h->gen = keeper_slot(c->keeper, i, h->slot)->gen;
+    h->beat = s->page.beat;
+    h->heard = now;
+    c->order[c->orders++] = (struct capture_order){i, h->slot, c->step};
+}
+
+static bool is_copying(const struct capture *c)
+{
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->holder[i].ordered)
+            return true;
+    return false;
+}
+
+static void copy(struct capture *c, const struct capture_stand *stand, el_usec now)
+{
+    unsigned lacks = 0;
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->holder[i].ordered)
+            look_at(c, i, &stand[i], now);
+    enum keeper_cover found = cover(c, stand, c->step, &lacks);
+    if (found == KEEPER_COVERED) {
+        for (unsigned i = 0; i < c->n; i++)
+            if (c->copies[i] && !c->holder[i].ordered)
+                order(c, i, &stand[i], now);
+        c->done = !is_copying(c);
+        c->busy = !c->done;
+    } else if (found == KEEPER_HOPELESS || now >= c->agree_until) {
+        say(c, stand, c->step, found == KEEPER_HOPELESS ? lacks : first_late(c));
+        c->step = KEEPER_NO_STEP; /* an older one, perhaps: somebody is left out */
+    }
+}
+
+/* --- life --- */
+
+void capture_rest(struct capture *c)
+{
+    c->busy = c->done = false;
+    c->step = c->instead = KEEPER_NO_STEP;
+    c->why[0] = 0;
+    memset(c->holder, 0, c->n * sizeof *c->holder);
+}
+
+void capture_begin(struct capture *c, el_usec now, el_usec until)
+{
+    capture_rest(c);
+    c->until = until;
+    c->agree_until = now + CAPTURE_AGREE < until ? now + CAPTURE_AGREE : until;
+    c->busy = keeper_all_known(c->keeper);
+    if (c->busy)
+        c->instead = newest_held(c);
+}
+
+bool capture_is_busy(const struct capture *c)
+{
+    return c->busy;
+}
+
+unsigned capture_step(struct capture *c, const struct capture_stand *stand, el_usec now,
+                      const struct capture_order **orders)
+{
+    c->orders = 0;
+    *orders = c->order;
+    if (c->busy && c->step == KEEPER_NO_STEP)
+        agree(c, stand, now);
+    if (c->busy && c->step != KEEPER_NO_STEP)
+        copy(c, stand, now);
+    if (c->busy && now >= c->until) {
+        if (c->step != KEEPER_NO_STEP)
+            snprintf(c->why, sizeof c->why, "step %lld was not copied in time (--lastwords-timeout)",
+                     (long long)c->step);
+        c->busy = false;
+        c->orders = 0;
+    }
+    return c->orders;
+}
+
+struct capture_end capture_end(const struct capture *c)
+{
+    struct capture_end end = {.step = c->done ? c->step : KEEPER_NO_STEP, .instead = c->instead, .why = c->why};
+    for (unsigned i = 0; i < c->n && c->done; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *slot = keeper_slot(c->keeper, i, s);
+            if (slot->state == KEEPER_COMMITTED && slot->step == c->step && slot->captured) {
+                end.copies++;
+                end.bytes += keeper_slot_bytes(c->keeper, i);
+            }
+        }
+    return end;
+}
+
+void capture_check(const struct capture *c)
+{
+    assert(!c->busy || !c->done);
+    assert(!c->done || c->step > c->instead);
+    assert(c->orders <= c->n);
+}

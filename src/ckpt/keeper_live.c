@@ -1,0 +1,79 @@
+/* What live workers and slots hold together of a step: could all go back to it, and who must be copied for that? */
+#include "ckpt/keeper_private.h"
+
+static bool is_like(const struct worker *a, const struct worker *b)
+{
+    return a == b || keeper_declared_same(a->kept, b->kept);
+}
+
+/* A slot that this worker could read, held already. */
+static bool is_held(const struct keeper *k, const struct worker *like, int64_t step)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        if (is_like(&k->w[i], like) && keeper_slot_with(&k->w[i], step) >= 0)
+            return true;
+    return false;
+}
+
+/* Who stands in for this worker: the first that has declared the same and is there, or may yet be; workers: nobody. */
+static unsigned stands_in(const struct keeper *k, const struct worker *like, const enum keeper_live *live,
+                          enum keeper_live want)
+{
+    unsigned i = 0;
+    while (i < k->conf.workers && (live[i] != want || !is_like(&k->w[i], like)))
+        i++;
+    return i;
+}
+
+/* A piece is on disk as soon as anybody's slot with it is written there. */
+static enum keeper_cover piece_cover(const struct keeper *k, const struct keeper_part *p, int64_t step,
+                                     const enum keeper_live *live)
+{
+    enum keeper_cover found = KEEPER_HOPELESS;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        unsigned part;
+        if (!keeper_part_like(&k->w[i], p, &part))
+            continue;
+        if (live[i] == KEEPER_LIVE_IS || keeper_slot_with(&k->w[i], step) >= 0)
+            return KEEPER_COVERED;
+        if (live[i] == KEEPER_LIVE_MAY)
+            found = KEEPER_INCOMPLETE;
+    }
+    return found;
+}
+
+static enum keeper_cover pieces_cover(const struct keeper *k, const struct worker *w, int64_t step,
+                                      const enum keeper_live *live)
+{
+    enum keeper_cover found = KEEPER_COVERED;
+    for (unsigned p = 0; p < w->kept->parts; p++) {
+        enum keeper_cover one = piece_cover(k, &w->kept->part[p], step, live);
+        found = one > found ? one : found;
+    }
+    return found;
+}
+
+enum keeper_cover keeper_live_cover(const struct keeper *k, int64_t step, const enum keeper_live *live, bool disk,
+                                    bool *copies, unsigned *lacks)
+{
+    enum keeper_cover found = KEEPER_COVERED;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        copies[i] = false;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        const struct worker *w = &k->w[i];
+        enum keeper_cover one = KEEPER_COVERED;
+        if (is_held(k, w, step))
+            continue;
+        unsigned holder = stands_in(k, w, live, KEEPER_LIVE_IS);
+        if (holder < k->conf.workers)
+            copies[holder] = true;
+        else if (stands_in(k, w, live, KEEPER_LIVE_MAY) < k->conf.workers)
+            one = KEEPER_INCOMPLETE;
+        else
+            one = disk ? pieces_cover(k, w, step, live) : KEEPER_HOPELESS;
+        if (one == KEEPER_HOPELESS && found != KEEPER_HOPELESS)
+            *lacks = i;
+        found = one > found ? one : found;
+    }
+    return found;
+}

@@ -1,0 +1,84 @@
+# Last words of workers that live: a worker fails many steps behind the last snapshot, and the others' state is copied by
+# a thread of theirs before they are stopped.  Where that cannot be, the snapshot counts, and nothing is held up.
+# Seen to fail: a build in which a script that fails does not wait ("raise"); one that waits for nobody who is in a step ("late").
+. "$(dirname "$0")/../lib/e2e.sh"
+PY=${PY:-python3}
+
+begin() { # NAME MODE WORKERS ELRUN-OPTIONS...
+    D=$T/$1; mkdir -p "$D" "$D/w"
+    mode=$2 n=$3; shift 3
+    ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node="$n" --ckpt-mem=64M "$@" "$HERE/words_worker.py" "$D/w" "$mode"
+}
+train() { begin "$@"; finish; }
+went_back() { cat "$D"/w/log.* | sed -n 's/^1 \([0-9]*\) /\1:/p' | tr '\n' ' '; }
+ends() { cat "$D"/w/log.* | sed -n 's/^end //p' | sort | uniq -c | tr -s ' '; }
+said() { grep -o 'last words: .*' "$ERR" | sed 's/: [0-9.]* MiB in [0-9.]* s$//'; }
+once="--max-restarts=1 --restart-policy=always"
+
+train one one 2 $once
+is "a worker is killed: the others' step is not lost" "$(went_back)" "0:6 60 1:6 60 "
+is "and the training ends as it should" "$status$(ends)" "0 2 90 True"
+is "it is said" "$(said)" "last words: step 6 is captured from 1 live worker"
+is_clean one
+
+train raise raise 2 $once
+is "a script fails, each rank has a shard of its own: its own state is captured, too" "$(went_back)" "0:6 60 1:6 60 "
+is "it ends as it should" "$status$(ends)" "0 2 90 True"
+
+train inside inside 2 $once
+is "it fails in the middle of a step: that state is worth nothing" "$(went_back)" "0:0 0 1:0 0 "
+like "and it is said why" "$(said)" "last words: nothing newer is captured, the snapshot of step 0 counts: step 7 of rank 1 is held by nobody: it has failed in it"
+
+train late late 2 $once
+is "whoever is in a step ends it first" "$(went_back)" "0:7 70 1:7 70 "
+
+train shard shard 2 $once
+is "a shard that the dead one alone held: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
+like "why" "$(said)" "last words: nothing newer is captured, the snapshot of step 0 counts: step 6 of rank 1 is held by nobody: it has ended"
+
+begin all all 2 $once
+wait_for files "$D/w/ready.*" 2
+kill -STOP "$elrun_pid" # so that it sees both deaths together
+kill -KILL "$(cat "$D/w/ready.0")" "$(cat "$D/w/ready.1")"
+kill -CONT "$elrun_pid"; finish
+is "all are killed: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
+
+train copying copying 3 $once
+is "the holder is killed while it copies: another one is asked" "$(went_back)" "0:6 60 1:6 60 2:6 60 "
+
+train busy busy 2 $once --lastwords-timeout=1
+is "both slots are in use: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
+like "why" "$(said)" "both its slots were in use"
+
+train noupdate noupdate 2 $once
+is "without ck.update(): the snapshot" "$(went_back)" "0:0 0 1:0 0 "
+is "and not a word" "$(said)" ""
+
+train large large 2 $once
+is "nothing happens: exit status" "$status$(ends)" "0 2 90 True"
+
+train off one 2 $once --lastwords-timeout=0
+is "--lastwords-timeout=0: nothing is captured" "$(went_back)$(said)" "0:0 0 1:0 0 "
+
+begin term term 2 --ckpt-dir="$T/term/ckpt"
+wait_for files "$D/w/ready.*" 2
+kill -TERM "$elrun_pid"; finish
+is "SIGTERM to elrun: exit status" "$status" 143
+is "what the workers held is on disk" "$("$ELRUN" ckpt ls "$T/term/ckpt" --json | "$PY" -c '
+import json, sys
+for x in json.load(sys.stdin)["checkpoints"]:
+    print(x["step"], x["state"], *sorted(x["flags"]))')" "6 valid lastwords latest"
+is "and whole" "$("$ELRUN" ckpt verify --deep "$T/term/ckpt/step-000000006" >/dev/null 2>&1; echo $?)" 0
+is_clean term
+
+train hang hang 2 $once --hang-timeout=4
+is "all stand still: what they held" "$(went_back)" "0:6 60 1:6 60 "
+is_clean hang
+
+begin stopped stopped 2 $once --lastwords-timeout=1
+wait_for test -s "$D/w/ready.0"
+kill -STOP "$(cat "$D/w/ready.0")"; touch "$D/w/stopped"
+finish
+is "the holder is stopped: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
+is_clean stopped
+finished

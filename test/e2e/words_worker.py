@@ -1,0 +1,113 @@
+"""A worker that takes its steps in ck.update() and a snapshot of the first one only, for words.sh: what is newer can come
+from live workers alone.
+
+words_worker.py FOLDER MODE: each attempt appends "ATTEMPT RANK RESTORED COUNT" to FOLDER/log.RANK.  At step 7 of the first
+attempt happens what MODE says."""
+import os
+import signal
+import sys
+import time
+
+import elrun
+
+folder, mode = sys.argv[1:3]
+rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+world = int(os.environ["WORLD_SIZE"])
+FAULT, STEPS = 7, 10
+
+
+def write(what):
+    with open(f"{folder}/log.{rank}", "a") as f:
+        f.write(what + "\n")
+
+
+def mark(name):
+    open(f"{folder}/{name}", "w").close()
+
+
+def wait_for(*names):
+    while not all(os.path.exists(f"{folder}/{n}") for n in names):
+        time.sleep(0.005)
+
+
+def everybody(name):
+    """Stands for a collective: whoever waits for a dead rank waits for ever."""
+    mark(f"{name}.{attempt}.{rank}")
+    wait_for(*[f"{name}.{attempt}.{r}" for r in range(world)])
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ready():
+    with open(f"{folder}/ready.{rank}~", "w") as f:
+        f.write(str(os.getpid()))
+    os.rename(f"{folder}/ready.{rank}~", f"{folder}/ready.{rank}")
+    signal.pause()
+
+
+def frozen():
+    return ck._page.long[elrun._LIMIT] != elrun._NO_STEP
+
+
+def in_step(now):
+    """Within update(), or where it would be."""
+    if attempt or now != FAULT:
+        return
+    if mode == "inside" and rank == 1:
+        raise RuntimeError("half of a step is done")
+    if mode == "late" and rank == 0:
+        mark("inside")
+        while not frozen():  # the other one is dead; this step was begun and is ended
+            time.sleep(0.005)
+
+
+def before_step(now):
+    """Where a forward and a backward pass would be."""
+    if attempt or now != FAULT:
+        return
+    if mode in ("one", "shard", "noupdate", "copying", "busy", "stopped") and rank == world - 1:
+        if mode == "stopped":
+            wait_for("stopped")
+        die()
+    if mode == "late" and rank == 1:
+        mark(f"step{now}.{attempt}.{rank}")
+        wait_for("inside")
+        die()
+    if mode in ("raise", "exit") and rank == 1:
+        if mode == "raise":
+            raise RuntimeError("it cannot go on")
+        sys.exit(3)
+    if mode in ("all", "term", "hang", "stopped"):
+        ready()
+
+
+ck = elrun.connect()
+state = {"count": 0, "steps": []}
+own = mode in ("shard", "raise", "inside", "term", "hang", "exit")
+ck.declare("state", state, shard_id=f"s{rank}" if own else "all")
+if mode == "large":
+    ck.declare("more", {"bytes": bytearray(2 << 20)}, shard_id="all")
+if mode == "copying" and rank == 0 and attempt == 0:  # it dies when it has begun to copy
+    elrun._Words._fill = lambda *_: die()
+step = ck.restore()
+write(f"{attempt} {rank} {step} {state['count']}")
+for now in range(0 if step is None else step + 1, STEPS):
+    before_step(now)
+    everybody(f"step{now}")
+    if mode == "noupdate":
+        state["count"] = 10 * now
+    else:
+        with ck.update(now):
+            in_step(now)
+            state["count"] = 10 * now
+            state["steps"].append(now)
+    if now == 0:
+        ck.snapshot(now)
+        ck.wait()
+    if now == FAULT - 1 and mode == "busy" and attempt == 0:
+        ck._ask("SNAP_BEGIN", {"step": now}, "SNAP_SLOT")  # and is never committed
+    everybody(f"done{now}")
+write(f"end {state['count']} {state['steps'] == list(range(STEPS))}")
+ck.close()

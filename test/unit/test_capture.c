@@ -1,0 +1,446 @@
+/* Last words of live workers: every way in which up to four of them can stand at three steps, against the rule said in
+ * other words; and the single cases that it does not show. */
+#include "ckpt/capture.h"
+
+#include <string.h>
+
+#include "lib/tap.h"
+
+#define WORKERS 4
+#define LIMIT   EL_SEC(1000)
+
+static struct keeper *k;
+static struct capture *c;
+static unsigned n;
+static el_usec now;
+
+/* How a worker stands: dead; behind a step; behind it, and silent; in a step that it ends within a second; in one for
+ * ever; failed in one. */
+enum kind { DEAD, STABLE, SILENT, LATE, STUCK, FAILED };
+struct way {
+    enum kind kind;
+    int64_t step; /* that it is behind, or in */
+};
+static const struct way ways[] = {{DEAD, 0},   {STABLE, 1}, {STABLE, 2}, {STABLE, 3}, {SILENT, 2},
+                                  {SILENT, 3}, {LATE, 2},   {LATE, 3},   {STUCK, 3},  {FAILED, 3}};
+#define WAYS (sizeof ways / sizeof ways[0])
+
+/* Whose state is the same: all alike, each its own, two and two. */
+enum shape { ALIKE, OWN, PAIRS };
+
+static unsigned group_of(enum shape shape, unsigned worker)
+{
+    return shape == ALIKE ? 0 : shape == OWN ? worker : worker / 2;
+}
+
+static const struct keeper_actions *event(struct keeper_event ev)
+{
+    const struct keeper_actions *did = keeper_step(k, &ev);
+    keeper_check(k);
+    return did;
+}
+
+static const struct keeper_actions *say(unsigned worker, struct wmsg m)
+{
+    return event((struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = &m});
+}
+
+static void name(unsigned worker, unsigned index, const char *part, const char *shard)
+{
+    say(worker, (struct wmsg){.type = WMSG_PART,
+                              .u.part = {.index = index,
+                                         .name = part,
+                                         .shard_id = shard,
+                                         .file = "",
+                                         .header_bytes = 4096,
+                                         .bytes = 8192,
+                                         .sig = 7}});
+}
+
+static void hello(unsigned worker)
+{
+    say(worker, (struct wmsg){.type = WMSG_HELLO,
+                              .u.hello = {.proto = WMSG_PROTO, .rank = worker, .local_rank = worker, .round = 1}});
+}
+
+static void declared(unsigned worker, unsigned parts)
+{
+    say(worker, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = parts}});
+    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = true});
+}
+
+static void open_bare(unsigned workers, bool disk)
+{
+    const struct keeper_conf conf = {.workers = workers, .budget_bytes = 1u << 30, .live = true};
+    n = workers;
+    k = keeper_new(&conf, NULL);
+    c = capture_new(k, disk, NULL);
+    now = 0;
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});
+    for (unsigned i = 0; i < n; i++)
+        hello(i);
+}
+
+static void open_all(unsigned workers, enum shape shape, bool disk)
+{
+    static const char *const shards[] = {"s0", "s1", "s2", "s3"};
+    open_bare(workers, disk);
+    for (unsigned i = 0; i < n; i++) {
+        name(i, 0, "state", shards[group_of(shape, i)]);
+        declared(i, 1);
+    }
+}
+
+static void close_all(void)
+{
+    capture_free(c);
+    keeper_free(k);
+}
+
+static void summed(unsigned worker, unsigned slot)
+{
+    event((struct keeper_event){.type = KEEPER_EV_SUMMED,
+                                .worker = worker,
+                                .slot = slot,
+                                .gen = keeper_slot(k, worker, slot)->gen,
+                                .ok = true});
+}
+
+static int begin(unsigned worker, int64_t step)
+{
+    const struct keeper_actions *did =
+        say(worker, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step}});
+    const struct wmsg *m = keeper_reply(k, did->v[did->n - 1].reply);
+    return m->u.snap_slot.busy ? -1 : (int)m->u.snap_slot.slot;
+}
+
+static void commit(unsigned worker, int slot, int64_t step)
+{
+    say(worker, (struct wmsg){.type = WMSG_SNAP_COMMIT, .u.snap_commit = {.slot = (uint64_t)slot, .step = step}});
+}
+
+static void snapshot(unsigned worker, int64_t step)
+{
+    int slot = begin(worker, step);
+    commit(worker, slot, step);
+    summed(worker, (unsigned)slot);
+}
+
+static void captured(const struct capture_order *o, bool is_good)
+{
+    capture_said(c, o->worker, is_good, "no");
+    event((struct keeper_event){.type = KEEPER_EV_CAPTURED, .worker = o->worker, .slot = o->slot, .ok = is_good});
+    if (is_good)
+        summed(o->worker, o->slot);
+}
+
+static struct capture_stand stand_of(struct way w)
+{
+    bool inside = w.kind == STUCK || w.kind == FAILED || (w.kind == LATE && now < EL_SEC(1));
+    struct capture_stand s = {.answers = w.kind != DEAD, .ends = w.kind == FAILED};
+    s.page =
+        (struct page_stand){.listens = true, .stable = !inside, .live = inside ? w.step - 1 : w.step, .begun = w.step};
+    return s;
+}
+
+/* --- every way --- */
+
+static unsigned long ran, wrong, slow, got_some;
+
+static bool could(const struct way *w, int64_t step)
+{
+    return (w->kind == STABLE || w->kind == LATE) && w->step == step;
+}
+
+/* The newest step that somebody of each group could give; held: all have a snapshot of step 1. */
+static int64_t expected(const struct way *w, enum shape shape, bool held)
+{
+    for (int64_t step = 3; step > held; step--) {
+        bool all = true;
+        for (unsigned i = 0; i < n; i++) {
+            bool any = false;
+            for (unsigned j = 0; j < n; j++)
+                any |= group_of(shape, i) == group_of(shape, j) && could(&w[j], step);
+            all &= any;
+        }
+        if (all)
+            return step;
+    }
+    return KEEPER_NO_STEP;
+}
+
+/* Nobody is there for whom to wait. */
+static bool all_is_plain(const struct way *w)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (w[i].kind != DEAD && w[i].kind != FAILED)
+            return false;
+    return true;
+}
+
+static bool all_have(enum shape shape, int64_t step)
+{
+    for (unsigned i = 0; i < n; i++) {
+        bool any = false;
+        for (unsigned j = 0; j < n; j++)
+            for (unsigned s = 0; s < KEEPER_SLOTS; s++)
+                any |= group_of(shape, i) == group_of(shape, j) && keeper_slot(k, j, s)->step == step &&
+                       keeper_slot(k, j, s)->state == KEEPER_COMMITTED;
+        if (!any)
+            return false;
+    }
+    return true;
+}
+
+static void run(const struct way *w)
+{
+    struct capture_stand stand[WORKERS];
+    capture_begin(c, 0, LIMIT);
+    for (now = 0; now < EL_SEC(200); now += EL_MS(2500)) {
+        const struct capture_order *order;
+        for (unsigned i = 0; i < n; i++)
+            stand[i] = stand_of(w[i]);
+        unsigned orders = capture_step(c, stand, now, &order);
+        capture_check(c);
+        for (unsigned i = 0; i < orders; i++)
+            if (w[order[i].worker].kind != SILENT)
+                captured(&order[i], true);
+        if (!capture_is_busy(c))
+            return;
+    }
+}
+
+static void one(const struct way *w, unsigned workers, enum shape shape, bool disk, bool held)
+{
+    open_all(workers, shape, disk);
+    for (unsigned i = 0; i < n && held; i++)
+        snapshot(i, 1);
+    run(w);
+    int64_t want = expected(w, shape, held);
+    struct capture_end end = capture_end(c);
+    bool good = !capture_is_busy(c) && end.step == want && end.instead == (held ? 1 : KEEPER_NO_STEP) &&
+                (want == KEEPER_NO_STEP || (all_have(shape, want) && end.copies && end.copies <= n));
+    ran++;
+    got_some += want != KEEPER_NO_STEP;
+    slow += all_is_plain(w) && now > 0;
+    if (!good && !wrong++) {
+        printf("# shape %d, disk %d, held %d: got %lld, want %lld, %s:", (int)shape, disk, held, (long long)end.step,
+               (long long)want, end.why);
+        for (unsigned i = 0; i < n; i++)
+            printf(" %d at %lld", (int)w[i].kind, (long long)w[i].step);
+        printf("\n");
+    }
+    close_all();
+}
+
+static void test_every_way(void)
+{
+    for (unsigned workers = 1; workers <= WORKERS; workers++) {
+        unsigned all = 1;
+        for (unsigned i = 0; i < workers; i++)
+            all *= WAYS;
+        for (unsigned at = 0; at < all; at++) {
+            struct way w[WORKERS];
+            for (unsigned i = 0, rest = at; i < workers; i++, rest /= WAYS)
+                w[i] = ways[rest % WAYS];
+            for (unsigned x = 0; x < 6; x++)
+                one(w, workers, (enum shape)(x / 2), x % 2, at % 3 == 0);
+        }
+    }
+    is_num(wrong, 0, "the newest step that all can have is captured, and none that they cannot");
+    is_num(slow, 0, "and nobody waits where all are dead or have failed");
+    ok(ran == 6 * (10 + 100 + 1000 + 10000) && got_some > ran / 10, "of every way in which four can stand");
+}
+
+/* --- single cases --- */
+
+static const struct way behind3 = {STABLE, 3}, dead = {DEAD, 0};
+static struct capture_stand stand[WORKERS];
+static const struct capture_order *order;
+
+static unsigned look(void)
+{
+    unsigned orders = capture_step(c, stand, now, &order);
+    capture_check(c);
+    return orders;
+}
+
+static void stand_all(struct way a, struct way b)
+{
+    stand[0] = stand_of(a);
+    stand[1] = stand_of(b);
+}
+
+static void test_no(void)
+{
+    open_all(2, ALIKE, false);
+    stand_all(behind3, behind3);
+    capture_begin(c, 0, LIMIT);
+    ok(look() == 1 && order[0].worker == 0 && order[0].step == 3, "one of two that hold the same is asked");
+    captured(order, false);
+    ok(look() == 1 && order[0].worker == 1, "it says no: the other one");
+    stand[1].answers = false;
+    look();
+    look();
+    ok(!capture_is_busy(c) && capture_end(c).step == KEEPER_NO_STEP, "that one dies: there is nobody else");
+    is_str(capture_end(c).why, "step 3 of rank 0 is held by nobody: no", "and it is said what the first one said");
+    close_all();
+}
+
+static void test_died_behind_it(void)
+{
+    open_all(1, ALIKE, false);
+    stand_all(behind3, dead);
+    capture_begin(c, 0, LIMIT);
+    ok(look() == 1, "asked");
+    struct capture_order o = *order;
+    event((struct keeper_event){.type = KEEPER_EV_CAPTURED, .worker = 0, .slot = o.slot, .ok = true});
+    stand[0].answers = false;
+    look();
+    ok(capture_is_busy(c), "a worker that dies when it has copied loses nothing: it is being summed");
+    summed(0, o.slot);
+    look();
+    is_num((unsigned long)capture_end(c).step, 3, "and counts");
+    close_all();
+}
+
+static void test_wrong_image(void)
+{
+    open_all(1, ALIKE, false);
+    stand_all(behind3, dead);
+    capture_begin(c, 0, LIMIT);
+    look();
+    struct capture_order o = *order;
+    const struct keeper_actions *did =
+        event((struct keeper_event){.type = KEEPER_EV_CAPTURED, .worker = 0, .slot = o.slot, .ok = true});
+    struct keeper_action sum = did->v[0];
+    did = event((struct keeper_event){.type = KEEPER_EV_SUMMED, .slot = sum.slot, .gen = sum.gen, .text = "no header"});
+    is_num(did->n, 0, "what it copied is not what it had declared: the script is not told, it has not asked");
+    look();
+    look();
+    ok(!capture_is_busy(c) && capture_end(c).step == KEEPER_NO_STEP, "and it does not count");
+    close_all();
+}
+
+static void test_slow_but_alive(void)
+{
+    open_all(1, ALIKE, false);
+    stand_all(behind3, dead);
+    capture_begin(c, 0, EL_SEC(60));
+    look();
+    for (; now < EL_SEC(59); now += EL_SEC(3)) {
+        stand[0].page.beat++;
+        look();
+    }
+    ok(capture_is_busy(c), "who gives signs of life may copy for long");
+    now = EL_SEC(60);
+    look();
+    ok(!capture_is_busy(c) && strstr(capture_end(c).why, "--lastwords-timeout"), "but not beyond the limit");
+    close_all();
+}
+
+static void test_busy_slots(void)
+{
+    open_all(1, ALIKE, false);
+    snapshot(0, 1);
+    int slot = begin(0, 2);
+    commit(0, slot, 2);
+    stand_all(behind3, dead);
+    capture_begin(c, 0, LIMIT);
+    ok(look() == 0 && capture_is_busy(c), "a snapshot is being summed: its slot may be free in a moment");
+    summed(0, (unsigned)slot);
+    ok(look() == 1 && (int)order[0].slot != slot, "then the other one is");
+    ok(begin(0, 4) == -1, "which the script does not get meanwhile");
+    captured(order, true);
+    look();
+    ok(capture_end(c).step == 3, "the step is there");
+    close_all();
+
+    open_all(1, ALIKE, false);
+    snapshot(0, 1);
+    commit(0, slot = begin(0, 3), 3);
+    capture_begin(c, 0, LIMIT);
+    ok(look() == 0 && capture_is_busy(c), "the snapshot that is being summed is of that step");
+    summed(0, (unsigned)slot);
+    look();
+    ok(capture_end(c).step == 3 && !capture_end(c).copies, "so nothing need be copied");
+    close_all();
+}
+
+static void test_round(void)
+{
+    open_all(1, ALIKE, false);
+    stand_all(behind3, dead);
+    capture_begin(c, 0, LIMIT);
+    look();
+    struct capture_order o = *order;
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 0});
+    ok(keeper_slot(k, 0, o.slot)->state == KEEPER_CAPTURING,
+       "a worker that may yet write keeps its slot when it is gone");
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2});
+    ok(keeper_slot(k, 0, o.slot)->state == KEEPER_FREE, "until the round is over");
+    capture_begin(c, now, LIMIT);
+    ok(!capture_is_busy(c), "before all have declared there is nothing to be had");
+    close_all();
+}
+
+/* Rank 0 has what 1 and 2 have together. */
+static void test_pieces(void)
+{
+    for (unsigned disk = 0; disk < 2; disk++) {
+        open_bare(3, disk);
+        name(0, 0, "a", "all");
+        name(0, 1, "b", "all");
+        declared(0, 2);
+        name(1, 0, "a", "all");
+        declared(1, 1);
+        name(2, 0, "b", "all");
+        declared(2, 1);
+        stand_all(dead, behind3);
+        stand[2] = stand_of(behind3);
+        capture_begin(c, 0, LIMIT);
+        is_num(look(), disk ? 2 : 0,
+               disk ? "its pieces are held by others: enough for what goes to disk"
+                    : "its pieces are held by others, and nobody could fill it from memory");
+        close_all();
+    }
+}
+
+/* --- the page --- */
+
+static void test_page(void)
+{
+    struct page p;
+    struct page_stand s;
+    page_reset(&p, 1, 2, 0);
+    page_stand(&p, &s);
+    ok(!s.listens && !s.stable, "before the first step there is nothing to capture");
+    p.phase = PAGE_STABLE;
+    p.live_step = p.begin_step = 4;
+    page_stand(&p, &s);
+    ok(s.stable && s.live == 4 && s.begun == 4, "between two steps");
+    p.phase = PAGE_UPDATING;
+    p.begin_step = 5;
+    page_stand(&p, &s);
+    ok(!s.stable && s.live == 4 && s.begun == 5, "in a step");
+    page_limit(&p, 4);
+    page_stand(&p, &s);
+    ok(s.stable && s.live == 4 && s.begun == 4, "in front of one that it may not begin");
+    p.seq = 7;
+    page_stand(&p, &s);
+    ok(!s.stable, "while it writes nothing is known");
+}
+
+int main(void)
+{
+    test_every_way();
+    test_no();
+    test_died_behind_it();
+    test_wrong_image();
+    test_slow_but_alive();
+    test_busy_slots();
+    test_round();
+    test_pieces();
+    test_page();
+    return done();
+}
