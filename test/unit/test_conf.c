@@ -131,6 +131,18 @@ static void test_output(void)
        "choices");
 }
 
+static void test_checkpoints(void)
+{
+    ok(!parse("--ckpt-mem=20% t.py", NULL) && conf.ckpt_mem_percent == 20 && !conf.ckpt_mem_bytes, "a share of memory");
+    ok(!parse("--ckpt-mem=3G t.py", NULL) && !conf.ckpt_mem_percent && conf.ckpt_mem_bytes == (uint64_t)3 << 30,
+       "a size");
+    ok(!parse("--ckpt-dir=/d t.py", NULL) && conf.ckpt_mem_percent && !conf.ckpt_rollback_limited, "a directory alone");
+    ok(!parse("--ckpt-dir=/d --ckpt-max-rollback=0 t.py", NULL) && conf.ckpt_rollback_limited &&
+           !conf.ckpt_max_rollback,
+       "no step back is a limit, too");
+    ok(!parse("t.py", NULL) && !conf.ckpt_mem_percent && !conf.ckpt_mem_bytes && !conf.ckpt_dir, "off");
+}
+
 static void test_hooks(void)
 {
     ok(parse("--hook pre-start=a=b --on-incident c --hook-timeout=90ms t.py", NULL) == CONF_DO_RUN, "hooks");
@@ -268,6 +280,9 @@ static const struct error_case {
                               "incident, node-bad and end"},
     {"--hook begin=true t.py", NULL, "--hook=begin=true: want EVENT=CMD, with one of pre-start, post-start, pre-stop, "
                                      "post-stop, round, incident, node-bad and end"},
+    {"--ckpt-mem=0% t.py", NULL, "--ckpt-mem=0%: want a size, such as 16G, or a share of this host's memory from 1% to 95%"},
+    {"--ckpt-mem=96% t.py", NULL, "--ckpt-mem=96%: want a size, such as 16G, or a share of this host's memory from 1% to 95%"},
+    {"--ckpt-mem=1.5% t.py", NULL, "--ckpt-mem=1.5%: want a size, such as 16G, or a share of this host's memory from 1% to 95%"},
     {"--on-incident= t.py", NULL, "--on-incident=: the command is empty"},
     {"--hook-timeout 0 t.py", NULL, "--hook-timeout=0: want a time from 0.001000 to 86400 seconds"},
     {"-m --no-python t", NULL, "--module and --no-python exclude each other"},
@@ -375,6 +390,7 @@ int main(void)
     test_script();
     test_numbers();
     test_output();
+    test_checkpoints();
     test_hooks();
     test_signals();
     test_rendezvous();
