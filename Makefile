@@ -129,27 +129,27 @@ venv: ; @sh test/lib/venv.sh
 # One command for a newcomer: install, build, test.  The second make sees the files that the first one installed.
 check: deps venv
 	@$(MAKE) --no-print-directory check-here
-# Compiling is done side by side; tests that measure or wait are not.
+# What computes is done side by side: compiling and searching.  Unit tests measure and wait, and are not.
 SIDE = $(MAKE) --no-print-directory -j$(or $(JOBS),$(shell nproc))
 built: all $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%) $(PROG:%.c=$(BUILD)/%) $(MOCK)
-built-fuzz: $(FUZZ:%.c=$(BUILD)/%)
 check-here:
 	@$(SIDE) built
 	@$(MAKE) --no-print-directory check-steps
 check-steps: check-unit check-same check-lint check-digest check-mutants check-e2e
-	@$(MAKE) --no-print-directory swarm T=10 KNOWN=--known
-	@$(SIDE) built-fuzz
-	@$(MAKE) --no-print-directory fuzz T=2 SEED=1
+	@$(SIDE) swarm T=10 KNOWN=--known
+	@$(SIDE) fuzz T=2 SEED=1
 	@$(MAKE) --no-print-directory check-san
 	@$(MAKE) --no-print-directory check-tsan
 	@sh test/lib/skips.sh $(BUILD)/tap
 check-fast: check-unit check-clang
-	@$(MAKE) --no-print-directory swarm T=5 KNOWN=--known
+	@$(SIDE) swarm T=5 KNOWN=--known
 check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
+# Three lanes side by side: with PyTorch, where processors are what is short, and two of what mostly waits.
+LANES := -j3 '--rules=seq=test/e2e/{*torch*,snapshots*,twin*,agent_store,demo}.sh' '--rules=seq=test/e2e/{p,s}*' '--rules=seq=**'
 check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
-	@LONG=$(LONG) ELRUN=$(abspath $(or $(AGENT),$(BUILD)/elrun)) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e -j2 -e sh $(E2E)
+	@LONG=$(LONG) ELRUN=$(abspath $(or $(AGENT),$(BUILD)/elrun)) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e $(LANES) -e sh $(E2E)
 # Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
 check-long: all $(PROG:%.c=$(BUILD)/%)
 	@$(MAKE) --no-print-directory check-e2e LONG=1 E2E="$$(grep -l '[$$]LONG' test/e2e/*.sh | tr '\n' ' ')"
@@ -158,15 +158,16 @@ check-e2e-san:
 	@$(MAKE) --no-print-directory $(SAN) STATIC=-pie $(BUILD)/san/elrun
 	@$(MAKE) --no-print-directory check-e2e AGENT=$(BUILD)/san/elrun
 # For each target first the corpus that is kept, then T seconds more; new finds stay under $(BUILD) until minimised and committed.
-fuzz: $(FUZZ:%.c=$(BUILD)/%)
-	@set -e; for f in $^; do n=$$(basename $$f); mkdir -p $(BUILD)/new/$$n test/fuzz/corpus/$$n; \
-	$$f -runs=0 test/fuzz/corpus/$$n >$(BUILD)/new/$$n.log 2>&1 && \
-	$$f -seed=$(or $(SEED),0) -max_total_time=$(or $(T),60) -timeout=10 -rss_limit_mb=1024 $(BUILD)/new/$$n test/fuzz/corpus/$$n >>$(BUILD)/new/$$n.log 2>&1 \
-	|| { tail -30 $(BUILD)/new/$$n.log; echo "fuzz: $$n FAILED"; exit 1; }; \
-	echo "fuzz: $$n $$(grep -o '^Done.*' $(BUILD)/new/$$n.log | tail -1)"; done
+fuzz: $(FUZZ:test/fuzz/%.c=run-%)
+run-fuzz_%: $(BUILD)/test/fuzz/fuzz_%
+	@new=$(BUILD)/new/fuzz_$*; kept=test/fuzz/corpus/fuzz_$*; mkdir -p $$new $$kept; \
+	{ $< -runs=0 $$kept && \
+	$< -seed=$(or $(SEED),0) -max_total_time=$(or $(T),60) -timeout=10 -rss_limit_mb=1024 $$new $$kept; } >$$new.log 2>&1 \
+	|| { tail -30 $$new.log; echo "fuzz: fuzz_$* FAILED"; exit 1; }; \
+	echo "fuzz: fuzz_$* $$(grep -o '^Done.*' $$new.log | tail -1)"
 # KNOWN=--known: the same seeds in every run (make check); without it new ones are drawn, to find more.
-swarm: $(SIM:%.c=$(BUILD)/%)
-	@set -e; for s in $^; do $$s --seconds $(or $(T),60) $(KNOWN); done
+swarm: $(SIM:test/sim/%.c=swarm-%)
+swarm-%: $(BUILD)/test/sim/% ; @$< --seconds $(or $(T),60) $(KNOWN)
 SAN = BUILD=$(BUILD)/san PURE= CC=gcc CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all'
 check-san:
 	@$(SIDE) $(SAN) built-san
@@ -174,7 +175,7 @@ check-san:
 built-san: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
-	@set -e; for s in $(SIM:%.c=$(BUILD)/%); do $$s --seconds $(or $(T),5) --known; done
+	@$(SIDE) swarm T=$(or $(T),5) KNOWN=--known
 # The only threads there are: the pool and the writers of sinks, behind src/loop.
 TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -g -fsanitize=thread'
 check-tsan:
@@ -228,7 +229,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-fuzz built-san built-tsan check-steps deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
+.PHONY: all built built-san built-tsan check-steps deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -46,12 +46,13 @@ is "--worker-store=trainer: both attempts" "$(cat "$T/c"/* | sort | uniq -c | tr
 
 # Who has not come is said when the start fails.
 cat >"$T/late.py" <<'SCRIPT'
-import os, sys, time, torch.distributed as dist
+import os, sys, time
 if os.environ["RANK"] == "2":
     while len([f for f in os.listdir(sys.argv[1]) if f.startswith("here")]) < 2:
         time.sleep(0.01)
     time.sleep(0.5)
     sys.exit(4)
+import torch.distributed as dist
 store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
 open(f"{sys.argv[1]}/here.{os.environ['RANK']}", "w").close()
 store.wait(["never"])
@@ -63,13 +64,14 @@ like "the key, who waits and who is missing are named" "$(cat "$ERR")" 'store.*n
 
 # The same of a round of two agents: ranks of the other node are known by the keys they set.
 cat >"$T/late2.py" <<'SCRIPT'
-import os, sys, time, torch.distributed as dist
+import os, sys, time
 rank = os.environ["RANK"]
 if rank == "1":
     while len([f for f in os.listdir(sys.argv[1]) if f.startswith("here")]) < 3:
         time.sleep(0.01)
     time.sleep(0.5)
     sys.exit(4)
+import torch.distributed as dist
 store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
 store.set(f"default_pg/0//cpu//0/{rank}", "here")
 open(f"{sys.argv[1]}/here.{rank}", "w").close()

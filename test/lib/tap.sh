@@ -11,8 +11,8 @@ export PERL_TEST_HARNESS_DUMP_TAP=$folder
 prove --state=save --statefile="$folder.state" --merge --failures --comments --timer "$@" && exit 0
 again=$(prove --dry --state=failed --statefile="$folder.state") || exit 1
 [ "$(printf '%s\n' "$again" | wc -l)" -le 6 ] || exit 1
-how=; while [ $# -gt 0 ]; do # what stood before the tests, without -j
-    case $1 in -j*) ;; -e) how="$how -e '$2'"; shift ;; -*) how="$how $1" ;; *) break ;; esac; shift
+how=; while [ $# -gt 0 ]; do # what stood before the tests, without what is for many
+    case $1 in -j*|--rules=*) ;; -e) how="$how -e '$2'"; shift ;; -*) how="$how $1" ;; *) break ;; esac; shift
 done
 for test in $again; do
     for try in first second none; do
