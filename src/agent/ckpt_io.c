@@ -18,6 +18,7 @@ static void hear(struct node *n)
         return;
     if (w.what == RESTORE_GO) {
         snapshots_confirmed(n->snapshots);
+        persisting_went_back(n, n->stock.told);
     } else if (w.what == RESTORE_READ) {
         n->stock.at = RESTORE_AT_TOLD;
         n->stock.told = w.step;

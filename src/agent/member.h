@@ -216,6 +216,7 @@ struct member_save {                /* saving a step */
     char text[MSG_TEXT_MAX + 1];
     int64_t over_step; /* of MEMBER_DO_SAVED */
     bool over_good, over_ours;
+    bool over_unknown; /* the order came to nothing; of the step that is not known yet, or not any more */
     char over_text[MSG_TEXT_MAX + 1];
     el_usec free_at; /* it does not leave before, unless the round is closed; 0: it may */
 };

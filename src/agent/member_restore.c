@@ -68,6 +68,8 @@ static void on_read(struct member *m, const struct msg_restore *r, struct member
     x->stock.told = r->step;
     x->stock.fresh = r->fresh;
     snprintf(x->text, sizeof x->text, "%s", r->text);
+    if (r->step != RESTORE_NO_STEP || r->fresh)
+        member_save_went_back(m, r->step);
     member_act(out, MEMBER_DO_RESTORE);
 }
 

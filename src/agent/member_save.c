@@ -136,6 +136,7 @@ static void on_over(struct member *m, const struct msg_ckpt_over *o, struct memb
     x->over_step = o->step;
     x->over_good = o->good;
     x->over_ours = o->order != 0;
+    x->over_unknown = o->order && o->step == MEMBER_NO_STEP;
     snprintf(x->over_text, sizeof x->over_text, "%s", o->text);
     if (o->order)
         x->over_step = o->step == MEMBER_NO_STEP ? x->step : o->step;
@@ -164,7 +165,7 @@ void member_save_order(struct member *m, const struct msg *msg, struct member_ac
 /* All ranks go back to this step: what is beyond it is of a history that was given up. */
 void member_save_went_back(struct member *m, int64_t step)
 {
-    m->save.done = m->save.done > step ? step : m->save.done;
+    m->save.done = m->save.done > step ? MEMBER_NO_STEP : m->save.done;
 }
 
 void member_save_message(const struct member *m, struct msg_ckpt_held *out)

@@ -274,10 +274,11 @@ int persisting_init(struct node *n, struct el_err *e);
 void persisting_free(struct node *n);
 const struct ckpt_fs *persisting_root(const struct node *n); /* NULL: no --ckpt-dir */
 void persisting_committed(struct node *n, unsigned worker, unsigned slot);
-void persisting_round(struct node *n);              /* workers are about to be started */
-void persisting_last_words(struct node *n);         /* they are being stopped, or have ended */
-void persisting_signal(struct node *n, int signal); /* one that ends the job */
-void persisting_ended(struct node *n);              /* none is left */
+void persisting_round(struct node *n);                   /* workers are about to be started */
+void persisting_went_back(struct node *n, int64_t step); /* all ranks go on from this one */
+void persisting_last_words(struct node *n);              /* they are being stopped, or have ended */
+void persisting_signal(struct node *n, int signal);      /* one that ends the job */
+void persisting_ended(struct node *n);                   /* none is left */
 void persisting_leave(struct node *n,
                       void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
 

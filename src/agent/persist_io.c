@@ -405,6 +405,12 @@ void persisting_round(struct node *n)
         saver_round(p);
 }
 
+void persisting_went_back(struct node *n, int64_t step)
+{
+    if (n->persisting)
+        persist_went_back(n->persisting->core, step);
+}
+
 void persisting_ended(struct node *n)
 {
     if (n->persisting && n->persisting->saver)

@@ -35,7 +35,8 @@ struct saver {
     bool tidies, drops;
     struct msg_ckpt_write waits; /* an order that came while the disk was being cleared; order 0: none */
     char waits_parts[SAVING_STEPS_TEXT + 1], waits_nonce[32];
-    bool good; /* the order that is over has brought a checkpoint */
+    bool good;     /* the order that is over has brought a checkpoint */
+    int64_t again; /* its step, if nobody knows what becomes of that; KEEPER_NO_STEP */
 };
 
 static void refresh(struct persisting *p);
@@ -455,6 +456,29 @@ void saver_cleared(struct persisting *p)
     free_disk(p);
 }
 
+static void say_failed(struct persisting *p, int64_t step, const char *why)
+{
+    el_log(EL_DEBUG, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
+    snapshots_event(p->node->snapshots, "failed", step, why);
+    p->failed_step = step;
+    snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
+    ckpt_news(p->node);
+}
+
+/* Its order is no more, with its coordinator or because another node failed: it is wanted still. */
+static void want_again(struct persisting *p)
+{
+    struct saver *s = p->saver;
+    int64_t step = s->again;
+    s->again = KEEPER_NO_STEP;
+    if (step == KEEPER_NO_STEP)
+        return;
+    bool current = keeper_held_below(snapshots_keeper(p->node->snapshots), step + 1) == step;
+    if (!current || !persist_again(p->core, step))
+        say_failed(p, step, "the order to write it is no more, and it is not held any more");
+    refresh(p);
+}
+
 /* The order is over: what it has left on disk and in memory goes, unless it became a checkpoint. */
 void saver_forget(struct node *n)
 {
@@ -479,6 +503,7 @@ void saver_forget(struct node *n)
     persisting_forget_files(p);
     disk_files_free(s->all);
     s->all = NULL;
+    want_again(p);
     free_disk(p);
 }
 
@@ -489,6 +514,9 @@ void saver_over(struct node *n, const struct member_save *x)
     struct saver *s = p->saver;
     char where[CKPT_PATH_MAX + 512], name[CKPT_PATH_MAX];
     s->good = x->over_ours && x->over_good;
+    s->again = x->over_unknown ? x->over_step : KEEPER_NO_STEP;
+    if (x->over_unknown)
+        return;
     if (x->over_good) {
         ckpt_step_name((enum ckpt_layout)n->conf->ckpt_layout, x->over_step, name);
         snprintf(where, sizeof where, "%.400s/%.100s", n->conf->ckpt_dir, name);
@@ -497,10 +525,7 @@ void saver_over(struct node *n, const struct member_save *x)
         p->on_disk_at = loop_clock();
         p->failed_step = KEEPER_NO_STEP;
     } else {
-        el_log(EL_DEBUG, "checkpoint: step %lld is not on disk: %s", (long long)x->over_step, x->over_text);
-        snapshots_event(n->snapshots, "failed", x->over_step, x->over_text);
-        p->failed_step = x->over_step;
-        snprintf(p->failed_why, sizeof p->failed_why, "%s", x->over_text);
+        say_failed(p, x->over_step, x->over_text);
     }
     bool wanted = persist_wanted(p->core) != KEEPER_NO_STEP && persist_wanted(p->core) <= x->over_step;
     persist_over(p->core, x->over_step, x->over_good);
@@ -515,6 +540,7 @@ void saver_went_back(struct node *n, int64_t step)
     struct persisting *p = n->persisting;
     if (!p || !p->saver)
         return;
+    persist_went_back(p->core, step);
     refresh(p);
     if (n->conf->ckpt_store != 1 || step == KEEPER_NO_STEP)
         return;
@@ -529,6 +555,7 @@ int saver_init(struct persisting *p, struct el_err *e)
 {
     struct saver *s = p->saver = calloc(1, sizeof *s);
     if (s) {
+        s->again = KEEPER_NO_STEP;
         s->held = (struct member_held){.parts = -1, .layout = "", .least = MEMBER_NO_STEP, .want = MEMBER_NO_STEP};
         s->steps = calloc(1, SAVING_STEPS_TEXT + 1);
         s->piece = calloc(SAVING_PARTS_MAX, sizeof *s->piece);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ckpt/check.h"
 #include "ckpt/gc.h"
 #include "ckpt/root.h"
 #include "ckpt/scan.h"
@@ -145,13 +146,42 @@ static const char *final_name(const struct commit *c, char name[CKPT_PATH_MAX])
     return name;
 }
 
+static const struct disk_file *file_named(const struct disk_files *files, const char *name)
+{
+    for (size_t i = 0; i < files->n; i++)
+        if (strcmp(files->v[i].name, name) == 0)
+            return &files->v[i];
+    return NULL;
+}
+
+/* By its manifest; whether its bytes are what that says is looked at when it is to be published. */
+static bool stands_already(const struct disk *d, const char *final)
+{
+    struct el_mem mem = EL_MEM_INIT(SCAN_MEMORY);
+    struct checked there;
+    struct el_err why = {0};
+    bool same = check_open(&there, &d->fs, &mem, final, &why) == 0 && there.m.step == d->about.step &&
+                strcmp(there.m.run_id, d->conf.run_id) == 0 && there.m.parts_n == d->files->n &&
+                there.m.files_n == d->files->n;
+    for (size_t i = 0; same && i < there.m.parts_n; i++) {
+        const struct manifest_part *p = &there.m.parts[i];
+        const struct manifest_file *f = &there.m.files[p->file];
+        const struct disk_file *ours = file_named(d->files, f->name);
+        same = ours && strcmp(ours->part, p->part) == 0 && strcmp(ours->shard_id, p->shard_id) == 0 &&
+               f->size == ours->bytes && f->chunk == MANIFEST_CHUNK &&
+               memcmp(f->chunks, ours->sums, f->chunks_n * sizeof *f->chunks) == 0;
+    }
+    check_close(&there);
+    return same;
+}
+
 /* With a directory of its own for each node the step must be of one history on all of them: what stands there goes
- * before any node has the new one. */
+ * before any node has the new one, unless it is that. */
 static int write_files(struct disk *d, const struct commit *c, struct el_err *e)
 {
     char name[CKPT_PATH_MAX];
     struct disk_files *files = d->files;
-    if (d->conf.local && drop(d, final_name(c, name), e) < 0)
+    if (d->conf.local && !stands_already(d, final_name(c, name)) && drop(d, name, e) < 0)
         return -1;
     if (d->first ? commit_open(c, e) : commit_join(c, e))
         return -1;

@@ -15,6 +15,7 @@ struct persist {
     unsigned workers;
     int64_t wanted, writing, on_disk, failed;
     bool deferred;
+    bool stale;                       /* what is being written is of a history that was given up */
     bool wanted_lastwords, lastwords; /* of what is wanted; of what is written */
     int64_t dropped;                  /* a wish that was replaced or given up, and not told yet */
     char text[128];
@@ -131,12 +132,24 @@ void persist_done(struct persist *p, bool good, int broken)
     assert(p->writing != KEEPER_NO_STEP);
     for (unsigned i = 0; i < p->n; i++)
         keeper_give(p->keeper, p->sources[i].worker, p->sources[i].slot, p->gens[i], (int)i != broken);
-    if (good)
+    if (good && !p->stale)
         p->on_disk = p->writing;
-    else
+    else if (!good)
         p->failed = p->writing;
     p->writing = KEEPER_NO_STEP;
+    p->stale = false;
     p->n = 0;
+}
+
+void persist_went_back(struct persist *p, int64_t step)
+{
+    p->on_disk = p->on_disk > step ? KEEPER_NO_STEP : p->on_disk; /* whether this one is there is not known */
+    p->failed = p->failed > step ? KEEPER_NO_STEP : p->failed;
+    p->stale = p->stale || p->writing > step;
+    if (p->wanted <= step)
+        return;
+    release(p);
+    p->wanted = KEEPER_NO_STEP;
 }
 
 void persist_round(struct persist *p)
@@ -207,6 +220,15 @@ void persist_over(struct persist *p, int64_t step, bool good)
         return;
     release(p);
     p->wanted = KEEPER_NO_STEP;
+}
+
+bool persist_again(struct persist *p, int64_t step)
+{
+    if (p->writing != KEEPER_NO_STEP || step <= p->wanted || keeper_cover(p->keeper, step) != KEEPER_COVERED)
+        return false;
+    want(p, step, false);
+    hold_all(p);
+    return true;
 }
 
 int64_t persist_wanted(const struct persist *p)

@@ -49,6 +49,13 @@ void persist_defer(struct persist *p);
 bool persist_order(struct persist *p, int64_t step, bool lastwords, const struct keeper_source *v, unsigned n);
 void persist_over(struct persist *p, int64_t step, bool good); /* good: it is on disk */
 int64_t persist_wanted(const struct persist *p);               /* KEEPER_NO_STEP: nothing is */
+/* The order came to nothing, but not because of the step: it is wanted again.  False: a newer one is, or it is not held
+ * whole any more. */
+bool persist_again(struct persist *p, int64_t step);
+
+/* All ranks go on from this step (KEEPER_NO_STEP: from the beginning): what is beyond it, on disk, wanted or being
+ * written, is of a history that was given up. */
+void persist_went_back(struct persist *p, int64_t step);
 
 /* Of the step that is being written; their slots are held. */
 const struct keeper_source *persist_sources(const struct persist *p, unsigned *n);

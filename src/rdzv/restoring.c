@@ -58,6 +58,20 @@ static bool is_of_round(const struct rdzv *r, const struct rdzv_member *m, const
     return lives && seated && s->number == r->number && s->coord == r->coord;
 }
 
+/* When it is decided, and once more when all have read it: until then an order of before may come to its end.  Nodes of
+ * an earlier coordinator may have gone on long ago: what they say is on disk takes that into account. */
+static void went_back(struct rdzv *r, enum restore_state before, el_usec now)
+{
+    const struct restore *x = &r->restore;
+    bool decided = x->state == RESTORE_READING || x->state == RESTORE_OVER;
+    if (!r->saving || r->state != RDZV_RUNNING || before == x->state || !decided)
+        return;
+    if (x->step == RESTORE_NO_STEP && !x->fresh)
+        return;
+    saving_went_back(r->saving, x->step, now);
+    r->saving_due = true;
+}
+
 void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock *s, el_usec now,
                         struct rdzv_actions *out)
 {
@@ -80,8 +94,7 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
     enum restore_news news = restore_take(&r->restore, m->seat, &stock, now);
     say(r, before, attempt, out);
     tell(r, news, i, out);
-    if (r->saving && before != RESTORE_OVER && r->restore.state == RESTORE_OVER)
-        saving_went_back(r->saving, r->restore.step);
+    went_back(r, before, now);
 }
 
 void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)

@@ -134,11 +134,6 @@ void saving_world(struct saving *s, uint64_t ranks)
     s->world = ranks;
 }
 
-void saving_went_back(struct saving *s, int64_t step)
-{
-    s->done = s->done > step ? step : s->done;
-}
-
 static void take_order(struct saving *s, unsigned node, const struct msg_ckpt_held *h, el_usec now)
 {
     struct saving_node *n = &s->node[node];
@@ -270,6 +265,18 @@ void saving_give_up(struct saving *s, el_usec now, const char *why)
         resolve(s, s->step, false, now, "%s", why);
     if (s->target != SAVING_NO_STEP)
         resolve(s, s->target, false, now, "%s", why);
+}
+
+void saving_went_back(struct saving *s, int64_t step, el_usec now)
+{
+    if ((s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP) && s->step > step)
+        resolve(s, s->step, false, now, "the job has gone back behind it");
+    if (s->target > step) {
+        s->target = SAVING_NO_STEP;
+        s->target_until = EL_NEVER;
+    }
+    s->done = s->done > step ? SAVING_NO_STEP : s->done; /* what of the steps before it is on disk is not known */
+    s->refused = s->refused > step ? SAVING_NO_STEP : s->refused;
 }
 
 /* --- orders --- */
@@ -451,6 +458,15 @@ static void advance_again(struct saving *s, el_usec now)
         resolve(s, s->again, false, now, "%.330s%s%.140s", s->why, *text ? "; " : "", text);
 }
 
+/* Somebody speaks of an order that is over: when it has heard so it may want that step again. */
+static bool is_spoken_of(const struct saving *s, el_usec now)
+{
+    bool spoken = false;
+    for (unsigned i = 0; i < s->used; i++)
+        spoken = spoken || (s->node[i].here && s->node[i].order);
+    return spoken && s->quiet_until > now;
+}
+
 static void advance_settling(struct saving *s, el_usec now)
 {
     if (all_quiet(s, now) && s->lastwords) {
@@ -464,7 +480,7 @@ static void advance_settling(struct saving *s, el_usec now)
         if (step != SAVING_NO_STEP && step != s->refused)
             begin(s, step, true, now);
     }
-    s->settling = !all_quiet(s, now) || s->phase != SAVING_RESTING;
+    s->settling = !all_quiet(s, now) || s->phase != SAVING_RESTING || is_spoken_of(s, now);
 }
 
 bool saving_advance(struct saving *s, unsigned live, el_usec now)

@@ -71,8 +71,9 @@ bool saving_is_settled(const struct saving *s);
 /* The job is over: what is not on disk will not be. */
 void saving_give_up(struct saving *s, el_usec now, const char *why);
 
-/* The ranks go back to this step: what was beyond it is of a history that was given up. */
-void saving_went_back(struct saving *s, int64_t step);
+/* The ranks go back to this step (SAVING_NO_STEP: they begin anew), and none has gone on yet: what was beyond it is of
+ * a history that was given up, on disk as well as on its way there.  Then saving_advance(). */
+void saving_went_back(struct saving *s, int64_t step, el_usec now);
 
 /* What follows; live: nodes of the round that are still there.  True: all have to be told something; else only who has
  * just spoken may have. */

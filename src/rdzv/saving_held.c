@@ -209,11 +209,9 @@ static enum saving_cover cover_of_node(const struct saving *s, unsigned i, int64
     for (unsigned p = 0; p < n->parts; p++) {
         if (saving_holds(n, st, p))
             continue;
-        if (may_come(n, step))
-            return SAVING_WAITS;
         snprintf(text, size, "%.64s does not hold part \"%.60s\" of it (shard \"%.60s\")", saving_name(s, i),
                  s->class[n->cls[p]].part, s->class[n->cls[p]].shard);
-        return SAVING_HOPELESS;
+        return may_come(n, step) ? SAVING_WAITS : SAVING_HOPELESS;
     }
     return SAVING_COVERED;
 }
@@ -317,6 +315,7 @@ enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, ch
             return SAVING_HOPELESS;
         }
         found = SAVING_WAITS;
+        snprintf(text, size, "no node holds part \"%.60s\" of it yet (shard \"%.60s\")", c->part, c->shard);
     }
     return found;
 }

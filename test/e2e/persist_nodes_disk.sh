@@ -36,7 +36,22 @@ is "each its own directory: that is no checkpoint of both" "$(steps)" "0 0 "
 is "each its own directory: what is wrong" "$(said 'step 5 is not on disk: .* is missing: is --ckpt-dir one directory for all nodes')" 1
 
 small() { mkdir "$1" && mount -t tmpfs -o "$2" none "$1" 2>"$T/mount"; }
-at_exit() { umount "$T/full/ckpt.1" 2>/dev/null; }
+# What the job has just gone back to is not written anew, in whose place it would have to go first.
+job same keep 2 1 --ckpt-store=local
+ends 0
+places() { stat -c %Y.%y "$R".?/step-000000001/MANIFEST.json | md5sum | cut -c1-8; }
+before=$(places)
+rm "$D"/log.?
+killed; serve # which knows nothing of the one that has ended
+job same back 4 "" --ckpt-store=local
+ends 137
+is "last words of a step that was read from disk: it stays" "$(went_back)$(places) $(whole)" "0:1 1:1 $before 0 0 "
+
+frozen=
+at_exit() {
+    [ -z "$frozen" ] || fsfreeze -u "$T/frozen/ckpt.1"
+    umount "$T/full/ckpt.1" "$T/frozen/ckpt.1" 2>"$T/umount"
+}
 if mkdir "$T/full" && small "$T/full/ckpt.1" size=5m; then # room for two of node 1's
     job full fails 6 0,1,2 --ckpt-store=local
     for s in 0 1; do wait_for test -e "$R.1/step-00000000$s/MANIFEST.json"; touch "$D/failed.$s"; done
@@ -55,6 +70,25 @@ if mkdir "$T/full" && small "$T/full/ckpt.1" size=5m; then # room for two of nod
 else
     skip "a full disk of one node" "no right to mount"
 fi
-killed
+
+# The coordinator dies in the middle of an order, for one of the disks stands still.
+mkdir -p "$T/frozen/ckpt.1"
+if dd if=/dev/zero of="$T/img" bs=1M count=32 2>"$T/mount" && mkfs.ext4 -q "$T/img" 2>"$T/mount" &&
+    mount -o loop "$T/img" "$T/frozen/ckpt.1" 2>"$T/mount"; then
+    rmdir "$T/frozen/ckpt.1/lost+found"
+    job frozen gate 3 1 --ckpt-store=local
+    wait_for files "$D/at.?" 2
+    fsfreeze -f "$R.1" && frozen=yes
+    : >"$D/go"
+    wait_for files "$R.0/.stage/*/shard*" 1
+    killed
+    ok "the coordinator dies: there is another one" wait_for holds "$D/err.?" 'round 1 is rebuilt'
+    fsfreeze -u "$R.1" && frozen=
+    ends 0
+    is "the coordinator dies in the middle of an order: the next one gives it again" "$(steps)$(whole)" "1 1 0 0 "
+else
+    skip "a coordinator that dies in the middle of an order" "no right to mount a file system"
+    killed
+fi
 wait_for no_leftovers
 finished

@@ -70,6 +70,8 @@ except elrun.NoSnapshot as e:
     write(str(e))
     sys.exit(9)
 write(f"{attempt} {rank} {step} {state['count']}")
+if mode == "back" and step is not None:
+    die()
 for now in range(0 if step is None else step + 1, steps):
     state["count"] = 10 * now
     common["count"] = now

@@ -351,6 +351,11 @@ static void on_over(struct cluster *c, uint32_t who)
         there |= c->saved[i].step == m->over_step;
     if (m->over_good && m->over_ours && !there && c->saved_n < CLUSTER_DISK_MAX)
         cluster_fail(c, "agent %u is told that step %lld is on disk", who, (long long)m->over_step);
+    if (m->over_unknown) {
+        a->save.want = m->over_step > a->save.want ? m->over_step : a->save.want;
+        tell(c, who);
+        return;
+    }
     if (a->save.want >= 0 && a->save.want <= m->over_step) {
         a->save.want = -1;
         tell(c, who);

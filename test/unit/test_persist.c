@@ -248,8 +248,38 @@ static bool storm(uint64_t start)
     return good;
 }
 
+/* The job goes back behind what is on disk, wanted or being written. */
+static void test_went_back(void)
+{
+    open_all(1, false);
+    snapshot(0, 7, true);
+    ok(next(PERSIST_WRITE, 7), "a step is written");
+    persist_went_back(p, 7);
+    persist_done(p, true, -1);
+    is_num(persist_on_disk(p), 7, "the job goes on from it: it is on disk");
+    persist_went_back(p, 3);
+    is_num(persist_on_disk(p), KEEPER_NO_STEP, "it goes back behind it: it is not");
+    ok(persist_want_newest(p, true), "so a step of that number may be written once more");
+    ok(next(PERSIST_WRITE, 7), "it is");
+    persist_went_back(p, 3);
+    persist_done(p, true, -1);
+    is_num(persist_on_disk(p), KEEPER_NO_STEP, "what was still being written does not count either");
+    close_all();
+
+    open_all(1, false);
+    persist_defer(p);
+    snapshot(0, 7, true);
+    persist_went_back(p, 3);
+    is_num(persist_wanted(p), KEEPER_NO_STEP, "what was wanted is not any more");
+    ok(persist_again(p, 7), "an order that is no more: it is wanted again");
+    ok(persist_wanted(p) == 7 && !persist_again(p, 7), "once");
+    ok(!persist_again(p, 8), "but nothing that is not held");
+    close_all();
+}
+
 int main(void)
 {
+    test_went_back();
     test_plain();
     test_order();
     test_last_words();

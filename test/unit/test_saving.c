@@ -277,7 +277,9 @@ static void test_wants(void)
     is_num(saving_deadline(s) == SAVING_STALL, 1, "it is not waited for for ever");
     now = SAVING_STALL;
     step_on();
-    has(word(0), "OVER 12 not every rank has committed it within 600 s", "and then it is said");
+    has(word(0),
+        "OVER 12 not every rank has committed it within 600 s: no node holds part \"model\" of it yet (shard \"r1\")",
+        "and then it is said, with what is missing");
 }
 
 /* --- whoever fails --- */
@@ -389,6 +391,60 @@ static void test_coordinators(void)
     is_str(word(0), "FILE common all; FILE model r0; FILE model r1; PUBLISH 12 of 3", "to its end");
 }
 
+/* Order k is carried out by both nodes to its end. */
+static void write_all(uint64_t k, int64_t want)
+{
+    file(0, k, 0);
+    file(0, k, 1);
+    file(1, k, 0);
+    says(0, .steps = "12:0-1", .least = 12, .want = want, .order = k, .at = SAVING_AT_WRITTEN);
+    says(1, .steps = "12:0-1", .least = 12, .want = want, .order = k, .at = SAVING_AT_WRITTEN);
+    says(0, .steps = "12:0-1", .least = 12, .want = want, .order = k, .at = SAVING_AT_PUBLISHED, .got = 3);
+}
+
+/* The job goes back: what was beyond is of another history, on disk as well as on its way there. */
+static void test_went_back(void)
+{
+    two_hold("12:0-1", 12);
+    is_num(saving_writing(s), 12, "a step is being written");
+    saving_went_back(s, 12, now);
+    is_num(saving_writing(s), 12, "the job goes on from that one");
+    saving_went_back(s, 11, now);
+    step_on();
+    is_num(saving_writing(s), -1, "the job goes back behind it: it is not written any more");
+    is_str(saving_last(s)->text, "the job has gone back behind it", "which is said");
+
+    two_hold("12:0-1", 12);
+    write_all(1, 0);
+    is_num(saving_on_disk(s), 12, "a step is on disk");
+    saving_went_back(s, 11, now);
+    is_num(saving_on_disk(s), -1, "the job goes back behind it: what is on disk is not known");
+    says(1, .steps = "11:0-1", .least = 11);
+    says(0, .steps = "11:0-1", .least = 11, .want = 11);
+    is_num(saving_writing(s), 11, "not even that the step is that it goes on from");
+}
+
+/* The last coordinator's order is over when the nodes hear of this one: they want the step again, and that counts. */
+static void test_settling_of_an_older_order(void)
+{
+    begin(SAVING_SHARED, 1);
+    declares(0);
+    says(0, .steps = "12:0-1", .least = 12, .quiet = true, .order = 4, .old = true, .at = SAVING_AT_WRITTEN);
+    saving_settle(s, false, EL_NEVER, now);
+    step_on();
+    ok(!saving_is_settled(s), "who speaks of an older order may want its step again");
+    is_str(word(0), "OVER -1 the order to write it is no more", "when it has heard that it is over");
+    says(0, .steps = "12:0-1", .least = 12, .quiet = true, .want = 12);
+    is_num(saving_writing(s), 12, "and so it is written");
+    begin(SAVING_SHARED, 1);
+    declares(0);
+    says(0, .steps = "12:0-1", .least = 12, .quiet = true, .order = 4, .old = true, .at = SAVING_AT_WRITING);
+    saving_settle(s, false, EL_NEVER, now);
+    now = SAVING_QUIET;
+    step_on();
+    ok(saving_is_settled(s), "it is not waited for longer than for a last word");
+}
+
 static void test_settling(void)
 {
     two_hold("12:0-1", 0);
@@ -496,6 +552,8 @@ int main(void)
     test_wants();
     test_failures();
     test_coordinators();
+    test_went_back();
+    test_settling_of_an_older_order();
     test_settling();
     test_local();
     test_batches();
