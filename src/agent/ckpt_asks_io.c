@@ -20,6 +20,7 @@ struct held {
 struct waiting {
     struct asker *who; /* NULL: nobody */
     int64_t step;
+    uint64_t ask; /* 0: what becomes of the step is the answer */
 };
 
 struct ckpt_asks {
@@ -136,7 +137,7 @@ static void look_at(struct ckpt_asks *c, struct waiting *w)
     struct asker *who = w->who;
     char text[MSG_TEXT_MAX + 1];
     persisting_view(c->node, &disk);
-    if (disk.on_disk < w->step && !disk.idle) {
+    if (w->ask ? disk.answered < w->ask : disk.on_disk < w->step && !disk.idle) {
         struct msg m = {.type = MSG_CKPT_NODE};
         fill_node(c, &m.u.ckpt_node);
         if (!asker_is_behind(who))
@@ -144,6 +145,10 @@ static void look_at(struct ckpt_asks *c, struct waiting *w)
         return;
     }
     w->who = NULL;
+    if (w->ask) {
+        answer(c, who, (unsigned)disk.answer_status, disk.answer);
+        return;
+    }
     if (disk.on_disk >= w->step) {
         answer(c, who, 0, disk.said);
         return;
@@ -179,14 +184,15 @@ static void save(struct ckpt_asks *c, struct asker *who)
         answer(c, who, CKPT_UNSUPPORTED, "snapshots of this job stay in memory: it was started without --ckpt-dir");
         return;
     }
-    int64_t step = persisting_save(n);
+    uint64_t ask = 0;
+    int64_t step = persisting_save(n, &ask);
     if (step == KEEPER_NO_STEP) {
         answer(c, who, CKPT_INCOMPLETE, "nothing is in memory yet: no step that every rank has committed");
         return;
     }
     while (w->who)
         w++; /* there are as many as can ask */
-    *w = (struct waiting){who, step};
+    *w = (struct waiting){who, step, ask};
     loop_timer_at(c->tick, loop_clock());
 }
 

@@ -119,6 +119,7 @@ struct member_held {
     int64_t parts;          /* in it; -1: not all have declared theirs */
     const char *layout, *steps;
     int64_t least, want; /* MEMBER_NO_STEP */
+    uint64_t ask;        /* an operator's wish, until it is answered; 0: none */
     bool quiet;
 };
 
@@ -217,6 +218,8 @@ struct member_save {                /* saving a step */
     int64_t over_step; /* of MEMBER_DO_SAVED */
     bool over_good, over_ours;
     bool over_unknown; /* the order came to nothing; of the step that is not known yet, or not any more */
+    uint64_t over_ask, over_bytes, over_ms; /* over_ask: the operator's wish that this answers; 0: none */
+    bool over_existed, over_lastwords;
     char over_text[MSG_TEXT_MAX + 1];
     el_usec free_at; /* it does not leave before, unless the round is closed; 0: it may */
 };

@@ -135,6 +135,11 @@ static void on_over(struct member *m, const struct msg_ckpt_over *o, struct memb
         return;
     x->over_step = o->step;
     x->over_good = o->good;
+    x->over_ask = o->ask;
+    x->over_bytes = o->bytes;
+    x->over_ms = o->took_ms;
+    x->over_existed = o->existed;
+    x->over_lastwords = o->lastwords;
     x->over_ours = o->order != 0;
     x->over_unknown = o->order && o->step == MEMBER_NO_STEP;
     snprintf(x->over_text, sizeof x->over_text, "%s", o->text);
@@ -180,6 +185,7 @@ void member_save_message(const struct member *m, struct msg_ckpt_held *out)
                                   .steps = h->steps,
                                   .least = h->least,
                                   .want = h->want,
+                                  .ask = h->ask,
                                   .done = x->done,
                                   .quiet = h->quiet,
                                   .giver = x->giver,

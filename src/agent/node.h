@@ -283,8 +283,9 @@ void persisting_leave(struct node *n,
                       void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
 
 /* The newest step that is in memory is wanted on disk, also if that failed before: which (KEEPER_NO_STEP: none is
- * there). What becomes of it is seen by persisting_view(); ckpt_news() is called when something has. */
-int64_t persisting_save(struct node *n);
+ * there). What becomes of it is seen by persisting_view(); ckpt_news() is called when something has.  Among several
+ * nodes the newest of all is meant, which may be an older one: *ask is then answered by the view. */
+int64_t persisting_save(struct node *n, uint64_t *ask);
 struct persisting_view {
     bool here, idle;          /* --ckpt-dir is given; nothing is wanted or written */
     int64_t writing, on_disk; /* KEEPER_NO_STEP: none; here and below */
@@ -293,6 +294,9 @@ struct persisting_view {
     const char *said; /* of the one on disk: one line */
     int64_t failed;
     const char *why;
+    uint64_t answered; /* ask of persisting_save() */
+    int answer_status;
+    const char *answer;
 };
 void persisting_view(const struct node *n, struct persisting_view *v);
 

@@ -68,6 +68,31 @@ static void say_committed(struct persisting *p, bool existed, const char *troubl
     ckpt_news(p->node);
 }
 
+void persisting_note_saved(struct persisting *p, const struct member_save *x, const char *where)
+{
+    char size[32];
+    if (x->over_existed)
+        snprintf(p->said, sizeof p->said, "step %lld was there already, and is valid: %s", (long long)x->over_step,
+                 where);
+    else if (x->over_bytes)
+        snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)x->over_step,
+                 x->over_lastwords ? " (last words)" : "", persisting_size(x->over_bytes, size),
+                 (double)x->over_ms / 1e3, where);
+    else if (persist_on_disk(p->core) != x->over_step) /* else more is known of it */
+        snprintf(p->said, sizeof p->said, "step %lld is on disk: %s", (long long)x->over_step, where);
+    p->on_disk_at = persist_on_disk(p->core) == x->over_step ? p->on_disk_at : loop_clock();
+    p->failed_step = KEEPER_NO_STEP;
+}
+
+void persisting_note_failed(struct persisting *p, int64_t step, const char *why)
+{
+    el_log(EL_DEBUG, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
+    snapshots_event(p->node->snapshots, "failed", step, why);
+    p->failed_step = step;
+    snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
+    ckpt_news(p->node);
+}
+
 /* The status line tells how far a long write is. */
 void persisting_show(struct persisting *p)
 {
@@ -476,17 +501,19 @@ int persisting_init(struct node *n, struct el_err *e)
 
 /* --- who asks ----------------------------------------------------------------------------------------------------- */
 
-int64_t persisting_save(struct node *n)
+int64_t persisting_save(struct node *n, uint64_t *ask)
 {
     struct persisting *p = n->persisting;
     int64_t step = keeper_covered(snapshots_keeper(n->snapshots));
     if (step == KEEPER_NO_STEP)
         return step;
+    if (p->saver) { /* which one is the newest of all nodes is not known here */
+        *ask = saver_ask(p);
+        return step;
+    }
     persist_forgive(p->core);
     persist_want_newest(p->core, false);
     pump(p);
-    if (p->saver) /* the others hear of it as of a script's wish */
-        saver_committed(p);
     return step;
 }
 
@@ -506,6 +533,9 @@ void persisting_view(const struct node *n, struct persisting_view *v)
     v->said = p->said;
     v->failed = p->failed_step;
     v->why = p->failed_why;
+    v->answered = p->answered;
+    v->answer_status = p->answer_status;
+    v->answer = p->answer;
 }
 
 const struct ckpt_fs *persisting_root(const struct node *n)

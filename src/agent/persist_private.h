@@ -28,6 +28,10 @@ struct persisting {
     int64_t failed_step; /* the last one that is not on disk, and why; KEEPER_NO_STEP: none since */
     char failed_why[MSG_TEXT_MAX + 1];
 
+    uint64_t asked, answered; /* several nodes: operators' wishes, and the last one that has its answer */
+    int answer_status;
+    char answer[CKPT_PATH_MAX + 700];
+
     void (*left)(struct node *n); /* who waits for the end of all this */
     int64_t given_up;             /* the step that nobody waits for any more; KEEPER_NO_STEP: none */
     unsigned signals;             /* that would have ended the job, so far; and the last of them */
@@ -41,6 +45,9 @@ struct persisting {
 
 /* persist_io.c */
 void persisting_show(struct persisting *p); /* how far a long write is, in the status line */
+/* Among several nodes: what has become of a step, for people and workers that ask here. */
+void persisting_note_saved(struct persisting *p, const struct member_save *x, const char *where);
+void persisting_note_failed(struct persisting *p, int64_t step, const char *why);
 struct disk_files *persisting_new_files(struct persisting *p, size_t n);
 /* Adds what lies in a slot to p->files; number: of its file, where the script has not named it. */
 void persisting_add_file(struct persisting *p, const struct keeper_source *from, unsigned number);
@@ -55,6 +62,7 @@ int saver_init(struct persisting *p, struct el_err *e);
 void saver_free(struct persisting *p);
 void saver_round(struct persisting *p);
 void saver_committed(struct persisting *p); /* a slot; or it has turned out to be none */
+uint64_t saver_ask(struct persisting *p);   /* the newest step of all nodes, on disk: persisting.answered */
 void saver_ended(struct persisting *p);     /* no worker is left */
 void saver_written(struct persisting *p, bool good, int broken, const struct el_err *e);
 void saver_published(struct persisting *p, bool good, bool existed, const char *trouble, const struct el_err *e);

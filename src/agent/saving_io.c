@@ -456,15 +456,6 @@ void saver_cleared(struct persisting *p)
     free_disk(p);
 }
 
-static void say_failed(struct persisting *p, int64_t step, const char *why)
-{
-    el_log(EL_DEBUG, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
-    snapshots_event(p->node->snapshots, "failed", step, why);
-    p->failed_step = step;
-    snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
-    ckpt_news(p->node);
-}
-
 /* Its order is no more, with its coordinator or because another node failed: it is wanted still. */
 static void want_again(struct persisting *p)
 {
@@ -475,7 +466,7 @@ static void want_again(struct persisting *p)
         return;
     bool current = keeper_held_below(snapshots_keeper(p->node->snapshots), step + 1) == step;
     if (!current || !persist_again(p->core, step))
-        say_failed(p, step, "the order to write it is no more, and it is not held any more");
+        persisting_note_failed(p, step, "the order to write it is no more, and it is not held any more");
     refresh(p);
 }
 
@@ -507,6 +498,27 @@ void saver_forget(struct node *n)
     free_disk(p);
 }
 
+uint64_t saver_ask(struct persisting *p)
+{
+    p->saver->held.ask = ++p->asked;
+    refresh(p);
+    return p->asked;
+}
+
+static void take_answer(struct persisting *p, const struct member_save *x)
+{
+    struct saver *s = p->saver;
+    if (!x->over_ask || x->over_ask != s->held.ask)
+        return;
+    s->held.ask = 0;
+    p->answered = x->over_ask;
+    p->answer_status = x->over_good ? 0 : x->over_step == MEMBER_NO_STEP ? CKPT_INCOMPLETE : EL_EXIT_CANTCREAT;
+    if (x->over_good || x->over_step == MEMBER_NO_STEP)
+        snprintf(p->answer, sizeof p->answer, "%s", x->over_good ? p->said : x->over_text);
+    else
+        snprintf(p->answer, sizeof p->answer, "step %lld is not on disk: %s", (long long)x->over_step, x->over_text);
+}
+
 /* What has become of a step. */
 void saver_over(struct node *n, const struct member_save *x)
 {
@@ -521,16 +533,15 @@ void saver_over(struct node *n, const struct member_save *x)
         ckpt_step_name((enum ckpt_layout)n->conf->ckpt_layout, x->over_step, name);
         snprintf(where, sizeof where, "%.400s/%.100s", n->conf->ckpt_dir, name);
         snapshots_event(n->snapshots, "committed", x->over_step, where);
-        snprintf(p->said, sizeof p->said, "step %lld is on disk: %s", (long long)x->over_step, where);
-        p->on_disk_at = loop_clock();
-        p->failed_step = KEEPER_NO_STEP;
+        persisting_note_saved(p, x, where);
     } else {
-        say_failed(p, x->over_step, x->over_text);
+        persisting_note_failed(p, x->over_step, x->over_text);
     }
     bool wanted = persist_wanted(p->core) != KEEPER_NO_STEP && persist_wanted(p->core) <= x->over_step;
     persist_over(p->core, x->over_step, x->over_good);
+    take_answer(p, x);
     ckpt_news(n);
-    if (wanted)
+    if (wanted || x->over_ask)
         refresh(p);
 }
 

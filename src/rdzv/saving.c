@@ -97,6 +97,7 @@ resolve(struct saving *s, int64_t step, bool good, el_usec now, const char *form
     s->again = SAVING_NO_STEP;
     s->why[0] = 0;
     s->tell = true;
+    saving_ask_over(s, step, good);
     forget_order(s);
 }
 
@@ -184,6 +185,7 @@ static void take_held(struct saving *s, unsigned node, unsigned seat, const stru
     saving_take_steps(s, n, h);
     s->done = h->done > s->done ? h->done : s->done;
     take_want(s, n, h->want, now);
+    saving_take_ask(s, n, h->ask);
 }
 
 static void take_file(struct saving *s, unsigned node, const struct msg_ckpt_file *f, el_usec now)
@@ -241,6 +243,8 @@ void saving_lost(struct saving *s, unsigned node)
     n->order = n->giver = n->told_conn = 0;
     n->at = SAVING_AT_REST;
     n->want = n->failed = SAVING_NO_STEP;
+    n->ask = 0;
+    n->ask_at = SAVING_ASK_NONE;
     if (s->phase != SAVING_RESTING && is_needed(s, node))
         fall(s, "%.64s was lost", saving_name(s, node));
     saving_forget_node(s, n);
@@ -467,6 +471,13 @@ static bool is_spoken_of(const struct saving *s, el_usec now)
     return spoken && s->quiet_until > now;
 }
 
+static void advance_asked(struct saving *s, el_usec now)
+{
+    int64_t step = saving_asked(s);
+    if (step != SAVING_NO_STEP)
+        begin(s, step, false, now);
+}
+
 static void advance_settling(struct saving *s, el_usec now)
 {
     if (all_quiet(s, now) && s->lastwords) {
@@ -493,6 +504,8 @@ bool saving_advance(struct saving *s, unsigned live, el_usec now)
             advance_again(s, now);
         if (s->phase == SAVING_RESTING && s->target != SAVING_NO_STEP)
             advance_target(s, now);
+        if (s->phase == SAVING_RESTING && s->target == SAVING_NO_STEP)
+            advance_asked(s, now);
         if (s->phase == SAVING_RESTING && s->target == SAVING_NO_STEP && s->settling)
             advance_settling(s, now);
         if (serial == s->last.serial && order == s->order)

@@ -43,7 +43,8 @@ void saving_forget_held(struct saving *s)
         struct saving_node *n = &s->node[i];
         forget_list(s, n);
         n->here = n->quiet = false;
-        n->list = 0;
+        n->list = n->ask = 0;
+        n->ask_at = SAVING_ASK_NONE;
         n->least = n->want = n->failed = SAVING_NO_STEP;
     }
     memset(s->seat_known, 0, s->conf.room);

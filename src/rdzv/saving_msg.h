@@ -49,7 +49,8 @@ enum saving_at {
     F(T, NUM, moved, INT64_MAX, 0)      /* bytes written for it so far */                                              \
     F(T, NUM, got, SAVING_FILES_MAX, 0) /* FILEs of it that have come */                                               \
     F(T, BOOL, existed, 0, 0)           /* published: somebody else's of that step is there, and valid */              \
-    F(T, STR, text, MSG_TEXT_MAX, 0)
+    F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
+    F(T, NUM, ask, INT64_MAX, 0) /* an operator wants the newest step on disk: which of such wishes; 0: nobody does */
 #define MSG_ckpt_file_FIELDS(F, T)                                                                                     \
     MSG_SAVING_ORDER(F, T)                                                                                             \
     F(T, NUM, index, SAVING_FILES_MAX - 1, 1) /* from an agent: in its list of parts; to one: of the order's files */  \
@@ -83,6 +84,11 @@ enum saving_at {
     MSG_SAVING_ORDER(F, T)        /* 0, 0: no order, but a step that the node wants */                                 \
     F(T, INT, step, INT64_MAX, 1) /* -1: nothing is known of that order */                                             \
     F(T, BOOL, good, 0, 0)        /* it is on disk */                                                                  \
-    F(T, STR, text, MSG_TEXT_MAX, 0)
+    F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
+    F(T, NUM, ask, INT64_MAX, 0) /* the operator's wish that this answers; 0: none */                                  \
+    F(T, NUM, bytes, INT64_MAX, 0)                                                                                     \
+    F(T, NUM, took_ms, INT64_MAX, 0)                                                                                   \
+    F(T, BOOL, existed, 0, 0)                                                                                          \
+    F(T, BOOL, lastwords, 0, 0)
 
 #endif

@@ -42,6 +42,11 @@ struct saving_node {
     int64_t failed; /* a step that it could not write */
     bool published;
 
+    uint64_t ask; /* an operator's wish that it speaks of; 0: none */
+    enum saving_ask_at { SAVING_ASK_NONE, SAVING_ASK_OPEN, SAVING_ASK_WRITTEN, SAVING_ASK_ANSWERED } ask_at;
+    int64_t ask_step; /* from SAVING_ASK_WRITTEN on */
+    bool ask_good;
+
     uint64_t load;        /* while an order is made: bytes */
     uint32_t files, left; /* of the order: that it writes; that are not written yet */
     uint64_t told_conn, told_order, told_got;
@@ -112,6 +117,13 @@ void saving_forget_held(struct saving *s);
 void saving_forget_node(struct saving *s, struct saving_node *n); /* what it declared counts on */
 void saving_take_part(struct saving *s, struct saving_node *n, const struct msg_ckpt_part *p);
 void saving_take_steps(struct saving *s, struct saving_node *n, const struct msg_ckpt_held *h);
+/* saving_ask.c */
+void saving_take_ask(struct saving *s, struct saving_node *n, uint64_t ask);
+int64_t saving_asked(struct saving *s);
+void saving_ask_over(struct saving *s, int64_t step, bool good);
+void saving_ask_word(const struct saving *s, const struct saving_node *n, struct msg *out);
+void saving_tell_result(const struct saving *s, struct msg_ckpt_over *o);
+
 static inline bool saving_is_of_order(const struct saving *s, uint64_t giver, uint64_t order)
 {
     return s->phase != SAVING_RESTING && giver == s->conf.giver && order == s->order;

@@ -111,6 +111,8 @@ static void over_word(const struct saving *s, uint64_t giver, uint64_t order, in
                                                                       : step,
                                               .good = known ? s->last.good : !order && step == s->done,
                                               .text = text};
+    if (out->u.ckpt_over.good)
+        saving_tell_result(s, &out->u.ckpt_over);
 }
 
 static bool wants_in_vain(const struct saving *s, const struct saving_node *n)
@@ -119,7 +121,7 @@ static bool wants_in_vain(const struct saving *s, const struct saving_node *n)
     return n->here && n->want != SAVING_NO_STEP && n->want != s->target && !(under_way && n->want == s->step);
 }
 
-enum word { WORD_NONE, WORD_ORDER_OVER, WORD_WANT_OVER, WORD_WRITE, WORD_PUBLISH };
+enum word { WORD_NONE, WORD_ORDER_OVER, WORD_WANT_OVER, WORD_ASK_OVER, WORD_WRITE, WORD_PUBLISH };
 
 static enum word word_for(const struct saving *s, unsigned node)
 {
@@ -128,6 +130,8 @@ static enum word word_for(const struct saving *s, unsigned node)
         return WORD_ORDER_OVER;
     if (!n->order && wants_in_vain(s, n))
         return WORD_WANT_OVER;
+    if (!n->order && n->ask_at == SAVING_ASK_ANSWERED)
+        return WORD_ASK_OVER;
     if (s->phase == SAVING_WRITING && !n->order && n->files)
         return WORD_WRITE;
     bool publishes = s->conf.store == SAVING_LOCAL ? n->files > 0 : s->publisher == node;
@@ -143,6 +147,7 @@ bool saving_word(struct saving *s, unsigned node, uint64_t conn, unsigned i, str
     switch (word_for(s, node)) {
     case WORD_ORDER_OVER: over_word(s, n->giver, n->order, SAVING_NO_STEP, out); return i == 0;
     case WORD_WANT_OVER: over_word(s, 0, 0, n->want, out); return i == 0;
+    case WORD_ASK_OVER: saving_ask_word(s, n, out); return i == 0;
     case WORD_WRITE: return i == 0 && write_word(s, node, out);
     case WORD_PUBLISH: return publish_word(s, n, conn, i, out);
     case WORD_NONE: break;

@@ -113,15 +113,38 @@ ID=job$job_n
 two() { OUT=$T/$1.out ERR=$T/$1.err PREFIX="nsenter -t $(pid_of "$2") -n -m -u --wdns=/" ENV="PYTHON_EXEC=$PY" start $JOB "$HERE/ckpt_save_worker.py" "$D"; eval "agent_$1=$elrun_pid"; }
 two a 1; two b 2
 step 1
+touch "$D/go.2.0"; wait_for files "$D/held.2.0" 1 # which one of the nodes has not reached
 ckpt save
 is "two nodes: exit status" "$rc" 0
-like "two nodes: it says where" "$(cat "$T/said")" "^step 1 is on disk: .*$R/step-000000001"
+like "two nodes: it is what all of them have: bytes, seconds, where" "$(cat "$T/said")" "^step 1 is on disk: 4\.[0-9]* MB in [0-9.]* s, $R/step-000000001\$"
+ckpt save
+is "two nodes: again: it is there" "$rc $(cut -c1-17 "$T/said") $(ls -d "$R"/step-* | wc -l)" "0 step 1 is on disk 1"
 is "two nodes: both ranks are in it" "$("$ELRUN" ckpt ls "$R/step-000000001" --json | "$PY" -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["world"])')" 2
 ok "elrun status has both, with their ages" wait_for overview '^  snapshots +step 1 in memory, [0-9.a-z ]+ old; step 1 on disk, [0-9.a-z ]+ old$'
 unlike "which its agent need not say again" "$(cat "$T/overview")" '^  memory '
 touch "$D/end"
 status_of a; is "two nodes: the job is none the worse for it" "$status" 0
 status_of b
+
+# A directory for each node; one of them cannot be written to at first.
+D=$T/each R=$T/each/ckpt; mkdir "$D"
+job 2 --nproc-per-node=1 --ckpt-mem=64M --ckpt-store=local
+ID=job$job_n base=$JOB
+JOB="$base --ckpt-dir=$R.1"; two c 1
+JOB="$base --ckpt-dir=$R.2"; two d 2
+step 1
+mv "$R.2" "$R.gone"; : >"$R.2"
+ckpt save
+is "each its own: of one it is not on disk: exit status" "$rc" 73
+like "each its own: of one it is not on disk: why" "$(cat "$T/why")" '^elrun: (error: )?step 1 is not on disk: node2: '
+rm "$R.2"; mv "$R.gone" "$R.2"
+ckpt save --json
+is "each its own: the same step once more, when it can be" "$rc $("$PY" -c 'import json, sys; x = json.load(sys.stdin); print(x["status"], x["disk_step"])' <"$T/said")" "0 0 1"
+valid() { for i in 1 2; do "$ELRUN" ckpt verify --deep "$R.$i" >"$T/verify" 2>&1; echo $?; done | tr '\n' ' '; }
+is "each its own: both are whole" "$(valid)" "0 0 "
+touch "$D/end"
+status_of c; is "each its own: the job is none the worse for it" "$status" 0
+status_of d
 ON=
 
 "$ELRUN" ckpt save extra >"$T/said" 2>"$T/why"; is "an operand: exit status" $? 2

@@ -106,6 +106,7 @@ like "and say why" "$(said)" 'step 4.*: step-000000004/shard-[0-9]*-model-00001-
 
 job other hold 4 1
 node_2=$node_1
+wait_for holds "$T/store" 'job other: .* has joined' # whoever is first says what the job is
 D=$T/other2; mkdir "$D"; OPTIONS="$OPTIONS --ckpt-store=local" LOCAL=1 node 1
 ends 1 78 "a node with another --ckpt-store"
 like "other: one line" "$(cat "$D/err.1")" 'was started with --ckpt-dir and --ckpt-store=local, job other with --ckpt-dir and --ckpt-store=shared: give all its nodes the same'

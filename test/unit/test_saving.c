@@ -68,7 +68,7 @@ struct says {
     const char *steps, *text;
     int64_t parts, least, want;
     bool quiet, old, existed; /* old: of another coordinator's order */
-    uint64_t order, got;
+    uint64_t order, got, ask;
     enum saving_at at;
 };
 
@@ -83,6 +83,7 @@ static void says_(unsigned node, struct says x)
                                            .steps = x.steps ? x.steps : "",
                                            .least = x.least ? x.least : -1,
                                            .want = x.want ? x.want : -1,
+                                           .ask = x.ask,
                                            .done = -1,
                                            .quiet = x.quiet,
                                            .giver = x.order ? x.old ? 0x77 : 0x99 : 0,
@@ -402,6 +403,38 @@ static void write_all(uint64_t k, int64_t want)
     says(0, .steps = "12:0-1", .least = 12, .want = want, .order = k, .at = SAVING_AT_PUBLISHED, .got = 3);
 }
 
+/* An operator asks a node for the newest step on disk: that is the newest of all nodes. */
+static void test_asks(void)
+{
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "13:0-1 12:0-1", .least = 13, .ask = 1);
+    is_str(word(0), "OVER -1 no step is in memory that all nodes together hold", "nothing is held by all");
+    says(0, .steps = "13:0-1 12:0-1", .least = 13);
+    is_str(word(0), "", "it has heard that");
+    says(1, .steps = "12:0-1", .least = 12);
+    says(0, .steps = "13:0-1 12:0-1", .least = 13, .ask = 2);
+    is_num(saving_writing(s), 12, "a node that is behind is not waited for");
+    says(0, .steps = "13:0-1 12:0-1", .least = 13, .ask = 2, .order = 1, .at = SAVING_AT_WRITING);
+    says(1, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_FAILED, .text = "no space");
+    is_str(word(0), "OVER 12 b: no space; no node that is left holds part \"model\" of it (shard \"r1\")",
+           "it fails: its order is over");
+    says(0, .steps = "13:0-1 12:0-1", .least = 13, .ask = 2);
+    has(word(0), "OVER 12 b: no space", "and who has asked hears why");
+    says(0, .steps = "13:0-1 12:0-1", .least = 13);
+    says(1, .steps = "12:0-1", .least = 12);
+    is_num(saving_writing(s), -1, "nobody tries again by itself");
+    says(1, .steps = "12:0-1", .least = 12, .ask = 1);
+    is_num(saving_writing(s), 12, "unless somebody asks once more");
+    write_all(2, 0);
+    says(1, .steps = "12:0-1", .least = 12, .ask = 1);
+    is_str(word(1), "OVER 12 good", "it is on disk");
+    says(1, .steps = "12:0-1", .least = 12, .ask = 2);
+    is_str(word(1), "OVER 12 good", "once more: it is there");
+    is_num(saving_writing(s), -1, "and not written again");
+}
+
 /* The job goes back: what was beyond is of another history, on disk as well as on its way there. */
 static void test_went_back(void)
 {
@@ -553,6 +586,7 @@ int main(void)
     test_failures();
     test_coordinators();
     test_went_back();
+    test_asks();
     test_settling_of_an_older_order();
     test_settling();
     test_local();
