@@ -175,6 +175,18 @@ static void keep_values(struct rail *rail, unsigned number, const struct rail_re
     }
 }
 
+static void keep_all_values(struct health *h)
+{
+    bool one_way = h->order.backend != HEALTH_NCCL && !h->n->conf->probe_rails.named;
+    if (one_way)
+        pair_result_even(&h->result, (uint32_t)h->order.rails);
+    for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
+        if (h->order.rails >> i & 1) {
+            health_files_pair(h->files, &h->result.rail[i]);
+            keep_values(&h->rail[i], i, &h->result.rail[i]);
+        }
+}
+
 static void on_pair_done(void *ctx, unsigned rail, const struct rail_result *r)
 {
     struct health *h = ctx;
@@ -182,9 +194,11 @@ static void on_pair_done(void *ctx, unsigned rail, const struct rail_result *r)
     x->done = true;
     x->outcome = r->outcome;
     snprintf(x->reason, sizeof x->reason, "%s", r->reason);
-    health_files_pair(h->files, r);
-    keep_values(x, rail, r);
-    if (h->on && all_done(h))
+    h->result.rail[rail] = *r;
+    if (!all_done(h))
+        return;
+    keep_all_values(h);
+    if (h->on)
         membership_probed(h->n->membership);
 }
 
@@ -240,6 +254,7 @@ static void forget_rails(struct health *h)
 {
     probe_node_free(h->pair);
     h->pair = NULL;
+    pair_result_init(&h->result);
     for (unsigned i = 0; i < PLAN_RAILS_MAX; i++) {
         el_buf_free(&h->rail[i].lines);
         h->rail[i] = (struct rail){.lines = EL_BUF_INIT(NULL, MSG_LINES_MAX)};

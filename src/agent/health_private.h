@@ -29,7 +29,8 @@ struct health {
     char peer[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1];
     bool on;
     struct rail rail[PLAN_RAILS_MAX];
-    struct el_buf found; /* of the look that is over: lines */
+    struct pair_result result; /* of these */
+    struct el_buf found;       /* of the look that is over: lines */
     enum probing_outcome outcome;
     char reason[MSG_TEXT_MAX + 1];
     struct el_buf page;

@@ -231,6 +231,30 @@ void pair_result_join(struct pair_result *to, const struct pair_result *a, const
         join_rail(&to->rail[r], &a->rail[r], &b->rail[r]);
 }
 
+static bool was_measured(const struct pair_result *r, uint32_t rails, unsigned rail, unsigned metric)
+{
+    return rails >> rail & 1 && r->rail[rail].outcome == RAIL_OK && r->rail[rail].value[metric];
+}
+
+void pair_result_even(struct pair_result *r, uint32_t rails)
+{
+    for (unsigned m = 0; m < METRIC_PAIR_COUNT; m++) {
+        uint64_t value = 0, spread = 0;
+        unsigned n = 0;
+        for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
+            if (was_measured(r, rails, i, m)) {
+                value += r->rail[i].value[m];
+                spread += r->rail[i].spread[m];
+                n++;
+            }
+        for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
+            if (was_measured(r, rails, i, m)) {
+                r->rail[i].value[m] = (uint32_t)(value / n);
+                r->rail[i].spread[m] = (uint32_t)(spread / n);
+            }
+    }
+}
+
 void plan_result(struct plan *p, unsigned pair, const struct pair_result *r)
 {
     assert(pair < p->pairs);

@@ -113,6 +113,8 @@ void pair_result_init(struct pair_result *r);
 /* One result of what the two ends said.  Broken off at one end is broken off; failed at one end is failed; values are
  * the worse of the two.  to may be one of them. */
 void pair_result_join(struct pair_result *to, const struct pair_result *a, const struct pair_result *b);
+/* Connections over one way share it by chance: of what was measured on these rails each gets the mean. */
+void pair_result_even(struct pair_result *r, uint32_t rails);
 
 /* Forms the next round from all that is known, and says how many pairs it has; no node stands in two of them.  0: the
  * plan has ended, plan_stopped() says why.  Pairs of the last round without a result count as broken off; such a pair

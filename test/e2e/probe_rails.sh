@@ -45,6 +45,7 @@ like "and nobody else" "$(states | tr '\n' ' ')" '^node1 good \[\] node2 good \[
 probe --probe-rails=2 --json
 is "two connections over the network that works" "$all" " 2:0 3:0 1:0"
 is "each of them was tried" "$("${PY:-python3}" -c 'import json, sys; print({tuple(p["ok"]) for r in json.load(open(sys.argv[1]))["rounds"] for p in r["results"]})' "$T/1.out")" "{(0, 1)}"
+is "and has the speed of the other, with which it shares the network" "$("${PY:-python3}" -c 'import json, sys; print({len(set(p["metrics"]["tcp_bw64m"])) for r in json.load(open(sys.argv[1]))["rounds"] for p in r["results"]})' "$T/1.out")" "{1}"
 
 nsenter -t $switch -n ip link set w3 up
 on 2 ip link del eth1

@@ -111,6 +111,25 @@ static void test_reason_of_either(void)
     is_str(both.rail[0].reason, "nothing came back", "... or the first");
 }
 
+/* Four connections over one network card, of which one has failed. */
+static void test_even(void)
+{
+    static const uint32_t value[] = {1000, 3000, 7000, 5000};
+    struct pair_result r;
+    pair_result_init(&r);
+    for (unsigned i = 0; i < 4; i++) {
+        r.rail[i].outcome = i == 2 ? RAIL_FAILED : RAIL_OK;
+        r.rail[i].value[METRIC_TCP_BW64M] = value[i];
+        r.rail[i].spread[METRIC_TCP_BW64M] = value[i] / 10;
+    }
+    pair_result_even(&r, 3 | 4);
+    is_num(r.rail[0].value[METRIC_TCP_BW64M], 2000, "connections share a network by chance: each gets the mean");
+    is_num(r.rail[1].spread[METRIC_TCP_BW64M], 200, "... of the spread, too");
+    is_num(r.rail[2].value[METRIC_TCP_BW64M], 7000, "... of those that came to an end");
+    is_num(r.rail[3].value[METRIC_TCP_BW64M], 5000, "... and were asked for");
+    is_num(r.rail[0].value[METRIC_TCP_LAT], 0, "... and what was not measured stays so");
+}
+
 int main(void)
 {
     test_usual();
@@ -119,5 +138,6 @@ int main(void)
     test_shared_rails();
     test_weakest_witnesses();
     test_reason_of_either();
+    test_even();
     return done();
 }
