@@ -72,7 +72,7 @@ int check_chunks(const struct ckpt_fs *fs, const char *dir, const struct manifes
 {
     char path[CKPT_PATH_MAX], shown[EL_PATH_MAX];
     int r = join(path, dir, f->name);
-    int file = r < 0 ? r : fs->open(fs->ctx, path);
+    int file = r < 0 ? r : fs_open_fresh(fs, path);
     if (file < 0)
         return fs_fail(fs, file, "read", path, e);
     size_t room = f->size < f->chunk ? (size_t)f->size : (size_t)f->chunk;
@@ -82,7 +82,7 @@ int check_chunks(const struct ckpt_fs *fs, const char *dir, const struct manifes
     for (size_t i = from; piece && i < to; i++) {
         uint64_t at = i * f->chunk, left = f->size - at;
         size_t n = left < f->chunk ? (size_t)left : (size_t)f->chunk;
-        r = fs->read(fs->ctx, file, at, piece, n);
+        r = fs_read_fresh(fs, path, &file, at, piece, n);
         if (r < 0) {
             *bad = i;
             el_show_path(f->name, shown, sizeof shown);

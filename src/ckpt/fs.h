@@ -45,6 +45,11 @@ struct ckpt_fs {
  * for what is missing or cannot be read, 77 for what is not allowed, 73 for what cannot be written. */
 int fs_fail(const struct ckpt_fs *fs, int result, const char *what, const char *path, struct el_err *e);
 
+/* Opens, and reads, as the calls of the table do.  What another host has replaced may be stale here for a while (NFS):
+ * then it is looked for by its path again, for up to 30 s.  Never in the loop's thread. */
+int fs_open_fresh(const struct ckpt_fs *fs, const char *path);
+int fs_read_fresh(const struct ckpt_fs *fs, const char *path, int *file, uint64_t at, void *to, size_t n);
+
 /* The whole of a small file, at most `max` bytes (more: -EFBIG); ends with a 0 that is not counted.  *text is the
  * caller's, by el_free(mem).  0 or -errno. */
 int fs_read_small(const struct ckpt_fs *fs, const char *path, size_t max, struct el_mem *mem, char **text, size_t *n);

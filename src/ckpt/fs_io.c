@@ -1,8 +1,13 @@
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "ckpt/fs.h"
 #include "util/parse.h"
+#include "util/time.h"
+
+#define STALE_PAUSE EL_MS(100)
+#define STALE_TRIES (EL_SEC(30) / STALE_PAUSE)
 
 int fs_fail(const struct ckpt_fs *fs, int result, const char *what, const char *path, struct el_err *e)
 {
@@ -22,6 +27,30 @@ int fs_fail(const struct ckpt_fs *fs, int result, const char *what, const char *
     return el_fail_sys(e, status, sys, "%s %s%s%s", what, root, *path ? "/" : "", shown);
 }
 
+int fs_open_fresh(const struct ckpt_fs *fs, const char *path)
+{
+    const struct timespec pause = {.tv_nsec = STALE_PAUSE * (1000000000 / EL_SEC(1))};
+    int file = fs->open(fs->ctx, path);
+    for (el_usec i = 0; file == -ESTALE && i < STALE_TRIES; i++) {
+        nanosleep(&pause, NULL);
+        file = fs->open(fs->ctx, path);
+    }
+    return file;
+}
+
+int fs_read_fresh(const struct ckpt_fs *fs, const char *path, int *file, uint64_t at, void *to, size_t n)
+{
+    int r = fs->read(fs->ctx, *file, at, to, n);
+    if (r != -ESTALE)
+        return r;
+    int again = fs_open_fresh(fs, path);
+    if (again < 0)
+        return again;
+    fs->close(fs->ctx, *file);
+    *file = again;
+    return fs->read(fs->ctx, again, at, to, n);
+}
+
 int fs_read_small(const struct ckpt_fs *fs, const char *path, size_t max, struct el_mem *mem, char **text, size_t *n)
 {
     struct fs_stat st;
@@ -33,11 +62,11 @@ int fs_read_small(const struct ckpt_fs *fs, const char *path, size_t max, struct
         return st.kind == FS_DIR ? -EISDIR : st.kind == FS_LINK ? -ELOOP : -ENXIO;
     if (st.bytes > max)
         return -EFBIG;
-    int file = fs->open(fs->ctx, path);
+    int file = fs_open_fresh(fs, path);
     if (file < 0)
         return file;
     char *to = el_alloc(mem, (size_t)st.bytes + 1);
-    r = to ? fs->read(fs->ctx, file, 0, to, (size_t)st.bytes) : -ENOMEM;
+    r = to ? fs_read_fresh(fs, path, &file, 0, to, (size_t)st.bytes) : -ENOMEM;
     fs->close(fs->ctx, file);
     if (r < 0) {
         el_free(mem, to);

@@ -220,13 +220,13 @@ int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t
         return ckpt_fail(e, CKPT_DAMAGED, "part \"%.60s\" of shard \"%.60s\" is not what it was a moment ago", p->part,
                          p->shard_id);
     snprintf(path, sizeof path, "%s/%s", s->dir, f->name);
-    int file = s->fs->open(s->fs->ctx, path);
+    int file = fs_open_fresh(s->fs, path);
     if (file < 0)
         return fs_fail(s->fs, file, "read", path, e);
     for (size_t i = 0; i < f->chunks_n && !e->status; i++) {
         uint64_t at = i * f->chunk, left = f->size - at;
         size_t n = left < f->chunk ? (size_t)left : (size_t)f->chunk;
-        int r = s->fs->read(s->fs->ctx, file, at, (char *)to + at, n);
+        int r = fs_read_fresh(s->fs, path, &file, at, (char *)to + at, n);
         uint32_t crc = r < 0 ? 0 : crc32c(0, (const char *)to + at, n);
         if (r < 0)
             el_fail_sys(e, (enum el_exit)CKPT_DAMAGED, -r, "%s: bytes %llu-%llu cannot be read", path,

@@ -198,7 +198,7 @@ int look_file_open(struct look_file *f, const struct look *l, const char *name, 
     int n = snprintf(path, sizeof path, "%s%s%s", l->dir, *l->dir ? "/" : "", name);
     int r = n < 0 || n >= (int)sizeof path ? -ENAMETOOLONG : l->fs->stat(l->fs->ctx, path, &st);
     if (r >= 0)
-        r = f->file = l->fs->open(l->fs->ctx, path);
+        r = f->file = fs_open_fresh(l->fs, path);
     if (r < 0)
         return fs_fail(l->fs, r, "read", path, e);
     f->bytes = (struct ckpt_bytes){f, st.bytes, read_bytes};

@@ -1,7 +1,8 @@
 /* What a job can go on from on disk: steps that fit what is declared, the newest history only, and every byte compared.
- */
+ * Seen to fail: a reader that gives a stale handle up (test_stale()). */
 #include "ckpt/load.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,6 +127,34 @@ static void test_read(void)
     memfs_free(&m);
 }
 
+/* Over NFS: what was opened, or is to be, has been replaced elsewhere; by its path it is found again. */
+static void test_stale(void)
+{
+    static struct memfs m;
+    static char to[5000];
+    struct el_err e = {0};
+    uint64_t bytes = 0;
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    make(&fs, 7, 10, "l", 2);
+    m.fail_errno = ESTALE;
+    m.fail_call = MEMFS_OPEN;
+    m.fail_nth = 1;
+    struct load_step *s = load_open(&fs, &mem, CKPT_LAYOUT_ELRUN, 7, &e);
+    ok(s != NULL, "a manifest whose handle is stale is opened again");
+    static const enum memfs_call calls[] = {MEMFS_OPEN, MEMFS_READ};
+    for (unsigned i = 0; s && i < 2; i++) {
+        m.fail_call = calls[i];
+        m.fail_nth = 1;
+        memset(to, 0, sizeof to);
+        ok(load_read(s, &both[1], to, &bytes, &e) == 0 && memcmp(to, image[1], sizeof to) == 0,
+           i ? "a part, in the middle of it" : "a part");
+        is_num(m.fail_nth, 0, "which it was");
+    }
+    load_close(s);
+    memfs_free(&m);
+}
+
 /* Files that a script named: of any length that fits, which stands behind them. */
 static void test_named(void)
 {
@@ -165,6 +194,7 @@ int main(void)
     test_look();
     test_named();
     test_read();
+    test_stale();
     is_num(mem.used_bytes, 0, "nothing is left over");
     return done();
 }
