@@ -20,9 +20,10 @@ struct ckpt_conf {
 struct ckpt_place {
     struct root root;
     struct ckpt_fs fs;
-    char *real;       /* the path without links */
-    const char *dir;  /* below root: the checkpoint; "" with a file; NULL: it is a root */
-    const char *file; /* NULL: not a file */
+    char *real;         /* the path without links */
+    const char *dir;    /* below root: the checkpoint; "" with a file; NULL: it is a root */
+    const char *file;   /* NULL: not a file */
+    const char *called; /* the file, as it was named: a link may call it otherwise */
 };
 
 /* One call of `elrun ckpt`. */
@@ -35,6 +36,9 @@ struct ckpt_call {
     char nonce[CKPT_NONCE_MAX];
     bool progress; /* stderr is a terminal */
 };
+
+/* Looks at that checkpoint or file. */
+int ckpt_place_look(const struct ckpt_place *p, const char *dir, struct look *l, struct el_mem *mem, struct el_err *e);
 
 int ckpt_place_open(struct ckpt_place *p, const char *path, struct el_err *e);
 void ckpt_place_close(struct ckpt_place *p);

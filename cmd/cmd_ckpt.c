@@ -198,7 +198,15 @@ int ckpt_place_open(struct ckpt_place *p, const char *path, struct el_err *e)
     p->fs = root_table(&p->root);
     p->dir = file ? "" : strrchr(p->real, '/') + 1;
     p->file = file ? strrchr(p->real, '/') + 1 : NULL;
+    const char *last = strrchr(path, '/');
+    p->called = last ? last + 1 : path;
     return 0;
+}
+
+int ckpt_place_look(const struct ckpt_place *p, const char *dir, struct look *l, struct el_mem *mem, struct el_err *e)
+{
+    int r = look_open(l, &p->fs, mem, dir, p->file, e);
+    return r || !p->file ? r : look_call(l, p->called, p->file, e);
 }
 
 void ckpt_place_close(struct ckpt_place *p)

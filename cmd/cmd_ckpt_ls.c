@@ -163,7 +163,7 @@ static int ls_tensors(struct ckpt_call *c, const struct ckpt_place *p, struct el
     struct verify v;
     bool first = true;
     ckpt_verifier(c, &v, false);
-    int r = look_open(&l, &p->fs, &c->mem, p->dir, p->file, e);
+    int r = ckpt_place_look(p, p->dir, &l, &c->mem, e);
     if (!r)
         r = verify_dir(&v, &l, e);
     ckpt_verifier_end(c);
@@ -296,7 +296,7 @@ int ckpt_cat(struct ckpt_call *c, struct el_err *e)
     if (!r && !p.dir)
         r = el_fail(e, EL_EXIT_USAGE, "name one checkpoint, not a root");
     if (!r)
-        r = look_open(&l, &p.fs, &c->mem, p.dir, p.file, e);
+        r = ckpt_place_look(&p, p.dir, &l, &c->mem, e);
     if (!r)
         r = verify_dir(&v, &l, e);
     ckpt_verifier_end(c);

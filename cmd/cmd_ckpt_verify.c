@@ -140,7 +140,7 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const char *
     struct verify v;
     bool added = false;
     ckpt_verifier(c, &v, c->conf->deep);
-    int bad = look_open(&l, &p->fs, &c->mem, dir, p->file, e);
+    int bad = ckpt_place_look(p, dir, &l, &c->mem, e);
     if (!bad)
         bad = verify_dir(&v, &l, e);
     if (!bad && l.format == CKPT_FORMAT_NONE && !v.findings_n)

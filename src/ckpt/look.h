@@ -18,6 +18,7 @@ struct look {
     int64_t changed_sec; /* the newest of all */
     bool deeper;         /* there are directories below CKPT_DEPTH_MAX: they were not looked into */
     size_t others;       /* links, FIFOs, devices: neither followed nor opened */
+    const char *real;    /* where names[0] lies: look_call(); NULL: there */
     enum ckpt_format format;
     struct checked manifest;
     struct el_err why; /* status 0: the manifest is read; CKPT_INCOMPLETE: there is none; else what is wrong with it */
@@ -29,6 +30,13 @@ struct look {
 int look_open(struct look *l, const struct ckpt_fs *fs, struct el_mem *mem, const char *dir, const char *file,
               struct el_err *e);
 void look_close(struct look *l);
+
+/* The one file is called so where somebody has made a link to it: the name says what is in it.  `real` is the name that
+ * look_open() was given, which must live as long as the look.  -1: no memory. */
+int look_call(struct look *l, const char *called, const char *real, struct el_err *e);
+
+/* Of one of its names below the root: -ENAMETOOLONG, or 0. */
+int look_path(const struct look *l, const char *name, char path[CKPT_PATH_MAX]);
 
 /* Its place among names, or SIZE_MAX. */
 size_t look_find(const struct look *l, const char *name);

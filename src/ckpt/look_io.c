@@ -146,6 +146,26 @@ int look_open(struct look *l, const struct ckpt_fs *fs, struct el_mem *mem, cons
     return 0;
 }
 
+int look_call(struct look *l, const char *called, const char *real, struct el_err *e)
+{
+    if (l->n != 1 || strcmp(called, real) == 0 || fmt_kind(called) == FMT_OTHER)
+        return 0;
+    char *name = el_strndup(l->mem, called, strlen(called));
+    if (!name)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    el_free(l->mem, l->names[0]);
+    l->names[0] = name;
+    l->real = real;
+    l->format = format_of(l);
+    return 0;
+}
+
+int look_path(const struct look *l, const char *name, char path[CKPT_PATH_MAX])
+{
+    int n = snprintf(path, CKPT_PATH_MAX, "%s%s%s", l->dir, *l->dir ? "/" : "", l->real ? l->real : name);
+    return n < 0 || n >= CKPT_PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
 void look_close(struct look *l)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -195,8 +215,9 @@ int look_file_open(struct look_file *f, const struct look *l, const char *name, 
     char path[CKPT_PATH_MAX];
     struct fs_stat st;
     *f = (struct look_file){.fs = l->fs, .file = -1, .done = done};
-    int n = snprintf(path, sizeof path, "%s%s%s", l->dir, *l->dir ? "/" : "", name);
-    int r = n < 0 || n >= (int)sizeof path ? -ENAMETOOLONG : l->fs->stat(l->fs->ctx, path, &st);
+    int r = look_path(l, name, path);
+    if (r >= 0)
+        r = l->fs->stat(l->fs->ctx, path, &st);
     if (r >= 0)
         r = f->file = fs_open_fresh(l->fs, path);
     if (r < 0)

@@ -12,9 +12,8 @@
 int verify_read(const struct look *l, const char *name, size_t max, struct el_mem *mem, char **text, size_t *n)
 {
     char path[CKPT_PATH_MAX];
-    if (snprintf(path, sizeof path, "%s%s%s", l->dir, *l->dir ? "/" : "", name) >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    return fs_read_small(l->fs, path, max, mem, text, n);
+    int r = look_path(l, name, path);
+    return r < 0 ? r : fs_read_small(l->fs, path, max, mem, text, n);
 }
 
 void verify_unreadable(struct verify *v, const struct look *l, const char *name, int r)

@@ -215,7 +215,11 @@ static void check_grid(struct verify *v, const struct look *l)
     uint64_t places = dims != 0;
     for (unsigned d = 0; d < dims; d++)
         places *= most[d] + 1ull;
-    for (uint64_t place = 0; places <= GRID_MAX && place < places && told < TOLD_MAX; place++) {
+    if (places > GRID_MAX) {
+        verify_find(v, CKPT_UNSUPPORTED, "", "its ranks make a grid of more than 100000 places, which is not checked");
+        return;
+    }
+    for (uint64_t place = 0; place < places && told < TOLD_MAX; place++) {
         uint64_t left = place;
         unsigned missing = 0, first = 0;
         for (unsigned d = dims; d-- > 0; left /= most[d] + 1ull)
