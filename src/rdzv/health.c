@@ -227,11 +227,24 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
              *text ? ": " : "", text);
 }
 
+/* Of a node that is not there any more: bad, as the report has it, or only not heard? */
+static bool was_bad(const struct rdzv_health *h, unsigned node)
+{
+    struct plan *p = probing_plan(h->last);
+    enum node_state s = p ? verdict_state(p, node) : NODE_UNDECIDED;
+    return s == NODE_BAD || s == NODE_BAD_LOCAL;
+}
+
 static unsigned whole_status(const struct rdzv *r, const unsigned count[HEALTH_VERDICTS], bool warned)
 {
-    if (count[HEALTH_BAD] || count[HEALTH_SLOW] || count[HEALTH_LEFT])
+    bool bad = count[HEALTH_BAD] || count[HEALTH_SLOW];
+    for (unsigned i = 0; i < r->health.nodes && count[HEALTH_LEFT] && !bad; i++)
+        bad = was_bad(&r->health, i);
+    if (bad)
         return 1;
-    return count[HEALTH_UNDECIDED] || count[HEALTH_ABSENT] || (warned && r->conf.set.probe_strict) ? 3 : 0;
+    return count[HEALTH_UNDECIDED] || count[HEALTH_LEFT] || count[HEALTH_ABSENT] || (warned && r->conf.set.probe_strict)
+               ? 3
+               : 0;
 }
 
 /* True: the job ends. */

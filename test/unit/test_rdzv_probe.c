@@ -475,8 +475,8 @@ static void warns(unsigned ms, char node)
     story_tell(&s, node, &m);
 }
 
-/* d says goodbye in its pair; b cannot judge everything; c only warns. */
-static void test_statuses(bool strict)
+/* d says goodbye in its pair, or its process ends without; b cannot judge everything; c only warns. */
+static void test_statuses(bool strict, bool goodbye)
 {
     story_init(&s, 4, 4);
     s.conf.set.health_check = HEALTH_ALWAYS;
@@ -491,7 +491,10 @@ static void test_statuses(bool strict)
     warns(10, 'c');
     P(10, 'd');
     EACH(20, "abc");
-    SAY(21, 'd', LEAVING);
+    if (goodbye)
+        SAY(21, 'd', LEAVING);
+    else
+        story_closed(&s, 21, 'd');
     story_until(&s, 2000);
     for (unsigned round = 0; s.r->state == RDZV_PROBING && round < 10; round++)
         for (char node = 'a'; node <= 'c' && s.r->state == RDZV_PROBING; node++)
@@ -499,7 +502,10 @@ static void test_statuses(bool strict)
                 P(2010 + 10 * round, node);
     for (char node = 'a'; node <= 'c'; node++)
         rdzv_order(s.r, s.node[node - 'a'].member, s.now, &s.node[node - 'a'].last);
-    is_num(s.node[0].last.u.end.status, 3, "a node has said goodbye: not all are known to be well");
+    if (goodbye)
+        is_num(s.node[0].last.u.end.status, 3, "a node has said goodbye: not all are known to be well");
+    else
+        is_num(s.node[0].last.u.end.status, 1, "a node has gone without a word: status 1 where all is printed");
     is_num(s.node[1].last.u.end.status, 3, "undecided: 3");
     is_num(s.node[2].last.u.end.status, strict ? 3 : 0, strict ? "--strict: a warning is 3" : "a warning is none");
     s.len = 0;
@@ -580,8 +586,8 @@ int main(void)
     test_many_gpus();
     test_auto_with_gpus();
     test_stop_on_undecided();
-    test_statuses(false);
-    test_statuses(true);
+    test_statuses(false, true);
+    test_statuses(true, false);
     test_crash();
     test_stray_results();
     return done();
