@@ -7,7 +7,7 @@
 #include "util/buf.h"
 #include "util/parse.h"
 
-enum { RANK_MAX = 64, PICKLE_MAX = 512 << 20, KEY_MAX = 4096, NAMES_MAX = 64 << 20 };
+enum { RANK_MAX = 64, PICKLE_MAX = 512 << 20, KEY_MAX = 512, NAMES_MAX = 64 << 20 };
 
 static const struct {
     const char *torch, *storage, *dtype;
@@ -96,8 +96,9 @@ static const struct zip_member *storage_member(const struct walk *w, const struc
     return zip_find(w->z, name);
 }
 
-/* _rebuild_tensor_v2(storage, offset, size, stride, …) and _v3, which has the type as its seventh. */
-static int take_tensor(struct walk *w, const struct pickle_node *args)
+/* _rebuild_tensor_v2(storage, offset, size, stride, …) and _v3, which has the type as its seventh.  Not a part of
+ * visit(): that calls itself as deep as PICKLE_DEPTH_MAX, on the 256 KiB of a thread of the pool. */
+__attribute__((noinline)) static int take_tensor(struct walk *w, const struct pickle_node *args)
 {
     uint64_t size[RANK_MAX], stride[RANK_MAX], at = 0;
     const struct pickle_node *id = pickle_item(args, 0), *offset = pickle_item(args, 1);
