@@ -28,7 +28,7 @@ table() { # FILE
 cd "$T" || exit 1
 for how in exception signal; do
     export READY="$T/$how.t."
-    PYTHONFAULTHANDLER= "$PY" -m torch.distributed.run --standalone --nproc-per-node=2 train.py $how 2>torchrun.$how
+    PYTHONFAULTHANDLER= TMPDIR=$T/tmp "$PY" -m torch.distributed.run --standalone --nproc-per-node=2 train.py $how 2>torchrun.$how
     export READY="$T/$how.e."
     ENV="PYTHON_EXEC=$PY" ERR=elrun.$how
     run --standalone --nproc-per-node=2 --log-dir="$T/$how" train.py $how
