@@ -93,6 +93,19 @@ void persisting_note_failed(struct persisting *p, int64_t step, const char *why)
     ckpt_news(p->node);
 }
 
+bool persisting_note_answer(struct persisting *p, const struct member_save *x)
+{
+    if (!x->over_ask || x->over_ask != p->asked)
+        return false;
+    p->answered = x->over_ask;
+    p->answer_status = x->over_good ? 0 : x->over_step == MEMBER_NO_STEP ? CKPT_INCOMPLETE : EL_EXIT_CANTCREAT;
+    if (x->over_good || x->over_step == MEMBER_NO_STEP)
+        snprintf(p->answer, sizeof p->answer, "%s", x->over_good ? p->said : x->over_text);
+    else
+        snprintf(p->answer, sizeof p->answer, "step %lld is not on disk: %s", (long long)x->over_step, x->over_text);
+    return true;
+}
+
 /* The status line tells how far a long write is. */
 void persisting_show(struct persisting *p)
 {

@@ -47,6 +47,7 @@ struct persisting {
 void persisting_show(struct persisting *p); /* how far a long write is, in the status line */
 /* Among several nodes: what has become of a step, for people and workers that ask here. */
 void persisting_note_saved(struct persisting *p, const struct member_save *x, const char *where);
+bool persisting_note_answer(struct persisting *p, const struct member_save *x); /* it is to the last wish */
 void persisting_note_failed(struct persisting *p, int64_t step, const char *why);
 struct disk_files *persisting_new_files(struct persisting *p, size_t n);
 /* Adds what lies in a slot to p->files; number: of its file, where the script has not named it. */

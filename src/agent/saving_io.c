@@ -36,6 +36,7 @@ struct saver {
     struct msg_ckpt_write waits; /* an order that came while the disk was being cleared; order 0: none */
     char waits_parts[SAVING_STEPS_TEXT + 1], waits_nonce[32];
     bool good;     /* the order that is over has brought a checkpoint */
+    bool fresh;    /* what was published here was not there before */
     int64_t again; /* its step, if nobody knows what becomes of that; KEEPER_NO_STEP */
 };
 
@@ -387,29 +388,36 @@ static void on_publish(struct persisting *p, const struct msg_ckpt_publish *o)
     disk_publish(p->disk, &p->about, files);
 }
 
+static void say_published(struct persisting *p)
+{
+    const struct disk_files *files = p->saver->all ? p->saver->all : p->files;
+    char where[CKPT_PATH_MAX + 512], name[CKPT_PATH_MAX], size[32];
+    uint64_t bytes = 0;
+    for (size_t i = 0; files && i < files->n; i++)
+        bytes += files->v[i].bytes;
+    ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
+    snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
+    el_log(EL_INFO, "checkpoint: step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
+           p->about.lastwords ? " (last words)" : "", persisting_size(bytes, size),
+           (double)(loop_clock() - p->began) / EL_SEC(1), where);
+    tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
+                                                        .state = "committed",
+                                                        .lastwords = p->about.lastwords,
+                                                        .bytes = bytes,
+                                                        .elapsed_us = loop_clock() - p->began,
+                                                        .text = where});
+}
+
+/* A node's part in a directory of its own is no checkpoint before the others have theirs. */
 void saver_published(struct persisting *p, bool good, bool existed, const char *trouble, const struct el_err *e)
 {
+    struct saver *s = p->saver;
     if (good && *trouble)
         el_log(EL_WARN, "checkpoint: %s", trouble);
-    p->saver->published = p->about;
-    if (good && !existed) {
-        const struct disk_files *files = p->saver->all ? p->saver->all : p->files;
-        char where[CKPT_PATH_MAX + 512], name[CKPT_PATH_MAX], size[32];
-        uint64_t bytes = 0;
-        for (size_t i = 0; files && i < files->n; i++)
-            bytes += files->v[i].bytes;
-        ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
-        snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
-        el_log(EL_INFO, "checkpoint: step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
-               p->about.lastwords ? " (last words)" : "", persisting_size(bytes, size),
-               (double)(loop_clock() - p->began) / EL_SEC(1), where);
-        tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
-                                                            .state = "committed",
-                                                            .lastwords = p->about.lastwords,
-                                                            .bytes = bytes,
-                                                            .elapsed_us = loop_clock() - p->began,
-                                                            .text = where});
-    }
+    s->published = p->about;
+    s->fresh = good && !existed;
+    if (s->fresh && p->node->conf->ckpt_store != 1)
+        say_published(p);
     membership_saved(p->node->membership, good, existed, good ? "" : e->text);
     free_disk(p);
 }
@@ -505,20 +513,6 @@ uint64_t saver_ask(struct persisting *p)
     return p->asked;
 }
 
-static void take_answer(struct persisting *p, const struct member_save *x)
-{
-    struct saver *s = p->saver;
-    if (!x->over_ask || x->over_ask != s->held.ask)
-        return;
-    s->held.ask = 0;
-    p->answered = x->over_ask;
-    p->answer_status = x->over_good ? 0 : x->over_step == MEMBER_NO_STEP ? CKPT_INCOMPLETE : EL_EXIT_CANTCREAT;
-    if (x->over_good || x->over_step == MEMBER_NO_STEP)
-        snprintf(p->answer, sizeof p->answer, "%s", x->over_good ? p->said : x->over_text);
-    else
-        snprintf(p->answer, sizeof p->answer, "step %lld is not on disk: %s", (long long)x->over_step, x->over_text);
-}
-
 /* What has become of a step. */
 void saver_over(struct node *n, const struct member_save *x)
 {
@@ -534,12 +528,14 @@ void saver_over(struct node *n, const struct member_save *x)
         snprintf(where, sizeof where, "%.400s/%.100s", n->conf->ckpt_dir, name);
         snapshots_event(n->snapshots, "committed", x->over_step, where);
         persisting_note_saved(p, x, where);
+        if (s->good && s->fresh && n->conf->ckpt_store == 1)
+            say_published(p);
     } else {
         persisting_note_failed(p, x->over_step, x->over_text);
     }
     bool wanted = persist_wanted(p->core) != KEEPER_NO_STEP && persist_wanted(p->core) <= x->over_step;
     persist_over(p->core, x->over_step, x->over_good);
-    take_answer(p, x);
+    s->held.ask = persisting_note_answer(p, x) ? 0 : s->held.ask;
     ckpt_news(n);
     if (wanted || x->over_ask)
         refresh(p);

@@ -50,7 +50,7 @@ is "last words of a step that was read from disk: it stays" "$(went_back)$(place
 frozen=
 at_exit() {
     [ -z "$frozen" ] || fsfreeze -u "$T/frozen/ckpt.1"
-    umount "$T/full/ckpt.1" "$T/frozen/ckpt.1" 2>"$T/umount"
+    umount "$T/full/ckpt.1" "$T/half/ckpt.1" "$T/frozen/ckpt.1" 2>"$T/umount"
 }
 if mkdir "$T/full" && small "$T/full/ckpt.1" size=5m; then # room for two of node 1's
     job full fails 6 0,1,2 --ckpt-store=local
@@ -69,6 +69,16 @@ if mkdir "$T/full" && small "$T/full/ckpt.1" size=5m; then # room for two of nod
     is "a full disk of one node: all go on from the one before" "$(went_back)" "0:1 1:1 "
 else
     skip "a full disk of one node" "no right to mount"
+fi
+
+# All files are written, but on one node there is no room for the manifest: of the other one it is no checkpoint either.
+if mkdir "$T/half" && small "$T/half/ckpt.1" nr_inodes=6; then
+    job half fails 3 1 --ckpt-store=local
+    ok "a disk that is full at the last moment: it is said" wait_for holds "$T/store" \
+        'job half: checkpoint: step 1 is not on disk: .*MANIFEST.*No space left'
+    touch "$D/failed.1"
+    ends 0
+    is "a disk that is full at the last moment: nobody calls it a checkpoint" "$(cat "$D"/err.? | grep -c 'step 1 is on disk')" 0
 fi
 
 # The coordinator dies in the middle of an order, for one of the disks stands still.
