@@ -101,11 +101,18 @@ static void blame(struct agent *a, enum agent_cause cause, unsigned slot)
     a->cause_slot = slot;
 }
 
+/* Somebody will read it: what is in memory alone is of use to another attempt only. */
+static bool is_worth_capturing(const struct agent *a, el_usec now)
+{
+    bool again = a->cause != AGENT_LEAVING && a->conf.restart_policy != DECIDE_NEVER && budget_left(&a->budget, now);
+    return a->conf.captures && (a->conf.captures_stay || again);
+}
+
 /* What the workers hold is asked for once in an attempt, and only when all of them have been started. */
-static bool ask_capture(struct agent *a, struct agent_actions *out)
+static bool ask_capture(struct agent *a, el_usec now, struct agent_actions *out)
 {
     bool up = a->group.phase == POLICY_UP && a->group.started == a->group.slots && !a->group.spawning && a->group.up;
-    if (!a->conf.captures || !up || a->parted || a->capture == AGENT_CAPTURE_OVER)
+    if (!up || a->parted || !is_worth_capturing(a, now) || a->capture == AGENT_CAPTURE_OVER)
         return false;
     if (a->capture == AGENT_CAPTURE_NOT)
         act(out, AGENT_DO_CAPTURE);
@@ -114,14 +121,14 @@ static bool ask_capture(struct agent *a, struct agent_actions *out)
 }
 
 /* Nobody is signalled before that is over, unless there is no time. */
-static bool hold_back(struct agent *a, int signal, el_usec grace, struct agent_actions *out)
+static bool hold_back(struct agent *a, int signal, el_usec grace, el_usec now, struct agent_actions *out)
 {
     if (!a->held) {
         a->held_signal = signal; /* the first one stays, as with whoever is told at once */
         a->held_grace = grace;
     }
     a->held_grace = grace < a->held_grace ? grace : a->held_grace;
-    a->held = grace && ask_capture(a, out);
+    a->held = grace && ask_capture(a, now, out);
     return a->held;
 }
 
@@ -131,7 +138,7 @@ static void stop(struct agent *a, int signal, el_usec grace, el_usec now, struct
     a->stopped = a->stopped ? a->stopped : now;
     if (a->state == AGENT_RUNNING)
         move(a, AGENT_STOPPING);
-    if (hold_back(a, signal, grace, out))
+    if (hold_back(a, signal, grace, now, out))
         return;
     policy_stop(&a->group, a->held_signal, a->held_grace, now, &group);
     take_group(out, &group);
@@ -152,10 +159,10 @@ static void on_captured(struct agent *a, const struct agent_event *ev, el_usec n
 }
 
 /* Those whom it would leave alone in a collective are not worse off for being captured first. */
-static void on_failing(struct agent *a, struct agent_actions *out)
+static void on_failing(struct agent *a, el_usec now, struct agent_actions *out)
 {
     if (a->state == AGENT_RUNNING)
-        ask_capture(a, out);
+        ask_capture(a, now, out);
 }
 
 static bool has_budget(const struct agent *a, el_usec now)
@@ -447,7 +454,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
     case AGENT_EV_PARTED: on_parted(a, ev); break;
     case AGENT_EV_HUNG: on_hung(a, ev, now, out); break;
-    case AGENT_EV_FAILING: on_failing(a, out); break;
+    case AGENT_EV_FAILING: on_failing(a, now, out); break;
     case AGENT_EV_CAPTURED: on_captured(a, ev, now, out); break;
     case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
     case AGENT_EV_COLLECTED:

@@ -51,7 +51,8 @@ struct agent_conf {
     /* One of several nodes: attempts are started and stopped from above (member.h), restarts are counted elsewhere, and
      * each end is handed up. */
     bool managed;
-    bool captures; /* before workers are signalled, what those that live hold may be captured (ckpt/capture.h) */
+    bool captures;      /* before workers are signalled, what those that live hold may be captured (ckpt/capture.h) */
+    bool captures_stay; /* … and outlives the job, since it is written to disk */
     bool handled[AGENT_SIGNAL_MAX + 1]; /* signals that end this node's part, by number */
 };
 

@@ -364,6 +364,7 @@ static int node_init(struct node *n, struct el_err *e)
         .grace = n->conf->shutdown_timeout,
         .managed = n->place.kind != ENDPOINT_ALONE,
         .captures = words_wanted(n),
+        .captures_stay = n->conf->ckpt_dir != NULL,
     };
     if (core.managed)
         account_enter(&n->account, ACCOUNT_FORM, loop_clock());

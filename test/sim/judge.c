@@ -99,7 +99,7 @@ static void on_signal(struct world *w, const struct agent_event *ev)
     blame(w, AGENT_LEAVING, 0);
     if (state != AGENT_RUNNING && state != AGENT_STOPPING)
         return;
-    if (j->verdict == AGENT_LEAVING && leaving) /* told twice */
+    if (j->verdict == AGENT_LEAVING && (leaving || !w->conf.captures_stay)) /* told twice, or of no use any more */
         judge_release(w);
     want_stop(w, ev->signal, w->conf.grace);
     if (ev->signal == SIGINT && j->interrupts > 1)
@@ -313,6 +313,8 @@ void judge_action(struct world *w, const struct agent_action *x, const struct ag
             world_fail(w, w->judge.captures ? "what the workers hold is captured twice" : "captured, and that is off");
         if (!world_leaders(w))
             world_fail(w, "captured where nobody lives");
+        if (!w->conf.captures_stay && (w->judge.attempts > w->conf.max_restarts || w->judge.asked_to_leave))
+            world_fail(w, "captured for nobody");
         w->judge.captures = true;
         break;
     case AGENT_DO_COLLECT:

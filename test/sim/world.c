@@ -352,6 +352,7 @@ static void draw_conf(struct world *w)
     w->conf.handled[SIGQUIT] = chance(w, 500);
     w->conf.handled[SIGUSR1] = chance(w, 100);
     w->conf.captures = chance(w, 500);
+    w->conf.captures_stay = chance(w, 500);
 }
 
 static void send_elrun(struct world *w, el_usec at, int sig)

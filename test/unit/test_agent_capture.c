@@ -4,7 +4,7 @@
 static struct stage *up(unsigned max_restarts)
 {
     struct stage *s = stage_up(max_restarts);
-    s->a.conf.captures = true;
+    s->a.conf.captures = s->a.conf.captures_stay = true;
     return s;
 }
 
@@ -131,6 +131,25 @@ static void test_no_capture(void)
              "0.003 exited 0 code 1 -> sweep 0 TERM, note 0 | stopping\n"
              "0.004 spawned 1 -> all TERM | stopping\n",
              "before all are started there is nothing to capture");
+
+    s = up(1);
+    s->a.conf.captures_stay = false;
+    at(s, 1000, SIGNAL(SIGTERM));
+    stage_is(s, "1.000 signal TERM -> all TERM | stopping\n", "nor for a job that ends with all that is in memory");
+
+    s = up(1);
+    s->a.conf.captures_stay = false;
+    at(s, 1000, EXITED(0, 1));
+    at(s, 1001, SIGNAL(SIGTERM));
+    stage_is(s,
+             "1.000 exited 0 code 1 -> sweep 0 TERM, capture, note 0 | stopping\n"
+             "1.001 signal TERM -> all TERM | stopping\n",
+             "nor on for one that would have gone on");
+
+    s = up(0);
+    s->a.conf.captures_stay = false;
+    at(s, 1000, EXITED(0, 1));
+    stage_is(s, "1.000 exited 0 code 1 -> sweep 0 TERM, all TERM, note 0 | stopping\n", "nor without a restart");
 
     s = up(3);
     s->a.conf.grace = 0;
