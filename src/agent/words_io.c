@@ -63,8 +63,7 @@ static void finish(struct words *w)
     w->running = false;
     loop_timer_at(w->timer, EL_NEVER);
     say(w);
-    if (n->core.state == AGENT_RUNNING)
-        stops_thaw(snapshots_stops(n->snapshots));
+    stops_thaw(snapshots_stops(n->snapshots)); /* who is signalled may want to end its step, and say so */
     release(w);
     node_feed(n, &(struct agent_event){.type = AGENT_EV_CAPTURED, .attempt = w->attempt});
 }

@@ -71,6 +71,13 @@ for x in json.load(sys.stdin)["checkpoints"]:
 is "and whole" "$("$ELRUN" ckpt verify --deep "$T/term/ckpt/step-000000006" >/dev/null 2>&1; echo $?)" 0
 is_clean term
 
+begin handler handler 2
+wait_for files "$D/w/ready.*" 2
+kill -TERM "$elrun_pid"; finish
+like "scripts that handle SIGTERM: their state is captured" "$(said)" "step 6 is captured from 1 live worker"
+is "then they take the steps that they want to" "$(ends)" " 2 90 True"
+is_clean handler
+
 train hang hang 2 $once --hang-timeout=4
 is "all stand still: what they held" "$(went_back)" "0:6 60 1:6 60 "
 is_clean hang

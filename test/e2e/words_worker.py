@@ -79,10 +79,12 @@ def before_step(now):
         if mode == "raise":
             raise RuntimeError("it cannot go on")
         sys.exit(3)
-    if mode in ("all", "term", "hang", "stopped"):
+    if mode in ("all", "term", "hang", "stopped", "handler"):
         ready()
 
 
+if mode == "handler":
+    signal.signal(signal.SIGTERM, lambda *_: None)
 ck = elrun.connect()
 state = {"count": 0, "steps": []}
 own = mode in ("shard", "raise", "inside", "term", "hang", "exit")
