@@ -21,6 +21,7 @@ struct capture {
     el_usec agree_until, until;
     int64_t step;    /* that is being copied; KEEPER_NO_STEP: not agreed on */
     int64_t instead; /* held when it began */
+    int64_t kept;    /* held now: no copy is worth its loss */
     unsigned n, orders;
     struct holder *holder;
     struct capture_order *order;
@@ -90,7 +91,7 @@ static enum keeper_live live_at(const struct capture *c, unsigned i, const struc
         return KEEPER_LIVE_NOT;
     if (!s->page.stable || s->page.live != step)
         return s->ends ? KEEPER_LIVE_NOT : KEEPER_LIVE_MAY;
-    return h->ordered || keeper_has_free(c->keeper, i) ? KEEPER_LIVE_IS : KEEPER_LIVE_MAY;
+    return h->ordered || keeper_has_free(c->keeper, i, c->kept) ? KEEPER_LIVE_IS : KEEPER_LIVE_MAY;
 }
 
 static enum keeper_cover cover(struct capture *c, const struct capture_stand *stand, int64_t step, unsigned *lacks)
@@ -195,7 +196,7 @@ static void look_at(struct capture *c, unsigned i, const struct capture_stand *s
 
 static void order(struct capture *c, unsigned i, const struct capture_stand *s, el_usec now)
 {
-    int slot = keeper_capture(c->keeper, i, c->step);
+    int slot = keeper_capture(c->keeper, i, c->step, c->kept);
     assert(slot >= 0); /* it had a free one */
     struct holder *h = &c->holder[i];
     h->ordered = true;
@@ -263,6 +264,7 @@ unsigned capture_step(struct capture *c, const struct capture_stand *stand, el_u
 {
     c->orders = 0;
     *orders = c->order;
+    c->kept = c->busy ? newest_held(c) : KEEPER_NO_STEP;
     if (c->busy && c->step == KEEPER_NO_STEP)
         agree(c, stand, now);
     if (c->busy && c->step != KEEPER_NO_STEP)

@@ -196,10 +196,16 @@ static void on_commit(struct keeper *k, struct worker *w, const struct wmsg *m)
 
 /* --- last words --- */
 
-int keeper_capture(struct keeper *k, unsigned worker, int64_t step)
+static struct keeper_slot *slot_to_capture(struct worker *w, int64_t kept)
+{
+    struct keeper_slot *s = w->has_slots ? keeper_free_slot(w) : NULL;
+    return s && s->state == KEEPER_COMMITTED && s->step == kept ? NULL : s;
+}
+
+int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept)
 {
     struct worker *w = &k->w[worker];
-    struct keeper_slot *s = w->has_slots ? keeper_free_slot(w) : NULL;
+    struct keeper_slot *s = slot_to_capture(w, kept);
     if (!s || step < 0 || step > CKPT_STEP_MAX)
         return -1;
     keeper_empty_slot(k, s);
@@ -211,10 +217,9 @@ int keeper_capture(struct keeper *k, unsigned worker, int64_t step)
     return (int)(s - w->slot);
 }
 
-bool keeper_has_free(const struct keeper *k, unsigned worker)
+bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept)
 {
-    struct worker *w = &k->w[worker];
-    return w->has_slots && keeper_free_slot(w);
+    return slot_to_capture(&k->w[worker], kept) != NULL;
 }
 
 static void on_captured(struct keeper *k, struct worker *w, const struct keeper_event *ev)

@@ -174,9 +174,9 @@ bool keeper_take(struct keeper *k, unsigned worker, unsigned slot);
 void keeper_give(struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool intact);
 
 /* A slot of the worker for a copy of what it holds behind that step: KEEPER_EV_CAPTURED follows, or the end of the
- * round.  -1: none is free. */
-int keeper_capture(struct keeper *k, unsigned worker, int64_t step);
-bool keeper_has_free(const struct keeper *k, unsigned worker);
+ * round.  -1: none is free; one with the step `kept` is not, for a copy may yet fail. */
+int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept);
+bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept);
 
 /* Whether every (part, shard id) of this node's workers, alive or not, is in some committed slot with this step; if
  * not, whether it may yet be. */

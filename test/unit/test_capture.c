@@ -367,6 +367,28 @@ static void test_busy_slots(void)
     close_all();
 }
 
+/* Ranks that have left out other snapshots than each other share the older slot alone. */
+static void test_last_in_common(void)
+{
+    for (unsigned busy = 0; busy < 2; busy++) {
+        open_all(2, OWN, false);
+        snapshot(0, 1);
+        snapshot(1, 1);
+        snapshot(0, 2);
+        if (!busy)
+            snapshot(1, 2);
+        stand_all(behind3, behind3);
+        capture_begin(c, now = 0, LIMIT);
+        is_num(look(), busy ? 0 : 2,
+               busy ? "a step that all have is not given away for one that they may have"
+                    : "where all have the newest the older one is");
+        now = EL_SEC(20);
+        look();
+        ok(!busy || (!capture_is_busy(c) && all_have(OWN, 1)), "they can go back to it");
+        close_all();
+    }
+}
+
 static void test_round(void)
 {
     open_all(1, ALIKE, false);
@@ -439,6 +461,7 @@ int main(void)
     test_wrong_image();
     test_slow_but_alive();
     test_busy_slots();
+    test_last_in_common();
     test_round();
     test_pieces();
     test_page();
