@@ -71,7 +71,7 @@ for x in json.load(sys.stdin)["checkpoints"]:
 is "and whole" "$("$ELRUN" ckpt verify --deep "$T/term/ckpt/step-000000006" >/dev/null 2>&1; echo $?)" 0
 is_clean term
 
-begin handler handler 2
+begin handler handler 2 --ckpt-dir="$T/handler/ckpt"
 wait_for files "$D/w/ready.*" 2
 kill -TERM "$elrun_pid"; finish
 like "scripts that handle SIGTERM: their state is captured" "$(said)" "step 6 is captured from 1 live worker"
