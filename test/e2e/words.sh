@@ -82,10 +82,8 @@ train hang hang 2 $once --hang-timeout=4
 is "all stand still: what they held" "$(went_back)" "0:6 60 1:6 60 "
 is_clean hang
 
-begin stopped stopped 2 $once --lastwords-timeout=1
-wait_for test -s "$D/w/ready.0"
-kill -STOP "$(cat "$D/w/ready.0")"; touch "$D/w/stopped"
-finish
-is "the holder is stopped: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
-is_clean stopped
+train silent silent 2 $once --lastwords-timeout=1
+is "the holder does not answer: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
+like "why" "$(said)" "step 6 was not copied in time"
+is_clean silent
 finished

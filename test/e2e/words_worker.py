@@ -67,9 +67,7 @@ def before_step(now):
     """Where a forward and a backward pass would be."""
     if attempt or now != FAULT:
         return
-    if mode in ("one", "shard", "noupdate", "copying", "busy", "stopped") and rank == world - 1:
-        if mode == "stopped":
-            wait_for("stopped")
+    if mode in ("one", "shard", "noupdate", "copying", "busy", "silent") and rank == world - 1:
         die()
     if mode == "late" and rank == 1:
         mark(f"step{now}.{attempt}.{rank}")
@@ -79,7 +77,7 @@ def before_step(now):
         if mode == "raise":
             raise RuntimeError("it cannot go on")
         sys.exit(3)
-    if mode in ("all", "term", "hang", "stopped", "handler"):
+    if mode in ("all", "term", "hang", "handler"):
         ready()
 
 
@@ -93,6 +91,8 @@ if mode == "large":
     ck.declare("more", {"bytes": bytearray(2 << 20)}, shard_id="all")
 if mode == "copying" and rank == 0 and attempt == 0:  # it dies when it has begun to copy
     elrun._Words._fill = lambda *_: die()
+if mode == "silent" and rank == 0 and attempt == 0:  # as if it had been stopped
+    elrun._Words._fill = lambda *_: time.sleep(1000)
 step = ck.restore()
 write(f"{attempt} {rank} {step} {state['count']}")
 for now in range(0 if step is None else step + 1, STEPS):
