@@ -149,7 +149,7 @@ check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 # Three lanes side by side: with PyTorch, where processors are what is short, and two of what mostly waits.
 LANES := -j3 '--rules=seq=test/e2e/{*torch*,snapshots*,twin*,agent_store,demo}.sh' '--rules=seq=test/e2e/{p,s}*' '--rules=seq=**'
 check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
-	@LONG=$(LONG) ELRUN=$(abspath $(or $(AGENT),$(BUILD)/elrun)) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e $(LANES) -e sh $(E2E)
+	@LONG=$(LONG) ELRUN=$(abspath $(or $(AGENT),$(BUILD)/elrun)) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e $(LANES) -e 'timeout -k 30 900 sh' $(E2E)
 # Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
 check-long: all $(PROG:%.c=$(BUILD)/%)
 	@$(MAKE) --no-print-directory check-e2e LONG=1 E2E="$$(grep -l '[$$]LONG' test/e2e/*.sh | tr '\n' ' ')"
