@@ -443,7 +443,12 @@ class _Collector:
                 self._extra(_join(name, key), module, key)
 
     def _extra(self, name: str, module: Any, key: str) -> None:
-        self.values.append((name, lambda: module.state_dict()[key],
+        where, _, last = key.rpartition(".")
+        try:  # asked for behind each step: not by way of all the others
+            get = module.get_submodule(where).get_extra_state if last == "_extra_state" else None
+        except AttributeError:  # its name in the state is not where it stands
+            get = None
+        self.values.append((name, get or (lambda: module.state_dict()[key]),
                             lambda value: module.load_state_dict({key: value}, strict=False)))
 
     def _optimizer(self, name: str, optim: Any) -> None:
@@ -776,15 +781,22 @@ class _Words:
             self.sock.send(_pack("FAILING", 0, {"step": -1 if self.step is None else self.step}))
         except OSError:
             return
-        self.over.wait(_FAILING_MAX)
+        until = time.monotonic() + _FAILING_MAX
+        while not self.over.wait(10) and self._is_frozen() and time.monotonic() < until:
+            pass  # an agent that heard it forbids the next step, or says that it is over
+
+    def _is_frozen(self) -> bool:
+        page = self.ck._page
+        return bool(page.long[_LIMIT] != _NO_STEP and page.long[_BOUNDARY] == _NO_STEP)
 
     def close(self) -> None:
         """The process ends, or wants no more of it; a copy that was begun is ended first."""
         if os.getpid() != self.ck.pid:
             return
-        page, until = self.ck._page, time.monotonic() + _FAILING_MAX
-        if page.long[_LIMIT] != _NO_STEP and page.long[_BOUNDARY] == _NO_STEP:  # it is about to be asked
-            self.over.wait(10)
+        now = time.monotonic()
+        soon, until = now + 10, now + _FAILING_MAX
+        while self._is_frozen() and time.monotonic() < soon and not self.over.wait(0.05):
+            pass  # it is about to be asked
         while self.busy and time.monotonic() < until:
             time.sleep(0.005)
         try:
@@ -1043,6 +1055,7 @@ class Snapshots:
             at += -(-p.bytes // PAGE) * PAGE
         pairs = [(leaf, view) for p, views in every for leaf, view in zip(p.leaves, views)]
         blobs = [(leaf, leaf.saved(view)) for leaf, view in pairs if isinstance(leaf, _Blob)]
+        self._turn |= 1  # what last words would copy changes from here on
         for leaf, saved in blobs:
             for key in set(leaf.keys) ^ set(saved):
                 raise Error(f'"{key}" is {"declared" if key in leaf.keys else "saved"} and not '

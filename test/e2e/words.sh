@@ -25,6 +25,9 @@ train raise raise 2 $once
 is "a script fails, each rank has a shard of its own: its own state is captured, too" "$(went_back)" "0:6 60 1:6 60 "
 is "it ends as it should" "$status$(ends)" "0 2 90 True"
 
+train deaf deaf 2 $once
+is "the agent does not hear that it failed: it does not wait for ever, and the other one is captured" "$(went_back)" "0:6 60 1:6 60 "
+
 train inside inside 2 $once
 is "it fails in the middle of a step: that state is worth nothing" "$(went_back)" "0:0 0 1:0 0 "
 like "and it is said why" "$(said)" "last words: nothing newer is captured, the snapshot of step 0 counts: step 7 of rank 1 is held by nobody: it has failed in it"
