@@ -47,10 +47,12 @@ bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec 
     return true;
 }
 
-void rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why, el_usec now)
+bool rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why, el_usec now)
 {
-    (void)rdzv_keep_aside(r, m->host, why, now); /* if it cannot be written down this one is not wanted all the same */
+    if (!rdzv_keep_aside(r, m->host, why, now))
+        return false;
     change(r, m, true);
+    return true;
 }
 
 void rdzv_suspect(struct rdzv *r, const struct rdzv_member *m, const char *evidence)

@@ -213,10 +213,12 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     m->verdict_untold = true;
     bool goes = !r->conf.set.probe_only && must_go(r, m, v);
     bool waits = !r->conf.set.probe_only && v == HEALTH_BAD && r->conf.set.on_bad == HEALTH_BAD_PARK;
+    if (waits && !rdzv_park(r, m, text, now)) {
+        waits = false;
+        goes = true;
+    }
     if (goes)
         exclude(r, m, text, now);
-    else if (waits)
-        rdzv_park(r, m, text, now);
     count[HEALTH_SLOW] -= v == HEALTH_SLOW && !goes && r->conf.set.on_straggler == HEALTH_STRAGGLER_WARN;
     if (v == HEALTH_GOOD || (*said)++ >= SAID_MAX)
         return;

@@ -330,7 +330,8 @@ void rdzv_aside_take(struct rdzv *r, const char *list, el_usec now);
 el_usec rdzv_aside_deadline(const struct rdzv *r);
 const char *rdzv_aside_text(struct rdzv *r, el_usec now);                             /* for status; "" if none is */
 bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec now); /* false: there are too many */
-void rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why, el_usec now);  /* it stays, set aside */
+bool rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why,
+               el_usec now); /* it stays, set aside; false: no room */
 
 /* health.c: the health check between WAITING and OPENING */
 void rdzv_health_init(struct rdzv *r);

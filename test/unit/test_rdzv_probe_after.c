@@ -177,6 +177,33 @@ static void test_park(void)
         "--on-bad=park: it is in no round while others are enough, and better than none when one of those is lost");
 }
 
+/* … and leaves where no more hosts can be set aside. */
+static void test_park_full(void)
+{
+    char host[16];
+    story_init(&s, 2, 3);
+    s.conf.set.health_check = HEALTH_START;
+    s.conf.set.probe_quick = 1;
+    s.conf.set.on_bad = HEALTH_BAD_PARK;
+    story_begin(&s);
+    for (unsigned i = 0; i < RDZV_ASIDE_MAX; i++) {
+        snprintf(host, sizeof host, "before%u", i);
+        rdzv_keep_aside(s.r, host, "bad", 0);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        J(i, (char)('a' + i));
+    PF(10, 'a');
+    EACH(10, "bc");
+    rest(20);
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> a: checks; b: checks; c: checks\n"
+             "0.010 c PROBE_RESULT -> a: rests; b: from c; c: to b\n"
+             "0.020 c PROBE_RESULT -> a: after; b: after; c: after\n"
+             "0.021 c PROBE_RESULT -> a is bad; a: end 72; b is good; b: park; c is good; c: park\n",
+             "--on-bad=park: it leaves where as many hosts are set aside as can be");
+}
+
 static void test_excluded_returns(void)
 {
     begin(2, 3, 3, HEALTH_START);
@@ -289,6 +316,7 @@ int main(void)
     test_start_is_once();
     test_host_aside();
     test_park();
+    test_park_full();
     test_excluded_returns();
     test_join_timeout();
     test_closed_meanwhile();
