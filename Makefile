@@ -144,10 +144,13 @@ check-steps: check-unit check-same check-lint check-digest check-mutants check-e
 check-fast: check-unit check-clang
 	@$(SIDE) swarm T=5 KNOWN=--known
 check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
-	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
+	@sh test/lib/tap.sh $(BUILD)/tap/unit $(PAIR) -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
-# Three lanes side by side: with PyTorch, where processors are what is short, and two of what mostly waits.
-LANES := -j3 '--rules=seq=test/e2e/{*torch*,snapshots*,twin*,agent_store,demo}.sh' '--rules=seq=test/e2e/{p,s}*' '--rules=seq=**'
+# Lanes side by side: two with PyTorch, where processors are what is short, and two of what mostly waits.
+LANES := -j4 '--rules=seq=test/e2e/{*torch*,snapshots*,agent_store,demo}.sh' '--rules=seq=test/e2e/twin*' \
+         '--rules=seq=test/e2e/{p,s}*' '--rules=seq=**'
+# Unit tests: what is pure side by side, shells one after the other.
+PAIR  := -j2 '--rules=seq=**_io' '--rules=par=**'
 check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
 	@LONG=$(LONG) ELRUN=$(abspath $(or $(AGENT),$(BUILD)/elrun)) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e $(LANES) -e 'timeout -k 30 900 sh' $(E2E)
 # Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
@@ -174,7 +177,7 @@ check-san:
 	@$(MAKE) --no-print-directory $(SAN) check-san-here
 built-san: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
-	@sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(UNIT:%.c=$(BUILD)/%)
+	@sh test/lib/tap.sh $(BUILD)/tap/unit $(PAIR) -e '' $(UNIT:%.c=$(BUILD)/%)
 	@$(SIDE) swarm T=$(or $(T),5) KNOWN=--known
 # The only threads there are: the pool and the writers of sinks, behind src/loop.
 TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -g -fsanitize=thread'
