@@ -116,7 +116,8 @@ static int judge(struct alone *a, struct plan *p, struct el_err *e)
     struct el_buf why = EL_BUF_INIT(NULL, 4096);
     const struct plan_pair *pairs;
     plan_name(p, 0, a->facts.hostname[0] ? a->facts.hostname : "this node");
-    plan_local(p, 0, !found_bad(&a->found, &why), el_buf_cstr(&why));
+    bool bad = found_bad(&a->found, &why); /* before its text is asked for: it may move */
+    plan_local(p, 0, !bad, el_buf_cstr(&why));
     el_buf_free(&why);
     if (a->result.signal || a->result.timed_out) /* what is bad stays bad; what was not looked at is not good */
         plan_lost(p, 0,

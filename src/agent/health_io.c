@@ -7,12 +7,6 @@
 #include "probe/clocks.h"
 #include "probe/limits.h"
 
-static int guard_now(void *ctx)
-{
-    const struct health *h = ctx;
-    return h->n->guard ? guard_fd(h->n->guard) : -1;
-}
-
 static void on_look(void *ctx, bool last);
 static void on_pair_id(void *ctx, unsigned rail, const char *id);
 static void on_pair_done(void *ctx, unsigned rail, const struct rail_result *r);
@@ -23,7 +17,6 @@ static struct probe_node *probe_new(struct health *h, bool nccl, struct el_err *
                                    .reap = h->n->reap,
                                    .env = h->n->env,
                                    .files = &h->n->old_files,
-                                   .guard_fd = guard_now,
                                    .checks = &h->checks,
                                    .nccl = nccl,
                                    .gpus = h->gpus,

@@ -27,7 +27,6 @@ struct children_conf {
     struct reap *reap; /* its owner calls children_reaped() for each helper */
     char *const *env;
     const struct rlimit *files; /* NULL: as elrun has it */
-    int (*guard_fd)(void *ctx); /* spawn_conf.guard_fd; NULL: no guard */
     /* A line on descriptor 3: decoded, and as it came, without newline. */
     void (*line)(void *ctx, unsigned child, const struct wire *w, const char *text, size_t n);
     void (*said)(void *ctx, unsigned child, const char *line);             /* on standard error, clean; may be NULL */

@@ -187,7 +187,7 @@ static int spawn(struct child *x, const struct child_conf *conf, struct el_err *
                             .argv = conf->argv,
                             .envp = all->env,
                             .report_fd = report[1],
-                            .guard_fd = all->guard_fd ? all->guard_fd(all->ctx) : -1,
+                            .guard_fd = -1, /* it has no children: what the parent's death sends is enough */
                             .cgroup_fd = -1,
                             .terminal_fd = -1,
                             .files = all->files};

@@ -17,7 +17,6 @@ struct probe_node_conf {
     struct reap *reap;               /* its helper() calls probe_node_child() */
     char *const *env;                /* for the children: that of the workers */
     const struct rlimit *files;      /* as in children_conf */
-    int (*guard_fd)(void *ctx);      /* as in children_conf */
     const struct check_conf *checks; /* what is looked at, --checks and --limits; copied */
     bool nccl;                       /* the backend of pairs, and GPUs are looked at; else tcp */
     unsigned gpus;                   /* rails of nccl: GPUs of this node */

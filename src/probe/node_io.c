@@ -335,7 +335,6 @@ struct probe_node *probe_node_new(const struct probe_node_conf *conf, struct el_
                                .reap = conf->reap,
                                .env = conf->env,
                                .files = conf->files,
-                               .guard_fd = conf->guard_fd,
                                .line = on_line,
                                .said = on_said,
                                .ended = on_ended,
