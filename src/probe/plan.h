@@ -54,12 +54,15 @@ void plan_reference(struct plan *p, enum metric m, uint32_t milli);
 
 /* --- at any time -------------------------------------------------------------------------------------------------- */
 
-/* Its process ended without a word: BAD_LOCAL, reason "left".  Results against it count for nobody. */
+/* Who goes takes no more part.  Who was proved to be bad by its pairs stays that, however it goes.
+ *
+ * Its process ended without a word: BAD_LOCAL, reason "left".  Results with it are held against nobody else. */
 void plan_left(struct plan *p, unsigned node);
-/* It said goodbye (Ctrl-C, drained): ABSENT, for nothing is wrong with it that anybody knows.  Results as above. */
+/* It said goodbye (Ctrl-C, drained): ABSENT, for nothing is wrong with it that anybody knows.  What its pairs have
+ * brought before stays. */
 void plan_absent(struct plan *p, unsigned node);
-/* The node cannot be heard, and nobody knows whose fault that is: undecided with that reason, takes no more part.
- * Results against it count for nobody. */
+/* The node cannot be heard, and nobody knows whose fault that is: undecided with that reason.  Results with it are
+ * held against nobody else. */
 void plan_lost(struct plan *p, unsigned node, const char *reason);
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */

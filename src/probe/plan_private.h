@@ -92,6 +92,11 @@ static inline bool plan_present(const struct plan_node *x)
 {
     return x->local == LOCAL_GOOD && !x->left && !x->lost && !x->absent;
 }
+/* Its results count for others: so do those of who has said goodbye, since nothing of it had been stopped before. */
+static inline bool plan_heard(const struct plan_node *x)
+{
+    return x->local == LOCAL_GOOD && !x->left && !x->lost;
+}
 static inline uint32_t plan_open(const struct plan_node *x)
 {
     return plan_present(x) ? x->suspect | x->untested : 0;

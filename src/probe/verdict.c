@@ -45,23 +45,31 @@ static void charge(struct plan *p, unsigned node, unsigned rail, unsigned by)
     c->near += near;
 }
 
-/* A failure counts against the end that is not known to be good, if the other is. */
+/* Failures count against an end that is not known to be good, if the other is: also against one that has gone since,
+ * whose verdict would be forgotten else.  The word of one that has gone counts as plan_heard() has it. */
+static void charge_ends(struct plan *p, const struct plan_record *rec)
+{
+    struct plan_node *a = &p->node[rec->a], *b = &p->node[rec->b];
+    for (unsigned r = 0; r < p->conf.rails; r++) {
+        bool fa = a->good >> r & 1, fb = b->good >> r & 1;
+        if (!(rec->failed >> r & 1) || fa == fb || !plan_heard(fa ? a : b))
+            continue;
+        charge(p, fa ? rec->b : rec->a, r, fa ? rec->a : rec->b);
+        (fa ? b : a)->suspect |= 1u << r;
+    }
+}
+
 static void find_charges(struct plan *p)
 {
     memset(p->charge, 0, (size_t)p->nodes * p->conf.rails * sizeof *p->charge);
     for (unsigned i = 0; i < p->records; i++) {
         const struct plan_record *rec = &p->record[i];
         struct plan_node *a = &p->node[rec->a], *b = &p->node[rec->b];
-        if (!rec->failed || !plan_present(a) || !plan_present(b))
+        if (!rec->failed)
             continue;
-        a->suspect |= rec->failed;
-        b->suspect |= rec->failed;
-        for (unsigned r = 0; r < p->conf.rails; r++) {
-            bool fa = a->good >> r & 1, fb = b->good >> r & 1;
-            if (!(rec->failed >> r & 1) || fa == fb)
-                continue;
-            charge(p, fa ? rec->b : rec->a, r, fa ? rec->a : rec->b);
-        }
+        a->suspect |= plan_present(b) ? rec->failed : 0;
+        b->suspect |= plan_present(a) ? rec->failed : 0;
+        charge_ends(p, rec);
     }
 }
 

@@ -15,7 +15,7 @@
     X(NODE_SLOW, "slow") /* good, but a straggler */                                                                   \
     X(NODE_BAD, "bad")   /* failed with good ones only */                                                              \
     X(NODE_UNDECIDED, "undecided")                                                                                     \
-    X(NODE_ABSENT, "absent") /* said goodbye before it was judged */
+    X(NODE_ABSENT, "absent") /* said goodbye, and nothing was proved against it before */
 
 enum node_state {
 #define NODE_STATE_ENUM(id, name) id,

@@ -37,7 +37,7 @@ unsigned verdict_links(struct plan *p, struct link_verdict *out, unsigned max)
         const struct plan_record *rec = &p->record[i];
         struct link_verdict l = {.a = rec->a, .b = rec->b, .metric = METRIC_COUNT, .reason = ""};
         const struct plan_node *a = &p->node[rec->a], *b = &p->node[rec->b];
-        if (!plan_present(a) || !plan_present(b))
+        if (!plan_heard(a) || !plan_heard(b))
             continue;
         l.across = a->domain != b->domain;
         l.rails = failed_rails(p, rec);

@@ -27,7 +27,11 @@ static uint32_t undecided_slow(const struct plan *p, const struct plan_node *x)
 
 static enum node_state state_of(const struct plan *p, const struct plan_node *x)
 {
-    if (x->local == LOCAL_BAD || x->left)
+    if (x->local == LOCAL_BAD)
+        return NODE_BAD_LOCAL;
+    if (x->bad) /* what pairs have proved stays, whatever becomes of the node then */
+        return NODE_BAD;
+    if (x->left)
         return NODE_BAD_LOCAL;
     if (x->absent)
         return NODE_ABSENT;
@@ -35,8 +39,6 @@ static enum node_state state_of(const struct plan *p, const struct plan_node *x)
         return NODE_UNDECIDED;
     if (x->local == LOCAL_NEW)
         return p->stop ? NODE_UNDECIDED : NODE_NEW;
-    if (x->bad)
-        return NODE_BAD;
     if (plan_open(x))
         return p->stop ? NODE_UNDECIDED : x->suspect ? NODE_SUSPECT : NODE_UNTESTED;
     if (x->slow)
@@ -146,6 +148,10 @@ static void say_bad(const struct plan *p, unsigned n, struct node_verdict *v, st
     if (v->uplink)
         el_buf_printf(out, "; not all of them are in its domain %s: a bad uplink of that could look the same",
                       plan_domain_text(p, n, domain));
+    if (x->left || x->absent)
+        el_buf_puts(out, "; it has gone since");
+    else if (x->lost)
+        el_buf_puts(out, "; it was not heard any more then");
 }
 
 static const char *why_stopped(const struct plan *p, char to[64])

@@ -196,6 +196,18 @@ static bool must_go(struct rdzv *r, struct rdzv_member *m, enum health_verdict v
     return v == HEALTH_SLOW && r->conf.set.on_straggler == HEALTH_STRAGGLER_EXCLUDE && can_spare(r, m);
 }
 
+/* Bad, and gone before it could be sent away: whoever comes from its host waits while others are enough. */
+static void judge_gone(struct rdzv *r, unsigned node, const char *why, el_usec now, struct rdzv_actions *out,
+                       unsigned *said)
+{
+    const char *name = probing_host(r->health.last, node);
+    char host[MSG_NAME_MAX + 1];
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(name, ":"), name); /* node3:2 is the second one of node3 */
+    (void)rdzv_keep_aside(r, host, why, now);
+    if ((*said)++ < SAID_MAX)
+        rdzv_say(r, out, RDZV_NOTE_JUDGED, RDZV_NONE, "%s is bad%s%.300s", name, *why ? ": " : "", why);
+}
+
 static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_actions *out,
                        unsigned count[HEALTH_VERDICTS], unsigned *said)
 {
@@ -203,9 +215,14 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     const char *text;
     enum health_verdict v = probing_verdict(h->last, node, &text);
     uint32_t i = h->member[node];
+    bool gone = i == RDZV_NONE || r->member[i].leaving;
     count[v]++;
     if (v == HEALTH_BAD && !h->first_bad[0])
         snprintf(h->first_bad, sizeof h->first_bad, "%.60s: %.300s", probing_host(h->last, node), text);
+    if (v == HEALTH_BAD && gone && !r->conf.set.probe_only) {
+        judge_gone(r, node, text, now, out, said);
+        return;
+    }
     if (i == RDZV_NONE || ((v == HEALTH_LEFT || v == HEALTH_ABSENT) && !r->conf.set.probe_only))
         return; /* who is back was not looked at: the round waits for another check */
     struct rdzv_member *m = &r->member[i];

@@ -282,7 +282,7 @@ static void end_after(struct probing *p, el_usec now)
     bool again = false;
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         const struct probing_node *n = &p->node[i];
-        if (n->done && n->presence == PROBING_HERE && n->after == PROBING_FAILED) {
+        if (n->done && n->after == PROBING_FAILED) { /* also if it has told that and gone */
             again |= verdict_state(p->plan, i) != NODE_BAD_LOCAL;
             plan_local(p->plan, i, false, n->reason);
         }
@@ -527,6 +527,12 @@ const char *health_verdict_name(enum health_verdict v)
     return names[v];
 }
 
+/* Bad whether it is still here or not: by its pairs, or by what it has told of itself. */
+static bool is_proved(const struct probing_node *n, enum node_state s)
+{
+    return s == NODE_BAD || (s == NODE_BAD_LOCAL && (n->local == PROBING_FAILED || n->after == PROBING_FAILED));
+}
+
 enum health_verdict probing_verdict(struct probing *p, unsigned node, const char **text)
 {
     const struct probing_node *n = &p->node[node];
@@ -535,7 +541,7 @@ enum health_verdict probing_verdict(struct probing *p, unsigned node, const char
     if (p->plan)
         verdict_node(p->plan, node, &v);
     snprintf(p->text, sizeof p->text, "%s", v.text);
-    if (n->presence != PROBING_HERE)
+    if (n->presence != PROBING_HERE && !is_proved(n, v.state))
         return n->goodbye && v.state != NODE_BAD_LOCAL ? HEALTH_ABSENT : HEALTH_LEFT;
     if (v.state == NODE_GOOD && n->local == PROBING_UNDECIDED) {
         snprintf(p->text, sizeof p->text, "%s", n->reason);

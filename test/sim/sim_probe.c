@@ -34,9 +34,11 @@ static struct world {
     bool print;
     struct plan_conf conf;
     unsigned nodes, domains;
-    enum way across;            /* what becomes of pairs between two domains */
-    bool goes[NODES_MAX];       /* leaves or is lost one day */
-    bool dying[NODES_MAX];      /* is about to: its pairs fail, and nobody knows yet why */
+    enum way across;          /* what becomes of pairs between two domains */
+    unsigned goes[NODES_MAX]; /* one day, as gone has it */
+    bool dying[NODES_MAX];    /* is about to: its pairs fail, and nobody knows yet why */
+    bool failed_dying[NODES_MAX];
+    bool proved[NODES_MAX];     /* bad, and its witnesses stay or say goodbye */
     bool stuck[NODES_MAX];      /* breaks off each of its pairs */
     uint32_t passed[NODES_MAX]; /* rails that have passed with anybody */
     unsigned gone[NODES_MAX];   /* 1: left, 2: lost, 3: said goodbye */
@@ -152,9 +154,9 @@ static void draw_world(struct world *w, uint64_t seed)
     w->stall_percent = percent(70) ? 0 : draw(30);
     unsigned going = percent(70) ? 0 : 1 + draw(70);
     for (unsigned n = 0; n < w->nodes; n++) {
-        w->goes[n] = percent(going);
+        w->goes[n] = percent(going) ? 1 + draw(3) : 0;
         w->stuck[n] = w->stall_percent && percent(2);
-        w->going += w->goes[n];
+        w->going += w->goes[n] != 0;
     }
 }
 
@@ -356,8 +358,11 @@ static bool judge_node(struct world *w, struct plan *p, unsigned n, bool decide,
     if (w->local_bad[n])
         return v.state == NODE_BAD_LOCAL || fail(w, "a node that failed alone is not bad");
     static const enum node_state went[] = {[1] = NODE_BAD_LOCAL, [2] = NODE_UNDECIDED, [3] = NODE_ABSENT};
-    if (w->gone[n])
-        return v.state == went[w->gone[n]] || fail(w, "a node that went is not told as that");
+    if (w->gone[n] && v.state != NODE_BAD)
+        return v.state == went[w->gone[n]] ? !w->proved[n] || fail(w, "a verdict is forgotten with its node")
+                                           : fail(w, "a node that went is not told as that");
+    if (w->gone[n] && w->failed_dying[n])
+        return true; /* something was wrong with it */
     if (v.state == NODE_BAD_LOCAL || v.state == NODE_NEW || v.state == NODE_UNTESTED || v.state == NODE_SUSPECT)
         return fail(w, "a state that is not for the end");
     if (v.state == NODE_BAD && !judge_bad(w, p, n, &v))
@@ -373,6 +378,20 @@ static bool judge_node(struct world *w, struct plan *p, unsigned n, bool decide,
     if (name && w->slow_rails[n] && v.state != NODE_SLOW)
         return fail(w, "a slow node is not named");
     return true;
+}
+
+/* Who is condemned by three, and nobody who could be asked stands behind its switch. */
+static void keep_proved(struct world *w, struct plan *p)
+{
+    struct node_verdict v;
+    for (unsigned n = 0; n < w->nodes && w->going && w->domains == 1; n++) {
+        if (w->gone[n])
+            continue;
+        verdict_node(p, n, &v);
+        w->proved[n] = v.state == NODE_BAD && v.witnesses == 3;
+        for (unsigned i = 0; w->proved[n] && i < 3; i++)
+            w->proved[n] = w->goes[v.witness[i]] == 0 || w->goes[v.witness[i]] == 3;
+    }
 }
 
 static bool judge_end(struct world *w, struct plan *p)
@@ -403,7 +422,7 @@ static bool judge_end(struct world *w, struct plan *p)
 static void go(struct world *w, struct plan *p, unsigned n)
 {
     w->dying[n] = false;
-    w->gone[n] = 1 + draw(3);
+    w->gone[n] = w->goes[n];
     if (w->gone[n] == 1)
         plan_left(p, n);
     else if (w->gone[n] == 3)
@@ -412,14 +431,20 @@ static void go(struct world *w, struct plan *p, unsigned n)
         plan_lost(p, n, "not heard of");
 }
 
-/* Some fail everything for a round before it is known that they go; all: it is known of all that do. */
+/* Some fail everything for a round before it is known that they go, but not those who say goodbye; all: it is known of
+ * all that do. */
 static void some_go(struct world *w, struct plan *p, bool all)
 {
+    keep_proved(w, p);
     for (unsigned n = 0; n < w->nodes; n++) {
         if (w->dying[n])
             go(w, p, n);
-        else if (!all && w->goes[n] && !w->gone[n] && !w->local_bad[n] && percent(40))
-            w->dying[n] = true;
+        else if (all || !w->goes[n] || w->gone[n] || w->local_bad[n] || !percent(40))
+            continue;
+        else if (w->goes[n] == 3)
+            go(w, p, n);
+        else
+            w->dying[n] = w->failed_dying[n] = true;
     }
 }
 

@@ -195,6 +195,35 @@ static void test_gone(void)
     is_num(verdict_whole(probing_plan(p)), VERDICT_SOME_BAD, "who was bad before it said goodbye stays that");
 }
 
+/* d fails with everybody, and goes when that is known. */
+static void test_gone_when_proved(void)
+{
+    for (unsigned how = 0; how < 3; how++) {
+        begin(4);
+        all("abcd", PROBING_OK);
+        while (order_of(0).kind != PROBING_AFTER)
+            for (unsigned i = 0; i < 4; i++)
+                if (order_of(i).kind == PROBING_PAIR)
+                    answer(i, i == 3 || order_of(i).peer[0] == 'd' ? PROBING_FAILED : PROBING_OK);
+        is_num(verdict_state(p->plan, 3), NODE_BAD, "it failed with three");
+        if (how == 2)
+            probing_away(p, 3, now);
+        else
+            probing_left(p, 3, how == 0, now);
+        if (how == 0)
+            probing_left(p, 1, true, now); /* a witness goes, too */
+        all(how == 0 ? "ac" : "abc", PROBING_OK);
+        at(now + PROBING_LOCAL_LIMIT + MARGIN);
+        is_str(verdict(3),
+               how < 2 ? "bad: failed with c, b and a, all good: why; it has gone since"
+                       : "bad: failed with c, b and a, all good: why",
+               how == 0   ? "... and then says goodbye: it stays bad"
+               : how == 1 ? "... and then its process ends: the same"
+                          : "... and is then not heard: the same");
+        is_num(verdict_whole(p->plan), VERDICT_SOME_BAD, "... of the whole, too");
+    }
+}
+
 /* --- counters at the end ------------------------------------------------------------------------------------------ */
 
 static void test_after(void)
@@ -219,7 +248,7 @@ static void test_after(void)
     answer(1, PROBING_FAILED);
     probing_left(p, 1, false, now);
     answer(0, PROBING_OK);
-    is_str(verdict(1), "left: left", "who has left has left, whatever its counters said");
+    is_str(verdict(1), "bad: why", "who has left stays bad by its counters");
 }
 
 /* --- what a late or an absent node is judged by ------------------------------------------------------------------- */
@@ -406,6 +435,7 @@ int main(void)
     test_away_for_a_moment();
     test_strayed();
     test_gone();
+    test_gone_when_proved();
     test_after();
     test_late_at_once();
     test_away_all_along();

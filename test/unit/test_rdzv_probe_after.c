@@ -149,6 +149,45 @@ static void test_host_aside(void)
              "a new agent on a host that was found bad waits while others are enough");
 }
 
+/* d fails with everybody, and says goodbye when that is known. */
+static void condemn_and_go(bool probe_only)
+{
+    story_init(&s, 2, 4);
+    s.conf.set.health_check = HEALTH_START;
+    s.conf.set.probe_quick = 1;
+    s.conf.set.probe_only = probe_only;
+    s.conf.own_instance = 1;
+    story_begin(&s);
+    for (unsigned i = 0; i < 4; i++)
+        J(i, (char)('a' + i));
+    s.quiet = true;
+    EACH(10, "abcd");
+    for (unsigned i = 0; i < 40 && s.node[0].last.u.probe.kind != PROBING_AFTER; i++)
+        for (char node = 'a'; node <= 'd'; node++) {
+            const struct msg_probe *o = &s.node[node - 'a'].last.u.probe;
+            if (o->kind == PROBING_PAIR)
+                story_probed(&s, 20 + i, node, node == 'd' || o->peer[0] == 'd' ? PROBING_FAILED : PROBING_OK);
+        }
+    s.quiet = false;
+    SAY(100, 'd', LEAVING);
+    EACH(110, "abc");
+}
+
+static void test_proved_and_gone(void)
+{
+    condemn_and_go(false);
+    ok(rdzv_is_aside(s.r, "d"), "who is bad and says goodbye before it is sent away leaves its host behind");
+    s.text[0] = 0;
+    s.len = 0;
+    story_end(&s);
+    condemn_and_go(true);
+    rdzv_order(s.r, s.node[0].member, s.now, &s.node[0].last);
+    is_num(s.node[0].last.u.end.status, 1, "elrun probe: it is still bad when it has gone");
+    s.text[0] = 0;
+    s.len = 0;
+    story_end(&s);
+}
+
 /* --on-bad=park: it stays, and is taken when another one is lost and too few would be left. */
 static void test_park(void)
 {
@@ -315,6 +354,7 @@ int main(void)
     test_tries();
     test_start_is_once();
     test_host_aside();
+    test_proved_and_gone();
     test_park();
     test_park_full();
     test_excluded_returns();
