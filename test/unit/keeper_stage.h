@@ -1,0 +1,158 @@
+/* One keeper on a stage: what test_keeper*.c share.  Messages of workers go in, the answers and orders of the last step
+ * stand in "did". */
+#ifndef TEST_UNIT_KEEPER_STAGE_H
+#define TEST_UNIT_KEEPER_STAGE_H
+#include "ckpt/keeper.h"
+#include "ckpt/layout.h"
+
+#include "lib/tap.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static struct keeper *k;
+static const struct keeper_actions *did;
+
+/* What the vault would hold: slots are made where there are none, and given back where there are. */
+static bool chest[4];
+static unsigned long doubled;
+
+static inline void follow_vault(void)
+{
+    for (unsigned i = 0; i < did->n; i++) {
+        if (did->v[i].type == KEEPER_DO_RELEASE)
+            chest[did->v[i].worker] = false;
+        if (did->v[i].type != KEEPER_DO_ALLOCATE)
+            continue;
+        doubled += chest[did->v[i].worker];
+        chest[did->v[i].worker] = true;
+    }
+}
+
+static inline void open_with(const struct keeper_conf *conf)
+{
+    if (k)
+        keeper_free(k);
+    k = keeper_new(conf, NULL);
+    memset(chest, 0, sizeof chest);
+    did = keeper_step(k, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});
+}
+
+static inline void open_keeper(unsigned workers, uint64_t budget_bytes)
+{
+    open_with(&(struct keeper_conf){.workers = workers, .budget_bytes = budget_bytes});
+}
+
+static inline void event(struct keeper_event ev)
+{
+    did = keeper_step(k, &ev);
+    follow_vault();
+    keeper_check(k);
+}
+
+static inline void say(unsigned worker, struct wmsg m)
+{
+    event((struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = &m});
+}
+
+/* The action of this type in what was done last, NULL. */
+static inline const struct keeper_action *found(enum keeper_action_type type)
+{
+    for (unsigned i = 0; i < did->n; i++)
+        if (did->v[i].type == type)
+            return &did->v[i];
+    return NULL;
+}
+
+/* The last answer, if it has this type. */
+static inline const struct wmsg *answered(enum wmsg_type type)
+{
+    const struct keeper_action *a = NULL;
+    for (unsigned i = 0; i < did->n; i++)
+        if (did->v[i].type == KEEPER_DO_SEND)
+            a = &did->v[i];
+    return a && keeper_reply(k, a->reply)->type == type ? keeper_reply(k, a->reply) : NULL;
+}
+
+static inline bool refused(const char *code)
+{
+    const struct wmsg *m = answered(WMSG_REFUSED);
+    return m && strcmp(m->u.refused.code, code) == 0 && m->u.refused.text[0];
+}
+
+static inline void hello_in(unsigned worker, uint64_t round)
+{
+    say(worker, (struct wmsg){.type = WMSG_HELLO,
+                              .u.hello = {.proto = WMSG_PROTO, .rank = worker, .local_rank = worker, .round = round}});
+}
+
+static inline void name_part(unsigned worker, unsigned index, const char *name, uint64_t bytes)
+{
+    say(worker, (struct wmsg){.type = WMSG_PART,
+                              .u.part = {.index = index,
+                                         .name = name,
+                                         .shard_id = "all",
+                                         .file = "",
+                                         .header_bytes = 4096,
+                                         .bytes = bytes,
+                                         .sig = 7}});
+}
+
+static inline void declare(unsigned worker, uint64_t bytes)
+{
+    name_part(worker, 0, "model", bytes);
+    say(worker, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 1}});
+}
+
+static inline void join(unsigned worker, uint64_t round, uint64_t bytes)
+{
+    hello_in(worker, round);
+    declare(worker, bytes);
+    if (found(KEEPER_DO_ALLOCATE))
+        event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = true});
+}
+
+/* The slot that was given out, or -1. */
+static inline int begin(unsigned worker, int64_t step)
+{
+    say(worker, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step}});
+    const struct wmsg *m = answered(WMSG_SNAP_SLOT);
+    return m && !m->u.snap_slot.busy ? (int)m->u.snap_slot.slot : -1;
+}
+
+static inline void commit(unsigned worker, int slot, int64_t step)
+{
+    say(worker, (struct wmsg){.type = WMSG_SNAP_COMMIT, .u.snap_commit = {.slot = (uint64_t)slot, .step = step}});
+}
+
+static inline void summed(unsigned worker, bool is_right)
+{
+    const struct keeper_action a = *found(KEEPER_DO_SUM);
+    event((struct keeper_event){
+        .type = KEEPER_EV_SUMMED, .worker = worker, .slot = a.slot, .gen = a.gen, .ok = is_right});
+}
+
+static inline void snapshot(unsigned worker, int64_t step)
+{
+    commit(worker, begin(worker, step), step);
+    summed(worker, true);
+}
+
+static inline bool holds(unsigned worker, int64_t step)
+{
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        if (keeper_slot(k, worker, i)->state == KEEPER_COMMITTED && keeper_slot(k, worker, i)->step == step)
+            return true;
+    return false;
+}
+
+static inline void query(unsigned worker)
+{
+    say(worker, (struct wmsg){.type = WMSG_RESTORE_QUERY, .u.restore_query = {.layout_id = "l"}});
+}
+
+static inline void restored(unsigned worker, int64_t step, bool is_read)
+{
+    say(worker, (struct wmsg){.type = WMSG_RESTORE_DONE, .u.restore_done = {.step = step, .ok = is_read, .why = ""}});
+}
+
+#endif
