@@ -108,24 +108,28 @@ static int tell(struct dcp *d, const struct stored *s, struct fmt_dcp_item *item
     return d->each(d->arg, item);
 }
 
+struct sought {
+    const struct pickle_node *fqn;
+    const struct place *place; /* NULL: anywhere */
+};
+
+static int with_place(const void *item, const void *key)
+{
+    const struct stored *s = item;
+    const struct sought *want = key;
+    struct place at;
+    int c = compare_text(s->fqn, want->fqn);
+    if (c || !want->place)
+        return c;
+    read_place(s, &at);
+    return compare_places(&at, want->place);
+}
+
 /* The first entry of this name in the sorted table, and with a place the first that is there or behind it; d->n if
  * there is none. */
 static size_t first_of(const struct dcp *d, const struct pickle_node *fqn, const struct place *place)
 {
-    size_t from = 0, to = d->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        struct place at;
-        int c = compare_text(d->v[middle].fqn, fqn);
-        if (!c && place) {
-            read_place(&d->v[middle], &at);
-            c = compare_places(&at, place);
-        }
-        if (c < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
+    size_t from = el_first(d->v, d->n, sizeof *d->v, &(struct sought){fqn, place}, with_place);
     return from < d->n && compare_text(d->v[from].fqn, fqn) == 0 ? from : d->n;
 }
 

@@ -178,20 +178,15 @@ void look_close(struct look *l)
     l->n = 0;
 }
 
+static int with_name(const void *item, const void *name)
+{
+    return strcmp(*(char *const *)item, name);
+}
+
 size_t look_find(const struct look *l, const char *name)
 {
-    size_t from = 0, to = l->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        int c = strcmp(l->names[middle], name);
-        if (c == 0)
-            return middle;
-        if (c < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return SIZE_MAX;
+    size_t i = el_first(l->names, l->n, sizeof *l->names, name, with_name);
+    return i < l->n && strcmp(l->names[i], name) == 0 ? i : SIZE_MAX;
 }
 
 /* --- one file ----------------------------------------------------------------------------------------------------- */

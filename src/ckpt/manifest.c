@@ -240,20 +240,15 @@ static int read_files(struct manifest *m, const json_t *list, struct named **nam
     return 0;
 }
 
+static int with_name(const void *item, const void *name)
+{
+    return strcmp(((const struct named *)item)->name, name);
+}
+
 static const struct named *find_name(const struct named *v, size_t n, const char *name)
 {
-    size_t from = 0;
-    while (from < n) {
-        size_t middle = from + (n - from) / 2;
-        int c = strcmp(v[middle].name, name);
-        if (c == 0)
-            return &v[middle];
-        if (c < 0)
-            from = middle + 1;
-        else
-            n = middle;
-    }
-    return NULL;
+    size_t i = el_first(v, n, sizeof *v, name, with_name);
+    return i < n && strcmp(v[i].name, name) == 0 ? &v[i] : NULL;
 }
 
 static int read_parts(struct manifest *m, json_t *parts, const struct named *names, struct el_err *e)

@@ -5,6 +5,7 @@
 
 #include "ckpt/verify_private.h"
 #include "util/parse.h"
+#include "util/sort.h"
 
 #define INDEX_MAX    ((size_t)256 << 20)
 #define METADATA_MAX ((size_t)1 << 30)
@@ -34,17 +35,14 @@ struct index {
     unsigned told;
 };
 
+static int with_name(const void *item, const void *name)
+{
+    return strcmp((*(struct tensor *const *)item)->name, name);
+}
+
 size_t verify_first_of(const struct tensors *t, const char *name)
 {
-    size_t from = 0, to = t->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (strcmp(t->v[middle]->name, name) < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
+    return el_first(t->v, t->n, sizeof *t->v, name, with_name);
 }
 
 static int index_entry(void *arg, const char *tensor, const char *file)

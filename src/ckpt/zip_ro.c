@@ -210,17 +210,15 @@ void zip_close(struct zip *z)
     *z = (struct zip){0};
 }
 
+static int with_name(const void *item, const void *name)
+{
+    return strcmp((*(const struct zip_member *const *)item)->name, name);
+}
+
 const struct zip_member *zip_find(const struct zip *z, const char *name)
 {
-    size_t from = 0, to = z->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (strcmp(z->by_name[middle]->name, name) < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from < z->n && strcmp(z->by_name[from]->name, name) == 0 ? z->by_name[from] : NULL;
+    size_t i = el_first(z->by_name, z->n, sizeof *z->by_name, name, with_name);
+    return i < z->n && strcmp(z->by_name[i]->name, name) == 0 ? z->by_name[i] : NULL;
 }
 
 const struct zip_member *zip_find_end(const struct zip *z, const char *end)

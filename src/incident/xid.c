@@ -5,6 +5,7 @@
 
 #include "incident/text.h"
 #include "util/auto.h"
+#include "util/sort.h"
 
 static const struct xid rows[] = {
 #define X(number, action, meaning) {number, XID_##action, meaning},
@@ -21,19 +22,16 @@ static const struct {
 #undef X
 };
 
+static int with_number(const void *row, const void *number)
+{
+    unsigned a = ((const struct xid *)row)->number, b = *(const unsigned *)number;
+    return (a > b) - (a < b);
+}
+
 const struct xid *xid_of(unsigned number)
 {
-    size_t low = 0, high = COUNT_OF(rows); /* ascending: a test looks */
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (rows[middle].number == number)
-            return &rows[middle];
-        if (rows[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    size_t i = el_first(rows, COUNT_OF(rows), sizeof *rows, &number, with_number); /* ascending: a test looks */
+    return i < COUNT_OF(rows) && rows[i].number == number ? &rows[i] : NULL;
 }
 
 bool xid_is_suspect(unsigned number)

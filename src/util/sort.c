@@ -34,3 +34,17 @@ void el_sort(void *items, size_t n, size_t item_bytes, el_compare_fn *compare)
         sink(v, 0, left - 1, item_bytes, compare);
     }
 }
+
+size_t el_first(const void *items, size_t n, size_t item_bytes, const void *key, el_compare_fn *compare)
+{
+    const char *v = items;
+    size_t from = 0;
+    for (size_t to = n; from < to;) {
+        size_t middle = from + (to - from) / 2;
+        if (compare(v + middle * item_bytes, key) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}

@@ -395,7 +395,7 @@ static int ascending(const void *a, const void *b)
 
 static void test_sort(void)
 {
-    unsigned bad = 0;
+    unsigned bad = 0, missed = 0;
     for (unsigned seed = 0; seed < 3000; seed++) {
         int v[8];
         unsigned x = seed, n = seed % 9;
@@ -404,8 +404,15 @@ static void test_sort(void)
         el_sort(v, n, sizeof *v, ascending);
         for (unsigned i = 1; i < n; i++)
             bad += v[i - 1] > v[i];
+        for (int key = -1; key <= 8; key++) {
+            size_t i = 0;
+            while (i < n && v[i] < key)
+                i++;
+            missed += el_first(v, n, sizeof *v, &key, ascending) != i;
+        }
     }
     is_num(bad, 0, "sorted");
+    is_num(missed, 0, "the first that does not come before a key is found, of any number of items and of equal ones");
 }
 
 int main(void)
