@@ -186,7 +186,7 @@ static int verify_root(struct report *r, const struct ckpt_place *p, const char 
     size_t seen = 0;
     for (size_t i = 0; !bad && i < s.n; i++) {
         char name[2 * CKPT_PATH_MAX];
-        if (s.v[i].state == SCAN_STAGE || s.v[i].state == SCAN_STALE)
+        if (s.v[i].state == SCAN_STAGE || s.v[i].state == SCAN_STALE || s.v[i].state == SCAN_ASIDE)
             continue;
         snprintf(name, sizeof name, "%.1000s/%s", path, s.v[i].name);
         bad = verify_one(r, p, s.v[i].name, name, e);

@@ -109,6 +109,7 @@ static void on_restore(void *ctx, int64_t step, bool fresh, const char *text)
 {
     struct node *n = ctx;
     n->gone_back = step;
+    n->gone_fresh = fresh;
     ckpt_decided(n, step, fresh, text);
 }
 

@@ -186,9 +186,11 @@ static void on_published(void *ctx, bool good, bool existed, const char *trouble
     finish(p, good, -1, e->text);
 }
 
-static void on_cleared(void *ctx)
+static void on_cleared(void *ctx, const char *said)
 {
     struct persisting *p = ctx;
+    if (*said)
+        el_log(EL_WARN, "checkpoint: %s", said);
     if (p->saver)
         saver_cleared(p);
 }

@@ -32,7 +32,7 @@ struct saver {
     bool stopped;  /* an order that is over is still being written */
     bool discards; /* a stage is to be removed when the disk is free */
     struct disk_about discard;
-    bool tidies, drops;
+    bool tidies, sets_aside;
     struct msg_ckpt_write waits; /* an order that came while the disk was being cleared; order 0: none */
     char waits_parts[SAVING_STEPS_TEXT + 1], waits_nonce[32];
     bool good;     /* the order that is over has brought a checkpoint */
@@ -444,11 +444,11 @@ static void free_disk(struct persisting *p)
     if (s->discards) {
         s->discards = false;
         disk_clear(p->disk, DISK_DISCARD, &s->discard);
-    } else if (s->drops && !p->files) {
+    } else if (s->sets_aside && !p->files) {
         struct disk_about about = {.step = p->node->gone_back, .layout_id = ""};
         memcpy(about.nonce, "0", 2);
-        s->drops = false;
-        disk_clear(p->disk, DISK_DROP, &about);
+        s->sets_aside = false;
+        disk_clear(p->disk, DISK_ASIDE, &about);
     } else if (s->tidies) {
         s->tidies = false;
         disk_clear(p->disk, DISK_TIDY, &s->discard);
@@ -549,10 +549,10 @@ void saver_went_back(struct node *n, int64_t step)
         return;
     persist_went_back(p->core, step);
     refresh(p);
-    if (n->conf->ckpt_store != 1 || step == KEEPER_NO_STEP)
+    if (n->conf->ckpt_store != 1 || (step == KEEPER_NO_STEP && !n->gone_fresh))
         return;
     n->gone_back = step;
-    p->saver->drops = true;
+    p->saver->sets_aside = true;
     free_disk(p);
 }
 

@@ -52,7 +52,8 @@ struct disk_ops {
     /* It is a checkpoint, or *e.  existed: somebody else's of the same step stands there.  trouble: what went wrong
      * behind the commit (the hint, old ones that could not be deleted), or "". */
     void (*published)(void *ctx, bool good, bool existed, const char *trouble, const struct el_err *e);
-    void (*cleared)(void *ctx); /* NULL: nobody calls disk_clear() */
+    /* What is to be said of it, or "".  NULL: nobody calls disk_clear() */
+    void (*cleared)(void *ctx, const char *said);
 };
 
 #define DISK_OPEN_TIME EL_SEC(30)
@@ -72,8 +73,9 @@ void disk_write(struct disk *d, const struct disk_about *about, struct disk_file
 void disk_publish(struct disk *d, const struct disk_about *about, struct disk_files *files);
 
 /* Then cleared(), whatever came of it: DISCARD the stage of this commit, which will not become a checkpoint; TIDY away
- * old checkpoints, now that this step is one; DROP those of later steps, which are of a history that was given up. */
-enum disk_clear { DISK_DISCARD, DISK_TIDY, DISK_DROP };
+ * old checkpoints, now that this step is one; set ASIDE those of later steps (-1: all), which are of a history that was
+ * given up: by a rename, for another node's part of them may only be out of sight. */
+enum disk_clear { DISK_DISCARD, DISK_TIDY, DISK_ASIDE };
 void disk_clear(struct disk *d, enum disk_clear what, const struct disk_about *about);
 
 /* What is being written is not wanted any more: it fails soon. */

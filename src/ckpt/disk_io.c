@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ckpt/aside.h"
 #include "ckpt/check.h"
 #include "ckpt/gc.h"
 #include "ckpt/root.h"
@@ -116,27 +117,14 @@ static bool is_as_summed(const struct disk_file *f)
     return memcmp(f->manifest.chunks, f->sums, f->manifest.chunks_n * sizeof *f->sums) == 0;
 }
 
-/* Out of sight at once: whoever has a name of what is in it finds nothing there any more, and nothing can become of it;
- * only then its bytes.  0 also where there is nothing. */
+/* 0 also where there is nothing. */
 static int drop(const struct disk *d, const char *path, struct el_err *e)
 {
-    char trash[CKPT_PATH_MAX], nonce[CKPT_NONCE_MAX] = "0";
-    const char *slash = strrchr(path, '/');
-    draw_nonce(nonce);
-    snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%s", slash ? slash + 1 : path, nonce);
-    int r = d->fs.rename(d->fs.ctx, path, trash, false);
-    if (r == -ENOENT) {
-        struct fs_stat st;
-        if (d->fs.stat(d->fs.ctx, path, &st) == -ENOENT)
-            return 0;
-        r = d->fs.mkdir(d->fs.ctx, CKPT_TRASH_DIR);
-        r = r < 0 && r != -EEXIST ? r : d->fs.rename(d->fs.ctx, path, trash, false);
-    }
-    if (r >= 0)
-        r = d->fs.sync_dir(d->fs.ctx, "");
-    if (r < 0)
-        return fs_fail(&d->fs, r, "move away", path, e);
-    gc_remove(&d->fs, trash); /* what is left of it is gc's */
+    char trash[CKPT_PATH_MAX];
+    if (aside_move(&d->fs, path, CKPT_TRASH_DIR, trash, e))
+        return -1;
+    if (*trash)
+        gc_remove(&d->fs, trash); /* what is left of it is gc's */
     return 0;
 }
 
@@ -181,7 +169,7 @@ static int write_files(struct disk *d, const struct commit *c, struct el_err *e)
 {
     char name[CKPT_PATH_MAX];
     struct disk_files *files = d->files;
-    if (d->conf.local && !stands_already(d, final_name(c, name)) && drop(d, name, e) < 0)
+    if (d->conf.local && !stands_already(d, final_name(c, name)) && aside_set(&d->fs, name, e) < 0)
         return -1;
     if (d->first ? commit_open(c, e) : commit_join(c, e))
         return -1;
@@ -311,34 +299,6 @@ static void discard_stage(const struct disk *d, const struct commit *c)
         drop(d, stage, NULL);
 }
 
-struct later {
-    enum ckpt_layout layout;
-    int64_t beyond, found;
-};
-
-static int note_later(void *arg, const char *name, enum fs_kind kind)
-{
-    struct later *l = arg;
-    enum ckpt_layout layout;
-    int64_t step;
-    if (kind == FS_DIR && ckpt_step_of(name, &layout, &step) && layout == l->layout && step > l->beyond)
-        l->found = step;
-    return 0;
-}
-
-static void drop_later(struct disk *d)
-{
-    for (;;) {
-        struct later l = {d->conf.layout, d->about.step, -1};
-        char name[CKPT_PATH_MAX];
-        if (d->fs.list(d->fs.ctx, "", note_later, &l) < 0 || l.found < 0)
-            return;
-        ckpt_step_name(l.layout, l.found, name);
-        if (drop(d, name, NULL) < 0)
-            return;
-    }
-}
-
 static void clear(struct disk *d)
 {
     struct el_mem mem = EL_MEM_INIT(1u << 20);
@@ -350,7 +310,7 @@ static void clear(struct disk *d)
         if (d->conf.keep_last)
             tidy(d, &e);
         break;
-    case DISK_DROP: drop_later(d); break;
+    case DISK_ASIDE: aside_set_later(&d->fs, d->conf.layout, d->about.step, d->trouble, sizeof d->trouble); break;
     }
 }
 
@@ -375,7 +335,7 @@ static void done(void *ctx)
     struct disk *d = ctx;
     d->busy = false;
     if (d->what == JOB_CLEAR)
-        d->ops.cleared(d->ctx);
+        d->ops.cleared(d->ctx, d->trouble);
     else if (d->what == JOB_PUBLISH)
         d->ops.published(d->ctx, !d->bad, d->existed, d->trouble, &d->error);
     else
@@ -451,7 +411,7 @@ const struct ckpt_fs *disk_root(const struct disk *d)
 /* What the commit will use must not lead elsewhere: better said now than at the first step that is to be kept. */
 static int check_names(const struct disk *d, struct el_err *e)
 {
-    static const char *const names[] = {CKPT_STAGE_DIR, CKPT_TRASH_DIR, CKPT_LATEST_FILE, CKPT_TRACKER_FILE};
+    static const char *const names[] = {CKPT_STAGE_DIR, CKPT_TRASH_DIR, CKPT_ASIDE_DIR, CKPT_LATEST_FILE, CKPT_TRACKER_FILE};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct fs_stat st;
         int r = d->fs.stat(d->fs.ctx, names[i], &st);
@@ -461,8 +421,8 @@ static int check_names(const struct disk *d, struct el_err *e)
             return fs_fail(&d->fs, r, "look at", names[i], e);
         if (st.kind == FS_LINK)
             return fs_fail(&d->fs, -ELOOP, "use", names[i], e);
-        if (st.kind != (i < 2 ? FS_DIR : FS_FILE))
-            return el_fail(e, EL_EXIT_CANTCREAT, "%s/%s is no %s", d->fs.name, names[i], i < 2 ? "directory" : "file");
+        if (st.kind != (i < 3 ? FS_DIR : FS_FILE))
+            return el_fail(e, EL_EXIT_CANTCREAT, "%s/%s is no %s", d->fs.name, names[i], i < 3 ? "directory" : "file");
     }
     return 0;
 }

@@ -80,14 +80,15 @@ int gc_remove(const struct ckpt_fs *fs, const char *path)
 /* Out of sight at once, and for good also after a loss of power; only then its bytes. */
 static int discard(struct gc *g, const struct scan_entry *x, struct el_err *e)
 {
-    char trash[CKPT_PATH_MAX];
+    char trash[CKPT_PATH_MAX], parent[CKPT_PATH_MAX];
     const char *last = strrchr(x->name, '/');
+    snprintf(parent, sizeof parent, "%.*s", last ? (int)(last - x->name) : 0, x->name);
     snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%.32s", last ? last + 1 : x->name, g->nonce);
     int r = g->fs->mkdir(g->fs->ctx, CKPT_TRASH_DIR);
     if (r >= 0 || r == -EEXIST)
         r = g->fs->rename(g->fs->ctx, x->name, trash, false);
     if (r >= 0)
-        r = g->fs->sync_dir(g->fs->ctx, last ? CKPT_STAGE_DIR : "");
+        r = g->fs->sync_dir(g->fs->ctx, parent);
     if (r >= 0)
         r = gc_remove(g->fs, trash);
     return r < 0 && r != -ENOENT ? fs_fail(g->fs, r, "delete", x->name, e) : 0;
@@ -125,10 +126,24 @@ static void fill(const struct gc *g, const struct scan *s, struct retain_item *i
     }
 }
 
-static const char *why_stays(const struct scan_entry *x, const struct retain_item *item)
+/* Of a history that was given up: of use to nobody once the job has come as far again. */
+static const char *why_aside(const struct scan *s, const struct scan_entry *x, const struct retain_item *item)
+{
+    if (!item->ours)
+        return "of another run";
+    if (item->pinned)
+        return "pinned";
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].state == SCAN_VALID && s->v[i].step >= x->step && strcmp(s->v[i].run_id, x->run_id) == 0)
+            return NULL;
+    return "set aside, and its run is not as far again";
+}
+
+static const char *why_stays(const struct scan *s, const struct scan_entry *x, const struct retain_item *item)
 {
     switch (x->state) {
     case SCAN_STALE: return NULL;
+    case SCAN_ASIDE: return why_aside(s, x, item);
     case SCAN_STAGE: return "being written";
     case SCAN_FOREIGN: return "without a manifest";
     case SCAN_PARTIAL:
@@ -148,7 +163,7 @@ int gc_run(struct gc *g, const struct scan *s, struct el_err *e)
     retain_choose(items, s->n, &g->rule);
     for (size_t i = 0; !r && i < s->n; i++) {
         const struct scan_entry *x = &s->v[i];
-        const char *why = why_stays(x, &items[i]);
+        const char *why = why_stays(s, x, &items[i]);
         if (!why && !g->dry_run)
             r = discard(g, x, e);
         if (r)

@@ -10,6 +10,7 @@
 #define CKPT_TRACKER_FILE  "latest_checkpointed_iteration.txt"
 #define CKPT_STAGE_DIR     ".stage"
 #define CKPT_TRASH_DIR     ".trash"
+#define CKPT_ASIDE_DIR     ".aside" /* "<name>.<nonce>", of a history that was given up */
 #define CKPT_PIN_DIR       ".pin"   /* a file with the name of what is pinned */
 #define CKPT_LEASE_DIR     ".lease" /* "<name>.<who>", touched by a reader while it reads */
 #define CKPT_MANIFEST_FILE "MANIFEST.json"

@@ -15,6 +15,7 @@
     X(DAMAGED, "damaged") /* its manifest or a size is wrong */                                                        \
     X(STAGE, "stage")     /* a commit under way */                                                                     \
     X(STALE, "stale-stage")                                                                                            \
+    X(ASIDE, "aside")     /* of a history that was given up (CKPT_ASIDE_DIR) */                                        \
     X(FOREIGN, "foreign") /* of a known format, without a manifest */
 
 enum scan_state {

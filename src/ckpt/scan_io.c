@@ -150,6 +150,33 @@ static int take_stage(struct walk *w, const char *path)
     return r;
 }
 
+/* What it was is still known by its manifest; else by its name. */
+static int take_aside(struct walk *w, const char *path)
+{
+    struct look l;
+    struct el_err gone = {0};
+    int r = 0;
+    if (look_open(&l, w->fs, w->s->mem, path, NULL, &gone) == 0) {
+        bool known = !l.why.status;
+        const struct manifest *m = &l.manifest.m;
+        struct scan_entry *x = add(w->s, path, known ? m->run_id : "", "");
+        if (x) {
+            x->state = SCAN_ASIDE;
+            x->format = l.format;
+            x->step = known ? l.step : -1;
+            x->bytes = l.bytes;
+            x->files = l.n;
+            x->changed_sec = known && m->created ? (int64_t)m->created : l.changed_sec;
+            x->world = known ? m->world : 0;
+            x->lastwords = known && m->lastwords;
+        } else {
+            r = no_memory(w->e);
+        }
+    }
+    look_close(&l);
+    return r;
+}
+
 static int root_entry(void *arg, const char *name, enum fs_kind kind)
 {
     struct walk *w = arg;
@@ -168,13 +195,28 @@ static int stage_entry(void *arg, const char *name, enum fs_kind kind)
     return take_stage(arg, path);
 }
 
+static int aside_entry(void *arg, const char *name, enum fs_kind kind)
+{
+    char path[CKPT_PATH_MAX];
+    if (kind != FS_DIR || snprintf(path, sizeof path, CKPT_ASIDE_DIR "/%s", name) >= (int)sizeof path)
+        return 0;
+    return take_aside(arg, path);
+}
+
 /* --- pins and leases ---------------------------------------------------------------------------------------------- */
+
+static bool is_called(const struct scan_entry *x, const char *name)
+{
+    size_t n = strlen(name), dir = strlen(CKPT_ASIDE_DIR "/");
+    return x->state == SCAN_ASIDE ? strncmp(x->name + dir, name, n) == 0 && x->name[dir + n] == '.'
+                                  : strcmp(x->name, name) == 0;
+}
 
 static int pin_entry(void *arg, const char *name, enum fs_kind kind)
 {
     struct walk *w = arg;
     for (size_t i = 0; kind == FS_FILE && i < w->s->n; i++)
-        w->s->v[i].pinned |= strcmp(w->s->v[i].name, name) == 0;
+        w->s->v[i].pinned |= is_called(&w->s->v[i], name);
     return 0;
 }
 
@@ -223,6 +265,8 @@ int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int6
         return fs_fail(fs, r, "read", "", e);
     if (!r)
         r = fs->list(fs->ctx, CKPT_STAGE_DIR, stage_entry, &w);
+    if (r >= 0 || !e->status)
+        fs->list(fs->ctx, CKPT_ASIDE_DIR, aside_entry, &w);
     if (e->status)
         return -1;
     fs->list(fs->ctx, CKPT_PIN_DIR, pin_entry, &w);

@@ -1,6 +1,6 @@
 # Checkpoints on disk of several nodes: whoever dies, what is there is old or new and whole, and a node that lost its
 # memory goes on from disk together with all others.  LONG=1: also a coordinator that dies, and nodes that do not agree
-# about the directory.  Seen to fail: with last words that say nothing of a step that a lost node alone held ("gone").
+# about the directory.  Seen to fail: with later steps of one node deleted when all go back; with last words that say nothing of a step that a lost node alone held ("gone").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/coordinator.sh"
 PY=${PY:-python3}
@@ -82,10 +82,44 @@ rm -r "$D/ckpt.1/step-000000003" "$D"/log.?
 job local hold 4 2 --ckpt-store=local
 all_end 0
 is "local: one of them is gone: all go back to what each has" "$(went_back 0)" "0:1 1:1 2:1 3:1 "
-is "local: and what was beyond is of another history" "$(each)" "1 valid 3
+is "local: and what was beyond is of another history, set aside and not deleted" "$(each)" "1 valid 3
 2 valid 3 latest
+3 aside 3 lastwords
 1 valid 3
 2 valid 3 latest"
+like "local: it is said once, by the node that has it" "$(said | grep aside)" "^elrun: warning: checkpoint: step 3 of this node, later than what all nodes go on from, moved to $D/ckpt.0/.aside, not deleted: .elrun ckpt gc. does that when the job is as far again$"
+# Its directory is there again, as the other one had it: so is the step, where it stood.
+mv "$D"/ckpt.0/.aside/step-000000003.* "$D/ckpt.0/step-000000003"
+R=$D/ckpt.0
+is "local: it can be moved back" "$(whole 3)" 0
+mkdir -p "$D/ckpt.0/.aside" && mv "$D/ckpt.0/step-000000003" "$D/ckpt.0/.aside/step-000000003.x"
+"$ELRUN" ckpt gc "$D/ckpt.0" --keep-last=9 >"$T/gc" 2>&1
+is "local: gc leaves it while the job is not as far again" "$(ls "$D/ckpt.0/.aside")" step-000000003.x
+rm "$D"/log.?
+killed; serve # which knows nothing of the one that has ended
+job local hold 5 4 --ckpt-store=local --ckpt-keep-last=9
+all_end 0
+is "local: once it is, it goes" "$(each)" "1 valid 3
+2 valid 3
+4 valid 3 latest
+1 valid 3
+2 valid 3
+4 valid 3 latest"
+rm -r "$D/ckpt.1" "$D"/log.?
+killed; serve
+job local hold 2 1 --ckpt-store=local
+all_end 9
+is "local: one of the directories is empty: nothing is begun anew, and nothing is moved" "$(R=$D/ckpt.0; list)" "1 valid 3
+2 valid 3
+4 valid 3 latest"
+killed; serve
+job local none 2 1 --ckpt-store=local --allow-fresh
+all_end 0
+is "local: with --allow-fresh it is, and nothing is deleted" "$(each)" "1 aside 3
+1 valid 3 latest
+2 aside 3
+4 aside 3
+1 valid 3 latest"
 LOCAL=
 
 if [ -n "${LONG:-}" ]; then
