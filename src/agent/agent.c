@@ -104,6 +104,8 @@ static void blame(struct agent *a, enum agent_cause cause, unsigned slot)
 /* Somebody will read it: what is in memory alone is of use to another attempt only. */
 static bool is_worth_capturing(const struct agent *a, el_usec now)
 {
+    if (a->conf.managed)
+        return a->conf.captures; /* that is known above */
     bool again = a->cause != AGENT_LEAVING && a->conf.restart_policy != DECIDE_NEVER && budget_left(&a->budget, now);
     return a->conf.captures && (a->conf.captures_stay || again);
 }

@@ -69,7 +69,7 @@ enum agent_event_type {
     AGENT_EV_SWEPT,        /* left */
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
     AGENT_EV_PARTED,       /* slot: it stands behind the last step of its round and may end, with whatever status */
-    AGENT_EV_FAILING,      /* slot: it will end badly, and waits until CAPTURED */
+    AGENT_EV_FAILING,      /* slot: it will end badly, and waits until CAPTURED; managed: or one of another node does */
     AGENT_EV_CAPTURED,  /* of DO_CAPTURE: it is over, whatever came of it; attempt: of which (0: of the present one) */
     AGENT_EV_HUNG,      /* every worker stands still; slot: who keeps the others waiting, as far as it shows */
     AGENT_EV_COLLECTED, /* the evidence of the attempt is complete; digest: what it says */

@@ -135,6 +135,7 @@ static void act(struct node *n, const struct agent_action *a)
     case AGENT_DO_CAPTURE: words_begin(n); break;
     case AGENT_DO_COLLECT:
         persisting_last_words(n);
+        words_pass(n);
         workers_close(n);
         report_collect(n);
         break;
@@ -156,8 +157,10 @@ static void step(struct node *n, const struct agent_event *ev, struct agent_acti
     show_status(n);
     if (n->core.state != before)
         tell_moved(n, before);
-    if ((n->core.state != before || held) && n->core.state == AGENT_STOPPING && !agent_is_held(&n->core))
+    if ((n->core.state != before || held) && n->core.state == AGENT_STOPPING && !agent_is_held(&n->core)) {
         persisting_last_words(n);
+        words_pass(n);
+    }
 }
 
 static void drain(struct node *n)

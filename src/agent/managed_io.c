@@ -146,6 +146,11 @@ static void on_saved(void *ctx, const struct member_save *save)
     saver_over(ctx, save);
 }
 
+static void on_words(void *ctx, const struct msg_ckpt_capture *order)
+{
+    words_order(ctx, order);
+}
+
 static void on_verdict(void *ctx, const struct msg_probe_verdict *v)
 {
     struct node *n = ctx;
@@ -344,6 +349,7 @@ int managed_init(struct node *n, struct el_err *e)
                                               .saving_order = on_saving_order,
                                               .unsave = on_unsave,
                                               .saved = on_saved,
+                                              .words = on_words,
                                               .verdict = on_verdict,
                                               .logs = on_logs,
                                               .note = tell_job_note,

@@ -397,7 +397,7 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
         member_link_drop(m, "an order that was long on its way", now, out);
         return;
     }
-    bool saving = msg->type >= MSG_CKPT_PART && msg->type <= MSG_CKPT_OVER;
+    bool saving = msg->type >= MSG_CKPT_PART && msg->type <= MSG_CKPT_CAPTURE;
     if (msg->type != MSG_PROBE && msg->type != MSG_HOLD && msg->type != MSG_GOODBYE && !saving)
         member_probe_stop(m, out);
     switch ((unsigned)msg->type) {
@@ -412,6 +412,7 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
     case MSG_CKPT_FILE:
     case MSG_CKPT_PUBLISH:
     case MSG_CKPT_OVER: member_save_order(m, msg, out); break;
+    case MSG_CKPT_CAPTURE: member_words_order(m, &msg->u.ckpt_capture, out); break;
     case MSG_HOLD: break;
     case MSG_END: on_end(m, &msg->u.end, out); break;
     case MSG_REFUSED: on_refused(m, &msg->u.refused, now, out); break;
@@ -448,6 +449,7 @@ static void advance(struct member *m, el_usec now, struct member_actions *out)
     if (m->place == MEMBER_ENDED)
         return;
     member_fence(m, now, out);
+    member_words_advance(m, out);
     if (m->leaving && (m->leave_told || m->leave_until <= now)) {
         m->leave_told = true;
         bool departs = m->depart_at <= now || m->link != MEMBER_LINK_UP;
@@ -496,6 +498,7 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
     case MEMBER_EV_PROBE_ID:
     case MEMBER_EV_PROBED: member_probe_event(m, ev->type, out); break;
     case MEMBER_EV_WORKER_FAILED: on_failed(m, ev->incident, out); break;
+    case MEMBER_EV_STAND: member_words_event(m, ev, out); break;
     case MEMBER_EV_HELD:
     case MEMBER_EV_SAVED:
     case MEMBER_EV_MOVED: member_save_event(m, ev, out); break;
@@ -537,6 +540,7 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_AT_BOUNDARY:
     case MEMBER_EV_STOCK:
     case MEMBER_EV_READ:
+    case MEMBER_EV_STAND:
     case MEMBER_EV_HELD:
     case MEMBER_EV_SAVED:
     case MEMBER_EV_MOVED:

@@ -91,6 +91,7 @@ enum member_event_type {
     MEMBER_EV_AT_BOUNDARY,
     MEMBER_EV_STOCK,         /* stock: all workers ask what to go back to, and could read that */
     MEMBER_EV_READ,          /* all of them have read what they were offered */
+    MEMBER_EV_STAND,         /* stand: the workers are held back, and where; and each change of it */
     MEMBER_EV_HELD,          /* held: what the workers have committed, or want on disk; and each change of it */
     MEMBER_EV_SAVED,         /* the order to write or to publish is carried out: ok, existed; or text */
     MEMBER_EV_MOVED,         /* at: bytes written so far */
@@ -123,8 +124,19 @@ struct member_held {
     bool quiet;
 };
 
+/* Where this node's live workers stand (rdzv/lastwords.h); the shell's, until the next one is told. */
+struct member_stand {
+    uint64_t number, coord, serial, list;
+    const char *steps, *why;
+    int64_t limit, step;
+    bool copied, busy, ends, elsewhere;
+    unsigned copies;
+    uint64_t bytes;
+};
+
 struct member_event {
     enum member_event_type type;
+    const struct member_stand *stand;
     const struct member_held *held;
     bool existed;
     const struct msg *msg;
@@ -165,6 +177,8 @@ enum member_action_type {
     MEMBER_DO_GO,           /* every rank of the job has read it: the workers may go on */
     MEMBER_DO_PARTS,        /* send CKPT_PART for each part of the list */
     MEMBER_DO_FILES,        /* send CKPT_FILE for each file that was written */
+    MEMBER_DO_WORDS,        /* the message that is fed, about last words; hold the workers back, answer STAND */
+    MEMBER_DO_WORDS_LOST,   /* there is nobody to agree with: what is not being copied will not be */
     MEMBER_DO_WRITE,        /* the message that is fed; hold what it names, answer SAVED */
     MEMBER_DO_FILE,         /* the message that is fed: one of those to publish */
     MEMBER_DO_PUBLISH,      /* the message that is fed; answer SAVED */
@@ -267,10 +281,12 @@ struct member {
     bool attempt;              /* workers may exist: from MEMBER_DO_START to MEMBER_EV_CLOSED */
     bool up;                   /* STARTED was seen */
     bool aware, at_boundary, noticed;
-    struct member_notice notice; /* of `noticed` */
-    struct member_live live;     /* our answer */
-    bool succeeded;              /* of `round`, and not stopped since */
-    bool failed, fenced, stuck;  /* how `round` ended here: told again in each HELLO */
+    struct member_notice notice;      /* of `noticed` */
+    struct member_live live;          /* our answer */
+    const struct member_stand *stand; /* of MEMBER_EV_STAND; NULL: none yet */
+    bool stand_lost;                  /* WORDS_LOST was said of it */
+    bool succeeded;                   /* of `round`, and not stopped since */
+    bool failed, fenced, stuck;       /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_open; /* the round is not known to be closed: each coordinator is told of it, this one may be new */
     struct decide_digest digest; /* of `round`, for DIGEST */

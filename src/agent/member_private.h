@@ -36,6 +36,13 @@ void member_save_order(struct member *m, const struct msg *msg, struct member_ac
 void member_save_went_back(struct member *m, int64_t step);
 void member_save_message(const struct member *m, struct msg_ckpt_held *out);
 
+/* member_words.c */
+void member_words_tell(struct member *m, struct member_actions *out);
+void member_words_event(struct member *m, const struct member_event *ev, struct member_actions *out);
+void member_words_order(struct member *m, const struct msg_ckpt_capture *c, struct member_actions *out);
+void member_words_advance(struct member *m, struct member_actions *out);
+void member_words_message(const struct member *m, struct msg_ckpt_stand *out);
+
 /* member_notice.c */
 void member_on_notice(struct member *m, const struct msg_notice *n, el_usec now, struct member_actions *out);
 void member_unnotice(struct member *m, const struct msg_world *w, struct member_actions *out);

@@ -327,6 +327,8 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_WRITE:
     case MEMBER_DO_FILE:
     case MEMBER_DO_PUBLISH: m->ops.saving_order(m->ctx, m->order); break;
+    case MEMBER_DO_WORDS: m->ops.words(m->ctx, &m->order->u.ckpt_capture); break;
+    case MEMBER_DO_WORDS_LOST: m->ops.words(m->ctx, NULL); break;
     case MEMBER_DO_UNSAVE: m->ops.unsave(m->ctx); break;
     case MEMBER_DO_SAVED: m->ops.saved(m->ctx, &m->core.save); break;
     case MEMBER_DO_GO: m->ops.go(m->ctx); break;
@@ -418,6 +420,11 @@ void membership_read(struct membership *m)
 void membership_held(struct membership *m, const struct member_held *held)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_HELD, .held = held});
+}
+
+void membership_stand(struct membership *m, const struct member_stand *stand)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_STAND, .stand = stand});
 }
 
 void membership_saved(struct membership *m, bool good, bool existed, const char *why)

@@ -20,6 +20,7 @@
 #include "agent/host.h"
 #include "agent/membership.h"
 #include "agent/snapshots.h"
+#include "ckpt/keeper.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/cgroup.h"
@@ -266,7 +267,10 @@ void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a pl
 bool words_wanted(const struct node *n);
 int words_init(struct node *n, struct el_err *e);
 void words_free(struct node *n);
-void words_begin(struct node *n);                /* AGENT_EV_CAPTURED follows */
+void words_begin(struct node *n); /* AGENT_EV_CAPTURED follows */
+/* One of several nodes: what the coordinator orders, NULL: it is gone; and that nothing is held back here. */
+void words_order(struct node *n, const struct msg_ckpt_capture *order);
+void words_pass(struct node *n);
 void words_ended(struct node *n, unsigned slot); /* its process has */
 void words_round(struct node *n);
 
@@ -309,6 +313,7 @@ void ckpt_news(struct node *n); /* of what is on disk, or is not */
 
 /* saving_io.c: the same over several nodes, as the membership orders it */
 void saver_tell(struct node *n, bool files);
+uint64_t saver_list(const struct node *n, const struct keeper_source **piece, unsigned *pieces); /* 0: none yet */
 void saver_order(struct node *n, const struct msg *msg);
 void saver_forget(struct node *n);
 void saver_over(struct node *n, const struct member_save *x);

@@ -193,6 +193,15 @@ void saver_tell(struct node *n, bool files)
         tell_parts(n->persisting);
 }
 
+uint64_t saver_list(const struct node *n, const struct keeper_source **piece, unsigned *pieces)
+{
+    const struct saver *s = n->persisting ? n->persisting->saver : NULL;
+    bool known = s && s->held.parts >= 0;
+    *piece = known ? s->piece : NULL;
+    *pieces = known ? s->pieces : 0;
+    return known ? s->held.list : 0;
+}
+
 /* --- writing --- */
 
 static void refuse(struct persisting *p, const char *why)

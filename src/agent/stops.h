@@ -40,7 +40,8 @@ void stops_notice(struct stops *s, const struct stops_notice *n);
 /* Last words: no worker that is connected begins a step beyond the highest of them; until thawed, or the round is over.
  * False: none of them takes its steps in ck.update(), or a planned change has its own limit. */
 struct page_stand;
-bool stops_freeze(struct stops *s);
+bool stops_freeze(struct stops *s, int64_t *limit); /* limit: that highest one */
+void stops_allow(struct stops *s, int64_t limit);   /* … a later one, which workers of other nodes are in */
 void stops_thaw(struct stops *s);
 void stops_stand(const struct stops *s, unsigned worker, struct page_stand *to);
 

@@ -139,7 +139,7 @@ void stops_stands(struct stops *s, unsigned worker, int64_t step)
     count(s);
 }
 
-bool stops_freeze(struct stops *s)
+bool stops_freeze(struct stops *s, int64_t *limit)
 {
     unsigned n = 0;
     if (s->noticed || is_deaf(s))
@@ -147,8 +147,15 @@ bool stops_freeze(struct stops *s)
     for (unsigned i = 0; i < s->workers; i++)
         if (s->worker[i].here)
             s->present[n++] = s->page[i];
-    page_freeze(s->present, n);
+    *limit = page_freeze(s->present, n);
     return true;
+}
+
+void stops_allow(struct stops *s, int64_t limit)
+{
+    for (unsigned i = 0; i < s->workers; i++)
+        if (s->worker[i].here && !s->noticed)
+            page_limit(s->page[i], limit);
 }
 
 void stops_thaw(struct stops *s)

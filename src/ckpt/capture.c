@@ -18,6 +18,7 @@ struct capture {
     struct keeper *keeper;
     struct el_mem *mem;
     bool disk, busy, done;
+    bool shared, copied; /* one of several nodes; it has what it could have of `step` */
     el_usec agree_until, until;
     int64_t step;    /* that is being copied; KEEPER_NO_STEP: not agreed on */
     int64_t instead; /* held when it began */
@@ -234,11 +235,116 @@ static void copy(struct capture *c, const struct capture_stand *stand, el_usec n
     }
 }
 
+/* What others hold may do where nobody here is left, so each copies what there is. */
+static void copy_own(struct capture *c, const struct capture_stand *stand, el_usec now)
+{
+    unsigned lacks = 0;
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->holder[i].ordered)
+            look_at(c, i, &stand[i], now);
+    enum keeper_cover found = cover(c, stand, c->step, &lacks);
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->copies[i] && !c->holder[i].ordered)
+            order(c, i, &stand[i], now);
+    c->copied = !is_copying(c) && (found != KEEPER_INCOMPLETE || now >= c->agree_until);
+    if (found == KEEPER_HOPELESS)
+        say(c, stand, c->step, lacks);
+}
+
+/* --- among several nodes --- */
+
+void capture_begin_shared(struct capture *c, el_usec now, el_usec until)
+{
+    capture_begin(c, now, until);
+    c->shared = true;
+    c->kept = c->instead;
+}
+
+void capture_told(struct capture *c, int64_t step, int64_t kept)
+{
+    if (!c->busy || !c->shared)
+        return;
+    c->step = step;
+    c->kept = kept;
+    c->copied = false;
+}
+
+void capture_over(struct capture *c)
+{
+    c->done = c->busy && c->copied && c->step != KEEPER_NO_STEP && c->step > c->instead;
+    c->busy = false;
+    c->orders = 0;
+}
+
+int64_t capture_told_step(const struct capture *c)
+{
+    return c->step;
+}
+
+bool capture_is_out(const struct capture *c, unsigned worker)
+{
+    return c->holder[worker].out;
+}
+
+bool capture_has_copied(const struct capture *c)
+{
+    return c->copied;
+}
+
+static int64_t later(int64_t step, int64_t below, int64_t best)
+{
+    return step < below && step > best ? step : best;
+}
+
+static int64_t step_below(const struct capture *c, const struct capture_stand *stand, int64_t limit, int64_t below)
+{
+    int64_t best = KEEPER_NO_STEP;
+    for (unsigned i = 0; i < c->n; i++) {
+        bool asked = stand[i].answers && stand[i].page.listens;
+        best = asked ? later(stand[i].page.begun, below, later(limit, below, best)) : best;
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *slot = keeper_slot(c->keeper, i, s);
+            best = slot->state == KEEPER_COMMITTED ? later(slot->step, below, best) : best;
+        }
+    }
+    return best;
+}
+
+unsigned capture_steps(struct capture *c, const struct capture_stand *stand, int64_t limit, int64_t *steps,
+                       unsigned max)
+{
+    unsigned n = 0;
+    int64_t step = step_below(c, stand, limit, INT64_MAX);
+    c->why[0] = 0;
+    for (; n < max && step != KEEPER_NO_STEP; step = step_below(c, stand, limit, step))
+        steps[n++] = step;
+    return n;
+}
+
+enum keeper_cover capture_level(struct capture *c, const struct capture_stand *stand, int64_t step, bool *copies,
+                                const enum keeper_live **live)
+{
+    unsigned lacks = 0;
+    enum keeper_cover found = cover(c, stand, step, &lacks);
+    *copies = false;
+    for (unsigned i = 0; i < c->n; i++)
+        *copies |= c->copies[i];
+    *live = c->live;
+    if (found != KEEPER_COVERED && !c->why[0])
+        say(c, stand, step, found == KEEPER_HOPELESS ? lacks : first_late(c));
+    return found;
+}
+
+const char *capture_why(const struct capture *c)
+{
+    return c->why;
+}
+
 /* --- life --- */
 
 void capture_rest(struct capture *c)
 {
-    c->busy = c->done = false;
+    c->busy = c->done = c->shared = c->copied = false;
     c->step = c->instead = KEEPER_NO_STEP;
     c->why[0] = 0;
     memset(c->holder, 0, c->n * sizeof *c->holder);
@@ -264,11 +370,14 @@ unsigned capture_step(struct capture *c, const struct capture_stand *stand, el_u
 {
     c->orders = 0;
     *orders = c->order;
-    c->kept = c->busy ? newest_held(c) : KEEPER_NO_STEP;
-    if (c->busy && c->step == KEEPER_NO_STEP)
+    if (!c->shared)
+        c->kept = c->busy ? newest_held(c) : KEEPER_NO_STEP;
+    if (c->busy && !c->shared && c->step == KEEPER_NO_STEP)
         agree(c, stand, now);
-    if (c->busy && c->step != KEEPER_NO_STEP)
+    if (c->busy && !c->shared && c->step != KEEPER_NO_STEP)
         copy(c, stand, now);
+    if (c->busy && c->shared && c->step != KEEPER_NO_STEP)
+        copy_own(c, stand, now);
     if (c->busy && now >= c->until) {
         if (c->step != KEEPER_NO_STEP)
             snprintf(c->why, sizeof c->why, "step %lld was not copied in time (--lastwords-timeout)",

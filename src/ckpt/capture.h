@@ -8,7 +8,10 @@
  * that has declared the same, or is between two steps, right behind it, and answers.  Who is in a step that was begun
  * before has CAPTURE_AGREE to end it.  Then one of those who hold the same is asked to copy; who gives no sign of life
  * for CAPTURE_SILENT, or ends, or says no, is left out, and another one asked.  Nobody left: the newest snapshot it is.
- */
+ *
+ * One of several nodes only says which steps there are and what it could have of them; which one it is, is decided for
+ * all of them together (rdzv/lastwords.h) and told (capture_told()).  It copies what it can of that, and holds its
+ * workers back until it is told that this is over. */
 #ifndef CKPT_CAPTURE_H
 #define CKPT_CAPTURE_H
 #include "ckpt/keeper.h"
@@ -41,6 +44,24 @@ void capture_free(struct capture *c);
 void capture_begin(struct capture *c, el_usec now, el_usec until);
 void capture_rest(struct capture *c); /* there is nothing to be had */
 bool capture_is_busy(const struct capture *c);
+
+/* The same for one of several nodes. */
+void capture_begin_shared(struct capture *c, el_usec now, el_usec until);
+/* This step; a slot with `kept` is not given out for it. */
+void capture_told(struct capture *c, int64_t step, int64_t kept);
+void capture_over(struct capture *c);
+int64_t capture_told_step(const struct capture *c);            /* KEEPER_NO_STEP: none */
+bool capture_is_out(const struct capture *c, unsigned worker); /* it was asked, and could not */
+bool capture_has_copied(const struct capture *c);              /* all that it could have of that */
+/* The steps that its slots hold, and those that its workers are behind, in, or may begin (limit), newest first. */
+unsigned capture_steps(struct capture *c, const struct capture_stand *stand, int64_t limit, int64_t *steps,
+                       unsigned max);
+/* Whether all its workers could go back to it from its slots; *copies: live workers would have to be captured for that.
+ * live: of each worker, until the next call.  Of the first step since capture_steps() that they could not, it is kept
+ * why. */
+enum keeper_cover capture_level(struct capture *c, const struct capture_stand *stand, int64_t step, bool *copies,
+                                const enum keeper_live **live);
+const char *capture_why(const struct capture *c);
 
 /* Stands: of each worker, now.  How many orders there are, which live until the next call; after the last one it may be
  * over. */

@@ -193,11 +193,16 @@ enum keeper_live { KEEPER_LIVE_NOT, KEEPER_LIVE_MAY, KEEPER_LIVE_IS };
 enum keeper_cover keeper_live_cover(const struct keeper *k, int64_t step, const enum keeper_live *live, bool disk,
                                     bool *copies, unsigned *lacks);
 
-/* Where each different (part, shard id) of a covered step lies, in the order of workers and their parts: how many, at
- * most max; 0: not covered, or there are more. */
 struct keeper_source {
     unsigned worker, slot, part;
 };
+
+/* Of one piece of keeper_pieces() that no slot holds (keeper_piece()): does a live worker, or may one? */
+enum keeper_live keeper_live_piece(const struct keeper *k, const struct keeper_source *piece,
+                                   const enum keeper_live *live);
+
+/* Where each different (part, shard id) of a covered step lies, in the order of workers and their parts: how many, at
+ * most max; 0: not covered, or there are more. */
 unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_source *to, unsigned max);
 
 /* The same for what several nodes hold together.  Whether all workers of this one have declared in this round, and each

@@ -77,3 +77,14 @@ enum keeper_cover keeper_live_cover(const struct keeper *k, int64_t step, const 
     }
     return found;
 }
+
+enum keeper_live keeper_live_piece(const struct keeper *k, const struct keeper_source *piece,
+                                   const enum keeper_live *live)
+{
+    enum keeper_live best = KEEPER_LIVE_NOT;
+    unsigned part;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        if (live[i] > best && keeper_part_like(&k->w[i], keeper_part(k, piece->worker, piece->part), &part))
+            best = live[i];
+    return best;
+}

@@ -502,6 +502,8 @@
     X(CKPT_WRITE, ckpt_write, 93, "order: write these parts of a step")                                                \
     X(CKPT_PUBLISH, ckpt_publish, 94, "order: make the files a checkpoint")                                            \
     X(CKPT_OVER, ckpt_over, 95, "what has become of a step that was to be written")                                    \
+    X(CKPT_STAND, ckpt_stand, 96, "where this node's live workers stand, and what could be had of them")               \
+    X(CKPT_CAPTURE, ckpt_capture, 97, "order: last words of live workers")                                             \
     X(CKPT_STOCK, ckpt_stock, 100, "which steps this node can go back to, and how far it is with that")                \
     X(RESTORE, restore, 101, "which step all ranks go back to, and when they may go on")
 

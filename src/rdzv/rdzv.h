@@ -161,6 +161,7 @@ struct rdzv_actions {
     X(ASIDE, "node_set_aside")                                                                                         \
     X(PROBING, "probe_started")                                                                                        \
     X(RESTORE, "step_agreed")                                                                                          \
+    X(LASTWORDS, "last_words")                                                                                         \
     X(SAVED, "step_saved")                                                                                             \
     X(JUDGED, "node_judged")                                                                                           \
     X(PROBED, "probe_ended")                                                                                           \
@@ -233,6 +234,9 @@ bool rdzv_restore_word(const struct rdzv *r, unsigned member, struct msg *out);
 /* What this member is to do for saving a step, message by message: false behind the last.  Goes before its order, which
  * may take from it what it is to write. */
 bool rdzv_saving_word(struct rdzv *r, unsigned member, unsigned i, struct msg *out);
+/* CKPT_CAPTURE, if there is something about last words of live workers that this member does not know: goes behind its
+ * order. */
+bool rdzv_lastwords_word(const struct rdzv *r, unsigned member, struct msg *out);
 /* The report of the last health check, page by page: false behind the last. */
 bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out);
 unsigned rdzv_probe_reader(const struct rdzv *r);

@@ -5,6 +5,7 @@
 #include "incident/failure.h"
 #include "incident/order.h"
 #include "rdzv/budget.h"
+#include "rdzv/lastwords.h"
 #include "rdzv/probing.h"
 #include "rdzv/rdzv.h"
 #include "rdzv/restore.h"
@@ -213,10 +214,12 @@ struct rdzv {
     unsigned suspects;
     char aside_text[MSG_TEXT_MAX + 1];
     struct rdzv_health health;
-    struct restore restore; /* of the present round */
-    struct saving *saving;  /* NULL: nothing is saved */
-    bool saving_due;        /* something has changed */
-    bool saving_ends;       /* … of this round: its workers are gone */
+    struct restore restore;             /* of the present round */
+    struct lastwords lastwords;         /* of the present round */
+    bool lastwords_due, lastwords_over; /* something has changed; what came of it is said */
+    struct saving *saving;              /* NULL: nothing is saved */
+    bool saving_due;                    /* something has changed */
+    bool saving_ends;                   /* … of this round: its workers are gone */
     struct rdzv_newest {
         int64_t step; /* SAVING_NO_STEP: none */
         el_usec since;
@@ -383,6 +386,17 @@ void rdzv_saving_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_saving_deadline(const struct rdzv *r);
 bool rdzv_saving_holds(struct rdzv *r, bool well, el_usec now, struct rdzv_actions *out);
 void rdzv_saving_end(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+
+/* lastwords_round.c: what live workers hold, before they are stopped */
+int rdzv_lastwords_init(struct rdzv *r); /* behind rdzv_saving_init() */
+void rdzv_lastwords_round(struct rdzv *r);
+void rdzv_lastwords_gone(struct rdzv *r, unsigned seat, bool lost);
+void rdzv_lastwords_stop(struct rdzv *r, el_usec now); /* the round stops, or its end need not wait any more */
+void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
+                          struct rdzv_actions *out);
+void rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+void rdzv_lastwords_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_lastwords_deadline(const struct rdzv *r);
 
 /* view.c */
 #define RDZV_LABEL_MAX (MSG_NAME_MAX + 72)

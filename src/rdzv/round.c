@@ -61,6 +61,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_health_launched(r);
     restore_begin(&r->restore, r->size);
     rdzv_saving_round(r);
+    rdzv_lastwords_round(r);
     rdzv_move(r, RDZV_RUNNING, now);
     rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
              (unsigned long long)r->number, r->size, rdzv_plural(r->size), r->world, rdzv_plural(r->world),
@@ -82,6 +83,7 @@ void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char
     r->stopped_at = now;
     r->stop_until = now + r->stop_grace + RDZV_STOP_MARGIN;
     rdzv_move(r, RDZV_STOPPING, now);
+    rdzv_lastwords_stop(r, now);
     rdzv_say(r, out, RDZV_NOTE_STOPPING, RDZV_NONE, "round %llu stops: %s", (unsigned long long)r->number,
              r->stop_text);
     rdzv_act(out, RDZV_DO_ORDER_EACH);
@@ -93,6 +95,7 @@ void rdzv_seat_stopped(struct rdzv *r, unsigned k)
     if (s->stopped || s->member == RDZV_NONE)
         return;
     s->stopped = true;
+    rdzv_lastwords_gone(r, k, false);
     assert(r->open_seats);
     r->open_seats--;
 }
@@ -102,6 +105,7 @@ void rdzv_seat_succeeded(struct rdzv *r, unsigned k)
     if (r->seat[k].succeeded || r->seat[k].stopped)
         return;
     r->seat[k].succeeded = true;
+    rdzv_lastwords_gone(r, k, false);
     r->succeeded_seats++;
 }
 
@@ -134,6 +138,7 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
     }
     struct rdzv_seat *s = &r->seat[k];
     s->member = RDZV_NONE;
+    rdzv_lastwords_gone(r, k, true);
     r->lost_seats++;
     r->lost_at = now;
     if (!s->stopped)

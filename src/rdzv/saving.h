@@ -68,6 +68,11 @@ void saving_lost(struct saving *s, unsigned node);
  * then.  Settled again when all nodes that are there have said their last word and nothing is left to be written. */
 void saving_settle(struct saving *s, bool lastwords, el_usec until, el_usec now);
 bool saving_is_settled(const struct saving *s);
+/* Last words: where the live workers of a node stand (its CKPT_STAND); and whether every part of a step would be in the
+ * slots of those that write it. */
+void saving_stand(struct saving *s, unsigned node, const struct msg_ckpt_stand *stand);
+enum lastwords_level saving_live_level(struct saving *s, int64_t step);
+
 /* The job is over: what is not on disk will not be. */
 void saving_give_up(struct saving *s, el_usec now, const char *why);
 

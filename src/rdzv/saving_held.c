@@ -24,6 +24,7 @@ static void know(struct saving *s, struct saving_node *n, bool known)
 static void forget_list(struct saving *s, struct saving_node *n)
 {
     forget_steps(s, n);
+    saving_forget_live(s, n);
     el_free(&s->mem, n->cls);
     n->cls = NULL;
     n->parts = n->heard = n->room = 0;

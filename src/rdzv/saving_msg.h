@@ -1,6 +1,7 @@
 /* What is said about saving steps (saving.h): its bounds, and the fields of its messages, which are rows of msg.h. */
 #ifndef RDZV_SAVING_MSG_H
 #define RDZV_SAVING_MSG_H
+#include "rdzv/lastwords.h"
 
 #define SAVING_NAME_MAX   255    /* bytes of the name of a part, a shard, a layout */
 #define SAVING_PATH_MAX   511    /* … of a file below the directory of a step */
@@ -62,7 +63,31 @@ enum saving_at {
     F(T, STR, sums, SAVING_SUMS_TEXT, 0) /* CRC32C of each 4 MiB, 8 hexadecimal digits each */                         \
     F(T, BOOL, more, 0, 0)               /* others follow at once */
 
+/* Last words (lastwords.h): "12:c,h0-3,c5 11:h,h0-7": each step, whether the node's workers could all read it, and,
+ * with a letter of the same meaning, the parts of its list. */
+#define MSG_ckpt_stand_FIELDS(F, T)                                                                                    \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, serial, INT64_MAX, 1) /* counts what the node has said in this round */                                  \
+    F(T, NUM, list, INT64_MAX, 0)   /* of its parts; 0: there is none */                                               \
+    F(T, STR, steps, SAVING_STEPS_TEXT, 0)                                                                             \
+    F(T, INT, limit, INT64_MAX, 1) /* its workers begin no later step */                                               \
+    F(T, INT, step, INT64_MAX, 1)  /* that it was told to copy; -1: none */                                            \
+    F(T, BOOL, copied, 0, 0)                                                                                           \
+    F(T, NUM, copies, 4096, 0)                                                                                         \
+    F(T, NUM, bytes, INT64_MAX, 0)                                                                                     \
+    F(T, BOOL, busy, 0, 0)                                                                                             \
+    F(T, BOOL, ends, 0, 0)                                                                                             \
+    F(T, BOOL, elsewhere, 0, 0)                                                                                        \
+    F(T, STR, text, MSG_TEXT_MAX, 0)
+
 /* --- to an agent --- */
+#define MSG_ckpt_capture_FIELDS(F, T)                                                                                  \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, NUM, what, LASTWORDS_WHATS - 1, 0)                                                                            \
+    F(T, NUM, heard, INT64_MAX, 0) /* serial of the CKPT_STAND that it answers; 0: of none */                          \
+    F(T, INT, limit, INT64_MAX, 1)                                                                                     \
+    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, INT, kept, INT64_MAX, 1)
 #define MSG_ckpt_write_FIELDS(F, T)                                                                                    \
     MSG_SAVING_ORDER(F, T)                                                                                             \
     MSG_ROUND(F, T)                                                                                                    \

@@ -13,13 +13,20 @@ struct saving_class {
     uint32_t next; /* of its bucket */
     uint32_t mark; /* of the look that has found it held, or that it may come */
     bool held;
-    uint32_t owner; /* while an order is made: node and its index */
+    enum lastwords_level best; /* while a step is looked at for last words */
+    uint32_t owner;            /* while an order is made: node and its index */
     uint32_t index;
 };
 
 struct saving_step {
     int64_t step;
     uint8_t *has; /* a bit for each part of the list */
+};
+
+/* Last words: what live workers hold, too. */
+struct saving_live {
+    int64_t step;
+    uint8_t *level; /* enum lastwords_level, of each part of the list; NULL: no memory */
 };
 
 struct saving_node {
@@ -35,6 +42,9 @@ struct saving_node {
     struct saving_step step[SAVING_STEPS_MAX];
     int64_t least, want;
     bool quiet;
+    bool stands; /* it has said where its workers stand: */
+    unsigned lives;
+    struct saving_live live[LASTWORDS_STEPS_MAX];
 
     uint64_t giver, order; /* that it speaks of; 0: none */
     enum saving_at at;
@@ -117,6 +127,8 @@ void saving_forget_held(struct saving *s);
 void saving_forget_node(struct saving *s, struct saving_node *n); /* what it declared counts on */
 void saving_take_part(struct saving *s, struct saving_node *n, const struct msg_ckpt_part *p);
 void saving_take_steps(struct saving *s, struct saving_node *n, const struct msg_ckpt_held *h);
+/* saving_live.c */
+void saving_forget_live(struct saving *s, struct saving_node *n);
 /* saving_ask.c */
 void saving_take_ask(struct saving *s, struct saving_node *n, uint64_t ask);
 int64_t saving_asked(struct saving *s);

@@ -12,7 +12,8 @@ import time
 import elrun
 
 folder, mode = sys.argv[1:3]
-rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+rank = int(os.environ["RANK"])
+attempt = min(int(os.environ["ELRUN_ROUND"].split(".")[0]) - 1, 1)  # one node alone counts its attempts
 world = int(os.environ["WORLD_SIZE"])
 FAULT, STEPS = 7, 10
 
@@ -80,8 +81,10 @@ def before_step(now):
         if mode != "exit":
             raise RuntimeError("it cannot go on")
         sys.exit(3)
-    if mode in ("all", "term", "hang", "handler"):
+    if mode in ("all", "term", "hang", "handler", "leave"):
         ready()
+    if mode == "slow" and rank == world - 1:
+        die()
 
 
 far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -97,6 +100,15 @@ if mode == "copying" and rank == 0 and attempt == 0:  # it dies when it has begu
     elrun._Words._fill = lambda *_: die()
 if mode == "silent" and rank == 0 and attempt == 0:  # as if it had been stopped
     elrun._Words._fill = lambda *_: time.sleep(1000)
+if mode == "slow" and attempt == 0:  # a copy takes its time, so that something can happen meanwhile
+    fill = elrun._Words._fill
+
+    def slowly(*what):
+        mark(f"copies.{rank}")
+        wait_for("go")
+        fill(*what)
+
+    elrun._Words._fill = slowly
 step = ck.restore()
 write(f"{attempt} {rank} {step} {state['count']}")
 for now in range(0 if step is None else step + 1, STEPS):

@@ -47,6 +47,7 @@ static void do_start(struct cluster *c, uint32_t who)
     a->stubborn = cluster_one_in(c, 20);
     c->rank_holder[a->rank] = who;
     saves_round(c, who);
+    captures_round(c, who);
     local(c, who, EL_MS(1) + cluster_below(c, EL_MS(20)), MEMBER_EV_STARTED)->attempt = a->attempt;
     struct cluster_item *it;
     if (!c->quiet && c->now < c->faults_until && cluster_one_in(c, 12)) {
@@ -60,7 +61,7 @@ static void do_start(struct cluster *c, uint32_t who)
 }
 
 /* The processes end after a while; the core hears of it a little later. */
-static void die_after(struct cluster *c, uint32_t who, el_usec after, enum member_result result)
+void cluster_die_after(struct cluster *c, uint32_t who, el_usec after, enum member_result result)
 {
     struct cluster_item *it = cluster_push(c, c->now + after, CLUSTER_DIE, who);
     it->life = c->agent[who].life;
@@ -81,9 +82,11 @@ static void do_stop(struct cluster *c, uint32_t who, const struct member_action 
         it->stuck = true;
     } else if (!x->grace && !a->killed) {
         a->killed = true;
-        die_after(c, who, cluster_below(c, EL_MS(1)), MEMBER_STOPPED);
+        cluster_die_after(c, who, cluster_below(c, EL_MS(1)), MEMBER_STOPPED);
     } else if (!a->told) {
-        die_after(c, who, a->stubborn ? x->grace : EL_MS(1) + cluster_below(c, EL_MS(60)), MEMBER_STOPPED);
+        el_usec after = a->stubborn ? x->grace : EL_MS(1) + cluster_below(c, EL_MS(60));
+        if (!x->grace || !captures_hold(c, who, after, MEMBER_STOPPED))
+            cluster_die_after(c, who, after, MEMBER_STOPPED);
     }
     a->told = true;
 }
@@ -93,6 +96,10 @@ static void on_die(struct cluster *c, const struct cluster_item *it)
     struct cluster_agent *a = &c->agent[it->who];
     if (a->life != it->life || a->attempt != it->attempt || !a->alive || (a->told && it->result == MEMBER_SUCCESS))
         return;
+    if (it->result == MEMBER_SUCCESS && captures_holds(c, it->who)) {
+        cluster_again_at(c, it, c->now + EL_MS(50));
+        return;
+    }
     a->alive = false;
     a->succeeded = it->result == MEMBER_SUCCESS;
     judge_gone(c, it->who);
@@ -172,6 +179,8 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_PUBLISH:
     case MEMBER_DO_UNSAVE:
     case MEMBER_DO_SAVED: saves_act(c, who, x->type); break;
+    case MEMBER_DO_WORDS: captures_order(c, who, &c->save_order->u.ckpt_capture); break;
+    case MEMBER_DO_WORDS_LOST: captures_lost(c, who); break;
     case MEMBER_DO_STOP: do_stop(c, who, x); break;
     case MEMBER_DO_NOTICE:
     case MEMBER_DO_UNNOTICE:
@@ -209,37 +218,17 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 ev->type == MEMBER_EV_LEASE_MSG ||
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
-        cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg ? "" : (const char *[]){"start",
-                                                     "connected",
-                                                     "connect failed",
-                                                     "closed",
-                                                     "",
-                                                     "delivered",
-                                                     "lease delivered",
-                                                     "store",
-                                                     "knock ok",
-                                                     "knock failed",
-                                                     "lease closed",
-                                                     "lease",
-                                                     "tenant",
-                                                     "started",
-                                                     "aware",
-                                                     "live",
-                                                     "boundary",
-                                                     "stock",
-                                                     "read",
-                                                     "held",
-                                                     "saved",
-                                                     "moved",
-                                                     "probe id",
-                                                     "probed",
-                                                     "failed",
-                                                     "attempt closed",
-                                                     "signal",
-                                                     "time"}[ev->type],
-                     member_place_name(a->m.place), (unsigned long long)a->m.round.number,
-                     (unsigned long long)a->m.round.coord & 0xfff, out.n);
+        cluster_note(
+            c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
+            ev->msg ? ""
+                    : (const char *[]){"start",        "connected",       "connect failed", "closed",   "",
+                                       "delivered",    "lease delivered", "store",          "knock ok", "knock failed",
+                                       "lease closed", "lease",           "tenant",         "started",  "aware",
+                                       "live",         "boundary",        "stock",          "read",     "stand",
+                                       "held",         "saved",           "moved",          "probe id", "probed",
+                                       "failed",       "attempt closed",  "signal",         "time"}[ev->type],
+            member_place_name(a->m.place), (unsigned long long)a->m.round.number,
+            (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act(c, who, &out.v[i]);
     if (!a->up)
@@ -409,15 +398,17 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
     if (it->event == MEMBER_EV_STORE && it->serial != a->m.store.number)
         return;
     if (it->event == MEMBER_EV_WORKER_FAILED && !it->guard) {
-        if (!a->alive || a->told)
+        if (!a->alive || a->told || captures_fails(c, it->who))
             return;
         storm_failed(c, it->who);
         a->told = true; /* the node core stops the others by itself */
-        die_after(c, it->who, a->stubborn ? EL_MS(c->conf.set.grace_ms) : EL_MS(5), MEMBER_FAILED);
+        el_usec after = a->stubborn ? EL_MS(c->conf.set.grace_ms) : EL_MS(5);
+        if (!captures_hold(c, it->who, after, MEMBER_FAILED))
+            cluster_die_after(c, it->who, after, MEMBER_FAILED);
     }
     if (it->event == MEMBER_EV_CLOSED)
         saves_closed(c, it->who);
-    if (saves_local(c, it, &ev))
+    if (captures_local(c, it, &ev) && saves_local(c, it, &ev))
         cluster_feed(c, it->who, &ev);
 }
 
@@ -509,6 +500,7 @@ static void set_up(struct cluster *c)
     c->saves = c->restores && c->n < 40 && el_rng_below(&c->stores, 2);
     c->conf.set.ckpt_store = c->saves ? SAVING_SHARED : SAVING_OFF;
     c->conf.set.lastwords_ms = c->saves ? 3000 : 0;
+    c->captures = c->saves && el_rng_below(&c->lives, 2);
     bool ranked = cluster_below(c, 3) == 0;
     for (uint32_t i = 0; i < c->n; i++) {
         c->agent[i].node_rank = ranked ? (int)i : -1;
@@ -530,6 +522,7 @@ bool cluster_run(struct cluster *c, uint64_t seed, unsigned agents, bool quiet)
     c->words.state = seed ^ 0x5555;
     c->stocks.state = seed ^ 0x3333;
     c->stores.state = seed ^ 0x7777;
+    c->lives.state = seed ^ 0x9999;
     c->n = agents;
     c->quiet = quiet;
     c->codec = !quiet && seed % 8 == 0;

@@ -4,7 +4,7 @@
  *
  * cluster.c: time, hosts and workers · cluster_coord.c: the coordinator's shell · agenda.c · faults.c · net.c:
  * connections · storm.c: failures · probes.c: health checks · restores.c: steps to go back to · saves.c: steps
- * on their way to disk · judge_cluster.c: what
+ * on their way to disk · captures.c: what live workers hold · judge_cluster.c: what
  * must hold · sim_cluster.c: main. */
 #ifndef TEST_SIM_CLUSTER_H
 #define TEST_SIM_CLUSTER_H
@@ -60,7 +60,7 @@ struct cluster_item {
     unsigned kept;   /* CLUSTER_JOURNAL: which record */
     struct msg msg;
     char steps[96];    /* of a CKPT_STOCK */
-    char words[4][48]; /* of CKPT_PART and the like */
+    char words[4][96]; /* of CKPT_PART and the like */
 };
 
 /* A TCP connection: in order, nothing lost from the middle, closed or cut as a whole. */
@@ -124,8 +124,24 @@ struct cluster_restore {                   /* what a node holds of the training 
     el_usec started;
 };
 
+enum captures_what { CAPTURES_TELL, CAPTURES_COPIED, CAPTURES_CANNOT, CAPTURES_LATE };
+
+struct cluster_capture { /* last words of live workers */
+    bool running, over;  /* they are held back; not any more */
+    bool out, copying, lost;
+    bool dies, fails; /* what comes behind it */
+    el_usec dies_after, since;
+    enum member_result dies_as;
+    int64_t live, inside; /* the step that they are behind, -2: not even that; that they are in, -1: none */
+    int64_t limit, step, kept;
+    uint64_t serial;
+    char text[96];
+    struct member_stand said;
+};
+
 struct cluster_agent {
     struct member m;
+    struct cluster_capture capture;
     struct cluster_restore restore;
     struct cluster_save save;
     bool up;   /* the process runs */
@@ -178,6 +194,9 @@ struct cluster {
         stocks;    /* words, hardware, stocks: of what workers said, so that the rest stays as it was */
     bool restores; /* workers go back to steps */
     bool saves;    /* … which the nodes save together */
+    bool captures; /* … and not each of which they hold, unless it is captured */
+    struct el_rng lives;
+    uint64_t captured, captures_done; /* copies, and steps */
     struct el_rng stores;
     struct cluster_dir saved[CLUSTER_DISK_MAX], stage[CLUSTER_STAGE_MAX]; /* saved: the last ones, as they came */
     unsigned saved_n, stage_next;
@@ -263,6 +282,7 @@ bool cluster_one_in(struct cluster *c, uint64_t n);
 void cluster_mix(struct cluster *c, uint64_t v); /* into the digest of the run */
 void cluster_set_timer(struct cluster *c, uint32_t who);
 void cluster_again_at(struct cluster *c, const struct cluster_item *it, el_usec at);
+void cluster_die_after(struct cluster *c, uint32_t who, el_usec after, enum member_result result);
 void cluster_kill_agent(struct cluster *c, uint32_t who, bool power);
 
 /* cluster_coord.c */
@@ -319,7 +339,20 @@ void restores_go(struct cluster *c, uint32_t who);
 void restores_commit(struct cluster *c, const struct cluster_item *it);
 void restores_all_is_well(struct cluster *c);
 
+/* captures.c */
+bool captures_trained(struct cluster *c, const struct cluster_item *it);
+void captures_went(struct cluster *c, uint32_t who, int64_t step);
+void captures_round(struct cluster *c, uint32_t who);
+bool captures_hold(struct cluster *c, uint32_t who, el_usec after, enum member_result as);
+bool captures_fails(struct cluster *c, uint32_t who);
+bool captures_holds(const struct cluster *c, uint32_t who);
+void captures_order(struct cluster *c, uint32_t who, const struct msg_ckpt_capture *o);
+void captures_lost(struct cluster *c, uint32_t who);
+bool captures_local(struct cluster *c, const struct cluster_item *it, struct member_event *ev);
+void captures_said(struct cluster *c, const char *text);
+
 /* saves.c */
+bool saves_is_broken(const struct cluster *c, uint32_t who, int64_t step);
 void saves_pack(struct cluster_item *it);
 void saves_unpack(struct cluster_item *it);
 void saves_boot(struct cluster *c, uint32_t who);

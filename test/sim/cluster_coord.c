@@ -27,6 +27,8 @@ static void order(struct cluster *c, unsigned member)
     if (m.type == MSG_END && !m.u.end.alone)
         judge_end(c, (unsigned)m.u.end.status);
     net_send(c, conn, false, &m);
+    if (rdzv_lastwords_word(c->r, member, &m))
+        net_send(c, conn, false, &m);
     if (rdzv_restore_word(c->r, member, &m))
         net_send(c, conn, false, &m);
 }
@@ -93,6 +95,8 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         if (note->type == RDZV_NOTE_STOPPING)
             storm_stopping(c);
         c->checks += note->type == RDZV_NOTE_PROBING;
+        if (note->type == RDZV_NOTE_LASTWORDS)
+            captures_said(c, note->text);
         if (note->type == RDZV_NOTE_LOST)
             judge_lost(c, note->text);
         if (note->type == RDZV_NOTE_FAILED)

@@ -127,7 +127,8 @@ static void strip(struct cluster_item *it)
     case MSG_CKPT_FILE:
     case MSG_CKPT_WRITE:
     case MSG_CKPT_PUBLISH:
-    case MSG_CKPT_OVER: saves_pack(it); break;
+    case MSG_CKPT_OVER:
+    case MSG_CKPT_STAND: saves_pack(it); break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
     case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;
     case MSG_LEAVING: m->u.leaving.text = ""; break;

@@ -164,6 +164,7 @@ void restores_go(struct cluster *c, uint32_t who)
             x->origin[n] = x->origin[i], x->held[n++] = x->held[i];
     x->n = n;
     saves_went(c, who, step);
+    captures_went(c, who, step);
     train(c, who, step + 1);
 }
 
@@ -185,6 +186,8 @@ void restores_commit(struct cluster *c, const struct cluster_item *it)
     struct cluster_restore *x = &a->restore;
     int64_t step = (int64_t)it->serial;
     if (!a->up || a->life != it->life || a->attempt != it->attempt || !a->alive || a->told)
+        return;
+    if (c->captures && !captures_trained(c, it))
         return;
     const struct cluster_round *r = judge_round(c, a->number, a->coord);
     if (x->n == 2 && x->held[0] == a->save.want && a->save.want >= 0) /* that one is held */

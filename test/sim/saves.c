@@ -41,6 +41,7 @@ static void each_word(struct cluster_item *it, bool in)
     case MSG_CKPT_WRITE: w[0] = &m->u.ckpt_write.nonce, w[1] = &m->u.ckpt_write.parts; break;
     case MSG_CKPT_PUBLISH: w[0] = &m->u.ckpt_publish.nonce, w[1] = &m->u.ckpt_publish.layout; break;
     case MSG_CKPT_OVER: w[0] = &m->u.ckpt_over.text; break;
+    case MSG_CKPT_STAND: w[0] = &m->u.ckpt_stand.steps, w[1] = &m->u.ckpt_stand.text; break;
     default: break;
     }
     for (unsigned i = 0; i < 4 && w[i]; i++)
@@ -159,7 +160,7 @@ static void tell(struct cluster *c, uint32_t who)
 }
 
 /* A part of a step may turn out to be broken. */
-static bool is_broken(const struct cluster *c, uint32_t who, int64_t step)
+bool saves_is_broken(const struct cluster *c, uint32_t who, int64_t step)
 {
     struct el_rng rng = {c->seed ^ (uint64_t)step << 20 ^ (uint64_t)who << 50};
     return el_rng_below(&rng, 20) == 0;
@@ -177,7 +178,7 @@ static void make_held(struct cluster *c, uint32_t who)
             continue;
         x->held.least = a->restore.held[i] > x->held.least ? a->restore.held[i] : x->held.least;
         n += (size_t)snprintf(x->steps + n, sizeof x->steps - n, "%s%lld:%s", n ? " " : "",
-                              (long long)a->restore.held[i], is_broken(c, who, a->restore.held[i]) ? "1" : "0-1");
+                              (long long)a->restore.held[i], saves_is_broken(c, who, a->restore.held[i]) ? "1" : "0-1");
     }
     x->held.steps = x->steps;
     x->held.layout = "l";

@@ -1,0 +1,107 @@
+# Last words of workers that live, over several nodes: the agents hold their workers back, the coordinator finds the newest
+# step that all could go back to, and it is copied before anybody is stopped.
+. "$(dirname "$0")/../lib/e2e.sh"
+. "$(dirname "$0")/../lib/coordinator.sh"
+PY=${PY:-python3}
+
+# job NAME MODE NODES WORKERS OPTIONS...: the nodes, with so many workers each
+job() {
+    name=$1 mode=$2 nodes=$3 each=$4 D=$T/$1; shift 4
+    mkdir -p "$D/w"
+    OPTIONS="--nproc-per-node=$each --rdzv-endpoint=127.0.0.1:$port --rdzv-id=$name --ckpt-mem=64M --restart-policy=always --max-restarts=1 $*"
+    case $OPTIONS in *--nnodes*) ;; *) OPTIONS="--nnodes=$nodes $OPTIONS" ;; esac
+    for i in $(seq 0 $((nodes - 1))); do node "$i"; done
+}
+node() { # I
+    OUT=$D/out.$1 ERR=$D/err.$1 ENV="PYTHON_EXEC=$PY"
+    start $OPTIONS --node-rank="$1" "$HERE/words_worker.py" "$D/w" "$mode"
+    eval "node_$1=$elrun_pid"
+}
+ends() { # STATUS NODE...: each of these
+    want=$1; shift
+    for i in "$@"; do
+        eval "elrun_pid=\$node_$i"; finish
+        is "$name: node $i ends" "$status" "$want" || note "$(tail -8 "$D/err.$i")"
+    done
+}
+went_back() { cat "$D"/w/log.* | sed -n 's/^1 \([0-9]*\) /\1:/p' | tr '\n' ' '; }
+right() { cat "$D"/w/log.* | sed -n 's/^end //p' | sort | uniq -c | tr -s ' '; }
+said() { sed -n "s/.*job $name: \(last words: .*\)/\1/p" "$T/store" | sed 's/: [0-9.]* MiB in [0-9.]* s$//'; }
+list() { "$ELRUN" ckpt ls "$D/ckpt" --json | "$PY" -c '
+import json, sys
+for x in json.load(sys.stdin)["checkpoints"]:
+    print(x["step"], x["state"], *sorted(x["flags"]))'; }
+serve
+
+job one one 2 2
+ends 0 0 1
+is "one: a worker is killed, none of the others' step is lost" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
+is "one: and the training ends as it should" "$(right)" " 4 90 True"
+is "one: it is said" "$(said)" "last words: step 6 is captured from 2 live workers of 2 nodes"
+
+job raise raise 2 2
+ends 0 0 1
+is "raise: a script fails, each rank has a shard of its own: its own state is captured, too" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
+is "raise: it ends as it should" "$(right)" " 4 90 True"
+
+job late late 2 2
+ends 0 0 1
+is "late: whoever is in a step ends it, on all nodes" "$(went_back)" "0:7 70 1:7 70 2:7 70 3:7 70 "
+
+job shard shard 3 1
+ends 0 0 1 2
+is "shard: what the dead one alone held: the snapshot" "$(went_back)" "0:0 0 1:0 0 2:0 0 "
+
+job memory one 2 1
+ends 0 0 1
+is "memory: all workers of a node are dead, and nothing is written: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
+
+job disk one 3 1 --ckpt-dir="$T/disk/ckpt"
+ends 0 0 1 2
+is "disk: all workers of a node are dead, and others hold the same: it has it from disk" "$(went_back)" "0:6 60 1:6 60 2:6 60 "
+is "disk: where it is" "$(list)" "6 valid lastwords latest"
+
+job term leave 2 2 --nnodes=1:2 --boundary-wait=0 --ckpt-dir="$T/term/ckpt"
+wait_for files "$D/w/ready.*" 4
+kill -TERM "$node_1"
+ends 143 1
+ends 0 0
+is "term: a node is told to leave, the other goes on from what all held" "$(went_back)" "0:6 60 1:6 60 "
+
+job silent silent 2 2 --lastwords-timeout=1
+ends 0 0 1
+is "silent: a holder does not answer: the snapshot" "$(went_back)" "0:0 0 1:0 0 2:0 0 3:0 0 "
+like "silent: why" "$(said)" "step 6 was not copied in time"
+
+job off one 2 2 --lastwords-timeout=0
+ends 0 0 1
+is "off: --lastwords-timeout=0: nothing is captured" "$(went_back)" "0:0 0 1:0 0 2:0 0 3:0 0 "
+
+job stopped leave 2 2 --ckpt-dir="$T/stopped/ckpt"
+wait_for files "$D/w/ready.*" 4
+kill -STOP "$node_1"
+kill -KILL "$(cat "$D/w/ready.0")"
+wait_for holds "$D/err.0" "step 6 .*is on disk|last words: step 6"
+kill -CONT "$node_1"
+ends 0 0 1
+is "stopped: an agent stands still: what the others hold is enough, and it comes back to that" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
+
+job gone slow 2 2 --ckpt-dir="$T/gone/ckpt"
+wait_for files "$D/w/copies.*" 2
+kill -KILL "$node_1"
+touch "$D/w/go"
+node 1
+ends 0 0 1
+is "gone: a node dies while it copies: another one in its place has it from disk" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
+
+job lost slow 2 2
+wait_for files "$D/w/copies.*" 2
+killed
+touch "$D/w/go"
+wait_for holds "$D/err.0" "the coordinator is away"
+serve "$port"
+ends 0 0 1
+is "lost: the coordinator dies while they copy: they end that, and go on from it" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
+killed
+is_clean nodes
+finished

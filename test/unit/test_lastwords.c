@@ -1,0 +1,296 @@
+/* Last words over several nodes: every way in which up to four nodes can stand at three steps, with nodes that are
+ * lost, silent, have nothing, or cannot do what they said, against the rule said in other words; and the single cases
+ * that it does not show. */
+#include "rdzv/lastwords.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/tap.h"
+
+#define NODES 4
+#define LIMIT EL_SEC(60)
+
+/* How a node stands: it was lost; it never says a word; its workers are dead; they are behind a step, or in one that
+ * they end within a second, or never; they cannot be copied when that is wanted. */
+enum kind { LOST, MUTE, DEAD, BEHIND, LATE, STUCK, BROKEN };
+struct way {
+    enum kind kind;
+    int64_t step;
+};
+static const struct way ways[] = {{LOST, 0},   {MUTE, 0}, {DEAD, 0}, {BEHIND, 1}, {BEHIND, 2},
+                                  {BEHIND, 3}, {LATE, 2}, {LATE, 3}, {STUCK, 3},  {BROKEN, 3}};
+#define WAYS (sizeof ways / sizeof ways[0])
+
+/* Whose state is the same: all alike, each its own, two and two; and what is of use: memory alone, or the disk, too; or
+ * the script shares what one has. */
+enum shape { ALIKE, OWN, PAIRS, SHAPES };
+enum use { MEMORY, DISK, SHARES, USES };
+
+struct node {
+    struct way way;
+    bool has[4]; /* a slot with that step */
+    bool out;    /* it could not copy */
+    bool over;   /* it was told so, or will not wait any more */
+    bool begun;  /* it holds its workers back */
+    int64_t limit, told;
+    uint64_t serial;
+    struct lastwords_stand said;
+};
+
+static struct lastwords w;
+static struct node node[NODES];
+static unsigned n;
+static enum shape shape;
+static enum use use;
+static el_usec now;
+
+static unsigned group_of(unsigned i)
+{
+    return shape == ALIKE ? 0 : shape == OWN ? i : i / 2;
+}
+
+static int64_t begun_of(const struct node *x)
+{
+    bool waits = x->way.step > x->limit; /* that one may not be begun */
+    return waits ? x->limit : x->way.step;
+}
+
+static enum lastwords_level level_of(const struct node *x, int64_t step)
+{
+    if (x->has[step])
+        return LASTWORDS_HAS;
+    if (x->way.kind <= DEAD || x->out || x->over || begun_of(x) > step)
+        return LASTWORDS_NO;
+    bool inside = x->way.kind == STUCK || (x->way.kind == LATE && now < EL_SEC(1));
+    if (inside || x->way.step != step)
+        return LASTWORDS_MAY;
+    return LASTWORDS_CAN;
+}
+
+/* The disk: a group has the step if one of its nodes has. */
+static enum lastwords_level on_disk(void *ctx, int64_t step)
+{
+    enum lastwords_level least = LASTWORDS_HAS;
+    (void)ctx;
+    for (unsigned g = 0; g < n; g++) {
+        enum lastwords_level best = LASTWORDS_NO;
+        for (unsigned i = 0; i < n; i++)
+            if (group_of(i) == group_of(g) && node[i].way.kind != LOST)
+                for (unsigned k = 0; k < node[i].said.n; k++)
+                    if (node[i].said.at[k].step == step && node[i].said.at[k].level > best)
+                        best = node[i].said.at[k].level;
+        least = best < least ? best : least;
+    }
+    return least;
+}
+
+static void copy(struct node *x)
+{
+    if (x->told < 0 || level_of(x, x->told) != LASTWORDS_CAN)
+        return;
+    if (x->way.kind == BROKEN)
+        x->out = true;
+    else
+        x->has[x->told] = true;
+}
+
+static void say(unsigned i)
+{
+    struct node *x = &node[i];
+    copy(x);
+    struct lastwords_stand s = {.ends = x->way.kind == DEAD || x->over,
+                                .elsewhere = use == SHARES,
+                                .limit = x->way.kind == DEAD ? LASTWORDS_NO_STEP : x->limit,
+                                .step = x->told,
+                                .copies = x->told > 0 && x->has[x->told],
+                                .why = ""};
+    for (int64_t step = 3; step > 0; step--)
+        if (level_of(x, step) != LASTWORDS_NO)
+            s.at[s.n++] = (struct lastwords_step){step, level_of(x, step)};
+    s.copied = x->told > 0 && level_of(x, x->told) != LASTWORDS_CAN &&
+               (level_of(x, x->told) != LASTWORDS_MAY || now >= LASTWORDS_AGREE);
+    s.serial = x->said.serial;
+    if (memcmp(&s, &x->said, sizeof s) == 0 && s.serial)
+        return;
+    s.serial = ++x->serial;
+    memcpy(&x->said, &s, sizeof s);
+    lastwords_take(&w, i, &x->said, now);
+}
+
+static unsigned long lost_instead;
+
+static int64_t newest_common(void)
+{
+    for (int64_t step = 3; step > 0; step--) {
+        bool all = true;
+        for (unsigned i = 0; i < n; i++)
+            all &= node[i].way.kind == LOST || node[i].has[step];
+        if (all)
+            return step;
+    }
+    return LASTWORDS_NO_STEP;
+}
+
+static void hear(unsigned i)
+{
+    struct node *x = &node[i];
+    struct lastwords_word word;
+    if (!lastwords_word(&w, i, &word) || x->way.kind <= DEAD || x->over)
+        return;
+    if (!x->begun) {
+        x->begun = true;
+        x->limit = x->way.step;
+    }
+    x->limit = word.limit > x->limit ? word.limit : x->limit;
+    if (word.what == LASTWORDS_COPY && word.heard == x->said.serial) {
+        x->told = word.step;
+        lost_instead += newest_common() != LASTWORDS_NO_STEP && word.kept < newest_common();
+    }
+    x->over |= word.what == LASTWORDS_OVER;
+}
+
+static void open_all(unsigned nodes, bool held)
+{
+    const struct lastwords_conf conf = {.room = NODES, .limit = LIMIT, .disk = use == DISK ? on_disk : NULL};
+    n = nodes;
+    now = 0;
+    lastwords_init(&w, &conf, NULL);
+    lastwords_round(&w, n);
+    for (unsigned i = 0; i < n; i++) {
+        node[i] = (struct node){.way = node[i].way, .told = LASTWORDS_NO_STEP};
+        memset(&node[i].said, 0, sizeof node[i].said);
+        node[i].has[1] = held && node[i].way.kind != LOST;
+    }
+}
+
+/* The newest step that everybody could go back to in the end. */
+static bool could(const struct node *x, int64_t step)
+{
+    return (x->way.kind == BEHIND || x->way.kind == LATE) && x->way.step == step;
+}
+
+static int64_t expected(bool held)
+{
+    for (int64_t step = 3; step > held; step--) {
+        bool memory = true, any = false, disk = true;
+        for (unsigned i = 0; i < n; i++) {
+            bool one = false;
+            for (unsigned j = 0; j < n; j++)
+                one |= group_of(i) == group_of(j) && could(&node[j], step);
+            disk &= one;
+            any |= could(&node[i], step);
+            /* whose script shares what one has has said so, unless it never spoke */
+            bool needs = use != SHARES || node[i].way.kind == MUTE;
+            memory &= node[i].way.kind != LOST && (!needs || could(&node[i], step));
+        }
+        if ((memory && any) || (use == DISK && disk))
+            return step;
+    }
+    return LASTWORDS_NO_STEP;
+}
+
+static bool is_there(int64_t step)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (node[i].has[step])
+            return true;
+    return false;
+}
+
+static unsigned long ran, wrong, slow, frozen, got_some;
+
+static bool holds_back(unsigned i)
+{
+    return node[i].way.kind > DEAD;
+}
+
+static void run(void)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (node[i].way.kind == LOST)
+            lastwords_gone(&w, i, true);
+    static const el_usec times[] = {0, EL_MS(500), EL_SEC(1), EL_MS(9999), EL_SEC(10), EL_SEC(30), LIMIT};
+    for (unsigned t = 0; t < sizeof times / sizeof times[0]; t++) {
+        now = times[t];
+        for (uint64_t before = UINT64_MAX, news = 0; before != news;) {
+            before = news;
+            for (unsigned i = 0; i < n; i++) {
+                bool first = w.state == LASTWORDS_RESTING && holds_back(i);
+                if (first && !node[i].begun) {
+                    node[i].begun = true;
+                    node[i].limit = node[i].way.step;
+                }
+                if (node[i].way.kind == DEAD || (node[i].begun && node[i].way.kind != LOST && node[i].way.kind != MUTE))
+                    say(i);
+                lastwords_advance(&w, now);
+                lastwords_check(&w);
+            }
+            for (unsigned i = 0; i < n; i++)
+                hear(i);
+            news = w.state;
+            for (unsigned i = 0; i < n; i++)
+                news +=
+                    8 * (node[i].serial + (uint64_t)(node[i].told + 1) + (uint64_t)(node[i].limit + 1) + node[i].over);
+        }
+        if (w.state == LASTWORDS_IS_OVER)
+            return;
+    }
+}
+
+static void one(bool held)
+{
+    open_all(n, held);
+    bool any = false, plain = true;
+    for (unsigned i = 0; i < n; i++) {
+        any |= holds_back(i);
+        plain &= node[i].way.kind == LOST || node[i].way.kind == DEAD || node[i].way.kind == BEHIND;
+    }
+    run();
+    int64_t want = any ? expected(held) : LASTWORDS_NO_STEP;
+    bool good = any ? w.state == LASTWORDS_IS_OVER : w.state == LASTWORDS_RESTING;
+    struct lastwords_end end = lastwords_end(&w);
+    good &= end.step == want && (want == LASTWORDS_NO_STEP || is_there(want));
+    ran++;
+    got_some += want != LASTWORDS_NO_STEP;
+    slow += plain && now > 0 && any && want == LASTWORDS_NO_STEP ? now > LASTWORDS_AGREE : 0;
+    for (unsigned i = 0; i < n; i++)
+        frozen += any && holds_back(i) && node[i].begun && !node[i].over && w.state != LASTWORDS_IS_OVER;
+    if (!good && !wrong++) {
+        printf("# shape %d, use %d, held %d: got %lld, want %lld, state %d at %llu:", (int)shape, (int)use, held,
+               (long long)end.step, (long long)want, (int)w.state, (unsigned long long)now);
+        for (unsigned i = 0; i < n; i++)
+            printf(" %d at %lld", (int)node[i].way.kind, (long long)node[i].way.step);
+        printf("\n");
+    }
+    lastwords_free(&w, NULL);
+}
+
+static void test_every_way(void)
+{
+    for (n = 1; n <= NODES; n++) {
+        unsigned all = 1;
+        for (unsigned i = 0; i < n; i++)
+            all *= WAYS;
+        for (unsigned at = 0; at < all; at++) {
+            for (unsigned i = 0, rest = at; i < n; i++, rest /= WAYS)
+                node[i].way = ways[rest % WAYS];
+            for (unsigned x = 0; x < SHAPES * USES; x++) {
+                shape = (enum shape)(x / USES);
+                use = (enum use)(x % USES);
+                one(at % 3 == 0);
+            }
+        }
+    }
+    is_num(wrong, 0, "the newest step that all can have is captured, and none that they cannot");
+    is_num(slow, 0, "nobody waits longer than for a step that may yet come");
+    is_num(frozen, 0, "and nobody is held back in the end");
+    is_num(lost_instead, 0, "what all hold is never given out before");
+    ok(ran == SHAPES * USES * (10 + 100 + 1000 + 10000) && got_some > ran / 20, "of every way in which four can stand");
+}
+
+int main(void)
+{
+    test_every_way();
+    return done();
+}
