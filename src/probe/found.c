@@ -58,24 +58,36 @@ int found_encode(const struct found *f, struct el_buf *out)
     return bad ? -1 : 0;
 }
 
-static bool first_of(const struct found *f, enum finding_state state, struct el_buf *first)
+static const struct finding *first_of(const struct found *f, unsigned check, enum finding_state state)
 {
-    for (unsigned i = 0; i < f->findings.n; i++) {
-        if (f->findings.v[i].state != state)
-            continue;
-        if (first)
-            finding_text(&f->findings.v[i], first);
-        return true;
+    for (unsigned i = 0; i < f->findings.n; i++)
+        if (f->findings.v[i].check == check && f->findings.v[i].state == state)
+            return &f->findings.v[i];
+    return NULL;
+}
+
+/* The first one in words, then the names of other checks: who cures the first need not start anew to hear of those.  In
+ * the order of the table, not in the one in which checks have ended. */
+static bool put_all_of(const struct found *f, enum finding_state state, struct el_buf *out)
+{
+    unsigned n = 0;
+    for (unsigned c = 0; c < CHECKS; c++) {
+        const struct finding *x = first_of(f, c, state);
+        if (x && out && !n)
+            finding_text(x, out);
+        else if (x && out)
+            el_buf_printf(out, "%s%s", n == 1 ? "; also " : ", ", check_rows[c].name);
+        n += x != NULL;
     }
-    return false;
+    return n > 0;
 }
 
-bool found_bad(const struct found *f, struct el_buf *first)
+bool found_bad(const struct found *f, struct el_buf *why)
 {
-    return first_of(f, FINDING_BAD, first);
+    return put_all_of(f, FINDING_BAD, why);
 }
 
-bool found_undecided(const struct found *f, struct el_buf *first)
+bool found_undecided(const struct found *f, struct el_buf *why)
 {
-    return !found_bad(f, NULL) && first_of(f, FINDING_UNDECIDED, first);
+    return !found_bad(f, NULL) && put_all_of(f, FINDING_UNDECIDED, why);
 }

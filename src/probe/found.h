@@ -29,9 +29,9 @@ bool found_take(struct found *f, const struct wire *w);
 /* Everything, as lines; an object each, with a newline.  0, or -1 and out->full. */
 int found_encode(const struct found *f, struct el_buf *out);
 
-/* The findings say that the node should not be used; *first (may be NULL): why, in words. */
-bool found_bad(const struct found *f, struct el_buf *first);
+/* The findings say that the node should not be used; *why (may be NULL): in words. */
+bool found_bad(const struct found *f, struct el_buf *why);
 /* None does, but one could not be judged. */
-bool found_undecided(const struct found *f, struct el_buf *first);
+bool found_undecided(const struct found *f, struct el_buf *why);
 
 #endif

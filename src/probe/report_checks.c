@@ -54,6 +54,14 @@ static void put_titles(const struct report *r, struct el_buf *out)
     el_buf_puts(out, "\n");
 }
 
+/* What does not fit its column keeps a gap. */
+static void put_cell(const struct report *r, int width, const char *text, struct el_buf *out)
+{
+    el_paint(out, r->colour, TONE_PLAIN, width, text);
+    if (strlen(text) >= (size_t)width)
+        el_buf_puts(out, "  ");
+}
+
 static void put_finding(const struct report *r, const struct finding *f, unsigned others, struct el_buf *out)
 {
     const struct check_row *row = &check_rows[f->check];
@@ -62,8 +70,8 @@ static void put_finding(const struct report *r, const struct finding *f, unsigne
     el_buf_puts(out, "  ");
     el_paint(out, r->colour, tone_of(f->state), 11, finding_state_name(f->state));
     el_paint(out, r->colour, TONE_PLAIN, 22, row->name);
-    el_paint(out, r->colour, TONE_PLAIN, 16, judged ? check_value_text(row->unit, f->value, value) : "-");
-    el_paint(out, r->colour, TONE_PLAIN, 20, judged ? check_limit_text(f->check, f->limit, limit) : "-");
+    put_cell(r, 16, judged ? check_value_text(row->unit, f->value, value) : "-", out);
+    put_cell(r, 20, judged ? check_limit_text(f->check, f->limit, limit) : "-", out);
     el_buf_printf(out, "%s", f->on[0] ? f->on : "this node");
     if (others)
         el_buf_printf(out, " and %u more", others);

@@ -258,6 +258,15 @@ static void test_found(void)
     a.metric[0] = (struct found_metric){METRIC_HOST_MEM, 0, 12345};
     a.metrics = 1;
     ok(found_bad(&a, &why) && strstr(el_buf_cstr(&why), "gpu_ecc"), "an error of a GPU is, and it is named");
+    for (unsigned i = 0; i < 3; i++) {
+        f = finding_value(i == 1 ? CHECK_GPU_ECC : i ? CHECK_GPU_LOST : CHECK_GPU_REMAP, "GPU 1", 1);
+        check_judge(&checks, &f);
+        findings_put(&b.findings, &f);
+    }
+    why.len = 0;
+    ok(found_bad(&b, &why), "three errors");
+    is_str(el_buf_cstr(&why), "gpu_lost of GPU 1: 1, none expected; also gpu_remap, gpu_ecc", "... are all named");
+    memset(&b, 0, sizeof b);
     ok(found_encode(&a, &one) == 0, "as lines");
     for (char *line = (char *)(uintptr_t)el_buf_cstr(&one), *end; (end = strchr(line, '\n')); line = end + 1) {
         struct wire w;

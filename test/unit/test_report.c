@@ -254,6 +254,10 @@ static void test_one(void)
            "  ok         shm_size              64 MiB          at least 1.0 GiB    this node\n",
            "one node: its checks");
     is_num(report_status(&r, true, false), 0, "... status 0");
+    struct finding wide = finding_value(CHECK_NOFILE, "", 20000);
+    wide.limit = 1e12;
+    findings_put(&found[0]->findings, &wide);
+    ok(strstr(text_of(&r, &b), "at least 1000000000000  this node\n"), "what is wider than its column keeps a gap");
     find_things(0, true);
     is_num(report_status(&r, false, false), 0, "a warning: status 0");
     is_num(report_status(&r, true, false), 3, "... with --strict 3");
