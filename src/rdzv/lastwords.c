@@ -38,9 +38,10 @@ void lastwords_round(struct lastwords *w, unsigned seats)
         memset(w->seat, 0, seats * sizeof *w->seat);
     w->limit = w->step = w->instead = w->why_step = LASTWORDS_NO_STEP;
     w->below = INT64_MAX;
-    w->agree_until = w->until = EL_NEVER;
+    w->agree_until = w->until = w->look_at = EL_NEVER;
     w->began = w->ended = 0;
     w->told = true;
+    w->news = false;
     w->why[0] = 0;
 }
 
@@ -110,13 +111,14 @@ static void begin(struct lastwords *w, el_usec now)
     w->began = now;
     w->agree_until = now + agree;
     w->until = now + w->conf.limit;
+    w->look_at = now;
     w->told = false;
 }
 
 static void end(struct lastwords *w, el_usec now)
 {
     w->state = LASTWORDS_IS_OVER;
-    w->agree_until = w->until = EL_NEVER;
+    w->agree_until = w->until = w->look_at = EL_NEVER;
     w->ended = now;
     w->told = false;
 }
@@ -127,6 +129,7 @@ void lastwords_gone(struct lastwords *w, unsigned seat, bool lost)
         return;
     w->seat[seat].gone = true;
     w->seat[seat].lost |= lost;
+    w->news = true;
 }
 
 void lastwords_take(struct lastwords *w, unsigned k, const struct lastwords_stand *s, el_usec now)
@@ -148,6 +151,7 @@ void lastwords_take(struct lastwords *w, unsigned k, const struct lastwords_stan
                                   .copies = s->copies,
                                   .n = s->n};
     memcpy(to->at, s->at, s->n * sizeof s->at[0]);
+    w->news = true;
     if (s->n && *s->why && s->at[0].step >= w->why_step) {
         w->why_step = s->at[0].step;
         snprintf(w->why, sizeof w->why, "%.64s: %s", w->conf.name ? w->conf.name(w->conf.ctx, k) : "a node", s->why);
@@ -234,9 +238,21 @@ void lastwords_give_up(struct lastwords *w, const char *why, el_usec now)
     end(w, now);
 }
 
+/* What all nodes have is looked at for every node's word only while they are few. */
+static bool is_due(struct lastwords *w, el_usec now)
+{
+    bool under_way = w->state == LASTWORDS_AGREEING || w->state == LASTWORDS_COPYING;
+    bool late = w->state == LASTWORDS_AGREEING && w->agree_until <= now;
+    if (!under_way || (!late && (!w->news || now < w->look_at)))
+        return false;
+    w->news = false;
+    w->look_at = now + LASTWORDS_LOOK * (w->seats / 64);
+    return true;
+}
+
 bool lastwords_advance(struct lastwords *w, el_usec now)
 {
-    for (bool more = true; more;)
+    for (bool more = is_due(w, now); more;)
         more = w->state == LASTWORDS_AGREEING ? agree(w, now) : w->state == LASTWORDS_COPYING ? copy(w, now) : false;
     if (w->until <= now) {
         char why[LASTWORDS_TEXT_MAX];
@@ -252,7 +268,8 @@ bool lastwords_advance(struct lastwords *w, el_usec now)
 
 el_usec lastwords_deadline(const struct lastwords *w)
 {
-    return w->state == LASTWORDS_AGREEING && w->agree_until < w->until ? w->agree_until : w->until;
+    el_usec first = w->state == LASTWORDS_AGREEING && w->agree_until < w->until ? w->agree_until : w->until;
+    return w->news && w->look_at < first ? w->look_at : first;
 }
 
 el_usec lastwords_until(const struct lastwords *w)

@@ -23,7 +23,8 @@
 
 #define LASTWORDS_NO_STEP   INT64_C(-1)
 #define LASTWORDS_AGREE     EL_SEC(10)
-#define LASTWORDS_STEPS_MAX 8u /* that a node speaks of, the newest ones */
+#define LASTWORDS_LOOK      EL_MS(1) /* for each 64 nodes: between two looks at all of them */
+#define LASTWORDS_STEPS_MAX 8u       /* that a node speaks of, the newest ones */
 #define LASTWORDS_TEXT_MAX  320u
 
 enum lastwords_level {
@@ -83,7 +84,9 @@ struct lastwords {
     int64_t below; /* only steps below are considered: that one came to nothing */
     el_usec began, agree_until, until, ended;
     int64_t why_step;
-    bool told; /* everybody knows the state */
+    bool told;       /* everybody knows the state */
+    bool news;       /* since it was looked at last, */
+    el_usec look_at; /* which is not done at each word of thousands */
     char why[LASTWORDS_TEXT_MAX];
 };
 

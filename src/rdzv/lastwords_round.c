@@ -76,22 +76,31 @@ static bool is_worth_it(const struct rdzv *r, el_usec now)
     return r->saving || (!r->stop_job && (!r->failed || r->membership || budget_left(&r->budget, now)));
 }
 
-void rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+bool rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     struct lastwords *w = &r->lastwords;
     r->lastwords_due = false;
     if (r->state != RDZV_RUNNING && r->state != RDZV_STOPPING)
-        return;
+        return false;
     if (!is_worth_it(r, now))
         lastwords_give_up(w, "", now);
     if (!lastwords_advance(w, now))
-        return;
+        return false;
     rdzv_act(out, RDZV_DO_ORDER_EACH);
     rdzv_lastwords_stop(r, now);
-    if (w->state != LASTWORDS_IS_OVER || r->lastwords_over)
-        return;
-    r->lastwords_over = true;
-    say(r, out);
+    if (w->state == LASTWORDS_IS_OVER && !r->lastwords_over)
+        say(r, out);
+    r->lastwords_over = w->state == LASTWORDS_IS_OVER;
+    return true;
+}
+
+/* A round that is over, for us: nobody waits for what its workers hold. */
+static void let_go(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, struct rdzv_actions *out)
+{
+    r->member[i].held = m->ends ? 0 : m->number;
+    r->member[i].held_coord = m->coord;
+    if (!m->ends)
+        rdzv_act(out, RDZV_DO_ORDER)->member = i;
 }
 
 /* While a coordinator that was restarted still listens it takes what is said, and orders nothing. */
@@ -100,9 +109,12 @@ void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stan
 {
     const struct rdzv_member *x = &r->member[i];
     bool up = (r->state == RDZV_RUNNING || r->state == RDZV_STOPPING) && x->phase == RDZV_BUSY;
-    bool seated = x->seat != RDZV_NONE && (up || r->state == RDZV_REBUILDING);
-    if (!seated || m->number != r->number || m->coord != r->coord)
+    bool seated = x->seat != RDZV_NONE && (up || (r->state == RDZV_REBUILDING && x->phase != RDZV_STRAY));
+    if (!seated || m->number != r->number || m->coord != r->coord) {
+        let_go(r, i, m, out);
         return;
+    }
+    r->member[i].held = 0;
     struct lastwords_stand s = {.serial = m->serial,
                                 .ends = m->ends,
                                 .busy = m->busy,
@@ -117,9 +129,9 @@ void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stan
     if (r->saving)
         saving_stand(r->saving, i, m);
     lastwords_take(&r->lastwords, x->seat, &s, now);
-    rdzv_lastwords_advance(r, now, out);
     struct lastwords_word word;
-    if (r->state != RDZV_REBUILDING && lastwords_word(&r->lastwords, x->seat, &word))
+    bool all = rdzv_lastwords_advance(r, now, out);
+    if (!all && r->state != RDZV_REBUILDING && lastwords_word(&r->lastwords, x->seat, &word))
         rdzv_act(out, RDZV_DO_ORDER)->member = i;
 }
 
@@ -140,6 +152,16 @@ bool rdzv_lastwords_word(const struct rdzv *r, unsigned member, struct msg *out)
     const struct rdzv_member *m = &r->member[member];
     struct lastwords_word w;
     bool up = r->state == RDZV_RUNNING || r->state == RDZV_STOPPING;
+    if (m->held) {
+        *out = (struct msg){.type = MSG_CKPT_CAPTURE};
+        out->u.ckpt_capture = (struct msg_ckpt_capture){.number = m->held,
+                                                        .coord = m->held_coord,
+                                                        .what = LASTWORDS_OVER,
+                                                        .limit = LASTWORDS_NO_STEP,
+                                                        .step = LASTWORDS_NO_STEP,
+                                                        .kept = LASTWORDS_NO_STEP};
+        return true;
+    }
     if (!up || m->phase != RDZV_BUSY || m->seat == RDZV_NONE || !lastwords_word(&r->lastwords, m->seat, &w))
         return false;
     *out = (struct msg){.type = MSG_CKPT_CAPTURE};

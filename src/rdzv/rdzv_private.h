@@ -44,16 +44,17 @@ struct rdzv_member {
     bool started, aware, at_boundary, acked;
     bool lives; /* LIVE of the present ask of a notice has come: */
     int64_t live_step;
-    uint32_t seat;            /* in the present or last round; RDZV_NONE */
-    uint64_t number, coord;   /* STRAY: of what it holds */
-    uint32_t prober;          /* node of the health check that runs; RDZV_NONE */
-    uint32_t judged;          /* node of the last that is over; RDZV_NONE */
-    uint64_t probed;          /* the wish of the last one that has judged it */
-    uint64_t picked;          /* the forming of rounds that took it last */
-    el_usec heard;            /* last sign of life */
-    el_usec gone_until;       /* while conn is 0 */
-    struct rdzv_link arrival; /* all members, oldest first */
-    struct rdzv_link quiet;   /* connected ones by `heard`, or gone ones by `gone_until` */
+    uint32_t seat;             /* in the present or last round; RDZV_NONE */
+    uint64_t number, coord;    /* STRAY: of what it holds */
+    uint64_t held, held_coord; /* the round, over for us, whose workers it holds back; 0: none */
+    uint32_t prober;           /* node of the health check that runs; RDZV_NONE */
+    uint32_t judged;           /* node of the last that is over; RDZV_NONE */
+    uint64_t probed;           /* the wish of the last one that has judged it */
+    uint64_t picked;           /* the forming of rounds that took it last */
+    el_usec heard;             /* last sign of life */
+    el_usec gone_until;        /* while conn is 0 */
+    struct rdzv_link arrival;  /* all members, oldest first */
+    struct rdzv_link quiet;    /* connected ones by `heard`, or gone ones by `gone_until` */
 };
 
 struct rdzv_seat {
@@ -394,7 +395,8 @@ void rdzv_lastwords_gone(struct rdzv *r, unsigned seat, bool lost);
 void rdzv_lastwords_stop(struct rdzv *r, el_usec now); /* the round stops, or its end need not wait any more */
 void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
                           struct rdzv_actions *out);
-void rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+/* True: all are told. */
+bool rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 void rdzv_lastwords_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_lastwords_deadline(const struct rdzv *r);
 

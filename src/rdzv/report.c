@@ -84,6 +84,7 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
 static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
+    m->held = 0;
     if (s->stuck)
         change(r, i, &m->stuck, true);
     if (m->phase == RDZV_STRAY) {

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define STEP_TIME   EL_MS(150) /* of an update, within a step */
-#define OWN_LIMIT   EL_SEC(8)  /* of a node, far beyond the coordinator's: what it says is seen to be enough */
-#define UNDISTURBED EL_SEC(20)
+#define OWN_LIMIT   EL_SEC(12) /* of a node, far beyond the coordinator's: what it says is seen to be enough */
+#define UNDISTURBED EL_SEC(10)
 
 static uint64_t below(struct cluster *c, uint64_t n)
 {
@@ -309,10 +309,11 @@ static void copied(struct cluster *c, uint32_t who)
 static void late(struct cluster *c, uint32_t who)
 {
     struct cluster_agent *a = &c->agent[who];
-    el_usec since = c->now - UNDISTURBED;
+    el_usec since = a->capture.since;
     if (!a->capture.running)
         return;
-    bool quiet = c->now > c->faults_until + UNDISTURBED && a->fault_at < since && c->coord_fault_at < since;
+    bool quiet = a->fault_at < since && c->coord_fault_at < since && a->swallow < since && a->cut[0][0] < since &&
+                 a->cut[0][1] < since;
     if (quiet && a->m.link == MEMBER_LINK_UP && c->coord_up)
         cluster_fail(c, "agent %u is held back since %.3f s and nobody tells it that it is over", who,
                      (double)a->capture.since / 1e6);

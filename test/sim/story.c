@@ -138,6 +138,17 @@ static void order(struct story *s, int i, bool *any)
     }
     rdzv_order(s->r, s->node[i].member, s->now, &m);
     order_line(s, i, any, &m);
+    if (!rdzv_lastwords_word(s->r, s->node[i].member, &m))
+        return;
+    const struct msg_ckpt_capture *c = &m.u.ckpt_capture;
+    put(s, "%s%c: ", *any ? "; " : " -> ", 'a' + i);
+    if (c->what == LASTWORDS_FREEZE)
+        put(s, "hold back, up to %lld", (long long)c->limit);
+    else if (c->what == LASTWORDS_COPY)
+        put(s, "copy %lld, keep %lld", (long long)c->step, (long long)c->kept);
+    else
+        put(s, "let go %llu", (unsigned long long)c->number);
+    *any = true;
 }
 
 static void step(struct story *s, struct rdzv_event ev, const char *what);
