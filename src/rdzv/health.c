@@ -223,7 +223,8 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
         judge_gone(r, node, text, now, out, said);
         return;
     }
-    if (i == RDZV_NONE || ((v == HEALTH_LEFT || v == HEALTH_ABSENT) && !r->conf.set.probe_only))
+    bool unjudged = v == HEALTH_LEFT || v == HEALTH_ABSENT || v == HEALTH_LOST;
+    if (i == RDZV_NONE || (unjudged && !r->conf.set.probe_only))
         return; /* who is back was not looked at: the round waits for another check */
     struct rdzv_member *m = &r->member[i];
     m->probed = h->wish;
@@ -246,24 +247,13 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
              *text ? ": " : "", text);
 }
 
-/* Of a node that is not there any more: bad, as the report has it, or only not heard? */
-static bool was_bad(const struct rdzv_health *h, unsigned node)
-{
-    struct plan *p = probing_plan(h->last);
-    enum node_state s = p ? verdict_state(p, node) : NODE_UNDECIDED;
-    return s == NODE_BAD || s == NODE_BAD_LOCAL;
-}
-
+/* Who ended without a word is bad, as the report has it. */
 static unsigned whole_status(const struct rdzv *r, const unsigned count[HEALTH_VERDICTS], bool warned)
 {
-    bool bad = count[HEALTH_BAD] || count[HEALTH_SLOW];
-    for (unsigned i = 0; i < r->health.nodes && count[HEALTH_LEFT] && !bad; i++)
-        bad = was_bad(&r->health, i);
-    if (bad)
+    if (count[HEALTH_BAD] || count[HEALTH_SLOW] || count[HEALTH_LEFT])
         return 1;
-    return count[HEALTH_UNDECIDED] || count[HEALTH_LEFT] || count[HEALTH_ABSENT] || (warned && r->conf.set.probe_strict)
-               ? 3
-               : 0;
+    bool unsure = count[HEALTH_UNDECIDED] || count[HEALTH_ABSENT] || count[HEALTH_LOST];
+    return unsure || (warned && r->conf.set.probe_strict) ? 3 : 0;
 }
 
 /* True: the job ends. */

@@ -282,7 +282,7 @@
 #define MSG_probe_verdict_FIELDS(F, T)                                                                                 \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, probe, INT64_MAX, 1)                                                                                     \
-    F(T, NUM, verdict, 4, 1)         /* enum health_verdict of this node */                                            \
+    F(T, NUM, verdict, 6, 1)         /* enum health_verdict of this node */                                            \
     F(T, BOOL, excluded, 0, 0)       /* it takes no part */                                                            \
     F(T, BOOL, reader, 0, 0)         /* it gets the whole report, as pages */                                          \
     F(T, STR, name, MSG_NAME_MAX, 0) /* of this node, as the report has it */                                          \

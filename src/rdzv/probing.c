@@ -522,8 +522,8 @@ const char *probing_kept(const struct probing *p, unsigned node)
 const char *health_verdict_name(enum health_verdict v)
 {
     static const char *const names[] = {
-        [HEALTH_GOOD] = "good",           [HEALTH_SLOW] = "slow", [HEALTH_BAD] = "bad",
-        [HEALTH_UNDECIDED] = "undecided", [HEALTH_LEFT] = "left", [HEALTH_ABSENT] = "absent"};
+        [HEALTH_GOOD] = "good", [HEALTH_SLOW] = "slow",     [HEALTH_BAD] = "bad",  [HEALTH_UNDECIDED] = "undecided",
+        [HEALTH_LEFT] = "left", [HEALTH_ABSENT] = "absent", [HEALTH_LOST] = "lost"};
     return names[v];
 }
 
@@ -542,7 +542,9 @@ enum health_verdict probing_verdict(struct probing *p, unsigned node, const char
         verdict_node(p->plan, node, &v);
     snprintf(p->text, sizeof p->text, "%s", v.text);
     if (n->presence != PROBING_HERE && !is_proved(n, v.state))
-        return n->goodbye && v.state != NODE_BAD_LOCAL ? HEALTH_ABSENT : HEALTH_LEFT;
+        return n->presence == PROBING_IS_AWAY            ? HEALTH_LOST
+               : n->goodbye && v.state != NODE_BAD_LOCAL ? HEALTH_ABSENT
+                                                         : HEALTH_LEFT;
     if (v.state == NODE_GOOD && n->local == PROBING_UNDECIDED) {
         snprintf(p->text, sizeof p->text, "%s", n->reason);
         return HEALTH_UNDECIDED;

@@ -45,9 +45,10 @@ enum health_verdict {
     HEALTH_SLOW,
     HEALTH_BAD,
     HEALTH_UNDECIDED,
-    HEALTH_LEFT,   /* its process ended, or it was not heard any more, before it was judged */
-    HEALTH_ABSENT, /* it said goodbye before it was */
-    HEALTH_VERDICTS,
+    HEALTH_LEFT,     /* its process ended before it was judged */
+    HEALTH_ABSENT,   /* it said goodbye before it was */
+    HEALTH_LOST,     /* it was not heard any more before it was */
+    HEALTH_VERDICTS, /* msg.h has this number, too */
 };
 
 struct probing_conf {

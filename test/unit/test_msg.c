@@ -1,6 +1,7 @@
 /* The control protocol: what goes out comes in again, whole or byte by byte; what is wrong is refused with its reason;
  * the manual names every message and every field. */
 #include "rdzv/msg.h"
+#include "rdzv/probing.h"
 
 #include <stdint.h>
 
@@ -31,6 +32,25 @@ static struct msg a_world(void)
                                    .why = "node \"b\" was lost \\ \x01 \xc3\xa9",
                                    .rank0_host = "a"};
     return m;
+}
+
+/* Every verdict there is reaches its node. */
+static void test_verdicts(void)
+{
+    for (unsigned v = 0; v < HEALTH_VERDICTS; v++) {
+        struct el_buf b = EL_BUF_INIT(NULL, 0);
+        struct msg in = {.type = MSG_PROBE_VERDICT}, out;
+        struct el_err e;
+        in.u.probe_verdict = (struct msg_probe_verdict){
+            .number = 1, .coord = 2, .probe = 3, .verdict = v, .name = "a", .text = "", .job = ""};
+        ok(msg_encode(&in, &b) == 0, "a verdict is encoded");
+        long n = feed(&b, &out, &e);
+        is_num(n, (long)b.len, "... and decoded");
+        is_num(n > 0 ? out.u.probe_verdict.verdict : HEALTH_VERDICTS, v, "... as what it was");
+        if (n > 0)
+            msg_release(&out);
+        el_buf_free(&b);
+    }
 }
 
 static void test_round_trip(void)
@@ -224,6 +244,7 @@ static void test_manual(void)
 int main(void)
 {
     test_round_trip();
+    test_verdicts();
     test_preamble();
     test_strings();
     test_bad();

@@ -110,7 +110,7 @@ static void test_away(void)
     is_num(at(PROBING_AWAY_LIMIT - 1), PROBING_SAME, "somebody is not heard: it is waited for");
     at(PROBING_AWAY_LIMIT);
     finish(4);
-    is_str(verdict(1), "left: it was not heard any more during the check", "and lost for this check");
+    is_str(verdict(1), "lost: it was not heard any more during the check", "and lost for this check");
     is_str(verdict(0), "good", "its partner has met another one");
     begin(3);
     all("abc", PROBING_OK);
@@ -126,7 +126,7 @@ static void test_away(void)
     probing_away(p, 1, now);
     at(PROBING_AWAY_LIMIT);
     finish(1);
-    is_str(verdict(1), "left: it was not heard any more while it checked itself", "lost before its first word");
+    is_str(verdict(1), "lost: it was not heard any more while it checked itself", "lost before its first word");
     begin(2);
     all("ab", PROBING_OK);
     all("ab", PROBING_OK);
@@ -285,7 +285,7 @@ static void test_away_all_along(void)
     is_str(kinds(3), "prp", "and when it stays away, others are");
     finish(3);
     is_str(verdict(0), "good", "that nobody came says nothing");
-    is_str(verdict(1), "left: it was not heard any more during the check", "nor against who was away");
+    is_str(verdict(1), "lost: it was not heard any more during the check", "nor against who was away");
     is_num(verdict_links(p->plan, NULL, 0), 0, "nor against the way between them");
 }
 
