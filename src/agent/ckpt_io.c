@@ -138,7 +138,7 @@ void ckpt_round(struct node *n)
     const struct msg_world *w = n->membership ? membership_world(n->membership) : NULL;
     if (!n->snapshots)
         return;
-    restore_begin(&n->restore, 1);
+    restore_begin(&n->restore, 0, 1);
     persisting_round(n);
     words_round(n);
     snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));

@@ -120,9 +120,11 @@ static void on_go(void *ctx)
     saver_went_back(n, n->gone_back);
 }
 
-static void on_restock(void *ctx)
+static void on_restock(void *ctx, uint64_t missed, int64_t keep)
 {
     struct node *n = ctx;
+    if (missed)
+        snapshots_forget(n->snapshots, missed, keep, n->conf->ckpt_store == 1);
     snapshots_again(n->snapshots);
 }
 

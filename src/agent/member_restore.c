@@ -55,6 +55,8 @@ static void on_tell(struct member *m, const struct msg_restore *r, struct member
     x->stock.attempt = r->attempt;
     x->stock.at = RESTORE_AT_STOCK;
     x->stocked = false;
+    x->missed = r->since;
+    x->keep = r->keep;
     member_act(out, MEMBER_DO_RESTOCK);
 }
 

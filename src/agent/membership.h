@@ -35,7 +35,7 @@ struct membership_ops {
      * called inside membership_…(). */
     void (*restore)(void *ctx, int64_t step, bool fresh, const char *text);
     void (*go)(void *ctx);
-    void (*restock)(void *ctx);
+    void (*restock)(void *ctx, uint64_t missed, int64_t keep); /* missed not 0: forget what is held beyond keep first */
     /* Saving a step: say CKPT_PART or CKPT_FILE with membership_logs(); CKPT_WRITE, CKPT_FILE and CKPT_PUBLISH as they
      * came; forget the order; what has become of a step.  May be called inside membership_…(). */
     void (*saving_tell)(void *ctx, bool files);

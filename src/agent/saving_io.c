@@ -558,7 +558,9 @@ void saver_went_back(struct node *n, int64_t step)
         return;
     persist_went_back(p->core, step);
     refresh(p);
-    if (n->conf->ckpt_store != 1 || (step == KEEPER_NO_STEP && !n->gone_fresh))
+    bool ours =
+        n->conf->ckpt_store == 1 || membership_world(n->membership)->group_rank == 0; /* one of those who share it */
+    if (!ours || (step == KEEPER_NO_STEP && !n->gone_fresh))
         return;
     n->gone_back = step;
     p->saver->sets_aside = true;

@@ -1,5 +1,7 @@
-/* How much memory snapshots may have: the pure part of snapshots.h. */
+/* How much memory snapshots may have, and what there is to go back to: the pure part of snapshots.h. */
 #include "agent/snapshots.h"
+
+#include <stdio.h>
 
 #include "agent/host.h"
 
@@ -31,4 +33,24 @@ unsigned snapshots_oom_more(uint64_t budget_bytes, uint64_t memory_bytes, uint64
 {
     uint64_t all = least(memory_bytes, limit_bytes) / 1000;
     return all == 0 || budget_bytes / all >= 1000 ? 1000 : (unsigned)(budget_bytes / all);
+}
+
+/* What is in memory and on disk is one step. */
+void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, int64_t most)
+{
+    const struct restore_stock memory = *stock;
+    unsigned m = 0, d = 0;
+    stock->n = 0;
+    while (d < disk->n && disk->step[d] > most)
+        d++;
+    while (stock->n < RESTORE_STEPS_MAX && (m < memory.n || d < disk->n)) {
+        bool both = m < memory.n && d < disk->n && memory.step[m] == disk->step[d];
+        bool first = d == disk->n || (m < memory.n && memory.step[m] >= disk->step[d]);
+        stock->step[stock->n++] = first ? memory.step[m++] : disk->step[d++];
+        d += both;
+    }
+    stock->on_disk = disk->any;
+    stock->newest = disk->newest > stock->newest ? disk->newest : stock->newest;
+    if (!*stock->why)
+        snprintf(stock->why, sizeof stock->why, "%s", disk->why);
 }

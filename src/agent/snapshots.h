@@ -8,6 +8,7 @@
 #include "agent/conf.h"
 #include "agent/stops.h"
 #include "ckpt/layout.h"
+#include "ckpt/load.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/reap.h"
@@ -59,7 +60,13 @@ void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char 
 /* Every rank has read it: the workers go on.  Says what was read from where. */
 void snapshots_confirmed(struct snapshots *s);
 /* The agreement is repeated: choose() comes once more, when all workers ask. */
+/* The steps on disk among those in memory, newest first; those beyond `most` do not count. */
+void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, int64_t most);
+
 void snapshots_again(struct snapshots *s);
+/* What is held beyond this step, on its own disk too, is of a history that others gave up in a round that this node has
+ * missed: it does not count.  Then snapshots_again(). */
+void snapshots_forget(struct snapshots *s, uint64_t missed, int64_t keep, bool own_disk);
 
 /* The worker that a process is or descends from; -1: none of ours. */
 int snapshots_whose(const struct snapshots *s, pid_t pid);

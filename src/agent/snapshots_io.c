@@ -43,6 +43,7 @@ struct snapshots {
     bool asking, reading;     /* what it runs for */
     struct resume *resume;    /* NULL: no --ckpt-dir */
     bool looking;             /* what it finds is waited for */
+    int64_t disk_most;        /* steps beyond are of a history that was given up; until the next agreement */
     bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
     unsigned verifying;       /* slots being compared, also for a round that is over */
     bool stepping;
@@ -83,24 +84,6 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
         stops_came(s->stops, a->worker);
 }
 
-/* Both lists have the newest first; what is in memory and on disk is one step. */
-static void add_disk(const struct load_found *disk, struct restore_stock *stock)
-{
-    const struct restore_stock memory = *stock;
-    unsigned m = 0, d = 0;
-    stock->n = 0;
-    while (stock->n < RESTORE_STEPS_MAX && (m < memory.n || d < disk->n)) {
-        bool both = m < memory.n && d < disk->n && memory.step[m] == disk->step[d];
-        bool first = d == disk->n || (m < memory.n && memory.step[m] >= disk->step[d]);
-        stock->step[stock->n++] = first ? memory.step[m++] : disk->step[d++];
-        d += both;
-    }
-    stock->on_disk = disk->any;
-    stock->newest = disk->newest > stock->newest ? disk->newest : stock->newest;
-    if (!*stock->why)
-        snprintf(stock->why, sizeof stock->why, "%s", disk->why);
-}
-
 static void tell_choose(struct snapshots *s)
 {
     struct restore_stock stock = {
@@ -109,7 +92,7 @@ static void tell_choose(struct snapshots *s)
     snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_lost(s->keeper));
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
     if (s->resume)
-        add_disk(resume_found(s->resume), &stock);
+        snapshots_add_disk(&stock, resume_found(s->resume), s->disk_most);
     s->ops.choose(s->ctx, &stock);
 }
 
@@ -400,8 +383,20 @@ void snapshots_again(struct snapshots *s)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_AGAIN});
 }
 
+void snapshots_forget(struct snapshots *s, uint64_t missed, int64_t keep, bool own_disk)
+{
+    el_log(
+        EL_INFO,
+        "in the rounds up to %llu, without this node, the job went back to step %lld: what is held here of later ones "
+        "is not used",
+        (unsigned long long)missed, (long long)keep);
+    s->disk_most = own_disk ? keep : INT64_MAX;
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_FORGET, .number = missed, .step = keep});
+}
+
 void snapshots_confirmed(struct snapshots *s)
 {
+    s->disk_most = INT64_MAX;
     say_restored(s);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED});
 }
@@ -559,8 +554,13 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
     }
-    *s = (struct snapshots){
-        .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
+    *s = (struct snapshots){.loop = l,
+                            .ops = *ops,
+                            .ctx = ctx,
+                            .reap = conf->reap,
+                            .run = conf->run,
+                            .workers = conf->workers,
+                            .disk_most = INT64_MAX};
     if (find_budget(s, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
         make_parts(s, p, budget_bytes, conf->live, e) == 0)
         return s;

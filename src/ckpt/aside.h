@@ -1,7 +1,7 @@
-/* Checkpoints that the job does not go on from any more.  Where each node has a directory of its own one of them may
- * have been out of sight when it was agreed what to go back to (a disk that was not mounted), and what the others hold
- * of later steps is not worth less for that: it is moved out of the way, and whoever has seen what went wrong moves it
- * back. */
+/* Checkpoints that the job does not go on from any more.  They may not stand under their names: another node may hold
+ * in memory what was trained instead, with the same numbers.  And they may not be lost: perhaps they were only out of
+ * sight when it was agreed what to go back to, on one node's disk that was not mounted.  So they are moved, and whoever
+ * has seen what went wrong moves them back. */
 #ifndef CKPT_ASIDE_H
 #define CKPT_ASIDE_H
 #include "ckpt/fs.h"
@@ -14,7 +14,8 @@ int aside_move(const struct ckpt_fs *fs, const char *path, const char *dir, char
 /* To CKPT_ASIDE_DIR. */
 int aside_set(const struct ckpt_fs *fs, const char *path, struct el_err *e);
 
-/* All of this layout beyond a step (-1: all of them); said: what there is to be said of it, or "". */
-void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t step, char *said, size_t size);
+/* Those of this run beyond a step (-1: all of them), of this layout; said: what there is to be said of it, or "". */
+void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, const char *run_id, int64_t step, char *said,
+                     size_t size);
 
 #endif

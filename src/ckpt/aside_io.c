@@ -6,6 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "ckpt/check.h"
+
+#define ASIDE_MEMORY ((size_t)1 << 30) /* a manifest may be large */
+
 int aside_move(const struct ckpt_fs *fs, const char *path, const char *dir, char to[CKPT_PATH_MAX], struct el_err *e)
 {
     uint64_t chance = 0;
@@ -49,17 +53,30 @@ static int note_later(void *arg, const char *name, enum fs_kind kind)
     return 0;
 }
 
+/* What has no manifest is offered to nobody: perhaps a framework has written it, as Megatron does. */
+static bool is_of_run(const struct ckpt_fs *fs, const char *name, const char *run_id)
+{
+    struct el_mem mem = EL_MEM_INIT(ASIDE_MEMORY);
+    struct el_err e = {0};
+    struct checked c;
+    bool ours = check_open(&c, fs, &mem, name, &e) == 0 && strcmp(c.m.run_id, run_id) == 0;
+    check_close(&c);
+    return ours;
+}
+
 /* What cannot be moved is in nobody's way before that step is written again, and is moved then, or that fails. */
-void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t step, char *said, size_t size)
+void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, const char *run_id, int64_t step, char *said,
+                     size_t size)
 {
     struct el_err e = {0};
     int64_t first = -1, last = -1;
-    for (;;) {
-        struct later l = {layout, step, -1};
+    for (struct later l = {layout, step, -1};; l.beyond = l.lowest, l.lowest = -1) {
         char name[CKPT_PATH_MAX];
         if (fs->list(fs->ctx, "", note_later, &l) < 0 || l.lowest < 0)
             break;
         ckpt_step_name(layout, l.lowest, name);
+        if (!is_of_run(fs, name, run_id))
+            continue;
         if (aside_set(fs, name, &e))
             break;
         last = l.lowest;
@@ -72,7 +89,7 @@ void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t 
     *said = 0;
     if (*steps)
         snprintf(said, size,
-                 "%s of this node, later than what all nodes go on from, moved to %.300s/" CKPT_ASIDE_DIR
+                 "%s, later than what all nodes go on from, moved to %.300s/" CKPT_ASIDE_DIR
                  ", not deleted: `elrun ckpt gc` does that when the job is as far again%s",
                  steps, fs->name, e.status ? "; " : "");
     size_t n = strlen(said);

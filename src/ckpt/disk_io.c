@@ -310,7 +310,9 @@ static void clear(struct disk *d)
         if (d->conf.keep_last)
             tidy(d, &e);
         break;
-    case DISK_ASIDE: aside_set_later(&d->fs, d->conf.layout, d->about.step, d->trouble, sizeof d->trouble); break;
+    case DISK_ASIDE:
+        aside_set_later(&d->fs, d->conf.layout, d->conf.run_id, d->about.step, d->trouble, sizeof d->trouble);
+        break;
     }
 }
 
@@ -411,7 +413,8 @@ const struct ckpt_fs *disk_root(const struct disk *d)
 /* What the commit will use must not lead elsewhere: better said now than at the first step that is to be kept. */
 static int check_names(const struct disk *d, struct el_err *e)
 {
-    static const char *const names[] = {CKPT_STAGE_DIR, CKPT_TRASH_DIR, CKPT_ASIDE_DIR, CKPT_LATEST_FILE, CKPT_TRACKER_FILE};
+    static const char *const names[] = {CKPT_STAGE_DIR, CKPT_TRASH_DIR, CKPT_ASIDE_DIR, CKPT_LATEST_FILE,
+                                        CKPT_TRACKER_FILE};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct fs_stat st;
         int r = d->fs.stat(d->fs.ctx, names[i], &st);

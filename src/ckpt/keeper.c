@@ -405,6 +405,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
     case KEEPER_EV_CHOSEN: keeper_on_chosen(k, ev); break;
     case KEEPER_EV_LOADED: keeper_on_loaded(k, w, ev); break;
     case KEEPER_EV_AGAIN: keeper_on_again(k); break;
+    case KEEPER_EV_FORGET: keeper_on_forget(k, ev); break;
     case KEEPER_EV_CONFIRMED: keeper_on_confirmed(k); break;
     case KEEPER_EV_LATE: keeper_on_late(k, ev->text); break;
     }

@@ -74,6 +74,8 @@ enum keeper_event_type {
     KEEPER_EV_CHOSEN,    /* step: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY */
     KEEPER_EV_LOADED,    /* worker, slot, gen, ok, number (consumed samples), part_bytes, text: of KEEPER_DO_LOAD */
     KEEPER_EV_AGAIN,     /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
+    KEEPER_EV_FORGET,    /* number, step: in the rounds up to this one, without us, all went on from this step or an
+                            earlier one: what is held of later ones is of a history that was given up */
     KEEPER_EV_CONFIRMED, /* every rank has read that step: they may go on.  What is held of later ones is forgotten:
                             it is of a history that was given up */
     KEEPER_EV_LATE,      /* text: not all have read what they were offered, and no more time; who waits is told */

@@ -80,6 +80,7 @@ const struct keeper_part *keeper_part_like(const struct worker *w, const struct 
 void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev);
 void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m);
+void keeper_on_forget(struct keeper *k, const struct keeper_event *ev);
 void keeper_on_confirmed(struct keeper *k);
 void keeper_on_again(struct keeper *k);
 void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_event *ev);

@@ -334,21 +334,30 @@ unsigned keeper_reading(const struct keeper *k, unsigned from)
 }
 
 /* Two workers could otherwise hold the same step, one of what was given up, one of what was trained anew. */
-static void forget_later(struct keeper *k)
+static void forget_later(struct keeper *k, int64_t step)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned n = 0; n < KEEPER_SLOTS; n++) {
             struct keeper_slot *s = &k->w[i].slot[n];
-            if (s->state != KEEPER_COMMITTED || s->step <= k->chosen)
+            if (s->state != KEEPER_COMMITTED || s->step <= step)
                 continue;
             s->state = s->readers ? KEEPER_BROKEN : KEEPER_FREE;
             s->step = s->readers ? s->step : KEEPER_NO_STEP;
         }
 }
 
+/* It proves nothing about the job any more, that there was no whole step least of all. */
+void keeper_on_forget(struct keeper *k, const struct keeper_event *ev)
+{
+    forget_later(k, ev->step);
+    k->since = ev->number;
+    k->reached = k->reached > ev->step ? ev->step : k->reached;
+    k->had_whole = true;
+}
+
 void keeper_on_confirmed(struct keeper *k)
 {
-    forget_later(k);
+    forget_later(k, k->chosen);
     k->since = k->round;
     k->reached = k->went = k->chosen;
     k->had_whole = k->chosen != KEEPER_NO_STEP;

@@ -300,6 +300,8 @@
     F(T, NUM, what, RESTORE_WHATS - 1, 1) /* enum restore_what */                                                      \
     F(T, INT, step, INT64_MAX, 1)         /* -1: nothing */                                                            \
     F(T, BOOL, fresh, 0, 0)               /* … and that is right: begin at the beginning */                          \
+    F(T, NUM, since, INT64_MAX, 0)        /* not 0: it has missed the agreement of this round, and forgets … */      \
+    F(T, INT, keep, INT64_MAX, 0)         /* … what it holds beyond this step */                                     \
     F(T, STR, text, MSG_TEXT_MAX, 0)
 #define MSG_hold_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_goodbye_FIELDS(F, T)                                                                                       \

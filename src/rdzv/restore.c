@@ -15,6 +15,7 @@ struct restore_seat {
     uint64_t attempt, since;
     int64_t newest;
     bool whole, on_disk, elsewhere;
+    int64_t keep; /* what counts of its steps, as the agreements are that it took part in */
     int64_t step[RESTORE_STEPS_MAX];
 };
 
@@ -33,9 +34,12 @@ void restore_free(struct restore *r, struct el_mem *mem)
     r->seat = NULL;
 }
 
-void restore_begin(struct restore *r, unsigned seats)
+void restore_begin(struct restore *r, uint64_t number, unsigned seats)
 {
     assert(seats <= r->conf.room);
+    r->from = !r->number && number ? number - 1 : r->from;
+    r->number = number;
+    r->purges = 0;
     memset(r->seat, 0, seats * sizeof *r->seat);
     r->seats = seats;
     r->state = RESTORE_IDLE;
@@ -48,17 +52,87 @@ void restore_begin(struct restore *r, unsigned seats)
     r->why[0] = r->text[0] = 0;
 }
 
+void restore_adopt(struct restore *r, uint64_t number, unsigned seats)
+{
+    restore_begin(r, number, seats);
+    r->from = number;
+    r->gone_n = 0;
+}
+
 void restore_forget(struct restore *r, unsigned seat)
 {
     if (seat < r->seats)
         r->seat[seat].spoken = false;
 }
 
+/* --- the history --- */
+
+static void note_gone(struct restore *r)
+{
+    if (!r->number)
+        return;
+    if (r->gone_n && r->gone[r->gone_n - 1].number == r->number) { /* asked once more in the same round */
+        struct restore_gone *last = &r->gone[r->gone_n - 1];
+        last->step = r->step < last->step ? r->step : last->step;
+        return;
+    }
+    if (r->gone_n == RESTORE_GONE_MAX) {
+        r->from = r->gone[0].number;
+        memmove(r->gone, r->gone + 1, --r->gone_n * sizeof r->gone[0]);
+    }
+    r->gone[r->gone_n++] = (struct restore_gone){r->number, r->step};
+}
+
+/* Of the last agreement that anybody here knows. */
+static uint64_t last_agreement(const struct restore *r)
+{
+    uint64_t last = r->gone_n ? r->gone[r->gone_n - 1].number : 0;
+    for (unsigned k = 0; k < r->seats; k++)
+        if (r->seat[k].spoken && r->seat[k].since > last)
+            last = r->seat[k].since;
+    return last;
+}
+
+/* Up to which step what was held after the agreement of round `since` is of the job's history still.  Whoever was there
+ * when all went back to a step has forgotten what was beyond it; who was not may still hold that, and says a number that
+ * others have given to what they trained instead.  Of what another coordinator has agreed upon with others nothing is
+ * known: then nothing counts, unless it is the last that anybody here has heard of. */
+static int64_t keep_since(const struct restore *r, uint64_t since, uint64_t last)
+{
+    int64_t keep = INT64_MAX;
+    if (!r->gone_n)
+        return since == last ? keep : RESTORE_NO_STEP;
+    bool known = since == r->from;
+    for (unsigned i = 0; i < r->gone_n; i++) {
+        known |= r->gone[i].number == since;
+        if (r->gone[i].number > since && r->gone[i].step < keep)
+            keep = r->gone[i].step;
+    }
+    return known ? keep : RESTORE_NO_STEP;
+}
+
+/* A node that has never taken part holds nothing but what it finds on disk. */
+static void find_keeps(struct restore *r, uint64_t last)
+{
+    for (unsigned k = 0; k < r->seats; k++)
+        r->seat[k].keep = r->seat[k].since ? keep_since(r, r->seat[k].since, last) : INT64_MAX;
+}
+
+/* Somebody says steps that do not count: all say anew what they have when it has forgotten them. */
+static bool is_to_purge(struct restore *r)
+{
+    bool due = false;
+    find_keeps(r, last_agreement(r));
+    for (unsigned k = 0; k < r->seats; k++)
+        due |= r->seat[k].n && r->seat[k].step[0] > r->seat[k].keep;
+    return due && r->purges++ < RESTORE_PURGES_MAX;
+}
+
 /* --- the decision --- */
 
 static bool has(const struct restore_seat *s, int64_t step)
 {
-    for (unsigned i = 0; i < s->n; i++)
+    for (unsigned i = 0; i < s->n && step <= s->keep; i++)
         if (s->step[i] == step)
             return true;
     return false;
@@ -70,7 +144,7 @@ static int64_t newest_of_any(const struct restore *r)
     int64_t newest = RESTORE_NO_STEP;
     for (unsigned k = 0; k < r->seats; k++)
         for (unsigned i = 0; i < r->seat[k].n; i++)
-            if (r->seat[k].step[i] < r->below && r->seat[k].step[i] > newest)
+            if (r->seat[k].step[i] < r->below && r->seat[k].step[i] > newest && has(&r->seat[k], r->seat[k].step[i]))
                 newest = r->seat[k].step[i];
     return newest;
 }
@@ -85,7 +159,7 @@ static int64_t newest_of_all(const struct restore *r)
         return newest_of_any(r);
     const struct restore_seat *first = &r->seat[one];
     for (unsigned i = 0; i < first->n; i++) {
-        bool all = first->step[i] < r->below;
+        bool all = first->step[i] < r->below && first->step[i] <= first->keep;
         for (unsigned k = 0; k < r->seats && all; k++)
             all = r->seat[k].elsewhere || has(&r->seat[k], first->step[i]);
         if (all)
@@ -183,6 +257,7 @@ static void keep(struct restore *r, unsigned seat, const struct restore_stock *s
     bool decided = r->state == RESTORE_READING || r->state == RESTORE_OVER;
     bool other = decided && s->attempt == r->attempt && s->at >= RESTORE_AT_TOLD && s->told != r->step;
     *to = (struct restore_seat){.spoken = true,
+                                .keep = s->attempt < r->attempt ? to->keep : INT64_MAX,
                                 .at = other ? RESTORE_AT_STOCK : s->at,
                                 .n = s->n,
                                 .attempt = s->attempt,
@@ -218,12 +293,16 @@ enum restore_news restore_take(struct restore *r, unsigned seat, const struct re
         again = true;
     }
     if (r->state == RESTORE_HEARING && count(r, RESTORE_AT_STOCK) == r->seats) {
-        decide(r, now);
+        if (is_to_purge(r))
+            begin_attempt(r, r->attempt + 1, now);
+        else
+            decide(r, now);
         return RESTORE_NEWS_ALL;
     }
     if (r->state == RESTORE_READING && count(r, RESTORE_AT_READ) == r->seats) {
         r->state = RESTORE_OVER;
         r->until = EL_NEVER;
+        note_gone(r);
         return RESTORE_NEWS_ALL;
     }
     for (unsigned k = 0; k < r->seats && again; k++)
@@ -283,6 +362,10 @@ bool restore_word(const struct restore *r, unsigned seat, struct restore_word *o
     const struct restore_seat *s = &r->seat[seat];
     bool behind = s->attempt < r->attempt;
     *out = (struct restore_word){.attempt = r->attempt, .step = r->step, .fresh = r->fresh, .text = r->text};
+    if (behind && s->keep < INT64_MAX && s->since) {
+        out->since = last_agreement(r);
+        out->keep = s->keep;
+    }
     if (r->state == RESTORE_HEARING) {
         out->what = RESTORE_TELL;
         return behind;

@@ -23,8 +23,11 @@
 #define RESTORE_LIST_MAX  336u /* bytes of these as text */
 #define RESTORE_WHY_MAX   200u
 #define RESTORE_TEXT_MAX  480u
-#define RESTORE_FAILS_MAX 2u /* attempts in which a step may turn out not to be readable */
-#define RESTORE_TIMEOUT   EL_SEC(600)
+#define RESTORE_FAILS_MAX 2u  /* attempts in which a step may turn out not to be readable */
+#define RESTORE_GONE_MAX  64u /* agreements that are remembered */
+#define RESTORE_PURGES_MAX                                                                                             \
+    2u /* attempts of a round in which nodes are told to forget; what they then say still does not count */
+#define RESTORE_TIMEOUT EL_SEC(600)
 
 /* How far a node is with the attempt that it speaks of. */
 enum restore_at {
@@ -57,8 +60,10 @@ enum restore_what { RESTORE_TELL, RESTORE_READ, RESTORE_GO, RESTORE_WHATS };
 struct restore_word {
     enum restore_what what;
     uint64_t attempt;
-    int64_t step; /* RESTORE_NO_STEP: nothing; … */
-    bool fresh;   /* … and that is as it should be: begin at the beginning */
+    int64_t step;   /* RESTORE_NO_STEP: nothing; … */
+    bool fresh;     /* … and that is as it should be: begin at the beginning */
+    uint64_t since; /* not 0: it has missed agreements, the last one that of round `since`, … */
+    int64_t keep;   /* … and what it holds beyond this step is of a history that they gave up: it is to forget that */
     const char *text;
 };
 
@@ -69,6 +74,12 @@ struct restore_conf {
     bool allow_fresh;
     const char *(*name)(const void *ctx, unsigned seat); /* for texts */
     const void *ctx;
+};
+
+/* An agreement: in this round all went on from that step (RESTORE_NO_STEP: they began anew). */
+struct restore_gone {
+    uint64_t number;
+    int64_t step;
 };
 
 enum restore_state { RESTORE_IDLE, RESTORE_HEARING, RESTORE_READING, RESTORE_OVER };
@@ -85,6 +96,11 @@ struct restore {
     bool fresh;
     el_usec until;
     char why[RESTORE_WHY_MAX + 80], text[RESTORE_TEXT_MAX + 1];
+    /* The history of the job: what a node that has missed some of it holds may have the number of a step and be another
+     * one.  All agreements of rounds behind `from` are known, the last ones in order. */
+    uint64_t number, from;
+    struct restore_gone gone[RESTORE_GONE_MAX];
+    unsigned gone_n, purges; /* purges: in this round */
 };
 
 /* Who is to be told something new: restore_word(). */
@@ -94,8 +110,11 @@ enum restore_news { RESTORE_NO_NEWS, RESTORE_NEWS_ONE, RESTORE_NEWS_ALL };
 int restore_init(struct restore *r, const struct restore_conf *conf, struct el_mem *mem);
 void restore_free(struct restore *r, struct el_mem *mem);
 
-/* A round of so many nodes begins; nobody has said anything. */
-void restore_begin(struct restore *r, unsigned seats);
+/* A round of so many nodes begins; nobody has said anything.  It is the first one of this coordinator, or follows on
+ * the one before. */
+void restore_begin(struct restore *r, uint64_t number, unsigned seats);
+/* The same of a round that an earlier coordinator has formed: what was agreed upon until now is not known. */
+void restore_adopt(struct restore *r, uint64_t number, unsigned seats);
 /* What this one has said does not count: it says it anew. */
 void restore_forget(struct restore *r, unsigned seat);
 

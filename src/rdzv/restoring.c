@@ -20,7 +20,7 @@ int rdzv_restore_init(struct rdzv *r)
                                       .ctx = r};
     if (restore_init(&r->restore, &conf, r->mem) < 0)
         return -1;
-    restore_begin(&r->restore, 0);
+    restore_begin(&r->restore, 0, 0);
     return 0;
 }
 
@@ -127,6 +127,8 @@ bool rdzv_restore_word(const struct rdzv *r, unsigned member, struct msg *out)
                                           .what = w.what,
                                           .step = w.step,
                                           .fresh = w.fresh,
+                                          .since = w.since,
+                                          .keep = w.keep,
                                           .text = w.text};
     return true;
 }

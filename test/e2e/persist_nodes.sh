@@ -87,7 +87,7 @@ is "local: and what was beyond is of another history, set aside and not deleted"
 3 aside 3 lastwords
 1 valid 3
 2 valid 3 latest"
-like "local: it is said once, by the node that has it" "$(said | grep aside)" "^elrun: warning: checkpoint: step 3 of this node, later than what all nodes go on from, moved to $D/ckpt.0/.aside, not deleted: .elrun ckpt gc. does that when the job is as far again$"
+like "local: it is said once, by the node that has it" "$(said | grep aside)" "^elrun: warning: checkpoint: step 3, later than what all nodes go on from, moved to $D/ckpt.0/.aside, not deleted: .elrun ckpt gc. does that when the job is as far again$"
 # Its directory is there again, as the other one had it: so is the step, where it stood.
 mv "$D"/ckpt.0/.aside/step-000000003.* "$D/ckpt.0/step-000000003"
 R=$D/ckpt.0

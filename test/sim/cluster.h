@@ -95,7 +95,7 @@ struct cluster_dir {
     unsigned n;
     struct {
         unsigned shard, shards; /* of so many */
-        uint64_t origin;
+        uint64_t origin, made;
     } file[64];
 };
 
@@ -107,6 +107,7 @@ struct cluster_save { /* what a node has to do with saving a step */
     uint64_t giver, order;
     int64_t step;
     uint64_t origin; /* … of this round, as rank of size */
+    uint64_t made;   /* … trained in this one */
     unsigned rank, size;
     char nonce[32];
     bool part[2]; /* that it writes */
@@ -120,6 +121,7 @@ struct cluster_restore {                   /* what a node holds of the training 
     unsigned n;
     uint64_t since, said; /* said: counts what its workers were to say */
     uint64_t origin[2];   /* of `held`: the round in which it was trained, or all went back to it */
+    uint64_t made[2];     /* … in which it was trained: the same on all nodes, or it is of two histories */
     bool whole;
     el_usec started;
 };
@@ -178,7 +180,9 @@ struct cluster_round {
     uint64_t token;
     uint32_t *holder; /* by group rank: agent, or CLUSTER_COORD: not told yet */
     uint64_t *read;   /* by group rank: the step that it has read, plus 2 */
-    uint64_t went;    /* the step from which its nodes go on, plus 2 */
+    uint64_t went;    /* the step from which its nodes go on, plus 2, */
+    uint64_t made;    /* … and in which round it was trained */
+    uint64_t life;    /* of the coordinator, when its nodes went on */
     bool unread;      /* some node could not read what it was told */
     uint8_t *done;    /* by group rank: its workers all exited 0 */
     bool failed;      /* some worker failed by itself, first that of group rank `first` */
@@ -201,7 +205,8 @@ struct cluster {
     struct cluster_dir saved[CLUSTER_DISK_MAX], stage[CLUSTER_STAGE_MAX]; /* saved: the last ones, as they came */
     unsigned saved_n, stage_next;
     uint64_t saves_done, saves_failed;
-    int64_t disk[4]; /* steps on the disk that all share */
+    int64_t disk[4];       /* steps on the disk that all share, */
+    uint64_t disk_made[4]; /* … and in which rounds they were trained */
     unsigned disk_n;
     el_usec now, faults_until, judge_at;
     bool quiet;  /* no faults: the profile that measures */
@@ -337,6 +342,8 @@ void restores_read(struct cluster *c, uint32_t who);
 void restores_again(struct cluster *c, uint32_t who);
 void restores_go(struct cluster *c, uint32_t who);
 void restores_commit(struct cluster *c, const struct cluster_item *it);
+uint64_t restores_makes(struct cluster *c, uint32_t who);
+void restores_hold(struct cluster_restore *x, int64_t step, uint64_t origin, uint64_t made);
 void restores_all_is_well(struct cluster *c);
 
 /* captures.c */
@@ -358,13 +365,15 @@ void saves_unpack(struct cluster_item *it);
 void saves_boot(struct cluster *c, uint32_t who);
 void saves_round(struct cluster *c, uint32_t who);
 void saves_closed(struct cluster *c, uint32_t who);
-void saves_went(struct cluster *c, uint32_t who, int64_t step);
+void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made);
 void saves_committed(struct cluster *c, uint32_t who, int64_t step);
 bool saves_local(struct cluster *c, const struct cluster_item *it, struct member_event *ev);
 void saves_order(struct cluster *c, uint32_t who, const struct msg *m);
 void saves_act(struct cluster *c, uint32_t who, enum member_action_type what);
 bool saves_came(const struct cluster *c, int64_t step, el_usec since); /* it was brought to disk since then */
 bool saves_can_read(const struct cluster *c, int64_t step, unsigned shard);
+void saves_set_aside(struct cluster *c, int64_t step);
+uint64_t saves_made(const struct cluster *c, int64_t step); /* of a step that can be read */
 void saves_all_is_well(struct cluster *c);
 
 /* judge_cluster.c */

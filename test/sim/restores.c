@@ -22,6 +22,20 @@ static bool can_read(const struct cluster *c, const struct cluster_agent *a, int
     return false;
 }
 
+/* In which round what it would read was trained: of its own memory, else of the disk. */
+static uint64_t made_of(const struct cluster *c, const struct cluster_agent *a, int64_t step)
+{
+    for (unsigned i = a->restore.n; i-- > 0;)
+        if (a->restore.held[i] == step)
+            return a->restore.made[i];
+    if (c->saves)
+        return saves_made(c, step);
+    for (unsigned i = 0; i < c->disk_n; i++)
+        if (c->disk[i] == step)
+            return c->disk_made[i];
+    return 0;
+}
+
 static int64_t newest_below(const struct cluster *c, const struct cluster_agent *a, int64_t limit)
 {
     int64_t best = RESTORE_NO_STEP;
@@ -118,7 +132,29 @@ void restores_read(struct cluster *c, uint32_t who)
 
 void restores_again(struct cluster *c, uint32_t who)
 {
+    struct cluster_restore *x = &c->agent[who].restore;
+    const struct member_restore *m = &c->agent[who].m.restore;
+    if (m->missed) {
+        unsigned n = 0;
+        for (unsigned i = 0; i < x->n; i++)
+            if (x->held[i] <= m->keep)
+                x->origin[n] = x->origin[i], x->made[n] = x->made[i], x->held[n++] = x->held[i];
+        x->n = n;
+        x->since = m->missed;
+        x->whole = true;
+    }
     say_after(c, who, EL_MS(1) + below(c, EL_MS(200)), MEMBER_EV_STOCK);
+}
+
+/* What is on the disk that all share beyond the step that they go on from. */
+static void set_aside(struct cluster *c, int64_t step)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->disk_n; i++)
+        if (c->disk[i] <= step)
+            c->disk_made[n] = c->disk_made[i], c->disk[n++] = c->disk[i];
+    c->disk_n = n;
+    saves_set_aside(c, step);
 }
 
 static void train(struct cluster *c, uint32_t who, int64_t step)
@@ -141,7 +177,18 @@ void restores_go(struct cluster *c, uint32_t who)
         cluster_fail(c, "agent %u goes on from step %lld, others of round %llu from %lld", who, (long long)step,
                      (unsigned long long)r->number, (long long)r->went - 2);
     bool first = !r->went; /* later ones may have trained since */
+    uint64_t made = step < 0 ? 0 : made_of(c, a, step);
+    /* Of an earlier coordinator's time perhaps nobody is left who knows what was given up. */
+    bool known = (made & UINT32_MAX) == c->coord_life && (r->made & UINT32_MAX) == c->coord_life;
+    if (!first && r->made != made && known)
+        cluster_fail(c, "agent %u goes on from step %lld as trained in round %llu, others from that of round %llu", who,
+                     (long long)step, (unsigned long long)made >> 32, (unsigned long long)r->made >> 32);
     r->went = (uint64_t)(step + 2);
+    r->made = made;
+    if (first) {
+        r->life = c->coord_life;
+        set_aside(c, step);
+    }
     for (unsigned k = 0; k < r->size; k++)
         if (r->read[k] != r->went)
             cluster_fail(c, "agent %u goes on from step %lld, which group rank %u has not read", who, (long long)step,
@@ -161,11 +208,32 @@ void restores_go(struct cluster *c, uint32_t who)
     unsigned n = 0;
     for (unsigned i = 0; i < x->n; i++)
         if (x->held[i] <= step)
-            x->origin[n] = x->origin[i], x->held[n++] = x->held[i];
+            x->origin[n] = x->origin[i], x->made[n] = x->made[i], x->held[n++] = x->held[i];
     x->n = n;
-    saves_went(c, who, step);
+    saves_went(c, who, step, made);
     captures_went(c, who, step);
     train(c, who, step + 1);
+}
+
+/* In which round, and in whose time, what is trained now is trained. */
+uint64_t restores_makes(struct cluster *c, uint32_t who)
+{
+    const struct cluster_round *r = judge_round(c, c->agent[who].number, c->agent[who].coord);
+    return c->agent[who].number << 32 | (r ? r->life : 0);
+}
+
+/* It is the newest; the last two are held. */
+void restores_hold(struct cluster_restore *x, int64_t step, uint64_t origin, uint64_t made)
+{
+    if (x->n == 2) {
+        x->held[0] = x->held[1];
+        x->origin[0] = x->origin[1];
+        x->made[0] = x->made[1];
+        x->n = 1;
+    }
+    x->origin[x->n] = origin;
+    x->made[x->n] = made;
+    x->held[x->n++] = step;
 }
 
 static bool all_hold(struct cluster *c, const struct cluster_round *r, int64_t step)
@@ -189,23 +257,22 @@ void restores_commit(struct cluster *c, const struct cluster_item *it)
         return;
     if (c->captures && !captures_trained(c, it))
         return;
-    const struct cluster_round *r = judge_round(c, a->number, a->coord);
     if (x->n == 2 && x->held[0] == a->save.want && a->save.want >= 0) /* that one is held */
         x->n = 1;
-    else if (x->n == 2)
-        x->held[0] = x->held[1], x->origin[0] = x->origin[1], x->n = 1;
-    x->origin[x->n] = a->number;
-    x->held[x->n++] = step;
+    restores_hold(x, step, a->number, restores_makes(c, it->who));
     x->newest = step;
     x->whole = true;
     x->since = x->since ? x->since : a->number;
     if (x->bad == step)
         x->bad = RESTORE_NO_STEP;
     saves_committed(c, it->who, step);
+    const struct cluster_round *r = judge_round(c, a->number, a->coord);
     if (r && !c->saves && step % 3 == 0 &&
         all_hold(c, r, step)) { /* on the disk that all share; old ones are removed */
         if (c->disk_n == 4)
-            memmove(c->disk, c->disk + 1, 3 * sizeof c->disk[0]), c->disk_n = 3;
+            memmove(c->disk, c->disk + 1, 3 * sizeof c->disk[0]),
+                memmove(c->disk_made, c->disk_made + 1, 3 * sizeof c->disk_made[0]), c->disk_n = 3;
+        c->disk_made[c->disk_n] = x->made[x->n - 1];
         c->disk[c->disk_n++] = step;
     }
     train(c, it->who, step + 1);

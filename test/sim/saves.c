@@ -88,7 +88,7 @@ static void judge_dir(struct cluster *c, const struct cluster_dir *d)
     uint64_t seen = 0;
     unsigned shards = d->n ? d->file[0].shards : 0;
     for (unsigned i = 0; i < d->n; i++) {
-        if (d->file[i].shards != shards || d->file[i].origin != d->file[0].origin)
+        if (d->file[i].shards != shards || d->file[i].origin != d->file[0].origin || d->file[i].made != d->file[0].made)
             cluster_fail(c, "step %lld on disk is of two histories: rounds %llu and %llu", (long long)d->step,
                          (unsigned long long)d->file[0].origin, (unsigned long long)d->file[i].origin);
         if (seen >> d->file[i].shard & 1)
@@ -117,6 +117,23 @@ bool saves_can_read(const struct cluster *c, int64_t step, unsigned shards)
         else if (c->saved[i].step > limit)
             return false; /* whatever is older is looked at by its number alone: enough for here */
     return false;
+}
+
+void saves_set_aside(struct cluster *c, int64_t step)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->saved_n; i++)
+        if (c->saved[i].step <= step)
+            c->saved[n++] = c->saved[i];
+    c->saved_n = n;
+}
+
+uint64_t saves_made(const struct cluster *c, int64_t step)
+{
+    for (unsigned i = 0; i < c->saved_n; i++)
+        if (c->saved[i].step == step)
+            return c->saved[i].file[0].made;
+    return 0;
 }
 
 static bool publish(struct cluster *c, struct cluster_agent *a)
@@ -215,17 +232,15 @@ void saves_closed(struct cluster *c, uint32_t who)
     cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_HELD, .held = &x->held});
 }
 
-void saves_went(struct cluster *c, uint32_t who, int64_t step)
+void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made)
 {
     struct cluster_agent *a = &c->agent[who];
     if (!c->saves)
         return;
     if (step >= 0) {
         bool had = a->restore.n && a->restore.held[a->restore.n - 1] == step;
-        if (!had && a->restore.n == 2)
-            a->restore.held[0] = a->restore.held[1], a->restore.origin[0] = a->restore.origin[1], a->restore.n = 1;
         if (!had)
-            a->restore.held[a->restore.n++] = step;
+            restores_hold(&a->restore, step, a->number, made);
         a->restore.origin[a->restore.n - 1] = a->number;
     }
     a->save.list++;
@@ -278,7 +293,10 @@ static void on_write(struct cluster *c, uint32_t who, const struct msg_ckpt_writ
     x->part[0] = strncmp(w->parts, "0=", 2) == 0 || strstr(w->parts, " 0=");
     x->part[1] = strncmp(w->parts, "1=", 2) == 0 || strstr(w->parts, " 1=");
     for (unsigned i = 0; i < a->restore.n; i++)
-        held |= a->restore.held[i] == w->step && a->restore.origin[i] == w->number && w->number == x->held.number;
+        if (a->restore.held[i] == w->step && a->restore.origin[i] == w->number && w->number == x->held.number) {
+            held = true;
+            x->made = a->restore.made[i];
+        }
     answer(c, who, EL_MS(1) + below(c, EL_MS(900)), held && w->list == x->list && !faulty(c, 12));
 }
 
@@ -297,6 +315,7 @@ static void on_written(struct cluster *c, struct cluster_agent *a)
         memset(&d->file[d->n], 0, sizeof d->file[0]);
         d->file[d->n].shard = shard_of(x, p);
         d->file[d->n].shards = x->size;
+        d->file[d->n].made = x->made;
         d->file[d->n++].origin = x->origin;
     }
 }
@@ -322,7 +341,8 @@ static void tell_files(struct cluster *c, struct cluster_agent *a)
         if (!x->part[p])
             continue;
         struct msg m = {.type = MSG_CKPT_FILE};
-        snprintf(sums, sizeof sums, "%u.%u.%llu", shard_of(x, p), x->size, (unsigned long long)x->origin);
+        snprintf(sums, sizeof sums, "%u.%u.%llu.%llx", shard_of(x, p), x->size, (unsigned long long)x->origin,
+                 (unsigned long long)x->made);
         m.u.ckpt_file = (struct msg_ckpt_file){
             .giver = x->giver, .order = x->order, .index = p, .name = "f", .size = 1, .sums = sums};
         net_send(c, a->link, true, &m);
@@ -332,14 +352,15 @@ static void tell_files(struct cluster *c, struct cluster_agent *a)
 static void on_file(struct cluster_save *x, const struct msg_ckpt_file *f)
 {
     unsigned shard = 0, shards = 0;
-    unsigned long long origin = 0;
+    unsigned long long origin = 0, made = 0;
     if (!f->index)
         x->files.n = 0;
-    if (x->files.n == 64 || sscanf(f->sums, "%u.%u.%llu", &shard, &shards, &origin) != 3)
+    if (x->files.n == 64 || sscanf(f->sums, "%u.%u.%llu.%llx", &shard, &shards, &origin, &made) != 4)
         return;
     memset(&x->files.file[x->files.n], 0, sizeof x->files.file[0]);
     x->files.file[x->files.n].shard = shard;
     x->files.file[x->files.n].shards = shards;
+    x->files.file[x->files.n].made = made;
     x->files.file[x->files.n++].origin = origin;
 }
 

@@ -142,12 +142,31 @@ static void test_from_disk(void)
     ok(did->n == 0, "a result that comes twice is passed over");
 }
 
+/* The job has gone back behind what is held here, without this node. */
+static void test_forget(void)
+{
+    open_keeper(1, 64 * MIB);
+    join(0, 1, MIB);
+    snapshot(0, 4);
+    snapshot(0, 5);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 4});
+    join(0, 4, MIB);
+    query(0);
+    event((struct keeper_event){.type = KEEPER_EV_FORGET, .number = 3, .step = 4});
+    ok(holds(0, 4) && !holds(0, 5), "what is beyond that step is forgotten");
+    ok(keeper_since(k) == 3 && keeper_reached(k) == 4, "and that it was ever reached");
+    event((struct keeper_event){.type = KEEPER_EV_AGAIN});
+    int64_t step;
+    ok(found(KEEPER_DO_CHOOSE) && keeper_readable(k, &step, 1) == 1 && step == 4, "it says anew what it has");
+}
+
 int main(void)
 {
     test_going_back();
     test_elsewhere();
     test_late();
     test_from_disk();
+    test_forget();
     keeper_free(k);
     return done();
 }

@@ -24,7 +24,7 @@ static void begin(unsigned seats, struct restore_conf conf)
     conf.name = name;
     if (restore_init(&r, &conf, NULL) < 0)
         return;
-    restore_begin(&r, seats);
+    restore_begin(&r, 1, seats);
 }
 
 /* What a node says: steps as bits; how far it is with what it was told. */
@@ -132,6 +132,84 @@ static void test_unreadable(void)
         says(0, attempt, 7, RESTORE_AT_READ, word(0).step, attempt);
     }
     is_num(attempts, 6, "three steps that cannot be read, two attempts for each, then it comes to an end");
+}
+
+/* What a node that took part in the agreement of round `since` last says. */
+static void says_since(unsigned seat, uint64_t attempt, unsigned steps, uint64_t since)
+{
+    struct restore_stock s = {.attempt = attempt, .newest = RESTORE_NO_STEP, .since = since, .whole = true};
+    for (int64_t k = 9; k >= 0; k--)
+        if (steps & 1u << k)
+            s.step[s.n++] = k;
+    restore_take(&r, seat, &s, 0);
+    restore_check(&r);
+}
+
+static void all_go(unsigned seats, uint64_t number, unsigned steps, uint64_t since)
+{
+    restore_begin(&r, number, seats);
+    for (unsigned k = 0; k < seats; k++)
+        says_since(k, 1, steps, since);
+    int64_t told = word(0).step;
+    for (unsigned k = 0; k < seats; k++)
+        says(k, 1, steps, RESTORE_AT_READ, told, 0);
+}
+
+/* The number of a step is no proof: of two histories with that number only one is the job's. */
+static void test_history(void)
+{
+    begin(2, (struct restore_conf){.allow_fresh = true});
+    all_go(2, 1, 0, 0);
+    ok(word(0).what == RESTORE_GO && word(0).step == RESTORE_NO_STEP, "round 1 begins anew");
+    all_go(1, 2, 1 << 3, 1);
+    is_num(word(0).step, 3, "round 2, with one of the two, goes back to step 3");
+    all_go(1, 3, 1 << 6, 2);
+    restore_begin(&r, 4, 2);
+    says_since(0, 1, 1 << 7 | 1 << 3, 3);
+    says_since(1, 1, 1 << 7 | 1 << 5 | 1 << 3, 1); /* its 7 was trained before */
+    ok(word(1).what == RESTORE_TELL && word(1).since == 3 && word(1).keep == 3 && word(0).since == 0,
+       "the other one comes back: it is to forget what was given up without it, and all say anew what they have");
+    is_num(word(1).attempt, 2, "in another attempt");
+    says_since(0, 2, 1 << 7 | 1 << 3, 3);
+    says_since(1, 2, 1 << 3, 3);
+    is_num(word(0).step, 3, "what is left of both counts");
+    restore_begin(&r, 4, 2);
+    for (uint64_t attempt = 1; attempt < 9 && word(0).what != RESTORE_READ; attempt++) {
+        says_since(0, attempt, 1 << 7 | 1 << 3, 3);
+        says_since(1, attempt, 1 << 7 | 1 << 3, 1);
+    }
+    is_num(word(0).step, 3, "one that does not forget changes nothing, and is not asked for ever");
+
+    /* Another coordinator: it has not led what the nodes have agreed upon. */
+    begin(2, (struct restore_conf){.allow_fresh = true});
+    restore_adopt(&r, 4, 2);
+    says_since(0, 1, 1 << 7, 3);
+    says_since(1, 1, 1 << 7, 3);
+    is_num(word(0).step, 7, "a coordinator that has just begun: both were in the last agreement that anybody knows");
+    restore_adopt(&r, 5, 2);
+    says_since(0, 1, 1 << 7 | 1 << 3, 3);
+    says_since(1, 1, 1 << 7 | 1 << 3, 1);
+    ok(word(1).what == RESTORE_TELL && word(1).keep == RESTORE_NO_STEP,
+       "one was not, and nobody knows any more what that gave up: nothing that it holds counts");
+    begin(2, (struct restore_conf){.allow_fresh = true});
+    restore_begin(&r, 8, 1);
+    says_since(0, 1, 1 << 3, 2);
+    says(0, 1, 1 << 3, RESTORE_AT_READ, 3, 0);
+    restore_begin(&r, 10, 2);
+    says_since(0, 1, 1 << 5, 8);
+    says_since(1, 1, 1 << 5, 9);
+    ok(word(1).what == RESTORE_TELL && word(1).keep == RESTORE_NO_STEP && word(0).since == 0,
+       "nor what was agreed upon with a coordinator beside this one");
+
+    /* More than are remembered. */
+    begin(2, (struct restore_conf){.allow_fresh = true});
+    all_go(2, 1, 0, 0);
+    for (uint64_t n = 2; n < RESTORE_GONE_MAX + 4; n++)
+        all_go(1, n, 1 << 4, n - 1);
+    restore_begin(&r, 1000, 2);
+    says_since(0, 1, 1 << 4, RESTORE_GONE_MAX + 3);
+    says_since(1, 1, 1 << 4, 2);
+    is_num(word(1).keep, RESTORE_NO_STEP, "of one that was away for very long nothing counts");
 }
 
 /* A coordinator that has just begun decides what the one before it had. */
@@ -256,6 +334,7 @@ int main(void)
     test_elsewhere();
     test_life();
     test_unreadable();
+    test_history();
     test_after_a_takeover();
     test_time_out();
     test_fresh();
