@@ -94,9 +94,9 @@ static uint64_t last_agreement(const struct restore *r)
 }
 
 /* Up to which step what was held after the agreement of round `since` is of the job's history still.  Whoever was there
- * when all went back to a step has forgotten what was beyond it; who was not may still hold that, and says a number that
- * others have given to what they trained instead.  Of what another coordinator has agreed upon with others nothing is
- * known: then nothing counts, unless it is the last that anybody here has heard of. */
+ * when all went back to a step has forgotten what was beyond it; who was not may still hold that, and says a number
+ * that others have given to what they trained instead.  Of what another coordinator has agreed upon with others nothing
+ * is known: then nothing counts, unless it is the last that anybody here has heard of. */
 static int64_t keep_since(const struct restore *r, uint64_t since, uint64_t last)
 {
     int64_t keep = INT64_MAX;
