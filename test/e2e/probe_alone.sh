@@ -39,6 +39,11 @@ like "everything, on this host: an ending" "$status" '^[013]$'
 TERM=xterm script -qec "'$ELRUN' probe --checks=speed --quick" "$T/typescript" </dev/null >/dev/null 2>&1
 like "on a terminal it is told what is looked at, and for how long" "$(tr '\r' '\n' <"$T/typescript")" 'elrun: checks, [0-9]+ s: '
 like "then comes the verdict" "$(cat "$T/typescript")" 'probe.* of .*: (good|bad|undecided)'
+TERM=xterm script -qec "stty cols 30; '$ELRUN' probe --checks=speed --quick" "$T/typescript" </dev/null >/dev/null 2>&1
+tr '\r' '\n' <"$T/typescript" | sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' | grep '^elrun: ' >"$T/lines"
+ok "on a narrow one, too" test -s "$T/lines"
+is "no wider than it is: what wraps cannot be wiped" "$(awk 'length > 29' "$T/lines")" ""
+like "and what stands there last is wiped" "$(tr -d '\n' <"$T/typescript" | tr '\033\r' '^<')" 'elrun: [^<^]*<\^\[K(\^\[1m)?probe'
 TERM=dumb script -qec "'$ELRUN' probe --checks=speed --quick" "$T/typescript" </dev/null >/dev/null 2>&1
 unlike "not where a line cannot be wiped" "$(cat "$T/typescript")" 'elrun: checks, '
 
