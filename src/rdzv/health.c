@@ -247,13 +247,40 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
              *text ? ": " : "", text);
 }
 
-/* Who ended without a word is bad, as the report has it. */
-static unsigned whole_status(const struct rdzv *r, const unsigned count[HEALTH_VERDICTS], bool warned)
+/* Where nodes are of two kinds by their speed nobody is called slow, and the whole is undecided. */
+static bool is_split(const struct rdzv_health *h)
+{
+    struct plan *p = probing_plan(h->last);
+    return p && verdict_splits(p, NULL, 0) > 0;
+}
+
+static bool is_warned(const struct rdzv_health *h)
+{
+    struct plan *p = probing_plan(h->last);
+    unsigned count[NODE_STATE_COUNT] = {0};
+    if (p)
+        verdict_count(p, count);
+    bool warned = count[NODE_SLOW] || (p && verdict_links(p, NULL, 0));
+    for (unsigned i = 0; i < h->nodes && !warned; i++)
+        warned = probing_warned(h->last, i);
+    return warned;
+}
+
+/* As the report has it: who ended without a word is bad. */
+static unsigned whole_status(const struct rdzv *r, const unsigned count[HEALTH_VERDICTS])
 {
     if (count[HEALTH_BAD] || count[HEALTH_SLOW] || count[HEALTH_LEFT])
         return 1;
-    bool unsure = count[HEALTH_UNDECIDED] || count[HEALTH_ABSENT] || count[HEALTH_LOST];
-    return unsure || (warned && r->conf.set.probe_strict) ? 3 : 0;
+    bool unsure = count[HEALTH_UNDECIDED] || count[HEALTH_ABSENT] || count[HEALTH_LOST] || is_split(&r->health);
+    return unsure || (r->conf.set.probe_strict && is_warned(&r->health)) ? 3 : 0;
+}
+
+static void put_summary(struct rdzv_health *h, char *to, size_t room)
+{
+    probing_summary(h->last, to, room);
+    size_t n = strlen(to);
+    if (is_split(h) && n < room)
+        snprintf(to + n, room - n, "; two kinds of nodes by their speed");
 }
 
 /* True: the job ends. */
@@ -262,16 +289,14 @@ static bool ends_by(struct rdzv *r, const unsigned count[HEALTH_VERDICTS], el_us
     struct rdzv_health *h = &r->health;
     const struct rdzv_settings *s = &r->conf.set;
     char all[MSG_TEXT_MAX + 1];
-    bool warned = false;
-    probing_summary(h->last, all, sizeof all);
-    for (unsigned i = 0; i < h->nodes; i++)
-        warned |= probing_warned(h->last, i);
+    bool unsure = count[HEALTH_UNDECIDED] || is_split(h);
+    put_summary(h, all, sizeof all);
     rdzv_say(r, out, RDZV_NOTE_PROBED, RDZV_NONE, "health check %llu: %.400s", (unsigned long long)h->probe, all);
     if (s->probe_only)
-        rdzv_end(r, now, out, whole_status(r, count, warned), "%s", all);
+        rdzv_end(r, now, out, whole_status(r, count), "%s", all);
     else if (count[HEALTH_BAD] && s->on_bad == HEALTH_BAD_STOP)
         rdzv_end(r, now, out, EL_EXIT_UNHEALTHY, "--on-bad=stop: %s", h->first_bad);
-    else if (count[HEALTH_UNDECIDED] && s->on_undecided == HEALTH_UNDECIDED_STOP)
+    else if (unsure && s->on_undecided == HEALTH_UNDECIDED_STOP)
         rdzv_end(r, now, out, EL_EXIT_TEMPFAIL, "--on-undecided=stop: %s", all);
     else
         return false;
@@ -300,7 +325,7 @@ static void name_those(struct rdzv_health *h, enum health_verdict which)
 
 static void sum_up(struct rdzv_health *h)
 {
-    probing_summary(h->last, h->summary, sizeof h->summary);
+    put_summary(h, h->summary, sizeof h->summary);
     name_those(h, HEALTH_BAD);
     name_those(h, HEALTH_SLOW);
     name_those(h, HEALTH_UNDECIDED);

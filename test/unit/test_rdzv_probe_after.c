@@ -81,6 +81,43 @@ static void test_slow(void)
            "... unless it is to be");
 }
 
+/* Four nodes: the last ones of them have a tenth of the others' processor. */
+static void fast_and_slow(unsigned slow, bool probe_only, bool strict)
+{
+    story_init(&s, 4, 4);
+    s.conf.set.health_check = HEALTH_START;
+    s.conf.set.probe_quick = 1;
+    s.conf.set.probe_only = probe_only;
+    s.conf.set.probe_strict = strict;
+    s.conf.set.on_undecided = HEALTH_UNDECIDED_STOP;
+    s.conf.own_instance = 1;
+    story_begin(&s);
+    for (unsigned i = 0; i < 4; i++)
+        J(i, (char)('a' + i));
+    for (unsigned i = 0; i < 4; i++)
+        speed(10, (char)('a' + i), i < 4 - slow ? 1000 : 100);
+    rest(20);
+    forget_text();
+    rdzv_order(s.r, s.node[0].member, s.now, &s.node[0].last);
+}
+
+static void test_two_kinds(void)
+{
+    fast_and_slow(2, true, false);
+    is_num(s.node[0].last.u.end.status, 3, "two kinds of nodes: nobody is called slow, and the whole is undecided");
+    ok(strstr(s.node[0].last.u.end.text, "; two kinds of nodes by their speed"), "... and says so");
+    story_end(&s);
+    fast_and_slow(2, false, false);
+    is_num(s.node[0].last.u.end.status, 75, "... which --on-undecided=stop is for");
+    story_end(&s);
+    fast_and_slow(1, true, false);
+    is_num(s.node[0].last.u.end.status, 0, "one that is slow is a warning");
+    story_end(&s);
+    fast_and_slow(1, true, true);
+    is_num(s.node[0].last.u.end.status, 3, "... which is 3 with --strict");
+    story_end(&s);
+}
+
 /* Whenever a check is over somebody has come who was not in it. */
 static void test_tries(void)
 {
@@ -351,6 +388,7 @@ static void test_addresses(void)
 int main(void)
 {
     test_slow();
+    test_two_kinds();
     test_tries();
     test_start_is_once();
     test_host_aside();
