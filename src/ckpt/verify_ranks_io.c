@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ckpt/pickle_ro.h"
+#include "ckpt/pickle_index.h"
 #include "ckpt/verify_private.h"
 #include "util/parse.h"
 
@@ -72,14 +72,9 @@ static int add_piece(struct verify *v, struct tensors *to, const char *file, con
 }
 
 /* Units whose parameters are experts: each group of ranks has its own. */
-static bool has_experts(const struct pickle_node *root, const struct pickle_node *meta)
+static bool has_experts(struct pickle_index *units, const struct pickle_node *meta)
 {
-    const struct pickle_node *unit = pickle_get(meta, "striped_fsdp_name");
-    char key[CKPT_PATH_MAX];
-    if (!unit || unit->kind != PICKLE_TEXT || unit->text_n >= sizeof key)
-        return false;
-    snprintf(key, sizeof key, "%.*s", (int)unit->text_n, unit->text);
-    return pickle_get(pickle_get(pickle_get(root, "flat_param_meta"), key), "expert_ranks") != NULL;
+    return pickle_get(pickle_index_get(units, pickle_get(meta, "striped_fsdp_name")), "expert_ranks") != NULL;
 }
 
 static int read_meta(struct verify *v, const struct look *l, const char *file, struct tensors *to, struct el_err *e)
@@ -97,13 +92,17 @@ static int read_meta(struct verify *v, const struct look *l, const char *file, s
         verify_find(v, why.status, file, why.text);
     const struct pickle_node *all = pickle_get(p.root, "param_meta");
     all = why.status ? NULL : all ? all : p.root; /* version 0 has nothing around it */
+    struct pickle_index units;
+    if (pickle_index_make(&units, v->mem, all ? pickle_get(p.root, "flat_param_meta") : NULL))
+        el_fail(e, EL_EXIT_OSERR, "out of memory");
     for (size_t i = 0; all && all->kind == PICKLE_DICT && i + 1 < all->items_n && !e->status; i += 2) {
         const struct pickle_node *key = all->items[i];
-        if (key->kind != PICKLE_TEXT || key->text_n >= sizeof name || has_experts(p.root, all->items[i + 1]))
+        if (key->kind != PICKLE_TEXT || key->text_n >= sizeof name || has_experts(&units, all->items[i + 1]))
             continue;
         snprintf(name, sizeof name, "%.*s", (int)key->text_n, key->text);
         add_piece(v, to, file, name, all->items[i + 1], e);
     }
+    pickle_index_free(&units);
     pickle_free(&p);
     el_free(v->mem, text);
     return e->status ? -1 : 0;

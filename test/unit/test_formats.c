@@ -3,6 +3,7 @@
  * an overlap let through. */
 #include "ckpt/crc_table.h"
 #include "ckpt/fmt.h"
+#include "ckpt/pickle_index.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 #include "util/buf.h"
@@ -388,6 +389,38 @@ static void test_pieces(void)
        "patterns");
 }
 
+/* A dict of many keys is asked for each of them: how much is looked at does not grow with its square. */
+static void test_index(void)
+{
+    enum { KEYS = 20000 };
+    static struct pickle_node key[KEYS], value[KEYS], *items[2 * KEYS];
+    static char text[KEYS][16];
+    struct pickle_node dict = {.kind = PICKLE_DICT, .items = items, .items_n = 2 * KEYS};
+    struct pickle_index x;
+    size_t wrong = 0;
+    for (size_t i = 0; i < KEYS; i++) {
+        size_t n = (size_t)snprintf(text[i], sizeof text[i], "u%zu", i * 7919 % KEYS);
+        key[i] = (struct pickle_node){.kind = PICKLE_TEXT, .text = text[i], .text_n = n};
+        items[2 * i] = &key[i];
+        items[2 * i + 1] = &value[i];
+    }
+    ok(pickle_index_make(&x, &mem, &dict) == 0, "an index");
+    for (size_t i = 0; i < KEYS; i++)
+        wrong += pickle_index_get(&x, &key[i]) != &value[i];
+    is_num(wrong, 0, "each key has its value");
+    ok(x.compared <= (uint64_t)KEYS * 16, "and for none more than 16 of 20,000 are looked at");
+    const struct pickle_node none = {.kind = PICKLE_TEXT, .text = "u", .text_n = 1}, empty = {.kind = PICKLE_TEXT};
+    ok(!pickle_index_get(&x, &none) && !pickle_index_get(&x, &empty) && !pickle_index_get(&x, NULL),
+       "others have none");
+    pickle_index_free(&x);
+    items[2] = &key[0]; /* the key of the first one, once more */
+    ok(pickle_index_make(&x, &mem, &dict) == 0 && pickle_index_get(&x, &key[0]) == &value[0],
+       "of equal ones the first");
+    pickle_index_free(&x);
+    ok(pickle_index_make(&x, &mem, &none) == 0 && !pickle_index_get(&x, &none), "of what is no dict there is nothing");
+    pickle_index_free(&x);
+}
+
 static int ascending(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
@@ -425,6 +458,7 @@ int main(void)
     test_names();
     test_sets();
     test_pieces();
+    test_index();
     test_sort();
     is_num(mem.used_bytes, 0, "no memory is left");
     return done();
