@@ -4,6 +4,8 @@
 
 Kill a worker while it runs (`kill -9`): all ranks go back to the last step, and the printed result is the same, bit for bit,
 as without.  Run by itself or under torchrun it trains as well, without snapshots."""
+from contextlib import nullcontext
+
 import torch
 import torch.distributed as dist
 
@@ -37,8 +39,9 @@ def main():
         loss = (ddp(x).squeeze(1) - x.sum(1)).square().mean()
         optim.zero_grad()
         loss.backward()
-        optim.step()
-        rates.step()
+        with snapshots.update(step) if snapshots else nullcontext():  # elrun knows from it that between two the state is whole
+            optim.step()
+            rates.step()
         if snapshots:
             snapshots.snapshot(step, persist=step % 10 == 9)  # with --ckpt-dir these go to disk
         step_is_over(rank, step)

@@ -4,6 +4,8 @@
 
 Kill the worker while it runs (`kill -9`): it goes back to the last step.  Start the same line again when it has ended in
 between: it goes on from the newest checkpoint on disk.  The result is the same, bit for bit, as without."""
+from contextlib import nullcontext
+
 import torch
 
 from training import STEPS, end, step_is_over
@@ -28,7 +30,8 @@ for step in range(0 if done is None else done + 1, STEPS):
     loss = (model(x).squeeze(1) - x.sum(1)).square().mean()
     optim.zero_grad()
     loss.backward()
-    optim.step()
+    with ck.update(step) if ck else nullcontext():  # elrun knows from it that between two the state is whole
+        optim.step()
     if ck:
         ck.snapshot(step, persist=step % 10 == 9)
     step_is_over(0, step)
