@@ -123,7 +123,7 @@ struct cluster_restore {                   /* what a node holds of the training 
     uint64_t origin[2];   /* of `held`: the round in which it was trained, or all went back to it */
     uint64_t made[2];     /* … in which it was trained: the same on all nodes, or it is of two histories */
     bool whole;
-    el_usec started;
+    el_usec started, gone; /* gone: its workers went on; 0: not yet */
 };
 
 enum captures_what { CAPTURES_TELL, CAPTURES_COPIED, CAPTURES_CANNOT, CAPTURES_LATE };
@@ -204,7 +204,8 @@ struct cluster {
     struct el_rng stores;
     struct cluster_dir saved[CLUSTER_DISK_MAX], stage[CLUSTER_STAGE_MAX]; /* saved: the last ones, as they came */
     unsigned saved_n, stage_next;
-    uint64_t saves_done, saves_failed;
+    uint64_t saves_done, saves_failed, saves_due; /* due: so often was it looked whether any came */
+    el_usec saved_at;
     int64_t disk[4];       /* steps on the disk that all share, */
     uint64_t disk_made[4]; /* … and in which rounds they were trained */
     unsigned disk_n;

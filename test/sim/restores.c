@@ -82,6 +82,7 @@ void restores_started(struct cluster *c, uint32_t who)
     if (said->stocked || said->stock.attempt)
         cluster_fail(c, "agent %u begins a round with what its workers said in the one before", who);
     x->started = c->now;
+    x->gone = 0;
     say_after(c, who, EL_MS(1) + below(c, EL_MS(900)), MEMBER_EV_STOCK);
 }
 
@@ -205,6 +206,7 @@ void restores_go(struct cluster *c, uint32_t who)
     x->since = a->number;
     x->whole = step != RESTORE_NO_STEP;
     x->newest = step;
+    x->gone = c->now;
     unsigned n = 0;
     for (unsigned i = 0; i < x->n; i++)
         if (x->held[i] <= step)
@@ -247,6 +249,19 @@ static bool all_hold(struct cluster *c, const struct cluster_round *r, int64_t s
     return hold == r->size;
 }
 
+/* Once there are no faults any more the ranks train in step. */
+static bool is_ahead(const struct cluster *c, uint32_t who)
+{
+    const struct cluster_agent *a = &c->agent[who];
+    bool ahead = false;
+    for (uint32_t i = 0; c->now > c->faults_until && i < c->n && !ahead; i++) {
+        const struct cluster_agent *o = &c->agent[i];
+        ahead = o->up && o->alive && o->number == a->number && o->coord == a->coord &&
+                o->restore.newest < a->restore.newest;
+    }
+    return ahead;
+}
+
 /* A step is trained and held; the last two are. */
 void restores_commit(struct cluster *c, const struct cluster_item *it)
 {
@@ -255,6 +270,10 @@ void restores_commit(struct cluster *c, const struct cluster_item *it)
     int64_t step = (int64_t)it->serial;
     if (!a->up || a->life != it->life || a->attempt != it->attempt || !a->alive || a->told)
         return;
+    if (is_ahead(c, it->who)) { /* the others are waited for, as in every collective */
+        cluster_again_at(c, it, c->now + EL_MS(50));
+        return;
+    }
     if (c->captures && !captures_trained(c, it))
         return;
     if (x->n == 2 && x->held[0] == a->save.want && a->save.want >= 0) /* that one is held */

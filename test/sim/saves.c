@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SAVES_SOON                                                                                                     \
+    EL_SEC(25) /* three steps of 2.3 s at most, and the second that it takes to write: three times that */
+
 static uint64_t below(struct cluster *c, uint64_t n)
 {
     return el_rng_below(&c->stores, n);
@@ -163,6 +166,7 @@ static bool publish(struct cluster *c, struct cluster_agent *a)
     c->saved_n = n;
     *stage->nonce = 0;
     c->saves_done++;
+    c->saved_at = c->now;
     cluster_note(c, CLUSTER_COORD, "step %lld is on disk", (long long)d.step);
     return true;
 }
@@ -180,7 +184,7 @@ static void tell(struct cluster *c, uint32_t who)
 bool saves_is_broken(const struct cluster *c, uint32_t who, int64_t step)
 {
     struct el_rng rng = {c->seed ^ (uint64_t)step << 20 ^ (uint64_t)who << 50};
-    return el_rng_below(&rng, 20) == 0;
+    return c->now < c->faults_until && el_rng_below(&rng, 20) == 0;
 }
 
 static void make_held(struct cluster *c, uint32_t who)
@@ -446,9 +450,28 @@ bool saves_local(struct cluster *c, const struct cluster_item *it, struct member
     return true;
 }
 
-/* Long after the last fault no order hangs. */
+/* Whether all nodes of the round that runs have trained in it for so long. */
+static bool trains_since(struct cluster *c, el_usec since)
+{
+    struct msg job;
+    unsigned nodes = 0;
+    rdzv_status_job(c->r, c->now, &job);
+    const struct msg_status_job *j = &job.u.status_job;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct cluster_agent *a = &c->agent[i];
+        nodes += a->up && a->alive && !a->told && !a->succeeded && a->number == j->number && a->coord == j->coord &&
+                 a->restore.gone && a->restore.gone <= since;
+    }
+    return rdzv_state(c->r) == RDZV_RUNNING && nodes == j->group_size;
+}
+
+/* Long after the last fault no order hangs, and what is wanted every third step comes to disk. */
 void saves_all_is_well(struct cluster *c)
 {
+    bool due = c->saves && c->now > SAVES_SOON && trains_since(c, c->now - SAVES_SOON);
+    c->saves_due += due;
+    if (due && c->saved_at + SAVES_SOON < c->now)
+        cluster_fail(c, "all nodes train, and no step has come to disk for %u s", (unsigned)(SAVES_SOON / EL_SEC(1)));
     for (uint32_t i = 0; i < c->n && c->saves; i++) {
         const struct cluster_agent *a = &c->agent[i];
         if (a->up && a->m.save.order && a->m.link == MEMBER_LINK_UP && c->judge_at - c->faults_until > EL_SEC(30) &&
