@@ -202,7 +202,7 @@ check-digest: check-clang $(BUILD)/test/sim/sim_node
 	@for s in $(BUILD) $(BUILD)/clang; do $$s/test/sim/sim_node --seeds 1000 | sed 's/.*digest/digest/'; done | sort -u | \
 	awk 'END { if (NR != 1) print "check-digest: gcc and clang give different traces"; exit NR != 1 }'
 # Each mutant is a patch of one line of the node core; the simulator must find it (a job of 20 steps a seed).
-check-mutants: $(BUILD)/core.a
+check-mutants: $(patsubst %,$(BUILD)/test/sim/sim_%,cluster node probe)
 	@CC=$(CC) BUILD=$(abspath $(BUILD)) sh test/sim/mutants.sh 20000
 # The same sources with clang: other warnings, other bugs.
 check-clang:
