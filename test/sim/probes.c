@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rdzv/rdzv_private.h"
 #include "sim/cluster.h"
 
 enum { PAGES = 2 };
@@ -30,7 +31,8 @@ void probes_set_up(struct cluster *c)
     s->probe_rounds = el_rng_below(&c->hardware, 2) ? 0 : 8;
     s->probe_timeout_ms = roll(c, 8) ? 3000 : 300000;
     s->probe_quick = roll(c, 2);
-    s->on_bad = roll(c, 10);
+    bool parks = c->seed % 4 == 0 && !s->quarantine_ms; /* a quarantine that ends changes the round, at any time */
+    s->on_bad = roll(c, 10) ? HEALTH_BAD_STOP : parks ? HEALTH_BAD_PARK : HEALTH_BAD_EXCLUDE;
     s->on_undecided = roll(c, 10);
     for (uint32_t i = 0; i < c->n; i++) {
         c->agent[i].bad = roll(c, 6);
@@ -248,6 +250,8 @@ void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verd
         cluster_fail(c, "agent %u is condemned, and its hardware is well", who);
     if (v->excluded && !bad && v->verdict != HEALTH_SLOW)
         cluster_fail(c, "agent %u is excluded as %s", who, health_verdict_name((enum health_verdict)v->verdict));
+    if (v->excluded && bad && c->conf.set.on_bad == HEALTH_BAD_PARK)
+        cluster_fail(c, "agent %u is excluded, and was to wait", who);
     if (a->bad && !bad && c->fair)
         cluster_fail(c, "agent %u is bad, and a check that nothing disturbed calls it %s: %s", who,
                      health_verdict_name((enum health_verdict)v->verdict), v->text);
@@ -259,13 +263,19 @@ void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verd
     a->condemned_term = c->coord_life; /* the next one may have to take it, if too few others are there */
 }
 
+/* Who waits as a last resort is taken for a round of the least size only. */
+static bool may_be_taken(const struct cluster *c, const struct msg_world *w)
+{
+    uint64_t unit = c->conf.set.unit, least = (c->r->min + unit - 1) / unit * unit;
+    return c->conf.set.on_bad == HEALTH_BAD_PARK && w->group_size <= least;
+}
+
 /* A WORLD leaves: whoever was condemned has no part in it, nobody is still being looked at, and a round that wants a
  * check has had one, or three that nodes which came and went have spoiled. */
 void probes_world(struct cluster *c, uint32_t who, const struct msg_world *w)
 {
     struct cluster_agent *a = &c->agent[who];
-    if (a->condemned && a->condemned_life == a->life && a->condemned_term == c->coord_life &&
-        c->conf.set.on_bad == HEALTH_BAD_EXCLUDE)
+    if (a->condemned && a->condemned_life == a->life && a->condemned_term == c->coord_life && !may_be_taken(c, w))
         cluster_fail(c, "agent %u was found bad, and gets round %llu", who, (unsigned long long)w->number);
     if (c->conf.set.health_check && !c->verdicts && c->checks < 3 && w->number == 1 && !c->unkept &&
         w->coord == c->conf.coord && c->coord_life == 1)
