@@ -558,8 +558,7 @@ void saver_went_back(struct node *n, int64_t step)
         return;
     persist_went_back(p->core, step);
     refresh(p);
-    bool ours =
-        n->conf->ckpt_store == 1 || membership_world(n->membership)->group_rank == 0; /* one of those who share it */
+    bool ours = n->conf->ckpt_store == 1 || membership_world(n->membership)->group_rank == 0; /* one for all */
     if (!ours || (step == KEEPER_NO_STEP && !n->gone_fresh))
         return;
     n->gone_back = step;

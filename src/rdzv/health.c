@@ -201,8 +201,9 @@ static void judge_gone(struct rdzv *r, unsigned node, const char *why, el_usec n
                        unsigned *said)
 {
     const char *name = probing_host(r->health.last, node);
+    const char *colon = strchr(name, ':'); /* node3:2 is the second one of node3 */
     char host[MSG_NAME_MAX + 1];
-    snprintf(host, sizeof host, "%.*s", (int)strcspn(name, ":"), name); /* node3:2 is the second one of node3 */
+    snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - name) : MSG_NAME_MAX, name);
     (void)rdzv_keep_aside(r, host, why, now);
     if ((*said)++ < SAID_MAX)
         rdzv_say(r, out, RDZV_NOTE_JUDGED, RDZV_NONE, "%s is bad%s%.300s", name, *why ? ": " : "", why);
