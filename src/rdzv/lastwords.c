@@ -104,6 +104,11 @@ static int64_t newest_held(const struct lastwords *w)
 
 /* --- what is heard --- */
 
+static const char *name_of(const struct lastwords *w, unsigned k)
+{
+    return w->conf.name ? w->conf.name(w->conf.ctx, k) : "a node";
+}
+
 static void begin(struct lastwords *w, el_usec now)
 {
     el_usec agree = w->conf.limit < LASTWORDS_AGREE ? w->conf.limit : LASTWORDS_AGREE;
@@ -154,7 +159,7 @@ void lastwords_take(struct lastwords *w, unsigned k, const struct lastwords_stan
     w->news = true;
     if (s->n && *s->why && s->at[0].step >= w->why_step) {
         w->why_step = s->at[0].step;
-        snprintf(w->why, sizeof w->why, "%.64s: %s", w->conf.name ? w->conf.name(w->conf.ctx, k) : "a node", s->why);
+        snprintf(w->why, sizeof w->why, "%.64s: %s", name_of(w, k), s->why);
     }
     if (w->state == LASTWORDS_RESTING && !s->ends && !to->gone)
         begin(w, now);
@@ -180,6 +185,25 @@ static bool waits(const struct lastwords *w, el_usec now)
     return false;
 }
 
+/* Who has nothing of the newest step, unless a node has said so itself. */
+static void explain(struct lastwords *w, int64_t step)
+{
+    unsigned k = 0;
+    if (*w->why && w->why_step >= step)
+        return;
+    while (k < w->seats && !w->seat[k].lost && level_at(&w->seat[k], step) >= LASTWORDS_CAN)
+        k++;
+    if (k == w->seats)
+        return;
+    const struct lastwords_seat *s = &w->seat[k];
+    w->why_step = step;
+    snprintf(w->why, sizeof w->why, "step %lld cannot be had by all: %.64s %s", (long long)step, name_of(w, k),
+             s->lost                  ? "was lost"
+             : !s->spoken && !s->gone ? "did not answer"
+             : s->ends || s->gone     ? "has no live worker that could be asked"
+                                      : "stands elsewhere");
+}
+
 static bool agree(struct lastwords *w, el_usec now)
 {
     if (waits(w, now))
@@ -195,6 +219,7 @@ static bool agree(struct lastwords *w, el_usec now)
         }
         if (found == LASTWORDS_MAY && now < w->agree_until)
             return false;
+        explain(w, step);
     }
     end(w, now); /* nothing is better than what is held */
     return true;

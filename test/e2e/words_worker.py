@@ -59,7 +59,7 @@ def in_step(now):
         return
     if mode == "inside" and rank == 1:
         raise RuntimeError("half of a step is done")
-    if mode == "late" and rank == 0:
+    if mode in ("late", "behind") and rank == 0:
         mark("inside")
         while not frozen():  # the other one is dead; this step was begun and is ended
             time.sleep(0.005)
@@ -71,7 +71,11 @@ def before_step(now):
         return
     if mode in ("one", "shard", "noupdate", "copying", "busy", "silent") and rank == world - 1:
         die()
-    if mode == "late" and rank == 1:
+    if mode == "behind" and rank > 1:  # another node's: it comes when no step may be begun any more
+        mark(f"step{now}.{attempt}.{rank}")
+        while not frozen():
+            time.sleep(0.005)
+    if mode in ("late", "behind") and rank == 1:
         mark(f"step{now}.{attempt}.{rank}")
         wait_for("inside")
         die()

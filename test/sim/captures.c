@@ -300,7 +300,6 @@ static void copied(struct cluster *c, uint32_t who)
     if (!x->out) {
         restores_hold(r, x->step, a->number, restores_makes(c, who));
         r->newest = x->step > r->newest ? x->step : r->newest;
-        c->captured++;
         saves_committed(c, who, -1);
     }
 }
@@ -313,7 +312,10 @@ static void late(struct cluster *c, uint32_t who)
         return;
     bool quiet = a->fault_at < since && c->coord_fault_at < since && a->swallow < since && a->cut[0][0] < since &&
                  a->cut[0][1] < since;
-    if (quiet && a->m.link == MEMBER_LINK_UP && c->coord_up)
+    if (a->m.link != MEMBER_LINK_UP)
+        cluster_fail(c, "agent %u is held back since %.3f s, and has no coordinator", who,
+                     (double)a->capture.since / 1e6);
+    if (quiet && c->coord_up)
         cluster_fail(c, "agent %u is held back since %.3f s and nobody tells it that it is over", who,
                      (double)a->capture.since / 1e6);
     finish(c, who);
@@ -350,18 +352,18 @@ bool captures_local(struct cluster *c, const struct cluster_item *it, struct mem
     return true;
 }
 
-/* The coordinator says that a step is captured: whoever was there all the time holds it. */
-void captures_said(struct cluster *c, const char *text)
+/* The coordinator thinks that a step is held: whoever was there all the time holds it. */
+void captures_check(struct cluster *c)
 {
-    long long step;
-    uint64_t number = c->r->number;
-    if (sscanf(text, "last words: step %lld is captured", &step) != 1)
+    const struct lastwords *w = &c->r->lastwords;
+    if (w->state != LASTWORDS_IS_OVER || w->step == LASTWORDS_NO_STEP || c->captured_round == c->r->number)
         return;
+    c->captured_round = c->r->number;
     c->captures_done++;
     for (uint32_t i = 0; i < c->n; i++) {
         const struct cluster_agent *a = &c->agent[i];
-        bool there = a->up && a->m.link == MEMBER_LINK_UP && a->number == number && a->fault_at + UNDISTURBED < c->now;
-        if (there && !a->m.leaving && !holds(a, step))
-            cluster_fail(c, "step %lld is said to be captured, agent %u does not hold it", step, i);
+        bool there = a->up && a->m.link == MEMBER_LINK_UP && a->number == c->r->number && a->coord == c->r->coord;
+        if (there && a->fault_at + UNDISTURBED < c->now && !a->m.leaving && !holds(a, w->step))
+            cluster_fail(c, "step %lld is said to be captured, agent %u does not hold it", (long long)w->step, i);
     }
 }

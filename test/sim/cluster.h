@@ -200,7 +200,7 @@ struct cluster {
     bool saves;    /* … which the nodes save together */
     bool captures; /* … and not each of which they hold, unless it is captured */
     struct el_rng lives;
-    uint64_t captured, captures_done; /* copies, and steps */
+    uint64_t captured_round, captures_done; /* the last in which a step was captured; such steps */
     struct el_rng stores;
     struct cluster_dir saved[CLUSTER_DISK_MAX], stage[CLUSTER_STAGE_MAX]; /* saved: the last ones, as they came */
     unsigned saved_n, stage_next;
@@ -357,7 +357,7 @@ bool captures_holds(const struct cluster *c, uint32_t who);
 void captures_order(struct cluster *c, uint32_t who, const struct msg_ckpt_capture *o);
 void captures_lost(struct cluster *c, uint32_t who);
 bool captures_local(struct cluster *c, const struct cluster_item *it, struct member_event *ev);
-void captures_said(struct cluster *c, const char *text);
+void captures_check(struct cluster *c);
 
 /* saves.c */
 bool saves_is_broken(const struct cluster *c, uint32_t who, int64_t step);

@@ -95,8 +95,6 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         if (note->type == RDZV_NOTE_STOPPING)
             storm_stopping(c);
         c->checks += note->type == RDZV_NOTE_PROBING;
-        if (note->type == RDZV_NOTE_LASTWORDS)
-            captures_said(c, note->text);
         if (note->type == RDZV_NOTE_LOST)
             judge_lost(c, note->text);
         if (note->type == RDZV_NOTE_FAILED)
@@ -122,6 +120,7 @@ void cluster_feed_coord(struct cluster *c, const struct rdzv_event *ev)
     cluster_mix(c, c->now << 20 ^ (uint64_t)ev->type << 8 ^ out.n ^ (uint64_t)rdzv_state(c->r) << 56);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act_coord(c, ev, &out.v[i]);
+    captures_check(c);
     if (c->journaled) {
         struct rdzv_event journaled = {.type = RDZV_EV_JOURNALED, .serial = c->journaled, .ok = true};
         c->journaled = 0;
