@@ -60,6 +60,13 @@ told "one GPU whose data arrives wrong" "1:1 2:1 3:0" "node1:good node2:bad node
 like "its rail is named" "$(json '[n["rails"] for n in d["nodes"] if n["name"] == "node2"]')" "1"
 like "and why" "$(cat "$T/a1.out")" "did not arrive as it was"
 
+# On the other rail the other end compares what has come in for three seconds more, when this one is over.
+rules 1 "cudaMemcpyAsync:sleep=1500@28#0"
+rules 2 "ncclAllGather:corrupt@30#1"
+probe 2 --checks=limits
+is "the other rail is not stopped with the one that has failed, however slow it is" \
+    "$(json '[(r["ok"], r["failed"]) for x in d["rounds"] for r in x["results"]]')" "[([0], [1])]"
+
 rules 3 "ncclAllGather:crash@5#1"
 probe 3
 told "one GPU whose driver crashes" "1:1 2:0 3:1" "node1:good node2:good node3:bad"
