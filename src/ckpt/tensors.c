@@ -146,6 +146,17 @@ static int check_piece(const struct tensor *first, const struct tensor *t, const
                             first->file);
 }
 
+bool tensors_copies(const struct tensors *list, size_t from, size_t end)
+{
+    for (size_t i = from; i < end; i++) {
+        const struct tensor *t = list->v[i];
+        for (unsigned d = 0; d < t->rank; d++)
+            if ((t->from && t->from[d]) || t->size[d] != t->shape[d])
+                return false;
+    }
+    return true;
+}
+
 int tensors_cover(const struct tensors *list, size_t from, size_t end, struct el_err *e)
 {
     const struct tensor *first = list->v[from];

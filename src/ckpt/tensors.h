@@ -44,6 +44,9 @@ void tensors_infer(struct tensors *list);
 /* Of a sorted list: pieces [i, end) are those of one tensor. */
 size_t tensors_group(const struct tensors *list, size_t i);
 
+/* Whether each piece of a group is all of the tensor: what several ranks have under one name, and need not be one. */
+bool tensors_copies(const struct tensors *list, size_t from, size_t end);
+
 /* Whether the pieces of a group fill the whole, each element once.  -1: CKPT_INCOMPLETE (a gap) or CKPT_DAMAGED
  * (overlap, beyond the whole, types that differ). */
 int tensors_cover(const struct tensors *list, size_t from, size_t end, struct el_err *e);

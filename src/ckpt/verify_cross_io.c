@@ -114,6 +114,9 @@ static void check_cover(struct verify *v, const struct look *l)
     for (size_t i = 0, end; i < top.n; i = end) {
         struct el_err e = {0};
         end = tensors_group(&top, i);
+        /* A shard of ours has what its rank declared, beside pieces of one tensor what only has the same name. */
+        if (l->format == CKPT_FORMAT_ELRUN && tensors_copies(&top, i, end))
+            continue;
         if (tensors_cover(&top, i, end, &e))
             verify_find(v, e.status, "", e.text);
     }

@@ -10,7 +10,7 @@ net_up 2
 EX=$HERE/../../examples
 result_of() { sed -n 's/^result \([^ ]*\) .*/\1/p' "$OUT"; }
 
-train() { ENV="PYTHON_EXEC=$PY MARK=$T STEPS=8 PAUSE=0" start --standalone --nproc-per-node=2 --max-restarts=3 --restart-policy=always --ckpt-mem=64M "$EX/snapshots_fsdp2.py"; }
+train() { ENV="PYTHON_EXEC=$PY MARK=$T STEPS=8 PAUSE=0" start --standalone --nproc-per-node=2 --max-restarts=3 --restart-policy=always --ckpt-mem=64M --ckpt-dir="$T/fsdp" "$EX/snapshots_fsdp2.py"; }
 train
 finish
 want=$(result_of)
@@ -26,6 +26,8 @@ finish
 is "a rank is killed: exit status" "$status" 0
 is "the same result, bit for bit" "$(result_of)" "$want"
 like "it went back to what was in memory" "$(cat "$ERR")" 'going back to step [34]'
+"$ELRUN" ckpt verify --deep "$T/fsdp" >"$T/verify" 2>&1
+is "its last words: pieces of DTensors, and beside them scalars that each rank has" "$? $(grep -c ': valid ' "$T/verify")" "0 1" || note "$(cat "$T/verify")"
 
 # --- a plain module: the job ends half-way, and the next one goes on from disk
 plain() { # STEPS

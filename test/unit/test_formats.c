@@ -374,6 +374,12 @@ static void test_pieces(void)
     tensors_sort(&t);
     tensors_infer(&t);
     ok(tensors_cover(&t, 0, 3, &e) == 0 && t.v[2]->shape[0] == 6 && t.v[2]->shape[1] == 5, "a shape that nobody told");
+    ok(!tensors_copies(&t, 0, 3), "pieces are no copies");
+    tensors_free(&t);
+    static const uint64_t at[] = {0, 0};
+    for (unsigned i = 0; i < 2; i++)
+        piece(&t, files[i], shape, at, shape);
+    ok(tensors_copies(&t, 0, 2) && tensors_cover(&t, 0, 2, &e) == -1, "what is whole in each file is");
     tensors_free(&t);
     piece(&t, "c", small, box[2], box[2] + 2);
     ok(tensors_cover(&t, 0, 1, &e) == -1 && strstr(e.text, "beyond its shape"), e.text);
