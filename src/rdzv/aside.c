@@ -33,23 +33,27 @@ static void change(struct rdzv *r, struct rdzv_member *m, bool aside)
     rdzv_tally(r, m, 1);
 }
 
-/* False if there are too many already. */
-bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec now)
+el_usec rdzv_quarantine(const struct rdzv *r, el_usec now)
+{
+    return r->conf.set.quarantine_ms ? now + EL_MS(r->conf.set.quarantine_ms) : EL_NEVER;
+}
+
+bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec until)
 {
     struct rdzv_aside *a = find(r, host);
     if (!a && r->asides == RDZV_ASIDE_MAX)
         return false;
-    a = a ? a : &r->aside[r->asides++];
-    el_usec quarantine = EL_MS(r->conf.set.quarantine_ms);
-    a->until = quarantine ? now + quarantine : EL_NEVER;
+    if (!a)
+        *(a = &r->aside[r->asides++]) = (struct rdzv_aside){0};
+    a->until = until > a->until ? until : a->until;
     snprintf(a->host, sizeof a->host, "%s", host);
     snprintf(a->why, sizeof a->why, "%s", why);
     return true;
 }
 
-bool rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why, el_usec now)
+bool rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why)
 {
-    if (!rdzv_keep_aside(r, m->host, why, now))
+    if (!rdzv_keep_aside(r, m->host, why, EL_NEVER))
         return false;
     change(r, m, true);
     return true;
@@ -85,7 +89,7 @@ void rdzv_set_aside(struct rdzv *r, el_usec now, struct rdzv_actions *out)
             continue;
         struct rdzv_member *m = &r->member[r->seat[s->seat].member];
         change(r, m, true);
-        bool enough = rdzv_is_enough(r), kept = enough && rdzv_keep_aside(r, m->host, s->why, now);
+        bool enough = rdzv_is_enough(r), kept = enough && rdzv_keep_aside(r, m->host, s->why, rdzv_quarantine(r, now));
         if (!kept)
             change(r, m, false);
         if (said++ < SAID_MAX)
@@ -141,30 +145,31 @@ const char *rdzv_aside_text(struct rdzv *r, el_usec now)
     return r->aside_text;
 }
 
+/* A host to a line; "!" behind it: no quarantine ends it. */
 void rdzv_aside_list(const struct rdzv *r, char *to, size_t size)
 {
     size_t n = 0;
     *to = 0;
     for (unsigned i = 0; i < r->asides; i++) {
-        size_t len = strlen(r->aside[i].host);
-        if (n + len + 2 > size)
-            continue;
-        memcpy(to + n, r->aside[i].host, len);
-        memcpy(to + n + len, "\n", 2);
-        n += len + 1;
+        const struct rdzv_aside *a = &r->aside[i];
+        if (n + strlen(a->host) + sizeof "!\n" <= size)
+            n += (size_t)snprintf(to + n, size - n, "%s%s\n", a->host, a->until == EL_NEVER ? "!" : "");
     }
 }
 
-/* Since when is not known any more: the quarantine begins again, which is never too short. */
+/* Since when is not known any more: a quarantine begins again, which is never too short. */
 void rdzv_aside_take(struct rdzv *r, const char *list, el_usec now)
 {
     for (const char *end; (end = strchr(list, '\n')); list = end + 1) {
         char host[MSG_NAME_MAX + 1];
         size_t len = (size_t)(end - list);
+        bool judged = len && end[-1] == '!';
+        len -= judged;
         if (!len || len > MSG_NAME_MAX)
             continue;
         memcpy(host, list, len);
         host[len] = 0;
-        rdzv_keep_aside(r, host, "since before the coordinator was started again", now);
+        rdzv_keep_aside(r, host, "since before the coordinator was started again",
+                        judged ? EL_NEVER : rdzv_quarantine(r, now));
     }
 }

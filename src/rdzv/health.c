@@ -172,7 +172,7 @@ static void exclude(struct rdzv *r, struct rdzv_member *m, const char *why, el_u
     rdzv_tally(r, m, 1);
     r->health.banned[r->health.bans++ % RDZV_ASIDE_MAX] = m->instance;
     r->health.excluded++;
-    rdzv_keep_aside(r, m->host, why, now);
+    rdzv_keep_aside(r, m->host, why, rdzv_quarantine(r, now));
 }
 
 /* A slow node leaves only if enough others remain; else the job is better with it. */
@@ -204,7 +204,7 @@ static void judge_gone(struct rdzv *r, unsigned node, const char *why, el_usec n
     const char *colon = strchr(name, ':'); /* node3:2 is the second one of node3 */
     char host[MSG_NAME_MAX + 1];
     snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - name) : MSG_NAME_MAX, name);
-    (void)rdzv_keep_aside(r, host, why, now);
+    (void)rdzv_keep_aside(r, host, why, rdzv_quarantine(r, now));
     if ((*said)++ < SAID_MAX)
         rdzv_say(r, out, RDZV_NOTE_JUDGED, RDZV_NONE, "%s is bad%s%.300s", name, *why ? ": " : "", why);
 }
@@ -232,7 +232,7 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     m->verdict_untold = true;
     bool goes = !r->conf.set.probe_only && must_go(r, m, v);
     bool waits = !r->conf.set.probe_only && v == HEALTH_BAD && r->conf.set.on_bad == HEALTH_BAD_PARK;
-    if (waits && !rdzv_park(r, m, text, now)) {
+    if (waits && !rdzv_park(r, m, text)) {
         waits = false;
         goes = true;
     }

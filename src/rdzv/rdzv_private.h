@@ -332,10 +332,12 @@ void rdzv_aside_expire(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 void rdzv_aside_list(const struct rdzv *r, char *to, size_t size); /* for the journal */
 void rdzv_aside_take(struct rdzv *r, const char *list, el_usec now);
 el_usec rdzv_aside_deadline(const struct rdzv *r);
-const char *rdzv_aside_text(struct rdzv *r, el_usec now);                             /* for status; "" if none is */
-bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec now); /* false: there are too many */
-bool rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why,
-               el_usec now); /* it stays, set aside; false: no room */
+const char *rdzv_aside_text(struct rdzv *r, el_usec now);   /* for status; "" if none is */
+el_usec rdzv_quarantine(const struct rdzv *r, el_usec now); /* the end of one that begins now */
+/* False: there are too many. */
+bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec until);
+/* It stays, set aside until the job ends; false: no room. */
+bool rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why);
 
 /* health.c: the health check between WAITING and OPENING */
 void rdzv_health_init(struct rdzv *r);

@@ -31,7 +31,7 @@ void probes_set_up(struct cluster *c)
     s->probe_rounds = el_rng_below(&c->hardware, 2) ? 0 : 8;
     s->probe_timeout_ms = roll(c, 8) ? 3000 : 300000;
     s->probe_quick = roll(c, 2);
-    bool parks = c->seed % 4 == 0 && !s->quarantine_ms; /* a quarantine that ends changes the round, at any time */
+    bool parks = c->seed % 4 == 0;
     s->on_bad = roll(c, 10) ? HEALTH_BAD_STOP : parks ? HEALTH_BAD_PARK : HEALTH_BAD_EXCLUDE;
     s->on_undecided = roll(c, 10);
     for (uint32_t i = 0; i < c->n; i++) {

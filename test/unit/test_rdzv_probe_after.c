@@ -253,6 +253,37 @@ static void test_park(void)
         "--on-bad=park: it is in no round while others are enough, and better than none when one of those is lost");
 }
 
+/* A quarantine is for those whose worker has failed: it does not make this one any better. */
+static void test_park_quarantine(void)
+{
+    story_init(&s, 2, 3);
+    s.conf.set.health_check = HEALTH_START;
+    s.conf.set.probe_quick = 1;
+    s.conf.set.on_bad = HEALTH_BAD_PARK;
+    s.conf.set.quarantine_ms = 5000;
+    story_begin(&s);
+    for (unsigned i = 0; i < 3; i++)
+        J(i, (char)('a' + i));
+    PF(10, 'a');
+    EACH(10, "bc");
+    rest(20);
+    U(3100);
+    SAY(3200, 'b', STORE_READY);
+    U(20000);
+    ok(rdzv_is_aside(s.r, "a"), "--on-bad=park with --quarantine: set aside longer than that");
+    CRASH(21000, true);
+    ok(rdzv_is_aside(s.r, "a") && rdzv_aside_deadline(s.r) == EL_NEVER, "… also by a coordinator that starts again");
+    story_is("0.000 a joins -> a: park\n"
+             "0.001 b joins -> b: park\n"
+             "0.002 c joins -> a: checks; b: checks; c: checks\n"
+             "0.010 c PROBE_RESULT -> a: rests; b: from c; c: to b\n"
+             "0.020 c PROBE_RESULT -> a: after; b: after; c: after\n"
+             "0.021 c PROBE_RESULT -> a is bad; a: park; b is good; b: park; c is good; c: park\n"
+             "3.002 time -> b: open 1\n"
+             "3.200 b STORE_READY -> b: world 1, 0 of 2; c: world 1, 1 of 2\n",
+             "no round is stopped to take it in");
+}
+
 /* … and leaves where no more hosts can be set aside. */
 static void test_park_full(void)
 {
@@ -264,7 +295,7 @@ static void test_park_full(void)
     story_begin(&s);
     for (unsigned i = 0; i < RDZV_ASIDE_MAX; i++) {
         snprintf(host, sizeof host, "before%u", i);
-        rdzv_keep_aside(s.r, host, "bad", 0);
+        rdzv_keep_aside(s.r, host, "bad", EL_NEVER);
     }
     for (unsigned i = 0; i < 3; i++)
         J(i, (char)('a' + i));
@@ -394,6 +425,7 @@ int main(void)
     test_host_aside();
     test_proved_and_gone();
     test_park();
+    test_park_quarantine();
     test_park_full();
     test_excluded_returns();
     test_join_timeout();
