@@ -184,9 +184,9 @@ int alone_run(const struct alone_conf *conf, struct found *found, struct alone_r
         *found = *probe_node_found(a.node);
     }
     probe_node_free(a.node);
+    a.node = NULL; /* the end of a helper that it has killed may be told yet */
     if (a.reap)
         reap_end_orphans(a.reap, 0); /* what libraries of the helpers have started in sessions of their own */
-    a.node = NULL;
     if (a.sink)
         sink_free(a.sink);
     loop_timer_free(a.show);
