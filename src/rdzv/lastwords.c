@@ -36,7 +36,7 @@ void lastwords_round(struct lastwords *w, unsigned seats)
     w->seats = seats;
     if (seats)
         memset(w->seat, 0, seats * sizeof *w->seat);
-    w->limit = w->step = w->instead = w->why_step = LASTWORDS_NO_STEP;
+    w->limit = w->step = w->instead = w->kept = w->why_step = LASTWORDS_NO_STEP;
     w->below = INT64_MAX;
     w->agree_until = w->until = w->look_at = EL_NEVER;
     w->began = w->ended = 0;
@@ -56,7 +56,8 @@ static enum lastwords_level level_at(const struct lastwords_seat *s, int64_t ste
 }
 
 /* The nodes that are there go back to it from their own slots; whose script shares it needs none, if anybody has it.
- * One that was lost may come back with an older step, which the others would have given away by then. */
+ * One that was lost may come back with an older step, which the others would have given away by then: that matters where
+ * somebody needs a step of his own. */
 static enum lastwords_level in_memory(const struct lastwords *w, int64_t step)
 {
     enum lastwords_level least = LASTWORDS_HAS, best = LASTWORDS_NO;
@@ -74,7 +75,7 @@ static enum lastwords_level in_memory(const struct lastwords *w, int64_t step)
         least = one < least ? one : least;
     }
     least = any ? least : best;
-    return lost && least < LASTWORDS_HAS ? LASTWORDS_NO : least;
+    return any && lost && least < LASTWORDS_HAS ? LASTWORDS_NO : least;
 }
 
 static enum lastwords_level level(const struct lastwords *w, int64_t step)
@@ -94,12 +95,20 @@ static int64_t next_below(const struct lastwords *w, int64_t below)
     return best;
 }
 
-static int64_t newest_held(const struct lastwords *w)
+static int64_t newest_held(const struct lastwords *w, enum lastwords_level (*of)(const struct lastwords *, int64_t))
 {
     int64_t step = next_below(w, INT64_MAX);
-    while (step != LASTWORDS_NO_STEP && level(w, step) != LASTWORDS_HAS)
+    while (step != LASTWORDS_NO_STEP && of(w, step) != LASTWORDS_HAS)
         step = next_below(w, step);
     return step;
+}
+
+/* The disk may yet fail: a step that needs none is not given away for one that does. */
+static void look_held(struct lastwords *w)
+{
+    w->instead = newest_held(w, level);
+    w->kept = newest_held(w, in_memory);
+    w->kept = w->kept == LASTWORDS_NO_STEP ? w->instead : w->kept;
 }
 
 /* --- what is heard --- */
@@ -208,7 +217,7 @@ static bool agree(struct lastwords *w, el_usec now)
 {
     if (waits(w, now))
         return false;
-    w->instead = newest_held(w);
+    look_held(w);
     for (int64_t step = next_below(w, w->below); step > w->instead; step = next_below(w, step)) {
         enum lastwords_level found = level(w, step);
         if (found >= LASTWORDS_CAN) {
@@ -258,7 +267,7 @@ void lastwords_give_up(struct lastwords *w, const char *why, el_usec now)
     if (w->state != LASTWORDS_AGREEING && w->state != LASTWORDS_COPYING)
         return;
     w->step = LASTWORDS_NO_STEP;
-    w->instead = newest_held(w);
+    look_held(w);
     snprintf(w->why, sizeof w->why, "%s", why);
     end(w, now);
 }
@@ -308,7 +317,7 @@ bool lastwords_word(const struct lastwords *w, unsigned k, struct lastwords_word
         return false;
     const struct lastwords_seat *s = &w->seat[k];
     *out = (struct lastwords_word){
-        .what = LASTWORDS_FREEZE, .heard = s->serial, .limit = w->limit, .step = w->step, .kept = w->instead};
+        .what = LASTWORDS_FREEZE, .heard = s->serial, .limit = w->limit, .step = w->step, .kept = w->kept};
     if (s->spoken && s->ends)
         return false;
     if (w->state == LASTWORDS_IS_OVER) {

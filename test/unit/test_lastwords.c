@@ -120,13 +120,31 @@ static void say(unsigned i)
 
 static unsigned long lost_instead;
 
+static bool has_spoken(const struct node *x)
+{
+    return x->way.kind != LOST && x->way.kind != MUTE;
+}
+
+/* It has said that its script takes what others have. */
+static bool needs_own(const struct node *x)
+{
+    return use != SHARES || x->way.kind == MUTE;
+}
+
+/* The newest step that the nodes could go back to without a disk. */
 static int64_t newest_common(void)
 {
     for (int64_t step = 3; step > 0; step--) {
-        bool all = true;
-        for (unsigned i = 0; i < n; i++)
-            all &= node[i].way.kind == LOST || node[i].has[step];
-        if (all)
+        bool all = true, any = false, needed = false;
+        for (unsigned i = 0; i < n; i++) {
+            if (node[i].way.kind == LOST)
+                continue;
+            bool one = has_spoken(&node[i]) && node[i].has[step];
+            any |= one;
+            needed |= needs_own(&node[i]);
+            all &= one || !needs_own(&node[i]);
+        }
+        if (needed ? all : any)
             return step;
     }
     return LASTWORDS_NO_STEP;
@@ -145,12 +163,23 @@ static void hear(unsigned i)
     x->limit = word.limit > x->limit ? word.limit : x->limit;
     if (word.what == LASTWORDS_COPY && word.heard == x->said.serial) {
         x->told = word.step;
-        lost_instead += newest_common() != LASTWORDS_NO_STEP && word.kept < newest_common();
+        lost_instead += newest_common() != LASTWORDS_NO_STEP && word.kept != newest_common();
     }
     x->over |= word.what == LASTWORDS_OVER;
 }
 
-static void open_all(unsigned nodes, bool held)
+/* What was committed before: nothing, a step that all hold, or the next one, too, by the first node alone. */
+enum held { NOTHING, ALL_ONE, FIRST_TWO, HELDS };
+
+static bool held_before(unsigned i, int64_t step, enum held held)
+{
+    const struct way *way = &node[i].way;
+    if (way->kind == LOST || held == NOTHING)
+        return false;
+    return step == 1 || (step == 2 && held == FIRST_TWO && i == 0 && (way->kind == DEAD || way->step >= 2));
+}
+
+static void open_all(unsigned nodes, enum held held)
 {
     const struct lastwords_conf conf = {.room = NODES, .limit = LIMIT, .disk = use == DISK ? on_disk : NULL};
     n = nodes;
@@ -160,7 +189,8 @@ static void open_all(unsigned nodes, bool held)
     for (unsigned i = 0; i < n; i++) {
         node[i] = (struct node){.way = node[i].way, .told = LASTWORDS_NO_STEP};
         memset(&node[i].said, 0, sizeof node[i].said);
-        node[i].has[1] = held && node[i].way.kind != LOST;
+        for (int64_t step = 1; step <= 3; step++)
+            node[i].has[step] = held_before(i, step, held);
     }
 }
 
@@ -170,21 +200,42 @@ static bool could(const struct node *x, int64_t step)
     return (x->way.kind == BEHIND || x->way.kind == LATE) && x->way.step == step;
 }
 
-static int64_t expected(bool held)
+/* Whether a step is held (and not only to be had), for those who need it in memory, and for the disk. */
+static bool in_memory(int64_t step, enum held held, bool copied)
 {
-    for (int64_t step = 3; step > held; step--) {
-        bool memory = true, any = false, disk = true;
-        for (unsigned i = 0; i < n; i++) {
-            bool one = false;
-            for (unsigned j = 0; j < n; j++)
-                one |= group_of(i) == group_of(j) && could(&node[j], step);
-            disk &= one;
-            any |= could(&node[i], step);
-            /* whose script shares what one has has said so, unless it never spoke */
-            bool needs = use != SHARES || node[i].way.kind == MUTE;
-            memory &= node[i].way.kind != LOST && (!needs || could(&node[i], step));
-        }
-        if ((memory && any) || (use == DISK && disk))
+    bool all = true, any = false, needed = false, lost = false;
+    for (unsigned i = 0; i < n; i++) {
+        const struct node *x = &node[i];
+        lost |= x->way.kind == LOST;
+        if (x->way.kind == LOST)
+            continue;
+        bool one = has_spoken(x) && (held_before(i, step, held) || (copied && could(x, step)));
+        any |= one;
+        needed |= needs_own(x);
+        all &= one || !needs_own(x);
+    }
+    return needed ? all && !(copied && lost) : any;
+}
+
+static bool for_disk(int64_t step, enum held held, bool copied)
+{
+    bool all = use == DISK;
+    for (unsigned i = 0; i < n; i++) {
+        bool one = false;
+        for (unsigned j = 0; j < n; j++)
+            one |= group_of(i) == group_of(j) && has_spoken(&node[j]) &&
+                   (held_before(j, step, held) || (copied && could(&node[j], step)));
+        all &= one;
+    }
+    return all;
+}
+
+static int64_t expected(enum held held)
+{
+    for (int64_t step = 3; step > 0; step--) {
+        if (in_memory(step, held, false) || for_disk(step, held, false))
+            return LASTWORDS_NO_STEP;
+        if (in_memory(step, held, true) || for_disk(step, held, true))
             return step;
     }
     return LASTWORDS_NO_STEP;
@@ -238,7 +289,7 @@ static void run(void)
     }
 }
 
-static void one(bool held)
+static void one(enum held held)
 {
     open_all(n, held);
     bool any = false, plain = true;
@@ -257,7 +308,7 @@ static void one(bool held)
     for (unsigned i = 0; i < n; i++)
         frozen += any && holds_back(i) && node[i].begun && !node[i].over && w.state != LASTWORDS_IS_OVER;
     if (!good && !wrong++) {
-        printf("# shape %d, use %d, held %d: got %lld, want %lld, state %d at %llu:", (int)shape, (int)use, held,
+        printf("# shape %d, use %d, held %d: got %lld, want %lld, state %d at %llu:", (int)shape, (int)use, (int)held,
                (long long)end.step, (long long)want, (int)w.state, (unsigned long long)now);
         for (unsigned i = 0; i < n; i++)
             printf(" %d at %lld", (int)node[i].way.kind, (long long)node[i].way.step);
@@ -278,7 +329,7 @@ static void test_every_way(void)
             for (unsigned x = 0; x < SHAPES * USES; x++) {
                 shape = (enum shape)(x / USES);
                 use = (enum use)(x % USES);
-                one(at % 3 == 0);
+                one((enum held)(at % HELDS));
             }
         }
     }
