@@ -256,7 +256,7 @@ static void pump(struct words *w)
         wsock_send(w->sock, order[i].worker, &m, NULL, 0);
     }
     if (w->lost && (capture_told_step(w->core) == KEEPER_NO_STEP || capture_has_copied(w->core)))
-        capture_over(w->core);
+        capture_over(w->core, capture_told_step(w->core));
     if (capture_is_busy(w->core) && w->node->membership)
         tell(w);
     if (!w->running)
@@ -298,7 +298,7 @@ static void carry_out(struct words *w, const struct msg_ckpt_capture *o)
         capture_told(w->core, o->step, o->kept);
     if (o->what == LASTWORDS_OVER) {
         w->over_told = true;
-        capture_over(w->core);
+        capture_over(w->core, o->step);
     }
     pump(w);
 }

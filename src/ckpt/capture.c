@@ -63,9 +63,18 @@ void capture_free(struct capture *c)
     el_free(c->mem, c);
 }
 
+/* A copy of a step that it did not come to is worth less than what is held. */
+static void finish(struct capture *c, bool done)
+{
+    c->busy = false;
+    c->done = done;
+    c->orders = 0;
+    keeper_captures_end(c->keeper, done ? c->step : KEEPER_NO_STEP);
+}
+
 /* --- which step --- */
 
-static int64_t newest_held(struct capture *c)
+static int64_t newest_held(struct capture *c, bool disk)
 {
     unsigned lacks;
     memset(c->live, 0, c->n * sizeof *c->live);
@@ -77,10 +86,17 @@ static int64_t newest_held(struct capture *c)
                 best = s->step;
         }
         if (best == KEEPER_NO_STEP ||
-            keeper_live_cover(c->keeper, best, c->live, c->disk, c->copies, &lacks) == KEEPER_COVERED)
+            keeper_live_cover(c->keeper, best, c->live, disk, c->copies, &lacks) == KEEPER_COVERED)
             return best;
         below = best;
     }
+}
+
+/* The disk may yet fail: a step that needs none is not given away for one that does. */
+static int64_t to_keep(struct capture *c)
+{
+    int64_t step = newest_held(c, false);
+    return step == KEEPER_NO_STEP && c->disk ? newest_held(c, true) : step;
 }
 
 static enum keeper_live live_at(const struct capture *c, unsigned i, const struct capture_stand *s, int64_t step)
@@ -92,7 +108,9 @@ static enum keeper_live live_at(const struct capture *c, unsigned i, const struc
         return KEEPER_LIVE_NOT;
     if (!s->page.stable || s->page.live != step)
         return s->ends ? KEEPER_LIVE_NOT : KEEPER_LIVE_MAY;
-    return h->ordered || keeper_has_free(c->keeper, i, c->kept) ? KEEPER_LIVE_IS : KEEPER_LIVE_MAY;
+    if (h->ordered || keeper_has_free(c->keeper, i, c->kept))
+        return KEEPER_LIVE_IS;
+    return keeper_has_free(c->keeper, i, KEEPER_NO_STEP) ? KEEPER_LIVE_NOT : KEEPER_LIVE_MAY; /* what is kept stays */
 }
 
 static enum keeper_cover cover(struct capture *c, const struct capture_stand *stand, int64_t step, unsigned *lacks)
@@ -142,7 +160,7 @@ static void agree(struct capture *c, const struct capture_stand *stand, el_usec 
             best = at < below && at > best ? at : best;
         }
         if (best == c->instead) {
-            c->busy = false; /* nothing is better than what is held */
+            finish(c, false); /* nothing is better than what is held */
             return;
         }
         enum keeper_cover found = cover(c, stand, best, &lacks);
@@ -227,8 +245,8 @@ static void copy(struct capture *c, const struct capture_stand *stand, el_usec n
         for (unsigned i = 0; i < c->n; i++)
             if (c->copies[i] && !c->holder[i].ordered)
                 order(c, i, &stand[i], now);
-        c->done = !is_copying(c);
-        c->busy = !c->done;
+        if (!is_copying(c))
+            finish(c, true);
     } else if (found == KEEPER_HOPELESS || now >= c->agree_until) {
         say(c, stand, c->step, found == KEEPER_HOPELESS ? lacks : first_late(c));
         c->step = KEEPER_NO_STEP; /* an older one, perhaps: somebody is left out */
@@ -269,11 +287,10 @@ void capture_told(struct capture *c, int64_t step, int64_t kept)
     c->copied = false;
 }
 
-void capture_over(struct capture *c)
+void capture_over(struct capture *c, int64_t step)
 {
-    c->done = c->busy && c->copied && c->step != KEEPER_NO_STEP && c->step > c->instead;
-    c->busy = false;
-    c->orders = 0;
+    if (c->busy)
+        finish(c, c->copied && c->step == step && step != KEEPER_NO_STEP && step > c->instead);
 }
 
 int64_t capture_told_step(const struct capture *c)
@@ -357,7 +374,7 @@ void capture_begin(struct capture *c, el_usec now, el_usec until)
     c->agree_until = now + CAPTURE_AGREE < until ? now + CAPTURE_AGREE : until;
     c->busy = keeper_all_known(c->keeper);
     if (c->busy)
-        c->instead = newest_held(c);
+        c->instead = newest_held(c, c->disk);
 }
 
 bool capture_is_busy(const struct capture *c)
@@ -371,7 +388,7 @@ unsigned capture_step(struct capture *c, const struct capture_stand *stand, el_u
     c->orders = 0;
     *orders = c->order;
     if (!c->shared)
-        c->kept = c->busy ? newest_held(c) : KEEPER_NO_STEP;
+        c->kept = c->busy ? to_keep(c) : KEEPER_NO_STEP;
     if (c->busy && !c->shared && c->step == KEEPER_NO_STEP)
         agree(c, stand, now);
     if (c->busy && !c->shared && c->step != KEEPER_NO_STEP)
@@ -382,8 +399,7 @@ unsigned capture_step(struct capture *c, const struct capture_stand *stand, el_u
         if (c->step != KEEPER_NO_STEP)
             snprintf(c->why, sizeof c->why, "step %lld was not copied in time (--lastwords-timeout)",
                      (long long)c->step);
-        c->busy = false;
-        c->orders = 0;
+        finish(c, false);
     }
     return c->orders;
 }

@@ -49,7 +49,8 @@ bool capture_is_busy(const struct capture *c);
 void capture_begin_shared(struct capture *c, el_usec now, el_usec until);
 /* This step; a slot with `kept` is not given out for it. */
 void capture_told(struct capture *c, int64_t step, int64_t kept);
-void capture_over(struct capture *c);
+/* It came to this step; KEEPER_NO_STEP: to none. */
+void capture_over(struct capture *c, int64_t step);
 int64_t capture_told_step(const struct capture *c);            /* KEEPER_NO_STEP: none */
 bool capture_is_out(const struct capture *c, unsigned worker); /* it was asked, and could not */
 bool capture_has_copied(const struct capture *c);              /* all that it could have of that */

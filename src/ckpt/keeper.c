@@ -84,12 +84,17 @@ const struct wmsg *keeper_reply(const struct keeper *k, unsigned reply)
 
 /* --- snapshots --- */
 
+static bool is_newer(const struct keeper_slot *a, const struct keeper_slot *b)
+{
+    return a->vain == b->vain ? a->gen > b->gen : b->vain;
+}
+
 /* The slot whose snapshot was committed last: it is not given away until another one is whole. */
 static const struct keeper_slot *newest(const struct worker *w)
 {
     const struct keeper_slot *best = NULL;
     for (unsigned i = 0; i < KEEPER_SLOTS; i++)
-        if (w->slot[i].state == KEEPER_COMMITTED && (!best || w->slot[i].gen > best->gen))
+        if (w->slot[i].state == KEEPER_COMMITTED && (!best || is_newer(&w->slot[i], best)))
             best = &w->slot[i];
     return best;
 }
@@ -110,7 +115,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
     s->state = KEEPER_FREE;
     s->step = KEEPER_NO_STEP;
     s->gen = ++k->gen;
-    s->persist = s->captured = false;
+    s->persist = s->captured = s->vain = false;
     s->consumed_samples = s->loaded = 0;
 }
 
@@ -135,12 +140,15 @@ static void on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
     }
     drop_writing(k, w); /* one that was begun and never committed */
     w->refuse[0] = 0;
-    struct keeper_slot *s = keeper_free_slot(w);
+    struct keeper_slot *s =
+        w->captures ? NULL : keeper_free_slot(w); /* what others hold, too, may be in the other one */
     struct wmsg *reply = keeper_answer(k, w, WMSG_SNAP_SLOT, m->seq);
     if (!s) {
-        reply->u.snap_slot = (struct wmsg_snap_slot){.busy = true,
-                                                     .retry_ms = KEEPER_RETRY / EL_MS(1),
-                                                     .text = "the last snapshot is still being summed or written"};
+        reply->u.snap_slot =
+            (struct wmsg_snap_slot){.busy = true,
+                                    .retry_ms = KEEPER_RETRY / EL_MS(1),
+                                    .text = w->captures ? "last words are being captured"
+                                                        : "the last snapshot is still being summed or written"};
         return;
     }
     keeper_empty_slot(k, s);
@@ -210,11 +218,21 @@ int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept
         return -1;
     keeper_empty_slot(k, s);
     s->state = KEEPER_CAPTURING;
-    s->captured = true;
+    s->captured = w->captures = true;
     s->step = step;
     for (unsigned i = 0; i < w->kept->parts; i++)
         s->part_bytes[i] = w->kept->part[i].bytes;
     return (int)(s - w->slot);
+}
+
+void keeper_captures_end(struct keeper *k, int64_t step)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *w = &k->w[i];
+        w->captures = false;
+        for (unsigned x = 0; x < KEEPER_SLOTS; x++)
+            w->slot[x].vain |= w->slot[x].captured && w->slot[x].gen > k->round_gen && w->slot[x].step != step;
+    }
 }
 
 bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept)
@@ -244,6 +262,9 @@ static void drop_captures(struct keeper *k, struct worker *w)
     for (unsigned i = 0; i < KEEPER_SLOTS; i++)
         if (w->slot[i].state == KEEPER_CAPTURING)
             keeper_empty_slot(k, &w->slot[i]);
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        w->slot[i].vain = false;
+    w->captures = false;
 }
 
 /* --- sums --- */

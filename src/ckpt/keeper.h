@@ -58,6 +58,7 @@ struct keeper_slot {
     uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
     bool persist, captured;
+    bool vain;       /* a copy that last words did not come to: the first slot to be given out */
     uint64_t loaded; /* it was read from disk in this round; 0: it was not */
     uint64_t consumed_samples;
     uint64_t *part_bytes; /* of each part, in this snapshot */
@@ -178,6 +179,9 @@ void keeper_give(struct keeper *k, unsigned worker, unsigned slot, uint64_t gen,
 /* A slot of the worker for a copy of what it holds behind that step: KEEPER_EV_CAPTURED follows, or the end of the
  * round.  -1: none is free; one with the step `kept` is not, for a copy may yet fail. */
 int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept);
+/* They are over, and came to this step (KEEPER_NO_STEP: to none): who was asked may take snapshots again, which was
+ * BUSY meanwhile, and gets the slot of a copy of another step for the next one. */
+void keeper_captures_end(struct keeper *k, int64_t step);
 bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept);
 
 /* Whether every (part, shard id) of this node's workers, alive or not, is in some committed slot with this step; if

@@ -21,6 +21,7 @@ struct worker {
     bool granted;  /* … and got slots: it may write */
     bool has_slots;
     bool allocating;
+    bool captures; /* a slot was given out for last words, which are not over */
     unsigned rank;
     struct declaration *kept;   /* what the slots were made for; NULL: none yet */
     struct declaration *named;  /* PART by PART, until DECLARE */

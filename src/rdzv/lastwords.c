@@ -56,8 +56,8 @@ static enum lastwords_level level_at(const struct lastwords_seat *s, int64_t ste
 }
 
 /* The nodes that are there go back to it from their own slots; whose script shares it needs none, if anybody has it.
- * One that was lost may come back with an older step, which the others would have given away by then: that matters where
- * somebody needs a step of his own. */
+ * One that was lost may come back with an older step, which the others would have given away by then: that matters
+ * where somebody needs a step of his own. */
 static enum lastwords_level in_memory(const struct lastwords *w, int64_t step)
 {
     enum lastwords_level least = LASTWORDS_HAS, best = LASTWORDS_NO;

@@ -12,8 +12,8 @@
  *
  * A step can be had if none was lost and every node could read it from its own slots, or if every part of the state
  * would be in somebody's slots and is then written to disk (conf.disk).  The newest such step is copied, each node does
- * its own share, and the newest that all hold in memory already (`kept`; else the newest that the disk could have) is not
- * given away before that has come to its end. */
+ * its own share, and the newest that all hold in memory already (`kept`; else the newest that the disk could have) is
+ * not given away before that has come to its end. */
 #ifndef RDZV_LASTWORDS_H
 #define RDZV_LASTWORDS_H
 #include <stdbool.h>

@@ -287,6 +287,65 @@ static void test_no(void)
     close_all();
 }
 
+/* The other slot holds what counts if this comes to nothing. */
+static void test_snapshot_meanwhile(void)
+{
+    open_all(2, OWN, false);
+    stand_all(behind3, behind3);
+    for (unsigned i = 0; i < 2; i++)
+        snapshot(i, 1);
+    capture_begin(c, 0, LIMIT);
+    ok(look() == 2, "two are asked, one of which takes a snapshot meanwhile");
+    struct capture_order o[2] = {order[0], order[1]};
+    is_num((unsigned long)begin(0, 3), (unsigned long)-1, "while it copies there is no slot");
+    captured(&o[0], true);
+    look();
+    is_num((unsigned long)begin(0, 3), (unsigned long)-1, "nor when its copy counts");
+    captured(&o[1], false);
+    look();
+    look();
+    ok(!capture_is_busy(c) && capture_end(c).instead == 1, "the other one cannot: step 1 it is");
+    is_num((unsigned long)begin(0, 4), o[0].slot, "the next snapshot goes where the copy is that came to nothing");
+    ok(keeper_slot(k, 0, !o[0].slot)->state == KEEPER_COMMITTED && keeper_slot(k, 0, !o[0].slot)->step == 1,
+       "and what counts is there");
+    close_all();
+}
+
+static void test_snapshot_behind_it(void)
+{
+    open_all(1, OWN, false);
+    snapshot(0, 1);
+    stand_all(behind3, dead);
+    capture_begin(c, 0, LIMIT);
+    look();
+    struct capture_order o = *order;
+    captured(&o, true);
+    look();
+    ok(!capture_is_busy(c) && capture_end(c).step == 3, "a step is captured");
+    is_num((unsigned long)begin(0, 4), !o.slot, "the next snapshot does not go where it is");
+    close_all();
+}
+
+/* The dead one lacks step 2, whose only piece of it another one holds: that needs the disk, which may yet fail. */
+static void test_kept_in_memory(void)
+{
+    open_bare(2, true);
+    name(0, 0, "state", "all");
+    declared(0, 1);
+    name(1, 0, "state", "all");
+    name(1, 1, "more", "s1");
+    declared(1, 2);
+    snapshot(0, 1);
+    snapshot(1, 1);
+    snapshot(1, 2);
+    stand_all(dead, behind3);
+    capture_begin(c, 0, LIMIT);
+    is_num(look(), 0, "what all hold in memory is not given out for what only a disk could have");
+    ok(!capture_is_busy(c) && capture_end(c).step == KEEPER_NO_STEP && capture_end(c).instead == 2,
+       "and nobody waits for that");
+    close_all();
+}
+
 static void test_died_behind_it(void)
 {
     open_all(1, ALIKE, false);
@@ -457,6 +516,9 @@ int main(void)
 {
     test_every_way();
     test_no();
+    test_snapshot_meanwhile();
+    test_snapshot_behind_it();
+    test_kept_in_memory();
     test_died_behind_it();
     test_wrong_image();
     test_slow_but_alive();
