@@ -130,7 +130,7 @@ static void say(struct capture *c, const struct capture_stand *stand, int64_t st
     else if (!stand[lacks].answers)
         snprintf(at, sizeof at, "it has ended, or cannot be asked");
     else if (p->begun == step && stand[lacks].ends)
-        snprintf(at, sizeof at, "it has failed in it");
+        snprintf(at, sizeof at, "its script has failed within ck.update()");
     else if (p->live == step && p->begun > step)
         snprintf(at, sizeof at, "it was in step %lld", (long long)p->begun);
     else if (p->live == step)

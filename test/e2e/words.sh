@@ -30,7 +30,7 @@ is "the agent does not hear that it failed: it does not wait for ever, and the o
 
 train inside inside 2 $once
 is "it fails in the middle of a step: that state is worth nothing" "$(went_back)" "0:0 0 1:0 0 "
-like "and it is said why" "$(said)" "last words: nothing newer is captured, the snapshot of step 0 counts: step 7 of rank 1 is held by nobody: it has failed in it"
+like "and it is said why" "$(said)" "last words: nothing newer is captured, the snapshot of step 0 counts: step 7 of rank 1 is held by nobody: its script has failed within ck.update\(\)"
 
 train late late 2 $once
 is "whoever is in a step ends it first" "$(went_back)" "0:7 70 1:7 70 "
