@@ -187,7 +187,7 @@ static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct 
     s->stopped |= msg->type == MSG_STOPPED;
     s->succeeded &= !s->stopped;
     s->failed |= msg->type == MSG_WORKER_FAILED;
-    s->stopping |= s->failed;
+    s->stopping |= s->failed || msg->type == MSG_NO_KNOCK; /* it does not begin: the others would wait for it */
     if (msg->type == MSG_WORKER_FAILED)
         rdzv_worker_failed(r, m, &msg->u.worker_failed, now);
     else if (msg->type == MSG_INCIDENT)
@@ -199,7 +199,7 @@ static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct 
 static bool is_news(const struct msg *msg)
 {
     return msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED || msg->type == MSG_WORKER_FAILED ||
-           msg->type == MSG_INCIDENT || msg->type == MSG_DIGEST;
+           msg->type == MSG_INCIDENT || msg->type == MSG_DIGEST || msg->type == MSG_NO_KNOCK;
 }
 
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)

@@ -403,6 +403,14 @@ static void test_no_knock(void)
              "5.010 c STOPPED -> a: open 2\n"
              "5.020 a STORE_READY -> a: world 2, 0 of 2; b: world 2, 1 of 2; c: park\n",
              "a node that cannot reach the store is left out, if there are enough others");
+    pair(&s, 2, 2);
+    CRASH(5000, true);
+    R(5100, 'b', STARTING);
+    SAY(5200, 'b', NO_KNOCK);
+    R(5300, 'a', RUNNING);
+    story_is("5.100 b returns -> b: hold\n"
+             "5.300 a returns -> a: stop 1; b: stop 1\n",
+             "nor do the others wait for one that says so while the coordinator is being started again");
 }
 
 static void test_stuck(void)
