@@ -83,11 +83,12 @@ static void note_gone(struct restore *r)
     r->gone[r->gone_n++] = (struct restore_gone){r->number, r->step};
 }
 
-/* Of the last agreement that anybody here knows. */
+/* Of the last agreement that this coordinator knows, else anybody here.  A node that has made a later one with another
+ * coordinator is told the former: of that it would say for ever what nobody here knows. */
 static uint64_t last_agreement(const struct restore *r)
 {
     uint64_t last = r->gone_n ? r->gone[r->gone_n - 1].number : 0;
-    for (unsigned k = 0; k < r->seats; k++)
+    for (unsigned k = 0; k < r->seats && !r->gone_n; k++)
         if (r->seat[k].spoken && r->seat[k].since > last)
             last = r->seat[k].since;
     return last;

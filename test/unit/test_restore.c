@@ -200,6 +200,10 @@ static void test_history(void)
     says_since(1, 1, 1 << 5, 9);
     ok(word(1).what == RESTORE_TELL && word(1).keep == RESTORE_NO_STEP && word(0).since == 0,
        "nor what was agreed upon with a coordinator beside this one");
+    uint64_t since = word(1).since;
+    says_since(0, 2, 1 << 5 | 1 << 3, 8);
+    says_since(1, 2, 1 << 3, since); /* from the directory that all share */
+    is_num(word(1).step, 3, "what it holds when it has forgotten that counts");
 
     /* More than are remembered. */
     begin(2, (struct restore_conf){.allow_fresh = true});
