@@ -267,7 +267,8 @@ void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a pl
 bool words_wanted(const struct node *n);
 int words_init(struct node *n, struct el_err *e);
 void words_free(struct node *n);
-void words_begin(struct node *n); /* AGENT_EV_CAPTURED follows */
+void words_begin(struct node *n);         /* AGENT_EV_CAPTURED follows */
+el_usec words_took(const struct node *n); /* of --lastwords-timeout, in this attempt */
 /* One of several nodes: what the coordinator orders, NULL: it is gone; and that nothing is held back here. */
 void words_order(struct node *n, const struct msg_ckpt_capture *order);
 void words_pass(struct node *n);

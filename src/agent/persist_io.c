@@ -404,7 +404,7 @@ void persisting_leave(struct node *n, void (*left)(struct node *n))
     bool well = n->core.cause == AGENT_SUCCESS;
     p->left = left;
     p->moved = loop_clock();
-    p->left_at = well ? EL_NEVER : p->moved + n->conf->lastwords_timeout;
+    p->left_at = well ? EL_NEVER : p->moved + n->conf->lastwords_timeout - words_took(n);
     p->last_words = !well && n->conf->lastwords_timeout;
     pump(p);
     if (!p->left)

@@ -23,7 +23,7 @@ struct words {
     struct loop_timer *timer;
     bool running; /* since DO_CAPTURE */
     unsigned attempt;
-    el_usec began;
+    el_usec began, took;
 
     /* one of several nodes */
     struct member_stand said;
@@ -222,6 +222,7 @@ static void finish(struct words *w)
 {
     struct node *n = w->node;
     w->running = false;
+    w->took = loop_clock() - w->began;
     loop_timer_at(w->timer, EL_NEVER);
     if (!n->membership)
         say(w);
@@ -272,6 +273,19 @@ static void on_look(void *ctx)
     pump(ctx);
 }
 
+/* --lastwords-timeout is for the disk, too: that has half of it at least. */
+static el_usec time_limit(const struct node *n)
+{
+    return n->conf->ckpt_dir ? n->conf->lastwords_timeout / 2 : n->conf->lastwords_timeout;
+}
+
+el_usec words_took(const struct node *n)
+{
+    const struct words *w = n->words;
+    el_usec took = w && !w->running && w->attempt == n->core.attempts ? w->took : 0, most = time_limit(n);
+    return took < most ? took : most;
+}
+
 void words_begin(struct node *n)
 {
     struct words *w = n->words;
@@ -279,12 +293,13 @@ void words_begin(struct node *n)
     w->lost = false;
     w->attempt = n->core.attempts;
     w->began = loop_clock();
+    w->took = 0;
     if (!stops_freeze(snapshots_stops(n->snapshots), &w->limit))
         capture_rest(w->core);
     else if (n->membership)
-        capture_begin_shared(w->core, w->began, w->began + n->conf->lastwords_timeout);
+        capture_begin_shared(w->core, w->began, w->began + time_limit(n));
     else
-        capture_begin(w->core, w->began, w->began + n->conf->lastwords_timeout);
+        capture_begin(w->core, w->began, w->began + time_limit(n));
     pump(w);
 }
 

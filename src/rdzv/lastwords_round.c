@@ -25,8 +25,9 @@ static enum lastwords_level disk(void *ctx, int64_t step)
 
 int rdzv_lastwords_init(struct rdzv *r)
 {
+    el_usec limit = EL_MS(r->conf.set.lastwords_ms); /* of which the disk has half at least */
     const struct lastwords_conf conf = {.room = r->conf.room,
-                                        .limit = EL_MS(r->conf.set.lastwords_ms),
+                                        .limit = r->saving ? limit / 2 : limit,
                                         .disk = r->saving ? disk : NULL,
                                         .leaves = leaves,
                                         .name = name,

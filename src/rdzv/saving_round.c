@@ -120,6 +120,13 @@ el_usec rdzv_saving_deadline(const struct rdzv *r)
     return r->saving && r->state != RDZV_REBUILDING && r->state < RDZV_CLOSING ? saving_deadline(r->saving) : EL_NEVER;
 }
 
+/* Of --lastwords-timeout, by what live workers held. */
+static el_usec captured_in(const struct rdzv *r, el_usec most)
+{
+    el_usec took = r->lastwords.state == LASTWORDS_IS_OVER ? lastwords_end(&r->lastwords).took : 0;
+    return took < most ? took : most;
+}
+
 /* The workers of the round are gone: does it stay open until what they left is on disk?  Of one that ends badly that
  * has its limit; what a script wanted before it ended well takes as long as bytes move. */
 bool rdzv_saving_holds(struct rdzv *r, bool well, el_usec now, struct rdzv_actions *out)
@@ -129,6 +136,7 @@ bool rdzv_saving_holds(struct rdzv *r, bool well, el_usec now, struct rdzv_actio
     el_usec limit = EL_MS(r->conf.set.lastwords_ms);
     if (!r->saving_ends) {
         r->saving_ends = true;
+        limit -= captured_in(r, limit / 2);
         saving_settle(r->saving, !well && limit, well ? EL_NEVER : now + limit, now);
         if (r->state == RDZV_STOPPING) /* nobody is there any more who could be late */
             r->stop_until = now + limit + EL_SEC(1);

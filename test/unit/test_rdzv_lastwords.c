@@ -1,10 +1,11 @@
 /* Stories of the coordinator core: last words of live workers, and what the end of a round waits for. */
 #include "sim/words.h"
 
-static void begin(unsigned nodes, unsigned min)
+static void begin_with(unsigned nodes, unsigned min, unsigned lastwords_ms, enum saving_store store)
 {
     story_init(&s, min, nodes);
-    s.conf.set.lastwords_ms = 20000;
+    s.conf.set.lastwords_ms = lastwords_ms;
+    s.conf.set.ckpt_store = store;
     s.quiet = true;
     story_begin(&s);
     for (unsigned i = 0; i < nodes; i++)
@@ -13,6 +14,11 @@ static void begin(unsigned nodes, unsigned min)
     for (unsigned i = 0; i < nodes; i++)
         story_says(&s, 3600, (char)('a' + i), MSG_STARTED);
     s.quiet = false;
+}
+
+static void begin(unsigned nodes, unsigned min)
+{
+    begin_with(nodes, min, 20000, SAVING_OFF);
 }
 
 static struct msg stand_of(char node, uint64_t serial, const char *steps, int64_t limit)
@@ -127,6 +133,24 @@ static void test_out_of_time(void)
              "copies end in time, or not at all");
 }
 
+/* … of the time until all is on disk they have half. */
+static void test_disk_time(void)
+{
+    begin_with(2, 2, 12000, SAVING_LOCAL);
+    s.r->budget.max = 0;
+    FAIL(5000, 'a', 1);
+    stands(5001, 'a', 1, "7:c 4:h", 7);
+    U(11000);
+    is_num(s.r->lastwords.state, LASTWORDS_AGREEING, "with a disk half of the time is for live workers");
+    U(11002);
+    is_num(s.r->lastwords.state, LASTWORDS_IS_OVER, "and not more");
+    ALL(11500, "ab", STOPPED);
+    is_num(s.r->stop_until, EL_MS(11500) + EL_SEC(6) + EL_SEC(1), "what is left of it is for the disk");
+    s.text[0] = 0;
+    s.len = 0;
+    story_end(&s);
+}
+
 static void test_nothing(void)
 {
     begin(2, 2);
@@ -201,6 +225,7 @@ int main(void)
     test_fails();
     test_silent();
     test_out_of_time();
+    test_disk_time();
     test_nothing();
     test_lost();
     test_stray();
