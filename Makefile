@@ -24,7 +24,7 @@ say = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@echo "  $1	$2")
 obj = $(patsubst %.c,$(BUILD)/%.o,$1)
 
 ALL  := $(wildcard src/*/*.c)
-IO   := $(wildcard src/*/*_io.c)
+IO   := $(filter %_io.c,$(ALL))
 CORE := $(filter-out $(IO),$(ALL))
 CMD  := $(wildcard cmd/*.c)
 HDRS := $(wildcard src/*/*.h cmd/*.h test/*/*.h)
@@ -71,12 +71,12 @@ $(BUILD)/test/bench/%: $(BUILD)/test/bench/%.o $(BUILD)/io.a $(BUILD)/core.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -pie $(LDFLAGS) -o $@ $^ -lev $(CORELIBS) -lpthread
 # The core once more, with the fuzzer's counters in it; each target adds its own file.
-FUZZING = clang -g -O1 -fno-sanitize-recover=all $(FLAGS)
+FUZZING = clang -gline-tables-only -O1 -fno-sanitize-recover=all $(FLAGS)
 $(BUILD)/fuzz/%.o: %.c $(HDRS)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(FUZZING) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
-$(BUILD)/fuzz.a: $(patsubst %.c,$(BUILD)/fuzz/%.o,$(CORE) $(TLIB))
+$(BUILD)/fuzz.a: $(patsubst %.c,$(BUILD)/fuzz/%.o,$(CORE) $(wildcard test/lib/*.c))
 	$(Q)rm -f $@ && ar crs $@ $^
 $(BUILD)/test/fuzz/%: test/fuzz/%.c $(BUILD)/fuzz.a
 	@mkdir -p $(@D)
@@ -171,7 +171,7 @@ run-fuzz_%: $(BUILD)/test/fuzz/fuzz_%
 # KNOWN=--known: the same seeds in every run (make check); without it new ones are drawn, to find more.
 swarm: $(SIM:test/sim/%.c=swarm-%)
 swarm-%: $(BUILD)/test/sim/% ; @$< --seconds $(or $(T),60) $(KNOWN)
-SAN = BUILD=$(BUILD)/san PURE= CC=gcc STATIC=-pie CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all'
+SAN = BUILD=$(BUILD)/san PURE= CC=gcc STATIC=-pie CFLAGS='-Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 # Short end-to-end tests, for what no unit test links: cmd/ and the shells of an agent, with children, peers and files.  A job of
 # the pool that still runs at the end is no leak: those are looked for elsewhere.
 SANE2E := $(patsubst %,test/e2e/probe_%.sh,rails files wrong network stand)
@@ -183,8 +183,9 @@ built-san: $(BUILD)/elrun $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 	@sh test/lib/tap.sh $(BUILD)/tap/unit $(PAIR) -e '' $(UNIT:%.c=$(BUILD)/%)
 	@$(SIDE) swarm T=$(or $(T),5) KNOWN=--known
-# The only threads there are: the pool and the writers of sinks, behind src/loop.
-TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -g -fsanitize=thread'
+# The only threads there are: the pool and the writers of sinks, behind src/loop.  Only what these tests reach is built.
+TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -gline-tables-only -fsanitize=thread' ALL='$(wildcard $(REACH:%=src/%.c))' TLIB=
+REACH := loop/* proc/* util/* agent/console agent/console_io agent/env agent/steps ckpt/crc32c ckpt/crc_table ckpt/summer_io
 check-tsan:
 	@$(SIDE) $(TSAN) built-tsan
 	@$(MAKE) --no-print-directory $(TSAN) check-tsan-here
@@ -198,15 +199,16 @@ check-same: all $(SIM:%.c=$(BUILD)/%)
 	@cat $(BUILD)/elrun.core $(SIM:%.c=$(BUILD)/%.core) | sort -u | awk 'END { if (NR != 1) print "check-same: simulator and binary are linked from different cores"; exit NR != 1 }'
 # One seed, one trace: the first thousand lives of a node end in the same digest, whoever compiled them.
 check-digest: check-clang $(BUILD)/test/sim/sim_node
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=clang $(BUILD)/clang/test/sim/sim_node
+	@$(MAKE) --no-print-directory $(CLANG) $(BUILD)/clang/test/sim/sim_node
 	@for s in $(BUILD) $(BUILD)/clang; do $$s/test/sim/sim_node --seeds 1000 | sed 's/.*digest/digest/'; done | sort -u | \
 	awk 'END { if (NR != 1) print "check-digest: gcc and clang give different traces"; exit NR != 1 }'
 # Each mutant is a patch of one line of the node core; the simulator must find it (a job of 20 steps a seed).
 check-mutants: $(patsubst %,$(BUILD)/test/sim/sim_%,cluster node probe)
 	@CC=$(CC) BUILD=$(abspath $(BUILD)) sh test/sim/mutants.sh 20000
 # The same sources with clang: other warnings, other bugs.
+CLANG = BUILD=$(BUILD)/clang CC=clang CFLAGS=-O2
 check-clang:
-	@$(SIDE) BUILD=$(BUILD)/clang CC=clang all
+	@$(SIDE) $(CLANG) all
 check-lint: check-clang
 	@sh test/lib/lint.sh $(BUILD)
 # Every file as lint wants it.
