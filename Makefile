@@ -135,20 +135,28 @@ built: all $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%) $(PROG:%.c=$(BUILD)/%) $
 check-here:
 	@$(SIDE) built
 	@$(MAKE) --no-print-directory check-steps
-check-steps: check-unit check-same check-lint check-digest check-mutants check-e2e
-	@$(SIDE) swarm T=10 KNOWN=--known
+# The swarm of the cluster is left out: check-mutants has run more of the same seeds than ten seconds would.
+check-steps: check-unit check-same
+	@sh test/lib/behind.sh $(BUILD)/behind '$(MAKE) -s --no-print-directory check-behind' '$(MAKE) --no-print-directory check-e2e'
+	@$(SIDE) $(filter-out swarm-sim_cluster,$(SWARM)) T=10 KNOWN=--known
 	@$(SIDE) fuzz T=2 SEED=1
 	@$(MAKE) --no-print-directory check-san
 	@$(MAKE) --no-print-directory check-tsan
 	@sh test/lib/skips.sh $(BUILD)/tap
+# What computes and takes no time that is given: behind the end-to-end tests, which wait more than they work.
+check-behind:
+	@$(MAKE) --no-print-directory check-lint check-digest check-mutants
+	@$(SIDE) $(FUZZ:%.c=$(BUILD)/%)
+	@$(SIDE) $(SAN) built-san
+	@$(SIDE) $(TSAN) built-tsan
 check-fast: check-unit check-clang
 	@$(SIDE) swarm T=5 KNOWN=--known
 check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit $(PAIR) -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
 # Lanes side by side: two with PyTorch, where processors are what is short, and two of what mostly waits.
-LANES := -j4 '--rules=seq=test/e2e/{*torch*,snapshots*,agent_store,demo}.sh' '--rules=seq=test/e2e/twin*' \
-         '--rules=seq=test/e2e/{p,s}*' '--rules=seq=**'
+LANES := -j4 '--rules=seq=test/e2e/{snapshots*,agent_store,demo,elastic_torch}.sh' '--rules=seq=test/e2e/{twin*,*torch*}' \
+         '--rules=seq=test/e2e/{g,i,p,s}*' '--rules=seq=**'
 # Unit tests: what is pure side by side, shells one after the other.
 PAIR  := -j2 '--rules=seq=**_io' '--rules=par=**'
 check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
@@ -169,7 +177,8 @@ run-fuzz_%: $(BUILD)/test/fuzz/fuzz_%
 	|| { tail -30 $$new.log; echo "fuzz: fuzz_$* FAILED"; exit 1; }; \
 	echo "fuzz: fuzz_$* $$(grep -o '^Done.*' $$new.log | tail -1)"
 # KNOWN=--known: the same seeds in every run (make check); without it new ones are drawn, to find more.
-swarm: $(SIM:test/sim/%.c=swarm-%)
+SWARM := $(SIM:test/sim/%.c=swarm-%)
+swarm: $(SWARM)
 swarm-%: $(BUILD)/test/sim/% ; @$< --seconds $(or $(T),60) $(KNOWN)
 SAN = BUILD=$(BUILD)/san PURE= CC=gcc STATIC=-pie CFLAGS='-Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 # Short end-to-end tests, for what no unit test links: cmd/ and the shells of an agent, with children, peers and files.  A job of
@@ -238,7 +247,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-san built-tsan check-steps deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
+.PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
