@@ -53,9 +53,9 @@ struct worker {
     bool guarded; /* the guard knows its group */
     el_usec started;
     bool ended;
-    bool bad;               /* ended, and not with 0 */
-    bool gone_first;        /* … before elrun's first signal to its group, but that was seen only later */
-    bool fenced;            /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
+    bool bad;        /* ended, and not with 0 */
+    bool gone_first; /* … or had said that it will, before elrun's first signal, but that was seen only later */
+    bool fenced;     /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
     struct failure failure; /* filled then */
 };
 
@@ -272,7 +272,9 @@ el_usec words_took(const struct node *n); /* of --lastwords-timeout, in this att
 /* One of several nodes: what the coordinator orders, NULL: it is gone; and that nothing is held back here. */
 void words_order(struct node *n, const struct msg_ckpt_capture *order);
 void words_pass(struct node *n);
-void words_ended(struct node *n, unsigned slot); /* its process has */
+void words_ended(struct node *n, unsigned slot);                          /* its process has */
+bool words_has_failed(const struct node *n, unsigned slot);               /* it has said so */
+void words_amend(const struct node *n, unsigned slot, struct failure *f); /* … and so failed then */
 void words_round(struct node *n);
 
 /* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/node.h"
 #include "incident/farewell.h"
@@ -78,10 +77,11 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     f->at = loop_clock();
     f->wall_usec = loop_wall_usec();
     f->elapsed = f->at - w->started;
+    words_amend(n, slot, f);
     evidence_time_text(f->wall_usec, f->time_text);
     if (was_stopped(n, slot))
         return;
-    account_failed(&n->account, f->at);
+    account_failed(&n->account, loop_clock());
     meet_note_missing(n);
 }
 

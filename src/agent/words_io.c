@@ -1,6 +1,7 @@
 /* Last words of workers that live (ckpt/capture.h): a second socket, at which a thread of each worker listens while its
  * script may stand in a collective; and what is done between a failure and the signal that stops the others.  Among
  * several nodes the coordinator decides which step it is (rdzv/lastwords.h), and when it is over. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ struct words {
     struct wsock *sock;
     struct capture *core;
     struct capture_stand *stand;
-    bool *failing; /* of each worker: it has said so */
+    el_usec *failing; /* when each worker has said so; 0: it has not */
     struct loop_timer *timer;
     bool running; /* since DO_CAPTURE */
     unsigned attempt;
@@ -239,7 +240,7 @@ static void look(struct words *w)
 {
     for (unsigned i = 0; i < w->node->nproc; i++) {
         w->stand[i].answers = wsock_is_open(w->sock, i);
-        w->stand[i].ends = w->failing[i];
+        w->stand[i].ends = w->failing[i] != 0;
         stops_stand(snapshots_stops(w->node->snapshots), i, &w->stand[i].page);
     }
 }
@@ -356,7 +357,7 @@ static void on_captured(struct words *w, unsigned worker, const struct wmsg_capt
 static void on_failing(struct words *w, unsigned worker)
 {
     el_log(EL_DEBUG, "local rank %u: its script has failed, and waits for last words", worker);
-    w->failing[worker] = true;
+    w->failing[worker] = loop_clock();
     node_feed(w->node, &(struct agent_event){.type = AGENT_EV_FAILING, .slot = worker});
     if (!w->running)
         release(w);
@@ -385,6 +386,27 @@ void words_ended(struct node *n, unsigned slot)
         wsock_finish(n->words->sock, slot);
 }
 
+bool words_has_failed(const struct node *n, unsigned slot)
+{
+    return n->words && n->words->failing[slot];
+}
+
+/* Of several that fail at once the first to say so comes first, in whichever order they end; and Python's status for an
+ * exception that nobody catches is 1, though another one's end brought a signal meanwhile. */
+void words_amend(const struct node *n, unsigned slot, struct failure *f)
+{
+    if (!words_has_failed(n, slot) || report_was_signalled(n, slot))
+        return; /* it failed by that signal */
+    el_usec ago = f->at - n->words->failing[slot];
+    f->at -= ago;
+    f->wall_usec -= (int64_t)ago;
+    f->elapsed -= ago;
+    if (n->core.group.slot[slot].signalled && f->end == FAILURE_SIGNAL && (f->code == SIGTERM || f->code == SIGKILL)) {
+        f->end = FAILURE_EXIT;
+        f->code = 1;
+    }
+}
+
 void words_round(struct node *n)
 {
     struct words *w = n->words;
@@ -397,7 +419,7 @@ void words_round(struct node *n)
     loop_timer_at(w->timer, EL_NEVER);
     for (unsigned i = 0; i < n->nproc; i++) {
         wsock_close(w->sock, i);
-        w->failing[i] = false;
+        w->failing[i] = 0;
     }
 }
 

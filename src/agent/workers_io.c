@@ -283,8 +283,9 @@ static void signal_all(struct node *n, int signal)
         if (!pid)
             continue;
         if (n->worker[i].failure.stop_wall_usec < 0) {
-            n->worker[i].failure.stop_wall_usec = wall;           /* an error file that is older is the worker's own */
-            n->worker[i].gone_first = reap_has_ended(n->reap, i); /* several ended before this process could look */
+            n->worker[i].failure.stop_wall_usec = wall; /* an error file that is older is the worker's own */
+            /* Several ended before this process could look, or wait to be captured. */
+            n->worker[i].gone_first = reap_has_ended(n->reap, i) || words_has_failed(n, i);
         }
         if (kill(-pid, signal) < 0 && errno == ESRCH)
             kill(pid, signal); /* between fork and setsid the group is not there yet */

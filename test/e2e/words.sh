@@ -1,6 +1,7 @@
 # Last words of workers that live: a worker fails many steps behind the last snapshot, and the others' state is copied by
 # a thread of theirs before they are stopped.  Where that cannot be, the snapshot counts, and nothing is held up.
-# Seen to fail: a build in which a script that fails does not wait ("raise"); one that waits for nobody who is in a step ("late").
+# Seen to fail: a build in which a script that fails does not wait ("raise"); one that waits for nobody who is in a step ("late");
+# one in which a worker that was signalled while it waited had not failed ("both").
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
 
@@ -31,6 +32,12 @@ is "the agent does not hear that it failed: it does not wait for ever, and the o
 train inside inside 2 $once
 is "it fails in the middle of a step: that state is worth nothing" "$(went_back)" "0:0 0 1:0 0 "
 like "and it is said why" "$(said)" "last words: nothing newer is captured, the snapshot of step 0 counts: step 7 of rank 1 is held by nobody: its script has failed within ck.update\(\)"
+
+train both both 2 --ckpt-dir="$T/both/ckpt"
+is "two scripts fail, the first one ends last: it is the cause, and none was stopped by elrun" \
+    "$status $(sed -n 's/^  rank  *: //p; s/^elrun: rank .*failed: exit code 1: //p; /stopped by/p' "$ERR" | tr '\n' ';')" \
+    "1 0 (local_rank: 0);1 (local_rank: 1);RuntimeError: the first (words_worker.py:92);"
+is_clean both
 
 train late late 2 $once
 is "whoever is in a step ends it first" "$(went_back)" "0:7 70 1:7 70 "

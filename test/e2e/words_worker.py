@@ -3,6 +3,7 @@ from live workers alone.
 
 words_worker.py FOLDER MODE: each attempt appends "ATTEMPT RANK RESTORED COUNT" to FOLDER/log.RANK.  At step 7 of the first
 attempt happens what MODE says."""
+import atexit
 import os
 import signal
 import socket
@@ -85,6 +86,13 @@ def before_step(now):
         if mode != "exit":
             raise RuntimeError("it cannot go on")
         sys.exit(3)
+    if mode == "both" and rank < 2:
+        if rank == 1:  # the first to fail is the last to end
+            atexit.register(time.sleep, 60)
+            raise RuntimeError("the first")
+        while not frozen():
+            time.sleep(0.005)
+        raise RuntimeError("the second")
     if mode in ("all", "term", "hang", "handler", "leave"):
         ready()
     if mode == "slow" and rank == world - 1:
