@@ -1,12 +1,12 @@
 # Last words of a real PyTorch training (DDP over gloo, a snapshot every ten steps): after a failure it goes on from the step
 # before, captured from the ranks that live, and ends bit for bit like one without a fault; also where the buffers of a
-# module and the random numbers had moved on since.
+# module and the random numbers had moved on since, and where each rank has pieces of the parameters alone (FSDP2).
 # Seen to fail: a capture of the buffers, or of the random numbers, as they are at that moment ("raised"); one that does not
-# look at the versions of parameters ("outside").
+# look at the versions of parameters ("outside"); one that copies no tensors of a module ("killed", "raised", and of FSDP2).
 . "$(dirname "$0")/../lib/e2e.sh"
-train() { # MODE
+train() { # NAME [SCRIPT]
     D=$T/$1; mkdir "$D"
-    ENV="PYTHON_EXEC=$PY OMP_NUM_THREADS=1" run --standalone --nproc-per-node=2 --max-restarts=1 --restart-policy=always --ckpt-mem=64M "$HERE/words_torch.py" "$D" "$1"
+    ENV="PYTHON_EXEC=$PY OMP_NUM_THREADS=1" run --standalone --nproc-per-node=2 --max-restarts=1 --restart-policy=always --ckpt-mem=64M "$HERE/${2:-words_torch.py}" "$D" "${1#fsdp2_}"
 }
 result_of() { sed -n 's/^result //p' "$D/log.$1"; }
 went_back() { cat "$D/log.0" "$D/log.1" | grep -v result | tr '\n' ' '; }
@@ -32,4 +32,13 @@ train raised
 is "a rank's script fails: also what it alone held is captured" "$(went_back)" "None 16 None 16 "
 is "the same result and random numbers, bit for bit" "$status $(result_of 0) $(result_of 1)" "0 $want0 $want1"
 is_clean raised
+
+train fsdp2_plain words_fsdp2.py
+want0=$(result_of 0) want1=$(result_of 1)
+is "pieces of FSDP2: exit status" "$status" 0
+unlike "each rank has its own" "$want0" "^$want1\$"
+train fsdp2_raised words_fsdp2.py
+is "a rank's script fails: both go on from the pieces of the step before" "$(went_back)" "None 5 None 5 "
+is "the same pieces and random numbers, bit for bit" "$status $(result_of 0) $(result_of 1)" "0 $want0 $want1"
+is_clean fsdp2
 finished
