@@ -292,9 +292,11 @@ static void rebuild_hear(struct rdzv *r, unsigned i, const struct msg_hello *h)
                 (uint64_t)h->group_rank < h->group_size;
     if (sane && higher)
         rebuild_from(r, h);
-    if (sane && regains_seat(r, i, h))
-        return;
     struct rdzv_member *m = &r->member[i];
+    if (sane && regains_seat(r, i, h)) {
+        m->started = h->phase == MSG_PHASE_RUNNING;
+        return;
+    }
     rdzv_tally(r, m, -1);
     m->phase = holds_workers(h) ? RDZV_STRAY : RDZV_READY;
     rdzv_tally(r, m, 1);
@@ -443,7 +445,8 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     if (!broken) {
         r->membership = false;
         rdzv_saving_advance(r, now, out);
-        if (r->restore.state != RESTORE_IDLE || r->saving) /* what they said meanwhile has its answer now */
+        /* What they said meanwhile has its answer now; and they say anew whether their workers listen. */
+        if (r->restore.state != RESTORE_IDLE || r->saving || r->conf.set.boundary_wait_ms)
             rdzv_act(out, RDZV_DO_ORDER_EACH);
         return;
     }

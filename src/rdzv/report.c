@@ -177,12 +177,13 @@ static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_no_knock *k
 }
 
 /* While a coordinator that was restarted still listens, news of a seat is kept in it. */
-static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct msg *msg, el_usec now)
+static void hear_more(struct rdzv *r, struct rdzv_member *m, const struct msg *msg, el_usec now)
 {
     const struct msg_started *same = &msg->u.started; /* each of these begins with its round */
     if (m->seat == RDZV_NONE || same->number != r->number || same->coord != r->coord)
         return;
     struct rdzv_seat *s = &r->seat[m->seat];
+    m->started |= msg->type == MSG_STARTED;
     s->succeeded |= msg->type == MSG_SUCCEEDED;
     s->stopped |= msg->type == MSG_STOPPED;
     s->succeeded &= !s->stopped;
@@ -198,8 +199,9 @@ static void hear_more(struct rdzv *r, const struct rdzv_member *m, const struct 
 
 static bool is_news(const struct msg *msg)
 {
-    return msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED || msg->type == MSG_WORKER_FAILED ||
-           msg->type == MSG_INCIDENT || msg->type == MSG_DIGEST || msg->type == MSG_NO_KNOCK;
+    return msg->type == MSG_STARTED || msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED ||
+           msg->type == MSG_WORKER_FAILED || msg->type == MSG_INCIDENT || msg->type == MSG_DIGEST ||
+           msg->type == MSG_NO_KNOCK;
 }
 
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)

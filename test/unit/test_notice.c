@@ -158,6 +158,39 @@ static void test_lost(void)
              "a node that is lost meanwhile ends the round at once");
 }
 
+static void test_rebuilt(void)
+{
+    two(8000);
+    CRASH(5000, true);
+    s.r->conf.set.boundary_wait_ms = 8000;
+    R(5100, 'a', RUNNING);
+    R(5110, 'b', STARTING);
+    SAY(5120, 'a', AWARE);
+    SAY(5121, 'b', STARTED);
+    SAY(5122, 'b', AWARE);
+    SAY(6000, 'b', LEAVING);
+    LIVE(6100, 'a', 1, 7);
+    LIVE(6101, 'b', 1, 7);
+    U(6200);
+    story_is("5.100 a returns -> a: hold\n"
+             "5.110 b returns -> a: world 1, 0 of 2; b: world 1, 1 of 2\n"
+             "6.000 b LEAVING -> b: goodbye in 8000 ms; a: notice 1; b: notice 1\n"
+             "6.101 b LIVE -> a: notice 1, step 8; b: notice 1, step 8\n",
+             "a coordinator that was started again announces changes, too");
+    two(8000);
+    CRASH(5000, true);
+    s.r->conf.set.boundary_wait_ms = 8000;
+    R(5100, 'a', STARTING);
+    SAY(5101, 'a', STARTED);
+    R(5110, 'b', RUNNING);
+    SAY(5120, 'b', AWARE);
+    SAY(6000, 'b', LEAVING);
+    story_is("5.100 a returns -> a: hold\n"
+             "5.110 b returns -> a: world 1, 0 of 2; b: world 1, 1 of 2\n"
+             "6.000 b LEAVING -> b: goodbye in 8000 ms; a: notice 1; b: notice 1\n",
+             "whoever's workers were started while it listened hears of it");
+}
+
 /* --- the page --- */
 
 static void test_page(void)
@@ -205,6 +238,7 @@ int main(void)
     test_past();
     test_leave();
     test_lost();
+    test_rebuilt();
     test_page();
     return done();
 }
