@@ -2,6 +2,7 @@
 # step that all could go back to, and it is copied before anybody is stopped.
 # Seen to fail: agents that hold nobody back ("one" and all that capture something); a coordinator that does not allow the
 # step that others are in ("behind"), counts nodes of which nothing is left ("memory"), and no limit of its own ("deaf").
+# An agent for which a worker that was signalled while it waited had not failed ("both").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/coordinator.sh"
 PY=${PY:-python3}
@@ -45,6 +46,11 @@ job raise raise 2 2
 ends 0 0 1
 is "raise: a script fails, each rank has a shard of its own: its own state is captured, too" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
 is "raise: it ends as it should" "$(right)" " 4 90 True"
+
+job both both 2 1 --max-restarts=0 --ckpt-dir="$T/both/ckpt"
+ends 1 0 1
+like "both: scripts of two nodes fail, the first one ends last: it is the cause" \
+    "$(sed -n 's/.*job both: first to fail: //p' "$T/store")" '^rank 1 on .*: exit code 1: RuntimeError: the first '
 
 job late late 2 2
 ends 0 0 1
