@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib/coordinator.sh"
 PY=${PY:-python3}
 
-# job NAME MODE NODES WORKERS OPTIONS...: the nodes, with so many workers each
+# job NAME MODE NODES WORKERS OPTIONS...: the nodes, with so many workers each; in OPTIONS @ is the node's number
 job() {
     name=$1 mode=$2 nodes=$3 each=$4 D=$T/$1; shift 4
     mkdir -p "$D/w"
@@ -17,7 +17,7 @@ job() {
 }
 node() { # I
     OUT=$D/out.$1 ERR=$D/err.$1 ENV="PYTHON_EXEC=$PY"
-    start $OPTIONS --node-rank="$1" "$HERE/words_worker.py" "$D/w" "$mode"
+    start $(echo "$OPTIONS" | sed "s/@/$1/") --node-rank="$1" "$HERE/words_worker.py" "$D/w" "$mode"
     eval "node_$1=$elrun_pid"
 }
 ends() { # STATUS NODE...: each of these
@@ -30,7 +30,7 @@ ends() { # STATUS NODE...: each of these
 went_back() { cat "$D"/w/log.* | sed -n 's/^1 \([0-9]*\) /\1:/p' | tr '\n' ' '; }
 right() { cat "$D"/w/log.* | sed -n 's/^end //p' | sort | uniq -c | tr -s ' '; }
 said() { sed -n "s/.*job $name: \(last words: .*\)/\1/p" "$T/store" | sed 's/: [0-9.]* MiB in [0-9.]* s$//'; }
-list() { "$ELRUN" ckpt ls "$D/ckpt" --json | "$PY" -c '
+list() { "$ELRUN" ckpt ls "$D/${1:-ckpt}" --json | "$PY" -c '
 import json, sys
 for x in json.load(sys.stdin)["checkpoints"]:
     print(x["step"], x["state"], *sorted(x["flags"]))'; }
@@ -73,6 +73,14 @@ job disk one 3 1 --ckpt-dir="$T/disk/ckpt"
 ends 0 0 1 2
 is "disk: all workers of a node are dead, and others hold the same: it has it from disk" "$(went_back)" "0:6 60 1:6 60 2:6 60 "
 is "disk: where it is" "$(list)" "6 valid lastwords latest"
+
+job own raise 2 2 --ckpt-dir="$T/own/ckpt.@" --ckpt-store=local
+ends 0 0 1
+is "own: a directory for each node: the same step in both" "$(went_back) $(list ckpt.0) $(list ckpt.1)" "0:6 60 1:6 60 2:6 60 3:6 60  6 valid lastwords latest 6 valid lastwords latest"
+
+job hang hang 2 2 --hang-timeout=4
+ends 0 0 1
+is "hang: the workers of all nodes stand still: none of their steps is lost" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
 
 job term leave 2 2 --nnodes=1:2 --boundary-wait=0 --ckpt-dir="$T/term/ckpt"
 wait_for files "$D/w/ready.*" 4
