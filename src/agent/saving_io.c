@@ -29,9 +29,9 @@ struct saver {
     struct disk_files *all; /* FILEs that came, to be published */
     struct disk_about published;
     el_usec told_moved;
-    bool stopped;  /* an order that is over is still being written */
-    bool discards; /* a stage is to be removed when the disk is free */
-    struct disk_about discard;
+    bool stopped;                    /* an order that is over is still being written */
+    bool discards;                   /* a stage is to be removed when the disk is free */
+    struct disk_about discard, back; /* back: what all went on from last, and in which round */
     bool tidies, sets_aside;
     struct msg_ckpt_write waits; /* an order that came while the disk was being cleared; order 0: none */
     char waits_parts[SAVING_STEPS_TEXT + 1], waits_nonce[32];
@@ -454,10 +454,8 @@ static void free_disk(struct persisting *p)
         s->discards = false;
         disk_clear(p->disk, DISK_DISCARD, &s->discard);
     } else if (s->sets_aside && !p->files) {
-        struct disk_about about = {.step = p->node->gone_back, .layout_id = ""};
-        memcpy(about.nonce, "0", 2);
         s->sets_aside = false;
-        disk_clear(p->disk, DISK_ASIDE, &about);
+        disk_clear(p->disk, DISK_ASIDE, &s->back);
     } else if (s->tidies) {
         s->tidies = false;
         disk_clear(p->disk, DISK_TIDY, &s->discard);
@@ -558,10 +556,12 @@ void saver_went_back(struct node *n, int64_t step)
         return;
     persist_went_back(p->core, step);
     refresh(p);
-    bool ours = n->conf->ckpt_store == 1 || membership_world(n->membership)->group_rank == 0; /* one for all */
+    const struct msg_world *w = membership_world(n->membership);
+    bool ours = n->conf->ckpt_store == 1 || w->group_rank == 0; /* one for all */
     if (!ours || (step == KEEPER_NO_STEP && !n->gone_fresh))
         return;
-    n->gone_back = step;
+    /* The others may be faster, and have written what follows before the directory is free here. */
+    p->saver->back = (struct disk_about){step, w->number, w->coord, .nonce = "0", .layout_id = ""};
     p->saver->sets_aside = true;
     free_disk(p);
 }

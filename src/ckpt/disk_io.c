@@ -246,14 +246,20 @@ static void say_trouble(struct disk *d, const struct el_err *replaced, const str
     }
 }
 
+/* With its order's counter behind it that of the checkpoint; without, how all of a round begin. */
+static void put_epoch(const struct disk_about *a, char epoch[128])
+{
+    snprintf(epoch, 128, "%llu.%llx.", (unsigned long long)a->number, (unsigned long long)a->coord);
+}
+
 static int publish(struct disk *d, const struct commit *c, struct el_err *e)
 {
     struct disk_files *files = d->files;
     struct el_err behind = {0};
     struct commit_result result;
     char epoch[128];
-    snprintf(epoch, sizeof epoch, "%llu.%llx.%llu", (unsigned long long)d->about.number,
-             (unsigned long long)d->about.coord, (unsigned long long)d->about.counter);
+    put_epoch(&d->about, epoch);
+    snprintf(epoch + strlen(epoch), sizeof epoch - strlen(epoch), "%llu", (unsigned long long)d->about.counter);
     struct manifest m = {.run_id = d->conf.run_id,
                          .epoch = epoch,
                          .world = d->about.world,
@@ -304,6 +310,7 @@ static void clear(struct disk *d)
     struct el_mem mem = EL_MEM_INIT(1u << 20);
     struct commit c = commit_of(d, &mem);
     struct el_err e = {0};
+    char epoch[128] = "";
     switch (d->clear) {
     case DISK_DISCARD: discard_stage(d, &c); break;
     case DISK_TIDY:
@@ -311,7 +318,9 @@ static void clear(struct disk *d)
             tidy(d, &e);
         break;
     case DISK_ASIDE:
-        aside_set_later(&d->fs, d->conf.layout, d->conf.run_id, d->about.step, d->trouble, sizeof d->trouble);
+        if (d->about.number)
+            put_epoch(&d->about, epoch);
+        aside_set_later(&d->fs, d->conf.layout, d->conf.run_id, d->about.step, epoch, d->trouble, sizeof d->trouble);
         break;
     }
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "ckpt/aside.h"
 #include "ckpt/commit.h"
 #include "ckpt/gc.h"
 #include "ckpt/scan.h"
@@ -17,11 +18,13 @@ static struct el_mem mem = EL_MEM_INIT(64u << 20);
 
 enum { NOW = 1000 }; /* the time of every file of memfs */
 
+static const char *epoch = "";
+
 static void make(const struct ckpt_fs *fs, int64_t step, const char *run_id, uint64_t created, bool publish)
 {
     struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n", NULL, NULL, false};
     struct manifest_file f = {0};
-    struct manifest m = {.run_id = run_id, .created = created, .files = &f, .files_n = 1};
+    struct manifest m = {.run_id = run_id, .epoch = epoch, .created = created, .files = &f, .files_n = 1};
     struct commit_result result;
     struct el_err e = {0};
     int r = commit_open(&c, &e) || commit_write(&c, "model.safetensors", "\2\0\0\0\0\0\0\0{}", 10, &f, &e);
@@ -50,6 +53,31 @@ static void list(struct el_buf *out, const struct scan *s)
 {
     for (size_t i = 0; i < s->n; i++)
         el_buf_printf(out, "%lld %s; ", (long long)s->v[i].step, scan_state_word(s->v[i].state));
+}
+
+/* All go on from step 10 in round 7: what another node has written in that round, before this one came to it, stays. */
+static void test_aside(void)
+{
+    static struct memfs m;
+    struct ckpt_fs fs = fill(&m);
+    struct el_buf out = EL_BUF_INIT(&mem, 0);
+    struct el_err e = {0};
+    struct scan s;
+    char said[600];
+    epoch = "7.ab.12";
+    make(&fs, 11, "a", 60, true);
+    epoch = "7.abc.1";
+    make(&fs, 12, "a", 60, true);
+    epoch = "";
+    aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, "7.ab.", said, sizeof said);
+    ok(scan_open(&s, &fs, &mem, NOW + 1, &e) == 0, e.text);
+    list(&out, &s);
+    is_str(el_buf_cstr(&out), "9 valid; 10 valid; 11 valid; 12 aside; 100 aside; 200 stage; 500 valid; ",
+           "later steps of this run are moved, but for those of the round that goes on");
+    scan_close(&s);
+    aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, "", said, sizeof said);
+    ok(strncmp(said, "step 11, ", 9) == 0, "which are when that goes back itself");
+    el_buf_free(&out);
 }
 
 static void test_list(void)
@@ -246,6 +274,7 @@ static void test_remove(void)
 int main(void)
 {
     test_list();
+    test_aside();
     test_gc();
     test_verify();
     test_remove();
