@@ -259,12 +259,14 @@ void captures_order(struct cluster *c, uint32_t who, const struct msg_ckpt_captu
     }
 }
 
-/* The newest step that all nodes of the round hold, if all of them are there; else -1. */
+/* The newest step that all nodes of the round hold, if all of them are there, and stay: what is in the memory of one
+ * that leaves goes with it; else -1. */
 static int64_t newest_of_all(const struct cluster *c, const struct cluster_agent *a)
 {
     unsigned there = 0;
     for (uint32_t i = 0; i < c->n; i++)
-        there += c->agent[i].up && c->agent[i].number == a->number && c->agent[i].coord == a->coord;
+        there += c->agent[i].up && !c->agent[i].m.leaving && c->agent[i].number == a->number &&
+                 c->agent[i].coord == a->coord;
     for (unsigned i = a->restore.n; i-- > 0;) {
         unsigned all = 0;
         for (uint32_t k = 0; k < c->n; k++) {

@@ -256,6 +256,7 @@ struct cluster {
     uint32_t bad_link[2];
     uint64_t probe_serial, check_coord, check_number;
     el_usec checked_from, hung_at;
+    unsigned hangs; /* each looks like a fault of either end */
     unsigned checks, checked, verdicts, fair_checks, patience;
     bool fair; /* the last check had what it needs to be exact, and nothing has disturbed it */
     const struct msg_probe *probe_order; /* that is being fed */

@@ -72,6 +72,7 @@ static el_usec some_time(struct cluster *c, bool may_hang)
 {
     if (may_hang && c->now < c->faults_until && roll(c, 30)) {
         c->hung_at = c->now + CHILD_LIMIT;
+        c->hangs++;
         return CHILD_LIMIT;
     }
     return EL_MS(20) + el_rng_below(&c->hardware, EL_MS(900));
@@ -245,7 +246,8 @@ void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verd
     struct cluster_agent *a = &c->agent[who];
     bool bad = v->verdict == HEALTH_BAD;
     c->verdicts++;
-    bool ambiguous = strstr(v->text, "two bad links") && (c->hung_at || c->bad_link[0] == who || c->bad_link[1] == who);
+    bool link = c->bad_link[0] == who || c->bad_link[1] == who;
+    bool ambiguous = c->hangs + link > 1 || (strstr(v->text, "two bad links") && c->hangs + link);
     if (bad && !a->bad && !ambiguous)
         cluster_fail(c, "agent %u is condemned, and its hardware is well", who);
     if (v->excluded && !bad && v->verdict != HEALTH_SLOW)

@@ -1,7 +1,9 @@
 /* The swarm of clusters: runs seed after seed, repeats one now and then to see that it takes the same way, and stops at
  * the first run in which something did not hold, with the line that repeats it.
  *
- *     sim_cluster [--seconds S | --seeds N] [--seed FIRST] [--agents N] [--quiet] [--verbose] */
+ *     sim_cluster [--seconds S [--known] | --seeds N] [--seed FIRST] [--agents N] [--quiet] [--verbose]
+ *
+ * For a time it draws fresh seeds; with --known, or counted, they are always the same ones. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +40,7 @@ struct args {
 static struct args parse(int argc, char **argv)
 {
     struct args a = {.seconds = 60, .seeds = UINT64_MAX, .first = 1};
-    bool seconds = false;
+    bool seconds = false, known = false;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "0";
         if (strcmp(argv[i], "--seconds") == 0)
@@ -46,14 +48,22 @@ static struct args parse(int argc, char **argv)
         else if (strcmp(argv[i], "--seeds") == 0)
             a.seeds = strtoull(value, NULL, 10), i++;
         else if (strcmp(argv[i], "--seed") == 0)
-            a.first = strtoull(value, NULL, 10), i++;
+            a.first = strtoull(value, NULL, 10), known = true, i++;
+        else if (strcmp(argv[i], "--known") == 0)
+            known = true;
         else if (strcmp(argv[i], "--agents") == 0)
             a.agents = (unsigned)strtoul(value, NULL, 10), i++;
         else if (strcmp(argv[i], "--quiet") == 0)
             a.quiet = true;
         else if (strcmp(argv[i], "--verbose") == 0)
             cluster.verbose = true;
+        else {
+            fprintf(stderr, "sim_cluster: %s is no option of it: see the head of test/sim/sim_cluster.c\n", argv[i]);
+            exit(2);
+        }
     }
+    if (seconds && !known && a.seeds == UINT64_MAX)
+        a.first = (uint64_t)time(NULL) << 20; /* a machine does not run that many in a second */
     if (a.seeds != UINT64_MAX && !seconds)
         a.seconds = 1e9;
     return a;
