@@ -9,6 +9,8 @@
 #include "util/rng.h"
 #include "util/sort.h"
 
+#define SAVING_WENT_BACK "the job has gone back behind it"
+
 struct saving *saving_new(const struct saving_conf *conf)
 {
     struct saving *s = el_alloc(NULL, sizeof *s);
@@ -271,10 +273,20 @@ void saving_give_up(struct saving *s, el_usec now, const char *why)
         resolve(s, s->target, false, now, "%s", why);
 }
 
+/* Who took part in its order may be cut off, and come back when what it has brought is set aside. */
+static void give_up_last(struct saving *s)
+{
+    s->last.good = s->last.existed = false;
+    s->last.given_up = true;
+    snprintf(s->last.text, sizeof s->last.text, SAVING_WENT_BACK);
+}
+
 void saving_went_back(struct saving *s, int64_t step, el_usec now)
 {
     if ((s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP) && s->step > step)
-        resolve(s, s->step, false, now, "the job has gone back behind it");
+        resolve(s, s->step, false, now, SAVING_WENT_BACK);
+    if (s->last.serial && s->last.step > step)
+        give_up_last(s);
     if (s->target > step) {
         s->target = SAVING_NO_STEP;
         s->target_until = EL_NEVER;

@@ -42,6 +42,7 @@ struct saving_result {
     uint64_t order;
     int64_t step;
     bool good, existed, lastwords;
+    bool given_up; /* the job has gone back behind it since; a step of its number is another one */
     uint64_t bytes;
     el_usec at, took;
     char text[MSG_TEXT_MAX + 1];

@@ -99,7 +99,8 @@ static bool publish_word(struct saving *s, struct saving_node *n, uint64_t conn,
 
 static void over_word(const struct saving *s, uint64_t giver, uint64_t order, int64_t step, struct msg *out)
 {
-    bool known = s->last.serial && (order ? giver == s->conf.giver && s->last.order == order : s->last.step == step);
+    bool known = s->last.serial &&
+                 (order ? giver == s->conf.giver && s->last.order == order : s->last.step == step && !s->last.given_up);
     const char *text = known   ? s->last.text
                        : order ? "the order to write it is no more"
                                : "a newer step took its place, or it is on disk";

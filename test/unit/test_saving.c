@@ -452,9 +452,13 @@ static void test_went_back(void)
     is_num(saving_on_disk(s), 12, "a step is on disk");
     saving_went_back(s, 11, now);
     is_num(saving_on_disk(s), -1, "the job goes back behind it: what is on disk is not known");
+    is_str(word(1), "OVER 12 the job has gone back behind it", "who comes late does not hear that the step is on disk");
     says(1, .steps = "11:0-1", .least = 11);
     says(0, .steps = "11:0-1", .least = 11, .want = 11);
     is_num(saving_writing(s), 11, "not even that the step is that it goes on from");
+    says(0, .steps = "11:0-1", .least = 11, .want = 13);
+    says(1, .steps = "11:0-1", .least = 11, .want = 12);
+    is_str(word(1), "OVER 12 a newer step took its place, or it is on disk", "the new step 12 is another one");
 }
 
 /* The last coordinator's order is over when the nodes hear of this one: they want the step again, and that counts. */
