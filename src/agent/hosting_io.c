@@ -8,10 +8,10 @@
 #include "agent/mark.h"
 #include "util/log.h"
 
-/* One piece of work on the mark.  It outlives a hosting that no longer wants it. */
+/* One piece of work on the mark. */
 struct mark_job {
     struct pool_job job;
-    struct hosting *h; /* NULL: nobody waits */
+    struct hosting *h;
     struct mark_place place;
     el_usec limit;
     bool surely_new; /* answer of look */
@@ -27,8 +27,9 @@ struct hosting {
     struct store_server *port;
     struct mark_place place;
     struct mark_job *job;     /* that runs */
+    struct mark_job *late;    /* that still ran at the end */
     struct loop_timer *timer; /* the mark is late, or due */
-    bool beginning;
+    bool beginning, ended;
     el_usec looked_at; /* for a mark */
     char trouble[256]; /* said last */
 };
@@ -89,10 +90,10 @@ static void mark_done(void *ctx)
     struct mark_job *j = ctx;
     struct hosting *h = j->h;
     bool surely_new = j->surely_new;
+    *(j == h->late ? &h->late : &h->job) = NULL;
     free(j);
-    if (!h)
+    if (h->ended)
         return;
-    h->job = NULL;
     if (h->beginning)
         begin_now(h, surely_new);
     loop_timer_at(h->timer, loop_clock() + MARK_REFRESH);
@@ -190,11 +191,11 @@ bool hosting_take_over(struct hosting *h)
 
 void hosting_end(struct hosting *h)
 {
-    if (!h->coordinator)
+    if (!h->coordinator || h->ended)
         return;
+    h->ended = true;
     loop_timer_at(h->timer, EL_NEVER);
-    if (h->job)
-        h->job->h = NULL; /* pool jobs of one thread may overtake each other; one that stands still is not waited for */
+    h->late = h->job; /* pool jobs of one thread may overtake each other; one that stands still is not waited for */
     h->job = NULL;
     mark_run(h, work_drop);
 }
@@ -231,7 +232,7 @@ struct hosting *hosting_new(struct loop *l, struct pool *p, const struct hosting
     return NULL;
 }
 
-/* The pool is gone by now, or never was used: a job of ours that still stands keeps what it uses. */
+/* The pool is gone by now, or never was used: nobody works on what is left of our jobs. */
 void hosting_free(struct hosting *h)
 {
     if (!h)
@@ -239,5 +240,7 @@ void hosting_free(struct hosting *h)
     store_server_free(h->port);
     coordinator_free(h->coordinator);
     loop_timer_free(h->timer);
+    free(h->job);
+    free(h->late);
     free(h);
 }

@@ -47,12 +47,7 @@ int numa_set_parse(struct numa_set *set, const char *text)
         at++;
     while (*at) {
         uint64_t first, last;
-        if (!scan_u64(&at, &first))
-            return -1;
-        last = first;
-        if (*at == '-' && (at++, !scan_u64(&at, &last)))
-            return -1;
-        if (last >= NUMA_CPUS_MAX || first > last)
+        if (!scan_span(&at, &first, &last) || last >= NUMA_CPUS_MAX)
             return -1;
         for (uint64_t n = first; n <= last; n++)
             numa_set_add(set, (unsigned)n);

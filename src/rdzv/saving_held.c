@@ -143,14 +143,8 @@ static void take_step(struct saving *s, struct saving_node *n, const char **at)
     n->steps++;
     do {
         ++*at;
-        if (!scan_u64(at, &from))
+        if (!scan_span(at, &from, &to))
             return;
-        to = from;
-        if (**at == '-') {
-            ++*at;
-            if (!scan_u64(at, &to))
-                return;
-        }
         for (uint64_t i = from; i <= to && i < n->parts; i++)
             st->has[i / 8] |= (uint8_t)(1u << i % 8);
     } while (**at == ',');

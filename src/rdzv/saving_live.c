@@ -19,14 +19,8 @@ static void take_parts(const struct saving_node *n, uint8_t *level, const char *
     while (**at == ',') {
         enum lastwords_level of = lastwords_level_of(*++*at);
         *at += **at != 0;
-        if (!scan_u64(at, &from))
+        if (!scan_span(at, &from, &to))
             return;
-        to = from;
-        if (**at == '-') {
-            ++*at;
-            if (!scan_u64(at, &to))
-                return;
-        }
         for (uint64_t i = from; i <= to && i < n->parts; i++)
             level[i] = (uint8_t)of;
     }

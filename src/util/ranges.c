@@ -47,14 +47,8 @@ bool el_ranges_next(const char **at, unsigned *first, unsigned *last)
 {
     const char *p = *at;
     uint64_t a, b;
-    if (!scan_u64(&p, &a) || a > UINT_MAX)
+    if (!scan_span(&p, &a, &b) || b > UINT_MAX)
         return false;
-    b = a;
-    if (*p == '-') {
-        p++;
-        if (!scan_u64(&p, &b) || b > UINT_MAX || b < a)
-            return false;
-    }
     if (*p && (*p != ',' || !p[1]))
         return false;
     *at = *p ? p + 1 : p;

@@ -56,6 +56,21 @@ bool scan_int(const char **at, int *out)
     return true;
 }
 
+bool scan_span(const char **at, uint64_t *first, uint64_t *last)
+{
+    const char *p = *at;
+    uint64_t a, b;
+    if (!scan_u64(&p, &a))
+        return false;
+    b = a;
+    if (*p == '-' && (p++, !scan_u64(&p, &b) || b < a))
+        return false;
+    *at = p;
+    *first = a;
+    *last = b;
+    return true;
+}
+
 void scan_blanks(const char **at)
 {
     while (**at == ' ' || **at == '\t')

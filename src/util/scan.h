@@ -13,6 +13,9 @@ bool scan_hex(const char **at, uint64_t *out);
 /* As scan_u64, with a minus sign allowed; within the range of int. */
 bool scan_int(const char **at, int *out);
 
+/* "5", or "3-7" with the ends in order: one span of such lists as the kernel writes.  As scan_u64 else. */
+bool scan_span(const char **at, uint64_t *first, uint64_t *last);
+
 /* Moves *at over blanks and tabs. */
 void scan_blanks(const char **at);
 
