@@ -1,5 +1,6 @@
 /* main: name services, dispatch, and the one place that prints an error. */
 #include <nss.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,6 +101,7 @@ int main(int argc, char **argv, char **env)
     __nss_configure_lookup("passwd", "files");
     __nss_configure_lookup("group", "files");
     __nss_configure_lookup("services", "files");
+    signal(SIGXFSZ, SIG_IGN); /* `ulimit -f` is an error of the write, and not the end of who holds the snapshots */
     command_log();
     int role = argc > 0 ? role_run(argv) : -1;
     if (role >= 0)

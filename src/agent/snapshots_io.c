@@ -459,8 +459,13 @@ static int write_module(const struct snapshots *s, struct el_err *e)
     int bad = mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/py/elrun.py", s->folder);
     int fd = bad ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    size_t n = (uintptr_t)client_module_end - (uintptr_t)client_module;
-    bad = fd < 0 || write(fd, client_module, n) != (ssize_t)n;
+    const char *at = (const char *)client_module, *end = (const char *)client_module_end;
+    bad = fd < 0;
+    while (!bad && at < end) { /* what did not fit says why with the next call */
+        ssize_t n = write(fd, at, (size_t)(end - at));
+        bad = n <= 0;
+        at += bad ? 0 : n;
+    }
     if (bad)
         el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s", path);
     if (fd >= 0)

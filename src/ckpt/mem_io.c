@@ -22,7 +22,8 @@ int ckpt_mem_new(struct ckpt_mem *m, const char *name, uint64_t bytes, struct el
     if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) {
-        el_fail_sys(e, EL_EXIT_OSERR, errno, "%s of %llu bytes", name, (unsigned long long)bytes);
+        el_fail_sys(e, EL_EXIT_OSERR, errno, "%s of %llu bytes%s", name, (unsigned long long)bytes,
+                    errno == EFBIG ? ", more than a file may have here (ulimit -f, which counts for memory, too)" : "");
         close(fd);
         return -1;
     }

@@ -1,7 +1,8 @@
 # Workers that do wrong with snapshots: each wrong word is answered by one that says so, garbage ends a connection, and none of
 # it touches the agent, other ranks, or the last whole snapshot.
 # Seen to fail: a build whose feed() takes a RESTORE_QUERY for a reason to wait longer ("asked"); one without a deadline between
-# an offer and its answer ("offered"); one that does not check a worker's rank ("other rank").
+# an offer and its answer ("offered"); one that does not check a worker's rank ("other rank");
+# one that SIGXFSZ ends, and that says "No such file" of a file that is too large ("ulimit -f").
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
 
@@ -75,4 +76,17 @@ is "the time runs from the first question" "$(cat "$D/log.0")" \
     "1 RESTORE_OFFER -1 not every rank of this node has called restore() within 2 s (--ckpt-restore-timeout)
 2 3 3 DONE"
 is_clean "wrong"
+
+# A limit on the size of files counts for slots, too: it is told, and ends nobody but those who asked for more.
+PREFIX="prlimit --fsize=1000000:1000000"
+mkdir "$T/fsize"
+ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --ckpt-mem=64M "$HERE/words_worker.py" "$T/fsize" large
+is "slots larger than ulimit -f: exit status" "$status" 1
+like "slots larger than ulimit -f: the worker hears it" "$(cat "$ERR")" "^elrun\.Error: elrun-slot of [0-9]+ bytes, more than a file may have here \(ulimit -f, .*: File too large \(NOMEM\)$"
+is_clean "slots larger than ulimit -f"
+PREFIX="prlimit --fsize=20000:20000"
+ENV="PYTHON_EXEC=$PY" run --standalone --ckpt-mem=64M "$HERE/words_worker.py" "$T/fsize" large
+is "no room for elrun.py: exit status" "$status" 73
+like "no room for elrun.py: one line" "$(cat "$ERR")" "^elrun: .*/elrun\.py: File too large$"
+PREFIX=
 finished
