@@ -335,6 +335,7 @@ struct lastwords_end lastwords_end(const struct lastwords *w)
     struct lastwords_end e = {.step = w->step, .instead = w->instead, .took = w->ended - w->began, .why = w->why};
     for (unsigned k = 0; k < w->seats && w->step != LASTWORDS_NO_STEP; k++) {
         const struct lastwords_seat *s = &w->seat[k];
+        e.lost += s->lost;
         if (s->lost || !s->spoken || s->step != w->step)
             continue;
         e.copies += s->copies;

@@ -118,6 +118,7 @@ bool lastwords_word(const struct lastwords *w, unsigned seat, struct lastwords_w
 struct lastwords_end {
     int64_t step, instead; /* LASTWORDS_NO_STEP: none */
     unsigned copies, nodes;
+    unsigned lost; /* nodes of which nothing is in it */
     uint64_t bytes;
     el_usec took;
     const char *why; /* "": there was nothing to be had */

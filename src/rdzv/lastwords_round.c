@@ -58,13 +58,15 @@ void rdzv_lastwords_stop(struct rdzv *r, el_usec now)
 static void say(struct rdzv *r, struct rdzv_actions *out)
 {
     struct lastwords_end end = lastwords_end(&r->lastwords);
-    char instead[64] = "no snapshot that all hold is there";
+    char instead[64] = "no snapshot that all hold is there", lost[64] = "";
+    if (end.lost)
+        snprintf(lost, sizeof lost, ", nothing of %u lost node%s", end.lost, rdzv_plural(end.lost));
     if (end.instead != LASTWORDS_NO_STEP)
         snprintf(instead, sizeof instead, "the snapshot of step %lld counts", (long long)end.instead);
     if (end.step != LASTWORDS_NO_STEP && end.copies)
         rdzv_say(r, out, RDZV_NOTE_LASTWORDS, RDZV_NONE,
-                 "last words: step %lld is captured from %u live worker%s of %u node%s: %.1f MiB in %.3f s",
-                 (long long)end.step, end.copies, rdzv_plural(end.copies), end.nodes, rdzv_plural(end.nodes),
+                 "last words: step %lld is captured from %u live worker%s of %u node%s%s: %.1f MiB in %.3f s",
+                 (long long)end.step, end.copies, rdzv_plural(end.copies), end.nodes, rdzv_plural(end.nodes), lost,
                  (double)end.bytes / (1 << 20), (double)end.took / (double)EL_SEC(1));
     else if (end.step == LASTWORDS_NO_STEP && *end.why)
         rdzv_say(r, out, RDZV_NOTE_LASTWORDS, RDZV_NONE, "last words: nothing newer is captured, %s: %s", instead,

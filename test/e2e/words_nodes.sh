@@ -127,6 +127,7 @@ touch "$D/w/go"
 node 1
 ends 0 0 1
 is "gone: a node dies while it copies: another one in its place has it from disk" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
+is "gone: of whom there is nothing in it" "$(said)" "last words: step 6 is captured from 1 live worker of 1 node, nothing of 1 lost node"
 
 job lost slow 2 2
 wait_for files "$D/w/copies.*" 2
