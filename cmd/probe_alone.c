@@ -80,6 +80,9 @@ static int prepare(struct alone *a, struct el_err *e)
     a->has_baseline = n->baseline != NULL;
     host_facts_read(&a->facts, a->call->env);
     a->remembers = n->state_dir && visit_history(a, read_history, "verdicts are not remembered");
+    char strange[512];
+    if (a->remembers && history_strange(&a->history, n->state_dir, strange, sizeof strange))
+        fprintf(stderr, "elrun: warning: %s\n", strange);
     return 0;
 }
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "agent/run_options.h"
+#include "probe/plan.h"
+#include "rdzv/health.h"
 
 #define RESTARTS_MAX 1000000000u /* of MSG_SETTINGS */
 
@@ -31,6 +33,15 @@ static int check_unit(const struct run_conf *conf, struct el_err *e)
                    conf->nnodes_min, conf->nnodes_max);
 }
 
+/* Whoever comes beyond that would take part without having been looked at. */
+static int check_probed(const struct run_conf *conf, struct el_err *e)
+{
+    if (conf->health_check == HEALTH_OFF || conf->nnodes_max <= PLAN_NODES_MAX)
+        return 0;
+    return el_fail(e, EL_EXIT_CONFIG, "--nnodes=%u:%u: a health check has at most %d nodes", conf->nnodes_min,
+                   conf->nnodes_max, PLAN_NODES_MAX);
+}
+
 uint64_t rdzv_max_rollback(const struct run_conf *conf)
 {
     return conf->ckpt_rollback_limited ? (uint64_t)conf->ckpt_max_rollback + 1 : 0;
@@ -38,7 +49,7 @@ uint64_t rdzv_max_rollback(const struct run_conf *conf)
 
 int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *out, struct el_err *e)
 {
-    if (check_unit(conf, e))
+    if (check_unit(conf, e) || check_probed(conf, e))
         return -1;
     *out = (struct rdzv_settings){
         .min = conf->nnodes_min,

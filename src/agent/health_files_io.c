@@ -188,11 +188,14 @@ static void tell_read(struct health_files *f)
 static void take_open(struct health_files *f)
 {
     struct writing *w = &f->writing;
+    char strange[512];
     w->open = false;
     f->refused = w->open_error.status != 0;
     if (f->refused) {
         el_log(EL_WARN, "%s; verdicts are not remembered", w->open_error.text);
         f->entries = 0;
+    } else if (history_strange(&w->history, f->conf.state_dir, strange, sizeof strange)) {
+        el_log(EL_WARN, "%s", strange);
     }
 }
 

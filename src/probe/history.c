@@ -82,6 +82,14 @@ void history_parse(struct history *all, const char *text, size_t n)
     }
 }
 
+bool history_strange(const struct history *all, const char *folder, char *to, size_t room)
+{
+    snprintf(to, room, "%.300s/" HISTORY_FILE ": %u line%s and %s left aside", folder, all->broken,
+             all->broken == 1 ? " is no verdict of a probe" : "s are no verdicts of probes",
+             all->broken == 1 ? "is" : "are");
+    return all->broken > 0;
+}
+
 static void put_age(struct el_buf *out, uint64_t age_s)
 {
     static const struct {

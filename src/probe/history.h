@@ -43,6 +43,9 @@ void history_add(struct history *all, const struct history_entry *h); /* the old
  * 26 hours ago: gpu_ecc of GPU 3".  What lies in the future (a clock that was set) does not count. */
 unsigned history_text(const struct history *all, const char *node, uint64_t now_s, struct el_buf *out);
 
+/* "DIR/probes: 3 lines are no verdicts of probes and are left aside"; false if all are some. */
+bool history_strange(const struct history *all, const char *folder, char *to, size_t room);
+
 /* With several nodes this is told to the coordinator, as a line. */
 void history_line(const char *text, struct wire *w);
 bool history_take(const struct wire *w, char *to, size_t room); /* false: another line */

@@ -96,6 +96,12 @@ like "a node that failed before is told so" "$(cat "$T/out")" 'failed 2 of 2 pro
 probe --state-dir="$T/state"
 like "also when it is well again" "$status $(cat "$T/out")" '^0.*failed 2 of 3 probes|failed 2 of 3 probes'
 
+unlike "verdicts alone are nothing strange" "$(cat "$T/err")" 'left aside'
+printf '\001\002garbage\n{"time":1}\n' >>"$T/state/probes"
+probe --state-dir="$T/state"
+like "what is no verdict is told, and the others count" "$status $(cat "$T/err") $(cat "$T/out")" '^0.*warning: .*/state/probes: 2 lines are no verdicts of probes and are left aside$|failed 2 of 4 probes'
+like "in one line" "$(cat "$T/err")" '^elrun: warning: .*/state/probes: 2 lines are no verdicts of probes and are left aside$'
+
 # --- beside each other, without /proc, by a relative path ---
 for i in 1 2 3; do OUT=$T/out.$i ERR=$T/err.$i start probe --limits="$T/easy.json" --checks=$CHEAP,disk; eval "pid_$i=$elrun_pid"; done
 for i in 1 2 3; do eval "elrun_pid=\$pid_$i"; finish; is "one of three at the same time" "$status" 0; done

@@ -34,6 +34,17 @@ static void test_defaults(void)
        "changing");
 }
 
+static void test_too_many(void)
+{
+    char *most[] = {"--nnodes=1:16384", "--health-check=start", "t.py", NULL};
+    char *more[] = {"--nnodes=1:16385", "--health-check=start", "t.py", NULL};
+    char *off[] = {"--nnodes=1:65536", "t.py", NULL};
+    is_num(take(most), 0, "a health check of so many");
+    is_num(take(more), -1, "not of more: they would not be looked at");
+    is_str(err.text, "--nnodes=1:16385: a health check has at most 16384 nodes", "which is told");
+    is_num(take(off), 0, "without one they may come");
+}
+
 static void test_each(void)
 {
     char *words[] = {
@@ -103,6 +114,7 @@ static void test_refused(void)
 int main(void)
 {
     test_defaults();
+    test_too_many();
     test_each();
     test_bounds();
     test_refused();

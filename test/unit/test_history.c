@@ -57,6 +57,7 @@ static void test_lines(void)
                                "{\"time\":-2,\"node\":\"a\",\"verdict\":\"bad\"}\n"
                                "{\"time\":3,\"node\":\"b\",\"verdict\":\"good\"}\n"
                                "{\"time\":4,\"node\":\"b\",\"verdict\":\"good\"}";
+    char to[128];
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     struct history_entry one = history_entry(NOW, "c\n03", true, "a \"quoted\" reason\033[31m");
     ok(history_encode(&one, &out) == 0 && history_encode(&one, &out) == 0, "written");
@@ -71,6 +72,13 @@ static void test_lines(void)
     history_parse(&h, torn, sizeof torn - 1);
     is_num(h.n, 2, "of a damaged file what is whole");
     is_num(h.broken, 4, "and how many lines were not");
+    ok(history_strange(&h, "past", to, sizeof to), "which is worth a word");
+    is_str(to, "past/probes: 4 lines are no verdicts of probes and are left aside", "this one");
+    h.broken = 1;
+    history_strange(&h, "past", to, sizeof to);
+    is_str(to, "past/probes: 1 line is no verdict of a probe and is left aside", "or that");
+    h.broken = 0;
+    ok(!history_strange(&h, "past", to, sizeof to), "and else none");
     is_str(h.v[1].node, "b", "undecided is no verdict");
     el_buf_free(&out);
     out = EL_BUF_INIT(NULL, 10);
