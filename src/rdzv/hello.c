@@ -332,16 +332,18 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
 }
 
 /* Every seat of the highest round that was reported is heard.  Is that the last one?  What the journal does not have
- * has never left.  Without one others may run a round that was formed when these had stopped or were cut off, and be on
- * their way; but not if these run. */
+ * has never left.  Without one others may run a round that was formed when these had stopped or succeeded or were cut
+ * off, and be on their way; but not if these run. */
 static bool is_whole(const struct rdzv *r)
 {
     if (!r->size || r->unheard)
         return false;
-    bool runs = r->number >= r->seen;
-    for (unsigned k = 0; k < r->size && runs && !r->recorded; k++)
-        runs = !r->seat[k].stopped && !r->seat[k].stopping;
-    return runs || r->recorded;
+    bool runs = false, stops = r->number < r->seen;
+    for (unsigned k = 0; k < r->size; k++) {
+        runs |= !r->seat[k].succeeded;
+        stops |= r->seat[k].stopped || r->seat[k].stopping;
+    }
+    return r->recorded || (runs && !stops);
 }
 
 void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)

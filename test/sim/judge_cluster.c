@@ -159,6 +159,29 @@ static unsigned failed_rounds(const struct cluster *c)
     return n;
 }
 
+/* Some node or the coordinator could still tell of this round. */
+static bool is_known(const struct cluster *c, const struct cluster_round *r)
+{
+    struct msg job;
+    rdzv_status_job(c->r, c->now, &job);
+    const struct msg_status_job *j = &job.u.status_job;
+    bool known = j->number == r->number && j->coord == r->coord;
+    for (uint32_t i = 0; i < c->n && !known; i++) {
+        const struct member *m = &c->agent[i].m;
+        known = c->agent[i].up && m->round.number == r->number && m->round.coord == r->coord;
+    }
+    return known;
+}
+
+/* The newest round; without a journal what no node knows any more is forgotten. */
+static const struct cluster_round *last_known(const struct cluster *c)
+{
+    unsigned i = c->rounds;
+    while (i && c->unkept && !is_known(c, &c->round[i - 1]))
+        i--;
+    return i ? &c->round[i - 1] : NULL;
+}
+
 /* END leaves, for the first time or once more. */
 void judge_end(struct cluster *c, unsigned status)
 {
@@ -172,7 +195,7 @@ void judge_end(struct cluster *c, unsigned status)
     if (status || c->ended_well)
         return;
     c->ended_well = true;
-    const struct cluster_round *r = c->rounds ? &c->round[c->rounds - 1] : NULL;
+    const struct cluster_round *r = last_known(c);
     for (unsigned k = 0; r && k < r->size; k++)
         if (!r->done[k])
             cluster_fail(c, "END 0, but group rank %u of round %llu has not succeeded", k,

@@ -310,6 +310,45 @@ static void test_coordinator_restart_old_round(void)
              "without a journal an old round that is heard whole is not taken for the last one");
 }
 
+/* The same, but the old round was finished, and another one formed before anybody heard of its end. */
+static void test_coordinator_restart_old_success(void)
+{
+    story_init(&s, 1, 1);
+    s.quiet = true;
+    story_begin(&s);
+    J(0, 'a');
+    SAY(10, 'a', STORE_READY);
+    J(20, 'b');
+    story_closed(&s, 1000, 'a');
+    U(1200);
+    SAY(1300, 'b', STORE_READY);
+    s.quiet = false;
+    CRASH(5000, false);
+    R(5100, 'a', SUCCEEDED);
+    U(5900);
+    R(6000, 'b', RUNNING);
+    U(20000);
+    story_is("5.100 a returns -> a: hold\n"
+             "6.000 b returns -> b: world 2, 0 of 1\n",
+             "without a journal a round that has succeeded need not be the last one");
+}
+
+/* Nobody else comes: it was the last one. */
+static void test_coordinator_restart_done(void)
+{
+    pair(&s, 2, 2);
+    CRASH(5000, false);
+    R(5100, 'a', SUCCEEDED);
+    R(5200, 'b', SUCCEEDED);
+    U(20000);
+    story_is("5.100 a returns -> a: hold\n"
+             "5.200 b returns -> b: hold\n"
+             "6.100 time -> a: hold; b: hold\n"
+             "10.000 time -> a: end 0; b: end 0\n"
+             "15.000 time -> over\n",
+             "without a journal a round that has succeeded ends the job when the time for others is over");
+}
+
 static void test_coordinator_restart_blind(void)
 {
     pair(&s, 2, 2);
@@ -496,6 +535,8 @@ int main(void)
     test_coordinator_restart();
     test_coordinator_restart_lost();
     test_coordinator_restart_old_round();
+    test_coordinator_restart_old_success();
+    test_coordinator_restart_done();
     test_coordinator_restart_blind();
     test_coordinator_restart_failed();
     test_coordinator_restart_success();
