@@ -284,9 +284,10 @@ static void copied(struct cluster *c, uint32_t who)
     struct cluster_agent *a = &c->agent[who];
     struct cluster_capture *x = &a->capture;
     struct cluster_restore *r = &a->restore;
-    if (!x->copying || !a->alive || holds(a, x->step))
+    bool useful = x->copying && a->alive && !holds(a, x->step);
+    x->copying = false; /* nobody is left who copies, if the guard has killed the workers meanwhile */
+    if (!useful)
         return;
-    x->copying = false;
     if (r->n == 2) {
         unsigned gone = r->held[0] == x->kept;
         if (r->held[gone] == newest_of_all(c, a))

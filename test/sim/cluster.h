@@ -84,8 +84,9 @@ struct cluster_probe { /* what an agent does for a health check */
     enum probing_outcome outcome;
 };
 
-#define CLUSTER_DISK_MAX  4
-#define CLUSTER_STAGE_MAX 32
+#define CLUSTER_DISK_MAX    4
+#define CLUSTER_STAGE_MAX   32
+#define CLUSTER_BROUGHT_MAX 64 /* who stands still, which is 10 s at most, hears of no order that is so long over */
 
 /* A directory of files, each of a shard: what was trained in which round.  Shard 0 is everybody's. */
 struct cluster_dir {
@@ -97,6 +98,10 @@ struct cluster_dir {
         unsigned shard, shards; /* of so many */
         uint64_t origin, made;
     } file[64];
+};
+
+struct cluster_order {
+    uint64_t giver, order;
 };
 
 struct cluster_save { /* what a node has to do with saving a step */
@@ -203,6 +208,7 @@ struct cluster {
     uint64_t captured_round, captures_done; /* the last in which a step was captured; such steps */
     struct el_rng stores;
     struct cluster_dir saved[CLUSTER_DISK_MAX], stage[CLUSTER_STAGE_MAX]; /* saved: the last ones, as they came */
+    struct cluster_order brought[CLUSTER_BROUGHT_MAX];                    /* what was published last was for these */
     unsigned saved_n, stage_next;
     uint64_t saves_done, saves_failed, saves_due; /* due: so often was it looked whether any came */
     el_usec saved_at;
@@ -331,7 +337,7 @@ bool probes_local(struct cluster *c, const struct cluster_item *it);
 void probes_tell(struct cluster *c, uint32_t who, enum msg_type what);
 void probes_ordered(struct cluster *c, uint32_t who, const struct msg_probe *o);
 void probes_over(struct cluster *c);
-void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verdict *v);
+void probes_verdict(struct cluster *c, uint32_t who, uint64_t life, const struct msg_probe_verdict *v);
 void probes_world(struct cluster *c, uint32_t who, const struct msg_world *w);
 
 /* restores.c */

@@ -11,7 +11,7 @@ static void order(struct cluster *c, unsigned member)
     struct msg m;
     uint32_t who = c->conn[conn].agent;
     if (rdzv_probe_verdict(c->r, member, &m)) {
-        probes_verdict(c, who, &m.u.probe_verdict);
+        probes_verdict(c, who, c->conn[conn].agent_life, &m.u.probe_verdict);
         net_send(c, conn, false, &m);
     }
     for (unsigned i = 0; rdzv_saving_word(c->r, member, i, &m); i++)

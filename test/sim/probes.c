@@ -241,7 +241,7 @@ void probes_over(struct cluster *c)
     c->fair_checks += c->fair;
 }
 
-void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verdict *v)
+void probes_verdict(struct cluster *c, uint32_t who, uint64_t life, const struct msg_probe_verdict *v)
 {
     struct cluster_agent *a = &c->agent[who];
     bool bad = v->verdict == HEALTH_BAD;
@@ -261,8 +261,8 @@ void probes_verdict(struct cluster *c, uint32_t who, const struct msg_probe_verd
         cluster_fail(c, "agent %u is well, and a check that nothing disturbed calls it %s: %s", who,
                      health_verdict_name((enum health_verdict)v->verdict), v->text);
     a->condemned = bad;
-    a->condemned_life = a->life;
-    a->condemned_term = c->coord_life; /* the next one may have to take it, if too few others are there */
+    a->condemned_life = life;          /* who is started there later is taken, too, if too few others are there */
+    a->condemned_term = c->coord_life; /* … and the next coordinator may have to take this one */
 }
 
 /* Who waits as a last resort is taken for a round of the least size only. */

@@ -165,6 +165,7 @@ static bool publish(struct cluster *c, struct cluster_agent *a)
     c->saved[n++] = d;
     c->saved_n = n;
     *stage->nonce = 0;
+    c->brought[c->saves_done % CLUSTER_BROUGHT_MAX] = (struct cluster_order){x->giver, x->order};
     c->saves_done++;
     c->saved_at = c->now;
     cluster_note(c, CLUSTER_COORD, "step %lld is on disk", (long long)d.step);
@@ -368,14 +369,21 @@ static void on_file(struct cluster_save *x, const struct msg_ckpt_file *f)
     x->files.file[x->files.n++].origin = origin;
 }
 
+/* Somebody has published for the order that it had.  Who stands still hears so late, when the job may have gone back
+ * behind that step, and set it aside. */
+static bool was_brought(const struct cluster *c, const struct cluster_save *x)
+{
+    for (unsigned i = 0; i < CLUSTER_BROUGHT_MAX; i++)
+        if (c->brought[i].giver == x->giver && c->brought[i].order == x->order)
+            return true;
+    return false;
+}
+
 static void on_over(struct cluster *c, uint32_t who)
 {
     struct cluster_agent *a = &c->agent[who];
     const struct member_save *m = &a->m.save;
-    bool there = false;
-    for (unsigned i = 0; i < c->saved_n; i++)
-        there |= c->saved[i].step == m->over_step;
-    if (m->over_good && m->over_ours && !there && c->saved_n < CLUSTER_DISK_MAX)
+    if (m->over_good && m->over_ours && !was_brought(c, &a->save))
         cluster_fail(c, "agent %u is told that step %lld is on disk", who, (long long)m->over_step);
     if (m->over_unknown) {
         a->save.want = m->over_step > a->save.want ? m->over_step : a->save.want;
