@@ -88,10 +88,11 @@ void rdzv_set_aside(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         if (r->seat[s->seat].member == RDZV_NONE)
             continue;
         struct rdzv_member *m = &r->member[r->seat[s->seat].member];
+        bool before = m->aside;
         change(r, m, true);
         bool enough = rdzv_is_enough(r), kept = enough && rdzv_keep_aside(r, m->host, s->why, rdzv_quarantine(r, now));
         if (!kept)
-            change(r, m, false);
+            change(r, m, before); /* who was set aside already, and had to be taken all the same, is no better now */
         if (said++ < SAID_MAX)
             say(r, out, s, enough, kept);
     }

@@ -193,6 +193,36 @@ static void test_below_min(void)
              "where all are needed, suspects stay, and keep their ranks");
 }
 
+/* Whoever had to be taken all the same, and fails so again, is still suspect when others come. */
+static void test_aside_stays(void)
+{
+    quiet_begin(&s, 2, 3, 3);
+    FAIL(5000, 'c', 1);
+    BROKEN(5001, 'c');
+    ALL(5002, "abc", STOPPED);
+    SAY(5003, 'a', STORE_READY);
+    story_closed(&s, 6000, 'b');
+    U(6200);
+    SAY(6210, 'a', STOPPED);
+    SAY(6220, 'a', STORE_READY);
+    FAIL(7000, 'c', 1);
+    BROKEN(7001, 'c');
+    ALL(7002, "ac", STOPPED);
+    SAY(7003, 'a', STORE_READY);
+    s.text[s.len = 0] = 0;
+    J(8000, 'd');
+    U(9100);
+    ALL(9110, "ac", STOPPED);
+    SAY(9120, 'a', STORE_READY);
+    ASIDE;
+    story_is("8.000 d joins -> d: park\n"
+             "9.000 time -> a: stop 4; c: stop 4\n"
+             "9.110 c STOPPED -> a: open 5\n"
+             "9.120 a STORE_READY -> a: world 5, 0 of 2, restart 2; c: park; d: world 5, 1 of 2, restart 2\n"
+             "  # c until the job ends (" ECC ")\n",
+             "set aside, taken for want of others, and failed again: left out as soon as others are enough");
+}
+
 static void test_quarantine(void)
 {
     quiet_begin(&s, 1, 3, 2);
@@ -277,6 +307,7 @@ int main(void)
     test_steps();
     test_aside();
     test_below_min();
+    test_aside_stays();
     test_quarantine();
     test_journal();
     return done();
