@@ -159,7 +159,18 @@ static unsigned failed_rounds(const struct cluster *c)
     return n;
 }
 
-/* Some node or the coordinator could still tell of this round. */
+/* It has told the coordinator of its round, or nothing but too little time has kept it from that. */
+static bool could_tell(const struct cluster *c, const struct cluster_agent *a)
+{
+    el_usec limit = EL_MS(c->conf.set.keep_alive_ms) * c->conf.set.keep_alive_attempts;
+    const struct cluster_conn *k = &c->conn[a->link];
+    bool told = a->link && k->host_life == c->coord_life && k->member != RDZV_NONE;
+    bool early = c->now < c->conf.listening_since + limit, well = a->fault_at + EL_SEC(12) < c->now;
+    return a->up && (told || early || well);
+}
+
+/* Some node or the coordinator could still tell of this round.  Who is cut off for longer than the coordinator listens
+ * cannot: what was trained there is training that others had finished. */
 static bool is_known(const struct cluster *c, const struct cluster_round *r)
 {
     struct msg job;
@@ -168,7 +179,7 @@ static bool is_known(const struct cluster *c, const struct cluster_round *r)
     bool known = j->number == r->number && j->coord == r->coord;
     for (uint32_t i = 0; i < c->n && !known; i++) {
         const struct member *m = &c->agent[i].m;
-        known = c->agent[i].up && m->round.number == r->number && m->round.coord == r->coord;
+        known = could_tell(c, &c->agent[i]) && m->round.number == r->number && m->round.coord == r->coord;
     }
     return known;
 }
