@@ -214,6 +214,30 @@ static void take_report(struct rdzv *r, unsigned i, const struct msg_hello *h, e
         rdzv_seat_stopped(r, k);
 }
 
+static void take_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
+{
+    const struct rdzv_member *m = &r->member[i];
+    struct rdzv_seat *s = &r->seat[m->seat];
+    *s = (struct rdzv_seat){.member = i,
+                            .instance = h->instance,
+                            .node_rank = m->node_rank,
+                            .slots = m->slots,
+                            .role = m->role,
+                            .digested = s->digested};
+}
+
+/* The round was rebuilt without this one, and is stopping: its ranks were not known. */
+static void take_late(struct rdzv *r, unsigned i, const struct msg_hello *h)
+{
+    unsigned k = r->member[i].seat;
+    take_seat(r, i, h);
+    rdzv_count_world(r);
+    r->world_last = r->world;
+    if (r->saving)
+        saving_world(r->saving, r->world);
+    rdzv_incidents_insert(r, r->seat[k].rank_base, r->seat[k].slots);
+}
+
 /* The seat that this report speaks of, if it is one of the round that is present and nobody else holds it. */
 static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
 {
@@ -223,7 +247,7 @@ static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
         return false;
     unsigned k = (unsigned)h->group_rank;
     struct rdzv_seat *s = &r->seat[k];
-    bool own = r->state == RDZV_REBUILDING || s->instance == h->instance;
+    bool unknown = !s->instance, own = r->state == RDZV_REBUILDING || unknown || s->instance == h->instance;
     if (s->member != RDZV_NONE || !own)
         return false;
     struct rdzv_member *m = &r->member[i];
@@ -232,21 +256,18 @@ static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
     m->phase = r->state == RDZV_REBUILDING ? RDZV_READY : RDZV_BUSY;
     rdzv_tally(r, m, 1);
     if (r->state != RDZV_REBUILDING) {
+        if (unknown)
+            take_late(r, i, h);
         s->member = i;
         r->lost_seats--;
         r->open_seats += !s->stopped;
         return true;
     }
-    *s = (struct rdzv_seat){.member = i,
-                            .instance = h->instance,
-                            .node_rank = m->node_rank,
-                            .slots = m->slots,
-                            .role = m->role,
-                            .succeeded = h->phase == MSG_PHASE_SUCCEEDED,
-                            .stopped = h->phase == MSG_PHASE_IDLE,
-                            .failed = h->failed,
-                            .digested = s->digested,
-                            .stopping = h->phase == MSG_PHASE_STOPPING || h->fenced};
+    take_seat(r, i, h);
+    s->succeeded = h->phase == MSG_PHASE_SUCCEEDED;
+    s->stopped = h->phase == MSG_PHASE_IDLE;
+    s->failed = h->failed;
+    s->stopping = h->phase == MSG_PHASE_STOPPING || h->fenced;
     r->unheard--;
     return true;
 }

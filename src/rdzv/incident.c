@@ -290,6 +290,26 @@ void rdzv_incidents_adopt(struct rdzv *r)
     }
 }
 
+/* A seat of the round turns out to have so many workers, from this rank on: the ranks behind them are others. */
+void rdzv_incidents_insert(struct rdzv *r, unsigned rank, unsigned slots)
+{
+    unsigned had = r->fates;
+    if (had && r->world > r->fates_room) {
+        uint8_t *more = r->world <= RDZV_FATES_MAX ? el_realloc(r->mem, r->fate, r->world) : NULL;
+        r->fate = more ? more : r->fate;
+        r->fates_room = more ? r->world : r->fates_room;
+    }
+    r->fates = had && r->world <= r->fates_room ? r->world : 0;
+    if (r->fates) {
+        memmove(r->fate + rank + slots, r->fate + rank, had - rank);
+        memset(r->fate + rank, 0, slots);
+    }
+    for (unsigned i = 0; i < r->incident_count; i++) {
+        struct rdzv_incident *x = &r->incident[i];
+        x->order.rank = rank_of(r, x->order.node, x->local_rank);
+    }
+}
+
 static void count_nodes(struct rdzv *r)
 {
     struct rdzv_findings *f = &r->findings;

@@ -260,6 +260,31 @@ static void test_rebuilt(void)
     story_end(&s);
 }
 
+/* A coordinator that was started again had to begin without b, and b comes while the others stop: what it has to tell
+ * is of that round, and the ranks behind its own are others than they seemed. */
+static void test_heard_late(void)
+{
+    trio(&s);
+    CRASH(5000, true);
+    R(5100, 'a', RUNNING);
+    R(5200, 'c', RUNNING);
+    U(10050);
+    INCIDENT('c', .local_rank = 0, .time_us = 10010000, .error_us = 300);
+    stopped_with('c', "1", "");
+    is_num(row(0)->rank, 2, "of the first node nobody knows how many workers it has");
+    RF(10100, 'b', IDLE);
+    INCIDENT('b', .local_rank = 1, .time_us = 4900000, .error_us = 300);
+    INCIDENT('b', .local_rank = 0, .time_us = 4900000, .error_us = 300, .ranks = "0-1");
+    stopped_with('a', "0-1", "");
+    const struct rdzv_incident *root = rdzv_root(s.r);
+    ok(root && root->order.rank == 3, "who was away when the round was rebuilt, and failed first, is the cause");
+    is_num(s.r->findings.failed, 3, "each is counted once");
+    is_num(row(1) ? row(1)->rank : 0, 4, "the rank of another one, as it is");
+    is_str(head()->stopped_ranks, "0-1,5", "… and those of the ones that elrun stopped");
+    is_num(s.r->budget.used, 0, "a round that nodes were lost of costs nothing");
+    story_end(&s);
+}
+
 int main(void)
 {
     test_over_nodes();
@@ -273,5 +298,6 @@ int main(void)
     test_next_round();
     test_told_anew();
     test_rebuilt();
+    test_heard_late();
     return done();
 }
