@@ -44,7 +44,8 @@ struct disk {
     int broken;
     struct el_err error;
     char trouble[1200];
-    uint64_t created; /* the last one's time, or of the directory's newest */
+    uint64_t created; /* the last one's time, or of the directory's newest; */
+    uint64_t opened;  /* … when we began */
     uint64_t all_bytes;
     _Atomic uint64_t done_bytes;
     _Atomic bool stop;
@@ -219,16 +220,40 @@ static void see_created(struct disk *d, const struct scan *s)
             d->created = (uint64_t)s->v[i].changed_sec;
 }
 
-static uint64_t now_created(struct disk *d)
+/* Rounds of one job count up, also over its coordinators: what was written since we began, in one that is not before
+ * ours and not ours, is of another job that runs now, with the same run id.  Its steps would pass for ours. */
+static int check_alone(const struct disk *d, const struct scan *s, struct el_err *e)
+{
+    char shown[EL_SHOW_MAX];
+    for (size_t i = 0; i < s->n; i++) {
+        const struct scan_entry *x = &s->v[i];
+        bool ours = x->number < d->about.number || (x->number == d->about.number && x->coord == d->about.coord);
+        if (x->state == SCAN_VALID && strcmp(x->run_id, d->conf.run_id) == 0 && !ours && x->changed_sec > 0 &&
+            (uint64_t)x->changed_sec > d->opened)
+            return el_fail(e, EL_EXIT_CONFIG,
+                           "another job that runs now has the run id %s, too, and has written %s/%s: end one of them, "
+                           "or give each a run id and a directory of its own",
+                           el_show(d->conf.run_id, shown), d->fs.name, x->name);
+    }
+    return 0;
+}
+
+static int see_others(struct disk *d, struct el_err *e)
 {
     struct el_mem mem = EL_MEM_INIT(SCAN_MEMORY);
     struct scan s = {0};
-    struct el_err e = {0};
-    if (d->conf.apart) { /* the last one may be another node's, by its clock */
-        if (scan_open(&s, &d->fs, &mem, (int64_t)time(NULL), &e) == 0)
-            see_created(d, &s);
-        scan_close(&s);
+    struct el_err unread = {0};
+    int r = 0;
+    if (scan_open(&s, &d->fs, &mem, (int64_t)time(NULL), &unread) == 0) {
+        r = check_alone(d, &s, e);
+        see_created(d, &s);
     }
+    scan_close(&s);
+    return r;
+}
+
+static uint64_t now_created(struct disk *d)
+{
     uint64_t now = (uint64_t)time(NULL);
     d->created = now > d->created ? now : d->created + 1;
     return d->created;
@@ -258,6 +283,8 @@ static int publish(struct disk *d, const struct commit *c, struct el_err *e)
     struct el_err behind = {0};
     struct commit_result result;
     char epoch[128];
+    if (d->conf.apart && see_others(d, e)) /* the last one may be another node's, by its clock */
+        return -1;
     put_epoch(&d->about, epoch);
     snprintf(epoch + strlen(epoch), sizeof epoch - strlen(epoch), "%llu", (unsigned long long)d->about.counter);
     struct manifest m = {.run_id = d->conf.run_id,
@@ -475,6 +502,7 @@ static int check_owner(struct disk *d, struct el_err *e)
             d->fs.name, newest->name, el_show(newest->run_id, theirs), el_show(d->conf.run_id, ours));
     if (!r)
         see_created(d, &s);
+    d->opened = d->created;
     scan_close(&s);
     return r;
 }

@@ -36,6 +36,7 @@ struct scan_entry {
     size_t files;
     bool lastwords, pinned, leased, latest;
     char *run_id; /* "" if nobody says */
+    uint64_t number, coord; /* the round that wrote it; 0: nobody says */
     char *why;    /* it is not valid; "" */
 };
 

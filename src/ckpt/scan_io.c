@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/parse.h"
+#include "util/scan.h"
 #include "util/sort.h"
 
 const char *scan_state_word(enum scan_state s)
@@ -70,6 +71,16 @@ static enum scan_state state_of(const struct look *l, const char *name, struct e
     return !why->status ? SCAN_VALID : why->status == CKPT_INCOMPLETE ? SCAN_PARTIAL : SCAN_DAMAGED;
 }
 
+/* "7.9c2f.3": round, coordinator, and which of its orders. */
+static void take_epoch(struct scan_entry *x, const char *epoch)
+{
+    uint64_t number, coord;
+    if (!scan_u64(&epoch, &number) || *epoch++ != '.' || !scan_hex(&epoch, &coord))
+        return;
+    x->number = number;
+    x->coord = coord;
+}
+
 static int take_checkpoint(struct walk *w, const char *name)
 {
     struct look l;
@@ -102,6 +113,8 @@ static int take_checkpoint(struct walk *w, const char *name)
         x->changed_sec = known && m->created ? (int64_t)m->created : l.changed_sec;
         x->world = known ? m->world : 0;
         x->lastwords = known && m->lastwords;
+        if (known)
+            take_epoch(x, m->epoch);
         x->latest = strcmp(w->s->latest, name) == 0;
     } else if (!nothing) {
         r = no_memory(w->e);
