@@ -271,7 +271,7 @@ static void begin(struct persisting *p, int64_t step)
                                    .counter = ++p->counter,
                                    .world = w ? w->world_size : n->nproc,
                                    .consumed_samples = keeper_slot(k, from->worker, from->slot)->consumed_samples,
-                                   .layout_id = keeper_layout_id(k, from->worker),
+                                   .layout_id = keeper_layout_id(k),
                                    .lastwords = persist_is_lastwords(p->core)};
     draw_nonce(p->about.nonce);
     p->files = persisting_new_files(p, count);

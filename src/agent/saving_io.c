@@ -90,7 +90,7 @@ static void make_list(struct persisting *p)
     s->pieces = n;
     s->held.list++;
     s->held.parts = n;
-    s->held.layout = keeper_layout_id(k, 0);
+    s->held.layout = keeper_layout_id(k);
 }
 
 /* All that there is to say, made anew. */

@@ -220,6 +220,7 @@ unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source 
 bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, struct keeper_source *from);
 int64_t keeper_held_below(const struct keeper *k, int64_t below);
 int64_t keeper_least(const struct keeper *k);
-const char *keeper_layout_id(const struct keeper *k, unsigned worker); /* as declared; "": nothing is */
+/* As declared; where workers differ, that of one which has parts of its own.  "": nothing is. */
+const char *keeper_layout_id(const struct keeper *k);
 
 #endif

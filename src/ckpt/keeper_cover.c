@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "ckpt/layout.h"
+
 int keeper_slot_with(const struct worker *w, int64_t step)
 {
     for (unsigned s = 0; w->has_slots && s < KEEPER_SLOTS; s++)
@@ -202,9 +204,15 @@ bool keeper_is_summing(const struct keeper *k)
     return false;
 }
 
-const char *keeper_layout_id(const struct keeper *k, unsigned worker)
+const char *keeper_layout_id(const struct keeper *k)
 {
-    return k->w[worker].kept ? k->w[worker].kept->layout_id : "";
+    const char *id = "";
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        const char *one = k->w[i].kept ? k->w[i].kept->layout_id : "";
+        if (*one && (!*id || strcmp(id, CKPT_LAYOUT_ALL) == 0))
+            id = one;
+    }
+    return id;
 }
 
 void keeper_give(struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool intact)

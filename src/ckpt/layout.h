@@ -21,6 +21,10 @@
 #define CKPT_STEP_MAX  999999999999999
 #define CKPT_NONCE_MAX 32
 
+/* What a worker calls the layout of its parts if each of them is alike on all ranks: it goes with any other one, which
+ * tells the number of ranks. */
+#define CKPT_LAYOUT_ALL "all"
+
 enum ckpt_layout { CKPT_LAYOUT_ELRUN, CKPT_LAYOUT_MEGATRON };
 
 /* "step-000001200", or "iter_0001200" as Megatron looks for it. */

@@ -37,7 +37,7 @@ struct load_found {
 };
 
 /* A step that was written before one with a lower number is of a history that was given up: it is passed over.  Nothing
- * is loaded of another layout or with parts of other sizes.  Never fails: a directory that cannot be read has something
+ * is loaded of another layout, unless all that is wanted is alike on all ranks, or with parts of other sizes.  Never fails: a directory that cannot be read has something
  * that cannot be used. */
 void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_want *want, struct load_found *out);
 

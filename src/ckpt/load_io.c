@@ -86,7 +86,8 @@ static void wrong_size(const struct manifest_file *f, const struct load_part *p,
 /* Is everything there that is wanted? */
 static bool fits(const struct manifest *m, const struct load_want *want, char *why, size_t size)
 {
-    if (strcmp(m->layout_id, want->layout_id) != 0) {
+    bool any = strcmp(want->layout_id, CKPT_LAYOUT_ALL) == 0; /* other nodes may have parts of their own */
+    if (!any && strcmp(m->layout_id, want->layout_id) != 0) {
         snprintf(why, size, "it is of layout %.60s (%llu ranks), this job has %.60s", m->layout_id,
                  (unsigned long long)m->world, want->layout_id);
         return false;

@@ -103,7 +103,7 @@ static void start(struct resume *r, struct look_job *j)
 
 static size_t names_bytes(const struct keeper *k, unsigned workers, size_t *parts)
 {
-    size_t n = strlen(keeper_layout_id(k, 0)) + 1;
+    size_t n = strlen(keeper_layout_id(k)) + 1;
     *parts = 0;
     for (unsigned w = 0; w < workers; w++)
         for (unsigned i = 0; i < keeper_parts(k, w); i++, (*parts)++)
@@ -134,7 +134,7 @@ static struct look_job *new_job(struct resume *r, const struct keeper *k, unsign
     }
     char *at = j->text;
     j->want = (struct load_want){
-        .layout = r->layout, .layout_id = copy(&at, keeper_layout_id(k, 0)), .v = j->parts, .bad = j->bad};
+        .layout = r->layout, .layout_id = copy(&at, keeper_layout_id(k)), .v = j->parts, .bad = j->bad};
     for (unsigned w = 0; w < workers; w++)
         for (unsigned i = 0; i < keeper_parts(k, w); i++) {
             const struct keeper_part *p = keeper_part(k, w, i);

@@ -386,13 +386,10 @@ static void begin(struct saving *s, int64_t step, bool lastwords, el_usec now)
     s->until = now + SAVING_STALL;
     s->existed = false;
     s->publisher = SAVING_NONE;
-    s->layout[0] = 0;
+    snprintf(s->layout, sizeof s->layout, "%s", saving_layout(s));
     draw_nonce(s);
-    for (unsigned i = 0; i < s->used; i++) {
+    for (unsigned i = 0; i < s->used; i++)
         s->node[i].published = false;
-        if (s->node[i].here && !*s->layout)
-            memcpy(s->layout, s->node[i].layout, sizeof s->layout);
-    }
     if (!make_files(s, step))
         resolve(s, step, false, now, "there is no memory for the list of its files");
     else if (!s->files)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/layout.h"
 #include "rdzv/saving_private.h"
 #include "util/scan.h"
 
@@ -269,12 +270,29 @@ static enum saving_cover undeclared(const struct saving *s, unsigned live, char 
     return never || missing > to_come ? SAVING_HOPELESS : SAVING_WAITS;
 }
 
+static bool is_all(const struct saving_node *n)
+{
+    return !*n->layout || strcmp(n->layout, CKPT_LAYOUT_ALL) == 0;
+}
+
+const char *saving_layout(const struct saving *s)
+{
+    const char *layout = "";
+    for (unsigned i = 0; i < s->used; i++) {
+        const struct saving_node *n = &s->node[i];
+        if (n->here && (!*layout || (strcmp(layout, CKPT_LAYOUT_ALL) == 0 && !is_all(n))))
+            layout = n->layout;
+    }
+    return layout;
+}
+
+/* Of nodes that have parts of their own. */
 static bool layouts_differ(const struct saving *s, char *text, size_t size)
 {
     unsigned first = SAVING_NONE;
     for (unsigned i = 0; i < s->used; i++) {
         const struct saving_node *n = &s->node[i];
-        if (!n->here || !n->known)
+        if (!n->here || !n->known || is_all(n))
             continue;
         first = first == SAVING_NONE ? i : first;
         if (strcmp(n->layout, s->node[first].layout) == 0)

@@ -117,6 +117,8 @@ enum saving_cover { SAVING_COVERED, SAVING_WAITS, SAVING_HOPELESS };
 /* Whether the nodes that are there, but for those that could not write it, hold all of a step; text: what is missing.
  */
 enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size);
+/* Of all that the nodes have declared. */
+const char *saving_layout(const struct saving *s);
 /* The newest covered step above `beyond`. */
 int64_t saving_newest(struct saving *s, int64_t beyond, unsigned live);
 /* The newest step beyond that somebody holds some of. */

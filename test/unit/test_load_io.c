@@ -89,6 +89,8 @@ static void test_look(void)
            "the newest that fit; what was written before a lower step is of a history that was given up");
     ok(f.any && f.newest == 120, "the newest that there is");
     ok(strstr(f.why, "step 120") && strstr(f.why, "layout other (2 ranks), this job has l"), "and why it is not taken");
+    f = look(&fs, CKPT_LAYOUT_ALL, both, 2, NULL, 0);
+    is_str(list(&f), "120 100 90 ", "what is alike on all ranks can be had from any layout");
     const int64_t bad[] = {100};
     f = look(&fs, "l", both, 2, bad, 1);
     is_str(list(&f), "90 ", "one that could not be read is left out");

@@ -354,6 +354,19 @@ static void test_failures(void)
     saving_take(s, 1, 1, &m, now);
     step_on();
     has(saving_last(s)->text, "a has declared layout world, b layout other", "two layouts");
+    m.u.ckpt_held.layout = "all";
+    for (unsigned turn = 0; turn < 2; turn++) {
+        begin(SAVING_SHARED, 2);
+        declares(0);
+        declares(1);
+        if (turn)
+            says(0, .steps = "12:0-1", .least = 12, .want = 12);
+        saving_take(s, 1, 1, &m, now);
+        step_on();
+        if (!turn)
+            says(0, .steps = "12:0-1", .least = 12, .want = 12);
+        is_num(saving_writing(s), 12, "one node has only what is alike everywhere: that goes with any layout");
+    }
 }
 
 static void test_coordinators(void)
