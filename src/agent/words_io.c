@@ -437,7 +437,9 @@ int words_init(struct node *n, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     w->node = n;
     w->mem = EL_MEM_INIT(CORE_LIMIT);
-    w->core = capture_new(snapshots_keeper(n->snapshots), alone && n->conf->ckpt_dir, &w->mem);
+    /* What is captured is tensors: who has files is not asked. */
+    bool disk = alone && n->conf->ckpt_dir && n->conf->ckpt_layout != CKPT_LAYOUT_MEGATRON;
+    w->core = capture_new(snapshots_keeper(n->snapshots), disk, &w->mem);
     w->stand = calloc(n->nproc, sizeof *w->stand);
     w->failing = calloc(n->nproc, sizeof *w->failing);
     w->steps = alone ? NULL : calloc(1, SAVING_STEPS_TEXT + 1);

@@ -62,18 +62,19 @@ static enum lastwords_level part_level(const struct saving_node *n, int64_t step
 static enum lastwords_level of_each(const struct saving *s, int64_t step)
 {
     enum lastwords_level least = LASTWORDS_HAS;
-    unsigned there = 0;
+    unsigned there = 0, parts = 0;
     for (unsigned i = 0; i < s->used; i++) {
         const struct saving_node *n = &s->node[i];
         if (!n->here || !n->known)
             continue;
         there++;
+        parts += n->parts;
         for (unsigned p = 0; p < n->parts; p++) {
             enum lastwords_level one = part_level(n, step, p);
             least = one < least ? one : least;
         }
     }
-    return there == s->size ? least : LASTWORDS_NO;
+    return parts && there == s->size ? least : LASTWORDS_NO;
 }
 
 static enum lastwords_level of_any(struct saving *s, int64_t step)

@@ -46,6 +46,13 @@ train shard shard 2 $once
 is "a shard that the dead one alone held: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
 like "why" "$(said)" "last words: nothing newer is captured, the snapshot of step 0 counts: step 6 of rank 1 is held by nobody: it has ended"
 
+train less less 2 $once --ckpt-dir="$T/less/ckpt"
+is "all that the dead one held is held, with more, by others: it has that from disk" "$(went_back)" "0:6 60 1:6 60 "
+
+train tensors less 2 $once --ckpt-dir="$T/tensors/ckpt" --ckpt-layout=megatron
+is "--ckpt-layout=megatron, where parts of tensors are never on disk: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
+like "why" "$(said)" "last words: nothing newer is captured, the snapshot of step 0 counts: step 6 of rank 1 is held by nobody: it has ended"
+
 begin all all 2 $once
 wait_for files "$D/w/ready.*" 2
 kill -STOP "$elrun_pid" # so that it sees both deaths together

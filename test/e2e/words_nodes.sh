@@ -78,6 +78,11 @@ job own raise 2 2 --ckpt-dir="$T/own/ckpt.@" --ckpt-store=local
 ends 0 0 1
 is "own: a directory for each node: the same step in both" "$(went_back) $(list ckpt.0) $(list ckpt.1)" "0:6 60 1:6 60 2:6 60 3:6 60  6 valid lastwords latest 6 valid lastwords latest"
 
+job tensors one 2 1 --ckpt-dir="$T/tensors/ckpt.@" --ckpt-store=local --ckpt-layout=megatron
+ends 0 0 1
+like "tensors: a layout in which parts of tensors are never on disk: the snapshot" "$(went_back) $(said)" \
+    "^0:0 0 1:0 0  last words: nothing newer is captured, the snapshot of step 0 counts: step 6 cannot be had by all: "
+
 job hang hang 2 2 --hang-timeout=4
 ends 0 0 1
 is "hang: the workers of all nodes stand still: none of their steps is lost" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "

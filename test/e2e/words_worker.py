@@ -70,7 +70,7 @@ def before_step(now):
     """Where a forward and a backward pass would be."""
     if attempt or now != FAULT:
         return
-    if mode in ("one", "shard", "noupdate", "copying", "busy", "silent") and rank == world - 1:
+    if mode in ("one", "less", "shard", "noupdate", "copying", "busy", "silent") and rank == world - 1:
         die()
     if mode == "behind" and rank > 1:  # another node's: it comes when no step may be begun any more
         mark(f"step{now}.{attempt}.{rank}")
@@ -108,6 +108,8 @@ own = mode in ("shard", "raise", "inside", "term", "hang", "exit")
 ck.declare("state", state, shard_id=f"s{rank}" if own else "all")
 if mode == "large":
     ck.declare("more", {"bytes": bytearray(2 << 20)}, shard_id="all")
+if mode == "less" and rank < world - 1:  # so none has declared the same as the one that dies
+    ck.declare("more", {"rank": "any"}, shard_id="all")
 if mode == "copying" and rank == 0 and attempt == 0:  # it dies when it has begun to copy
     elrun._Words._fill = lambda *_: die()
 if mode == "silent" and rank == 0 and attempt == 0:  # as if it had been stopped
