@@ -336,10 +336,12 @@ static void give_up(struct persisting *p, const char *why)
 
 static void on_late(struct persisting *p)
 {
-    char why[160];
+    char why[160], name[SIGNAME_MAX];
+    bool well = p->node->core.cause == AGENT_SUCCESS; /* then a signal has begun that time */
     if (p->left_at != EL_NEVER)
-        snprintf(why, sizeof why, "it was not written within %.6g s of the workers' end (--lastwords-timeout)",
-                 (double)p->node->conf->lastwords_timeout / EL_SEC(1));
+        snprintf(why, sizeof why, "it was not written within %.6g s of %s (--lastwords-timeout)",
+                 (double)p->node->conf->lastwords_timeout / EL_SEC(1),
+                 well ? signame(p->signal, name) : "the workers' end");
     else
         snprintf(why, sizeof why, "its disk has taken nothing for %u s", (unsigned)(STALL_TIME / EL_SEC(1)));
     give_up(p, why);

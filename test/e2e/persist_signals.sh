@@ -1,6 +1,7 @@
 # A second SIGTERM or SIGINT ends the wait for last words on a disk that stands still, with one line that says what was not
 # written.  Nor does a script wait for a step that was left out since the disk stands still.
-# Seen to fail: a build without persisting_signal() (the end comes at --lastwords-timeout, and says that); wait_persist() that
+# Seen to fail: a build without persisting_signal() (the end comes at --lastwords-timeout, and says that); one for which that time
+# does not count; wait_persist() that
 # waited for a step that snapshot() had left out.
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
@@ -30,6 +31,33 @@ cut() { # NAME FIRST SECOND: signals
 }
 cut term TERM TERM 143
 cut int INT TERM 130
+
+# Without a second one --lastwords-timeout ends it: of a job that ends badly, and of one that has ended well from a signal on.
+D=$T/bad R=$T/mnt/bad; mkdir "$D"
+ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" --lastwords-timeout=1 "$HERE/persist_worker.py" "$D" "$R" wait 3 ""
+wait_for files "$D/ready.*" 2
+fsfreeze -f "$T/mnt" && frozen=yes
+kill -TERM "$elrun_pid"
+ok "the job ends badly: its last words have their time, and no more" wait_for holds "$ERR" 'checkpoint: step 2 is not on disk: it was not written within 1 s of the workers. end \(--lastwords-timeout\)'
+fsfreeze -u "$T/mnt" && frozen=
+finish
+is "the job ends badly: exit status" "$status $(grep -c 'is not on disk' "$ERR")" "143 1"
+is_clean bad
+
+D=$T/well R=$T/mnt/well; mkdir "$D"
+ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" --lastwords-timeout=1 "$HERE/persist_worker.py" "$D" "$R" gate 3 2
+wait_for files "$D/at.*" 2
+fsfreeze -f "$T/mnt" && frozen=yes
+: >"$D/go"
+ok "the job ends well: what its script wants on disk is waited for" wait_for holds "$ERR" 'checkpoint: waiting until step 2 is on disk$'
+sleep 2 # longer than --lastwords-timeout
+is "the job ends well: as long as that takes" "$(grep -c 'is not on disk' "$ERR")" 0
+kill -TERM "$elrun_pid"
+ok "the job ends well: a signal bounds it" wait_for holds "$ERR" 'checkpoint: step 2 is not on disk: it was not written within 1 s of SIGTERM \(--lastwords-timeout\)'
+fsfreeze -u "$T/mnt" && frozen=
+finish
+is "the job ends well: exit status" "$status" 0
+is_clean well
 
 # Both slots are in use as long as that disk stands still: one step is being written, one is what all could go back to.
 D=$T/left R=$T/mnt/left; mkdir "$D"
