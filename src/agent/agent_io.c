@@ -129,6 +129,7 @@ static void act(struct node *n, const struct agent_action *a)
     case AGENT_DO_GROUP: workers_act(n, &a->group); break;
     case AGENT_DO_NOTE:
         report_note(n, a->slot);
+        words_noted(n);
         if (n->membership)
             managed_note(n, a->slot);
         break;
@@ -141,7 +142,10 @@ static void act(struct node *n, const struct agent_action *a)
         break;
     case AGENT_DO_FORWARD: workers_forward(n, a->signal); break;
     case AGENT_DO_SUSPEND: workers_suspend(n); break;
-    case AGENT_DO_END: persisting_leave(n, report_end); break;
+    case AGENT_DO_END:
+        words_noted(n);
+        persisting_leave(n, report_end);
+        break;
     case AGENT_DO_UP: membership_started(n->membership); break;
     case AGENT_DO_RESULT: managed_result(n); break;
     }

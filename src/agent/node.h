@@ -272,6 +272,9 @@ el_usec words_took(const struct node *n); /* of --lastwords-timeout, in this att
 /* One of several nodes: what the coordinator orders, NULL: it is gone; and that nothing is held back here. */
 void words_order(struct node *n, const struct msg_ckpt_capture *order);
 void words_pass(struct node *n);
+/* At once, or when it is said who has failed: words_noted(). */
+void words_say(struct node *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void words_noted(struct node *n);
 void words_ended(struct node *n, unsigned slot);                          /* its process has */
 bool words_has_failed(const struct node *n, unsigned slot);               /* it has said so */
 void words_amend(const struct node *n, unsigned slot, struct failure *f); /* … and so failed then */

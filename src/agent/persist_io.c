@@ -53,7 +53,7 @@ static void say_committed(struct persisting *p, bool existed, const char *troubl
         snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
                  p->about.lastwords ? " (last words)" : "", persisting_size(p->bytes, size), (double)took / EL_SEC(1),
                  where);
-    el_log(EL_INFO, "checkpoint: %s", p->said);
+    words_say(p->node, "checkpoint: %s", p->said);
     if (*trouble)
         el_log(EL_WARN, "checkpoint: %s", trouble);
     tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,

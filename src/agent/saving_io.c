@@ -406,9 +406,9 @@ static void say_published(struct persisting *p)
         bytes += files->v[i].bytes;
     ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
     snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
-    el_log(EL_INFO, "checkpoint: step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
-           p->about.lastwords ? " (last words)" : "", persisting_size(bytes, size),
-           (double)(loop_clock() - p->began) / EL_SEC(1), where);
+    words_say(p->node, "checkpoint: step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
+              p->about.lastwords ? " (last words)" : "", persisting_size(bytes, size),
+              (double)(loop_clock() - p->began) / EL_SEC(1), where);
     tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
                                                         .state = "committed",
                                                         .lastwords = p->about.lastwords,

@@ -2,6 +2,7 @@
  * script may stand in a collective; and what is done between a failure and the signal that stops the others.  Among
  * several nodes the coordinator decides which step it is (rdzv/lastwords.h), and when it is over. */
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,11 @@ struct words {
     el_usec *failing; /* when each worker has said so; 0: it has not */
     struct loop_timer *timer;
     bool running; /* since DO_CAPTURE */
+    bool noted;   /* it is said who has failed; and then: */
+    struct {
+        unsigned n;
+        char line[2][CKPT_PATH_MAX + 800]; /* "last words: …", "checkpoint: …" */
+    } later;
     unsigned attempt;
     el_usec began, took;
 
@@ -52,18 +58,56 @@ static void release(struct words *w)
             wsock_send(w->sock, i, &done, NULL, 0);
 }
 
+/* A worker has failed, or is about to, and nobody has been told: that comes first. */
+static bool has_news(const struct words *w)
+{
+    enum agent_cause cause = w->node->core.cause;
+    bool news = cause == AGENT_WORKER_FAILED;
+    for (unsigned i = 0; i < w->node->nproc && cause == AGENT_NO_CAUSE; i++)
+        news |= w->failing[i] != 0;
+    return news && !w->noted;
+}
+
+void words_say(struct node *n, const char *format, ...)
+{
+    struct words *w = n->words;
+    char now[sizeof w->later.line[0]];
+    bool waits = w && has_news(w) && w->later.n < sizeof w->later.line / sizeof w->later.line[0];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(waits ? w->later.line[w->later.n++] : now, sizeof now, format, ap);
+    va_end(ap);
+    if (!waits)
+        el_log(EL_INFO, "%s", now);
+}
+
+static void say_all(struct words *w)
+{
+    for (unsigned i = 0; i < w->later.n; i++)
+        el_log(EL_INFO, "%s", w->later.line[i]);
+    w->later.n = 0;
+}
+
+void words_noted(struct node *n)
+{
+    if (!n->words)
+        return;
+    n->words->noted = true;
+    say_all(n->words);
+}
+
 static void say(const struct words *w)
 {
     struct capture_end end = capture_end(w->core);
-    double took = (double)(loop_clock() - w->began) / EL_SEC(1);
+    double took = (double)w->took / EL_SEC(1);
     char instead[64] = "no snapshot is there";
     if (end.instead != KEEPER_NO_STEP)
         snprintf(instead, sizeof instead, "the snapshot of step %lld counts", (long long)end.instead);
     if (end.step != KEEPER_NO_STEP && end.copies)
-        el_log(EL_INFO, "last words: step %lld is captured from %u live worker%s: %.1f MiB in %.3f s",
-               (long long)end.step, end.copies, end.copies == 1 ? "" : "s", (double)end.bytes / (1 << 20), took);
+        words_say(w->node, "last words: step %lld is captured from %u live worker%s: %.1f MiB in %.3f s",
+                  (long long)end.step, end.copies, end.copies == 1 ? "" : "s", (double)end.bytes / (1 << 20), took);
     else if (end.step == KEEPER_NO_STEP && *end.why)
-        el_log(EL_INFO, "last words: nothing newer is captured, %s: %s", instead, end.why);
+        words_say(w->node, "last words: nothing newer is captured, %s: %s", instead, end.why);
 }
 
 /* --- one of several nodes: where its workers stand --- */
@@ -412,7 +456,8 @@ void words_round(struct node *n)
     struct words *w = n->words;
     if (!w)
         return;
-    w->running = w->lost = w->over_told = false;
+    w->running = w->lost = w->over_told = w->noted = false;
+    say_all(w);
     w->limit = KEEPER_NO_STEP;
     w->said = (struct member_stand){.step = KEEPER_NO_STEP, .steps = "", .why = ""};
     capture_rest(w->core);

@@ -73,6 +73,17 @@ static void say(struct rdzv *r, struct rdzv_actions *out)
                  end.why);
 }
 
+/* Once; and not before it is said why the round stops: a script that fails waits for its last words, and ends then. */
+void rdzv_lastwords_say(struct rdzv *r, struct rdzv_actions *out)
+{
+    bool over = r->lastwords.state == LASTWORDS_IS_OVER;
+    if (r->state != RDZV_STOPPING)
+        return;
+    if (over && !r->lastwords_over)
+        say(r, out);
+    r->lastwords_over = over;
+}
+
 /* What is in memory alone is of use to another round only. */
 static bool is_worth_it(const struct rdzv *r, el_usec now)
 {
@@ -91,9 +102,7 @@ bool rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
         return false;
     rdzv_act(out, RDZV_DO_ORDER_EACH);
     rdzv_lastwords_stop(r, now);
-    if (w->state == LASTWORDS_IS_OVER && !r->lastwords_over)
-        say(r, out);
-    r->lastwords_over = w->state == LASTWORDS_IS_OVER;
+    rdzv_lastwords_say(r, out);
     return true;
 }
 

@@ -396,6 +396,7 @@ int rdzv_lastwords_init(struct rdzv *r); /* behind rdzv_saving_init() */
 void rdzv_lastwords_round(struct rdzv *r);
 void rdzv_lastwords_gone(struct rdzv *r, unsigned seat, bool lost);
 void rdzv_lastwords_stop(struct rdzv *r, el_usec now); /* the round stops, or its end need not wait any more */
+void rdzv_lastwords_say(struct rdzv *r, struct rdzv_actions *out);
 void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
                           struct rdzv_actions *out);
 /* True: all are told. */

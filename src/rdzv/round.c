@@ -86,6 +86,7 @@ void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char
     rdzv_lastwords_stop(r, now);
     rdzv_say(r, out, RDZV_NOTE_STOPPING, RDZV_NONE, "round %llu stops: %s", (unsigned long long)r->number,
              r->stop_text);
+    rdzv_lastwords_say(r, out);
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 

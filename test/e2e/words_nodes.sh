@@ -47,6 +47,8 @@ ends 0 0 1
 is "raise: a script fails, each rank has a shard of its own: its own state is captured, too" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
 is "raise: it ends as it should" "$(right)" " 4 90 True"
 
+is "raise: why it stops is said before what came of it" "$(grep -oE 'job raise: (round 1 stops|last words)' "$T/store" | cut -d' ' -f3- | tr '\n' ';')" "round 1 stops;last words;"
+
 job both both 2 1 --max-restarts=0 --ckpt-dir="$T/both/ckpt"
 ends 1 0 1
 like "both: scripts of two nodes fail, the first one ends last: it is the cause" \
