@@ -37,8 +37,8 @@ struct load_found {
 };
 
 /* A step that was written before one with a lower number is of a history that was given up: it is passed over.  Nothing
- * is loaded of another layout, unless all that is wanted is alike on all ranks, or with parts of other sizes.  Never fails: a directory that cannot be read has something
- * that cannot be used. */
+ * is loaded of another layout, unless all that is wanted is alike on all ranks, or with parts of other sizes.  Never
+ * fails: a directory that cannot be read has something that cannot be used. */
 void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_want *want, struct load_found *out);
 
 /* One part of a step, into memory of its size; *bytes: how many of them the file has.  -1 and *e: which file, and where

@@ -35,9 +35,9 @@ struct scan_entry {
     uint64_t world, bytes;
     size_t files;
     bool lastwords, pinned, leased, latest;
-    char *run_id; /* "" if nobody says */
+    char *run_id;           /* "" if nobody says */
     uint64_t number, coord; /* the round that wrote it; 0: nobody says */
-    char *why;    /* it is not valid; "" */
+    char *why;              /* it is not valid; "" */
 };
 
 struct scan {

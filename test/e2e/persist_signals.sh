@@ -1,8 +1,7 @@
 # A second SIGTERM or SIGINT ends the wait for last words on a disk that stands still, with one line that says what was not
 # written.  Nor does a script wait for a step that was left out since the disk stands still.
 # Seen to fail: a build without persisting_signal() (the end comes at --lastwords-timeout, and says that); one for which that time
-# does not count; wait_persist() that
-# waited for a step that snapshot() had left out.
+# does not count; wait_persist() that waited for a step that snapshot() had left out.
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
 frozen= mounted=

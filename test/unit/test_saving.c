@@ -335,7 +335,10 @@ static void test_failures(void)
     two_hold("12:0-1", 12);
     says(0, .steps = "12:0-1", .order = 1, .at = SAVING_AT_WRITTEN);
     has(saving_last(s)->text, "a has not told all of its files", "written, but what?");
+}
 
+static void test_layouts(void)
+{
     begin(SAVING_SHARED, 2);
     declares(0);
     declares(1);
@@ -601,6 +604,7 @@ int main(void)
     test_life();
     test_wants();
     test_failures();
+    test_layouts();
     test_coordinators();
     test_went_back();
     test_asks();
