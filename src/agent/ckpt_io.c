@@ -17,13 +17,14 @@ static void hear(struct node *n)
     if (!restore_word(&n->restore, 0, &w))
         return;
     if (w.what == RESTORE_GO) {
-        snapshots_confirmed(n->snapshots);
+        snapshots_confirmed(n->snapshots, n->stock.attempt);
         persisting_went_back(n, n->stock.told);
     } else if (w.what == RESTORE_READ) {
         n->stock.at = RESTORE_AT_TOLD;
         n->stock.told = w.step;
+        n->stock.told_lineage = w.lineage;
         n->stock.fresh = w.fresh;
-        ckpt_decided(n, w.step, w.fresh, w.text);
+        ckpt_decided(n, &n->stock, w.text);
     }
 }
 
@@ -54,11 +55,11 @@ static void on_confirm(void *ctx, int64_t step)
     hear(n);
 }
 
-void ckpt_decided(struct node *n, int64_t step, bool fresh, const char *text)
+void ckpt_decided(struct node *n, const struct restore_stock *decided, const char *text)
 {
-    if (step == RESTORE_NO_STEP && (!fresh || n->core.attempts > 1))
-        el_log(fresh ? EL_WARN : EL_ERROR, "%s", text);
-    snapshots_chosen(n->snapshots, step, fresh, text);
+    if (decided->told == RESTORE_NO_STEP && (!decided->fresh || n->core.attempts > 1))
+        el_log(decided->fresh ? EL_WARN : EL_ERROR, "%s", text);
+    snapshots_chosen(n->snapshots, decided, text);
 }
 
 /* --- planned changes --- */
@@ -138,7 +139,7 @@ void ckpt_round(struct node *n)
     const struct msg_world *w = n->membership ? membership_world(n->membership) : NULL;
     if (!n->snapshots)
         return;
-    restore_begin(&n->restore, 0, 1);
+    restore_begin(&n->restore, 1);
     persisting_round(n);
     words_round(n);
     snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));

@@ -105,26 +105,25 @@ static void on_probe_tell(void *ctx, bool ids)
     health_tell(n->health, ids);
 }
 
-static void on_restore(void *ctx, int64_t step, bool fresh, const char *text)
+static void on_restore(void *ctx, const struct restore_stock *decided, const char *text)
 {
     struct node *n = ctx;
-    n->gone_back = step;
-    n->gone_fresh = fresh;
-    ckpt_decided(n, step, fresh, text);
+    n->gone_back = decided->told;
+    n->gone_fresh = decided->fresh;
+    n->gone_attempt = decided->attempt;
+    ckpt_decided(n, decided, text);
 }
 
 static void on_go(void *ctx)
 {
     struct node *n = ctx;
-    snapshots_confirmed(n->snapshots);
+    snapshots_confirmed(n->snapshots, n->gone_attempt);
     saver_went_back(n, n->gone_back);
 }
 
-static void on_restock(void *ctx, uint64_t missed, int64_t keep)
+static void on_restock(void *ctx)
 {
     struct node *n = ctx;
-    if (missed)
-        snapshots_forget(n->snapshots, missed, keep, n->conf->ckpt_store == 1);
     snapshots_again(n->snapshots);
 }
 

@@ -216,8 +216,6 @@ struct member_stage { /* of a health check */
 
 struct member_restore { /* the agreement about what the workers of `round` go back to, as far as this node has got */
     bool stocked;       /* `stock` is of the present attempt */
-    uint64_t missed;    /* not 0: what is held beyond step `keep` was given up by then, in an agreement without us */
-    int64_t keep;
     struct restore_stock stock;
     char steps[RESTORE_LIST_MAX + 1], text[RESTORE_TEXT_MAX + 1];
 };

@@ -26,6 +26,7 @@ static void on_stock(struct member *m, const struct restore_stock *s, struct mem
     x->stock.attempt = attempt + next;
     x->stock.at = RESTORE_AT_STOCK;
     x->stock.told = RESTORE_NO_STEP;
+    x->stock.told_lineage = 0;
     x->stock.fresh = false;
     x->stocked = true;
     restore_list_put(&x->stock, x->steps);
@@ -55,8 +56,6 @@ static void on_tell(struct member *m, const struct msg_restore *r, struct member
     x->stock.attempt = r->attempt;
     x->stock.at = RESTORE_AT_STOCK;
     x->stocked = false;
-    x->missed = r->since;
-    x->keep = r->keep;
     member_act(out, MEMBER_DO_RESTOCK);
 }
 
@@ -68,6 +67,7 @@ static void on_read(struct member *m, const struct msg_restore *r, struct member
     x->stock.attempt = r->attempt;
     x->stock.at = RESTORE_AT_TOLD;
     x->stock.told = r->step;
+    x->stock.told_lineage = r->lineage;
     x->stock.fresh = r->fresh;
     snprintf(x->text, sizeof x->text, "%s", r->text);
     if (r->step != RESTORE_NO_STEP || r->fresh)
@@ -106,6 +106,7 @@ void member_restore_message(const struct member *m, struct msg_ckpt_stock *out)
                                    .elsewhere = s->elsewhere,
                                    .at = s->at,
                                    .step = s->told,
+                                   .lineage = s->told_lineage,
                                    .fresh = s->fresh,
                                    .text = s->why};
 }

@@ -33,9 +33,9 @@ struct membership_ops {
     void (*probe_tell)(void *ctx, bool ids);
     /* All that follows a step on which the job agrees: offer it to the workers; let them go on; STOCK anew.  May be
      * called inside membership_…(). */
-    void (*restore)(void *ctx, int64_t step, bool fresh, const char *text);
+    void (*restore)(void *ctx, const struct restore_stock *decided, const char *text);
     void (*go)(void *ctx);
-    void (*restock)(void *ctx, uint64_t missed, int64_t keep); /* missed not 0: forget what is held beyond keep first */
+    void (*restock)(void *ctx);
     /* Saving a step: say CKPT_PART or CKPT_FILE with membership_logs(); CKPT_WRITE, CKPT_FILE and CKPT_PUBLISH as they
      * came; forget the order; what has become of a step.  May be called inside membership_…(). */
     void (*saving_tell)(void *ctx, bool files);

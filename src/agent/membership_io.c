@@ -319,7 +319,7 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_PROBE_TELL: m->ops.probe_tell(m->ctx, a->what == MSG_PROBE_ID); break;
     case MEMBER_DO_RESTORE: {
         const struct member_restore *x = &m->core.restore;
-        m->ops.restore(m->ctx, x->stock.told, x->stock.fresh, x->text);
+        m->ops.restore(m->ctx, &x->stock, x->text);
         break;
     }
     case MEMBER_DO_PARTS: m->ops.saving_tell(m->ctx, false); break;
@@ -332,7 +332,7 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_UNSAVE: m->ops.unsave(m->ctx); break;
     case MEMBER_DO_SAVED: m->ops.saved(m->ctx, &m->core.save); break;
     case MEMBER_DO_GO: m->ops.go(m->ctx); break;
-    case MEMBER_DO_RESTOCK: m->ops.restock(m->ctx, m->core.restore.missed, m->core.restore.keep); break;
+    case MEMBER_DO_RESTOCK: m->ops.restock(m->ctx); break;
     case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
     case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, &m->core.notice, m->core.text); break;
     case MEMBER_DO_UNNOTICE: m->ops.notice(m->ctx, NULL, ""); break;

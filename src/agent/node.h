@@ -89,8 +89,9 @@ struct node {
     struct restore restore;          /* alone: what a coordinator has for a round */
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
-    int64_t gone_back;             /* the step that all ranks went on from last */
-    bool gone_fresh;               /* … or none, and that is as it should be */
+    int64_t gone_back; /* the step that all ranks went on from last */
+    bool gone_fresh;   /* … or none, and that is as it should be */
+    uint64_t gone_attempt;
     struct words *words;           /* words_io.c; NULL: nothing is captured */
     struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
     struct ckpt_asks *asks;        /* ckpt_asks_io.c; NULL: no snapshots are taken */
@@ -258,9 +259,10 @@ void hang_watch_end(struct node *n);
 
 /* ckpt_io.c: snapshots, which are this node's, as part of the job */
 int ckpt_init(struct node *n, struct el_err *e);
-void ckpt_free(struct node *n);                                                /* after pool_free() */
-void ckpt_round(struct node *n);                                               /* before its workers are started */
-void ckpt_decided(struct node *n, int64_t step, bool fresh, const char *text); /* what all ranks go back to */
+void ckpt_free(struct node *n);  /* after pool_free() */
+void ckpt_round(struct node *n); /* before its workers are started */
+/* What all ranks go back to: its told, told_lineage, fresh. */
+void ckpt_decided(struct node *n, const struct restore_stock *decided, const char *text);
 void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a planned change; NULL: none any more */
 
 /* words_io.c: what live workers hold, before they are stopped */

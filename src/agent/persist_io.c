@@ -266,6 +266,7 @@ static void begin(struct persisting *p, int64_t step)
     p->began = loop_clock();
     p->bytes = 0;
     p->about = (struct disk_about){.step = step,
+                                   .lineage = keeper_slot(k, from->worker, from->slot)->lineage,
                                    .number = w ? w->number : n->core.attempts,
                                    .coord = w ? w->coord : n->coord,
                                    .counter = ++p->counter,

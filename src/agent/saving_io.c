@@ -23,8 +23,8 @@ struct saver {
     unsigned pieces;
     bool ended; /* no worker is left */
 
-    uint64_t giver, order; /* of what is written */
-    unsigned *index;       /* by file: in the list */
+    uint64_t giver, order, lineage; /* of what is written */
+    unsigned *index;                /* by file: in the list */
     uint64_t samples;
     struct disk_files *all; /* FILEs that came, to be published */
     struct disk_about published;
@@ -47,13 +47,14 @@ static void free_disk(struct persisting *p);
 
 static size_t put_step(const struct keeper *k, const struct saver *s, int64_t step, char *to, size_t size)
 {
-    size_t n = (size_t)snprintf(to, size, "%lld:", (long long)step), begun = n;
+    uint64_t lineage = keeper_lineage(k, step);
+    size_t n = (size_t)snprintf(to, size, "%lld@%llx:", (long long)step, (unsigned long long)lineage), begun = n;
     for (unsigned i = 0; i < s->pieces && n < size; i++) {
         struct keeper_source from;
         unsigned last = i;
-        if (!keeper_piece(k, &s->piece[i], step, &from))
+        if (!keeper_piece(k, &s->piece[i], step, lineage, &from))
             continue;
-        while (last + 1 < s->pieces && keeper_piece(k, &s->piece[last + 1], step, &from))
+        while (last + 1 < s->pieces && keeper_piece(k, &s->piece[last + 1], step, lineage, &from))
             last++;
         n += (size_t)snprintf(to + n, size - n, last > i ? "%s%u-%u" : "%s%u", n > begun ? "," : "", i, last);
         i = last;
@@ -187,10 +188,7 @@ static void tell_files(struct persisting *p)
 
 void saver_tell(struct node *n, bool files)
 {
-    if (files)
-        tell_files(n->persisting);
-    else
-        tell_parts(n->persisting);
+    (files ? tell_files : tell_parts)(n->persisting);
 }
 
 uint64_t saver_list(const struct node *n, const struct keeper_source **piece, unsigned *pieces)
@@ -250,7 +248,7 @@ static void write_order(struct persisting *p, const struct msg_ckpt_write *w)
     else if (w->list != s->held.list || w->number != s->held.number || w->coord != s->held.coord || !n)
         why = "its workers have declared their parts anew since";
     for (unsigned i = 0; !why && i < n; i++)
-        if (!keeper_piece(k, &s->piece[s->index[i]], w->step, &from[i]))
+        if (!keeper_piece(k, &s->piece[s->index[i]], w->step, w->lineage, &from[i]))
             why = "it does not hold that step any more";
     if (!why && !persist_order(p->core, w->step, w->lastwords, from, n))
         why = "it is still writing another one";
@@ -258,6 +256,7 @@ static void write_order(struct persisting *p, const struct msg_ckpt_write *w)
         name_order(p, w->step, w->number, w->coord, w->order, w->lastwords, w->nonce);
         s->giver = w->giver;
         s->order = w->order;
+        s->lineage = p->about.lineage = w->lineage;
         s->samples = keeper_slot(k, from[0].worker, from[0].slot)->consumed_samples;
         s->told_moved = p->began = loop_clock();
         p->bytes = 0;
@@ -380,7 +379,6 @@ static void on_publish(struct persisting *p, const struct msg_ckpt_publish *o)
 {
     struct saver *s = p->saver;
     struct disk_files *files = o->files ? s->all : p->files;
-    uint64_t samples = o->files ? s->published.consumed_samples : s->samples;
     if (!files || (o->files && files->n != o->files)) {
         refuse(p, "out of memory for the list of its files");
         return;
@@ -392,8 +390,9 @@ static void on_publish(struct persisting *p, const struct msg_ckpt_publish *o)
     name_order(p, o->step, o->number, o->coord, o->order, o->lastwords, o->nonce);
     p->layout_id = disk_files_keep(files, o->layout);
     p->about.layout_id = p->layout_id ? p->layout_id : "";
+    p->about.lineage = s->lineage;
     p->about.world = o->world;
-    p->about.consumed_samples = samples;
+    p->about.consumed_samples = o->files ? s->published.consumed_samples : s->samples;
     disk_publish(p->disk, &p->about, files);
 }
 
@@ -561,7 +560,8 @@ void saver_went_back(struct node *n, int64_t step)
     if (!ours || (step == KEEPER_NO_STEP && !n->gone_fresh))
         return;
     /* The others may be faster, and have written what follows before the directory is free here. */
-    p->saver->back = (struct disk_about){step, w->number, w->coord, .nonce = "0", .layout_id = ""};
+    p->saver->back =
+        (struct disk_about){.step = step, .number = w->number, .coord = w->coord, .nonce = "0", .layout_id = ""};
     p->saver->sets_aside = true;
     free_disk(p);
 }

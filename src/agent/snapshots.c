@@ -36,16 +36,16 @@ unsigned snapshots_oom_more(uint64_t budget_bytes, uint64_t memory_bytes, uint64
 }
 
 /* What is in memory and on disk is one step. */
-void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, int64_t most)
+void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk)
 {
     const struct restore_stock memory = *stock;
     unsigned m = 0, d = 0;
     stock->n = 0;
-    while (d < disk->n && disk->step[d] > most)
-        d++;
     while (stock->n < RESTORE_STEPS_MAX && (m < memory.n || d < disk->n)) {
-        bool both = m < memory.n && d < disk->n && memory.step[m] == disk->step[d];
+        bool both =
+            m < memory.n && d < disk->n && memory.step[m] == disk->step[d] && memory.lineage[m] == disk->lineage[d];
         bool first = d == disk->n || (m < memory.n && memory.step[m] >= disk->step[d]);
+        stock->lineage[stock->n] = first ? memory.lineage[m] : disk->lineage[d];
         stock->step[stock->n++] = first ? memory.step[m++] : disk->step[d++];
         d += both;
     }

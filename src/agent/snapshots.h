@@ -55,18 +55,15 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
 /* A worker has ended: everything that it said is heard first. */
 void snapshots_ended(struct snapshots *s, unsigned slot);
 
-/* step -1: nothing; fresh: and that is right, begin at the beginning.  text: why. */
-void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char *text);
-/* Every rank has read it: the workers go on.  Says what was read from where. */
-void snapshots_confirmed(struct snapshots *s);
+/* What was decided: its told, told_lineage and fresh.  text: why. */
+void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, const char *text);
+/* Every rank has read it, in this attempt of the agreement: the workers go on.  Says what was read from where. */
+void snapshots_confirmed(struct snapshots *s, uint64_t attempt);
 /* The agreement is repeated: choose() comes once more, when all workers ask. */
-/* The steps on disk among those in memory, newest first; those beyond `most` do not count. */
-void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, int64_t most);
-
 void snapshots_again(struct snapshots *s);
-/* What is held beyond this step, on its own disk too, is of a history that others gave up in a round that this node has
- * missed: it does not count.  Then snapshots_again(). */
-void snapshots_forget(struct snapshots *s, uint64_t missed, int64_t keep, bool own_disk);
+
+/* The steps on disk among those in memory, newest first. */
+void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk);
 
 /* The worker that a process is or descends from; -1: none of ours. */
 int snapshots_whose(const struct snapshots *s, pid_t pid);

@@ -13,6 +13,7 @@
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
 #include "ckpt/layout.h"
+#include "ckpt/lineage.h"
 #include "ckpt/resume.h"
 #include "ckpt/vault.h"
 #include "ckpt/wsock.h"
@@ -31,7 +32,7 @@ struct snapshots {
     const struct reap *reap;
     const struct run_conf *run;
     unsigned workers;
-    uint64_t round;
+    uint64_t round, coord;
     struct el_mem mem;
     struct keeper *keeper;
     struct vault *vault;
@@ -43,7 +44,6 @@ struct snapshots {
     bool asking, reading;     /* what it runs for */
     struct resume *resume;    /* NULL: no --ckpt-dir */
     bool looking;             /* what it finds is waited for */
-    int64_t disk_most;        /* steps beyond are of a history that was given up; until the next agreement */
     bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
     unsigned verifying;       /* slots being compared, also for a round that is over */
     bool stepping;
@@ -88,11 +88,11 @@ static void tell_choose(struct snapshots *s)
 {
     struct restore_stock stock = {
         .since = keeper_since(s->keeper), .whole = keeper_had_whole(s->keeper), .newest = keeper_reached(s->keeper)};
-    stock.n = keeper_readable(s->keeper, stock.step, RESTORE_STEPS_MAX);
+    stock.n = keeper_readable(s->keeper, stock.step, stock.lineage, RESTORE_STEPS_MAX);
     snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_lost(s->keeper));
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
     if (s->resume)
-        snapshots_add_disk(&stock, resume_found(s->resume), s->disk_most);
+        snapshots_add_disk(&stock, resume_found(s->resume));
     s->ops.choose(s->ctx, &stock);
 }
 
@@ -324,7 +324,7 @@ static void on_late(void *ctx)
              "not every rank of this node has called restore() within %.0f s (--ckpt-restore-timeout)",
              (double)s->run->ckpt_restore_timeout / EL_SEC(1));
     el_log(EL_ERROR, "%s", text);
-    snapshots_chosen(s, KEEPER_NO_STEP, false, text);
+    snapshots_chosen(s, &(struct restore_stock){.told = KEEPER_NO_STEP}, text);
 }
 
 void snapshots_ended(struct snapshots *s, unsigned slot)
@@ -340,10 +340,14 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
     for (unsigned i = 0; i < s->workers; i++)
         wsock_close(s->sock, i);
     s->round = number;
+    s->coord = coord;
     s->choosing = s->looking = false;
     set_deadline(s, false, false);
     stops_round(s->stops, number, coord, rank_base);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = number, .rank_base = rank_base});
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND,
+                                   .number = number,
+                                   .rank_base = rank_base,
+                                   .lineage = lineage_begin(number, coord, 0)});
 }
 
 /* One line for each time. */
@@ -366,15 +370,16 @@ static void say_restored(const struct snapshots *s)
            (double)x.bytes / (1 << 20), (double)(s->read - s->offered) / EL_SEC(1));
 }
 
-void snapshots_chosen(struct snapshots *s, int64_t step, bool fresh, const char *text)
+void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, const char *text)
 {
-    s->step = step;
+    s->step = decided->told;
     s->offered = loop_clock();
-    set_deadline(s, false, step != KEEPER_NO_STEP || fresh);
+    set_deadline(s, false, s->step != KEEPER_NO_STEP || decided->fresh);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN,
-                                   .step = step,
-                                   .fresh = fresh,
-                                   .on_disk = resume_has(s->resume, step),
+                                   .step = s->step,
+                                   .lineage = decided->told_lineage,
+                                   .fresh = decided->fresh,
+                                   .on_disk = resume_has(s->resume, s->step, decided->told_lineage),
                                    .text = text});
 }
 
@@ -383,22 +388,10 @@ void snapshots_again(struct snapshots *s)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_AGAIN});
 }
 
-void snapshots_forget(struct snapshots *s, uint64_t missed, int64_t keep, bool own_disk)
+void snapshots_confirmed(struct snapshots *s, uint64_t attempt)
 {
-    el_log(
-        EL_INFO,
-        "in the rounds up to %llu, without this node, the job went back to step %lld: what is held here of later ones "
-        "is not used",
-        (unsigned long long)missed, (long long)keep);
-    s->disk_most = own_disk ? keep : INT64_MAX;
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_FORGET, .number = missed, .step = keep});
-}
-
-void snapshots_confirmed(struct snapshots *s)
-{
-    s->disk_most = INT64_MAX;
     say_restored(s);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED});
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = lineage_begin(s->round, s->coord, attempt)});
 }
 
 void snapshots_captured(struct snapshots *s, unsigned worker, unsigned slot, bool ok, uint64_t consumed_samples)
@@ -559,13 +552,8 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
     }
-    *s = (struct snapshots){.loop = l,
-                            .ops = *ops,
-                            .ctx = ctx,
-                            .reap = conf->reap,
-                            .run = conf->run,
-                            .workers = conf->workers,
-                            .disk_most = INT64_MAX};
+    *s = (struct snapshots){
+        .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
     if (find_budget(s, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
         make_parts(s, p, budget_bytes, conf->live, e) == 0)
         return s;

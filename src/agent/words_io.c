@@ -156,7 +156,7 @@ static enum lastwords_level piece_level(const struct keeper *k, const struct kee
                                         const enum keeper_live *live)
 {
     struct keeper_source from;
-    if (keeper_piece(k, piece, step, &from))
+    if (keeper_piece(k, piece, step, keeper_lineage(k, step), &from))
         return LASTWORDS_HAS;
     enum keeper_live best = keeper_live_piece(k, piece, live);
     return best == KEEPER_LIVE_IS ? LASTWORDS_CAN : best == KEEPER_LIVE_MAY ? LASTWORDS_MAY : LASTWORDS_NO;

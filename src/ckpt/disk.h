@@ -39,6 +39,7 @@ struct disk_files {
 
 struct disk_about {
     int64_t step;
+    uint64_t lineage;
     uint64_t number, coord, counter; /* of the round, and of the order to write */
     char nonce[CKPT_NONCE_MAX];
     uint64_t world, consumed_samples;

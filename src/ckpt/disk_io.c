@@ -150,8 +150,8 @@ static bool stands_already(const struct disk *d, const char *final)
     struct checked there;
     struct el_err why = {0};
     bool same = check_open(&there, &d->fs, &mem, final, &why) == 0 && there.m.step == d->about.step &&
-                strcmp(there.m.run_id, d->conf.run_id) == 0 && there.m.parts_n == d->files->n &&
-                there.m.files_n == d->files->n;
+                manifest_lineage(&there.m) == d->about.lineage && strcmp(there.m.run_id, d->conf.run_id) == 0 &&
+                there.m.parts_n == d->files->n && there.m.files_n == d->files->n;
     for (size_t i = 0; same && i < there.m.parts_n; i++) {
         const struct manifest_part *p = &there.m.parts[i];
         const struct manifest_file *f = &there.m.files[p->file];
@@ -289,6 +289,7 @@ static int publish(struct disk *d, const struct commit *c, struct el_err *e)
     snprintf(epoch + strlen(epoch), sizeof epoch - strlen(epoch), "%llu", (unsigned long long)d->about.counter);
     struct manifest m = {.run_id = d->conf.run_id,
                          .epoch = epoch,
+                         .lineage = d->about.lineage,
                          .world = d->about.world,
                          .lastwords = d->about.lastwords,
                          .layout_id = d->about.layout_id,

@@ -116,7 +116,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
     s->step = KEEPER_NO_STEP;
     s->gen = ++k->gen;
     s->persist = s->captured = s->vain = false;
-    s->consumed_samples = s->loaded = 0;
+    s->consumed_samples = s->loaded = s->lineage = 0;
 }
 
 static void drop_writing(struct keeper *k, struct worker *w)
@@ -154,6 +154,7 @@ static void on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
     keeper_empty_slot(k, s);
     s->state = KEEPER_WRITING;
     s->step = m->u.snap_begin.step;
+    s->lineage = k->lineage;
     for (unsigned i = 0; i < w->kept->parts; i++)
         s->part_bytes[i] = w->kept->part[i].bytes;
     reply->u.snap_slot.slot = (uint64_t)(s - w->slot);
@@ -220,6 +221,7 @@ int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept
     s->state = KEEPER_CAPTURING;
     s->captured = w->captures = true;
     s->step = step;
+    s->lineage = k->lineage;
     for (unsigned i = 0; i < w->kept->parts; i++)
         s->part_bytes[i] = w->kept->part[i].bytes;
     return (int)(s - w->slot);
@@ -285,7 +287,7 @@ static void on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
     s->state = KEEPER_COMMITTED;
     k->since = k->since ? k->since : k->round; /* of a script that has not asked before */
     k->reached = s->step > k->reached ? s->step : k->reached;
-    k->had_whole = k->had_whole || keeper_all_could_read(k, s->step);
+    k->had_whole = k->had_whole || keeper_all_could_read(k, s->step, s->lineage);
     if (asks)
         keeper_answer(k, w, WMSG_SNAP_ACK, s->seq)->u.snap_ack =
             (struct wmsg_snap_ack){.slot = ev->slot, .step = s->step};
@@ -410,6 +412,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
             k->w[i].known = false;
         }
         k->round = ev->number;
+        k->lineage = ev->lineage;
         k->round_gen = k->gen;
         k->went = KEEPER_NO_STEP;
         k->choose_due = k->again = k->loading = false;
@@ -426,8 +429,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
     case KEEPER_EV_CHOSEN: keeper_on_chosen(k, ev); break;
     case KEEPER_EV_LOADED: keeper_on_loaded(k, w, ev); break;
     case KEEPER_EV_AGAIN: keeper_on_again(k); break;
-    case KEEPER_EV_FORGET: keeper_on_forget(k, ev); break;
-    case KEEPER_EV_CONFIRMED: keeper_on_confirmed(k); break;
+    case KEEPER_EV_CONFIRMED: keeper_on_confirmed(k, ev); break;
     case KEEPER_EV_LATE: keeper_on_late(k, ev->text); break;
     }
     keeper_choose_if_due(k);

@@ -54,6 +54,7 @@ struct keeper_part {
 struct keeper_slot {
     enum keeper_slot_state state;
     int64_t step;     /* KEEPER_NO_STEP: empty */
+    uint64_t lineage; /* (lineage.h) */
     uint64_t gen;     /* counts what was ever written here: results for an older one are passed over */
     uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
@@ -67,18 +68,18 @@ struct keeper_slot {
 enum keeper_event_type {
     KEEPER_EV_MSG,       /* worker, msg: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY */
     KEEPER_EV_GONE,      /* worker: its connection has ended, or it has */
-    KEEPER_EV_ROUND,     /* number, rank_base: a round begins; workers will say HELLO with it */
+    KEEPER_EV_ROUND,     /* number, rank_base, lineage (of what is trained from now on): a round begins; workers will
+                            say HELLO with it */
     KEEPER_EV_ALLOCATED, /* worker, ok, msg_text: of KEEPER_DO_ALLOCATE */
     KEEPER_EV_SUMMED,    /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was declared */
     KEEPER_EV_CAPTURED,  /* worker, slot, ok, number (consumed samples): it has copied what keeper_capture() gave */
     KEEPER_EV_READ,      /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
-    KEEPER_EV_CHOSEN,    /* step: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY */
-    KEEPER_EV_LOADED,    /* worker, slot, gen, ok, number (consumed samples), part_bytes, text: of KEEPER_DO_LOAD */
-    KEEPER_EV_AGAIN,     /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
-    KEEPER_EV_FORGET,    /* number, step: in the rounds up to this one, without us, all went on from this step or an
-                            earlier one: what is held of later ones is of a history that was given up */
-    KEEPER_EV_CONFIRMED, /* every rank has read that step: they may go on.  What is held of later ones is forgotten:
-                            it is of a history that was given up */
+    KEEPER_EV_CHOSEN, /* step, lineage: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY
+                       */
+    KEEPER_EV_LOADED, /* worker, slot, gen, ok, number (consumed samples), part_bytes, text: of KEEPER_DO_LOAD */
+    KEEPER_EV_AGAIN,  /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
+    KEEPER_EV_CONFIRMED, /* lineage (of what is trained from now on): every rank has read that step, they may go on.
+                            What is held of later ones is forgotten: it is of a history that was given up */
     KEEPER_EV_LATE,      /* text: not all have read what they were offered, and no more time; who waits is told */
 };
 
@@ -88,6 +89,7 @@ struct keeper_event {
     uint64_t gen, number;
     unsigned rank_base; /* rank of the first worker */
     int64_t step;
+    uint64_t lineage;
     bool ok;
     bool on_disk;               /* CHOSEN: what is not held of that step can be loaded */
     bool fresh;                 /* CHOSEN, nothing: it is right to begin at the beginning */
@@ -151,9 +153,10 @@ uint64_t keeper_budget_bytes(const struct keeper *k); /* of so many; 0: snapshot
  * none. */
 unsigned keeper_reading(const struct keeper *k, unsigned from);
 
-/* Steps that every worker which declared could read from slots of this node, newest first; how many of them fit.  And
- * whether there ever was one. */
-unsigned keeper_readable(const struct keeper *k, int64_t *steps, unsigned max);
+/* Steps that every worker which declared could read from slots of this node, newest first, and the lineage of each; how
+ * many of them fit.  And whether there ever was one.  Of slots with one number and other lineages those of
+ * keeper_lineage() count, here and below. */
+unsigned keeper_readable(const struct keeper *k, int64_t *steps, uint64_t *lineages, unsigned max);
 bool keeper_takes_elsewhere(const struct keeper *k); /* no worker needs a slot of its own: another rank's will do */
 bool keeper_had_whole(const struct keeper *k);       /* since the last agreement, its step included */
 uint64_t keeper_since(const struct keeper *k); /* round of that, else of the first snapshot; 0: there was neither */
@@ -217,7 +220,10 @@ unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_sour
  * any slot holds; the least of the workers' newest steps. */
 bool keeper_all_known(const struct keeper *k);
 unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source *to, unsigned max);
-bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, struct keeper_source *from);
+bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, uint64_t lineage,
+                  struct keeper_source *from);
+uint64_t keeper_lineage(const struct keeper *k,
+                        int64_t step); /* of that step as it was written last; 0: it is not held */
 int64_t keeper_held_below(const struct keeper *k, int64_t below);
 int64_t keeper_least(const struct keeper *k);
 /* As declared; where workers differ, that of one which has parts of its own.  "": nothing is. */

@@ -5,10 +5,10 @@
 
 #include "ckpt/layout.h"
 
-int keeper_slot_with(const struct worker *w, int64_t step)
+int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage)
 {
     for (unsigned s = 0; w->has_slots && s < KEEPER_SLOTS; s++)
-        if (w->slot[s].state == KEEPER_COMMITTED && w->slot[s].step == step)
+        if (w->slot[s].state == KEEPER_COMMITTED && w->slot[s].step == step && w->slot[s].lineage == lineage)
             return (int)s;
     return -1;
 }
@@ -40,15 +40,29 @@ const struct keeper_part *keeper_part_like(const struct worker *w, const struct 
     return NULL;
 }
 
+uint64_t keeper_lineage(const struct keeper *k, int64_t step)
+{
+    uint64_t gen = 0, lineage = 0;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *x = &k->w[i].slot[s];
+            if (x->state != KEEPER_COMMITTED || x->step != step || x->gen < gen)
+                continue;
+            gen = x->gen;
+            lineage = x->lineage;
+        }
+    return lineage;
+}
+
 /* The first worker that holds this piece at step; waits says whether one may yet come to hold it. */
-static bool find_piece(const struct keeper *k, const struct keeper_part *p, int64_t step, struct keeper_source *to,
-                       bool *waits)
+static bool find_piece(const struct keeper *k, const struct keeper_part *p, int64_t step, uint64_t lineage,
+                       struct keeper_source *to, bool *waits)
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
         unsigned part;
         if (!keeper_part_like(&k->w[i], p, &part))
             continue;
-        int slot = keeper_slot_with(&k->w[i], step);
+        int slot = keeper_slot_with(&k->w[i], step, lineage);
         if (slot >= 0) {
             *to = (struct keeper_source){i, (unsigned)slot, part};
             return true;
@@ -61,18 +75,19 @@ static bool find_piece(const struct keeper *k, const struct keeper_part *p, int6
 enum keeper_cover keeper_cover(const struct keeper *k, int64_t step)
 {
     enum keeper_cover found = KEEPER_COVERED;
+    uint64_t lineage = keeper_lineage(k, step);
     for (unsigned i = 0; i < k->conf.workers; i++) {
         const struct worker *w = &k->w[i];
         if (!w->has_slots) { /* what it will declare is not known yet */
             found = KEEPER_INCOMPLETE;
             continue;
         }
-        if (keeper_slot_with(w, step) >= 0)
+        if (keeper_slot_with(w, step, lineage) >= 0)
             continue;
         for (unsigned p = 0; p < w->kept->parts; p++) {
             struct keeper_source from;
             bool waits = false;
-            if (find_piece(k, &w->kept->part[p], step, &from, &waits))
+            if (find_piece(k, &w->kept->part[p], step, lineage, &from, &waits))
                 continue;
             if (!waits)
                 return KEEPER_HOPELESS;
@@ -101,6 +116,7 @@ int64_t keeper_covered(const struct keeper *k)
 unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_source *to, unsigned max)
 {
     unsigned n = 0;
+    uint64_t lineage = keeper_lineage(k, step);
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned p = 0; p < keeper_parts(k, i); p++) {
             const struct keeper_part *part = keeper_part(k, i, p);
@@ -110,18 +126,18 @@ unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_sour
                 twice = same_shard(keeper_part(k, to[had].worker, to[had].part), part);
             if (twice)
                 continue;
-            if (n == max || !find_piece(k, part, step, &from, &waits))
+            if (n == max || !find_piece(k, part, step, lineage, &from, &waits))
                 return 0;
             to[n++] = from;
         }
     return n;
 }
 
-/* Of this round's history: written in it, or what all its ranks went on from.  Others may have reached the step of any
- * other slot in another way meanwhile. */
+/* Of the history that is trained now: written in it, or what all its ranks went on from. */
 static bool is_current(const struct keeper *k, const struct keeper_slot *x)
 {
-    return x->state == KEEPER_COMMITTED && (x->gen > k->round_gen || x->step == k->went);
+    return x->state == KEEPER_COMMITTED &&
+           (x->lineage == k->lineage || (x->step == k->went && x->lineage == k->went_lineage));
 }
 
 bool keeper_all_known(const struct keeper *k)
@@ -151,7 +167,8 @@ unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source 
     return n;
 }
 
-bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, struct keeper_source *from)
+bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, uint64_t lineage,
+                  struct keeper_source *from)
 {
     if (piece->part >= keeper_parts(k, piece->worker))
         return false;
@@ -160,7 +177,7 @@ bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int
         if (!keeper_part_like(&k->w[i], keeper_part(k, piece->worker, piece->part), &part))
             continue;
         for (unsigned s = 0; k->w[i].has_slots && s < KEEPER_SLOTS; s++)
-            if (is_current(k, &k->w[i].slot[s]) && k->w[i].slot[s].step == step) {
+            if (is_current(k, &k->w[i].slot[s]) && k->w[i].slot[s].step == step && k->w[i].slot[s].lineage == lineage) {
                 *from = (struct keeper_source){i, s, part};
                 return true;
             }

@@ -10,7 +10,7 @@ static bool is_like(const struct worker *a, const struct worker *b)
 static bool is_held(const struct keeper *k, const struct worker *like, int64_t step)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
-        if (is_like(&k->w[i], like) && keeper_slot_with(&k->w[i], step) >= 0)
+        if (is_like(&k->w[i], like) && keeper_slot_with(&k->w[i], step, keeper_lineage(k, step)) >= 0)
             return true;
     return false;
 }
@@ -34,7 +34,7 @@ static enum keeper_cover piece_cover(const struct keeper *k, const struct keeper
         unsigned part;
         if (!keeper_part_like(&k->w[i], p, &part))
             continue;
-        if (live[i] == KEEPER_LIVE_IS || keeper_slot_with(&k->w[i], step) >= 0)
+        if (live[i] == KEEPER_LIVE_IS || keeper_slot_with(&k->w[i], step, keeper_lineage(k, step)) >= 0)
             return KEEPER_COVERED;
         if (live[i] == KEEPER_LIVE_MAY)
             found = KEEPER_INCOMPLETE;

@@ -49,7 +49,9 @@ struct keeper {
     bool had_whole;  /* a step was held by all workers since the last agreement */
     uint64_t since;
     int64_t chosen, reached;
-    int64_t went; /* the step from which all ranks of this round went on; KEEPER_NO_STEP */
+    int64_t went;     /* the step from which all ranks of this round went on; KEEPER_NO_STEP */
+    uint64_t lineage; /* of what is trained now; of the two steps: */
+    uint64_t chosen_lineage, went_lineage;
     char lost[WMSG_TEXT_MAX];
     struct worker *w;
     struct wmsg *reply;
@@ -74,20 +76,19 @@ void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper
 bool keeper_declared_same(const struct declaration *a, const struct declaration *b);
 
 /* keeper_cover.c: what is held of a step. */
-int keeper_slot_with(const struct worker *w, int64_t step); /* -1: none */
+int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage); /* -1: none */
 const struct keeper_part *keeper_part_like(const struct worker *w, const struct keeper_part *p, unsigned *part);
 
 /* keeper_restore.c: going back to a step that all ranks can have. */
 void keeper_on_query(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev);
 void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m);
-void keeper_on_forget(struct keeper *k, const struct keeper_event *ev);
-void keeper_on_confirmed(struct keeper *k);
+void keeper_on_confirmed(struct keeper *k, const struct keeper_event *ev);
 void keeper_on_again(struct keeper *k);
 void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_event *ev);
 void keeper_choose_if_due(struct keeper *k);
 void keeper_on_late(struct keeper *k, const char *text);
-bool keeper_all_could_read(const struct keeper *k, int64_t step);
+bool keeper_all_could_read(const struct keeper *k, int64_t step, uint64_t lineage);
 void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact);
 
 #endif

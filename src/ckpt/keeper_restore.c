@@ -50,7 +50,8 @@ void keeper_choose_if_due(struct keeper *k)
 
 /* A slot with this step that holds all that w declared: its own, else that of another rank with the same shards.  Of
  * two snapshots of one step the later one. */
-static bool find_source(const struct keeper *k, const struct worker *w, int64_t step, unsigned *worker, unsigned *slot)
+static bool find_source(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage,
+                        unsigned *worker, unsigned *slot)
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
         unsigned from = (unsigned)(w - k->w + i) % k->conf.workers;
@@ -59,7 +60,8 @@ static bool find_source(const struct keeper *k, const struct worker *w, int64_t 
             continue;
         uint64_t gen = 0;
         for (unsigned n = 0; n < KEEPER_SLOTS; n++)
-            if (o->slot[n].state == KEEPER_COMMITTED && o->slot[n].step == step && o->slot[n].gen > gen) {
+            if (o->slot[n].state == KEEPER_COMMITTED && o->slot[n].step == step && o->slot[n].lineage == lineage &&
+                o->slot[n].gen > gen) {
                 *worker = from;
                 *slot = n;
                 gen = o->slot[n].gen;
@@ -70,16 +72,16 @@ static bool find_source(const struct keeper *k, const struct worker *w, int64_t 
     return false;
 }
 
-bool keeper_all_could_read(const struct keeper *k, int64_t step)
+bool keeper_all_could_read(const struct keeper *k, int64_t step, uint64_t lineage)
 {
     unsigned worker, slot;
     for (unsigned i = 0; i < k->conf.workers; i++)
-        if (k->w[i].declared && !find_source(k, &k->w[i], step, &worker, &slot))
+        if (k->w[i].declared && !find_source(k, &k->w[i], step, lineage, &worker, &slot))
             return false;
     return true;
 }
 
-unsigned keeper_readable(const struct keeper *k, int64_t *steps, unsigned max)
+unsigned keeper_readable(const struct keeper *k, int64_t *steps, uint64_t *lineages, unsigned max)
 {
     unsigned n = 0;
     for (int64_t below = INT64_MAX; n < max;) {
@@ -92,8 +94,9 @@ unsigned keeper_readable(const struct keeper *k, int64_t *steps, unsigned max)
             }
         if (best == KEEPER_NO_STEP)
             break;
-        if (keeper_all_could_read(k, best))
-            steps[n++] = best;
+        lineages[n] = keeper_lineage(k, best);
+        steps[n] = best;
+        n += keeper_all_could_read(k, best, lineages[n]);
         below = best;
     }
     return n;
@@ -143,10 +146,11 @@ struct keeper_reads keeper_reads(const struct keeper *k)
     return out;
 }
 
-static void offer(struct keeper *k, struct worker *w, int64_t step, bool fresh)
+static void offer(struct keeper *k, struct worker *w)
 {
     unsigned from = k->conf.workers, slot = 0;
-    bool found = step != KEEPER_NO_STEP && find_source(k, w, step, &from, &slot);
+    int64_t step = k->chosen;
+    bool found = step != KEEPER_NO_STEP && find_source(k, w, step, k->chosen_lineage, &from, &slot);
     w->restoring = RESTORING_OFFERED;
     w->from_worker = from;
     w->from_slot = slot;
@@ -155,7 +159,7 @@ static void offer(struct keeper *k, struct worker *w, int64_t step, bool fresh)
     w->offered = found || elsewhere ? step : KEEPER_NO_STEP;
     struct wmsg *m = keeper_answer(k, w, WMSG_RESTORE_OFFER, w->seq);
     m->u.restore_offer = (struct wmsg_restore_offer){
-        .step = w->offered, .fresh = fresh && !found, .elsewhere = elsewhere, .text = k->text};
+        .step = w->offered, .fresh = k->fresh && !found, .elsewhere = elsewhere, .text = k->text};
     if (!found)
         return;
     k->w[from].slot[slot].readers++;
@@ -173,7 +177,12 @@ static void offer_all(struct keeper *k)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
         if (k->w[i].here && k->w[i].restoring == RESTORING_ASKED)
-            offer(k, &k->w[i], k->chosen, k->fresh);
+            offer(k, &k->w[i]);
+}
+
+static bool is_chosen(const struct keeper *k, const struct keeper_slot *s)
+{
+    return s->step == k->chosen && s->lineage == k->chosen_lineage;
 }
 
 /* The chosen step: one that was chosen before may still be on its way, and is of no use when it comes. */
@@ -181,7 +190,7 @@ static bool is_loading(const struct keeper *k, const struct worker *like)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned n = 0; n < KEEPER_SLOTS; n++)
-            if (k->w[i].slot[n].state == KEEPER_LOADING && k->w[i].slot[n].step == k->chosen &&
+            if (k->w[i].slot[n].state == KEEPER_LOADING && is_chosen(k, &k->w[i].slot[n]) &&
                 (!like || keeper_declared_same(k->w[i].kept, like->kept)))
                 return true;
     return false;
@@ -202,6 +211,7 @@ static void load(struct keeper *k, struct worker *w)
     keeper_empty_slot(k, s);
     s->state = KEEPER_LOADING;
     s->step = k->chosen;
+    s->lineage = k->chosen_lineage;
     for (unsigned i = 0; i < w->kept->parts; i++)
         s->part_bytes[i] = w->kept->part[i].bytes;
     struct keeper_action *a = keeper_act(k, KEEPER_DO_LOAD, w);
@@ -227,13 +237,14 @@ void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
     unsigned worker, slot;
     k->choosing = false;
     k->chosen = ev->step;
+    k->chosen_lineage = ev->lineage;
     k->fresh = ev->fresh;
     k->unloaded = false;
     k->loading = ev->on_disk && ev->step != KEEPER_NO_STEP;
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
     for (unsigned i = 0; i < k->conf.workers && k->loading; i++) {
         struct worker *w = &k->w[i];
-        if (w->here && w->restoring == RESTORING_ASKED && !find_source(k, w, ev->step, &worker, &slot))
+        if (w->here && w->restoring == RESTORING_ASKED && !find_source(k, w, ev->step, ev->lineage, &worker, &slot))
             load(k, w);
     }
     if (k->loading)
@@ -247,7 +258,7 @@ void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_ev
     struct keeper_slot *s = &w->slot[ev->slot];
     if (s->state != KEEPER_LOADING || s->gen != ev->gen)
         return;
-    bool wanted = k->loading && s->step == k->chosen;
+    bool wanted = k->loading && is_chosen(k, s);
     if (!ev->ok || !wanted) { /* of a round that is over: perhaps it is of no use any more */
         keeper_empty_slot(k, s);
         k->unloaded |= wanted;
@@ -346,20 +357,13 @@ static void forget_later(struct keeper *k, int64_t step)
         }
 }
 
-/* It proves nothing about the job any more, that there was no whole step least of all. */
-void keeper_on_forget(struct keeper *k, const struct keeper_event *ev)
-{
-    forget_later(k, ev->step);
-    k->since = ev->number;
-    k->reached = k->reached > ev->step ? ev->step : k->reached;
-    k->had_whole = true;
-}
-
-void keeper_on_confirmed(struct keeper *k)
+void keeper_on_confirmed(struct keeper *k, const struct keeper_event *ev)
 {
     forget_later(k, k->chosen);
     k->since = k->round;
     k->reached = k->went = k->chosen;
+    k->went_lineage = k->chosen_lineage;
+    k->lineage = ev->lineage;
     k->had_whole = k->chosen != KEEPER_NO_STEP;
     k->lost[0] = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {

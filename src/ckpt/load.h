@@ -31,9 +31,10 @@ struct load_want {
 struct load_found {
     unsigned n;
     int64_t step[LOAD_STEPS_MAX]; /* newest first; each holds all that is wanted */
-    bool any;                     /* there are checkpoints, of whatever state */
-    int64_t newest;               /* the newest of them that is not of a history that was given up; -1 */
-    char why[LOAD_WHY_MAX + 1];   /* the newest of those that cannot be used, and why not; "" */
+    uint64_t lineage[LOAD_STEPS_MAX];
+    bool any;                   /* there are checkpoints, of whatever state */
+    int64_t newest;             /* the newest of them that is not of a history that was given up; -1 */
+    char why[LOAD_WHY_MAX + 1]; /* the newest of those that cannot be used, and why not; "" */
 };
 
 /* A step that was written before one with a lower number is of a history that was given up: it is passed over.  Nothing
@@ -48,6 +49,7 @@ struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, enum c
                             struct el_err *e);
 int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t *bytes, struct el_err *e);
 uint64_t load_consumed_samples(const struct load_step *s);
+uint64_t load_lineage(const struct load_step *s);
 void load_close(struct load_step *s);
 
 #endif

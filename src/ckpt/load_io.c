@@ -11,7 +11,7 @@
 
 struct candidate {
     int64_t step;
-    uint64_t created;
+    uint64_t created, lineage;
     bool good;
     char why[LOAD_WHY_MAX + 1];
 };
@@ -119,6 +119,7 @@ static void judge(struct looking *l, const struct load_want *want, int64_t step,
     int bad = check_open(&c, l->fs, l->mem, dir, &why);
     if (!bad) {
         to->created = c.m.created;
+        to->lineage = manifest_lineage(&c.m);
         if (c.m.step != step)
             bad = ckpt_fail(&why, CKPT_DAMAGED, "its manifest is of step %lld", (long long)c.m.step);
         else
@@ -152,8 +153,10 @@ static void choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, st
             continue; /* of a history that was given up */
         below = known ? v[i].step : below;
         out->newest = v[i].step > out->newest ? v[i].step : out->newest;
-        if (v[i].good && out->n < LOAD_STEPS_MAX)
+        if (v[i].good && out->n < LOAD_STEPS_MAX) {
+            out->lineage[out->n] = v[i].lineage;
             out->step[out->n++] = v[i].step;
+        }
         if (!v[i].good && v[i].step > named) {
             named = v[i].step;
             snprintf(out->why, sizeof out->why, "step %lld in %.50s: %.100s", (long long)v[i].step % 1000000000000,
@@ -246,6 +249,11 @@ int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t
 uint64_t load_consumed_samples(const struct load_step *s)
 {
     return s->c.m.consumed_samples;
+}
+
+uint64_t load_lineage(const struct load_step *s)
+{
+    return manifest_lineage(&s->c.m);
 }
 
 void load_close(struct load_step *s)

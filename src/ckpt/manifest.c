@@ -7,6 +7,7 @@
 
 #include "ckpt/crc32c.h"
 #include "ckpt/layout.h"
+#include "ckpt/lineage.h"
 #include "incident/text.h"
 #include "util/auto.h"
 #include "util/base64.h"
@@ -321,4 +322,9 @@ const struct manifest_file *manifest_find(const struct manifest *m, const char *
         if (strcmp(m->files[i].name, name) == 0)
             return &m->files[i];
     return NULL;
+}
+
+uint64_t manifest_lineage(const struct manifest *m)
+{
+    return m->lineage ? m->lineage : lineage_of_epoch(m->epoch ? m->epoch : "");
 }

@@ -19,7 +19,9 @@
 /* step: -1 where a foreign directory tells none.  layout: what the directory holds, "elrun" or a foreign format
  * (fmt.h).  run_id: of the job; "" where
  * somebody else wrote the files.  epoch: "<number>.<coord in hex>.<counter>" of the order to write it.  nonce: of that
- * commit.  layout_id: of the model's division into parts and shards.  sig: kept free for a signature. */
+ * commit.  lineage: of the step (lineage.h); 0 in one that was written before there were any, manifest_lineage()
+ * tells what stands in for it.  layout_id: of the model's division into parts and shards.  sig: kept free for a
+ * signature. */
 #define MANIFEST_FIELDS(F, T)                                                                                          \
     F(T, STR, format, 32, 1)                                                                                           \
     F(T, NUM, version, 1000, 1)                                                                                        \
@@ -28,6 +30,7 @@
     F(T, STR, run_id, 512, 0)                                                                                          \
     F(T, STR, epoch, 128, 0)                                                                                           \
     F(T, STR, nonce, 64, 0)                                                                                            \
+    F(T, HEX, lineage, 0, 0)                                                                                           \
     F(T, NUM, world, 1 << 24, 0)                                                                                       \
     F(T, BOOL, lastwords, 0, 0)                                                                                        \
     F(T, STR, layout_id, 512, 0)                                                                                       \
@@ -73,6 +76,8 @@ int manifest_put(const struct manifest *m, struct el_buf *out, struct el_err *e)
  * EL_EXIT_OSERR. manifest_free() also after an error. */
 int manifest_read(struct manifest *m, struct el_mem *mem, const char *text, size_t n, struct el_err *e);
 void manifest_free(struct manifest *m);
+
+uint64_t manifest_lineage(const struct manifest *m);
 
 /* NULL: not among the files. */
 const struct manifest_file *manifest_find(const struct manifest *m, const char *name);

@@ -17,7 +17,7 @@ void resume_free(struct resume *r);
 /* For what the workers have declared; a look that is under way is not waited for, but done once more. */
 void resume_look(struct resume *r, const struct keeper *k);
 const struct load_found *resume_found(const struct resume *r);
-bool resume_has(const struct resume *r, int64_t step);
+bool resume_has(const struct resume *r, int64_t step, uint64_t lineage);
 
 /* It could not be read: not looked at any more. */
 void resume_is_bad(struct resume *r, int64_t step);

@@ -165,10 +165,10 @@ const struct load_found *resume_found(const struct resume *r)
     return &r->found;
 }
 
-bool resume_has(const struct resume *r, int64_t step)
+bool resume_has(const struct resume *r, int64_t step, uint64_t lineage)
 {
     for (unsigned i = 0; r && i < r->found.n; i++)
-        if (r->found.step[i] == step)
+        if (r->found.step[i] == step && r->found.lineage[i] == lineage)
             return true;
     return false;
 }

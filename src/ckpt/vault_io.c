@@ -44,6 +44,7 @@ struct vault_job {
     unsigned worker, slot;
     uint64_t gen;
     int64_t step; /* LOAD: this one, */
+    uint64_t lineage;
     const struct ckpt_fs *from;
     enum ckpt_layout layout;
     struct load_part *parts; /* … these, with names of their own */
@@ -171,7 +172,9 @@ static int load(struct vault_job *j)
     struct load_step *s = load_open(j->from, &mem, j->layout, j->step, &j->error);
     if (!s)
         return -1;
-    int bad = 0;
+    int bad = load_lineage(s) == j->lineage
+                  ? 0
+                  : ckpt_fail(&j->error, CKPT_DAMAGED, "it is of another history than it was a moment ago");
     for (unsigned i = 0; i < c->parts && !bad; i++)
         bad = load_read(s, &j->parts[i], (char *)c->mem[j->slot].at + c->part[i].offset, &j->bytes[i], &j->error);
     j->consumed_samples = load_consumed_samples(s);
@@ -259,6 +262,7 @@ static void start_job(struct vault *v, enum job_kind kind, const struct keeper *
     j->chest = c;
     j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
     j->step = step;
+    j->lineage = kind == JOB_LOAD ? keeper_slot(k, worker, slot)->lineage : 0;
     j->from = from;
     j->layout = layout;
     if (kind == JOB_LOAD && !(j->parts = own_parts(k, worker))) {

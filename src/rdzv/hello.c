@@ -301,7 +301,7 @@ static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
         r->budget.used = h->restarts < r->budget.max ? h->restarts : r->budget.max;
     for (unsigned k = 0; k < r->size; k++)
         r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1};
-    restore_adopt(&r->restore, r->number, r->size);
+    restore_begin(&r->restore, r->size);
     rdzv_saving_round(r);
     rdzv_lastwords_round(r);
 }

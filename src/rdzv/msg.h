@@ -214,14 +214,16 @@
 #define MSG_ckpt_stock_FIELDS(F, T)                                                                                    \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, attempt, INT64_MAX, 1)                                                                                   \
-    F(T, STR, steps, RESTORE_LIST_MAX, 0) /* that all workers of the node could read, newest first, blanks between */  \
+    F(T, STR, steps, RESTORE_LIST_MAX, 0) /* that all workers of the node could read, newest first: "12@9f3a 8@77",    \
+                                             each with its lineage (ckpt/lineage.h) */                                 \
     F(T, NUM, since, INT64_MAX, 0)        /* round of the last agreement it took part in */                            \
     F(T, BOOL, whole, 0, 0)               /* all its workers have committed the same step since */                     \
     F(T, INT, newest, INT64_MAX, 1)       /* step that it knows of, or -1 */                                           \
     F(T, BOOL, on_disk, 0, 0)             /* its --ckpt-dir has checkpoints */                                         \
     F(T, BOOL, elsewhere, 0, 0)           /* its workers need no step of their own: the script shares it */            \
     F(T, NUM, at, RESTORE_ATS - 1, 0)     /* enum restore_at: how far it is with … */                                \
-    F(T, INT, step, INT64_MAX, 1)         /* … what it was told in this attempt */                                   \
+    F(T, INT, step, INT64_MAX, 1)         /* … what it was told in this attempt, … */                              \
+    F(T, HEX, lineage, 0, 0)              /* … of this lineage */                                                    \
     F(T, BOOL, fresh, 0, 0)                                                                                            \
     F(T, STR, text, RESTORE_WHY_MAX, 0) /* what it has and cannot read */
 
@@ -299,9 +301,8 @@
     F(T, NUM, attempt, INT64_MAX, 1)                                                                                   \
     F(T, NUM, what, RESTORE_WHATS - 1, 1) /* enum restore_what */                                                      \
     F(T, INT, step, INT64_MAX, 1)         /* -1: nothing */                                                            \
+    F(T, HEX, lineage, 0, 0)              /* of that step */                                                           \
     F(T, BOOL, fresh, 0, 0)               /* … and that is right: begin at the beginning */                          \
-    F(T, NUM, since, INT64_MAX, 0)        /* not 0: it has missed the agreement of this round, and forgets … */      \
-    F(T, INT, keep, INT64_MAX, 0)         /* … what it holds beyond this step */                                     \
     F(T, STR, text, MSG_TEXT_MAX, 0)
 #define MSG_hold_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_goodbye_FIELDS(F, T)                                                                                       \

@@ -15,11 +15,17 @@ struct restore_seat {
     uint64_t attempt, since;
     int64_t newest;
     bool whole, on_disk, elsewhere;
-    int64_t keep; /* what counts of its steps, as the agreements are that it took part in */
     int64_t step[RESTORE_STEPS_MAX];
+    uint64_t lineage[RESTORE_STEPS_MAX];
 };
 
-static_assert(RESTORE_LIST_MAX >= RESTORE_STEPS_MAX * 20, "19 digits and a blank for each");
+/* What is chosen. */
+struct choice {
+    int64_t step;
+    uint64_t lineage;
+};
+
+static_assert(RESTORE_LIST_MAX >= RESTORE_STEPS_MAX * 37, "19 digits, 16 digits, @ and a blank for each");
 
 int restore_init(struct restore *r, const struct restore_conf *conf, struct el_mem *mem)
 {
@@ -34,12 +40,9 @@ void restore_free(struct restore *r, struct el_mem *mem)
     r->seat = NULL;
 }
 
-void restore_begin(struct restore *r, uint64_t number, unsigned seats)
+void restore_begin(struct restore *r, unsigned seats)
 {
     assert(seats <= r->conf.room);
-    r->from = !r->number && number ? number - 1 : r->from;
-    r->number = number;
-    r->purges = 0;
     memset(r->seat, 0, seats * sizeof *r->seat);
     r->seats = seats;
     r->state = RESTORE_IDLE;
@@ -52,106 +55,43 @@ void restore_begin(struct restore *r, uint64_t number, unsigned seats)
     r->why[0] = r->text[0] = 0;
 }
 
-void restore_adopt(struct restore *r, uint64_t number, unsigned seats)
-{
-    restore_begin(r, number, seats);
-    r->from = number;
-    r->gone_n = 0;
-}
-
 void restore_forget(struct restore *r, unsigned seat)
 {
     if (seat < r->seats)
         r->seat[seat].spoken = false;
 }
 
-/* --- the history --- */
-
-static void note_gone(struct restore *r)
-{
-    if (!r->number)
-        return;
-    if (r->gone_n && r->gone[r->gone_n - 1].number == r->number) { /* asked once more in the same round */
-        struct restore_gone *last = &r->gone[r->gone_n - 1];
-        last->step = r->step < last->step ? r->step : last->step;
-        return;
-    }
-    if (r->gone_n == RESTORE_GONE_MAX) {
-        r->from = r->gone[0].number;
-        memmove(r->gone, r->gone + 1, --r->gone_n * sizeof r->gone[0]);
-    }
-    r->gone[r->gone_n++] = (struct restore_gone){r->number, r->step};
-}
-
-/* Of the last agreement that this coordinator knows, else anybody here.  A node that has made a later one with another
- * coordinator is told the former: of that it would say for ever what nobody here knows. */
-static uint64_t last_agreement(const struct restore *r)
-{
-    uint64_t last = r->gone_n ? r->gone[r->gone_n - 1].number : 0;
-    for (unsigned k = 0; k < r->seats && !r->gone_n; k++)
-        if (r->seat[k].spoken && r->seat[k].since > last)
-            last = r->seat[k].since;
-    return last;
-}
-
-/* Up to which step what was held after the agreement of round `since` is of the job's history still.  Whoever was there
- * when all went back to a step has forgotten what was beyond it; who was not may still hold that, and says a number
- * that others have given to what they trained instead.  Of what another coordinator has agreed upon with others nothing
- * is known: then nothing counts, unless it is the last that anybody here has heard of. */
-static int64_t keep_since(const struct restore *r, uint64_t since, uint64_t last)
-{
-    int64_t keep = INT64_MAX;
-    if (!r->gone_n)
-        return since == last ? keep : RESTORE_NO_STEP;
-    bool known = since == r->from;
-    for (unsigned i = 0; i < r->gone_n; i++) {
-        known |= r->gone[i].number == since;
-        if (r->gone[i].number > since && r->gone[i].step < keep)
-            keep = r->gone[i].step;
-    }
-    return known ? keep : RESTORE_NO_STEP;
-}
-
-/* A node that has never taken part holds nothing but what it finds on disk. */
-static void find_keeps(struct restore *r, uint64_t last)
-{
-    for (unsigned k = 0; k < r->seats; k++)
-        r->seat[k].keep = r->seat[k].since ? keep_since(r, r->seat[k].since, last) : INT64_MAX;
-}
-
-/* Somebody says steps that do not count: all say anew what they have when it has forgotten them. */
-static bool is_to_purge(struct restore *r)
-{
-    bool due = false;
-    find_keeps(r, last_agreement(r));
-    for (unsigned k = 0; k < r->seats; k++)
-        due |= r->seat[k].n && r->seat[k].step[0] > r->seat[k].keep;
-    return due && r->purges++ < RESTORE_PURGES_MAX;
-}
-
 /* --- the decision --- */
 
-static bool has(const struct restore_seat *s, int64_t step)
+/* Lives until the next call. */
+static const char *seat_name(const struct restore *r, unsigned seat)
 {
-    for (unsigned i = 0; i < s->n && step <= s->keep; i++)
-        if (s->step[i] == step)
+    return r->conf.name ? r->conf.name(r->conf.ctx, seat) : "this node";
+}
+
+static bool has(const struct restore_seat *s, int64_t step, uint64_t lineage)
+{
+    for (unsigned i = 0; i < s->n; i++)
+        if (s->step[i] == step && s->lineage[i] == lineage)
             return true;
     return false;
 }
 
 /* Where nobody needs a step of his own: one node that has it will do. */
-static int64_t newest_of_any(const struct restore *r)
+static struct choice newest_of_any(const struct restore *r)
 {
-    int64_t newest = RESTORE_NO_STEP;
+    struct choice newest = {RESTORE_NO_STEP, 0};
     for (unsigned k = 0; k < r->seats; k++)
-        for (unsigned i = 0; i < r->seat[k].n; i++)
-            if (r->seat[k].step[i] < r->below && r->seat[k].step[i] > newest && has(&r->seat[k], r->seat[k].step[i]))
-                newest = r->seat[k].step[i];
+        for (unsigned i = 0; i < r->seat[k].n; i++) {
+            int64_t step = r->seat[k].step[i];
+            if (step < r->below && step > newest.step)
+                newest = (struct choice){step, r->seat[k].lineage[i]};
+        }
     return newest;
 }
 
 /* Each list has the newest first, so the first step of one that all others have is the newest that all have. */
-static int64_t newest_of_all(const struct restore *r)
+static struct choice newest_of_all(const struct restore *r)
 {
     unsigned one = 0;
     while (one < r->seats && r->seat[one].elsewhere)
@@ -160,47 +100,89 @@ static int64_t newest_of_all(const struct restore *r)
         return newest_of_any(r);
     const struct restore_seat *first = &r->seat[one];
     for (unsigned i = 0; i < first->n; i++) {
-        bool all = first->step[i] < r->below && first->step[i] <= first->keep;
+        bool all = first->step[i] < r->below;
         for (unsigned k = 0; k < r->seats && all; k++)
-            all = r->seat[k].elsewhere || has(&r->seat[k], first->step[i]);
+            all = r->seat[k].elsewhere || has(&r->seat[k], first->step[i], first->lineage[i]);
         if (all)
-            return first->step[i];
+            return (struct choice){first->step[i], first->lineage[i]};
     }
-    return RESTORE_NO_STEP;
+    return (struct choice){RESTORE_NO_STEP, 0};
+}
+
+/* That anybody here took part in. */
+static uint64_t last_agreement(const struct restore *r)
+{
+    uint64_t last = 0;
+    for (unsigned k = 0; k < r->seats; k++)
+        last = r->seat[k].since > last ? r->seat[k].since : last;
+    return last;
 }
 
 /* Is nothing what there should be?  The last agreement is what the nodes that took part in it say; one of them which
  * has held no whole step since proves that the job has not.  A node that is new proves nothing. */
 static bool never_was_any(const struct restore *r)
 {
-    uint64_t last = 0;
-    for (unsigned k = 0; k < r->seats; k++) {
-        last = r->seat[k].since > last ? r->seat[k].since : last;
+    uint64_t last = last_agreement(r);
+    for (unsigned k = 0; k < r->seats; k++)
         if (r->seat[k].on_disk)
             return false;
-    }
     bool proved = !last;
     for (unsigned k = 0; k < r->seats && !proved; k++)
         proved = r->seat[k].since == last && !r->seat[k].whole;
     return proved;
 }
 
+/* A node that was not in the last agreement may have got further in a history that the others have given up. */
 static bool goes_too_far(const struct restore *r, int64_t *lost)
 {
     int64_t newest = RESTORE_NO_STEP;
+    uint64_t last = last_agreement(r);
     for (unsigned k = 0; k < r->seats; k++)
-        newest = r->seat[k].newest > newest ? r->seat[k].newest : newest;
+        if (r->seat[k].since == last && r->seat[k].newest > newest)
+            newest = r->seat[k].newest;
     *lost = newest > r->step ? newest - r->step : 0;
     return r->conf.max_rollback && (uint64_t)*lost >= r->conf.max_rollback;
+}
+
+/* The lineage of that number on this seat is another one, and only that. */
+static bool has_other(const struct restore_seat *s, int64_t step, uint64_t lineage)
+{
+    bool any = false;
+    for (unsigned i = 0; i < s->n; i++)
+        any |= s->step[i] == step;
+    return any && !has(s, step, lineage);
+}
+
+/* A step that was passed over though every node says its number: people would not know why. */
+static void note_histories(struct restore *r, int64_t chosen, char text[RESTORE_WHY_MAX])
+{
+    char a[72], b[72];
+    *text = 0;
+    for (unsigned i = 0; r->seats && i < r->seat[0].n && r->seat[0].step[i] > chosen; i++)
+        for (unsigned k = 1; k < r->seats; k++) {
+            if (!has_other(&r->seat[k], r->seat[0].step[i], r->seat[0].lineage[i]))
+                continue;
+            snprintf(a, sizeof a, "%.64s", seat_name(r, 0));
+            snprintf(b, sizeof b, "%.64s", seat_name(r, k));
+            snprintf(text, RESTORE_WHY_MAX, "step %lld is of one history on %s, of another on %s",
+                     (long long)r->seat[0].step[i], a, b);
+            return;
+        }
 }
 
 static void decide(struct restore *r, el_usec now)
 {
     int64_t before = r->step, lost;
-    r->step = newest_of_all(r);
+    struct choice newest = newest_of_all(r);
+    char histories[RESTORE_WHY_MAX];
+    note_histories(r, newest.step, histories);
+    if (!*r->why)
+        snprintf(r->why, sizeof r->why, "%s", histories);
+    r->step = newest.step;
+    r->lineage = newest.lineage;
     r->fails = r->step == before ? r->fails : 0;
     r->fresh = false;
-    r->text[0] = 0;
+    snprintf(r->text, sizeof r->text, "%s", histories);
     if (r->step == RESTORE_NO_STEP) {
         bool never = never_was_any(r);
         r->fresh = never || r->conf.allow_fresh;
@@ -256,9 +238,9 @@ static void keep(struct restore *r, unsigned seat, const struct restore_stock *s
 {
     struct restore_seat *to = &r->seat[seat];
     bool decided = r->state == RESTORE_READING || r->state == RESTORE_OVER;
-    bool other = decided && s->attempt == r->attempt && s->at >= RESTORE_AT_TOLD && s->told != r->step;
+    bool same = s->told == r->step && (s->told_lineage == r->lineage || r->step == RESTORE_NO_STEP);
+    bool other = decided && s->attempt == r->attempt && s->at >= RESTORE_AT_TOLD && !same;
     *to = (struct restore_seat){.spoken = true,
-                                .keep = s->attempt < r->attempt ? to->keep : INT64_MAX,
                                 .at = other ? RESTORE_AT_STOCK : s->at,
                                 .n = s->n,
                                 .attempt = s->attempt,
@@ -268,6 +250,7 @@ static void keep(struct restore *r, unsigned seat, const struct restore_stock *s
                                 .on_disk = s->on_disk,
                                 .elsewhere = s->elsewhere};
     memcpy(to->step, s->step, s->n * sizeof s->step[0]);
+    memcpy(to->lineage, s->lineage, s->n * sizeof s->lineage[0]);
     if (*s->why && !*r->why)
         snprintf(r->why, sizeof r->why, "%s%s%s", r->conf.name ? r->conf.name(r->conf.ctx, seat) : "",
                  r->conf.name ? ": " : "", s->why);
@@ -288,22 +271,19 @@ enum restore_news restore_take(struct restore *r, unsigned seat, const struct re
     if (r->state == RESTORE_HEARING && s->at >= RESTORE_AT_TOLD) { /* decided by a coordinator that is no more */
         r->state = RESTORE_READING;
         r->step = s->told;
+        r->lineage = s->told_lineage;
         r->fresh = s->fresh;
         snprintf(r->text, sizeof r->text, "as it was decided before");
         r->until = now + (r->conf.timeout ? r->conf.timeout : RESTORE_TIMEOUT);
         again = true;
     }
     if (r->state == RESTORE_HEARING && count(r, RESTORE_AT_STOCK) == r->seats) {
-        if (is_to_purge(r))
-            begin_attempt(r, r->attempt + 1, now);
-        else
-            decide(r, now);
+        decide(r, now);
         return RESTORE_NEWS_ALL;
     }
     if (r->state == RESTORE_READING && count(r, RESTORE_AT_READ) == r->seats) {
         r->state = RESTORE_OVER;
         r->until = EL_NEVER;
-        note_gone(r);
         return RESTORE_NEWS_ALL;
     }
     for (unsigned k = 0; k < r->seats && again; k++)
@@ -322,7 +302,7 @@ static void name_missing(const struct restore *r, enum restore_at least, char *t
         const struct restore_seat *s = &r->seat[k];
         if ((s->spoken && s->attempt == r->attempt && s->at >= least) || named > NAMED_MAX)
             continue;
-        const char *name = named++ == NAMED_MAX ? "..." : r->conf.name ? r->conf.name(r->conf.ctx, k) : "this node";
+        const char *name = named++ == NAMED_MAX ? "..." : seat_name(r, k);
         n += (size_t)snprintf(to + n, size - n, "%s%.64s", n ? ", " : "", name);
     }
 }
@@ -362,11 +342,8 @@ bool restore_word(const struct restore *r, unsigned seat, struct restore_word *o
         return false;
     const struct restore_seat *s = &r->seat[seat];
     bool behind = s->attempt < r->attempt;
-    *out = (struct restore_word){.attempt = r->attempt, .step = r->step, .fresh = r->fresh, .text = r->text};
-    if (behind && s->keep < INT64_MAX && s->since) {
-        out->since = last_agreement(r);
-        out->keep = s->keep;
-    }
+    *out = (struct restore_word){
+        .attempt = r->attempt, .step = r->step, .lineage = r->lineage, .fresh = r->fresh, .text = r->text};
     if (r->state == RESTORE_HEARING) {
         out->what = RESTORE_TELL;
         return behind;
@@ -394,14 +371,22 @@ void restore_list_put(const struct restore_stock *s, char to[RESTORE_LIST_MAX + 
     size_t n = 0;
     *to = 0;
     for (unsigned i = 0; i < s->n; i++)
-        n += (size_t)snprintf(to + n, RESTORE_LIST_MAX + 1 - n, "%s%lld", n ? " " : "", (long long)s->step[i]);
+        n += (size_t)snprintf(to + n, RESTORE_LIST_MAX + 1 - n, "%s%lld@%llx", n ? " " : "", (long long)s->step[i],
+                              (unsigned long long)s->lineage[i]);
 }
 
 void restore_list_get(struct restore_stock *s, const char *list)
 {
-    uint64_t step;
+    uint64_t step, lineage;
     s->n = 0;
-    for (scan_blanks(&list); s->n < RESTORE_STEPS_MAX && scan_u64(&list, &step); scan_blanks(&list))
-        if (step <= INT64_MAX && (!s->n || (int64_t)step < s->step[s->n - 1]))
-            s->step[s->n++] = (int64_t)step;
+    for (scan_blanks(&list); s->n < RESTORE_STEPS_MAX && scan_u64(&list, &step); scan_blanks(&list)) {
+        lineage = 0;
+        if (*list == '@' && (list++, !scan_hex(&list, &lineage)))
+            return;
+        int64_t last = s->n ? s->step[s->n - 1] : INT64_MAX;
+        if ((int64_t)step > last || (s->n && (int64_t)step == last && lineage == s->lineage[s->n - 1]))
+            continue;
+        s->lineage[s->n] = lineage;
+        s->step[s->n++] = (int64_t)step;
+    }
 }

@@ -8,7 +8,9 @@
  * coordinator: one that has just begun hears from the nodes what an earlier one had decided, and decides the same.  It
  * decides when every node has spoken: the newest step that each of them can read, or has from others.  When all have
  * read it, all go on; a node that cannot read it speaks of the next attempt, without that source, and so must the
- * others.  A step that could not be read in two attempts is not tried again, so this comes to an end. */
+ * others.  A step that could not be read in two attempts is not tried again, so this comes to an end.
+ *
+ * The same step is one with the same number and the same lineage (ckpt/lineage.h). */
 #ifndef RDZV_RESTORE_H
 #define RDZV_RESTORE_H
 #include <stdbool.h>
@@ -20,14 +22,11 @@
 
 #define RESTORE_NO_STEP   INT64_C(-1)
 #define RESTORE_STEPS_MAX 16u  /* that a node tells, the newest ones: two slots a worker and a few on disk */
-#define RESTORE_LIST_MAX  336u /* bytes of these as text */
+#define RESTORE_LIST_MAX  592u /* bytes of these as text */
 #define RESTORE_WHY_MAX   200u
 #define RESTORE_TEXT_MAX  480u
-#define RESTORE_FAILS_MAX 2u  /* attempts in which a step may turn out not to be readable */
-#define RESTORE_GONE_MAX  64u /* agreements that are remembered */
-#define RESTORE_PURGES_MAX                                                                                             \
-    2u /* attempts of a round in which nodes are told to forget; what they then say still does not count */
-#define RESTORE_TIMEOUT EL_SEC(600)
+#define RESTORE_FAILS_MAX 2u /* attempts in which a step may turn out not to be readable */
+#define RESTORE_TIMEOUT   EL_SEC(600)
 
 /* How far a node is with the attempt that it speaks of. */
 enum restore_at {
@@ -42,7 +41,8 @@ enum restore_at {
 struct restore_stock {
     uint64_t attempt; /* from 1 */
     unsigned n;
-    int64_t step[RESTORE_STEPS_MAX]; /* newest first: each of its workers could read it, from memory or from disk */
+    int64_t step[RESTORE_STEPS_MAX];     /* newest first: each of its workers could read it, from memory or from disk */
+    uint64_t lineage[RESTORE_STEPS_MAX]; /* of each; one number may be there with two of them */
     uint64_t since; /* round of the last agreement it took part in, else of its first snapshot; else 0 */
     bool whole;     /* all its workers had committed the same step since */
     int64_t newest; /* that any of its workers ever committed, or that lies on disk; RESTORE_NO_STEP */
@@ -50,6 +50,7 @@ struct restore_stock {
     bool elsewhere; /* its workers need none of their own: the script shares what other ranks have */
     enum restore_at at;
     int64_t told; /* the decision, from RESTORE_AT_TOLD on */
+    uint64_t told_lineage;
     bool fresh;
     char why[RESTORE_WHY_MAX + 1]; /* something that it has and cannot read */
 };
@@ -60,10 +61,9 @@ enum restore_what { RESTORE_TELL, RESTORE_READ, RESTORE_GO, RESTORE_WHATS };
 struct restore_word {
     enum restore_what what;
     uint64_t attempt;
-    int64_t step;   /* RESTORE_NO_STEP: nothing; … */
-    bool fresh;     /* … and that is as it should be: begin at the beginning */
-    uint64_t since; /* not 0: it has missed agreements, the last one that of round `since`, … */
-    int64_t keep;   /* … and what it holds beyond this step is of a history that they gave up: it is to forget that */
+    int64_t step; /* RESTORE_NO_STEP: nothing; … */
+    uint64_t lineage;
+    bool fresh; /* … and that is as it should be: begin at the beginning */
     const char *text;
 };
 
@@ -76,12 +76,6 @@ struct restore_conf {
     const void *ctx;
 };
 
-/* An agreement: in this round all went on from that step (RESTORE_NO_STEP: they began anew). */
-struct restore_gone {
-    uint64_t number;
-    int64_t step;
-};
-
 enum restore_state { RESTORE_IDLE, RESTORE_HEARING, RESTORE_READING, RESTORE_OVER };
 
 struct restore {
@@ -90,17 +84,13 @@ struct restore {
     unsigned seats;
     struct restore_seat *seat;
     uint64_t attempt;
-    int64_t step;   /* decided */
+    int64_t step; /* decided */
+    uint64_t lineage;
     int64_t below;  /* only steps below are considered */
     unsigned fails; /* of `step` */
     bool fresh;
     el_usec until;
     char why[RESTORE_WHY_MAX + 80], text[RESTORE_TEXT_MAX + 1];
-    /* The history of the job: what a node that has missed some of it holds may have the number of a step and be another
-     * one.  All agreements of rounds behind `from` are known, the last ones in order. */
-    uint64_t number, from;
-    struct restore_gone gone[RESTORE_GONE_MAX];
-    unsigned gone_n, purges; /* purges: in this round */
 };
 
 /* Who is to be told something new: restore_word(). */
@@ -110,11 +100,8 @@ enum restore_news { RESTORE_NO_NEWS, RESTORE_NEWS_ONE, RESTORE_NEWS_ALL };
 int restore_init(struct restore *r, const struct restore_conf *conf, struct el_mem *mem);
 void restore_free(struct restore *r, struct el_mem *mem);
 
-/* A round of so many nodes begins; nobody has said anything.  It is the first one of this coordinator, or follows on
- * the one before. */
-void restore_begin(struct restore *r, uint64_t number, unsigned seats);
-/* The same of a round that an earlier coordinator has formed: what was agreed upon until now is not known. */
-void restore_adopt(struct restore *r, uint64_t number, unsigned seats);
+/* A round of so many nodes begins, or is adopted: nobody has said anything. */
+void restore_begin(struct restore *r, unsigned seats);
 /* What this one has said does not count: it says it anew. */
 void restore_forget(struct restore *r, unsigned seat);
 
@@ -127,7 +114,7 @@ bool restore_word(const struct restore *r, unsigned seat, struct restore_word *o
 
 void restore_check(const struct restore *r);
 
-/* "12 10 8" and back; at most RESTORE_STEPS_MAX, what is no step is passed over. */
+/* "12@9f3a 10@9f3a 8@77" and back; at most RESTORE_STEPS_MAX, what is no step is passed over. */
 void restore_list_put(const struct restore_stock *s, char to[RESTORE_LIST_MAX + 1]);
 void restore_list_get(struct restore_stock *s, const char *list);
 

@@ -20,7 +20,7 @@ int rdzv_restore_init(struct rdzv *r)
                                       .ctx = r};
     if (restore_init(&r->restore, &conf, r->mem) < 0)
         return -1;
-    restore_begin(&r->restore, 0, 0);
+    restore_begin(&r->restore, 0);
     return 0;
 }
 
@@ -32,8 +32,9 @@ static void say(struct rdzv *r, enum restore_state before, uint64_t attempt, str
         if (x->step == RESTORE_NO_STEP)
             rdzv_say(r, out, RDZV_NOTE_RESTORE, RDZV_NONE, "round %llu: %s", (unsigned long long)r->number, x->text);
         else
-            rdzv_say(r, out, RDZV_NOTE_RESTORE, RDZV_NONE, "round %llu: all %u node%s go back to step %lld",
-                     (unsigned long long)r->number, r->size, nodes, (long long)x->step);
+            rdzv_say(r, out, RDZV_NOTE_RESTORE, RDZV_NONE, "round %llu: all %u node%s go back to step %lld%s%s%s",
+                     (unsigned long long)r->number, r->size, nodes, (long long)x->step, *x->text ? " (" : "", x->text,
+                     *x->text ? ")" : "");
     } else if (x->state == RESTORE_HEARING && before == RESTORE_READING) {
         rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
                  "round %llu: step %lld could not be read everywhere; all %u node%s agree once more",
@@ -86,6 +87,7 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
                                   .elsewhere = s->elsewhere,
                                   .at = (enum restore_at)s->at,
                                   .told = s->step,
+                                  .told_lineage = s->lineage,
                                   .fresh = s->fresh};
     snprintf(stock.why, sizeof stock.why, "%s", s->text);
     restore_list_get(&stock, s->steps);
@@ -126,9 +128,8 @@ bool rdzv_restore_word(const struct rdzv *r, unsigned member, struct msg *out)
                                           .attempt = w.attempt,
                                           .what = w.what,
                                           .step = w.step,
+                                          .lineage = w.lineage,
                                           .fresh = w.fresh,
-                                          .since = w.since,
-                                          .keep = w.keep,
                                           .text = w.text};
     return true;
 }

@@ -59,7 +59,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_incidents_forget(r);
     r->lost_at = EL_NEVER;
     rdzv_health_launched(r);
-    restore_begin(&r->restore, r->number, r->size);
+    restore_begin(&r->restore, r->size);
     rdzv_saving_round(r);
     rdzv_lastwords_round(r);
     rdzv_move(r, RDZV_RUNNING, now);

@@ -328,6 +328,7 @@ static void deal(struct saving *s, int64_t step)
         struct saving_node *n = &s->node[i];
         n->load = 0;
         const struct saving_step *st = n->here && n->known && n->failed != step ? saving_find(n, step) : NULL;
+        st = st && st->lineage == s->lineage ? st : NULL;
         for (unsigned p = 0; st && p < n->parts; p++) {
             struct saving_class *c = &s->class[n->cls[p]];
             if (!saving_holds(n, st, p) || (c->owner != SAVING_NONE && s->node[c->owner].load <= n->load + c->bytes))
@@ -378,6 +379,7 @@ static void begin(struct saving *s, int64_t step, bool lastwords, el_usec now)
     s->order++;
     s->phase = SAVING_WRITING;
     s->step = step;
+    s->lineage = s->covered;
     s->op_lastwords = lastwords;
     s->op_number = s->number;
     s->op_coord = s->coord;

@@ -7,6 +7,8 @@
 #include "rdzv/saving_private.h"
 #include "util/scan.h"
 
+enum { LINEAGES_MAX = 4 }; /* of one step that are looked at */
+
 static void forget_steps(struct saving *s, struct saving_node *n)
 {
     for (unsigned i = 0; i < n->steps; i++)
@@ -130,12 +132,14 @@ void saving_take_part(struct saving *s, struct saving_node *n, const struct msg_
         n->cls[n->heard++] = c;
 }
 
-/* "12:0-3,5 11:0-7" */
+/* "12@9f3a:0-3,5 11@9f3a:0-7" */
 static void take_step(struct saving *s, struct saving_node *n, const char **at)
 {
     uint64_t step, from, to;
     struct saving_step *st = &n->step[n->steps];
-    if (!scan_u64(at, &step) || step > INT64_MAX || **at != ':')
+    st->lineage = 0;
+    if (!scan_u64(at, &step) || step > INT64_MAX || (**at == '@' && (++*at, !scan_hex(at, &st->lineage))) ||
+        **at != ':')
         return;
     st->step = (int64_t)step;
     st->has = el_alloc(&s->mem, (n->parts + 7) / 8 + 1);
@@ -192,28 +196,38 @@ bool saving_holds(const struct saving_node *n, const struct saving_step *st, uns
     return st && part < n->parts && (st->has[part / 8] >> part % 8 & 1);
 }
 
-/* Some worker of it has not come so far yet. */
-static bool may_come(const struct saving_node *n, int64_t step)
+static const struct saving_step *find_of(const struct saving_node *n, int64_t step, uint64_t lineage)
 {
-    return !n->quiet && n->least < step;
+    const struct saving_step *st = saving_find(n, step);
+    return st && st->lineage == lineage ? st : NULL;
+}
+
+/* Some worker of it has not come so far yet; or it has still to hear what the others have gone back to. */
+static bool may_come(const struct saving_node *n, int64_t step, uint64_t lineage)
+{
+    bool other = n->steps > 0;
+    for (unsigned i = 0; i < n->steps && other; i++)
+        other = n->step[i].lineage != lineage;
+    return !n->quiet && (n->least < step || other);
 }
 
 /* With a directory of its own each node needs all that its workers have declared. */
-static enum saving_cover cover_of_node(const struct saving *s, unsigned i, int64_t step, char *text, size_t size)
+static enum saving_cover cover_of_node(const struct saving *s, unsigned i, int64_t step, uint64_t lineage, char *text,
+                                       size_t size)
 {
     const struct saving_node *n = &s->node[i];
-    const struct saving_step *st = saving_find(n, step);
+    const struct saving_step *st = find_of(n, step, lineage);
     for (unsigned p = 0; p < n->parts; p++) {
         if (saving_holds(n, st, p))
             continue;
         snprintf(text, size, "%.64s does not hold part \"%.60s\" of it (shard \"%.60s\")", saving_name(s, i),
                  s->class[n->cls[p]].part, s->class[n->cls[p]].shard);
-        return may_come(n, step) ? SAVING_WAITS : SAVING_HOPELESS;
+        return may_come(n, step, lineage) ? SAVING_WAITS : SAVING_HOPELESS;
     }
     return SAVING_COVERED;
 }
 
-static enum saving_cover cover_local(const struct saving *s, int64_t step, char *text, size_t size)
+static enum saving_cover cover_local(const struct saving *s, int64_t step, uint64_t lineage, char *text, size_t size)
 {
     enum saving_cover found = SAVING_COVERED;
     unsigned there = 0;
@@ -222,7 +236,7 @@ static enum saving_cover cover_local(const struct saving *s, int64_t step, char 
         if (!n->here || !n->known)
             continue;
         there++;
-        enum saving_cover one = n->failed == step ? SAVING_HOPELESS : cover_of_node(s, i, step, text, size);
+        enum saving_cover one = n->failed == step ? SAVING_HOPELESS : cover_of_node(s, i, step, lineage, text, size);
         if (n->failed == step && !*s->why) /* else that says why */
             snprintf(text, size, "%.64s could not write it", saving_name(s, i));
         if (one == SAVING_HOPELESS)
@@ -237,15 +251,15 @@ static enum saving_cover cover_local(const struct saving *s, int64_t step, char 
 }
 
 /* Marks what is held, and what may yet come to be. */
-static void mark_held(struct saving *s, int64_t step)
+static void mark_held(struct saving *s, int64_t step, uint64_t lineage)
 {
     s->mark++;
     for (unsigned i = 0; i < s->used; i++) {
         struct saving_node *n = &s->node[i];
         if (!n->here || !n->known || n->failed == step)
             continue;
-        const struct saving_step *st = saving_find(n, step);
-        bool may = may_come(n, step);
+        const struct saving_step *st = find_of(n, step, lineage);
+        bool may = may_come(n, step, lineage);
         for (unsigned p = 0; p < n->parts; p++) {
             struct saving_class *c = &s->class[n->cls[p]];
             bool holds = saving_holds(n, st, p);
@@ -304,21 +318,10 @@ static bool layouts_differ(const struct saving *s, char *text, size_t size)
     return false;
 }
 
-enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size)
+static enum saving_cover cover_shared(struct saving *s, int64_t step, uint64_t lineage, char *text, size_t size)
 {
-    *text = 0;
-    if (s->full) {
-        snprintf(text, size, "there is no memory for what the nodes declare");
-        return SAVING_HOPELESS;
-    }
-    if (layouts_differ(s, text, size))
-        return SAVING_HOPELESS;
-    if (!s->size || s->declared < s->size)
-        return undeclared(s, live, text, size);
-    if (s->conf.store == SAVING_LOCAL)
-        return cover_local(s, step, text, size);
     enum saving_cover found = SAVING_COVERED;
-    mark_held(s, step);
+    mark_held(s, step, lineage);
     for (uint32_t i = 0; i < s->classes; i++) {
         const struct saving_class *c = &s->class[i];
         if (c->mark == s->mark && c->held)
@@ -332,6 +335,41 @@ enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, ch
         snprintf(text, size, "no node holds part \"%.60s\" of it yet (shard \"%.60s\")", c->part, c->shard);
     }
     return found;
+}
+
+static enum saving_cover cover_of(struct saving *s, int64_t step, uint64_t lineage, char *text, size_t size)
+{
+    return s->conf.store == SAVING_LOCAL ? cover_local(s, step, lineage, text, size)
+                                         : cover_shared(s, step, lineage, text, size);
+}
+
+/* Of each history of which somebody holds the step: while nodes go back one after the other there are two. */
+enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size)
+{
+    enum saving_cover best = SAVING_HOPELESS;
+    uint64_t tried[LINEAGES_MAX];
+    unsigned n = 0;
+    *text = 0;
+    if (s->full) {
+        snprintf(text, size, "there is no memory for what the nodes declare");
+        return SAVING_HOPELESS;
+    }
+    if (layouts_differ(s, text, size))
+        return SAVING_HOPELESS;
+    if (!s->size || s->declared < s->size)
+        return undeclared(s, live, text, size);
+    for (unsigned i = 0; i < s->used && n < LINEAGES_MAX && best != SAVING_COVERED; i++) {
+        const struct saving_step *st = s->node[i].here && s->node[i].known ? saving_find(&s->node[i], step) : NULL;
+        bool again = !st;
+        for (unsigned k = 0; k < n && !again; k++)
+            again = tried[k] == st->lineage;
+        if (again)
+            continue;
+        s->covered = tried[n++] = st->lineage;
+        enum saving_cover one = cover_of(s, step, st->lineage, text, size);
+        best = one < best ? one : best;
+    }
+    return n ? best : cover_of(s, step, 0, text, size);
 }
 
 int64_t saving_held_beyond(const struct saving *s, int64_t beyond)

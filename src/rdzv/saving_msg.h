@@ -40,7 +40,8 @@ enum saving_at {
     F(T, NUM, list, INT64_MAX, 1)                                                                                      \
     F(T, INT, parts, SAVING_PARTS_MAX, 1) /* in the list; -1: not all workers have declared theirs */                  \
     F(T, STR, layout, SAVING_NAME_MAX, 0)                                                                              \
-    F(T, STR, steps, SAVING_STEPS_TEXT, 0) /* "12:0-3,5 11:0-7": which parts are held of which step, newest first */   \
+    F(T, STR, steps, SAVING_STEPS_TEXT, 0) /* "12@9f3a:0-3,5 11@9f3a:0-7": which parts are held of which step, newest  \
+                                              first, and its lineage (ckpt/lineage.h) */                               \
     F(T, INT, least, INT64_MAX, 1)         /* each worker has committed a step, the least of these newest ones; -1 */  \
     F(T, INT, want, INT64_MAX, 1)          /* step that a script wants on disk, or -1 */                               \
     F(T, INT, done, INT64_MAX, 1)          /* newest step of which the node knows that it is on disk, or -1 */         \
@@ -93,6 +94,7 @@ enum saving_at {
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, list, INT64_MAX, 1)                                                                                      \
     F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, HEX, lineage, 0, 0)                                                                                           \
     F(T, STR, nonce, 31, 1)                                                                                            \
     F(T, BOOL, lastwords, 0, 0)                                                                                        \
     F(T, STR, parts, SAVING_STEPS_TEXT, 1) /* "0=1 3=2": the part of the node's list, and the number of its file */

@@ -20,7 +20,8 @@ struct saving_class {
 
 struct saving_step {
     int64_t step;
-    uint8_t *has; /* a bit for each part of the list */
+    uint64_t lineage; /* (ckpt/lineage.h) */
+    uint8_t *has;     /* a bit for each part of the list */
 };
 
 /* Last words: what live workers hold, too. */
@@ -96,6 +97,7 @@ struct saving {
     enum saving_phase phase;
     uint64_t order; /* counts them */
     int64_t step;
+    uint64_t lineage, covered; /* of that step; of the one that was found covered last */
     char nonce[32];
     uint64_t op_number, op_coord, op_world;
     char layout[SAVING_NAME_MAX + 1];
@@ -114,8 +116,8 @@ struct saving {
 
 /* saving_held.c */
 enum saving_cover { SAVING_COVERED, SAVING_WAITS, SAVING_HOPELESS };
-/* Whether the nodes that are there, but for those that could not write it, hold all of a step; text: what is missing.
- */
+/* Whether the nodes that are there, but for those that could not write it, hold all of a step, of one history: its
+ * lineage is s->covered.  Text: what is missing. */
 enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size);
 /* Of all that the nodes have declared. */
 const char *saving_layout(const struct saving *s);

@@ -34,6 +34,7 @@ static bool write_word(struct saving *s, unsigned node, struct msg *out)
                                                 .coord = s->op_coord,
                                                 .list = s->node[node].list,
                                                 .step = s->step,
+                                                .lineage = s->lineage,
                                                 .nonce = s->nonce,
                                                 .lastwords = s->op_lastwords,
                                                 .parts = text};

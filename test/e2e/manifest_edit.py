@@ -1,6 +1,6 @@
-"""Changes a number in a manifest and sums it anew, as if it had been written so.
+"""Changes a number in a manifest, or takes a field out, and sums it anew, as if it had been written so.
 
-manifest_edit.py MANIFEST FIELD NUMBER"""
+manifest_edit.py MANIFEST FIELD NUMBER|-"""
 import re
 import sys
 
@@ -21,7 +21,11 @@ def crc32c(data):
 
 with open(path, "rb") as f:
     text = f.read()
-text, n = re.subn(b'"%s":[0-9]+' % field.encode(), b'"%s":%d' % (field.encode(), int(number)), text)
+name = b'"%s":' % field.encode()
+if number == "-":
+    text, n = re.subn(name + b'("[^"]*"|[0-9]+),', b"", text)
+else:
+    text, n = re.subn(name + b"[0-9]+", name + b"%d" % int(number), text)
 assert n == 1, f"{n} times {field} in {path}"
 at = text.rindex(b'"self_crc":"') + 12
 digits = b"%08x" % crc32c(text[:at] + b" " * 8 + text[at + 8 :])

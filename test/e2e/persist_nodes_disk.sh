@@ -46,6 +46,34 @@ killed; serve # which knows nothing of the one that has ended
 job same back 4 "" --ckpt-store=local
 ends 137
 is "last words of a step that was read from disk: it stays" "$(went_back)$(places) $(whole)" "0:1 1:1 $before 0 0 "
+# A manifest that was written before steps had a lineage.
+for i in 0 1; do "$PY" "$HERE/manifest_edit.py" "$R.$i/step-000000001/MANIFEST.json" lineage -; done
+rm "$D"/log.?
+killed; serve
+job same keep 3 "" --ckpt-store=local
+ends 0
+is "manifests of an older elrun: all go on from them" "$(went_back)$(whole)" "0:1 1:1 0 0 "
+
+# Two steps with one number: the directory of one node is from before the job began anew.
+job two keep 2 1 --ckpt-store=local
+ends 0
+mv "$R.0" "$R.0.old" && mv "$R.1" "$R.1.old"
+killed; serve
+job two keep 2 1 --ckpt-store=local
+ends 0
+mv "$R.1" "$R.1.new" && mv "$R.1.old" "$R.1"
+rm "$D"/log.?
+killed; serve
+job two keep 3 "" --ckpt-store=local
+ends 9
+is "a step of two histories: nobody goes on from it" "$(went_back)" ""
+ok "a step of two histories: it is said" holds "$D/err.0" \
+    'no snapshot is left that every rank can have .step 1 is of one history on .*, of another on .*; --allow-fresh would'
+mv "$R.1" "$R.1.old" && mv "$R.1.new" "$R.1"
+killed; serve
+job two keep 3 "" --ckpt-store=local
+ends 0
+is "a step of two histories: with the right directory all go on" "$(went_back)" "0:1 1:1 "
 
 frozen=
 at_exit() {

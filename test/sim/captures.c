@@ -296,12 +296,12 @@ static void copied(struct cluster *c, uint32_t who)
         if (r->held[gone] == a->save.want) /* that one is held: there is no slot */
             x->out = true;
         else if (!gone)
-            r->held[0] = r->held[1], r->origin[0] = r->origin[1], r->made[0] = r->made[1];
+            r->held[0] = r->held[1], r->origin[0] = r->origin[1], r->made[0] = r->made[1], r->line[0] = r->line[1];
         if (!x->out)
             r->n = 1;
     }
     if (!x->out) {
-        restores_hold(r, x->step, a->number, restores_makes(c, who));
+        restores_hold(r, x->step, a->number, restores_makes(c, who), r->trains);
         r->newest = x->step > r->newest ? x->step : r->newest;
         saves_committed(c, who, -1);
     }

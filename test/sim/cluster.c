@@ -169,7 +169,7 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_PROBE: probes_order(c, who, c->probe_order); break;
     case MEMBER_DO_PROBE_STOP: probes_stop(c, who); break;
     case MEMBER_DO_PROBE_TELL: probes_tell(c, who, x->what); break;
-    case MEMBER_DO_RESTORE: restores_offer(c, who, a->m.restore.stock.told); break;
+    case MEMBER_DO_RESTORE: restores_offer(c, who, a->m.restore.stock.told, a->m.restore.stock.told_lineage); break;
     case MEMBER_DO_GO: restores_go(c, who); break;
     case MEMBER_DO_RESTOCK: restores_again(c, who); break;
     case MEMBER_DO_PARTS:

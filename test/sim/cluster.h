@@ -59,7 +59,7 @@ struct cluster_item {
     el_usec sent_at; /* ARRIVE, ACKED */
     unsigned kept;   /* CLUSTER_JOURNAL: which record */
     struct msg msg;
-    char steps[96];    /* of a CKPT_STOCK */
+    char steps[256];   /* of a CKPT_STOCK */
     char words[4][96]; /* of CKPT_PART and the like */
 };
 
@@ -96,7 +96,7 @@ struct cluster_dir {
     unsigned n;
     struct {
         unsigned shard, shards; /* of so many */
-        uint64_t origin, made;
+        uint64_t origin, made, line;
     } file[64];
 };
 
@@ -112,7 +112,8 @@ struct cluster_save { /* what a node has to do with saving a step */
     uint64_t giver, order;
     int64_t step;
     uint64_t origin; /* … of this round, as rank of size */
-    uint64_t made;   /* … trained in this one */
+    uint64_t made;   /* … trained in this one, */
+    uint64_t line;   /* … of this lineage */
     unsigned rank, size;
     char nonce[32];
     bool part[2]; /* that it writes */
@@ -123,10 +124,13 @@ struct cluster_save { /* what a node has to do with saving a step */
 
 struct cluster_restore {                   /* what a node holds of the training */
     int64_t held[2], newest, bad, offered; /* bad: it cannot be read from disk here */
+    uint64_t offered_line;
     unsigned n;
     uint64_t since, said; /* said: counts what its workers were to say */
     uint64_t origin[2];   /* of `held`: the round in which it was trained, or all went back to it */
     uint64_t made[2];     /* … in which it was trained: the same on all nodes, or it is of two histories */
+    uint64_t line[2];     /* … its lineage, by which elrun knows that */
+    uint64_t trains;      /* the lineage of what is trained now */
     bool whole;
     el_usec started, gone; /* gone: its workers went on; 0: not yet */
 };
@@ -214,6 +218,7 @@ struct cluster {
     el_usec saved_at;
     int64_t disk[4];       /* steps on the disk that all share, */
     uint64_t disk_made[4]; /* … and in which rounds they were trained */
+    uint64_t disk_line[4];
     unsigned disk_n;
     el_usec now, faults_until, judge_at;
     bool quiet;  /* no faults: the profile that measures */
@@ -345,13 +350,13 @@ bool restores_says(const struct cluster *c, const struct cluster_item *it);
 void restores_boot(struct cluster *c, uint32_t who);
 void restores_started(struct cluster *c, uint32_t who);
 void restores_stock(struct cluster *c, uint32_t who, struct restore_stock *out);
-void restores_offer(struct cluster *c, uint32_t who, int64_t step);
+void restores_offer(struct cluster *c, uint32_t who, int64_t step, uint64_t line);
 void restores_read(struct cluster *c, uint32_t who);
 void restores_again(struct cluster *c, uint32_t who);
 void restores_go(struct cluster *c, uint32_t who);
 void restores_commit(struct cluster *c, const struct cluster_item *it);
 uint64_t restores_makes(struct cluster *c, uint32_t who);
-void restores_hold(struct cluster_restore *x, int64_t step, uint64_t origin, uint64_t made);
+void restores_hold(struct cluster_restore *x, int64_t step, uint64_t origin, uint64_t made, uint64_t line);
 void restores_all_is_well(struct cluster *c);
 
 /* captures.c */
@@ -373,15 +378,15 @@ void saves_unpack(struct cluster_item *it);
 void saves_boot(struct cluster *c, uint32_t who);
 void saves_round(struct cluster *c, uint32_t who);
 void saves_closed(struct cluster *c, uint32_t who);
-void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made);
+void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made, uint64_t line);
 void saves_committed(struct cluster *c, uint32_t who, int64_t step);
 bool saves_local(struct cluster *c, const struct cluster_item *it, struct member_event *ev);
 void saves_order(struct cluster *c, uint32_t who, const struct msg *m);
 void saves_act(struct cluster *c, uint32_t who, enum member_action_type what);
 bool saves_came(const struct cluster *c, int64_t step, el_usec since); /* it was brought to disk since then */
-bool saves_can_read(const struct cluster *c, int64_t step, unsigned shard);
+const struct cluster_dir *saves_find(const struct cluster *c, int64_t step,
+                                     unsigned shards); /* that can be read; NULL */
 void saves_set_aside(struct cluster *c, int64_t step);
-uint64_t saves_made(const struct cluster *c, int64_t step); /* of a step that can be read */
 void saves_all_is_well(struct cluster *c);
 
 /* judge_cluster.c */

@@ -119,7 +119,7 @@ static void strip(struct cluster_item *it)
     case MSG_RESTORE: m->u.restore.text = ""; break;
     case MSG_CKPT_STOCK:
         m->u.ckpt_stock.text = "";
-        snprintf(steps, 96, "%s", m->u.ckpt_stock.steps);
+        snprintf(steps, sizeof it->steps, "%s", m->u.ckpt_stock.steps);
         m->u.ckpt_stock.steps = "";
         break;
     case MSG_CKPT_PART:

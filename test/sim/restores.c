@@ -4,41 +4,50 @@
 
 #include <string.h>
 
+#include "ckpt/lineage.h"
+
 static uint64_t below(struct cluster *c, uint64_t n)
 {
     return el_rng_below(&c->stocks, n);
 }
 
-static bool can_read(const struct cluster *c, const struct cluster_agent *a, int64_t step)
-{
-    for (unsigned i = 0; i < a->restore.n; i++)
-        if (a->restore.held[i] == step)
-            return true;
-    if (c->saves)
-        return step != a->restore.bad && saves_can_read(c, step, (unsigned)a->m.world.group_size);
-    for (unsigned i = 0; i < c->disk_n; i++)
-        if (c->disk[i] == step)
-            return step != a->restore.bad;
-    return false;
-}
-
-/* In which round what it would read was trained: of its own memory, else of the disk. */
-static uint64_t made_of(const struct cluster *c, const struct cluster_agent *a, int64_t step)
+/* Of a step that it holds in memory: which of the two; 2: it does not. */
+static unsigned slot_of(const struct cluster_agent *a, int64_t step)
 {
     for (unsigned i = a->restore.n; i-- > 0;)
         if (a->restore.held[i] == step)
-            return a->restore.made[i];
-    if (c->saves)
-        return saves_made(c, step);
-    for (unsigned i = 0; i < c->disk_n; i++)
+            return i;
+    return 2;
+}
+
+/* A step on the disk that it can read: its lineage, and in which round it was trained. */
+static bool on_disk(const struct cluster *c, const struct cluster_agent *a, int64_t step, uint64_t *line,
+                    uint64_t *made)
+{
+    const struct cluster_dir *d = c->saves ? saves_find(c, step, (unsigned)a->m.world.group_size) : NULL;
+    if (d)
+        *line = d->file[0].line, *made = d->file[0].made;
+    for (unsigned i = 0; i < c->disk_n && !c->saves; i++)
         if (c->disk[i] == step)
-            return c->disk_made[i];
-    return 0;
+            return *line = c->disk_line[i], *made = c->disk_made[i], step != a->restore.bad;
+    return d && step != a->restore.bad;
+}
+
+/* Whether it can read that step of that lineage; *made: in which round what it would read was trained. */
+static bool can_read(const struct cluster *c, const struct cluster_agent *a, int64_t step, uint64_t line,
+                     uint64_t *made)
+{
+    unsigned i = slot_of(a, step);
+    uint64_t its;
+    if (i < 2 && a->restore.line[i] == line)
+        return *made = a->restore.made[i], true;
+    return on_disk(c, a, step, &its, made) && its == line;
 }
 
 static int64_t newest_below(const struct cluster *c, const struct cluster_agent *a, int64_t limit)
 {
     int64_t best = RESTORE_NO_STEP;
+    uint64_t line, made;
     for (unsigned i = 0; i < a->restore.n; i++)
         if (a->restore.held[i] < limit && a->restore.held[i] > best)
             best = a->restore.held[i];
@@ -46,9 +55,17 @@ static int64_t newest_below(const struct cluster *c, const struct cluster_agent 
         if (c->disk[i] < limit && c->disk[i] > best && c->disk[i] != a->restore.bad)
             best = c->disk[i];
     for (unsigned i = 0; i < c->saved_n; i++)
-        if (c->saved[i].step < limit && c->saved[i].step > best && can_read(c, a, c->saved[i].step))
+        if (c->saved[i].step < limit && c->saved[i].step > best && on_disk(c, a, c->saved[i].step, &line, &made))
             best = c->saved[i].step;
     return best;
+}
+
+static void move(struct cluster_restore *x, unsigned to, unsigned from)
+{
+    x->held[to] = x->held[from];
+    x->origin[to] = x->origin[from];
+    x->made[to] = x->made[from];
+    x->line[to] = x->line[from];
 }
 
 /* What its workers will have to say, once: they ask or they read, and an order to ask again ends both. */
@@ -81,6 +98,7 @@ void restores_started(struct cluster *c, uint32_t who)
     const struct member_restore *said = &c->agent[who].m.restore;
     if (said->stocked || said->stock.attempt)
         cluster_fail(c, "agent %u begins a round with what its workers said in the one before", who);
+    x->trains = lineage_begin(c->agent[who].number, c->agent[who].coord, 0);
     x->started = c->now;
     x->gone = 0;
     say_after(c, who, EL_MS(1) + below(c, EL_MS(900)), MEMBER_EV_STOCK);
@@ -95,20 +113,28 @@ void restores_stock(struct cluster *c, uint32_t who, struct restore_stock *out)
                                   .newest = a->restore.newest,
                                   .on_disk = c->disk_n + c->saved_n > 0};
     int64_t step = newest_below(c, a, INT64_MAX);
-    for (; step != RESTORE_NO_STEP && out->n < RESTORE_STEPS_MAX; step = newest_below(c, a, step))
-        out->step[out->n++] = step;
+    for (; step != RESTORE_NO_STEP && out->n + 1 < RESTORE_STEPS_MAX; step = newest_below(c, a, step)) {
+        unsigned i = slot_of(a, step);
+        uint64_t line, made;
+        if (i < 2)
+            out->lineage[out->n] = a->restore.line[i], out->step[out->n++] = step;
+        if (on_disk(c, a, step, &line, &made) && (i == 2 || line != a->restore.line[i]))
+            out->lineage[out->n] = line, out->step[out->n++] = step;
+    }
     if (r && a->rank < r->size)
         r->read[a->rank] = 0;
 }
 
 /* It is told what to read. */
-void restores_offer(struct cluster *c, uint32_t who, int64_t step)
+void restores_offer(struct cluster *c, uint32_t who, int64_t step, uint64_t line)
 {
     struct cluster_agent *a = &c->agent[who];
     struct cluster_round *r = judge_round(c, a->number, a->coord);
-    if (step != RESTORE_NO_STEP && !can_read(c, a, step))
+    uint64_t made;
+    if (step != RESTORE_NO_STEP && !can_read(c, a, step, line, &made))
         cluster_fail(c, "agent %u is to read step %lld, which it cannot", who, (long long)step);
     a->restore.offered = step;
+    a->restore.offered_line = line;
     if (step != RESTORE_NO_STEP && c->now < c->faults_until && below(c, 8) == 0) {
         if (r)
             r->unread = true;
@@ -133,17 +159,6 @@ void restores_read(struct cluster *c, uint32_t who)
 
 void restores_again(struct cluster *c, uint32_t who)
 {
-    struct cluster_restore *x = &c->agent[who].restore;
-    const struct member_restore *m = &c->agent[who].m.restore;
-    if (m->missed) {
-        unsigned n = 0;
-        for (unsigned i = 0; i < x->n; i++)
-            if (x->held[i] <= m->keep)
-                x->origin[n] = x->origin[i], x->made[n] = x->made[i], x->held[n++] = x->held[i];
-        x->n = n;
-        x->since = m->missed;
-        x->whole = true;
-    }
     say_after(c, who, EL_MS(1) + below(c, EL_MS(200)), MEMBER_EV_STOCK);
 }
 
@@ -153,7 +168,7 @@ static void set_aside(struct cluster *c, int64_t step)
     unsigned n = 0;
     for (unsigned i = 0; i < c->disk_n; i++)
         if (c->disk[i] <= step)
-            c->disk_made[n] = c->disk_made[i], c->disk[n++] = c->disk[i];
+            c->disk_line[n] = c->disk_line[i], c->disk_made[n] = c->disk_made[i], c->disk[n++] = c->disk[i];
     c->disk_n = n;
     saves_set_aside(c, step);
 }
@@ -178,10 +193,10 @@ void restores_go(struct cluster *c, uint32_t who)
         cluster_fail(c, "agent %u goes on from step %lld, others of round %llu from %lld", who, (long long)step,
                      (unsigned long long)r->number, (long long)r->went - 2);
     bool first = !r->went; /* later ones may have trained since */
-    uint64_t made = step < 0 ? 0 : made_of(c, a, step);
-    /* Of an earlier coordinator's time perhaps nobody is left who knows what was given up. */
-    bool known = (made & UINT32_MAX) == c->coord_life && (r->made & UINT32_MAX) == c->coord_life;
-    if (!first && r->made != made && known)
+    uint64_t line = a->restore.offered_line, made = 0;
+    if (step >= 0)
+        can_read(c, a, step, line, &made);
+    if (!first && r->made != made)
         cluster_fail(c, "agent %u goes on from step %lld as trained in round %llu, others from that of round %llu", who,
                      (long long)step, (unsigned long long)made >> 32, (unsigned long long)r->made >> 32);
     r->went = (uint64_t)(step + 2);
@@ -195,10 +210,13 @@ void restores_go(struct cluster *c, uint32_t who)
             cluster_fail(c, "agent %u goes on from step %lld, which group rank %u has not read", who, (long long)step,
                          k);
     for (int64_t t = newest_below(c, a, INT64_MAX); t > step && first && !r->unread; t = newest_below(c, a, t)) {
-        unsigned others = 0;
-        for (uint32_t i = 0; i < c->n; i++)
-            others += c->agent[i].alive && c->agent[i].number == r->number && c->agent[i].coord == r->coord &&
-                      can_read(c, &c->agent[i], t);
+        unsigned others = 0, i = slot_of(a, t);
+        uint64_t its = i < 2 ? a->restore.line[i] : 0, ignored;
+        if (i == 2)
+            on_disk(c, a, t, &its, &ignored);
+        for (uint32_t k = 0; k < c->n; k++)
+            others += c->agent[k].alive && c->agent[k].number == r->number && c->agent[k].coord == r->coord &&
+                      can_read(c, &c->agent[k], t, its, &ignored);
         if (others == r->size && !saves_came(c, t, a->restore.started)) /* else perhaps behind the decision */
             cluster_fail(c, "all go back to step %lld, and all could read %lld", (long long)step, (long long)t);
     }
@@ -209,10 +227,11 @@ void restores_go(struct cluster *c, uint32_t who)
     x->gone = c->now;
     unsigned n = 0;
     for (unsigned i = 0; i < x->n; i++)
-        if (x->held[i] <= step)
-            x->origin[n] = x->origin[i], x->made[n] = x->made[i], x->held[n++] = x->held[i];
+        if (x->held[i] < step || (x->held[i] == step && x->line[i] == line))
+            move(x, n++, i);
     x->n = n;
-    saves_went(c, who, step, made);
+    x->trains = lineage_begin(a->number, a->coord, a->m.restore.stock.attempt);
+    saves_went(c, who, step, made, line);
     captures_went(c, who, step);
     train(c, who, step + 1);
 }
@@ -225,16 +244,15 @@ uint64_t restores_makes(struct cluster *c, uint32_t who)
 }
 
 /* It is the newest; the last two are held. */
-void restores_hold(struct cluster_restore *x, int64_t step, uint64_t origin, uint64_t made)
+void restores_hold(struct cluster_restore *x, int64_t step, uint64_t origin, uint64_t made, uint64_t line)
 {
     if (x->n == 2) {
-        x->held[0] = x->held[1];
-        x->origin[0] = x->origin[1];
-        x->made[0] = x->made[1];
+        move(x, 0, 1);
         x->n = 1;
     }
     x->origin[x->n] = origin;
     x->made[x->n] = made;
+    x->line[x->n] = line;
     x->held[x->n++] = step;
 }
 
@@ -278,7 +296,7 @@ void restores_commit(struct cluster *c, const struct cluster_item *it)
         return;
     if (x->n == 2 && x->held[0] == a->save.want && a->save.want >= 0) /* that one is held */
         x->n = 1;
-    restores_hold(x, step, a->number, restores_makes(c, it->who));
+    restores_hold(x, step, a->number, restores_makes(c, it->who), x->trains);
     x->newest = step;
     x->whole = true;
     x->since = x->since ? x->since : a->number;
@@ -290,8 +308,10 @@ void restores_commit(struct cluster *c, const struct cluster_item *it)
         all_hold(c, r, step)) { /* on the disk that all share; old ones are removed */
         if (c->disk_n == 4)
             memmove(c->disk, c->disk + 1, 3 * sizeof c->disk[0]),
-                memmove(c->disk_made, c->disk_made + 1, 3 * sizeof c->disk_made[0]), c->disk_n = 3;
+                memmove(c->disk_made, c->disk_made + 1, 3 * sizeof c->disk_made[0]),
+                memmove(c->disk_line, c->disk_line + 1, 3 * sizeof c->disk_line[0]), c->disk_n = 3;
         c->disk_made[c->disk_n] = x->made[x->n - 1];
+        c->disk_line[c->disk_n] = x->line[x->n - 1];
         c->disk[c->disk_n++] = step;
     }
     train(c, it->who, step + 1);

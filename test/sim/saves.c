@@ -111,15 +111,15 @@ bool saves_came(const struct cluster *c, int64_t step, el_usec since)
     return false;
 }
 
-bool saves_can_read(const struct cluster *c, int64_t step, unsigned shards)
+const struct cluster_dir *saves_find(const struct cluster *c, int64_t step, unsigned shards)
 {
     int64_t limit = INT64_MAX;
     for (unsigned i = c->saved_n; i-- > 0; limit = c->saved[i].step)
         if (c->saved[i].step == step)
-            return step < limit && c->saved[i].file[0].shards == shards;
+            return step < limit && c->saved[i].file[0].shards == shards ? &c->saved[i] : NULL;
         else if (c->saved[i].step > limit)
-            return false; /* whatever is older is looked at by its number alone: enough for here */
-    return false;
+            return NULL; /* whatever is older is looked at by its number alone: enough for here */
+    return NULL;
 }
 
 void saves_set_aside(struct cluster *c, int64_t step)
@@ -129,14 +129,6 @@ void saves_set_aside(struct cluster *c, int64_t step)
         if (c->saved[i].step <= step)
             c->saved[n++] = c->saved[i];
     c->saved_n = n;
-}
-
-uint64_t saves_made(const struct cluster *c, int64_t step)
-{
-    for (unsigned i = 0; i < c->saved_n; i++)
-        if (c->saved[i].step == step)
-            return c->saved[i].file[0].made;
-    return 0;
 }
 
 static bool publish(struct cluster *c, struct cluster_agent *a)
@@ -199,8 +191,9 @@ static void make_held(struct cluster *c, uint32_t who)
         if (a->restore.origin[i] != x->held.number || x->held.parts < 0)
             continue;
         x->held.least = a->restore.held[i] > x->held.least ? a->restore.held[i] : x->held.least;
-        n += (size_t)snprintf(x->steps + n, sizeof x->steps - n, "%s%lld:%s", n ? " " : "",
-                              (long long)a->restore.held[i], saves_is_broken(c, who, a->restore.held[i]) ? "1" : "0-1");
+        n += (size_t)snprintf(x->steps + n, sizeof x->steps - n, "%s%lld@%llx:%s", n ? " " : "",
+                              (long long)a->restore.held[i], (unsigned long long)a->restore.line[i],
+                              saves_is_broken(c, who, a->restore.held[i]) ? "1" : "0-1");
     }
     x->held.steps = x->steps;
     x->held.layout = "l";
@@ -237,7 +230,7 @@ void saves_closed(struct cluster *c, uint32_t who)
     cluster_feed(c, who, &(struct member_event){.type = MEMBER_EV_HELD, .held = &x->held});
 }
 
-void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made)
+void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made, uint64_t line)
 {
     struct cluster_agent *a = &c->agent[who];
     if (!c->saves)
@@ -245,7 +238,7 @@ void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made)
     if (step >= 0) {
         bool had = a->restore.n && a->restore.held[a->restore.n - 1] == step;
         if (!had)
-            restores_hold(&a->restore, step, a->number, made);
+            restores_hold(&a->restore, step, a->number, made, line);
         a->restore.origin[a->restore.n - 1] = a->number;
     }
     a->save.list++;
@@ -298,9 +291,11 @@ static void on_write(struct cluster *c, uint32_t who, const struct msg_ckpt_writ
     x->part[0] = strncmp(w->parts, "0=", 2) == 0 || strstr(w->parts, " 0=");
     x->part[1] = strncmp(w->parts, "1=", 2) == 0 || strstr(w->parts, " 1=");
     for (unsigned i = 0; i < a->restore.n; i++)
-        if (a->restore.held[i] == w->step && a->restore.origin[i] == w->number && w->number == x->held.number) {
+        if (a->restore.held[i] == w->step && a->restore.line[i] == w->lineage && a->restore.origin[i] == w->number &&
+            w->number == x->held.number) {
             held = true;
             x->made = a->restore.made[i];
+            x->line = w->lineage;
         }
     answer(c, who, EL_MS(1) + below(c, EL_MS(900)), held && w->list == x->list && !faulty(c, 12));
 }
@@ -321,6 +316,7 @@ static void on_written(struct cluster *c, struct cluster_agent *a)
         d->file[d->n].shard = shard_of(x, p);
         d->file[d->n].shards = x->size;
         d->file[d->n].made = x->made;
+        d->file[d->n].line = x->line;
         d->file[d->n++].origin = x->origin;
     }
 }
@@ -340,14 +336,14 @@ static void tell_parts(struct cluster *c, struct cluster_agent *a)
 
 static void tell_files(struct cluster *c, struct cluster_agent *a)
 {
-    char sums[48];
+    char sums[72];
     struct cluster_save *x = &a->save;
     for (unsigned p = 0; p < 2; p++) {
         if (!x->part[p])
             continue;
         struct msg m = {.type = MSG_CKPT_FILE};
-        snprintf(sums, sizeof sums, "%u.%u.%llu.%llx", shard_of(x, p), x->size, (unsigned long long)x->origin,
-                 (unsigned long long)x->made);
+        snprintf(sums, sizeof sums, "%u.%u.%llu.%llx.%llx", shard_of(x, p), x->size, (unsigned long long)x->origin,
+                 (unsigned long long)x->made, (unsigned long long)x->line);
         m.u.ckpt_file = (struct msg_ckpt_file){
             .giver = x->giver, .order = x->order, .index = p, .name = "f", .size = 1, .sums = sums};
         net_send(c, a->link, true, &m);
@@ -357,15 +353,16 @@ static void tell_files(struct cluster *c, struct cluster_agent *a)
 static void on_file(struct cluster_save *x, const struct msg_ckpt_file *f)
 {
     unsigned shard = 0, shards = 0;
-    unsigned long long origin = 0, made = 0;
+    unsigned long long origin = 0, made = 0, line = 0;
     if (!f->index)
         x->files.n = 0;
-    if (x->files.n == 64 || sscanf(f->sums, "%u.%u.%llu.%llx", &shard, &shards, &origin, &made) != 4)
+    if (x->files.n == 64 || sscanf(f->sums, "%u.%u.%llu.%llx.%llx", &shard, &shards, &origin, &made, &line) != 5)
         return;
     memset(&x->files.file[x->files.n], 0, sizeof x->files.file[0]);
     x->files.file[x->files.n].shard = shard;
     x->files.file[x->files.n].shards = shards;
     x->files.file[x->files.n].made = made;
+    x->files.file[x->files.n].line = line;
     x->files.file[x->files.n++].origin = origin;
 }
 

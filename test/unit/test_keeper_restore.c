@@ -137,27 +137,82 @@ static void test_from_disk(void)
     ok(found(KEEPER_DO_CONFIRM) != NULL, "both have read it");
     event((struct keeper_event){.type = KEEPER_EV_CONFIRMED});
     int64_t step;
-    ok(keeper_readable(k, &step, 1) == 1 && step == 6, "from now on it is in memory");
+    uint64_t lineage;
+    ok(keeper_readable(k, &step, &lineage, 1) == 1 && step == 6, "from now on it is in memory");
     event(loaded);
     ok(did->n == 0, "a result that comes twice is passed over");
 }
 
-/* The job has gone back behind what is held here, without this node. */
-static void test_forget(void)
+static void next_round(unsigned workers, uint64_t number, uint64_t lineage)
 {
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = number, .lineage = lineage});
+    for (unsigned w = 0; w < workers; w++)
+        join(w, number, MIB);
+}
+
+static bool holds_of(unsigned worker, int64_t step, uint64_t lineage)
+{
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        if (keeper_slot(k, worker, i)->state == KEEPER_COMMITTED && keeper_slot(k, worker, i)->step == step &&
+            keeper_slot(k, worker, i)->lineage == lineage)
+            return true;
+    return false;
+}
+
+/* Two steps of one number: what was trained before, and what is trained since all went on from an earlier one. */
+static void test_lineage(void)
+{
+    int64_t step[4];
+    uint64_t lineage[4];
+    const struct keeper_source piece = {0, 0, 0};
+    struct keeper_source from;
     open_keeper(1, 64 * MIB);
-    join(0, 1, MIB);
+    next_round(1, 2, 0x11);
     snapshot(0, 4);
     snapshot(0, 5);
-    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 4});
-    join(0, 4, MIB);
+    ok(keeper_readable(k, step, lineage, 4) == 2 && lineage[0] == 0x11 && lineage[1] == 0x11,
+       "what is written in a round has its lineage");
+    next_round(1, 3, 0x22);
     query(0);
-    event((struct keeper_event){.type = KEEPER_EV_FORGET, .number = 3, .step = 4});
-    ok(holds(0, 4) && !holds(0, 5), "what is beyond that step is forgotten");
-    ok(keeper_since(k) == 3 && keeper_reached(k) == 4, "and that it was ever reached");
-    event((struct keeper_event){.type = KEEPER_EV_AGAIN});
-    int64_t step;
-    ok(found(KEEPER_DO_CHOOSE) && keeper_readable(k, &step, 1) == 1 && step == 4, "it says anew what it has");
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 4, .lineage = 0x11});
+    restored(0, 4, true);
+    event((struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = 0x33});
+    ok(holds_of(0, 4, 0x11), "what is restored keeps the one that it was written with");
+    snapshot(0, 5);
+    ok(holds_of(0, 5, 0x33), "and what is trained from there has another one");
+    ok(keeper_piece(k, &piece, 4, 0x11, &from) && keeper_piece(k, &piece, 5, 0x33, &from) &&
+           !keeper_piece(k, &piece, 5, 0x11, &from),
+       "both are of the history that is trained now, and nothing else by their numbers");
+
+    next_round(1, 4, 0x44);
+    query(0);
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 5, .lineage = 0x11, .on_disk = true});
+    const struct keeper_action *a = found(KEEPER_DO_LOAD);
+    ok(a && a->step == 5, "a step of that number in memory is not the one that was chosen: it is read from disk");
+}
+
+/* A script that never goes back: what one worker has left of a round is not completed by another one's of the next. */
+static void test_lineage_of_parts(void)
+{
+    int64_t step[4];
+    uint64_t lineage[4];
+    open_keeper(2, 64 * MIB);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .lineage = 0x11});
+    for (unsigned w = 0; w < 2; w++) {
+        hello_in(w, 2);
+        declare(w, (1 + w) * MIB);
+        event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = w, .ok = true});
+    }
+    snapshot(0, 5);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 3, .lineage = 0x22});
+    for (unsigned w = 0; w < 2; w++) {
+        hello_in(w, 3);
+        declare(w, (1 + w) * MIB);
+    }
+    snapshot(1, 5);
+    is_num(keeper_readable(k, step, lineage, 4), 0, "step 5 of two rounds is not one that all can read");
+    snapshot(0, 5);
+    ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5 && lineage[0] == 0x22, "step 5 of one round is");
 }
 
 int main(void)
@@ -166,7 +221,8 @@ int main(void)
     test_elsewhere();
     test_late();
     test_from_disk();
-    test_forget();
+    test_lineage();
+    test_lineage_of_parts();
     keeper_free(k);
     return done();
 }

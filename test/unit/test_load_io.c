@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ckpt/commit.h"
+#include "ckpt/lineage.h"
 #include "lib/memfs.h"
 #include "lib/tap.h"
 
@@ -22,6 +23,8 @@ static void make_in(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t s
     struct manifest_part p[3];
     struct manifest m = {.run_id = "r",
                          .created = created,
+                         .epoch = step == 90 ? "4.c0.9" : "",
+                         .lineage = step == 100 ? 0x77 : 0,
                          .layout_id = layout_id,
                          .world = 2,
                          .consumed_samples = (uint64_t)step * 10,
@@ -87,6 +90,8 @@ static void test_look(void)
     f = look(&fs, "l", both, 2, NULL, 0);
     is_str(list(&f), "100 90 ",
            "the newest that fit; what was written before a lower step is of a history that was given up");
+    ok(f.lineage[0] == 0x77 && f.lineage[1] == lineage_of_epoch("4.c0."),
+       "each with its lineage, or what stands in for it");
     ok(f.any && f.newest == 120, "the newest that there is");
     ok(strstr(f.why, "step 120") && strstr(f.why, "layout other (2 ranks), this job has l"), "and why it is not taken");
     f = look(&fs, CKPT_LAYOUT_ALL, both, 2, NULL, 0);

@@ -5,6 +5,7 @@
 
 #include "ckpt/crc32c.h"
 #include "ckpt/layout.h"
+#include "ckpt/lineage.h"
 #include "ckpt/manifest.h"
 #include "lib/tap.h"
 #include "util/auto.h"
@@ -28,6 +29,7 @@ static struct manifest sample(struct manifest_file files[2], struct manifest_par
                              .run_id = "job \"a\"",
                              .epoch = "7.ab12.3",
                              .nonce = "n0nce",
+                             .lineage = 0xfedcba9876543210u,
                              .world = 16,
                              .lastwords = true,
                              .layout_id = "L1",
@@ -37,6 +39,26 @@ static struct manifest sample(struct manifest_file files[2], struct manifest_par
                              .files_n = 2,
                              .parts = parts,
                              .parts_n = 3};
+}
+
+/* The bits are on disks and on other machines: they stay as they are. */
+static void test_lineage(void)
+{
+    ok(lineage_begin(7, 0xab12, 1) == 0xa7229cd732f9d916u, "of a round and an attempt");
+    ok(lineage_begin(7, 0xab12, 0) != lineage_begin(7, 0xab12, 1) &&
+           lineage_begin(7, 0xab12, 1) != lineage_begin(7, 0xab13, 1) &&
+           lineage_begin(7, 0xab12, 1) != lineage_begin(8, 0xab12, 1) &&
+           lineage_begin(1, 0xab12, 7) != lineage_begin(7, 0xab12, 1),
+       "of each another one");
+    ok(lineage_of_epoch("7.ab12.3") == 0x56b99a46940479efu, "of a manifest that has none");
+    ok(lineage_of_epoch("7.ab12.4") == lineage_of_epoch("7.ab12.3") &&
+           lineage_of_epoch("8.ab12.3") != lineage_of_epoch("7.ab12.3"),
+       "two orders in one round are of one, two rounds are not");
+    ok(lineage_of_epoch("") == 0 && lineage_of_epoch("x") && lineage_of_epoch("."), "whatever it says");
+    struct manifest m = {.epoch = "7.ab12.3"};
+    ok(manifest_lineage(&m) == lineage_of_epoch(m.epoch), "it stands in,");
+    m.lineage = 5;
+    is_num((long)manifest_lineage(&m), 5, "where the manifest has none of its own");
 }
 
 static void test_round(void)
@@ -51,7 +73,7 @@ static void test_round(void)
     ok(r.step == 1200 && r.lastwords && r.world == 16 && r.consumed_samples == 123456789012 && r.version == 1,
        "numbers");
     ok(strcmp(r.run_id, "job \"a\"") == 0 && strcmp(r.epoch, "7.ab12.3") == 0 && strcmp(r.nonce, "n0nce") == 0 &&
-           strcmp(r.layout_id, "L1") == 0 && !*r.sig,
+           strcmp(r.layout_id, "L1") == 0 && !*r.sig && r.lineage == m.lineage,
        "words");
     const struct manifest_file *f = manifest_find(&r, "sub/\xc3\xa9 \"x\"");
     ok(r.files_n == 2 && f && f->size == 0 && f->chunks_n == 0, "a file without bytes");
@@ -198,6 +220,7 @@ static void test_base64(void)
 
 int main(void)
 {
+    test_lineage();
     test_round();
     test_cases();
     test_names();

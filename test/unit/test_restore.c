@@ -24,7 +24,7 @@ static void begin(unsigned seats, struct restore_conf conf)
     conf.name = name;
     if (restore_init(&r, &conf, NULL) < 0)
         return;
-    restore_begin(&r, 1, seats);
+    restore_begin(&r, seats);
 }
 
 /* What a node says: steps as bits; how far it is with what it was told. */
@@ -134,88 +134,6 @@ static void test_unreadable(void)
     is_num(attempts, 6, "three steps that cannot be read, two attempts for each, then it comes to an end");
 }
 
-/* What a node that took part in the agreement of round `since` last says. */
-static void says_since(unsigned seat, uint64_t attempt, unsigned steps, uint64_t since)
-{
-    struct restore_stock s = {.attempt = attempt, .newest = RESTORE_NO_STEP, .since = since, .whole = true};
-    for (int64_t k = 9; k >= 0; k--)
-        if (steps & 1u << k)
-            s.step[s.n++] = k;
-    restore_take(&r, seat, &s, 0);
-    restore_check(&r);
-}
-
-static void all_go(unsigned seats, uint64_t number, unsigned steps, uint64_t since)
-{
-    restore_begin(&r, number, seats);
-    for (unsigned k = 0; k < seats; k++)
-        says_since(k, 1, steps, since);
-    int64_t told = word(0).step;
-    for (unsigned k = 0; k < seats; k++)
-        says(k, 1, steps, RESTORE_AT_READ, told, 0);
-}
-
-/* The number of a step is no proof: of two histories with that number only one is the job's. */
-static void test_history(void)
-{
-    begin(2, (struct restore_conf){.allow_fresh = true});
-    all_go(2, 1, 0, 0);
-    ok(word(0).what == RESTORE_GO && word(0).step == RESTORE_NO_STEP, "round 1 begins anew");
-    all_go(1, 2, 1 << 3, 1);
-    is_num(word(0).step, 3, "round 2, with one of the two, goes back to step 3");
-    all_go(1, 3, 1 << 6, 2);
-    restore_begin(&r, 4, 2);
-    says_since(0, 1, 1 << 7 | 1 << 3, 3);
-    says_since(1, 1, 1 << 7 | 1 << 5 | 1 << 3, 1); /* its 7 was trained before */
-    ok(word(1).what == RESTORE_TELL && word(1).since == 3 && word(1).keep == 3 && word(0).since == 0,
-       "the other one comes back: it is to forget what was given up without it, and all say anew what they have");
-    is_num(word(1).attempt, 2, "in another attempt");
-    says_since(0, 2, 1 << 7 | 1 << 3, 3);
-    says_since(1, 2, 1 << 3, 3);
-    is_num(word(0).step, 3, "what is left of both counts");
-    restore_begin(&r, 4, 2);
-    for (uint64_t attempt = 1; attempt < 9 && word(0).what != RESTORE_READ; attempt++) {
-        says_since(0, attempt, 1 << 7 | 1 << 3, 3);
-        says_since(1, attempt, 1 << 7 | 1 << 3, 1);
-    }
-    is_num(word(0).step, 3, "one that does not forget changes nothing, and is not asked for ever");
-
-    /* Another coordinator: it has not led what the nodes have agreed upon. */
-    begin(2, (struct restore_conf){.allow_fresh = true});
-    restore_adopt(&r, 4, 2);
-    says_since(0, 1, 1 << 7, 3);
-    says_since(1, 1, 1 << 7, 3);
-    is_num(word(0).step, 7, "a coordinator that has just begun: both were in the last agreement that anybody knows");
-    restore_adopt(&r, 5, 2);
-    says_since(0, 1, 1 << 7 | 1 << 3, 3);
-    says_since(1, 1, 1 << 7 | 1 << 3, 1);
-    ok(word(1).what == RESTORE_TELL && word(1).keep == RESTORE_NO_STEP,
-       "one was not, and nobody knows any more what that gave up: nothing that it holds counts");
-    begin(2, (struct restore_conf){.allow_fresh = true});
-    restore_begin(&r, 8, 1);
-    says_since(0, 1, 1 << 3, 2);
-    says(0, 1, 1 << 3, RESTORE_AT_READ, 3, 0);
-    restore_begin(&r, 10, 2);
-    says_since(0, 1, 1 << 5, 8);
-    says_since(1, 1, 1 << 5, 9);
-    ok(word(1).what == RESTORE_TELL && word(1).keep == RESTORE_NO_STEP && word(0).since == 0,
-       "nor what was agreed upon with a coordinator beside this one");
-    uint64_t since = word(1).since;
-    says_since(0, 2, 1 << 5 | 1 << 3, 8);
-    says_since(1, 2, 1 << 3, since); /* from the directory that all share */
-    is_num(word(1).step, 3, "what it holds when it has forgotten that counts");
-
-    /* More than are remembered. */
-    begin(2, (struct restore_conf){.allow_fresh = true});
-    all_go(2, 1, 0, 0);
-    for (uint64_t n = 2; n < RESTORE_GONE_MAX + 4; n++)
-        all_go(1, n, 1 << 4, n - 1);
-    restore_begin(&r, 1000, 2);
-    says_since(0, 1, 1 << 4, RESTORE_GONE_MAX + 3);
-    says_since(1, 1, 1 << 4, 2);
-    is_num(word(1).keep, RESTORE_NO_STEP, "of one that was away for very long nothing counts");
-}
-
 /* A coordinator that has just begun decides what the one before it had. */
 static void test_after_a_takeover(void)
 {
@@ -311,6 +229,56 @@ static void test_rollback(void)
            "the newest step that every rank can have is 7, and step 9 was reached: 2 steps would be lost, more than "
            "--ckpt-max-rollback=1",
            "said so");
+    begin(2, (struct restore_conf){.max_rollback = 2});
+    restore_take(&r, 0, &(struct restore_stock){.attempt = 1, .n = 1, .step = {7}, .newest = 7, .since = 4, .told = -1},
+                 0);
+    restore_take(&r, 1,
+                 &(struct restore_stock){.attempt = 1, .n = 1, .step = {7}, .newest = 99, .since = 3, .told = -1}, 0);
+    is_num(word(0).step, 7, "what a node reached that was not there when the others went back does not count as lost");
+}
+
+/* As says(), of two steps and what they are of. */
+static void says_of(unsigned seat, uint64_t attempt, int64_t first, uint64_t lineage, int64_t second, uint64_t other)
+{
+    restore_take(&r, seat,
+                 &(struct restore_stock){.attempt = attempt,
+                                         .n = 2,
+                                         .step = {first, second},
+                                         .lineage = {lineage, other},
+                                         .on_disk = true,
+                                         .told = RESTORE_NO_STEP},
+                 0);
+    restore_check(&r);
+}
+
+static void test_lineages(void)
+{
+    begin(2, (struct restore_conf){0});
+    says_of(0, 1, 7, 0x2, 5, 0x1);
+    says_of(1, 1, 7, 0x3, 5, 0x1);
+    ok(word(0).step == 5 && word(0).lineage == 0x1, "a number that two steps have is no step that all can read");
+    begin(2, (struct restore_conf){0});
+    says_of(0, 1, 7, 0x2, 7, 0x3);
+    says_of(1, 1, 8, 0x2, 7, 0x3);
+    ok(word(0).step == 7 && word(0).lineage == 0x3,
+       "one node may have both: the one that the other has, too, is taken");
+    struct restore_stock s = {.attempt = 1, .n = 1, .step = {7}, .at = RESTORE_AT_READ, .told = 7, .told_lineage = 0x2};
+    restore_take(&r, 0, &s, 0);
+    ok(word(0).what == RESTORE_READ && word(0).lineage == 0x3, "who was told the other one has to read again");
+    begin(2, (struct restore_conf){0});
+    restore_take(&r, 1, &s, 0);
+    is_num((long)word(1).what, RESTORE_WHATS, "a new coordinator takes over what was decided,");
+    says_of(0, 1, 7, 0x2, 5, 0x1);
+    ok(word(0).step == 7 && word(0).lineage == 0x2, "with its lineage");
+    begin(2, (struct restore_conf){0});
+    says_of(0, 1, 7, 0x2, 6, 0x2);
+    says_of(1, 1, 7, 0x3, 6, 0x3);
+    ok(word(0).step == RESTORE_NO_STEP && !word(0).fresh, "nothing but numbers in common is nothing");
+    is_str(
+        word(0).text,
+        "no snapshot is left that every rank can have (step 7 is of one history on a, of another on b); --allow-fresh "
+        "would begin at the beginning",
+        "and that is said");
 }
 
 static void test_lists(void)
@@ -320,11 +288,16 @@ static void test_lists(void)
     restore_list_put(&s, text);
     is_str(text, "", "nothing");
     for (unsigned i = 0; i < RESTORE_STEPS_MAX; i++)
-        s.step[s.n++] = INT64_MAX - (int64_t)i;
+        s.lineage[s.n] = UINT64_MAX - i, s.step[s.n++] = INT64_MAX - (int64_t)i;
     restore_list_put(&s, text);
     struct restore_stock back = {.n = 3};
     restore_list_get(&back, text);
-    ok(back.n == s.n && memcmp(back.step, s.step, sizeof s.step) == 0, "the largest steps, as many as there may be");
+    ok(back.n == s.n && memcmp(back.step, s.step, sizeof s.step) == 0 &&
+           memcmp(back.lineage, s.lineage, sizeof s.lineage) == 0,
+       "the largest steps, as many as there may be");
+    restore_list_get(&back, "9@a 7@b 7@c 7@c 5@x 4@1");
+    ok(back.n == 3 && back.lineage[0] == 0xa && back.step[2] == 7 && back.lineage[2] == 0xc,
+       "one number with two lineages; what is no lineage ends it");
     restore_list_get(&back, " 9  7 7 8 5 x 3");
     ok(back.n == 3 && back.step[0] == 9 && back.step[1] == 7 && back.step[2] == 5,
        "what is not in order is passed over, and what is no number ends it");
@@ -338,11 +311,11 @@ int main(void)
     test_elsewhere();
     test_life();
     test_unreadable();
-    test_history();
     test_after_a_takeover();
     test_time_out();
     test_fresh();
     test_rollback();
+    test_lineages();
     test_lists();
     restore_free(&r, NULL);
     return done();

@@ -250,6 +250,42 @@ static void test_life(void)
     is_str(word(0), "", "and that is that");
 }
 
+/* Two histories: one node has gone back, the other one has still to hear of it. */
+static void test_lineages(void)
+{
+    struct msg m;
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "12@2:0-1 11@1:0-1", .least = 12, .want = 12);
+    says(1, .steps = "13@1:0-1 12@1:0-1", .least = 13);
+    is_num(saving_writing(s), -1, "step 12 of two histories is nothing to be written");
+    is_num(saving_covered(s), -1, "and not covered");
+    is_str(word(0), "", "but who is behind may come to have it: nobody is told that it will not be");
+    says(1, .steps = "11@1:0-1", .least = 11);
+    is_num(saving_writing(s), -1, "it has heard, and has not come so far");
+    is_num(saving_covered(s), 11, "what they went on from is of one history");
+    says(1, .steps = "12@2:0-1 11@1:0-1", .least = 12);
+    ok(saving_word(s, 1, 7, 0, &m) && m.type == MSG_CKPT_WRITE && m.u.ckpt_write.lineage == 2,
+       "now it is written, and the order says of which history");
+
+    begin(SAVING_LOCAL, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "12@2:0-1", .least = 12, .want = 12);
+    says(1, .steps = "12@1:0-1", .least = 12);
+    is_num(saving_writing(s), -1, "each node its own: the same");
+    says(1, .steps = "12@2:0-1", .least = 12);
+    is_num(saving_writing(s), 12, "and the same when they are at one");
+
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "12@2:0-1", .least = 12, .want = 12);
+    says(1, .steps = "12@x:0-1", .least = 12, .quiet = true);
+    is_num(saving_writing(s), -1, "what is no lineage is no step");
+}
+
 static void test_wants(void)
 {
     begin(SAVING_SHARED, 2);
@@ -602,6 +638,7 @@ int main(void)
 {
     test_every_stock();
     test_life();
+    test_lineages();
     test_wants();
     test_failures();
     test_layouts();

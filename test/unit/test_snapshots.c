@@ -1,4 +1,5 @@
-/* How much memory snapshots may have, and what workers get so that the kernel shoots them first. */
+/* How much memory snapshots may have, what workers get so that the kernel shoots them first, and which steps there are
+ * to go back to. */
 #include "agent/host.h"
 #include "agent/snapshots.h"
 #include "ckpt/page.h"
@@ -8,6 +9,17 @@
 #include "lib/tap.h"
 
 #define GIB ((uint64_t)1 << 30)
+
+/* "9@2 7@1 7@2": memory and disk together. */
+static void test_add_disk(void)
+{
+    char text[RESTORE_LIST_MAX + 1];
+    struct restore_stock s = {.n = 2, .step = {9, 7}, .lineage = {2, 2}};
+    struct load_found disk = {.n = 4, .step = {10, 9, 7, 5}, .lineage = {3, 2, 1, 1}, .any = true, .newest = 10};
+    snapshots_add_disk(&s, &disk);
+    restore_list_put(&s, text);
+    is_str(text, "10@3 9@2 7@2 7@1 5@1", "what both have is said once, a number of two histories twice");
+}
 
 /* The module of the scripts speaks by the numbers of wmsg.h. */
 static void test_module(void)
@@ -30,6 +42,7 @@ static void test_module(void)
 
 int main(void)
 {
+    test_add_disk();
     test_module();
     struct el_err e = {0};
     uint64_t bytes = 0;
