@@ -78,7 +78,8 @@ static void judge_first(struct cluster *c, const struct msg_report *head, const 
     if (!round || !round->failed || round->reported)
         return;
     const struct cluster_agent *first = &c->agent[round->first_who];
-    bool heard = first->up && first->life == round->first_life && first->fault_at + EL_SEC(15) < c->now;
+    bool heard = first->up && first->life == round->first_life && first->fault_at + EL_SEC(15) < c->now &&
+                 first->m.incident_open; /* nobody has told it that the round is closed */
     if (heard && row->group_rank != round->first)
         cluster_fail(c, "group rank %llu is called the first to fail in round %llu, it was %u",
                      (unsigned long long)row->group_rank, (unsigned long long)head->number, round->first);
