@@ -260,6 +260,10 @@ void rdzv_refuse(struct rdzv *r, struct rdzv_actions *out, uint64_t conn, unsign
                  const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 /* roster.c: members, their lists and tallies. */
+static inline bool rdzv_may_be_chosen(const struct rdzv_member *m)
+{
+    return m->phase == RDZV_READY && m->conn && !m->leaving;
+}
 int rdzv_roster_init(struct rdzv *r);
 void rdzv_roster_free(struct rdzv *r);
 unsigned rdzv_roster_add(struct rdzv *r, uint64_t instance, int node_rank, el_usec now); /* RDZV_NONE: full */

@@ -59,16 +59,11 @@ el_usec rdzv_silence_limit(const struct rdzv *r)
     return EL_MS(r->conf.set.keep_alive_ms) * r->conf.set.keep_alive_attempts;
 }
 
-static bool may_be_chosen(const struct rdzv_member *m)
-{
-    return m->phase == RDZV_READY && m->conn && !m->leaving;
-}
-
 void rdzv_tally(struct rdzv *r, const struct rdzv_member *m, int sign)
 {
     unsigned one = (unsigned)sign;
     r->members += one;
-    if (may_be_chosen(m)) {
+    if (rdzv_may_be_chosen(m)) {
         *(rdzv_is_last_resort(m) ? &r->resort : &r->good) += one;
         if (m->seat != RDZV_NONE)
             r->survivors += one;

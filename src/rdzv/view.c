@@ -227,7 +227,8 @@ static void append_here(struct rdzv *r, el_usec now)
     unsigned named = 0, all = r->good + r->resort;
     el_usec limit = r->waiting_since + EL_MS(r->conf.set.join_timeout_ms);
     for (uint32_t i = r->arrival.first; i != RDZV_NONE && named < HERE_NAMED_MAX; i = r->member[i].arrival.next)
-        n = put(r, n, "%s%.48s", named++ ? ", " : " (here: ", r->member[i].host);
+        if (rdzv_may_be_chosen(&r->member[i]))
+            n = put(r, n, "%s%.48s", named++ ? ", " : " (here: ", r->member[i].host);
     if (!named)
         return;
     n = put(r, n, "%s", all > named ? ", ..." : "");

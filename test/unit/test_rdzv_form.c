@@ -246,6 +246,9 @@ static void test_who_is_missing(void)
     J(20, 'c');
     is_str(line_of('a'), "3 of 4 nodes are here: at least 4 are needed (here: a, b, c; gives up in 600 s)",
            "but not when somebody has none");
+    SAY(30, 'b', LEAVING);
+    is_str(line_of('a'), "2 of 4 nodes are here: at least 4 are needed (here: a, c; gives up in 600 s)",
+           "who is about to leave is not here any more");
     story_end(&s);
     story_init(&s, 300, 300);
     for (unsigned i = 0; i < STORY_NODES; i++)
