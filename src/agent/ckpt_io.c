@@ -55,6 +55,13 @@ static void on_confirm(void *ctx, int64_t step)
     hear(n);
 }
 
+static void on_reads(void *ctx)
+{
+    struct node *n = ctx;
+    if (n->membership) /* alone nobody else waits */
+        membership_reads(n->membership);
+}
+
 void ckpt_decided(struct node *n, const struct restore_stock *decided, const char *text)
 {
     if (decided->told == RESTORE_NO_STEP && (!decided->fresh || n->core.attempts > 1))
@@ -113,6 +120,7 @@ int ckpt_init(struct node *n, struct el_err *e)
     static const struct snapshots_ops ops = {
         on_choose,
         on_confirm,
+        on_reads,
         {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
         on_committed};
     bool keeps = n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;

@@ -494,7 +494,8 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
     case MEMBER_EV_LIVE:
     case MEMBER_EV_AT_BOUNDARY: member_notice_event(m, ev, out); break;
     case MEMBER_EV_STOCK:
-    case MEMBER_EV_READ: member_restore_event(m, ev, out); break;
+    case MEMBER_EV_READ:
+    case MEMBER_EV_READS: member_restore_event(m, ev, out); break;
     case MEMBER_EV_PROBE_ID:
     case MEMBER_EV_PROBED: member_probe_event(m, ev->type, out); break;
     case MEMBER_EV_WORKER_FAILED: on_failed(m, ev->incident, out); break;
@@ -540,6 +541,7 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_AT_BOUNDARY:
     case MEMBER_EV_STOCK:
     case MEMBER_EV_READ:
+    case MEMBER_EV_READS:
     case MEMBER_EV_STAND:
     case MEMBER_EV_HELD:
     case MEMBER_EV_SAVED:

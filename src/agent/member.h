@@ -91,6 +91,7 @@ enum member_event_type {
     MEMBER_EV_AT_BOUNDARY,
     MEMBER_EV_STOCK,         /* stock: all workers ask what to go back to, and could read that */
     MEMBER_EV_READ,          /* all of them have read what they were offered */
+    MEMBER_EV_READS,         /* not yet, but bytes of it come from disk */
     MEMBER_EV_STAND,         /* stand: the workers are held back, and where; and each change of it */
     MEMBER_EV_HELD,          /* held: what the workers have committed, or want on disk; and each change of it */
     MEMBER_EV_SAVED,         /* the order to write or to publish is carried out: ok, existed; or text */

@@ -41,7 +41,7 @@ void member_restore_event(struct member *m, const struct member_event *ev, struc
     if (ev->type == MEMBER_EV_STOCK) {
         on_stock(m, ev->stock, out);
     } else if (x->stocked && x->stock.at == RESTORE_AT_TOLD) {
-        x->stock.at = RESTORE_AT_READ;
+        x->stock.at = ev->type == MEMBER_EV_READ ? RESTORE_AT_READ : RESTORE_AT_TOLD;
         member_restore_tell(m, out);
     }
 }

@@ -81,6 +81,7 @@ void membership_probed(struct membership *m);
 /* All workers ask what to go back to; all have read it. */
 void membership_stock(struct membership *m, const struct restore_stock *stock);
 void membership_read(struct membership *m);
+void membership_reads(struct membership *m); /* not yet, but bytes come from disk */
 /* What the workers have left in memory: the caller's, until the next one; an order to write or publish is carried out,
  * or *why not; so many bytes are written. */
 void membership_held(struct membership *m, const struct member_held *held);

@@ -417,6 +417,11 @@ void membership_read(struct membership *m)
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_READ});
 }
 
+void membership_reads(struct membership *m)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_READS});
+}
+
 void membership_held(struct membership *m, const struct member_held *held)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_HELD, .held = held});

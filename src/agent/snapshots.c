@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "agent/host.h"
+#include "ckpt/keeper.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -53,4 +54,16 @@ void snapshots_add_disk(struct restore_stock *stock, const struct load_found *di
     stock->newest = disk->newest > stock->newest ? disk->newest : stock->newest;
     if (!*stock->why)
         snprintf(stock->why, sizeof stock->why, "%s", disk->why);
+}
+
+const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOURCE_MAX])
+{
+    unsigned ranks = x->own + x->others + x->disk;
+    size_t n = (size_t)snprintf(to, SNAPSHOTS_SOURCE_MAX, "%s", x->disk < ranks ? "memory" : "disk");
+    if (x->others)
+        n += (size_t)snprintf(to + n, SNAPSHOTS_SOURCE_MAX - n, ", %u of %u ranks from another rank's", x->others,
+                              ranks);
+    if (x->disk && x->disk < ranks)
+        snprintf(to + n, SNAPSHOTS_SOURCE_MAX - n, ", %u of %u ranks from disk", x->disk, ranks);
+    return to;
 }

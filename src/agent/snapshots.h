@@ -16,6 +16,7 @@
 
 struct snapshots;
 struct keeper;
+struct keeper_reads;
 struct vault;
 struct ckpt_fs;
 
@@ -34,6 +35,8 @@ struct snapshots_ops {
     /* All of them have read that step (-1: nothing, they begin at the beginning).  Answered by
      * snapshots_confirmed(). */
     void (*confirm)(void *ctx, int64_t step);
+    /* Bytes of that step come from disk: it takes its time, and goes on. */
+    void (*reads)(void *ctx);
     struct stops_ops stops; /* with the same ctx */
     /* A slot holds a whole snapshot now, or one turned out to be none.  May be called inside snapshots_…(). */
     void (*committed)(void *ctx, unsigned worker, unsigned slot);
@@ -88,6 +91,10 @@ const char *snapshots_python_path(const struct snapshots *s);
  * is. */
 int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_t free_bytes, uint64_t limit_bytes,
                      uint64_t left_bytes, uint64_t *bytes, struct el_err *e);
+
+#define SNAPSHOTS_SOURCE_MAX 160
+/* "memory, 1 of 4 ranks from disk": where ranks have read what they went back to. */
+const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOURCE_MAX]);
 
 /* What workers get on top of their oom_score_adj: slots count as memory of the agent that maps them, and it would be
  * the largest process of a group that is out of memory.  In thousandths of all there is, as the kernel counts. */

@@ -32,7 +32,7 @@ struct snapshots {
     const struct reap *reap;
     const struct run_conf *run;
     unsigned workers;
-    uint64_t round, coord;
+    uint64_t round, coord, loaded; /* loaded: bytes from disk when it was looked last */
     struct el_mem mem;
     struct keeper *keeper;
     struct vault *vault;
@@ -41,7 +41,8 @@ struct snapshots {
     el_usec offered, read;    /* when; and when all had read it */
     struct stops *stops;      /* pages of the workers */
     struct loop_timer *timer; /* from the first question: for workers that never ask; from an offer: that never read */
-    bool asking, reading;     /* what it runs for */
+    bool asking, reading;     /* what it runs for, */
+    el_usec until;            /* … at most until then; reading: from the last byte that came from disk */
     struct resume *resume;    /* NULL: no --ckpt-dir */
     bool looking;             /* what it finds is waited for */
     bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
@@ -123,12 +124,20 @@ static void one_verified(struct snapshots *s)
     look(s);
 }
 
+/* Now and then it is looked whether bytes come. */
+static void set_timer(struct snapshots *s)
+{
+    el_usec look = loop_clock() + s->run->ckpt_restore_timeout / 4;
+    loop_timer_at(s->timer, s->reading && look < s->until ? look : s->until);
+}
+
 /* One step of going back at a time has a deadline here; while the nodes agree the coordinator has it. */
 static void set_deadline(struct snapshots *s, bool asking, bool reading)
 {
     s->asking = asking;
     s->reading = reading;
-    loop_timer_at(s->timer, asking || reading ? loop_clock() + s->run->ckpt_restore_timeout : EL_NEVER);
+    s->until = asking || reading ? loop_clock() + s->run->ckpt_restore_timeout : EL_NEVER;
+    set_timer(s);
 }
 
 /* Nothing is offered that is not what was committed: every slot is compared with its sums first. */
@@ -312,19 +321,30 @@ static void on_nobody_reads(struct snapshots *s)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_LATE, .text = text});
 }
 
-static void on_late(void *ctx)
+static void on_nobody_asks(struct snapshots *s)
 {
-    struct snapshots *s = ctx;
     char text[160];
-    if (s->reading) {
-        on_nobody_reads(s);
-        return;
-    }
     snprintf(text, sizeof text,
              "not every rank of this node has called restore() within %.0f s (--ckpt-restore-timeout)",
              (double)s->run->ckpt_restore_timeout / EL_SEC(1));
     el_log(EL_ERROR, "%s", text);
     snapshots_chosen(s, &(struct restore_stock){.told = KEEPER_NO_STEP}, text);
+}
+
+static void on_late(void *ctx)
+{
+    struct snapshots *s = ctx;
+    if (!s->reading) {
+        on_nobody_asks(s);
+    } else if (vault_loaded_bytes(s->vault) != s->loaded) {
+        s->loaded = vault_loaded_bytes(s->vault);
+        s->ops.reads(s->ctx);
+        set_deadline(s, false, true);
+    } else if (loop_clock() < s->until) {
+        set_timer(s);
+    } else {
+        on_nobody_reads(s);
+    }
 }
 
 void snapshots_ended(struct snapshots *s, unsigned slot)
@@ -354,25 +374,19 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
 static void say_restored(const struct snapshots *s)
 {
     struct keeper_reads x = keeper_reads(s->keeper);
-    unsigned ranks = x.own + x.others + x.disk;
-    char from[160];
-    if (!ranks && s->step != KEEPER_NO_STEP)
+    char from[SNAPSHOTS_SOURCE_MAX];
+    if (x.bytes)
+        el_log(EL_INFO, "going back to step %lld, from %s: %.1f MiB in %.3f s", (long long)s->step,
+               snapshots_source(&x, from), (double)x.bytes / (1 << 20), (double)(s->read - s->offered) / EL_SEC(1));
+    else if (s->step != KEEPER_NO_STEP)
         el_log(EL_INFO, "going back to step %lld, which ranks of other nodes have: the script shares it",
                (long long)s->step);
-    if (!ranks)
-        return;
-    size_t n = (size_t)snprintf(from, sizeof from, "%s", x.disk < ranks ? "memory" : "disk");
-    if (x.others)
-        n += (size_t)snprintf(from + n, sizeof from - n, ", %u of %u ranks from another rank's", x.others, ranks);
-    if (x.disk && x.disk < ranks)
-        snprintf(from + n, sizeof from - n, ", %u of %u ranks from disk", x.disk, ranks);
-    el_log(EL_INFO, "going back to step %lld, from %s: %.1f MiB in %.3f s", (long long)s->step, from,
-           (double)x.bytes / (1 << 20), (double)(s->read - s->offered) / EL_SEC(1));
 }
 
 void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, const char *text)
 {
     s->step = decided->told;
+    s->loaded = vault_loaded_bytes(s->vault);
     s->offered = loop_clock();
     set_deadline(s, false, s->step != KEEPER_NO_STEP || decided->fresh);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN,

@@ -48,6 +48,8 @@ struct load_step;
 struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, enum ckpt_layout layout, int64_t step,
                             struct el_err *e);
 int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t *bytes, struct el_err *e);
+/* Counts up with the bytes that load_read() reads. */
+void load_watch(struct load_step *s, _Atomic uint64_t *read_bytes);
 uint64_t load_consumed_samples(const struct load_step *s);
 uint64_t load_lineage(const struct load_step *s);
 void load_close(struct load_step *s);

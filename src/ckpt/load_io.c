@@ -197,6 +197,7 @@ struct load_step {
     struct el_mem *mem;
     char dir[CKPT_PATH_MAX];
     struct checked c;
+    _Atomic uint64_t *read_bytes; /* NULL: nobody watches */
 };
 
 struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, enum ckpt_layout layout, int64_t step,
@@ -238,12 +239,19 @@ int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t
         else if (crc != f->chunks[i])
             ckpt_fail(e, CKPT_DAMAGED, "%s: bytes %llu-%llu have CRC32C %08x, the manifest says %08x", path,
                       (unsigned long long)at, (unsigned long long)(at + n), crc, f->chunks[i]);
+        else if (s->read_bytes)
+            *s->read_bytes += n;
     }
     s->fs->close(s->fs->ctx, file);
     *bytes = f->size;
     for (unsigned i = 0; p->named && i < LOAD_LENGTH_BYTES; i++)
         ((unsigned char *)to)[p->bytes - LOAD_LENGTH_BYTES + i] = (unsigned char)(f->size >> (8 * i));
     return e->status ? -1 : 0;
+}
+
+void load_watch(struct load_step *s, _Atomic uint64_t *read_bytes)
+{
+    s->read_bytes = read_bytes;
 }
 
 uint64_t load_consumed_samples(const struct load_step *s)

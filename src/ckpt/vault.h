@@ -47,6 +47,8 @@ void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigne
 void vault_load(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, int64_t step,
                 const struct ckpt_fs *from, enum ckpt_layout layout);
 
+uint64_t vault_loaded_bytes(const struct vault *v); /* by all loads so far: it grows while one makes progress */
+
 /* Compares a slot with its sums; then verified(). */
 void vault_verify(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen);
 

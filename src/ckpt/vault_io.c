@@ -32,6 +32,7 @@ struct vault {
     void *ctx;
     unsigned workers;
     struct chest **chest; /* by worker; NULL: none */
+    _Atomic uint64_t loaded_bytes;
 };
 
 enum job_kind { JOB_ALLOCATE, JOB_SUM, JOB_VERIFY, JOB_LOAD };
@@ -172,6 +173,7 @@ static int load(struct vault_job *j)
     struct load_step *s = load_open(j->from, &mem, j->layout, j->step, &j->error);
     if (!s)
         return -1;
+    load_watch(s, &j->vault->loaded_bytes);
     int bad = load_lineage(s) == j->lineage
                   ? 0
                   : ckpt_fail(&j->error, CKPT_DAMAGED, "it is of another history than it was a moment ago");
@@ -333,6 +335,11 @@ void vault_load(struct vault *v, const struct keeper *k, unsigned worker, unsign
                 const struct ckpt_fs *from, enum ckpt_layout layout)
 {
     start_job(v, JOB_LOAD, k, worker, slot, gen, step, from, layout);
+}
+
+uint64_t vault_loaded_bytes(const struct vault *v)
+{
+    return v->loaded_bytes;
 }
 
 void vault_verify(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen)

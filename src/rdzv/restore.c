@@ -256,6 +256,16 @@ static void keep(struct restore *r, unsigned seat, const struct restore_stock *s
                  r->conf.name ? ": " : "", s->why);
 }
 
+/* Who says once more that it reads does so because bytes come: it looks by itself for ranks that do not read. */
+static void put_off(struct restore *r, unsigned seat, const struct restore_stock *s, el_usec now)
+{
+    const struct restore_seat *before = &r->seat[seat];
+    bool reads = r->state == RESTORE_READING && before->spoken && before->attempt == r->attempt &&
+                 before->at == RESTORE_AT_TOLD && s->attempt == r->attempt && s->at == RESTORE_AT_TOLD;
+    if (reads && r->until != EL_NEVER)
+        r->until = now + (r->conf.timeout ? r->conf.timeout : RESTORE_TIMEOUT);
+}
+
 enum restore_news restore_take(struct restore *r, unsigned seat, const struct restore_stock *s, el_usec now)
 {
     assert(s->n <= RESTORE_STEPS_MAX);
@@ -265,6 +275,7 @@ enum restore_news restore_take(struct restore *r, unsigned seat, const struct re
     bool again = s->attempt > r->attempt;
     if (again)
         begin_attempt(r, s->attempt, now);
+    put_off(r, seat, s, now);
     keep(r, seat, s);
     if (s->attempt < r->attempt)
         return RESTORE_NEWS_ONE;                                   /* that a later one is on */

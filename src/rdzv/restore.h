@@ -69,7 +69,8 @@ struct restore_word {
 
 struct restore_conf {
     unsigned room;         /* seats at most */
-    el_usec timeout;       /* from the first node's word to the last one's; 0: RESTORE_TIMEOUT */
+    el_usec timeout;       /* from the first node's word to the last one's, and from the decision, or the last that any
+                              node still reads, until all have read; 0: RESTORE_TIMEOUT */
     uint64_t max_rollback; /* steps that may be lost, plus 1; 0: any number */
     bool allow_fresh;
     const char *(*name)(const void *ctx, unsigned seat); /* for texts */

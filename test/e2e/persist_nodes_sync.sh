@@ -90,6 +90,23 @@ for kind in local shared; do
     like "last sync, $kind: all go on from one of the two" "$(went_back)" '^0:([12]) 1:\1 $'
     is "last sync, $kind: whole" "$(whole)" "$(of_each '0 ')"
 done
+
+# A disk that is read slowly, longer than --ckpt-restore-timeout for one checkpoint: as long as bytes come it is waited for.
+STATE_BYTES=25165824; export STATE_BYTES
+job slow local 2 1 --ckpt-mem=256M
+on_disk 1
+seen 1
+all_end 0
+rm -f "$D"/log.?
+killed; serve
+PREFIX="strace -qq -f -o $T/strace.slow -P $(root 1)/step-000000001/shard-00001-model-00001-of-00001.safetensors -e trace=pread64 -e inject=pread64:delay_enter=400000"
+job slow local 2 9 --ckpt-mem=256M --ckpt-restore-timeout=2
+PREFIX=
+all_end 0
+delays=$(grep -c DELAYED "$T/strace.slow")
+ok "a disk that is read slowly: it took longer than --ckpt-restore-timeout" [ "$delays" -ge 6 ] || note "$delays delays of 0.4 s"
+is "a disk that is read slowly: all go on" "$(went_back)" "0:1 1:1 "
+unset STATE_BYTES
 killed
 wait_for no_leftovers
 finished

@@ -169,7 +169,25 @@ static void test_time_out(void)
     says(0, 1, 2, RESTORE_AT_STOCK, -1, 0);
     says(1, 1, 2, RESTORE_AT_STOCK, -1, 0);
     says(0, 1, 2, RESTORE_AT_READ, 1, 1);
-    is_num(restore_timeout(&r, EL_SEC(2)), RESTORE_NEWS_ALL, "one does not read");
+    says(1, 1, 2, RESTORE_AT_TOLD, 1, 2);
+    is_num(restore_timeout(&r, EL_SEC(2) - 1), RESTORE_NO_NEWS, "one does not read: there is time");
+    is_num(restore_timeout(&r, EL_SEC(2)), RESTORE_NEWS_ALL, "and then there is none");
+    begin(2, (struct restore_conf){.timeout = EL_SEC(2)});
+    says(0, 1, 2, RESTORE_AT_STOCK, -1, 0);
+    says(1, 1, 2, RESTORE_AT_STOCK, -1, 0);
+    says(0, 1, 2, RESTORE_AT_TOLD, 1, 1);
+    says(1, 1, 2, RESTORE_AT_READ, 1, 1);
+    for (unsigned i = 1; i < 9; i++)
+        is_num(says(0, 1, 2, RESTORE_AT_TOLD, 1, i * EL_SEC(1)), RESTORE_NO_NEWS, "who says again that it reads");
+    is_num(restore_timeout(&r, EL_SEC(10) - 1), RESTORE_NO_NEWS, "is waited for");
+    says(1, 1, 2, RESTORE_AT_READ, 1, EL_SEC(9));
+    is_num(restore_timeout(&r, EL_SEC(10)), RESTORE_NEWS_ALL, "but who has read it puts nothing off");
+    begin(2, (struct restore_conf){.timeout = EL_SEC(2)});
+    says(0, 1, 2, RESTORE_AT_STOCK, -1, 0);
+    says(1, 1, 2, RESTORE_AT_STOCK, -1, 0);
+    says(0, 1, 2, RESTORE_AT_READ, 1, 1);
+    says(1, 1, 2, RESTORE_AT_TOLD, 1, 2);
+    restore_timeout(&r, EL_SEC(2));
     ok(word(0).what == RESTORE_TELL && word(1).what == RESTORE_TELL, "all are asked again");
     says(0, 2, 2, RESTORE_AT_STOCK, -1, EL_SEC(2));
     restore_timeout(&r, EL_SEC(4));

@@ -2,6 +2,7 @@
  * to go back to. */
 #include "agent/host.h"
 #include "agent/snapshots.h"
+#include "ckpt/keeper.h"
 #include "ckpt/page.h"
 #include "ckpt/wmsg.h"
 #include "client/client.h"
@@ -19,6 +20,15 @@ static void test_add_disk(void)
     snapshots_add_disk(&s, &disk);
     restore_list_put(&s, text);
     is_str(text, "10@3 9@2 7@2 7@1 5@1", "what both have is said once, a number of two histories twice");
+}
+
+static void test_source(void)
+{
+    char to[SNAPSHOTS_SOURCE_MAX];
+    is_str(snapshots_source(&(struct keeper_reads){.own = 4}, to), "memory", "each its own");
+    is_str(snapshots_source(&(struct keeper_reads){.disk = 4}, to), "disk", "none");
+    is_str(snapshots_source(&(struct keeper_reads){.own = 2, .others = 1, .disk = 1}, to),
+           "memory, 1 of 4 ranks from another rank's, 1 of 4 ranks from disk", "some");
 }
 
 /* The module of the scripts speaks by the numbers of wmsg.h. */
@@ -43,6 +53,7 @@ static void test_module(void)
 int main(void)
 {
     test_add_disk();
+    test_source();
     test_module();
     struct el_err e = {0};
     uint64_t bytes = 0;
