@@ -154,8 +154,7 @@ uint64_t keeper_budget_bytes(const struct keeper *k); /* of so many; 0: snapshot
 unsigned keeper_reading(const struct keeper *k, unsigned from);
 
 /* Steps that every worker which declared could read from slots of this node, newest first, and the lineage of each; how
- * many of them fit.  And whether there ever was one.  Of slots with one number and other lineages those of
- * keeper_lineage() count, here and below. */
+ * many of them fit: one number may be there with two of them, the later one first.  And whether there ever was one. */
 unsigned keeper_readable(const struct keeper *k, int64_t *steps, uint64_t *lineages, unsigned max);
 bool keeper_takes_elsewhere(const struct keeper *k); /* no worker needs a slot of its own: another rank's will do */
 bool keeper_had_whole(const struct keeper *k);       /* since the last agreement, its step included */
@@ -222,8 +221,9 @@ bool keeper_all_known(const struct keeper *k);
 unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source *to, unsigned max);
 bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, uint64_t lineage,
                   struct keeper_source *from);
-uint64_t keeper_lineage(const struct keeper *k,
-                        int64_t step); /* of that step as it was written last; 0: it is not held */
+/* Of that step as it was written last, of several lineages that of which all is held; 0: it is not held.  Those slots
+ * count for all that has a step alone. */
+uint64_t keeper_lineage(const struct keeper *k, int64_t step);
 int64_t keeper_held_below(const struct keeper *k, int64_t below);
 int64_t keeper_least(const struct keeper *k);
 /* As declared; where workers differ, that of one which has parts of its own.  "": nothing is. */

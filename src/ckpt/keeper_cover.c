@@ -13,8 +13,16 @@ int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage)
     return -1;
 }
 
-/* Whether the worker may yet commit that step: it does so now, or has committed nothing that comes after it. */
-static bool may_come(const struct worker *w, int64_t step)
+/* Of the history that is trained now: written in it, or what all its ranks went on from. */
+static bool is_current(const struct keeper *k, const struct keeper_slot *x)
+{
+    return x->state == KEEPER_COMMITTED &&
+           (x->lineage == k->lineage || (x->step == k->went && x->lineage == k->went_lineage));
+}
+
+/* Whether the worker may yet commit that step: it does so now, or has committed nothing that comes after it; what it
+ * had committed in a history before does not say how far it is. */
+static bool may_come(const struct keeper *k, const struct worker *w, int64_t step)
 {
     bool beyond = false;
     for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
@@ -22,7 +30,7 @@ static bool may_come(const struct worker *w, int64_t step)
         if ((x->state == KEEPER_WRITING || x->state == KEEPER_SUMMING || x->state == KEEPER_CAPTURING) &&
             x->step == step)
             return true;
-        beyond = beyond || (x->state == KEEPER_COMMITTED && x->step > step);
+        beyond = beyond || (is_current(k, x) && x->step > step);
     }
     return w->here && !beyond;
 }
@@ -40,20 +48,6 @@ const struct keeper_part *keeper_part_like(const struct worker *w, const struct 
     return NULL;
 }
 
-uint64_t keeper_lineage(const struct keeper *k, int64_t step)
-{
-    uint64_t gen = 0, lineage = 0;
-    for (unsigned i = 0; i < k->conf.workers; i++)
-        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
-            const struct keeper_slot *x = &k->w[i].slot[s];
-            if (x->state != KEEPER_COMMITTED || x->step != step || x->gen < gen)
-                continue;
-            gen = x->gen;
-            lineage = x->lineage;
-        }
-    return lineage;
-}
-
 /* The first worker that holds this piece at step; waits says whether one may yet come to hold it. */
 static bool find_piece(const struct keeper *k, const struct keeper_part *p, int64_t step, uint64_t lineage,
                        struct keeper_source *to, bool *waits)
@@ -67,15 +61,20 @@ static bool find_piece(const struct keeper *k, const struct keeper_part *p, int6
             *to = (struct keeper_source){i, (unsigned)slot, part};
             return true;
         }
-        *waits = *waits || may_come(&k->w[i], step);
+        *waits = *waits || may_come(k, &k->w[i], step);
     }
     return false;
 }
 
-enum keeper_cover keeper_cover(const struct keeper *k, int64_t step)
+/* In the order in which a node says what it holds: the highest step, and of that the last that was begun. */
+static bool comes_before(const struct keeper_slot *a, const struct keeper_slot *b)
+{
+    return a->step != b->step ? a->step > b->step : a->gen > b->gen;
+}
+
+static enum keeper_cover cover_of(const struct keeper *k, int64_t step, uint64_t lineage)
 {
     enum keeper_cover found = KEEPER_COVERED;
-    uint64_t lineage = keeper_lineage(k, step);
     for (unsigned i = 0; i < k->conf.workers; i++) {
         const struct worker *w = &k->w[i];
         if (!w->has_slots) { /* what it will declare is not known yet */
@@ -95,6 +94,42 @@ enum keeper_cover keeper_cover(const struct keeper *k, int64_t step)
         }
     }
     return found;
+}
+
+const struct keeper_slot *keeper_next_held(const struct keeper *k, const struct keeper_slot *last)
+{
+    const struct keeper_slot *best = NULL;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *x = &k->w[i].slot[s];
+            if (x->state == KEEPER_COMMITTED && (!last || comes_before(last, x)) && (!best || comes_before(x, best)))
+                best = x;
+        }
+    return best;
+}
+
+/* Of several the last one of which all is held: a step that its script takes once more, after it went back to it, has
+ * two until all ranks have. */
+uint64_t keeper_lineage(const struct keeper *k, int64_t step)
+{
+    const struct keeper_slot before = {.step = step, .gen = UINT64_MAX}, *last = keeper_next_held(k, &before), *x;
+    if (!last || last->step != step)
+        return 0;
+    bool several = false;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            x = &k->w[i].slot[s];
+            several |= x->state == KEEPER_COMMITTED && x->step == step && x->lineage != last->lineage;
+        }
+    for (x = last; several && x && x->step == step; x = keeper_next_held(k, x))
+        if (cover_of(k, step, x->lineage) == KEEPER_COVERED)
+            return x->lineage;
+    return last->lineage;
+}
+
+enum keeper_cover keeper_cover(const struct keeper *k, int64_t step)
+{
+    return cover_of(k, step, keeper_lineage(k, step));
 }
 
 int64_t keeper_covered(const struct keeper *k)
@@ -131,13 +166,6 @@ unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_sour
             to[n++] = from;
         }
     return n;
-}
-
-/* Of the history that is trained now: written in it, or what all its ranks went on from. */
-static bool is_current(const struct keeper *k, const struct keeper_slot *x)
-{
-    return x->state == KEEPER_COMMITTED &&
-           (x->lineage == k->lineage || (x->step == k->went && x->lineage == k->went_lineage));
 }
 
 bool keeper_all_known(const struct keeper *k)

@@ -77,6 +77,8 @@ bool keeper_declared_same(const struct declaration *a, const struct declaration 
 
 /* keeper_cover.c: what is held of a step. */
 int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage); /* -1: none */
+/* Committed slots, the highest step first, of one step the one that was begun last; NULL: the first, and no more. */
+const struct keeper_slot *keeper_next_held(const struct keeper *k, const struct keeper_slot *last);
 const struct keeper_part *keeper_part_like(const struct worker *w, const struct keeper_part *p, unsigned *part);
 
 /* keeper_restore.c: going back to a step that all ranks can have. */

@@ -81,23 +81,25 @@ bool keeper_all_could_read(const struct keeper *k, int64_t step, uint64_t lineag
     return true;
 }
 
+static bool is_said(const struct keeper_slot *s, const int64_t *steps, const uint64_t *lineages, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (steps[i] == s->step && lineages[i] == s->lineage)
+            return true;
+    return false;
+}
+
 unsigned keeper_readable(const struct keeper *k, int64_t *steps, uint64_t *lineages, unsigned max)
 {
     unsigned n = 0;
-    for (int64_t below = INT64_MAX; n < max;) {
-        int64_t best = KEEPER_NO_STEP;
-        for (unsigned i = 0; i < k->conf.workers; i++)
-            for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
-                const struct keeper_slot *slot = &k->w[i].slot[s];
-                if (slot->state == KEEPER_COMMITTED && slot->step < below && slot->step > best)
-                    best = slot->step;
-            }
-        if (best == KEEPER_NO_STEP)
-            break;
-        lineages[n] = keeper_lineage(k, best);
-        steps[n] = best;
-        n += keeper_all_could_read(k, best, lineages[n]);
-        below = best;
+    const struct keeper_slot *s, *tried = NULL;
+    for (s = keeper_next_held(k, NULL); s && n < max; s = keeper_next_held(k, s)) {
+        bool again = tried && tried->step == s->step && tried->lineage == s->lineage;
+        tried = s;
+        if (again || is_said(s, steps, lineages, n) || !keeper_all_could_read(k, s->step, s->lineage))
+            continue;
+        lineages[n] = s->lineage;
+        steps[n++] = s->step;
     }
     return n;
 }

@@ -215,6 +215,66 @@ static void test_lineage_of_parts(void)
     ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5 && lineage[0] == 0x22, "step 5 of one round is");
 }
 
+/* Each of two workers has a part that the other one has not. */
+static void round_unlike(uint64_t number, uint64_t lineage)
+{
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = number, .lineage = lineage});
+    for (unsigned w = 0; w < 2; w++) {
+        hello_in(w, number);
+        name_part(w, 0, w ? "optimizer" : "model", MIB);
+        say(w, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 1}});
+        if (found(KEEPER_DO_ALLOCATE))
+            event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = w, .ok = true});
+    }
+}
+
+/* A script that goes back to a step and takes a snapshot of the same number: when not all have come so far, what all
+ * hold is that from which they went on. */
+static void test_lineage_again(void)
+{
+    int64_t step[4];
+    uint64_t lineage[4];
+    struct keeper_source from[2];
+    open_keeper(2, 64 * MIB);
+    round_unlike(2, 0x11);
+    snapshot(0, 5);
+    snapshot(1, 5);
+    round_unlike(3, 0x22);
+    query(0);
+    query(1);
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 5, .lineage = 0x11});
+    restored(0, 5, true);
+    restored(1, 5, true);
+    event((struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = 0x33});
+    snapshot(0, 5);
+    ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5 && lineage[0] == 0x11,
+       "one rank took its step again: all can read it as it was");
+    ok(keeper_cover(k, 5) == KEEPER_COVERED && keeper_lineage(k, 5) == 0x11 && keeper_sources(k, 5, from, 2) == 2 &&
+           keeper_slot(k, 0, from[0].slot)->lineage == 0x11,
+       "and so it is written");
+    snapshot(1, 5);
+    ok(keeper_readable(k, step, lineage, 4) == 2 && step[0] == 5 && lineage[0] == 0x33 && step[1] == 5 &&
+           lineage[1] == 0x11,
+       "all have taken it again: both can be read, the later one is said first");
+    ok(keeper_lineage(k, 5) == 0x33, "and that one is written");
+}
+
+/* What a worker has left of a round before does not say that it has passed this step in the present one. */
+static void test_lineage_ahead(void)
+{
+    open_keeper(2, 64 * MIB);
+    round_unlike(2, 0x11);
+    for (unsigned w = 0; w < 2; w++) {
+        snapshot(w, 8);
+        snapshot(w, 9);
+    }
+    round_unlike(3, 0x22);
+    snapshot(0, 5);
+    is_num(keeper_cover(k, 5), KEEPER_INCOMPLETE, "a step that one has come to, and the other may yet");
+    snapshot(1, 5);
+    is_num(keeper_cover(k, 5), KEEPER_COVERED, "now it has");
+}
+
 int main(void)
 {
     test_going_back();
@@ -223,6 +283,8 @@ int main(void)
     test_from_disk();
     test_lineage();
     test_lineage_of_parts();
+    test_lineage_again();
+    test_lineage_ahead();
     keeper_free(k);
     return done();
 }
