@@ -221,8 +221,8 @@ bool keeper_all_known(const struct keeper *k);
 unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source *to, unsigned max);
 bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, uint64_t lineage,
                   struct keeper_source *from);
-/* Of that step as it was written last, of several lineages that of which all is held; 0: it is not held.  Those slots
- * count for all that has a step alone. */
+/* Of that step as it was written last, of several lineages the last of which all is held or may yet be; 0: it is not
+ * held.  Those slots count for all that has a step alone. */
 uint64_t keeper_lineage(const struct keeper *k, int64_t step);
 int64_t keeper_held_below(const struct keeper *k, int64_t below);
 int64_t keeper_least(const struct keeper *k);

@@ -108,8 +108,8 @@ const struct keeper_slot *keeper_next_held(const struct keeper *k, const struct 
     return best;
 }
 
-/* Of several the last one of which all is held: a step that its script takes once more, after it went back to it, has
- * two until all ranks have. */
+/* Of several the last one of which all is held, or may yet be: a step that its script takes once more, after it went
+ * back to it, has two until all ranks have. */
 uint64_t keeper_lineage(const struct keeper *k, int64_t step)
 {
     const struct keeper_slot before = {.step = step, .gen = UINT64_MAX}, *last = keeper_next_held(k, &before), *x;
@@ -122,7 +122,7 @@ uint64_t keeper_lineage(const struct keeper *k, int64_t step)
             several |= x->state == KEEPER_COMMITTED && x->step == step && x->lineage != last->lineage;
         }
     for (x = last; several && x && x->step == step; x = keeper_next_held(k, x))
-        if (cover_of(k, step, x->lineage) == KEEPER_COVERED)
+        if (cover_of(k, step, x->lineage) != KEEPER_HOPELESS)
             return x->lineage;
     return last->lineage;
 }

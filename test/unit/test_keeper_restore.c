@@ -249,9 +249,15 @@ static void test_lineage_again(void)
     snapshot(0, 5);
     ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5 && lineage[0] == 0x11,
        "one rank took its step again: all can read it as it was");
+    ok(keeper_cover(k, 5) == KEEPER_INCOMPLETE && keeper_lineage(k, 5) == 0x33,
+       "to be written, the other's is waited for");
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
     ok(keeper_cover(k, 5) == KEEPER_COVERED && keeper_lineage(k, 5) == 0x11 && keeper_sources(k, 5, from, 2) == 2 &&
            keeper_slot(k, 0, from[0].slot)->lineage == 0x11,
-       "and so it is written");
+       "that one has died: it is written as it was");
+    hello_in(1, 3);
+    name_part(1, 0, "optimizer", MIB);
+    say(1, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 1}});
     snapshot(1, 5);
     ok(keeper_readable(k, step, lineage, 4) == 2 && step[0] == 5 && lineage[0] == 0x33 && step[1] == 5 &&
            lineage[1] == 0x11,
