@@ -77,17 +77,33 @@ static bool has(const struct restore_seat *s, int64_t step, uint64_t lineage)
     return false;
 }
 
-/* Where nobody needs a step of his own: one node that has it will do. */
-static struct choice newest_of_any(const struct restore *r)
+/* That anybody here took part in. */
+static uint64_t last_agreement(const struct restore *r)
+{
+    uint64_t last = 0;
+    for (unsigned k = 0; k < r->seats; k++)
+        last = r->seat[k].since > last ? r->seat[k].since : last;
+    return last;
+}
+
+static struct choice newest_since(const struct restore *r, uint64_t since)
 {
     struct choice newest = {RESTORE_NO_STEP, 0};
     for (unsigned k = 0; k < r->seats; k++)
-        for (unsigned i = 0; i < r->seat[k].n; i++) {
+        for (unsigned i = 0; i < r->seat[k].n && r->seat[k].since >= since; i++) {
             int64_t step = r->seat[k].step[i];
             if (step < r->below && step > newest.step)
                 newest = (struct choice){step, r->seat[k].lineage[i]};
         }
     return newest;
+}
+
+/* Where nobody needs a step of his own: one node that has it will do.  But what a node has that was not in the last
+ * agreement may be of a history that the others have given up, however high its number: only if they have nothing. */
+static struct choice newest_of_any(const struct restore *r)
+{
+    struct choice newest = newest_since(r, last_agreement(r));
+    return newest.step != RESTORE_NO_STEP ? newest : newest_since(r, 0);
 }
 
 /* Each list has the newest first, so the first step of one that all others have is the newest that all have. */
@@ -107,15 +123,6 @@ static struct choice newest_of_all(const struct restore *r)
             return (struct choice){first->step[i], first->lineage[i]};
     }
     return (struct choice){RESTORE_NO_STEP, 0};
-}
-
-/* That anybody here took part in. */
-static uint64_t last_agreement(const struct restore *r)
-{
-    uint64_t last = 0;
-    for (unsigned k = 0; k < r->seats; k++)
-        last = r->seat[k].since > last ? r->seat[k].since : last;
-    return last;
 }
 
 /* Is nothing what there should be?  The last agreement is what the nodes that took part in it say; one of them which

@@ -95,6 +95,26 @@ static void test_elsewhere(void)
     is_num(wrong, 0, what);
 }
 
+/* A node that was away comes back with what the others have given up: its number is higher, and it is not the job's. */
+static void test_elsewhere_given_up(void)
+{
+    struct restore_stock a = {.attempt = 1, .newest = 8, .elsewhere = true, .since = 3, .whole = true};
+    struct restore_stock b = {.attempt = 1, .newest = 10, .elsewhere = true, .since = 1, .whole = true};
+    a.step[a.n] = 8;
+    a.lineage[a.n++] = 0xb;
+    b.step[b.n] = 10;
+    b.lineage[b.n++] = 0xa;
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
+    restore_take(&r, 0, &a, 0);
+    restore_take(&r, 1, &b, 0);
+    ok(word(1).step == 8 && word(1).lineage == 0xb, "who was not in the last agreement is not followed");
+    a.n = 0;
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
+    restore_take(&r, 0, &a, 0);
+    restore_take(&r, 1, &b, 0);
+    ok(word(0).step == 10 && word(0).lineage == 0xa, "unless the others have nothing");
+}
+
 static void test_life(void)
 {
     begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
@@ -327,6 +347,7 @@ int main(void)
 {
     test_every_stock();
     test_elsewhere();
+    test_elsewhere_given_up();
     test_life();
     test_unreadable();
     test_after_a_takeover();
