@@ -242,10 +242,10 @@ static void on_loaded(void *ctx, unsigned worker, unsigned slot, uint64_t gen, b
                       const uint64_t *bytes, const char *text)
 {
     struct snapshots *s = ctx;
-    int64_t step = keeper_slot(s->keeper, worker, slot)->step;
+    const struct keeper_slot *to = keeper_slot(s->keeper, worker, slot);
     if (!ok) {
-        el_log(EL_WARN, "local rank %u: step %lld on disk is not used: %s", worker, (long long)step, text);
-        resume_is_bad(s->resume, step);
+        el_log(EL_WARN, "local rank %u: step %lld on disk is not used: %s", worker, (long long)to->step, text);
+        resume_is_bad(s->resume, to->step, to->lineage);
     }
     feed(s, &(struct keeper_event){.type = KEEPER_EV_LOADED,
                                    .worker = worker,

@@ -19,12 +19,18 @@ struct load_part {
     bool named;
 };
 
+/* One that could not be read before; what is written anew under its number has another lineage, as a rule. */
+struct load_bad {
+    int64_t step;
+    uint64_t lineage;
+};
+
 struct load_want {
     enum ckpt_layout layout;
     const char *layout_id; /* as declared */
     const struct load_part *v;
     size_t n;
-    const int64_t *bad; /* steps that could not be read before */
+    const struct load_bad *bad;
     size_t bad_n;
 };
 

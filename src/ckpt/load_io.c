@@ -57,10 +57,10 @@ static const struct manifest_file *file_of(const struct manifest *m, const struc
     return NULL;
 }
 
-static bool is_bad(const struct load_want *want, int64_t step)
+static bool is_bad(const struct load_want *want, int64_t step, uint64_t lineage)
 {
     for (size_t i = 0; i < want->bad_n; i++)
-        if (want->bad[i] == step)
+        if (want->bad[i].step == step && want->bad[i].lineage == lineage)
             return true;
     return false;
 }
@@ -127,7 +127,7 @@ static void judge(struct looking *l, const struct load_want *want, int64_t step,
     }
     if (bad)
         snprintf(to->why, sizeof to->why, "%.*s", (int)LOAD_WHY_MAX, why.text);
-    else if (is_bad(want, step))
+    else if (is_bad(want, step, to->lineage))
         snprintf(to->why, sizeof to->why, "it could not be read before");
     else
         to->good = fits(&c.m, want, to->why, sizeof to->why);

@@ -20,7 +20,7 @@ const struct load_found *resume_found(const struct resume *r);
 bool resume_has(const struct resume *r, int64_t step, uint64_t lineage);
 
 /* It could not be read: not looked at any more. */
-void resume_is_bad(struct resume *r, int64_t step);
+void resume_is_bad(struct resume *r, int64_t step, uint64_t lineage);
 const struct ckpt_fs *resume_root(const struct resume *r);
 enum ckpt_layout resume_layout(const struct resume *r);
 

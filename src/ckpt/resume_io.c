@@ -14,7 +14,7 @@ struct look_job {
     struct load_want want;
     struct load_part *parts;
     char *text; /* of all names */
-    int64_t bad[BAD_MAX];
+    struct load_bad bad[BAD_MAX];
     struct load_found found;
 };
 
@@ -25,7 +25,7 @@ struct resume {
     void (*looked)(void *ctx);
     void *ctx;
     struct load_found found;
-    int64_t bad[BAD_MAX];
+    struct load_bad bad[BAD_MAX];
     unsigned bad_n;
     bool busy;             /* one runs; */
     struct look_job *next; /* … and this one waits for it */
@@ -173,9 +173,9 @@ bool resume_has(const struct resume *r, int64_t step, uint64_t lineage)
     return false;
 }
 
-void resume_is_bad(struct resume *r, int64_t step)
+void resume_is_bad(struct resume *r, int64_t step, uint64_t lineage)
 {
-    r->bad[r->bad_n++ % BAD_MAX] = step;
+    r->bad[r->bad_n++ % BAD_MAX] = (struct load_bad){step, lineage};
 }
 
 const struct ckpt_fs *resume_root(const struct resume *r)

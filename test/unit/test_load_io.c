@@ -58,7 +58,7 @@ static void make(const struct ckpt_fs *fs, int64_t step, uint64_t created, const
 static const struct load_part both[] = {{"model", "a", 5000, false}, {"model", "b", 5000, false}};
 
 static struct load_found look(const struct ckpt_fs *fs, const char *layout_id, const struct load_part *v, size_t n,
-                              const int64_t *bad, size_t bad_n)
+                              const struct load_bad *bad, size_t bad_n)
 {
     struct load_found found;
     const struct load_want want = {.layout_id = layout_id, .v = v, .n = n, .bad = bad, .bad_n = bad_n};
@@ -96,9 +96,12 @@ static void test_look(void)
     ok(strstr(f.why, "step 120") && strstr(f.why, "layout other (2 ranks), this job has l"), "and why it is not taken");
     f = look(&fs, CKPT_LAYOUT_ALL, both, 2, NULL, 0);
     is_str(list(&f), "120 100 90 ", "what is alike on all ranks can be had from any layout");
-    const int64_t bad[] = {100};
-    f = look(&fs, "l", both, 2, bad, 1);
+    struct load_bad bad = {100, f.lineage[1]};
+    f = look(&fs, "l", both, 2, &bad, 1);
     is_str(list(&f), "90 ", "one that could not be read is left out");
+    bad.lineage++;
+    f = look(&fs, "l", both, 2, &bad, 1);
+    is_str(list(&f), "100 90 ", "but not what was written in its place");
     const struct load_part larger = {"model", "a", 5001, false}, none = {"model", "d", 5000, false};
     f = look(&fs, "l", &larger, 1, NULL, 0);
     ok(f.n == 0 && strstr(f.why, "layout other"), "parts of another size do not fit");
