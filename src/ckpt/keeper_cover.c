@@ -13,8 +13,7 @@ int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage)
     return -1;
 }
 
-/* Of the history that is trained now: written in it, or what all its ranks went on from. */
-static bool is_current(const struct keeper *k, const struct keeper_slot *x)
+bool keeper_is_current(const struct keeper *k, const struct keeper_slot *x)
 {
     return x->state == KEEPER_COMMITTED &&
            (x->lineage == k->lineage || (x->step == k->went && x->lineage == k->went_lineage));
@@ -30,7 +29,7 @@ static bool may_come(const struct keeper *k, const struct worker *w, int64_t ste
         if ((x->state == KEEPER_WRITING || x->state == KEEPER_SUMMING || x->state == KEEPER_CAPTURING) &&
             x->step == step)
             return true;
-        beyond = beyond || (is_current(k, x) && x->step > step);
+        beyond = beyond || (keeper_is_current(k, x) && x->step > step);
     }
     return w->here && !beyond;
 }
@@ -205,7 +204,8 @@ bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int
         if (!keeper_part_like(&k->w[i], keeper_part(k, piece->worker, piece->part), &part))
             continue;
         for (unsigned s = 0; k->w[i].has_slots && s < KEEPER_SLOTS; s++)
-            if (is_current(k, &k->w[i].slot[s]) && k->w[i].slot[s].step == step && k->w[i].slot[s].lineage == lineage) {
+            if (keeper_is_current(k, &k->w[i].slot[s]) && k->w[i].slot[s].step == step &&
+                k->w[i].slot[s].lineage == lineage) {
                 *from = (struct keeper_source){i, s, part};
                 return true;
             }
@@ -219,7 +219,7 @@ int64_t keeper_held_below(const struct keeper *k, int64_t below)
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             const struct keeper_slot *x = &k->w[i].slot[s];
-            if (is_current(k, x) && x->step < below && x->step > best)
+            if (keeper_is_current(k, x) && x->step < below && x->step > best)
                 best = x->step;
         }
     return best;
@@ -232,7 +232,7 @@ int64_t keeper_least(const struct keeper *k)
         int64_t newest = KEEPER_NO_STEP;
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             const struct keeper_slot *x = &k->w[i].slot[s];
-            if (is_current(k, x) && x->step > newest)
+            if (keeper_is_current(k, x) && x->step > newest)
                 newest = x->step;
         }
         least = newest < least ? newest : least;

@@ -6,11 +6,20 @@ static bool is_like(const struct worker *a, const struct worker *b)
     return a == b || keeper_declared_same(a->kept, b->kept);
 }
 
+/* In a slot of the history that is trained now: what it holds of another one does not go with what is live. */
+static bool holds(const struct keeper *k, const struct worker *w, int64_t step)
+{
+    for (unsigned s = 0; w->has_slots && s < KEEPER_SLOTS; s++)
+        if (w->slot[s].step == step && keeper_is_current(k, &w->slot[s]))
+            return true;
+    return false;
+}
+
 /* A slot that this worker could read, held already. */
 static bool is_held(const struct keeper *k, const struct worker *like, int64_t step)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
-        if (is_like(&k->w[i], like) && keeper_slot_with(&k->w[i], step, keeper_lineage(k, step)) >= 0)
+        if (is_like(&k->w[i], like) && holds(k, &k->w[i], step))
             return true;
     return false;
 }
@@ -34,7 +43,7 @@ static enum keeper_cover piece_cover(const struct keeper *k, const struct keeper
         unsigned part;
         if (!keeper_part_like(&k->w[i], p, &part))
             continue;
-        if (live[i] == KEEPER_LIVE_IS || keeper_slot_with(&k->w[i], step, keeper_lineage(k, step)) >= 0)
+        if (live[i] == KEEPER_LIVE_IS || holds(k, &k->w[i], step))
             return KEEPER_COVERED;
         if (live[i] == KEEPER_LIVE_MAY)
             found = KEEPER_INCOMPLETE;

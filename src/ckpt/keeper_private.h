@@ -76,6 +76,8 @@ void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper
 bool keeper_declared_same(const struct declaration *a, const struct declaration *b);
 
 /* keeper_cover.c: what is held of a step. */
+/* Committed, and of the history that is trained now: written in it, or what all its ranks went on from. */
+bool keeper_is_current(const struct keeper *k, const struct keeper_slot *x);
 int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage); /* -1: none */
 /* Committed slots, the highest step first, of one step the one that was begun last; NULL: the first, and no more. */
 const struct keeper_slot *keeper_next_held(const struct keeper *k, const struct keeper_slot *last);

@@ -160,7 +160,7 @@ static bool has_other(const struct restore_seat *s, int64_t step, uint64_t linea
     return any && !has(s, step, lineage);
 }
 
-/* A step that was passed over though every node says its number: people would not know why. */
+/* A step that was passed over though the first node and another one say its number: people would not know why. */
 static void note_histories(struct restore *r, int64_t chosen, char text[RESTORE_WHY_MAX])
 {
     char a[72], b[72];
@@ -402,7 +402,8 @@ void restore_list_get(struct restore_stock *s, const char *list)
         if (*list == '@' && (list++, !scan_hex(&list, &lineage)))
             return;
         int64_t last = s->n ? s->step[s->n - 1] : INT64_MAX;
-        if ((int64_t)step > last || (s->n && (int64_t)step == last && lineage == s->lineage[s->n - 1]))
+        if (step > INT64_MAX || (int64_t)step > last ||
+            (s->n && (int64_t)step == last && lineage == s->lineage[s->n - 1]))
             continue;
         s->lineage[s->n] = lineage;
         s->step[s->n++] = (int64_t)step;

@@ -281,6 +281,23 @@ static void test_lineage_ahead(void)
     is_num(keeper_cover(k, 5), KEEPER_COVERED, "now it has");
 }
 
+/* Last words of that script: what is live does not go with what is left of a round before. */
+static void test_lineage_of_captures(void)
+{
+    const enum keeper_live live[] = {KEEPER_LIVE_IS};
+    bool copies[1] = {false};
+    unsigned lacks;
+    open_keeper(1, 64 * MIB);
+    next_round(1, 2, 0x11);
+    snapshot(0, 5);
+    next_round(1, 3, 0x22);
+    ok(keeper_live_cover(k, 5, live, false, copies, &lacks) == KEEPER_COVERED && copies[0],
+       "a worker that stands at step 5 is copied, whatever it held of an earlier step 5");
+    snapshot(0, 5);
+    ok(keeper_live_cover(k, 5, live, false, copies, &lacks) == KEEPER_COVERED && !copies[0],
+       "and is not when it has taken that one");
+}
+
 int main(void)
 {
     test_going_back();
@@ -289,6 +306,7 @@ int main(void)
     test_from_disk();
     test_lineage();
     test_lineage_of_parts();
+    test_lineage_of_captures();
     test_lineage_again();
     test_lineage_ahead();
     keeper_free(k);

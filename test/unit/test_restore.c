@@ -339,6 +339,8 @@ static void test_lists(void)
     restore_list_get(&back, " 9  7 7 8 5 x 3");
     ok(back.n == 3 && back.step[0] == 9 && back.step[1] == 7 && back.step[2] == 5,
        "what is not in order is passed over, and what is no number ends it");
+    restore_list_get(&back, "9223372036854775808 9223372036854775807");
+    ok(back.n == 1 && back.step[0] == INT64_MAX, "what is larger than any step is passed over");
     restore_list_get(&back, "99999999999999999999");
     is_num(back.n, 0, "no step");
 }
