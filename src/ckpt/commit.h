@@ -36,6 +36,7 @@ struct commit {
     _Atomic uint64_t *done_bytes;
     const _Atomic bool *stop;
     bool apart; /* the stage is this commit's alone, whatever the layout: several nodes write into it */
+    bool local; /* … each into a root of its own: what stands there already stays only if it is of the same lineage */
 };
 
 /* Where the files go, and what the checkpoint will be called. */

@@ -312,6 +312,8 @@ static enum standing examine(const struct commit *c, const struct manifest *m, c
     } else {
         r = check_sizes(c->fs, final, &there.m, why);
     }
+    if (!r && c->local && manifest_lineage(&there.m) != manifest_lineage(m))
+        r = ckpt_fail(why, CKPT_DAMAGED, "it was written before the job went back behind it");
     if (!r && !lists_same(&there.m, m))
         r = ckpt_fail(why, CKPT_DAMAGED, "it was written before the job went back behind it, and differs");
     for (size_t i = 0; !r && i < there.m.files_n; i++) {

@@ -104,6 +104,7 @@ static struct commit commit_of(const struct disk *d, struct el_mem *mem)
                            .mem = mem,
                            .layout = d->conf.layout,
                            .apart = d->conf.apart,
+                           .local = d->conf.local,
                            .mode = d->conf.mode,
                            .step = d->about.step,
                            .round = d->about.number,
@@ -150,8 +151,8 @@ static bool stands_already(const struct disk *d, const char *final)
     struct checked there;
     struct el_err why = {0};
     bool same = check_open(&there, &d->fs, &mem, final, &why) == 0 && there.m.step == d->about.step &&
-                manifest_lineage(&there.m) == d->about.lineage && strcmp(there.m.run_id, d->conf.run_id) == 0 &&
-                there.m.parts_n == d->files->n && there.m.files_n == d->files->n;
+                strcmp(there.m.run_id, d->conf.run_id) == 0 && there.m.parts_n == d->files->n &&
+                there.m.files_n == d->files->n;
     for (size_t i = 0; same && i < there.m.parts_n; i++) {
         const struct manifest_part *p = &there.m.parts[i];
         const struct manifest_file *f = &there.m.files[p->file];
@@ -165,7 +166,7 @@ static bool stands_already(const struct disk *d, const char *final)
 }
 
 /* With a directory of its own for each node the step must be of one history on all of them: what stands there goes
- * before any node has the new one, unless it is that. */
+ * before any node has the new one, unless it has the same bytes; then it stays until that takes its place. */
 static int write_files(struct disk *d, const struct commit *c, struct el_err *e)
 {
     char name[CKPT_PATH_MAX];

@@ -23,16 +23,19 @@ struct story {
 
 static char content[3][5000];
 static const char *run_id = "job";
+static bool local;
+static uint64_t lineage;
 
 /* All of it, as coordinator and writers do it one after another. */
 static int commit(const struct ckpt_fs *fs, const struct story *s, int64_t step, const char *nonce,
                   struct commit_result *result, struct el_err *e)
 {
     static const char *const names[] = {"shard-00001-model-00001-of-00003.safetensors", "mp_rank_00/a.pt", "empty"};
-    struct commit c = {fs, &mem, s->layout, s->mode, step, 7, nonce, NULL, NULL, s->apart};
+    struct commit c = {fs, &mem, s->layout, s->mode, step, 7, nonce, NULL, NULL, s->apart, local};
     struct manifest_file files[3] = {0};
     struct manifest_part parts[3] = {{"dense", "fsdp0", 0}, {"dense", "fsdp1", 1}, {"experts", "ep0", 2}};
-    struct manifest m = {.run_id = run_id, .epoch = "7.ab.1", .world = 4, .files = files, .parts = parts};
+    struct manifest m = {
+        .run_id = run_id, .epoch = "7.ab.1", .lineage = lineage, .world = 4, .files = files, .parts = parts};
     int r = s->apart ? 0 : commit_open(&c, e); /* several nodes: whoever comes first makes it */
     for (int i = 0; !r && i < s->writers; i++) {
         size_t n = i == 2 ? 0 : sizeof content[i] - (size_t)i;
@@ -225,7 +228,7 @@ static void test_sync_error(void)
         struct el_err e = {0};
         memfs_init(&m);
         struct ckpt_fs fs = memfs_table(&m);
-        struct commit c = {&fs, &mem, s.layout, s.mode, 5, 1, "n", NULL, NULL, false};
+        struct commit c = {&fs, &mem, s.layout, s.mode, 5, 1, "n", NULL, NULL, false, false};
         commit_open(&c, &e);
         m.fail_call = MEMFS_SYNC;
         m.fail_nth = 1;
@@ -243,6 +246,28 @@ static void test_sync_error(void)
         el_free(&mem, f.chunks);
         memfs_free(&m);
     }
+}
+
+/* The same bytes of another history: of several roots all must have the one that was written last. */
+static void test_lineage(void)
+{
+    static struct memfs m;
+    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 2, true};
+    struct commit_result result;
+    struct el_err e = {0};
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    lineage = 1;
+    is_num(commit(&fs, &s, 5, "a", &result, &e), 0, "a step");
+    lineage = 2;
+    is_num(commit(&fs, &s, 5, "b", &result, &e) || !result.existed, 0, "one root: the same bytes stay");
+    local = true;
+    is_num(commit(&fs, &s, 5, "c", &result, &e) || result.existed, 0, "a root for each node: they are replaced,");
+    ok(strstr(result.replaced.text, "before the job went back"), result.replaced.text);
+    is_num(commit(&fs, &s, 5, "d", &result, &e) || !result.existed, 0, "unless they are of that history");
+    local = false;
+    lineage = 0;
+    memfs_free(&m);
 }
 
 static int no_sync(void *ctx, int file)
@@ -268,7 +293,7 @@ static void test_messages(void)
     struct el_err e = {0};
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
-    struct commit c = {&fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 5, 1, "n", NULL, NULL, false};
+    struct commit c = {&fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 5, 1, "n", NULL, NULL, false, false};
     is_num(commit_open(&c, &e), 0, "open");
     fs.sync = no_sync;
     ok(commit_write(&c, "f", "x", 1, &f, &e) == -1, "a sync that fails twice");
@@ -395,6 +420,7 @@ int main(void)
         test_every_error(&stories[i], names[i]);
     }
     test_sync_error();
+    test_lineage();
     test_messages();
     test_two();
     test_again();

@@ -18,7 +18,7 @@ static void make_in(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t s
                     const char *layout_id, unsigned parts)
 {
     static const char *const names[] = {"a", "b", "c"};
-    struct commit c = {fs, &mem, layout, COMMIT_RENAME, step, 1, "n", NULL, NULL, false};
+    struct commit c = {fs, &mem, layout, COMMIT_RENAME, step, 1, "n", NULL, NULL, false, false};
     struct manifest_file f[3] = {0};
     struct manifest_part p[3];
     struct manifest m = {.run_id = "r",

@@ -34,7 +34,7 @@ static void test_commit(bool no_direct, int64_t step)
     ok(root_open(&root, in("a/b/root"), true, &e) == 0, e.text);
     root.no_direct = no_direct;
     struct ckpt_fs fs = root_table(&root);
-    struct commit c = {&fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "abc", NULL, NULL, false};
+    struct commit c = {&fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "abc", NULL, NULL, false, false};
     struct manifest_file f[2] = {0};
     struct manifest m = {.files = f, .files_n = 2};
     struct commit_result result;

@@ -22,7 +22,7 @@ static const char *epoch = "";
 
 static void make(const struct ckpt_fs *fs, int64_t step, const char *run_id, uint64_t created, bool publish)
 {
-    struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n", NULL, NULL, false};
+    struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n", NULL, NULL, false, false};
     struct manifest_file f = {0};
     struct manifest m = {.run_id = run_id, .epoch = epoch, .created = created, .files = &f, .files_n = 1};
     struct commit_result result;
