@@ -26,14 +26,16 @@ all_end() { # STATUS
         is "$name: node $i ends" "$status" "$1" || note "$(tail -8 "$D/err.$i")"
     done
 }
-# spoil NODE N OPTIONS...: from here on its calls of fsync() fail, from each thread's Nth on
+# under NODE OPTIONS OF STRACE...: from here on
 tracers=
-spoil() {
-    eval "spoilt=\$node_$1"; nth=$2; shift 2
-    strace -qq -f -o "$T/strace" -p "$spoilt" -e trace=fsync -e inject="fsync:error=EIO:when=$nth+" "$@" >"$T/strace.err" 2>&1 </dev/null &
+under() {
+    eval "spoilt=\$node_$1"; shift
+    strace -qq -f -o "$T/strace" -p "$spoilt" "$@" >"$T/strace.err" 2>&1 </dev/null &
     tracers="$tracers $!"
     wait_for grep -q '^TracerPid:.*[1-9]' /proc/"$spoilt"/task/*/status
 }
+# spoil NODE N OPTIONS...: its calls of fsync() fail, from each thread's Nth on
+spoil() { node=$1 nth=$2; shift 2; under $node -e trace=fsync -e inject="fsync:error=EIO:when=$nth+" "$@"; }
 heal() { kill -KILL $tracers; wait $tracers 2>/dev/null; tracers=; }
 at_exit() { [ -z "$tracers" ] || heal; }
 said() { grep -cE "job $name: checkpoint: $1" "$T/store"; } # REGEX
@@ -99,11 +101,15 @@ seen 1
 all_end 0
 rm -f "$D"/log.?
 killed; serve
-PREFIX="strace -qq -f -o $T/strace.slow -P $(root 1)/step-000000001/shard-00001-model-00001-of-00001.safetensors -e trace=pread64 -e inject=pread64:delay_enter=400000"
-job slow local 2 9 --ckpt-mem=256M --ckpt-restore-timeout=2
-PREFIX=
+job slow local 3 2 --ckpt-mem=256M --ckpt-restore-timeout=2
+under 1 -P "$(root 1)/step-000000001/shard-00001-model-00001-of-00001.safetensors" -e trace=pread64 \
+    -e inject=pread64:delay_enter=400000 # in time: a coordinator that has just begun waits for nodes of an earlier round
+wait_for files "$D/log.?" 2
+delays=$(grep -c DELAYED "$T/strace")
+heal
+on_disk 2
+seen 2
 all_end 0
-delays=$(grep -c DELAYED "$T/strace.slow")
 ok "a disk that is read slowly: it took longer than --ckpt-restore-timeout" [ "$delays" -ge 6 ] || note "$delays delays of 0.4 s"
 is "a disk that is read slowly: all go on" "$(went_back)" "0:1 1:1 "
 unset STATE_BYTES
