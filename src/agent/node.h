@@ -89,9 +89,9 @@ struct node {
     struct restore restore;          /* alone: what a coordinator has for a round */
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
-    int64_t gone_back; /* the step that all ranks went on from last */
-    bool gone_fresh;   /* … or none, and that is as it should be */
-    uint64_t gone_attempt;
+    int64_t gone_back;             /* the step that all ranks went on from last */
+    bool gone_fresh;               /* … or none, and that is as it should be */
+    uint64_t gone_attempt;         /* of the agreement in which they did */
     struct words *words;           /* words_io.c; NULL: nothing is captured */
     struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
     struct ckpt_asks *asks;        /* ckpt_asks_io.c; NULL: no snapshots are taken */

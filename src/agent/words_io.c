@@ -153,10 +153,10 @@ static enum lastwords_level level_of(enum keeper_cover found, bool copies)
 }
 
 static enum lastwords_level piece_level(const struct keeper *k, const struct keeper_source *piece, int64_t step,
-                                        const enum keeper_live *live)
+                                        uint64_t lineage, const enum keeper_live *live)
 {
     struct keeper_source from;
-    if (keeper_piece(k, piece, step, keeper_lineage(k, step), &from))
+    if (keeper_piece(k, piece, step, lineage, &from))
         return LASTWORDS_HAS;
     enum keeper_live best = keeper_live_piece(k, piece, live);
     return best == KEEPER_LIVE_IS ? LASTWORDS_CAN : best == KEEPER_LIVE_MAY ? LASTWORDS_MAY : LASTWORDS_NO;
@@ -172,10 +172,11 @@ static size_t put_step(struct words *w, int64_t step, char *to, size_t size)
     bool copies;
     enum keeper_cover found = capture_level(w->core, w->stand, step, &copies, &live);
     size_t n = (size_t)snprintf(to, size, "%lld:%c", (long long)step, lastwords_letter(level_of(found, copies)));
+    uint64_t lineage = keeper_lineage(k, step);
     saver_list(w->node, &piece, &pieces);
     for (unsigned i = 0, last; i < pieces && n < size; i = last + 1) {
-        enum lastwords_level level = piece_level(k, &piece[i], step, live);
-        for (last = i; last + 1 < pieces && piece_level(k, &piece[last + 1], step, live) == level;)
+        enum lastwords_level level = piece_level(k, &piece[i], step, lineage, live);
+        for (last = i; last + 1 < pieces && piece_level(k, &piece[last + 1], step, lineage, live) == level;)
             last++;
         if (level != LASTWORDS_NO)
             n += (size_t)snprintf(to + n, size - n, ",%c%u-%u", lastwords_letter(level), i, last);

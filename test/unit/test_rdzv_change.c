@@ -285,8 +285,8 @@ static void test_coordinator_restart_lost(void)
              "a node that is not heard after the restart is lost, not before the limit");
 }
 
-/* Whole, but not the last: the node that has been in it alone is back before the one that runs. */
-static void test_coordinator_restart_old_round(void)
+/* A round of a alone, one of b alone; and a coordinator that knows neither. */
+static void one_after_the_other(void)
 {
     story_init(&s, 1, 1);
     s.quiet = true;
@@ -299,6 +299,12 @@ static void test_coordinator_restart_old_round(void)
     SAY(1300, 'b', STORE_READY);
     s.quiet = false;
     CRASH(5000, false);
+}
+
+/* Whole, but not the last: the node that has been in it alone is back before the one that runs. */
+static void test_coordinator_restart_old_round(void)
+{
+    one_after_the_other();
     R(5100, 'a', IDLE);
     U(5900);
     WAIT;
@@ -313,17 +319,7 @@ static void test_coordinator_restart_old_round(void)
 /* The same, but the old round was finished, and another one formed before anybody heard of its end. */
 static void test_coordinator_restart_old_success(void)
 {
-    story_init(&s, 1, 1);
-    s.quiet = true;
-    story_begin(&s);
-    J(0, 'a');
-    SAY(10, 'a', STORE_READY);
-    J(20, 'b');
-    story_closed(&s, 1000, 'a');
-    U(1200);
-    SAY(1300, 'b', STORE_READY);
-    s.quiet = false;
-    CRASH(5000, false);
+    one_after_the_other();
     R(5100, 'a', SUCCEEDED);
     U(5900);
     R(6000, 'b', RUNNING);

@@ -1,142 +1,6 @@
 /* Which step goes to disk: the newest that all nodes together hold, against its definition for every stock of up to
  * four nodes and three steps; who writes what; whoever fails, is lost or says nothing; a second coordinator. */
-#include "rdzv/saving.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include "lib/tap.h"
-
-#define ROOM  8u
-#define ROUND 5u
-#define COORD 0xabcu
-
-static struct saving *s;
-static el_usec now;
-static unsigned live;
-
-static const char *name(const void *ctx, unsigned node)
-{
-    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
-    (void)ctx;
-    return names[node];
-}
-
-/* The text says so. */
-static void has(const char *text, const char *what, const char *about)
-{
-    if (strstr(text, what))
-        ok(true, about);
-    else
-        is_str(text, what, about);
-}
-
-static void begin(enum saving_store store, unsigned nodes)
-{
-    const struct saving_conf conf = {.store = store, .room = ROOM, .giver = 0x99, .name = name};
-    saving_free(s);
-    s = saving_new(&conf);
-    now = 0;
-    live = nodes;
-    saving_round(s, ROUND, COORD, nodes);
-    saving_world(s, 2 * nodes);
-}
-
-static bool step_on(void)
-{
-    bool tell = saving_advance(s, live, now);
-    saving_check(s);
-    return tell;
-}
-
-static void part(unsigned node, unsigned index, const char *part_name, const char *shard, uint64_t bytes)
-{
-    struct msg m = {.type = MSG_CKPT_PART, .u.ckpt_part = {ROUND, COORD, 1, index, part_name, shard, bytes}};
-    saving_take(s, node, node, &m, now);
-}
-
-/* Its own shard and one that all have. */
-static void declares(unsigned node)
-{
-    char shard[8];
-    snprintf(shard, sizeof shard, "r%u", node);
-    part(node, 0, "model", shard, 100);
-    part(node, 1, "common", "all", 10);
-}
-
-struct says {
-    const char *steps, *text;
-    int64_t parts, least, want;
-    bool quiet, old, existed; /* old: of another coordinator's order */
-    uint64_t order, got, ask;
-    enum saving_at at;
-};
-
-static void says_(unsigned node, struct says x)
-{
-    struct msg m = {.type = MSG_CKPT_HELD};
-    m.u.ckpt_held = (struct msg_ckpt_held){.number = ROUND,
-                                           .coord = COORD,
-                                           .list = 1,
-                                           .parts = x.parts ? x.parts : 2,
-                                           .layout = "world",
-                                           .steps = x.steps ? x.steps : "",
-                                           .least = x.least ? x.least : -1,
-                                           .want = x.want ? x.want : -1,
-                                           .ask = x.ask,
-                                           .done = -1,
-                                           .quiet = x.quiet,
-                                           .giver = x.order ? x.old ? 0x77 : 0x99 : 0,
-                                           .order = x.order,
-                                           .at = x.at,
-                                           .got = x.got,
-                                           .existed = x.existed,
-                                           .text = x.text ? x.text : ""};
-    saving_take(s, node, node, &m, now);
-    step_on();
-}
-#define says(node, ...) says_(node, (struct says){__VA_ARGS__})
-
-static void file(unsigned node, uint64_t order, unsigned index)
-{
-    struct msg m = {.type = MSG_CKPT_FILE};
-    m.u.ckpt_file = (struct msg_ckpt_file){
-        .giver = 0x99, .order = order, .index = index, .name = "f", .size = 7, .samples = 3, .sums = "00000001"};
-    saving_take(s, node, node, &m, now);
-    step_on();
-}
-
-/* "WRITE 12: 0=1 1=2", "FILE m r0", "PUBLISH 12 of 3", "OVER 12 good": all that the node is told. */
-static char told[2048];
-static const char *word(unsigned node)
-{
-    struct msg m;
-    size_t n = 0;
-    told[0] = 0;
-    for (unsigned i = 0; i < 20 && saving_word(s, node, 7, i, &m); i++) {
-        n += (size_t)snprintf(told + n, sizeof told - n, n ? "; " : "");
-        switch ((unsigned)m.type) {
-        case MSG_CKPT_WRITE:
-            n += (size_t)snprintf(told + n, sizeof told - n, "WRITE %lld%s: %s", (long long)m.u.ckpt_write.step,
-                                  m.u.ckpt_write.lastwords ? " lastwords" : "", m.u.ckpt_write.parts);
-            break;
-        case MSG_CKPT_FILE:
-            n += (size_t)snprintf(told + n, sizeof told - n, "FILE %s %s%s", m.u.ckpt_file.part, m.u.ckpt_file.shard,
-                                  m.u.ckpt_file.more ? "" : " .");
-            break;
-        case MSG_CKPT_PUBLISH:
-            n += (size_t)snprintf(told + n, sizeof told - n, "PUBLISH %lld of %llu", (long long)m.u.ckpt_publish.step,
-                                  (unsigned long long)m.u.ckpt_publish.files);
-            break;
-        case MSG_CKPT_OVER:
-            n += (size_t)snprintf(told + n, sizeof told - n, "OVER %lld %s", (long long)m.u.ckpt_over.step,
-                                  m.u.ckpt_over.good ? "good" : m.u.ckpt_over.text);
-            break;
-        default: n += (size_t)snprintf(told + n, sizeof told - n, "?"); break;
-        }
-    }
-    return told;
-}
+#include "unit/saving_stage.h"
 
 /* --- every stock --- */
 
@@ -250,42 +114,6 @@ static void test_life(void)
     is_str(word(0), "", "and that is that");
 }
 
-/* Two histories: one node has gone back, the other one has still to hear of it. */
-static void test_lineages(void)
-{
-    struct msg m;
-    begin(SAVING_SHARED, 2);
-    declares(0);
-    declares(1);
-    says(0, .steps = "12@2:0-1 11@1:0-1", .least = 12, .want = 12);
-    says(1, .steps = "13@1:0-1 12@1:0-1", .least = 13);
-    is_num(saving_writing(s), -1, "step 12 of two histories is nothing to be written");
-    is_num(saving_covered(s), -1, "and not covered");
-    is_str(word(0), "", "but who is behind may come to have it: nobody is told that it will not be");
-    says(1, .steps = "11@1:0-1", .least = 11);
-    is_num(saving_writing(s), -1, "it has heard, and has not come so far");
-    is_num(saving_covered(s), 11, "what they went on from is of one history");
-    says(1, .steps = "12@2:0-1 11@1:0-1", .least = 12);
-    ok(saving_word(s, 1, 7, 0, &m) && m.type == MSG_CKPT_WRITE && m.u.ckpt_write.lineage == 2,
-       "now it is written, and the order says of which history");
-
-    begin(SAVING_LOCAL, 2);
-    declares(0);
-    declares(1);
-    says(0, .steps = "12@2:0-1", .least = 12, .want = 12);
-    says(1, .steps = "12@1:0-1", .least = 12);
-    is_num(saving_writing(s), -1, "each node its own: the same");
-    says(1, .steps = "12@2:0-1", .least = 12);
-    is_num(saving_writing(s), 12, "and the same when they are at one");
-
-    begin(SAVING_SHARED, 2);
-    declares(0);
-    declares(1);
-    says(0, .steps = "12@2:0-1", .least = 12, .want = 12);
-    says(1, .steps = "12@x:0-1", .least = 12, .quiet = true);
-    is_num(saving_writing(s), -1, "what is no lineage is no step");
-}
-
 static void test_wants(void)
 {
     begin(SAVING_SHARED, 2);
@@ -371,41 +199,6 @@ static void test_failures(void)
     two_hold("12:0-1", 12);
     says(0, .steps = "12:0-1", .order = 1, .at = SAVING_AT_WRITTEN);
     has(saving_last(s)->text, "a has not told all of its files", "written, but what?");
-}
-
-static void test_layouts(void)
-{
-    begin(SAVING_SHARED, 2);
-    declares(0);
-    declares(1);
-    struct msg m = {.type = MSG_CKPT_HELD,
-                    .u.ckpt_held = {.number = ROUND,
-                                    .coord = COORD,
-                                    .list = 1,
-                                    .parts = 2,
-                                    .layout = "other",
-                                    .steps = "12:0-1",
-                                    .least = 12,
-                                    .want = 12,
-                                    .done = -1,
-                                    .text = ""}};
-    says(0, .steps = "12:0-1", .least = 12);
-    saving_take(s, 1, 1, &m, now);
-    step_on();
-    has(saving_last(s)->text, "a has declared layout world, b layout other", "two layouts");
-    m.u.ckpt_held.layout = "all";
-    for (unsigned turn = 0; turn < 2; turn++) {
-        begin(SAVING_SHARED, 2);
-        declares(0);
-        declares(1);
-        if (turn)
-            says(0, .steps = "12:0-1", .least = 12, .want = 12);
-        saving_take(s, 1, 1, &m, now);
-        step_on();
-        if (!turn)
-            says(0, .steps = "12:0-1", .least = 12, .want = 12);
-        is_num(saving_writing(s), 12, "one node has only what is alike everywhere: that goes with any layout");
-    }
 }
 
 static void test_coordinators(void)
@@ -572,83 +365,17 @@ static void test_settling(void)
     is_num(saving_writing(s), -1, "and nothing written");
 }
 
-static void test_local(void)
-{
-    begin(SAVING_LOCAL, 2);
-    declares(0);
-    declares(1);
-    says(0, .steps = "12:0-1", .least = 12, .want = 12);
-    says(1, .steps = "12:0-1", .least = 12, .want = 12);
-    is_str(word(0), "WRITE 12: 0=1 1=2", "a directory for each node: each writes all that it needs");
-    is_str(word(1), "WRITE 12: 0=1 1=2", "the other one, too");
-    for (unsigned k = 0; k < 2; k++) {
-        file(k, 1, 0);
-        file(k, 1, 1);
-        says(k, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITTEN);
-    }
-    is_str(word(0), "PUBLISH 12 of 0", "each publishes its own");
-    is_str(word(1), "PUBLISH 12 of 0", "when all have written");
-    says(0, .steps = "12:0-1", .order = 1, .at = SAVING_AT_PUBLISHED);
-    is_num(saving_on_disk(s), -1, "it is on disk when all have");
-    says(1, .steps = "12:0-1", .order = 1, .at = SAVING_AT_PUBLISHED);
-    is_num(saving_on_disk(s), 12, "now");
-
-    begin(SAVING_LOCAL, 2);
-    declares(0);
-    declares(1);
-    says(1, .steps = "11:0-1", .least = 11);
-    says(0, .steps = "12:0-1", .least = 12, .want = 12);
-    saving_lost(s, 1);
-    live = 1;
-    step_on();
-    has(saving_last(s)->text, "1 of 2 nodes are gone, and with --ckpt-store=local each has to write its own",
-        "a node is gone");
-}
-
-/* Files are told in batches: what is on its way to a node is bounded. */
-static void test_batches(void)
-{
-    static char sums[SAVING_SUMS_TEXT + 1];
-    struct msg m, out;
-    memset(sums, '0', 100000);
-    begin(SAVING_SHARED, 1);
-    for (unsigned i = 0; i < 5; i++) {
-        char shard[8];
-        snprintf(shard, sizeof shard, "%u", i);
-        part(0, i, "m", shard, 1);
-    }
-    says(0, .parts = 5, .steps = "12:0-4", .least = 12, .want = 12);
-    says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITING);
-    for (unsigned i = 0; i < 5; i++) {
-        m = (struct msg){.type = MSG_CKPT_FILE,
-                         .u.ckpt_file = {.giver = 0x99, .order = 1, .index = i, .name = "f", .size = 1, .sums = sums}};
-        saving_take(s, 0, 0, &m, now);
-    }
-    says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITTEN);
-    is_str(word(0), "FILE m 0; FILE m 1 .", "so many");
-    is_str(word(0), "", "and no more before it answers");
-    says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITTEN, .got = 2);
-    is_str(word(0), "FILE m 2; FILE m 3 .", "the next ones");
-    ok(saving_word(s, 0, 8, 0, &out), "on another connection they are said again");
-    says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITTEN, .got = 4);
-    is_str(word(0), "FILE m 4; PUBLISH 12 of 5", "and the last one");
-}
-
 int main(void)
 {
     test_every_stock();
     test_life();
-    test_lineages();
     test_wants();
     test_failures();
-    test_layouts();
     test_coordinators();
     test_went_back();
     test_asks();
     test_settling_of_an_older_order();
     test_settling();
-    test_local();
-    test_batches();
     saving_free(s);
     return done();
 }
