@@ -30,10 +30,13 @@ int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_
         least(limit_bytes, left_bytes) < free_bytes ? " (within its cgroup's limit)" : "");
 }
 
-unsigned snapshots_oom_more(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes)
+unsigned snapshots_oom_raise(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes)
 {
-    uint64_t all = least(memory_bytes, limit_bytes) / 1000;
-    return all == 0 || budget_bytes / all >= 1000 ? 1000 : (unsigned)(budget_bytes / all);
+    uint64_t thousandth = least(memory_bytes, limit_bytes) / 1000;
+    if (!budget_bytes)
+        return 0;
+    return SNAPSHOTS_OOM_RAISE +
+           (unsigned)(thousandth ? least(budget_bytes / thousandth, 1000) : 1000); /* of which 1000 is the most */
 }
 
 /* What is in memory and on disk is one step. */

@@ -1,14 +1,10 @@
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/env.h"
 #include "agent/host.h"
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
@@ -17,7 +13,6 @@
 #include "ckpt/resume.h"
 #include "ckpt/vault.h"
 #include "ckpt/wsock.h"
-#include "client/client.h"
 #include "proc/procstat.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -50,9 +45,8 @@ struct snapshots {
     bool stepping;
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
-    unsigned oom_more;
-    char folder[80], socket[108];
-    char *python_path;
+    unsigned oom_raise;
+    char socket[108];
 };
 
 static void feed(struct snapshots *s, const struct keeper_event *ev);
@@ -437,11 +431,6 @@ void snapshots_event(struct snapshots *s, const char *kind, int64_t step, const 
             wsock_send(s->sock, i, &m, NULL, 0);
 }
 
-const char *snapshots_folder(const struct snapshots *s)
-{
-    return s->folder;
-}
-
 const char *snapshots_socket(const struct snapshots *s)
 {
     return s ? s->socket : NULL;
@@ -449,76 +438,10 @@ const char *snapshots_socket(const struct snapshots *s)
 
 unsigned snapshots_oom(const struct snapshots *s)
 {
-    return s ? s->oom_more : 0;
-}
-
-const char *snapshots_python_path(const struct snapshots *s)
-{
-    return s ? s->python_path : NULL;
+    return s ? s->oom_raise : 0;
 }
 
 /* --- life --- */
-
-static int write_module(const struct snapshots *s, struct el_err *e)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/py", s->folder);
-    int bad = mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/py/elrun.py", s->folder);
-    int fd = bad ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    const char *at = (const char *)client_module, *end = (const char *)client_module_end;
-    bad = fd < 0;
-    while (!bad && at < end) { /* what did not fit says why with the next call */
-        ssize_t n = write(fd, at, (size_t)(end - at));
-        bad = n <= 0;
-        at += bad ? 0 : n;
-    }
-    if (bad)
-        el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s", path);
-    if (fd >= 0)
-        close(fd);
-    return bad ? -1 : 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st, (void)kind, (void)at;
-    return remove(path) && 0;
-}
-
-/* Python leaves its caches there. */
-static void remove_folder(struct snapshots *s)
-{
-    if (s->folder[0])
-        nftw(s->folder, remove_one, 4, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-    s->folder[0] = 0;
-}
-
-void snapshots_tidy(struct snapshots *s)
-{
-    if (s)
-        remove_folder(s);
-}
-
-static int make_folder(struct snapshots *s, char *const *env, struct el_err *e)
-{
-    const char *under = env_get(env, "XDG_RUNTIME_DIR"), *inherited = env_get(env, "PYTHONPATH");
-    if (!under || access(under, W_OK) < 0)
-        under = env_get(env, "TMPDIR");
-    if (!under || !*under || strlen(under) > 60)
-        under = "/tmp";
-    snprintf(s->folder, sizeof s->folder, "%s/elrun-XXXXXX", under);
-    if (!mkdtemp(s->folder)) {
-        el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "a folder for snapshots' socket, %s", s->folder);
-        s->folder[0] = 0;
-        return -1;
-    }
-    snprintf(s->socket, sizeof s->socket, "%s/sock", s->folder);
-    if (asprintf(&s->python_path, "%s/py%s%s", s->folder, inherited && *inherited ? ":" : "",
-                 inherited ? inherited : "") < 0)
-        return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    return write_module(s, e);
-}
 
 static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
 {
@@ -528,7 +451,7 @@ static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
     host_memory_read(f);
     int bad = snapshots_budget(s->run, f->memory_bytes, f->memory_free_bytes, f->memory_limit_bytes,
                                f->memory_left_bytes, bytes, e);
-    s->oom_more = snapshots_oom_more(*bytes, f->memory_bytes, f->memory_limit_bytes);
+    s->oom_raise = snapshots_oom_raise(*bytes, f->memory_bytes, f->memory_limit_bytes);
     free(f);
     return bad;
 }
@@ -568,8 +491,8 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
     }
     *s = (struct snapshots){
         .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
-    if (find_budget(s, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
-        make_parts(s, p, budget_bytes, conf->live, e) == 0)
+    snprintf(s->socket, sizeof s->socket, "%s/sock", conf->folder);
+    if (find_budget(s, &budget_bytes, e) == 0 && make_parts(s, p, budget_bytes, conf->live, e) == 0)
         return s;
     snapshots_free(s);
     return NULL;
@@ -593,8 +516,6 @@ void snapshots_free(struct snapshots *s)
         keeper_free(s->keeper);
     stops_free(s->stops);
     loop_timer_free(s->timer);
-    remove_folder(s);
     free(s->queue);
-    free(s->python_path);
     free(s);
 }

@@ -35,9 +35,11 @@ static void test_source(void)
 static void test_module(void)
 {
     static char module[1 << 20];
-    size_t n = (size_t)(client_module_end - client_module);
+    size_t n = 0;
     unsigned missing = 0, named = 0, all = 0;
-    memcpy(module, client_module, n < sizeof module ? n : 0);
+    for (const struct client_file *x = client_files; x->name; x++)
+        n += (size_t)snprintf(module + n, sizeof module - n, "%.*s", (int)(x->end - x->text), x->text);
+    ok(n < sizeof module, "the package is read");
     const char *at = strstr(module, "_TYPES = {"), *end = at ? strchr(at, '}') : NULL;
 #define X(NAME, name, number, fds, text)                                                                               \
     all++;                                                                                                             \
@@ -46,7 +48,7 @@ static void test_module(void)
 #undef X
     for (const char *p = at; p && p < end; p = strchr(p + 1, ':'))
         named += *p == ':';
-    is_num(missing, 0, "elrun.py has every message, with its number");
+    is_num(missing, 0, "the Python package has every message, with its number");
     is_num(named, all, "and no other");
 }
 
@@ -74,9 +76,11 @@ int main(void)
     ok(snapshots_budget(&share, 64 * GIB, 32 * GIB, 8 * GIB, 8 * GIB, &bytes, &e) == 0 &&
            bytes / 100 == 8 * GIB / 100 / 4,
        "a share is one of the smaller of both");
-    ok(snapshots_oom_more(8 * GIB, 64 * GIB, HOST_UNLIMITED) == 125, "an eighth of the memory: 125 thousandths");
-    ok(snapshots_oom_more(8 * GIB, 64 * GIB, 16 * GIB) == 500, "half of the cgroup's");
-    ok(snapshots_oom_more(8 * GIB, 64 * GIB, 4 * GIB) == 1000 && snapshots_oom_more(GIB, 0, 0) == 1000,
-       "never more than all");
+    is_num(snapshots_oom_raise(8 * GIB, 64 * GIB, HOST_UNLIMITED), 425,
+           "an eighth of the memory: 125 thousandths more");
+    is_num(snapshots_oom_raise(8 * GIB, 64 * GIB, 16 * GIB), 800, "half of the cgroup's");
+    ok(snapshots_oom_raise(8 * GIB, 64 * GIB, 4 * GIB) == 1300 && snapshots_oom_raise(GIB, 0, 0) == 1300,
+       "never more than for all of it");
+    is_num(snapshots_oom_raise(0, 64 * GIB, HOST_UNLIMITED), 0, "no snapshots: nothing is raised");
     return done();
 }
