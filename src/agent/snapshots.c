@@ -2,6 +2,7 @@
 #include "agent/snapshots.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/host.h"
 #include "ckpt/keeper.h"
@@ -57,6 +58,29 @@ void snapshots_add_disk(struct restore_stock *stock, const struct load_found *di
     stock->newest = disk->newest > stock->newest ? disk->newest : stock->newest;
     if (!*stock->why)
         snprintf(stock->why, sizeof stock->why, "%s", disk->why);
+}
+
+/* "ranks 9, 10 and 11". */
+static void list(const unsigned *local, unsigned n, unsigned base, const char *what, char *to, size_t room)
+{
+    unsigned named = n < SNAPSHOTS_NAMED_MAX ? n : SNAPSHOTS_NAMED_MAX;
+    size_t at = (size_t)snprintf(to, room, "%s%s", what, n > 1 ? "s" : "");
+    for (unsigned i = 0; i < named; i++)
+        at += (size_t)snprintf(to + at, room - at, "%s%u", i == 0 ? " " : i + 1 == n ? " and " : ", ", base + local[i]);
+    if (n > named)
+        snprintf(to + at, room - at, " and %u more", n - named);
+}
+
+const char *snapshots_ranks(const unsigned *local, unsigned n, unsigned base, char to[SNAPSHOTS_RANKS_MAX])
+{
+    char here[SNAPSHOTS_RANKS_MAX / 2];
+    list(local, n, base, "rank", to, SNAPSHOTS_RANKS_MAX);
+    size_t at = strlen(to);
+    if (base) {
+        list(local, n, 0, "local rank", here, sizeof here);
+        snprintf(to + at, SNAPSHOTS_RANKS_MAX - at, " (%s)", here);
+    }
+    return to;
 }
 
 const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOURCE_MAX])

@@ -91,6 +91,12 @@ int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_
 /* "memory, 1 of 4 ranks from disk": where ranks have read what they went back to. */
 const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOURCE_MAX]);
 
+#define SNAPSHOTS_NAMED_MAX 8
+#define SNAPSHOTS_RANKS_MAX 320
+/* "rank 3", "ranks 9, 10 and 11 (local ranks 1, 2 and 3)": n workers of a node whose first one has the rank `base`.  Of
+ * more than SNAPSHOTS_NAMED_MAX, which is all that local has room for, the others are counted. */
+const char *snapshots_ranks(const unsigned *local, unsigned n, unsigned base, char to[SNAPSHOTS_RANKS_MAX]);
+
 #define SNAPSHOTS_OOM_RAISE 300
 /* By how much the workers' oom_score_adj is raised.  Slots count as memory of the agent that maps them, and it would be
  * the largest process of a group that is out of memory, while the kernel must take a worker: so by the budget, in

@@ -19,6 +19,7 @@
 
 #define ANCESTORS_MAX 32 /* between a worker and who connects for it */
 #define CORE_LIMIT    ((size_t)256 << 20)
+#define SILENT_TIME   EL_SEC(10) /* from the first restore() of a node */
 
 struct snapshots {
     struct loop *loop;
@@ -26,7 +27,7 @@ struct snapshots {
     void *ctx;
     const struct reap *reap;
     const struct run_conf *run;
-    unsigned workers;
+    unsigned workers, rank_base;
     uint64_t round, coord, loaded; /* loaded: bytes from disk when it was looked last */
     struct el_mem mem;
     struct keeper *keeper;
@@ -38,6 +39,7 @@ struct snapshots {
     struct loop_timer *timer; /* from the first question: for workers that never ask; from an offer: that never read */
     bool asking, reading;     /* what it runs for, */
     el_usec until;            /* … at most until then; reading: from the last byte that came from disk */
+    el_usec say_at;           /* asking: when to say who has not asked; EL_NEVER: it is said */
     struct resume *resume;    /* NULL: no --ckpt-dir */
     bool looking;             /* what it finds is waited for */
     bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
@@ -121,8 +123,8 @@ static void one_verified(struct snapshots *s)
 /* Now and then it is looked whether bytes come. */
 static void set_timer(struct snapshots *s)
 {
-    el_usec look = loop_clock() + s->run->ckpt_restore_timeout / 4;
-    loop_timer_at(s->timer, s->reading && look < s->until ? look : s->until);
+    el_usec look = s->reading ? loop_clock() + s->run->ckpt_restore_timeout / 4 : s->say_at;
+    loop_timer_at(s->timer, look < s->until ? look : s->until);
 }
 
 /* One step of going back at a time has a deadline here; while the nodes agree the coordinator has it. */
@@ -131,6 +133,7 @@ static void set_deadline(struct snapshots *s, bool asking, bool reading)
     s->asking = asking;
     s->reading = reading;
     s->until = asking || reading ? loop_clock() + s->run->ckpt_restore_timeout : EL_NEVER;
+    s->say_at = asking ? loop_clock() + SILENT_TIME : EL_NEVER;
     set_timer(s);
 }
 
@@ -315,12 +318,38 @@ static void on_nobody_reads(struct snapshots *s)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_LATE, .text = text});
 }
 
+/* Who has not called restore(); returns how many. */
+static unsigned find_silent(const struct snapshots *s, char to[SNAPSHOTS_RANKS_MAX])
+{
+    unsigned local[SNAPSHOTS_NAMED_MAX], n = 0;
+    for (unsigned w = keeper_silent(s->keeper, 0); w < s->workers; w = keeper_silent(s->keeper, w + 1), n++)
+        if (n < SNAPSHOTS_NAMED_MAX)
+            local[n] = w;
+    snapshots_ranks(local, n, s->rank_base, to);
+    return n;
+}
+
+/* Once, long before the time is over: one rank that takes another way through the script keeps all from training. */
+static void say_silent(struct snapshots *s)
+{
+    char who[SNAPSHOTS_RANKS_MAX];
+    unsigned n = find_silent(s, who), others = s->workers - n;
+    s->say_at = EL_NEVER;
+    set_timer(s);
+    if (n && others)
+        el_log(EL_WARN,
+               "%s %s not called restore() yet, and %u other%s of this node wait%s for %s: every rank must call it",
+               who, n == 1 ? "has" : "have", others, others == 1 ? "" : "s", others == 1 ? "s" : "",
+               n == 1 ? "it" : "them");
+}
+
 static void on_nobody_asks(struct snapshots *s)
 {
-    char text[160];
+    char who[SNAPSHOTS_RANKS_MAX], text[SNAPSHOTS_RANKS_MAX + 120];
+    unsigned n = find_silent(s, who);
     snprintf(text, sizeof text,
-             "not every rank of this node has called restore() within %.0f s (--ckpt-restore-timeout)",
-             (double)s->run->ckpt_restore_timeout / EL_SEC(1));
+             "%s %s not called restore() within %.6g s (--ckpt-restore-timeout): every rank must call it", who,
+             n == 1 ? "has" : "have", (double)s->run->ckpt_restore_timeout / EL_SEC(1));
     el_log(EL_ERROR, "%s", text);
     snapshots_chosen(s, &(struct restore_stock){.told = KEEPER_NO_STEP}, text);
 }
@@ -328,7 +357,9 @@ static void on_nobody_asks(struct snapshots *s)
 static void on_late(void *ctx)
 {
     struct snapshots *s = ctx;
-    if (!s->reading) {
+    if (!s->reading && loop_clock() < s->until) {
+        say_silent(s);
+    } else if (!s->reading) {
         on_nobody_asks(s);
     } else if (vault_loaded_bytes(s->vault) != s->loaded) {
         s->loaded = vault_loaded_bytes(s->vault);
@@ -355,6 +386,7 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
         wsock_close(s->sock, i);
     s->round = number;
     s->coord = coord;
+    s->rank_base = rank_base;
     s->choosing = s->looking = false;
     set_deadline(s, false, false);
     stops_round(s->stops, number, coord, rank_base);

@@ -31,6 +31,21 @@ static void test_source(void)
            "memory, 1 of 4 ranks from another rank's, 1 of 4 ranks from disk", "some");
 }
 
+static void test_ranks(void)
+{
+    static const unsigned local[SNAPSHOTS_NAMED_MAX] = {1, 2, 3, 4090, 4091, 4092, 4093, 4094};
+    char to[SNAPSHOTS_RANKS_MAX];
+    is_str(snapshots_ranks(local, 1, 0, to), "rank 1", "one");
+    is_str(snapshots_ranks(local, 1, 8, to), "rank 9 (local rank 1)", "one of another node");
+    is_str(snapshots_ranks(local, 2, 8, to), "ranks 9 and 10 (local ranks 1 and 2)", "two");
+    is_str(snapshots_ranks(local, 3, 0, to), "ranks 1, 2 and 3", "three");
+    snapshots_ranks(local, 4000, 268435455 - 4096, to);
+    is_str(to,
+           "ranks 268431360, 268431361, 268431362, 268435449, 268435450, 268435451, 268435452, 268435453 and 3992 more "
+           "(local ranks 1, 2, 3, 4090, 4091, 4092, 4093, 4094 and 3992 more)",
+           "many, with the highest numbers there are");
+}
+
 /* The module of the scripts speaks by the numbers of wmsg.h. */
 static void test_module(void)
 {
@@ -56,6 +71,7 @@ int main(void)
 {
     test_add_disk();
     test_source();
+    test_ranks();
     test_module();
     struct el_err e = {0};
     uint64_t bytes = 0;
