@@ -171,7 +171,7 @@ static const struct opt_row rows[] = {
      .group = ROUNDS, .offset = AT(stable_window), .help = "And not before it has run so long"},
     {.name = "boundary-wait", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "0",
      .group = ROUNDS, .offset = AT(boundary_wait),
-     .help = "Before a planned change let workers that listen to elrun.py finish their step, for so long at most"},
+     .help = "Before a planned change let workers that listen to the Python package elrun finish their step, for so long at most"},
     {.name = "quarantine", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX, .def = "0",
      .group = ROUNDS, .offset = AT(quarantine),
      .help = "How long a host that was set aside for suspect hardware is taken only if too few others are there; 0: until "
@@ -230,7 +230,7 @@ static const struct opt_row rows[] = {
     {.name = "probe-quick", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = HEALTH, .offset = AT(probe_quick),
      .help = "Less of everything: one round of pairs if all goes well"},
     {.name = "ckpt-mem", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "SIZE|P%", .group = CKPT, .set = conf_set_ckpt_mem,
-     .help = "Memory of this node for snapshots that the training script takes with elrun.py: elrun-worker(7)"},
+     .help = "Memory of this node for snapshots that the training script takes with the Python package elrun: elrun-worker(7)"},
     {.name = "ckpt-dir", .type = OPT_STRING, .origin = OPT_ELRUN, .arg = "DIR", .group = CKPT, .offset = AT(ckpt_dir),
      .help = "Write the snapshots there for which the script says so, and the last one when the job ends badly"},
     {.name = "ckpt-keep-last", .type = OPT_UINT, .origin = OPT_ELRUN, .arg = "K", .max = 1000000, .def = "0", .group = CKPT,

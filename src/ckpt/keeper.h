@@ -153,6 +153,9 @@ uint64_t keeper_budget_bytes(const struct keeper *k); /* of so many; 0: snapshot
  * none. */
 unsigned keeper_reading(const struct keeper *k, unsigned from);
 
+/* The first worker, from this one on, that has not asked yet what to go back to; workers: none. */
+unsigned keeper_silent(const struct keeper *k, unsigned from);
+
 /* Steps that every worker which declared could read from slots of this node, newest first, and the lineage of each; how
  * many of them fit: one number may be there with two of them, the later one first.  And whether there ever was one. */
 unsigned keeper_readable(const struct keeper *k, int64_t *steps, uint64_t *lineages, unsigned max);

@@ -346,6 +346,13 @@ unsigned keeper_reading(const struct keeper *k, unsigned from)
     return from;
 }
 
+unsigned keeper_silent(const struct keeper *k, unsigned from)
+{
+    while (from < k->conf.workers && k->w[from].restoring != RESTORING_NOT)
+        from++;
+    return from;
+}
+
 /* Two workers could otherwise hold the same step, one of what was given up, one of what was trained anew. */
 static void forget_later(struct keeper *k, int64_t step)
 {
