@@ -19,6 +19,7 @@ struct keeper;
 struct keeper_reads;
 struct vault;
 struct ckpt_fs;
+struct wmsg_captured;
 
 struct snapshots_conf {
     const struct run_conf *run;
@@ -69,7 +70,7 @@ void snapshots_add_disk(struct restore_stock *stock, const struct load_found *di
 /* The worker that a process is or descends from; -1: none of ours. */
 int snapshots_whose(const struct snapshots *s, pid_t pid);
 /* A worker has copied what it holds into the slot that keeper_capture() gave, or could not. */
-void snapshots_captured(struct snapshots *s, unsigned worker, unsigned slot, bool ok, uint64_t consumed_samples);
+void snapshots_captured(struct snapshots *s, unsigned worker, const struct wmsg_captured *c);
 
 /* Where the workers are and where they stop; NULL of none. */
 struct stops *snapshots_stops(const struct snapshots *s);

@@ -62,10 +62,7 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
     unsigned n = 0;
     struct el_err e = {0};
     if (m->type == WMSG_WELCOME) {
-        int kept = keeper_newest(s->keeper, a->worker);
         fds[n++] = stops_descriptor(s->stops, a->worker);
-        if (kept >= 0 && (fds[n] = vault_reader(s->vault, a->worker, (unsigned)kept, &e)) >= 0)
-            n++;
     } else if (m->type == WMSG_GRANT) {
         vault_descriptors(s->vault, a->worker, fds);
         n = KEEPER_SLOTS;
@@ -88,6 +85,9 @@ static void tell_choose(struct snapshots *s)
     stock.n = keeper_readable(s->keeper, stock.step, stock.lineage, RESTORE_STEPS_MAX);
     snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_lost(s->keeper));
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
+    stock.misfit = *keeper_misfit(s->keeper) != 0;
+    if (stock.misfit)
+        snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_misfit(s->keeper));
     if (s->resume)
         snapshots_add_disk(&stock, resume_found(s->resume));
     s->ops.choose(s->ctx, &stock);
@@ -137,19 +137,31 @@ static void set_deadline(struct snapshots *s, bool asking, bool reading)
     set_timer(s);
 }
 
-/* Nothing is offered that is not what was committed: every slot is compared with its sums first. */
-static void verify_all(struct snapshots *s)
+/* Nothing is offered that is not what was committed: every slot is compared with its sums first.  Where a worker cannot
+ * take what it was offered, nothing is. */
+static void choose(struct snapshots *s)
 {
     set_deadline(s, false, false);
+    if (*keeper_misfit(s->keeper)) {
+        tell_choose(s);
+        return;
+    }
     s->choosing = true;
     s->verifying++; /* this walk's own: the last one who has done goes on */
     for (unsigned w = 0; w < s->workers; w++)
         for (unsigned i = 0; i < KEEPER_SLOTS; i++)
             if (keeper_take(s->keeper, w, i)) {
                 s->verifying++;
-                vault_verify(s->vault, s->keeper, w, i, keeper_slot(s->keeper, w, i)->gen);
+                vault_verify(s->vault, w, i, keeper_slot(s->keeper, w, i)->gen);
             }
     one_verified(s);
+}
+
+static void open_slots(struct snapshots *s, unsigned worker)
+{
+    struct el_err e = {0};
+    bool good = vault_open(s->vault, s->keeper, worker, &e) == 0;
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_OPENED, .worker = worker, .ok = good, .text = e.text});
 }
 
 static void act(struct snapshots *s, const struct keeper_action *a)
@@ -160,14 +172,15 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         wsock_close(s->sock, a->worker);
         stops_went(s->stops, a->worker);
         break;
-    case KEEPER_DO_ALLOCATE: vault_allocate(s->vault, s->keeper, a->worker); break;
+    case KEEPER_DO_OPEN: open_slots(s, a->worker); break;
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
+    case KEEPER_DO_GROW: vault_grow(s->vault, a->worker, a->slot, a->bytes, a->gen); break;
     case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
     case KEEPER_DO_LOAD:
         vault_load(s->vault, s->keeper, a->worker, a->slot, a->gen, a->step, resume_root(s->resume),
                    resume_layout(s->resume));
         break;
-    case KEEPER_DO_CHOOSE: verify_all(s); break;
+    case KEEPER_DO_CHOOSE: choose(s); break;
     case KEEPER_DO_CONFIRM:
         set_deadline(s, false, false);
         s->read = loop_clock();
@@ -178,6 +191,9 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         s->ops.committed(s->ctx, a->worker, a->slot);
         break;
     case KEEPER_DO_BOUNDARY: stops_stands(s->stops, a->worker, a->step); break;
+    case KEEPER_DO_NOTE:
+        el_log(a->error ? EL_ERROR : EL_WARN, "rank %u: %s", keeper_rank(s->keeper, a->worker), a->text);
+        break;
     }
 }
 
@@ -194,7 +210,7 @@ static void step(struct snapshots *s, const struct keeper_event *ev)
 static void feed(struct snapshots *s, const struct keeper_event *ev)
 {
     if (s->stepping) {
-        assert(s->waiting < s->room && ev->type != KEEPER_EV_MSG);
+        assert(s->waiting < s->room && !ev->msg && !ev->images && !(ev->part_bytes && ev->ok));
         s->queue[s->waiting] = *ev;
         s->queue[s->waiting++].text =
             ev->text && *ev->text ? strdup(ev->text) : NULL; /* the keeper has words of its own */
@@ -212,46 +228,29 @@ static void feed(struct snapshots *s, const struct keeper_event *ev)
 
 /* --- results of the vault --- */
 
-static void on_allocated(void *ctx, unsigned worker, bool ok, const char *text)
+/* What does not fit into --ckpt-mem is said to the worker, or to all of them (keeper_misfit()). */
+static void say_failed(struct snapshots *s, const struct keeper_event *ev)
 {
-    feed(ctx, &(struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = ok, .text = text});
-}
-
-static void on_summed(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text)
-{
-    if (!ok)
-        el_log(EL_WARN, "local rank %u: a snapshot is refused: %s", worker, text);
-    feed(ctx, &(struct keeper_event){
-                  .type = KEEPER_EV_SUMMED, .worker = worker, .slot = slot, .gen = gen, .ok = ok, .text = text});
-}
-
-static void on_verified(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text)
-{
-    struct snapshots *s = ctx;
-    const struct keeper_slot *of = keeper_slot(s->keeper, worker, slot);
-    if (!ok && of->gen == gen)
-        el_log(EL_WARN, "local rank %u: the snapshot of step %lld is not used: %s", worker, (long long)of->step, text);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_READ, .worker = worker, .slot = slot, .gen = gen, .ok = ok});
-    one_verified(s);
-}
-
-static void on_loaded(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, uint64_t consumed_samples,
-                      const uint64_t *bytes, const char *text)
-{
-    struct snapshots *s = ctx;
-    const struct keeper_slot *to = keeper_slot(s->keeper, worker, slot);
-    if (!ok) {
-        el_log(EL_WARN, "local rank %u: step %lld on disk is not used: %s", worker, (long long)to->step, text);
-        resume_is_bad(s->resume, to->step, to->lineage);
+    const struct keeper_slot *of = keeper_slot(s->keeper, ev->worker, ev->slot);
+    if (ev->type == KEEPER_EV_SUMMED)
+        el_log(EL_WARN, "local rank %u: a snapshot is refused: %s", ev->worker, ev->text);
+    else if (ev->type == KEEPER_EV_READ && of->gen == ev->gen)
+        el_log(EL_WARN, "local rank %u: the snapshot of step %lld is not used: %s", ev->worker, (long long)of->step,
+               ev->text);
+    else if (ev->type == KEEPER_EV_LOADED && !ev->need_bytes) {
+        el_log(EL_WARN, "local rank %u: step %lld on disk is not used: %s", ev->worker, (long long)of->step, ev->text);
+        resume_is_bad(s->resume, of->step, of->lineage);
     }
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_LOADED,
-                                   .worker = worker,
-                                   .slot = slot,
-                                   .gen = gen,
-                                   .ok = ok,
-                                   .number = consumed_samples,
-                                   .part_bytes = bytes,
-                                   .text = text});
+}
+
+static void on_told(void *ctx, const struct keeper_event *ev)
+{
+    struct snapshots *s = ctx;
+    if (!ev->ok)
+        say_failed(s, ev);
+    feed(s, ev);
+    if (ev->type == KEEPER_EV_READ)
+        one_verified(s);
 }
 
 /* --- workers --- */
@@ -287,9 +286,10 @@ static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
     struct snapshots *s = ctx;
     if (m->type == WMSG_RESTORE_QUERY && !s->asking && !s->reading)
         set_deadline(s, true, false);
-    if (m->type == WMSG_RESTORE_DONE && !m->u.restore_done.ok)
-        el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker,
-               (long long)m->u.restore_done.step, m->u.restore_done.why);
+    const struct wmsg_restore_done *read = m->type == WMSG_RESTORE_DONE ? &m->u.restore_done : NULL;
+    if (read && !read->ok && !read->misfit)
+        el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker, (long long)read->step,
+               read->why);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = m});
 }
 
@@ -434,10 +434,14 @@ void snapshots_confirmed(struct snapshots *s, uint64_t attempt)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = lineage_begin(s->round, s->coord, attempt)});
 }
 
-void snapshots_captured(struct snapshots *s, unsigned worker, unsigned slot, bool ok, uint64_t consumed_samples)
+void snapshots_captured(struct snapshots *s, unsigned worker, const struct wmsg_captured *c)
 {
-    feed(s, &(struct keeper_event){
-                .type = KEEPER_EV_CAPTURED, .worker = worker, .slot = slot, .ok = ok, .number = consumed_samples});
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CAPTURED,
+                                   .worker = worker,
+                                   .slot = (unsigned)c->slot,
+                                   .ok = c->ok,
+                                   .number = c->consumed_samples,
+                                   .images = c->images});
 }
 
 struct stops *snapshots_stops(const struct snapshots *s)
@@ -490,7 +494,6 @@ static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
 
 static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, bool live, struct el_err *e)
 {
-    static const struct vault_ops vault = {on_allocated, on_summed, on_loaded, on_verified};
     static const struct wsock_ops sock = {whose, on_message, on_gone};
     struct keeper_conf conf = {.workers = s->workers,
                                .budget_bytes = budget_bytes,
@@ -499,7 +502,7 @@ static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes
                                .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = keeper_new(&conf, &s->mem);
-    s->vault = vault_new(p, s->workers, &vault, s);
+    s->vault = vault_new(p, s->workers, budget_bytes, on_told, s);
     s->timer = loop_timer_new(s->loop, on_late, s);
     s->room = KEEPER_SLOTS * s->workers + 16;
     s->queue = calloc(s->room, sizeof *s->queue);

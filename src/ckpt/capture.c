@@ -412,7 +412,7 @@ struct capture_end capture_end(const struct capture *c)
             const struct keeper_slot *slot = keeper_slot(c->keeper, i, s);
             if (slot->state == KEEPER_COMMITTED && slot->step == c->step && slot->captured) {
                 end.copies++;
-                end.bytes += keeper_slot_bytes(c->keeper, i);
+                end.bytes += slot->bytes;
             }
         }
     return end;

@@ -50,7 +50,7 @@ void restore_begin(struct restore *r, unsigned seats)
     r->step = RESTORE_NO_STEP;
     r->below = INT64_MAX;
     r->fails = 0;
-    r->fresh = false;
+    r->fresh = r->misfit = false;
     r->until = r->say_at = EL_NEVER;
     r->why[0] = r->text[0] = 0;
 }
@@ -177,10 +177,26 @@ static void note_histories(struct restore *r, int64_t chosen, char text[RESTORE_
         }
 }
 
+/* Nothing that all can have: is that as it should be? */
+static void decide_nothing(struct restore *r)
+{
+    bool never = never_was_any(r);
+    r->fresh = never || r->conf.allow_fresh;
+    snprintf(r->text, sizeof r->text, "%s%s%.280s%s",
+             never ? "no snapshot was ever complete: beginning at the beginning"
+                   : "no snapshot is left that every rank can have",
+             !never && *r->why ? " (" : "", never ? "" : r->why, !never && *r->why ? ")" : "");
+    size_t n = strlen(r->text);
+    if (!never)
+        snprintf(r->text + n, sizeof r->text - n, "%s",
+                 r->fresh ? ": beginning at the beginning (--allow-fresh)"
+                          : "; --allow-fresh would begin at the beginning");
+}
+
 static void decide(struct restore *r, el_usec now)
 {
     int64_t before = r->step, lost;
-    struct choice newest = newest_of_all(r);
+    struct choice newest = r->misfit ? (struct choice){RESTORE_NO_STEP, 0} : newest_of_all(r);
     char histories[RESTORE_WHY_MAX];
     note_histories(r, newest.step, histories);
     if (!*r->why)
@@ -189,24 +205,14 @@ static void decide(struct restore *r, el_usec now)
     r->lineage = newest.lineage;
     r->fails = r->step == before ? r->fails : 0;
     r->fresh = false;
-    snprintf(r->text, sizeof r->text, "%s", histories);
-    if (r->step == RESTORE_NO_STEP) {
-        bool never = never_was_any(r);
-        r->fresh = never || r->conf.allow_fresh;
-        snprintf(r->text, sizeof r->text, "%s%s%s%s",
-                 never ? "no snapshot was ever complete: beginning at the beginning"
-                       : "no snapshot is left that every rank can have",
-                 !never && *r->why ? " (" : "", never ? "" : r->why, !never && *r->why ? ")" : "");
-        size_t n = strlen(r->text);
-        if (!never)
-            snprintf(r->text + n, sizeof r->text - n, "%s",
-                     r->fresh ? ": beginning at the beginning (--allow-fresh)"
-                              : "; --allow-fresh would begin at the beginning");
-    } else if (goes_too_far(r, &lost)) {
+    snprintf(r->text, sizeof r->text, "%s", r->misfit ? r->why : histories);
+    if (r->step == RESTORE_NO_STEP && !r->misfit) {
+        decide_nothing(r);
+    } else if (r->step != RESTORE_NO_STEP && goes_too_far(r, &lost)) {
         snprintf(
             r->text, sizeof r->text,
             "the newest step that every rank can have is %lld, and step %lld was reached: %lld steps would be lost, "
-            "more than --ckpt-max-rollback=%llu%s%s",
+            "more than --ckpt-max-rollback=%llu%s%.280s",
             (long long)r->step, (long long)(r->step + lost), (long long)lost,
             (unsigned long long)r->conf.max_rollback - 1, *r->why ? "; " : "", r->why);
         r->step = RESTORE_NO_STEP;
@@ -238,6 +244,7 @@ static void begin_attempt(struct restore *r, uint64_t attempt, el_usec now)
     }
     r->attempt = attempt;
     r->state = RESTORE_HEARING;
+    r->misfit = false;
     r->why[0] = 0;
     r->until = now + (r->conf.timeout ? r->conf.timeout : RESTORE_TIMEOUT);
     r->say_at = now + RESTORE_SAY;
@@ -260,7 +267,9 @@ static void keep(struct restore *r, unsigned seat, const struct restore_stock *s
                                 .elsewhere = s->elsewhere};
     memcpy(to->step, s->step, s->n * sizeof s->step[0]);
     memcpy(to->lineage, s->lineage, s->n * sizeof s->lineage[0]);
-    if (*s->why && !*r->why)
+    bool first = s->misfit && s->attempt == r->attempt && !r->misfit;
+    r->misfit |= first;
+    if (*s->why && (first || !*r->why))
         snprintf(r->why, sizeof r->why, "%s%s%s", r->conf.name ? r->conf.name(r->conf.ctx, seat) : "",
                  r->conf.name ? ": " : "", s->why);
 }

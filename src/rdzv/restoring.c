@@ -85,6 +85,7 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
                                   .newest = s->newest,
                                   .on_disk = s->on_disk,
                                   .elsewhere = s->elsewhere,
+                                  .misfit = s->misfit,
                                   .at = (enum restore_at)s->at,
                                   .told = s->step,
                                   .told_lineage = s->lineage,
