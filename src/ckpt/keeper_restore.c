@@ -247,13 +247,13 @@ static void loaded_all(struct keeper *k)
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
 {
     k->choosing = false;
-    k->misfit[0] = 0; /* it is told now */
     k->chosen = ev->step;
     k->chosen_lineage = ev->lineage;
     k->fresh = ev->fresh;
     k->unloaded = false;
     k->loading = ev->on_disk && ev->step != KEEPER_NO_STEP;
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
+    k->misfit[0] = 0; /* it is told now */
     for (unsigned i = 0; i < k->conf.workers && k->loading; i++) {
         struct worker *w = &k->w[i];
         unsigned from = k->conf.workers, slot;
