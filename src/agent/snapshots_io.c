@@ -16,6 +16,7 @@
 #include "proc/procstat.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/snip.h"
 
 #define ANCESTORS_MAX 32 /* between a worker and who connects for it */
 #define CORE_LIMIT    ((size_t)256 << 20)
@@ -83,7 +84,7 @@ static void tell_choose(struct snapshots *s)
     struct restore_stock stock = {
         .since = keeper_since(s->keeper), .whole = keeper_had_whole(s->keeper), .newest = keeper_reached(s->keeper)};
     stock.n = keeper_readable(s->keeper, stock.step, stock.lineage, RESTORE_STEPS_MAX);
-    snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_lost(s->keeper));
+    el_snip(stock.why, sizeof stock.why, "%s", keeper_lost(s->keeper));
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
     stock.misfit = *keeper_misfit(s->keeper) != 0;
     if (stock.misfit)

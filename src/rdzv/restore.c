@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/scan.h"
+#include "util/snip.h"
 
 enum { NAMED_MAX = 4 }; /* nodes, in a text */
 
@@ -209,7 +210,7 @@ static void decide(struct restore *r, el_usec now)
     if (r->step == RESTORE_NO_STEP && !r->misfit) {
         decide_nothing(r);
     } else if (r->step != RESTORE_NO_STEP && goes_too_far(r, &lost)) {
-        snprintf(
+        el_snip(
             r->text, sizeof r->text,
             "the newest step that every rank can have is %lld, and step %lld was reached: %lld steps would be lost, "
             "more than --ckpt-max-rollback=%llu%s%.280s",

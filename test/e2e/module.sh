@@ -15,6 +15,8 @@ run --standalone "$T/train.py" "$T/plain"
 is "no option: exit status" "$status" 0
 is "no option: the package, no agent, for this user only" "$(cat "$T/plain")" "None None FOLDER 0o700"
 is_clean "no option"
+run --standalone --no-python sh -c "cp -r \${PYTHONPATH%%:*}/elrun $T/package"
+is "the package is what lies in src/client/elrun" "$(cd "$T/package" && sha256sum *.py)" "$(cd "$HERE/../../src/client/elrun" && sha256sum *.py)"
 ENV="PYTHON_EXEC=$PY PYTHONPATH=/somewhere:/else"
 run --standalone --no-python sh -c "exec $PY $T/train.py $T/program"
 is "a program that starts python, and a PYTHONPATH of one's own" "$(cat "$T/program")" "None None FOLDER:/somewhere:/else 0o700"
@@ -63,6 +65,7 @@ except ImportError as e:
     open(sys.argv[1], "w").write(f"{e} {os.environ.get('PYTHONPATH')}")
 PY
 OUT=$V/out ERR=$V/err
+cp "$ELRUN" "$V/elrun" && ELRUN=$V/elrun
 if unshare -m sh "$V/nowhere" ro true 2>/dev/null; then
     for how in ro size=4k,nr_inodes=3 size=8k; do
         PREFIX="env -u XDG_RUNTIME_DIR TMPDIR=/tmp unshare -m sh $V/nowhere $how"
