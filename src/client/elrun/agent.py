@@ -19,8 +19,7 @@ from .emergency import Emergency
 from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PACKET_MAX, PHASE, PROTO, REASON, SNAPSHOT,
                       UPDATING, WHY, Error, Extent, Page, end_of, extents, images_of, images_text, pack, unpack)
 from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, put_back
-from .tree import Misfit as TreeMisfit
-from .tree import Refused, class_name
+from .tree import Misfit, Refused, class_name
 from .values import is_value, torch
 
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
@@ -32,10 +31,6 @@ _NAME_MAX = 128
 
 class NoSnapshot(Error):
     """restore(): snapshots were taken, and none is left that every rank can have."""
-
-
-class Misfit(Error):
-    """restore(): what was saved does not fit what this script declares.  Nothing was changed."""
 
 
 class Change(NamedTuple):
@@ -251,8 +246,8 @@ class Snapshots:
     def restore(self, share: Optional[Callable[[Optional[SavedImage]], Optional[bytes]]] = None) -> Optional[int]:
         """Fills what was declared with the newest snapshot that every rank can have, the same step on all of them, and
         returns that step; None: there never was one, and nothing was changed.  All ranks must call it.  NoSnapshot:
-        there was one, and none is left (elrun --allow-fresh turns that into None).  Misfit: what was saved does not fit
-        what is declared here; nothing was changed.
+        there was one, and none is left (elrun --allow-fresh turns that into None).  Error: what was saved does not fit
+        what is declared here, the text says where; nothing was changed.
 
         share: for ranks of a node that is new, whose agent has nothing, where all parts are alike on all ranks
         (shard_id="all").  Then one node that has a step will do.  On all ranks share(image) is called once, behind the
@@ -271,7 +266,7 @@ class Snapshots:
             step = offer["step"]
             if step < 0 and not offer.get("fresh"):
                 if misfit:
-                    raise Misfit(misfit)
+                    raise Error(f"what was saved does not fit what is declared here, and nothing was changed: {misfit}")
                 raise NoSnapshot(offer.get("text") or "no snapshot is left")
             trouble, has = "", not offer.get("elsewhere")
             if step >= 0 and has:
@@ -304,7 +299,7 @@ class Snapshots:
         self._turn |= 1  # what an emergency copy would take changes from here on
         try:
             put_back(self.parts, Saved(memory, where))
-        except (TreeMisfit, Refused) as e:
+        except (Misfit, Refused) as e:
             return str(e), str(e)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
             text = f"{type(e).__name__}: {e}"
@@ -322,7 +317,7 @@ class Snapshots:
         self.consumed_samples = consumed
         trouble, misfit = self._put_back(memoryview(given)[12 + n :], where)
         if trouble:
-            raise Misfit(misfit) if misfit else Error(trouble)
+            raise Error(trouble)
 
     # -- snapshots
 
