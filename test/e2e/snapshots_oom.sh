@@ -21,11 +21,12 @@ import sys
 import time
 
 import elrun
+import numpy
 
 folder, rank, attempt = sys.argv[1], int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-state = {"count": 0, "bytes": bytearray(1)}
+state = {"count": 0, "array": numpy.zeros(40 << 20, "u1")}  # takes memory here only once it is restored
 ck = elrun.connect()
-ck.declare("state", state, blob_bytes=70 << 20)
+ck.declare("state", state)
 step = ck.restore()
 with open(f"{folder}/log.{rank}", "a") as f:
     f.write(f"{attempt} {step} {state['count']}\n")
@@ -54,7 +55,7 @@ wait $hog 2>/dev/null
 is "200M of 400M, of which 250M are taken: exit status" "$status" 78
 like "what there is" "$(cat "$ERR")" "wants 200 MiB for snapshots, and this host has 1[0-9][0-9] MiB available .within its cgroup's limit"
 
-in_group() { # NAME: two ranks with two slots of 70 MiB each in 400 MiB, and one or both grow
+in_group() { # NAME: two ranks with two slots of 40 MiB each in 400 MiB, and one or both grow
     D=$T/$1; mkdir "$D"
     [ "$1" = one ] || : >"$D/both"
     ENV="PYTHON_EXEC=$PY" PREFIX="sh $T/in-group $group" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-mem=290M "$T/train.py" "$D"
