@@ -499,6 +499,7 @@ static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes
     struct keeper_conf conf = {.workers = s->workers,
                                .budget_bytes = budget_bytes,
                                .waits = s->run->ckpt_busy,
+                               .check = s->run->ckpt_check,
                                .live = live,
                                .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
