@@ -97,6 +97,7 @@ static void test_room(void)
     ask(0, 3, "4096/1048577");
     ok(found(KEEPER_DO_GROW) && found(KEEPER_DO_GROW)->bytes == MIB + 4096, "one byte more: whole pages");
     a = found(KEEPER_DO_GROW);
+    ok(!keeper_has_free(k, 0, KEEPER_NO_STEP), "while it grows it is given to nobody else");
     event((struct keeper_event){.type = KEEPER_EV_GROWN,
                                 .slot = a->slot,
                                 .gen = a->gen,
@@ -164,10 +165,22 @@ static void test_death_while_growing(void)
 
 static void test_images(void)
 {
-    static const char *const wrong[] = {
-        "",        "4096",       "4096/8192 0/0", "4096/4095",        "7/4096",
-        "0/8192",  "4096/8192 ", " 4096/8192",    "04096/8192",       "4096/8192x",
-        "-1/4096", "8/0x10",     "0/0",           "8/70368744177665", "8/18446744073709551616"};
+    static const char *const wrong[] = {"",
+                                        "4096",
+                                        "4096/8192 0/0",
+                                        "4096/4095",
+                                        "7/4096",
+                                        "0/8192",
+                                        "4096/8192 ",
+                                        " 4096/8192",
+                                        "04096/8192",
+                                        "4096/8192x",
+                                        "-1/4096",
+                                        "8/0x10",
+                                        "0/0",
+                                        "8/70368744177665",
+                                        "8/18446744073709551616",
+                                        "8/18446744073709551615"};
     unsigned taken = 0;
     open_keeper(1, 64 * MIB);
     join(0, 1);
