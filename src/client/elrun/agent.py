@@ -356,7 +356,15 @@ class Snapshots:
         number = slot.get("slot", 0)
         try:
             self._slots[number].grow(slot["slot_bytes"])
-            self._write(number, held, step)
+            try:
+                self._write(number, held, step)
+            except RuntimeError:  # a tensor has another view of its elements now
+                for part in self.parts:
+                    getattr(part, "blocks", {}).clear()
+                again = self._take()
+                if [one.size for one in again] != [one.size for one in held]:
+                    raise
+                self._write(number, again, step)
         except BaseException:
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
@@ -465,8 +473,8 @@ class Snapshots:
         """Around what changes the state in a step, `with ck.update(step): optim.step()`: model, optimizer, scheduler,
         counters, all that was declared.  Steps count up by one, the same on all ranks, and every rank makes them.  The
         agent knows from it how far this worker is, and when workers must be stopped it may copy the state behind its
-        last step: nothing that was declared may change outside of a step, but for buffers of modules, small tensors that
-        are no parameters, and what is no tensor, up to 1 MiB, which are laid aside at the end of each.
+        last step: nothing that was declared may change outside of a step, but for buffers of modules, arrays, and what is
+        no tensor, up to 1 MiB, which are laid aside at the end of each.
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""

@@ -39,6 +39,7 @@ class Spec(NamedTuple):
     dtype: Any  #: torch's or numpy's
     shared: bool  #: alike on all ranks that share the part, or so the script says: a parameter, a moment
     spread: Optional[Spread]
+    moves: bool = False  #: a buffer of a module: it may change in the forward pass, outside of any step
     where: Optional[Tuple[int, ...]] = None  #: of the piece of a DTensor in the whole
 
 
@@ -71,13 +72,24 @@ class Block:
         self.spread = any(s.spread is not None for s in specs)
         self.locals = [local_of(t) for t in tensors]
         self.shapes = list(map(_SHAPE, self.locals))
+        self.places = self._places()
         self.packed = pickle.dumps(tree, PICKLE)
         self.keep: Tuple[Any, ...] = ()  # what guards compare by id must stay alive
 
     def same_shapes(self) -> bool:
+        """A tensor that is given another shape or type gets other memory, or another number of elements; what is left,
+        a view of the same elements, is noticed when it is copied."""
         if self.spread:
             self.locals = [local_of(t) for t in self.tensors]
+        places = self._places()
+        if places == self.places:
+            return True
+        self.places = places
         return list(map(_SHAPE, self.locals)) == self.shapes
+
+    def _places(self) -> Tuple[List[int], List[int]]:
+        kind = torch().Tensor
+        return list(map(kind.data_ptr, self.locals)), list(map(kind.numel, self.locals))
 
     def guard(self) -> bool:
         raise NotImplementedError
@@ -126,12 +138,14 @@ class _ModuleBlock(Block):
         special.reshard(module)
         for entry in special.module_entries(module, self.dicts, self.sets, metadata):
             node, spec = walk.block_tensor(join(path, entry.key), entry.tensor, entry.parameter)
+            spec = spec if entry.parameter else spec._replace(moves=True)
             keys.append(entry.key)
             nodes.append(node)
             specs.append(spec)
             tensors.append(entry.tensor)
         self.full = [d for d in self.dicts if d]
-        self.sets += self.dicts  # by their length: an empty one may be filled
+        self.empty = [d for d in (*self.dicts, *self.sets) if not d]  # a buffer or a hook may come
+        self.sets = [s for s in self.sets if s]
         raw = special.is_fsdp1(module)
         super().__init__(specs, tensors, ModuleNode(keys, nodes, metadata, raw), path)
         self.of = module
@@ -143,7 +157,7 @@ class _ModuleBlock(Block):
                 list(itertools.chain.from_iterable(self.full)), list(map(len, self.sets)))
 
     def guard(self) -> bool:
-        return self._look() == (self.ids, self.names, self.sizes)
+        return not any(self.empty) and self._look() == (self.ids, self.names, self.sizes)
 
 
 class _OptimizerBlock(Block):
@@ -393,6 +407,8 @@ class Walk:
             items.append((key, self.take(join(path, key), value, True)))
             if key in params:
                 self._share(first)
+            else:
+                self.specs[first:] = [spec._replace(moves=True) for spec in self.specs[first:]]
         metadata = getattr(state, "_metadata", None)
         return DoorNode(class_name(module), (MappingNode(dict, items, None), Plain(dict(metadata) if metadata else None)), {})
 
