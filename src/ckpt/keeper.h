@@ -170,6 +170,9 @@ uint64_t keeper_budget_bytes(const struct keeper *k); /* of so many; 0: snapshot
  * none. */
 unsigned keeper_reading(const struct keeper *k, unsigned from);
 
+/* The first worker, from this one on, that has not asked yet what to go back to; workers: none. */
+unsigned keeper_silent(const struct keeper *k, unsigned from);
+
 /* Steps that every worker which declared could read from slots of this node, newest first, and the lineage of each; how
  * many of them fit: one number may be there with two of them, the later one first.  And whether there ever was one. */
 unsigned keeper_readable(const struct keeper *k, int64_t *steps, uint64_t *lineages, unsigned max);
@@ -207,7 +210,8 @@ void keeper_captures_end(struct keeper *k, int64_t step);
 bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept);
 
 /* Whether every (part, shard id) of this node's workers, alive or not, is in some committed slot with this step; if
- * not, whether it may yet be.  Parts that are `own` do not matter, here and in what follows. */
+ * not, whether it may yet be.  A part that is `own` is waited for as long as it may come, and done without; here only:
+ * in what follows it does not matter. */
 enum keeper_cover { KEEPER_COVERED, KEEPER_INCOMPLETE, KEEPER_HOPELESS };
 enum keeper_cover keeper_cover(const struct keeper *k, int64_t step);
 int64_t keeper_covered(const struct keeper *k); /* the newest such step, KEEPER_NO_STEP: none */

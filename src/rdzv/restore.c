@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/scan.h"
+#include "util/snip.h"
 
 enum { NAMED_MAX = 4 }; /* nodes, in a text */
 
@@ -29,7 +30,7 @@ static_assert(RESTORE_LIST_MAX >= RESTORE_STEPS_MAX * 37, "19 digits, 16 digits,
 
 int restore_init(struct restore *r, const struct restore_conf *conf, struct el_mem *mem)
 {
-    *r = (struct restore){.conf = *conf, .step = RESTORE_NO_STEP, .until = EL_NEVER};
+    *r = (struct restore){.conf = *conf, .step = RESTORE_NO_STEP, .until = EL_NEVER, .say_at = EL_NEVER};
     r->seat = el_alloc(mem, conf->room * sizeof *r->seat);
     return r->seat ? 0 : -1;
 }
@@ -51,7 +52,7 @@ void restore_begin(struct restore *r, unsigned seats)
     r->below = INT64_MAX;
     r->fails = 0;
     r->fresh = r->misfit = false;
-    r->until = EL_NEVER;
+    r->until = r->say_at = EL_NEVER;
     r->why[0] = r->text[0] = 0;
 }
 
@@ -209,7 +210,7 @@ static void decide(struct restore *r, el_usec now)
     if (r->step == RESTORE_NO_STEP && !r->misfit) {
         decide_nothing(r);
     } else if (r->step != RESTORE_NO_STEP && goes_too_far(r, &lost)) {
-        snprintf(
+        el_snip(
             r->text, sizeof r->text,
             "the newest step that every rank can have is %lld, and step %lld was reached: %lld steps would be lost, "
             "more than --ckpt-max-rollback=%llu%s%.280s",
@@ -219,6 +220,7 @@ static void decide(struct restore *r, el_usec now)
     }
     r->state = RESTORE_READING;
     r->until = now + (r->conf.timeout ? r->conf.timeout : RESTORE_TIMEOUT);
+    r->say_at = EL_NEVER;
 }
 
 /* --- what is heard --- */
@@ -246,6 +248,7 @@ static void begin_attempt(struct restore *r, uint64_t attempt, el_usec now)
     r->misfit = false;
     r->why[0] = 0;
     r->until = now + (r->conf.timeout ? r->conf.timeout : RESTORE_TIMEOUT);
+    r->say_at = now + RESTORE_SAY;
 }
 
 static void keep(struct restore *r, unsigned seat, const struct restore_stock *s)
@@ -360,7 +363,23 @@ enum restore_news restore_timeout(struct restore *r, el_usec now)
 
 el_usec restore_deadline(const struct restore *r)
 {
-    return r->state == RESTORE_HEARING || r->state == RESTORE_READING ? r->until : EL_NEVER;
+    el_usec say_at = r->state == RESTORE_HEARING ? r->say_at : EL_NEVER;
+    el_usec until = r->state == RESTORE_HEARING || r->state == RESTORE_READING ? r->until : EL_NEVER;
+    return say_at < until ? say_at : until;
+}
+
+bool restore_waits(struct restore *r, el_usec now, char to[RESTORE_TEXT_MAX + 1])
+{
+    char who[300];
+    unsigned spoken = count(r, RESTORE_AT_STOCK), missing = r->seats - spoken;
+    if (r->state != RESTORE_HEARING || now < r->say_at)
+        return false;
+    r->say_at = EL_NEVER;
+    name_missing(r, RESTORE_AT_STOCK, who, sizeof who);
+    snprintf(to, RESTORE_TEXT_MAX + 1,
+             "not every rank on %s has called restore() yet, and %u other node%s wait%s for %s", who, spoken,
+             spoken == 1 ? "" : "s", spoken == 1 ? "s" : "", missing == 1 ? "it" : "them");
+    return true;
 }
 
 bool restore_word(const struct restore *r, unsigned seat, struct restore_word *out)

@@ -29,6 +29,7 @@
 #define RESTORE_TEXT_MAX  480u
 #define RESTORE_FAILS_MAX 2u /* attempts in which a step may turn out not to be readable */
 #define RESTORE_TIMEOUT   EL_SEC(600)
+#define RESTORE_SAY       EL_SEC(10) /* a node that has not spoken for so long after the first one is named */
 
 /* How far a node is with the attempt that it speaks of. */
 enum restore_at {
@@ -93,8 +94,8 @@ struct restore {
     int64_t below;  /* only steps below are considered */
     unsigned fails; /* of `step` */
     bool fresh;
-    el_usec until;
-    bool misfit; /* a node has said so in this attempt */
+    bool misfit;           /* a node has said so in this attempt */
+    el_usec until, say_at; /* say_at: EL_NEVER: said, or nobody is waited for */
     char why[RESTORE_WHY_MAX + 80], text[RESTORE_TEXT_MAX + 1];
 };
 
@@ -113,6 +114,8 @@ void restore_forget(struct restore *r, unsigned seat);
 enum restore_news restore_take(struct restore *r, unsigned seat, const struct restore_stock *s, el_usec now);
 enum restore_news restore_timeout(struct restore *r, el_usec now);
 el_usec restore_deadline(const struct restore *r);
+/* Once in an attempt, when RESTORE_SAY is over: whom those that have spoken wait for.  False: nothing is to be said. */
+bool restore_waits(struct restore *r, el_usec now, char to[RESTORE_TEXT_MAX + 1]);
 
 /* What this seat is to be told, and has not said that it knows; false: nothing.  The text lives until the next call. */
 bool restore_word(const struct restore *r, unsigned seat, struct restore_word *out);

@@ -204,7 +204,13 @@ static void test_own(void)
     open_keeper(2, 64 * MIB);
     join_with_own(2, 2, 0x11);
     snapshot_of(0, 5, "4096/8192 64/100");
-    is_num(keeper_cover(k, 5), KEEPER_COVERED, "one of two replicas has a step: it is whole");
+    is_num(keeper_cover(k, 5), KEEPER_INCOMPLETE, "one of two replicas has a step: the other's own piece may yet come");
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+    is_num(keeper_cover(k, 5), KEEPER_COVERED, "and is done without when its worker has gone");
+    hello_in(1, 2);
+    name_part(1, 0, "model");
+    name_piece(1, 1, "model@rank", "rank1", true);
+    declared(1, 2);
     ok(keeper_sources(k, 5, from, 4) == 2 && from[1].worker == 0 && from[1].part == 1,
        "to be written there is the replica, and its own piece");
     ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5, "and both can read it");
