@@ -382,7 +382,7 @@ class Snapshots:
         while True:
             try:
                 slot, _ = self._ask("SNAP_BEGIN", ask, "SNAP_SLOT")
-            except Refusal as e:
+            except Error as e:
                 if e.code != "NOMEM" or not self._taken:
                     raise
                 self._left_out(step, persist, str(e))
@@ -608,7 +608,7 @@ class Snapshots:
             if to == seq and name in answers:
                 return answer, fds
             if to in (seq, 0) and name == "REFUSED":
-                raise Refusal(answer.get("code", ""), answer.get("text", "refused"))
+                raise Error(answer.get("text", "refused"), answer.get("code", ""))
             self._take_packet(name, to, answer, fds)
 
     def _take_packet(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
@@ -642,14 +642,6 @@ class Snapshots:
                 self._take_packet(*self._receive(socket.MSG_DONTWAIT))
         except BlockingIOError:
             pass
-
-
-class Refusal(Error):
-    """The agent has said no."""
-
-    def __init__(self, code: str, text: str):
-        super().__init__(text)
-        self.code = code
 
 
 def _from_outside(e: BaseException) -> bool:
