@@ -57,6 +57,47 @@ def accelerate():
     example("accelerate_snapshots")
 
 
+def lightning():
+    import lightning.pytorch as L
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    from lightning_snapshots import Snapshots
+
+    class Module(L.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.Dropout(0.2), torch.nn.Linear(16, 1))
+
+        def training_step(self, batch, index):
+            loss = self.net(batch[0]).square().mean()
+            write(f"{self.current_epoch} {index} {batch[0].sum().item().hex()} {loss.item().hex()}")
+            return loss
+
+        def validation_step(self, batch, index):
+            write(f"v{self.current_epoch} {index} {self.net(batch[0]).sum().item().hex()}")
+
+        def configure_optimizers(self):
+            optim = torch.optim.AdamW(self.parameters(), lr=1e-2)
+            return [optim], [torch.optim.lr_scheduler.StepLR(optim, 1, 0.9)]
+
+    class Tested(Snapshots):
+        def _keep(self):
+            super()._keep()
+            behind(self.step)
+
+    torch.manual_seed(3)
+    data = torch.utils.data.TensorDataset(torch.randn(48, 8))
+    sampler = torch.utils.data.DistributedSampler(data, world, rank, seed=5)
+    loader = StatefulDataLoader(data, batch_size=3, sampler=sampler)
+    module, snapshots = Module(), Tested()
+    torch.manual_seed(1000 + rank)
+    trainer = L.Trainer(max_steps=steps, accelerator="cpu", devices=world, strategy="ddp" if world > 1 else "auto", accumulate_grad_batches=2,
+                        callbacks=[snapshots], plugins=[snapshots.memory], logger=False, enable_checkpointing=False,
+                        enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False, num_sanity_val_steps=0)
+    trainer.fit(module, loader, torch.utils.data.DataLoader(data, batch_size=24), ckpt_path=snapshots.restore())
+    write(f"weights {digest(module.state_dict())} {trainer.global_step} {trainer.current_epoch} {torch.rand(()).item()}")
+
+
 def transformers():
     from transformers import BertConfig, BertForSequenceClassification, EarlyStoppingCallback, TrainingArguments
 
