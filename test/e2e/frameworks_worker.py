@@ -57,6 +57,10 @@ def accelerate():
     example("accelerate_snapshots")
 
 
+def deepspeed():
+    example("deepspeed_snapshots")
+
+
 def lightning():
     import lightning.pytorch as L
     from torchdata.stateful_dataloader import StatefulDataLoader
