@@ -40,7 +40,6 @@ struct saver {
     int64_t again; /* its step, if nobody knows what becomes of that; KEEPER_NO_STEP */
 };
 
-static void refresh(struct persisting *p);
 static void free_disk(struct persisting *p);
 
 /* --- what this node holds --- */
@@ -150,15 +149,18 @@ static void tell_parts(struct persisting *p)
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
     struct saver *s = p->saver;
     for (unsigned i = 0; i < s->pieces; i++) {
-        const struct keeper_part *part = keeper_part(k, s->piece[i].worker, s->piece[i].part);
+        const struct keeper_source *x = &s->piece[i];
+        const struct keeper_part *part = keeper_part(k, x->worker, x->part);
+        int slot = keeper_newest(k, x->worker);
         struct msg m = {.type = MSG_CKPT_PART};
-        m.u.ckpt_part = (struct msg_ckpt_part){.number = s->held.number,
-                                               .coord = s->held.coord,
-                                               .list = s->held.list,
-                                               .index = i,
-                                               .part = part->name,
-                                               .shard = part->shard_id,
-                                               .bytes = part->bytes};
+        m.u.ckpt_part = (struct msg_ckpt_part){
+            .number = s->held.number,
+            .coord = s->held.coord,
+            .list = s->held.list,
+            .index = i,
+            .part = part->name,
+            .shard = part->shard_id,
+            .bytes = slot < 0 ? 0 : keeper_slot(k, x->worker, (unsigned)slot)->part_bytes[x->part]};
         membership_logs(p->node->membership, &m);
     }
 }

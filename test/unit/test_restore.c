@@ -172,6 +172,30 @@ static void test_after_a_takeover(void)
     ok(word(1).what != RESTORE_GO, "nobody goes on from one step while another has read another");
 }
 
+/* Named long before the time is over, and once. */
+static void test_waits(void)
+{
+    char text[RESTORE_TEXT_MAX + 1];
+    begin(3, (struct restore_conf){.timeout = EL_SEC(600)});
+    ok(!restore_waits(&r, EL_SEC(99), text), "nobody has asked: nobody is waited for");
+    says(1, 1, 1, RESTORE_AT_STOCK, -1, EL_SEC(10));
+    is_num(restore_deadline(&r), EL_SEC(10) + RESTORE_SAY, "the others have some seconds");
+    ok(!restore_waits(&r, EL_SEC(10) + RESTORE_SAY - 1, text), "until then nothing is said");
+    ok(restore_waits(&r, EL_SEC(10) + RESTORE_SAY, text), "then it is");
+    is_str(text, "not every rank on a, c has called restore() yet, and 1 other node waits for them", "who");
+    ok(!restore_waits(&r, EL_SEC(30), text), "once");
+    is_num(restore_deadline(&r), EL_SEC(610), "and the time runs on");
+    says(1, 2, 1, RESTORE_AT_STOCK, -1, EL_SEC(40));
+    says(2, 2, 1, RESTORE_AT_STOCK, -1, EL_SEC(41));
+    ok(restore_waits(&r, EL_SEC(50), text), "in the next attempt again");
+    is_str(text, "not every rank on a has called restore() yet, and 2 other nodes wait for it", "for one");
+    says(1, 3, 1, RESTORE_AT_STOCK, -1, EL_SEC(60));
+    says(2, 3, 1, RESTORE_AT_STOCK, -1, EL_SEC(60));
+    says(0, 3, 1, RESTORE_AT_STOCK, -1, EL_SEC(61));
+    ok(!restore_waits(&r, EL_SEC(99), text), "all have asked in time: nothing");
+    is_num(restore_deadline(&r), EL_SEC(661), "the time to read");
+}
+
 static void test_time_out(void)
 {
     begin(3, (struct restore_conf){.timeout = EL_SEC(2)});
@@ -353,6 +377,7 @@ int main(void)
     test_life();
     test_unreadable();
     test_after_a_takeover();
+    test_waits();
     test_time_out();
     test_fresh();
     test_rollback();
