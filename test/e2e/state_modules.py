@@ -122,7 +122,7 @@ module("parameters_list", lambda: (lambda m: (setattr(m, "more", nn.ParameterLis
        lambda m, s: m.more.__setitem__(0, nn.Parameter(torch.randn(2))))
 module("parameters_dict", lambda: (lambda m: (setattr(m, "more", nn.ParameterDict({"a.b".replace(".", "_"): torch.randn(2)})), m)[1])(linear()),
        lambda m, s: m.more.update({"a_b": nn.Parameter(torch.randn(2))}))
-pair("requires_grad_toggled", two, lambda x, s: x.net[0].requires_grad_(s % 2 == 1))
+case("requires_grad_toggled", two, lambda m, s: (m[0].requires_grad_(s % 2 == 1), fit(m)))
 pair("tied", lambda: (lambda m: (setattr(m[1], "weight", m[0].weight), m)[1])(two()))
 module("tied_later", two, lambda m, s: setattr(m[1], "weight", m[0].weight) if s == 1 else None,
        again=lambda: (lambda m: (setattr(m[1], "weight", m[0].weight), m)[1])(two()))
@@ -154,7 +154,7 @@ case("complex_module", lambda: nn.Linear(3, 2, dtype=torch.complex128), lambda m
 case("float8_buffer", lambda: (lambda m: (m.register_buffer("w8", torch.zeros(3).to(torch.float8_e4m3fn)), m)[1])(linear()),
      lambda m, s: setattr(m, "w8", torch.full((3,), s + .5).to(torch.float8_e4m3fn)))
 case("integer_parameter", lambda: nn.ParameterList([nn.Parameter(torch.arange(3), requires_grad=False)]), lambda m, s: m[0].add_(s))
-case("no_parameter_at_all", lambda: nn.Sequential(nn.ReLU()), lambda m, s: None)
+case("no_parameter_at_all", lambda: nn.Sequential(nn.ReLU()), lambda m, s: None, may_refuse=True)
 case("zero_size_parameter", lambda: nn.Sequential(nn.Linear(0, 3), nn.Linear(3, 0)), lambda m, s: values(m, lambda p: p.add_(s)))
 
 # --- buffers ------------------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ module("parametrization_removed", lambda: nn.Sequential(parametrizations.weight_
        lambda m, s: parametrize.remove_parametrizations(m[0], "weight") if s == 1 else None, again=lambda: nn.Sequential(linear()))
 case("lazy_layers", lambda: nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d()), lambda m, s: fit(m) if s else m(torch.randn(4, 4)))
 case("lazy_until_later", lambda: nn.Sequential(linear(), nn.LazyLinear(3)), lambda m, s: fit(m[0]) if s < 2 else m(torch.randn(4, 4)) if s == 2 else fit(m),
-     see=lambda m: [m[0], [] if isinstance(m[1].weight, nn.UninitializedParameter) else m[1]])
+     see=lambda m: [m[0], *m[1].parameters()])
 
 # --- states of a module's own -------------------------------------------------------------------------------------------------
 
@@ -282,6 +282,7 @@ class Adapter(nn.Module):
     def __init__(self):
         super().__init__()
         self.base, self.low = linear().requires_grad_(False), nn.Parameter(torch.randn(4, 1))
+        values(self.base, lambda p: p.fill_(.5))  # as loaded from its own file
 
     def forward(self, x):
         return self.base(x) + x @ self.low @ self.low.T
@@ -424,7 +425,7 @@ SWA = torch.optim.swa_utils
 state_of = dict(what=lambda x: {"net": x.net, "ema": x.ema})
 case("averaged_model", averaged(SWA.AveragedModel), average, **state_of)
 case("averaged_model_ema", averaged(lambda m: SWA.AveragedModel(m, multi_avg_fn=SWA.get_ema_multi_avg_fn(.9), use_buffers=True)), average, **state_of)
-case("averaged_model_alone", averaged(SWA.AveragedModel), average, what=lambda x: x.ema)
+case("averaged_model_alone", averaged(SWA.AveragedModel), lambda x, s: (values(x.net, lambda p: p.copy_(torch.randn_like(p))), x.ema.update_parameters(x.net)), what=lambda x: x.ema)
 case("ema_by_deepcopy", averaged(lambda m: A(m=copy.deepcopy(m))), lambda x, s: (fit(x.net), values(x.ema.m, lambda p: p.mul_(.9))),
      what=lambda x: {"net": x.net, "ema": x.ema.m})
 case("ema_class_rebinds", averaged(Shadow), average, **state_of)
@@ -461,7 +462,7 @@ def observers():
 
 case("observers_of_quantization", observers, lambda m, s: [o(torch.randn(3, 4)) for o in m])
 case("packed_linear", lambda: torch.ao.nn.quantized.dynamic.Linear(4, 3), lambda m, s: m.set_weight_bias(torch.quantize_per_tensor(torch.randn(3, 4), .1, 0, torch.qint8), torch.randn(3)),
-     see=lambda m: [*m._packed_params._weight_bias()])
+     see=lambda m: [*m._packed_params._weight_bias()], own=False)
 case("compiled_module", lambda: (lambda m: A(net=m, fast=torch.compile(m, backend="eager")))(two()), lambda x, s: fit(x.net), what=lambda x: x.fast, see=lambda x: x.net)
 case("state_dict_of_ordered_keys", lambda: collections.OrderedDict(linear().state_dict()), lambda d, s: [t.add_(1) for t in d.values()])
 

@@ -38,11 +38,11 @@ class Case:
     def __init__(self, name, make, change, what=None, see=None, again=None, may_refuse=False, own=True, beside=None):
         self.name, self.make, self.change, self.again = name, make, change, again or make
         self.what = what or (lambda x: x)
-        self.see = see or self.what
+        self.look = see
         self.may_refuse, self.own, self.beside = may_refuse, own, beside or (lambda x: None)
         self.bad = []
         self.refused = ""
-        self.x = None
+        self.x = self.it = None
 
     def fail(self, when, lines):
         self.bad += [f"{when}: {line}" for line in lines]
@@ -57,6 +57,14 @@ class Case:
     def build(self, attempt):
         self.reseed(f"made in attempt {attempt}")
         self.x = (self.again if attempt else self.make)()
+        self.it = self.what(self.x)
+
+    def see(self):
+        return self.look(self.x) if self.look else self.it
+
+    def held(self):
+        """What the script's variables name; not what see() has just made."""
+        return {path: x for path, x in held(self.see()).items() if path or not self.look}
 
     def step(self, step):
         self.reseed(f"step {step}")
@@ -64,10 +72,10 @@ class Case:
 
     def compare(self, when, want):
         if not self.refused:
-            self.fail(when, differences(want, freeze(self.see(self.x))))
+            self.fail(when, differences(want, freeze(self.see())))
 
     def all(self):
-        return {"state": freeze(self.see(self.x)), "beside": freeze(self.beside(self.x))}
+        return {"state": freeze(self.see()), "beside": freeze(self.beside(self.x))}
 
     def untouched(self, when, before):
         now = self.all()
@@ -145,7 +153,7 @@ class Run:
             return None
 
     def read(self):
-        return {c.name: self.guard(c, "reading", lambda c=c: freeze(c.see(c.x))) for c in self.cases}
+        return {c.name: self.guard(c, "reading", lambda c=c: freeze(c.see())) for c in self.cases}
 
     def all(self):
         return {c.name: self.guard(c, "reading", c.all) for c in self.cases}
@@ -166,7 +174,7 @@ class Run:
         for c in self.cases:
             before, beside = self.guard(c, "reading", c.all), surroundings()
             try:
-                self.ck.declare(c.name, c.what(c.x))
+                self.ck.declare(c.name, c.it)
             except (TypeError, ValueError, self.error) as e:
                 c.refused = f"{type(e).__name__}: {e}"
                 if not c.may_refuse:
@@ -259,13 +267,13 @@ class Run:
                 self.say(not c.bad, c.name, c.bad)
         self.cases = [c for c in self.cases if not c.refused]
         self.build()
-        mine = {c.name: held(c.see(c.x)) for c in self.cases if not c.bad}
+        mine = {c.name: c.held() for c in self.cases if not c.bad}
         self.declare()
         self.restore(step)
         self.check(f"restored step {step}", step)
         for c in self.cases:
             if c.own and c.name in mine and not c.bad:
-                c.fail("restored", replaced(mine[c.name], c.see(c.x)))
+                c.fail("restored", replaced(mine[c.name], c.see()))
 
     def second(self):
         self.go_back(SNAPPED)

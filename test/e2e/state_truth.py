@@ -33,6 +33,7 @@ def freeze(value):
 class _Reader:
     def __init__(self, aliases):
         self.aliases = aliases  # False: which objects are the same does not count (a state_dict() makes and takes copies)
+        self.module = 0  # within one: what it trains, and which tensors lie in one storage, is not in its state
         self.seen = {}  # id: path
         self.storages = {}  # (address, device): path
         self.alive = []  # so that no id is used twice
@@ -66,11 +67,11 @@ class _Reader:
             if isinstance(x, torch.Tensor):
                 return self.tensor(x, path)
             if isinstance(x, torch.nn.Module):
-                return (name, self.read(dict(x.state_dict(keep_vars=True)), path))
+                return (name, self.state(x, path))
             if isinstance(x, torch.Generator):
                 return (name, x.get_state().numpy().tobytes())
             if hasattr(x, "state_dict"):
-                return (name, _Reader(False).read(x.state_dict(), path))
+                return (name, _Reader(False).read(_in_order(x.state_dict()), path))
         if isinstance(x, np.ndarray):
             return self.array(x, path)
         if isinstance(x, np.random.Generator):
@@ -102,11 +103,19 @@ class _Reader:
             return (name, [(k, self.read(v, f"{path}.{k}")) for k, v in sorted(vars(x).items())])
         raise TypeError(f"{path}: no rule to read a {kind}")
 
+    def state(self, module, path):
+        """Its state_dict(), sorted: the order depends on how a module came to what it is."""
+        self.module += 1
+        try:
+            return self.read(dict(sorted(module.state_dict(keep_vars=True).items())), path)
+        finally:
+            self.module -= 1
+
     def tensor(self, t, path):
         if isinstance(t, torch.nn.parameter.UninitializedTensorMixin):
             return (type(t).__name__, "not made yet")
         shape = "nested" if t.is_nested else tuple(t.shape)
-        what = [type(t).__name__, str(t.dtype), shape, str(t.layout), str(t.device), t.requires_grad]
+        what = [type(t).__name__, str(t.dtype), shape, str(t.layout), str(t.device), t.requires_grad and not self.module]
         t = t.detach()
         if t.device.type == "meta":
             return (*what, "no values")
@@ -124,7 +133,7 @@ class _Reader:
             how = ((t.q_scale(), t.q_zero_point()) if scheme in (torch.per_tensor_affine, torch.per_tensor_symmetric) else
                    (t.q_per_channel_scales().tolist(), t.q_per_channel_zero_points().tolist(), t.q_per_channel_axis()))
             return (*what, str(scheme), how, _raw(t.int_repr()))
-        if self.aliases and t.numel():
+        if self.aliases and not self.module and t.numel():
             key = (t.untyped_storage().data_ptr(), str(t.device))
             first = self.storages.setdefault(key, path)
             if first != path:
@@ -139,6 +148,13 @@ class _Reader:
         if a.dtype.hasobject:
             return ("ndarray", "object", a.shape, [self.read(v, f"{path}.flat[{i}]") for i, v in enumerate(a.flat)], *extra)
         return (type(a).__name__, _dtype(a.dtype), a.shape, _array_bytes(a), *extra)
+
+
+def _in_order(state):
+    """The states of an optimizer stand in the order of their first use, which means nothing."""
+    if isinstance(state, dict) and isinstance(state.get("state"), dict):
+        state = {**state, "state": dict(sorted(state["state"].items(), key=lambda item: str(item[0]).zfill(9)))}
+    return state
 
 
 def _attributes(x):
