@@ -18,7 +18,7 @@ from . import special
 from .objects import fields_of, local_of, mesh_of
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
-                   TensorNode, class_name, join)
+                   TensorNode, a_class, class_name, join)
 from .values import has_pair, numpy, torch
 
 _NONE = object()
@@ -43,7 +43,7 @@ class Fill:
         self.part = part
         look_for_meshes(value, self.meshes)
         if self.put("", value, node) is not value:
-            raise self.misfit("", f"a {class_name(value)} cannot be filled in place with what was saved")
+            raise self.misfit("", f"{a_class(value)} cannot be filled in place with what was saved")
 
     def carry_out(self) -> None:
         back: List[Callable[[], None]] = []
@@ -382,7 +382,7 @@ class Fill:
 
 
 def _described(value: Any) -> str:
-    return "nothing" if value is _NONE or value is None else f"a {class_name(value)}"
+    return "nothing" if value is _NONE or value is None else a_class(value)
 
 
 def spread_shape(tensor: Any) -> Optional[Tuple[int, ...]]:

@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 from . import special
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, ModuleNode,
                    OptimizerNode, Packed, Plain, Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode,
-                   SparseNode, Spread, TensorNode, class_name, join)
+                   SparseNode, Spread, TensorNode, a_class, class_name, join)
 from .values import SIMPLE, has_pair, is_value, numpy, torch
 
 PICKLE = 4  # that every Python from 3.8 on reads
@@ -482,7 +482,7 @@ class Walk:
                               {n: self.take(join(path, n), v, inside) for n, v in names.items()})
         if inside:
             return SavedNode("pickle", self.pickled(path, value))
-        raise Refused(f"{self.where(path)}: a {class_name(value)} has no state_dict() and load_state_dict() and is no container, "
+        raise Refused(f"{self.where(path)}: {a_class(value)} has no state_dict() and load_state_dict() and is no container, "
                       "number or array: give it that pair, or declare what is in it")
 
     def _dict(self, path: str, value: Any, inside: bool) -> Any:
@@ -524,7 +524,7 @@ class Walk:
         if kind is not tuple and not hasattr(kind, "_fields"):
             if inside:
                 return SavedNode("pickle", self.pickled(path, value))
-            raise Refused(f"{self.where(path)}: a {class_name(value)} is a tuple that cannot be made anew")
+            raise Refused(f"{self.where(path)}: {a_class(value)} is a tuple that cannot be made anew")
         self._by_name(path, kind)
         names = getattr(kind, "_fields", None) or range(len(value))
         return SequenceNode(kind, [self.take(join(path, n), v, inside) for n, v in zip(names, value)], None)
@@ -534,14 +534,14 @@ class Walk:
 
     def _constant(self, path: str, value: Any, inside: bool) -> Any:
         if not is_value(value) and not inside:
-            raise Refused(f"{self.where(path)}: a {class_name(value)} can be no key or element of a set here: it may change")
+            raise Refused(f"{self.where(path)}: {a_class(value)} can be no key or element of a set here: it may change")
         if type(value) not in SIMPLE:
             self.pickled(path, value)
         return Plain(value)
 
     def _no_attributes(self, path: str, value: Any, inside: bool) -> None:
         if getattr(value, "__dict__", None) and not inside and type(value).__module__ not in ("collections", "typing"):
-            raise Refused(f"{self.where(path)}: a {class_name(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
+            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
 
     def _by_name(self, path: str, kind: type) -> type:
         self.pickled(path, kind)
@@ -551,7 +551,7 @@ class Walk:
         try:
             return pickle.dumps(value, PICKLE)
         except Exception as e:
-            raise Refused(f"{self.where(path)}: a {class_name(value)} that cannot be pickled: {e}") from None
+            raise Refused(f"{self.where(path)}: {a_class(value)} that cannot be pickled: {e}") from None
 
 
 def _tensor_node(spec: Spec, tensor: Any, local: Any) -> TensorNode:

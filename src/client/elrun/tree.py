@@ -165,3 +165,9 @@ def join(path: str, key: Any) -> str:
 def class_name(value: Any) -> str:
     cls = value if isinstance(value, type) else type(value)
     return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def a_class(value: Any) -> str:
+    """Its class with an article, for a text."""
+    name = class_name(value)
+    return f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"
