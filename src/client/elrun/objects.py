@@ -133,7 +133,8 @@ class _ModuleBlock(Block):
         self.module = module
         self.dicts: List[Any] = []
         self.sets: List[Any] = []
-        keys, specs, tensors, metadata = [], [], [], {}
+        metadata: Dict[str, Any] = {}
+        keys, specs, tensors = [], [], []
         nodes = []
         special.reshard(module)
         for entry in special.module_entries(module, self.dicts, self.sets, metadata):
@@ -214,7 +215,6 @@ class _OptimizerBlock(Block):
         flat = list(itertools.chain.from_iterable(map(dict.values, states)))
         if list(itertools.chain.from_iterable(states)) != self.keys:
             return False
-        self.now = flat
         return ([id(flat[i]) for i in self.at] == self.tensor_ids
                 and all(type(flat[i]) in SIMPLE for i in self.others))
 
@@ -375,7 +375,7 @@ class Walk:
     def _reuse(self, path: str, kind: type, value: Any) -> Optional[Block]:
         """The block of the last look, if it still stands for the same tensors."""
         block = self.blocks.get(path)
-        if type(block) is kind and block.of is value and block.guard() and block.same_shapes():
+        if block is not None and type(block) is kind and block.of is value and block.guard() and block.same_shapes():
             return self._use(path, block)
         return None
 
