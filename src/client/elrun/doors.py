@@ -188,7 +188,11 @@ def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNod
         before = [dict(g) for g in optim.param_groups]
         for group, values in zip(optim.param_groups, hyper):
             group.update(values)
-        return lambda: [g.update(b) for g, b in zip(optim.param_groups, before)] and None
+        def undo() -> None:
+            for group, old in zip(optim.param_groups, before):
+                group.update(old)
+
+        return undo
 
     fill.doors.append(door)
 
@@ -210,9 +214,15 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
     made = fill.make(path, node.state)
     if made is None:
         return  # an iterator that was not begun
-    call = lambda: _load_pair(target, made)  # noqa: E731
+
+    def call() -> Undo:
+        return _load_pair(target, made)
+
+    def at_last() -> None:
+        call()
+
     if getattr(target, "restore_last", False):
-        fill.last.append(lambda: call() and None)
+        fill.last.append(at_last)
     else:
         fill.doors.append(call)
 

@@ -236,7 +236,7 @@ class Fill:
             new = [n.value for n in node.items]
             if not same:
                 return node.cls(new)
-            self.copies.append(lambda: (old.clear(), old.update(new)))
+            self.copies.append(lambda: _reset(old, new))
             return old
         if isinstance(node, BytesNode):
             return self._bytes(old if same else _NONE, node)
@@ -408,6 +408,11 @@ def copy_tensor(to: Any, saved: Any) -> None:
 
 def _copy_odd(old: Any, new: Any) -> None:
     old.detach().copy_(new) if not old.is_sparse else old.detach().copy_(new)._coalesced_(new.is_coalesced())
+
+
+def _reset(old: Any, value: Any) -> None:
+    old.clear()
+    old.update(value)
 
 
 def _refill(old: Any, value: Any) -> None:

@@ -77,26 +77,26 @@ class EmptyNode(NamedTuple):
 
 
 class MappingNode(NamedTuple):
-    cls: type
+    cls: Any
     items: List[Tuple[Any, Any]]
     extra: Any  #: a defaultdict's default_factory
 
 
 class SequenceNode(NamedTuple):
-    cls: type  #: list, tuple, deque, a namedtuple
+    cls: Any  #: list, tuple, deque, a namedtuple
     items: List[Any]
     maxlen: Optional[int]
 
 
 class SetNode(NamedTuple):
-    cls: type
+    cls: Any
     items: List[Any]
 
 
 class BytesNode(NamedTuple):
     """A bytearray, or an array of the module array."""
 
-    cls: type
+    cls: Any
     code: str
     data: bytes
 
@@ -104,7 +104,7 @@ class BytesNode(NamedTuple):
 class FieldsNode(NamedTuple):
     """A dataclass, or a namespace: an object that is its attributes."""
 
-    cls: type
+    cls: Any
     items: Dict[str, Any]
 
 
