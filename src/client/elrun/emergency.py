@@ -37,13 +37,13 @@ _VERSION = operator.attrgetter("_version")
 class _Plan(NamedTuple):
     """What of the sources of one layout is laid aside, and how the others are watched."""
 
-    key: Tuple[Any, ...]  #: the layouts, and ids of the sources
+    key: Tuple[Any, ...]  #: the layouts, and where the memory of the sources is
     aside: List[int]  #: numbers of sources
     rest: List[int]
     copies: List[Any]  #: of those that are laid aside
     views: List[Any]  #: elements of some of the rest,
     samples: List[Any]  #: … as they were behind the step
-    keep: List[Any]  #: whose ids are in the key
+    keep: List[Any]  #: whose memory is in the key
 
 
 class Emergency:
@@ -104,7 +104,11 @@ class Emergency:
         """Lays aside, and notes by what a change will be seen; why not, or ""."""
         if any(one.layout is None for one in held):
             return "files (declare_file) are not copied beside the script"
-        key = (*(one.layout for one in held), *map(id, sources))
+        if all(one.layout.plain for one in held if one.layout):
+            places = list(map(torch().Tensor.data_ptr, sources))
+        else:
+            places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
+        key = (*(one.layout for one in held), *places)
         plan = self.plan
         if plan is None or plan.key != key:
             plan = self.plan = self._plan(key, held, sources)
@@ -112,7 +116,7 @@ class Emergency:
             return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
         tensors = [sources[i] for i in plan.rest]
         self.versions = list(map(_VERSION, tensors))
-        self.places = [t.data_ptr() for t in tensors]
+        self.places = [places[i] for i in plan.rest]
         copy_all(plan.copies, [sources[i] for i in plan.aside])
         copy_all(plan.samples, plan.views)
         return ""
