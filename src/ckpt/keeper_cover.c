@@ -90,8 +90,8 @@ static enum keeper_cover cover_of(const struct keeper *k, int64_t step, uint64_t
         for (unsigned p = 0; p < w->kept->parts; p++) {
             struct keeper_source from;
             bool waits = false;
-            if (w->kept->part[p].own || find_piece(k, &w->kept->part[p], step, lineage, &from, &waits))
-                continue;
+            if (find_piece(k, &w->kept->part[p], step, lineage, &from, &waits) || (w->kept->part[p].own && !waits))
+                continue; /* a rank's own pieces are waited for, and done without */
             if (!waits)
                 return KEEPER_HOPELESS;
             found = KEEPER_INCOMPLETE;

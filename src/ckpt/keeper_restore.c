@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/snip.h"
+
 void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact)
 {
     if (w->restoring != RESTORING_OFFERED || w->from_worker >= k->conf.workers)
@@ -279,9 +281,9 @@ static void not_loaded(struct keeper *k, const struct worker *w, const struct ke
         return;
     k->unloaded = true;
     if (ev->need_bytes)
-        snprintf(k->misfit, sizeof k->misfit, "rank %u: step %lld on disk: %.300s", w->rank, (long long)k->chosen, why);
+        el_snip(k->misfit, sizeof k->misfit, "rank %u: step %lld on disk: %s", w->rank, (long long)k->chosen, why);
     else
-        snprintf(k->lost, sizeof k->lost, "%.300s", why);
+        el_snip(k->lost, sizeof k->lost, "%s", why);
 }
 
 void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_event *ev)
@@ -340,10 +342,11 @@ void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m
     bool misfit = d->misfit && !d->ok && w->offered != KEEPER_NO_STEP;
     w->seq = m->seq;
     if (misfit && !k->misfit[0])
-        snprintf(k->misfit, sizeof k->misfit, "rank %u, step %lld: %.400s", w->rank, (long long)w->offered, d->why);
+        el_snip(k->misfit, sizeof k->misfit, "what was saved does not fit what rank %u declares (step %lld): %s", w->rank,
+                (long long)w->offered, d->why);
     else if (!d->ok && w->offered != KEEPER_NO_STEP)
-        snprintf(k->lost, sizeof k->lost, "rank %u could not read step %lld: %.300s", w->rank, (long long)w->offered,
-                 d->why);
+        el_snip(k->lost, sizeof k->lost, "rank %u could not read step %lld: %s", w->rank, (long long)w->offered,
+                d->why);
     keeper_drop_offer(k, w, d->ok || misfit);
     w->restoring = d->ok ? RESTORING_READ : RESTORING_ASKED;
     settle(k);

@@ -398,7 +398,7 @@ static void test_wrong_image(void)
 /* What it says it has copied cannot be in the slot: it had less room, or is no list at all. */
 static void test_too_large(void)
 {
-    static const char *const lists[] = {"4096/8192", "", "4096/4097", NULL};
+    static const char *const lists[] = {"4096/8192", "", "4096/4097", "0/4096", NULL};
     for (unsigned i = 0; lists[i]; i++) {
         room_bytes = i == 1 ? 16384 : 4096;
         open_all(1, ALIKE, false);

@@ -92,7 +92,7 @@ static void test_growing(void)
     ok(ftruncate(m.fd, 4096) < 0 && errno == EPERM, "a worker cannot make it shorter");
     ok(fcntl(m.fd, F_ADD_SEALS, F_SEAL_GROW) < 0 && errno == EPERM, "nor keep it from growing");
     ok(ftruncate(m.fd, (off_t)BYTES * 5) == 0 && ckpt_mem_grow(&m, 2 * BYTES, 3 * BYTES, &e) == 0 &&
-           pages_of(&m) == 3 * BYTES,
+           pages_of(&m) == 3 * BYTES && m.bytes > 3 * BYTES,
        "one that makes it longer hurts nobody");
     munmap(worker, file_bytes);
     ckpt_mem_free(&m);

@@ -204,7 +204,13 @@ static void test_own(void)
     open_keeper(2, 64 * MIB);
     join_with_own(2, 2, 0x11);
     snapshot_of(0, 5, "4096/8192 64/100");
-    is_num(keeper_cover(k, 5), KEEPER_COVERED, "one of two replicas has a step: it is whole");
+    is_num(keeper_cover(k, 5), KEEPER_INCOMPLETE, "one of two replicas has a step: the other's own piece may yet come");
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+    is_num(keeper_cover(k, 5), KEEPER_COVERED, "and is done without when its worker has gone");
+    hello_in(1, 2);
+    name_part(1, 0, "model");
+    name_piece(1, 1, "model@rank", "rank1", true);
+    declared(1, 2);
     ok(keeper_sources(k, 5, from, 4) == 2 && from[1].worker == 0 && from[1].part == 1,
        "to be written there is the replica, and its own piece");
     ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5, "and both can read it");
@@ -322,7 +328,7 @@ static void test_misfit(void)
     ok(did->n == 0 && *keeper_misfit(k), "a rank does not take it: who reads is heard first");
     restored(0, 4, true);
     ok(found(KEEPER_DO_CHOOSE) && !found(KEEPER_DO_CONFIRM), "then it is agreed upon once more");
-    is_str(keeper_misfit(k), "rank 1, step 4: weight: [3] there, [4] here", "with what it said");
+    is_str(keeper_misfit(k), "what was saved does not fit what rank 1 declares (step 4): weight: [3] there, [4] here", "with what it said");
     ok(holds(1, 4) && !*keeper_lost(k), "nothing is wrong with its slot");
     event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = KEEPER_NO_STEP, .text = keeper_misfit(k)});
     ok(offered(0) && offered(1) && offered(0)->u.restore_offer.step == KEEPER_NO_STEP &&

@@ -238,6 +238,43 @@ static void test_time_out(void)
     ok(word(0).step == RESTORE_NO_STEP && word(0).what == RESTORE_READ, "and it is told that there is nothing");
 }
 
+/* One node's workers could read what was decided, and do not take it: an older step would not fit either. */
+static void test_misfit(void)
+{
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1), .allow_fresh = true});
+    says(0, 1, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 10);
+    says(1, 1, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 10);
+    says(0, 1, 1 << 5 | 1 << 4, RESTORE_AT_READ, 5, 20);
+    struct restore_stock s = {.attempt = 2,
+                              .n = 2,
+                              .step = {5, 4},
+                              .newest = 5,
+                              .told = RESTORE_NO_STEP,
+                              .misfit = true,
+                              .why = "rank 3, step 5: weight: [3] there, [4] here"};
+    restore_take(&r, 1, &s, 30);
+    is_num(word(0).what, RESTORE_TELL, "a node says so: the other one is asked again");
+    struct restore_stock other = {
+        .attempt = 2, .n = 1, .step = {5}, .newest = 5, .told = -1, .why = "a slot is broken"};
+    restore_take(&r, 0, &other, 40);
+    ok(word(0).what == RESTORE_READ && word(0).step == RESTORE_NO_STEP && word(1).step == RESTORE_NO_STEP,
+       "and then both are told that there is nothing");
+    ok(!word(0).fresh && !word(1).fresh, "which is no beginning, whatever is allowed");
+    is_str(word(0).text, "b: rank 3, step 5: weight: [3] there, [4] here", "in that node's words");
+    s.attempt = 3;
+    s.misfit = false;
+    restore_take(&r, 1, &s, 50);
+    says(0, 3, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 60);
+    is_num(word(0).step, 5, "what was said then does not count in the next attempt");
+
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
+    other.attempt = s.attempt = 1;
+    s.misfit = true;
+    restore_take(&r, 0, &other, 10);
+    restore_take(&r, 1, &s, 10);
+    is_str(word(0).text, "b: rank 3, step 5: weight: [3] there, [4] here", "also behind another node's trouble");
+}
+
 struct node { /* what it knows of the past */
     uint64_t since;
     bool whole, on_disk;
@@ -376,6 +413,7 @@ int main(void)
     test_elsewhere_given_up();
     test_life();
     test_unreadable();
+    test_misfit();
     test_after_a_takeover();
     test_waits();
     test_time_out();

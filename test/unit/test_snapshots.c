@@ -55,7 +55,7 @@ static void test_module(void)
     for (const struct client_file *x = client_files; x->name; x++)
         n += (size_t)snprintf(module + n, sizeof module - n, "%.*s", (int)(x->end - x->text), x->text);
     ok(n < sizeof module, "the package is read");
-    const char *at = strstr(module, "_TYPES = {"), *end = at ? strchr(at, '}') : NULL;
+    const char *at = strstr(module, "\nTYPES = {"), *end = at ? strchr(at, '}') : NULL;
 #define X(NAME, name, number, fds, text)                                                                               \
     all++;                                                                                                             \
     missing += !at || !strstr(at, "\"" #NAME "\": " #number) || strstr(at, "\"" #NAME "\": " #number) > end;

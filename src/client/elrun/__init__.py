@@ -23,12 +23,15 @@ from __future__ import annotations
 import os
 from typing import Optional
 
-from .agent import Change, Event, Misfit, NoSnapshot, Regroup, SavedImage, Snapshots
+from .agent import Change, Event, NoSnapshot, Regroup, SavedImage, Snapshots
 from .packets import Error
 from .rng import Rng
 from .scale import accumulate, scale_lr
 
-__all__ = ["connect", "Snapshots", "Change", "Event", "SavedImage", "Regroup", "Rng", "Error", "NoSnapshot", "Misfit", "accumulate", "scale_lr"]
+__all__ = ["connect", "Snapshots", "Change", "Event", "SavedImage", "Regroup", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
+
+for _public in (Snapshots, Change, Event, SavedImage, Regroup, Rng, Error, NoSnapshot):
+    _public.__module__ = "elrun"  # tracebacks name them as scripts do
 
 
 def connect() -> Optional[Snapshots]:

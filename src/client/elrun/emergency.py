@@ -2,7 +2,7 @@
 
 Another worker has failed, and the main thread may stand in a collective for ever.  The state is that behind the last
 step, as long as only steps change it.  What else moves between two steps, the values that are no tensors, buffers and
-other small tensors, is laid aside at the end of each.  A step that begins meanwhile, or a tensor that was changed outside
+arrays, is laid aside at the end of each.  A step that begins meanwhile, or a tensor that was changed outside
 of one, is noticed, and the copy does not count: by torch's count of changes, by the place of its memory, and by elements
 that are compared, since what is written through `.data` is counted by nobody."""
 
@@ -26,7 +26,7 @@ from .values import torch
 if TYPE_CHECKING:
     from .agent import Snapshots
 
-ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of small tensors, that are laid aside behind each step
+ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
 SAMPLED_MAX = 64  # tensors of which elements are compared
 SAMPLES = 4  # elements of each
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
@@ -122,7 +122,7 @@ class Emergency:
         rows = [row for one in held for row in (one.layout.rows if one.layout else [])]
         left = ASIDE_MAX
         aside: List[int] = []
-        for i in sorted((i for i, row in enumerate(rows) if not row.spec.shared), key=lambda i: rows[i].bytes):
+        for i in sorted((i for i, row in enumerate(rows) if row.spec.moves or not _is_tensor(sources[i])), key=lambda i: rows[i].bytes):
             left -= rows[i].bytes
             if left >= 0 or not _is_tensor(sources[i]):
                 aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
