@@ -107,8 +107,7 @@ class _DictBlock(Block):
         self.names = list(value) if isinstance(value, dict) else None
         tensors = list(value.values()) if isinstance(value, dict) else list(value)
         nodes = [walk.loose_tensor(join(path, k), t) for k, t in zip(self.names or itertools.count(), tensors)]
-        specs, sources = walk.take_loose(len(nodes))
-        super().__init__(specs, sources, _container(value, list(zip(self.names, nodes)) if self.names else nodes), path)
+        super().__init__(walk.take_loose(len(nodes)), tensors, _container(value, list(zip(self.names, nodes)) if self.names else nodes), path)
         self.of = value
         self.ids = list(map(id, tensors))
         self.keep = tuple(tensors)
@@ -311,7 +310,8 @@ class Walk:
     # -- tensors
 
     def unique(self, path: str) -> str:
-        name = self.prefix + path.replace("\0", "?") if path else self.prefix + "tensor"
+        path = path.replace("\0", "?").encode(errors="replace").decode()  # half of a surrogate pair has no UTF-8
+        name = self.prefix + (path or "tensor")
         if name == "__metadata__":
             name = "__metadata__~"
         unique, n = name, 1
@@ -347,14 +347,14 @@ class Walk:
             return SavedNode("torch", special.to_bytes(tensor))
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
-        self.sources.append(tensor)
+        self.sources.append(local_of(tensor))
         return node
 
-    def take_loose(self, n: int) -> Tuple[List[Spec], List[Any]]:
+    def take_loose(self, n: int) -> List[Spec]:
         """The last n loose tensors, which become a block."""
-        specs, sources = self.specs[-n:], self.sources[-n:]
+        specs = self.specs[-n:]
         del self.specs[-n:], self.sources[-n:]
-        return specs, sources
+        return specs
 
     def _sparse(self, path: str, tensor: Any) -> Any:
         members, coalesced = special.sparse_members(tensor)
