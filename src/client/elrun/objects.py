@@ -333,7 +333,7 @@ class Walk:
             return SavedNode("torch", special.to_bytes(tensor))
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
-        self.sources.append(tensor)
+        self.sources.append(local_of(tensor))
         return node
 
     def take_loose(self, n: int) -> Tuple[List[Spec], List[Any]]:
