@@ -355,7 +355,7 @@ class Snapshots:
             return False
         number = slot.get("slot", 0)
         try:
-            self._slots[number].grow(slot["slot_bytes"])
+            self._slots[number].grow(slot["slot_bytes"], end_of(extents([one.size for one in held])))
             self._write(number, held, step)
         except BaseException:
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
