@@ -43,7 +43,7 @@ done
 for who in elrun "torch.load" DCP; do
     emit "$who" restore.ms "going back, from memory and from disk (out of the page cache), $MIB MiB" ms "the call" "$back"
 done
-emit elrun first.ms "slots are made: two of $MIB MiB" ms "the first restore() is called" "it returns"
+emit elrun first.ms "the first snapshot's call, for which the slots get their memory: two of $MIB MiB" ms "$call" "it returns"
 for who in elrun torchrun; do
     emit $who heal.s "kill -9 of all workers to the next training step (2 ranks, $HEAL MiB each)" s "before the first kill" "the step's last barrier"
 done
