@@ -19,7 +19,7 @@ from .emergency import Emergency
 from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PACKET_MAX, PHASE, PROTO, REASON, SNAPSHOT,
                       UPDATING, WHY, Error, Extent, Page, end_of, extents, images_of, images_text, pack, unpack)
 from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, put_back
-from .tree import Misfit, Refused, class_name
+from .tree import Misfit, Refused, a_class
 from .values import is_value, torch
 
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
@@ -96,9 +96,9 @@ def number_of(step: Any, call: str) -> int:
     except TypeError:
         n = -1
         if isinstance(step, float) or step is None or isinstance(step, str):
-            raise TypeError(f"{call}: a step is a whole number, 0, 1, 2 ..., not {step!r} (a {class_name(step)})"
+            raise TypeError(f"{call}: a step is a whole number, 0, 1, 2 ..., not {step!r}"
                             + ("; restore() returns None where nothing was saved: begin with 0 then" if step is None else "")) from None
-        raise TypeError(f"{call}: a step is a whole number, not a {class_name(step)}") from None
+        raise TypeError(f"{call}: a step is a whole number, not {a_class(step)}") from None
     if isinstance(step, bool) or not 0 <= n <= STEP_MAX:
         raise ValueError(f"{call}: a step is a number from 0 on, not {step!r}")
     return n
@@ -171,7 +171,7 @@ class Snapshots:
         if name.endswith(OWN) or not name or len(name.encode()) > _NAME_MAX:
             raise ValueError(f'declare("{name}"): a name has 1 to {_NAME_MAX} bytes, and does not end with {OWN}')
         if is_value(state) or isinstance(state, tuple):
-            raise TypeError(f'part "{name}": a {class_name(state)} cannot be filled in place: put it into a dict')
+            raise TypeError(f'part "{name}": {a_class(state)} cannot be filled in place: put it into a dict')
         part = Part(name, state, shard_id or f"rank{self.rank}", f"r{self.rank:05d}/" if shard_id is None else "")
         try:
             held = part.take(first=True)
@@ -179,7 +179,7 @@ class Snapshots:
             raise TypeError(f'part "{name}": {e}') from None
         th = torch()
         if th is not None and isinstance(state, th.nn.Module) and held.layout is not None and not held.layout.rows:
-            raise ValueError(f'part "{name}" has nothing in it: the state_dict() of a {class_name(state)} is empty')
+            raise ValueError(f'part "{name}" has nothing in it: the state_dict() of {a_class(state)} is empty')
         self.parts.append(part)
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
@@ -356,7 +356,15 @@ class Snapshots:
         number = slot.get("slot", 0)
         try:
             self._slots[number].grow(slot["slot_bytes"], end_of(extents([one.size for one in held])))
-            self._write(number, held, step)
+            try:
+                self._write(number, held, step)
+            except RuntimeError:  # a tensor has another view of its elements now
+                for part in self.parts:
+                    getattr(part, "blocks", {}).clear()
+                again = self._take()
+                if [one.size for one in again] != [one.size for one in held]:
+                    raise
+                self._write(number, again, step)
         except BaseException:
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
@@ -465,8 +473,8 @@ class Snapshots:
         """Around what changes the state in a step, `with ck.update(step): optim.step()`: model, optimizer, scheduler,
         counters, all that was declared.  Steps count up by one, the same on all ranks, and every rank makes them.  The
         agent knows from it how far this worker is, and when workers must be stopped it may copy the state behind its
-        last step: nothing that was declared may change outside of a step, but for buffers of modules, small tensors that
-        are no parameters, and what is no tensor, up to 1 MiB, which are laid aside at the end of each.
+        last step: nothing that was declared may change outside of a step, but for buffers of modules, arrays, and what is
+        no tensor, up to 1 MiB, which are laid aside at the end of each.
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""

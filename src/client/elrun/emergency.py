@@ -2,7 +2,7 @@
 
 Another worker has failed, and the main thread may stand in a collective for ever.  The state is that behind the last
 step, as long as only steps change it.  What else moves between two steps, the values that are no tensors, buffers and
-other small tensors, is laid aside at the end of each.  A step that begins meanwhile, or a tensor that was changed outside
+arrays, is laid aside at the end of each.  A step that begins meanwhile, or a tensor that was changed outside
 of one, is noticed, and the copy does not count: by torch's count of changes, by the place of its memory, and by elements
 that are compared, since what is written through `.data` is counted by nobody."""
 
@@ -26,7 +26,7 @@ from .values import torch
 if TYPE_CHECKING:
     from .agent import Snapshots
 
-ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of small tensors, that are laid aside behind each step
+ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
 SAMPLED_MAX = 64  # tensors of which elements are compared
 SAMPLES = 4  # elements of each
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
@@ -37,13 +37,13 @@ _VERSION = operator.attrgetter("_version")
 class _Plan(NamedTuple):
     """What of the sources of one layout is laid aside, and how the others are watched."""
 
-    key: Tuple[Any, ...]  #: the layouts, and ids of the sources
+    key: Tuple[Any, ...]  #: the layouts, and where the memory of the sources is
     aside: List[int]  #: numbers of sources
     rest: List[int]
     copies: List[Any]  #: of those that are laid aside
     views: List[Any]  #: elements of some of the rest,
     samples: List[Any]  #: … as they were behind the step
-    keep: List[Any]  #: whose ids are in the key
+    keep: List[Any]  #: whose memory is in the key
 
 
 class Emergency:
@@ -104,7 +104,11 @@ class Emergency:
         """Lays aside, and notes by what a change will be seen; why not, or ""."""
         if any(one.layout is None for one in held):
             return "files (declare_file) are not copied beside the script"
-        key = (*(one.layout for one in held), *map(id, sources))
+        if all(one.layout.plain for one in held if one.layout):
+            places = list(map(torch().Tensor.data_ptr, sources))
+        else:
+            places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
+        key = (*(one.layout for one in held), *places)
         plan = self.plan
         if plan is None or plan.key != key:
             plan = self.plan = self._plan(key, held, sources)
@@ -112,7 +116,7 @@ class Emergency:
             return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
         tensors = [sources[i] for i in plan.rest]
         self.versions = list(map(_VERSION, tensors))
-        self.places = [t.data_ptr() for t in tensors]
+        self.places = [places[i] for i in plan.rest]
         copy_all(plan.copies, [sources[i] for i in plan.aside])
         copy_all(plan.samples, plan.views)
         return ""
@@ -122,7 +126,7 @@ class Emergency:
         rows = [row for one in held for row in (one.layout.rows if one.layout else [])]
         left = ASIDE_MAX
         aside: List[int] = []
-        for i in sorted((i for i, row in enumerate(rows) if not row.spec.shared), key=lambda i: rows[i].bytes):
+        for i in sorted((i for i, row in enumerate(rows) if row.spec.moves or not _is_tensor(sources[i])), key=lambda i: rows[i].bytes):
             left -= rows[i].bytes
             if left >= 0 or not _is_tensor(sources[i]):
                 aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed

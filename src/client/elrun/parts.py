@@ -153,6 +153,7 @@ class Slot:
         assert self.memory is not None
         to: List[Any] = []
         sources: List[Any] = []
+        plain = True
         for i, (one, extent) in enumerate(zip(held, where)):
             image = self.memory[extent.at : extent.at + extent.bytes]
             if one.layout is None:
@@ -164,12 +165,16 @@ class Slot:
                 views = self.views[i] = (one.layout, extent.at, one.layout.views(image))
             to += views[2]
             sources += one.sources
-        copy_all(to, sources)
+            plain = plain and one.layout.plain
+        if plain:
+            copy_tensors(to, sources)
+        else:
+            copy_all(to, sources)
 
 
 def copy_all(to: List[Any], sources: List[Any]) -> None:
     """Tensors and arrays into the views that stand for them; None: it has no elements."""
-    th, np = torch(), numpy()
+    np = numpy()
     tensors: List[Any] = []
     values: List[Any] = []
     for view, source in zip(to, sources):
@@ -180,13 +185,19 @@ def copy_all(to: List[Any], sources: List[Any]) -> None:
         else:
             tensors.append(view)
             values.append(source)
-    if not tensors:
+    copy_tensors(tensors, values)
+
+
+def copy_tensors(to: List[Any], sources: List[Any]) -> None:
+    """The same for tensors that have elements."""
+    th = torch()
+    if not to:
         return
     with th.no_grad():
         if hasattr(th, "_foreach_copy_"):
-            th._foreach_copy_(tensors, values)
+            th._foreach_copy_(to, sources)
         else:
-            for view, source in zip(tensors, values):
+            for view, source in zip(to, sources):
                 view.copy_(source)
 
 
