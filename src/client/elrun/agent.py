@@ -347,7 +347,7 @@ class Snapshots:
             return False
         number = slot.get("slot", 0)
         try:
-            self._slots[number].grow(slot["slot_bytes"])
+            self._slots[number].grow(slot["slot_bytes"], end_of(extents([one.size for one in held])))
             try:
                 self._write(number, held, step)
             except RuntimeError:  # a tensor has another view of its elements now

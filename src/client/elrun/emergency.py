@@ -215,7 +215,7 @@ class Emergency:
         if end_of(where) > slot_bytes:
             return f"its state has grown to {end_of(where)} bytes, and the slot has {slot_bytes}", ""
         slot = ck._slots[number]
-        slot.grow(slot_bytes)
+        slot.grow(slot_bytes, end_of(where))
         sources = list(self.sources)
         for i, copy in zip(plan.aside, plan.copies):
             sources[i] = copy
