@@ -120,8 +120,9 @@ struct member_held {
     uint64_t list;          /* number of the list of their parts; MEMBER_DO_PARTS tells it */
     int64_t parts;          /* in it; -1: not all have declared theirs */
     const char *layout, *steps;
-    int64_t least, want; /* MEMBER_NO_STEP */
-    uint64_t ask;        /* an operator's wish, until it is answered; 0: none */
+    const char *wishes; /* "12 15": steps that the script wants on disk */
+    int64_t least;      /* MEMBER_NO_STEP */
+    uint64_t ask;       /* an operator's wish, until it is answered; 0: none */
     bool quiet;
 };
 

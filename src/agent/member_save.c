@@ -184,7 +184,7 @@ void member_save_message(const struct member *m, struct msg_ckpt_held *out)
                                   .layout = h->layout,
                                   .steps = h->steps,
                                   .least = h->least,
-                                  .want = h->want,
+                                  .wishes = h->wishes,
                                   .ask = h->ask,
                                   .done = x->done,
                                   .quiet = h->quiet,

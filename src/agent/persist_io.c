@@ -324,14 +324,22 @@ static void leave(struct persisting *p)
     left(p->node);
 }
 
-/* Who waits has waited long enough: what is being written stays a stage, which is no checkpoint. */
+/* Who waits has waited long enough: what is being written stays a stage, which is no checkpoint, and what waits behind
+ * it is not begun. */
 static void give_up(struct persisting *p, const char *why)
 {
-    int64_t step = persist_writing(p->core);
-    say_failed(p, step == KEEPER_NO_STEP ? keeper_covered(snapshots_keeper(p->node->snapshots)) : step,
-               p->about.lastwords, why);
-    p->given_up = step;
+    int64_t step, writing = persist_writing(p->core);
+    if (writing != KEEPER_NO_STEP)
+        say_failed(p, writing, p->about.lastwords, why);
+    p->given_up = writing;
     disk_stop(p->disk);
+    if (persist_is_idle(p->core)) /* its sums are not made yet */
+        say_failed(p, keeper_covered(snapshots_keeper(p->node->snapshots)), p->last_words, why);
+    while (persist_wishes(p->core, &step, 1)) {
+        if (step != writing)
+            say_failed(p, step, false, why);
+        persist_over(p->core, step, false);
+    }
     leave(p);
 }
 
@@ -409,6 +417,7 @@ void persisting_leave(struct node *n, void (*left)(struct node *n))
     p->moved = loop_clock();
     p->left_at = well ? EL_NEVER : p->moved + n->conf->lastwords_timeout - words_took(n);
     p->last_words = !well && n->conf->lastwords_timeout;
+    persist_round(p->core);
     pump(p);
     if (!p->left)
         return;

@@ -18,6 +18,7 @@
 struct saver {
     struct member_held held;
     char *steps; /* SAVING_STEPS_TEXT + 1 */
+    char wishes[SAVING_WISHES_TEXT + 1];
     struct loop_timer *telling;
     struct keeper_source *piece; /* the list */
     unsigned pieces;
@@ -40,7 +41,6 @@ struct saver {
     int64_t again; /* its step, if nobody knows what becomes of that; KEEPER_NO_STEP */
 };
 
-static void refresh(struct persisting *p);
 static void free_disk(struct persisting *p);
 
 /* --- what this node holds --- */
@@ -105,7 +105,7 @@ static void refresh(struct persisting *p)
     put_steps(p);
     s->held.steps = s->steps;
     s->held.least = keeper_least(k);
-    s->held.want = persist_wanted(p->core);
+    s->held.wishes = persist_wishes_text(p->core, SAVING_WISHES_MAX, s->wishes, sizeof s->wishes);
     s->held.quiet = s->ended && !keeper_is_summing(k);
     membership_held(p->node->membership, &s->held);
 }
@@ -157,8 +157,7 @@ static void tell_parts(struct persisting *p)
                                                .list = s->held.list,
                                                .index = i,
                                                .part = part->name,
-                                               .shard = part->shard_id,
-                                               .bytes = part->bytes};
+                                               .shard = part->shard_id};
         membership_logs(p->node->membership, &m);
     }
 }
@@ -479,8 +478,10 @@ static void want_again(struct persisting *p)
     if (step == KEEPER_NO_STEP)
         return;
     bool current = keeper_held_below(snapshots_keeper(p->node->snapshots), step + 1) == step;
-    if (!current || !persist_again(p->core, step))
+    if (!current || !persist_again(p->core, step)) {
+        persist_over(p->core, step, false);
         persisting_note_failed(p, step, "the order to write it is no more, and it is not held any more");
+    }
     refresh(p);
 }
 
@@ -539,11 +540,10 @@ void saver_over(struct node *n, const struct member_save *x)
     } else {
         persisting_note_failed(p, x->over_step, x->over_text);
     }
-    bool wanted = persist_wanted(p->core) != KEEPER_NO_STEP && persist_wanted(p->core) <= x->over_step;
-    persist_over(p->core, x->over_step, x->over_good);
+    bool wished = persist_over(p->core, x->over_step, x->over_good);
     s->held.ask = persisting_note_answer(p, x) ? 0 : s->held.ask;
     ckpt_news(n);
-    if (wanted || x->over_ask)
+    if (wished || x->over_ask)
         refresh(p);
 }
 
@@ -573,7 +573,7 @@ int saver_init(struct persisting *p, struct el_err *e)
     struct saver *s = p->saver = calloc(1, sizeof *s);
     if (s) {
         s->again = KEEPER_NO_STEP;
-        s->held = (struct member_held){.parts = -1, .layout = "", .least = MEMBER_NO_STEP, .want = MEMBER_NO_STEP};
+        s->held = (struct member_held){.parts = -1, .layout = "", .wishes = "", .least = MEMBER_NO_STEP};
         s->steps = calloc(1, SAVING_STEPS_TEXT + 1);
         s->piece = calloc(SAVING_PARTS_MAX, sizeof *s->piece);
         s->index = calloc(SAVING_PARTS_MAX, sizeof *s->index);
