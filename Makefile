@@ -82,13 +82,19 @@ $(BUILD)/test/fuzz/%: test/fuzz/%.c $(BUILD)/fuzz.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
 	$(Q)$(FUZZING) -fsanitize=fuzzer,address,undefined -pie -o $@ $^ $(CORELIBS)
-# The module of the training scripts is part of the binary.
-$(BUILD)/src/client/client.o $(BUILD)/fuzz/src/client/client.o: src/client/elrun.py
+# The Python package of the training scripts is part of the binary: all files that lie there.  One that is new or gone changes
+# the list.
+MODULES := $(sort $(wildcard src/client/elrun/*.py))
+CLIENT  := $(BUILD)/src/client/client.o $(BUILD)/fuzz/src/client/client.o
+$(CLIENT): FLAGS += -D'CLIENT_MODULES=$(patsubst src/client/elrun/%.py,X(%),$(MODULES))'
+$(CLIENT): $(BUILD)/modules $(MODULES)
+$(BUILD)/modules: FORCE
+	@mkdir -p $(@D); echo '$(MODULES)' | cmp -s - $@ || echo '$(MODULES)' > $@
 $(BUILD)/cmd/cmd_version.o: FLAGS += -DELRUN_VERSION='"$(VERSION)"' -DELRUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/cmd/cmd_version.o: $(BUILD)/version
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D); echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' > $@
-FORCE:
+.PHONY: FORCE
 # The GPU helper: a dynamic program of its own with fixed flags, whatever elrun is built with, since it must start on hosts
 # that are older than this one and load what lies there (src/probe/child/start.S).  It stands in elrun as read-only data.
 CHILD := $(wildcard src/probe/child/*.c)

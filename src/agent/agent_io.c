@@ -399,7 +399,8 @@ static int node_init(struct node *n, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     if (!(n->health = health_new(n, e)))
         return -1;
-    if (workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 || hang_watch_init(n, e) < 0)
+    if (ckpt_folder(n, e) < 0 || workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 ||
+        hang_watch_init(n, e) < 0)
         return -1;
     if (ckpt_init(n, e) < 0)
         return -1;
@@ -409,7 +410,7 @@ static int node_init(struct node *n, struct el_err *e)
 /* Also right after a node_init() that broke off.  False: some thread stands in a write that does not return. */
 static bool node_free(struct node *n)
 {
-    snapshots_tidy(n->snapshots);
+    run_folder_remove(n->folder); /* also where a thread that still runs lets nothing be freed */
     if (n->pool && !pool_free(n->pool))
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     health_free(n->health);
@@ -423,6 +424,7 @@ static bool node_free(struct node *n)
     incident_free(n);
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);
+    run_folder_free(n->folder);
     if (n->output)
         output_free(n->output);
     agent_free(&n->core, NULL);

@@ -242,7 +242,7 @@ int ckpt_asks_init(struct node *n, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     for (unsigned i = 0; i < n->nproc * KEEPER_SLOTS; i++)
         c->held[i].step = KEEPER_NO_STEP;
-    snprintf(path, sizeof path, "%s/" ASKS_NAME, snapshots_folder(n->snapshots));
+    snprintf(path, sizeof path, "%s/" ASKS_NAME, run_folder_path(n->folder));
     c->asks = asks_new(n->loop, path, &ops, c, e);
     return c->asks ? 0 : -1;
 }

@@ -115,6 +115,33 @@ static void on_committed(void *ctx, unsigned worker, unsigned slot)
     persisting_committed(ctx, worker, slot);
 }
 
+static bool keeps(const struct node *n)
+{
+    return n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
+}
+
+/* Snapshots, or stops between two steps: workers talk to this agent. */
+static bool talks(const struct node *n)
+{
+    return keeps(n) || (n->conf->boundary_wait && n->place.kind != ENDPOINT_ALONE);
+}
+
+int ckpt_folder(struct node *n, struct el_err *e)
+{
+    struct el_err why = {0};
+    if (n->conf->probe_only) /* there are no workers */
+        return 0;
+    n->folder = run_folder_new(n->env, &why);
+    if (n->folder)
+        return 0;
+    if (talks(n)) {
+        *e = why;
+        return -1;
+    }
+    el_log(EL_DEBUG, "workers cannot import elrun: %s", why.text);
+    return 0;
+}
+
 int ckpt_init(struct node *n, struct el_err *e)
 {
     static const struct snapshots_ops ops = {
@@ -123,8 +150,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         on_reads,
         {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
         on_committed};
-    bool keeps = n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
-    if (!keeps && (!n->conf->boundary_wait || n->place.kind == ENDPOINT_ALONE))
+    if (!talks(n))
         return 0;
     const struct restore_conf alone = {.room = 1,
                                        .timeout = n->conf->ckpt_restore_timeout,
@@ -133,8 +159,11 @@ int ckpt_init(struct node *n, struct el_err *e)
     n->ckpt_mem = EL_MEM_INIT(CORE_LIMIT);
     if (restore_init(&n->restore, &alone, &n->ckpt_mem) < 0)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    struct snapshots_conf conf = {
-        .run = n->conf, .workers = n->nproc, .env = n->env, .reap = n->reap, .live = words_wanted(n)};
+    struct snapshots_conf conf = {.run = n->conf,
+                                  .workers = n->nproc,
+                                  .folder = run_folder_path(n->folder),
+                                  .reap = n->reap,
+                                  .live = words_wanted(n)};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
     if (!n->snapshots || words_init(n, e) < 0 || persisting_init(n, e) < 0 || ckpt_asks_init(n, e) < 0)
         return -1;

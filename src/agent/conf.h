@@ -139,7 +139,8 @@ struct run_conf {
     /* snapshots: off unless one of the first two is not 0 (--ckpt-dir sees to that) */
     uint64_t ckpt_mem_bytes;
     unsigned ckpt_mem_percent;
-    int ckpt_busy; /* 0 skip, 1 wait */
+    int ckpt_busy;       /* 0 skip, 1 wait */
+    unsigned ckpt_check; /* every so many snapshots one is read back and compared; 0: none */
     bool allow_fresh;
     bool ckpt_rollback_limited; /* --ckpt-max-rollback was given: */
     unsigned ckpt_max_rollback; /* steps */

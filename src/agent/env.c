@@ -33,9 +33,10 @@
     X(ELRUN_ROUND, SET, "the round: its number, a point, 16 hexadecimal digits of the coordinator's term")             \
     X(ELRUN_WORLD_SIZE_FIRST, SET, "world size of the job's first round")                                              \
     X(ELRUN_WORLD_SIZE_PREVIOUS, SET, "world size of the round before this one; in the first round WORLD_SIZE")        \
-    X(ELRUN_SOCK, OURS, "with --ckpt-mem or --ckpt-dir: the socket at which elrun.py reaches its agent")               \
-    X(PYTHONPATH, SET,                                                                                                 \
-      "with --ckpt-mem or --ckpt-dir: the folder of elrun.py in front of what was inherited; not with --no-python")    \
+    X(ELRUN_SOCK, OURS,                                                                                                \
+      "with --ckpt-mem, --ckpt-dir or --boundary-wait: the socket at which the Python package elrun reaches its "      \
+      "agent")                                                                                                         \
+    X(PYTHONPATH, SET, "the folder of the Python package elrun, in front of what was inherited")                       \
     X(ELRUN_SECRET, REMOVED, "taken out: a worker has no use for the secret of the job")
 
 enum env_id {

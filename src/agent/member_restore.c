@@ -104,6 +104,7 @@ void member_restore_message(const struct member *m, struct msg_ckpt_stock *out)
                                    .newest = s->newest,
                                    .on_disk = s->on_disk,
                                    .elsewhere = s->elsewhere,
+                                   .misfit = s->misfit,
                                    .at = s->at,
                                    .step = s->told,
                                    .lineage = s->told_lineage,

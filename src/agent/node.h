@@ -19,6 +19,7 @@
 #include "agent/health.h"
 #include "agent/host.h"
 #include "agent/membership.h"
+#include "agent/run_folder.h"
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
 #include "loop/loop.h"
@@ -85,6 +86,7 @@ struct node {
     struct membership *membership;   /* NULL: alone */
     char farewell[MSG_TEXT_MAX + 1]; /* the coordinator's last words */
     struct logs *logs;               /* logs_io.c; NULL: alone */
+    struct run_folder *folder;       /* run_folder_io.c; NULL: it could not be made, and nobody has to have it */
     struct snapshots *snapshots;     /* snapshots_io.c; NULL: none are taken */
     struct restore restore;          /* alone: what a coordinator has for a round */
     struct restore_stock stock;      /* … and what it was told last */
@@ -258,6 +260,7 @@ void hang_watch_begin(struct node *n); /* all workers of an attempt are up */
 void hang_watch_end(struct node *n);
 
 /* ckpt_io.c: snapshots, which are this node's, as part of the job */
+int ckpt_folder(struct node *n, struct el_err *e); /* before the workers' guard, which removes it after a SIGKILL */
 int ckpt_init(struct node *n, struct el_err *e);
 void ckpt_free(struct node *n);  /* after pool_free() */
 void ckpt_round(struct node *n); /* before its workers are started */

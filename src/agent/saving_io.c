@@ -151,13 +151,14 @@ static void tell_parts(struct persisting *p)
     struct saver *s = p->saver;
     for (unsigned i = 0; i < s->pieces; i++) {
         const struct keeper_part *part = keeper_part(k, s->piece[i].worker, s->piece[i].part);
-        struct msg m = {.type = MSG_CKPT_PART};
-        m.u.ckpt_part = (struct msg_ckpt_part){.number = s->held.number,
-                                               .coord = s->held.coord,
-                                               .list = s->held.list,
-                                               .index = i,
-                                               .part = part->name,
-                                               .shard = part->shard_id};
+        struct msg m = {.type = MSG_CKPT_PART,
+                        .u.ckpt_part = {.number = s->held.number,
+                                        .coord = s->held.coord,
+                                        .list = s->held.list,
+                                        .index = i,
+                                        .part = part->name,
+                                        .shard = part->shard_id,
+                                        .own = part->own}};
         membership_logs(p->node->membership, &m);
     }
 }

@@ -2,6 +2,7 @@
 #include "agent/snapshots.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/host.h"
 #include "ckpt/keeper.h"
@@ -30,10 +31,13 @@ int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_
         least(limit_bytes, left_bytes) < free_bytes ? " (within its cgroup's limit)" : "");
 }
 
-unsigned snapshots_oom_more(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes)
+unsigned snapshots_oom_raise(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes)
 {
-    uint64_t all = least(memory_bytes, limit_bytes) / 1000;
-    return all == 0 || budget_bytes / all >= 1000 ? 1000 : (unsigned)(budget_bytes / all);
+    uint64_t thousandth = least(memory_bytes, limit_bytes) / 1000;
+    if (!budget_bytes)
+        return 0;
+    return SNAPSHOTS_OOM_RAISE +
+           (unsigned)(thousandth ? least(budget_bytes / thousandth, 1000) : 1000); /* of which 1000 is the most */
 }
 
 /* What is in memory and on disk is one step. */
@@ -54,6 +58,29 @@ void snapshots_add_disk(struct restore_stock *stock, const struct load_found *di
     stock->newest = disk->newest > stock->newest ? disk->newest : stock->newest;
     if (!*stock->why)
         snprintf(stock->why, sizeof stock->why, "%s", disk->why);
+}
+
+/* "ranks 9, 10 and 11". */
+static void list(const unsigned *local, unsigned n, unsigned base, const char *what, char *to, size_t room)
+{
+    unsigned named = n < SNAPSHOTS_NAMED_MAX ? n : SNAPSHOTS_NAMED_MAX;
+    size_t at = (size_t)snprintf(to, room, "%s%s", what, n > 1 ? "s" : "");
+    for (unsigned i = 0; i < named; i++)
+        at += (size_t)snprintf(to + at, room - at, "%s%u", i == 0 ? " " : i + 1 == n ? " and " : ", ", base + local[i]);
+    if (n > named)
+        snprintf(to + at, room - at, " and %u more", n - named);
+}
+
+const char *snapshots_ranks(const unsigned *local, unsigned n, unsigned base, char to[SNAPSHOTS_RANKS_MAX])
+{
+    char here[SNAPSHOTS_RANKS_MAX / 2];
+    list(local, n, base, "rank", to, SNAPSHOTS_RANKS_MAX);
+    size_t at = strlen(to);
+    if (base) {
+        list(local, n, 0, "local rank", here, sizeof here);
+        snprintf(to + at, SNAPSHOTS_RANKS_MAX - at, " (%s)", here);
+    }
+    return to;
 }
 
 const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOURCE_MAX])

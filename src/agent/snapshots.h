@@ -19,11 +19,12 @@ struct keeper;
 struct keeper_reads;
 struct vault;
 struct ckpt_fs;
+struct wmsg_captured;
 
 struct snapshots_conf {
     const struct run_conf *run;
     unsigned workers;
-    char *const *env; /* inherited: TMPDIR, PYTHONPATH */
+    const char *folder; /* for the socket */
     const struct reap *reap;
     bool live; /* last words: what workers hold may be captured (words_io.c) */
 };
@@ -42,7 +43,7 @@ struct snapshots_ops {
     void (*committed)(void *ctx, unsigned worker, unsigned slot);
 };
 
-/* Makes the run folder with socket and elrun.py; checks --ckpt-mem against what this host has.  NULL and *e. */
+/* Makes the socket; checks --ckpt-mem against what this host has.  NULL and *e. */
 struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct snapshots_conf *conf,
                                 const struct snapshots_ops *ops, void *ctx, struct el_err *e);
 /* Steps that lie there count, too; it must stay.  0, or -1 and *e. */
@@ -50,8 +51,6 @@ int snapshots_resume(struct snapshots *s, struct pool *p, const struct ckpt_fs *
                      struct el_err *e);
 /* After pool_free(). */
 void snapshots_free(struct snapshots *s);
-/* No worker is left: removes the run folder, also where a thread that still runs lets nothing be freed. */
-void snapshots_tidy(struct snapshots *s);
 
 /* A round begins: workers of the last one are not heard any more; what they committed stays. */
 void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsigned rank_base);
@@ -71,7 +70,7 @@ void snapshots_add_disk(struct restore_stock *stock, const struct load_found *di
 /* The worker that a process is or descends from; -1: none of ours. */
 int snapshots_whose(const struct snapshots *s, pid_t pid);
 /* A worker has copied what it holds into the slot that keeper_capture() gave, or could not. */
-void snapshots_captured(struct snapshots *s, unsigned worker, unsigned slot, bool ok, uint64_t consumed_samples);
+void snapshots_captured(struct snapshots *s, unsigned worker, const struct wmsg_captured *c);
 
 /* Where the workers are and where they stop; NULL of none. */
 struct stops *snapshots_stops(const struct snapshots *s);
@@ -81,11 +80,8 @@ struct vault *snapshots_vault(struct snapshots *s);
 /* Tells the workers of this node what became of a snapshot: "persisted", "committed", "failed". */
 void snapshots_event(struct snapshots *s, const char *kind, int64_t step, const char *why);
 
-/* The folder that only this user may enter, for other sockets of this elrun. */
-const char *snapshots_folder(const struct snapshots *s);
-/* ELRUN_SOCK and PYTHONPATH of a worker. */
+/* ELRUN_SOCK of a worker. */
 const char *snapshots_socket(const struct snapshots *s);
-const char *snapshots_python_path(const struct snapshots *s);
 
 /* --ckpt-mem: "8G" or "25%" as bytes of this host (limit, left: of its cgroup).  0 and *bytes, or -1: more than there
  * is. */
@@ -96,9 +92,17 @@ int snapshots_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_
 /* "memory, 1 of 4 ranks from disk": where ranks have read what they went back to. */
 const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOURCE_MAX]);
 
-/* What workers get on top of their oom_score_adj: slots count as memory of the agent that maps them, and it would be
- * the largest process of a group that is out of memory.  In thousandths of all there is, as the kernel counts. */
-unsigned snapshots_oom_more(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes);
-unsigned snapshots_oom(const struct snapshots *s); /* the same for these; none: 0 */
+#define SNAPSHOTS_NAMED_MAX 8
+#define SNAPSHOTS_RANKS_MAX 320
+/* "rank 3", "ranks 9, 10 and 11 (local ranks 1, 2 and 3)": n workers of a node whose first one has the rank `base`.  Of
+ * more than SNAPSHOTS_NAMED_MAX, which is all that local has room for, the others are counted. */
+const char *snapshots_ranks(const unsigned *local, unsigned n, unsigned base, char to[SNAPSHOTS_RANKS_MAX]);
+
+#define SNAPSHOTS_OOM_RAISE 300
+/* By how much the workers' oom_score_adj is raised.  Slots count as memory of the agent that maps them, and it would be
+ * the largest process of a group that is out of memory, while the kernel must take a worker: so by the budget, in
+ * thousandths of all there is, as the kernel counts, and by SNAPSHOTS_OOM_RAISE more.  0: no snapshots are kept. */
+unsigned snapshots_oom_raise(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes);
+unsigned snapshots_oom(const struct snapshots *s); /* the same for these; NULL: 0 */
 
 #endif

@@ -1,14 +1,10 @@
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/env.h"
 #include "agent/host.h"
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
@@ -17,13 +13,14 @@
 #include "ckpt/resume.h"
 #include "ckpt/vault.h"
 #include "ckpt/wsock.h"
-#include "client/client.h"
 #include "proc/procstat.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/snip.h"
 
 #define ANCESTORS_MAX 32 /* between a worker and who connects for it */
 #define CORE_LIMIT    ((size_t)256 << 20)
+#define SILENT_TIME   EL_SEC(10) /* from the first restore() of a node */
 
 struct snapshots {
     struct loop *loop;
@@ -31,7 +28,7 @@ struct snapshots {
     void *ctx;
     const struct reap *reap;
     const struct run_conf *run;
-    unsigned workers;
+    unsigned workers, rank_base;
     uint64_t round, coord, loaded; /* loaded: bytes from disk when it was looked last */
     struct el_mem mem;
     struct keeper *keeper;
@@ -43,6 +40,7 @@ struct snapshots {
     struct loop_timer *timer; /* from the first question: for workers that never ask; from an offer: that never read */
     bool asking, reading;     /* what it runs for, */
     el_usec until;            /* … at most until then; reading: from the last byte that came from disk */
+    el_usec say_at;           /* asking: when to say who has not asked; EL_NEVER: it is said */
     struct resume *resume;    /* NULL: no --ckpt-dir */
     bool looking;             /* what it finds is waited for */
     bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
@@ -50,9 +48,8 @@ struct snapshots {
     bool stepping;
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
-    unsigned oom_more;
-    char folder[80], socket[108];
-    char *python_path;
+    unsigned oom_raise;
+    char socket[108];
 };
 
 static void feed(struct snapshots *s, const struct keeper_event *ev);
@@ -66,10 +63,7 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
     unsigned n = 0;
     struct el_err e = {0};
     if (m->type == WMSG_WELCOME) {
-        int kept = keeper_newest(s->keeper, a->worker);
         fds[n++] = stops_descriptor(s->stops, a->worker);
-        if (kept >= 0 && (fds[n] = vault_reader(s->vault, a->worker, (unsigned)kept, &e)) >= 0)
-            n++;
     } else if (m->type == WMSG_GRANT) {
         vault_descriptors(s->vault, a->worker, fds);
         n = KEEPER_SLOTS;
@@ -90,8 +84,11 @@ static void tell_choose(struct snapshots *s)
     struct restore_stock stock = {
         .since = keeper_since(s->keeper), .whole = keeper_had_whole(s->keeper), .newest = keeper_reached(s->keeper)};
     stock.n = keeper_readable(s->keeper, stock.step, stock.lineage, RESTORE_STEPS_MAX);
-    snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_lost(s->keeper));
+    el_snip(stock.why, sizeof stock.why, "%s", keeper_lost(s->keeper));
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
+    stock.misfit = *keeper_misfit(s->keeper) != 0;
+    if (stock.misfit)
+        snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_misfit(s->keeper));
     if (s->resume)
         snapshots_add_disk(&stock, resume_found(s->resume));
     s->ops.choose(s->ctx, &stock);
@@ -127,8 +124,8 @@ static void one_verified(struct snapshots *s)
 /* Now and then it is looked whether bytes come. */
 static void set_timer(struct snapshots *s)
 {
-    el_usec look = loop_clock() + s->run->ckpt_restore_timeout / 4;
-    loop_timer_at(s->timer, s->reading && look < s->until ? look : s->until);
+    el_usec look = s->reading ? loop_clock() + s->run->ckpt_restore_timeout / 4 : s->say_at;
+    loop_timer_at(s->timer, look < s->until ? look : s->until);
 }
 
 /* One step of going back at a time has a deadline here; while the nodes agree the coordinator has it. */
@@ -137,22 +134,35 @@ static void set_deadline(struct snapshots *s, bool asking, bool reading)
     s->asking = asking;
     s->reading = reading;
     s->until = asking || reading ? loop_clock() + s->run->ckpt_restore_timeout : EL_NEVER;
+    s->say_at = asking ? loop_clock() + SILENT_TIME : EL_NEVER;
     set_timer(s);
 }
 
-/* Nothing is offered that is not what was committed: every slot is compared with its sums first. */
-static void verify_all(struct snapshots *s)
+/* Nothing is offered that is not what was committed: every slot is compared with its sums first.  Where a worker cannot
+ * take what it was offered, nothing is. */
+static void choose(struct snapshots *s)
 {
     set_deadline(s, false, false);
+    if (*keeper_misfit(s->keeper)) {
+        tell_choose(s);
+        return;
+    }
     s->choosing = true;
     s->verifying++; /* this walk's own: the last one who has done goes on */
     for (unsigned w = 0; w < s->workers; w++)
         for (unsigned i = 0; i < KEEPER_SLOTS; i++)
             if (keeper_take(s->keeper, w, i)) {
                 s->verifying++;
-                vault_verify(s->vault, s->keeper, w, i, keeper_slot(s->keeper, w, i)->gen);
+                vault_verify(s->vault, w, i, keeper_slot(s->keeper, w, i)->gen);
             }
     one_verified(s);
+}
+
+static void open_slots(struct snapshots *s, unsigned worker)
+{
+    struct el_err e = {0};
+    bool good = vault_open(s->vault, s->keeper, worker, &e) == 0;
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_OPENED, .worker = worker, .ok = good, .text = e.text});
 }
 
 static void act(struct snapshots *s, const struct keeper_action *a)
@@ -163,14 +173,15 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         wsock_close(s->sock, a->worker);
         stops_went(s->stops, a->worker);
         break;
-    case KEEPER_DO_ALLOCATE: vault_allocate(s->vault, s->keeper, a->worker); break;
+    case KEEPER_DO_OPEN: open_slots(s, a->worker); break;
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
+    case KEEPER_DO_GROW: vault_grow(s->vault, a->worker, a->slot, a->bytes, a->gen); break;
     case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
     case KEEPER_DO_LOAD:
         vault_load(s->vault, s->keeper, a->worker, a->slot, a->gen, a->step, resume_root(s->resume),
                    resume_layout(s->resume));
         break;
-    case KEEPER_DO_CHOOSE: verify_all(s); break;
+    case KEEPER_DO_CHOOSE: choose(s); break;
     case KEEPER_DO_CONFIRM:
         set_deadline(s, false, false);
         s->read = loop_clock();
@@ -181,6 +192,9 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         s->ops.committed(s->ctx, a->worker, a->slot);
         break;
     case KEEPER_DO_BOUNDARY: stops_stands(s->stops, a->worker, a->step); break;
+    case KEEPER_DO_NOTE:
+        el_log(a->error ? EL_ERROR : EL_WARN, "rank %u: %s", keeper_rank(s->keeper, a->worker), a->text);
+        break;
     }
 }
 
@@ -197,7 +211,7 @@ static void step(struct snapshots *s, const struct keeper_event *ev)
 static void feed(struct snapshots *s, const struct keeper_event *ev)
 {
     if (s->stepping) {
-        assert(s->waiting < s->room && ev->type != KEEPER_EV_MSG);
+        assert(s->waiting < s->room && !ev->msg && !ev->images && !(ev->part_bytes && ev->ok));
         s->queue[s->waiting] = *ev;
         s->queue[s->waiting++].text =
             ev->text && *ev->text ? strdup(ev->text) : NULL; /* the keeper has words of its own */
@@ -215,46 +229,29 @@ static void feed(struct snapshots *s, const struct keeper_event *ev)
 
 /* --- results of the vault --- */
 
-static void on_allocated(void *ctx, unsigned worker, bool ok, const char *text)
+/* What does not fit into --ckpt-mem is said to the worker, or to all of them (keeper_misfit()). */
+static void say_failed(struct snapshots *s, const struct keeper_event *ev)
 {
-    feed(ctx, &(struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = ok, .text = text});
-}
-
-static void on_summed(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text)
-{
-    if (!ok)
-        el_log(EL_WARN, "local rank %u: a snapshot is refused: %s", worker, text);
-    feed(ctx, &(struct keeper_event){
-                  .type = KEEPER_EV_SUMMED, .worker = worker, .slot = slot, .gen = gen, .ok = ok, .text = text});
-}
-
-static void on_verified(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, const char *text)
-{
-    struct snapshots *s = ctx;
-    const struct keeper_slot *of = keeper_slot(s->keeper, worker, slot);
-    if (!ok && of->gen == gen)
-        el_log(EL_WARN, "local rank %u: the snapshot of step %lld is not used: %s", worker, (long long)of->step, text);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_READ, .worker = worker, .slot = slot, .gen = gen, .ok = ok});
-    one_verified(s);
-}
-
-static void on_loaded(void *ctx, unsigned worker, unsigned slot, uint64_t gen, bool ok, uint64_t consumed_samples,
-                      const uint64_t *bytes, const char *text)
-{
-    struct snapshots *s = ctx;
-    const struct keeper_slot *to = keeper_slot(s->keeper, worker, slot);
-    if (!ok) {
-        el_log(EL_WARN, "local rank %u: step %lld on disk is not used: %s", worker, (long long)to->step, text);
-        resume_is_bad(s->resume, to->step, to->lineage);
+    const struct keeper_slot *of = keeper_slot(s->keeper, ev->worker, ev->slot);
+    if (ev->type == KEEPER_EV_SUMMED)
+        el_log(EL_WARN, "local rank %u: a snapshot is refused: %s", ev->worker, ev->text);
+    else if (ev->type == KEEPER_EV_READ && of->gen == ev->gen)
+        el_log(EL_WARN, "local rank %u: the snapshot of step %lld is not used: %s", ev->worker, (long long)of->step,
+               ev->text);
+    else if (ev->type == KEEPER_EV_LOADED && !ev->need_bytes) {
+        el_log(EL_WARN, "local rank %u: step %lld on disk is not used: %s", ev->worker, (long long)of->step, ev->text);
+        resume_is_bad(s->resume, of->step, of->lineage);
     }
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_LOADED,
-                                   .worker = worker,
-                                   .slot = slot,
-                                   .gen = gen,
-                                   .ok = ok,
-                                   .number = consumed_samples,
-                                   .part_bytes = bytes,
-                                   .text = text});
+}
+
+static void on_told(void *ctx, const struct keeper_event *ev)
+{
+    struct snapshots *s = ctx;
+    if (!ev->ok)
+        say_failed(s, ev);
+    feed(s, ev);
+    if (ev->type == KEEPER_EV_READ)
+        one_verified(s);
 }
 
 /* --- workers --- */
@@ -290,9 +287,10 @@ static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
     struct snapshots *s = ctx;
     if (m->type == WMSG_RESTORE_QUERY && !s->asking && !s->reading)
         set_deadline(s, true, false);
-    if (m->type == WMSG_RESTORE_DONE && !m->u.restore_done.ok)
-        el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker,
-               (long long)m->u.restore_done.step, m->u.restore_done.why);
+    const struct wmsg_restore_done *read = m->type == WMSG_RESTORE_DONE ? &m->u.restore_done : NULL;
+    if (read && !read->ok && !read->misfit)
+        el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker, (long long)read->step,
+               read->why);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = m});
 }
 
@@ -321,12 +319,38 @@ static void on_nobody_reads(struct snapshots *s)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_LATE, .text = text});
 }
 
+/* Who has not called restore(); returns how many. */
+static unsigned find_silent(const struct snapshots *s, char to[SNAPSHOTS_RANKS_MAX])
+{
+    unsigned local[SNAPSHOTS_NAMED_MAX], n = 0;
+    for (unsigned w = keeper_silent(s->keeper, 0); w < s->workers; w = keeper_silent(s->keeper, w + 1), n++)
+        if (n < SNAPSHOTS_NAMED_MAX)
+            local[n] = w;
+    snapshots_ranks(local, n, s->rank_base, to);
+    return n;
+}
+
+/* Once, long before the time is over: one rank that takes another way through the script keeps all from training. */
+static void say_silent(struct snapshots *s)
+{
+    char who[SNAPSHOTS_RANKS_MAX];
+    unsigned n = find_silent(s, who), others = s->workers - n;
+    s->say_at = EL_NEVER;
+    set_timer(s);
+    if (n && others)
+        el_log(EL_WARN,
+               "%s %s not called restore() yet, and %u other%s of this node wait%s for %s: every rank must call it",
+               who, n == 1 ? "has" : "have", others, others == 1 ? "" : "s", others == 1 ? "s" : "",
+               n == 1 ? "it" : "them");
+}
+
 static void on_nobody_asks(struct snapshots *s)
 {
-    char text[160];
+    char who[SNAPSHOTS_RANKS_MAX], text[SNAPSHOTS_RANKS_MAX + 120];
+    unsigned n = find_silent(s, who);
     snprintf(text, sizeof text,
-             "not every rank of this node has called restore() within %.0f s (--ckpt-restore-timeout)",
-             (double)s->run->ckpt_restore_timeout / EL_SEC(1));
+             "%s %s not called restore() within %.6g s (--ckpt-restore-timeout): every rank must call it", who,
+             n == 1 ? "has" : "have", (double)s->run->ckpt_restore_timeout / EL_SEC(1));
     el_log(EL_ERROR, "%s", text);
     snapshots_chosen(s, &(struct restore_stock){.told = KEEPER_NO_STEP}, text);
 }
@@ -334,7 +358,9 @@ static void on_nobody_asks(struct snapshots *s)
 static void on_late(void *ctx)
 {
     struct snapshots *s = ctx;
-    if (!s->reading) {
+    if (!s->reading && loop_clock() < s->until) {
+        say_silent(s);
+    } else if (!s->reading) {
         on_nobody_asks(s);
     } else if (vault_loaded_bytes(s->vault) != s->loaded) {
         s->loaded = vault_loaded_bytes(s->vault);
@@ -361,6 +387,7 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
         wsock_close(s->sock, i);
     s->round = number;
     s->coord = coord;
+    s->rank_base = rank_base;
     s->choosing = s->looking = false;
     set_deadline(s, false, false);
     stops_round(s->stops, number, coord, rank_base);
@@ -408,10 +435,14 @@ void snapshots_confirmed(struct snapshots *s, uint64_t attempt)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = lineage_begin(s->round, s->coord, attempt)});
 }
 
-void snapshots_captured(struct snapshots *s, unsigned worker, unsigned slot, bool ok, uint64_t consumed_samples)
+void snapshots_captured(struct snapshots *s, unsigned worker, const struct wmsg_captured *c)
 {
-    feed(s, &(struct keeper_event){
-                .type = KEEPER_EV_CAPTURED, .worker = worker, .slot = slot, .ok = ok, .number = consumed_samples});
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CAPTURED,
+                                   .worker = worker,
+                                   .slot = (unsigned)c->slot,
+                                   .ok = c->ok,
+                                   .number = c->consumed_samples,
+                                   .images = c->images});
 }
 
 struct stops *snapshots_stops(const struct snapshots *s)
@@ -437,11 +468,6 @@ void snapshots_event(struct snapshots *s, const char *kind, int64_t step, const 
             wsock_send(s->sock, i, &m, NULL, 0);
 }
 
-const char *snapshots_folder(const struct snapshots *s)
-{
-    return s->folder;
-}
-
 const char *snapshots_socket(const struct snapshots *s)
 {
     return s ? s->socket : NULL;
@@ -449,76 +475,10 @@ const char *snapshots_socket(const struct snapshots *s)
 
 unsigned snapshots_oom(const struct snapshots *s)
 {
-    return s ? s->oom_more : 0;
-}
-
-const char *snapshots_python_path(const struct snapshots *s)
-{
-    return s ? s->python_path : NULL;
+    return s ? s->oom_raise : 0;
 }
 
 /* --- life --- */
-
-static int write_module(const struct snapshots *s, struct el_err *e)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/py", s->folder);
-    int bad = mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/py/elrun.py", s->folder);
-    int fd = bad ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    const char *at = (const char *)client_module, *end = (const char *)client_module_end;
-    bad = fd < 0;
-    while (!bad && at < end) { /* what did not fit says why with the next call */
-        ssize_t n = write(fd, at, (size_t)(end - at));
-        bad = n <= 0;
-        at += bad ? 0 : n;
-    }
-    if (bad)
-        el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s", path);
-    if (fd >= 0)
-        close(fd);
-    return bad ? -1 : 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st, (void)kind, (void)at;
-    return remove(path) && 0;
-}
-
-/* Python leaves its caches there. */
-static void remove_folder(struct snapshots *s)
-{
-    if (s->folder[0])
-        nftw(s->folder, remove_one, 4, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-    s->folder[0] = 0;
-}
-
-void snapshots_tidy(struct snapshots *s)
-{
-    if (s)
-        remove_folder(s);
-}
-
-static int make_folder(struct snapshots *s, char *const *env, struct el_err *e)
-{
-    const char *under = env_get(env, "XDG_RUNTIME_DIR"), *inherited = env_get(env, "PYTHONPATH");
-    if (!under || access(under, W_OK) < 0)
-        under = env_get(env, "TMPDIR");
-    if (!under || !*under || strlen(under) > 60)
-        under = "/tmp";
-    snprintf(s->folder, sizeof s->folder, "%s/elrun-XXXXXX", under);
-    if (!mkdtemp(s->folder)) {
-        el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "a folder for snapshots' socket, %s", s->folder);
-        s->folder[0] = 0;
-        return -1;
-    }
-    snprintf(s->socket, sizeof s->socket, "%s/sock", s->folder);
-    if (asprintf(&s->python_path, "%s/py%s%s", s->folder, inherited && *inherited ? ":" : "",
-                 inherited ? inherited : "") < 0)
-        return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    return write_module(s, e);
-}
 
 static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
 {
@@ -528,23 +488,23 @@ static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
     host_memory_read(f);
     int bad = snapshots_budget(s->run, f->memory_bytes, f->memory_free_bytes, f->memory_limit_bytes,
                                f->memory_left_bytes, bytes, e);
-    s->oom_more = snapshots_oom_more(*bytes, f->memory_bytes, f->memory_limit_bytes);
+    s->oom_raise = snapshots_oom_raise(*bytes, f->memory_bytes, f->memory_limit_bytes);
     free(f);
     return bad;
 }
 
 static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, bool live, struct el_err *e)
 {
-    static const struct vault_ops vault = {on_allocated, on_summed, on_loaded, on_verified};
     static const struct wsock_ops sock = {whose, on_message, on_gone};
     struct keeper_conf conf = {.workers = s->workers,
                                .budget_bytes = budget_bytes,
                                .waits = s->run->ckpt_busy,
+                               .check = s->run->ckpt_check,
                                .live = live,
                                .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = keeper_new(&conf, &s->mem);
-    s->vault = vault_new(p, s->workers, &vault, s);
+    s->vault = vault_new(p, s->workers, budget_bytes, on_told, s);
     s->timer = loop_timer_new(s->loop, on_late, s);
     s->room = KEEPER_SLOTS * s->workers + 16;
     s->queue = calloc(s->room, sizeof *s->queue);
@@ -568,8 +528,8 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
     }
     *s = (struct snapshots){
         .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
-    if (find_budget(s, &budget_bytes, e) == 0 && make_folder(s, conf->env, e) == 0 &&
-        make_parts(s, p, budget_bytes, conf->live, e) == 0)
+    snprintf(s->socket, sizeof s->socket, "%s/sock", conf->folder);
+    if (find_budget(s, &budget_bytes, e) == 0 && make_parts(s, p, budget_bytes, conf->live, e) == 0)
         return s;
     snapshots_free(s);
     return NULL;
@@ -593,8 +553,6 @@ void snapshots_free(struct snapshots *s)
         keeper_free(s->keeper);
     stops_free(s->stops);
     loop_timer_free(s->timer);
-    remove_folder(s);
     free(s->queue);
-    free(s->python_path);
     free(s);
 }

@@ -218,7 +218,7 @@ static void count_copies(struct words *w)
             const struct keeper_slot *s = keeper_slot(k, i, x);
             bool counts = s->captured && s->state == KEEPER_COMMITTED && s->step == w->said.step;
             w->said.copies += counts;
-            w->said.bytes += counts ? keeper_slot_bytes(k, i) : 0;
+            w->said.bytes += counts ? s->bytes : 0;
         }
 }
 
@@ -299,7 +299,11 @@ static void pump(struct words *w)
     unsigned n = capture_step(w->core, w->stand, loop_clock(), &order);
     capture_check(w->core);
     for (unsigned i = 0; i < n; i++) {
-        const struct wmsg m = {.type = WMSG_LASTWORDS, .u.lastwords = {.slot = order[i].slot, .step = order[i].step}};
+        const struct keeper_slot *to =
+            keeper_slot(snapshots_keeper(w->node->snapshots), order[i].worker, order[i].slot);
+        const struct wmsg m = {
+            .type = WMSG_LASTWORDS,
+            .u.lastwords = {.slot = order[i].slot, .step = order[i].step, .slot_bytes = to->capacity}};
         wsock_send(w->sock, order[i].worker, &m, NULL, 0);
     }
     if (w->lost && (capture_told_step(w->core) == KEEPER_NO_STEP || capture_has_copied(w->core)))
@@ -395,7 +399,7 @@ static void on_captured(struct words *w, unsigned worker, const struct wmsg_capt
     if (!c->ok)
         el_log(EL_DEBUG, "local rank %u: step %lld is not captured: %s", worker, (long long)c->step, c->why);
     capture_said(w->core, worker, c->ok, c->why);
-    snapshots_captured(w->node->snapshots, worker, (unsigned)c->slot, c->ok, c->consumed_samples);
+    snapshots_captured(w->node->snapshots, worker, c);
     pump(w);
 }
 

@@ -104,7 +104,7 @@ int workers_init(struct node *n, struct el_err *e)
     n->has_proc = access("/proc/self/stat", R_OK) == 0;
     if (n->terminal_fd >= 0)
         reap_watch_stops(n->reap, 0);
-    return (n->guard = guard_new(n->nproc + HOOK_KINDS, n->cgroup, e)) ? 0 : -1;
+    return (n->guard = guard_new(n->nproc + HOOK_KINDS, n->cgroup, run_folder_path(n->folder), e)) ? 0 : -1;
 }
 
 static void close_fd(int *fd)
@@ -186,7 +186,7 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
         .world_first = n->nproc,
         .world_previous = n->nproc,
         .snapshot_socket = snapshots_socket(n->snapshots),
-        .python_path = n->conf->entry == CONF_PROGRAM ? NULL : snapshots_python_path(n->snapshots),
+        .python_path = run_folder_python_path(n->folder),
     };
     if (n->membership)
         place_in_round(n, &place);
@@ -218,7 +218,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
             .terminal_fd = slot == 0 ? n->terminal_fd : -1,
             .files = &n->old_files,
             .numa = n->numa ? &n->numa[slot] : NULL,
-            .oom_more = snapshots_oom(n->snapshots),
+            .oom_raise = snapshots_oom(n->snapshots),
         };
         pid = spawn_worker(&sc, e);
     }

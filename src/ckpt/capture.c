@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/snip.h"
+
+#define HELD_SIZE (CAPTURE_WHY_SIZE - 60) /* of a reason, which is part of a sentence */
+
 struct holder {
     bool out;     /* it was asked, and will not do it */
     bool ordered; /* … and its slot does not count yet */
@@ -11,7 +15,7 @@ struct holder {
     unsigned slot;
     uint64_t gen, beat;
     el_usec heard;
-    char why[CAPTURE_WHY_SIZE / 2];
+    char why[HELD_SIZE];
 };
 
 struct capture {
@@ -124,7 +128,7 @@ static void say(struct capture *c, const struct capture_stand *stand, int64_t st
 {
     const struct holder *h = &c->holder[lacks];
     const struct page_stand *p = &stand[lacks].page;
-    char at[CAPTURE_WHY_SIZE / 2];
+    char at[HELD_SIZE];
     if (h->why[0])
         snprintf(at, sizeof at, "%s", h->why);
     else if (!stand[lacks].answers)
@@ -184,7 +188,7 @@ static void leave_out(struct capture *c, unsigned i, const char *why)
     struct holder *h = &c->holder[i];
     h->out = true;
     h->ordered = h->copied = false;
-    snprintf(h->why, sizeof h->why, "%s", why);
+    el_snip(h->why, sizeof h->why, "%s", why);
 }
 
 void capture_said(struct capture *c, unsigned worker, bool ok, const char *why)
@@ -412,7 +416,7 @@ struct capture_end capture_end(const struct capture *c)
             const struct keeper_slot *slot = keeper_slot(c->keeper, i, s);
             if (slot->state == KEEPER_COMMITTED && slot->step == c->step && slot->captured) {
                 end.copies++;
-                end.bytes += keeper_slot_bytes(c->keeper, i);
+                end.bytes += slot->bytes;
             }
         }
     return end;

@@ -20,7 +20,7 @@
 #define CAPTURE_AGREE    EL_SEC(10)
 #define CAPTURE_SILENT   EL_SEC(10)
 #define CAPTURE_LOOK     EL_MS(5) /* how often the pages are looked at meanwhile */
-#define CAPTURE_WHY_SIZE 320
+#define CAPTURE_WHY_SIZE 400
 
 struct capture_stand {
     bool answers; /* it lives, and has said that it can be asked */

@@ -2,31 +2,36 @@
  * what is left when a worker dies.  Pure: messages of workers and results of the shell's work come in, actions go out.
  *
  *     slot:  free -> loading -> committed              (from disk)
- *            free -> capturing -> summing …                (a copy that the agent has asked for: last words)
- *            free -> writing -> summing -> committed -> free          (a newer one is committed; nobody reads it)
- *                        |          |           `-----> broken -> free  (its bytes are no longer what was summed)
- *                        `----------`-> free            (aborted; the worker died)
+ *            free -> capturing -> summing ...          (a copy that the agent has asked for: last words)
+ *            free -> growing -> writing -> summing -> committed -> free   (a newer one is committed; nobody reads it)
+ *                       |          |          |           `-----> broken -> free   (no longer what was summed)
+ *                       `----------`----------`-> free                    (no room; aborted; the worker died)
  *
  * Two slots a worker: while one is written the other holds the last whole snapshot.  Nothing that happens to a worker
  * after its SNAP_COMMIT was taken loses that snapshot.  Slots outlive their worker: the next one on this local rank
- * that declares the same parts gets them again, warm and with what is in them. */
+ * that declares the same parts gets them again, with what is in them.
+ *
+ * A part is a name; what it holds, and how much, is said with each snapshot.  So a slot has no size of its own: it
+ * grows before it is written, as far as the vault's budget allows.  A part that is `own` is one rank's piece of a
+ * replica: a snapshot is whole without it, and another rank's will do in its place. */
 #ifndef CKPT_KEEPER_H
 #define CKPT_KEEPER_H
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ckpt/images.h"
 #include "ckpt/wmsg.h"
 #include "util/mem.h"
 #include "util/time.h"
 
 #define KEEPER_SLOTS       2
-#define KEEPER_PAGE        4096u /* each part begins at a multiple of it */
 #define KEEPER_WORKERS_MAX 4096
 #define KEEPER_RETRY       EL_MS(50) /* a worker whose slots are busy asks again after so long */
 #define KEEPER_NO_STEP     INT64_C(-1)
 
 enum keeper_slot_state {
     KEEPER_FREE,
+    KEEPER_GROWING, /* given out, once it is large enough */
     KEEPER_WRITING,
     KEEPER_SUMMING,
     KEEPER_COMMITTED,
@@ -38,6 +43,7 @@ enum keeper_slot_state {
 struct keeper_conf {
     unsigned workers;      /* local ranks */
     uint64_t budget_bytes; /* of all slots together; 0: snapshots are off */
+    uint64_t check;        /* every so many snapshots a worker compares one with its objects; 0: never */
     bool waits;            /* a worker waits for a slot (--ckpt-busy=wait) */
     bool live;             /* what workers hold may be captured when they end */
     bool files;            /* parts that are files are meant (--ckpt-layout=megatron) */
@@ -46,9 +52,7 @@ struct keeper_conf {
 /* One part, as declared.  Strings are the keeper's own. */
 struct keeper_part {
     const char *name, *shard_id, *file; /* file "": tensors */
-    uint64_t header_bytes, bytes;       /* of the image: all of it; of a file: at most */
-    uint64_t sig;
-    uint64_t offset; /* in a slot */
+    bool own;
 };
 
 struct keeper_slot {
@@ -62,21 +66,27 @@ struct keeper_slot {
     bool vain;       /* a copy that last words did not come to: the first slot to be given out */
     uint64_t loaded; /* it was read from disk in this round; 0: it was not */
     uint64_t consumed_samples;
-    uint64_t *part_bytes; /* of each part, in this snapshot */
+    uint64_t capacity, file_bytes; /* so much memory is there; so long is its file, with some that is not there yet */
+    uint64_t bytes;                /* of capacity, up to the end of this snapshot's last image */
+    uint64_t *part_bytes, *part_header_bytes; /* of each part, in this snapshot */
 };
 
 enum keeper_event_type {
-    KEEPER_EV_MSG,       /* worker, msg: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY */
-    KEEPER_EV_GONE,      /* worker: its connection has ended, or it has */
-    KEEPER_EV_ROUND,     /* number, rank_base, lineage (of what is trained from now on): a round begins; workers will
-                            say HELLO with it */
-    KEEPER_EV_ALLOCATED, /* worker, ok, msg_text: of KEEPER_DO_ALLOCATE */
-    KEEPER_EV_SUMMED,    /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was declared */
-    KEEPER_EV_CAPTURED,  /* worker, slot, ok, number (consumed samples): it has copied what keeper_capture() gave */
-    KEEPER_EV_READ,      /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
+    KEEPER_EV_MSG,      /* worker, msg: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY, NOTE */
+    KEEPER_EV_GONE,     /* worker: its connection has ended, or it has */
+    KEEPER_EV_ROUND,    /* number, rank_base, lineage (of what is trained from now on): a round begins; workers will
+                           say HELLO with it */
+    KEEPER_EV_OPENED,   /* worker, ok, text: of KEEPER_DO_OPEN */
+    KEEPER_EV_GROWN,    /* worker, slot, gen, ok, capacity, file_bytes, text, need_bytes, have_bytes: of KEEPER_DO_GROW
+                         */
+    KEEPER_EV_SUMMED,   /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was said */
+    KEEPER_EV_CAPTURED, /* worker, slot, ok, number (consumed samples), images, text: it has copied what
+                           keeper_capture() gave */
+    KEEPER_EV_READ,     /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
     KEEPER_EV_CHOSEN, /* step, lineage: what all ranks go back to (KEEPER_NO_STEP: nothing); answers every RESTORE_QUERY
                        */
-    KEEPER_EV_LOADED, /* worker, slot, gen, ok, number (consumed samples), part_bytes, text: of KEEPER_DO_LOAD */
+    KEEPER_EV_LOADED, /* worker, slot, gen, ok, number (consumed samples), capacity, file_bytes, part_bytes,
+                         part_header_bytes, text, need_bytes: of KEEPER_DO_LOAD */
     KEEPER_EV_AGAIN,  /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
     KEEPER_EV_CONFIRMED, /* lineage (of what is trained from now on): every rank has read that step, they may go on.
                             What is held of later ones is forgotten: it is of a history that was given up */
@@ -91,24 +101,30 @@ struct keeper_event {
     int64_t step;
     uint64_t lineage;
     bool ok;
-    bool on_disk;               /* CHOSEN: what is not held of that step can be loaded */
-    bool fresh;                 /* CHOSEN, nothing: it is right to begin at the beginning */
-    const uint64_t *part_bytes; /* LOADED: of each part as it is now; NULL: as many as were declared */
-    const char *text;           /* why not; or why nothing is offered */
+    bool on_disk; /* CHOSEN: what is not held of that step can be loaded */
+    bool fresh;   /* CHOSEN, nothing: it is right to begin at the beginning */
+    uint64_t capacity, file_bytes;
+    uint64_t need_bytes, have_bytes; /* ok false, of a budget that is too small: what both slots need, and what is left
+                                        for them; else need_bytes is 0 */
+    const uint64_t *part_bytes, *part_header_bytes;
+    const char *images; /* CAPTURED */
+    const char *text;   /* why not; or why nothing is offered */
     const struct wmsg *msg;
 };
 
 enum keeper_action_type {
     KEEPER_DO_SEND,      /* keeper_reply(reply) to worker.  GRANT: with its slots; RESTORE_OFFER: with slot of source */
     KEEPER_DO_CLOSE,     /* close worker's connection; its GONE need not be reported */
-    KEEPER_DO_ALLOCATE,  /* KEEPER_SLOTS slots of bytes each for worker, prefaulted; then ALLOCATED */
+    KEEPER_DO_OPEN,      /* KEEPER_SLOTS empty slots for worker; then OPENED */
     KEEPER_DO_RELEASE,   /* the slots of worker are of no use any more */
+    KEEPER_DO_GROW,      /* make room for bytes in worker's slot, whatever is in it; then GROWN with gen */
     KEEPER_DO_SUM,       /* checksums of worker's slot; then SUMMED with gen */
     KEEPER_DO_LOAD,      /* read step from disk into worker's slot; then LOADED with gen */
     KEEPER_DO_CHOOSE,    /* every worker of the round has asked what to go back to: agree, then CHOSEN */
     KEEPER_DO_CONFIRM,   /* every worker has read what it was offered: if it is so on all nodes, CONFIRMED */
     KEEPER_DO_COMMITTED, /* slot holds a whole snapshot of step; persist says whether the script wants it on disk */
     KEEPER_DO_BOUNDARY,  /* worker has done the announced step */
+    KEEPER_DO_NOTE,      /* text is a line for the log, of worker; error: of that level */
 };
 
 struct keeper_action {
@@ -116,7 +132,8 @@ struct keeper_action {
     unsigned worker, slot, source, reply;
     uint64_t bytes, gen;
     int64_t step;
-    bool persist;
+    bool persist, error;
+    const char *text; /* until the next step */
 };
 
 /* An event about one worker has few actions, one about all of them up to two for each. */
@@ -144,14 +161,17 @@ const struct keeper_part *keeper_part(const struct keeper *k, unsigned worker, u
 const struct keeper_slot *keeper_slot(const struct keeper *k, unsigned worker, unsigned slot);
 const char *keeper_state_name(enum keeper_slot_state state); /* "committed" */
 unsigned keeper_workers(const struct keeper *k);
-unsigned keeper_rank(const struct keeper *k, unsigned worker); /* of the worker that declared last */
-uint64_t keeper_slot_bytes(const struct keeper *k, unsigned worker);
-uint64_t keeper_used_bytes(const struct keeper *k);   /* by all slots, */
+unsigned keeper_rank(const struct keeper *k, unsigned worker);       /* of the worker that declared last */
+uint64_t keeper_slot_bytes(const struct keeper *k, unsigned worker); /* memory of the larger of its slots */
+uint64_t keeper_used_bytes(const struct keeper *k);   /* by all slots, each as large as the other will be, */
 uint64_t keeper_budget_bytes(const struct keeper *k); /* of so many; 0: snapshots are off */
 
 /* The first worker, from this one on, that was offered a snapshot and has not said whether it could read it; workers:
  * none. */
 unsigned keeper_reading(const struct keeper *k, unsigned from);
+
+/* The first worker, from this one on, that has not asked yet what to go back to; workers: none. */
+unsigned keeper_silent(const struct keeper *k, unsigned from);
 
 /* Steps that every worker which declared could read from slots of this node, newest first, and the lineage of each; how
  * many of them fit: one number may be there with two of them, the later one first.  And whether there ever was one. */
@@ -162,6 +182,9 @@ uint64_t keeper_since(const struct keeper *k); /* round of that, else of the fir
 int64_t
 keeper_reached(const struct keeper *k); /* the highest step that any worker has committed since; KEEPER_NO_STEP */
 const char *keeper_lost(const struct keeper *k); /* why something that was held is not any more; "" */
+/* A worker could read what it was offered, and what it declares does not take it (or no memory is left for it): so it
+ * says.  Nothing older is to be tried, and no rank of the job goes on.  "": it is not so. */
+const char *keeper_misfit(const struct keeper *k);
 
 /* What the workers were offered last: how many ranks read from where, and how much. */
 struct keeper_reads {
@@ -187,7 +210,7 @@ void keeper_captures_end(struct keeper *k, int64_t step);
 bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept);
 
 /* Whether every (part, shard id) of this node's workers, alive or not, is in some committed slot with this step; if
- * not, whether it may yet be. */
+ * not, whether it may yet be.  Parts that are `own` do not matter, here and in what follows. */
 enum keeper_cover { KEEPER_COVERED, KEEPER_INCOMPLETE, KEEPER_HOPELESS };
 enum keeper_cover keeper_cover(const struct keeper *k, int64_t step);
 int64_t keeper_covered(const struct keeper *k); /* the newest such step, KEEPER_NO_STEP: none */
@@ -209,14 +232,15 @@ struct keeper_source {
 enum keeper_live keeper_live_piece(const struct keeper *k, const struct keeper_source *piece,
                                    const enum keeper_live *live);
 
-/* Where each different (part, shard id) of a covered step lies, in the order of workers and their parts: how many, at
- * most max; 0: not covered, or there are more. */
+/* Where each different (part, shard id) of a covered step lies, in the order of workers and their parts, those that are
+ * `own` where there is something of them: how many, at most max; 0: not covered, or there are more. */
 unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_source *to, unsigned max);
 
 /* The same for what several nodes hold together.  Whether all workers of this one have declared in this round, and each
- * different (part, shard id) of them, files or tensors; more than max: that many do not fit.  Of what was written in
- * this round, or all ranks of it went on from: where such a piece lies at a step; the newest step below another that
- * any slot holds; the least of the workers' newest steps. */
+ * different (part, shard id) of them, files or tensors, `own` or not; more than max: that many do not fit.  Of what was
+ * written in this round, or all ranks of it went on from: where such a piece lies at a step (one that is `own` and has
+ * no bytes there: nowhere); the newest step below another that any slot holds; the least of the workers' newest steps.
+ */
 bool keeper_all_known(const struct keeper *k);
 unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source *to, unsigned max);
 bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int64_t step, uint64_t lineage,

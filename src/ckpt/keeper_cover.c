@@ -47,6 +47,11 @@ const struct keeper_part *keeper_part_like(const struct worker *w, const struct 
     return NULL;
 }
 
+bool keeper_has_piece(const struct worker *w, const struct keeper_slot *x, unsigned part)
+{
+    return !w->kept->part[part].own || x->part_bytes[part];
+}
+
 /* The first worker that holds this piece at step; waits says whether one may yet come to hold it. */
 static bool find_piece(const struct keeper *k, const struct keeper_part *p, int64_t step, uint64_t lineage,
                        struct keeper_source *to, bool *waits)
@@ -56,7 +61,7 @@ static bool find_piece(const struct keeper *k, const struct keeper_part *p, int6
         if (!keeper_part_like(&k->w[i], p, &part))
             continue;
         int slot = keeper_slot_with(&k->w[i], step, lineage);
-        if (slot >= 0) {
+        if (slot >= 0 && keeper_has_piece(&k->w[i], &k->w[i].slot[slot], part)) {
             *to = (struct keeper_source){i, (unsigned)slot, part};
             return true;
         }
@@ -85,8 +90,8 @@ static enum keeper_cover cover_of(const struct keeper *k, int64_t step, uint64_t
         for (unsigned p = 0; p < w->kept->parts; p++) {
             struct keeper_source from;
             bool waits = false;
-            if (find_piece(k, &w->kept->part[p], step, lineage, &from, &waits))
-                continue;
+            if (find_piece(k, &w->kept->part[p], step, lineage, &from, &waits) || (w->kept->part[p].own && !waits))
+                continue; /* a rank's own pieces are waited for, and done without */
             if (!waits)
                 return KEEPER_HOPELESS;
             found = KEEPER_INCOMPLETE;
@@ -160,7 +165,10 @@ unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_sour
                 twice = same_shard(keeper_part(k, to[had].worker, to[had].part), part);
             if (twice)
                 continue;
-            if (n == max || !find_piece(k, part, step, lineage, &from, &waits))
+            bool there = find_piece(k, part, step, lineage, &from, &waits);
+            if (!there && part->own)
+                continue;
+            if (n == max || !there)
                 return 0;
             to[n++] = from;
         }
@@ -205,7 +213,7 @@ bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int
             continue;
         for (unsigned s = 0; k->w[i].has_slots && s < KEEPER_SLOTS; s++)
             if (keeper_is_current(k, &k->w[i].slot[s]) && k->w[i].slot[s].step == step &&
-                k->w[i].slot[s].lineage == lineage) {
+                k->w[i].slot[s].lineage == lineage && keeper_has_piece(&k->w[i], &k->w[i].slot[s], part)) {
                 *from = (struct keeper_source){i, s, part};
                 return true;
             }
@@ -258,11 +266,4 @@ const char *keeper_layout_id(const struct keeper *k)
             id = one;
     }
     return id;
-}
-
-void keeper_give(struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool intact)
-{
-    struct keeper_slot *s = &k->w[worker].slot[slot];
-    if (s->gen == gen)
-        keeper_give_back(s, intact);
 }

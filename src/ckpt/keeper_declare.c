@@ -7,11 +7,6 @@
 
 #include "ckpt/layout.h"
 
-static uint64_t round_up(uint64_t bytes)
-{
-    return (bytes + KEEPER_PAGE - 1) / KEEPER_PAGE * KEEPER_PAGE;
-}
-
 static const struct keeper_part *part_named(const struct declaration *d, const char *name)
 {
     for (unsigned i = 0; i < d->parts; i++)
@@ -34,10 +29,8 @@ static const char *part_wrong(const struct keeper *k, const struct declaration *
         return "declare_file() is for --ckpt-layout=megatron only; declare() is for tensors";
     if (is_file && (ckpt_path_fault(p->file) || strcmp(p->file, CKPT_MANIFEST_FILE) == 0))
         return "a file needs a name below the directory of its step, such as a/b.pt";
-    if (is_file ? p->header_bytes != 0 : p->header_bytes < 8 || p->header_bytes > p->bytes)
-        return "a part of tensors begins with a safetensors header of at least 8 bytes, a file has none";
-    if (d->slot_bytes + p->bytes > WMSG_BYTES_MAX)
-        return "the parts are larger than 64 TiB";
+    if (is_file && p->own)
+        return "a file is no rank's own piece of a replica: give each its own shard id";
     return NULL;
 }
 
@@ -69,12 +62,9 @@ static struct declaration *with_part(struct keeper *k, const struct declaration 
     n->part[d->parts] = (struct keeper_part){.name = keep_text(&at, p->name),
                                              .shard_id = keep_text(&at, p->shard_id),
                                              .file = keep_text(&at, p->file),
-                                             .header_bytes = p->header_bytes,
-                                             .bytes = p->bytes,
-                                             .sig = p->sig,
-                                             .offset = d->slot_bytes};
+                                             .own = p->own};
     n->parts = d->parts + 1;
-    n->slot_bytes = d->slot_bytes + round_up(p->bytes);
+    n->has_own = d->has_own || p->own;
     return n;
 }
 
@@ -101,58 +91,74 @@ bool keeper_declared_same(const struct declaration *a, const struct declaration 
         return false;
     for (unsigned i = 0; i < a->parts; i++) {
         const struct keeper_part *x = &a->part[i], *y = &b->part[i];
-        if (strcmp(x->name, y->name) != 0 || strcmp(x->shard_id, y->shard_id) != 0 || strcmp(x->file, y->file) != 0 ||
-            x->bytes != y->bytes || x->header_bytes != y->header_bytes || x->sig != y->sig)
+        bool alike = strcmp(x->shard_id, y->shard_id) == 0 && strcmp(x->file, y->file) == 0;
+        if (strcmp(x->name, y->name) != 0 || x->own != y->own || (!x->own && !alike))
             return false;
     }
     return true;
 }
 
-static void grant(struct keeper *k, struct worker *w, bool warm)
+const char *keeper_images_wrong(const struct declaration *d, const uint64_t *header_bytes, const uint64_t *bytes)
 {
-    w->declared = w->granted = w->known = true;
-    keeper_answer(k, w, WMSG_GRANT, w->seq)->u.grant =
-        (struct wmsg_grant){.slots = KEEPER_SLOTS, .slot_bytes = w->kept->slot_bytes, .warm = warm};
+    for (unsigned i = 0; i < d->parts; i++) {
+        bool is_file = d->part[i].file[0], absent = d->part[i].own && !bytes[i];
+        if (is_file && header_bytes[i])
+            return "a file has no header";
+        if (!is_file && !absent && !header_bytes[i])
+            return "a part of tensors begins with a safetensors header of at least 8 bytes";
+    }
+    return NULL;
 }
 
-/* New slots for what was named, if the budget has room beside what the others hold. */
+static void grant(struct keeper *k, struct worker *w)
+{
+    w->declared = w->granted = w->known = true;
+    keeper_answer(k, w, WMSG_GRANT, w->seq)->u.grant = (struct wmsg_grant){.slots = KEEPER_SLOTS};
+}
+
+/* Tables for the sizes of as many parts as were named; false: no memory. */
+static bool make_tables(struct keeper *k, struct worker *w, unsigned parts)
+{
+    w->images = el_alloc(k->mem, (size_t)parts * IMAGES_ENTRY_MAX + 1);
+    for (unsigned i = 0; w->images && i < KEEPER_SLOTS; i++) {
+        struct keeper_slot *s = &w->slot[i];
+        s->part_bytes = el_alloc(k->mem, 2 * parts * sizeof *s->part_bytes);
+        if (!s->part_bytes)
+            return false;
+        s->part_header_bytes = s->part_bytes + parts;
+    }
+    return w->images != NULL;
+}
+
+/* New slots for what was named, without memory yet. */
 static void ask_for_slots(struct keeper *k, struct worker *w)
 {
-    uint64_t need = KEEPER_SLOTS * w->named->slot_bytes, others = keeper_used_bytes(k);
-    bool holds = w->has_slots || w->allocating;
-    if (holds)
-        others -= KEEPER_SLOTS * w->kept->slot_bytes;
-    if (need > k->conf.budget_bytes || others > k->conf.budget_bytes - need) {
-        uint64_t have = k->conf.budget_bytes > others ? k->conf.budget_bytes - others : 0;
-        snprintf(k->text, sizeof k->text,
-                 "two slots of %llu MiB are needed and %llu MiB of --ckpt-mem are left on this node for them",
-                 (unsigned long long)((w->named->slot_bytes + (1u << 20) - 1) >> 20), (unsigned long long)(have >> 20));
-        keeper_refuse(k, w, w->seq, "NOMEM", k->text);
-        k->reply[k->replies - 1].u.refused.need_bytes = need;
-        k->reply[k->replies - 1].u.refused.have_bytes = have;
-        return;
-    }
-    if (keeper_newest(k, (unsigned)(w - k->w)) >= 0)
+    if (keeper_newest_slot(w))
         snprintf(k->lost, sizeof k->lost,
                  "rank %u declares other parts than those of its last snapshot (layout %.60s then, %.60s now): nothing "
                  "of it is "
                  "loaded",
                  w->rank, w->kept->layout_id, w->named->layout_id);
-    if (holds)
+    if (w->has_slots || w->opening)
         keeper_act(k, KEEPER_DO_RELEASE, w);
     keeper_forget_slots(k, w);
-    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
-        w->slot[i].part_bytes = el_alloc(k->mem, w->named->parts * sizeof *w->slot[i].part_bytes);
-        if (!w->slot[i].part_bytes) {
-            keeper_forget_slots(k, w);
-            keeper_refuse(k, w, w->seq, "NOMEM", "no memory for the table of parts");
-            return;
-        }
+    if (!make_tables(k, w, w->named->parts)) {
+        keeper_forget_slots(k, w);
+        keeper_refuse(k, w, w->seq, "NOMEM", "no memory for the table of parts");
+        return;
     }
     w->kept = w->named;
     w->named = NULL;
-    w->allocating = w->declared = true;
-    keeper_act(k, KEEPER_DO_ALLOCATE, w)->bytes = w->kept->slot_bytes;
+    w->opening = w->declared = true;
+    keeper_act(k, KEEPER_DO_OPEN, w);
+}
+
+/* The same parts once more: whose own pieces they are may be said anew, where ranks have other numbers now. */
+static void keep_named(struct keeper *k, struct worker *w)
+{
+    el_free(k->mem, w->kept);
+    w->kept = w->named;
+    w->named = NULL;
 }
 
 void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m)
@@ -169,9 +175,11 @@ void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m)
     } else {
         snprintf(w->named->layout_id, sizeof w->named->layout_id, "%s", m->u.declare.layout_id);
         bool same = w->kept && keeper_declared_same(w->kept, w->named);
+        if (same)
+            keep_named(k, w);
         if (same && w->has_slots)
-            grant(k, w, true);
-        else if (same && w->allocating)
+            grant(k, w);
+        else if (same)
             w->declared = true; /* its predecessor died while they were made: granted when they are there */
         else if (w->declared)
             keeper_refuse(k, w, m->seq, "DECLARED",
@@ -184,14 +192,14 @@ void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m)
     w->refuse[0] = 0;
 }
 
-void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper_event *ev)
+void keeper_on_opened(struct keeper *k, struct worker *w, const struct keeper_event *ev)
 {
-    if (!w->allocating)
+    if (!w->opening)
         return; /* asked for by a worker that has gone, and taken back since */
-    w->allocating = false;
+    w->opening = false;
     w->has_slots = ev->ok;
     if (ev->ok && w->declared)
-        grant(k, w, false);
+        grant(k, w);
     if (ev->ok)
         return;
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "no memory for the slots");

@@ -56,6 +56,8 @@ static enum keeper_cover pieces_cover(const struct keeper *k, const struct worke
 {
     enum keeper_cover found = KEEPER_COVERED;
     for (unsigned p = 0; p < w->kept->parts; p++) {
+        if (w->kept->part[p].own)
+            continue;
         enum keeper_cover one = piece_cover(k, &w->kept->part[p], step, live);
         found = one > found ? one : found;
     }

@@ -6,7 +6,7 @@
 /* What a worker has named of its parts.  One block of memory: the rows, then their strings. */
 struct declaration {
     unsigned parts;
-    uint64_t slot_bytes;
+    bool has_own; /* a part that is */
     char layout_id[WMSG_NAME_MAX + 1];
     struct keeper_part part[WMSG_PARTS_MAX];
 };
@@ -20,11 +20,12 @@ struct worker {
     bool known;    /* it has declared in this round, whether or not it has ended since */
     bool granted;  /* … and got slots: it may write */
     bool has_slots;
-    bool allocating;
+    bool opening;
     bool captures; /* a slot was given out for last words, which are not over */
     unsigned rank;
     struct declaration *kept;   /* what the slots were made for; NULL: none yet */
     struct declaration *named;  /* PART by PART, until DECLARE */
+    char *images;               /* room for the sizes of as many parts as are kept, as text */
     char refuse[WMSG_TEXT_MAX]; /* what was wrong with a PART; "" nothing */
     uint32_t seq;               /* of the request that waits for its answer */
     enum restoring restoring;
@@ -52,7 +53,7 @@ struct keeper {
     int64_t went;     /* the step from which all ranks of this round went on; KEEPER_NO_STEP */
     uint64_t lineage; /* of what is trained now; of the two steps: */
     uint64_t chosen_lineage, went_lineage;
-    char lost[WMSG_TEXT_MAX];
+    char lost[WMSG_TEXT_MAX], misfit[WMSG_TEXT_MAX];
     struct worker *w;
     struct wmsg *reply;
     unsigned replies;
@@ -60,19 +61,37 @@ struct keeper {
     char text[WMSG_TEXT_MAX];
 };
 
-/* keeper.c: what goes out, and slots. */
+/* keeper.c: what goes out. */
 struct keeper_action *keeper_act(struct keeper *k, enum keeper_action_type type, const struct worker *w);
 struct wmsg *keeper_answer(struct keeper *k, struct worker *w, enum wmsg_type type, uint32_t seq);
 void keeper_refuse(struct keeper *k, struct worker *w, uint32_t seq, const char *code, const char *text);
 void keeper_forget_slots(struct keeper *k, struct worker *w);
-struct keeper_slot *keeper_free_slot(struct worker *w); /* NULL: none may be given out */
+
+/* keeper_slot.c: slots, from one that is free to one that is committed. */
+const struct keeper_slot *keeper_newest_slot(const struct worker *w); /* NULL: none is committed */
+struct keeper_slot *keeper_free_slot(struct worker *w);               /* NULL: none may be given out */
 void keeper_empty_slot(struct keeper *k, struct keeper_slot *s);
 void keeper_give_back(struct keeper_slot *s, bool intact);
+void keeper_hold_images(struct keeper_slot *s, const struct declaration *d, const uint64_t *header_bytes,
+                        const uint64_t *bytes);
+void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m);
+void keeper_on_reserve(struct keeper *k, struct worker *w, uint64_t bytes);
+void keeper_on_grown(struct keeper *k, struct worker *w, const struct keeper_event *ev);
+void keeper_note_growth(struct keeper_slot *s, const struct keeper_event *ev);
+void keeper_on_commit(struct keeper *k, struct worker *w, const struct wmsg *m);
+void keeper_on_summed(struct keeper *k, struct worker *w, const struct keeper_event *ev);
+void keeper_on_captured(struct keeper *k, struct worker *w, const struct keeper_event *ev);
+void keeper_drop_writing(struct keeper *k, struct worker *w);
+void keeper_drop_captures(struct keeper *k, struct worker *w);
 
 /* keeper_declare.c: PART, DECLARE and their slots. */
 void keeper_on_part(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m);
-void keeper_on_allocated(struct keeper *k, struct worker *w, const struct keeper_event *ev);
+void keeper_on_opened(struct keeper *k, struct worker *w, const struct keeper_event *ev);
+/* Why a snapshot with these sizes is none of what was declared; NULL: it may be one. */
+const char *keeper_images_wrong(const struct declaration *d, const uint64_t *header_bytes, const uint64_t *bytes);
+/* Whether one can read what the other has written: their parts are called the same, those that are not `own` are of
+ * the same shard and file, and the layout is the same. */
 bool keeper_declared_same(const struct declaration *a, const struct declaration *b);
 
 /* keeper_cover.c: what is held of a step. */
@@ -81,6 +100,8 @@ bool keeper_is_current(const struct keeper *k, const struct keeper_slot *x);
 int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage); /* -1: none */
 /* Committed slots, the highest step first, of one step the one that was begun last; NULL: the first, and no more. */
 const struct keeper_slot *keeper_next_held(const struct keeper *k, const struct keeper_slot *last);
+/* A piece that the slot holds; one that is `own` may have no bytes in it. */
+bool keeper_has_piece(const struct worker *w, const struct keeper_slot *x, unsigned part);
 const struct keeper_part *keeper_part_like(const struct worker *w, const struct keeper_part *p, unsigned *part);
 
 /* keeper_restore.c: going back to a step that all ranks can have. */

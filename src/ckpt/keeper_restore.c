@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/snip.h"
+
 void keeper_drop_offer(struct keeper *k, struct worker *w, bool intact)
 {
     if (w->restoring != RESTORING_OFFERED || w->from_worker >= k->conf.workers)
@@ -132,6 +134,11 @@ const char *keeper_lost(const struct keeper *k)
     return k->lost;
 }
 
+const char *keeper_misfit(const struct keeper *k)
+{
+    return k->misfit;
+}
+
 struct keeper_reads keeper_reads(const struct keeper *k)
 {
     struct keeper_reads out = {0};
@@ -139,11 +146,12 @@ struct keeper_reads keeper_reads(const struct keeper *k)
         const struct worker *w = &k->w[i];
         if (w->restoring == RESTORING_NOT || w->from_worker >= k->conf.workers || w->offered == KEEPER_NO_STEP)
             continue;
-        bool disk = k->w[w->from_worker].slot[w->from_slot].loaded == k->round && k->round;
+        const struct keeper_slot *s = &k->w[w->from_worker].slot[w->from_slot];
+        bool disk = s->loaded == k->round && k->round;
         out.disk += disk;
         out.own += w->from_worker == i && !disk;
         out.others += w->from_worker != i && !disk;
-        out.bytes += w->kept->slot_bytes;
+        out.bytes += s->bytes;
     }
     return out;
 }
@@ -164,15 +172,18 @@ static void offer(struct keeper *k, struct worker *w)
         .step = w->offered, .fresh = k->fresh && !found, .elsewhere = elsewhere, .text = k->text};
     if (!found)
         return;
-    k->w[from].slot[slot].readers++;
+    struct keeper_slot *s = &k->w[from].slot[slot];
+    s->readers++;
     struct keeper_action *a = &k->out.v[k->out.n - 1];
     a->source = from;
     a->slot = slot;
-    m->u.restore_offer.from = k->w[from].slot[slot].loaded == k->round && k->round ? "disk"
-                              : &k->w[from] == w                                   ? "own memory"
-                                                 : "memory of another rank of this node";
-    m->u.restore_offer.slot_bytes = w->kept->slot_bytes;
-    m->u.restore_offer.consumed_samples = k->w[from].slot[slot].consumed_samples;
+    m->u.restore_offer.from = s->loaded == k->round && k->round ? "disk"
+                              : from == (unsigned)(w - k->w)    ? "own memory"
+                                                                : "memory of another rank of this node";
+    m->u.restore_offer.slot_bytes = s->bytes;
+    images_put(s->part_header_bytes, s->part_bytes, w->kept->parts, w->images);
+    m->u.restore_offer.images = w->images;
+    m->u.restore_offer.consumed_samples = s->consumed_samples;
 }
 
 static void offer_all(struct keeper *k)
@@ -193,17 +204,20 @@ static bool is_loading(const struct keeper *k, const struct worker *like)
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned n = 0; n < KEEPER_SLOTS; n++)
             if (k->w[i].slot[n].state == KEEPER_LOADING && is_chosen(k, &k->w[i].slot[n]) &&
-                (!like || keeper_declared_same(k->w[i].kept, like->kept)))
+                (!like || &k->w[i] == like || (!like->kept->has_own && keeper_declared_same(k->w[i].kept, like->kept))))
                 return true;
     return false;
 }
 
-/* Once for all ranks that hold the same. */
-static void load(struct keeper *k, struct worker *w)
+/* Once for all ranks that hold the same; each its own where it has a piece of its own.  found: another one's slot would
+ * do. */
+static void load(struct keeper *k, struct worker *w, bool found)
 {
     if (is_loading(k, w))
         return;
     struct keeper_slot *s = keeper_free_slot(w);
+    if (!s && found)
+        return;
     if (!s) {
         snprintf(k->lost, sizeof k->lost, "rank %u: both slots are being read, step %lld cannot be loaded", w->rank,
                  (long long)k->chosen);
@@ -214,8 +228,6 @@ static void load(struct keeper *k, struct worker *w)
     s->state = KEEPER_LOADING;
     s->step = k->chosen;
     s->lineage = k->chosen_lineage;
-    for (unsigned i = 0; i < w->kept->parts; i++)
-        s->part_bytes[i] = w->kept->part[i].bytes;
     struct keeper_action *a = keeper_act(k, KEEPER_DO_LOAD, w);
     a->slot = (unsigned)(s - w->slot);
     a->gen = s->gen;
@@ -236,7 +248,6 @@ static void loaded_all(struct keeper *k)
 
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
 {
-    unsigned worker, slot;
     k->choosing = false;
     k->chosen = ev->step;
     k->chosen_lineage = ev->lineage;
@@ -244,15 +255,35 @@ void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
     k->unloaded = false;
     k->loading = ev->on_disk && ev->step != KEEPER_NO_STEP;
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
+    k->misfit[0] = 0; /* it is told now */
     for (unsigned i = 0; i < k->conf.workers && k->loading; i++) {
         struct worker *w = &k->w[i];
-        if (w->here && w->restoring == RESTORING_ASKED && !find_source(k, w, ev->step, ev->lineage, &worker, &slot))
-            load(k, w);
+        unsigned from = k->conf.workers, slot;
+        if (!w->here || w->restoring != RESTORING_ASKED)
+            continue;
+        bool found = find_source(k, w, ev->step, ev->lineage, &from, &slot);
+        if (!found || (w->kept->has_own && from != i))
+            load(k, w, found);
     }
     if (k->loading)
         loaded_all(k);
     else
         offer_all(k);
+}
+
+/* Another one's slot may do; else it is agreed once more without that step, or there is no more to be done: what does
+ * not fit into --ckpt-mem now would not do so the next time, and nobody wants an older step for that. */
+static void not_loaded(struct keeper *k, const struct worker *w, const struct keeper_event *ev)
+{
+    unsigned worker, slot;
+    const char *why = ev->text ? ev->text : "it could not be loaded";
+    if (find_source(k, w, k->chosen, k->chosen_lineage, &worker, &slot))
+        return;
+    k->unloaded = true;
+    if (ev->need_bytes)
+        el_snip(k->misfit, sizeof k->misfit, "rank %u: step %lld on disk: %s", w->rank, (long long)k->chosen, why);
+    else
+        el_snip(k->lost, sizeof k->lost, "%s", why);
 }
 
 void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_event *ev)
@@ -261,17 +292,17 @@ void keeper_on_loaded(struct keeper *k, struct worker *w, const struct keeper_ev
     if (s->state != KEEPER_LOADING || s->gen != ev->gen)
         return;
     bool wanted = k->loading && is_chosen(k, s);
+    if (ev->ok)
+        keeper_note_growth(s, ev);
     if (!ev->ok || !wanted) { /* of a round that is over: perhaps it is of no use any more */
         keeper_empty_slot(k, s);
-        k->unloaded |= wanted;
         if (wanted)
-            snprintf(k->lost, sizeof k->lost, "%.300s", ev->text ? ev->text : "it could not be loaded");
+            not_loaded(k, w, ev);
     } else {
         s->state = KEEPER_COMMITTED;
         s->loaded = k->round;
         s->consumed_samples = ev->number;
-        for (unsigned i = 0; ev->part_bytes && i < w->kept->parts; i++)
-            s->part_bytes[i] = ev->part_bytes[i];
+        keeper_hold_images(s, w->kept, ev->part_header_bytes, ev->part_bytes);
     }
     loaded_all(k);
 }
@@ -307,12 +338,16 @@ void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m
         keeper_refuse(k, w, m->seq, "STATE", "RESTORE_DONE without an offer of that step");
         return;
     }
+    const struct wmsg_restore_done *d = &m->u.restore_done;
+    bool misfit = d->misfit && !d->ok && w->offered != KEEPER_NO_STEP;
     w->seq = m->seq;
-    if (!m->u.restore_done.ok && w->offered != KEEPER_NO_STEP)
-        snprintf(k->lost, sizeof k->lost, "rank %u could not read step %lld: %.300s", w->rank, (long long)w->offered,
-                 m->u.restore_done.why);
-    keeper_drop_offer(k, w, m->u.restore_done.ok);
-    w->restoring = m->u.restore_done.ok ? RESTORING_READ : RESTORING_ASKED;
+    if (misfit && !k->misfit[0])
+        el_snip(k->misfit, sizeof k->misfit, "rank %u, step %lld: %s", w->rank, (long long)w->offered, d->why);
+    else if (!d->ok && w->offered != KEEPER_NO_STEP)
+        el_snip(k->lost, sizeof k->lost, "rank %u could not read step %lld: %s", w->rank, (long long)w->offered,
+                d->why);
+    keeper_drop_offer(k, w, d->ok || misfit);
+    w->restoring = d->ok ? RESTORING_READ : RESTORING_ASKED;
     settle(k);
 }
 
@@ -328,6 +363,7 @@ void keeper_on_late(struct keeper *k, const char *text)
 {
     snprintf(k->text, sizeof k->text, "%s", text ? text : "not every rank has read its snapshot in time");
     k->choosing = false;
+    k->misfit[0] = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {
         struct worker *w = &k->w[i];
         bool waits = w->restoring == RESTORING_ASKED || w->restoring == RESTORING_READ;
@@ -342,6 +378,13 @@ void keeper_on_late(struct keeper *k, const char *text)
 unsigned keeper_reading(const struct keeper *k, unsigned from)
 {
     while (from < k->conf.workers && k->w[from].restoring != RESTORING_OFFERED)
+        from++;
+    return from;
+}
+
+unsigned keeper_silent(const struct keeper *k, unsigned from)
+{
+    while (from < k->conf.workers && k->w[from].restoring != RESTORING_NOT)
         from++;
     return from;
 }

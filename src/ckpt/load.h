@@ -9,14 +9,11 @@
 #define LOAD_LOOK_MAX  256u /* directories that are looked into: those with the highest steps */
 #define LOAD_WHY_MAX   200u
 
-#define LOAD_LENGTH_BYTES 8u /* at the end of the room for a file: how many of its bytes are used, little endian */
-
-/* A part that some worker of this node has declared.  bytes: of tensors those of the file that holds them; of a file
- * that the script named its room, with the length at its end. */
+/* A part that some worker of this node has declared. */
 struct load_part {
     const char *part, *shard_id;
-    uint64_t bytes;
-    bool named;
+    bool named; /* a file that the script named; else tensors */
+    bool own;   /* its rank's piece of a replica: that of the lowest rank will do, or none */
 };
 
 /* One that could not be read before; what is written anew under its number has another lineage, as a rule. */
@@ -44,16 +41,17 @@ struct load_found {
 };
 
 /* A step that was written before one with a lower number is of a history that was given up: it is passed over.  Nothing
- * is loaded of another layout, unless all that is wanted is alike on all ranks, or with parts of other sizes.  Never
- * fails: a directory that cannot be read has something that cannot be used. */
+ * is loaded of another layout, unless all that is wanted is alike on all ranks.  Never fails: a directory that cannot
+ * be read has something that cannot be used. */
 void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_want *want, struct load_found *out);
 
-/* One part of a step, into memory of its size; *bytes: how many of them the file has.  -1 and *e: which file, and where
- * it is not what the manifest says. */
+/* One step: how many bytes a part has there (an `own` one that nobody has: 0), and those bytes.  -1 and *e: which file,
+ * and where it is not what the manifest says. */
 struct load_step;
 struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, enum ckpt_layout layout, int64_t step,
                             struct el_err *e);
-int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t *bytes, struct el_err *e);
+int load_size(const struct load_step *s, const struct load_part *p, uint64_t *bytes, struct el_err *e);
+int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t bytes, struct el_err *e);
 /* Counts up with the bytes that load_read() reads. */
 void load_watch(struct load_step *s, _Atomic uint64_t *read_bytes);
 uint64_t load_consumed_samples(const struct load_step *s);

@@ -1,5 +1,6 @@
 #include "ckpt/load.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "ckpt/check.h"
 #include "ckpt/crc32c.h"
 #include "ckpt/layout.h"
+#include "util/scan.h"
 #include "util/sort.h"
 
 struct candidate {
@@ -49,12 +51,28 @@ static int note_name(void *arg, const char *name, enum fs_kind kind)
     return 0;
 }
 
+/* "rank12": 12; another shard id comes behind all of these. */
+static uint64_t rank_of(const char *shard_id)
+{
+    uint64_t rank;
+    const char *at = shard_id + 4;
+    return strncmp(shard_id, "rank", 4) == 0 && scan_u64(&at, &rank) && !*at ? rank : UINT64_MAX;
+}
+
+/* NULL: there is none.  Of a part that is `own`: this rank's, else that of the lowest rank. */
 static const struct manifest_file *file_of(const struct manifest *m, const struct load_part *p)
 {
-    for (size_t i = 0; i < m->parts_n; i++)
-        if (strcmp(m->parts[i].part, p->part) == 0 && strcmp(m->parts[i].shard_id, p->shard_id) == 0)
-            return &m->files[m->parts[i].file];
-    return NULL;
+    const struct manifest_part *best = NULL;
+    for (size_t i = 0; i < m->parts_n; i++) {
+        const struct manifest_part *x = &m->parts[i];
+        if (strcmp(x->part, p->part) != 0)
+            continue;
+        if (strcmp(x->shard_id, p->shard_id) == 0)
+            return &m->files[x->file];
+        if (p->own && (!best || rank_of(x->shard_id) < rank_of(best->shard_id)))
+            best = x;
+    }
+    return best ? &m->files[best->file] : NULL;
 }
 
 static bool is_bad(const struct load_want *want, int64_t step, uint64_t lineage)
@@ -63,24 +81,6 @@ static bool is_bad(const struct load_want *want, int64_t step, uint64_t lineage)
         if (want->bad[i].step == step && want->bad[i].lineage == lineage)
             return true;
     return false;
-}
-
-/* A file that the script named may have any length for which there is room. */
-static bool has_size(const struct manifest_file *f, const struct load_part *p)
-{
-    return p->named ? p->bytes >= LOAD_LENGTH_BYTES && f->size <= p->bytes - LOAD_LENGTH_BYTES : f->size == p->bytes;
-}
-
-static void wrong_size(const struct manifest_file *f, const struct load_part *p, char *why, size_t size)
-{
-    if (p->named)
-        snprintf(why, size, "file \"%.80s\" has %llu bytes there, there is room for %llu (max_bytes)", f->name,
-                 (unsigned long long)f->size, (unsigned long long)(p->bytes - LOAD_LENGTH_BYTES));
-    else
-        snprintf(why, size,
-                 "part \"%.40s\" of shard \"%.40s\" has %llu bytes there, %llu are declared (other tensors, or "
-                 "blob_bytes)",
-                 p->part, p->shard_id, (unsigned long long)f->size, (unsigned long long)p->bytes);
 }
 
 /* Is everything there that is wanted? */
@@ -94,16 +94,13 @@ static bool fits(const struct manifest *m, const struct load_want *want, char *w
     }
     for (size_t i = 0; i < want->n; i++) {
         const struct load_part *p = &want->v[i];
-        const struct manifest_file *f = file_of(m, p);
-        if (!f && want->layout == CKPT_LAYOUT_MEGATRON && !p->named)
+        if (p->own || file_of(m, p))
+            continue;
+        if (want->layout == CKPT_LAYOUT_MEGATRON && !p->named)
             snprintf(why, size, "part \"%.40s\" is no file: with --ckpt-layout=megatron only declare_file() is on disk",
                      p->part);
-        else if (!f)
-            snprintf(why, size, "it has no part \"%.40s\" of shard \"%.40s\"", p->part, p->shard_id);
-        else if (!has_size(f, p))
-            wrong_size(f, p, why, size);
         else
-            continue;
+            snprintf(why, size, "it has no part \"%.40s\" of shard \"%.40s\"", p->part, p->shard_id);
         return false;
     }
     return true;
@@ -217,13 +214,22 @@ struct load_step *load_open(const struct ckpt_fs *fs, struct el_mem *mem, enum c
     return NULL;
 }
 
-int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t *bytes, struct el_err *e)
+int load_size(const struct load_step *s, const struct load_part *p, uint64_t *bytes, struct el_err *e)
+{
+    const struct manifest_file *f = file_of(&s->c.m, p);
+    *bytes = f ? f->size : 0;
+    if (f || p->own)
+        return 0;
+    return ckpt_fail(e, CKPT_DAMAGED, "part \"%.60s\" of shard \"%.60s\" is not there any more", p->part, p->shard_id);
+}
+
+int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t bytes, struct el_err *e)
 {
     char path[2 * CKPT_PATH_MAX];
     const struct manifest_file *f = file_of(&s->c.m, p);
-    if (!f || !has_size(f, p))
-        return ckpt_fail(e, CKPT_DAMAGED, "part \"%.60s\" of shard \"%.60s\" is not what it was a moment ago", p->part,
-                         p->shard_id);
+    assert(f ? f->size == bytes : bytes == 0);
+    if (!f)
+        return 0;
     snprintf(path, sizeof path, "%s/%s", s->dir, f->name);
     int file = fs_open_fresh(s->fs, path);
     if (file < 0)
@@ -243,9 +249,6 @@ int load_read(struct load_step *s, const struct load_part *p, void *to, uint64_t
             *s->read_bytes += n;
     }
     s->fs->close(s->fs->ctx, file);
-    *bytes = f->size;
-    for (unsigned i = 0; p->named && i < LOAD_LENGTH_BYTES; i++)
-        ((unsigned char *)to)[p->bytes - LOAD_LENGTH_BYTES + i] = (unsigned char)(f->size >> (8 * i));
     return e->status ? -1 : 0;
 }
 

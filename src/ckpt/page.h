@@ -1,6 +1,6 @@
 /* The status page: 4 KiB that a worker and its agent both map, so that the agent knows step and phase of a worker that
  * hangs, without asking it.  The worker writes what is marked W, the agent what is marked A; each takes what the other
- * wrote for no more than a claim.  src/client/elrun.py writes it by these offsets. */
+ * wrote for no more than a claim.  src/client/elrun writes it by these offsets. */
 #ifndef CKPT_PAGE_H
 #define CKPT_PAGE_H
 #include <stdbool.h>
@@ -39,7 +39,7 @@ _Static_assert(offsetof(struct page, seq) == 40 && offsetof(struct page, live_st
                    offsetof(struct page, update_started_ns) == 80 && offsetof(struct page, boundary_step) == 88 &&
                    offsetof(struct page, notice_why) == 104 && offsetof(struct page, begin_step) == 112 &&
                    offsetof(struct page, at_step) == 120 && sizeof(struct page) == 128,
-               "elrun.py has these offsets");
+               "src/client/elrun has these offsets");
 
 #define PAGE_TRIES 8 /* a worker may begin a step while that is being forbidden; it waits from then on */
 

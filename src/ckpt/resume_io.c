@@ -140,7 +140,7 @@ static struct look_job *new_job(struct resume *r, const struct keeper *k, unsign
             const struct keeper_part *p = keeper_part(k, w, i);
             const char *name = copy(&at, p->name), *shard_id = copy(&at, p->shard_id);
             j->parts[j->want.n++] =
-                (struct load_part){.part = name, .shard_id = shard_id, .bytes = p->bytes, .named = p->file[0] != 0};
+                (struct load_part){.part = name, .shard_id = shard_id, .named = p->file[0] != 0, .own = p->own};
         }
     j->want.bad_n = r->bad_n < BAD_MAX ? r->bad_n : BAD_MAX;
     memcpy(j->bad, r->bad, sizeof j->bad);

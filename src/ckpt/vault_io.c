@@ -1,41 +1,61 @@
 #include "ckpt/vault.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "ckpt/images.h"
 #include "ckpt/load.h"
 #include "ckpt/st.h"
 #include "ckpt/sums.h"
+#include "util/log.h"
 
-#define HEADER_MEMORY ((size_t)1 << 30) /* for the table of a header of 100,000 tensors and more */
+#define HEADER_MEMORY ((size_t)1 << 30)    /* for the table of a header of 100,000 tensors and more */
+#define ROOM_LEAST    ((uint64_t)64 << 20) /* of addresses for a slot: with less nothing is begun */
 
-/* One part as the threads need it; their own copy. */
-struct chest_part {
-    char name[64]; /* cut: for messages */
+/* One part of a snapshot, as the threads need it; their own copy. */
+struct image {
     uint64_t offset, bytes, header_bytes;
-    uint32_t *sums[KEEPER_SLOTS];
+    size_t sums; /* in the slot's */
+};
+
+struct chest_slot {
+    struct ckpt_mem mem;
+    pthread_mutex_t growing; /* held while it does: who comes then finds it grown */
+    uint64_t capacity;       /* so much memory is there */
+    uint64_t wanted;         /* … or is being made; under the vault's lock */
+    struct image *image;     /* of what was summed last */
+    uint32_t *sums;
+    size_t sums_room;
 };
 
 /* Slots of one worker, until nobody reads them any more. */
 struct chest {
-    struct ckpt_mem mem[KEEPER_SLOTS];
+    struct vault *vault;
+    struct chest_slot slot[KEEPER_SLOTS];
     unsigned parts, jobs;
     bool released;
-    struct chest_part part[];
+    uint64_t charged; /* of the budget; under the vault's lock */
+    char (*name)[64]; /* of the parts, cut: for messages */
 };
 
 struct vault {
     struct pool *pool;
-    struct vault_ops ops;
+    vault_told *told;
     void *ctx;
     unsigned workers;
+    uint64_t budget_bytes, room; /* room: of addresses for a slot */
+    bool room_is_short;
     struct chest **chest; /* by worker; NULL: none */
+    pthread_mutex_t lock;
+    uint64_t charged; /* by all chests */
     _Atomic uint64_t loaded_bytes;
 };
 
-enum job_kind { JOB_ALLOCATE, JOB_SUM, JOB_VERIFY, JOB_LOAD };
+enum job_kind { JOB_GROW, JOB_SUM, JOB_VERIFY, JOB_LOAD };
 
 struct vault_job {
     struct pool_job job;
@@ -44,33 +64,58 @@ struct vault_job {
     enum job_kind kind;
     unsigned worker, slot;
     uint64_t gen;
-    int64_t step; /* LOAD: this one, */
+    uint64_t room_bytes; /* GROW: so many */
+    int64_t step;        /* LOAD: this one, */
     uint64_t lineage;
     const struct ckpt_fs *from;
     enum ckpt_layout layout;
     struct load_part *parts; /* … these, with names of their own */
-    uint64_t consumed_samples;
     bool bad;
     struct el_err error;
-    uint64_t bytes[]; /* of each part, in this snapshot */
+    uint64_t capacity, file_bytes, need_bytes, have_bytes, consumed_samples; /* (keeper.h) */
+    uint64_t *bytes, *header_bytes;                                          /* of each part, in this snapshot */
+    uint64_t tables[];
 };
 
 static void free_chest(struct chest *c)
 {
-    for (unsigned s = 0; s < KEEPER_SLOTS; s++)
-        ckpt_mem_free(&c->mem[s]);
-    for (unsigned i = 0; i < c->parts; i++)
-        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
-            free(c->part[i].sums[s]);
+    struct vault *v = c->vault;
+    pthread_mutex_lock(&v->lock);
+    v->charged -= c->charged;
+    pthread_mutex_unlock(&v->lock);
+    for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+        ckpt_mem_free(&c->slot[s].mem);
+        pthread_mutex_destroy(&c->slot[s].growing);
+        free(c->slot[s].image);
+        free(c->slot[s].sums);
+    }
+    free(c->name);
     free(c);
 }
 
-struct vault *vault_new(struct pool *p, unsigned workers, const struct vault_ops *ops, void *ctx)
+/* No slot can be larger than half of the budget.  Where addresses are limited, the agent needs some for itself. */
+static void find_room(struct vault *v)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    getrlimit(RLIMIT_AS, &limit);
+    v->room = v->budget_bytes / KEEPER_SLOTS / IMAGES_PAGE * IMAGES_PAGE;
+    v->room = v->room ? v->room : IMAGES_PAGE;
+    if (limit.rlim_cur == RLIM_INFINITY)
+        return;
+    uint64_t most = limit.rlim_cur / 2 / (KEEPER_SLOTS * v->workers) / IMAGES_PAGE * IMAGES_PAGE;
+    v->room_is_short = most < v->room;
+    v->room = most < v->room ? most : v->room;
+    v->room = v->room ? v->room : IMAGES_PAGE;
+}
+
+struct vault *vault_new(struct pool *p, unsigned workers, uint64_t budget_bytes, vault_told *told, void *ctx)
 {
     struct vault *v = calloc(1, sizeof *v);
     if (!v)
         return NULL;
-    *v = (struct vault){.pool = p, .ops = *ops, .ctx = ctx, .workers = workers};
+    *v = (struct vault){.pool = p, .told = told, .ctx = ctx, .workers = workers, .budget_bytes = budget_bytes};
+    pthread_mutex_init(&v->lock, NULL);
+    find_room(v);
     if ((v->chest = calloc(workers, sizeof *v->chest)))
         return v;
     free(v);
@@ -84,6 +129,7 @@ void vault_free(struct vault *v)
     for (unsigned i = 0; i < v->workers; i++)
         if (v->chest[i])
             free_chest(v->chest[i]);
+    pthread_mutex_destroy(&v->lock);
     free(v->chest);
     free(v);
 }
@@ -99,55 +145,139 @@ void vault_release(struct vault *v, unsigned worker)
         free_chest(c);
 }
 
-/* --- in a thread --- */
+/* --- in a thread: room --- */
 
-static int allocate(struct chest *c, struct el_err *e)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-    for (unsigned s = 0; s < KEEPER_SLOTS; s++)
-        if (ckpt_mem_prefault(&c->mem[s], e) < 0)
-            return -1;
-    return 0;
+    return a > b ? a : b;
 }
 
-static const char *image_of(const struct chest *c, unsigned slot, const struct chest_part *p)
+static uint64_t mib_up(uint64_t bytes)
 {
-    return (const char *)c->mem[slot].at + p->offset;
+    return (bytes + (1u << 20) - 1) >> 20;
 }
 
-/* A part of tensors must be the safetensors file that it was declared to be: its length, its header's, every rule of
- * the format.  The worker can write to it meanwhile: what is read twice is read from a copy. */
-static int check_image(const struct chest_part *p, const char *image, uint64_t bytes, struct el_err *e)
+/* Both slots will be as large as the larger one: that is what counts. */
+static void charge_for(struct vault *v, struct chest *c, unsigned slot, uint64_t wanted)
+{
+    c->slot[slot].wanted = wanted;
+    uint64_t all = KEEPER_SLOTS * larger(c->slot[0].wanted, c->slot[1].wanted);
+    v->charged = v->charged - c->charged + all;
+    c->charged = all;
+}
+
+/* -1 and *e: not within the budget. */
+static int charge(struct vault_job *j, uint64_t bytes)
+{
+    struct vault *v = j->vault;
+    struct chest *c = j->chest;
+    pthread_mutex_lock(&v->lock);
+    uint64_t need = KEEPER_SLOTS * bytes, others = v->charged - c->charged;
+    uint64_t have = v->budget_bytes > others ? v->budget_bytes - others : 0;
+    bool good = need <= have && bytes <= c->slot[j->slot].mem.room;
+    if (good)
+        charge_for(v, c, j->slot, bytes);
+    pthread_mutex_unlock(&v->lock);
+    if (good)
+        return 0;
+    j->need_bytes = need;
+    j->have_bytes = have;
+    if (need > have)
+        return el_fail(&j->error, EL_EXIT_OSERR,
+                       "two slots of %llu MiB are needed and %llu MiB of --ckpt-mem are left on this node for them",
+                       (unsigned long long)mib_up(bytes), (unsigned long long)(have >> 20));
+    return el_fail(&j->error, EL_EXIT_OSERR, "a slot of %llu MiB is needed and there are addresses for %llu MiB%s",
+                   (unsigned long long)mib_up(bytes), (unsigned long long)(c->slot[j->slot].mem.room >> 20),
+                   v->room_is_short ? " (ulimit -v)" : "");
+}
+
+/* Whole pages.  What the slot holds stays. */
+static int grow(struct vault_job *j, uint64_t bytes)
+{
+    struct vault *v = j->vault;
+    struct chest_slot *s = &j->chest->slot[j->slot];
+    int bad = 0;
+    bytes = (bytes + IMAGES_PAGE - 1) / IMAGES_PAGE * IMAGES_PAGE;
+    pthread_mutex_lock(&s->growing);
+    if (bytes > s->capacity) {
+        bad = charge(j, bytes);
+        if (!bad && (bad = ckpt_mem_grow(&s->mem, s->capacity, bytes, &j->error)) < 0) {
+            pthread_mutex_lock(&v->lock);
+            charge_for(v, j->chest, j->slot, s->capacity);
+            pthread_mutex_unlock(&v->lock);
+        }
+        s->capacity = bad ? s->capacity : bytes;
+    }
+    j->capacity = s->capacity;
+    j->file_bytes = s->mem.bytes;
+    pthread_mutex_unlock(&s->growing);
+    return bad;
+}
+
+/* --- in a thread: bytes --- */
+
+static const char *image_of(const struct chest *c, unsigned slot, unsigned part)
+{
+    return (const char *)c->slot[slot].mem.at + c->slot[slot].image[part].offset;
+}
+
+/* A part of tensors must be the safetensors file that it was said to be: its length, its header's, every rule of the
+ * format.  The worker can write to it meanwhile: what is read twice is read from a copy. */
+static int check_image(const struct image *p, const char *name, const char *image, struct el_err *e)
 {
     unsigned char prefix[ST_PREFIX];
     size_t json;
     struct st st = {0};
     struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
     memcpy(prefix, image, sizeof prefix);
-    if (st_header_bytes(prefix, bytes, &json, e) < 0)
-        return el_prefix(e, "part \"%s\"", p->name);
+    if (st_header_bytes(prefix, p->bytes, &json, e) < 0)
+        return el_prefix(e, "part \"%s\"", name);
     if (json + ST_PREFIX != p->header_bytes)
-        return el_fail(e, EL_EXIT_PROTOCOL, "part \"%s\": its header has %zu bytes, %llu were declared", p->name,
+        return el_fail(e, EL_EXIT_PROTOCOL, "part \"%s\": its header has %zu bytes, %llu were announced", name,
                        json + ST_PREFIX, (unsigned long long)p->header_bytes);
     char *header = el_alloc(&mem, json);
     int bad = -1;
     if (header)
-        bad = st_parse(&st, &mem, memcpy(header, image + ST_PREFIX, json), json, bytes, e);
+        bad = st_parse(&st, &mem, memcpy(header, image + ST_PREFIX, json), json, p->bytes, e);
     else
         el_fail(e, EL_EXIT_OSERR, "out of memory for its header");
     st_free(&st);
     el_free(&mem, header);
-    return bad ? el_prefix(e, "part \"%s\"", p->name) : 0;
+    return bad ? el_prefix(e, "part \"%s\"", name) : 0;
+}
+
+/* Where the images lie in the slot, and their sums. */
+static int lay_out(struct vault_job *j)
+{
+    struct chest_slot *s = &j->chest->slot[j->slot];
+    uint64_t at = 0;
+    size_t sums = 0;
+    for (unsigned i = 0; i < j->chest->parts; i++) {
+        s->image[i] = (struct image){at, j->bytes[i], j->header_bytes[i], sums};
+        at += images_bytes(&j->bytes[i], 1);
+        sums += sums_count(j->bytes[i]);
+    }
+    assert(at <= s->capacity);
+    if (sums <= s->sums_room)
+        return 0;
+    free(s->sums);
+    s->sums = calloc(sums, sizeof *s->sums);
+    s->sums_room = s->sums ? sums : 0;
+    return s->sums ? 0 : el_fail(&j->error, EL_EXIT_OSERR, "out of memory for the checksums of a snapshot");
 }
 
 static int sum(struct vault_job *j)
 {
     struct chest *c = j->chest;
+    struct chest_slot *s = &c->slot[j->slot];
+    if (lay_out(j) < 0)
+        return -1;
     for (unsigned i = 0; i < c->parts; i++) {
-        struct chest_part *p = &c->part[i];
-        const char *image = image_of(c, j->slot, p);
-        if (p->header_bytes && check_image(p, image, j->bytes[i], &j->error) < 0)
+        const struct image *p = &s->image[i];
+        const char *image = image_of(c, j->slot, i);
+        if (p->header_bytes && check_image(p, c->name[i], image, &j->error) < 0)
             return -1;
-        sums_make(image, j->bytes[i], p->sums[j->slot]);
+        sums_make(image, p->bytes, s->sums + p->sums);
     }
     return 0;
 }
@@ -155,20 +285,44 @@ static int sum(struct vault_job *j)
 static int verify(struct vault_job *j)
 {
     struct chest *c = j->chest;
+    const struct chest_slot *s = &c->slot[j->slot];
     for (unsigned i = 0; i < c->parts; i++) {
-        const struct chest_part *p = &c->part[i];
-        uint64_t at = sums_check(image_of(c, j->slot, p), j->bytes[i], p->sums[j->slot]);
-        if (at < j->bytes[i])
+        const struct image *p = &s->image[i];
+        uint64_t at = sums_check(image_of(c, j->slot, i), p->bytes, s->sums + p->sums);
+        if (at < p->bytes)
             return el_fail(&j->error, EL_EXIT_PROTOCOL,
-                           "part \"%s\" was written to after its commit: the 4 MiB from byte %llu on differ", p->name,
-                           (unsigned long long)at);
+                           "part \"%s\" was written to after its commit: the 4 MiB from byte %llu on differ",
+                           c->name[i], (unsigned long long)at);
+    }
+    return 0;
+}
+
+/* All parts, one behind the other, into a slot that is large enough for them. */
+static int read_parts(struct vault_job *j, struct load_step *s)
+{
+    struct chest *c = j->chest;
+    for (unsigned i = 0; i < c->parts; i++)
+        if (load_size(s, &j->parts[i], &j->bytes[i], &j->error) < 0)
+            return -1;
+    if (grow(j, images_bytes(j->bytes, c->parts)) < 0)
+        return -1;
+    uint64_t offset = 0;
+    for (unsigned i = 0; i < c->parts; i++) {
+        unsigned char *at = (unsigned char *)c->slot[j->slot].mem.at + offset;
+        size_t json = 0;
+        if (load_read(s, &j->parts[i], at, j->bytes[i], &j->error) < 0)
+            return -1;
+        bool tensors = !j->parts[i].named && j->bytes[i];
+        if (tensors && st_header_bytes(at, j->bytes[i], &json, &j->error) < 0)
+            return el_prefix(&j->error, "part \"%s\"", c->name[i]);
+        j->header_bytes[i] = tensors ? json + ST_PREFIX : 0;
+        offset += images_bytes(&j->bytes[i], 1);
     }
     return 0;
 }
 
 static int load(struct vault_job *j)
 {
-    struct chest *c = j->chest;
     struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
     struct load_step *s = load_open(j->from, &mem, j->layout, j->step, &j->error);
     if (!s)
@@ -177,8 +331,7 @@ static int load(struct vault_job *j)
     int bad = load_lineage(s) == j->lineage
                   ? 0
                   : ckpt_fail(&j->error, CKPT_DAMAGED, "it is of another history than it was a moment ago");
-    for (unsigned i = 0; i < c->parts && !bad; i++)
-        bad = load_read(s, &j->parts[i], (char *)c->mem[j->slot].at + c->part[i].offset, &j->bytes[i], &j->error);
+    bad = bad ? bad : read_parts(j, s);
     j->consumed_samples = load_consumed_samples(s);
     load_close(s);
     return bad ? -1 : sum(j);
@@ -188,7 +341,7 @@ static void work(void *ctx)
 {
     struct vault_job *j = ctx;
     switch (j->kind) {
-    case JOB_ALLOCATE: j->bad = allocate(j->chest, &j->error) < 0; break;
+    case JOB_GROW: j->bad = grow(j, j->room_bytes) < 0; break;
     case JOB_SUM: j->bad = sum(j) < 0; break;
     case JOB_VERIFY: j->bad = verify(j) < 0; break;
     case JOB_LOAD: j->bad = load(j) < 0; break;
@@ -205,15 +358,24 @@ static void free_job(struct vault_job *j)
 
 static void tell(const struct vault_job *j)
 {
-    const struct vault *v = j->vault;
-    switch (j->kind) {
-    case JOB_ALLOCATE: v->ops.allocated(v->ctx, j->worker, !j->bad, j->error.text); break;
-    case JOB_SUM: v->ops.summed(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->error.text); break;
-    case JOB_LOAD:
-        v->ops.loaded(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->consumed_samples, j->bytes, j->error.text);
-        break;
-    case JOB_VERIFY: v->ops.verified(v->ctx, j->worker, j->slot, j->gen, !j->bad, j->error.text); break;
-    }
+    static const enum keeper_event_type types[] = {[JOB_GROW] = KEEPER_EV_GROWN,
+                                                   [JOB_SUM] = KEEPER_EV_SUMMED,
+                                                   [JOB_VERIFY] = KEEPER_EV_READ,
+                                                   [JOB_LOAD] = KEEPER_EV_LOADED};
+    const struct keeper_event ev = {.type = types[j->kind],
+                                    .worker = j->worker,
+                                    .slot = j->slot,
+                                    .gen = j->gen,
+                                    .ok = !j->bad,
+                                    .number = j->consumed_samples,
+                                    .capacity = j->capacity,
+                                    .file_bytes = j->file_bytes,
+                                    .need_bytes = j->need_bytes,
+                                    .have_bytes = j->have_bytes,
+                                    .part_bytes = j->bytes,
+                                    .part_header_bytes = j->header_bytes,
+                                    .text = j->error.text};
+    j->vault->told(j->vault->ctx, &ev);
 }
 
 static void done(void *ctx)
@@ -237,7 +399,7 @@ static struct load_part *own_parts(const struct keeper *k, unsigned worker)
     char *at = (char *)(v + n);
     for (unsigned i = 0; v && i < n; i++) {
         const struct keeper_part *p = keeper_part(k, worker, i);
-        v[i] = (struct load_part){.bytes = p->bytes, .named = p->file[0] != 0};
+        v[i] = (struct load_part){.named = p->file[0] != 0, .own = p->own};
         v[i].part = strcpy(at, p->name);
         at += strlen(at) + 1;
         v[i].shard_id = strcpy(at, p->shard_id);
@@ -246,95 +408,114 @@ static struct load_part *own_parts(const struct keeper *k, unsigned worker)
     return v;
 }
 
-/* A job that cannot be given to a thread is told as one that failed. */
-static void start_job(struct vault *v, enum job_kind kind, const struct keeper *k, unsigned worker, unsigned slot,
-                      uint64_t gen, int64_t step, const struct ckpt_fs *from, enum ckpt_layout layout)
+/* A job for a worker's slot; NULL: no memory. */
+static struct vault_job *new_job(struct vault *v, const struct vault_job *spare)
 {
-    struct chest *c = v->chest[worker];
-    assert(c);
-    struct vault_job *j = calloc(1, sizeof *j + c->parts * sizeof *j->bytes);
-    struct vault_job spare = {.vault = v, .kind = kind, .worker = worker, .slot = slot, .gen = gen, .bad = true};
-    if (!j) {
-        el_fail(&spare.error, EL_EXIT_OSERR, "out of memory");
-        tell(&spare);
-        return;
-    }
-    *j = spare;
+    struct chest *c = v->chest[spare->worker];
+    struct vault_job *j = calloc(1, sizeof *j + 2 * c->parts * sizeof *j->tables);
+    if (!j)
+        return NULL;
+    *j = *spare;
     j->bad = false;
     j->chest = c;
     j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
-    j->step = step;
-    j->lineage = kind == JOB_LOAD ? keeper_slot(k, worker, slot)->lineage : 0;
-    j->from = from;
-    j->layout = layout;
-    if (kind == JOB_LOAD && !(j->parts = own_parts(k, worker))) {
-        free_job(j);
-        el_fail(&spare.error, EL_EXIT_OSERR, "out of memory");
-        tell(&spare);
-        return;
-    }
-    for (unsigned i = 0; kind != JOB_ALLOCATE && i < c->parts; i++)
-        j->bytes[i] = keeper_slot(k, worker, slot)->part_bytes[i];
-    if (pool_run(v->pool, &j->job, &spare.error) == 0) {
-        c->jobs++;
-        return;
-    }
-    free_job(j);
-    tell(&spare);
+    j->bytes = j->tables;
+    j->header_bytes = j->tables + c->parts;
+    return j;
 }
 
-static void start(struct vault *v, enum job_kind kind, const struct keeper *k, unsigned worker, unsigned slot,
-                  uint64_t gen)
+/* One that cannot be given to a thread is told as one that failed. */
+static void start_job(struct vault_job *j, struct vault_job *spare)
 {
-    start_job(v, kind, k, worker, slot, gen, -1, NULL, CKPT_LAYOUT_ELRUN);
+    if (!j)
+        el_fail(&spare->error, EL_EXIT_OSERR, "out of memory");
+    else if (pool_run(spare->vault->pool, &j->job, &spare->error) == 0) {
+        j->chest->jobs++;
+        return;
+    }
+    if (j)
+        free_job(j);
+    tell(spare);
 }
 
-/* NULL and *e. */
-static struct chest *new_chest(const struct keeper *k, unsigned worker, struct el_err *e)
+static struct vault_job spare_of(struct vault *v, enum job_kind kind, unsigned worker, unsigned slot, uint64_t gen)
+{
+    assert(v->chest[worker]);
+    return (struct vault_job){.vault = v, .kind = kind, .worker = worker, .slot = slot, .gen = gen, .bad = true};
+}
+
+static int make_slot(struct vault *v, struct chest *c, struct chest_slot *s, struct el_err *e)
+{
+    pthread_mutex_init(&s->growing, NULL);
+    s->image = calloc(c->parts, sizeof *s->image);
+    if (!s->image)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    /* Half as many addresses, again and again: there are so many workers, or the kernel has few. */
+    while (ckpt_mem_reserve(&s->mem, "elrun-slot", v->room, e) < 0) {
+        if (v->room < 2 * ROOM_LEAST)
+            return -1;
+        v->room = v->room / 2 / IMAGES_PAGE * IMAGES_PAGE;
+        v->room_is_short = true;
+        *e = (struct el_err){0};
+    }
+    return 0;
+}
+
+int vault_open(struct vault *v, const struct keeper *k, unsigned worker, struct el_err *e)
 {
     unsigned parts = keeper_parts(k, worker);
-    struct chest *c = calloc(1, sizeof *c + parts * sizeof *c->part);
-    bool good = c != NULL;
-    for (unsigned i = 0; good && i < parts; i++) {
-        const struct keeper_part *p = keeper_part(k, worker, i);
-        struct chest_part *to = &c->part[i];
-        *to = (struct chest_part){.offset = p->offset, .bytes = p->bytes, .header_bytes = p->header_bytes};
-        snprintf(to->name, sizeof to->name, "%s", p->name);
-        c->parts = i + 1;
-        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
-            good = good && (to->sums[s] = calloc(sums_count(p->bytes) + 1, sizeof *to->sums[s]));
-    }
-    if (!good)
-        el_fail(e, EL_EXIT_OSERR, "out of memory for the checksums of a snapshot");
-    for (unsigned s = 0; good && s < KEEPER_SLOTS; s++)
-        good = ckpt_mem_new(&c->mem[s], "elrun-slot", keeper_slot_bytes(k, worker), e) == 0;
-    if (good)
-        return c;
-    if (c)
+    struct chest *c = calloc(1, sizeof *c);
+    assert(!v->chest[worker] && parts > 0);
+    if (!c)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    c->vault = v;
+    c->parts = parts;
+    c->name = calloc(parts, sizeof *c->name);
+    int bad = c->name ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (unsigned i = 0; !bad && i < parts; i++)
+        snprintf(c->name[i], sizeof c->name[i], "%s", keeper_part(k, worker, i)->name);
+    for (unsigned s = 0; s < KEEPER_SLOTS; s++)
+        bad = bad ? bad : make_slot(v, c, &c->slot[s], e);
+    if (bad) {
         free_chest(c);
-    return NULL;
+        return -1;
+    }
+    v->chest[worker] = c;
+    return 0;
 }
 
-void vault_allocate(struct vault *v, const struct keeper *k, unsigned worker)
+void vault_grow(struct vault *v, unsigned worker, unsigned slot, uint64_t bytes, uint64_t gen)
 {
-    struct el_err e = {0};
-    assert(!v->chest[worker]);
-    v->chest[worker] = new_chest(k, worker, &e);
-    if (v->chest[worker])
-        start(v, JOB_ALLOCATE, k, worker, 0, 0);
-    else
-        v->ops.allocated(v->ctx, worker, false, e.text);
+    struct vault_job spare = spare_of(v, JOB_GROW, worker, slot, gen);
+    spare.room_bytes = bytes;
+    start_job(new_job(v, &spare), &spare);
 }
 
 void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen)
 {
-    start(v, JOB_SUM, k, worker, slot, gen);
+    struct vault_job spare = spare_of(v, JOB_SUM, worker, slot, gen), *j = new_job(v, &spare);
+    const struct keeper_slot *from = keeper_slot(k, worker, slot);
+    if (j) {
+        memcpy(j->bytes, from->part_bytes, j->chest->parts * sizeof *j->bytes);
+        memcpy(j->header_bytes, from->part_header_bytes, j->chest->parts * sizeof *j->header_bytes);
+    }
+    start_job(j, &spare);
 }
 
 void vault_load(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, int64_t step,
                 const struct ckpt_fs *from, enum ckpt_layout layout)
 {
-    start_job(v, JOB_LOAD, k, worker, slot, gen, step, from, layout);
+    struct vault_job spare = spare_of(v, JOB_LOAD, worker, slot, gen);
+    spare.step = step;
+    spare.lineage = keeper_slot(k, worker, slot)->lineage;
+    spare.from = from;
+    spare.layout = layout;
+    struct vault_job *j = new_job(v, &spare);
+    if (j && !(j->parts = own_parts(k, worker))) {
+        free_job(j);
+        j = NULL;
+    }
+    start_job(j, &spare);
 }
 
 uint64_t vault_loaded_bytes(const struct vault *v)
@@ -342,20 +523,21 @@ uint64_t vault_loaded_bytes(const struct vault *v)
     return v->loaded_bytes;
 }
 
-void vault_verify(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen)
+void vault_verify(struct vault *v, unsigned worker, unsigned slot, uint64_t gen)
 {
-    start(v, JOB_VERIFY, k, worker, slot, gen);
+    struct vault_job spare = spare_of(v, JOB_VERIFY, worker, slot, gen);
+    start_job(new_job(v, &spare), &spare);
 }
 
 void vault_descriptors(const struct vault *v, unsigned worker, int fds[KEEPER_SLOTS])
 {
     for (unsigned s = 0; s < KEEPER_SLOTS; s++)
-        fds[s] = v->chest[worker]->mem[s].fd;
+        fds[s] = v->chest[worker]->slot[s].mem.fd;
 }
 
 int vault_reader(struct vault *v, unsigned worker, unsigned slot, struct el_err *e)
 {
-    return ckpt_mem_reader(&v->chest[worker]->mem[slot], e);
+    return ckpt_mem_reader(&v->chest[worker]->slot[slot].mem, e);
 }
 
 struct chest *vault_hold(struct vault *v, unsigned worker)
@@ -372,10 +554,11 @@ void vault_drop(struct chest *c)
 
 const void *vault_image(const struct vault *v, unsigned worker, unsigned slot, unsigned part)
 {
-    return image_of(v->chest[worker], slot, &v->chest[worker]->part[part]);
+    return image_of(v->chest[worker], slot, part);
 }
 
 const uint32_t *vault_sums(const struct vault *v, unsigned worker, unsigned slot, unsigned part)
 {
-    return v->chest[worker]->part[part].sums[slot];
+    const struct chest_slot *s = &v->chest[worker]->slot[slot];
+    return s->sums + s->image[part].sums;
 }

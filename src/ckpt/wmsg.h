@@ -5,8 +5,8 @@
  *
  * at most WMSG_PACKET_MAX bytes.  Descriptors travel beside a packet where WMSG_LIST says so.  seq: the sender's count;
  * an answer carries the number of what it answers.  Lists are one message for each entry and one that ends them: a
- * packet is small, and nothing is allocated for what a worker claims.  src/client/elrun.py speaks the other end; a test
- * compares its numbers with this list. */
+ * packet is small, and nothing is allocated for what a worker claims.  `images` is a list of sizes (ckpt/images.h).
+ * src/client/elrun.py speaks the other end; a test compares its numbers with this list. */
 #ifndef CKPT_WMSG_H
 #define CKPT_WMSG_H
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "util/err.h"
 #include "util/fields.h"
 
-#define WMSG_PROTO      1
+#define WMSG_PROTO      2
 #define WMSG_MAGIC      0x31434c45u /* "ELC1" */
 #define WMSG_HEAD_SIZE  16u
 #define WMSG_PACKET_MAX (60u << 10)
@@ -24,6 +24,7 @@
 #define WMSG_FILE_MAX   480 /* of a file name that the script gives */
 #define WMSG_TEXT_MAX   480
 #define WMSG_PARTS_MAX  256 /* of one worker */
+#define WMSG_IMAGES_MAX 7680
 #define WMSG_BYTES_MAX  ((uint64_t)1 << 46)
 #define WMSG_RANK_MAX   268435455
 
@@ -33,23 +34,21 @@
     F(T, NUM, rank, WMSG_RANK_MAX, 1)                                                                                  \
     F(T, NUM, local_rank, 4095, 1)                                                                                     \
     F(T, NUM, round, INT64_MAX, 1)
-/* Part by part, in the order in which they lie in a slot, then DECLARE with their number. */
+/* Part by part, then DECLARE with their number.  What a part holds is not declared: each snapshot says it anew. */
 #define WMSG_part_FIELDS(F, T)                                                                                         \
     F(T, NUM, index, WMSG_PARTS_MAX - 1, 1)                                                                            \
     F(T, STR, name, WMSG_NAME_MAX, 1)                                                                                  \
     F(T, STR, shard_id, WMSG_NAME_MAX, 1)                                                                              \
     F(T, STR, file, WMSG_FILE_MAX, 0) /* its name in the directory, if the script chose it: bytes, no tensors */       \
-    F(T, NUM, header_bytes, WMSG_BYTES_MAX, 0) /* of the safetensors header with its length; 0 for a file */           \
-    F(T, NUM, bytes, WMSG_BYTES_MAX, 1)        /* the whole image, header and all; of a file: the most it may have */  \
-    F(T, HEX, sig, 0, 1)                       /* hash of the header: equal for equal tensors */
+    F(T, BOOL, own, 0, 0)             /* this rank's piece of a replica: a snapshot is whole without it */
 #define WMSG_declare_FIELDS(F, T)                                                                                      \
     F(T, STR, layout_id, WMSG_NAME_MAX, 1)                                                                             \
     F(T, NUM, parts, WMSG_PARTS_MAX, 1)
-#define WMSG_snap_begin_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1)
-/* Before SNAP_COMMIT, for each part whose bytes differ from what was declared. */
-#define WMSG_snap_part_FIELDS(F, T)                                                                                    \
-    F(T, NUM, index, WMSG_PARTS_MAX - 1, 1)                                                                            \
-    F(T, NUM, bytes, WMSG_BYTES_MAX, 1)
+#define WMSG_reserve_FIELDS(F, T) F(T, NUM, bytes, WMSG_BYTES_MAX, 1)
+#define WMSG_snap_begin_FIELDS(F, T)                                                                                   \
+    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, STR, images, WMSG_IMAGES_MAX, 1)                                                                              \
+    F(T, BOOL, persist, 0, 0)
 #define WMSG_snap_commit_FIELDS(F, T)                                                                                  \
     F(T, NUM, slot, 1, 1)                                                                                              \
     F(T, INT, step, INT64_MAX, 1)                                                                                      \
@@ -60,13 +59,18 @@
     F(T, STR, layout_id, WMSG_NAME_MAX, 1)                                                                             \
     F(T, BOOL, elsewhere, 0, 0) /* what another rank has will do: the script gives it to this one afterwards */
 #define WMSG_restore_done_FIELDS(F, T)                                                                                 \
-    F(T, INT, step, INT64_MAX, 1) F(T, BOOL, ok, 0, 0) F(T, STR, why, WMSG_TEXT_MAX, 0)
+    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, BOOL, ok, 0, 0)                                                                                               \
+    F(T, BOOL, misfit, 0, 0) /* its bytes are fine, but what the script declares does not take them */                 \
+    F(T, STR, why, WMSG_TEXT_MAX, 0)
+#define WMSG_note_FIELDS(F, T)        F(T, BOOL, error, 0, 0) F(T, STR, text, WMSG_TEXT_MAX, 1)
 #define WMSG_at_boundary_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1)
 /* On the second connection, of the thread that answers while the script stands in a collective. */
 #define WMSG_captured_FIELDS(F, T)                                                                                     \
     F(T, NUM, slot, 1, 1)                                                                                              \
     F(T, INT, step, INT64_MAX, 1)                                                                                      \
     F(T, BOOL, ok, 0, 0)                                                                                               \
+    F(T, STR, images, WMSG_IMAGES_MAX, 0)                                                                              \
     F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \
     F(T, STR, why, WMSG_TEXT_MAX, 0)
 #define WMSG_failing_FIELDS(F, T) F(T, INT, step, INT64_MAX, 1) /* its last finished one */
@@ -74,17 +78,20 @@
 /* --- an agent to its worker --- */
 #define WMSG_welcome_FIELDS(F, T)                                                                                      \
     F(T, NUM, proto, 1000000, 1)                                                                                       \
-    F(T, BOOL, snapshots, 0, 0) /* false: neither --ckpt-dir nor --ckpt-mem was given */                               \
-    F(T, BOOL, files, 0, 0)     /* --ckpt-layout=megatron: declare_file() is meant */                                  \
-    F(T, BOOL, waits, 0, 0)     /* --ckpt-busy=wait: snapshot() waits for a slot instead of being skipped */           \
-    F(T, BOOL, live, 0, 0)      /* last words: what it holds may be captured, over a second connection */              \
-    F(T, NUM, kept_bytes, WMSG_BYTES_MAX, 0) /* of a snapshot that this local rank left, to be read beside the page */
-#define WMSG_grant_FIELDS(F, T)                                                                                        \
-    F(T, NUM, slots, 2, 1)                                                                                             \
-    F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 1)                                                                           \
-    F(T, BOOL, warm, 0, 0) /* the slots of an earlier round, with their snapshots */
+    F(T, BOOL, snapshots, 0, 0)    /* false: neither --ckpt-dir nor --ckpt-mem was given */                            \
+    F(T, BOOL, files, 0, 0)        /* --ckpt-layout=megatron: declare_file() is meant */                               \
+    F(T, BOOL, waits, 0, 0)        /* --ckpt-busy=wait: snapshot() waits for a slot instead of being skipped */        \
+    F(T, BOOL, live, 0, 0)         /* last words: what it holds may be captured, over a second connection */           \
+    F(T, NUM, check, INT64_MAX, 0) /* every so many snapshots one is read back and compared (--ckpt-check); 0: never   \
+                                    */
+#define WMSG_grant_FIELDS(F, T) F(T, NUM, slots, 2, 1)
+/* slot_bytes: of the slot's file, which may have grown since it was mapped. */
 #define WMSG_snap_slot_FIELDS(F, T)                                                                                    \
-    F(T, NUM, slot, 1, 0) F(T, BOOL, busy, 0, 0) F(T, NUM, retry_ms, 3600000, 0) F(T, STR, text, WMSG_TEXT_MAX, 0)
+    F(T, NUM, slot, 1, 0)                                                                                              \
+    F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0)                                                                           \
+    F(T, BOOL, busy, 0, 0)                                                                                             \
+    F(T, NUM, retry_ms, 3600000, 0)                                                                                    \
+    F(T, STR, text, WMSG_TEXT_MAX, 0)
 #define WMSG_snap_ack_FIELDS(F, T) F(T, NUM, slot, 1, 1) F(T, INT, step, INT64_MAX, 1)
 #define WMSG_event_FIELDS(F, T)    F(T, STR, kind, 32, 1) F(T, INT, step, INT64_MAX, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)
 #define WMSG_restore_offer_FIELDS(F, T)                                                                                \
@@ -92,15 +99,18 @@
     F(T, BOOL, fresh, 0, 0)       /* … and that is as it should be: begin at the beginning */                        \
     F(T, BOOL, elsewhere, 0, 0)   /* another rank has it; no descriptor */                                             \
     F(T, STR, from, 64, 0)                                                                                             \
-    F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0)                                                                           \
+    F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0) /* up to the end of the last image */                                     \
+    F(T, STR, images, WMSG_IMAGES_MAX, 0)                                                                              \
     F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \
     F(T, STR, text, WMSG_TEXT_MAX, 0)
-/* On the second connection: copy the state behind that step into this slot; answered by CAPTURED. */
-#define WMSG_lastwords_FIELDS(F, T) F(T, NUM, slot, 1, 1) F(T, INT, step, INT64_MAX, 1)
+/* On the second connection: copy the state behind that step into this slot, which has room for slot_bytes; answered by
+ * CAPTURED. */
+#define WMSG_lastwords_FIELDS(F, T)                                                                                    \
+    F(T, NUM, slot, 1, 1) F(T, INT, step, INT64_MAX, 1) F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 1)
 #define WMSG_notice_FIELDS(F, T)                                                                                       \
     F(T, STR, why, WMSG_TEXT_MAX, 1) F(T, INT, boundary_step, INT64_MAX, 1) F(T, NUM, deadline_ms, 86400000, 0)
 #define WMSG_refused_FIELDS(F, T)                                                                                      \
-    F(T, STR, code, 32, 1) /* "NOMEM", "OFF", "STATE", "RANK", "PROTO", "DECLARED" */                                  \
+    F(T, STR, code, 32, 1) /* "NOMEM", "OFF", "STATE", "RANK", "ROUND", "PROTO", "PARTS", "DECLARED", "IMAGE" */       \
     F(T, NUM, need_bytes, WMSG_BYTES_MAX, 0) F(T, NUM, have_bytes, WMSG_BYTES_MAX, 0) F(T, STR, text, WMSG_TEXT_MAX, 1)
 #define WMSG_done_FIELDS(F, T) F(T, STR, text, WMSG_TEXT_MAX, 0)
 
@@ -108,9 +118,9 @@
 #define WMSG_LIST(X)                                                                                                   \
     X(HELLO, hello, 1, 0, "first word of a worker")                                                                    \
     X(DECLARE, declare, 2, 0, "all parts have been named")                                                             \
-    X(GRANT, grant, 3, 2, "answer to DECLARE: the slots, prefaulted")                                                  \
-    X(SNAP_BEGIN, snap_begin, 4, 0, "asks for a slot to write into")                                                   \
-    X(SNAP_SLOT, snap_slot, 5, 0, "answer to SNAP_BEGIN")                                                              \
+    X(GRANT, grant, 3, 2, "answer to DECLARE: the slots, which may be empty files")                                    \
+    X(SNAP_BEGIN, snap_begin, 4, 0, "asks for a slot with room for these images")                                      \
+    X(SNAP_SLOT, snap_slot, 5, 0, "answer to SNAP_BEGIN: that slot is large enough")                                   \
     X(SNAP_COMMIT, snap_commit, 6, 0, "the slot is written; from now on it is the agent's")                            \
     X(SNAP_ACK, snap_ack, 7, 0, "answer to SNAP_COMMIT: checksums are made")                                           \
     X(SNAP_ABORT, snap_abort, 8, 0, "the slot was not written")                                                        \
@@ -123,11 +133,12 @@
     X(DONE, done, 16, 0, "answer to what was done")                                                                    \
     X(NOTICE, notice, 24, 0, "a planned change: where to stop")                                                        \
     X(AT_BOUNDARY, at_boundary, 25, 0, "the announced step is done")                                                   \
-    X(WELCOME, welcome, 26, 2, "answer to HELLO: the status page, and what is kept of an earlier round")               \
+    X(WELCOME, welcome, 26, 1, "answer to HELLO, with the status page")                                                \
     X(PART, part, 27, 0, "one part of the declaration")                                                                \
-    X(SNAP_PART, snap_part, 28, 0, "a part that differs from its declaration in this snapshot")                        \
     X(CAPTURED, captured, 29, 0, "answer to LASTWORDS")                                                                \
-    X(FAILING, failing, 30, 0, "this worker will end badly, and waits until its state is captured")
+    X(FAILING, failing, 30, 0, "this worker will end badly, and waits until its state is captured")                    \
+    X(RESERVE, reserve, 31, 0, "a snapshot of about so many bytes will come: the slots are made so large meanwhile")   \
+    X(NOTE, note, 32, 0, "a line for elrun's log")
 
 enum wmsg_type {
 #define X(NAME, name, number, fds, text) WMSG_##NAME = (number),

@@ -1,8 +1,14 @@
-/* elrun.py, the module that a training script imports; its text is part of the binary. */
+/* The Python package `elrun` that a training script imports.  All files of src/client/elrun are part of the binary;
+ * agent/run_folder.h writes them where the workers find them. */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
-#include <stddef.h>
 
-extern const char client_module[], client_module_end[];
+struct client_file {
+    const char *name; /* in the package's folder */
+    const char *text, *end;
+};
+
+/* Ended by a NULL name. */
+extern const struct client_file client_files[];
 
 #endif

@@ -16,8 +16,9 @@ enum guard_verb { GUARD_END, GUARD_ADD, GUARD_REMOVE, GUARD_FENCE };
 
 struct cgroup;
 
-/* slots: most groups at one time.  cgroup: killed first, and removed; NULL if there is none.  It outlives the guard. */
-struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, struct el_err *e);
+/* slots: most groups at one time.  cgroup: killed first, and removed; folder: removed with what is in it when all are
+ * killed; NULL if there is none.  Both outlive the guard. */
+struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, const char *folder, struct el_err *e);
 
 /* Ends the guard without killing anything: all workers are gone. */
 void guard_free(struct guard *g);

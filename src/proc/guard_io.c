@@ -12,6 +12,7 @@
 #include "loop/loop.h"
 #include "proc/cgroup.h"
 #include "proc/spawn.h"
+#include "util/tree.h"
 
 #define GUARD_RMDIR_TRIES 100
 #define GUARD_RMDIR_MS    20
@@ -27,7 +28,7 @@ struct guard {
     int fd;      /* write end, non-blocking */
     int read_fd; /* only while forking */
     int kill_fd; /* cgroup.kill or -1; the cgroup's */
-    const char *cgroup_path;
+    const char *cgroup_path, *folder;
     unsigned room;
     pid_t *group;  /* the guard's own copy, after the fork */
     el_usec fence; /* told last; in the guard: EL_NEVER once it has acted */
@@ -152,6 +153,8 @@ static int guard_main(void *ctx)
     /* The dead need a moment to leave the cgroup. */
     for (int i = 0; g->cgroup_path && i < GUARD_RMDIR_TRIES && rmdir(g->cgroup_path) < 0 && errno == EBUSY; i++)
         poll(NULL, 0, GUARD_RMDIR_MS);
+    if (g->folder && *g->folder) /* not there any more where elrun came to its end and left what it could not kill */
+        (void)tree_remove(g->folder);
     return 0;
 }
 
@@ -181,7 +184,7 @@ static int start(struct guard *g, struct el_err *e)
     return 0;
 }
 
-struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, struct el_err *e)
+struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, const char *folder, struct el_err *e)
 {
     struct guard *g = calloc(1, sizeof *g);
     if (g)
@@ -196,6 +199,7 @@ struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, struct el_e
     g->fence = EL_NEVER;
     g->kill_fd = cgroup ? cgroup_kill_fd(cgroup) : -1;
     g->cgroup_path = cgroup ? cgroup_path(cgroup) : NULL;
+    g->folder = folder;
     if (start(g, e) < 0) {
         free(g->group);
         free(g);

@@ -48,7 +48,7 @@ struct spawn_conf {
     int terminal_fd;              /* >= 0: stays in elrun's session, and its group becomes the terminal's foreground */
     const struct rlimit *files;   /* and its limit of open files; NULL: as elrun has it */
     const struct numa_plan *numa; /* NULL: no binding */
-    unsigned oom_more;            /* added to its oom_score_adj beyond what every child gets: elrun holds much memory */
+    unsigned oom_raise;           /* added to its oom_score_adj; 0: as elrun has it */
 };
 
 /* The pid of the child, which leads its own session and group (its group only with terminal_fd); or -1 and *e when the

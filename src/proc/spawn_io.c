@@ -15,8 +15,7 @@
 #include "proc/numa.h"
 #include "util/parse.h"
 
-#define OOM_ADJ_MORE 300 /* the kernel must take a worker, not the agent that holds its snapshots (design.md) */
-#define OOM_ADJ_MAX  1000
+#define OOM_ADJ_MAX 1000
 
 /* --- the child's side: async-signal-safe calls only --- */
 
@@ -47,7 +46,7 @@ static void child_close_rest(int from)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static void child_raise_oom_score(unsigned more)
+static void child_raise_oom_score(unsigned raise)
 {
     char text[16] = {0};
     int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
@@ -61,7 +60,7 @@ static void child_raise_oom_score(unsigned more)
         for (; *s >= '0' && *s <= '9'; s++)
             now = now * 10 + (*s - '0');
     }
-    int want = sign * now + OOM_ADJ_MORE + (int)more;
+    int want = sign * now + (int)raise;
     if (want > OOM_ADJ_MAX)
         want = OOM_ADJ_MAX;
     char digits[16];
@@ -125,7 +124,8 @@ static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_
         child_fail(&self, SPAWN_STAGE_TERMINAL);
     if (c->guard_fd >= 0)
         guard_tell(c->guard_fd, GUARD_ADD, getpid());
-    child_raise_oom_score(c->oom_more);
+    if (c->oom_raise)
+        child_raise_oom_score(c->oom_raise);
     if (c->numa && (errno = numa_apply(c->numa)) != 0)
         child_fail(&self, SPAWN_STAGE_NUMA);
     if (child_streams(&self) < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/scan.h"
+#include "util/snip.h"
 
 struct lastwords_seat {
     bool gone, lost; /* none of its workers is left; nor is the node */
@@ -168,7 +169,7 @@ void lastwords_take(struct lastwords *w, unsigned k, const struct lastwords_stan
     w->news = true;
     if (s->n && *s->why && s->at[0].step >= w->why_step) {
         w->why_step = s->at[0].step;
-        snprintf(w->why, sizeof w->why, "%.64s: %s", name_of(w, k), s->why);
+        el_snip(w->why, sizeof w->why, "%.64s: %s", name_of(w, k), s->why);
     }
     if (w->state == LASTWORDS_RESTING && !s->ends && !to->gone)
         begin(w, now);

@@ -26,7 +26,7 @@
 #define LASTWORDS_AGREE     EL_SEC(10)
 #define LASTWORDS_LOOK      EL_MS(1) /* for each 64 nodes: between two looks at all of them */
 #define LASTWORDS_STEPS_MAX 8u       /* that a node speaks of, the newest ones */
-#define LASTWORDS_TEXT_MAX  320u
+#define LASTWORDS_TEXT_MAX  480u
 
 enum lastwords_level {
     LASTWORDS_NO,

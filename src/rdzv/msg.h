@@ -225,7 +225,8 @@
     F(T, INT, step, INT64_MAX, 1)         /* … what it was told in this attempt, … */                              \
     F(T, HEX, lineage, 0, 0)              /* … of this lineage */                                                    \
     F(T, BOOL, fresh, 0, 0)                                                                                            \
-    F(T, STR, text, RESTORE_WHY_MAX, 0) /* what it has and cannot read */
+    F(T, BOOL, misfit, 0, 0)            /* its workers could read it, and do not take it: nobody goes on */            \
+    F(T, STR, text, RESTORE_WHY_MAX, 0) /* what it has and cannot read, or take */
 
 /* --- a coordinator to an agent: orders, then the rest --- */
 #define MSG_park_FIELDS(F, T)                                                                                          \

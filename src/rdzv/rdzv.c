@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/snip.h"
+
 static const struct {
     const char *name;
     unsigned next; /* bits by enum rdzv_state */
@@ -64,7 +66,7 @@ void rdzv_say(struct rdzv *r, struct rdzv_actions *out, enum rdzv_note_type type
     snprintf(note->host, sizeof note->host, "%s", member == RDZV_NONE ? "" : r->member[member].host);
     va_list ap;
     va_start(ap, format);
-    vsnprintf(note->text, sizeof note->text, format, ap);
+    el_vsnip(note->text, sizeof note->text, format, ap);
     va_end(ap);
     rdzv_act(out, RDZV_DO_NOTE)->note = r->notes++;
 }
@@ -227,8 +229,9 @@ static void end_is_recorded(struct rdzv *r, bool recorded, el_usec now, struct r
 {
     rdzv_move(r, RDZV_ENDING, now);
     r->end_until = now + RDZV_END_LIMIT;
-    rdzv_say(r, out, RDZV_NOTE_ENDED, RDZV_NONE, "status %u: %.400s%s", r->status, r->end_text,
-             recorded ? "" : " (the journal could not be written)");
+    char text[MSG_TEXT_MAX - 60];
+    rdzv_say(r, out, RDZV_NOTE_ENDED, RDZV_NONE, "status %u: %s%s", r->status,
+             el_snip(text, sizeof text, "%s", r->end_text), recorded ? "" : " (the journal could not be written)");
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 

@@ -74,11 +74,11 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
         return;
     unsigned rank = r->seat[m->seat].rank_base + (unsigned)f->local_rank;
     if (rdzv_worker_failed(r, m, f, now)) /* a node tells of it on each of its connections */
-        rdzv_say(r, out, RDZV_NOTE_FAILED, i, "rank %u on %s: %.300s", rank, m->host, f->text);
+        rdzv_say(r, out, RDZV_NOTE_FAILED, i, "rank %u on %s: %s", rank, m->host, f->text);
     if (r->state != RDZV_RUNNING)
         return;
     r->failed = true;
-    rdzv_stop(r, now, out, "rank %u on %s failed: %.300s", rank, m->host, f->text);
+    rdzv_stop(r, now, out, "rank %u on %s failed: %s", rank, m->host, f->text);
 }
 
 static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, el_usec now, struct rdzv_actions *out)

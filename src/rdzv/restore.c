@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/scan.h"
+#include "util/snip.h"
 
 enum { NAMED_MAX = 4 }; /* nodes, in a text */
 
@@ -29,7 +30,7 @@ static_assert(RESTORE_LIST_MAX >= RESTORE_STEPS_MAX * 37, "19 digits, 16 digits,
 
 int restore_init(struct restore *r, const struct restore_conf *conf, struct el_mem *mem)
 {
-    *r = (struct restore){.conf = *conf, .step = RESTORE_NO_STEP, .until = EL_NEVER};
+    *r = (struct restore){.conf = *conf, .step = RESTORE_NO_STEP, .until = EL_NEVER, .say_at = EL_NEVER};
     r->seat = el_alloc(mem, conf->room * sizeof *r->seat);
     return r->seat ? 0 : -1;
 }
@@ -50,8 +51,8 @@ void restore_begin(struct restore *r, unsigned seats)
     r->step = RESTORE_NO_STEP;
     r->below = INT64_MAX;
     r->fails = 0;
-    r->fresh = false;
-    r->until = EL_NEVER;
+    r->fresh = r->misfit = false;
+    r->until = r->say_at = EL_NEVER;
     r->why[0] = r->text[0] = 0;
 }
 
@@ -177,10 +178,26 @@ static void note_histories(struct restore *r, int64_t chosen, char text[RESTORE_
         }
 }
 
+/* Nothing that all can have: is that as it should be? */
+static void decide_nothing(struct restore *r)
+{
+    bool never = never_was_any(r);
+    r->fresh = never || r->conf.allow_fresh;
+    snprintf(r->text, sizeof r->text, "%s%s%.280s%s",
+             never ? "no snapshot was ever complete: beginning at the beginning"
+                   : "no snapshot is left that every rank can have",
+             !never && *r->why ? " (" : "", never ? "" : r->why, !never && *r->why ? ")" : "");
+    size_t n = strlen(r->text);
+    if (!never)
+        snprintf(r->text + n, sizeof r->text - n, "%s",
+                 r->fresh ? ": beginning at the beginning (--allow-fresh)"
+                          : "; --allow-fresh would begin at the beginning");
+}
+
 static void decide(struct restore *r, el_usec now)
 {
     int64_t before = r->step, lost;
-    struct choice newest = newest_of_all(r);
+    struct choice newest = r->misfit ? (struct choice){RESTORE_NO_STEP, 0} : newest_of_all(r);
     char histories[RESTORE_WHY_MAX];
     note_histories(r, newest.step, histories);
     if (!*r->why)
@@ -189,30 +206,21 @@ static void decide(struct restore *r, el_usec now)
     r->lineage = newest.lineage;
     r->fails = r->step == before ? r->fails : 0;
     r->fresh = false;
-    snprintf(r->text, sizeof r->text, "%s", histories);
-    if (r->step == RESTORE_NO_STEP) {
-        bool never = never_was_any(r);
-        r->fresh = never || r->conf.allow_fresh;
-        snprintf(r->text, sizeof r->text, "%s%s%s%s",
-                 never ? "no snapshot was ever complete: beginning at the beginning"
-                       : "no snapshot is left that every rank can have",
-                 !never && *r->why ? " (" : "", never ? "" : r->why, !never && *r->why ? ")" : "");
-        size_t n = strlen(r->text);
-        if (!never)
-            snprintf(r->text + n, sizeof r->text - n, "%s",
-                     r->fresh ? ": beginning at the beginning (--allow-fresh)"
-                              : "; --allow-fresh would begin at the beginning");
-    } else if (goes_too_far(r, &lost)) {
-        snprintf(
+    snprintf(r->text, sizeof r->text, "%s", r->misfit ? r->why : histories);
+    if (r->step == RESTORE_NO_STEP && !r->misfit) {
+        decide_nothing(r);
+    } else if (r->step != RESTORE_NO_STEP && goes_too_far(r, &lost)) {
+        el_snip(
             r->text, sizeof r->text,
             "the newest step that every rank can have is %lld, and step %lld was reached: %lld steps would be lost, "
-            "more than --ckpt-max-rollback=%llu%s%s",
+            "more than --ckpt-max-rollback=%llu%s%.280s",
             (long long)r->step, (long long)(r->step + lost), (long long)lost,
             (unsigned long long)r->conf.max_rollback - 1, *r->why ? "; " : "", r->why);
         r->step = RESTORE_NO_STEP;
     }
     r->state = RESTORE_READING;
     r->until = now + (r->conf.timeout ? r->conf.timeout : RESTORE_TIMEOUT);
+    r->say_at = EL_NEVER;
 }
 
 /* --- what is heard --- */
@@ -237,8 +245,10 @@ static void begin_attempt(struct restore *r, uint64_t attempt, el_usec now)
     }
     r->attempt = attempt;
     r->state = RESTORE_HEARING;
+    r->misfit = false;
     r->why[0] = 0;
     r->until = now + (r->conf.timeout ? r->conf.timeout : RESTORE_TIMEOUT);
+    r->say_at = now + RESTORE_SAY;
 }
 
 static void keep(struct restore *r, unsigned seat, const struct restore_stock *s)
@@ -258,7 +268,9 @@ static void keep(struct restore *r, unsigned seat, const struct restore_stock *s
                                 .elsewhere = s->elsewhere};
     memcpy(to->step, s->step, s->n * sizeof s->step[0]);
     memcpy(to->lineage, s->lineage, s->n * sizeof s->lineage[0]);
-    if (*s->why && !*r->why)
+    bool first = s->misfit && s->attempt == r->attempt && !r->misfit;
+    r->misfit |= first;
+    if (*s->why && (first || !*r->why))
         snprintf(r->why, sizeof r->why, "%s%s%s", r->conf.name ? r->conf.name(r->conf.ctx, seat) : "",
                  r->conf.name ? ": " : "", s->why);
 }
@@ -351,7 +363,23 @@ enum restore_news restore_timeout(struct restore *r, el_usec now)
 
 el_usec restore_deadline(const struct restore *r)
 {
-    return r->state == RESTORE_HEARING || r->state == RESTORE_READING ? r->until : EL_NEVER;
+    el_usec say_at = r->state == RESTORE_HEARING ? r->say_at : EL_NEVER;
+    el_usec until = r->state == RESTORE_HEARING || r->state == RESTORE_READING ? r->until : EL_NEVER;
+    return say_at < until ? say_at : until;
+}
+
+bool restore_waits(struct restore *r, el_usec now, char to[RESTORE_TEXT_MAX + 1])
+{
+    char who[300];
+    unsigned spoken = count(r, RESTORE_AT_STOCK), missing = r->seats - spoken;
+    if (r->state != RESTORE_HEARING || now < r->say_at)
+        return false;
+    r->say_at = EL_NEVER;
+    name_missing(r, RESTORE_AT_STOCK, who, sizeof who);
+    snprintf(to, RESTORE_TEXT_MAX + 1,
+             "not every rank on %s has called restore() yet, and %u other node%s wait%s for %s", who, spoken,
+             spoken == 1 ? "" : "s", spoken == 1 ? "s" : "", missing == 1 ? "it" : "them");
+    return true;
 }
 
 bool restore_word(const struct restore *r, unsigned seat, struct restore_word *out)

@@ -8,7 +8,9 @@
  * coordinator: one that has just begun hears from the nodes what an earlier one had decided, and decides the same.  It
  * decides when every node has spoken: the newest step that each of them can read, or has from others.  When all have
  * read it, all go on; a node that cannot read it speaks of the next attempt, without that source, and so must the
- * others.  A step that could not be read in two attempts is not tried again, so this comes to an end.
+ * others.  A step that could not be read in two attempts is not tried again, so this comes to an end.  A node whose
+ * workers do not take it, because their script declares something else, ends it for all of them: an older step would
+ * not fit either, and nobody wants to lose steps for that.
  *
  * The same step is one with the same number and the same lineage (ckpt/lineage.h). */
 #ifndef RDZV_RESTORE_H
@@ -23,10 +25,11 @@
 #define RESTORE_NO_STEP   INT64_C(-1)
 #define RESTORE_STEPS_MAX 16u  /* that a node tells, the newest ones: two slots a worker and a few on disk */
 #define RESTORE_LIST_MAX  592u /* bytes of these as text */
-#define RESTORE_WHY_MAX   200u
+#define RESTORE_WHY_MAX   400u
 #define RESTORE_TEXT_MAX  480u
 #define RESTORE_FAILS_MAX 2u /* attempts in which a step may turn out not to be readable */
 #define RESTORE_TIMEOUT   EL_SEC(600)
+#define RESTORE_SAY       EL_SEC(10) /* a node that has not spoken for so long after the first one is named */
 
 /* How far a node is with the attempt that it speaks of. */
 enum restore_at {
@@ -48,11 +51,12 @@ struct restore_stock {
     int64_t newest; /* that any of its workers ever committed, or that lies on disk; RESTORE_NO_STEP */
     bool on_disk;   /* --ckpt-dir has checkpoints, of whatever state */
     bool elsewhere; /* its workers need none of their own: the script shares what other ranks have */
+    bool misfit; /* they could read the step, and what they declare does not take it: nobody goes on, `why` says it */
     enum restore_at at;
     int64_t told; /* the decision, from RESTORE_AT_TOLD on */
     uint64_t told_lineage;
     bool fresh;
-    char why[RESTORE_WHY_MAX + 1]; /* something that it has and cannot read */
+    char why[RESTORE_WHY_MAX + 1]; /* something that it has and cannot read, or take */
 };
 
 enum restore_what { RESTORE_TELL, RESTORE_READ, RESTORE_GO, RESTORE_WHATS };
@@ -90,7 +94,8 @@ struct restore {
     int64_t below;  /* only steps below are considered */
     unsigned fails; /* of `step` */
     bool fresh;
-    el_usec until;
+    bool misfit;           /* a node has said so in this attempt */
+    el_usec until, say_at; /* say_at: EL_NEVER: said, or nobody is waited for */
     char why[RESTORE_WHY_MAX + 80], text[RESTORE_TEXT_MAX + 1];
 };
 
@@ -109,6 +114,8 @@ void restore_forget(struct restore *r, unsigned seat);
 enum restore_news restore_take(struct restore *r, unsigned seat, const struct restore_stock *s, el_usec now);
 enum restore_news restore_timeout(struct restore *r, el_usec now);
 el_usec restore_deadline(const struct restore *r);
+/* Once in an attempt, when RESTORE_SAY is over: whom those that have spoken wait for.  False: nothing is to be said. */
+bool restore_waits(struct restore *r, el_usec now, char to[RESTORE_TEXT_MAX + 1]);
 
 /* What this seat is to be told, and has not said that it knows; false: nothing.  The text lives until the next call. */
 bool restore_word(const struct restore *r, unsigned seat, struct restore_word *out);

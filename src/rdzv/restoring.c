@@ -85,6 +85,7 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
                                   .newest = s->newest,
                                   .on_disk = s->on_disk,
                                   .elsewhere = s->elsewhere,
+                                  .misfit = s->misfit,
                                   .at = (enum restore_at)s->at,
                                   .told = s->step,
                                   .told_lineage = s->lineage,
@@ -105,6 +106,9 @@ void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         return;
     enum restore_state before = r->restore.state;
     uint64_t attempt = r->restore.attempt;
+    char waits[RESTORE_TEXT_MAX + 1];
+    if (restore_waits(&r->restore, now, waits))
+        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "round %llu: %s", (unsigned long long)r->number, waits);
     enum restore_news news = restore_timeout(&r->restore, now);
     say(r, before, attempt, out);
     tell(r, news, 0, out);

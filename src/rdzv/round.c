@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/snip.h"
+
 void rdzv_open(struct rdzv *r, const struct rdzv_verdict *v, el_usec now, struct rdzv_actions *out)
 {
     assert(r->state == RDZV_WAITING && v->wait == RDZV_GO && v->target);
@@ -75,7 +77,7 @@ void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char
         return;
     va_list ap;
     va_start(ap, format);
-    vsnprintf(r->stop_text, sizeof r->stop_text, format, ap);
+    el_vsnip(r->stop_text, sizeof r->stop_text, format, ap);
     va_end(ap);
     if (!r->stop_job)
         r->stop_grace = EL_MS(r->conf.set.grace_ms);
@@ -186,8 +188,8 @@ static void end_by_failure(struct rdzv *r, el_usec now, struct rdzv_actions *out
 {
     const struct rdzv_incident *root = rdzv_root(r);
     if (root)
-        snprintf(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %.300s", root->order.rank, root->host,
-                 root->text);
+        el_snip(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %s", root->order.rank, root->host,
+                root->text);
     rdzv_end(r, now, out, root ? status_of(root) : r->failed ? 1 : EL_EXIT_TEMPFAIL, "%s", why);
 }
 
@@ -198,7 +200,7 @@ static void say_cause(struct rdzv *r, struct rdzv_actions *out)
     const struct rdzv_incident *root = rdzv_root(r);
     if (!root)
         return;
-    rdzv_say(r, out, RDZV_NOTE_CAUSE, RDZV_NONE, "%s rank %u on %s: %.300s",
+    rdzv_say(r, out, RDZV_NOTE_CAUSE, RDZV_NONE, "%s rank %u on %s: %s",
              r->findings.among > 1 ? "among the first to fail:" : "first to fail:", root->order.rank, root->host,
              root->text);
     rdzv_act(out, RDZV_DO_REPORT);
@@ -265,18 +267,18 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         return;
     }
     if (costs && !budget_charge(&r->budget, now)) {
-        snprintf(why, sizeof why, "the restart budget is used up (%llu of %llu): %.300s",
-                 (unsigned long long)r->budget.used, (unsigned long long)r->budget.max, r->stop_text);
+        el_snip(why, sizeof why, "the restart budget is used up (%llu of %llu): %s", (unsigned long long)r->budget.used,
+                (unsigned long long)r->budget.max, r->stop_text);
         end_by_failure(r, now, out, why);
         return;
     }
     if (costs)
         r->charged = r->number;
     if (!brought_something(r, costs, now)) {
-        snprintf(why, sizeof why, "no progress: %llu rounds in a row %s (--max-fruitless-restarts=%llu): %.300s",
-                 (unsigned long long)r->budget.fruitless,
-                 r->digest.steps_known ? "brought nothing, the last one no new step" : "ended within 60 s",
-                 (unsigned long long)r->conf.set.max_fruitless, r->stop_text);
+        el_snip(why, sizeof why, "no progress: %llu rounds in a row %s (--max-fruitless-restarts=%llu): %s",
+                (unsigned long long)r->budget.fruitless,
+                r->digest.steps_known ? "brought nothing, the last one no new step" : "ended within 60 s",
+                (unsigned long long)r->conf.set.max_fruitless, r->stop_text);
         end_by_failure(r, now, out, why);
         return;
     }
@@ -293,7 +295,7 @@ void rdzv_end(struct rdzv *r, el_usec now, struct rdzv_actions *out, unsigned st
     assert(r->state < RDZV_CLOSING);
     va_list ap;
     va_start(ap, format);
-    vsnprintf(r->end_text, sizeof r->end_text, format, ap);
+    el_vsnip(r->end_text, sizeof r->end_text, format, ap);
     va_end(ap);
     r->status = status;
     rdzv_saving_end(r, now, out);

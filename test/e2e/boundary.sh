@@ -63,7 +63,7 @@ is "exit statuses" "$got $status" "0 0"
 # Nobody listens: no wait at all.
 job 1:2 --boundary-wait=100 --scale-up-delay=0.2
 agent n1 1 --nproc-per-node=1
-reaches "workers without elrun.py" "node1"
+reaches "workers that do not import elrun" "node1"
 agent n2 2 --nproc-per-node=1
 gathers "nobody is waited for" "node1 node2"
 all_end "exit statuses" "n1 n2" 0

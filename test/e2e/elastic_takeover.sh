@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib/net.sh"
 net_up 2
 listening() { on 1 ss -Hltn sport = :29400 | grep -q .; }
-marks() { on 1 sh -c 'ls -A /dev/shm' | grep -c '^elrun-'; } # each host has its own
+marks() { on 1 sh -c 'ls -A /dev/shm' | grep -c '^elrun-[0-9]*-'; } # each host has its own
 no_marks() { [ "$(marks)" = 0 ]; }
 marked() { [ "$(marks)" = "$1" ]; }
 

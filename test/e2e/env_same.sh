@@ -28,13 +28,13 @@ END
 
 # Prints a line for each difference that is not one of the named ones.
 cat > "$dir/same.py" <<'END'
-import json, os, sys
+import json, os, re, sys
 torchrun, elrun = sys.argv[1:]
 # Another place, another id, another store: same name, another value.
 DIFFER = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_USE_AGENT_STORE",
           "OUT"}
 ELRUN_ONLY = {"PYTHONFAULTHANDLER", "ELRUN_ROUND", "ELRUN_WORLD_SIZE_FIRST", "ELRUN_WORLD_SIZE_PREVIOUS", "ELRUN_SOCK"}
-LATER = {"PYTHONPATH"}  # gets elrun's folder in front
+FOLDER = re.compile(r"/[^:]*/elrun-[^/:]{6}/py(?=:|$)")  # in front, so that every worker can import elrun
 TORCHRUN_ONLY = {"ELRUN_SECRET"}
 if sorted(os.listdir(torchrun)) != sorted(os.listdir(elrun)):
     print("workers:", sorted(os.listdir(torchrun)), sorted(os.listdir(elrun)))
@@ -47,7 +47,10 @@ for who in sorted(set(os.listdir(torchrun)) & set(os.listdir(elrun))):
             print(who, key, a[key], b[key])
     a, b = a["env"], b["env"]
     for name in sorted(set(a) | set(b)):
-        if name in LATER or name in ELRUN_ONLY and name in b and (name not in a or a[name] != b[name]):
+        if name == "PYTHONPATH" and FOLDER.match(b.get(name, "")):
+            b[name] = FOLDER.sub("", b[name]).lstrip(":")
+            a.setdefault(name, "")
+        if name in ELRUN_ONLY and name in b and (name not in a or a[name] != b[name]):
             continue
         if name in TORCHRUN_ONLY and name not in b or name in DIFFER and name in a and name in b:
             continue
@@ -86,7 +89,7 @@ same "two workers, nothing set, started again once, templates in the arguments" 
     --nproc-per-node=2 --max-restarts=2 --role=trainer pkg/dump.py --fail-once '--file=$local_rank/${local_rank}.txt' \
     '$$HOME $HOME ${x} $' --nproc-per-node=7 '' 'a b'
 same "what is inherited stays: threads, devices, NCCL's choice, names that look alike" \
-    "OMP_NUM_THREADS= CUDA_VISIBLE_DEVICES=3,4 TORCH_NCCL_ASYNC_ERROR_HANDLING=3 RANK=9 RANKS=9 ELRUN_SECRET=x FOO=" \
+    "PYTHONPATH=/somewhere:/else OMP_NUM_THREADS= CUDA_VISIBLE_DEVICES=3,4 TORCH_NCCL_ASYNC_ERROR_HANDLING=3 RANK=9 RANKS=9 ELRUN_SECRET=x FOO=" \
     --nproc-per-node=2 --standalone --signals-to-handle=SIGTERM,SIGUSR2 -m pkg.dump --x
 same "each worker sees one device of the list as its own" "CUDA_VISIBLE_DEVICES=5,GPU-6" \
     --nproc-per-node=2 --virtual-local-rank pkg/dump.py

@@ -1,5 +1,5 @@
 # The error file that elrun's own parent asked for (TORCHELASTIC_ERROR_FILE) lies on a file system that stands still: the
-# report comes, and elrun ends.
+# report comes, and elrun ends.  So does $XDG_RUNTIME_DIR: workers start all the same.
 . "$(dirname "$0")/../lib/e2e.sh"
 frozen= mounted=
 at_exit() {
@@ -22,6 +22,19 @@ if dd if=/dev/zero of="$T/img" bs=1M count=16 2>/dev/null && mkfs.ext4 -q "$T/im
     finish
     is "a frozen error file: exit status" "$status" 3
     is_clean "a frozen error file"
+
+    # The folder of the Python package is made elsewhere.
+    fsfreeze -f "$T/mnt" && frozen=yes
+    ENV="XDG_RUNTIME_DIR=$T/mnt"
+    start_workers 1 -- record "$T/rec" forever
+    ok "a frozen \$XDG_RUNTIME_DIR: the job runs" wait_for files "$T/rec*" 1
+    fsfreeze -u "$T/mnt" && frozen=
+    like "a frozen \$XDG_RUNTIME_DIR: the package lies elsewhere" "$(envof "$(ls $T/rec* | head -1)" PYTHONPATH)" "^/dev/shm/elrun-[^/]{6}/py(:|$)"
+    kill "$elrun_pid"
+    finish
+    ENV=
+    rm -rf "$T"/mnt/*
+    is_clean "a frozen \$XDG_RUNTIME_DIR"
 else
     skip "frozen error file" "no right to mount a file system"
 fi

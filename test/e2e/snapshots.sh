@@ -66,11 +66,6 @@ train garbage --ckpt-mem=64M
 like "garbage ends a connection with a word" "$(cat "$ERR")" 'rank 0: its connection for snapshots is closed: the packet does not begin with ELC1'
 is "and nothing else" "$status" 0
 
-ENV="PYTHON_EXEC=$PY PYTHONPATH=/somewhere:$(dirname "$HERE")/../src/client" D=$T/off
-mkdir "$D"
-run --standalone "$HERE/snapshots_worker.py" "$D" off
-is "without --ckpt-mem: no socket, PYTHONPATH as inherited" "$(cat "$D/log.0")" "0 0 off /somewhere:$(dirname "$HERE")/../src/client"
-ENV=
 
 # Another number of ranks: the global batch is kept, or the learning rate is not.
 cat >"$T/scale.py" <<'PY'

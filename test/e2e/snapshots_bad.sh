@@ -73,7 +73,7 @@ is "the other one is told who and why, and the next round goes on" "$(cat "$D/lo
 train asked --nproc-per-node=2 --max-restarts=3 --ckpt-restore-timeout=2
 is "a rank asks again and again, another one never: exit status" "$status" 0
 is "the time runs from the first question" "$(cat "$D/log.0")" \
-    "1 RESTORE_OFFER -1 not every rank of this node has called restore() within 2 s (--ckpt-restore-timeout)
+    "1 RESTORE_OFFER -1 rank 1 has not called restore() within 2 s (--ckpt-restore-timeout): every rank must call it
 2 3 3 DONE"
 is_clean "wrong"
 
@@ -86,7 +86,7 @@ like "slots larger than ulimit -f: the worker hears it" "$(cat "$ERR")" "^elrun\
 is_clean "slots larger than ulimit -f"
 PREFIX="prlimit --fsize=20000:20000"
 ENV="PYTHON_EXEC=$PY" run --standalone --ckpt-mem=64M "$HERE/words_worker.py" "$T/fsize" large
-is "no room for elrun.py: exit status" "$status" 73
-like "no room for elrun.py: one line" "$(cat "$ERR")" "^elrun: .*/elrun\.py: File too large$"
+is "no room for the Python package: exit status" "$status" 73
+like "no room for the Python package: one line" "$(cat "$ERR")" "^elrun: .*/py/elrun/[a-z_]+\.py: File too large$"
 PREFIX=
 finished

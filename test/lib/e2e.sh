@@ -10,6 +10,7 @@ DEADLINE=${E2E_DEADLINE:-120} # seconds until a wait gives up: generous, since i
 T=$(mktemp -d "${TMPDIR:-/tmp}/e2e.XXXXXX") || exit 1
 mkdir "$T/tmp"
 chmod 755 "$T"
+export XDG_RUNTIME_DIR="$T/tmp" # what lies in memory otherwise, where nobody would see what is left
 tap_n=0 tap_bad=0
 status= elrun_pid=
 
@@ -98,6 +99,7 @@ no_leftovers() { [ -z "$(leftovers)" ]; }
 is_clean() {
     wait_for no_leftovers
     rm -rf "$T/tmp/torchinductor_"* # torch makes it at import
+    rm -f "$T"/tmp/elrun-[0-9]*-[0-9]*-* # a coordinator that was killed leaves its mark for the next one
     is "$1: no process is left" "$(leftovers | tr '\n' ' ')" ""
     is "$1: no temporary file is left" "$(ls -A "$T/tmp")" ""
 }

@@ -135,6 +135,7 @@ struct cluster_restore {                   /* what a node holds of the training 
     uint64_t line[2];     /* … its lineage, by which elrun knows that */
     uint64_t trains;      /* the lineage of what is trained now */
     bool whole;
+    bool misfit;           /* its workers have read what was offered, and do not take it: so it says until it is told */
     el_usec started, gone; /* gone: its workers went on; 0: not yet */
 };
 

@@ -101,6 +101,7 @@ void restores_started(struct cluster *c, uint32_t who)
     x->trains = lineage_begin(c->agent[who].number, c->agent[who].coord, 0);
     x->started = c->now;
     x->gone = 0;
+    x->misfit = false;
     say_after(c, who, EL_MS(1) + below(c, EL_MS(900)), MEMBER_EV_STOCK);
 }
 
@@ -111,6 +112,7 @@ void restores_stock(struct cluster *c, uint32_t who, struct restore_stock *out)
     *out = (struct restore_stock){.since = a->restore.since,
                                   .whole = a->restore.whole,
                                   .newest = a->restore.newest,
+                                  .misfit = a->restore.misfit,
                                   .on_disk = c->disk_n + c->saved_n > 0};
     int64_t step = newest_below(c, a, INT64_MAX);
     for (; step != RESTORE_NO_STEP && out->n + 1 < RESTORE_STEPS_MAX; step = newest_below(c, a, step)) {
@@ -133,16 +135,23 @@ void restores_offer(struct cluster *c, uint32_t who, int64_t step, uint64_t line
     uint64_t made;
     if (step != RESTORE_NO_STEP && !can_read(c, a, step, line, &made))
         cluster_fail(c, "agent %u is to read step %lld, which it cannot", who, (long long)step);
+    if (step != RESTORE_NO_STEP && a->restore.misfit)
+        cluster_fail(c, "agent %u is to read step %lld, though its workers did not take what came before", who,
+                     (long long)step);
+    a->restore.misfit = false;
     a->restore.offered = step;
     a->restore.offered_line = line;
     if (step != RESTORE_NO_STEP && c->now < c->faults_until && below(c, 8) == 0) {
         if (r)
             r->unread = true;
-        if (a->restore.n && below(c, 2))
+        a->restore.misfit = step % 4 == 3;
+        if (a->restore.misfit)
+            ;
+        else if (a->restore.n && below(c, 2))
             a->restore.n--;
         else
             a->restore.n = 0;
-        a->restore.bad = step;
+        a->restore.bad = a->restore.misfit ? a->restore.bad : step;
         say_after(c, who, EL_MS(1) + below(c, EL_MS(300)), MEMBER_EV_STOCK);
         return;
     }

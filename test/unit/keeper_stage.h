@@ -16,12 +16,15 @@ static const struct keeper_actions *did;
 static bool chest[4];
 static unsigned long doubled;
 
+/* How large the next snapshots of each worker are. */
+static uint64_t image_bytes[4] = {MIB, MIB, MIB, MIB};
+
 static inline void follow_vault(void)
 {
     for (unsigned i = 0; i < did->n; i++) {
         if (did->v[i].type == KEEPER_DO_RELEASE)
             chest[did->v[i].worker] = false;
-        if (did->v[i].type != KEEPER_DO_ALLOCATE)
+        if (did->v[i].type != KEEPER_DO_OPEN)
             continue;
         doubled += chest[did->v[i].worker];
         chest[did->v[i].worker] = true;
@@ -85,38 +88,83 @@ static inline void hello_in(unsigned worker, uint64_t round)
                               .u.hello = {.proto = WMSG_PROTO, .rank = worker, .local_rank = worker, .round = round}});
 }
 
-static inline void name_part(unsigned worker, unsigned index, const char *name, uint64_t bytes)
+static inline void name_piece(unsigned worker, unsigned index, const char *name, const char *shard_id, bool own)
 {
     say(worker, (struct wmsg){.type = WMSG_PART,
-                              .u.part = {.index = index,
-                                         .name = name,
-                                         .shard_id = "all",
-                                         .file = "",
-                                         .header_bytes = 4096,
-                                         .bytes = bytes,
-                                         .sig = 7}});
+                              .u.part = {.index = index, .name = name, .shard_id = shard_id, .file = "", .own = own}});
 }
 
-static inline void declare(unsigned worker, uint64_t bytes)
+static inline void name_part(unsigned worker, unsigned index, const char *name)
 {
-    name_part(worker, 0, "model", bytes);
-    say(worker, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 1}});
+    name_piece(worker, index, name, "all", false);
 }
 
-static inline void join(unsigned worker, uint64_t round, uint64_t bytes)
+static inline void declared(unsigned worker, unsigned parts)
+{
+    say(worker, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = parts}});
+}
+
+static inline void opened(unsigned worker, bool is_good)
+{
+    event((struct keeper_event){
+        .type = KEEPER_EV_OPENED, .worker = worker, .ok = is_good, .text = is_good ? "" : "no memory"});
+}
+
+static inline void declare_as(unsigned worker, const char *name)
+{
+    name_part(worker, 0, name);
+    declared(worker, 1);
+}
+
+static inline void join_as(unsigned worker, uint64_t round, const char *name)
 {
     hello_in(worker, round);
-    declare(worker, bytes);
-    if (found(KEEPER_DO_ALLOCATE))
-        event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = true});
+    declare_as(worker, name);
+    if (found(KEEPER_DO_OPEN))
+        opened(worker, true);
 }
 
-/* The slot that was given out, or -1. */
+static inline void join(unsigned worker, uint64_t round)
+{
+    join_as(worker, round, "model");
+}
+
+/* The vault has made room. */
+static inline void grown(const struct keeper_action *a)
+{
+    event((struct keeper_event){.type = KEEPER_EV_GROWN,
+                                .worker = a->worker,
+                                .slot = a->slot,
+                                .gen = a->gen,
+                                .ok = true,
+                                .capacity = a->bytes,
+                                .file_bytes = a->bytes + a->bytes / 8});
+}
+
+/* Asks for a slot for these images.  What is answered at once stands in "did". */
+static inline void ask(unsigned worker, int64_t step, const char *images)
+{
+    say(worker, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step, .images = images}});
+}
+
+/* The slot that was given out, or -1; where it was too small it has grown.  For one part of tensors. */
 static inline int begin(unsigned worker, int64_t step)
 {
-    say(worker, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step}});
-    const struct wmsg *m = answered(WMSG_SNAP_SLOT);
-    return m && !m->u.snap_slot.busy ? (int)m->u.snap_slot.slot : -1;
+    char images[IMAGES_ENTRY_MAX + 1];
+    images_put(&(uint64_t){4096}, &image_bytes[worker], 1, images);
+    ask(worker, step, images);
+    int slot = -1;
+    for (;;) {
+        const struct keeper_action *grow = found(KEEPER_DO_GROW);
+        for (unsigned i = 0; i < did->n; i++) {
+            const struct wmsg *m = did->v[i].type == KEEPER_DO_SEND ? keeper_reply(k, did->v[i].reply) : NULL;
+            if (m && m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy)
+                slot = (int)m->u.snap_slot.slot;
+        }
+        if (!grow)
+            return slot;
+        grown(grow);
+    }
 }
 
 static inline void commit(unsigned worker, int slot, int64_t step)

@@ -13,6 +13,7 @@ static struct keeper *k;
 static struct capture *c;
 static unsigned n;
 static el_usec now;
+static uint64_t room_bytes = 16384; /* that each slot has when it is declared for */
 
 /* How a worker stands: dead; behind a step; behind it, and silent; in a step that it ends within a second; in one for
  * ever; failed in one. */
@@ -47,14 +48,8 @@ static const struct keeper_actions *say(unsigned worker, struct wmsg m)
 
 static void name(unsigned worker, unsigned index, const char *part, const char *shard)
 {
-    say(worker, (struct wmsg){.type = WMSG_PART,
-                              .u.part = {.index = index,
-                                         .name = part,
-                                         .shard_id = shard,
-                                         .file = "",
-                                         .header_bytes = 4096,
-                                         .bytes = 8192,
-                                         .sig = 7}});
+    say(worker,
+        (struct wmsg){.type = WMSG_PART, .u.part = {.index = index, .name = part, .shard_id = shard, .file = ""}});
 }
 
 static void hello(unsigned worker)
@@ -66,7 +61,14 @@ static void hello(unsigned worker)
 static void declared(unsigned worker, unsigned parts)
 {
     say(worker, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = parts}});
-    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = true});
+    event((struct keeper_event){.type = KEEPER_EV_OPENED, .worker = worker, .ok = true});
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        event((struct keeper_event){.type = KEEPER_EV_GROWN,
+                                    .worker = worker,
+                                    .slot = i,
+                                    .ok = true,
+                                    .capacity = room_bytes,
+                                    .file_bytes = room_bytes});
 }
 
 static void open_bare(unsigned workers, bool disk)
@@ -106,10 +108,17 @@ static void summed(unsigned worker, unsigned slot)
                                 .ok = true});
 }
 
+/* Of as many parts as it has declared. */
+static const char *images_of(unsigned worker)
+{
+    static const char *const all = "4096/8192 4096/8192";
+    return keeper_parts(k, worker) == 2 ? all : all + 10;
+}
+
 static int begin(unsigned worker, int64_t step)
 {
-    const struct keeper_actions *did =
-        say(worker, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step}});
+    const struct keeper_actions *did = say(
+        worker, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step, .images = images_of(worker)}});
     const struct wmsg *m = keeper_reply(k, did->v[did->n - 1].reply);
     return m->u.snap_slot.busy ? -1 : (int)m->u.snap_slot.slot;
 }
@@ -129,7 +138,11 @@ static void snapshot(unsigned worker, int64_t step)
 static void captured(const struct capture_order *o, bool is_good)
 {
     capture_said(c, o->worker, is_good, "no");
-    event((struct keeper_event){.type = KEEPER_EV_CAPTURED, .worker = o->worker, .slot = o->slot, .ok = is_good});
+    event((struct keeper_event){.type = KEEPER_EV_CAPTURED,
+                                .worker = o->worker,
+                                .slot = o->slot,
+                                .ok = is_good,
+                                .images = images_of(o->worker)});
     if (is_good)
         summed(o->worker, o->slot);
 }
@@ -353,7 +366,8 @@ static void test_died_behind_it(void)
     capture_begin(c, 0, LIMIT);
     ok(look() == 1, "asked");
     struct capture_order o = *order;
-    event((struct keeper_event){.type = KEEPER_EV_CAPTURED, .worker = 0, .slot = o.slot, .ok = true});
+    event((struct keeper_event){
+        .type = KEEPER_EV_CAPTURED, .worker = 0, .slot = o.slot, .ok = true, .images = images_of(0)});
     stand[0].answers = false;
     look();
     ok(capture_is_busy(c), "a worker that dies when it has copied loses nothing: it is being summed");
@@ -370,14 +384,49 @@ static void test_wrong_image(void)
     capture_begin(c, 0, LIMIT);
     look();
     struct capture_order o = *order;
-    const struct keeper_actions *did =
-        event((struct keeper_event){.type = KEEPER_EV_CAPTURED, .worker = 0, .slot = o.slot, .ok = true});
+    const struct keeper_actions *did = event((struct keeper_event){
+        .type = KEEPER_EV_CAPTURED, .worker = 0, .slot = o.slot, .ok = true, .images = images_of(0)});
     struct keeper_action sum = did->v[0];
     did = event((struct keeper_event){.type = KEEPER_EV_SUMMED, .slot = sum.slot, .gen = sum.gen, .text = "no header"});
     is_num(did->n, 0, "what it copied is not what it had declared: the script is not told, it has not asked");
     look();
     look();
     ok(!capture_is_busy(c) && capture_end(c).step == KEEPER_NO_STEP, "and it does not count");
+    close_all();
+}
+
+/* What it says it has copied cannot be in the slot: it had less room, or is no list at all. */
+static void test_too_large(void)
+{
+    static const char *const lists[] = {"4096/8192", "", "4096/4097", "0/4096", NULL};
+    for (unsigned i = 0; lists[i]; i++) {
+        room_bytes = i == 1 ? 16384 : 4096;
+        open_all(1, ALIKE, false);
+        stand_all(behind3, dead);
+        capture_begin(c, now = 0, LIMIT);
+        look();
+        struct capture_order o = *order;
+        const struct keeper_actions *did = event((struct keeper_event){
+            .type = KEEPER_EV_CAPTURED, .worker = 0, .slot = o.slot, .ok = true, .images = lists[i]});
+        is_num(did->n, 0, "a copy that is larger than its slot, or of sizes that are none, is not even summed");
+        look();
+        look();
+        ok(!capture_is_busy(c) && capture_end(c).step == KEEPER_NO_STEP, "and does not count");
+        close_all();
+    }
+    room_bytes = 16384;
+}
+
+/* What was copied is what counts, not how large the slot is. */
+static void test_bytes(void)
+{
+    open_all(1, ALIKE, false);
+    stand_all(behind3, dead);
+    capture_begin(c, now = 0, LIMIT);
+    look();
+    captured(order, true);
+    look();
+    is_num(capture_end(c).bytes, 8192, "how much was captured");
     close_all();
 }
 
@@ -521,6 +570,8 @@ int main(void)
     test_kept_in_memory();
     test_died_behind_it();
     test_wrong_image();
+    test_too_large();
+    test_bytes();
     test_slow_but_alive();
     test_busy_slots();
     test_last_in_common();

@@ -1,8 +1,11 @@
 /* Memory that agent and worker share: sealed, present before it is used, readable without being writable; and the sums
  * of what lies in it. */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +22,7 @@ static void test_sealed(struct ckpt_mem *m, struct el_err *e)
 {
     ok(ftruncate(m->fd, 4096) < 0 && errno == EPERM, "a worker cannot make it shorter");
     ok(ftruncate(m->fd, (off_t)BYTES * 2) < 0 && errno == EPERM, "… nor longer");
-    ok(ckpt_mem_prefault(m, e) == 0, "its pages are made present");
+    ok(ckpt_mem_grow(m, 0, BYTES, e) == 0, "its pages are made present");
     struct stat st;
     fstat(m->fd, &st);
     ok((uint64_t)st.st_blocks * 512 == BYTES, "all of them");
@@ -61,6 +64,73 @@ static void test_sums(struct ckpt_mem *m)
     ok(sums_check(m->at, BYTES, sums) == SUMS_CHUNK * 2, "one bit: its chunk is named");
 }
 
+static uint64_t pages_of(const struct ckpt_mem *m)
+{
+    struct stat st;
+    fstat(m->fd, &st);
+    return (uint64_t)st.st_blocks * 512;
+}
+
+/* A slot: larger when more is to be held, with what is in it, for everybody who has mapped it. */
+static void test_growing(void)
+{
+    struct ckpt_mem m;
+    struct el_err e = {0};
+    ok(ckpt_mem_reserve(&m, "elrun-test", UINT64_C(1) << 36, &e) == 0, "64 GiB of addresses are had on any host");
+    ok(m.bytes == 0 && pages_of(&m) == 0, "and are no memory");
+    ok(ckpt_mem_grow(&m, 0, BYTES, &e) == 0 && pages_of(&m) == BYTES, "it grows: so much is there");
+    ok(m.bytes > BYTES && m.bytes <= BYTES + BYTES / 8, "and its file is a little longer");
+    char *worker = mmap(NULL, m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
+    memset(worker, 'w', BYTES);
+    const void *at = m.at;
+    uint64_t file_bytes = m.bytes;
+    ok(ckpt_mem_grow(&m, BYTES, BYTES + 4096, &e) == 0 && m.bytes == file_bytes && pages_of(&m) == BYTES + 4096,
+       "one page more: nobody need map it anew");
+    ok(ckpt_mem_grow(&m, BYTES + 4096, 2 * BYTES, &e) == 0 && m.at == at && pages_of(&m) == 2 * BYTES,
+       "twice as much, in the same place");
+    ok(((const char *)m.at)[0] == 'w' && ((const char *)m.at)[BYTES - 1] == 'w', "with what was in it");
+    ok(ftruncate(m.fd, 4096) < 0 && errno == EPERM, "a worker cannot make it shorter");
+    ok(fcntl(m.fd, F_ADD_SEALS, F_SEAL_GROW) < 0 && errno == EPERM, "nor keep it from growing");
+    ok(ftruncate(m.fd, (off_t)BYTES * 5) == 0 && ckpt_mem_grow(&m, 2 * BYTES, 3 * BYTES, &e) == 0 &&
+           pages_of(&m) == 3 * BYTES && m.bytes > 3 * BYTES,
+       "one that makes it longer hurts nobody");
+    munmap(worker, file_bytes);
+    ckpt_mem_free(&m);
+
+    ok(ckpt_mem_reserve(&m, "elrun-test", 2 * BYTES, &e) == 0 && ckpt_mem_grow(&m, 0, 2 * BYTES, &e) == 0 &&
+           m.bytes == 2 * BYTES,
+       "not beyond its addresses");
+    ckpt_mem_free(&m);
+}
+
+/* What cannot be had leaves nothing behind. */
+static void test_no_memory(void)
+{
+    struct ckpt_mem m;
+    struct el_err e = {0};
+    struct rlimit was, now;
+    getrlimit(RLIMIT_FSIZE, &was);
+    now = (struct rlimit){BYTES, was.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &now);
+    ok(ckpt_mem_reserve(&m, "elrun-test", 4 * BYTES, &e) == 0 && ckpt_mem_grow(&m, 0, BYTES, &e) == 0 &&
+           m.bytes == BYTES,
+       "a file that may be just so long is");
+    ok(ckpt_mem_grow(&m, BYTES, 2 * BYTES, &e) < 0 && strstr(e.text, "ulimit -f"), "and no longer");
+    ok(pages_of(&m) == BYTES, "with what it had");
+    setrlimit(RLIMIT_FSIZE, &was);
+    e = (struct el_err){0};
+    uint64_t file_bytes = m.bytes;
+    ok(ftruncate(m.fd, (off_t)(BYTES + BYTES / 2)) == 0, "a file of which the kernel gives the first pages only");
+    m.bytes = m.room; /* as if it had them all */
+    bool refused = ckpt_mem_grow(&m, BYTES, 2 * BYTES, &e) < 0;
+    ok(!refused || (e.text[0] && pages_of(&m) == BYTES), "gives these back");
+    m.bytes = file_bytes;
+    e = (struct el_err){0};
+    ok(ckpt_mem_grow(&m, BYTES, 2 * BYTES, &e) == 0, "later it may grow still");
+    ckpt_mem_free(&m);
+}
+
 int main(void)
 {
     struct el_err e = {0};
@@ -72,6 +142,8 @@ int main(void)
     test_sums(&m);
     ckpt_mem_free(&m);
     ckpt_mem_free(&m);
+    test_growing();
+    test_no_memory();
     ok(ckpt_mem_new(&m, "elrun-test", UINT64_C(1) << 62, &e) < 0 && e.text[0],
        "what cannot be had is refused with its size");
     return done();

@@ -49,7 +49,7 @@ int main(void)
 {
     struct el_err e = {0};
     signal(SIGPIPE, SIG_IGN); /* as elrun does */
-    struct guard *g = guard_new(3, NULL, &e);
+    struct guard *g = guard_new(3, NULL, NULL, &e);
     ok(g != NULL, "a guard");
     pid_t a = sleeper(), b = sleeper(), c = sleeper(), d = sleeper();
 

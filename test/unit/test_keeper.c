@@ -7,9 +7,9 @@
 static void test_two_slots(void)
 {
     open_keeper(1, 64 * MIB);
-    join(0, 1, MIB);
-    ok(answered(WMSG_GRANT) && answered(WMSG_GRANT)->u.grant.slot_bytes == MIB && !answered(WMSG_GRANT)->u.grant.warm,
-       "slots are granted when they are there");
+    join(0, 1);
+    ok(answered(WMSG_GRANT) && answered(WMSG_GRANT)->u.grant.slots == 2, "slots are granted when they are there");
+    is_num(keeper_used_bytes(k), 0, "and take no memory before there is something to hold");
     snapshot(0, 1);
     ok(found(KEEPER_DO_COMMITTED) && answered(WMSG_SNAP_ACK), "a snapshot counts when it is summed");
     int slot = begin(0, 2);
@@ -18,7 +18,7 @@ static void test_two_slots(void)
     ok(begin(0, 3) < 0 && answered(WMSG_SNAP_SLOT)->u.snap_slot.retry_ms > 0,
        "while it is summed no slot is free: busy, come back");
     open_keeper(1, 64 * MIB);
-    join(0, 1, MIB);
+    join(0, 1);
     snapshot(0, 1);
     snapshot(0, 2);
     snapshot(0, 3);
@@ -29,14 +29,13 @@ static void test_two_slots(void)
 static void test_death(void)
 {
     open_keeper(1, 64 * MIB);
-    join(0, 1, MIB);
+    join(0, 1);
     snapshot(0, 5);
     begin(0, 6);
     event((struct keeper_event){.type = KEEPER_EV_GONE});
     ok(holds(0, 5), "a worker that dies while it writes loses what it was writing, no more");
-    join(0, 1, MIB);
-    ok(answered(WMSG_GRANT) && answered(WMSG_GRANT)->u.grant.warm && !found(KEEPER_DO_ALLOCATE),
-       "its successor with the same parts gets the same slots");
+    join(0, 1);
+    ok(answered(WMSG_GRANT) && !found(KEEPER_DO_OPEN), "its successor with the same parts gets the same slots");
     commit(0, begin(0, 6), 6);
     const struct keeper_action sum = *found(KEEPER_DO_SUM);
     event((struct keeper_event){.type = KEEPER_EV_GONE});
@@ -45,30 +44,180 @@ static void test_death(void)
     event((struct keeper_event){.type = KEEPER_EV_SUMMED, .slot = sum.slot, .gen = sum.gen - 1, .ok = false});
     ok(holds(0, 6), "a result of an older snapshot is passed over");
     event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2});
-    join(0, 2, 2 * MIB);
-    ok(answered(WMSG_GRANT) && !answered(WMSG_GRANT)->u.grant.warm && !holds(0, 6), "other sizes get other slots");
+    join_as(0, 2, "weights");
+    ok(answered(WMSG_GRANT) && !holds(0, 6), "other parts get other slots");
 }
 
 static void test_death_while_slots_are_made(void)
 {
     open_keeper(1, 64 * MIB);
     hello_in(0, 1);
-    declare(0, MIB);
+    declare_as(0, "model");
     event((struct keeper_event){.type = KEEPER_EV_GONE});
     hello_in(0, 1);
-    declare(0, MIB);
+    declare_as(0, "model");
     is_num(did->n, 0, "the successor of a worker that died while its slots were made waits for them");
-    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .ok = true});
+    opened(0, true);
     ok(answered(WMSG_GRANT) != NULL, "and gets them");
 
     open_keeper(1, 64 * MIB);
     hello_in(0, 1);
-    declare(0, MIB);
+    declare_as(0, "model");
     event((struct keeper_event){.type = KEEPER_EV_GONE});
     hello_in(0, 1);
-    declare(0, 3 * MIB);
-    ok(found(KEEPER_DO_RELEASE) && found(KEEPER_DO_ALLOCATE), "with other sizes it gets others");
-    is_num(keeper_used_bytes(k), 6 * MIB, "and what was being made is given back");
+    declare_as(0, "weights");
+    ok(found(KEEPER_DO_RELEASE) && found(KEEPER_DO_OPEN), "with other parts it gets others");
+}
+
+/* A slot is as large as what is to be written into it, and grows before it is. */
+static void test_room(void)
+{
+    open_keeper(1, 64 * MIB);
+    join(0, 1);
+    ask(0, 1, "4096/1048576");
+    const struct keeper_action *a = found(KEEPER_DO_GROW);
+    ok(did->n == 1 && a && a->bytes == MIB, "the first snapshot: room is made, and nothing is answered yet");
+    is_num(keeper_slot(k, 0, a->slot)->state, KEEPER_GROWING, "nothing is written meanwhile");
+    unsigned slot = a->slot;
+    grown(a);
+    const struct wmsg *m = keeper_reply(k, 0);
+    ok(m->type == WMSG_SNAP_SLOT && m->u.snap_slot.slot == slot && m->u.snap_slot.slot_bytes == MIB + MIB / 8,
+       "then the slot is given out, with the length of its file");
+    a = found(KEEPER_DO_GROW);
+    ok(a && a->slot == !slot && a->bytes == MIB, "and the other one follows, in the background");
+    grown(a);
+    is_num(did->n, 0, "of which nothing is said");
+    is_num(keeper_used_bytes(k), 2 * MIB, "both count");
+    commit(0, (int)slot, 1);
+    summed(0, true);
+    ask(0, 2, "4096/1048000");
+    ok(!found(KEEPER_DO_GROW) && answered(WMSG_SNAP_SLOT), "one that fits is given its slot at once");
+    commit(0, (int)answered(WMSG_SNAP_SLOT)->u.snap_slot.slot, 2);
+    summed(0, true);
+    ask(0, 3, "4096/1048577");
+    ok(found(KEEPER_DO_GROW) && found(KEEPER_DO_GROW)->bytes == MIB + 4096, "one byte more: whole pages");
+    a = found(KEEPER_DO_GROW);
+    ok(!keeper_has_free(k, 0, KEEPER_NO_STEP), "while it grows it is given to nobody else");
+    event((struct keeper_event){.type = KEEPER_EV_GROWN,
+                                .slot = a->slot,
+                                .gen = a->gen,
+                                .text = "there is no more",
+                                .need_bytes = 5,
+                                .have_bytes = 3});
+    ok(refused("NOMEM") && answered(WMSG_REFUSED)->u.refused.need_bytes == 5 &&
+           answered(WMSG_REFUSED)->u.refused.have_bytes == 3,
+       "there is none: what is needed and what is there");
+    is_str(answered(WMSG_REFUSED)->u.refused.text, "there is no more", "in the vault's words");
+    ok(holds(0, 2) && !holds(0, 1), "the newest snapshot stays, the one whose slot it was does not");
+    ok(begin(0, 4) >= 0, "a smaller one is taken");
+}
+
+static void test_reserve(void)
+{
+    open_keeper(1, 64 * MIB);
+    say(0, (struct wmsg){.type = WMSG_RESERVE, .u.reserve = {.bytes = MIB}});
+    ok(refused("STATE"), "room is reserved by a worker that has said HELLO");
+    hello_in(0, 1);
+    say(0, (struct wmsg){.type = WMSG_RESERVE, .u.reserve = {.bytes = MIB}});
+    is_num(did->n, 0, "… and declared its parts");
+    declare_as(0, "model");
+    opened(0, true);
+    say(0, (struct wmsg){.type = WMSG_RESERVE, .u.reserve = {.bytes = MIB}});
+    ok(did->n == 2 && did->v[0].type == KEEPER_DO_GROW && did->v[1].type == KEEPER_DO_GROW &&
+           did->v[0].slot != did->v[1].slot,
+       "both slots grow, and nothing is answered");
+    const struct keeper_action one = did->v[0], two = did->v[1];
+    ask(0, 1, "4096/1048576");
+    const struct keeper_action own = *found(KEEPER_DO_GROW);
+    grown(&one);
+    is_num(did->n, 0, "a snapshot that comes meanwhile waits for its own word");
+    grown(&own);
+    ok(answered(WMSG_SNAP_SLOT) != NULL || found(KEEPER_DO_GROW) != NULL, "and then goes on");
+    event((struct keeper_event){.type = KEEPER_EV_GROWN, .slot = two.slot, .gen = two.gen, .text = "no"});
+    is_num(did->n, 0, "a refusal is passed over");
+    say(0, (struct wmsg){.type = WMSG_RESERVE, .u.reserve = {.bytes = MIB}});
+    is_num(did->n, 1, "what is there is not asked for again");
+}
+
+/* A worker that dies while its slot grows: the slot is its successor's. */
+static void test_death_while_growing(void)
+{
+    open_keeper(1, 64 * MIB);
+    join(0, 1);
+    ask(0, 1, "4096/1048576");
+    const struct keeper_action a = *found(KEEPER_DO_GROW);
+    event((struct keeper_event){.type = KEEPER_EV_GONE});
+    grown(&a);
+    is_num(did->n, 0, "nobody is told");
+    is_num(keeper_slot(k, 0, a.slot)->capacity, MIB, "but the room is there");
+    join(0, 1);
+    ask(0, 1, "4096/1048576");
+    ok(answered(WMSG_SNAP_SLOT) != NULL, "for its successor");
+    ask(0, 2, "4096/2097152");
+    const struct keeper_action b = *found(KEEPER_DO_GROW);
+    ask(0, 3, "4096/3145728");
+    const struct keeper_action c = *found(KEEPER_DO_GROW);
+    grown(&b);
+    is_num(did->n, 0, "a snapshot that was given up for another one is not answered");
+    grown(&c);
+    ok(keeper_reply(k, 0)->type == WMSG_SNAP_SLOT && keeper_slot(k, 0, c.slot)->step == 3, "the other one is");
+}
+
+static void test_images(void)
+{
+    static const char *const wrong[] = {"",
+                                        "4096",
+                                        "4096/8192 0/0",
+                                        "4096/4095",
+                                        "7/4096",
+                                        "0/8192",
+                                        "4096/8192 ",
+                                        " 4096/8192",
+                                        "04096/8192",
+                                        "4096/8192x",
+                                        "-1/4096",
+                                        "8/0x10",
+                                        "0/0",
+                                        "8/70368744177665",
+                                        "8/18446744073709551616",
+                                        "8/18446744073709551615"};
+    unsigned taken = 0;
+    open_keeper(1, 64 * MIB);
+    join(0, 1);
+    snapshot(0, 1);
+    snapshot(0, 2);
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        ask(0, 3, wrong[i]);
+        taken += !refused("IMAGE");
+    }
+    is_num(taken, 0, "lists of sizes that are none are refused");
+    ok(holds(0, 1) && holds(0, 2), "and nothing is given away for them");
+    hello_in(0, 1);
+    open_keeper(1, 64 * MIB);
+    hello_in(0, 1);
+    name_part(0, 0, "model");
+    name_piece(0, 1, "model@rank", "rank0", true);
+    declared(0, 2);
+    opened(0, true);
+    ask(0, 3, "4096/8192 0/0");
+    ok(found(KEEPER_DO_GROW) != NULL, "a rank's own piece may be empty");
+    ask(0, 3, "4096/8192 0/17");
+    ok(refused("IMAGE"), "but no more than any other one without a header");
+    ask(0, 3, "4096/8192 16/17");
+    ok(found(KEEPER_DO_GROW) && found(KEEPER_DO_GROW)->bytes == 3 * 4096, "each image begins at a page");
+    open_with(&(struct keeper_conf){.workers = 1, .budget_bytes = 4 * MIB, .files = true});
+    hello_in(0, 1);
+    say(0, (struct wmsg){.type = WMSG_PART, .u.part = {.name = "f", .shard_id = "s", .file = "a.pt", .own = true}});
+    declared(0, 1);
+    ok(refused("PARTS") && strstr(answered(WMSG_REFUSED)->u.refused.text, "own piece"),
+       "a file is no rank's own piece of something");
+    say(0, (struct wmsg){.type = WMSG_PART, .u.part = {.name = "f", .shard_id = "s", .file = "a.pt"}});
+    declared(0, 1);
+    opened(0, true);
+    ask(0, 3, "8/17");
+    ok(refused("IMAGE"), "a file has no header");
+    ask(0, 3, "0/0");
+    ok(answered(WMSG_SNAP_SLOT) != NULL, "and may be empty");
 }
 
 static void test_refusals(void)
@@ -80,7 +229,7 @@ static void test_refusals(void)
     ok(refused("RANK"), "a worker that says it is another");
     say(0, (struct wmsg){.type = WMSG_HELLO, .u.hello = {.proto = 99, .round = 1}});
     ok(refused("PROTO"), "another protocol");
-    declare(0, MIB);
+    declare_as(0, "model");
     ok(refused("STATE") && found(KEEPER_DO_CLOSE), "anything before HELLO");
     hello_in(0, 1);
     hello_in(0, 1);
@@ -88,52 +237,41 @@ static void test_refusals(void)
     query(0);
     ok(refused("STATE"), "a question before anything is declared");
     ok(begin(0, 1) < 0 && refused("STATE"), "a snapshot before anything is declared");
-    declare(0, 3 * MIB);
-    ok(refused("NOMEM") && answered(WMSG_REFUSED)->u.refused.need_bytes == 6 * MIB &&
-           answered(WMSG_REFUSED)->u.refused.have_bytes == 4 * MIB,
-       "more than the budget: what is needed and what is there");
-    open_keeper(1, 4096);
-    hello_in(0, 1);
-    declare(0, 4096);
-    ok(refused("NOMEM") && strstr(answered(WMSG_REFUSED)->u.refused.text, "two slots of 1 MiB are needed and 0 MiB"),
-       "of little, not that nothing is needed");
     open_keeper(2, 4 * MIB);
     hello_in(0, 1);
-    name_part(0, 0, "a", MIB);
-    name_part(0, 1, "a", MIB);
-    say(0, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 2}});
+    name_part(0, 0, "a");
+    name_part(0, 1, "a");
+    declared(0, 2);
     ok(refused("PARTS") && strstr(answered(WMSG_REFUSED)->u.refused.text, "same name"), "one name twice");
-    name_part(0, 1, "a", MIB);
-    say(0, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 1}});
+    name_part(0, 1, "a");
+    declared(0, 1);
     ok(refused("PARTS"), "a gap");
-    name_part(0, 0, "a", MIB);
-    say(0, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 2}});
+    name_part(0, 0, "a");
+    declared(0, 2);
     ok(refused("PARTS") && strstr(answered(WMSG_REFUSED)->u.refused.text, "2 parts are declared, 1 were named"),
        "a number that is not what was named");
-    say(0, (struct wmsg){.type = WMSG_PART, .u.part = {.name = "f", .shard_id = "s", .file = "x.pt", .bytes = 10}});
-    say(0, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 1}});
+    say(0, (struct wmsg){.type = WMSG_PART, .u.part = {.name = "f", .shard_id = "s", .file = "x.pt"}});
+    declared(0, 1);
     ok(refused("PARTS") && strstr(answered(WMSG_REFUSED)->u.refused.text, "megatron"),
        "a file without the layout for it");
-    declare(0, MIB);
-    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .ok = true});
-    declare(0, MIB / 2);
-    ok(refused("DECLARED"), "other sizes in the same round");
-    declare(0, MIB);
-    ok(answered(WMSG_GRANT) != NULL, "the same again is granted again");
-    join(1, 1, 2 * MIB);
-    ok(refused("NOMEM"), "the budget is one for all workers of the node");
+    declare_as(0, "model");
+    opened(0, true);
+    declare_as(0, "weights");
+    ok(refused("DECLARED"), "other parts in the same round");
+    declare_as(0, "model");
+    ok(answered(WMSG_GRANT) != NULL, "the same again are granted again");
     commit(0, 0, 1);
     ok(refused("STATE"), "commit without begin");
     commit(0, begin(0, 1), 2);
     ok(refused("STATE"), "commit of another step");
     commit(0, begin(0, 1), 1);
     summed(0, false);
-    ok(refused("IMAGE") && !holds(0, 1), "an image that is not what was declared is no snapshot");
+    ok(refused("IMAGE") && !holds(0, 1), "an image that is not what was said is no snapshot");
     open_keeper(1, 0);
     hello_in(0, 1);
     ok(answered(WMSG_WELCOME) && !answered(WMSG_WELCOME)->u.welcome.snapshots,
        "without memory the rest still works, and is said so");
-    declare(0, MIB);
+    declare_as(0, "model");
     ok(refused("OFF"), "a declaration then names the options");
 }
 
@@ -144,8 +282,8 @@ static void test_hostile(void)
     const struct keeper_action *a;
     /* A slot is lent to another rank, and its owner comes again with other parts. */
     open_keeper(2, 64 * MIB);
-    join(0, 1, MIB);
-    join(1, 1, MIB);
+    join(0, 1);
+    join(1, 1);
     snapshot(0, 3);
     query(0);
     query(1);
@@ -155,7 +293,7 @@ static void test_hostile(void)
     is_num(keeper_reading(k, 0), 0, "both read");
     event((struct keeper_event){.type = KEEPER_EV_GONE});
     is_num(keeper_reading(k, 0), 1, "one has gone");
-    join(0, 1, 2 * MIB);
+    join_as(0, 1, "weights");
     restored(1, 3, true);
     restored(1, 3, false);
     ok(refused("STATE"), "its owner declares other parts meanwhile: nothing breaks");
@@ -165,11 +303,25 @@ static void test_hostile(void)
 static void test_comes_again(void)
 {
     open_keeper(1, 64 * MIB);
-    join(0, 1, MIB);
+    join(0, 1);
     say(0, (struct wmsg){.type = WMSG_SNAP_ACK});
     ok(refused("STATE") && found(KEEPER_DO_CLOSE), "an agent's word ends a worker's connection");
     hello_in(0, 1);
     ok(answered(WMSG_WELCOME) != NULL, "it may come again");
+}
+
+/* The log is the agent's: what a worker has to say to people stands there with its rank. */
+static void test_note(void)
+{
+    open_with(&(struct keeper_conf){.workers = 1, .budget_bytes = MIB, .check = 5});
+    say(0, (struct wmsg){.type = WMSG_NOTE, .u.note = {.error = true, .text = "weights differ"}});
+    ok(refused("STATE") && !found(KEEPER_DO_NOTE), "nothing of somebody who has not said HELLO");
+    hello_in(0, 1);
+    is_num(answered(WMSG_WELCOME)->u.welcome.check, 5,
+           "a worker is told how often it looks whether a snapshot is true");
+    say(0, (struct wmsg){.type = WMSG_NOTE, .u.note = {.error = true, .text = "weights differ"}});
+    const struct keeper_action *a = found(KEEPER_DO_NOTE);
+    ok(did->n == 1 && a && a->error && strcmp(a->text, "weights differ") == 0, "and may say that one is not");
 }
 
 static void test_wrong_workers(void)
@@ -177,11 +329,11 @@ static void test_wrong_workers(void)
     /* Slots that could not be made are given back, so that others can be asked for. */
     open_keeper(1, 64 * MIB);
     hello_in(0, 1);
-    declare(0, MIB);
-    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .ok = false, .text = "no memory"});
+    declare_as(0, "model");
+    opened(0, false);
     ok(found(KEEPER_DO_RELEASE) && refused("NOMEM"), "slots that could not be made are given back");
-    declare(0, MIB / 2);
-    ok(found(KEEPER_DO_ALLOCATE) && !found(KEEPER_DO_RELEASE), "smaller ones may be asked for");
+    declare_as(0, "model");
+    ok(found(KEEPER_DO_OPEN) && !found(KEEPER_DO_RELEASE), "they may be asked for again");
 
     open_keeper(2, 64 * MIB);
     event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .rank_base = 6});
@@ -189,8 +341,8 @@ static void test_wrong_workers(void)
     ok(refused("RANK") && found(KEEPER_DO_CLOSE), "a worker that says it is another rank is refused");
     say(1, (struct wmsg){.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = 7, .local_rank = 1, .round = 2}});
     ok(answered(WMSG_WELCOME) != NULL, "ranks of a node begin where its round says");
-    declare(1, MIB);
-    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = 1, .ok = true});
+    declare_as(1, "model");
+    opened(1, true);
     is_num(begin(1, -1), -1, "a snapshot of step -1");
     ok(refused("STATE"), "is refused: nothing could ever go back to it");
     is_num(begin(1, CKPT_STEP_MAX + 1), -1, "a snapshot of a step that is a time in nanoseconds");
@@ -205,10 +357,10 @@ static void test_wrong_workers(void)
     event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 3, .rank_base = 6});
     hello_in(0, 3);
     say(0, (struct wmsg){.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = 6, .round = 3}});
-    declare(0, MIB);
-    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .ok = true});
+    declare_as(0, "model");
+    opened(0, true);
     say(1, (struct wmsg){.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = 7, .local_rank = 1, .round = 3}});
-    declare(1, MIB);
+    declare_as(1, "model");
     query(0);
     query(1);
     event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 4});
@@ -222,8 +374,8 @@ static void test_any_order(void)
     for (unsigned life = 0; life < 2000; life++) {
         uint64_t round = 1;
         open_keeper(2, 64 * MIB);
-        join(0, 1, MIB);
-        join(1, 1, MIB);
+        join(0, 1);
+        join(1, 1);
         for (unsigned i = 0; i < 250; i++) {
             unsigned w = (unsigned)(el_rng_next(&rng) % 2), slot = (unsigned)(el_rng_next(&rng) % 2);
             int64_t before = KEEPER_NO_STEP, step = (int64_t)(el_rng_next(&rng) % 6);
@@ -235,19 +387,34 @@ static void test_any_order(void)
                     before = s->step;
             }
             bool may_lose = false;
-            switch (el_rng_next(&rng) % 13) {
+            switch (el_rng_next(&rng) % 14) {
             case 0: hello_in(w, round); break;
             case 1:
-                declare(w, step == 1 ? 2 * MIB : MIB);
+                declare_as(w, step == 1 ? "weights" : "model");
                 may_lose = found(KEEPER_DO_RELEASE) != NULL; /* what was held fits nobody any more */
                 others += may_lose;
                 break;
-            case 2: event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = w, .ok = step != 0}); break;
+            case 2: opened(w, step != 0); break;
             case 3:
                 if (step == 0)
                     event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = w});
                 break;
-            case 4: begin(w, step); break;
+            case 4:
+                image_bytes[w] = MIB * (1 + el_rng_next(&rng) % 4);
+                if (step == 0)
+                    ask(w, step, "4096/9000000");
+                else
+                    begin(w, step);
+                break;
+            case 12: /* of a slot that grows, or does not, or of long ago */
+                event((struct keeper_event){.type = KEEPER_EV_GROWN,
+                                            .worker = w,
+                                            .slot = slot,
+                                            .gen = keeper_slot(k, w, slot)->gen - (step == 1),
+                                            .ok = step != 0,
+                                            .capacity = 9 * MIB,
+                                            .file_bytes = 10 * MIB});
+                break;
             case 5:
             case 6:
                 commit(w, (int)slot, keeper_slot(k, w, slot)->step < 0 ? step : keeper_slot(k, w, slot)->step);
@@ -280,15 +447,15 @@ static void test_any_order(void)
         }
     }
     printf("# %lu snapshots committed\n", commits);
-    ok(commits > 1000 && others > 100, "the walk commits snapshots, and declares other sizes");
+    ok(commits > 1000 && others > 100, "the walk commits snapshots, and declares other parts");
     is_num(doubled, 0, "slots are never made where there are some");
     is_num(lost, 0, "and never loses the last whole one");
 }
 
-static void declare_file(const char *file, uint64_t bytes)
+static void declare_file(const char *file)
 {
-    say(0, (struct wmsg){.type = WMSG_PART, .u.part = {.name = "f", .shard_id = "s", .file = file, .bytes = bytes}});
-    say(0, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 1}});
+    say(0, (struct wmsg){.type = WMSG_PART, .u.part = {.name = "f", .shard_id = "s", .file = file}});
+    declared(0, 1);
 }
 
 static void test_files(void)
@@ -297,11 +464,11 @@ static void test_files(void)
     open_with(&(struct keeper_conf){.workers = 1, .budget_bytes = 4 * MIB, .files = true});
     hello_in(0, 1);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        declare_file(wrong[i], 1000);
+        declare_file(wrong[i]);
         ok(refused("PARTS") && strstr(answered(WMSG_REFUSED)->u.refused.text, "below the directory"), wrong[i]);
     }
-    declare_file("a/b.pt", 1000);
-    ok(found(KEEPER_DO_ALLOCATE) != NULL, "a file that may be written");
+    declare_file("a/b.pt");
+    ok(found(KEEPER_DO_OPEN) != NULL, "a file that may be written");
 }
 
 int main(void)
@@ -309,6 +476,11 @@ int main(void)
     test_two_slots();
     test_death();
     test_death_while_slots_are_made();
+    test_room();
+    test_reserve();
+    test_death_while_growing();
+    test_images();
+    test_note();
     test_refusals();
     test_hostile();
     test_comes_again();

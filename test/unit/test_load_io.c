@@ -14,10 +14,13 @@
 static struct el_mem mem = EL_MEM_INIT(64u << 20);
 static char image[3][5000];
 
+static const char *const plain_names[] = {"a", "b", "c"}, *const own_names[] = {"rank10", "rank2", "all"};
+static const char *const *names = plain_names; /* shard ids of what is made */
+
 static void make_in(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t step, uint64_t created,
                     const char *layout_id, unsigned parts)
 {
-    static const char *const names[] = {"a", "b", "c"};
+    static const char *const files[] = {"a", "b", "c"};
     struct commit c = {fs, &mem, layout, COMMIT_RENAME, step, 1, "n", NULL, NULL, false, false};
     struct manifest_file f[3] = {0};
     struct manifest_part p[3];
@@ -37,7 +40,7 @@ static void make_in(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t s
     int r = commit_open(&c, &e);
     for (unsigned i = 0; i < parts && !r; i++) {
         char name[32];
-        snprintf(name, sizeof name, "%s.safetensors", names[i]);
+        snprintf(name, sizeof name, "%s.safetensors", files[i]);
         memset(image[i], (int)step + (int)i, sizeof image[i]);
         r = commit_write(&c, name, image[i], sizeof image[i], &f[i], &e);
         f[i].name = i == 0 ? "a.safetensors" : i == 1 ? "b.safetensors" : "c.safetensors";
@@ -55,7 +58,7 @@ static void make(const struct ckpt_fs *fs, int64_t step, uint64_t created, const
     make_in(fs, CKPT_LAYOUT_ELRUN, step, created, layout_id, parts);
 }
 
-static const struct load_part both[] = {{"model", "a", 5000, false}, {"model", "b", 5000, false}};
+static const struct load_part both[] = {{"model", "a", false, false}, {"model", "b", false, false}};
 
 static struct load_found look(const struct ckpt_fs *fs, const char *layout_id, const struct load_part *v, size_t n,
                               const struct load_bad *bad, size_t bad_n)
@@ -102,11 +105,11 @@ static void test_look(void)
     bad.lineage++;
     f = look(&fs, "l", both, 2, &bad, 1);
     is_str(list(&f), "100 90 ", "but not what was written in its place");
-    const struct load_part larger = {"model", "a", 5001, false}, none = {"model", "d", 5000, false};
-    f = look(&fs, "l", &larger, 1, NULL, 0);
-    ok(f.n == 0 && strstr(f.why, "layout other"), "parts of another size do not fit");
+    const struct load_part none = {"model", "d", false, false}, own = {"model@rank", "rank0", false, true};
     f = look(&fs, "l", &none, 1, NULL, 0);
-    is_num(f.n, 0, "nor one that is not there");
+    is_num(f.n, 0, "a part that is not there");
+    f = look(&fs, "l", &own, 1, NULL, 0);
+    is_str(list(&f), "100 90 ", "a rank's own piece that is not there is nothing that is missing");
     memfs_flip(&m, "step-000000100/MANIFEST.json", 40);
     fs.remove(&m, "step-000000090/a.safetensors");
     f = look(&fs, "l", both, 2, NULL, 0);
@@ -114,21 +117,28 @@ static void test_look(void)
     memfs_free(&m);
 }
 
+static uint64_t size(const struct load_step *s, const struct load_part *p)
+{
+    uint64_t bytes = UINT64_MAX;
+    struct el_err e = {0};
+    return load_size(s, p, &bytes, &e) == 0 ? bytes : UINT64_MAX;
+}
+
 static void test_read(void)
 {
     static struct memfs m;
     static char to[5000];
     struct el_err e = {0};
-    uint64_t bytes = 0;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
     make(&fs, 7, 10, "l", 2);
     struct load_step *s = load_open(&fs, &mem, CKPT_LAYOUT_ELRUN, 7, &e);
-    ok(s && load_read(s, &both[1], to, &bytes, &e) == 0 && memcmp(to, image[1], sizeof to) == 0,
-       "a part, as it was written");
+    ok(s && size(s, &both[1]) == 5000, "a part has the size that the manifest says");
+    ok(s && load_read(s, &both[1], to, 5000, &e) == 0 && memcmp(to, image[1], sizeof to) == 0,
+       "and is as it was written");
     is_num(load_consumed_samples(s), 70, "what its manifest says of samples");
     memfs_flip(&m, "step-000000007/a.safetensors", 4321);
-    ok(load_read(s, &both[0], to, &bytes, &e) < 0 &&
+    ok(load_read(s, &both[0], to, 5000, &e) < 0 &&
            strstr(e.text, "step-000000007/a.safetensors: bytes 0-5000 have CRC32C"),
        e.text);
     load_close(s);
@@ -143,7 +153,6 @@ static void test_stale(void)
     static struct memfs m;
     static char to[5000];
     struct el_err e = {0};
-    uint64_t bytes = 0;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
     make(&fs, 7, 10, "l", 2);
@@ -157,7 +166,7 @@ static void test_stale(void)
         m.fail_call = calls[i];
         m.fail_nth = 1;
         memset(to, 0, sizeof to);
-        ok(load_read(s, &both[1], to, &bytes, &e) == 0 && memcmp(to, image[1], sizeof to) == 0,
+        ok(load_read(s, &both[1], to, 5000, &e) == 0 && memcmp(to, image[1], sizeof to) == 0,
            i ? "a part, in the middle of it" : "a part");
         is_num(m.fail_nth, 0, "which it was");
     }
@@ -165,15 +174,15 @@ static void test_stale(void)
     memfs_free(&m);
 }
 
-/* Files that a script named: of any length that fits, which stands behind them. */
+/* Files that a script named: of any length. */
 static void test_named(void)
 {
     static struct memfs m;
-    static char to[6000];
+    static char to[5000];
     struct el_err e = {0};
-    uint64_t bytes = 0;
-    const struct load_part file = {"model", "a", sizeof to, true}, small = {"model", "a", 5007, true};
-    const struct load_part mixed[] = {{"model", "a", sizeof to, true}, {"rng", "all", 100, false}};
+    const struct load_part file = {"model", "a", true, false};
+    const struct load_part mixed[] = {{"model", "a", true, false}, {"rng", "all", false, false}};
+    const struct load_part with_own[] = {{"model", "a", true, false}, {"rng@rank", "rank0", false, true}};
     struct load_found found;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
@@ -184,17 +193,41 @@ static void test_named(void)
     want.layout = CKPT_LAYOUT_MEGATRON;
     load_look(&fs, &mem, &want, &found);
     ok(found.n == 1 && found.step[0] == 7, "it is its own");
-    want.v = &small;
-    load_look(&fs, &mem, &want, &found);
-    ok(found.n == 0 && found.any && strstr(found.why, "has 5000 bytes there, there is room for 4999"), found.why);
     want.v = mixed;
     want.n = 2;
     load_look(&fs, &mem, &want, &found);
     ok(found.n == 0 && found.any && strstr(found.why, "part \"rng\" is no file"), found.why);
+    want.v = with_own;
+    load_look(&fs, &mem, &want, &found);
+    is_num(found.n, 1, "what need not be there need be no file either");
     struct load_step *s = load_open(&fs, &mem, CKPT_LAYOUT_MEGATRON, 7, &e);
-    memset(to, 1, sizeof to);
-    ok(s && load_read(s, &file, to, &bytes, &e) == 0 && memcmp(to, image[0], 5000) == 0, "a file, as it was written");
-    ok(bytes == 5000 && memcmp(to + sizeof to - 8, "\x88\x13\0\0\0\0\0\0", 8) == 0, "and its length behind its room");
+    ok(s && size(s, &file) == 5000 && load_read(s, &file, to, 5000, &e) == 0 && memcmp(to, image[0], 5000) == 0,
+       "a file, as it was written");
+    load_close(s);
+    memfs_free(&m);
+}
+
+/* A rank's own piece: its own, else that of the lowest rank (by its number), else nothing. */
+static void test_own(void)
+{
+    static struct memfs m;
+    static char to[5000];
+    struct el_err e = {0};
+    const struct load_part tenth = {"model", "rank10", false, true}, third = {"model", "rank3", false, true};
+    const struct load_part needed = {"model", "rank3", false, false}, nobody = {"other", "rank3", false, true};
+    uint64_t bytes;
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    names = own_names;
+    make(&fs, 7, 10, "l", 3);
+    names = plain_names;
+    struct load_step *s = load_open(&fs, &mem, CKPT_LAYOUT_ELRUN, 7, &e);
+    ok(s && load_read(s, &tenth, to, 5000, &e) == 0 && to[0] == image[0][0], "its own");
+    ok(s && load_read(s, &third, to, 5000, &e) == 0 && to[0] == image[1][0], "the lowest rank's where it has none");
+    is_num(size(s, &nobody), 0, "nobody's");
+    is_num(load_read(s, &nobody, to, 0, &e), 0, "of which nothing is read");
+    ok(load_size(s, &needed, &bytes, &e) < 0 && strstr(e.text, "not there any more"),
+       "a part that is needed is nobody else's");
     load_close(s);
     memfs_free(&m);
 }
@@ -203,6 +236,7 @@ int main(void)
 {
     test_look();
     test_named();
+    test_own();
     test_read();
     test_stale();
     is_num(mem.used_bytes, 0, "nothing is left over");

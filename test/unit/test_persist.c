@@ -39,12 +39,12 @@ static void declare(unsigned worker)
                                   .u.part = {.index = i,
                                              .name = i ? "common" : "own",
                                              .shard_id = i || same_shard ? "all" : names[worker],
-                                             .file = "",
-                                             .header_bytes = 4096,
-                                             .bytes = 8192,
-                                             .sig = 7}});
+                                             .file = ""}});
     say(worker, (struct wmsg){.type = WMSG_DECLARE, .u.declare = {.layout_id = "l", .parts = 2}});
-    event((struct keeper_event){.type = KEEPER_EV_ALLOCATED, .worker = worker, .ok = true});
+    event((struct keeper_event){.type = KEEPER_EV_OPENED, .worker = worker, .ok = true});
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        event((struct keeper_event){
+            .type = KEEPER_EV_GROWN, .worker = worker, .slot = i, .ok = true, .capacity = 16384, .file_bytes = 16384});
 }
 
 static void open_all(unsigned n, bool same)
@@ -69,7 +69,8 @@ static void close_all(void)
 static int begin(unsigned worker, int64_t step)
 {
     const struct keeper_actions *did =
-        say(worker, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step}});
+        say(worker,
+            (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step, .images = "4096/8192 4096/8192"}});
     const struct wmsg *m = keeper_reply(k, did->v[did->n - 1].reply);
     return m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy ? (int)m->u.snap_slot.slot : -1;
 }

@@ -172,6 +172,30 @@ static void test_after_a_takeover(void)
     ok(word(1).what != RESTORE_GO, "nobody goes on from one step while another has read another");
 }
 
+/* Named long before the time is over, and once. */
+static void test_waits(void)
+{
+    char text[RESTORE_TEXT_MAX + 1];
+    begin(3, (struct restore_conf){.timeout = EL_SEC(600)});
+    ok(!restore_waits(&r, EL_SEC(99), text), "nobody has asked: nobody is waited for");
+    says(1, 1, 1, RESTORE_AT_STOCK, -1, EL_SEC(10));
+    is_num(restore_deadline(&r), EL_SEC(10) + RESTORE_SAY, "the others have some seconds");
+    ok(!restore_waits(&r, EL_SEC(10) + RESTORE_SAY - 1, text), "until then nothing is said");
+    ok(restore_waits(&r, EL_SEC(10) + RESTORE_SAY, text), "then it is");
+    is_str(text, "not every rank on a, c has called restore() yet, and 1 other node waits for them", "who");
+    ok(!restore_waits(&r, EL_SEC(30), text), "once");
+    is_num(restore_deadline(&r), EL_SEC(610), "and the time runs on");
+    says(1, 2, 1, RESTORE_AT_STOCK, -1, EL_SEC(40));
+    says(2, 2, 1, RESTORE_AT_STOCK, -1, EL_SEC(41));
+    ok(restore_waits(&r, EL_SEC(50), text), "in the next attempt again");
+    is_str(text, "not every rank on a has called restore() yet, and 2 other nodes wait for it", "for one");
+    says(1, 3, 1, RESTORE_AT_STOCK, -1, EL_SEC(60));
+    says(2, 3, 1, RESTORE_AT_STOCK, -1, EL_SEC(60));
+    says(0, 3, 1, RESTORE_AT_STOCK, -1, EL_SEC(61));
+    ok(!restore_waits(&r, EL_SEC(99), text), "all have asked in time: nothing");
+    is_num(restore_deadline(&r), EL_SEC(661), "the time to read");
+}
+
 static void test_time_out(void)
 {
     begin(3, (struct restore_conf){.timeout = EL_SEC(2)});
@@ -212,6 +236,43 @@ static void test_time_out(void)
     says(0, 2, 2, RESTORE_AT_STOCK, -1, EL_SEC(2));
     restore_timeout(&r, EL_SEC(4));
     ok(word(0).step == RESTORE_NO_STEP && word(0).what == RESTORE_READ, "and it is told that there is nothing");
+}
+
+/* One node's workers could read what was decided, and do not take it: an older step would not fit either. */
+static void test_misfit(void)
+{
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1), .allow_fresh = true});
+    says(0, 1, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 10);
+    says(1, 1, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 10);
+    says(0, 1, 1 << 5 | 1 << 4, RESTORE_AT_READ, 5, 20);
+    struct restore_stock s = {.attempt = 2,
+                              .n = 2,
+                              .step = {5, 4},
+                              .newest = 5,
+                              .told = RESTORE_NO_STEP,
+                              .misfit = true,
+                              .why = "rank 3, step 5: weight: [3] there, [4] here"};
+    restore_take(&r, 1, &s, 30);
+    is_num(word(0).what, RESTORE_TELL, "a node says so: the other one is asked again");
+    struct restore_stock other = {
+        .attempt = 2, .n = 1, .step = {5}, .newest = 5, .told = -1, .why = "a slot is broken"};
+    restore_take(&r, 0, &other, 40);
+    ok(word(0).what == RESTORE_READ && word(0).step == RESTORE_NO_STEP && word(1).step == RESTORE_NO_STEP,
+       "and then both are told that there is nothing");
+    ok(!word(0).fresh && !word(1).fresh, "which is no beginning, whatever is allowed");
+    is_str(word(0).text, "b: rank 3, step 5: weight: [3] there, [4] here", "in that node's words");
+    s.attempt = 3;
+    s.misfit = false;
+    restore_take(&r, 1, &s, 50);
+    says(0, 3, 1 << 5 | 1 << 4, RESTORE_AT_STOCK, -1, 60);
+    is_num(word(0).step, 5, "what was said then does not count in the next attempt");
+
+    begin(2, (struct restore_conf){.timeout = EL_SEC(1)});
+    other.attempt = s.attempt = 1;
+    s.misfit = true;
+    restore_take(&r, 0, &other, 10);
+    restore_take(&r, 1, &s, 10);
+    is_str(word(0).text, "b: rank 3, step 5: weight: [3] there, [4] here", "also behind another node's trouble");
 }
 
 struct node { /* what it knows of the past */
@@ -352,7 +413,9 @@ int main(void)
     test_elsewhere_given_up();
     test_life();
     test_unreadable();
+    test_misfit();
     test_after_a_takeover();
+    test_waits();
     test_time_out();
     test_fresh();
     test_rollback();

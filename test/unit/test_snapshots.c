@@ -31,14 +31,31 @@ static void test_source(void)
            "memory, 1 of 4 ranks from another rank's, 1 of 4 ranks from disk", "some");
 }
 
+static void test_ranks(void)
+{
+    static const unsigned local[SNAPSHOTS_NAMED_MAX] = {1, 2, 3, 4090, 4091, 4092, 4093, 4094};
+    char to[SNAPSHOTS_RANKS_MAX];
+    is_str(snapshots_ranks(local, 1, 0, to), "rank 1", "one");
+    is_str(snapshots_ranks(local, 1, 8, to), "rank 9 (local rank 1)", "one of another node");
+    is_str(snapshots_ranks(local, 2, 8, to), "ranks 9 and 10 (local ranks 1 and 2)", "two");
+    is_str(snapshots_ranks(local, 3, 0, to), "ranks 1, 2 and 3", "three");
+    snapshots_ranks(local, 4000, 268435455 - 4096, to);
+    is_str(to,
+           "ranks 268431360, 268431361, 268431362, 268435449, 268435450, 268435451, 268435452, 268435453 and 3992 more "
+           "(local ranks 1, 2, 3, 4090, 4091, 4092, 4093, 4094 and 3992 more)",
+           "many, with the highest numbers there are");
+}
+
 /* The module of the scripts speaks by the numbers of wmsg.h. */
 static void test_module(void)
 {
     static char module[1 << 20];
-    size_t n = (size_t)(client_module_end - client_module);
+    size_t n = 0;
     unsigned missing = 0, named = 0, all = 0;
-    memcpy(module, client_module, n < sizeof module ? n : 0);
-    const char *at = strstr(module, "_TYPES = {"), *end = at ? strchr(at, '}') : NULL;
+    for (const struct client_file *x = client_files; x->name; x++)
+        n += (size_t)snprintf(module + n, sizeof module - n, "%.*s", (int)(x->end - x->text), x->text);
+    ok(n < sizeof module, "the package is read");
+    const char *at = strstr(module, "\nTYPES = {"), *end = at ? strchr(at, '}') : NULL;
 #define X(NAME, name, number, fds, text)                                                                               \
     all++;                                                                                                             \
     missing += !at || !strstr(at, "\"" #NAME "\": " #number) || strstr(at, "\"" #NAME "\": " #number) > end;
@@ -46,7 +63,7 @@ static void test_module(void)
 #undef X
     for (const char *p = at; p && p < end; p = strchr(p + 1, ':'))
         named += *p == ':';
-    is_num(missing, 0, "elrun.py has every message, with its number");
+    is_num(missing, 0, "the Python package has every message, with its number");
     is_num(named, all, "and no other");
 }
 
@@ -54,6 +71,7 @@ int main(void)
 {
     test_add_disk();
     test_source();
+    test_ranks();
     test_module();
     struct el_err e = {0};
     uint64_t bytes = 0;
@@ -74,9 +92,11 @@ int main(void)
     ok(snapshots_budget(&share, 64 * GIB, 32 * GIB, 8 * GIB, 8 * GIB, &bytes, &e) == 0 &&
            bytes / 100 == 8 * GIB / 100 / 4,
        "a share is one of the smaller of both");
-    ok(snapshots_oom_more(8 * GIB, 64 * GIB, HOST_UNLIMITED) == 125, "an eighth of the memory: 125 thousandths");
-    ok(snapshots_oom_more(8 * GIB, 64 * GIB, 16 * GIB) == 500, "half of the cgroup's");
-    ok(snapshots_oom_more(8 * GIB, 64 * GIB, 4 * GIB) == 1000 && snapshots_oom_more(GIB, 0, 0) == 1000,
-       "never more than all");
+    is_num(snapshots_oom_raise(8 * GIB, 64 * GIB, HOST_UNLIMITED), 425,
+           "an eighth of the memory: 125 thousandths more");
+    is_num(snapshots_oom_raise(8 * GIB, 64 * GIB, 16 * GIB), 800, "half of the cgroup's");
+    ok(snapshots_oom_raise(8 * GIB, 64 * GIB, 4 * GIB) == 1300 && snapshots_oom_raise(GIB, 0, 0) == 1300,
+       "never more than for all of it");
+    is_num(snapshots_oom_raise(0, 64 * GIB, HOST_UNLIMITED), 0, "no snapshots: nothing is raised");
     return done();
 }

@@ -86,7 +86,7 @@ static void say(int fd, const struct wmsg *m)
 }
 
 static const struct wmsg hello = {.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .round = 1}};
-static const struct wmsg begin = {.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 4}};
+static const struct wmsg begin = {.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 4, .images = "4096/8192"}};
 
 /* What was sent to the client: the type, 0 nothing yet, -1 closed; descriptors in fds. */
 static int hear(int fd, int *fds, unsigned *n)
@@ -125,7 +125,7 @@ static void test_talk(void)
     run();
     is_str(told, "0:HELLO ", "a word of a worker is told");
     int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), two[2] = {zero, zero};
-    wsock_send(s, 0, &(struct wmsg){.type = WMSG_GRANT, .u.grant = {.slots = 2, .slot_bytes = 4096}}, two, 2);
+    wsock_send(s, 0, &(struct wmsg){.type = WMSG_GRANT, .u.grant = {.slots = 2}}, two, 2);
     ok(hear(fd, fds, &n) == WMSG_GRANT && n == 2, "an answer comes with its descriptors");
     struct stat a, b;
     ok(fstat(fds[1], &a) == 0 && fstat(zero, &b) == 0 && a.st_ino == b.st_ino, "which are what was sent");

@@ -1,0 +1,317 @@
+/* One slot: given out when it is large enough, written, summed, committed; or copied into for last words. */
+#include "ckpt/keeper_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/layout.h"
+
+static bool is_newer(const struct keeper_slot *a, const struct keeper_slot *b)
+{
+    return a->vain == b->vain ? a->gen > b->gen : b->vain;
+}
+
+/* The slot whose snapshot was committed last: it is not given away until another one is whole. */
+const struct keeper_slot *keeper_newest_slot(const struct worker *w)
+{
+    const struct keeper_slot *best = NULL;
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        if (w->slot[i].state == KEEPER_COMMITTED && (!best || is_newer(&w->slot[i], best)))
+            best = &w->slot[i];
+    return best;
+}
+
+static bool is_in_use(const struct keeper_slot *s)
+{
+    return s->readers || s->state == KEEPER_GROWING || s->state == KEEPER_WRITING || s->state == KEEPER_SUMMING ||
+           s->state == KEEPER_LOADING || s->state == KEEPER_CAPTURING;
+}
+
+struct keeper_slot *keeper_free_slot(struct worker *w)
+{
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        if (!is_in_use(&w->slot[i]) && &w->slot[i] != keeper_newest_slot(w))
+            return &w->slot[i];
+    return NULL;
+}
+
+void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
+{
+    s->state = KEEPER_FREE;
+    s->step = KEEPER_NO_STEP;
+    s->gen = ++k->gen;
+    s->persist = s->captured = s->vain = false;
+    s->consumed_samples = s->loaded = s->lineage = s->bytes = 0;
+}
+
+void keeper_drop_writing(struct keeper *k, struct worker *w)
+{
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        if (w->slot[i].state == KEEPER_WRITING || w->slot[i].state == KEEPER_GROWING)
+            keeper_empty_slot(k, &w->slot[i]);
+}
+
+void keeper_hold_images(struct keeper_slot *s, const struct declaration *d, const uint64_t *header_bytes,
+                        const uint64_t *bytes)
+{
+    memcpy(s->part_bytes, bytes, d->parts * sizeof *bytes);
+    memcpy(s->part_header_bytes, header_bytes, d->parts * sizeof *header_bytes);
+    s->bytes = images_bytes(bytes, d->parts);
+}
+
+struct sizes {
+    uint64_t header_bytes[WMSG_PARTS_MAX], bytes[WMSG_PARTS_MAX];
+};
+
+/* NULL, or what is wrong with that list. */
+static const char *read_sizes(const struct declaration *d, const char *images, struct sizes *to)
+{
+    const char *why = images_get(images, d->parts, to->header_bytes, to->bytes);
+    return why ? why : keeper_images_wrong(d, to->header_bytes, to->bytes);
+}
+
+/* --- room --- */
+
+static void grow(struct keeper *k, struct worker *w, struct keeper_slot *s, uint64_t bytes, uint64_t gen)
+{
+    struct keeper_action *a = keeper_act(k, KEEPER_DO_GROW, w);
+    a->slot = (unsigned)(s - w->slot);
+    a->bytes = bytes;
+    a->gen = gen;
+}
+
+void keeper_note_growth(struct keeper_slot *s, const struct keeper_event *ev)
+{
+    s->capacity = ev->capacity > s->capacity ? ev->capacity : s->capacity;
+    s->file_bytes = ev->file_bytes > s->file_bytes ? ev->file_bytes : s->file_bytes;
+}
+
+void keeper_on_reserve(struct keeper *k, struct worker *w, uint64_t bytes)
+{
+    for (unsigned i = 0; w->granted && i < KEEPER_SLOTS; i++)
+        if (w->slot[i].capacity < bytes)
+            grow(k, w, &w->slot[i], bytes, 0);
+}
+
+/* --- a snapshot --- */
+
+static void give_out(struct keeper *k, struct worker *w, struct keeper_slot *s)
+{
+    s->state = KEEPER_WRITING;
+    keeper_answer(k, w, WMSG_SNAP_SLOT, s->seq)->u.snap_slot =
+        (struct wmsg_snap_slot){.slot = (uint64_t)(s - w->slot), .slot_bytes = s->file_bytes};
+}
+
+static void answer_busy(struct keeper *k, struct worker *w, uint32_t seq)
+{
+    keeper_answer(k, w, WMSG_SNAP_SLOT, seq)->u.snap_slot = (struct wmsg_snap_slot){
+        .busy = true,
+        .retry_ms = KEEPER_RETRY / EL_MS(1),
+        .text = w->captures ? "last words are being captured" : "the last snapshot is still being summed or written"};
+}
+
+/* NULL: it may be taken. */
+static const char *begin_wrong(struct keeper *k, const struct worker *w, const struct wmsg_snap_begin *b)
+{
+    if (!w->granted)
+        return "a snapshot before anything was declared and granted";
+    if (b->step >= 0 && b->step <= CKPT_STEP_MAX)
+        return NULL;
+    snprintf(k->text, sizeof k->text, "a snapshot's step is a number from 0 to %lld, not %lld",
+             (long long)CKPT_STEP_MAX, (long long)b->step); /* it would have no name on disk */
+    return k->text;
+}
+
+void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
+{
+    struct sizes sizes;
+    const char *state = begin_wrong(k, w, &m->u.snap_begin);
+    const char *why = state ? state : read_sizes(w->kept, m->u.snap_begin.images, &sizes);
+    if (why) {
+        keeper_refuse(k, w, m->seq, state ? "STATE" : "IMAGE", why);
+        return;
+    }
+    keeper_drop_writing(k, w); /* one that was begun and never committed */
+    /* While last words are captured, what others hold, too, may be in the other slot. */
+    struct keeper_slot *s = w->captures ? NULL : keeper_free_slot(w);
+    if (!s) {
+        answer_busy(k, w, m->seq);
+        return;
+    }
+    keeper_empty_slot(k, s);
+    keeper_hold_images(s, w->kept, sizes.header_bytes, sizes.bytes);
+    s->state = KEEPER_GROWING;
+    s->step = m->u.snap_begin.step;
+    s->persist = m->u.snap_begin.persist;
+    s->lineage = k->lineage;
+    s->seq = m->seq;
+    if (s->bytes <= s->capacity)
+        give_out(k, w, s);
+    else
+        grow(k, w, s, s->bytes, s->gen);
+}
+
+/* The other slot follows: the next snapshot, and last words, find it large enough. */
+void keeper_on_grown(struct keeper *k, struct worker *w, const struct keeper_event *ev)
+{
+    struct keeper_slot *s = &w->slot[ev->slot], *other = &w->slot[!ev->slot];
+    if (!w->has_slots)
+        return;
+    if (ev->ok)
+        keeper_note_growth(s, ev);
+    if (s->state != KEEPER_GROWING || s->gen != ev->gen)
+        return;
+    if (ev->ok && s->bytes <= s->capacity) {
+        give_out(k, w, s);
+        if (other->capacity < s->bytes)
+            grow(k, w, other, s->bytes, 0);
+        return;
+    }
+    snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "no memory for the slot");
+    keeper_refuse(k, w, s->seq, "NOMEM", k->text);
+    k->reply[k->replies - 1].u.refused.need_bytes = ev->need_bytes;
+    k->reply[k->replies - 1].u.refused.have_bytes = ev->have_bytes;
+    keeper_empty_slot(k, s);
+}
+
+static void sum(struct keeper *k, struct worker *w, struct keeper_slot *s)
+{
+    s->state = KEEPER_SUMMING;
+    struct keeper_action *a = keeper_act(k, KEEPER_DO_SUM, w);
+    a->slot = (unsigned)(s - w->slot);
+    a->gen = s->gen;
+}
+
+void keeper_on_commit(struct keeper *k, struct worker *w, const struct wmsg *m)
+{
+    const struct wmsg_snap_commit *c = &m->u.snap_commit;
+    struct keeper_slot *s = &w->slot[c->slot];
+    if (s->state != KEEPER_WRITING || s->step != c->step) {
+        keeper_refuse(k, w, m->seq, "STATE", "SNAP_COMMIT of a slot that was not given out for that step");
+        keeper_drop_writing(k, w);
+        return;
+    }
+    s->persist = c->persist;
+    s->consumed_samples = c->consumed_samples;
+    s->seq = m->seq;
+    sum(k, w, s);
+}
+
+/* --- last words --- */
+
+static struct keeper_slot *slot_to_capture(struct worker *w, int64_t kept)
+{
+    struct keeper_slot *s = w->has_slots ? keeper_free_slot(w) : NULL;
+    return s && s->state == KEEPER_COMMITTED && s->step == kept ? NULL : s;
+}
+
+int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept)
+{
+    struct worker *w = &k->w[worker];
+    struct keeper_slot *s = slot_to_capture(w, kept);
+    if (!s || step < 0 || step > CKPT_STEP_MAX)
+        return -1;
+    keeper_empty_slot(k, s);
+    s->state = KEEPER_CAPTURING;
+    s->captured = w->captures = true;
+    s->step = step;
+    s->lineage = k->lineage;
+    return (int)(s - w->slot);
+}
+
+void keeper_captures_end(struct keeper *k, int64_t step)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *w = &k->w[i];
+        w->captures = false;
+        for (unsigned x = 0; x < KEEPER_SLOTS; x++)
+            w->slot[x].vain |= w->slot[x].captured && w->slot[x].gen > k->round_gen && w->slot[x].step != step;
+    }
+}
+
+bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept)
+{
+    return slot_to_capture(&k->w[worker], kept) != NULL;
+}
+
+void keeper_on_captured(struct keeper *k, struct worker *w, const struct keeper_event *ev)
+{
+    struct keeper_slot *s = &w->slot[ev->slot];
+    struct sizes sizes;
+    if (s->state != KEEPER_CAPTURING)
+        return;
+    if (!ev->ok || read_sizes(w->kept, ev->images, &sizes) || images_bytes(sizes.bytes, w->kept->parts) > s->capacity) {
+        keeper_empty_slot(k, s);
+        return;
+    }
+    keeper_hold_images(s, w->kept, sizes.header_bytes, sizes.bytes);
+    s->consumed_samples = ev->number;
+    sum(k, w, s);
+}
+
+/* Whoever was to write there has ended with the round. */
+void keeper_drop_captures(struct keeper *k, struct worker *w)
+{
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        if (w->slot[i].state == KEEPER_CAPTURING)
+            keeper_empty_slot(k, &w->slot[i]);
+        w->slot[i].vain = false;
+    }
+    w->captures = false;
+}
+
+/* --- sums --- */
+
+void keeper_on_summed(struct keeper *k, struct worker *w, const struct keeper_event *ev)
+{
+    struct keeper_slot *s = &w->slot[ev->slot];
+    if (s->state != KEEPER_SUMMING || s->gen != ev->gen)
+        return;
+    bool asks = w->here && !s->captured;
+    if (!ev->ok) {
+        snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "the image is not what was said");
+        if (asks)
+            keeper_refuse(k, w, s->seq, "IMAGE", k->text);
+        keeper_empty_slot(k, s);
+        return;
+    }
+    s->state = KEEPER_COMMITTED;
+    k->since = k->since ? k->since : k->round; /* of a script that has not asked before */
+    k->reached = s->step > k->reached ? s->step : k->reached;
+    k->had_whole = k->had_whole || keeper_all_could_read(k, s->step, s->lineage);
+    if (asks)
+        keeper_answer(k, w, WMSG_SNAP_ACK, s->seq)->u.snap_ack =
+            (struct wmsg_snap_ack){.slot = ev->slot, .step = s->step};
+    struct keeper_action *a = keeper_act(k, KEEPER_DO_COMMITTED, w);
+    a->slot = ev->slot;
+    a->step = s->step;
+    a->gen = s->gen;
+    a->persist = s->persist;
+}
+
+/* --- readers --- */
+
+bool keeper_take(struct keeper *k, unsigned worker, unsigned slot)
+{
+    struct keeper_slot *s = &k->w[worker].slot[slot];
+    if (s->state != KEEPER_COMMITTED)
+        return false;
+    s->readers++;
+    return true;
+}
+
+void keeper_give_back(struct keeper_slot *s, bool intact)
+{
+    assert(s->readers > 0);
+    s->readers--;
+    if (!intact)
+        s->state = KEEPER_BROKEN;
+}
+
+void keeper_give(struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool intact)
+{
+    struct keeper_slot *s = &k->w[worker].slot[slot];
+    if (s->gen == gen)
+        keeper_give_back(s, intact);
+}

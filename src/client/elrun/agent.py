@@ -1,0 +1,665 @@
+"""The connection of a worker to its agent: declaring, snapshots, going back, and where a step begins and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import operator
+import os
+import select
+import socket
+import struct
+import time
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+from . import packets
+from .check import compare
+from .emergency import Emergency
+from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PACKET_MAX, PHASE, PROTO, REASON, SNAPSHOT,
+                      UPDATING, WHY, Error, Extent, Page, end_of, extents, images_of, images_text, pack, unpack)
+from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, put_back
+from .tree import Misfit, Refused, class_name
+from .values import is_value, torch
+
+EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
+STEP_MAX = (1 << 63) - 2
+TEXT_MAX = 440  # of what a worker tells its agent in one line
+_FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
+_NAME_MAX = 128
+
+
+class NoSnapshot(Error):
+    """restore(): snapshots were taken, and none is left that every rank can have."""
+
+
+class Change(NamedTuple):
+    """A planned change of the job: its last step of this round is announced."""
+
+    why: str  #: "scale up", "drain", "spare comes in", "eviction", "operator"
+    step: int  #: the round's last step
+    deadline: float  #: seconds from now; then the workers are stopped wherever they are
+
+
+class Event(NamedTuple):
+    """What became of a snapshot on its way to --ckpt-dir."""
+
+    kind: str  #: "persisted": this node's files are written; "committed": it is a checkpoint; "failed"
+    step: int
+    text: str  #: where it is, or why it is not
+
+
+class Regroup(SystemExit):
+    """Raised between two steps where elrun stops all ranks for a planned change.  A script that does not catch it ends;
+    one that does may close files, and ends then: its exit status means nothing.  The next round goes on from here."""
+
+    def __init__(self, change: Optional[Change]):
+        super().__init__()
+        self.change = change  #: what was announced
+
+    def __str__(self) -> str:
+        return f"the round ends behind step {self.change.step}: {self.change.why}" if self.change else "the round ends"
+
+
+class SavedImage(NamedTuple):
+    """What a rank was restored from, for restore(share=...); bytes(image) is for a rank that has nothing."""
+
+    consumed_samples: int
+    images: str
+    memory: memoryview
+
+    def __bytes__(self) -> bytes:
+        text = self.images.encode()
+        return struct.pack("<QI", self.consumed_samples, len(text)) + text + bytes(self.memory)
+
+
+class _Update:
+    """What ck.update() returns."""
+
+    __slots__ = ("ck", "step")
+
+    def __init__(self, ck: "Snapshots", step: int):
+        self.ck, self.step = ck, step
+
+    def __enter__(self) -> None:
+        self.ck._begin(self.step)
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.ck._end(self.step)
+
+
+def number_of(step: Any, call: str) -> int:
+    """A step as an int.  TypeError, ValueError: it is none."""
+    try:
+        n = operator.index(step)
+    except TypeError:
+        n = -1
+        if isinstance(step, float) or step is None or isinstance(step, str):
+            raise TypeError(f"{call}: a step is a whole number, 0, 1, 2 ..., not {step!r} (a {class_name(step)})"
+                            + ("; restore() returns None where nothing was saved: begin with 0 then" if step is None else "")) from None
+        raise TypeError(f"{call}: a step is a whole number, not a {class_name(step)}") from None
+    if isinstance(step, bool) or not 0 <= n <= STEP_MAX:
+        raise ValueError(f"{call}: a step is a number from 0 on, not {step!r}")
+    return n
+
+
+def cut(text: str, most: int = TEXT_MAX) -> str:
+    """At a word, with a sign that something is missing."""
+    text = " ".join(text.split())
+    if len(text.encode()) <= most:
+        return text
+    head = text.encode()[: most - 4].decode(errors="ignore")
+    return head[: head.rfind(" ") if " " in head[most // 2 :] else len(head)].rstrip() + " ..."
+
+
+class Snapshots:
+    """The connection to this node's agent; elrun.connect() makes it."""
+
+    def __init__(self, path: str):
+        self.rank, self.local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+        self.world = int(os.environ.get("WORLD_SIZE", "1"))
+        self.round, self.coord = os.environ["ELRUN_ROUND"].split(".")
+        self.pid = os.getpid()
+        self.parts: List[AnyPart] = []
+        self.consumed_samples = 0  #: saved with each snapshot, and filled by restore()
+        self._seq = 0
+        self._granted = False
+        self._slots: List[Slot] = []
+        self._reserved = 0
+        self._acks: Dict[int, int] = {}  # seq of SNAP_COMMIT: its step
+        self._trouble: Optional[str] = None  # why the last snapshot did not count
+        self._last: Optional[int] = None
+        self._image: Optional[SavedImage] = None  # what restore() has read last, while it runs
+        self._sent: Optional[int] = None  # step of the last commit
+        self._taken = 0  # snapshots of this process
+        self._full = False  # it was said that --ckpt-mem is too small
+        self._events: List[Event] = []  # that nobody has been told
+        self._settled: Dict[int, Event] = {}  # of the newest steps that are on disk, or are not
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._sock.connect(path)
+        welcome, fds = self._ask("HELLO", {"proto": PROTO, "rank": self.rank, "local_rank": self.local_rank,
+                                           "round": int(self.round)}, "WELCOME")
+        self.keeps = bool(welcome.get("snapshots"))  #: False: elrun keeps no snapshots, only steps are watched
+        self._files = bool(welcome.get("files"))
+        self._waits = bool(welcome.get("waits"))
+        self._check = int(welcome.get("check", 0))
+        self._live_path = path + ".live" if welcome.get("live") else ""
+        self._emergency: Optional[Emergency] = None
+        self._swapped = 0
+        self._turn = 0  # odd while a step changes the state; another number after each
+        self._page = Page(fds[0])
+        for fd in fds:
+            os.close(fd)
+
+    # -- declaring
+
+    def declare(self, name: str, state: Any, shard_id: Optional[str] = None) -> None:
+        """Names one part of the state: a module, an optimizer, anything with state_dict() and load_state_dict(), a tensor,
+        an array, a generator of random numbers; a dict, list, set, deque or dataclass of these and of plain values.
+
+        The object is asked at each snapshot, and filled by restore(): by its load_state_dict(), or in place.  What is in
+        it may come, go, grow and be replaced meanwhile.  Nothing of it is changed here.
+
+        shard_id is a string that is equal on the ranks which hold the same, and only there: "all" for what every rank
+        has alike.  By default the part is this rank's own.  What differs from rank to rank all the same (buffers of
+        modules, values, small tensors that are no parameters) is kept for each rank beside it.
+
+        Once for each part, before the first restore() or snapshot().  TypeError: something in it could not be put back;
+        the text says where it is, and why."""
+        self._may_declare("declare", name)
+        if name.endswith(OWN) or not name or len(name.encode()) > _NAME_MAX:
+            raise ValueError(f'declare("{name}"): a name has 1 to {_NAME_MAX} bytes, and does not end with {OWN}')
+        if is_value(state) or isinstance(state, tuple):
+            raise TypeError(f'part "{name}": a {class_name(state)} cannot be filled in place: put it into a dict')
+        part = Part(name, state, shard_id or f"rank{self.rank}", f"r{self.rank:05d}/" if shard_id is None else "")
+        try:
+            held = part.take(first=True)
+        except Refused as e:
+            raise TypeError(f'part "{name}": {e}') from None
+        th = torch()
+        if th is not None and isinstance(state, th.nn.Module) and held.layout is not None and not held.layout.rows:
+            raise ValueError(f'part "{name}" has nothing in it: the state_dict() of a {class_name(state)} is empty')
+        self.parts.append(part)
+
+    def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
+                     shard_id: Optional[str] = None, load: Optional[Callable[[bytes], Any]] = None) -> None:
+        """Names a file of the checkpoint as the framework calls it, below the step's directory, such as
+        "mp_rank_00_000/model_optim_rng.pt".  data: its bytes, or a function that returns them, called at each snapshot.
+        load: called by restore() with the bytes, from memory or from disk; without it the framework reads the file
+        itself, of the step that restore() returns.  Raises Error without elrun --ckpt-layout=megatron: no other layout
+        has such files."""
+        self._may_declare("declare_file", name)
+        if self.keeps and not self._files:
+            raise Error(f'declare_file("{name}") is for elrun --ckpt-layout=megatron; declare() is for tensors and values')
+        if name.startswith("/") or not name or any(c in ("", ".", "..") for c in name.split("/")):
+            raise ValueError(f'declare_file("{name}"): want a name below the directory of the step, such as a/b.pt')
+        self.parts.append(FilePart(name, data, shard_id or f"rank{self.rank}", load))
+
+    def _may_declare(self, call: str, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{call}({name!r}, ...): the name of a part is a string")
+        if self._granted:
+            raise Error(f'{call}("{name}") after the first restore() or snapshot(): parts are declared before')
+        if any(name in (p.name, p.file) for p in self.parts):
+            raise ValueError(f'two parts are called "{name}"')
+
+    def _grant(self) -> None:
+        """Tells the agent what there is, once."""
+        if self._granted:
+            return
+        if not self.parts:
+            raise Error("nothing was declared: ck.declare(name, state) comes first")
+        layout = self._layout()
+        if self.world > 1 and any(isinstance(p, Part) and p.shard_id != f"rank{self.rank}" for p in self.parts):
+            self.parts.append(OwnPart(self.rank))
+        self.parts.sort(key=lambda p: p.file != "")  # files last
+        for i, p in enumerate(self.parts):
+            self._send("PART", {"index": i, "name": p.name, "shard_id": p.shard_id, "file": p.file, "own": p.own})
+        _, fds = self._ask("DECLARE", {"layout_id": layout, "parts": len(self.parts)}, "GRANT")
+        self._slots = [Slot(fd) for fd in fds]
+        self._granted = True
+
+    def _layout(self) -> str:
+        """Equal where the parts mean the same.  What every rank has alike does not depend on how many they are."""
+        return "all" if all(p.shard_id == "all" for p in self.parts if not p.own) else f"world{self.world}"
+
+    def _take(self) -> List[Held]:
+        """What all parts hold now."""
+        shared: List[Tuple[Part, Held]] = []
+        held: List[Held] = []
+        for part in self.parts:
+            if isinstance(part, OwnPart):
+                held.append(part.take(shared))
+                continue
+            try:
+                one = part.take()
+            except Refused as e:
+                raise Error(f'part "{part.name}": {e}') from None
+            if isinstance(part, Part) and part.shard_id != f"rank{self.rank}":
+                shared.append((part, one))
+            held.append(one)
+        return held
+
+    # -- going back
+
+    def restore(self, share: Optional[Callable[[Optional[SavedImage]], Optional[bytes]]] = None) -> Optional[int]:
+        """Fills what was declared with the newest snapshot that every rank can have, the same step on all of them, and
+        returns that step; None: there never was one, and nothing was changed.  All ranks must call it.  NoSnapshot:
+        there was one, and none is left (elrun --allow-fresh turns that into None).  Error: what was saved does not fit
+        what is declared here, the text says where; nothing was changed.
+
+        share: for ranks of a node that is new, whose agent has nothing, where all parts are alike on all ranks
+        (shard_id="all").  Then one node that has a step will do.  On all ranks share(image) is called once, behind the
+        agreement: image is None on a rank that has nothing, and there it returns bytes(image) of one that has it, by
+        whatever way the script has, a broadcast for example (examples/elastic.py)."""
+        if not self.keeps:
+            return None
+        if self._swapped:
+            raise Error("restore() within swapped(): the weights are not the model's there")
+        self._grant()
+        if share is not None and self._layout() != "all":
+            raise Error('restore(share=...) is for parts that every rank has alike: declare(..., shard_id="all")')
+        offer, fds = self._ask("RESTORE_QUERY", {"layout_id": self._layout(), "elsewhere": share is not None}, "RESTORE_OFFER")
+        misfit = ""
+        while True:
+            step = offer["step"]
+            if step < 0 and not offer.get("fresh"):
+                if misfit:
+                    raise Error(f"what was saved does not fit what is declared here, and nothing was changed: {misfit}")
+                raise NoSnapshot(offer.get("text") or "no snapshot is left")
+            trouble, has = "", not offer.get("elsewhere")
+            if step >= 0 and has:
+                trouble, misfit = self._load(fds[0], offer)
+            samples = offer.get("consumed_samples", 0)
+            done = {"step": step, "ok": not trouble, "misfit": bool(misfit), "why": cut(trouble)}
+            offer, fds = self._ask("RESTORE_DONE", done, "RESTORE_OFFER", "DONE")
+            if "step" in offer:
+                continue
+            self._last = step if step >= 0 else None
+            self.consumed_samples = samples
+            image, self._image = self._image, None
+            if share is not None and step >= 0:
+                self._share(share, image if has else None, samples)
+            self._live(self._last)
+            self._reserve()
+            return self._last
+
+    def _load(self, fd: int, offer: Dict[str, Any]) -> Tuple[str, str]:
+        """Why an offer could not be read, and the same if another one would not do either."""
+        where = images_of(offer.get("images", ""))
+        memory = mmap.mmap(fd, max(end_of(where), packets.PAGE), access=mmap.ACCESS_READ)
+        os.close(fd)
+        self._image = SavedImage(offer.get("consumed_samples", 0), offer.get("images", ""), memoryview(memory)[: end_of(where)])
+        return self._put_back(self._image.memory, where)
+
+    def _put_back(self, memory: memoryview, where: List[Extent]) -> Tuple[str, str]:
+        if len(where) != len(self.parts):
+            return f"{len(where)} parts were saved, and {len(self.parts)} are declared", ""
+        self._turn |= 1  # what an emergency copy would take changes from here on
+        try:
+            put_back(self.parts, Saved(memory, where))
+        except (Misfit, Refused) as e:
+            return str(e), str(e)
+        except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
+            text = f"{type(e).__name__}: {e}"
+            return text, "" if isinstance(e, (ValueError, KeyError, struct.error, Error)) and not _from_outside(e) else text
+        return "", ""
+
+    def _share(self, share: Callable[[Optional[SavedImage]], Optional[bytes]], image: Optional[SavedImage], samples: int) -> None:
+        given = share(image)
+        if image is not None:
+            return
+        if given is None:
+            raise Error("restore(share=...): this rank has no snapshot, and share() gave it none")
+        consumed, n = struct.unpack_from("<QI", given)
+        where = images_of(bytes(given[12 : 12 + n]).decode())
+        self.consumed_samples = consumed
+        trouble, misfit = self._put_back(memoryview(given)[12 + n :], where)
+        if trouble:
+            raise Error(trouble)
+
+    # -- snapshots
+
+    def snapshot(self, step: int, persist: bool = False) -> bool:
+        """Copies what was declared into the agent's memory, as the state after `step`.  True: done, it cannot be lost
+        by this process any more.  False: the last snapshot is still being dealt with and this one was left out (elrun
+        --ckpt-busy=wait waits instead), or it has no room in --ckpt-mem, which is said once; an older one stays.
+
+        persist: it is to be written to --ckpt-dir.  That is waited for: such a snapshot is never left out because
+        another is being dealt with.  What became of it is told by wait_persist() and events().
+
+        What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
+        call then raises Error, once."""
+        step = number_of(step, "snapshot(step)")
+        self._check_process()
+        if not self.keeps:
+            return False
+        if self._swapped:
+            raise Error("snapshot() within swapped(): the weights are not the model's there")
+        before = self._page.word[PHASE]
+        if before != INIT:
+            self._page.word[PHASE] = SNAPSHOT
+        try:
+            return self._take_snapshot(step, bool(persist))
+        finally:
+            self._page.word[PHASE] = before
+
+    def _take_snapshot(self, step: int, persist: bool) -> bool:
+        self._grant()
+        self._drain()
+        self._complain()
+        held = self._take()
+        slot = self._begin_snapshot(step, persist, images_text([one.size for one in held]))
+        if slot is None:
+            return False
+        number = slot.get("slot", 0)
+        try:
+            self._slots[number].grow(slot["slot_bytes"])
+            self._write(number, held, step)
+        except BaseException:
+            self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
+            raise
+        self._taken += 1
+        self._acks[self._seq + 1] = step
+        self._sent = step
+        if persist:
+            self._settled.pop(step, None)  # whatever became of it when it was left out, or before going back
+        self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist, "consumed_samples": self.consumed_samples})
+        return True
+
+    def _begin_snapshot(self, step: int, persist: bool, images: str) -> Optional[Dict[str, Any]]:
+        """The slot to write into; None: this snapshot is left out."""
+        ask = {"step": step, "images": images, "persist": persist}
+        while True:
+            try:
+                slot, _ = self._ask("SNAP_BEGIN", ask, "SNAP_SLOT")
+            except Refusal as e:
+                if e.code != "NOMEM" or not self._taken:
+                    raise
+                self._left_out(step, persist, str(e))
+                return None
+            if not slot.get("busy"):
+                return slot
+            if slot.get("give_up") or not (self._waits or persist):
+                if persist:
+                    self._settle(Event("failed", step, slot.get("text") or "this rank has left it out"))
+                return None
+            time.sleep(slot.get("retry_ms", 50) / 1000)
+
+    def _left_out(self, step: int, persist: bool, why: str) -> None:
+        if not self._full:
+            self._send("NOTE", {"error": True, "text": cut(f"the snapshot of step {step} is not kept: {why}; the one before it stays")})
+        self._full = True
+        if persist:
+            self._settle(Event("failed", step, why))
+
+    def _write(self, number: int, held: List[Held], step: int) -> None:
+        th = torch()
+        if th is not None and th.cuda.is_available() and th.cuda.is_initialized():
+            th.cuda.synchronize()
+        where = extents([one.size for one in held])
+        slot = self._slots[number]
+        slot.write(held, where, step)
+        if self._check and self._taken % self._check == 0:
+            assert slot.memory is not None
+            for text in compare(self.parts, slot.memory, where):
+                self._send("NOTE", {"error": True, "text": cut(f"--ckpt-check: the snapshot of step {step} is not what was declared: {text}")})
+
+    def _reserve(self) -> None:
+        """So that the memory is there when the first snapshot comes: about what there is now, and the moments of an
+        optimizer that has not made them yet."""
+        n = end_of(extents([one.size for one in self._take()])) + unmade(self.parts)
+        if n > self._reserved:
+            self._reserved = n
+            self._send("RESERVE", {"bytes": n})
+
+    def _complain(self) -> None:
+        if self._trouble:
+            trouble, self._trouble = self._trouble, None
+            raise Error(trouble)
+
+    def wait(self) -> Optional[int]:
+        """Waits until the agent has summed every snapshot that was committed; returns the last step that counts."""
+        while self._acks:
+            self._take_packet(*self._receive())
+        self._complain()
+        return self._last
+
+    def events(self) -> List[Event]:
+        """What has become of snapshots on their way to disk since the last call; of other ranks' wishes, too."""
+        self._check_process()
+        self._drain()
+        events, self._events = self._events, []
+        return events
+
+    def wait_persist(self, step: int, timeout: float = 600.0) -> bool:
+        """Waits until the snapshot of that step, taken with persist=True, is a checkpoint in --ckpt-dir.  True: it is;
+        False: it is not yet known after `timeout` seconds, or there are no snapshots.  Error: it will not be, and why.
+        Training needs it for nothing; a script that hands its checkpoints on does."""
+        step = number_of(step, "wait_persist(step)")
+        self._check_process()
+        until = time.monotonic() + timeout
+        while self.keeps:
+            self._drain()
+            event = self._settled.get(step)
+            if event:
+                if event.kind == "failed":
+                    raise Error(f"step {step} is not on disk: {event.text}")
+                return True
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            select.select([self._sock], [], [], left)
+        return False
+
+    def close(self) -> None:
+        """Says goodbye.  What was committed stays with the agent."""
+        if self._emergency:
+            self._emergency.close()
+        self._sock.close()
+
+    # -- steps
+
+    def update(self, step: int) -> _Update:
+        """Around what changes the state in a step, `with ck.update(step): optim.step()`: model, optimizer, scheduler,
+        counters, all that was declared.  Steps count up by one, the same on all ranks, and every rank makes them.  The
+        agent knows from it how far this worker is, and when workers must be stopped it may copy the state behind its
+        last step: nothing that was declared may change outside of a step, but for buffers of modules, small tensors that
+        are no parameters, and what is no tensor, up to 1 MiB, which are laid aside at the end of each.
+
+        Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
+        a snapshot of it."""
+        return _Update(self, number_of(step, "update(step)"))
+
+    @contextlib.contextmanager
+    def swapped(self) -> Iterator[None]:
+        """Around what puts other values into what was declared for a while, an average of the weights for a validation:
+        no state is copied meanwhile, and afterwards all of it is taken for what it was before."""
+        self._swapped += 1
+        emergency = self._emergency
+        step = emergency.step if emergency else None
+        if emergency:
+            emergency.forget("other weights are in its place (ck.swapped())")
+        turn = self._turn
+        try:
+            yield
+        finally:
+            self._swapped -= 1
+            if emergency and step is not None and self._turn == turn and not self._swapped:
+                emergency.keep(step)
+
+    @property
+    def change(self) -> Optional[Change]:
+        """What is announced, or None: for a script that wants to know before update() raises Regroup."""
+        page = self._page
+        step = page.long[BOUNDARY]
+        if step == NO_STEP:
+            return None
+        left = (page.long[DEADLINE] - time.monotonic_ns()) / 1e9
+        return Change(WHY[page.word[REASON] % len(WHY)], step, max(0.0, left))
+
+    def _live(self, step: Optional[int]) -> None:
+        """This worker has the state after that step."""
+        if step is not None:
+            self._page.long[LIVE] = step
+            self._sent = step
+
+    def _begin(self, step: int) -> None:
+        page = self._page
+        page.begin(step)
+        if step > page.long[LIMIT]:
+            self._stand(step)
+        self._turn = (self._turn | 1) + 2
+
+    def _stand(self, step: int) -> None:
+        """No step may be begun beyond a limit: soon the boundary is known, or the limit is lifted."""
+        page, since = self._page, time.monotonic_ns()
+        while step > page.long[LIMIT]:
+            page.word[PHASE] = BLOCKED
+            boundary = page.long[BOUNDARY]
+            if page.long[LIVE] < boundary < step:  # steps are counted otherwise; between two of them we are
+                page.long[packets.AT] = boundary
+                self._part(page.long[LIVE])
+            until = since + int(_FREEZE_MAX * 1e9) if boundary == NO_STEP else page.long[DEADLINE] + int(10e9)
+            if time.monotonic_ns() > until:
+                break  # nobody leads any more
+            time.sleep(0.002)
+            page.word[PHASE] = UPDATING
+            page.fence()
+        page.begin(step)
+
+    def _end(self, step: int) -> None:
+        if self._live_path and self._granted:
+            path, self._live_path = self._live_path, ""
+            try:
+                self._emergency = Emergency(self, path)
+            except OSError:
+                pass
+        if self._emergency:
+            self._emergency.keep(step)
+            self._reserve_for(self._emergency.held)
+        self._turn = (self._turn | 1) + 1
+        if not self._page.end(step):
+            return
+        change = self.change
+        if self.keeps and self.parts:
+            try:
+                while self._sent != step and not self.snapshot(step):
+                    time.sleep(0.01)  # the last one is being summed
+                self.wait()
+            except Error as e:  # the change comes all the same, and goes back to an older one
+                warnings.warn(f"no snapshot at the boundary: {e}")
+        self._part(step, change)
+
+    def _reserve_for(self, held: List[Held]) -> None:
+        """An emergency copy cannot wait for memory."""
+        n = end_of(extents([one.size for one in held]))
+        if n > self._reserved and n > min((slot.bytes for slot in self._slots), default=0):
+            self._reserved = n
+            self._send("RESERVE", {"bytes": n})
+
+    def _part(self, step: int, change: Optional[Change] = None) -> None:
+        change = change or self.change
+        self._send("AT_BOUNDARY", {"step": step})
+        self._page.word[PHASE] = EXITING
+        raise Regroup(change)
+
+    # -- packets
+
+    def _check_process(self) -> None:
+        if os.getpid() != self.pid:
+            raise Error("this process was forked from the one that called elrun.connect(): snapshots are taken there")
+
+    def _send(self, kind: str, body: Dict[str, Any]) -> int:
+        self._seq += 1
+        packet = pack(kind, self._seq, body)
+        try:
+            self._sock.send(packet)
+        except OSError as e:
+            raise Error(f"elrun's agent is gone: {e}") from None
+        return self._seq
+
+    def _receive(self, flags: int = 0) -> Tuple[str, int, Dict[str, Any], List[int]]:
+        try:
+            packet, beside, _, _ = self._sock.recvmsg(PACKET_MAX, socket.CMSG_LEN(4 * 4), flags | socket.MSG_CMSG_CLOEXEC)
+        except OSError as e:
+            if isinstance(e, BlockingIOError):
+                raise
+            raise Error(f"elrun's agent is gone: {e}") from None
+        name, seq, body = unpack(packet)
+        fds = [fd for level, kind_of, data in beside if (level, kind_of) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+               for fd in memoryview(data).cast("i")]
+        return name, seq, body, fds
+
+    def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
+        self._check_process()
+        seq = self._send(kind, body)
+        while True:
+            name, to, answer, fds = self._receive()
+            if to == seq and name in answers:
+                return answer, fds
+            if to in (seq, 0) and name == "REFUSED":
+                raise Refusal(answer.get("code", ""), answer.get("text", "refused"))
+            self._take_packet(name, to, answer, fds)
+
+    def _take_packet(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
+        """What comes between a question and its answer: what became of earlier snapshots."""
+        for fd in fds:
+            os.close(fd)
+        if name == "EVENT":
+            self._note(Event(answer.get("kind", ""), answer.get("step", -1), answer.get("why", "")))
+            return
+        step = self._acks.pop(to, None)
+        if step is not None and name == "SNAP_ACK":
+            self._last = step
+        elif step is not None and name == "REFUSED":
+            self._trouble = f"the snapshot of step {step} does not count: {answer.get('text')}"
+
+    def _note(self, event: Event) -> None:
+        self._events.append(event)
+        del self._events[:-EVENTS_MAX]
+        if event.kind != "persisted":
+            self._settle(event)
+
+    def _settle(self, event: Event) -> None:
+        self._settled.pop(event.step, None)  # a step that failed may be on disk later
+        self._settled[event.step] = event
+        while len(self._settled) > EVENTS_MAX:
+            self._settled.pop(next(iter(self._settled)))
+
+    def _drain(self) -> None:
+        try:
+            while True:
+                self._take_packet(*self._receive(socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            pass
+
+
+class Refusal(Error):
+    """The agent has said no."""
+
+    def __init__(self, code: str, text: str):
+        super().__init__(text)
+        self.code = code
+
+
+def _from_outside(e: BaseException) -> bool:
+    """It was raised in somebody else's code, by a load_state_dict() for example: another snapshot would not help."""
+    at = e.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and not at.tb_frame.f_globals.get("__name__", "").startswith("elrun")
+
+
+def unmade(parts: List[AnyPart]) -> int:
+    """Bytes of the moments that optimizers are going to make, as Adam does: two of each parameter."""
+    th = torch()
+    if th is None:
+        return 0
+    found: List[Any] = []
+    for part in parts:
+        value = getattr(part, "value", None)
+        found += [value] if not isinstance(value, dict) else list(value.values())
+    return sum(2 * p.numel() * p.element_size() for o in found if isinstance(o, th.optim.Optimizer)
+               for g in o.param_groups for p in g["params"] if p not in o.state and p.requires_grad)

@@ -1,0 +1,238 @@
+"""Calls load_state_dict() of modules, optimizers and other objects, once it is known that what was saved fits."""
+
+from __future__ import annotations
+
+import collections
+import copy
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+
+from . import special
+from .objects import is_small, local_of
+from .tree import DoorNode, ModuleNode, OptimizerNode, ShardedOptimizerNode, class_name, join
+from .values import torch
+
+if TYPE_CHECKING:
+    from .fill import Fill
+
+UNDO_MAX = 64 << 20  # bytes of a state that is copied so that it can be put back
+NAMES_MAX = 4  # that differ, in one text
+
+Undo = Optional[Callable[[], None]]
+
+
+def plan_door(fill: "Fill", path: str, old: Any, node: Any) -> None:
+    """Checks, and notes what is to be called.  Misfit: names, shapes, groups or classes differ."""
+    th = torch()
+    if isinstance(node, DoorNode):
+        target = special.unwrap(old)
+        if class_name(target) != node.cls:
+            raise fill.misfit(path, f"the state of a {node.cls} was saved, and a {class_name(target)} is declared")
+        _plan_pair(fill, path, target, node)
+    elif isinstance(node, ModuleNode):
+        if th is None or not isinstance(old, th.nn.Module):
+            raise fill.misfit(path, f"the state of a module was saved, and a {class_name(old)} is declared")
+        _plan_module(fill, path, special.unwrap(old), node)
+    elif th is None or not isinstance(old, th.optim.Optimizer):
+        raise fill.misfit(path, f"the state of an optimizer was saved, and a {class_name(old)} is declared")
+    elif isinstance(node, ShardedOptimizerNode):
+        _plan_sharded(fill, path, old, node)
+    else:
+        _plan_optimizer(fill, path, old, node)
+
+
+# --- modules ------------------------------------------------------------------------------------------------------------
+
+
+def _some(names: List[str]) -> str:
+    return ", ".join(names[:NAMES_MAX]) + (f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else "")
+
+
+def _compare(fill: "Fill", path: str, node: ModuleNode, live: Dict[str, Any]) -> None:
+    """Names, then shapes, then whether values would be lost."""
+    saved = dict(zip(node.keys, node.tensors))
+    missing = [k for k in saved if k not in live]
+    unknown = [k for k in live if k not in saved]
+    if missing or unknown:
+        say = [f"it has no {_some(missing)}, which was saved"] if missing else []
+        say += [f"{_some(unknown)} was not saved"] if unknown else []
+        raise fill.misfit(path, "; ".join(say))
+    for key, tensor in live.items():
+        was, local = saved[key], local_of(tensor)
+        if special.is_lazy(tensor):
+            continue
+        if tuple(local.shape) != was.shape:
+            raise fill.misfit(path, f"{key} was saved with shape {list(was.shape)}, and has {list(local.shape)}")
+        if str(local.dtype) != f"torch.{was.dtype}" and not _holds_all(local.dtype, was.dtype):
+            raise fill.misfit(path, f"{key} was saved as {was.dtype}, and is {str(local.dtype)[6:]}: values would be lost; "
+                                    "convert the module before restore()")
+
+
+def _holds_all(dtype: Any, saved: str) -> bool:
+    """Every value of the saved type has its like in the other."""
+    th = torch()
+    was = getattr(th, saved)
+    return bool(th.promote_types(was, dtype) == dtype) and not (was is th.int64 and dtype.is_floating_point)
+
+
+def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None:
+    if node.raw != special.is_fsdp1(module):
+        raise fill.misfit(path, "it was saved wrapped in FSDP, and is not" if node.raw else "it was not wrapped in FSDP when it was saved")
+    plain = node.raw or (special.is_stock_module(module) and special.loads_plainly(module))
+    if plain:
+        special.reshard(module)
+        live = {e.key: e.tensor for e in special.module_entries(module, [], [], {})}
+        _compare(fill, path, node, live)
+    if node.raw:
+        for key, was in zip(node.keys, node.tensors):
+            fill.put(join(path, key), live[key], was)
+        return
+    values = []
+    for key, was in zip(node.keys, node.tensors):
+        saved = fill.tensors(was.name, was.dtype, was.shape)
+        if not plain:
+            saved = saved.clone()
+        values.append((key, fill._spread(join(path, key), saved, was.spread) if was.spread else saved))
+    state: Any = collections.OrderedDict(values)
+    state._metadata = collections.OrderedDict(node.metadata)
+    fill.doors.append(lambda: _load_module(module, state, plain))
+
+
+def _load_module(module: Any, state: Any, plain: bool) -> Undo:
+    before = None if plain else _copy_of(module.state_dict)
+    try:
+        module.load_state_dict(state)
+    except Exception:
+        if before is not None:
+            module.load_state_dict(before)
+        raise
+    return (lambda: module.load_state_dict(before)) if before is not None else None
+
+
+# --- optimizers ---------------------------------------------------------------------------------------------------------
+
+
+def _plan_optimizer(fill: "Fill", path: str, optim: Any, node: OptimizerNode) -> None:
+    if class_name(optim) != node.cls:
+        raise fill.misfit(path, f"the state of a {node.cls} was saved, and a {class_name(optim)} is declared")
+    groups = optim.param_groups
+    if len(groups) != len(node.shapes):
+        raise fill.misfit(path, f"{len(node.shapes)} parameter groups were saved, and there are {len(groups)}")
+    for i, (group, shapes) in enumerate(zip(groups, node.shapes)):
+        if len(group["params"]) != len(shapes):
+            raise fill.misfit(path, f"group {i} was saved with {len(shapes)} parameters, and has {len(group['params'])}")
+        for k, (param, shape) in enumerate(zip(group["params"], shapes)):
+            if tuple(param.shape) != tuple(shape):
+                raise fill.misfit(path, f"parameter {k} of group {i} was saved with shape {list(shape)}, and has {list(param.shape)}")
+    for name, inner in node.inner.items():
+        fill.put(join(path, name), getattr(optim, name, None), inner)
+    state = {key: fill.make(join(path, key), value) for key, value in node.state}
+    saved, n = [], 0
+    for i, (group, hyper) in enumerate(zip(groups, node.groups)):
+        saved.append({**fill.make(join(path, f"param_groups.{i}"), hyper), "params": list(range(n, n + len(group["params"])))})
+        n += len(group["params"])
+    fill.doors.append(lambda: _load_optimizer(optim, state, saved))
+
+
+def _load_optimizer(optim: Any, state: Dict[Any, Any], groups: List[Dict[str, Any]]) -> Undo:
+    before = dict(vars(optim))
+    held, hyper = dict(optim.state), [dict(g) for g in optim.param_groups]
+
+    def undo() -> None:
+        vars(optim).update(before)
+        optim.state.clear()
+        optim.state.update(held)
+        for group, old in zip(optim.param_groups, hyper):
+            group.clear()
+            group.update(old)
+
+    try:
+        optim.load_state_dict({"state": dict(state), "param_groups": groups})
+    except Exception:
+        undo()
+        raise
+    _keep_dtypes(optim, state)
+    return undo
+
+
+def _keep_dtypes(optim: Any, state: Dict[Any, Any]) -> None:
+    """torch casts what it loads to the type of the parameter: moments in float32 of a parameter in bfloat16 would lose
+    their low bits."""
+    params = [p for g in optim.param_groups for p in g["params"]]
+    for key, saved in state.items():
+        param = params[key] if type(key) is int and key < len(params) else None
+        live = optim.state.get(param) if param is not None else None
+        if not isinstance(live, dict) or not isinstance(saved, dict):
+            continue
+        for name, value in saved.items():
+            if name in live and name != "step":
+                live[name] = _as_saved(live[name], value)
+
+
+def _as_saved(live: Any, saved: Any) -> Any:
+    if special.is_tensor(saved) and special.is_tensor(live):
+        return saved.to(live.device) if live.dtype != saved.dtype else live
+    if isinstance(saved, list) and isinstance(live, list) and len(saved) == len(live):
+        return [_as_saved(a, b) for a, b in zip(live, saved)]
+    return live
+
+
+def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNode) -> None:
+    if not special.is_zero_optimizer(optim):
+        raise fill.misfit(path, f"a ZeroRedundancyOptimizer was saved, and a {class_name(optim)} is declared")
+    if len(optim.param_groups) != len(node.groups):
+        raise fill.misfit(path, f"{len(node.groups)} parameter groups were saved, and there are {len(optim.param_groups)}")
+    fill.put(join(path, "local"), optim.optim, node.local)
+    hyper = [fill.make(join(path, f"param_groups.{i}"), g) for i, g in enumerate(node.groups)]
+
+    def door() -> Undo:
+        before = [dict(g) for g in optim.param_groups]
+        for group, values in zip(optim.param_groups, hyper):
+            group.update(values)
+        return lambda: [g.update(b) for g, b in zip(optim.param_groups, before)] and None
+
+    fill.doors.append(door)
+
+
+# --- anything with the pair ---------------------------------------------------------------------------------------------
+
+
+def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
+    th = torch()
+    for name, inner in node.inner.items():
+        fill.put(join(path, name), getattr(target, name, None), inner)
+    if th is not None and isinstance(target, th.nn.Module):
+        tree, metadata = node.state
+        state: Any = collections.OrderedDict(fill.make(path, tree))
+        if metadata.value is not None:
+            state._metadata = collections.OrderedDict(metadata.value)
+        fill.doors.append(lambda: _load_module(target, state, False))
+        return
+    made = fill.make(path, node.state)
+    if made is None:
+        return  # an iterator that was not begun
+    call = lambda: _load_pair(target, made)  # noqa: E731
+    if getattr(target, "restore_last", False):
+        fill.last.append(lambda: call() and None)
+    else:
+        fill.doors.append(call)
+
+
+def _load_pair(target: Any, state: Any) -> Undo:
+    before = _copy_of(lambda: special.state_of(target))
+    try:
+        target.load_state_dict(state)
+    except Exception:
+        if before is not None:
+            target.load_state_dict(before)
+        raise
+    return (lambda: target.load_state_dict(before)) if before is not None else None
+
+
+def _copy_of(state_dict: Callable[[], Any]) -> Any:
+    """What it holds now, so that it can be put back; None: it is too large for that, or cannot be copied."""
+    try:
+        state = state_dict()
+        return copy.deepcopy(state) if is_small(state, [UNDO_MAX]) else None
+    except Exception:
+        return None
+

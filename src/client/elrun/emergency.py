@@ -1,0 +1,276 @@
+"""Emergency copies: a thread that copies this worker's state into a slot when the agent asks for it.
+
+Another worker has failed, and the main thread may stand in a collective for ever.  The state is that behind the last
+step, as long as only steps change it.  What else moves between two steps, the values that are no tensors, buffers and
+other small tensors, is laid aside at the end of each.  A step that begins meanwhile, or a tensor that was changed outside
+of one, is noticed, and the copy does not count: by torch's count of changes, by the place of its memory, and by elements
+that are compared, since what is written through `.data` is counted by nobody."""
+
+from __future__ import annotations
+
+import atexit
+import operator
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple
+
+from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
+from .parts import Held, copy_all
+from .tree import Refused
+from .values import torch
+
+if TYPE_CHECKING:
+    from .agent import Snapshots
+
+ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of small tensors, that are laid aside behind each step
+SAMPLED_MAX = 64  # tensors of which elements are compared
+SAMPLES = 4  # elements of each
+FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
+
+_VERSION = operator.attrgetter("_version")
+
+
+class _Plan(NamedTuple):
+    """What of the sources of one layout is laid aside, and how the others are watched."""
+
+    key: Tuple[Any, ...]  #: the layouts, and ids of the sources
+    aside: List[int]  #: numbers of sources
+    rest: List[int]
+    copies: List[Any]  #: of those that are laid aside
+    views: List[Any]  #: elements of some of the rest,
+    samples: List[Any]  #: … as they were behind the step
+    keep: List[Any]  #: whose ids are in the key
+
+
+class Emergency:
+    """The thread, and what the main thread leaves for it behind each step."""
+
+    def __init__(self, ck: "Snapshots", path: str):
+        th = torch()
+        self.ck = ck
+        self.plan: Optional[_Plan] = None
+        self.held: List[Held] = []
+        self.sources: List[Any] = []
+        self.step: Optional[int] = None  # whose state this is
+        self.samples_consumed = 0
+        self.versions: List[int] = []
+        self.places: List[int] = []
+        self.trouble = ""
+        self.busy = False
+        self.over = threading.Event()  # the agent has what it wanted
+        self.side = self.mark = None
+        if th is not None and th.cuda.is_available() and th.cuda.is_initialized():
+            self.side, self.mark = th.cuda.Stream(), th.cuda.Event()
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.connect(path)
+        self.thread = threading.Thread(target=self._run, name="elrun emergency", daemon=True)
+        self.thread.start()
+        self.hook = sys.excepthook
+        sys.excepthook = self._failed
+        atexit.register(self.close)
+
+    # -- in the main thread
+
+    def keep(self, step: int) -> None:
+        """Behind a step: nothing of its state moves before the next one begins but what is laid aside here."""
+        self.step = None
+        try:
+            held = self.ck._take()
+            sources = [s for one in held for s in one.sources]
+            why = self._watch(held, sources)
+        except (Error, Refused) as e:
+            why = str(e)
+        except Exception as e:  # a snapshot will say so
+            why = f"{type(e).__name__}: {e}"
+        self.trouble = why
+        if why:
+            return
+        self.held, self.sources = held, sources
+        self.samples_consumed = self.ck.consumed_samples
+        if self.mark:
+            self.mark.record()
+        self.step = step
+
+    def forget(self, why: str) -> None:
+        """What stands in the objects now is no state that a step has left."""
+        self.step = None
+        self.trouble = why
+
+    def _watch(self, held: List[Held], sources: List[Any]) -> str:
+        """Lays aside, and notes by what a change will be seen; why not, or ""."""
+        if any(one.layout is None for one in held):
+            return "files (declare_file) are not copied beside the script"
+        key = (*(one.layout for one in held), *map(id, sources))
+        plan = self.plan
+        if plan is None or plan.key != key:
+            plan = self.plan = self._plan(key, held, sources)
+        if sum(len(one.blob) for one in held) > ASIDE_MAX:
+            return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
+        tensors = [sources[i] for i in plan.rest]
+        self.versions = list(map(_VERSION, tensors))
+        self.places = [t.data_ptr() for t in tensors]
+        copy_all(plan.copies, [sources[i] for i in plan.aside])
+        copy_all(plan.samples, plan.views)
+        return ""
+
+    def _plan(self, key: Tuple[Any, ...], held: List[Held], sources: List[Any]) -> _Plan:
+        th = torch()
+        rows = [row for one in held for row in (one.layout.rows if one.layout else [])]
+        left = ASIDE_MAX
+        aside: List[int] = []
+        for i in sorted((i for i, row in enumerate(rows) if not row.spec.shared), key=lambda i: rows[i].bytes):
+            left -= rows[i].bytes
+            if left >= 0 or not _is_tensor(sources[i]):
+                aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
+        picked = set(aside)
+        rest = [i for i in range(len(rows)) if i not in picked and not sources[i].is_inference()]
+        copies = [sources[i].clone() if _is_tensor(sources[i]) else sources[i].copy() for i in aside]
+        some = rest[:: max(1, len(rest) // SAMPLED_MAX)]
+        views = [v for v in (_elements(sources[i]) for i in some) if v is not None]
+        samples = [v.clone() for v in views] if th is not None else []
+        return _Plan(key, aside, rest, copies, views, samples, list(sources))
+
+    def _failed(self, *what: Any) -> None:
+        """sys.excepthook: the script ends badly.  Its state is whole, unless it failed inside of a step."""
+        self.hook(*what)
+        if os.getpid() != self.ck.pid:
+            return
+        self.over.clear()
+        try:
+            self.sock.send(pack("FAILING", 0, {"step": -1 if self.step is None else self.step}))
+        except OSError:
+            return
+        until = time.monotonic() + FAILING_MAX
+        while not self.over.wait(10) and self._is_frozen() and time.monotonic() < until:
+            pass  # an agent that heard it forbids the next step, or says that it is over
+
+    def _is_frozen(self) -> bool:
+        page = self.ck._page
+        return bool(page.long[LIMIT] != NO_STEP and page.long[BOUNDARY] == NO_STEP)
+
+    def close(self) -> None:
+        """The process ends, or wants no more of it; a copy that was begun is ended first."""
+        if os.getpid() != self.ck.pid:
+            return
+        now = time.monotonic()
+        soon, until = now + 10, now + FAILING_MAX
+        while self._is_frozen() and time.monotonic() < soon and not self.over.wait(0.05):
+            pass  # it is about to be asked
+        while self.busy and time.monotonic() < until:
+            time.sleep(0.005)
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.thread.join(1)
+
+    # -- in its own
+
+    def _run(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        while True:
+            try:
+                kind, _, body = unpack(self.sock.recv(PACKET_MAX))
+                if kind == "LASTWORDS":
+                    self.busy = True
+                    self._answer(body["slot"], body["step"], body.get("slot_bytes", 0))
+                elif kind == "DONE":
+                    self.over.set()
+            except (OSError, Error):
+                self.over.set()
+                return
+            finally:
+                self.busy = False
+
+    def _answer(self, number: int, step: int, slot_bytes: int) -> None:
+        images = ""
+        try:
+            why, images = self._copy(number, step, slot_bytes)
+        except Exception as e:
+            why = f"{type(e).__name__}: {e}"
+        self.sock.send(pack("CAPTURED", 0, {"slot": number, "step": step, "ok": not why, "why": why[:400], "images": images,
+                                            "consumed_samples": self.samples_consumed}))
+
+    def _copy(self, number: int, step: int, slot_bytes: int) -> Tuple[str, str]:
+        ck, turn = self.ck, self.ck._turn
+        if turn & 1 or self.step != step:
+            return self.trouble or "it is not between these steps any more", ""
+        while self.mark and not self.mark.query():  # the step's work on the device
+            self._beat()
+            time.sleep(0.001)
+            if ck._turn != turn:
+                return "a step began before it was copied", ""
+        held, plan = self.held, self.plan
+        assert plan is not None
+        where = extents([one.size for one in held])
+        if end_of(where) > slot_bytes:
+            return f"its state has grown to {end_of(where)} bytes, and the slot has {slot_bytes}", ""
+        slot = ck._slots[number]
+        slot.grow(slot_bytes)
+        sources = list(self.sources)
+        for i, copy in zip(plan.aside, plan.copies):
+            sources[i] = copy
+        if self.side:
+            with torch().cuda.stream(self.side):  # what the main thread waits for does not hold it up
+                self._write(slot, held, where, step, sources)
+        else:
+            self._write(slot, held, where, step, sources)
+        return self._changed(turn, plan), images_text([one.size for one in held])
+
+    def _write(self, slot: Any, held: List[Held], where: Any, step: int, sources: List[Any]) -> None:
+        """In pieces, with a sign of life after each."""
+        n = 0
+        for one, extent in zip(held, where):
+            assert one.layout is not None
+            image = slot.memory[extent.at : extent.at + extent.bytes]
+            one.layout.write(image, step, one.blob)
+            for view in one.layout.views(image):
+                self._beat()
+                copy_all([view], [sources[n]])
+                n += 1
+
+    def _changed(self, turn: int, plan: _Plan) -> str:
+        """What was changed outside of a step, or ""."""
+        names = [row.spec.name for one in self.held for row in (one.layout.rows if one.layout else [])]
+        if self.ck._turn != turn:
+            return "a step began while it was copied"
+        for i, version, place in zip(plan.rest, self.versions, self.places):
+            if self.sources[i]._version != version or self.sources[i].data_ptr() != place:
+                return f"{names[i]} was changed outside of ck.update()"
+        th = torch()
+        for view, sample in zip(plan.views, plan.samples):
+            if not th.equal(_bits(view), _bits(sample)):
+                return ("parameters were changed outside of ck.update(), past torch's count (through .data): weights swapped for "
+                        "a validation belong into `with ck.swapped():`")
+        return ""
+
+    def _beat(self) -> None:
+        self.ck._page.long[BEAT] = time.monotonic_ns()
+
+
+def _is_tensor(value: Any) -> bool:
+    th = torch()
+    return th is not None and isinstance(value, th.Tensor)
+
+
+def _elements(tensor: Any) -> Any:
+    """A view of a few elements, from all over the tensor; None: it is of a kind of which none can be had."""
+    tensor = tensor.detach()
+    n = tensor.numel()
+    if not n:
+        return None
+    if not tensor.is_contiguous():
+        return tensor[(slice(0, 1),) * tensor.dim()]
+    return tensor.view(-1)[:: max(1, n // SAMPLES)][: SAMPLES + 1]
+
+
+def _bits(tensor: Any) -> Any:
+    """Not a number is equal to itself here."""
+    th = torch()
+    tensor = tensor.contiguous()
+    return tensor.view(th.uint8) if tensor.dim() else tensor.reshape(1).view(th.uint8)
+

@@ -1,0 +1,619 @@
+"""Asks an object what it holds: a tree (tree.py), and the tensors that stand in it by name.
+
+An object is asked anew at each snapshot.  What is large and seldom changes its shape, a module, an optimizer, a dict of
+many tensors, is a block: if the same objects with the same shapes still stand in the same dicts, its names and its
+pickled tree are used again, and only bytes are copied."""
+
+from __future__ import annotations
+
+import array
+import collections
+import copy
+import dataclasses
+import inspect
+import itertools
+import operator
+import pickle
+import random
+import types
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+
+from . import special
+from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, ModuleNode,
+                   OptimizerNode, Packed, Plain, Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode,
+                   SparseNode, Spread, TensorNode, class_name, join)
+from .values import SIMPLE, has_pair, is_value, numpy, torch
+
+PICKLE = 4  # that every Python from 3.8 on reads
+BLOCK_MIN = 16  # tensors in a dict or list that make it a block
+TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
+
+_SHAPE = operator.attrgetter("shape", "dtype")
+
+
+class Spec(NamedTuple):
+    """How the bytes of one tensor lie in the file."""
+
+    name: str
+    shape: Tuple[int, ...]
+    dtype: Any  #: torch's or numpy's
+    shared: bool  #: alike on all ranks that share the part, or so the script says: a parameter, a moment
+    spread: Optional[Spread]
+    where: Optional[Tuple[int, ...]] = None  #: of the piece of a DTensor in the whole
+
+
+def local_of(tensor: Any) -> Any:
+    """This rank's piece of a DTensor; any other tensor is its own piece."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def spread_of(tensor: Any) -> Optional[Spread]:
+    if not hasattr(tensor, "_local_tensor") or not hasattr(tensor, "placements"):
+        return None
+    mesh = tensor.device_mesh
+    return Spread(tuple(tensor.shape), tuple(tensor.stride()), tuple(tensor.placements), mesh_of(mesh))
+
+
+def mesh_of(mesh: Any) -> Mesh:
+    names = mesh.mesh_dim_names
+    return Mesh(mesh.mesh.tolist(), tuple(names) if names else None)
+
+
+class Block:
+    """Tensors that are looked up together.  guard() says whether the same ones are still there, with the shapes that
+    they had; the block is made anew otherwise."""
+
+    def __init__(self, specs: List[Spec], tensors: List[Any], tree: Any, path: str):
+        self.path = path
+        self.specs = tuple(specs)
+        self.tensors = tensors
+        self.of: Any = None  #: the object that it stands for
+        self.spread = any(s.spread is not None for s in specs)
+        self.locals = [local_of(t) for t in tensors]
+        self.shapes = list(map(_SHAPE, self.locals))
+        self.packed = pickle.dumps(tree, PICKLE)
+        self.keep: Tuple[Any, ...] = ()  # what guards compare by id must stay alive
+
+    def same_shapes(self) -> bool:
+        if self.spread:
+            self.locals = [local_of(t) for t in self.tensors]
+        return list(map(_SHAPE, self.locals)) == self.shapes
+
+    def guard(self) -> bool:
+        raise NotImplementedError
+
+    def values(self, walk: "Walk") -> List[Any]:
+        """What is pickled at each snapshot beside the tree."""
+        return []
+
+
+class _DictBlock(Block):
+    """A dict or list of nothing but tensors."""
+
+    def __init__(self, walk: "Walk", path: str, value: Any):
+        self.value = value
+        self.names = list(value) if isinstance(value, dict) else None
+        tensors = list(value.values()) if isinstance(value, dict) else list(value)
+        nodes = [walk.loose_tensor(join(path, k), t) for k, t in zip(self.names or itertools.count(), tensors)]
+        specs, sources = walk.take_loose(len(nodes))
+        super().__init__(specs, sources, _container(value, list(zip(self.names, nodes)) if self.names else nodes), path)
+        self.of = value
+        self.ids = list(map(id, tensors))
+        self.keep = tuple(tensors)
+
+    def guard(self) -> bool:
+        value = self.value
+        if isinstance(value, dict):
+            return list(map(id, value.values())) == self.ids and list(value) == self.names
+        return list(map(id, value)) == self.ids
+
+
+def _container(value: Any, items: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingNode(type(value), items, getattr(value, "default_factory", None))
+    return SequenceNode(type(value), items, getattr(value, "maxlen", None))
+
+
+class _ModuleBlock(Block):
+    """A module without a way of its own to say what it holds: what state_dict() would give, without calling it."""
+
+    def __init__(self, walk: "Walk", path: str, module: Any):
+        self.module = module
+        self.dicts: List[Any] = []
+        self.sets: List[Any] = []
+        keys, specs, tensors, metadata = [], [], [], {}
+        nodes = []
+        special.reshard(module)
+        for entry in special.module_entries(module, self.dicts, self.sets, metadata):
+            node, spec = walk.block_tensor(join(path, entry.key), entry.tensor, entry.parameter)
+            keys.append(entry.key)
+            nodes.append(node)
+            specs.append(spec)
+            tensors.append(entry.tensor)
+        self.full = [d for d in self.dicts if d]
+        self.sets += self.dicts  # by their length: an empty one may be filled
+        raw = special.is_fsdp1(module)
+        super().__init__(specs, tensors, ModuleNode(keys, nodes, metadata, raw), path)
+        self.of = module
+        self.ids, self.names, self.sizes = self._look()
+        self.keep = tuple(self.dicts) + tuple(v for d in self.dicts for v in d.values())
+
+    def _look(self) -> Tuple[List[int], List[Any], List[int]]:
+        return (list(map(id, itertools.chain.from_iterable(map(dict.values, self.full)))),
+                list(itertools.chain.from_iterable(self.full)), list(map(len, self.sets)))
+
+    def guard(self) -> bool:
+        return self._look() == (self.ids, self.names, self.sizes)
+
+
+class _OptimizerBlock(Block):
+    """An optimizer without a state_dict() of its own, whose states are dicts of tensors and plain values."""
+
+    def __init__(self, walk: "Walk", path: str, optim: Any):
+        self.optim = optim
+        self.params = [p for g in optim.param_groups for p in g["params"]]
+        self.lengths = [len(g["params"]) for g in optim.param_groups]
+        self.states = [optim.state[p] for p in self.params if p in optim.state]
+        self.owners = [i for i, p in enumerate(self.params) if p in optim.state]
+        self.keys = list(itertools.chain.from_iterable(self.states))
+        flat = list(itertools.chain.from_iterable(map(dict.values, self.states)))
+        self.at = [i for i, v in enumerate(flat) if special.is_tensor(v)]
+        self.others = [i for i, v in enumerate(flat) if not special.is_tensor(v)]
+        tensors = [flat[i] for i in self.at]
+        owner = list(itertools.chain.from_iterable(itertools.repeat(o, len(s)) for o, s in zip(self.owners, self.states)))
+        nodes, specs = [], []
+        for i, tensor in zip(self.at, tensors):
+            node, spec = walk.block_tensor(join(path, f"{owner[i]}.{self.keys[i]}"), tensor, True)
+            nodes.append(node)
+            specs.append(spec)
+        layout = [(o, list(s)) for o, s in zip(self.owners, self.states)]
+        super().__init__(specs, tensors, (class_name(optim), self._shapes(), layout, self.at, nodes), path)
+        self.of = optim
+        self.ids = self._ids()
+        self.sizes = list(map(len, self.states))
+        self.tensor_ids = list(map(id, tensors))
+        self.keep = tuple(self.params)
+
+    @staticmethod
+    def fits(optim: Any) -> bool:
+        """Its states are dicts of tensors and small values by parameter, and nothing else."""
+        params = {id(p) for g in optim.param_groups for p in g["params"]}
+        return (sum(len(g["params"]) for g in optim.param_groups) == len(params)
+                and all(id(k) in params and type(v) is dict for k, v in optim.state.items())
+                and all(special.is_block_tensor(v) or type(v) in SIMPLE for s in optim.state.values() for v in s.values()))
+
+    def _shapes(self) -> List[List[Tuple[int, ...]]]:
+        return [[tuple(p.shape) for p in g["params"]] for g in self.optim.param_groups]
+
+    def _ids(self) -> List[int]:
+        return list(map(id, itertools.chain.from_iterable(g["params"] for g in self.optim.param_groups)))
+
+    def guard(self) -> bool:
+        optim = self.optim
+        if (self._ids() != self.ids or [len(g["params"]) for g in optim.param_groups] != self.lengths
+                or len(optim.state) != len(self.states)):
+            return False
+        get, params = optim.state.get, self.params
+        states = [get(params[i]) for i in self.owners]
+        if not all(map(operator.is_, states, self.states)) or list(map(len, states)) != self.sizes:
+            return False
+        flat = list(itertools.chain.from_iterable(map(dict.values, states)))
+        if list(itertools.chain.from_iterable(states)) != self.keys:
+            return False
+        self.now = flat
+        return ([id(flat[i]) for i in self.at] == self.tensor_ids
+                and all(type(flat[i]) in SIMPLE for i in self.others))
+
+    def values(self, walk: "Walk") -> List[Any]:
+        flat = list(itertools.chain.from_iterable(map(dict.values, self.states)))
+        groups = [walk.take(join(self.path, f"param_groups.{i}"), {k: v for k, v in g.items() if k != "params"}, True)
+                  for i, g in enumerate(self.optim.param_groups)]
+        return [groups, [flat[i] for i in self.others]]
+
+
+class Taken(NamedTuple):
+    """What one object held: the pickled tree, and the tensors in chunks of which each has its specs."""
+
+    tree: Any
+    chunks: List[Tuple[Tuple[Spec, ...], List[Any]]]
+
+
+class Walk:
+    """One look at one declared object.  blocks are kept from one look to the next, by path."""
+
+    def __init__(self, prefix: str, blocks: Dict[str, Block], first: bool = False):
+        self.prefix = prefix
+        self.first = first  #: it is being declared: what can be tried of it is tried
+        self.blocks = blocks
+        self.used: Set[str] = set()
+        self.names: Set[str] = set()
+        self.specs: List[Spec] = []
+        self.sources: List[Any] = []
+        self.chunks: List[Tuple[Tuple[Spec, ...], List[Any]]] = []
+        self.seen: Dict[int, Any] = {}  # nodes by the id of their object
+        self.alive: List[Any] = []  # whose ids are in seen
+        self.open: Set[int] = set()  # containers that are being looked at
+
+    def object(self, value: Any) -> Taken:
+        tree = self.take("", value, False)
+        if self.specs:
+            self.chunks.append((tuple(self.specs), self.sources))
+        for path in [p for p in self.blocks if p not in self.used]:
+            del self.blocks[path]
+        return Taken(tree, self.chunks)
+
+    # -- one object
+
+    def take(self, path: str, value: Any, inside: bool) -> Any:
+        """The node of a value.  inside: it is part of what a state_dict() gave, so it is made anew and not filled in
+        place, and all that can be pickled will do."""
+        if type(value) in SIMPLE:
+            return Plain(value)
+        node = self.seen.get(id(value))
+        if node is not None:
+            return node
+        if id(value) in self.open:
+            raise Refused(f"{self.where(path)} contains itself")
+        self.open.add(id(value))
+        node = self._node(path, value, inside)
+        self.open.discard(id(value))
+        self.seen[id(value)] = node
+        self.alive.append(value)
+        return node
+
+    def _node(self, path: str, value: Any, inside: bool) -> Any:
+        th, np = torch(), numpy()
+        if th is not None and isinstance(value, th.Tensor):
+            return self.loose_tensor(path, value)
+        if np is not None and isinstance(value, np.ndarray):
+            return self.array(path, value)
+        if not inside:
+            node = self._owner(path, value)
+            if node is not None:
+                return node
+        return self._container(path, value, inside)
+
+    def _owner(self, path: str, value: Any) -> Any:
+        """An object with a door of its own; None: it has none."""
+        th = torch()
+        if th is not None and not isinstance(value, type):
+            if isinstance(value, th.nn.Module):
+                return self._module(path, value)
+            if isinstance(value, th.optim.Optimizer):
+                return self._optimizer(path, value)
+        node = generator(value)
+        if node is not None:
+            return node
+        if has_pair(value):
+            why = special.pair_refusal(value) or (door_fault(value) if self.first else "")
+            if why:
+                raise Refused(f"{self.where(path)}: {why}")
+            return DoorNode(class_name(value), self.take(path, special.state_of(value), True), {})
+        return None
+
+    def where(self, path: str) -> str:
+        return f'"{path}"' if path else "what is declared"
+
+    # -- tensors
+
+    def unique(self, path: str) -> str:
+        name = self.prefix + path.replace("\0", "?") if path else self.prefix + "tensor"
+        if name == "__metadata__":
+            name = "__metadata__~"
+        unique, n = name, 1
+        while unique in self.names:
+            n += 1
+            unique = f"{name}~{n}"
+        self.names.add(unique)
+        return unique
+
+    def block_tensor(self, path: str, tensor: Any, shared: bool) -> Tuple[Any, Spec]:
+        if tensor.is_meta:
+            raise Refused(f"{self.where(path)}: a tensor on the meta device has no values")
+        local, spread = local_of(tensor), spread_of(tensor)
+        spec = Spec(self.unique(path) if spread is None else self.unique_piece(path), tuple(local.shape), local.dtype, shared, spread)
+        if spread is not None:
+            spec = spec._replace(where=special.offset_of(tensor))
+        return _tensor_node(spec, tensor, local), spec
+
+    def unique_piece(self, path: str) -> str:
+        """Pieces of one DTensor have one name on all ranks: they are read together."""
+        prefix, self.prefix = self.prefix, ""
+        name = self.unique(path)
+        self.prefix = prefix
+        return name
+
+    def loose_tensor(self, path: str, tensor: Any) -> Any:
+        th = torch()
+        if special.is_lazy(tensor):
+            return EmptyNode(isinstance(tensor, th.nn.Parameter))
+        if tensor.layout is not th.strided and not special.is_odd(tensor):
+            return self._sparse(path, tensor)
+        if special.is_odd(tensor):
+            return SavedNode("torch", special.to_bytes(tensor))
+        node, spec = self.block_tensor(path, tensor, False)
+        self.specs.append(spec)
+        self.sources.append(tensor)
+        return node
+
+    def take_loose(self, n: int) -> Tuple[List[Spec], List[Any]]:
+        """The last n loose tensors, which become a block."""
+        specs, sources = self.specs[-n:], self.sources[-n:]
+        del self.specs[-n:], self.sources[-n:]
+        return specs, sources
+
+    def _sparse(self, path: str, tensor: Any) -> Any:
+        members, coalesced = special.sparse_members(tensor)
+        nodes = tuple(self.loose_tensor(join(path, name), member) for name, member in members)
+        return SparseNode(str(tensor.layout).replace("torch.", ""), tuple(tensor.shape), nodes, coalesced)
+
+    def array(self, path: str, value: Any) -> Any:
+        np = numpy()
+        if type(value) not in (np.ndarray, np.memmap, np.recarray, np.matrix) or value.dtype.hasobject:
+            return SavedNode("pickle", self.pickled(path, value))
+        spec = Spec(self.unique(path), tuple(value.shape), value.dtype, False, None)
+        self.specs.append(spec)
+        self.sources.append(value)
+        return ArrayNode(spec.name, value.dtype, spec.shape)
+
+    # -- modules and optimizers
+
+    def _reuse(self, path: str, kind: type, value: Any) -> Optional[Block]:
+        """The block of the last look, if it still stands for the same tensors."""
+        block = self.blocks.get(path)
+        if type(block) is kind and block.of is value and block.guard() and block.same_shapes():
+            return self._use(path, block)
+        return None
+
+    def _use(self, path: str, block: Block) -> Block:
+        self.used.add(path)
+        self.blocks[path] = block
+        self.chunks.append((block.specs, block.locals))
+        return block
+
+    def _module(self, path: str, module: Any) -> Any:
+        module = special.unwrap(module)
+        block = self._reuse(path, _ModuleBlock, module)
+        if block is None:
+            why = special.module_refusal(module)
+            if why:
+                raise Refused(f"{self.where(path)}: {why}")
+            if not special.is_stock_module(module) and not special.is_fsdp1(module):
+                return self._own_module(path, module)
+            block = self._use(path, _ModuleBlock(self, path, module))
+        return Packed(block.packed, [])
+
+    def _own_module(self, path: str, module: Any) -> Any:
+        """A module with hooks, or a state_dict() of its own: it is called."""
+        state = module.state_dict()
+        params = {name for name, _ in module.named_parameters()}
+        items = []
+        for key, value in state.items():
+            first = len(self.specs)
+            items.append((key, self.take(join(path, key), value, True)))
+            if key in params:
+                self._share(first)
+        metadata = getattr(state, "_metadata", None)
+        return DoorNode(class_name(module), (MappingNode(dict, items, None), Plain(dict(metadata) if metadata else None)), {})
+
+    def _share(self, first: int) -> None:
+        """The loose tensors from this one on are alike on all ranks."""
+        for i in range(first, len(self.specs)):
+            self.specs[i] = self.specs[i]._replace(shared=True)
+
+    def _hyper(self, path: str, optim: Any) -> List[Any]:
+        return [self.take(join(path, f"param_groups.{i}"), {k: v for k, v in g.items() if k != "params"}, True)
+                for i, g in enumerate(optim.param_groups)]
+
+    def _optimizer(self, path: str, optim: Any) -> Any:
+        block = self._reuse(path, _OptimizerBlock, optim)
+        if block is not None:
+            return Packed(block.packed, [*block.values(self), self._inner(path, optim)])
+        why = special.optimizer_refusal(optim)
+        if why:
+            raise Refused(f"{self.where(path)}: {why}")
+        if special.is_zero_optimizer(optim):
+            return ShardedOptimizerNode(self._optimizer(join(path, "local"), optim.optim), self._hyper(path, optim))
+        if not special.is_stock_optimizer(optim):
+            first = len(self.specs)
+            state = self.take(path, optim.state_dict(), True)
+            self._share(first)
+            return DoorNode(class_name(optim), state, {})
+        if not _OptimizerBlock.fits(optim):
+            return self._odd_optimizer(path, optim)
+        block = self._use(path, _OptimizerBlock(self, path, optim))
+        return Packed(block.packed, [*block.values(self), self._inner(path, optim)])
+
+    def _inner(self, path: str, optim: Any) -> Dict[str, Any]:
+        return {name: self._optimizer(join(path, name), one) for name, one in special.inner_optimizers(optim).items()}
+
+    def _odd_optimizer(self, path: str, optim: Any) -> Any:
+        """Its states hold lists, dicts or other objects."""
+        number = {id(p): i for i, p in enumerate(p for g in optim.param_groups for p in g["params"])}
+        first = len(self.specs)
+        state = []
+        for key, value in optim.state.items():
+            if special.is_tensor(key) and id(key) not in number:
+                raise Refused(f"{self.where(path)}: it has the state of a parameter that is in none of its groups")
+            k = number[id(key)] if id(key) in number else key
+            state.append((k, self.take(join(path, k), value, True)))
+        self._share(first)
+        shapes = [[tuple(p.shape) for p in g["params"]] for g in optim.param_groups]
+        return OptimizerNode(class_name(optim), shapes, self._hyper(path, optim), state, self._inner(path, optim))
+
+    # -- containers and values
+
+    def _container(self, path: str, value: Any, inside: bool) -> Any:
+        if isinstance(value, dict):
+            return self._dict(path, value, inside)
+        if isinstance(value, (list, collections.deque)):
+            return self._list(path, value, inside)
+        if isinstance(value, set):
+            self._no_attributes(path, value, inside)
+            return SetNode(type(value), [self._constant(join(path, "element"), v, inside) for v in value])
+        if is_value(value):
+            self.pickled(path, value)
+            return Plain(value)
+        if isinstance(value, tuple):
+            return self._tuple(path, value, inside)
+        if isinstance(value, bytearray):
+            return BytesNode(type(value), "", bytes(value))
+        if isinstance(value, array.array):
+            return BytesNode(array.array, value.typecode, value.tobytes())
+        names = fields_of(value)
+        if names is not None and not inside:
+            return FieldsNode(self._by_name(path, type(value)),
+                              {n: self.take(join(path, n), v, inside) for n, v in names.items()})
+        if inside:
+            return SavedNode("pickle", self.pickled(path, value))
+        raise Refused(f"{self.where(path)}: a {class_name(value)} has no state_dict() and load_state_dict() and is no container, "
+                      "number or array: give it that pair, or declare what is in it")
+
+    def _dict(self, path: str, value: Any, inside: bool) -> Any:
+        many = None if inside or type(value) is not dict else self._many(path, value, value.values())
+        if many is not None:
+            return many
+        self._no_attributes(path, value, inside)
+        if type(value) is dict and SIMPLE.issuperset(map(type, value.values())) and SIMPLE.issuperset(map(type, value)):
+            return MappingNode(dict, [], None) if not value else Plain(dict(value))
+        self._by_name(path, type(value))
+        items = [(self._key(path, k, inside), self.take(join(path, k), v, inside)) for k, v in value.items()]
+        factory = getattr(value, "default_factory", None)
+        if factory is not None:
+            self.pickled(join(path, "default_factory"), factory)
+        return MappingNode(type(value), items, factory)
+
+    def _list(self, path: str, value: Any, inside: bool) -> Any:
+        many = None if inside or type(value) is not list else self._many(path, value, value)
+        if many is not None:
+            return many
+        self._no_attributes(path, value, inside)
+        if type(value) is list and SIMPLE.issuperset(map(type, value)):
+            return Plain(list(value))
+        self._by_name(path, type(value))
+        items = [self.take(join(path, i), v, inside) for i, v in enumerate(value)]
+        return SequenceNode(type(value), items, getattr(value, "maxlen", None))
+
+    def _many(self, path: str, value: Any, members: Any) -> Optional[Packed]:
+        """A dict or list of many tensors and nothing else; None: it is none."""
+        block = self._reuse(path, _DictBlock, value)
+        if block is None:
+            if len(value) < BLOCK_MIN or not all(map(special.is_block_tensor, members)):
+                return None
+            block = self._use(path, _DictBlock(self, path, value))
+        return Packed(block.packed, [])
+
+    def _tuple(self, path: str, value: Any, inside: bool) -> Any:
+        kind = type(value)
+        if kind is not tuple and not hasattr(kind, "_fields"):
+            if inside:
+                return SavedNode("pickle", self.pickled(path, value))
+            raise Refused(f"{self.where(path)}: a {class_name(value)} is a tuple that cannot be made anew")
+        self._by_name(path, kind)
+        names = getattr(kind, "_fields", None) or range(len(value))
+        return SequenceNode(kind, [self.take(join(path, n), v, inside) for n, v in zip(names, value)], None)
+
+    def _key(self, path: str, key: Any, inside: bool) -> Any:
+        return self._constant(join(path, key) + " (a key)", key, inside).value if not inside else key
+
+    def _constant(self, path: str, value: Any, inside: bool) -> Any:
+        if not is_value(value) and not inside:
+            raise Refused(f"{self.where(path)}: a {class_name(value)} can be no key or element of a set here: it may change")
+        if type(value) not in SIMPLE:
+            self.pickled(path, value)
+        return Plain(value)
+
+    def _no_attributes(self, path: str, value: Any, inside: bool) -> None:
+        if getattr(value, "__dict__", None) and not inside and type(value).__module__ not in ("collections", "typing"):
+            raise Refused(f"{self.where(path)}: a {class_name(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
+
+    def _by_name(self, path: str, kind: type) -> type:
+        self.pickled(path, kind)
+        return kind
+
+    def pickled(self, path: str, value: Any) -> bytes:
+        try:
+            return pickle.dumps(value, PICKLE)
+        except Exception as e:
+            raise Refused(f"{self.where(path)}: a {class_name(value)} that cannot be pickled: {e}") from None
+
+
+def _tensor_node(spec: Spec, tensor: Any, local: Any) -> TensorNode:
+    return TensorNode(spec.name, str(spec.dtype).replace("torch.", ""), spec.shape, str(local.device), spec.spread,
+                      isinstance(tensor, torch().nn.Parameter))
+
+
+def fields_of(value: Any) -> Optional[Dict[str, Any]]:
+    """The attributes of an object that is nothing but them; None: it is another kind of object."""
+    if isinstance(value, type):
+        return None
+    kind = type(value)
+    names: List[str] = []
+    if dataclasses.is_dataclass(value):
+        names = [f.name for f in dataclasses.fields(value)]
+    elif hasattr(kind, "__attrs_attrs__"):
+        names = [a.name for a in kind.__attrs_attrs__]
+    elif not isinstance(value, (types.SimpleNamespace,)) and not (kind.__module__ == "argparse" and kind.__name__ == "Namespace"):
+        return None
+    names += [n for n in getattr(value, "__dict__", ()) if n not in names]
+    return {n: getattr(value, n) for n in names if hasattr(value, n)}
+
+
+def generator(value: Any) -> Optional[GeneratorNode]:
+    """A generator of random numbers; None: it is none."""
+    th, np = torch(), numpy()
+    if isinstance(value, random.Random) and type(value) is not random.SystemRandom:
+        return GeneratorNode("python", "", value.getstate())
+    if th is not None and isinstance(value, th.Generator):
+        return GeneratorNode("torch", str(value.device), value.get_state().numpy().tobytes())
+    if np is not None and isinstance(value, np.random.Generator):
+        return GeneratorNode("numpy", type(value.bit_generator).__name__, value.bit_generator.state)
+    if np is not None and isinstance(value, np.random.BitGenerator):
+        return GeneratorNode("numpy-bits", type(value).__name__, value.state)
+    if np is not None and isinstance(value, np.random.RandomState):
+        return GeneratorNode("numpy-legacy", "", value.get_state(legacy=False))
+    return None
+
+
+def door_fault(value: Any) -> str:
+    """Why its load_state_dict() would not take what its state_dict() gives, as far as a small copy of it can show;
+    "": nothing is known against it."""
+    try:
+        names = [p for p in inspect.signature(value.load_state_dict).parameters.values()
+                 if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
+    except (TypeError, ValueError):
+        return ""
+    if not names:
+        return "its load_state_dict() takes no state"
+    must = [p.name for p in names[1:] if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    if must:
+        return f"its load_state_dict() wants more than a state: {', '.join(must)}"
+    if not is_small(getattr(value, "__dict__", {}), [TRY_MAX]):
+        return ""
+    try:
+        twin = copy.deepcopy(value)
+    except Exception:
+        return ""
+    try:
+        twin.load_state_dict(twin.state_dict())
+    except Exception as e:
+        return f"its load_state_dict() does not take what its state_dict() gives ({type(e).__name__}: {e})"
+    return ""
+
+
+def is_small(value: Any, left: List[int], depth: int = 8) -> bool:
+    """Plain values and a few tensors alone: it can be copied without a trace."""
+    th, np = torch(), numpy()
+    if is_value(value):
+        left[0] -= 64
+    elif th is not None and isinstance(value, th.Tensor):
+        left[0] -= value.numel() * value.element_size() if type(value) is th.Tensor else TRY_MAX + 1
+    elif np is not None and isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        left[0] -= value.nbytes
+    elif depth and isinstance(value, dict):
+        return all(is_small(v, left, depth - 1) for v in value.values()) and left[0] >= 0
+    elif depth and isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return all(is_small(v, left, depth - 1) for v in value) and left[0] >= 0
+    else:
+        return False
+    return left[0] >= 0

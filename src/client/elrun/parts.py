@@ -1,0 +1,221 @@
+"""What a script has declared, part by part: how its state at one moment is laid out, written into a slot, and put back."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+
+from .fill import Fill
+from .image import Image, Layout, pickled, room_for
+from .objects import Block, Spec, Walk
+from .packets import Error, Extent
+from .values import numpy, torch
+
+OWN = "@rank"  # the part of a rank's own pieces of what it shares
+OWN_MAX = 1 << 20  # bytes of a tensor that may be one of these
+
+
+class Held(NamedTuple):
+    """The state of a part at one moment.  Tensors are those of the script: they are read when they are written."""
+
+    layout: Optional[Layout]  #: None: a file
+    blob: Any  #: bytes: the pickled tree; of a file all of it
+    sources: List[Any]
+
+    @property
+    def size(self) -> Tuple[int, int]:
+        if self.layout is None:
+            return 0, len(self.blob)
+        return len(self.layout.header), self.layout.bytes
+
+
+class Part:
+    """A declared object.  prefix: of the names of its tensors in the file, where they are this rank's own."""
+
+    file = ""
+    own = False
+
+    def __init__(self, name: str, value: Any, shard_id: str, prefix: str):
+        self.name, self.value, self.shard_id = name, value, shard_id
+        self.prefix = prefix
+        self.blob_name = f"obj/{prefix or shard_id + '/'}{name}"
+        self.blocks: Dict[str, Block] = {}
+        self.layout: Optional[Layout] = None
+        self.chunks: Tuple[Tuple[Spec, ...], ...] = ()
+        self.room = 0
+
+    def take(self, first: bool = False) -> Held:
+        """Asks the object.  first: it is being declared."""
+        taken = Walk(self.prefix, self.blocks, first).object(self.value)
+        blob = pickled(taken.tree)
+        chunks = tuple(specs for specs, _ in taken.chunks)
+        if self.layout is None or chunks != self.chunks or len(blob) > self.layout.room:
+            if self.blocks and not _are_different(chunks):  # one was made before there was another of its name
+                self.blocks.clear()
+                return self.take(first)
+            self.room = room_for(len(blob), self.room)
+            self.layout = Layout(self.name, self.shard_id, self.blob_name, chunks, self.room)
+            self.chunks = chunks
+        sources = taken.chunks[0][1] if len(taken.chunks) == 1 else [s for _, some in taken.chunks for s in some]
+        return Held(self.layout, blob, sources)
+
+
+def _are_different(chunks: Tuple[Tuple[Spec, ...], ...]) -> bool:
+    names = [spec.name for chunk in chunks for spec in chunk]
+    return len(set(names)) == len(names)
+
+
+class OwnPart:
+    """This rank's own pieces of the parts that it shares with others: what is no tensor, and small tensors that are
+    neither parameters nor moments: the statistics of a batch normalisation, random numbers, the place in the data.  It
+    lies beside the shared parts, which hold all of it once more, as it is on one of the ranks."""
+
+    name = OWN
+    file = ""
+    own = True
+
+    def __init__(self, rank: int):
+        self.shard_id = f"rank{rank}"
+        self.prefix = f"r{rank:05d}/"
+        self.layout: Optional[Layout] = None
+        self.chunks: Tuple[Any, ...] = ()
+        self.picked: List[List[int]] = []
+        self.room = 0
+
+    def take(self, shared: List[Tuple[Part, Held]]) -> Held:
+        blob = pickled({part.name: held.blob for part, held in shared})
+        chunks = tuple(part.chunks for part, _ in shared)
+        if self.layout is None or chunks != self.chunks or len(blob) > self.layout.room:
+            self.chunks = chunks
+            self.picked, specs = [], []
+            for part, held in shared:
+                assert held.layout is not None
+                rows = held.layout.rows
+                pick = [i for i, row in enumerate(rows) if not row.spec.shared and row.spec.spread is None and row.bytes <= OWN_MAX]
+                specs += [rows[i].spec._replace(name=own_name(self.prefix, part.name, rows[i].spec.name)) for i in pick]
+                self.picked.append(pick)
+            self.room = room_for(len(blob), self.room)
+            self.layout = Layout(self.name, self.shard_id, f"obj/{self.prefix}{self.name}", (tuple(specs),), self.room)
+        sources = [held.sources[i] for (_, held), pick in zip(shared, self.picked) for i in pick]
+        return Held(self.layout, blob, sources)
+
+
+def own_name(prefix: str, part: str, name: str) -> str:
+    return f"{prefix}{part}/{name}"
+
+
+class FilePart:
+    """A file of the checkpoint as the framework calls it: its bytes as they are."""
+
+    own = False
+
+    def __init__(self, name: str, data: Any, shard_id: str, load: Optional[Callable[[bytes], Any]]):
+        self.name, self.file, self.shard_id = name[-128:], name, shard_id
+        self.get: Callable[[], Any] = data if callable(data) else (lambda: data)
+        self.load = load
+
+    def take(self, first: bool = False) -> Held:
+        return Held(None, memoryview(self.get()).cast("B"), [])
+
+
+AnyPart = Union[Part, OwnPart, FilePart]
+
+
+class Slot:
+    """Memory of the agent into which a snapshot is written; it may grow."""
+
+    def __init__(self, fd: int):
+        self.fd = fd
+        self.bytes = 0
+        self.memory: Optional[memoryview] = None
+        self.views: Dict[int, Tuple[Any, int, List[Any]]] = {}  # by number of the part: for which layout, where
+
+    def grow(self, n: int) -> None:
+        """The agent has made it so large."""
+        if n <= self.bytes:
+            return
+        self.views.clear()
+        # mapped at once: else the first snapshots would find each page of it by a fault
+        self.memory = memoryview(mmap.mmap(self.fd, n, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)))
+        self.bytes = n
+
+    def write(self, held: List[Held], where: List[Extent], step: int) -> None:
+        """All of a snapshot."""
+        assert self.memory is not None
+        to: List[Any] = []
+        sources: List[Any] = []
+        for i, (one, extent) in enumerate(zip(held, where)):
+            image = self.memory[extent.at : extent.at + extent.bytes]
+            if one.layout is None:
+                image[:] = one.blob
+                continue
+            one.layout.write(image, step, one.blob)
+            views = self.views.get(i)
+            if views is None or views[0] is not one.layout or views[1] != extent.at:
+                views = self.views[i] = (one.layout, extent.at, one.layout.views(image))
+            to += views[2]
+            sources += one.sources
+        copy_all(to, sources)
+
+
+def copy_all(to: List[Any], sources: List[Any]) -> None:
+    """Tensors and arrays into the views that stand for them; None: it has no elements."""
+    th, np = torch(), numpy()
+    tensors: List[Any] = []
+    values: List[Any] = []
+    for view, source in zip(to, sources):
+        if view is None:
+            continue
+        if np is not None and isinstance(view, np.ndarray):
+            np.copyto(view, source)
+        else:
+            tensors.append(view)
+            values.append(source)
+    if not tensors:
+        return
+    with th.no_grad():
+        if hasattr(th, "_foreach_copy_"):
+            th._foreach_copy_(tensors, values)
+        else:
+            for view, source in zip(tensors, values):
+                view.copy_(source)
+
+
+class Saved(NamedTuple):
+    """The images of a slot, by the name of their part."""
+
+    memory: memoryview
+    where: List[Extent]
+
+
+def put_back(parts: List[AnyPart], saved: Saved) -> None:
+    """Fills all that is declared.  Misfit: it does not fit, and nothing was changed; any other exception: an image cannot
+    be read."""
+    images: Dict[str, memoryview] = {}
+    for part, extent in zip(parts, saved.where):
+        images[part.name] = saved.memory[extent.at : extent.at + extent.bytes]
+    own = Image(images[OWN]) if images.get(OWN) else None
+    trees = own.tree() if own else {}
+    fill = Fill(lambda name, dtype, shape: None)
+    for part in parts:
+        if isinstance(part, Part):
+            image = Image(images[part.name])
+            tree = own.unpickle(trees[part.name]) if own and part.name in trees else image.tree()
+            fill.tensors = _reader(part.name, image, own if part.name in trees else None)
+            fill.plan(part.name, part.value, tree)
+    fill.carry_out()
+    for part in parts:
+        if isinstance(part, FilePart) and part.load:
+            part.load(bytes(images[part.name]))
+
+
+def _reader(part: str, image: Image, own: Optional[Image]) -> Callable[[str, Any, Any], Any]:
+    def read(name: str, dtype: Any, shape: Any) -> Any:
+        mine = own_name(own.prefix, part, name) if own else ""
+        if own and own.has(mine):
+            return own.tensor(mine, dtype, shape)
+        if not image.has(name):
+            raise Error(f'tensor "{name}" is in no image of part "{part}"')
+        return image.tensor(name, dtype, shape)
+
+    return read

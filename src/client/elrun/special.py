@@ -1,0 +1,275 @@
+"""What has to be known of torch's own classes, and of those that stand in for them: which of them keep their state where
+state_dict() would show it, which do it by a collective, and which show something else than the state."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any, Dict, List, NamedTuple, Set, Tuple
+
+from .values import torch
+
+_NONE = object()
+
+
+class Entry(NamedTuple):
+    """A tensor of a module, by its key in the module's state_dict()."""
+
+    key: str
+    tensor: Any
+    parameter: bool
+
+
+# --- tensors ------------------------------------------------------------------------------------------------------------
+
+
+def is_tensor(value: Any) -> bool:
+    th = torch()
+    return th is not None and isinstance(value, th.Tensor)
+
+
+def is_lazy(tensor: Any) -> bool:
+    """A parameter of a lazy module, before the first forward has given it a shape."""
+    lazy = sys.modules.get("torch.nn.parameter")
+    return lazy is not None and hasattr(lazy, "is_lazy") and bool(lazy.is_lazy(tensor))
+
+
+def is_odd(tensor: Any) -> bool:
+    """It has no plain bytes: quantized, of another library's memory, or a subclass that wraps other tensors."""
+    if hasattr(tensor, "_local_tensor"):
+        return False
+    return bool(tensor.is_quantized or tensor.is_mkldnn or getattr(tensor, "is_nested", False)
+                or hasattr(tensor, "__tensor_flatten__") or type(tensor).__name__ in ("FakeTensor", "ShardedTensor"))
+
+
+def is_block_tensor(value: Any) -> bool:
+    """A tensor of the ordinary kind."""
+    th = torch()
+    return (th is not None and isinstance(value, th.Tensor) and not is_lazy(value) and value.layout is th.strided
+            and not value.is_meta and not is_odd(value))
+
+
+def offset_of(tensor: Any) -> Tuple[int, ...]:
+    """Where this rank's piece of a DTensor begins."""
+    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+    return tuple(compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)[1])
+
+
+def to_bytes(tensor: Any) -> bytes:
+    to = io.BytesIO()
+    torch().save(tensor, to)
+    return to.getvalue()
+
+
+def from_bytes(data: bytes) -> Any:
+    th = torch()
+    try:
+        return th.load(io.BytesIO(data), weights_only=False)
+    except TypeError:  # before torch 1.13
+        return th.load(io.BytesIO(data))
+
+
+def sparse_members(tensor: Any) -> Tuple[List[Tuple[str, Any]], bool]:
+    """The dense tensors that a sparse one consists of, and whether it is coalesced."""
+    th = torch()
+    tensor = tensor.detach()
+    if tensor.layout is th.sparse_coo:
+        return [("indices", tensor._indices()), ("values", tensor._values())], tensor.is_coalesced()
+    if tensor.layout in (getattr(th, "sparse_csr", None), getattr(th, "sparse_bsr", None)):
+        return [("crow_indices", tensor.crow_indices()), ("col_indices", tensor.col_indices()), ("values", tensor.values())], False
+    return [("ccol_indices", tensor.ccol_indices()), ("row_indices", tensor.row_indices()), ("values", tensor.values())], False
+
+
+def make_sparse(layout: str, shape: Tuple[int, ...], members: List[Any], coalesced: bool) -> Any:
+    th = torch()
+    if layout == "sparse_coo":
+        made = th.sparse_coo_tensor(members[0], members[1], shape)
+        return made._coalesced_(coalesced)
+    if layout in ("sparse_csr", "sparse_bsr"):
+        return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout))
+    return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout))
+
+
+# --- modules ------------------------------------------------------------------------------------------------------------
+
+
+def _comes_from(value: Any, *packages: str) -> bool:
+    """One of its classes is defined in one of these packages."""
+    return any(c.__module__ == p or c.__module__.startswith(p + ".") for c in type(value).__mro__ for p in packages)
+
+
+def unwrap(module: Any) -> Any:
+    """The module that DDP or DataParallel wraps: its names do not depend on the number of ranks."""
+    while type(module).__name__ in ("DistributedDataParallel", "DataParallel") and hasattr(module, "module"):
+        module = module.module
+    return module
+
+
+def module_refusal(module: Any) -> str:
+    """Why this module cannot be kept; "": it can."""
+    if _comes_from(module, "deepspeed"):
+        return ("a DeepSpeed engine keeps its state in pieces of its own: engine.save_checkpoint(), and elrun restarts from "
+                "that")
+    if _comes_from(module, "torchmetrics") and not module.state_dict():
+        return "a metric keeps nothing in its state_dict(): call its persistent(True) first"
+    for name, param in module.named_parameters():
+        if hasattr(param, "ds_id") or hasattr(param, "ds_tensor"):
+            return f"parameter {name} is a placeholder of DeepSpeed ZeRO-3: use engine.save_checkpoint()"
+    return ""
+
+
+def fsdp1_modules(module: Any) -> List[Any]:
+    fsdp = sys.modules.get("torch.distributed.fsdp.fully_sharded_data_parallel")
+    if fsdp is None:
+        return []
+    return [m for m in module.modules() if isinstance(m, fsdp.FullyShardedDataParallel)]
+
+
+def is_fsdp1(module: Any) -> bool:
+    return bool(fsdp1_modules(module))
+
+
+def _is_fsdp2_hook(hook: Any) -> bool:
+    return str(getattr(getattr(hook, "hook", hook), "__module__", "")).startswith("torch.distributed.fsdp")
+
+
+def _has_fsdp2(module: Any) -> bool:
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    kind = getattr(fsdp, "FSDPModule", None)
+    return kind is not None and any(isinstance(m, kind) for m in module.modules())
+
+
+def reshard(module: Any) -> None:
+    """FSDP2: after a forward without a backward a module may still have its whole parameters.  Its own hook puts the
+    shards back; what it returns is not needed."""
+    if _has_fsdp2(module):
+        module.state_dict()
+
+
+def is_stock_module(module: Any) -> bool:
+    """Its state_dict() would give its parameters and persistent buffers, and nothing else is called for that."""
+    base = torch().nn.Module
+    extra = getattr(base, "get_extra_state", None)
+    if type(module).__module__.startswith("torch.jit"):
+        return False
+    for m in module.modules():
+        kind = type(m)
+        if kind.state_dict is not base.state_dict or kind._save_to_state_dict is not base._save_to_state_dict:
+            return False
+        if getattr(kind, "get_extra_state", None) is not extra or "state_dict" in m.__dict__ or kind.__module__.startswith("torch.jit"):
+            return False
+        hooks = [*m._state_dict_hooks.values(), *getattr(m, "_state_dict_pre_hooks", {}).values()]
+        if not all(map(_is_fsdp2_hook, hooks)):
+            return False
+        if not all(is_block_tensor(t) for d in (m._parameters, m._buffers) for t in d.values() if t is not None):
+            return False
+    return True
+
+
+def loads_plainly(module: Any) -> bool:
+    """load_state_dict() copies values into the module's tensors, by the same names, and keeps none of what it is given."""
+    for m in module.modules():
+        kind = type(m)
+        if "load_state_dict" in m.__dict__ or not kind.load_state_dict.__module__.startswith("torch."):
+            return False
+        if not kind._load_from_state_dict.__module__.startswith(("torch.nn.modules.module", "torch.nn.modules.batchnorm")):
+            return False
+        if not all(map(_is_fsdp2_hook, m._load_state_dict_pre_hooks.values())):
+            return False
+    return True
+
+
+def module_entries(module: Any, dicts: List[Any], sets: List[Any], metadata: Dict[str, Any]) -> List[Entry]:
+    """The tensors of a module as state_dict() would give them, in its order.  dicts and sets: where they stand, and what
+    decides which of them count; metadata: versions, as state_dict() keeps them."""
+    entries: List[Entry] = []
+    flat: Set[int] = set()
+    for m in fsdp1_modules(module):
+        flat |= _flat_ids(m)
+    _visit(module, "", entries, dicts, sets, metadata, flat)
+    return entries
+
+
+def _visit(m: Any, prefix: str, entries: List[Entry], dicts: List[Any], sets: List[Any], metadata: Dict[str, Any], flat: Set[int]) -> None:
+    dicts += (m._parameters, m._buffers, m._modules)
+    sets += (m._non_persistent_buffers_set, m._state_dict_hooks, getattr(m, "_state_dict_pre_hooks", ()))
+    metadata[prefix[:-1]] = {"version": m._version}
+    shard = flat_shard(m)
+    if shard is not None:
+        entries.append(Entry(prefix + "_flat_param", shard, True))
+    entries += [Entry(prefix + k, p, True) for k, p in m._parameters.items() if p is not None and id(p) not in flat]
+    entries += [Entry(prefix + k, b, False) for k, b in m._buffers.items() if b is not None and k not in m._non_persistent_buffers_set]
+    for key, child in m._modules.items():
+        if child is not None:
+            _visit(child, f"{prefix}{key}.", entries, dicts, sets, metadata, flat)
+
+
+def flat_shard(module: Any) -> Any:
+    """FSDP1: this rank's shard of the parameters that a module manages; None: it manages none."""
+    handle = getattr(module, "_handle", None)
+    if handle is None or not hasattr(handle, "flat_param"):
+        return None
+    shard = getattr(handle.flat_param, "_local_shard", None)
+    return handle.flat_param.data if shard is None else shard
+
+
+def _flat_ids(module: Any) -> Set[int]:
+    handle = getattr(module, "_handle", None)
+    if handle is None or not hasattr(handle, "flat_param"):
+        return set()
+    flat = handle.flat_param
+    return {id(flat), *map(id, getattr(flat, "_params", None) or ()), *map(id, getattr(flat, "_shared_params", None) or ())}
+
+
+# --- optimizers ---------------------------------------------------------------------------------------------------------
+
+
+def is_zero_optimizer(optim: Any) -> bool:
+    """torch's ZeroRedundancyOptimizer: its own state_dict() wants a collective before it."""
+    return type(optim).__name__ == "ZeroRedundancyOptimizer" and _comes_from(optim, "torch.distributed.optim")
+
+
+def state_of(value: Any) -> Any:
+    """What an object's state_dict() gives, where it can be asked without a change.  torchdata's StatefulDataLoader makes
+    its iterator for that, which draws random numbers and starts processes: before that its state is what it was given."""
+    if _comes_from(value, "torchdata.stateful_dataloader") and getattr(value, "_iterator", _NONE) is None:
+        return value.next_iter_state
+    return value.state_dict()
+
+
+def pair_refusal(value: Any) -> str:
+    """Why an object's state_dict() and load_state_dict() are no pair; "": nothing is known against them."""
+    if _comes_from(value, "deepspeed"):
+        return "an object of DeepSpeed takes back the states of all ranks at once: use engine.save_checkpoint()"
+    return ""
+
+
+def optimizer_refusal(optim: Any) -> str:
+    """Why this optimizer cannot be kept; "": it can."""
+    if pair_refusal(optim):
+        return pair_refusal(optim)
+    if is_zero_optimizer(optim) and getattr(optim, "_overlap_with_ddp", False):
+        return "ZeroRedundancyOptimizer(overlap_with_ddp=True) has no optimizer of its own before its third step"
+    if is_zero_optimizer(optim):
+        return ""
+    if is_stock_optimizer(optim):
+        known = {id(p) for g in optim.param_groups for p in g["params"]}
+        if any(is_tensor(k) and id(k) not in known for k in optim.state):
+            return ("it has the state of a parameter that is in none of its groups: they were replaced, by DeepSpeed or by "
+                    "load_state_dict(assign=True) for example")
+    return ""
+
+
+def is_stock_optimizer(optim: Any) -> bool:
+    """state_dict() is torch's own, and no hook changes what it gives."""
+    base = torch().optim.Optimizer
+    return (type(optim).state_dict is base.state_dict and "state_dict" not in vars(optim)
+            and not getattr(optim, "_optimizer_state_dict_pre_hooks", None)
+            and not getattr(optim, "_optimizer_state_dict_post_hooks", None))
+
+
+def inner_optimizers(optim: Any) -> Dict[str, Any]:
+    """Optimizers that stand in an optimizer's attributes: SAM and Lookahead have the real one there."""
+    base = torch().optim.Optimizer
+    return {name: v for name, v in vars(optim).items() if isinstance(v, base) and v is not optim and v.state is not optim.state}

@@ -1,0 +1,57 @@
+"""Which objects are values: they cannot change, so another one like it can stand in its place."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import re
+import sys
+import types
+import uuid
+from typing import Any
+
+SIMPLE = frozenset((type(None), bool, int, float, complex, str, bytes))
+_IMMUTABLE = (int, float, complex, str, bytes, decimal.Decimal, fractions.Fraction, datetime.date, datetime.time,
+              datetime.timedelta, datetime.tzinfo, pathlib.PurePath, uuid.UUID, range, slice, re.Pattern, enum.Enum, type,
+              types.FunctionType, types.BuiltinFunctionType, type(Ellipsis), type(NotImplemented))
+
+
+def torch() -> Any:
+    return sys.modules.get("torch")  # whoever has a tensor has imported it
+
+
+def numpy() -> Any:
+    return sys.modules.get("numpy")
+
+
+def is_value(value: Any) -> bool:
+    """It has no state that could change, all the way down.  Functions and classes are pickled by their names."""
+    kind = type(value)
+    if kind in SIMPLE:
+        return True
+    if isinstance(value, (tuple, frozenset)):
+        return (kind in (tuple, frozenset) or _is_record(kind)) and all(map(is_value, value))
+    if isinstance(value, _IMMUTABLE):
+        return isinstance(value, (enum.Enum, type, types.FunctionType, types.BuiltinFunctionType, pathlib.PurePath)) or not getattr(
+            value, "__dict__", None
+        )
+    np, th = numpy(), torch()
+    if np is not None and isinstance(value, (np.generic, np.dtype)):
+        return not (isinstance(value, np.void) and value.dtype.hasobject)
+    if th is not None and isinstance(value, (th.dtype, th.device, th.layout, th.memory_format, th.Size)):
+        return True
+    return False
+
+
+def _is_record(kind: type) -> bool:
+    th = torch()
+    return hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields") or (th is not None and kind is th.Size)
+
+
+def has_pair(value: Any) -> bool:
+    """It can say what it holds, and take it back."""
+    return (callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
+            and not isinstance(value, type))
