@@ -24,21 +24,25 @@
  * (pin_may_begin()); what is left out is left out by all.
  *
  * Steps have the order in which they were trained, not that of their numbers: a script may go back by itself, and train
- * a lower step anew.  What it trains then is of another lineage (lineage.h), and what it has left counts as gone by. */
+ * a lower step anew.  What it trains then is of another lineage (lineage.h) and of the next era; what a worker has left
+ * by that has gone by, and what others train in a later era may come to it, too. */
 #ifndef CKPT_PIN_H
 #define CKPT_PIN_H
 #include <stdbool.h>
 #include <stdint.h>
 
 #define PIN_SLOTS   2
-#define PIN_PAST    8u /* lineages that a worker has left, the last ones */
+#define PIN_KNOWN   8u /* states of steps that are remembered while the table stays as it is */
 #define PIN_NO_STEP INT64_C(-1)
 
 /* A step as it was trained. */
 struct pin_step {
-    int64_t step; /* PIN_NO_STEP: none */
-    uint64_t lineage;
+    int64_t step;     /* PIN_NO_STEP: none */
+    int64_t era;      /* so often had its worker gone back by itself; -1: it is from before all went on together */
+    uint64_t lineage; /* equal steps have equal ones */
 };
+
+enum pin_state { PIN_WHOLE, PIN_COMING, PIN_HOPELESS };
 
 struct pin_slot {
     enum pin_at {
@@ -53,35 +57,37 @@ struct pin_slot {
 };
 
 struct pin_worker {
-    unsigned like;           /* the first worker that has declared the same */
-    bool comes;              /* it lives, or will: it may commit steps */
-    uint64_t lineage;        /* of what it trains now */
-    uint32_t backs;          /* so often has it gone back by itself since all went on together */
-    uint64_t past[PIN_PAST]; /* the lineages that it has left by that, the last first; 0: none */
-    int64_t passed;          /* of its lineage it commits no step up to this one any more, but for those in work */
+    unsigned like, next;    /* the first worker that has declared the same; the next such one, n: this is the last */
+    bool comes;             /* it lives, or will: it may commit steps */
+    struct pin_step passed; /* what it trains now, and up to which step it commits none of that any more, but for those
+                               in work */
     struct pin_slot slot[PIN_SLOTS];
 };
 
 struct pin {
     unsigned n;
     const struct pin_worker *w;
-    bool several;           /* nodes: `common` is what the coordinator has said */
-    struct pin_step common; /* several: as it was said last */
-    int64_t from;           /* several: no step below is begun while workers do not wait */
+    bool several; /* nodes: `common` is what the coordinator has said last */
+    struct pin_step common;
+    int64_t from;   /* several: no step below is begun while workers do not wait */
+    unsigned known; /* how many of these; 0 whenever the table is another one */
+    struct {
+        struct pin_step of;
+        enum pin_state state;
+    } memo[PIN_KNOWN];
 };
 
-enum pin_state { PIN_WHOLE, PIN_COMING, PIN_HOPELESS };
-enum pin_state pin_state(const struct pin *p, struct pin_step of);
+enum pin_state pin_state(struct pin *p, struct pin_step of);
 
 /* PIN_NO_STEP: there is none. */
-struct pin_step pin_common(const struct pin *p);
+struct pin_step pin_common(struct pin *p);
 
 /* The slot that worker may write over now; -1: none. */
-int pin_slot(const struct pin *p, unsigned worker);
+int pin_slot(struct pin *p, unsigned worker);
 
 /* Whether worker, which leaves a step out rather than wait, is to take it: all others whose share is needed have it,
  * are at it, or could take it now. */
-bool pin_may_begin(const struct pin *p, unsigned worker, int64_t step);
+bool pin_may_begin(struct pin *p, unsigned worker, int64_t step);
 
 /* What a node among several has to say: its whole steps, the common one and newer ones, the last trained first; and
  * those that are coming.  How many, at most PIN_TOLD. */
@@ -89,10 +95,11 @@ bool pin_may_begin(const struct pin *p, unsigned worker, int64_t step);
 struct pin_told {
     unsigned whole, coming;
     struct pin_step is_whole[PIN_TOLD], is_coming[PIN_TOLD];
-    uint64_t lineage; /* of all its workers; 0: some have gone back, others not yet */
-    int64_t passed;   /* no other step of that lineage up to this one will be whole here; INT64_MAX: none at all */
-    bool ready;       /* but for what it holds, every worker could take a step now */
+    int64_t era, passed; /* no other step of that era up to this one, and none of an era before, will be whole here;
+                            passed is INT64_MAX: no other step at all */
+    int64_t begun;       /* the highest step that any of its workers has passed or is at */
+    bool ready;          /* but for what it holds, every worker could take a step now */
 };
-void pin_tell(const struct pin *p, struct pin_told *to);
+void pin_tell(struct pin *p, struct pin_told *to);
 
 #endif

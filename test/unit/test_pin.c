@@ -13,8 +13,7 @@
 #define PLACES  120 /* of a script: snapshots that it takes, one behind the other */
 
 struct place {
-    int64_t step;
-    uint64_t lineage;
+    struct pin_step of;
     unsigned taken; /* workers that have committed it, as bits */
 };
 
@@ -31,21 +30,28 @@ struct stage {
 static void init(struct stage *s, unsigned workers, unsigned like)
 {
     memset(s, 0, sizeof *s);
-    s->p = (struct pin){.n = workers, .common = {PIN_NO_STEP, 0}};
-    for (unsigned i = 0; i < workers; i++)
-        s->w[i] = (struct pin_worker){.like = like >> i & 1 ? 0 : i, .comes = true, .lineage = 1, .passed = -1};
+    s->p = (struct pin){.n = workers};
+    for (unsigned i = 0; i < workers; i++) {
+        unsigned next = i + 1;
+        while (next < workers && (like >> next & 1) != (i == 0 || (like >> i & 1)))
+            next++;
+        s->w[i] = (struct pin_worker){
+            .like = like >> i & 1 ? 0 : i, .next = i && !(like >> i & 1) ? workers : next, .comes = true};
+        s->w[i].passed = (struct pin_step){-1, 0, 1};
+    }
 }
 
 /* The script: back[i]: it goes back by so much before its i-th snapshot. */
 static void write_script(struct stage *s, unsigned places, const unsigned char *back)
 {
-    int64_t step = 0;
-    uint64_t lineage = 1;
+    struct pin_step of = {0, 0, 1};
     for (unsigned i = 0; i < places; i++) {
-        step = back && step >= back[i] ? step + 1 - back[i] : step + 1;
-        if (i && step < s->place[i - 1].step)
-            lineage = lineage * 31 + (uint64_t)step;
-        s->place[i] = (struct place){step, lineage, 0};
+        of.step = back && of.step >= back[i] ? of.step + 1 - back[i] : of.step + 1;
+        if (i && of.step < s->place[i - 1].of.step) {
+            of.lineage = of.lineage * 31 + (uint64_t)of.step;
+            of.era++;
+        }
+        s->place[i] = (struct place){of, 0};
     }
     s->places = places;
 }
@@ -53,36 +59,31 @@ static void write_script(struct stage *s, unsigned places, const unsigned char *
 static struct pin *table(struct stage *s)
 {
     s->p.w = s->w;
+    s->p.known = 0;
     return &s->p;
 }
 
 /* The keeper's part: what a worker says when it comes to a snapshot. */
-static void come_to(struct stage *s, unsigned i, const struct place *to)
+static void come_to(struct stage *s, unsigned i, struct pin_step of)
 {
-    struct pin_worker *w = &s->w[i];
-    if (w->lineage != to->lineage) {
-        memmove(w->past + 1, w->past, sizeof w->past - sizeof w->past[0]);
-        w->past[0] = w->lineage;
-        w->backs++;
-        w->lineage = to->lineage;
-        w->passed = -1;
-    }
-    w->passed = to->step - 1 > w->passed ? to->step - 1 : w->passed;
+    struct pin_step *passed = &s->w[i].passed;
+    if (passed->lineage != of.lineage || of.step - 1 > passed->step)
+        *passed = (struct pin_step){of.step - 1, of.era, of.lineage};
 }
 
 static bool begin(struct stage *s, unsigned i)
 {
-    const struct place *to = &s->place[s->at[i]];
-    come_to(s, i, to);
-    bool wants = s->waits || pin_may_begin(table(s), i, to->step);
+    struct pin_step of = s->place[s->at[i]].of;
+    come_to(s, i, of);
+    bool wants = s->waits || pin_may_begin(table(s), i, of.step);
     int slot = wants ? pin_slot(table(s), i) : -1;
     if (slot < 0 && s->waits)
         return false; /* it asks again */
     s->at[i]++;
     if (slot < 0)
-        s->w[i].passed = to->step;
+        s->w[i].passed = of;
     else
-        s->w[i].slot[slot] = (struct pin_slot){PIN_WORK, false, {to->step, to->lineage}, ++s->gen};
+        s->w[i].slot[slot] = (struct pin_slot){PIN_WORK, false, of, ++s->gen};
     return slot >= 0;
 }
 
@@ -98,7 +99,7 @@ static int in_work(const struct stage *s, unsigned i)
 static struct place *find(struct stage *s, struct pin_step of)
 {
     for (unsigned i = s->places; i-- > 0;)
-        if (s->place[i].step == of.step && s->place[i].lineage == of.lineage)
+        if (s->place[i].of.step == of.step && s->place[i].of.lineage == of.lineage)
             return &s->place[i];
     return NULL;
 }
@@ -110,8 +111,8 @@ static void finish(struct stage *s, unsigned i, bool good)
     for (unsigned k = 0; good && k < s->p.n; k++) /* what one has is enough for all that have declared the same */
         if (s->w[k].like == s->w[i].like)
             find(s, x->of)->taken |= 1u << k;
-    if (!good && x->of.lineage == s->w[i].lineage && x->of.step > s->w[i].passed)
-        s->w[i].passed = x->of.step;
+    if (!good && x->of.lineage == s->w[i].passed.lineage && x->of.step > s->w[i].passed.step)
+        s->w[i].passed = x->of;
 }
 
 /* The newest that all have taken can still be had, or a newer one; and so say the slots, not the rule alone. */
@@ -143,8 +144,8 @@ static bool holds(struct stage *s)
 static void print(const struct stage *s)
 {
     for (unsigned i = 0; i < s->p.n; i++) {
-        printf("# worker %u, next %u, passed %lld of %llx:", i, s->at[i], (long long)s->w[i].passed,
-               (unsigned long long)s->w[i].lineage);
+        printf("# worker %u, next %u, passed %lld of %llx:", i, s->at[i], (long long)s->w[i].passed.step,
+               (unsigned long long)s->w[i].passed.lineage);
         for (unsigned k = 0; k < PIN_SLOTS; k++)
             printf(" %d %lld@%llx", (int)s->w[i].slot[k].at, (long long)s->w[i].slot[k].of.step,
                    (unsigned long long)s->w[i].slot[k].of.lineage);
@@ -221,16 +222,10 @@ static unsigned about(struct run *r, unsigned time)
     return 1 + time / 2 + (unsigned)el_rng_below(&r->rng, time);
 }
 
-/* Nobody is further ahead than so many times of going back as a worker remembers. */
 static bool may_go_on(const struct run *r, unsigned i)
 {
-    unsigned most = r->together ? 0 : PLACES, back = 0;
-    for (unsigned at = r->s.at[i]; at > 0 && at < r->s.places && back < PIN_PAST && !r->together; at--) {
-        back += r->s.place[at].lineage != r->s.place[at - 1].lineage;
-        most = back == PIN_PAST ? r->s.at[i] - at : most;
-    }
-    for (unsigned k = 0; k < r->s.p.n; k++)
-        if (r->s.at[k] + most < r->s.at[i])
+    for (unsigned k = 0; k < r->s.p.n && r->together; k++)
+        if (r->s.at[k] < r->s.at[i])
             return false;
     return r->s.at[i] < r->s.places;
 }
