@@ -6,13 +6,16 @@
 
 #include "util/sort.h"
 
+#define LEFT_OUT "a rank has left it out"
+
 struct hold {
     int64_t step; /* KEEPER_NO_STEP: not held */
-    uint64_t gen;
+    uint64_t lineage, gen;
 };
 
 struct wish {
     int64_t step;
+    uint64_t lineage;
     bool lastwords;
     bool ordered;    /* it is being written, or others are about to say that it is on disk */
     bool ended;      /* its workers have: no rank will commit it any more */
@@ -25,7 +28,8 @@ struct persist {
     unsigned workers;
     struct wish *wish; /* in ascending order of steps */
     unsigned wishes, wish_room;
-    int64_t writing, on_disk, failed;
+    int64_t writing, on_disk, failed, unmet;
+    uint64_t writing_lineage;
     bool deferred;
     bool stale;                    /* what is being written is of a history that was given up */
     bool lastwords;                /* of what is written */
@@ -46,9 +50,10 @@ struct persist *persist_new(struct keeper *k, unsigned workers, struct el_mem *m
                           .writing = KEEPER_NO_STEP,
                           .on_disk = KEEPER_NO_STEP,
                           .failed = KEEPER_NO_STEP,
+                          .unmet = KEEPER_NO_STEP,
                           /* One for each slot, as many whose slots were lost since persist_next() was asked last, the
-                           * newest step and one that is wished again. */
-                          .wish_room = 2 * workers * KEEPER_SLOTS + 2};
+                           * newest step, one that is wished again and one that was left out. */
+                          .wish_room = 2 * workers * KEEPER_SLOTS + 3};
     p->hold = el_alloc(mem, (size_t)workers * KEEPER_SLOTS * sizeof *p->hold);
     p->wish = el_alloc(mem, p->wish_room * sizeof *p->wish);
     if (!p->hold || !p->wish) {
@@ -79,32 +84,34 @@ static void hold(struct persist *p, unsigned worker, unsigned slot)
     const struct keeper_slot *s = keeper_slot(p->keeper, worker, slot);
     if ((h->step != KEEPER_NO_STEP && h->gen == s->gen) || !keeper_take(p->keeper, worker, slot))
         return;
-    *h = (struct hold){s->step, s->gen};
+    *h = (struct hold){s->step, s->lineage, s->gen};
 }
 
-static void release(struct persist *p, int64_t step)
+static void release(struct persist *p, const struct wish *w)
 {
     for (unsigned i = 0; i < p->workers * KEEPER_SLOTS; i++)
-        if (p->hold[i].step == step) {
+        if (p->hold[i].step == w->step && p->hold[i].lineage == w->lineage) {
             keeper_give(p->keeper, i / KEEPER_SLOTS, i % KEEPER_SLOTS, p->hold[i].gen, true);
             p->hold[i].step = KEEPER_NO_STEP;
         }
 }
 
-static void hold_all(struct persist *p, int64_t step)
+static void hold_all(struct persist *p, int64_t step, uint64_t lineage)
 {
     for (unsigned w = 0; w < p->workers; w++)
-        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
-            if (keeper_slot(p->keeper, w, s)->step == step)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *x = keeper_slot(p->keeper, w, s);
+            if (x->step == step && x->lineage == lineage)
                 hold(p, w, s);
+        }
 }
 
 /* --- wishes --- */
 
-static struct wish *find(const struct persist *p, int64_t step)
+static struct wish *find(const struct persist *p, int64_t step, uint64_t lineage)
 {
     for (unsigned i = 0; i < p->wishes; i++)
-        if (p->wish[i].step == step && !p->wish[i].why)
+        if (p->wish[i].step == step && p->wish[i].lineage == lineage && !p->wish[i].why)
             return &p->wish[i];
     return NULL;
 }
@@ -112,46 +119,65 @@ static struct wish *find(const struct persist *p, int64_t step)
 static int by_step(const void *a, const void *b)
 {
     const struct wish *x = a, *y = b;
-    return (x->step > y->step) - (x->step < y->step);
+    return x->step != y->step ? (x->step > y->step) - (x->step < y->step)
+                              : (x->lineage > y->lineage) - (x->lineage < y->lineage);
 }
 
-static struct wish *add(struct persist *p, int64_t step, bool lastwords)
+static struct wish *add(struct persist *p, int64_t step, uint64_t lineage, bool lastwords)
 {
     assert(p->wishes < p->wish_room);
-    p->wish[p->wishes++] = (struct wish){.step = step, .lastwords = lastwords};
+    p->wish[p->wishes++] = (struct wish){.step = step, .lineage = lineage, .lastwords = lastwords};
     el_sort(p->wish, p->wishes, sizeof *p->wish, by_step);
-    return find(p, step);
+    return find(p, step, lineage);
 }
 
 static void drop(struct persist *p, struct wish *w)
 {
-    release(p, w->step);
+    release(p, w);
     memmove(w, w + 1, (size_t)(&p->wish[p->wishes] - (w + 1)) * sizeof *w);
     p->wishes--;
 }
 
 static void give_up(struct persist *p, struct wish *w, const char *why)
 {
-    release(p, w->step);
+    release(p, w);
     w->why = why;
+}
+
+static bool is_written(const struct persist *p, int64_t step, uint64_t lineage)
+{
+    return step == p->writing && lineage == p->writing_lineage;
 }
 
 void persist_committed(struct persist *p, unsigned worker, unsigned slot)
 {
     const struct keeper_slot *s = keeper_slot(p->keeper, worker, slot);
-    if (s->persist && s->step != p->writing && !find(p, s->step))
-        add(p, s->step, false);
-    if (find(p, s->step))
+    if (s->persist && !is_written(p, s->step, s->lineage) && !find(p, s->step, s->lineage))
+        add(p, s->step, s->lineage, false);
+    if (find(p, s->step, s->lineage))
         hold(p, worker, slot);
+}
+
+/* Each worker that leaves it out says so: it is heard once. */
+void persist_unmet(struct persist *p, int64_t step, uint64_t lineage)
+{
+    struct wish *w = find(p, step, lineage);
+    if (w || step == p->unmet)
+        return; /* who holds some of it hears of it when that is hopeless */
+    p->unmet = step;
+    w = add(p, step, lineage, false);
+    give_up(p, w, LEFT_OUT);
 }
 
 bool persist_want_newest(struct persist *p, bool lastwords)
 {
     int64_t step = keeper_covered(p->keeper);
-    if (step == KEEPER_NO_STEP || step <= p->on_disk || step == p->failed || step == p->writing || find(p, step))
+    uint64_t lineage = keeper_lineage(p->keeper, step);
+    if (step == KEEPER_NO_STEP || step <= p->on_disk || step == p->failed || step == p->writing ||
+        find(p, step, lineage))
         return false;
-    add(p, step, lastwords);
-    hold_all(p, step);
+    add(p, step, lineage, lastwords);
+    hold_all(p, step, lineage);
     return true;
 }
 
@@ -163,7 +189,7 @@ void persist_forgive(struct persist *p)
 void persist_done(struct persist *p, bool good, int broken)
 {
     assert(p->writing != KEEPER_NO_STEP);
-    struct wish *w = p->deferred ? NULL : find(p, p->writing);
+    struct wish *w = p->deferred ? NULL : find(p, p->writing, p->writing_lineage);
     for (unsigned i = 0; i < p->n; i++)
         keeper_give(p->keeper, p->sources[i].worker, p->sources[i].slot, p->gens[i], (int)i != broken);
     if (w)
@@ -177,14 +203,17 @@ void persist_done(struct persist *p, bool good, int broken)
     p->n = 0;
 }
 
-void persist_went_back(struct persist *p, int64_t step)
+void persist_went_back(struct persist *p, int64_t step, uint64_t lineage)
 {
     p->on_disk = p->on_disk > step ? KEEPER_NO_STEP : p->on_disk; /* whether this one is there is not known */
     p->failed = p->failed > step ? KEEPER_NO_STEP : p->failed;
-    p->stale = p->stale || p->writing > step;
-    for (unsigned i = 0; i < p->wishes; i++)
-        if (p->wish[i].step > step && !p->wish[i].ordered && !p->wish[i].why)
-            give_up(p, &p->wish[i], "the job has gone back behind it");
+    p->unmet = KEEPER_NO_STEP;
+    p->stale = p->stale || (p->writing > step && (!lineage || p->writing_lineage != lineage));
+    for (unsigned i = 0; i < p->wishes; i++) {
+        struct wish *w = &p->wish[i];
+        if (w->step > step && (!lineage || w->lineage != lineage) && !w->ordered && !w->why)
+            give_up(p, w, "the job has gone back behind it");
+    }
 }
 
 void persist_round(struct persist *p)
@@ -219,12 +248,12 @@ static void take_sources(struct persist *p)
     }
 }
 
-static bool take(struct persist *p, int64_t step)
+static bool take(struct persist *p, const struct wish *w)
 {
     unsigned most = 0;
-    for (unsigned w = 0; w < p->workers; w++)
-        most += keeper_parts(p->keeper, w);
-    p->n = make_room(p, most) ? keeper_sources(p->keeper, step, p->sources, p->room) : 0;
+    for (unsigned i = 0; i < p->workers; i++)
+        most += keeper_parts(p->keeper, i);
+    p->n = make_room(p, most) ? keeper_sources(p->keeper, w->step, w->lineage, p->sources, p->room) : 0;
     take_sources(p);
     return p->n > 0;
 }
@@ -234,7 +263,8 @@ void persist_defer(struct persist *p)
     p->deferred = true;
 }
 
-bool persist_order(struct persist *p, int64_t step, bool lastwords, const struct keeper_source *v, unsigned n)
+bool persist_order(struct persist *p, int64_t step, uint64_t lineage, bool lastwords, const struct keeper_source *v,
+                   unsigned n)
 {
     if (p->writing != KEEPER_NO_STEP || !n || !make_room(p, n))
         return false;
@@ -242,41 +272,44 @@ bool persist_order(struct persist *p, int64_t step, bool lastwords, const struct
     p->n = n;
     take_sources(p);
     p->writing = step;
+    p->writing_lineage = lineage;
     p->lastwords = lastwords;
-    struct wish *w = find(p, step);
+    struct wish *w = find(p, step, lineage);
     if (w)
         w->ordered = true;
     return true;
 }
 
-bool persist_over(struct persist *p, int64_t step, bool good)
+bool persist_over(struct persist *p, int64_t step, uint64_t lineage, bool good)
 {
-    struct wish *w = find(p, step);
+    struct wish *w = find(p, step, lineage);
     p->on_disk = good && step > p->on_disk ? step : p->on_disk;
     if (w)
         drop(p, w);
     return w;
 }
 
-bool persist_again(struct persist *p, int64_t step)
+bool persist_again(struct persist *p, int64_t step, uint64_t lineage)
 {
-    struct wish *w = find(p, step);
-    if (p->writing == step || keeper_cover(p->keeper, step) != KEEPER_COVERED)
+    struct wish *w = find(p, step, lineage);
+    if (is_written(p, step, lineage) || keeper_cover(p->keeper, step, lineage) != KEEPER_COVERED)
         return false;
     if (!w)
-        w = add(p, step, false);
+        w = add(p, step, lineage, false);
     w->ordered = false;
-    hold_all(p, step);
+    hold_all(p, step, lineage);
     return true;
 }
 
-unsigned persist_wishes(const struct persist *p, int64_t *steps, unsigned max)
+bool persist_drop_wish(struct persist *p, int64_t *step)
 {
-    unsigned n = 0;
-    for (unsigned i = 0; i < p->wishes && n < max; i++)
-        if (!p->wish[i].why)
-            steps[n++] = p->wish[i].step;
-    return n;
+    for (unsigned i = 0; i < p->wishes; i++)
+        if (!p->wish[i].why) {
+            *step = p->wish[i].step;
+            drop(p, &p->wish[i]);
+            return true;
+        }
+    return false;
 }
 
 const char *persist_wishes_text(const struct persist *p, unsigned max, char *to, size_t size)
@@ -285,7 +318,8 @@ const char *persist_wishes_text(const struct persist *p, unsigned max, char *to,
     *to = 0;
     for (unsigned i = 0; i < p->wishes && max && n < size; i++)
         if (!p->wish[i].why) {
-            n += (size_t)snprintf(to + n, size - n, "%s%lld", n ? " " : "", (long long)p->wish[i].step);
+            n += (size_t)snprintf(to + n, size - n, "%s%lld@%llx", n ? " " : "", (long long)p->wish[i].step,
+                                  (unsigned long long)p->wish[i].lineage);
             max--;
         }
     return to;
@@ -296,10 +330,10 @@ static const char *hopeless(const struct persist *p, const struct wish *w)
 {
     if (w->ordered)
         return NULL;
-    enum keeper_cover cover = keeper_cover(p->keeper, w->step);
+    enum keeper_cover cover = keeper_cover(p->keeper, w->step, w->lineage);
     if (w->ended && cover != KEEPER_COVERED && !keeper_is_summing(p->keeper))
         return "not every rank had committed it when the workers ended";
-    return !p->deferred && cover == KEEPER_HOPELESS ? "a rank has left it out" : NULL;
+    return !p->deferred && cover == KEEPER_HOPELESS ? LEFT_OUT : NULL;
 }
 
 static struct persist_news tell(struct persist *p, unsigned i)
@@ -322,14 +356,15 @@ struct persist_news persist_next(struct persist *p)
     }
     for (unsigned i = 0; i < p->wishes && !p->deferred && p->writing == KEEPER_NO_STEP; i++) {
         struct wish *w = &p->wish[i];
-        if (keeper_cover(p->keeper, w->step) != KEEPER_COVERED)
+        if (keeper_cover(p->keeper, w->step, w->lineage) != KEEPER_COVERED)
             continue;
-        if (!take(p, w->step)) {
+        if (!take(p, w)) {
             give_up(p, w, "there is no memory for the list of its parts");
             return tell(p, i);
         }
         w->ordered = true;
         p->writing = w->step;
+        p->writing_lineage = w->lineage;
         p->lastwords = w->lastwords;
         return (struct persist_news){PERSIST_WRITE, w->step, ""};
     }
@@ -368,12 +403,12 @@ void persist_check(const struct persist *p)
 {
     assert((p->writing == KEEPER_NO_STEP) == (p->n == 0));
     for (unsigned i = 0; i + 1 < p->wishes; i++)
-        assert(p->wish[i].step < p->wish[i + 1].step || p->wish[i].why || p->wish[i + 1].why);
+        assert(by_step(&p->wish[i], &p->wish[i + 1]) < 0 || p->wish[i].why || p->wish[i + 1].why);
     for (unsigned i = 0; i < p->workers * KEEPER_SLOTS; i++) {
         const struct keeper_slot *s = keeper_slot(p->keeper, i / KEEPER_SLOTS, i % KEEPER_SLOTS);
         if (p->hold[i].step == KEEPER_NO_STEP)
             continue;
-        assert(find(p, p->hold[i].step));
+        assert(find(p, p->hold[i].step, p->hold[i].lineage));
         assert(s->gen != p->hold[i].gen || s->readers > 0);
     }
 }

@@ -50,20 +50,26 @@ void persist_round(struct persist *p);
 
 struct persist_news persist_next(struct persist *p);
 
+/* A worker has left out a step that the script wants on disk, and holds nothing of it. */
+void persist_unmet(struct persist *p, int64_t step, uint64_t lineage);
+
 /* Somebody else says when (one of several nodes): a wish waits until persist_order() (true: it is being written now,
  * from these slots), and is over when that one says so, not when the bytes of this node are written. */
 void persist_defer(struct persist *p);
-bool persist_order(struct persist *p, int64_t step, bool lastwords, const struct keeper_source *v, unsigned n);
-bool persist_over(struct persist *p, int64_t step, bool good); /* good: it is on disk.  True: it was wished */
+bool persist_order(struct persist *p, int64_t step, uint64_t lineage, bool lastwords, const struct keeper_source *v,
+                   unsigned n);
+/* good: it is on disk.  True: it was wished. */
+bool persist_over(struct persist *p, int64_t step, uint64_t lineage, bool good);
 /* The order came to nothing, but not because of the step: it is wished again.  False: it is not held whole any more. */
-bool persist_again(struct persist *p, int64_t step);
-/* The wishes that are not over, the lowest step first: how many, at most max. */
-unsigned persist_wishes(const struct persist *p, int64_t *steps, unsigned max);
-const char *persist_wishes_text(const struct persist *p, unsigned max, char *to, size_t size); /* "12 15"; to */
+bool persist_again(struct persist *p, int64_t step, uint64_t lineage);
+/* The wishes that are not over, the lowest step first, "12@9f3a 15@9f3a", at most so many; to. */
+const char *persist_wishes_text(const struct persist *p, unsigned max, char *to, size_t size);
+/* The first of them is not waited for any more; false: there is none. */
+bool persist_drop_wish(struct persist *p, int64_t *step);
 
 /* All ranks go on from this step (KEEPER_NO_STEP: from the beginning): what is beyond it, on disk, wished or being
- * written, is of a history that was given up. */
-void persist_went_back(struct persist *p, int64_t step);
+ * written, is of a history that was given up, but for what is of the lineage that they have begun since (0: none). */
+void persist_went_back(struct persist *p, int64_t step, uint64_t lineage);
 
 /* Of the step that is being written; their slots are held. */
 const struct keeper_source *persist_sources(const struct persist *p, unsigned *n);

@@ -104,7 +104,7 @@ static bool is_kept(struct pin *p, const struct pin_worker *w, unsigned slot, st
 static bool goes_first(const struct pin_slot *a, const struct pin_slot *b)
 {
     bool held_a = a->at == PIN_HELD, held_b = b->at == PIN_HELD;
-    return held_a != held_b ? held_b : a->gen < b->gen;
+    return held_a != held_b ? held_b : held_a && a->gen < b->gen;
 }
 
 static int slot_of(struct pin *p, const struct pin_worker *w, struct pin_step common)

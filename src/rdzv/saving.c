@@ -77,7 +77,7 @@ static void __attribute__((format(printf, 5, 6)))
 resolve(struct saving *s, int64_t step, bool good, el_usec now, const char *format, ...)
 {
     bool ordered = s->phase != SAVING_RESTING, again = s->again == step;
-    struct saving_result *x = saving_over(s, step, good, now);
+    struct saving_result *x = saving_over(s, step, ordered || again ? s->lineage : s->covered, good, now);
     va_list ap;
     x->order = ordered || again ? s->order : 0;
     x->existed = good && s->existed;
@@ -248,15 +248,15 @@ void saving_give_up(struct saving *s, el_usec now, const char *why)
 {
     if (s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP)
         resolve(s, s->step, false, now, "%s", why);
-    saving_deny_targets(s, SAVING_NO_STEP, why, now);
+    saving_deny_targets(s, SAVING_NO_STEP, 0, why, now);
 }
 
 /* Who took part in their orders may be cut off, and come back when what it has brought is set aside. */
-static void give_up_results(struct saving *s, int64_t beyond)
+static void give_up_results(struct saving *s, int64_t beyond, uint64_t lineage)
 {
     for (unsigned i = 0; i < SAVING_RESULTS_MAX; i++) {
         struct saving_result *x = &s->result[i];
-        if (!x->serial || x->step <= beyond)
+        if (!x->serial || x->step <= beyond || (lineage && x->lineage == lineage))
             continue;
         x->good = x->existed = false;
         x->given_up = true;
@@ -264,12 +264,13 @@ static void give_up_results(struct saving *s, int64_t beyond)
     }
 }
 
-void saving_went_back(struct saving *s, int64_t step, el_usec now)
+void saving_went_back(struct saving *s, int64_t step, uint64_t lineage, el_usec now)
 {
-    if ((s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP) && s->step > step)
+    bool under_way = s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP;
+    if (under_way && s->step > step && (!lineage || s->lineage != lineage))
         resolve(s, s->step, false, now, SAVING_WENT_BACK);
-    saving_deny_targets(s, step, SAVING_WENT_BACK, now);
-    give_up_results(s, step);
+    saving_deny_targets(s, step, lineage, SAVING_WENT_BACK, now);
+    give_up_results(s, step, lineage);
     s->done = s->done > step ? SAVING_NO_STEP : s->done; /* what of the steps before it is on disk is not known */
 }
 
@@ -443,7 +444,7 @@ static void advance_targets(struct saving *s, el_usec now)
 static void advance_again(struct saving *s, el_usec now)
 {
     char text[MSG_TEXT_MAX + 1];
-    if (saving_cover(s, s->again, s->live, text, sizeof text) == SAVING_COVERED)
+    if (saving_cover_of(s, s->again, s->lineage, s->live, text, sizeof text) == SAVING_COVERED)
         begin(s, s->again, s->op_lastwords, now);
     else
         resolve(s, s->again, false, now, "%.330s%s%.140s", s->why, *text ? "; " : "", text);
@@ -472,10 +473,11 @@ static void advance_settling(struct saving *s, el_usec now)
         int64_t held = saving_held_beyond(s, s->done);
         char text[MSG_TEXT_MAX + 1];
         s->lastwords = false;
-        if (step == SAVING_NO_STEP && held != SAVING_NO_STEP && !saving_has_failed(s, held) &&
-            saving_cover(s, held, s->live, text, sizeof text) != SAVING_COVERED)
+        if (step == SAVING_NO_STEP && held != SAVING_NO_STEP &&
+            saving_cover(s, held, s->live, text, sizeof text) != SAVING_COVERED &&
+            !saving_has_failed(s, held, s->covered))
             resolve(s, held, false, now, "%.470s", text);
-        if (step != SAVING_NO_STEP && !saving_has_failed(s, step))
+        if (step != SAVING_NO_STEP && !saving_has_failed(s, step, s->covered))
             begin(s, step, true, now);
     }
     s->settling = !all_quiet(s, now) || s->phase != SAVING_RESTING || is_spoken_of(s, now);

@@ -45,6 +45,7 @@ struct saving_result {
     uint64_t serial; /* counts them from 1 */
     uint64_t order;
     int64_t step;
+    uint64_t lineage;
     bool good, existed, lastwords;
     bool given_up; /* the job has gone back behind it since; a step of its number is another one */
     bool forgiven; /* it failed, and may be tried once more */
@@ -82,9 +83,10 @@ enum lastwords_level saving_live_level(struct saving *s, int64_t step);
 /* The job is over: what is not on disk will not be. */
 void saving_give_up(struct saving *s, el_usec now, const char *why);
 
-/* The ranks go back to this step (SAVING_NO_STEP: they begin anew), and none has gone on yet: what was beyond it is of
- * a history that was given up, on disk as well as on its way there.  Then saving_advance(). */
-void saving_went_back(struct saving *s, int64_t step, el_usec now);
+/* The ranks go back to this step (SAVING_NO_STEP: they begin anew): what was beyond it is of a history that was given
+ * up, on disk as well as on its way there, but for what is of the lineage that they have begun since (0: none).  Then
+ * saving_advance(). */
+void saving_went_back(struct saving *s, int64_t step, uint64_t lineage, el_usec now);
 
 /* What follows; live: nodes of the round that are still there.  True: all have to be told something; else only who has
  * just spoken may have. */

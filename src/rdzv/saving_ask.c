@@ -52,7 +52,7 @@ void saving_ask_over(struct saving *s, int64_t step, bool good)
 /* bytes, took_ms, existed, lastwords, text: of the last result of that step. */
 void saving_tell_result(const struct saving *s, struct msg_ckpt_over *o)
 {
-    const struct saving_result *x = saving_result_of(s, o->step);
+    const struct saving_result *x = saving_result_of(s, o->step, o->lineage);
     if (!x || x->good != o->good)
         return;
     o->bytes = x->bytes;

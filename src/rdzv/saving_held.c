@@ -346,12 +346,9 @@ static enum saving_cover cover_of(struct saving *s, int64_t step, uint64_t linea
                                          : cover_shared(s, step, lineage, text, size);
 }
 
-/* Of each history of which somebody holds the step: while nodes go back one after the other there are two. */
-enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size)
+/* Whether it can be said at all; SAVING_COVERED: it can. */
+static enum saving_cover known(const struct saving *s, unsigned live, char *text, size_t size)
 {
-    enum saving_cover best = SAVING_HOPELESS;
-    uint64_t tried[LINEAGES_MAX];
-    unsigned n = 0;
     *text = 0;
     if (s->full) {
         snprintf(text, size, "there is no memory for what the nodes declare");
@@ -359,8 +356,25 @@ enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, ch
     }
     if (layouts_differ(s, text, size))
         return SAVING_HOPELESS;
-    if (!s->size || s->declared < s->size)
-        return undeclared(s, live, text, size);
+    return !s->size || s->declared < s->size ? undeclared(s, live, text, size) : SAVING_COVERED;
+}
+
+enum saving_cover saving_cover_of(struct saving *s, int64_t step, uint64_t lineage, unsigned live, char *text,
+                                  size_t size)
+{
+    enum saving_cover can = known(s, live, text, size);
+    s->covered = lineage;
+    return can == SAVING_COVERED ? cover_of(s, step, lineage, text, size) : can;
+}
+
+/* Of each history of which somebody holds the step: while nodes go back one after the other there are two. */
+enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size)
+{
+    enum saving_cover best = SAVING_HOPELESS, can = known(s, live, text, size);
+    uint64_t tried[LINEAGES_MAX];
+    unsigned n = 0;
+    if (can != SAVING_COVERED)
+        return can;
     for (unsigned i = 0; i < s->used && n < LINEAGES_MAX && best != SAVING_COVERED; i++) {
         const struct saving_step *st = s->node[i].here && s->node[i].known ? saving_find(&s->node[i], step) : NULL;
         bool again = !st;

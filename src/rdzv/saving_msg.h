@@ -11,7 +11,7 @@
 #define SAVING_SUMS_TEXT   524288 /* of 256 GiB in one file */
 #define SAVING_STEPS_MAX   8u     /* different steps that a node tells of, the newest ones */
 #define SAVING_WISHES_MAX  8u  /* … that it wants on disk, the oldest ones: it tells of the next when one is over */
-#define SAVING_WISHES_TEXT 160 /* of these */
+#define SAVING_WISHES_TEXT 304 /* of these */
 
 enum saving_store { SAVING_OFF, SAVING_SHARED, SAVING_LOCAL };
 
@@ -45,7 +45,7 @@ enum saving_at {
     F(T, STR, steps, SAVING_STEPS_TEXT, 0) /* "12@9f3a:0-3,5 11@9f3a:0-7": which parts are held of which step, newest  \
                                               first, and its lineage (ckpt/lineage.h) */                               \
     F(T, INT, least, INT64_MAX, 1)         /* each worker has committed a step, the least of these newest ones; -1 */  \
-    F(T, STR, wishes, SAVING_WISHES_TEXT, 0) /* "12 15": steps that a script wants on disk, the lowest first */        \
+    F(T, STR, wishes, SAVING_WISHES_TEXT, 0) /* "12@9f3a 15@9f3a": what a script wants on disk, in order */            \
     F(T, INT, done, INT64_MAX, 1)            /* newest step of which the node knows that it is on disk, or -1 */       \
     F(T, BOOL, quiet, 0, 0)             /* no worker of the round is left, and all that they committed is counted */   \
     MSG_SAVING_ORDER(F, T)              /* 0, 0: none */                                                               \
@@ -112,7 +112,8 @@ enum saving_at {
 #define MSG_ckpt_over_FIELDS(F, T)                                                                                     \
     MSG_SAVING_ORDER(F, T)        /* 0, 0: no order, but a step that the node wants */                                 \
     F(T, INT, step, INT64_MAX, 1) /* -1: nothing is known of that order */                                             \
-    F(T, BOOL, good, 0, 0)        /* it is on disk */                                                                  \
+    F(T, HEX, lineage, 0, 0)                                                                                           \
+    F(T, BOOL, good, 0, 0) /* it is on disk */                                                                         \
     F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
     F(T, NUM, ask, INT64_MAX, 0) /* the operator's wish that this answers; 0: none */                                  \
     F(T, NUM, bytes, INT64_MAX, 0)                                                                                     \

@@ -36,12 +36,14 @@ struct saving_live {
 /* A step that a node wants on disk. */
 struct saving_wish {
     int64_t step;
+    uint64_t lineage;
     bool taken; /* it is aimed at, or was: if it is not any more, the node is told what became of it */
 };
 
 /* … that is to be written as soon as it is covered. */
 struct saving_target {
     int64_t step;
+    uint64_t lineage;
     el_usec until;
 };
 
@@ -137,6 +139,8 @@ enum saving_cover { SAVING_COVERED, SAVING_WAITS, SAVING_HOPELESS };
 /* Whether the nodes that are there, but for those that could not write it, hold all of a step, of one history: its
  * lineage is s->covered.  Text: what is missing. */
 enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size);
+enum saving_cover saving_cover_of(struct saving *s, int64_t step, uint64_t lineage, unsigned live, char *text,
+                                  size_t size);
 /* Of all that the nodes have declared. */
 const char *saving_layout(const struct saving *s);
 /* The newest covered step above `beyond`. */
@@ -160,23 +164,24 @@ void saving_ask_word(const struct saving *s, const struct saving_node *n, struct
 void saving_tell_result(const struct saving *s, struct msg_ckpt_over *o);
 
 /* saving_wish.c */
-/* What the node wants now: "12 15". */
+/* What the node wants now: "12@9f3a 15@9f3a". */
 void saving_take_wishes(struct saving *s, struct saving_node *n, const char *wishes, el_usec now);
 void saving_forget_wishes(struct saving *s);
-/* A target that is covered, and is to be written now; SAVING_NO_STEP: none.  What is hopeless, or late, is over. */
+/* A target that is covered (its lineage is s->covered), and is to be written now; SAVING_NO_STEP: none.  What is
+ * hopeless, or late, is over. */
 int64_t saving_covered_target(struct saving *s, bool all_quiet, el_usec now);
-/* Those beyond this step are over. */
-void saving_deny_targets(struct saving *s, int64_t beyond, const char *why, el_usec now);
-/* Of the node's wishes the first that will not be, or is, on disk; SAVING_NO_STEP: none. */
-int64_t saving_wish_over(const struct saving *s, const struct saving_node *n);
+/* Those beyond this step are over, but for that lineage's (0: none). */
+void saving_deny_targets(struct saving *s, int64_t beyond, uint64_t lineage, const char *why, el_usec now);
+/* Of the node's wishes the first that will not be, or is, on disk; NULL: none. */
+const struct saving_wish *saving_wish_over(const struct saving *s, const struct saving_node *n);
 /* A step is over; the entry is the newest result. */
-struct saving_result *saving_over(struct saving *s, int64_t step, bool good, el_usec now);
-/* The newest one; NULL: none is remembered. */
-const struct saving_result *saving_result_of(const struct saving *s, int64_t step);
+struct saving_result *saving_over(struct saving *s, int64_t step, uint64_t lineage, bool good, el_usec now);
+/* The newest one, of lineage 0 that of any; NULL: none is remembered. */
+const struct saving_result *saving_result_of(const struct saving *s, int64_t step, uint64_t lineage);
 const struct saving_result *saving_result_of_order(const struct saving *s, uint64_t order);
 /* What failed may be tried again. */
 void saving_forgive(struct saving *s);
-bool saving_has_failed(const struct saving *s, int64_t step);
+bool saving_has_failed(const struct saving *s, int64_t step, uint64_t lineage);
 
 static inline bool saving_is_of_order(const struct saving *s, uint64_t giver, uint64_t order)
 {

@@ -98,20 +98,26 @@ static bool publish_word(struct saving *s, struct saving_node *n, uint64_t conn,
     return true;
 }
 
-static void over_word(const struct saving *s, uint64_t giver, uint64_t order, int64_t step, struct msg *out)
+static void over_word(const struct saving *s, uint64_t giver, uint64_t order, const struct saving_wish *wish,
+                      struct msg *out)
 {
     bool ours = giver == s->conf.giver;
-    const struct saving_result *x = !order ? saving_result_of(s, step) : ours ? saving_result_of_order(s, order) : NULL;
+    const struct saving_result *x = wish   ? saving_result_of(s, wish->step, wish->lineage)
+                                    : ours ? saving_result_of_order(s, order)
+                                           : NULL;
     const char *text = x       ? x->text
                        : order ? "the order to write it is no more"
                                : "what became of it is not known any more";
     *out = (struct msg){.type = MSG_CKPT_OVER};
     out->u.ckpt_over = (struct msg_ckpt_over){.giver = giver,
                                               .order = order,
-                                              .step = !order ? step
-                                                      : x    ? x->step
-                                                             : SAVING_NO_STEP,
-                                              .good = x ? x->good : !order && step == s->done,
+                                              .step = wish ? wish->step
+                                                      : x  ? x->step
+                                                           : SAVING_NO_STEP,
+                                              .lineage = wish ? wish->lineage
+                                                         : x  ? x->lineage
+                                                              : 0,
+                                              .good = x && x->good,
                                               .text = text};
     if (out->u.ckpt_over.good)
         saving_tell_result(s, &out->u.ckpt_over);
@@ -124,7 +130,7 @@ static enum word word_for(const struct saving *s, unsigned node)
     const struct saving_node *n = &s->node[node];
     if (n->order && !saving_is_of_order(s, n->giver, n->order))
         return WORD_ORDER_OVER;
-    if (!n->order && saving_wish_over(s, n) != SAVING_NO_STEP)
+    if (!n->order && saving_wish_over(s, n))
         return WORD_WISH_OVER;
     if (!n->order && n->ask_at == SAVING_ASK_ANSWERED)
         return WORD_ASK_OVER;
@@ -141,7 +147,7 @@ bool saving_word(struct saving *s, unsigned node, uint64_t conn, unsigned i, str
         return false;
     struct saving_node *n = &s->node[node];
     switch (word_for(s, node)) {
-    case WORD_ORDER_OVER: over_word(s, n->giver, n->order, SAVING_NO_STEP, out); return i == 0;
+    case WORD_ORDER_OVER: over_word(s, n->giver, n->order, NULL, out); return i == 0;
     case WORD_WISH_OVER: over_word(s, 0, 0, saving_wish_over(s, n), out); return i == 0;
     case WORD_ASK_OVER: saving_ask_word(s, n, out); return i == 0;
     case WORD_WRITE: return i == 0 && write_word(s, node, out);

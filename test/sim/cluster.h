@@ -108,10 +108,11 @@ struct cluster_save { /* what a node has to do with saving a step */
     struct member_held held;
     char steps[96];
     uint64_t list, serial;
-    int64_t wish[2]; /* their slots are held, the lowest first */
+    int64_t wish[2]; /* their slots are held, the lowest first, */
+    uint64_t wish_line[2];
     unsigned wishes;
     el_usec wished_at; /* when it began to wait for the lowest */
-    char wished[48];
+    char wished[80];
     uint64_t giver, order;
     int64_t step;
     uint64_t origin; /* … of this round, as rank of size */

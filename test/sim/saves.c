@@ -198,28 +198,30 @@ bool saves_wished(const struct cluster_agent *a, int64_t step)
     return false;
 }
 
-static void wish(const struct cluster *c, struct cluster_agent *a, int64_t step)
+static void wish(const struct cluster *c, struct cluster_agent *a, int64_t step, uint64_t line)
 {
     struct cluster_save *x = &a->save;
     if (saves_wished(a, step) || x->wishes == 2)
         return;
-    bool first = x->wishes && step < x->wish[0];
-    if (first)
-        x->wish[1] = x->wish[0];
-    if (first || !x->wishes)
+    unsigned at = x->wishes && step < x->wish[0] ? 0 : x->wishes;
+    if (!at && x->wishes)
+        x->wish[1] = x->wish[0], x->wish_line[1] = x->wish_line[0];
+    if (!at)
         x->wished_at = c->now;
-    x->wish[first ? 0 : x->wishes] = step;
+    x->wish[at] = step;
+    x->wish_line[at] = line;
     x->wishes++;
 }
 
-static void forget_wish(const struct cluster *c, struct cluster_save *x, int64_t step)
+static bool forget_wish(const struct cluster *c, struct cluster_save *x, int64_t step, uint64_t line)
 {
-    x->wished_at = c->now;
-    unsigned n = 0;
-    for (unsigned i = 0; i < x->wishes; i++)
-        if (x->wish[i] != step)
-            x->wish[n++] = x->wish[i];
+    unsigned n = 0, had = x->wishes;
+    for (unsigned i = 0; i < had; i++)
+        if (x->wish[i] != step || x->wish_line[i] != line)
+            x->wish[n] = x->wish[i], x->wish_line[n++] = x->wish_line[i];
     x->wishes = n;
+    x->wished_at = n < had ? c->now : x->wished_at;
+    return n < had;
 }
 
 static void make_held(struct cluster *c, uint32_t who)
@@ -244,7 +246,8 @@ static void make_held(struct cluster *c, uint32_t who)
     n = 0;
     x->wished[0] = 0;
     for (unsigned i = 0; i < x->wishes; i++)
-        n += (size_t)snprintf(x->wished + n, sizeof x->wished - n, "%s%lld", n ? " " : "", (long long)x->wish[i]);
+        n += (size_t)snprintf(x->wished + n, sizeof x->wished - n, "%s%lld@%llx", n ? " " : "", (long long)x->wish[i],
+                              (unsigned long long)x->wish_line[i]);
     x->held.wishes = x->wished;
 }
 
@@ -297,7 +300,7 @@ void saves_committed(struct cluster *c, uint32_t who, int64_t step)
     if (!c->saves)
         return;
     if (step > 0 && step % 3 == 0)
-        wish(c, &c->agent[who], step);
+        wish(c, &c->agent[who], step, c->agent[who].restore.trains);
     tell(c, who);
 }
 
@@ -449,18 +452,18 @@ static void on_over(struct cluster *c, uint32_t who)
     if (m->over_good && m->over_ours && !was_brought(c, &a->save))
         cluster_fail(c, "agent %u is told that step %lld is on disk", who, (long long)m->over_step);
     if (m->over_unknown) { /* it is wanted still, if it is held still */
-        forget_wish(c, &a->save, m->over_step);
+        forget_wish(c, &a->save, m->over_step, a->save.line);
         for (unsigned i = 0; i < a->restore.n; i++)
-            if (a->restore.held[i] == m->over_step && a->restore.origin[i] == a->save.held.number)
-                wish(c, a, m->over_step);
+            if (a->restore.held[i] == m->over_step && a->restore.line[i] == a->save.line &&
+                a->restore.origin[i] == a->save.held.number)
+                wish(c, a, m->over_step, a->save.line);
         tell(c, who);
         return;
     }
-    if (saves_wished(a, m->over_step)) {
+    if (forget_wish(c, &a->save, m->over_step, m->over_lineage)) {
         if (!m->over_good && c->now > c->faults_until + EL_SEC(60) && trains_since(c, c->now - SAVES_SOON))
             cluster_fail(c, "agent %u is told without any fault that step %lld is not on disk: %s", who,
                          (long long)m->over_step, m->over_text);
-        forget_wish(c, &a->save, m->over_step);
         tell(c, who);
     }
     c->saves_failed += !m->over_good;

@@ -390,9 +390,9 @@ static void test_went_back(void)
 {
     two_hold("12:0-1", 12);
     is_num(saving_writing(s), 12, "a step is being written");
-    saving_went_back(s, 12, now);
+    saving_went_back(s, 12, 0, now);
     is_num(saving_writing(s), 12, "the job goes on from that one");
-    saving_went_back(s, 11, now);
+    saving_went_back(s, 11, 0, now);
     step_on();
     is_num(saving_writing(s), -1, "the job goes back behind it: it is not written any more");
     is_str(last()->text, "the job has gone back behind it", "which is said");
@@ -400,7 +400,7 @@ static void test_went_back(void)
     two_hold("12:0-1", 12);
     write_all(1, "");
     is_num(saving_on_disk(s), 12, "a step is on disk");
-    saving_went_back(s, 11, now);
+    saving_went_back(s, 11, 0, now);
     is_num(saving_on_disk(s), -1, "the job goes back behind it: what is on disk is not known");
     is_str(word(1), "OVER 12 the job has gone back behind it", "who comes late does not hear that the step is on disk");
     says(1, .steps = "11:0-1", .least = 11);
@@ -409,7 +409,7 @@ static void test_went_back(void)
     says(0, .steps = "11:0-1", .least = 11, .want = 13);
     says(1, .steps = "11:0-1", .least = 11, .want = 12);
     is_str(word(1), "WRITE 11: 1=1 0=3", "the new step 12 is another one: it is not answered for the old one");
-    saving_went_back(s, 11, now);
+    saving_went_back(s, 11, 0, now);
     step_on();
     is_num(last()->step, 12, "the wishes are of a history that was given up, too");
     is_str(last()->text, "the job has gone back behind it", "which is said");

@@ -9,7 +9,7 @@ static void test_lineages(void)
     begin(SAVING_SHARED, 2);
     declares(0);
     declares(1);
-    says(0, .steps = "12@2:0-1 11@1:0-1", .least = 12, .want = 12);
+    says(0, .steps = "12@2:0-1 11@1:0-1", .least = 12, .wishes = "12@2");
     says(1, .steps = "13@1:0-1 12@1:0-1", .least = 13);
     is_num(saving_writing(s), -1, "step 12 of two histories is nothing to be written");
     is_num(saving_covered(s), -1, "and not covered");
@@ -24,7 +24,7 @@ static void test_lineages(void)
     begin(SAVING_LOCAL, 2);
     declares(0);
     declares(1);
-    says(0, .steps = "12@2:0-1", .least = 12, .want = 12);
+    says(0, .steps = "12@2:0-1", .least = 12, .wishes = "12@2");
     says(1, .steps = "12@1:0-1", .least = 12);
     is_num(saving_writing(s), -1, "each node its own: the same");
     says(1, .steps = "12@2:0-1", .least = 12);
@@ -33,7 +33,7 @@ static void test_lineages(void)
     begin(SAVING_SHARED, 2);
     declares(0);
     declares(1);
-    says(0, .steps = "12@2:0-1", .least = 12, .want = 12);
+    says(0, .steps = "12@2:0-1", .least = 12, .wishes = "12@2");
     says(1, .steps = "12@x:0-1", .least = 12, .quiet = true);
     is_num(saving_writing(s), -1, "what is no lineage is no step");
 }
