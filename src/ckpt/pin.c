@@ -199,7 +199,8 @@ void pin_tell(struct pin *p, struct pin_told *to)
                 add(x->of, to->is_whole, &to->whole);
             else if (state == PIN_COMING)
                 add(x->of, to->is_coming, &to->coming);
-            to->begun = x->at == PIN_WORK && x->of.step > to->begun ? x->of.step : to->begun;
+            bool now = x->at != PIN_EMPTY && x->of.era >= 0;
+            to->begun = now && x->of.step > to->begun ? x->of.step : to->begun;
         }
     }
     to->era = passed.era;
