@@ -148,7 +148,7 @@ void saver_round(struct persisting *p)
 static void tell_parts(struct persisting *p)
 {
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
-    struct saver *s = p->saver;
+    const struct saver *s = p->saver;
     for (unsigned i = 0; i < s->pieces; i++) {
         const struct keeper_part *part = keeper_part(k, s->piece[i].worker, s->piece[i].part);
         struct msg m = {.type = MSG_CKPT_PART,
