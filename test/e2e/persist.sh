@@ -126,7 +126,7 @@ like "a directory of another job: one line with both" "$(cat "$ERR")" "^elrun: .
 small() { mkdir "$T/$1" && mount -t tmpfs -o "$2" none "$T/$1" 2>/dev/null; }
 at_exit() { umount "$T/full" "$T/ro" 2>/dev/null; }
 seen_failed() { holds "$ERR" "checkpoint: step $1 is not on disk: $2"; }
-if small full size=10m; then # room for two of them
+if small full size=8m; then # room for two of them
     ROOT=$T/full
     begin disk fails 6 0,1,2
     for s in 0 1; do wait_for test -e "$ROOT/step-00000000$s/MANIFEST.json"; touch "$D/failed.$s"; done
