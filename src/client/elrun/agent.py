@@ -19,12 +19,12 @@ from .emergency import Emergency
 from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PACKET_MAX, PHASE, PROTO, REASON, SNAPSHOT,
                       UPDATING, WHY, Error, Extent, Page, end_of, extents, images_of, images_text, pack, unpack)
 from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, put_back
+from .texts import cut
 from .tree import Misfit, Refused, a_class
 from .values import is_value, torch
 
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 STEP_MAX = (1 << 63) - 2
-TEXT_MAX = 440  # of what a worker tells its agent in one line
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
 _NAME_MAX = 128
 
@@ -89,28 +89,18 @@ class _Update:
             self.ck._end(self.step)
 
 
-def number_of(step: Any, call: str) -> int:
-    """A step as an int.  TypeError, ValueError: it is none."""
+def number_of(value: Any, what: str) -> int:
+    """A step, or a number of samples, as an int.  TypeError, ValueError: it is none."""
+    text = f"{what} is a whole number, 0, 1, 2 ..., not {value!r}"
+    if value is None:
+        text += "; restore() returns None where nothing was saved: begin with 0 then"
     try:
-        n = operator.index(step)
+        n = operator.index(value)
     except TypeError:
-        n = -1
-        if isinstance(step, float) or step is None or isinstance(step, str):
-            raise TypeError(f"{call}: a step is a whole number, 0, 1, 2 ..., not {step!r}"
-                            + ("; restore() returns None where nothing was saved: begin with 0 then" if step is None else "")) from None
-        raise TypeError(f"{call}: a step is a whole number, not {a_class(step)}") from None
-    if isinstance(step, bool) or not 0 <= n <= STEP_MAX:
-        raise ValueError(f"{call}: a step is a number from 0 on, not {step!r}")
+        raise TypeError(text) from None
+    if isinstance(value, bool) or not 0 <= n <= STEP_MAX:
+        raise ValueError(text)
     return n
-
-
-def cut(text: str, most: int = TEXT_MAX) -> str:
-    """At a word, with a sign that something is missing."""
-    text = " ".join(text.split())
-    if len(text.encode()) <= most:
-        return text
-    head = text.encode()[: most - 4].decode(errors="ignore")
-    return head[: head.rfind(" ") if " " in head[most // 2 :] else len(head)].rstrip() + " ..."
 
 
 class Snapshots:
@@ -174,12 +164,11 @@ class Snapshots:
             raise TypeError(f'part "{name}": {a_class(state)} cannot be filled in place: put it into a dict')
         part = Part(name, state, shard_id or f"rank{self.rank}", f"r{self.rank:05d}/" if shard_id is None else "")
         try:
-            held = part.take(first=True)
+            part.take(first=True)
         except Refused as e:
             raise TypeError(f'part "{name}": {e}') from None
-        th = torch()
-        if th is not None and isinstance(state, th.nn.Module) and held.layout is not None and not held.layout.rows:
-            raise ValueError(f'part "{name}" has nothing in it: the state_dict() of {a_class(state)} is empty')
+        except UnicodeError as e:
+            raise TypeError(f'part "{name}": a name in it cannot be written down: {e}') from None
         self.parts.append(part)
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
@@ -236,6 +225,8 @@ class Snapshots:
                 one = part.take()
             except Refused as e:
                 raise Error(f'part "{part.name}": {e}') from None
+            except Exception as e:  # of a state_dict() of the script
+                raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
             if isinstance(part, Part) and part.shard_id != f"rank{self.rank}":
                 shared.append((part, one))
             held.append(one)
@@ -332,7 +323,7 @@ class Snapshots:
 
         What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
         call then raises Error, once."""
-        step = number_of(step, "snapshot(step)")
+        step = number_of(step, "snapshot(step): a step")
         self._check_process()
         if not self.keeps:
             return False
@@ -350,6 +341,7 @@ class Snapshots:
         self._grant()
         self._drain()
         self._complain()
+        samples = self._samples()
         held = self._take()
         slot = self._begin_snapshot(step, persist, images_text([one.size for one in held]))
         if slot is None:
@@ -370,12 +362,14 @@ class Snapshots:
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
         self._taken += 1
-        self._acks[self._seq + 1] = step
-        self._sent = step
         if persist:
             self._settled.pop(step, None)  # whatever became of it when it was left out, or before going back
-        self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist, "consumed_samples": self.consumed_samples})
+        self._acks[self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist, "consumed_samples": samples})] = step
+        self._sent = step
         return True
+
+    def _samples(self) -> int:
+        return number_of(self.consumed_samples, "ck.consumed_samples")
 
     def _begin_snapshot(self, step: int, persist: bool, images: str) -> Optional[Dict[str, Any]]:
         """The slot to write into; None: this snapshot is left out."""
@@ -445,7 +439,7 @@ class Snapshots:
         """Waits until the snapshot of that step, taken with persist=True, is a checkpoint in --ckpt-dir.  True: it is;
         False: it is not yet known after `timeout` seconds, or there are no snapshots.  Error: it will not be, and why.
         Training needs it for nothing; a script that hands its checkpoints on does."""
-        step = number_of(step, "wait_persist(step)")
+        step = number_of(step, "wait_persist(step): a step")
         self._check_process()
         until = time.monotonic() + timeout
         while self.keeps:
@@ -478,7 +472,7 @@ class Snapshots:
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""
-        return _Update(self, number_of(step, "update(step)"))
+        return _Update(self, number_of(step, "update(step): a step"))
 
     @contextlib.contextmanager
     def swapped(self) -> Iterator[None]:

@@ -169,11 +169,16 @@ def _keep_dtypes(optim: Any, state: Dict[Any, Any]) -> None:
 
 
 def _as_saved(live: Any, saved: Any) -> Any:
-    if special.is_tensor(saved) and special.is_tensor(live):
+    """The tensors that torch has made, but of the type that was saved; and what it casts that is no tensor, as it was."""
+    if special.is_tensor(saved):
+        if not special.is_tensor(live):
+            return saved
         return saved.to(live.device) if live.dtype != saved.dtype else live
-    if isinstance(saved, list) and isinstance(live, list) and len(saved) == len(live):
-        return [_as_saved(a, b) for a, b in zip(live, saved)]
-    return live
+    if type(saved) is dict and isinstance(live, dict):
+        return {k: _as_saved(live.get(k), v) for k, v in saved.items()}
+    if type(saved) in (list, tuple) and isinstance(live, (list, tuple)) and len(live) == len(saved):
+        return type(saved)(_as_saved(a, b) for a, b in zip(live, saved))
+    return saved
 
 
 def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNode) -> None:

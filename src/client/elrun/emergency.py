@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple
 
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Held, copy_all
+from .texts import cut
 from .tree import Refused
 from .values import torch
 
@@ -81,6 +82,7 @@ class Emergency:
         try:
             held = self.ck._take()
             sources = [s for one in held for s in one.sources]
+            samples = self.ck._samples()
             why = self._watch(held, sources)
         except (Error, Refused) as e:
             why = str(e)
@@ -89,8 +91,7 @@ class Emergency:
         self.trouble = why
         if why:
             return
-        self.held, self.sources = held, sources
-        self.samples_consumed = self.ck.consumed_samples
+        self.held, self.sources, self.samples_consumed = held, sources, samples
         if self.mark:
             self.mark.record()
         self.step = step
@@ -196,7 +197,7 @@ class Emergency:
             why, images = self._copy(number, step, slot_bytes)
         except Exception as e:
             why = f"{type(e).__name__}: {e}"
-        self.sock.send(pack("CAPTURED", 0, {"slot": number, "step": step, "ok": not why, "why": why[:400], "images": images,
+        self.sock.send(pack("CAPTURED", 0, {"slot": number, "step": step, "ok": not why, "why": cut(why), "images": images,
                                             "consumed_samples": self.samples_consumed}))
 
     def _copy(self, number: int, step: int, slot_bytes: int) -> Tuple[str, str]:
