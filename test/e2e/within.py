@@ -13,7 +13,7 @@ def begin(ck, step):
 def slot_of(ck, step):
     """The memory of the slot with that step, whose first part says it."""
     mark = b'\\"step\\": \\"' + b"%020d" % step
-    [memory] = [slot.memory for slot in ck._slots if slot.memory is not None and mark in bytes(slot.memory)]
+    [memory] = [slot.memory for slot in ck._slots if mark in bytes(slot.memory)]
     return memory
 
 

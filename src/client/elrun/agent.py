@@ -279,9 +279,10 @@ class Snapshots:
     def _load(self, fd: int, offer: Dict[str, Any]) -> Tuple[str, str]:
         """Why an offer could not be read, and the same if another one would not do either."""
         where = images_of(offer.get("images", ""))
-        memory = mmap.mmap(fd, max(end_of(where), packets.PAGE), access=mmap.ACCESS_READ)
+        n = end_of(where)
+        memory = memoryview(mmap.mmap(fd, n, access=mmap.ACCESS_READ) if n else b"")
         os.close(fd)
-        self._image = SavedImage(offer.get("consumed_samples", 0), offer.get("images", ""), memoryview(memory)[: end_of(where)])
+        self._image = SavedImage(offer.get("consumed_samples", 0), offer.get("images", ""), memory)
         return self._put_back(self._image.memory, where)
 
     def _put_back(self, memory: memoryview, where: List[Extent]) -> Tuple[str, str]:
@@ -347,7 +348,7 @@ class Snapshots:
             return False
         number = slot.get("slot", 0)
         try:
-            self._slots[number].grow(slot["slot_bytes"], end_of(extents([one.size for one in held])))
+            self._slots[number].grow(slot.get("slot_bytes", 0), end_of(extents([one.size for one in held])))
             try:
                 self._write(number, held, step)
             except RuntimeError:  # a tensor has another view of its elements now
@@ -404,7 +405,6 @@ class Snapshots:
         slot = self._slots[number]
         slot.write(held, where, step)
         if self._check and self._taken % self._check == 0:
-            assert slot.memory is not None
             for text in compare(self.parts, slot.memory, where):
                 self._send("NOTE", {"error": True, "text": cut(f"--ckpt-check: the snapshot of step {step} is not what was declared: {text}")})
 

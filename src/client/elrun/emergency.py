@@ -105,7 +105,7 @@ class Emergency:
         """Lays aside, and notes by what a change will be seen; why not, or ""."""
         if any(one.layout is None for one in held):
             return "files (declare_file) are not copied beside the script"
-        if all(one.layout.plain for one in held if one.layout):
+        if sources and all(one.layout.plain for one in held if one.layout):
             places = list(map(torch().Tensor.data_ptr, sources))
         else:
             places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]

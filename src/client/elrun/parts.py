@@ -130,18 +130,18 @@ class Slot:
         self.bytes = 0
         self.ready = 0  # of them are mapped with their memory
         self.map: Optional[mmap.mmap] = None
-        self.memory: Optional[memoryview] = None
+        self.memory = memoryview(bytearray())  # files may be empty, all of them
         self.views: Dict[int, Tuple[Any, int, List[Any]]] = {}  # by number of the part: for which layout, where
 
     def grow(self, n: int, used: int) -> None:
         """The agent has made it n bytes long, and has had memory for those that are used; what lies behind them has none
         yet, and must not get any before it counts as part of --ckpt-mem."""
-        if self.map is None or n > self.bytes:
+        if n > self.bytes:
             self.views.clear()
             self.map = mmap.mmap(self.fd, n)
             self.memory = memoryview(self.map)
             self.bytes, self.ready = n, 0
-        if used > self.ready:
+        if self.map is not None and used > self.ready:
             try:  # all at once: else the first snapshots would find each page of it by a fault
                 self.map.madvise(_POPULATE_WRITE, self.ready, used - self.ready)
             except OSError:
@@ -150,7 +150,6 @@ class Slot:
 
     def write(self, held: List[Held], where: List[Extent], step: int) -> None:
         """All of a snapshot."""
-        assert self.memory is not None
         to: List[Any] = []
         sources: List[Any] = []
         plain = True
