@@ -19,7 +19,7 @@ from .memory import Memory
 from .objects import fields_of, local_of, mesh_of
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
-                   TensorNode, class_name, join)
+                   TensorNode, a_class, class_name, join)
 from .values import has_pair, is_value, numpy, torch
 
 _NONE = object()
@@ -81,7 +81,7 @@ class Fill:
         """What has to be done for one declared object.  Misfit: it cannot be."""
         self.part = part
         if self.put("", value, node) is not value:
-            raise self.misfit("", f"a {class_name(value)} cannot be filled in place with what was saved")
+            raise self.misfit("", f"{a_class(value)} cannot be filled in place with what was saved")
 
     def carry_out(self) -> None:
         back: List[Callable[[], None]] = []
@@ -121,7 +121,7 @@ class Fill:
             return self.made[id(node)]
         if self.used.get(id(old)) == self.part:
             if isinstance(self._unpack(node), DOORS):
-                raise self.misfit(path, f"two objects were saved where one {class_name(old)} is declared twice")
+                raise self.misfit(path, f"two objects were saved where {a_class(old)} is declared twice")
             old = _NONE
         value = self._put(path, old, node)
         self.made[id(node)] = value
@@ -409,7 +409,7 @@ def _whole_optimizer(node: Packed) -> OptimizerNode:
 
 
 def _described(value: Any) -> str:
-    return "nothing" if value is _NONE or value is None else f"a {class_name(value)}"
+    return "nothing" if value is _NONE or value is None else a_class(value)
 
 
 def spread_shape(tensor: Any) -> Optional[Tuple[int, ...]]:
