@@ -201,7 +201,8 @@ class Fill:
         if not path:
             raise self.misfit("", f"a tensor {node.dtype} of shape {list(node.shape)} was saved, and one "
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
-        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None and self.memory.is_free(old):
+        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None \
+                and not old.is_inference() and self.memory.is_free(old):
             new = self.new_tensor(path, node)
             self.copies.append(lambda: old.set_(new.detach().to(old.device)).requires_grad_(node.requires_grad))
             return old
