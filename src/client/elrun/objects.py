@@ -574,7 +574,7 @@ class Walk:
 
 def _tensor_node(spec: Spec, tensor: Any, local: Any) -> TensorNode:
     return TensorNode(spec.name, str(spec.dtype).replace("torch.", ""), spec.shape, str(local.device), spec.spread,
-                      isinstance(tensor, torch().nn.Parameter), bool(tensor.requires_grad and tensor.is_leaf))
+                      isinstance(tensor, torch().nn.Parameter), bool(tensor.requires_grad and tensor.is_leaf), special.stride_of(local))
 
 
 def fields_of(value: Any) -> Optional[Dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any, Dict, List, NamedTuple, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .values import torch
 
@@ -54,6 +54,12 @@ def is_plain_class(tensor: Any) -> bool:
     """A tensor or parameter of torch's own: another one with its values is like it."""
     th = torch()
     return type(tensor) in (th.Tensor, th.nn.Parameter) or hasattr(tensor, "_local_tensor")
+
+
+def stride_of(tensor: Any) -> Optional[Tuple[int, ...]]:
+    """How another one like it is to lie in memory, as eigenvectors do by column: sums are made in that order.  None: one
+    element behind the other."""
+    return None if tensor.is_contiguous() else tuple(torch().empty_like(tensor, device="meta").stride())
 
 
 def offset_of(tensor: Any) -> Tuple[int, ...]:
