@@ -85,6 +85,8 @@ def _is_plain(value):
 
 
 def _plain(value):
+    if isinstance(value, types.MethodType):
+        return "method", value.__qualname__
     if isinstance(value, np.generic):
         return type(value).__name__, value.dtype.str, value.tobytes()
     if isinstance(value, (float, complex)):

@@ -237,8 +237,8 @@ def odd(kind, seed):
 
 def numpy_array(number, shape, form, seed):
     dtype, shape = NUMPY[number], tuple(shape)
-    if dtype.isalignedstruct:
-        form = "plain"  # what lies between the fields is copied at random, and pickled
+    if dtype.isalignedstruct or not dtype.isnative:
+        form = "plain"  # bytes between the fields are pickled as they happen to be; the order of bytes is lost if not contiguous
     whole = (*shape[:-1], shape[-1] * 2) if form == "strided" and shape else shape
     n = int(np.prod(whole, dtype=int))
     if dtype.kind == "U":
@@ -271,7 +271,7 @@ MODULES = {
     "nested": lambda: torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.LayerNorm(2), torch.nn.Identity())),
     "lstm": lambda: torch.nn.LSTM(2, 3), "many": lambda: torch.nn.ModuleList([torch.nn.Linear(1, 1) for _ in range(10)]),
     "params": lambda: torch.nn.ParameterDict({"a": torch.nn.Parameter(torch.zeros(2)), "b": torch.nn.Parameter(torch.zeros(0, 3))}),
-    "weight_norm": lambda: torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 2)),
+    "weight_norm": lambda: getattr(torch.nn.utils.parametrizations, "weight_norm", torch.nn.utils.weight_norm)(torch.nn.Linear(2, 2)),
     "spectral": lambda: torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(2, 2)),
     "old_spectral": lambda: torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2)),
     "half": lambda: torch.nn.Linear(2, 2).to(torch.bfloat16), "double": lambda: torch.nn.Conv1d(1, 2, 1).double(),

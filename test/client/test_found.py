@@ -106,7 +106,8 @@ def arrays_of_which_there_are_views():
 
 
 def tensors_of_types_that_pickle_loses():
-    back(lambda: kinds.Holder(None), lambda it: setattr(it, "value", kinds.Data(torch.zeros(3, dtype=torch.uint16), np.zeros(2, ">c8"))))
+    kind = getattr(torch, "uint16", torch.int16)
+    back(lambda: kinds.Holder(None), lambda it: setattr(it, "value", kinds.Data(torch.zeros(3, dtype=kind), np.zeros(2, ">c8"))))
 
 
 def an_object_in_a_state_and_beside_it():
@@ -118,7 +119,8 @@ def an_object_in_a_state_and_beside_it():
 
 
 def nested_and_inference_tensors():
-    back(lambda: {"n": kinds.odd("nested", 1)}, lambda it: it.update(n=kinds.odd("nested", 2)))
+    if torch.__version__ >= "2":
+        back(lambda: {"n": kinds.odd("nested", 1)}, lambda it: it.update(n=kinds.odd("nested", 2)))
 
     def inference():
         with torch.inference_mode():
@@ -136,11 +138,27 @@ def other_views_of_the_same_memory():
 
 
 def a_subclass_of_tensor():
+    if torch.__version__ < "2":
+        return  # torch.save() of that release loses it, which declare() says
     class_of = type("Marked", (torch.Tensor,), {})
     globals()["Marked"] = class_of
     class_of.__module__ = __name__
     fresh = back(dict, lambda it: it.update(t=torch.zeros(2).as_subclass(class_of)))
     assert type(fresh["t"]) is class_of
+
+
+def a_tuple_whose_tensor_stands_elsewhere_too():
+    def make():
+        x = torch.zeros(2)
+        return {"a": None, "t": (x, None)}
+
+    fresh = back(make, lambda it: it.update(a=it["t"][0]))
+    assert fresh["a"] is fresh["t"][0]
+
+
+def eigenvectors_lie_by_column():
+    fresh = back(dict, lambda it: it.update(q=torch.rand(3, 4).t()))
+    assert fresh["q"].stride() == (1, 4)
 
 
 def sets_and_numbers_that_are_none():

@@ -15,7 +15,7 @@ import random
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import special
-from .memory import Memory
+from .memory import Memory, is_alike
 from .objects import fields_of, local_of, mesh_of
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
@@ -263,7 +263,7 @@ class Fill:
 
     def _replace(self, path: str, old: Any, new: Any) -> Any:
         """A tensor without plain bytes: copied in place where torch can."""
-        if special.is_tensor(old) and _are_of_a_kind(old, new) and self._fills(old, [new], lambda: _copy_odd(old, new)):
+        if special.is_tensor(old) and _are_of_a_kind(old, new) and self._fills(old, special.bits_of(new), lambda: _copy_odd(old, new)):
             return old
         if not path:
             raise self.misfit("", f"a tensor {new.dtype}, {new.layout}, was saved that cannot be copied into the one that is declared")
@@ -424,7 +424,7 @@ def fits_memory(to: Any, saved: Any) -> bool:
     one = saved
     for dim, (n, step) in enumerate(zip(to.shape, to.stride())):
         one = one.narrow(dim, 0, 1) if n > 1 and step == 0 else one
-    return one.shape == saved.shape or bool(torch().equal(one.expand_as(saved), saved))
+    return one.shape == saved.shape or is_alike(one.expand_as(saved), saved)
 
 
 def copy_tensor(to: Any, saved: Any) -> None:
@@ -509,8 +509,6 @@ def _are_alike(a: List[Any], b: List[Any]) -> bool:
 
 
 def _is_alike(x: Any, y: Any) -> bool:
-    if special.is_tensor(x) and special.is_tensor(y):
-        return special.to_bytes(x) == special.to_bytes(y)
     if isinstance(x, tuple) and type(x) is type(y):
         return _are_alike(list(x), list(y))
     return is_value(x) and is_value(y) and _bytes_of(x) == _bytes_of(y)

@@ -364,9 +364,12 @@ class Walk:
 
     def _saved_tensor(self, path: str, tensor: Any) -> Any:
         try:
-            return SavedNode("torch", special.to_bytes(tensor))
+            data = special.to_bytes(tensor)
+            if self.first and len(data) < TRY_MAX:
+                special.from_bytes(data)
         except Exception as e:
-            raise Refused(f"{self.where(path)}: {a_class(tensor)} that torch.save() does not take: {e}") from None
+            raise Refused(f"{self.where(path)}: {a_class(tensor)} that torch.save() and torch.load() do not take: {e}") from None
+        return SavedNode("torch", data)
 
     def take_loose(self, n: int) -> List[Spec]:
         """The last n loose tensors, which become a block."""

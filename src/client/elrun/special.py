@@ -94,6 +94,13 @@ def sparse_members(tensor: Any) -> Tuple[List[Tuple[str, Any]], bool]:
     return [("ccol_indices", tensor.ccol_indices()), ("row_indices", tensor.row_indices()), ("values", tensor.values())], False
 
 
+def bits_of(tensor: Any) -> List[bytes]:
+    """What a tensor without plain bytes holds, to be compared."""
+    if tensor.layout is torch().strided or is_odd(tensor):
+        return [to_bytes(tensor)]
+    return [to_bytes(member) for _, member in sparse_members(tensor)[0]]
+
+
 def make_sparse(layout: str, shape: Tuple[int, ...], members: List[Any], coalesced: bool) -> Any:
     th = torch()
     if layout == "sparse_coo":
