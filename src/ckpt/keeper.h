@@ -250,6 +250,10 @@ struct keeper_source {
     unsigned worker, slot, part;
 };
 
+/* The worker has pieces of its own beside what it shares, and they are in none of its slots: nobody stands in for it, but
+ * nobody has to. */
+bool keeper_lacks_own(const struct keeper *k, unsigned worker, int64_t step);
+
 /* Of one piece of keeper_pieces() that no slot holds (keeper_piece()): does a live worker, or may one? */
 enum keeper_live keeper_live_piece(const struct keeper *k, const struct keeper_source *piece,
                                    const enum keeper_live *live);
