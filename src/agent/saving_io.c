@@ -147,20 +147,19 @@ void saver_round(struct persisting *p)
 static void tell_parts(struct persisting *p)
 {
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
-    struct saver *s = p->saver;
+    const struct saver *s = p->saver;
     for (unsigned i = 0; i < s->pieces; i++) {
         const struct keeper_source *x = &s->piece[i];
-        const struct keeper_part *part = keeper_part(k, x->worker, x->part);
         int slot = keeper_newest(k, x->worker);
-        struct msg m = {.type = MSG_CKPT_PART};
-        m.u.ckpt_part = (struct msg_ckpt_part){
-            .number = s->held.number,
-            .coord = s->held.coord,
-            .list = s->held.list,
-            .index = i,
-            .part = part->name,
-            .shard = part->shard_id,
-            .bytes = slot < 0 ? 0 : keeper_slot(k, x->worker, (unsigned)slot)->part_bytes[x->part]};
+        struct msg m = {
+            .type = MSG_CKPT_PART,
+            .u.ckpt_part = {.number = s->held.number,
+                            .coord = s->held.coord,
+                            .list = s->held.list,
+                            .index = i,
+                            .part = keeper_part(k, x->worker, x->part)->name,
+                            .shard = keeper_part(k, x->worker, x->part)->shard_id,
+                            .bytes = slot < 0 ? 0 : keeper_slot(k, x->worker, (unsigned)slot)->part_bytes[x->part]}};
         membership_logs(p->node->membership, &m);
     }
 }

@@ -84,11 +84,10 @@ static void tell_choose(struct snapshots *s)
     struct restore_stock stock = {
         .since = keeper_since(s->keeper), .whole = keeper_had_whole(s->keeper), .newest = keeper_reached(s->keeper)};
     stock.n = keeper_readable(s->keeper, stock.step, stock.lineage, RESTORE_STEPS_MAX);
-    el_snip(stock.why, sizeof stock.why, "%s", keeper_lost(s->keeper));
+    const char *misfit = keeper_misfit(s->keeper), *why = *misfit ? misfit : keeper_lost(s->keeper);
+    el_snip(stock.why, sizeof stock.why, "%s", why);
+    stock.misfit = *misfit != 0;
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
-    stock.misfit = *keeper_misfit(s->keeper) != 0;
-    if (stock.misfit)
-        snprintf(stock.why, sizeof stock.why, "%.*s", (int)RESTORE_WHY_MAX, keeper_misfit(s->keeper));
     if (s->resume)
         snapshots_add_disk(&stock, resume_found(s->resume));
     s->ops.choose(s->ctx, &stock);
@@ -105,7 +104,7 @@ static void on_looked(void *ctx)
 
 static void look(struct snapshots *s)
 {
-    if (!s->resume) {
+    if (!s->resume || *keeper_misfit(s->keeper)) {
         tell_choose(s);
         return;
     }
@@ -143,13 +142,9 @@ static void set_deadline(struct snapshots *s, bool asking, bool reading)
 static void choose(struct snapshots *s)
 {
     set_deadline(s, false, false);
-    if (*keeper_misfit(s->keeper)) {
-        tell_choose(s);
-        return;
-    }
     s->choosing = true;
     s->verifying++; /* this walk's own: the last one who has done goes on */
-    for (unsigned w = 0; w < s->workers; w++)
+    for (unsigned w = 0; w < s->workers && !*keeper_misfit(s->keeper); w++)
         for (unsigned i = 0; i < KEEPER_SLOTS; i++)
             if (keeper_take(s->keeper, w, i)) {
                 s->verifying++;

@@ -210,7 +210,8 @@ void keeper_captures_end(struct keeper *k, int64_t step);
 bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept);
 
 /* Whether every (part, shard id) of this node's workers, alive or not, is in some committed slot with this step; if
- * not, whether it may yet be.  Parts that are `own` do not matter, here and in what follows. */
+ * not, whether it may yet be.  A part that is `own` is waited for as long as it may come, and done without; here only:
+ * in what follows it does not matter. */
 enum keeper_cover { KEEPER_COVERED, KEEPER_INCOMPLETE, KEEPER_HOPELESS };
 enum keeper_cover keeper_cover(const struct keeper *k, int64_t step);
 int64_t keeper_covered(const struct keeper *k); /* the newest such step, KEEPER_NO_STEP: none */

@@ -275,8 +275,6 @@ static void test_refusals(void)
     ok(refused("OFF"), "a declaration then names the options");
 }
 
-/* Whatever is said in whatever order: what was committed last and whole stays until a newer one is, or it is broken, or
- * other parts are declared. */
 static void test_hostile(void)
 {
     const struct keeper_action *a;
@@ -367,10 +365,76 @@ static void test_wrong_workers(void)
     ok(did->n == 2 && did->v[1].slot == (unsigned)later, "of two snapshots of one step the later one is read");
 }
 
+static unsigned long commits, others;
+
+/* Something is said to the keeper, by this worker or about it.  True: what it has committed may be lost by that. */
+static bool say_something(struct el_rng *rng, unsigned w, unsigned slot, int64_t step, uint64_t *round)
+{
+    const struct keeper_slot *s = keeper_slot(k, w, slot);
+    switch (el_rng_next(rng) % 14) {
+    case 0: hello_in(w, *round); break;
+    case 1:
+        declare_as(w, step == 1 ? "weights" : "model");
+        others += found(KEEPER_DO_RELEASE) != NULL;
+        return found(KEEPER_DO_RELEASE) != NULL; /* what was held fits nobody any more */
+    case 2: opened(w, step != 0); break;
+    case 3:
+        if (step == 0)
+            event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = w});
+        break;
+    case 4:
+        image_bytes[w] = MIB * (1 + el_rng_next(rng) % 4);
+        if (step == 0)
+            ask(w, step, "4096/9000000");
+        else
+            begin(w, step);
+        break;
+    case 5: /* of a slot that grows, or does not, or of long ago */
+        event((struct keeper_event){.type = KEEPER_EV_GROWN,
+                                    .worker = w,
+                                    .slot = slot,
+                                    .gen = s->gen - (step == 1),
+                                    .ok = step != 0,
+                                    .capacity = 9 * MIB,
+                                    .file_bytes = 10 * MIB});
+        break;
+    case 6:
+    case 7: commit(w, (int)slot, s->step < 0 ? step : s->step); break;
+    case 8:
+    case 9:
+        event(
+            (struct keeper_event){.type = KEEPER_EV_SUMMED, .worker = w, .slot = slot, .gen = s->gen, .ok = step != 0});
+        commits += found(KEEPER_DO_COMMITTED) != NULL;
+        return found(KEEPER_DO_COMMITTED) != NULL;
+    case 10: query(w); break;
+    case 11: event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = step}); break;
+    case 12:
+        if (step == 0)
+            event((struct keeper_event){.type = KEEPER_EV_LATE});
+        break;
+    default:
+        if (step != 5) {
+            restored(w, step, step != 4);
+            return true;
+        }
+        event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = ++*round});
+    }
+    return false;
+}
+
+static int64_t last_committed(unsigned w)
+{
+    const struct keeper_slot *a = keeper_slot(k, w, 0), *b = keeper_slot(k, w, 1);
+    bool has_a = a->state == KEEPER_COMMITTED, has_b = b->state == KEEPER_COMMITTED;
+    return has_a && (!has_b || a->gen > b->gen) ? a->step : has_b ? b->step : KEEPER_NO_STEP;
+}
+
+/* Whatever is said in whatever order: what was committed last and whole stays until a newer one is, or it is broken, or
+ * other parts are declared. */
 static void test_any_order(void)
 {
     struct el_rng rng = {2026};
-    unsigned long lost = 0, commits = 0, others = 0;
+    unsigned long lost = 0;
     for (unsigned life = 0; life < 2000; life++) {
         uint64_t round = 1;
         open_keeper(2, 64 * MIB);
@@ -378,71 +442,9 @@ static void test_any_order(void)
         join(1, 1);
         for (unsigned i = 0; i < 250; i++) {
             unsigned w = (unsigned)(el_rng_next(&rng) % 2), slot = (unsigned)(el_rng_next(&rng) % 2);
-            int64_t before = KEEPER_NO_STEP, step = (int64_t)(el_rng_next(&rng) % 6);
-            for (unsigned n = 0; n < KEEPER_SLOTS; n++) {
-                const struct keeper_slot *s = keeper_slot(k, w, n);
-                if (s->state == KEEPER_COMMITTED &&
-                    (before == KEEPER_NO_STEP || s->gen > keeper_slot(k, w, 1 - n)->gen ||
-                     keeper_slot(k, w, 1 - n)->state != KEEPER_COMMITTED))
-                    before = s->step;
-            }
-            bool may_lose = false;
-            switch (el_rng_next(&rng) % 14) {
-            case 0: hello_in(w, round); break;
-            case 1:
-                declare_as(w, step == 1 ? "weights" : "model");
-                may_lose = found(KEEPER_DO_RELEASE) != NULL; /* what was held fits nobody any more */
-                others += may_lose;
-                break;
-            case 2: opened(w, step != 0); break;
-            case 3:
-                if (step == 0)
-                    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = w});
-                break;
-            case 4:
-                image_bytes[w] = MIB * (1 + el_rng_next(&rng) % 4);
-                if (step == 0)
-                    ask(w, step, "4096/9000000");
-                else
-                    begin(w, step);
-                break;
-            case 12: /* of a slot that grows, or does not, or of long ago */
-                event((struct keeper_event){.type = KEEPER_EV_GROWN,
-                                            .worker = w,
-                                            .slot = slot,
-                                            .gen = keeper_slot(k, w, slot)->gen - (step == 1),
-                                            .ok = step != 0,
-                                            .capacity = 9 * MIB,
-                                            .file_bytes = 10 * MIB});
-                break;
-            case 5:
-            case 6:
-                commit(w, (int)slot, keeper_slot(k, w, slot)->step < 0 ? step : keeper_slot(k, w, slot)->step);
-                break;
-            case 7:
-            case 8:
-                event((struct keeper_event){.type = KEEPER_EV_SUMMED,
-                                            .worker = w,
-                                            .slot = slot,
-                                            .gen = keeper_slot(k, w, slot)->gen,
-                                            .ok = step != 0});
-                commits += found(KEEPER_DO_COMMITTED) != NULL;
-                may_lose = found(KEEPER_DO_COMMITTED) != NULL;
-                break;
-            case 9: query(w); break;
-            case 10: event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = step}); break;
-            case 11:
-                if (step == 0)
-                    event((struct keeper_event){.type = KEEPER_EV_LATE});
-                break;
-            default:
-                if (step == 5)
-                    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = ++round});
-                else {
-                    restored(w, step, step != 4);
-                    may_lose = true;
-                }
-            }
+            int64_t step = (int64_t)(el_rng_next(&rng) % 6);
+            int64_t before = last_committed(w);
+            bool may_lose = say_something(&rng, w, slot, step, &round);
             lost += before != KEEPER_NO_STEP && !may_lose && !holds(w, before);
         }
     }
