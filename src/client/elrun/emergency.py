@@ -276,6 +276,5 @@ def _elements(tensor: Any) -> Any:
 def _bits(tensor: Any) -> Any:
     """Not a number is equal to itself here."""
     th = torch()
-    tensor = tensor.contiguous()
-    return tensor.view(th.uint8) if tensor.dim() else tensor.reshape(1).view(th.uint8)
+    return tensor.clone(memory_format=th.contiguous_format).reshape(-1).view(th.uint8)
 

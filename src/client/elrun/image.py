@@ -1,6 +1,6 @@
 """One part as it lies in a slot: a safetensors file whose data begin at a multiple of 4096 bytes.
 
-    u64 length of the JSON | JSON, padded with blanks | tensors, those with the largest elements first
+    u64 length of the JSON | JSON, padded with blanks | tensors, those first whose elements want the roundest addresses
 
 The tree of what is no tensor (tree.py) lies there as bytes, as the tensor "obj/SHARD/PART": its length in 8 bytes, the
 pickle, and room for it to grow.  Types that PyTorch's own reader of safetensors does not know (bool, unsigned, float8,
@@ -70,6 +70,11 @@ def _row(spec: Spec) -> Row:
     return Row(spec, tag, size, shape, count * size, note)
 
 
+def _grain(size: int) -> int:
+    """What the address of such elements has to be a multiple of."""
+    return min(size & -size, 16) if size else 16
+
+
 def element_size(dtype: Any) -> int:
     """Bytes of an element of one of torch's types."""
     return int(torch().empty(0, dtype=dtype).element_size())
@@ -83,7 +88,7 @@ class Layout:
         self.room = room
         rows = [_row(spec) for chunk in chunks for spec in chunk]
         self.rows = rows
-        order = sorted(range(len(rows)), key=lambda i: (-rows[i].size, i))
+        order = sorted(range(len(rows)), key=lambda i: (-_grain(rows[i].size), i))
         at, self.offsets = 0, [0] * len(rows)
         for i in order:
             self.offsets[i] = at

@@ -216,12 +216,15 @@ def put_back(parts: List[AnyPart], saved: Saved) -> None:
     own = Image(images[OWN]) if images.get(OWN) else None
     trees = own.tree() if own else {}
     fill = Fill(lambda name, dtype, shape: None)
+    todo = []
     for part in parts:
         if isinstance(part, Part):
             image = Image(images[part.name])
             tree = own.unpickle(trees[part.name]) if own and part.name in trees else image.tree()
-            fill.tensors = _reader(part.name, image, own if part.name in trees else None)
-            fill.plan(part.name, part.value, tree)
+            todo.append((part, tree, _reader(part.name, image, own if part.name in trees else None)))
+    for call in (fill.look, fill.plan):
+        for part, tree, fill.tensors in todo:
+            call(part.name, part.value, tree)
     fill.carry_out()
     for part in parts:
         if isinstance(part, FilePart) and part.load:

@@ -46,12 +46,14 @@ class TensorNode(NamedTuple):
     device: str
     spread: Optional[Spread]
     parameter: bool
+    requires_grad: bool
 
 
 class ArrayNode(NamedTuple):
     name: str
     dtype: Any  #: numpy's
     shape: Tuple[int, ...]
+    cls: str  #: numpy's name: "ndarray", "matrix", "recarray"
 
 
 class SparseNode(NamedTuple):
