@@ -114,7 +114,7 @@ static enum keeper_live live_at(const struct capture *c, unsigned i, const struc
         return s->ends ? KEEPER_LIVE_NOT : KEEPER_LIVE_MAY;
     if (h->ordered || keeper_has_free(c->keeper, i, c->kept))
         return KEEPER_LIVE_IS;
-    return keeper_has_free(c->keeper, i, KEEPER_NO_STEP) ? KEEPER_LIVE_NOT : KEEPER_LIVE_MAY; /* what is kept stays */
+    return keeper_may_free(c->keeper, i) ? KEEPER_LIVE_MAY : KEEPER_LIVE_NOT; /* what is kept stays */
 }
 
 static enum keeper_cover cover(struct capture *c, const struct capture_stand *stand, int64_t step, unsigned *lacks)

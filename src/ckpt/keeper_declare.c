@@ -149,6 +149,7 @@ static void ask_for_slots(struct keeper *k, struct worker *w)
     }
     w->kept = w->named;
     w->named = NULL;
+    k->alike = false;
     w->opening = w->declared = true;
     keeper_act(k, KEEPER_DO_OPEN, w);
 }
@@ -159,6 +160,7 @@ static void keep_named(struct keeper *k, struct worker *w)
     el_free(k->mem, w->kept);
     w->kept = w->named;
     w->named = NULL;
+    k->alike = false;
 }
 
 void keeper_on_declare(struct keeper *k, struct worker *w, const struct wmsg *m)

@@ -10,7 +10,7 @@ static bool is_like(const struct worker *a, const struct worker *b)
 static bool holds(const struct keeper *k, const struct worker *w, int64_t step)
 {
     for (unsigned s = 0; w->has_slots && s < KEEPER_SLOTS; s++)
-        if (w->slot[s].step == step && keeper_is_current(k, &w->slot[s]))
+        if (w->slot[s].step == step && keeper_is_current(k, w, &w->slot[s]))
             return true;
     return false;
 }
