@@ -133,8 +133,9 @@ class Layout:
 
 
 def room_for(blob: int, had: int) -> int:
-    """Bytes for a pickled tree that may grow: what there was, if it will do, else half as much again."""
-    return had if blob <= had else -(-(blob + blob // 2 + 512) // 512) * 512
+    """Bytes for a pickled tree that may grow: what there was, if it will do, else half as much again, of a large one an
+    eighth: they are summed, and written to disk, each time."""
+    return had if blob <= had else -(-(blob + min(blob // 2, 65536 + blob // 8) + 512) // 512) * 512
 
 
 def _view(spec: Spec, image: memoryview, at: int, n: int) -> Any:
