@@ -18,6 +18,7 @@ no_trace() { # NAME: no folder of elrun, no process
 train one --ckpt-mem=64M
 is "one rank is killed: exit status" "$status" 0
 is "both go back to the step that both had committed" "$(went_back)" "0:3 30 03 1:3 30 03 "
+is "no slot has more memory than counts" "$(cat "$D"/log.* | grep slots | sort -u)" "slots have what they need"
 like "it is said" "$(cat "$ERR")" 'going back to step 3, from memory'
 no_trace one
 
@@ -46,21 +47,35 @@ is "a slot that was written to after its commit is not used: all go back to the 
 like "and it is said which part and where" "$(cat "$ERR")" 'rank 1: the snapshot of step 3 is not used: part "state" was written to after its commit: the 4 MiB from byte 0 on differ'
 
 train sizes --ckpt-mem=256M
-is "other sizes after a restart: the job fails rather than begin anew" "$(cat "$D"/log.* | grep -c '^1 [01] none: no snapshot is left')" 2
+is "a state that grows from step to step: what was committed stays, and all of it comes back into one of another size" \
+    "$(went_back)" "0:3 30 03 1:3 30 03 "
+is "as it was saved, and nothing else in it" "$(cat "$D"/log.* | grep holds | sort | uniq -c | tr -s ' ')" " 2 holds 100, more: False
+ 2 holds 3145728, more: False"
+
+train parts --ckpt-mem=64M
+is "another part after a restart: the job fails rather than begin anew" "$(cat "$D"/log.* | grep -c '^1 [01] none: no snapshot is left')" 2
 is "with the worker's status" "$status" 9
-D=; rm -rf "$T/sizes"
-train sizes --ckpt-mem=256M --allow-fresh
+D=; rm -rf "$T/parts"
+train parts --ckpt-mem=64M --allow-fresh
 is "with --allow-fresh it begins at the beginning" "$(went_back)" "0:None 0 00 1:None 0 00 "
 is "and ends well" "$status" 0
 
+train misfit --ckpt-mem=64M --allow-fresh
+is "an array of another shape on one rank: nothing is filled, not an older one either, and each rank is told whose it is, where and why" \
+    "$(cat "$D"/log.* | sed -n '/^1 /p')" \
+    '1 0 none: what was saved does not fit what rank 1 declares (step 3): part "array": an array float64 of shape [5] was saved, and float64 of shape [6] is declared
+1 1 refused, count 0: what was saved does not fit what is declared here, and nothing was changed: part "array": an array float64 of shape [5] was saved, and float64 of shape [6] is declared'
+is "which --allow-fresh does not change: the worker's status" "$status" 9
+
 train large --ckpt-mem=3M
-is "more than --ckpt-mem: each rank is told what is needed and what is left" \
+is "declaring and going back to nothing needs no memory" "$(sort "$D"/log.* | grep -c '^None$')" 2
+is "a snapshot that is more than --ckpt-mem: each rank is told what is needed and what is left" \
     "$(cat "$D"/log.* | grep -cE '^refused: two slots of [0-9]+ MiB are needed and [0-9]+ MiB of --ckpt-mem are left')" 2
 
 train declare --ckpt-mem=64M
 is "a part after the first restore, and a second connection of one rank" "$(cat "$D/log.0")" \
     'refused: declare("late") after the first restore() or snapshot(): parts are declared before
-refused: another process of this rank has connected already: call elrun.connect() in one of them (RANK)'
+refused: another process of this rank has connected already: call elrun.connect() in one of them'
 
 train garbage --ckpt-mem=64M
 like "garbage ends a connection with a word" "$(cat "$ERR")" 'rank 0: its connection for snapshots is closed: the packet does not begin with ELC1'

@@ -20,7 +20,7 @@ number = int(os.environ["ELRUN_ROUND"].split(".")[0])
 HEAD = struct.Struct("<IHHII")
 TYPES = {"HELLO": 1, "DECLARE": 2, "GRANT": 3, "SNAP_BEGIN": 4, "SNAP_SLOT": 5, "SNAP_COMMIT": 6, "SNAP_ACK": 7,
          "SNAP_ABORT": 8, "RESTORE_QUERY": 10, "RESTORE_OFFER": 11, "RESTORE_DONE": 12, "REFUSED": 15, "DONE": 16,
-         "AT_BOUNDARY": 25, "WELCOME": 26, "PART": 27, "SNAP_PART": 28}
+         "AT_BOUNDARY": 25, "WELCOME": 26, "PART": 27, "RESERVE": 31, "NOTE": 32}
 NAMES = {v: k for k, v in TYPES.items()}
 DATA = 1 << 20
 
@@ -77,18 +77,17 @@ class Line:
         return f"{name} {said['code']}" if name == "REFUSED" else name
 
     def hello(self, **other):
-        body = {"proto": 1, "rank": rank, "local_rank": rank, "round": number, **other}
+        body = {"proto": 2, "rank": rank, "local_rank": rank, "round": number, **other}
         return self.ask("HELLO", **body)
 
-    def declare(self, n=4096 + DATA, **other):
-        self.say("PART", **{"index": 0, "name": "m", "shard_id": "all", "header_bytes": 4096, "bytes": n, "sig": "7",
-                            **other})
+    def declare(self, **other):
+        self.say("PART", **{"index": 0, "name": "m", "shard_id": "all", "file": "", "own": False, **other})
         name, said, self.fds = self.ask("DECLARE", layout_id="l", parts=1)
         return f"{name} {said['code']}" if name == "REFUSED" else name
 
-    def begin(self, step):
+    def begin(self, step, images=f"4096/{4096 + DATA}"):
         while True:
-            name, said, _ = self.ask("SNAP_BEGIN", step=step)
+            name, said, _ = self.ask("SNAP_BEGIN", step=step, images=images)
             if name != "SNAP_SLOT" or not said.get("busy"):
                 return said.get("slot", 0) if name == "SNAP_SLOT" else f"{name} {said.get('code')}"
             time.sleep(0.01)
@@ -120,11 +119,11 @@ def tries(what, call):
         write(f"{what}: {type(e).__name__}")
 
 
-def good_line(n=4096 + DATA):
+def good_line():
     line = Line()
     name, _, line.page = line.hello()
     assert name == "WELCOME", name
-    assert line.declare(n) == "GRANT"
+    assert line.declare() == "GRANT"
     return line
 
 
@@ -133,23 +132,29 @@ def words():
     write(f"other round: {Line().hello(round=number + 1)[1]['code']}")
     write(f"other rank: {Line().hello(rank=rank + 1)[1]['code']}")
     write(f"other local rank: {Line().hello(local_rank=1)[1]['code']}")
-    write(f"other protocol: {Line().hello(proto=2)[1]['code']}")
+    write(f"other protocol: {Line().hello(proto=1)[1]['code']}")
     line = Line()
-    write(f"no HELLO: {line.answer('SNAP_BEGIN', step=1)}, then {line.hear()[0]}")
+    write(f"no HELLO: {line.answer('SNAP_BEGIN', step=1, images='0/0')}, then {line.hear()[0]}")
     line = Line()
     line.hello()
-    write(f"two HELLOs: {line.answer('HELLO', proto=1, rank=rank, local_rank=rank, round=number)}")
+    write(f"two HELLOs: {line.answer('HELLO', proto=2, rank=rank, local_rank=rank, round=number)}")
     write(f"a snapshot of nothing: {line.begin(1)}")
     write(f"a restore of nothing: {line.answer('RESTORE_QUERY', layout_id='l')}")
-    write(f"a header larger than its part: {line.declare(100)}")
     write(f"an index that is not the next: {line.declare(index=5)}")
     write(f"a part without a name: {line.declare(name='')}")
     write(f"a file without its layout: {line.declare(file='x')}")
-    write(f"more than there is: {line.declare(1 << 40)}")
+    line.say("RESERVE", bytes=1 << 20)  # before anything is declared; it has no answer
     write(f"at last: {line.declare()}")
-    write(f"other sizes: {line.declare(DATA)}")
+    write(f"other parts: {line.declare(shard_id='none')}")
     write(f"the same again: {line.declare()}")
+    line.say("RESERVE", bytes=1 << 40)  # more than there is
     line.snapshot(1)
+    for what, images in (("a header larger than its part", "4096/100"), ("a header of 7 bytes", "7/4096"), ("no header", "0/4096"),
+                         ("a part that was not declared", "4096/8192 4096/8192"), ("one that is not said", ""), ("nothing of a part", "0/0"),
+                         ("no numbers", "many/more"), ("an end", "4096/8192 "), ("more than anybody has", "4096/70368744177665"),
+                         ("more than there is", f"4096/{1 << 40}")):
+        write(f"images, {what}: {line.begin(2, images)}")
+    write(f"what was held then: {line.snapshot(1)}")
     write(f"a commit without a begin: {line.answer('SNAP_COMMIT', slot=0, step=2)}")
     slot = line.begin(2)
     write(f"a commit of another step: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
@@ -157,12 +162,12 @@ def words():
     line.fill(slot, image(2))
     write(f"a commit: {line.answer('SNAP_COMMIT', slot=slot, step=2)}")
     write(f"the same commit twice: {line.answer('SNAP_COMMIT', slot=slot, step=2)}")
-    slot = line.begin(3)
-    line.say("SNAP_PART", index=0, bytes=4097 + DATA)
-    write(f"more bytes than were granted: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
-    slot = line.begin(3)
-    line.say("SNAP_PART", index=200, bytes=1)
-    write(f"a part that was not declared: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
+    slot = line.begin(3, f"4096/{4095 + DATA}")
+    line.fill(slot, image(3))
+    write(f"an image larger than was said: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
+    slot = line.begin(3, f"8192/{4096 + DATA}")
+    line.fill(slot, image(3))
+    write(f"a header smaller than was said: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
     slot = line.begin(3)
     line.fill(slot, b"\xff" * 4096)
     write(f"an image that is none: {line.answer('SNAP_COMMIT', slot=slot, step=3)}")
@@ -174,7 +179,7 @@ def words():
     line.begin(4)
     line.sock.close()
     line = good_line()
-    line.say("SNAP_BEGIN", step=5)
+    line.say("SNAP_BEGIN", step=5, images=f"4096/{4096 + DATA}")
     line.sock.close()
     line = good_line()
     write(f"closed in the middle, twice; the last whole one: {line.restore()}")
@@ -183,12 +188,14 @@ def words():
 def memory():
     """What a worker can do to memory that is the agent's."""
     line = good_line()
-    page = line.page[0]
-    for name, fd, size in (("page", page, 4096), ("slot", line.fds[0], 4096 + DATA)):
-        for what, call in (("grow", lambda: os.ftruncate(fd, 1 << 30)), ("shrink", lambda: os.ftruncate(fd, 0)),
-                           ("write behind its end", lambda: os.pwrite(fd, b"x", size + 8192)),
-                           ("seal", lambda: fcntl.fcntl(fd, 1033, 8))):
-            tries(f"{name}, {what}", call)
+    line.snapshot(0)
+    page, slot = line.page[0], line.fds[0]
+    for name, fd, what, call in (
+            ("page", page, "grow", lambda fd: os.ftruncate(fd, 1 << 30)), ("page", page, "shrink", lambda fd: os.ftruncate(fd, 0)),
+            ("page", page, "write behind its end", lambda fd: os.pwrite(fd, b"x", 3 * 4096)),
+            ("page", page, "seal", lambda fd: fcntl.fcntl(fd, 1033, 8)), ("slot", slot, "shrink", lambda fd: os.ftruncate(fd, DATA)),
+            ("slot", slot, "seal", lambda fd: fcntl.fcntl(fd, 1033, 8)), ("slot", slot, "grow", lambda fd: os.ftruncate(fd, 1 << 40))):
+        tries(f"{name}, {what}", lambda: call(fd))
     with mmap.mmap(page, 4096) as m:
         for fill in (b"\xff", b"\x00", b"\x7f"):
             m[:] = fill * 4096
@@ -205,6 +212,9 @@ def memory():
     import ctypes  # a hole in what was committed: pages are gone, and the agent must not fall into it
     punched = ctypes.CDLL(None, use_errno=True).fallocate(line.fds[slot], 3, ctypes.c_long(0), ctypes.c_long(4096 + DATA))
     write(f"a hole in a committed slot: {punched}, then {line.restore()}")
+    line.sock.close()
+    line = good_line()
+    write(f"in slots that are longer than the agent has made them: {line.snapshot(9)} {line.snapshot(10)} {line.restore()}")
 
 
 def frames():
@@ -219,8 +229,9 @@ def frames():
     for i in range(1500):
         kind, text = rng.choice([*TYPES.values(), 0, 13, 999, 65535]), rng.choice(bodies)
         good = rng.choice([{"index": rng.randrange(-1, 300), "name": rng.choice(["m", "", "\u0000", "é" * 200, 5]),
-                            "shard_id": "all", "header_bytes": rng.choice([0, 8, 4096, 1 << 62]),
-                            "bytes": rng.choice([0, 1, 4096, 1 << 46, 1 << 47, -1]), "sig": rng.choice(["7", "", "g", "f" * 17]),
+                            "shard_id": "all", "file": rng.choice(["", "", "x"]), "own": rng.choice([False, False, True, 1]),
+                            "images": rng.choice(["0/0", "4096/8192", "4096/8192 0/0", "8/7", "1" * 9000, "x", "0/-1", f"8/{1 << 46}"]),
+                            "bytes": rng.choice([0, 1, 4096, 1 << 46, 1 << 47, -1]),
                             "parts": rng.choice([0, 1, 256, 257]), "layout_id": "l", "step": rng.choice([-1, 0, 1, 2**63]),
                             "slot": rng.choice([0, 1, 2, -1]), "ok": rng.choice([True, False, 1])}])
         if rng.random() < 0.6:

@@ -22,20 +22,29 @@ no HELLO: REFUSED STATE, then closed
 two HELLOs: REFUSED STATE
 a snapshot of nothing: REFUSED STATE
 a restore of nothing: REFUSED STATE
-a header larger than its part: REFUSED PARTS
 an index that is not the next: REFUSED PARTS
 a part without a name: REFUSED PARTS
 a file without its layout: REFUSED PARTS
-more than there is: REFUSED NOMEM
 at last: GRANT
-other sizes: REFUSED DECLARED
+other parts: REFUSED DECLARED
 the same again: GRANT
+images, a header larger than its part: REFUSED IMAGE
+images, a header of 7 bytes: REFUSED IMAGE
+images, no header: REFUSED IMAGE
+images, a part that was not declared: REFUSED IMAGE
+images, one that is not said: REFUSED IMAGE
+images, nothing of a part: REFUSED IMAGE
+images, no numbers: REFUSED IMAGE
+images, an end: REFUSED IMAGE
+images, more than anybody has: REFUSED IMAGE
+images, more than there is: REFUSED NOMEM
+what was held then: SNAP_ACK
 a commit without a begin: REFUSED STATE
 a commit of another step: REFUSED STATE
 a commit: SNAP_ACK
 the same commit twice: REFUSED STATE
-more bytes than were granted: REFUSED STATE
-a part that was not declared: REFUSED STATE
+an image larger than was said: REFUSED IMAGE
+a header smaller than was said: REFUSED IMAGE
 an image that is none: REFUSED IMAGE
 a step below 0: REFUSED STATE
 a step that is a time in nanoseconds: REFUSED STATE
@@ -45,20 +54,20 @@ closed in the middle, twice; the last whole one: 2 2 DONE"
 
 train memory
 is "memory of the agent: exit status" "$status" 0
-is "it can be filled, and nothing else; what was spoiled is not used" "$(cat "$D/log.0")" "page, grow: PermissionError
+is "it can be filled, and a slot be made longer; nothing else; what was spoiled is not used" "$(cat "$D/log.0")" "page, grow: PermissionError
 page, shrink: PermissionError
 page, write behind its end: PermissionError
 page, seal: PermissionError
-slot, grow: PermissionError
 slot, shrink: PermissionError
-slot, write behind its end: PermissionError
 slot, seal: PermissionError
+slot, grow: None
 a page of ff: SNAP_ACK
 a page of 00: SNAP_ACK
 a page of 7f: SNAP_ACK
 offer, map for writing: PermissionError
 offer, write: OSError
-a hole in a committed slot: 0, then 7 7 DONE"
+a hole in a committed slot: 0, then 7 7 DONE
+in slots that are longer than the agent has made them: SNAP_ACK SNAP_ACK 10 10 DONE"
 
 train frames
 is "1500 frames that are none: exit status" "$status" 0
@@ -82,7 +91,7 @@ PREFIX="prlimit --fsize=1000000:1000000"
 mkdir "$T/fsize"
 ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --ckpt-mem=64M "$HERE/words_worker.py" "$T/fsize" large
 is "slots larger than ulimit -f: exit status" "$status" 1
-like "slots larger than ulimit -f: the worker hears it" "$(cat "$ERR")" "^elrun\.Error: elrun-slot of [0-9]+ bytes, more than a file may have here \(ulimit -f, .*: File too large \(NOMEM\)$"
+like "slots larger than ulimit -f: the worker hears it" "$(cat "$ERR")" "^elrun\.Error: a slot for snapshots of [0-9]+ bytes, more than a file may have here \(ulimit -f, .*: File too large$"
 is_clean "slots larger than ulimit -f"
 PREFIX="prlimit --fsize=20000:20000"
 ENV="PYTHON_EXEC=$PY" run --standalone --ckpt-mem=64M "$HERE/words_worker.py" "$T/fsize" large

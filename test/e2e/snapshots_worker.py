@@ -8,6 +8,8 @@ import sys
 import time
 
 import elrun
+import numpy
+import within
 
 folder, mode = sys.argv[1:3]
 rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
@@ -43,13 +45,22 @@ def die():
 
 ck = elrun.connect()
 state = {"count": 0, "rank": rank, "bytes": bytearray(b"\0" * (1 << 20))}
+if mode == "sizes" and attempt == 0:
+    state["bytes"] = bytearray(100)  # and larger from step to step
 if mode == "sizes" and attempt == 1:
     state["more"] = bytearray(8 << 20)
-ck.declare("state", state, blob_bytes=(16 << 20) if "more" in state else None)
-ck.declare("common", {"text": "x" * attempt}, shard_id="all")
 if mode == "large":
+    state["bytes"] = bytearray(2 << 20)
+ck.declare("state", state)
+ck.declare("common", {"text": "x" * attempt}, shard_id="all")
+if mode == "parts" and attempt == 1:
+    ck.declare("more", {"count": 0})
+if mode == "misfit":
+    ck.declare("array", numpy.zeros(5 + (attempt and rank)))
+if mode == "large":
+    write(f"{ck.restore()}")
     try:
-        ck.restore()
+        ck.snapshot(0)
     except elrun.Error as e:
         write(f"refused: {e}")
     sys.exit(0)
@@ -81,12 +92,19 @@ try:
 except elrun.NoSnapshot as e:
     write(f"{attempt} {rank} none: {e}")
     sys.exit(9)
+except elrun.Error as e:
+    write(f"{attempt} {rank} refused, count {state['count']}: {e}")
+    sys.exit(9)
+if mode == "sizes":
+    write(f"holds {len(state['bytes'])}, more: {'more' in state}")
 write(f"{attempt} {rank} {step} {state['count']} {state['bytes'][:1].hex()}")
 for now in range(0 if step is None else step + 1, 6):
     state["count"] = 10 * now
+    if mode == "sizes":
+        state["bytes"] = bytearray(now << 20)
     state["bytes"][:] = bytes([now]) * len(state["bytes"])
     if attempt == 0 and mode == "copying" and now == 4 and rank == 1:
-        slot, _ = ck._ask("SNAP_BEGIN", {"step": now}, "SNAP_SLOT")  # and dies in the middle of it
+        within.begin(ck, now)  # and dies in the middle of it
         die()
     taken = ck.snapshot(now)
     while not taken:
@@ -96,15 +114,17 @@ for now in range(0 if step is None else step + 1, 6):
         die()
     ck.wait()
     everybody(f"step{now}")
+    if now == 5 and mode == "one":
+        have, need = within.memory_of_slots(ck)
+        write(f"slots have {'what they need' if have == need else f'{have} of {need}'}")
     if attempt == 0 and now == 3:
         if mode == "one" and rank == 1 or mode == "all":
             die()
         if mode == "late" and rank == 1:
-            number = [i for i, (slot, _) in enumerate(ck._slots) if b'\\"step\\": \\"' + b"%020d" % now in slot[:4096]][0]
-            ck._slots[number][0][300000] ^= 1
+            within.spoil(ck, now)
             die()
-        if mode == "sizes" and rank == 0:
+        if mode in ("sizes", "parts", "misfit") and rank == 0:
             die()
-        if mode in ("one", "late", "sizes"):
+        if mode in ("one", "late", "sizes", "parts", "misfit"):
             signal.pause()
 ck.close()

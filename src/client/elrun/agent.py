@@ -19,12 +19,12 @@ from .emergency import Emergency
 from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PACKET_MAX, PHASE, PROTO, REASON, SNAPSHOT,
                       UPDATING, WHY, Error, Extent, Page, end_of, extents, images_of, images_text, pack, unpack)
 from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, put_back
-from .tree import Misfit, Refused, class_name
+from .texts import cut
+from .tree import Misfit, Refused, a_class
 from .values import is_value, torch
 
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 STEP_MAX = (1 << 63) - 2
-TEXT_MAX = 440  # of what a worker tells its agent in one line
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
 _NAME_MAX = 128
 
@@ -89,28 +89,18 @@ class _Update:
             self.ck._end(self.step)
 
 
-def number_of(step: Any, call: str) -> int:
-    """A step as an int.  TypeError, ValueError: it is none."""
+def number_of(value: Any, what: str) -> int:
+    """A step, or a number of samples, as an int.  TypeError, ValueError: it is none."""
+    text = f"{what} is a whole number, 0, 1, 2 ..., not {value!r}"
+    if value is None:
+        text += "; restore() returns None where nothing was saved: begin with 0 then"
     try:
-        n = operator.index(step)
+        n = operator.index(value)
     except TypeError:
-        n = -1
-        if isinstance(step, float) or step is None or isinstance(step, str):
-            raise TypeError(f"{call}: a step is a whole number, 0, 1, 2 ..., not {step!r} (a {class_name(step)})"
-                            + ("; restore() returns None where nothing was saved: begin with 0 then" if step is None else "")) from None
-        raise TypeError(f"{call}: a step is a whole number, not a {class_name(step)}") from None
-    if isinstance(step, bool) or not 0 <= n <= STEP_MAX:
-        raise ValueError(f"{call}: a step is a number from 0 on, not {step!r}")
+        raise TypeError(text) from None
+    if isinstance(value, bool) or not 0 <= n <= STEP_MAX:
+        raise ValueError(text)
     return n
-
-
-def cut(text: str, most: int = TEXT_MAX) -> str:
-    """At a word, with a sign that something is missing."""
-    text = " ".join(text.split())
-    if len(text.encode()) <= most:
-        return text
-    head = text.encode()[: most - 4].decode(errors="ignore")
-    return head[: head.rfind(" ") if " " in head[most // 2 :] else len(head)].rstrip() + " ..."
 
 
 class Snapshots:
@@ -171,15 +161,14 @@ class Snapshots:
         if name.endswith(OWN) or not name or len(name.encode()) > _NAME_MAX:
             raise ValueError(f'declare("{name}"): a name has 1 to {_NAME_MAX} bytes, and does not end with {OWN}')
         if is_value(state) or isinstance(state, tuple):
-            raise TypeError(f'part "{name}": a {class_name(state)} cannot be filled in place: put it into a dict')
+            raise TypeError(f'part "{name}": {a_class(state)} cannot be filled in place: put it into a dict')
         part = Part(name, state, shard_id or f"rank{self.rank}", f"r{self.rank:05d}/" if shard_id is None else "")
         try:
-            held = part.take(first=True)
+            part.take(first=True)
         except Refused as e:
             raise TypeError(f'part "{name}": {e}') from None
-        th = torch()
-        if th is not None and isinstance(state, th.nn.Module) and held.layout is not None and not held.layout.rows:
-            raise ValueError(f'part "{name}" has nothing in it: the state_dict() of a {class_name(state)} is empty')
+        except UnicodeError as e:
+            raise TypeError(f'part "{name}": a name in it cannot be written down: {e}') from None
         self.parts.append(part)
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
@@ -236,6 +225,8 @@ class Snapshots:
                 one = part.take()
             except Refused as e:
                 raise Error(f'part "{part.name}": {e}') from None
+            except Exception as e:  # of a state_dict() of the script
+                raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
             if isinstance(part, Part) and part.shard_id != f"rank{self.rank}":
                 shared.append((part, one))
             held.append(one)
@@ -331,7 +322,7 @@ class Snapshots:
 
         What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
         call then raises Error, once."""
-        step = number_of(step, "snapshot(step)")
+        step = number_of(step, "snapshot(step): a step")
         self._check_process()
         if not self.keeps:
             return False
@@ -349,24 +340,35 @@ class Snapshots:
         self._grant()
         self._drain()
         self._complain()
+        samples = self._samples()
         held = self._take()
         slot = self._begin_snapshot(step, persist, images_text([one.size for one in held]))
         if slot is None:
             return False
         number = slot.get("slot", 0)
         try:
-            self._slots[number].grow(slot["slot_bytes"])
-            self._write(number, held, step)
+            self._slots[number].grow(slot["slot_bytes"], end_of(extents([one.size for one in held])))
+            try:
+                self._write(number, held, step)
+            except RuntimeError:  # a tensor has another view of its elements now
+                for part in self.parts:
+                    getattr(part, "blocks", {}).clear()
+                again = self._take()
+                if [one.size for one in again] != [one.size for one in held]:
+                    raise
+                self._write(number, again, step)
         except BaseException:
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
         self._taken += 1
-        self._acks[self._seq + 1] = step
-        self._sent = step
         if persist:
             self._settled.pop(step, None)  # whatever became of it when it was left out, or before going back
-        self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist, "consumed_samples": self.consumed_samples})
+        self._acks[self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist, "consumed_samples": samples})] = step
+        self._sent = step
         return True
+
+    def _samples(self) -> int:
+        return number_of(self.consumed_samples, "ck.consumed_samples")
 
     def _begin_snapshot(self, step: int, persist: bool, images: str) -> Optional[Dict[str, Any]]:
         """The slot to write into; None: this snapshot is left out."""
@@ -374,7 +376,7 @@ class Snapshots:
         while True:
             try:
                 slot, _ = self._ask("SNAP_BEGIN", ask, "SNAP_SLOT")
-            except Refusal as e:
+            except Error as e:
                 if e.code != "NOMEM" or not self._taken:
                     raise
                 self._left_out(step, persist, str(e))
@@ -437,7 +439,7 @@ class Snapshots:
         """Waits until the snapshot of that step, taken with persist=True, is a checkpoint in --ckpt-dir.  True: it is;
         False: it is not yet known after `timeout` seconds, or there are no snapshots.  Error: it will not be, and why.
         Training needs it for nothing; a script that hands its checkpoints on does."""
-        step = number_of(step, "wait_persist(step)")
+        step = number_of(step, "wait_persist(step): a step")
         self._check_process()
         until = time.monotonic() + timeout
         while self.keeps:
@@ -465,12 +467,12 @@ class Snapshots:
         """Around what changes the state in a step, `with ck.update(step): optim.step()`: model, optimizer, scheduler,
         counters, all that was declared.  Steps count up by one, the same on all ranks, and every rank makes them.  The
         agent knows from it how far this worker is, and when workers must be stopped it may copy the state behind its
-        last step: nothing that was declared may change outside of a step, but for buffers of modules, small tensors that
-        are no parameters, and what is no tensor, up to 1 MiB, which are laid aside at the end of each.
+        last step: nothing that was declared may change outside of a step, but for buffers of modules, arrays, and what is
+        no tensor, up to 1 MiB, which are laid aside at the end of each.
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""
-        return _Update(self, number_of(step, "update(step)"))
+        return _Update(self, number_of(step, "update(step): a step"))
 
     @contextlib.contextmanager
     def swapped(self) -> Iterator[None]:
@@ -600,7 +602,7 @@ class Snapshots:
             if to == seq and name in answers:
                 return answer, fds
             if to in (seq, 0) and name == "REFUSED":
-                raise Refusal(answer.get("code", ""), answer.get("text", "refused"))
+                raise Error(answer.get("text", "refused"), answer.get("code", ""))
             self._take_packet(name, to, answer, fds)
 
     def _take_packet(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
@@ -634,14 +636,6 @@ class Snapshots:
                 self._take_packet(*self._receive(socket.MSG_DONTWAIT))
         except BlockingIOError:
             pass
-
-
-class Refusal(Error):
-    """The agent has said no."""
-
-    def __init__(self, code: str, text: str):
-        super().__init__(text)
-        self.code = code
 
 
 def _from_outside(e: BaseException) -> bool:

@@ -18,7 +18,7 @@ from . import special
 from .objects import fields_of, local_of, mesh_of
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
-                   TensorNode, class_name, join)
+                   TensorNode, a_class, class_name, join)
 from .values import has_pair, numpy, torch
 
 _NONE = object()
@@ -43,7 +43,7 @@ class Fill:
         self.part = part
         look_for_meshes(value, self.meshes)
         if self.put("", value, node) is not value:
-            raise self.misfit("", f"a {class_name(value)} cannot be filled in place with what was saved")
+            raise self.misfit("", f"{a_class(value)} cannot be filled in place with what was saved")
 
     def carry_out(self) -> None:
         back: List[Callable[[], None]] = []
@@ -236,7 +236,7 @@ class Fill:
             new = [n.value for n in node.items]
             if not same:
                 return node.cls(new)
-            self.copies.append(lambda: (old.clear(), old.update(new)))
+            self.copies.append(lambda: _reset(old, new))
             return old
         if isinstance(node, BytesNode):
             return self._bytes(old if same else _NONE, node)
@@ -382,7 +382,7 @@ class Fill:
 
 
 def _described(value: Any) -> str:
-    return "nothing" if value is _NONE or value is None else f"a {class_name(value)}"
+    return "nothing" if value is _NONE or value is None else a_class(value)
 
 
 def spread_shape(tensor: Any) -> Optional[Tuple[int, ...]]:
@@ -408,6 +408,11 @@ def copy_tensor(to: Any, saved: Any) -> None:
 
 def _copy_odd(old: Any, new: Any) -> None:
     old.detach().copy_(new) if not old.is_sparse else old.detach().copy_(new)._coalesced_(new.is_coalesced())
+
+
+def _reset(old: Any, value: Any) -> None:
+    old.clear()
+    old.update(value)
 
 
 def _refill(old: Any, value: Any) -> None:

@@ -42,13 +42,17 @@ class Row(NamedTuple):
     note: Dict[str, Any]
 
 
+def _is_numpy(dtype: Any) -> bool:
+    np = numpy()
+    return np is not None and isinstance(dtype, np.dtype)
+
+
 def _row(spec: Spec) -> Row:
     count = 1
     for n in spec.shape:
         count *= n
     note: Dict[str, Any] = {}
-    np = numpy()
-    if np is not None and isinstance(spec.dtype, np.dtype):
+    if _is_numpy(spec.dtype):
         tag, size, kind = _NUMPY_DTYPES.get(spec.dtype.str), spec.dtype.itemsize, spec.dtype.str
     else:
         kind = str(spec.dtype).replace("torch.", "")
@@ -84,6 +88,7 @@ class Layout:
         for i in order:
             self.offsets[i] = at
             at += rows[i].bytes
+        self.plain = all(row.bytes and not _is_numpy(row.spec.dtype) for row in rows)  #: tensors with elements, all of them
         self.blob_at = at
         self.header = self._header(order, at + 8 + room)
         self.bytes = len(self.header) + at + 8 + room

@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 from . import special
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, ModuleNode,
                    OptimizerNode, Packed, Plain, Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode,
-                   SparseNode, Spread, TensorNode, class_name, join)
+                   SparseNode, Spread, TensorNode, a_class, class_name, join)
 from .values import SIMPLE, has_pair, is_value, numpy, torch
 
 PICKLE = 4  # that every Python from 3.8 on reads
@@ -39,6 +39,7 @@ class Spec(NamedTuple):
     dtype: Any  #: torch's or numpy's
     shared: bool  #: alike on all ranks that share the part, or so the script says: a parameter, a moment
     spread: Optional[Spread]
+    moves: bool = False  #: a buffer of a module: it may change in the forward pass, outside of any step
     where: Optional[Tuple[int, ...]] = None  #: of the piece of a DTensor in the whole
 
 
@@ -71,13 +72,24 @@ class Block:
         self.spread = any(s.spread is not None for s in specs)
         self.locals = [local_of(t) for t in tensors]
         self.shapes = list(map(_SHAPE, self.locals))
+        self.places = self._places()
         self.packed = pickle.dumps(tree, PICKLE)
         self.keep: Tuple[Any, ...] = ()  # what guards compare by id must stay alive
 
     def same_shapes(self) -> bool:
+        """A tensor that is given another shape or type gets other memory, or another number of elements; what is left,
+        a view of the same elements, is noticed when it is copied."""
         if self.spread:
             self.locals = [local_of(t) for t in self.tensors]
+        places = self._places()
+        if places == self.places:
+            return True
+        self.places = places
         return list(map(_SHAPE, self.locals)) == self.shapes
+
+    def _places(self) -> Tuple[List[int], List[int]]:
+        kind = torch().Tensor
+        return list(map(kind.data_ptr, self.locals)), list(map(kind.numel, self.locals))
 
     def guard(self) -> bool:
         raise NotImplementedError
@@ -95,8 +107,7 @@ class _DictBlock(Block):
         self.names = list(value) if isinstance(value, dict) else None
         tensors = list(value.values()) if isinstance(value, dict) else list(value)
         nodes = [walk.loose_tensor(join(path, k), t) for k, t in zip(self.names or itertools.count(), tensors)]
-        specs, sources = walk.take_loose(len(nodes))
-        super().__init__(specs, sources, _container(value, list(zip(self.names, nodes)) if self.names else nodes), path)
+        super().__init__(walk.take_loose(len(nodes)), tensors, _container(value, list(zip(self.names, nodes)) if self.names else nodes), path)
         self.of = value
         self.ids = list(map(id, tensors))
         self.keep = tuple(tensors)
@@ -121,17 +132,20 @@ class _ModuleBlock(Block):
         self.module = module
         self.dicts: List[Any] = []
         self.sets: List[Any] = []
-        keys, specs, tensors, metadata = [], [], [], {}
+        metadata: Dict[str, Any] = {}
+        keys, specs, tensors = [], [], []
         nodes = []
         special.reshard(module)
         for entry in special.module_entries(module, self.dicts, self.sets, metadata):
             node, spec = walk.block_tensor(join(path, entry.key), entry.tensor, entry.parameter)
+            spec = spec if entry.parameter else spec._replace(moves=True)
             keys.append(entry.key)
             nodes.append(node)
             specs.append(spec)
             tensors.append(entry.tensor)
         self.full = [d for d in self.dicts if d]
-        self.sets += self.dicts  # by their length: an empty one may be filled
+        self.empty = [d for d in (*self.dicts, *self.sets) if not d]  # a buffer or a hook may come
+        self.sets = [s for s in self.sets if s]
         raw = special.is_fsdp1(module)
         super().__init__(specs, tensors, ModuleNode(keys, nodes, metadata, raw), path)
         self.of = module
@@ -143,7 +157,7 @@ class _ModuleBlock(Block):
                 list(itertools.chain.from_iterable(self.full)), list(map(len, self.sets)))
 
     def guard(self) -> bool:
-        return self._look() == (self.ids, self.names, self.sizes)
+        return not any(self.empty) and self._look() == (self.ids, self.names, self.sizes)
 
 
 class _OptimizerBlock(Block):
@@ -200,7 +214,6 @@ class _OptimizerBlock(Block):
         flat = list(itertools.chain.from_iterable(map(dict.values, states)))
         if list(itertools.chain.from_iterable(states)) != self.keys:
             return False
-        self.now = flat
         return ([id(flat[i]) for i in self.at] == self.tensor_ids
                 and all(type(flat[i]) in SIMPLE for i in self.others))
 
@@ -297,7 +310,8 @@ class Walk:
     # -- tensors
 
     def unique(self, path: str) -> str:
-        name = self.prefix + path.replace("\0", "?") if path else self.prefix + "tensor"
+        path = path.replace("\0", "?").encode(errors="replace").decode()  # half of a surrogate pair has no UTF-8
+        name = self.prefix + (path or "tensor")
         if name == "__metadata__":
             name = "__metadata__~"
         unique, n = name, 1
@@ -333,14 +347,14 @@ class Walk:
             return SavedNode("torch", special.to_bytes(tensor))
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
-        self.sources.append(tensor)
+        self.sources.append(local_of(tensor))
         return node
 
-    def take_loose(self, n: int) -> Tuple[List[Spec], List[Any]]:
+    def take_loose(self, n: int) -> List[Spec]:
         """The last n loose tensors, which become a block."""
-        specs, sources = self.specs[-n:], self.sources[-n:]
+        specs = self.specs[-n:]
         del self.specs[-n:], self.sources[-n:]
-        return specs, sources
+        return specs
 
     def _sparse(self, path: str, tensor: Any) -> Any:
         members, coalesced = special.sparse_members(tensor)
@@ -361,7 +375,7 @@ class Walk:
     def _reuse(self, path: str, kind: type, value: Any) -> Optional[Block]:
         """The block of the last look, if it still stands for the same tensors."""
         block = self.blocks.get(path)
-        if type(block) is kind and block.of is value and block.guard() and block.same_shapes():
+        if block is not None and type(block) is kind and block.of is value and block.guard() and block.same_shapes():
             return self._use(path, block)
         return None
 
@@ -393,6 +407,8 @@ class Walk:
             items.append((key, self.take(join(path, key), value, True)))
             if key in params:
                 self._share(first)
+            else:
+                self.specs[first:] = [spec._replace(moves=True) for spec in self.specs[first:]]
         metadata = getattr(state, "_metadata", None)
         return DoorNode(class_name(module), (MappingNode(dict, items, None), Plain(dict(metadata) if metadata else None)), {})
 
@@ -466,7 +482,7 @@ class Walk:
                               {n: self.take(join(path, n), v, inside) for n, v in names.items()})
         if inside:
             return SavedNode("pickle", self.pickled(path, value))
-        raise Refused(f"{self.where(path)}: a {class_name(value)} has no state_dict() and load_state_dict() and is no container, "
+        raise Refused(f"{self.where(path)}: {a_class(value)} has no state_dict() and load_state_dict() and is no container, "
                       "number or array: give it that pair, or declare what is in it")
 
     def _dict(self, path: str, value: Any, inside: bool) -> Any:
@@ -508,7 +524,7 @@ class Walk:
         if kind is not tuple and not hasattr(kind, "_fields"):
             if inside:
                 return SavedNode("pickle", self.pickled(path, value))
-            raise Refused(f"{self.where(path)}: a {class_name(value)} is a tuple that cannot be made anew")
+            raise Refused(f"{self.where(path)}: {a_class(value)} is a tuple that cannot be made anew")
         self._by_name(path, kind)
         names = getattr(kind, "_fields", None) or range(len(value))
         return SequenceNode(kind, [self.take(join(path, n), v, inside) for n, v in zip(names, value)], None)
@@ -518,14 +534,14 @@ class Walk:
 
     def _constant(self, path: str, value: Any, inside: bool) -> Any:
         if not is_value(value) and not inside:
-            raise Refused(f"{self.where(path)}: a {class_name(value)} can be no key or element of a set here: it may change")
+            raise Refused(f"{self.where(path)}: {a_class(value)} can be no key or element of a set here: it may change")
         if type(value) not in SIMPLE:
             self.pickled(path, value)
         return Plain(value)
 
     def _no_attributes(self, path: str, value: Any, inside: bool) -> None:
         if getattr(value, "__dict__", None) and not inside and type(value).__module__ not in ("collections", "typing"):
-            raise Refused(f"{self.where(path)}: a {class_name(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
+            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
 
     def _by_name(self, path: str, kind: type) -> type:
         self.pickled(path, kind)
@@ -535,7 +551,7 @@ class Walk:
         try:
             return pickle.dumps(value, PICKLE)
         except Exception as e:
-            raise Refused(f"{self.where(path)}: a {class_name(value)} that cannot be pickled: {e}") from None
+            raise Refused(f"{self.where(path)}: {a_class(value)} that cannot be pickled: {e}") from None
 
 
 def _tensor_node(spec: Spec, tensor: Any, local: Any) -> TensorNode:

@@ -26,6 +26,10 @@ _NAMES = {number: name for name, number in TYPES.items()}
 class Error(RuntimeError):
     """The agent refused something, or is gone; the text says what and why."""
 
+    def __init__(self, text: str, code: str = ""):
+        super().__init__(text)
+        self.code = code  # of a refusal
+
 
 def pack(kind: str, seq: int, body: Dict[str, Any]) -> bytes:
     text = json.dumps(body).encode()

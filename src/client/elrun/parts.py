@@ -11,6 +11,7 @@ from .objects import Block, Spec, Walk
 from .packets import Error, Extent
 from .values import numpy, torch
 
+_POPULATE_WRITE = 23  # Linux: MADV_POPULATE_WRITE
 OWN = "@rank"  # the part of a rank's own pieces of what it shares
 OWN_MAX = 1 << 20  # bytes of a tensor that may be one of these
 
@@ -127,23 +128,32 @@ class Slot:
     def __init__(self, fd: int):
         self.fd = fd
         self.bytes = 0
+        self.ready = 0  # of them are mapped with their memory
+        self.map: Optional[mmap.mmap] = None
         self.memory: Optional[memoryview] = None
         self.views: Dict[int, Tuple[Any, int, List[Any]]] = {}  # by number of the part: for which layout, where
 
-    def grow(self, n: int) -> None:
-        """The agent has made it so large."""
-        if n <= self.bytes:
-            return
-        self.views.clear()
-        # mapped at once: else the first snapshots would find each page of it by a fault
-        self.memory = memoryview(mmap.mmap(self.fd, n, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)))
-        self.bytes = n
+    def grow(self, n: int, used: int) -> None:
+        """The agent has made it n bytes long, and has had memory for those that are used; what lies behind them has none
+        yet, and must not get any before it counts as part of --ckpt-mem."""
+        if self.map is None or n > self.bytes:
+            self.views.clear()
+            self.map = mmap.mmap(self.fd, n)
+            self.memory = memoryview(self.map)
+            self.bytes, self.ready = n, 0
+        if used > self.ready:
+            try:  # all at once: else the first snapshots would find each page of it by a fault
+                self.map.madvise(_POPULATE_WRITE, self.ready, used - self.ready)
+            except OSError:
+                pass  # Linux before 5.14
+            self.ready = used
 
     def write(self, held: List[Held], where: List[Extent], step: int) -> None:
         """All of a snapshot."""
         assert self.memory is not None
         to: List[Any] = []
         sources: List[Any] = []
+        plain = True
         for i, (one, extent) in enumerate(zip(held, where)):
             image = self.memory[extent.at : extent.at + extent.bytes]
             if one.layout is None:
@@ -155,12 +165,16 @@ class Slot:
                 views = self.views[i] = (one.layout, extent.at, one.layout.views(image))
             to += views[2]
             sources += one.sources
-        copy_all(to, sources)
+            plain = plain and one.layout.plain
+        if plain:
+            copy_tensors(to, sources)
+        else:
+            copy_all(to, sources)
 
 
 def copy_all(to: List[Any], sources: List[Any]) -> None:
     """Tensors and arrays into the views that stand for them; None: it has no elements."""
-    th, np = torch(), numpy()
+    np = numpy()
     tensors: List[Any] = []
     values: List[Any] = []
     for view, source in zip(to, sources):
@@ -171,13 +185,19 @@ def copy_all(to: List[Any], sources: List[Any]) -> None:
         else:
             tensors.append(view)
             values.append(source)
-    if not tensors:
+    copy_tensors(tensors, values)
+
+
+def copy_tensors(to: List[Any], sources: List[Any]) -> None:
+    """The same for tensors that have elements."""
+    th = torch()
+    if not to:
         return
     with th.no_grad():
         if hasattr(th, "_foreach_copy_"):
-            th._foreach_copy_(tensors, values)
+            th._foreach_copy_(to, sources)
         else:
-            for view, source in zip(tensors, values):
+            for view, source in zip(to, sources):
                 view.copy_(source)
 
 

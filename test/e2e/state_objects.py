@@ -1,0 +1,546 @@
+"""Objects that are no modules and no optimizers, for state_objects.sh (see state_run.py): containers and values of Python,
+arrays of numpy, tensors of every kind, generators, and classes with a state of their own."""
+import array
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import io
+import pathlib
+import random
+import threading
+import types
+import typing
+import uuid
+import warnings
+import weakref
+
+import numpy as np
+import torch
+
+import elrun
+from state_run import case, main, refused
+
+warnings.filterwarnings("ignore")
+rand = torch.randn
+A = types.SimpleNamespace
+
+
+def put(name, make, change=None, **more):
+    """A value in a dict, which is rebound in each step: {"v": value}; change(old, step) returns the new one."""
+    case(name, lambda: {"v": make(), "n": 0}, lambda d, s: d.update(v=(change or (lambda v, s: make()))(d["v"], s), n=s), **more)
+
+
+def tensor(name, make, **more):
+    """A tensor that is filled in place, and one that is replaced in each step."""
+
+    def change(d, s):
+        new = make(s + 2)
+        with torch.no_grad():
+            if d["held"].shape == new.shape:
+                d["held"].copy_(new)
+        d["rebound"] = make(s + 3)
+
+    case(name, lambda: {"held": make(1), "rebound": make(1)}, change, **more)
+
+
+# --- containers ----------------------------------------------------------------------------------------------------------
+
+case("list_that_grows", lambda: [], lambda x, s: x.extend([s + .5] * 2000))
+case("list_that_shrinks", lambda: list(range(5000)), lambda x, s: x.__delitem__(slice(100 * (s + 1), None)))
+case("list_cleared", lambda: [1, [2], rand(3)], lambda x, s: x.clear() if s == 2 else x.append(s))
+case("list_of_tensors_that_grows", lambda: [rand(4)], lambda x, s: x.append(rand(s, 2)))
+case("list_entry_rebound", lambda: [rand(4), rand(4)], lambda x, s: x.__setitem__(0, x[0] + 1))
+case("list_of_records", lambda: {"best": []}, lambda d, s: d["best"].append({"step": s, "loss": 1 / (s + 1), "w": rand(2)}))
+case("list_reversed", lambda: {"l": [rand(2), rand(3), 7]}, lambda d, s: d["l"].reverse())
+case("heap_of_tuples", lambda: [], lambda x, s: x.insert(0, (-s, f"step {s}", (s, (None, s)))))
+case("dict_entry_rebound", lambda: {"ema": rand(4), "n": 0}, lambda d, s: d.update(ema=d["ema"] * .9 + s, n=s))
+case("dict_keys_come_and_go", lambda: {"a": 1, "b": rand(2)}, lambda d, s: (d.pop(list(d)[0]), d.update({f"k{s}": rand(s + 1)})))
+case("dict_order", lambda: {"a": 1, "b": 2, "c": 3}, lambda d, s: d.update({k: d.pop(k) for k in ("abc"[s % 3],)}))
+case("dict_emptied", lambda: {"a": 1, "b": rand(2)}, lambda d, s: d.clear())
+case("empty_dict_that_fills", lambda: {}, lambda d, s: d.update({s: {"deep": [rand(1)]}}))
+case("empty_list_in_dict", lambda: {"l": [], "d": {}, "s": set(), "t": ()}, lambda d, s: None)
+case("nested_dict_rebound", lambda: {"h": {"best": []}}, lambda d, s: d.update(h={"best": [*d["h"]["best"], s], "x": {"y": rand(2)}}))
+case("value_becomes_tensor", lambda: {"best": None}, lambda d, s: d.update(best=rand(3) if s % 2 else float(s)))
+case("tensor_becomes_value", lambda: {"best": rand(3)}, lambda d, s: d.update(best=None if s in (2, 5) else "none yet"))
+case("tensor_changes_shape", lambda: {"t": rand(3)}, lambda d, s: d.update(t=rand(s + 1, 4)))
+case("tensor_changes_dtype", lambda: {"t": rand(3)},
+     lambda d, s: d.update(t=rand(3).to([torch.float16, torch.int64, torch.complex64, torch.float64, torch.bool, torch.bfloat16][s])))
+case("list_becomes_dict", lambda: {"x": [1, 2]}, lambda d, s: d.update(x={"one": rand(1)} if s % 2 == 0 else [rand(2)]))
+case("set", lambda: {1}, lambda x, s: (x.add(f"s{s}"), x.discard(s)))
+case("set_in_dict", lambda: {"seen": {1, 2}}, lambda d, s: d["seen"].add((s, "x")))
+case("frozenset_in_dict", lambda: {"v": frozenset({1})}, lambda d, s: d.update(v=d["v"] | {s}))
+case("deque", lambda: collections.deque([1.0], maxlen=4), lambda x, s: x.extend([s, rand(2)]))
+case("deque_in_dict", lambda: {"w": collections.deque(maxlen=3)}, lambda d, s: d["w"].append(rand(1)))
+case("deque_without_end", lambda: collections.deque(), lambda x, s: x.appendleft([s]))
+case("defaultdict", lambda: collections.defaultdict(list), lambda d, s: d[f"k{s}"].append(rand(2)))
+case("defaultdict_in_dict", lambda: {"m": collections.defaultdict(int)}, lambda d, s: d["m"].__setitem__(s, d["m"][s - 1] + 1))
+case("ordered_dict", lambda: collections.OrderedDict(a=1, b=rand(2), c=3), lambda d, s: d.move_to_end("abc"[s % 3]))
+case("counter", lambda: collections.Counter("aab"), lambda x, s: x.update("abc" * s))
+case("bytearray_in_dict", lambda: {"b": bytearray(b"ab")}, lambda d, s: d["b"].extend(bytes([s])))
+case("namespace", lambda: A(step=0, ema=rand(3), inner=A(l=[])), lambda x, s: (x.__dict__.update(step=s, ema=x.ema + s), x.inner.l.append(s)))
+case("namespace_new_attribute", lambda: {"x": A(a=1)}, lambda d, s: setattr(d["x"], f"a{s}", rand(2)))
+case("deeply_nested", lambda: {"a": [{"b": ({"c": [rand(2)]}, 1)}]}, lambda d, s: d["a"][0]["b"][0]["c"].append(rand(1)))
+case("tuple_of_tensors", lambda: {"hidden": (rand(2, 3), rand(2, 3))}, lambda d, s: d.update(hidden=tuple(t + 1 for t in d["hidden"])))
+case("tuple_with_a_list", lambda: {"t": (1, [2])}, lambda d, s: d["t"][1].append(s))
+case("thousand_tensors", lambda: {f"t{i}": rand(3) for i in range(1000)}, lambda d, s: [t.add_(1) for t in d.values()])
+case("ten_thousand_keys", lambda: {}, lambda d, s: d.update({(s, i): i for i in range(2000)}))
+case("large_bytes", lambda: {"b": b""}, lambda d, s: d.update(b=random.randbytes(3 << 20 if s == 2 else 9)))
+case("large_tensor_comes", lambda: {"t": rand(1)}, lambda d, s: d.update(t=rand(1 << 20) if s in (2, 5) else rand(5)))
+
+# --- keys: what could be one name for two ---------------------------------------------------------------------------------
+
+case("keys_of_many_types", lambda: {1: rand(1), "1": rand(1), (1,): rand(1), None: rand(1), True and "True": rand(1), b"1": rand(1)},
+     lambda d, s: [t.add_(s) for t in d.values()])
+case("key_one_and_float", lambda: {1.5: rand(1), "1.5": rand(1), -1: rand(2)}, lambda d, s: [t.add_(s) for t in d.values()])
+case("keys_with_dots", lambda: {"a.b": rand(2), "a": {"b": rand(3)}, "a/b": rand(4)},
+     lambda d, s: (d["a.b"].add_(1), d["a"]["b"].add_(2), d["a/b"].add_(3)))
+case("keys_of_list_and_dict", lambda: {"x": [rand(1)], "x.0": rand(1), "x[0]": rand(1)}, lambda d, s: (d["x"][0].add_(1), d["x.0"].add_(2)))
+case("odd_keys", lambda: {"": rand(1), "__metadata__": rand(1), "ключ 鍵 \u0301": rand(1), "a\nb\t\"'\\": rand(1), " ": rand(1), "\0": rand(1)},
+     lambda d, s: [t.add_(s) for t in d.values()])
+case("key_that_is_no_utf8", lambda: {"\udc80": rand(1), "v": "\ud800"}, lambda d, s: d["\udc80"].add_(1), may_refuse=True)
+case("long_keys", lambda: {"k" * 3000: rand(1), "k" * 3001: rand(2)}, lambda d, s: [t.add_(s) for t in d.values()])
+case("key_part_and_step", lambda: {"part": rand(1), "step": rand(1), "shard_id": 1, "v": rand(1)}, lambda d, s: d["step"].add_(1))
+
+
+class Level(enum.Enum):
+    LOW, HIGH = 1, 2
+
+
+class Flag(enum.IntFlag):
+    A, B = 1, 2
+
+
+case("keys_enum", lambda: {Level.LOW: rand(1), "Level.LOW": rand(2)}, lambda d, s: d[Level.LOW].add_(1))
+
+# --- values --------------------------------------------------------------------------------------------------------------
+
+put("numbers", lambda: [0, -1, 1 << 70, True, False, -0.0, 1e308, 5e-324, float("inf"), float("nan"), 1 + 2j], lambda v, s: v + [s * .1])
+put("texts", lambda: ["", "ключ", "\0", b"\xff\0", "x" * 10000], lambda v, s: v + [f"{s}"])
+put("decimal", lambda: decimal.Decimal("1.10"), lambda v, s: v * decimal.Decimal("1.1"))
+put("fraction", lambda: fractions.Fraction(1, 3), lambda v, s: v + fractions.Fraction(s, 7))
+put("enum", lambda: Level.LOW, lambda v, s: Level.HIGH if s in (2, 5) else Level.LOW)
+put("flag", lambda: Flag.A, lambda v, s: Flag.A | Flag.B)
+put("datetime", lambda: datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc), lambda v, s: v + datetime.timedelta(days=s, microseconds=1))
+put("date_time_delta", lambda: (datetime.date(2020, 1, 1), datetime.time(1, 2, 3, 4), datetime.timedelta(-1)),
+    lambda v, s: (v[0] + datetime.timedelta(s), v[1], v[2] * 2))
+put("path", lambda: pathlib.PurePosixPath("/a"), lambda v, s: v / f"b{s}")
+put("uuid", lambda: uuid.UUID(int=1), lambda v, s: uuid.UUID(int=v.int + s + 1))
+put("range_and_slice", lambda: (range(3), slice(1, 2)), lambda v, s: (range(s), slice(s, None, 2)))
+put("types_of_torch", lambda: (torch.float16, torch.device("cpu"), torch.Size([2, 3]), torch.channels_last), lambda v, s: (torch.int8, *v[1:]))
+put("numpy_scalars", lambda: [np.float32(1), np.int64(2), np.bool_(True), np.complex128(1j), np.datetime64("2020-01-01", "s"), np.str_("a")],
+    lambda v, s: [np.float32(s) / 3, np.int64(-s), np.bool_(s % 2), np.complex128(s), v[4] + np.timedelta64(s, "s"), np.str_("b" * s)])
+put("numpy_dtype", lambda: np.dtype("<f4"), lambda v, s: np.dtype([("a", ">i2"), ("b", "f8", (2,))]))
+put("python_array", lambda: array.array("d", [1, 2]), lambda v, s: array.array("d", [*v, s]), may_refuse=True)
+put("user_dict", lambda: collections.UserDict(a=rand(1)), lambda v, s: collections.UserDict(a=rand(1), b=s), may_refuse=True)
+
+
+@dataclasses.dataclass
+class Progress:
+    step: int = 0
+    best: float = float("inf")
+    ema: typing.Any = None
+    history: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Outer:
+    inner: Progress = dataclasses.field(default_factory=Progress)
+    table: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(slots=True)
+class Slots:
+    step: int = 0
+    ema: typing.Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    step: int
+    ema: typing.Any
+
+
+@dataclasses.dataclass
+class Derived(Progress):
+    more: int = 0
+    unset: int = dataclasses.field(init=False)
+    kind: typing.ClassVar[str] = "x"
+
+
+@dataclasses.dataclass
+class Strict:
+    """Its constructor has a condition, and it counts its calls: what is filled in place does not go through it."""
+
+    step: int
+    made: typing.ClassVar[int] = 0
+
+    def __post_init__(self):
+        Strict.made += 1
+        assert self.step == 7
+
+
+class Point(typing.NamedTuple):
+    x: int
+    t: typing.Any = None
+
+
+class Lr(float):
+    """A number with a class of its own."""
+
+
+class Stats(dict):
+    """A dict with a class and an attribute of its own."""
+
+
+class Obj:
+    def __init__(self):
+        self.n, self.t = 0, rand(2)
+
+
+def stats():
+    d = Stats(a=rand(2))
+    d.note = "first"
+    return d
+
+
+def change_progress(x, s):
+    x.step, x.best, x.ema = s, 1 / (s + 1), rand(2) if x.ema is None else x.ema * .9
+    x.history.append(s)
+
+
+case("dataclass", Progress, change_progress)
+case("dataclass_nested", Outer, lambda x, s: (change_progress(x.inner, s), x.table.update({s: rand(1)})))
+case("dataclass_rebound", Outer, lambda x, s: setattr(x, "inner", Progress(s, s * .5, rand(2), [s])))
+case("dataclass_slots", lambda: Slots(0, rand(2)), lambda x, s: (setattr(x, "step", s), setattr(x, "ema", x.ema + 1)))
+case("dataclass_in_dict", lambda: {"p": Progress()}, lambda d, s: change_progress(d["p"], s))
+case("dataclass_in_list", lambda: [Progress(), Slots()], lambda x, s: (change_progress(x[0], s), x.append(Slots(s, rand(1)))))
+case("dataclass_derived", Derived, lambda x, s: (change_progress(x, s), setattr(x, "more", s), setattr(x, "unset", s)))
+case("dataclass_frozen_in_dict", lambda: {"f": Frozen(0, rand(2))}, lambda d, s: d.update(f=dataclasses.replace(d["f"], step=s, ema=rand(3))))
+case("dataclass_own_init", lambda: Strict(7), lambda x, s: setattr(x, "step", s), see=lambda x: [x, x.step])
+put("namedtuple", lambda: Point(0, rand(2)), lambda v, s: v._replace(x=s, t=v.t + 1))
+put("namedtuple_nested", lambda: Point(0, Point(1, [rand(2)])), lambda v, s: Point(s, Point(s, v.t.t + [rand(1)])))
+put("packed_sequence", lambda: torch.nn.utils.rnn.pack_sequence([rand(3), rand(2)]), lambda v, s: torch.nn.utils.rnn.pack_sequence([rand(s + 2), rand(2)]),
+    may_refuse=True)
+put("number_of_own_class", lambda: Lr(1), lambda v, s: Lr(v + 1), may_refuse=True)
+case("dict_of_own_class", lambda: {"s": stats()}, lambda d, s: (d["s"].update(a=rand(s + 1)), setattr(d["s"], "note", f"step {s}")), may_refuse=True)
+case("own_object", Obj, lambda x, s: x.__dict__.update(n=s, t=x.t + 1), may_refuse=True)
+case("own_object_in_dict", lambda: {"o": Obj()}, lambda d, s: d["o"].__dict__.update(n=s, t=d["o"].t + 1), may_refuse=True)
+
+# --- the same object twice -------------------------------------------------------------------------------------------------
+
+
+def shared_list():
+    x = [1]
+    return {"a": x, "b": x, "c": {"d": x}}
+
+
+def shared_tensor():
+    t = rand(3)
+    return {"a": t, "b": [t], "c": t}
+
+
+def views_of_one():
+    t = rand(6)
+    return {"all": t, "head": t[:2], "column": t.view(2, 3)[:, 1]}
+
+
+def comes_back_to_itself():
+    d = {"n": 0, "l": [rand(1)]}
+    d["self"] = d
+    return d
+
+
+case("shared_list", shared_list, lambda d, s: d["a"].append(s))
+case("shared_tensor", shared_tensor, lambda d, s: d["a"].add_(1))
+case("shared_later", lambda: {"a": [1], "b": [1], "t": rand(2), "u": rand(2)}, lambda d, s: d.update(b=d["a"], u=d["t"]) if s == 2 else d["a"].append(s))
+case("shared_no_more", shared_list, lambda d, s: d.update(b=list(d["a"]) + [s]) if s == 2 else d["a"].append(s))
+case("shared_tensor_no_more", shared_tensor, lambda d, s: d.update(c=d["a"].clone() + 1))
+case("views_of_one", views_of_one, lambda d, s: d["all"].add_(s + 1))
+case("cycle", comes_back_to_itself, lambda d, s: (d.update(n=s), d["l"].append(rand(1))), may_refuse=True)
+case("best_is_a_copy", lambda: {"now": rand(4), "best": None}, lambda d, s: d.update(now=d["now"] + 1, best=d["now"].clone() if s == 1 else d["best"]))
+
+# --- numpy -----------------------------------------------------------------------------------------------------------------
+
+DTYPES = ["<f8", "<f2", ">f4", ">i2", ">u8", ">c16", "<u2", "?", "<c8", "g", "S3", "<U5", ">U2", "M8[us]", "m8[s]", "V5"]
+
+
+def typed(dtype, n):
+    raw = np.random.default_rng(n).integers(1, 100, 4 * n)
+    return raw.astype("S3" if dtype == "V5" else dtype).astype(dtype).reshape(4, n)
+
+
+def numpy(name, make, **more):
+    def change(d, s):
+        new = make(s + 2)
+        if new.shape == d["held"].shape:
+            d["held"][...] = new
+        d["rebound"] = make(s + 3)
+
+    case(name, lambda: {"held": make(1), "rebound": make(1)}, change, **more)
+
+
+case("numpy_of_many_types", lambda: {t: typed(t, 3) for t in DTYPES}, lambda d, s: [a.__setitem__(Ellipsis, typed(t, s + 4)[:, :3]) for t, a in d.items()])
+case("numpy_rebound_of_many_types", lambda: {t: typed(t, 3) for t in DTYPES}, lambda d, s: d.update({t: typed(t, s + 1) for t in DTYPES}))
+case("numpy_alone", lambda: np.zeros(3), lambda a, s: a.__iadd__(s))
+case("numpy_structured", lambda: {"t": np.zeros(3, [("a", "<i4"), ("b", ">f8"), ("s", "S4"), ("v", "<f4", (2, 2))])},
+     lambda d, s: (d["t"]["a"].__iadd__(s), d["t"]["b"].fill(s / 3), d["t"]["s"].fill(b"ab"), d["t"]["v"].fill(s)))
+case("numpy_aligned_structure", lambda: np.zeros(4, np.dtype([("a", "u1"), ("b", "<f8")], align=True)), lambda a, s: a["b"].fill(s))
+case("numpy_rec", lambda: {"r": np.rec.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])}, lambda d, s: d["r"].a.fill(s), may_refuse=True)
+numpy("numpy_zero_size", lambda s: np.zeros((0, 3), "<f4"))
+numpy("numpy_0d", lambda s: np.array(s * 1.5))
+numpy("numpy_0d_structured", lambda s: np.array((s, s), [("a", "<i8"), ("b", ">u2")]))
+numpy("numpy_fortran", lambda s: np.asfortranarray(np.arange(6.0).reshape(2, 3) * s))
+numpy("numpy_strided", lambda s: (np.arange(20) * s)[::-2])
+numpy("numpy_grows", lambda s: np.arange(s * 10))
+numpy("numpy_large", lambda s: np.full(1 << 17, s, "<i8"))
+put("numpy_read_only", lambda: np.frombuffer(b"abcdefgh", "<i4"), lambda v, s: np.frombuffer(bytes([s] * 8), "<i4"))
+put("numpy_broadcast", lambda: np.broadcast_to(np.arange(3), (2, 3)), lambda v, s: np.broadcast_to(np.arange(3) + s, (s + 1, 3)))
+put("numpy_objects", lambda: np.array([1, "a", None], object), lambda v, s: np.array([s, [s], {"x": s}], object), may_refuse=True)
+put("numpy_masked", lambda: np.ma.array([1, 2], mask=[0, 1]), lambda v, s: np.ma.array([s, 2, 3], mask=[1, 0, s % 2]), may_refuse=True)
+put("numpy_matrix", lambda: np.asmatrix(np.eye(2)), lambda v, s: np.asmatrix(np.eye(2) * s), may_refuse=True)
+
+# --- tensors ---------------------------------------------------------------------------------------------------------------
+
+TORCH = [torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.int64, torch.uint8, torch.uint16, torch.uint32,
+         torch.uint64, torch.bool, torch.complex64, torch.complex128, torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2,
+         torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu]
+
+
+def bits(dtype, s, *shape):
+    """Any bits at all: NaN and others that arithmetic would not keep."""
+    size = torch.empty((), dtype=dtype).element_size()
+    n = int(np.prod(shape))
+    raw = torch.from_numpy(np.random.default_rng(s).integers(0, 2 if dtype is torch.bool else 256, n * size).astype("u1"))
+    return raw.view(dtype).reshape(shape)
+
+
+def refill(d, s):
+    for i, (key, t) in enumerate(d.items()):
+        t.view(torch.uint8).copy_(bits(t.dtype, s + 10 + i, *t.shape).view(torch.uint8))
+
+
+case("types_side_by_side", lambda: {str(t): bits(t, 1, 3) for t in TORCH}, refill)
+case("complex128_beside_another", lambda: {"a": rand(3), "c": torch.zeros(5, dtype=torch.complex128)}, lambda d, s: d["c"].add_(1j))
+case("types_rebound", lambda: {str(t): bits(t, 1, 3) for t in TORCH}, lambda d, s: d.update({str(t): bits(t, s, s + 1, 2) for t in TORCH}))
+case("types_0d", lambda: {str(t): bits(t, 1) for t in TORCH}, lambda d, s: d.update({str(t): bits(t, s + 1) for t in TORCH}))
+case("tensor_alone", lambda: rand(3), lambda t, s: t.add_(s))
+case("tensor_expanded_alone", lambda: rand(1, 3).expand(4, 3), lambda t, s: t[:1].add_(1), may_refuse=True)
+case("tensor_data_set", lambda: {"t": rand(3)}, lambda d, s: setattr(d["t"], "data", rand(s + 1, 2)))
+case("tensor_resized", lambda: {"t": rand(3)}, lambda d, s: d["t"].resize_(s + 4).copy_(rand(s + 4)))
+case("parameter_in_dict", lambda: {"p": torch.nn.Parameter(rand(3))}, lambda d, s: d["p"].data.add_(1))
+case("tensor_that_wants_gradients", lambda: {"t": rand(3, requires_grad=True)}, lambda d, s: setattr(d["t"], "data", d["t"].data + 1))
+case("tensor_of_a_graph", lambda: {"loss": rand(3, requires_grad=True).sum()}, lambda d, s: d.update(loss=d["loss"] + s),
+     see=lambda d: d["loss"].item(), own=False)
+tensor("tensor_0d", lambda s: torch.tensor(s * 1.5))
+tensor("tensor_zero_size", lambda s: torch.zeros(0, s))
+tensor("tensor_zero_size_kept", lambda s: torch.zeros(3, 0, 2))
+tensor("tensor_transposed", lambda s: torch.arange(6.).reshape(2, 3).mul(s).t())
+tensor("tensor_strided", lambda s: (torch.arange(40.) * s)[1::3])
+tensor("tensor_channels_last", lambda s: rand(2, 3, 4, 5).mul(s).to(memory_format=torch.channels_last))
+tensor("tensor_conj_view", lambda s: torch.view_as_complex(rand(3, 2)).mul(s).conj())
+tensor("tensor_neg_view", lambda s: torch.view_as_complex(rand(3, 2)).mul(s).conj().imag)
+tensor("tensor_pinned_like", lambda s: rand(3).mul(s).share_memory_())
+tensor("tensor_of_numpy", lambda s: torch.from_numpy(np.arange(5) * s))
+put("tensor_expanded", lambda: rand(1, 3).expand(4, 3), lambda v, s: rand(1, 3).expand(s + 1, 3))
+put("tensor_overlapping", lambda: rand(6).as_strided((3, 3), (1, 1)), lambda v, s: rand(6).as_strided((3, 3), (1, 1)), own=False)
+put("tensor_sparse_coo", lambda: torch.eye(3).to_sparse(), lambda v, s: (v * 2 + torch.eye(3).roll(s, 0).to_sparse()))
+put("tensor_sparse_not_coalesced", lambda: torch.sparse_coo_tensor([[0, 0]], [1., 2.], (2,)), lambda v, s: torch.sparse_coo_tensor([[1, 1, 0]], [1., 2., s], (2,)))
+put("tensor_sparse_hybrid", lambda: torch.sparse_coo_tensor([[0]], rand(1, 2), (3, 2)), lambda v, s: torch.sparse_coo_tensor([[0, 2]], rand(2, 2), (3, 2)))
+put("tensor_sparse_empty", lambda: torch.zeros(3).to_sparse(), lambda v, s: torch.zeros(4).to_sparse())
+put("tensor_csr", lambda: torch.eye(3).to_sparse_csr(), lambda v, s: (torch.eye(3) * (s + 1)).roll(1, 0).to_sparse_csr())
+put("tensor_csc", lambda: torch.eye(3).to_sparse_csc(), lambda v, s: (torch.eye(3) * (s + 1)).to_sparse_csc(), may_refuse=True)
+put("tensor_bsr", lambda: torch.eye(4).to_sparse_bsr((2, 2)), lambda v, s: (torch.eye(4) * (s + 1)).to_sparse_bsr((2, 2)), may_refuse=True)
+put("tensor_quantized", lambda: torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8), lambda v, s: torch.quantize_per_tensor(rand(4), .1 + s, s, torch.quint8))
+put("tensor_quantized_channels", lambda: torch.quantize_per_channel(rand(2, 3), torch.tensor([.1, .2]), torch.tensor([0, 1]), 0, torch.qint8),
+    lambda v, s: torch.quantize_per_channel(rand(2, 3), torch.tensor([.1 * (s + 1), .2]), torch.tensor([s, 1]), 0, torch.qint8))
+put("tensor_nested", lambda: torch.nested.nested_tensor([rand(2), rand(3)]), lambda v, s: torch.nested.nested_tensor([rand(s + 1), rand(3)]), may_refuse=True)
+case("sparse_in_place", lambda: {"g": torch.zeros(3).to_sparse()}, lambda d, s: d["g"].add_(torch.tensor([1., 0, s]).to_sparse()))
+put("quantized_scale_changes", lambda: torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8), lambda v, s: torch.quantize_per_tensor(rand(4), .1 * (s + 2), s, torch.qint8))
+case("quantized_in_place", lambda: {"q": torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8)},
+     lambda d, s: d["q"].copy_(torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8)))
+
+
+def inference():
+    with torch.inference_mode():
+        return {"t": rand(3) + 1}
+
+
+def in_inference(d, s):
+    with torch.inference_mode():
+        d["t"].add_(s)
+
+
+case("tensor_of_inference_mode", inference, in_inference, own=False)
+case("tied_across_names", lambda: (lambda t: A(a={"w": t}, b={"w": t}))(rand(3)), lambda x, s: x.a["w"].add_(1))
+
+# --- generators --------------------------------------------------------------------------------------------------------------
+
+case("generator_of_torch", torch.Generator, lambda g, s: torch.rand(3 + s, generator=g))
+case("generator_of_numpy", lambda: np.random.default_rng(1), lambda g, s: g.normal(size=3 + s))
+case("generator_of_random", lambda: random.Random(1), lambda g, s: [g.gauss(0, 1) for _ in range(3 + s)])
+case("random_state_of_numpy", lambda: np.random.RandomState(1), lambda g, s: g.normal(size=3 + s))
+for kind in (np.random.MT19937, np.random.Philox, np.random.SFC64, np.random.PCG64DXSM):
+    case(f"generator_{kind.__name__}", lambda kind=kind: {"g": np.random.Generator(kind(1))}, lambda d, s: d["g"].integers(0, 9, 3 + s))
+case("generators_in_dict", lambda: {"t": torch.Generator().manual_seed(1), "n": np.random.default_rng(1), "r": random.Random(1)},
+     lambda d, s: (torch.rand(2, generator=d["t"]), d["n"].random(), d["r"].random()))
+
+
+class Sampler:
+    """A loader's sampler: it holds the generator that is declared."""
+
+    def __init__(self):
+        self.generator = torch.Generator().manual_seed(1)
+        self.source = np.random.default_rng(1)
+
+
+case("generator_that_a_loader_holds", lambda: (lambda x: A(x=x, loader=A(g=x.generator, n=x.source)))(Sampler()),
+     lambda c, s: (torch.randperm(5, generator=c.loader.g), c.loader.n.permutation(5)), what=lambda c: {"t": c.x.generator, "n": c.x.source},
+     see=lambda c: {"loader": c.loader.g, "sampler": c.loader.n, "mine": c.x.generator})
+
+# --- classes with a state of their own -----------------------------------------------------------------------------------------
+
+
+class Loader:
+    """Keeps what it is given: it must stay what it was when later snapshots are written, and it must be the loader's own."""
+
+    def __init__(self):
+        self.state = {"epoch": 0, "order": rand(4), "inner": {"seen": []}}
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+class Copies(Loader):
+    """As an EMA of diffusers: a copy out, and values of many kinds."""
+
+    def state_dict(self):
+        return {"order": self.state["order"].clone(), "epoch": self.state["epoch"], "inner": {"seen": list(self.state["inner"]["seen"])}}
+
+
+class Listed(Loader):
+    """Its state is no dict."""
+
+    def state_dict(self):
+        return [self.state["order"], self.state["epoch"]]
+
+    def load_state_dict(self, state):
+        self.state.update(order=state[0], epoch=state[1])
+
+
+class Grows(Loader):
+    """A cursor whose state has other keys in each step, and whose load looks for all of them."""
+
+    def state_dict(self):
+        return {"epoch": self.state["epoch"], **{f"worker{i}": {"at": i, "t": torch.full((1,), float(i))} for i in range(self.state["epoch"] + 1)}}
+
+    def load_state_dict(self, state):
+        assert sorted(state) == sorted(["epoch", *(f"worker{i}" for i in range(state["epoch"] + 1))])
+        self.state["epoch"] = state["epoch"]
+
+
+class Nothing(Loader):
+    """Its state is empty or None until it has begun."""
+
+    def __init__(self):
+        self.n = None
+
+    def state_dict(self):
+        return {} if self.n is None else {"n": self.n}
+
+    def load_state_dict(self, state):
+        self.n = state.get("n")
+
+
+def move_on(x, s):
+    x.state["epoch"] = s
+    x.state["order"] = x.state["order"] + 1
+    x.state["inner"]["seen"].append(s)
+
+
+def in_place(x, s):
+    x.state["epoch"] = s
+    x.state["order"].add_(1)
+
+
+case("own_pair", Loader, move_on)
+case("own_pair_in_place", Loader, in_place)
+case("own_pair_copies", Copies, move_on)
+case("own_pair_of_a_list", Listed, move_on)
+case("own_pair_in_dict", lambda: {"loader": Loader(), "n": 0}, lambda d, s: (move_on(d["loader"], s), d.update(n=s)))
+case("own_pair_in_list", lambda: [Loader(), {"x": [Copies()]}], lambda x, s: (move_on(x[0], s), move_on(x[1]["x"][0], s)))
+case("own_pair_grows", Grows, move_on)
+case("own_pair_begins_empty", Nothing, lambda x, s: setattr(x, "n", s if s > 1 else None))
+case("own_pair_in_dataclass", lambda: Progress(ema=Loader()), lambda x, s: (move_on(x.ema, s), setattr(x, "step", s)))
+case("own_pair_in_tuple", lambda: {"t": (Loader(), 1)}, lambda d, s: move_on(d["t"][0], s), may_refuse=True)
+
+# --- what cannot be put back ---------------------------------------------------------------------------------------------------
+
+CANNOT = "in place|put back|put it|restore|fill|cannot"
+
+
+class Unloadable:
+    def state_dict(self):
+        return {"a": 1}
+
+
+class LoadArgs:
+    """As DeepSpeed's ZeRO optimizer: it wants another form than it gives."""
+
+    def state_dict(self):
+        return {"a": 1}
+
+    def load_state_dict(self, state_dict_list, load_optimizer_states=True):
+        return state_dict_list[0]["a"]
+
+
+class Raises:
+    def state_dict(self):
+        raise RuntimeError("gather it first")
+
+    def load_state_dict(self, state):
+        pass
+
+
+refused("bad_int", lambda: 5, CANNOT)
+refused("bad_float", lambda: 5.5, CANNOT)
+refused("bad_text", lambda: "text", CANNOT)
+refused("bad_bytes", lambda: b"text", CANNOT)
+refused("bad_none", lambda: None, CANNOT)
+refused("bad_tuple", lambda: (1, 2), CANNOT)
+refused("bad_frozenset", lambda: frozenset({1}), CANNOT)
+refused("bad_decimal", lambda: decimal.Decimal(1), CANNOT)
+refused("bad_enum", lambda: Level.LOW, CANNOT)
+refused("bad_numpy_scalar", lambda: np.float64(1), CANNOT)
+refused("bad_read_only_array", lambda: np.frombuffer(b"abcdefgh", "<i4"), CANNOT)
+refused("bad_meta", lambda: torch.zeros(3, device="meta"), "meta")
+refused("bad_meta_in_dict", lambda: {"deep": [{"x": torch.zeros(3, device="meta")}]}, "meta")
+refused("bad_meta_module", lambda: torch.nn.Linear(2, 2, device="meta"), "meta")
+refused("bad_lambda", lambda: {"fn": lambda: 0}, "fn")
+refused("bad_deep_lambda", lambda: {"a": [1, {"fn": lambda: 0}]}, "fn")
+refused("bad_lock", lambda: {"lock": threading.Lock()}, "lock")
+refused("bad_file", lambda: {"log": io.BufferedReader(io.BytesIO())}, "log")
+refused("bad_python_generator", lambda: {"it": (i for i in range(3))}, "it")
+refused("bad_module", lambda: {"os": types}, "os")
+refused("bad_weakref", lambda: {"ref": weakref.ref(Obj)}, "ref")
+refused("bad_thread", lambda: {"t": threading.Thread()}, "t")
+refused("bad_system_random", lambda: random.SystemRandom(), "SystemRandom|state")
+refused("bad_no_load", Unloadable, "load_state_dict")
+refused("bad_other_form", LoadArgs, "load_state_dict|state_dict_list")
+refused("bad_raises", Raises, "gather it first")
+refused("bad_class", lambda: Obj, CANNOT + "|class|type")
+refused("bad_function", lambda: rand, CANNOT + "|function")
+refused("bad_data_loader", lambda: {"it": iter(torch.utils.data.DataLoader([1, 2, 3]))}, "it")
+
+# --- random numbers: last, since every case before draws some ------------------------------------------------------------------
+
+case("random_numbers", elrun.Rng, lambda r, s: (torch.rand(s + 3), random.gauss(0, 1), np.random.normal()),
+     see=lambda r: [torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate()], own=False)
+
+if __name__ == "__main__":
+    main()

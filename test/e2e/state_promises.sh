@@ -1,0 +1,139 @@
+# What elrun promises beside the bytes: persist=True is on disk or it is said; all ranks always have a step to go back to;
+# what does not fit is refused and costs nothing; a script that goes back by itself is followed; an emergency checkpoint holds
+# a state that was.
+. "$(dirname "$0")/../lib/e2e.sh"
+. "$(dirname "$0")/../lib/state.sh"
+
+# begin NAME RANKS MODE OPTIONS...: state_promises.py in a folder of its own, $D; what it says is in $D/err
+begin() {
+    D=$T/$1 ranks=$2 mode=$3; shift 3
+    mkdir -p "$D"; [ -e "$D/result" ] || : >"$D/result"
+    OUT=$D/out ERR=$D/err
+    ENV="PYTHON_EXEC=$PY PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $with" \
+        start --standalone --nproc-per-node="$ranks" "$@" "$HERE/state_promises.py" "$D" "$mode"
+}
+job() { begin "$@"; finish; }
+ends() { # TITLE: its verdicts and its exit status
+    verdicts "$1" "$D/result"
+    is "$1: exit status" "$status" 0
+}
+on_disk() { "$ELRUN" ckpt ls "$D/ckpt" --json | "$PY" -c 'import json, sys
+print(*sorted(x["step"] for x in json.load(sys.stdin)["checkpoints"] if x["state"] == "valid"))'; }
+with=
+
+# A rank that does not come is awaited for 10 s: meanwhile the rest of this test runs.
+begin absent 2 absent --ckpt-mem=16M --ckpt-restore-timeout=12 $CHECK
+absent_pid=$elrun_pid
+
+# --- persist=True
+job persist1 1 persist --ckpt-dir="$T/persist1/ckpt"
+is "persist=True, one rank: all are taken" "$(cat "$D/taken.0")" "9 19 29 39"
+is "persist=True, one rank: all are on disk" "$(on_disk)" "9 19 29 39"
+is "persist=True, one rank: exit status" "$status" 0
+job persist2 2 persist --ckpt-dir="$T/persist2/ckpt"
+is "persist=True, one of two ranks says so: all are taken" "$(cat "$D/taken.0")" "9 19 29 39"
+is "persist=True, one of two ranks says so: each is on disk, or an event says that it is not" \
+    "$({ on_disk; cat "$D/failed.0"; } | tr ' ' '\n' | grep . | sort -nu | tr '\n' ' ')" "9 19 29 39 "
+is "persist=True, one of two ranks says so: exit status" "$status" 0
+with=CKPT_DIR=$T/broken/ckpt
+job broken 1 broken_dir --ckpt-dir="$T/broken/ckpt"
+ends "the folder goes away"
+like "the folder goes away: elrun says so" "$(cat "$ERR")" 'step 1 .*not on disk|not on disk.*step 1|step 1.*(failed|could not|cannot)'
+with=
+
+# --- a step to go back to: all ranks are killed, eight times, at moments that a seed gives
+begin kills 3 kills --ckpt-mem=256M --max-restarts=8 --restart-policy=always $CHECK
+ready() { files "$D/ready.$1.*" 3 || ended "$elrun_pid"; }
+kill_all() { # ATTEMPT SECONDS
+    wait_for ready "$1"
+    files "$D/ready.$1.*" 3 || return 1 # all have tried five snapshots by then, at least
+    sleep "$2"
+    kill -KILL $(cat "$D/ready.$1".*)
+}
+SEED=${SEED:-7}
+note "SEED=$SEED"
+n=0
+for s in $(awk -v seed="$SEED" 'BEGIN { srand(seed); for (i = 0; i < 8; i++) printf "%.3f ", rand() * .4 }'); do
+    kill_all $n "$s" || break
+    n=$((n + 1))
+done
+wait_for ready 8
+ok "kills: the ninth attempt runs" files "$D/ready.8.*" 3
+kill -TERM "$elrun_pid" 2>/dev/null; finish
+"$PY" - "$D" >"$D/result" <<'P'
+import sys
+logs = {}
+for r in range(3):
+    for line in open(f"{sys.argv[1]}/log.{r}"):
+        a, what, *rest = line.split()
+        logs.setdefault(int(a), {}).setdefault(what, {}).setdefault(r, []).append(rest)
+for a in range(1, 9):
+    back = {r: tuple(x[0]) for r, x in logs.get(a, {}).get("restored", {}).items()}
+    before = logs.get(a - 1, {})
+    common = set.intersection(*({int(x[0]) for x in before.get("taken", {}).get(r, [])} | {int(x[0]) for x in before.get("restored", {}).get(r, [])} for r in range(3)))
+    common = sorted(common - {-1})
+    least = common[-2] if len(common) > 1 else common[-1] if common else -1
+    steps = {int(s) for s, _ in back.values()}
+    good = len(back) == 3 and len(steps) == 1 and {g for _, g in back.values()} == {"True"}
+    print("ok" if good else "not ok", f"kill {a} comes back to one step with its values" + ("" if good else f": {back}"))
+    good = bool(steps) and min(steps) >= least
+    print("ok" if good else "not ok", f"kill {a} loses one snapshot at most" + ("" if good else f": {back}, all had taken {common[-4:]}"))
+print("end")
+P
+verdicts kills "$D/result"
+
+# --- more than fits, and what cannot be saved
+job growth 1 growth --ckpt-mem=24M --ckpt-busy=wait --max-restarts=2 --restart-policy=always $CHECK
+ends growth
+said=$(grep 'step [0-9]* is not kept' "$ERR")
+like "growth: what is needed and what there is is said" "$said" 'step 6 .*[0-9] MiB are needed.*24 MiB of --ckpt-mem.*the one before it stays'
+is "growth: once for each time that it begins" "$(printf '%s\n' "$said" | wc -l)" 2
+job late 1 late --ckpt-mem=24M --ckpt-busy=wait --max-restarts=2 --restart-policy=always $CHECK
+ends "what cannot be saved"
+job steps 1 steps --ckpt-mem=24M --ckpt-busy=wait $CHECK
+ends steps
+
+# --- going back by oneself
+with=FROM=disk
+job rewind 1 rewind --ckpt-dir="$T/rewind/ckpt" --ckpt-busy=wait --max-restarts=1 --restart-policy=always $CHECK
+ends rewind
+: >"$D/result"
+job rewind 1 rewind --ckpt-dir="$T/rewind/ckpt" --ckpt-busy=wait $CHECK
+ends "rewind, another job"
+with=
+
+# --- emergency checkpoints
+ready_or_ended() { [ -e "$D/ready" ] || ended "$elrun_pid"; }
+for how in array copy data told over; do
+    with=HOW=$how
+    begin "swap_$how" 1 swap --ckpt-dir="$T/swap_$how/ckpt" $CHECK
+    wait_for ready_or_ended
+    kill -TERM "$elrun_pid" 2>/dev/null; finish
+    mv "$ERR" "$D/err.1"
+    job "swap_$how" 1 swap --ckpt-dir="$T/swap_$how/ckpt" $CHECK
+    ends "swapped weights, $how"
+    newest=$(cat "$D/step.0")
+    case $how in
+    over) is "swapped weights, $how: the newest step counts" "$newest" 5 ;;
+    told) [ "$newest" = 5 ] || like "swapped weights, $how: that an older step counts is said" "$(cat "$D/err.1")" 'swapped' ;;
+    *) [ "$newest" = 5 ] || like "swapped weights, $how: that an older step counts is said" "$(cat "$D/err.1")" 'changed' ;;
+    esac
+done
+with=
+job captured 2 captured --ckpt-mem=64M --max-restarts=1 --restart-policy=always $CHECK
+echo end >>"$D/result"
+ends "a state that has grown is captured"
+is "a state that has grown is captured: it is the newest" "$(cat "$D/step.0" "$D/step.1" | sort -u)" 6
+
+# --- no snapshots; the rank that did not come
+with="OOM=$(cat /proc/self/oom_score_adj)"
+job nothing 1 nothing
+ends "without any option"
+job nothing2 1 nothing --max-restarts=1 --nnodes=1
+ends "without snapshots"
+with=
+D=$T/absent elrun_pid=$absent_pid; finish
+like "a rank that never calls restore() is named while the others wait" "$(head -3 "$D/err")" 'rank 1 .*restore\(\)'
+like "and at the end" "$(sed 1d "$D/err")" 'rank 1.*restore\(\)|restore\(\).*rank 1'
+is_clean promises
+finished
