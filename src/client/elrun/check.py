@@ -15,9 +15,10 @@ import struct
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from . import special
-from .objects import PICKLE, fields_of, generator
+from .objects import fields_of, generator
 from .packets import Extent
 from .parts import AnyPart, Part
+from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, ModuleNode, OptimizerNode,
                    Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, TensorNode)
 from .values import has_pair, is_value, numpy, torch

@@ -14,7 +14,8 @@ import struct
 import warnings
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .objects import PICKLE, Spec
+from .objects import Spec
+from .special import PICKLE
 from .tree import Misfit
 from .values import numpy, torch
 
