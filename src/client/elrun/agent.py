@@ -157,9 +157,11 @@ class Snapshots:
 
         Once for each part, before the first restore() or snapshot().  TypeError: something in it could not be put back;
         the text says where it is, and why."""
-        self._may_declare("declare", name)
+        if not isinstance(name, str):
+            raise TypeError(f"declare({name!r}, ...): the name of a part is a string")
         if name.endswith(OWN) or not name or len(name.encode()) > _NAME_MAX:
             raise ValueError(f'declare("{name}"): a name has 1 to {_NAME_MAX} bytes, and does not end with {OWN}')
+        self._may_declare("declare", name)
         if is_value(state) or isinstance(state, tuple):
             raise TypeError(f'part "{name}": {a_class(state)} cannot be filled in place: put it into a dict')
         part = Part(name, state, shard_id or f"rank{self.rank}", f"r{self.rank:05d}/" if shard_id is None else "")
@@ -257,7 +259,7 @@ class Snapshots:
             step = offer["step"]
             if step < 0 and not offer.get("fresh"):
                 if misfit:
-                    raise Error(f"what was saved does not fit what is declared here, and nothing was changed: {misfit}")
+                    raise Error(f"what was saved does not fit what is declared here; {misfit}")
                 raise NoSnapshot(offer.get("text") or "no snapshot is left")
             trouble, has = "", not offer.get("elsewhere")
             if step >= 0 and has:
@@ -291,7 +293,10 @@ class Snapshots:
         self._turn |= 1  # what an emergency copy would take changes from here on
         try:
             put_back(self.parts, Saved(memory, where))
-        except (Misfit, Refused) as e:
+        except Misfit as e:
+            text = f"{e}; some of it is filled" if e.spoiled else f"nothing was changed: {e}"
+            return text, text
+        except Refused as e:
             return str(e), str(e)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
             text = f"{type(e).__name__}: {e}"
@@ -472,6 +477,8 @@ class Snapshots:
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""
+        if self._swapped:
+            raise Error("update() within swapped(): the weights are not the model's there")
         return _Update(self, number_of(step, "update(step): a step"))
 
     @contextlib.contextmanager
