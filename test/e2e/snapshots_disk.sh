@@ -61,7 +61,7 @@ train 2 other
 like "a part of another name: nothing is loaded" "$BACK" '0 none: no snapshot is left .*;1 none: no snapshot is left'
 train 2 misfit --allow-fresh
 is "an array of another shape: nothing is filled, and --allow-fresh does not change that" "$BACK" \
-    "$(for r in 0 1; do echo "$r refused, 0: what was saved does not fit what is declared here; nothing was changed: part \"nomen\": an array float64 of shape [64] was saved, and float64 of shape [65] is declared"; done | tr '\n' ';')"
+    "$(for r in 0 1; do echo "$r refused, 0: what was saved does not fit what is declared here, and nothing was changed: part \"nomen\": an array float64 of shape [64] was saved, and float64 of shape [65] is declared"; done | tr '\n' ';')"
 is "with the worker's status" "$status" 9
 mkfifo "$T/end"
 ENV="PYTHON_EXEC=$PY" start --standalone --ckpt-dir="$T/locked" --no-python sh -c ": >$T/runs; cat $T/end"

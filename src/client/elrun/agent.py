@@ -137,6 +137,7 @@ class Snapshots:
         self._live_path = path + ".live" if welcome.get("live") else ""
         self._emergency: Optional[Emergency] = None
         self._swapped = 0
+        self._spoiled = False  # a restore() that failed has filled something
         self._turn = 0  # odd while a step changes the state; another number after each
         self._page = Page(fds[0])
         for fd in fds:
@@ -259,7 +260,7 @@ class Snapshots:
             step = offer["step"]
             if step < 0 and not offer.get("fresh"):
                 if misfit:
-                    raise Error(f"what was saved does not fit what is declared here; {misfit}")
+                    raise Error(f"what was saved does not fit what is declared here, and {'some of it is filled' if self._spoiled else 'nothing was changed'}: {misfit}")
                 raise NoSnapshot(offer.get("text") or "no snapshot is left")
             trouble, has = "", not offer.get("elsewhere")
             if step >= 0 and has:
@@ -290,12 +291,13 @@ class Snapshots:
     def _put_back(self, memory: memoryview, where: List[Extent]) -> Tuple[str, str]:
         if len(where) != len(self.parts):
             return f"{len(where)} parts were saved, and {len(self.parts)} are declared", ""
+        self._spoiled = False
         self._turn |= 1  # what an emergency copy would take changes from here on
         try:
             put_back(self.parts, Saved(memory, where))
         except Misfit as e:
-            text = f"{e}; some of it is filled" if e.spoiled else f"nothing was changed: {e}"
-            return text, text
+            self._spoiled = e.spoiled
+            return str(e), str(e)
         except Refused as e:
             return str(e), str(e)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails

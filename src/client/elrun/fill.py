@@ -89,7 +89,7 @@ class Fill:
         """What has to be done for one declared object.  Misfit: it cannot be."""
         self.part = part
         if self.put("", value, node) is not value:
-            raise self.misfit("", f"{a_class(value)} cannot be filled in place with what was saved")
+            raise self.misfit("", f"{_kind_of(self._unpack(node))} was saved, and {a_class(value)} is declared")
 
     def carry_out(self) -> None:
         back: List[Optional[Callable[[], None]]] = []
@@ -205,7 +205,7 @@ class Fill:
         if not path:
             raise self.misfit("", f"a tensor {node.dtype} of shape {list(node.shape)} was saved, and one "
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
-        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None and self.memory.is_free(old):
+        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None and not old.is_inference() and self.memory.is_free(old):
             new = self.new_tensor(path, node)
             self.copies.append(lambda: old.set_(new.detach().to(old.device)).requires_grad_(node.requires_grad))
             return old
@@ -406,6 +406,17 @@ class Fill:
     def make(self, path: str, node: Any) -> Any:
         """A value of its own, for a door."""
         return self.put(path, _NONE, node)
+
+
+def _kind_of(node: Any) -> str:
+    """What a node stands for, with an article."""
+    if isinstance(node, (MappingNode, SequenceNode, SetNode, BytesNode, FieldsNode)):
+        return a_class(node.cls)
+    if isinstance(node, Plain):
+        return a_class(node.value)
+    if isinstance(node, ArrayNode):
+        return f"an array {node.dtype} of shape {list(node.shape)}"
+    return "a generator of random numbers" if isinstance(node, GeneratorNode) else "a tensor"
 
 
 def _take_back(back: List[Optional[Callable[[], None]]]) -> bool:
