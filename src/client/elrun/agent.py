@@ -656,7 +656,8 @@ def _from_outside(e: BaseException) -> bool:
 
 
 def unmade(parts: List[AnyPart]) -> int:
-    """Bytes of the moments that optimizers are going to make, as Adam does: two of each parameter."""
+    """Bytes of the moments that optimizers are going to make at their first step: two of each parameter where there are
+    betas, as Adam has them, one where there is a momentum."""
     th = torch()
     if th is None:
         return 0
@@ -664,5 +665,8 @@ def unmade(parts: List[AnyPart]) -> int:
     for part in parts:
         value = getattr(part, "value", None)
         found += [value] if not isinstance(value, dict) else list(value.values())
-    return sum(2 * p.numel() * p.element_size() for o in found if isinstance(o, th.optim.Optimizer)
-               for g in o.param_groups for p in g["params"] if p not in o.state and p.requires_grad)
+    n = 0
+    for group in (g for o in found if isinstance(o, th.optim.Optimizer) and not o.state for g in o.param_groups):
+        moments = 2 if group.get("betas") else 1 if group.get("momentum") else 0
+        n += sum(moments * p.numel() * p.element_size() for p in group["params"] if p.requires_grad)
+    return n
