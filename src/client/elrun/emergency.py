@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple
 
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Held, copy_all
+from .texts import cut
 from .tree import Refused
 from .values import torch
 
@@ -81,6 +82,7 @@ class Emergency:
         try:
             held = self.ck._take()
             sources = [s for one in held for s in one.sources]
+            samples = self.ck._samples()
             why = self._watch(held, sources)
         except (Error, Refused) as e:
             why = str(e)
@@ -89,8 +91,7 @@ class Emergency:
         self.trouble = why
         if why:
             return
-        self.held, self.sources = held, sources
-        self.samples_consumed = self.ck.consumed_samples
+        self.held, self.sources, self.samples_consumed = held, sources, samples
         if self.mark:
             self.mark.record()
         self.step = step
@@ -104,7 +105,7 @@ class Emergency:
         """Lays aside, and notes by what a change will be seen; why not, or ""."""
         if any(one.layout is None for one in held):
             return "files (declare_file) are not copied beside the script"
-        if all(one.layout.plain for one in held if one.layout):
+        if sources and all(one.layout.plain for one in held if one.layout):
             places = list(map(torch().Tensor.data_ptr, sources))
         else:
             places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
@@ -196,7 +197,7 @@ class Emergency:
             why, images = self._copy(number, step, slot_bytes)
         except Exception as e:
             why = f"{type(e).__name__}: {e}"
-        self.sock.send(pack("CAPTURED", 0, {"slot": number, "step": step, "ok": not why, "why": why[:400], "images": images,
+        self.sock.send(pack("CAPTURED", 0, {"slot": number, "step": step, "ok": not why, "why": cut(why), "images": images,
                                             "consumed_samples": self.samples_consumed}))
 
     def _copy(self, number: int, step: int, slot_bytes: int) -> Tuple[str, str]:
@@ -214,7 +215,7 @@ class Emergency:
         if end_of(where) > slot_bytes:
             return f"its state has grown to {end_of(where)} bytes, and the slot has {slot_bytes}", ""
         slot = ck._slots[number]
-        slot.grow(slot_bytes)
+        slot.grow(slot_bytes, end_of(where))
         sources = list(self.sources)
         for i, copy in zip(plan.aside, plan.copies):
             sources[i] = copy
@@ -275,6 +276,5 @@ def _elements(tensor: Any) -> Any:
 def _bits(tensor: Any) -> Any:
     """Not a number is equal to itself here."""
     th = torch()
-    tensor = tensor.contiguous()
-    return tensor.view(th.uint8) if tensor.dim() else tensor.reshape(1).view(th.uint8)
+    return tensor.clone(memory_format=th.contiguous_format).reshape(-1).view(th.uint8)
 

@@ -19,16 +19,17 @@ import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
+from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, ModuleNode,
                    OptimizerNode, Packed, Plain, Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode,
                    SparseNode, Spread, TensorNode, a_class, class_name, join)
 from .values import SIMPLE, has_pair, is_value, numpy, torch
 
-PICKLE = 4  # that every Python from 3.8 on reads
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
 TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
 
 _SHAPE = operator.attrgetter("shape", "dtype")
+_GRAD = operator.attrgetter("requires_grad")
 
 
 class Spec(NamedTuple):
@@ -111,9 +112,12 @@ class _DictBlock(Block):
         self.of = value
         self.ids = list(map(id, tensors))
         self.keep = tuple(tensors)
+        self.grads = list(map(_GRAD, tensors))
 
     def guard(self) -> bool:
         value = self.value
+        if list(map(_GRAD, self.keep)) != self.grads:
+            return False
         if isinstance(value, dict):
             return list(map(id, value.values())) == self.ids and list(value) == self.names
         return list(map(id, value)) == self.ids
@@ -243,7 +247,7 @@ class Walk:
         self.specs: List[Spec] = []
         self.sources: List[Any] = []
         self.chunks: List[Tuple[Tuple[Spec, ...], List[Any]]] = []
-        self.seen: Dict[int, Any] = {}  # nodes by the id of their object
+        self.seen: Dict[Tuple[int, bool], Any] = {}  # nodes by the id of their object, and whether it stands in a state_dict()
         self.alive: List[Any] = []  # whose ids are in seen
         self.open: Set[int] = set()  # containers that are being looked at
 
@@ -262,7 +266,7 @@ class Walk:
         place, and all that can be pickled will do."""
         if type(value) in SIMPLE:
             return Plain(value)
-        node = self.seen.get(id(value))
+        node = self.seen.get((id(value), inside))
         if node is not None:
             return node
         if id(value) in self.open:
@@ -270,7 +274,7 @@ class Walk:
         self.open.add(id(value))
         node = self._node(path, value, inside)
         self.open.discard(id(value))
-        self.seen[id(value)] = node
+        self.seen[id(value), inside] = node
         self.alive.append(value)
         return node
 
@@ -343,12 +347,23 @@ class Walk:
             return EmptyNode(isinstance(tensor, th.nn.Parameter))
         if tensor.layout is not th.strided and not special.is_odd(tensor):
             return self._sparse(path, tensor)
-        if special.is_odd(tensor):
-            return SavedNode("torch", special.to_bytes(tensor))
+        if special.is_odd(tensor) or not special.is_plain_class(tensor):
+            return self._saved_tensor(path, tensor)
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
         self.sources.append(local_of(tensor))
         return node
+
+    def _saved_object(self, path: str, value: Any) -> Any:
+        """pickle alone does not bring back tensors of every type."""
+        data = self.pickled(path, value)
+        return SavedNode("pickle", data) if b"torch" not in data else self._saved_tensor(path, value)
+
+    def _saved_tensor(self, path: str, tensor: Any) -> Any:
+        try:
+            return SavedNode("torch", special.to_bytes(tensor))
+        except Exception as e:
+            raise Refused(f"{self.where(path)}: {a_class(tensor)} that torch.save() does not take: {e}") from None
 
     def take_loose(self, n: int) -> List[Spec]:
         """The last n loose tensors, which become a block."""
@@ -368,7 +383,7 @@ class Walk:
         spec = Spec(self.unique(path), tuple(value.shape), value.dtype, False, None)
         self.specs.append(spec)
         self.sources.append(value)
-        return ArrayNode(spec.name, value.dtype, spec.shape)
+        return ArrayNode(spec.name, value.dtype, spec.shape, type(value).__name__ if type(value) is not np.memmap else "ndarray")
 
     # -- modules and optimizers
 
@@ -481,7 +496,7 @@ class Walk:
             return FieldsNode(self._by_name(path, type(value)),
                               {n: self.take(join(path, n), v, inside) for n, v in names.items()})
         if inside:
-            return SavedNode("pickle", self.pickled(path, value))
+            return self._saved_object(path, value)
         raise Refused(f"{self.where(path)}: {a_class(value)} has no state_dict() and load_state_dict() and is no container, "
                       "number or array: give it that pair, or declare what is in it")
 
@@ -514,7 +529,7 @@ class Walk:
         """A dict or list of many tensors and nothing else; None: it is none."""
         block = self._reuse(path, _DictBlock, value)
         if block is None:
-            if len(value) < BLOCK_MIN or not all(map(special.is_block_tensor, members)):
+            if len(value) < BLOCK_MIN or not all(special.is_block_tensor(m) and special.is_plain_class(m) for m in members):
                 return None
             block = self._use(path, _DictBlock(self, path, value))
         return Packed(block.packed, [])
@@ -523,7 +538,7 @@ class Walk:
         kind = type(value)
         if kind is not tuple and not hasattr(kind, "_fields"):
             if inside:
-                return SavedNode("pickle", self.pickled(path, value))
+                return self._saved_object(path, value)
             raise Refused(f"{self.where(path)}: {a_class(value)} is a tuple that cannot be made anew")
         self._by_name(path, kind)
         names = getattr(kind, "_fields", None) or range(len(value))
@@ -556,7 +571,7 @@ class Walk:
 
 def _tensor_node(spec: Spec, tensor: Any, local: Any) -> TensorNode:
     return TensorNode(spec.name, str(spec.dtype).replace("torch.", ""), spec.shape, str(local.device), spec.spread,
-                      isinstance(tensor, torch().nn.Parameter))
+                      isinstance(tensor, torch().nn.Parameter), bool(tensor.requires_grad and tensor.is_leaf))
 
 
 def fields_of(value: Any) -> Optional[Dict[str, Any]]:

@@ -10,7 +10,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 
 class Misfit(RuntimeError):
-    """What was saved does not fit what is declared: the text says which part and what differs.  Nothing was changed."""
+    """What was saved does not fit what is declared: the text says which part and what differs.  spoiled: some of it was
+    filled all the same, by a load_state_dict() that failed half-way."""
+
+    spoiled = False
 
 
 class Refused(TypeError):
@@ -46,12 +49,14 @@ class TensorNode(NamedTuple):
     device: str
     spread: Optional[Spread]
     parameter: bool
+    requires_grad: bool
 
 
 class ArrayNode(NamedTuple):
     name: str
     dtype: Any  #: numpy's
     shape: Tuple[int, ...]
+    cls: str  #: numpy's name: "ndarray", "matrix", "recarray"
 
 
 class SparseNode(NamedTuple):
