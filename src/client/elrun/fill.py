@@ -12,7 +12,7 @@ import collections
 import copy
 import pickle
 import random
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
 from .memory import Memory
@@ -26,6 +26,14 @@ _NONE = object()
 DOORS = (DoorNode, ModuleNode, OptimizerNode, ShardedOptimizerNode)
 
 
+class Door(NamedTuple):
+    """A load_state_dict() that is to be called."""
+
+    part: str
+    sure: bool  #: names and shapes were compared: it is not known to fail
+    call: Callable[[], Optional[Callable[[], None]]]  #: returns what takes it back, None: nothing does
+
+
 class Fill:
     """One going back.  tensors: what gives the saved bytes of a name, as a tensor or an array that may only be read."""
 
@@ -37,7 +45,7 @@ class Fill:
         self.used: Dict[int, str] = {}  # by the id of an object that stands for a node: in which part; there it stands for no other
         self.content: Dict[int, Any] = {}  # by the id of an object that will be filled: with what
         self.memory = Memory()
-        self.doors: List[Callable[[], Optional[Callable[[], None]]]] = []  # each returns what takes it back
+        self.doors: List[Door] = []
         self.copies: List[Callable[[], None]] = []
         self.last: List[Callable[[], None]] = []
         self.kept: List[Any] = []  # nodes and objects, whose ids are in made and used
@@ -81,22 +89,18 @@ class Fill:
         """What has to be done for one declared object.  Misfit: it cannot be."""
         self.part = part
         if self.put("", value, node) is not value:
-            raise self.misfit("", f"{a_class(value)} cannot be filled in place with what was saved")
+            raise self.misfit("", f"{_kind_of(self._unpack(node))} was saved, and {a_class(value)} is declared")
 
     def carry_out(self) -> None:
-        back: List[Callable[[], None]] = []
-        try:
-            for door in self.doors:
-                undo = door()
-                if undo:
-                    back.append(undo)
-        except Exception:
-            for undo in reversed(back):
-                try:
-                    undo()
-                except Exception:  # it has failed before; the first failure is told
-                    pass
-            raise
+        back: List[Optional[Callable[[], None]]] = []
+        for door in sorted(self.doors, key=lambda d: d.sure):  # first those that may fail
+            try:
+                back.append(door.call())
+            except Exception as e:
+                cause = e.__cause__ if isinstance(e, Misfit) and e.__cause__ else e
+                failed = Misfit(f'part "{door.part}": load_state_dict() does not take what was saved: {type(cause).__name__}: {cause}')
+                failed.spoiled = not _take_back(back) or getattr(e, "spoiled", True)
+                raise failed from e
         th = torch()
         if th is None:
             for step in self.copies + self.last:
@@ -201,7 +205,7 @@ class Fill:
         if not path:
             raise self.misfit("", f"a tensor {node.dtype} of shape {list(node.shape)} was saved, and one "
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
-        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None and self.memory.is_free(old):
+        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None and not old.is_inference() and self.memory.is_free(old):
             new = self.new_tensor(path, node)
             self.copies.append(lambda: old.set_(new.detach().to(old.device)).requires_grad_(node.requires_grad))
             return old
@@ -295,6 +299,11 @@ class Fill:
         return self._sequence(path, old if same else _NONE, node)
 
     def _mapping(self, path: str, old: Any, node: MappingNode) -> Any:
+        if old is not _NONE:
+            known = {key for key, _ in node.items}
+            for key in old:
+                if key not in known and has_pair(old[key]):
+                    raise self.misfit(join(path, key), f"{a_class(old[key])} is declared there, and its state was not saved")
         items = [(key, self.put(join(path, key), _NONE if old is _NONE else old.get(key, _NONE), child)) for key, child in node.items]
         if old is not _NONE and self._fills(old, items, lambda: _fill_mapping(old, items)):
             return old
@@ -382,6 +391,9 @@ class Fill:
 
     # -- doors
 
+    def door(self, sure: bool, call: Callable[[], Optional[Callable[[], None]]]) -> None:
+        self.doors.append(Door(self.part, sure, call))
+
     def _owner(self, path: str, old: Any, node: Any) -> Any:
         if special.is_tensor(old) or not has_pair(old):
             kind = node.cls if isinstance(node, DoorNode) else "module" if isinstance(node, ModuleNode) else "optimizer"
@@ -394,6 +406,31 @@ class Fill:
     def make(self, path: str, node: Any) -> Any:
         """A value of its own, for a door."""
         return self.put(path, _NONE, node)
+
+
+def _kind_of(node: Any) -> str:
+    """What a node stands for, with an article."""
+    if isinstance(node, (MappingNode, SequenceNode, SetNode, BytesNode, FieldsNode)):
+        return a_class(node.cls)
+    if isinstance(node, Plain):
+        return a_class(node.value)
+    if isinstance(node, ArrayNode):
+        return f"an array {node.dtype} of shape {list(node.shape)}"
+    return "a generator of random numbers" if isinstance(node, GeneratorNode) else "a tensor"
+
+
+def _take_back(back: List[Optional[Callable[[], None]]]) -> bool:
+    """What was loaded is loaded no more.  False: not all of it."""
+    clean = True
+    for undo in reversed(back):
+        try:
+            if undo is None:
+                clean = False
+            else:
+                undo()
+        except Exception:  # the first failure is told
+            clean = False
+    return clean
 
 
 def _whole_optimizer(node: Packed) -> OptimizerNode:
