@@ -183,6 +183,7 @@ void member_save_message(const struct member *m, struct msg_ckpt_held *out)
                                   .parts = h->parts,
                                   .layout = h->layout,
                                   .steps = h->steps,
+                                  .alike = h->alike,
                                   .least = h->least,
                                   .want = h->want,
                                   .ask = h->ask,

@@ -18,6 +18,7 @@
 struct saver {
     struct member_held held;
     char *steps; /* SAVING_STEPS_TEXT + 1 */
+    char alike[SAVING_ALIKE_TEXT + 1];
     struct loop_timer *telling;
     struct keeper_source *piece; /* the list */
     unsigned pieces;
@@ -77,6 +78,31 @@ static void put_steps(struct persisting *p)
     s->steps[n] = 0;
 }
 
+/* Digests of the last step that has some.  They are said on when its slots have another one: other nodes may be behind.
+ */
+static void put_alike(struct persisting *p)
+{
+    const struct keeper *k = snapshots_keeper(p->node->snapshots);
+    struct saver *s = p->saver;
+    const struct keeper_slot *of = keeper_digested(k);
+    size_t n, last = 0;
+    if (!of || s->held.parts <= 0)
+        return;
+    n = (size_t)snprintf(s->alike, sizeof s->alike, "%lld@%llx:", (long long)of->step, (unsigned long long)of->lineage);
+    for (unsigned i = 0; i < s->pieces; i++) {
+        struct keeper_source from;
+        if (!keeper_piece(k, &s->piece[i], of->step, of->lineage, &from))
+            continue;
+        const struct keeper_slot *x = keeper_slot(k, from.worker, from.slot);
+        if (!x->digested || !x->part_digest[from.part] || sizeof s->alike - n < 32)
+            continue;
+        n += (size_t)snprintf(s->alike + n, sizeof s->alike - n, "%s%u=%llx", last ? "," : "", i,
+                              (unsigned long long)x->part_digest[from.part]);
+        last = n;
+    }
+    s->alike[last] = 0;
+}
+
 static void make_list(struct persisting *p)
 {
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
@@ -102,6 +128,7 @@ static void refresh(struct persisting *p)
     if (s->held.parts < 0 && keeper_all_known(k))
         make_list(p);
     put_steps(p);
+    put_alike(p);
     s->held.steps = s->steps;
     s->held.least = keeper_least(k);
     s->held.want = persist_wanted(p->core);
@@ -137,6 +164,7 @@ void saver_round(struct persisting *p)
     s->held.coord = w->coord;
     s->held.parts = -1;
     s->held.layout = "";
+    s->alike[0] = 0;
     s->ended = false;
     s->pieces = 0;
     refresh(p);
@@ -575,6 +603,7 @@ int saver_init(struct persisting *p, struct el_err *e)
     if (s) {
         s->again = KEEPER_NO_STEP;
         s->held = (struct member_held){.parts = -1, .layout = "", .least = MEMBER_NO_STEP, .want = MEMBER_NO_STEP};
+        s->held.alike = s->alike;
         s->steps = calloc(1, SAVING_STEPS_TEXT + 1);
         s->piece = calloc(SAVING_PARTS_MAX, sizeof *s->piece);
         s->index = calloc(SAVING_PARTS_MAX, sizeof *s->index);

@@ -66,6 +66,18 @@ static void say_result(struct rdzv *r, struct rdzv_actions *out)
                  (double)x->took / (double)EL_SEC(1));
 }
 
+/* One at a time. */
+static void say_difference(struct rdzv *r, struct rdzv_actions *out)
+{
+    struct saving_difference x;
+    if (!saving_next_difference(r->saving, &x))
+        return;
+    r->saving_due = true; /* there may be more */
+    rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
+             "part \"%.64s\" (shard_id=\"%.32s\") differs between %.48s and %.48s at step %lld: " SAVING_DIFFER_ADVICE,
+             x.part, x.shard, name_of_member(r, x.node[0]), name_of_member(r, x.node[1]), (long long)x.step);
+}
+
 static unsigned live_seats(const struct rdzv *r)
 {
     unsigned n = 0;
@@ -82,6 +94,7 @@ void rdzv_saving_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->saving_due = false;
     if (saving_advance(r->saving, live_seats(r), now))
         rdzv_act(out, RDZV_DO_ORDER_EACH);
+    say_difference(r, out);
     say_result(r, out);
 }
 

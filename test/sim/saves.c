@@ -205,7 +205,7 @@ void saves_boot(struct cluster *c, uint32_t who)
 {
     uint64_t serial = c->agent[who].save.serial;
     c->agent[who].save =
-        (struct cluster_save){.serial = serial + 1, .want = -1, .held = {.parts = -1, .least = -1, .want = -1}};
+        (struct cluster_save){.serial = serial + 1, .want = -1, .held = {.parts = -1, .alike = "", .least = -1, .want = -1}};
 }
 
 void saves_round(struct cluster *c, uint32_t who)
@@ -214,7 +214,7 @@ void saves_round(struct cluster *c, uint32_t who)
     struct cluster_save *x = &a->save;
     if (!c->saves)
         return;
-    x->held = (struct member_held){.number = a->number, .coord = a->coord, .parts = -1};
+    x->held = (struct member_held){.number = a->number, .coord = a->coord, .parts = -1, .alike = ""};
     x->want = -1;
     tell(c, who);
 }

@@ -67,7 +67,7 @@ static inline void declares(unsigned node)
 }
 
 struct says {
-    const char *steps, *text;
+    const char *steps, *text, *alike;
     int64_t parts, least, want;
     bool quiet, old, existed; /* old: of another coordinator's order */
     uint64_t order, got, ask;
@@ -83,6 +83,7 @@ static inline void says_(unsigned node, struct says x)
                                            .parts = x.parts ? x.parts : 2,
                                            .layout = "world",
                                            .steps = x.steps ? x.steps : "",
+                                           .alike = x.alike ? x.alike : "",
                                            .least = x.least ? x.least : -1,
                                            .want = x.want ? x.want : -1,
                                            .ask = x.ask,

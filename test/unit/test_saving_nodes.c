@@ -50,6 +50,7 @@ static void test_layouts(void)
                                     .parts = 2,
                                     .layout = "other",
                                     .steps = "12:0-1",
+                                    .alike = "",
                                     .least = 12,
                                     .want = 12,
                                     .done = -1,
