@@ -150,12 +150,9 @@ int ckpt_folder(struct node *n, struct el_err *e)
 int ckpt_init(struct node *n, struct el_err *e)
 {
     static const struct snapshots_ops ops = {
-        on_choose,
-        on_confirm,
-        on_reads,
-        {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
-        on_committed,
-        on_differ};
+        on_choose,    on_confirm,
+        on_reads,     {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
+        on_committed, on_differ};
     if (!talks(n))
         return 0;
     const struct restore_conf alone = {.room = 1,

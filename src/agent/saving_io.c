@@ -78,31 +78,6 @@ static void put_steps(struct persisting *p)
     s->steps[n] = 0;
 }
 
-/* Digests of the last step that has some.  They are said on when its slots have another one: other nodes may be behind.
- */
-static void put_alike(struct persisting *p)
-{
-    const struct keeper *k = snapshots_keeper(p->node->snapshots);
-    struct saver *s = p->saver;
-    const struct keeper_slot *of = keeper_digested(k);
-    size_t n, last = 0;
-    if (!of || s->held.parts <= 0)
-        return;
-    n = (size_t)snprintf(s->alike, sizeof s->alike, "%lld@%llx:", (long long)of->step, (unsigned long long)of->lineage);
-    for (unsigned i = 0; i < s->pieces; i++) {
-        struct keeper_source from;
-        if (!keeper_piece(k, &s->piece[i], of->step, of->lineage, &from))
-            continue;
-        const struct keeper_slot *x = keeper_slot(k, from.worker, from.slot);
-        if (!x->digested || !x->part_digest[from.part] || sizeof s->alike - n < 32)
-            continue;
-        n += (size_t)snprintf(s->alike + n, sizeof s->alike - n, "%s%u=%llx", last ? "," : "", i,
-                              (unsigned long long)x->part_digest[from.part]);
-        last = n;
-    }
-    s->alike[last] = 0;
-}
-
 static void make_list(struct persisting *p)
 {
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
@@ -128,7 +103,8 @@ static void refresh(struct persisting *p)
     if (s->held.parts < 0 && keeper_all_known(k))
         make_list(p);
     put_steps(p);
-    put_alike(p);
+    if (s->held.parts > 0)
+        keeper_digests_text(k, s->piece, s->pieces, s->alike, sizeof s->alike);
     s->held.steps = s->steps;
     s->held.least = keeper_least(k);
     s->held.want = persist_wanted(p->core);

@@ -221,8 +221,6 @@ struct keeper_reads keeper_reads(const struct keeper *k);
 
 const struct keeper_pair *keeper_compared(const struct keeper *k); /* of KEEPER_DO_COMPARE */
 const struct keeper_pair *keeper_differs(const struct keeper *k);  /* of KEEPER_DO_DIFFER */
-/* The slot with digests that was begun last; NULL: there is none. */
-const struct keeper_slot *keeper_digested(const struct keeper *k);
 
 /* The slot of the worker that was committed last, -1: none is. */
 int keeper_newest(const struct keeper *k, unsigned worker);
@@ -282,6 +280,10 @@ bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int
 uint64_t keeper_lineage(const struct keeper *k, int64_t step);
 int64_t keeper_held_below(const struct keeper *k, int64_t below);
 int64_t keeper_least(const struct keeper *k);
+/* Digests of these pieces at the last step that has some: "12@9f3a:0=5c1,3=77", as many as fit.  Where no slot has any
+ * the text stays as it is: it is said on, for other nodes may be behind. */
+void keeper_digests_text(const struct keeper *k, const struct keeper_source *piece, unsigned pieces, char *text,
+                         size_t size);
 /* As declared; where workers differ, that of one which has parts of its own.  "": nothing is. */
 const char *keeper_layout_id(const struct keeper *k);
 

@@ -68,7 +68,7 @@ struct vault_job {
     uint64_t room_bytes; /* GROW: so many */
     bool digests;        /* SUM: of each part, what must be alike on all ranks */
     struct keeper_pair pair;
-    int64_t step;        /* LOAD: this one, */
+    int64_t step; /* LOAD: this one, */
     uint64_t lineage;
     const struct ckpt_fs *from;
     enum ckpt_layout layout;
@@ -226,39 +226,16 @@ static const char *image_of(const struct chest *c, unsigned slot, unsigned part)
     return (const char *)c->slot[slot].mem.at + c->slot[slot].image[part].offset;
 }
 
-/* A part of tensors must be the safetensors file that it was said to be: its length, its header's, every rule of the
- * format.  The worker can write to it meanwhile: what is read twice is read from a copy. */
-static int read_header(struct st *st, struct el_mem *mem, const struct image *p, const char *name, const char *image,
-                       struct el_err *e)
-{
-    unsigned char prefix[ST_PREFIX];
-    size_t json;
-    memcpy(prefix, image, sizeof prefix);
-    if (st_header_bytes(prefix, p->bytes, &json, e) < 0)
-        return el_prefix(e, "part \"%s\"", name);
-    if (json + ST_PREFIX != p->header_bytes)
-        return el_fail(e, EL_EXIT_PROTOCOL, "part \"%s\": its header has %zu bytes, %llu were announced", name,
-                       json + ST_PREFIX, (unsigned long long)p->header_bytes);
-    char *header = el_alloc(mem, json);
-    int bad = -1;
-    if (header)
-        bad = st_parse(st, mem, memcpy(header, image + ST_PREFIX, json), json, p->bytes, e);
-    else
-        el_fail(e, EL_EXIT_OSERR, "out of memory for its header");
-    el_free(mem, header);
-    return bad ? el_prefix(e, "part \"%s\"", name) : 0;
-}
-
-/* digest: NULL where none is asked for. */
+/* A part of tensors must be the safetensors file that it was said to be.  digest: NULL where none is asked for. */
 static int check_image(const struct image *p, const char *name, const char *image, uint64_t *digest, struct el_err *e)
 {
     struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
     struct st st = {0};
-    int bad = read_header(&st, &mem, p, name, image, e);
+    int bad = st_read_memory(&st, &mem, image, p->header_bytes, p->bytes, e);
     if (!bad && digest)
         *digest = alike_digest(&(struct alike_image){&st, image});
     st_free(&st);
-    return bad;
+    return bad ? el_prefix(e, "part \"%s\"", name) : 0;
 }
 
 /* Where the images lie in the slot, and their sums. */
@@ -363,10 +340,9 @@ static int compare(struct vault_job *j)
     struct alike_image image[2];
     int bad = 0;
     for (unsigned i = 0; i < 2 && !bad; i++) {
-        unsigned part = x->of[i].part;
-        image[i] = (struct alike_image){&st[i], image_of(chest[i], x->of[i].slot, part)};
-        bad = read_header(&st[i], &mem, &chest[i]->slot[x->of[i].slot].image[part], chest[i]->name[part],
-                          image[i].bytes, &j->error);
+        const struct image *p = &chest[i]->slot[x->of[i].slot].image[x->of[i].part];
+        image[i] = (struct alike_image){&st[i], image_of(chest[i], x->of[i].slot, x->of[i].part)};
+        bad = st_read_memory(&st[i], &mem, image[i].bytes, p->header_bytes, p->bytes, &j->error);
     }
     if (!bad)
         j->differing = alike_compare(&image[0], &image[1], j->names, sizeof j->names);

@@ -30,7 +30,7 @@
 
 /* Behind "part … differs between … and …: " */
 #define SAVING_DIFFER_ADVICE                                                                                           \
-    "a checkpoint has the values of only one of them. If each rank has its own, declare it without shard_id; if not, "  \
+    "a checkpoint has the values of only one of them. If each rank has its own, declare it without shard_id; if not, " \
     "the ranks have drifted apart: mend the script"
 
 struct saving_conf {

@@ -120,7 +120,7 @@ struct saving {
     struct saving_result last;
     bool tell;
     unsigned differences; /* classes that differ and are not told */
-    char *words; /* of saving_word() */
+    char *words;          /* of saving_word() */
     size_t words_room;
 };
 

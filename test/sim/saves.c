@@ -204,8 +204,8 @@ static void make_held(struct cluster *c, uint32_t who)
 void saves_boot(struct cluster *c, uint32_t who)
 {
     uint64_t serial = c->agent[who].save.serial;
-    c->agent[who].save =
-        (struct cluster_save){.serial = serial + 1, .want = -1, .held = {.parts = -1, .alike = "", .least = -1, .want = -1}};
+    c->agent[who].save = (struct cluster_save){
+        .serial = serial + 1, .want = -1, .held = {.parts = -1, .alike = "", .least = -1, .want = -1}};
 }
 
 void saves_round(struct cluster *c, uint32_t who)
