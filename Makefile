@@ -35,7 +35,9 @@ FUZZ := $(wildcard test/fuzz/fuzz_*.c)
 # Small programs that end-to-end tests and benchmarks start: workers, load generators, bare servers.
 PROG := $(wildcard test/e2e/*.c test/bench/*.c)
 TLIB := $(wildcard test/lib/*.c) $(filter-out $(SIM),$(wildcard test/sim/*.c))
-E2E  ?= $(sort $(wildcard test/e2e/*.sh))
+# Tests with a python of their own, and what makes it: not for every change.
+SLOW := test/e2e/frameworks.sh
+E2E  ?= $(sort $(filter-out $(SLOW),$(wildcard test/e2e/*.sh)))
 PURE ?= check-pure
 
 all: $(if $(wildcard cmd/elrun.c),$(BUILD)/elrun)
@@ -170,6 +172,11 @@ check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
 # Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
 check-long: all $(PROG:%.c=$(BUILD)/%)
 	@$(MAKE) --no-print-directory check-e2e LONG=1 E2E="$$(grep -l '[$$]LONG' test/e2e/*.sh | tr '\n' ' ')"
+	@$(MAKE) --no-print-directory check-frameworks
+# The examples for Lightning, accelerate, transformers and DeepSpeed, with the versions of test/e2e/frameworks.txt.
+check-frameworks: all
+	@sh test/lib/venv_frameworks.sh
+	@$(MAKE) --no-print-directory check-e2e E2E=$(SLOW)
 # The same with sanitizers in elrun itself: what it leaks or strays into ends it with another status, and a test fails.  Slow.
 check-e2e-san:
 	@$(MAKE) --no-print-directory $(SAN) $(BUILD)/san/elrun
@@ -253,7 +260,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
+.PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -33,15 +33,22 @@ except ImportError:  # not under elrun
 COUNTERS = ("global_steps", "global_samples", "micro_steps", "skipped_steps")
 
 
+def piece(tensor):
+    """This rank's part of a parameter of ZeRO-3, without what fills up the last one; any other tensor as it is."""
+    if not hasattr(tensor, "ds_tensor"):
+        return tensor
+    begin = dist.get_rank(tensor.ds_process_group) * tensor.ds_tensor.numel()
+    return tensor.ds_tensor[: max(0, tensor.ds_numel - begin)]
+
+
 class EngineState:
     def __init__(self, engine):
         self.engine = engine
 
     def pieces(self):
         """What this rank holds of each parameter, and the buffers."""
-        module = self.engine.module
-        named = {name: p.ds_tensor if hasattr(p, "ds_tensor") else p for name, p in module.named_parameters()}
-        return {name: tensor.detach() for name, tensor in [*named.items(), *module.named_buffers()]}
+        named = [*self.engine.module.named_parameters(), *self.engine.module.named_buffers()]
+        return {name: piece(tensor).detach() for name, tensor in named}
 
     def state_dict(self):
         engine = self.engine
@@ -77,8 +84,7 @@ def main():
     engine = deepspeed.initialize(model=net, optimizer=torch.optim.AdamW(net.parameters(), lr=1e-2), config=config)[0]
     torch.manual_seed(1000 + rank)  # each rank draws its own data
 
-    state = EngineState(engine)
-    ck, done = elrun.connect() if elrun else None, None
+    state, ck, done = EngineState(engine), elrun.connect() if elrun else None, None
     if ck:
         ck.declare("engine", state)
         ck.declare("rng", elrun.Rng())
@@ -93,7 +99,9 @@ def main():
             ck.snapshot(step, persist=step % 10 == 9)
         step_is_over(rank, step)
 
-    end(rank, sum(float(t.double().sum()) for t in state.pieces().values()))
+    total = torch.tensor(sum(float(t.double().sum()) for t in state.pieces().values()), dtype=torch.double)
+    dist.all_reduce(total)
+    end(rank, float(total))
 
 
 if __name__ == "__main__":

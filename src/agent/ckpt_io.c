@@ -18,7 +18,7 @@ static void hear(struct node *n)
         return;
     if (w.what == RESTORE_GO) {
         snapshots_confirmed(n->snapshots, n->stock.attempt);
-        persisting_went_back(n, n->stock.told);
+        persisting_went_back(n, n->stock.told, snapshots_lineage(n->snapshots), false);
     } else if (w.what == RESTORE_READ) {
         n->stock.at = RESTORE_AT_TOLD;
         n->stock.told = w.step;
@@ -147,12 +147,27 @@ int ckpt_folder(struct node *n, struct el_err *e)
     return 0;
 }
 
+static void on_unmet(void *ctx, int64_t step, uint64_t lineage)
+{
+    persisting_unmet(ctx, step, lineage);
+}
+
+static void on_went_back(void *ctx, int64_t step, uint64_t lineage)
+{
+    persisting_went_back(ctx, step, lineage, true);
+}
+
 int ckpt_init(struct node *n, struct el_err *e)
 {
     static const struct snapshots_ops ops = {
-        on_choose,    on_confirm,
-        on_reads,     {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
-        on_committed, on_differ};
+        .choose = on_choose,
+        .confirm = on_confirm,
+        .reads = on_reads,
+        .stops = {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
+        .committed = on_committed,
+        .differ = on_differ,
+        .unmet = on_unmet,
+        .went_back = on_went_back};
     if (!talks(n))
         return 0;
     const struct restore_conf alone = {.room = 1,

@@ -118,7 +118,7 @@ static void on_go(void *ctx)
 {
     struct node *n = ctx;
     snapshots_confirmed(n->snapshots, n->gone_attempt);
-    saver_went_back(n, n->gone_back);
+    persisting_went_back(n, n->gone_back, snapshots_lineage(n->snapshots), false);
 }
 
 static void on_restock(void *ctx)

@@ -120,9 +120,10 @@ struct member_held {
     uint64_t list;          /* number of the list of their parts; MEMBER_DO_PARTS tells it */
     int64_t parts;          /* in it; -1: not all have declared theirs */
     const char *layout, *steps;
-    const char *alike;   /* "12@9f3a:0=5c1": digests of its parts at one step (ckpt/alike.h) */
-    int64_t least, want; /* MEMBER_NO_STEP */
-    uint64_t ask;        /* an operator's wish, until it is answered; 0: none */
+    const char *alike;  /* "12@9f3a:0=5c1": digests of its parts at one step (ckpt/alike.h) */
+    const char *wishes; /* "12@9f3a 15@9f3a": steps that the script wants on disk */
+    int64_t least;      /* MEMBER_NO_STEP */
+    uint64_t ask;       /* an operator's wish, until it is answered; 0: none */
     bool quiet;
 };
 
@@ -232,6 +233,7 @@ struct member_save {                /* saving a step */
     bool existed, over; /* over: the order is, and the disk has not answered yet */
     char text[MSG_TEXT_MAX + 1];
     int64_t over_step; /* of MEMBER_DO_SAVED */
+    uint64_t over_lineage;
     bool over_good, over_ours;
     bool over_unknown; /* the order came to nothing; of the step that is not known yet, or not any more */
     uint64_t over_ask, over_bytes, over_ms; /* over_ask: the operator's wish that this answers; 0: none */

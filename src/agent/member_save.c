@@ -134,6 +134,7 @@ static void on_over(struct member *m, const struct msg_ckpt_over *o, struct memb
     if (o->order && (!is_ours(x, o->giver, o->order) || x->over))
         return;
     x->over_step = o->step;
+    x->over_lineage = o->lineage;
     x->over_good = o->good;
     x->over_ask = o->ask;
     x->over_bytes = o->bytes;
@@ -185,7 +186,7 @@ void member_save_message(const struct member *m, struct msg_ckpt_held *out)
                                   .steps = h->steps,
                                   .alike = h->alike,
                                   .least = h->least,
-                                  .want = h->want,
+                                  .wishes = h->wishes,
                                   .ask = h->ask,
                                   .done = x->done,
                                   .quiet = h->quiet,

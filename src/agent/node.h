@@ -291,11 +291,13 @@ int persisting_init(struct node *n, struct el_err *e);
 void persisting_free(struct node *n);
 const struct ckpt_fs *persisting_root(const struct node *n); /* NULL: no --ckpt-dir */
 void persisting_committed(struct node *n, unsigned worker, unsigned slot);
-void persisting_round(struct node *n);                   /* workers are about to be started */
-void persisting_went_back(struct node *n, int64_t step); /* all ranks go on from this one */
-void persisting_last_words(struct node *n);              /* they are being stopped, or have ended */
-void persisting_signal(struct node *n, int signal);      /* one that ends the job */
-void persisting_ended(struct node *n);                   /* none is left */
+void persisting_round(struct node *n); /* workers are about to be started */
+/* All ranks go on from this step, and train that lineage; by_itself: their script has gone back to it. */
+void persisting_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_itself);
+void persisting_unmet(struct node *n, int64_t step, uint64_t lineage); /* a rank has left out what is wanted on disk */
+void persisting_last_words(struct node *n);                            /* they are being stopped, or have ended */
+void persisting_signal(struct node *n, int signal);                    /* one that ends the job */
+void persisting_ended(struct node *n);                                 /* none is left */
 void persisting_leave(struct node *n,
                       void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
 
@@ -329,7 +331,6 @@ uint64_t saver_list(const struct node *n, const struct keeper_source **piece, un
 void saver_order(struct node *n, const struct msg *msg);
 void saver_forget(struct node *n);
 void saver_over(struct node *n, const struct member_save *x);
-void saver_went_back(struct node *n, int64_t step);
 
 /* meet_io.c */
 const char *meet_address(const struct node *n); /* MASTER_ADDR */

@@ -11,121 +11,12 @@
 #include "proc/signame.h"
 #include "util/log.h"
 
-#define PROGRESS_AFTER EL_SEC(1) /* what takes longer is shown on a terminal, */
 #define PROGRESS_EVERY EL_MS(200)
 #define STALL_TIME     EL_SEC(600) /* no byte in so long: the disk stands still */
 
 static void pump(struct persisting *p);
 static bool is_done(const struct persisting *p);
 static void leave(struct persisting *p);
-
-const char *persisting_size(uint64_t bytes, char to[32])
-{
-    double v = (double)bytes;
-    const char *unit = bytes < 1000000 ? "kB" : bytes < 1000000000 ? "MB" : "GB";
-    snprintf(to, 32, "%.3g %s", v / (bytes < 1000000 ? 1e3 : bytes < 1000000000 ? 1e6 : 1e9), unit);
-    return to;
-}
-
-/* --- words -------------------------------------------------------------------------------------------------------- */
-
-static void say_failed(struct persisting *p, int64_t step, bool lastwords, const char *why)
-{
-    el_log(EL_WARN, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
-    tell_checkpoint(p->node, &(struct event_checkpoint){
-                                 .step = (uint64_t)step, .state = "failed", .lastwords = lastwords, .text = why});
-    snapshots_event(p->node->snapshots, "failed", step, why);
-    p->failed_step = step;
-    snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
-    ckpt_news(p->node);
-}
-
-static void say_committed(struct persisting *p, bool existed, const char *trouble)
-{
-    char where[CKPT_PATH_MAX + 512], name[CKPT_PATH_MAX], size[32];
-    el_usec took = loop_clock() - p->began;
-    ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
-    snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
-    if (existed)
-        snprintf(p->said, sizeof p->said, "step %lld was there already, and is valid: %s", (long long)p->about.step,
-                 where);
-    else
-        snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
-                 p->about.lastwords ? " (last words)" : "", persisting_size(p->bytes, size), (double)took / EL_SEC(1),
-                 where);
-    words_say(p->node, "checkpoint: %s", p->said);
-    if (*trouble)
-        el_log(EL_WARN, "checkpoint: %s", trouble);
-    tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
-                                                        .state = "committed",
-                                                        .lastwords = p->about.lastwords,
-                                                        .bytes = p->bytes,
-                                                        .elapsed_us = took,
-                                                        .text = where});
-    snapshots_event(p->node->snapshots, "committed", p->about.step, where);
-    p->on_disk_at = loop_clock();
-    p->failed_step = KEEPER_NO_STEP;
-    ckpt_news(p->node);
-}
-
-void persisting_note_saved(struct persisting *p, const struct member_save *x, const char *where)
-{
-    char size[32];
-    if (x->over_existed)
-        snprintf(p->said, sizeof p->said, "step %lld was there already, and is valid: %s", (long long)x->over_step,
-                 where);
-    else if (x->over_bytes)
-        snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)x->over_step,
-                 x->over_lastwords ? " (last words)" : "", persisting_size(x->over_bytes, size),
-                 (double)x->over_ms / 1e3, where);
-    else if (persist_on_disk(p->core) != x->over_step) /* else more is known of it */
-        snprintf(p->said, sizeof p->said, "step %lld is on disk: %s", (long long)x->over_step, where);
-    p->on_disk_at = persist_on_disk(p->core) == x->over_step ? p->on_disk_at : loop_clock();
-    p->failed_step = KEEPER_NO_STEP;
-}
-
-void persisting_note_failed(struct persisting *p, int64_t step, const char *why)
-{
-    el_log(EL_DEBUG, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
-    snapshots_event(p->node->snapshots, "failed", step, why);
-    p->failed_step = step;
-    snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
-    ckpt_news(p->node);
-}
-
-bool persisting_note_answer(struct persisting *p, const struct member_save *x)
-{
-    if (!x->over_ask || x->over_ask != p->asked)
-        return false;
-    p->answered = x->over_ask;
-    p->answer_status = x->over_good ? 0 : x->over_step == MEMBER_NO_STEP ? CKPT_INCOMPLETE : EL_EXIT_CANTCREAT;
-    if (x->over_good || x->over_step == MEMBER_NO_STEP)
-        snprintf(p->answer, sizeof p->answer, "%s", x->over_good ? p->said : x->over_text);
-    else
-        snprintf(p->answer, sizeof p->answer, "step %lld is not on disk: %s", (long long)x->over_step, x->over_text);
-    return true;
-}
-
-/* The status line tells how far a long write is. */
-void persisting_show(struct persisting *p)
-{
-    uint64_t now, all;
-    char size[32];
-    struct console_status st = p->node->status_line;
-    disk_progress(p->disk, &now, &all);
-    bool show = disk_is_busy(p->disk) && loop_clock() - p->began >= PROGRESS_AFTER;
-    if (!show && !p->shown)
-        return;
-    p->shown = show;
-    if (show) {
-        snprintf(p->progress, sizeof p->progress, "%s%swriting step %lld, %u%% of %s", st.state ? st.state : "",
-                 st.state ? ", " : "", (long long)p->about.step,
-                 (unsigned)(all ? (double)now * 100 / (double)all : 100), persisting_size(p->bytes, size));
-        st.state = p->progress;
-        st.since = p->began;
-    }
-    console_status(p->node->console, &st);
-}
 
 /* --- one checkpoint ----------------------------------------------------------------------------------------------- */
 
@@ -152,7 +43,7 @@ static void finish(struct persisting *p, bool good, int broken, const char *why)
     persist_check(p->core);
     p->failed = !good;
     if (!good && p->about.step != p->given_up) /* which has been said */
-        say_failed(p, p->about.step, p->about.lastwords, why);
+        persisting_say_failed(p, p->about.step, p->about.lastwords, why);
     persisting_show(p);
     pump(p);
     if (p->left && is_done(p))
@@ -182,7 +73,7 @@ static void on_published(void *ctx, bool good, bool existed, const char *trouble
         return;
     }
     if (good)
-        say_committed(p, existed, trouble);
+        persisting_say_committed(p, existed, trouble);
     finish(p, good, -1, e->text);
 }
 
@@ -191,8 +82,14 @@ static void on_cleared(void *ctx, const char *said)
     struct persisting *p = ctx;
     if (*said)
         el_log(EL_WARN, "checkpoint: %s", said);
-    if (p->saver)
+    if (p->saver) {
         saver_cleared(p);
+        return;
+    }
+    p->clears = false;
+    pump(p);
+    if (p->left && is_done(p))
+        leave(p);
 }
 
 struct disk_files *persisting_new_files(struct persisting *p, size_t n)
@@ -297,11 +194,18 @@ static void begin(struct persisting *p, int64_t step)
 static void pump(struct persisting *p)
 {
     struct persist_news news;
+    if (p->sets_aside && !p->saver && !disk_is_busy(p->disk)) {
+        p->sets_aside = false;
+        p->clears = true;
+        disk_clear(p->disk, DISK_ASIDE, &p->back);
+    }
+    if (p->clears)
+        return;
     if (p->last_words && !keeper_is_summing(snapshots_keeper(p->node->snapshots)))
         persist_want_newest(p->core, true);
     while ((news = persist_next(p->core)).what != PERSIST_NOTHING) {
         if (news.what == PERSIST_GIVEN_UP)
-            say_failed(p, news.step, false, news.text);
+            persisting_say_failed(p, news.step, false, news.text);
         else
             begin(p, news.step);
     }
@@ -312,7 +216,7 @@ static void pump(struct persisting *p)
 static bool is_done(const struct persisting *p)
 {
     bool wait = p->last_words && keeper_is_summing(snapshots_keeper(p->node->snapshots));
-    return persist_is_idle(p->core) && !wait;
+    return persist_is_idle(p->core) && !wait && !p->clears && !p->sets_aside;
 }
 
 /* Nothing is waited for any more. */
@@ -324,14 +228,20 @@ static void leave(struct persisting *p)
     left(p->node);
 }
 
-/* Who waits has waited long enough: what is being written stays a stage, which is no checkpoint. */
+/* Who waits has waited long enough: what is being written stays a stage, which is no checkpoint, and what waits behind
+ * it is not begun. */
 static void give_up(struct persisting *p, const char *why)
 {
-    int64_t step = persist_writing(p->core);
-    say_failed(p, step == KEEPER_NO_STEP ? keeper_covered(snapshots_keeper(p->node->snapshots)) : step,
-               p->about.lastwords, why);
-    p->given_up = step;
+    int64_t step, writing = persist_writing(p->core);
+    if (writing != KEEPER_NO_STEP)
+        persisting_say_failed(p, writing, p->about.lastwords, why);
+    p->given_up = writing;
     disk_stop(p->disk);
+    if (persist_is_idle(p->core)) /* its sums are not made yet */
+        persisting_say_failed(p, keeper_covered(snapshots_keeper(p->node->snapshots)), p->last_words, why);
+    while (persist_drop_wish(p->core, &step))
+        if (step != writing)
+            persisting_say_failed(p, step, false, why);
     leave(p);
 }
 
@@ -409,6 +319,7 @@ void persisting_leave(struct node *n, void (*left)(struct node *n))
     p->moved = loop_clock();
     p->left_at = well ? EL_NEVER : p->moved + n->conf->lastwords_timeout - words_took(n);
     p->last_words = !well && n->conf->lastwords_timeout;
+    persist_round(p->core);
     pump(p);
     if (!p->left)
         return;
@@ -448,10 +359,26 @@ void persisting_round(struct node *n)
         saver_round(p);
 }
 
-void persisting_went_back(struct node *n, int64_t step)
+/* A node that is alone sets nothing aside when its job was restarted: what is on disk was looked at then. */
+void persisting_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_itself)
 {
-    if (n->persisting)
-        persist_went_back(n->persisting->core, step);
+    struct persisting *p = n->persisting;
+    if (!p)
+        return;
+    persist_went_back(p->core, step, lineage);
+    p->back = (struct disk_about){.step = step, .lineage = lineage, .nonce = "0", .layout_id = ""};
+    p->sets_aside |= by_itself || p->saver;
+    pump(p);
+    if (p->saver)
+        saver_went_back(p);
+}
+
+void persisting_unmet(struct node *n, int64_t step, uint64_t lineage)
+{
+    if (!n->persisting)
+        return;
+    persist_unmet(n->persisting->core, step, lineage);
+    pump(n->persisting);
 }
 
 void persisting_ended(struct node *n)

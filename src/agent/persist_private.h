@@ -32,6 +32,10 @@ struct persisting {
     int answer_status;
     char answer[CKPT_PATH_MAX + 700];
 
+    bool sets_aside;        /* as soon as the disk has nothing to do: what is beyond this step and not of its lineage */
+    bool clears;            /* … which is being done */
+    struct disk_about back; /* what all went on from last, and the lineage of what follows */
+
     void (*left)(struct node *n); /* who waits for the end of all this */
     int64_t given_up;             /* the step that nobody waits for any more; KEEPER_NO_STEP: none */
     unsigned signals;             /* that would have ended the job, so far; and the last of them */
@@ -43,12 +47,17 @@ struct persisting {
     struct saver *saver; /* saving_io.c; NULL: this node is alone */
 };
 
-/* persist_io.c */
+/* persist_say_io.c */
+void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, const char *why);
+void persisting_say_committed(struct persisting *p, bool existed, const char *trouble);
 void persisting_show(struct persisting *p); /* how far a long write is, in the status line */
 /* Among several nodes: what has become of a step, for people and workers that ask here. */
 void persisting_note_saved(struct persisting *p, const struct member_save *x, const char *where);
 bool persisting_note_answer(struct persisting *p, const struct member_save *x); /* it is to the last wish */
 void persisting_note_failed(struct persisting *p, int64_t step, const char *why);
+const char *persisting_size(uint64_t bytes, char to[32]);
+
+/* persist_io.c */
 struct disk_files *persisting_new_files(struct persisting *p, size_t n);
 /* Adds what lies in a slot to p->files; number: of its file, where the script has not named it. */
 void persisting_add_file(struct persisting *p, const struct keeper_source *from, unsigned number);
@@ -56,7 +65,6 @@ bool persisting_own_names(struct persisting *p); /* false: no memory */
 void persisting_let_go(struct persisting *p);    /* of the slots that were written from */
 void persisting_forget_files(struct persisting *p);
 void persisting_tick_at(struct persisting *p, el_usec at);
-const char *persisting_size(uint64_t bytes, char to[32]);
 
 /* saving_io.c */
 int saver_init(struct persisting *p, struct el_err *e);
@@ -68,6 +76,7 @@ void saver_ended(struct persisting *p);     /* no worker is left */
 void saver_written(struct persisting *p, bool good, int broken, const struct el_err *e);
 void saver_published(struct persisting *p, bool good, bool existed, const char *trouble, const struct el_err *e);
 void saver_cleared(struct persisting *p);
+void saver_went_back(struct persisting *p);
 void saver_moved(struct persisting *p, uint64_t bytes);
 
 #endif

@@ -19,6 +19,7 @@ struct saver {
     struct member_held held;
     char *steps; /* SAVING_STEPS_TEXT + 1 */
     char alike[SAVING_ALIKE_TEXT + 1];
+    char wishes[SAVING_WISHES_TEXT + 1];
     struct loop_timer *telling;
     struct keeper_source *piece; /* the list */
     unsigned pieces;
@@ -30,10 +31,10 @@ struct saver {
     struct disk_files *all; /* FILEs that came, to be published */
     struct disk_about published;
     el_usec told_moved;
-    bool stopped;                    /* an order that is over is still being written */
-    bool discards;                   /* a stage is to be removed when the disk is free */
-    struct disk_about discard, back; /* back: what all went on from last, and in which round */
-    bool tidies, sets_aside;
+    bool stopped;  /* an order that is over is still being written */
+    bool discards; /* a stage is to be removed when the disk is free */
+    struct disk_about discard;
+    bool tidies;
     struct msg_ckpt_write waits; /* an order that came while the disk was being cleared; order 0: none */
     char waits_parts[SAVING_STEPS_TEXT + 1], waits_nonce[32];
     bool good;     /* the order that is over has brought a checkpoint */
@@ -107,7 +108,7 @@ static void refresh(struct persisting *p)
         keeper_digests_text(k, s->piece, s->pieces, s->alike, sizeof s->alike);
     s->held.steps = s->steps;
     s->held.least = keeper_least(k);
-    s->held.want = persist_wanted(p->core);
+    s->held.wishes = persist_wishes_text(p->core, SAVING_WISHES_MAX, s->wishes, sizeof s->wishes);
     s->held.quiet = s->ended && !keeper_is_summing(k);
     membership_held(p->node->membership, &s->held);
 }
@@ -153,17 +154,15 @@ static void tell_parts(struct persisting *p)
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
     const struct saver *s = p->saver;
     for (unsigned i = 0; i < s->pieces; i++) {
-        const struct keeper_source *x = &s->piece[i];
-        int slot = keeper_newest(k, x->worker);
-        struct msg m = {
-            .type = MSG_CKPT_PART,
-            .u.ckpt_part = {.number = s->held.number,
-                            .coord = s->held.coord,
-                            .list = s->held.list,
-                            .index = i,
-                            .part = keeper_part(k, x->worker, x->part)->name,
-                            .shard = keeper_part(k, x->worker, x->part)->shard_id,
-                            .bytes = slot < 0 ? 0 : keeper_slot(k, x->worker, (unsigned)slot)->part_bytes[x->part]}};
+        const struct keeper_part *part = keeper_part(k, s->piece[i].worker, s->piece[i].part);
+        struct msg m = {.type = MSG_CKPT_PART,
+                        .u.ckpt_part = {.number = s->held.number,
+                                        .coord = s->held.coord,
+                                        .list = s->held.list,
+                                        .index = i,
+                                        .part = part->name,
+                                        .shard = part->shard_id,
+                                        .own = part->own}};
         membership_logs(p->node->membership, &m);
     }
 }
@@ -255,7 +254,7 @@ static void write_order(struct persisting *p, const struct msg_ckpt_write *w)
     for (unsigned i = 0; !why && i < n; i++)
         if (!keeper_piece(k, &s->piece[s->index[i]], w->step, w->lineage, &from[i]))
             why = "it does not hold that step any more";
-    if (!why && !persist_order(p->core, w->step, w->lastwords, from, n))
+    if (!why && !persist_order(p->core, w->step, w->lineage, w->lastwords, from, n))
         why = "it is still writing another one";
     if (!why) {
         name_order(p, w->step, w->number, w->coord, w->order, w->lastwords, w->nonce);
@@ -457,9 +456,9 @@ static void free_disk(struct persisting *p)
     if (s->discards) {
         s->discards = false;
         disk_clear(p->disk, DISK_DISCARD, &s->discard);
-    } else if (s->sets_aside && !p->files) {
-        s->sets_aside = false;
-        disk_clear(p->disk, DISK_ASIDE, &s->back);
+    } else if (p->sets_aside && !p->files) {
+        p->sets_aside = false;
+        disk_clear(p->disk, DISK_ASIDE, &p->back);
     } else if (s->tidies) {
         s->tidies = false;
         disk_clear(p->disk, DISK_TIDY, &s->discard);
@@ -484,8 +483,10 @@ static void want_again(struct persisting *p)
     if (step == KEEPER_NO_STEP)
         return;
     bool current = keeper_held_below(snapshots_keeper(p->node->snapshots), step + 1) == step;
-    if (!current || !persist_again(p->core, step))
+    if (!current || !persist_again(p->core, step, s->lineage)) {
+        persist_over(p->core, step, s->lineage, false);
         persisting_note_failed(p, step, "the order to write it is no more, and it is not held any more");
+    }
     refresh(p);
 }
 
@@ -544,30 +545,21 @@ void saver_over(struct node *n, const struct member_save *x)
     } else {
         persisting_note_failed(p, x->over_step, x->over_text);
     }
-    bool wanted = persist_wanted(p->core) != KEEPER_NO_STEP && persist_wanted(p->core) <= x->over_step;
-    persist_over(p->core, x->over_step, x->over_good);
+    bool wished = persist_over(p->core, x->over_step, x->over_lineage, x->over_good);
     s->held.ask = persisting_note_answer(p, x) ? 0 : s->held.ask;
     ckpt_news(n);
-    if (wanted || x->over_ask)
+    if (wished || x->over_ask)
         refresh(p);
 }
 
-/* All ranks go on from this step. */
-void saver_went_back(struct node *n, int64_t step)
+/* All ranks go on from this step.  Others may be faster, and have written what follows before the directory is free
+ * here. */
+void saver_went_back(struct persisting *p)
 {
-    struct persisting *p = n->persisting;
-    if (!p || !p->saver)
-        return;
-    persist_went_back(p->core, step);
+    const struct node *n = p->node;
+    bool ours = n->conf->ckpt_store == 1 || membership_world(n->membership)->group_rank == 0; /* one for all */
+    p->sets_aside = ours && (p->back.step != KEEPER_NO_STEP || n->gone_fresh);
     refresh(p);
-    const struct msg_world *w = membership_world(n->membership);
-    bool ours = n->conf->ckpt_store == 1 || w->group_rank == 0; /* one for all */
-    if (!ours || (step == KEEPER_NO_STEP && !n->gone_fresh))
-        return;
-    /* The others may be faster, and have written what follows before the directory is free here. */
-    p->saver->back =
-        (struct disk_about){.step = step, .number = w->number, .coord = w->coord, .nonce = "0", .layout_id = ""};
-    p->saver->sets_aside = true;
     free_disk(p);
 }
 
@@ -578,7 +570,7 @@ int saver_init(struct persisting *p, struct el_err *e)
     struct saver *s = p->saver = calloc(1, sizeof *s);
     if (s) {
         s->again = KEEPER_NO_STEP;
-        s->held = (struct member_held){.parts = -1, .layout = "", .least = MEMBER_NO_STEP, .want = MEMBER_NO_STEP};
+        s->held = (struct member_held){.parts = -1, .layout = "", .wishes = "", .least = MEMBER_NO_STEP};
         s->held.alike = s->alike;
         s->steps = calloc(1, SAVING_STEPS_TEXT + 1);
         s->piece = calloc(SAVING_PARTS_MAX, sizeof *s->piece);

@@ -41,13 +41,22 @@ unsigned snapshots_oom_raise(uint64_t budget_bytes, uint64_t memory_bytes, uint6
            (unsigned)(thousandth ? least(budget_bytes / thousandth, 1000) : 1000); /* of which 1000 is the most */
 }
 
+static bool is_left(const struct snapshots_left *left, int64_t step, uint64_t lineage)
+{
+    return left->step != RESTORE_NO_STEP && step > left->step && lineage != left->lineage;
+}
+
 /* What is in memory and on disk is one step. */
-void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk)
+void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, const struct snapshots_left *left)
 {
     const struct restore_stock memory = *stock;
     unsigned m = 0, d = 0;
     stock->n = 0;
-    while (stock->n < RESTORE_STEPS_MAX && (m < memory.n || d < disk->n)) {
+    for (;;) {
+        while (d < disk->n && is_left(left, disk->step[d], disk->lineage[d]))
+            d++;
+        if (stock->n == RESTORE_STEPS_MAX || (m == memory.n && d == disk->n))
+            break;
         bool both =
             m < memory.n && d < disk->n && memory.step[m] == disk->step[d] && memory.lineage[m] == disk->lineage[d];
         bool first = d == disk->n || (m < memory.n && memory.step[m] >= disk->step[d]);
@@ -56,7 +65,8 @@ void snapshots_add_disk(struct restore_stock *stock, const struct load_found *di
         d += both;
     }
     stock->on_disk = disk->any;
-    stock->newest = disk->newest > stock->newest ? disk->newest : stock->newest;
+    if (disk->newest > stock->newest && left->step == RESTORE_NO_STEP)
+        stock->newest = disk->newest;
     if (!*stock->why)
         snprintf(stock->why, sizeof stock->why, "%s", disk->why);
 }

@@ -45,6 +45,10 @@ struct snapshots_ops {
     void (*committed)(void *ctx, unsigned worker, unsigned slot);
     /* Ranks of this node share a part and hold different ones; it is in the log. */
     void (*differ)(void *ctx, const struct keeper_pair *x);
+    /* A worker has left out a step that the script wants on disk. */
+    void (*unmet)(void *ctx, int64_t step, uint64_t lineage);
+    /* The script has gone back by itself: what is beyond step and not of that lineage is given up. */
+    void (*went_back)(void *ctx, int64_t step, uint64_t lineage);
 };
 
 /* Makes the socket; checks --ckpt-mem against what this host has.  NULL and *e. */
@@ -67,9 +71,15 @@ void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, 
 void snapshots_confirmed(struct snapshots *s, uint64_t attempt);
 /* The agreement is repeated: choose() comes once more, when all workers ask. */
 void snapshots_again(struct snapshots *s);
+uint64_t snapshots_lineage(const struct snapshots *s); /* of what is trained since then, or since the round began */
 
-/* The steps on disk among those in memory, newest first. */
-void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk);
+/* The steps on disk among those in memory, newest first, but for those beyond left->step that are not of its lineage:
+ * the script has left them behind (left->step RESTORE_NO_STEP: it has not). */
+struct snapshots_left {
+    int64_t step;
+    uint64_t lineage;
+};
+void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, const struct snapshots_left *left);
 
 /* The worker that a process is or descends from; -1: none of ours. */
 int snapshots_whose(const struct snapshots *s, pid_t pid);

@@ -42,9 +42,11 @@ struct snapshots {
     el_usec until;            /* … at most until then; reading: from the last byte that came from disk */
     el_usec say_at;           /* asking: when to say who has not asked; EL_NEVER: it is said */
     struct resume *resume;    /* NULL: no --ckpt-dir */
-    bool looking;             /* what it finds is waited for */
-    bool choosing;            /* the keeper waits for what can be read: told when no slot is being compared */
-    unsigned verifying;       /* slots being compared, also for a round that is over */
+    struct snapshots_left left; /* what the script has gone back behind */
+    uint64_t lineage;           /* that all have trained since they went on together */
+    bool looking;               /* what it finds is waited for */
+    bool choosing;              /* the keeper waits for what can be read: told when no slot is being compared */
+    unsigned verifying;         /* slots being compared, also for a round that is over */
     bool stepping;
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
@@ -89,7 +91,7 @@ static void tell_choose(struct snapshots *s)
     stock.misfit = *misfit != 0;
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
     if (s->resume)
-        snapshots_add_disk(&stock, resume_found(s->resume));
+        snapshots_add_disk(&stock, resume_found(s->resume), &s->left);
     s->ops.choose(s->ctx, &stock);
 }
 
@@ -195,6 +197,11 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         el_log(EL_DEBUG, "local rank %u: step %lld is held in memory", a->worker, (long long)a->step);
         s->ops.committed(s->ctx, a->worker, a->slot);
         break;
+    case KEEPER_DO_UNMET: s->ops.unmet(s->ctx, a->step, a->lineage); break;
+    case KEEPER_DO_WENT_BACK:
+        s->left = (struct snapshots_left){a->step, a->lineage};
+        s->ops.went_back(s->ctx, a->step, a->lineage);
+        break;
     case KEEPER_DO_BOUNDARY: stops_stands(s->stops, a->worker, a->step); break;
     case KEEPER_DO_NOTE:
         el_log(a->error ? EL_ERROR : EL_WARN, "rank %u: %s", keeper_rank(s->keeper, a->worker), a->text);
@@ -295,7 +302,7 @@ static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
     if (read && !read->ok && !read->misfit)
         el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker, (long long)read->step,
                read->why);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = m});
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = m, .now = loop_clock()});
 }
 
 static void on_gone(void *ctx, unsigned worker)
@@ -398,7 +405,7 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
     feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND,
                                    .number = number,
                                    .rank_base = rank_base,
-                                   .lineage = lineage_begin(number, coord, 0)});
+                                   .lineage = s->lineage = lineage_begin(number, coord, 0)});
 }
 
 /* One line for each time. */
@@ -436,7 +443,14 @@ void snapshots_again(struct snapshots *s)
 void snapshots_confirmed(struct snapshots *s, uint64_t attempt)
 {
     say_restored(s);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = lineage_begin(s->round, s->coord, attempt)});
+    s->left.step = RESTORE_NO_STEP;
+    s->lineage = lineage_begin(s->round, s->coord, attempt);
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = s->lineage});
+}
+
+uint64_t snapshots_lineage(const struct snapshots *s)
+{
+    return s->lineage;
 }
 
 void snapshots_captured(struct snapshots *s, unsigned worker, const struct wmsg_captured *c)
@@ -532,8 +546,13 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
     }
-    *s = (struct snapshots){
-        .loop = l, .ops = *ops, .ctx = ctx, .reap = conf->reap, .run = conf->run, .workers = conf->workers};
+    *s = (struct snapshots){.left = {RESTORE_NO_STEP, 0},
+                            .loop = l,
+                            .ops = *ops,
+                            .ctx = ctx,
+                            .reap = conf->reap,
+                            .run = conf->run,
+                            .workers = conf->workers};
     snprintf(s->socket, sizeof s->socket, "%s/sock", conf->folder);
     if (find_budget(s, &budget_bytes, e) == 0 && make_parts(s, p, budget_bytes, conf, e) == 0)
         return s;

@@ -15,9 +15,9 @@ int aside_move(const struct ckpt_fs *fs, const char *path, const char *dir, char
 int aside_set(const struct ckpt_fs *fs, const char *path, struct el_err *e);
 
 /* Those of this run beyond a step (-1: all of them), of this layout; said: what there is to be said of it, or "".  But
- * not those whose epoch (manifest.h) begins so, if it is not "": they are of the round that has gone on from that step,
- * written by another node before this one came to it. */
+ * not those of that lineage (0: none): they are what was trained from that step on, written by another node before this
+ * one came to it. */
 void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, const char *run_id, int64_t step,
-                     const char *epoch, char *said, size_t size);
+                     uint64_t lineage, char *said, size_t size);
 
 #endif

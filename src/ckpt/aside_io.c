@@ -54,20 +54,20 @@ static int note_later(void *arg, const char *name, enum fs_kind kind)
 }
 
 /* What has no manifest is offered to nobody: perhaps a framework has written it, as Megatron does. */
-static bool is_given_up(const struct ckpt_fs *fs, const char *name, const char *run_id, const char *epoch)
+static bool is_given_up(const struct ckpt_fs *fs, const char *name, const char *run_id, uint64_t lineage)
 {
     struct el_mem mem = EL_MEM_INIT(ASIDE_MEMORY);
     struct el_err e = {0};
     struct checked c;
     bool gone = check_open(&c, fs, &mem, name, &e) == 0 && strcmp(c.m.run_id, run_id) == 0 &&
-                (!*epoch || strncmp(c.m.epoch, epoch, strlen(epoch)) != 0);
+                (!lineage || manifest_lineage(&c.m) != lineage);
     check_close(&c);
     return gone;
 }
 
 /* What cannot be moved is in nobody's way before that step is written again, and is moved then, or that fails. */
 void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, const char *run_id, int64_t step,
-                     const char *epoch, char *said, size_t size)
+                     uint64_t lineage, char *said, size_t size)
 {
     struct el_err e = {0};
     int64_t first = -1, last = -1;
@@ -76,7 +76,7 @@ void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, const ch
         if (fs->list(fs->ctx, "", note_later, &l) < 0 || l.lowest < 0)
             break;
         ckpt_step_name(layout, l.lowest, name);
-        if (!is_given_up(fs, name, run_id, epoch))
+        if (!is_given_up(fs, name, run_id, lineage))
             continue;
         if (aside_set(fs, name, &e))
             break;

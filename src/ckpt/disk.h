@@ -75,8 +75,8 @@ void disk_publish(struct disk *d, const struct disk_about *about, struct disk_fi
 
 /* Then cleared(), whatever came of it: DISCARD the stage of this commit, which will not become a checkpoint; TIDY away
  * old checkpoints, now that this step is one; set ASIDE those of later steps (-1: all), which are of a history that was
- * given up: by a rename, for another node's part of them may only be out of sight; but not those that the round of this
- * number (0: none) has written since. */
+ * given up: by a rename, for another node's part of them may only be out of sight; but not those of its lineage (0:
+ * none), which have been written since. */
 enum disk_clear { DISK_DISCARD, DISK_TIDY, DISK_ASIDE };
 void disk_clear(struct disk *d, enum disk_clear what, const struct disk_about *about);
 

@@ -339,7 +339,6 @@ static void clear(struct disk *d)
     struct el_mem mem = EL_MEM_INIT(1u << 20);
     struct commit c = commit_of(d, &mem);
     struct el_err e = {0};
-    char epoch[128] = "";
     switch (d->clear) {
     case DISK_DISCARD: discard_stage(d, &c); break;
     case DISK_TIDY:
@@ -347,9 +346,8 @@ static void clear(struct disk *d)
             tidy(d, &e);
         break;
     case DISK_ASIDE:
-        if (d->about.number)
-            put_epoch(&d->about, epoch);
-        aside_set_later(&d->fs, d->conf.layout, d->conf.run_id, d->about.step, epoch, d->trouble, sizeof d->trouble);
+        aside_set_later(&d->fs, d->conf.layout, d->conf.run_id, d->about.step, d->about.lineage, d->trouble,
+                        sizeof d->trouble);
         break;
     }
 }

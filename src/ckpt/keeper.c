@@ -15,14 +15,19 @@ struct keeper *keeper_new(const struct keeper_conf *conf, struct el_mem *mem)
     k->conf = *conf;
     k->mem = mem;
     k->chosen = k->reached = k->went = KEEPER_NO_STEP;
+    k->common = (struct pin_step){KEEPER_NO_STEP, -1, 0};
     k->out.room = 2 * conf->workers + 4;
     k->w = el_alloc(mem, conf->workers * sizeof *k->w);
+    k->pinned = el_alloc(mem, conf->workers * sizeof *k->pinned);
     k->reply = el_alloc(mem, k->out.room * sizeof *k->reply);
     k->out.v = el_alloc(mem, k->out.room * sizeof *k->out.v);
-    if (!k->w || !k->reply || !k->out.v) {
+    if (!k->w || !k->pinned || !k->reply || !k->out.v) {
         keeper_free(k);
         return NULL;
     }
+    for (unsigned i = 0; i < conf->workers; i++)
+        keeper_forget_slots(k, &k->w[i]);
+    keeper_begin_history(k, 0);
     return k;
 }
 
@@ -30,7 +35,7 @@ void keeper_forget_slots(struct keeper *k, struct worker *w)
 {
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
         el_free(k->mem, w->slot[i].part_bytes);
-        w->slot[i] = (struct keeper_slot){.step = KEEPER_NO_STEP, .gen = ++k->gen};
+        w->slot[i] = (struct keeper_slot){.step = KEEPER_NO_STEP, .era = -1, .gen = ++k->gen};
     }
     el_free(k->mem, w->images);
     el_free(k->mem, w->told);
@@ -38,7 +43,7 @@ void keeper_forget_slots(struct keeper *k, struct worker *w)
     w->images = NULL;
     w->told = NULL;
     w->kept = NULL;
-    w->has_slots = w->granted = w->opening = false;
+    w->has_slots = w->granted = w->opening = k->alike = false;
 }
 
 void keeper_free(struct keeper *k)
@@ -48,6 +53,7 @@ void keeper_free(struct keeper *k)
         el_free(k->mem, k->w[i].named);
     }
     el_free(k->mem, k->w);
+    el_free(k->mem, k->pinned);
     el_free(k->mem, k->reply);
     el_free(k->mem, k->out.v);
     el_free(k->mem, k);
@@ -126,7 +132,7 @@ static void on_gone(struct keeper *k, struct worker *w)
     w->refuse[0] = 0;
 }
 
-static void on_message(struct keeper *k, struct worker *w, const struct wmsg *m)
+static void on_message(struct keeper *k, struct worker *w, const struct wmsg *m, el_usec now)
 {
     if (m->type == WMSG_HELLO) {
         if (!w->here) {
@@ -146,7 +152,7 @@ static void on_message(struct keeper *k, struct worker *w, const struct wmsg *m)
     else if (m->type == WMSG_DECLARE)
         keeper_on_declare(k, w, m);
     else if (m->type == WMSG_SNAP_BEGIN)
-        keeper_on_begin(k, w, m);
+        keeper_on_begin(k, w, m, now);
     else if (m->type == WMSG_RESERVE)
         keeper_on_reserve(k, w, m->u.reserve.bytes);
     else if (m->type == WMSG_SNAP_COMMIT)
@@ -175,7 +181,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
     struct worker *w = &k->w[ev->worker];
     k->out.n = k->replies = 0;
     switch (ev->type) {
-    case KEEPER_EV_MSG: on_message(k, w, ev->msg); break;
+    case KEEPER_EV_MSG: on_message(k, w, ev->msg, ev->now); break;
     case KEEPER_EV_GONE: on_gone(k, w); break;
     case KEEPER_EV_ROUND:
         for (unsigned i = 0; i < k->conf.workers; i++) {
@@ -184,7 +190,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
             k->w[i].known = false;
         }
         k->round = ev->number;
-        k->lineage = ev->lineage;
+        keeper_begin_history(k, ev->lineage);
         k->round_gen = k->gen;
         k->went = KEEPER_NO_STEP;
         k->choose_due = k->again = k->loading = false;
@@ -204,6 +210,8 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
         break;
     case KEEPER_EV_CHOSEN: keeper_on_chosen(k, ev); break;
     case KEEPER_EV_LOADED: keeper_on_loaded(k, w, ev); break;
+    case KEEPER_EV_COMMON: keeper_on_common(k, ev); break;
+    case KEEPER_EV_USELESS: keeper_on_useless(k, ev); break;
     case KEEPER_EV_AGAIN: keeper_on_again(k); break;
     case KEEPER_EV_CONFIRMED: keeper_on_confirmed(k, ev); break;
     case KEEPER_EV_LATE: keeper_on_late(k, ev->text); break;

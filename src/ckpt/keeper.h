@@ -7,9 +7,13 @@
  *                       |          |          |           `-----> broken -> free   (no longer what was summed)
  *                       `----------`----------`-> free                    (no room; aborted; the worker died)
  *
- * Two slots a worker: while one is written the other holds the last whole snapshot.  Nothing that happens to a worker
- * after its SNAP_COMMIT was taken loses that snapshot.  Slots outlive their worker: the next one on this local rank
- * that declares the same parts gets them again, with what is in them.
+ * Two slots a worker: while one is written the other holds a snapshot that all workers have, so that there is always a
+ * step to go back to (pin.h says which slot may be given out).  Nothing that happens to a worker after its SNAP_COMMIT
+ * was taken loses that snapshot.  Slots outlive their worker: the next one on this local rank that declares the same
+ * parts gets them again, with what is in them.
+ *
+ * A worker that comes to a lower step than before has gone back by itself.  What it trains from then on is of another
+ * lineage; and when all have a step of that, what is held of the history that they have left is forgotten.
  *
  * A part is a name; what it holds, and how much, is said with each snapshot.  So a slot has no size of its own: it
  * grows before it is written, as far as the vault's budget allows.  A part that is `own` is one rank's piece of a
@@ -20,6 +24,7 @@
 #include <stdint.h>
 
 #include "ckpt/images.h"
+#include "ckpt/pin.h"
 #include "ckpt/wmsg.h"
 #include "util/mem.h"
 #include "util/time.h"
@@ -55,6 +60,8 @@ struct keeper_conf {
     bool live;             /* what workers hold may be captured when they end */
     bool files;            /* parts that are files are meant (--ckpt-layout=megatron) */
     bool compares;         /* there are other ranks, here or on other nodes, that may share parts with these */
+    bool several;          /* nodes: which step all hold is told (KEEPER_EV_COMMON) */
+    el_usec patience;      /* so long a worker waits for a slot that others keep it from having; 0: for ever */
 };
 
 /* One part, as declared.  Strings are the keeper's own. */
@@ -67,11 +74,13 @@ struct keeper_slot {
     enum keeper_slot_state state;
     int64_t step;     /* KEEPER_NO_STEP: empty */
     uint64_t lineage; /* (lineage.h) */
+    int64_t era;      /* (pin.h) */
     uint64_t gen;     /* counts what was ever written here: results for an older one are passed over */
     uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
     bool persist, captured;
-    bool vain;       /* a copy that last words did not come to: the first slot to be given out */
+    bool vain;       /* a copy that last words did not come to, or a step that some node cannot have: it is given out
+                        first */
     uint64_t loaded; /* it was read from disk in this round; 0: it was not */
     uint64_t consumed_samples;
     uint64_t capacity, file_bytes; /* so much memory is there; so long is its file, with some that is not there yet */
@@ -94,7 +103,7 @@ struct keeper_pair {
 };
 
 enum keeper_event_type {
-    KEEPER_EV_MSG,      /* worker, msg: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY, NOTE */
+    KEEPER_EV_MSG,      /* worker, msg, now: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY, NOTE */
     KEEPER_EV_GONE,     /* worker: its connection has ended, or it has */
     KEEPER_EV_ROUND,    /* number, rank_base, lineage (of what is trained from now on): a round begins; workers will
                            say HELLO with it */
@@ -111,7 +120,10 @@ enum keeper_event_type {
                        */
     KEEPER_EV_LOADED, /* worker, slot, gen, ok, number (consumed samples), capacity, file_bytes, part_bytes,
                          part_header_bytes, text, need_bytes: of KEEPER_DO_LOAD */
-    KEEPER_EV_AGAIN,  /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
+    KEEPER_EV_COMMON, /* step, lineage, number: what all nodes hold; workers that do not wait begin no step below the
+                         number */
+    KEEPER_EV_USELESS,   /* step, lineage: some node does not hold it, and never will */
+    KEEPER_EV_AGAIN,     /* the agreement is repeated: CHOOSE once more, when nobody here reads any more */
     KEEPER_EV_CONFIRMED, /* lineage (of what is trained from now on): every rank has read that step, they may go on.
                             What is held of later ones is forgotten: it is of a history that was given up */
     KEEPER_EV_LATE,      /* text: not all have read what they were offered, and no more time; who waits is told */
@@ -121,6 +133,7 @@ struct keeper_event {
     enum keeper_event_type type;
     unsigned worker, slot;
     uint64_t gen, number;
+    el_usec now;
     unsigned rank_base; /* rank of the first worker */
     int64_t step;
     uint64_t lineage;
@@ -149,6 +162,8 @@ enum keeper_action_type {
     KEEPER_DO_CHOOSE,    /* every worker of the round has asked what to go back to: agree, then CHOSEN */
     KEEPER_DO_CONFIRM,   /* every worker has read what it was offered: if it is so on all nodes, CONFIRMED */
     KEEPER_DO_COMMITTED, /* slot holds a whole snapshot of step; persist says whether the script wants it on disk */
+    KEEPER_DO_UNMET,     /* step, which the script wants on disk, is left out by worker */
+    KEEPER_DO_WENT_BACK, /* the script has gone back by itself: what is beyond step and not of lineage is given up */
     KEEPER_DO_BOUNDARY,  /* worker has done the announced step */
     KEEPER_DO_NOTE,      /* text is a line for the log, of worker; error: of that level */
 };
@@ -156,7 +171,7 @@ enum keeper_action_type {
 struct keeper_action {
     enum keeper_action_type type;
     unsigned worker, slot, source, reply;
-    uint64_t bytes, gen;
+    uint64_t bytes, gen, lineage;
     int64_t step;
     bool persist, error, digests;
     const char *text; /* until the next step */
@@ -225,6 +240,11 @@ const struct keeper_pair *keeper_differs(const struct keeper *k);  /* of KEEPER_
 /* The slot of the worker that was committed last, -1: none is. */
 int keeper_newest(const struct keeper *k, unsigned worker);
 
+/* Of several nodes: what this one has to say of the steps that all could have.  And the one that all do, or of a node
+ * that is alone all its workers; PIN_NO_STEP: none. */
+void keeper_tell(struct keeper *k, struct pin_told *to);
+struct pin_step keeper_common(const struct keeper *k);
+
 /* A reader takes the slot, if it is committed: it will not be given out until KEEPER_EV_READ, or until it is given back
  * here, which may be done while actions are carried out (gen: of the slot when it was taken). */
 bool keeper_take(struct keeper *k, unsigned worker, unsigned slot);
@@ -237,12 +257,13 @@ int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept
  * BUSY meanwhile, and gets the slot of a copy of another step for the next one. */
 void keeper_captures_end(struct keeper *k, int64_t step);
 bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept);
+bool keeper_may_free(const struct keeper *k, unsigned worker); /* a slot is in use, and may not be in a moment */
 
 /* Whether every (part, shard id) of this node's workers, alive or not, is in some committed slot with this step; if
  * not, whether it may yet be.  A part that is `own` is waited for as long as it may come, and done without; here only:
  * in what follows it does not matter. */
 enum keeper_cover { KEEPER_COVERED, KEEPER_INCOMPLETE, KEEPER_HOPELESS };
-enum keeper_cover keeper_cover(const struct keeper *k, int64_t step);
+enum keeper_cover keeper_cover(const struct keeper *k, int64_t step, uint64_t lineage);
 int64_t keeper_covered(const struct keeper *k); /* the newest such step, KEEPER_NO_STEP: none */
 bool keeper_is_summing(const struct keeper *k); /* there may be a newer one in a moment */
 
@@ -258,13 +279,17 @@ struct keeper_source {
     unsigned worker, slot, part;
 };
 
+/* The worker has pieces of its own beside what it shares, and they are in none of its slots: nobody stands in for it,
+ * but nobody has to. */
+bool keeper_lacks_own(const struct keeper *k, unsigned worker, int64_t step);
+
 /* Of one piece of keeper_pieces() that no slot holds (keeper_piece()): does a live worker, or may one? */
 enum keeper_live keeper_live_piece(const struct keeper *k, const struct keeper_source *piece,
                                    const enum keeper_live *live);
 
 /* Where each different (part, shard id) of a covered step lies, in the order of workers and their parts, those that are
  * `own` where there is something of them: how many, at most max; 0: not covered, or there are more. */
-unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_source *to, unsigned max);
+unsigned keeper_sources(const struct keeper *k, int64_t step, uint64_t lineage, struct keeper_source *to, unsigned max);
 
 /* The same for what several nodes hold together.  Whether all workers of this one have declared in this round, and each
  * different (part, shard id) of them, files or tensors, `own` or not; more than max: that many do not fit.  Of what was

@@ -13,25 +13,10 @@ int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage)
     return -1;
 }
 
-bool keeper_is_current(const struct keeper *k, const struct keeper_slot *x)
+bool keeper_is_current(const struct keeper *k, const struct worker *w, const struct keeper_slot *x)
 {
     return x->state == KEEPER_COMMITTED &&
-           (x->lineage == k->lineage || (x->step == k->went && x->lineage == k->went_lineage));
-}
-
-/* Whether the worker may yet commit that step: it does so now, or has committed nothing that comes after it; what it
- * had committed in a history before does not say how far it is. */
-static bool may_come(const struct keeper *k, const struct worker *w, int64_t step)
-{
-    bool beyond = false;
-    for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
-        const struct keeper_slot *x = &w->slot[s];
-        if ((x->state == KEEPER_WRITING || x->state == KEEPER_SUMMING || x->state == KEEPER_CAPTURING) &&
-            x->step == step)
-            return true;
-        beyond = beyond || (keeper_is_current(k, x) && x->step > step);
-    }
-    return w->here && !beyond;
+           (x->lineage == w->lineage || (x->step == k->went && x->lineage == k->went_lineage));
 }
 
 static bool same_shard(const struct keeper_part *a, const struct keeper_part *b)
@@ -65,7 +50,7 @@ static bool find_piece(const struct keeper *k, const struct keeper_part *p, int6
             *to = (struct keeper_source){i, (unsigned)slot, part};
             return true;
         }
-        *waits = *waits || may_come(k, &k->w[i], step);
+        *waits = *waits || keeper_may_come(k, &k->w[i], step, lineage);
     }
     return false;
 }
@@ -76,7 +61,7 @@ static bool comes_before(const struct keeper_slot *a, const struct keeper_slot *
     return a->step != b->step ? a->step > b->step : a->gen > b->gen;
 }
 
-static enum keeper_cover cover_of(const struct keeper *k, int64_t step, uint64_t lineage)
+enum keeper_cover keeper_cover(const struct keeper *k, int64_t step, uint64_t lineage)
 {
     enum keeper_cover found = KEEPER_COVERED;
     for (unsigned i = 0; i < k->conf.workers; i++) {
@@ -126,14 +111,9 @@ uint64_t keeper_lineage(const struct keeper *k, int64_t step)
             several |= x->state == KEEPER_COMMITTED && x->step == step && x->lineage != last->lineage;
         }
     for (x = last; several && x && x->step == step; x = keeper_next_held(k, x))
-        if (cover_of(k, step, x->lineage) != KEEPER_HOPELESS)
+        if (keeper_cover(k, step, x->lineage) != KEEPER_HOPELESS)
             return x->lineage;
     return last->lineage;
-}
-
-enum keeper_cover keeper_cover(const struct keeper *k, int64_t step)
-{
-    return cover_of(k, step, keeper_lineage(k, step));
 }
 
 int64_t keeper_covered(const struct keeper *k)
@@ -146,16 +126,15 @@ int64_t keeper_covered(const struct keeper *k)
                 if (x->state == KEEPER_COMMITTED && x->step < below && x->step > best)
                     best = x->step;
             }
-        if (best == KEEPER_NO_STEP || keeper_cover(k, best) == KEEPER_COVERED)
+        if (best == KEEPER_NO_STEP || keeper_cover(k, best, keeper_lineage(k, best)) == KEEPER_COVERED)
             return best;
         below = best;
     }
 }
 
-unsigned keeper_sources(const struct keeper *k, int64_t step, struct keeper_source *to, unsigned max)
+unsigned keeper_sources(const struct keeper *k, int64_t step, uint64_t lineage, struct keeper_source *to, unsigned max)
 {
     unsigned n = 0;
-    uint64_t lineage = keeper_lineage(k, step);
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned p = 0; p < keeper_parts(k, i); p++) {
             const struct keeper_part *part = keeper_part(k, i, p);
@@ -212,7 +191,7 @@ bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int
         if (!keeper_part_like(&k->w[i], keeper_part(k, piece->worker, piece->part), &part))
             continue;
         for (unsigned s = 0; k->w[i].has_slots && s < KEEPER_SLOTS; s++)
-            if (keeper_is_current(k, &k->w[i].slot[s]) && k->w[i].slot[s].step == step &&
+            if (keeper_is_current(k, &k->w[i], &k->w[i].slot[s]) && k->w[i].slot[s].step == step &&
                 k->w[i].slot[s].lineage == lineage && keeper_has_piece(&k->w[i], &k->w[i].slot[s], part)) {
                 *from = (struct keeper_source){i, s, part};
                 return true;
@@ -227,7 +206,7 @@ int64_t keeper_held_below(const struct keeper *k, int64_t below)
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             const struct keeper_slot *x = &k->w[i].slot[s];
-            if (keeper_is_current(k, x) && x->step < below && x->step > best)
+            if (keeper_is_current(k, &k->w[i], x) && x->step < below && x->step > best)
                 best = x->step;
         }
     return best;
@@ -240,7 +219,7 @@ int64_t keeper_least(const struct keeper *k)
         int64_t newest = KEEPER_NO_STEP;
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             const struct keeper_slot *x = &k->w[i].slot[s];
-            if (keeper_is_current(k, x) && x->step > newest)
+            if (keeper_is_current(k, &k->w[i], x) && x->step > newest)
                 newest = x->step;
         }
         least = newest < least ? newest : least;

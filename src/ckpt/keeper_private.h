@@ -34,6 +34,13 @@ struct worker {
     int64_t offered;
     bool *told;     /* of each part that is kept: that ranks hold different ones has been told in this round */
     bool elsewhere; /* it needs no slot of this node: what another rank has will do */
+    /* What it trains, since all went on together: */
+    int64_t begun;       /* the last step that it came to; KEEPER_NO_STEP: none */
+    int64_t era;         /* so often it has come to a lower one */
+    uint64_t lineage;    /* of what it trains now */
+    bool waits;          /* it was told to ask again for a slot for `begun` */
+    bool absent;         /* others have waited for it for too long; until it comes to a step */
+    el_usec came, stuck; /* when it came to its last step; since when it finds no slot, 0: it did */
     struct keeper_slot slot[KEEPER_SLOTS];
 };
 
@@ -60,6 +67,10 @@ struct keeper {
     struct keeper_pair compared, differs; /* what is compared now; what is told */
     char lost[WMSG_TEXT_MAX], misfit[WMSG_TEXT_MAX];
     struct worker *w;
+    struct pin pin;
+    struct pin_worker *pinned; /* pin.w */
+    bool alike;                /* who has declared the same stands there */
+    struct pin_step common;
     struct wmsg *reply;
     unsigned replies;
     struct keeper_actions out;
@@ -74,12 +85,13 @@ void keeper_forget_slots(struct keeper *k, struct worker *w);
 
 /* keeper_slot.c: slots, from one that is free to one that is committed. */
 const struct keeper_slot *keeper_newest_slot(const struct worker *w); /* NULL: none is committed */
-struct keeper_slot *keeper_free_slot(struct worker *w);               /* NULL: none may be given out */
+/* For what is copied or read from disk; NULL: none. */
+struct keeper_slot *keeper_slot_to_load(const struct keeper *k, struct worker *w);
 void keeper_empty_slot(struct keeper *k, struct keeper_slot *s);
 void keeper_give_back(struct keeper_slot *s, bool intact);
 void keeper_hold_images(struct keeper_slot *s, const struct declaration *d, const uint64_t *header_bytes,
                         const uint64_t *bytes);
-void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m);
+void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m, el_usec now);
 void keeper_on_reserve(struct keeper *k, struct worker *w, uint64_t bytes);
 void keeper_on_grown(struct keeper *k, struct worker *w, const struct keeper_event *ev);
 void keeper_note_growth(struct keeper_slot *s, const struct keeper_event *ev);
@@ -95,6 +107,21 @@ void keeper_hold_digests(struct keeper_slot *s, const struct declaration *d, con
 void keeper_compare_next(struct keeper *k);
 void keeper_on_compared(struct keeper *k, const struct keeper_event *ev);
 void keeper_forget_differences(struct keeper *k);
+/* keeper_pin.c: which slot is given out, and what all workers have. */
+/* The worker comes to this step, and may have gone back. */
+void keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now);
+struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, bool waits); /* NULL: none */
+/* It has none.  True: it has waited for too long. */
+bool keeper_is_stuck(struct keeper *k, struct worker *w, el_usec now);
+/* A step of that lineage that the worker does not hold may yet come. */
+bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage);
+void keeper_look_common(struct keeper *k); /* a slot was committed */
+void keeper_on_common(struct keeper *k, const struct keeper_event *ev);
+void keeper_on_useless(struct keeper *k, const struct keeper_event *ev);
+/* All go on together: from what was chosen, or as a round begins. */
+void keeper_begin_history(struct keeper *k, uint64_t lineage);
+void keeper_forget_slot(struct keeper_slot *s); /* of a history that was given up */
+bool keeper_is_common(const struct keeper *k, const struct worker *w, const struct keeper_slot *s);
 
 /* keeper_declare.c: PART, DECLARE and their slots. */
 void keeper_on_part(struct keeper *k, struct worker *w, const struct wmsg *m);
@@ -107,8 +134,8 @@ const char *keeper_images_wrong(const struct declaration *d, const uint64_t *hea
 bool keeper_declared_same(const struct declaration *a, const struct declaration *b);
 
 /* keeper_cover.c: what is held of a step. */
-/* Committed, and of the history that is trained now: written in it, or what all its ranks went on from. */
-bool keeper_is_current(const struct keeper *k, const struct keeper_slot *x);
+/* Committed, and of the history that the worker trains now: written in it, or what all its ranks went on from. */
+bool keeper_is_current(const struct keeper *k, const struct worker *w, const struct keeper_slot *x);
 int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage); /* -1: none */
 /* Committed slots, the highest step first, of one step the one that was begun last; NULL: the first, and no more. */
 const struct keeper_slot *keeper_next_held(const struct keeper *k, const struct keeper_slot *last);

@@ -215,7 +215,7 @@ static void load(struct keeper *k, struct worker *w, bool found)
 {
     if (is_loading(k, w))
         return;
-    struct keeper_slot *s = keeper_free_slot(w);
+    struct keeper_slot *s = keeper_slot_to_load(k, w);
     if (!s && found)
         return;
     if (!s) {
@@ -396,10 +396,8 @@ static void forget_later(struct keeper *k, int64_t step)
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned n = 0; n < KEEPER_SLOTS; n++) {
             struct keeper_slot *s = &k->w[i].slot[n];
-            if (s->state != KEEPER_COMMITTED || s->step <= step)
-                continue;
-            s->state = s->readers ? KEEPER_BROKEN : KEEPER_FREE;
-            s->step = s->readers ? s->step : KEEPER_NO_STEP;
+            if (s->state == KEEPER_COMMITTED && s->step > step)
+                keeper_forget_slot(s);
         }
 }
 
@@ -409,7 +407,8 @@ void keeper_on_confirmed(struct keeper *k, const struct keeper_event *ev)
     k->since = k->round;
     k->reached = k->went = k->chosen;
     k->went_lineage = k->chosen_lineage;
-    k->lineage = ev->lineage;
+    keeper_begin_history(k, ev->lineage);
+    k->common = (struct pin_step){k->chosen, -1, k->chosen_lineage};
     k->had_whole = k->chosen != KEEPER_NO_STEP;
     k->lost[0] = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {

@@ -28,12 +28,22 @@ static bool is_in_use(const struct keeper_slot *s)
            s->state == KEEPER_LOADING || s->state == KEEPER_CAPTURING;
 }
 
-struct keeper_slot *keeper_free_slot(struct worker *w)
+/* What all have is kept; of what is left the last that was committed goes only where something else is common. */
+struct keeper_slot *keeper_slot_to_load(const struct keeper *k, struct worker *w)
 {
-    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
-        if (!is_in_use(&w->slot[i]) && &w->slot[i] != keeper_newest_slot(w))
-            return &w->slot[i];
-    return NULL;
+    const struct keeper_slot *newest = keeper_newest_slot(w);
+    struct keeper_slot *last = NULL;
+    bool holds_common = false;
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        struct keeper_slot *s = &w->slot[i];
+        holds_common |= keeper_is_common(k, w, s);
+        if (is_in_use(s) || keeper_is_common(k, w, s))
+            continue;
+        if (s != newest)
+            return s;
+        last = s;
+    }
+    return holds_common ? last : NULL;
 }
 
 void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
@@ -43,6 +53,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
     s->gen = ++k->gen;
     s->persist = s->captured = s->vain = s->digested = false;
     s->consumed_samples = s->loaded = s->lineage = s->bytes = 0;
+    s->era = -1;
 }
 
 void keeper_drop_writing(struct keeper *k, struct worker *w)
@@ -103,12 +114,31 @@ static void give_out(struct keeper *k, struct worker *w, struct keeper_slot *s)
         (struct wmsg_snap_slot){.slot = (uint64_t)(s - w->slot), .slot_bytes = s->file_bytes};
 }
 
-static void answer_busy(struct keeper *k, struct worker *w, uint32_t seq)
+static const char *why_busy(const struct keeper *k, const struct worker *w)
 {
-    keeper_answer(k, w, WMSG_SNAP_SLOT, seq)->u.snap_slot = (struct wmsg_snap_slot){
-        .busy = true,
-        .retry_ms = KEEPER_RETRY / EL_MS(1),
-        .text = w->captures ? "last words are being captured" : "the last snapshot is still being summed or written"};
+    bool read = false, work = false;
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        read |= w->slot[i].readers > 0;
+        work |= is_in_use(&w->slot[i]) && !w->slot[i].readers;
+    }
+    return w->captures       ? "last words are being captured"
+           : work || read    ? "the last snapshot is still being summed or written"
+           : k->conf.several ? "not every rank of the job has the last snapshot yet"
+                             : "not every rank of this node has the last snapshot yet";
+}
+
+/* Who waits asks again, but not for ever; else the step is left out. */
+static void answer_busy(struct keeper *k, struct worker *w, const struct wmsg *m, bool waits, el_usec now)
+{
+    bool late = keeper_is_stuck(k, w, now);
+    w->waits = waits && !late;
+    keeper_answer(k, w, WMSG_SNAP_SLOT, m->seq)->u.snap_slot = (struct wmsg_snap_slot){
+        .busy = true, .give_up = !w->waits, .retry_ms = KEEPER_RETRY / EL_MS(1), .text = why_busy(k, w)};
+    if (!m->u.snap_begin.persist || w->waits)
+        return;
+    struct keeper_action *a = keeper_act(k, KEEPER_DO_UNMET, w);
+    a->step = w->begun;
+    a->lineage = w->lineage;
 }
 
 /* NULL: it may be taken. */
@@ -123,9 +153,10 @@ static const char *begin_wrong(struct keeper *k, const struct worker *w, const s
     return k->text;
 }
 
-void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
+void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m, el_usec now)
 {
     struct sizes sizes;
+    bool waits = k->conf.waits || m->u.snap_begin.persist;
     const char *state = begin_wrong(k, w, &m->u.snap_begin);
     const char *why = state ? state : read_sizes(w->kept, m->u.snap_begin.images, &sizes);
     if (why) {
@@ -133,18 +164,21 @@ void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m)
         return;
     }
     keeper_drop_writing(k, w); /* one that was begun and never committed */
+    keeper_comes_to(k, w, m->u.snap_begin.step, now);
     /* While last words are captured, what others hold, too, may be in the other slot. */
-    struct keeper_slot *s = w->captures ? NULL : keeper_free_slot(w);
+    struct keeper_slot *s = w->captures ? NULL : keeper_slot_to_write(k, w, waits);
     if (!s) {
-        answer_busy(k, w, m->seq);
+        answer_busy(k, w, m, waits, now);
         return;
     }
+    w->stuck = 0;
     keeper_empty_slot(k, s);
     keeper_hold_images(s, w->kept, sizes.header_bytes, sizes.bytes);
     s->state = KEEPER_GROWING;
     s->step = m->u.snap_begin.step;
     s->persist = m->u.snap_begin.persist;
-    s->lineage = k->lineage;
+    s->lineage = w->lineage;
+    s->era = w->era;
     s->seq = m->seq;
     if (s->bytes <= s->capacity)
         give_out(k, w, s);
@@ -201,23 +235,27 @@ void keeper_on_commit(struct keeper *k, struct worker *w, const struct wmsg *m)
 
 /* --- last words --- */
 
-static struct keeper_slot *slot_to_capture(struct worker *w, int64_t kept)
+/* What others could have from the disk is not given out either: a copy may yet fail. */
+static struct keeper_slot *slot_to_capture(const struct keeper *k, struct worker *w, int64_t kept)
 {
-    struct keeper_slot *s = w->has_slots ? keeper_free_slot(w) : NULL;
-    return s && s->state == KEEPER_COMMITTED && s->step == kept ? NULL : s;
+    struct keeper_slot *s = w->has_slots ? keeper_slot_to_load(k, w) : NULL;
+    bool newest = s && s == keeper_newest_slot(w);
+    bool covered = newest && keeper_cover(k, s->step, s->lineage) == KEEPER_COVERED;
+    return s && ((s->state == KEEPER_COMMITTED && s->step == kept) || covered) ? NULL : s;
 }
 
 int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept)
 {
     struct worker *w = &k->w[worker];
-    struct keeper_slot *s = slot_to_capture(w, kept);
+    struct keeper_slot *s = slot_to_capture(k, w, kept);
     if (!s || step < 0 || step > CKPT_STEP_MAX)
         return -1;
     keeper_empty_slot(k, s);
     s->state = KEEPER_CAPTURING;
     s->captured = w->captures = true;
     s->step = step;
-    s->lineage = k->lineage;
+    s->lineage = w->lineage;
+    s->era = w->era;
     return (int)(s - w->slot);
 }
 
@@ -233,7 +271,15 @@ void keeper_captures_end(struct keeper *k, int64_t step)
 
 bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept)
 {
-    return slot_to_capture(&k->w[worker], kept) != NULL;
+    return slot_to_capture(k, &k->w[worker], kept) != NULL;
+}
+
+bool keeper_may_free(const struct keeper *k, unsigned worker)
+{
+    bool may = false;
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        may |= is_in_use(&k->w[worker].slot[i]);
+    return may;
 }
 
 void keeper_on_captured(struct keeper *k, struct worker *w, const struct keeper_event *ev)
@@ -285,6 +331,9 @@ void keeper_on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
     if (asks)
         keeper_answer(k, w, WMSG_SNAP_ACK, s->seq)->u.snap_ack =
             (struct wmsg_snap_ack){.slot = ev->slot, .step = s->step};
+    keeper_look_common(k);
+    if (s->state != KEEPER_COMMITTED)
+        return; /* all have gone back behind it */
     struct keeper_action *a = keeper_act(k, KEEPER_DO_COMMITTED, w);
     a->slot = ev->slot;
     a->step = s->step;

@@ -17,6 +17,12 @@ uint64_t lineage_begin(uint64_t number, uint64_t coord, uint64_t attempt)
     return hash ? hash : 1;
 }
 
+uint64_t lineage_back(uint64_t lineage, int64_t step)
+{
+    uint64_t hash = mix(mix(1, lineage), (uint64_t)step);
+    return hash ? hash : 1;
+}
+
 uint64_t lineage_of_epoch(const char *epoch)
 {
     const char *end = strrchr(epoch, '.');

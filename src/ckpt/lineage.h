@@ -10,6 +10,10 @@
  * went on in the agreement's attempt; attempt 0: since the round began, without one.  Never 0. */
 uint64_t lineage_begin(uint64_t number, uint64_t coord, uint64_t attempt);
 
+/* Of what a rank trains on in such a history after its script has gone back by itself, and comes to this step now.  All
+ * ranks do the same. */
+uint64_t lineage_back(uint64_t lineage, int64_t step);
+
 /* What stands in for it in a manifest that was written before there were any: of its epoch,
  * "<number>.<coord>.<counter>", all but the counter of the order, for one history may have several.  0 of "". */
 uint64_t lineage_of_epoch(const char *epoch);

@@ -4,22 +4,36 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/sort.h"
+
+#define LEFT_OUT "a rank has left it out"
+
 struct hold {
     int64_t step; /* KEEPER_NO_STEP: not held */
-    uint64_t gen;
+    uint64_t lineage, gen;
+};
+
+struct wish {
+    int64_t step;
+    uint64_t lineage;
+    bool lastwords;
+    bool ordered;    /* it is being written, or others are about to say that it is on disk */
+    bool ended;      /* its workers have: no rank will commit it any more */
+    const char *why; /* it is given up, which is not told yet; NULL: it is not */
 };
 
 struct persist {
     struct keeper *keeper;
     struct el_mem *mem;
     unsigned workers;
-    int64_t wanted, writing, on_disk, failed;
+    struct wish *wish; /* in ascending order of steps */
+    unsigned wishes, wish_room;
+    int64_t writing, on_disk, failed, unmet;
+    uint64_t writing_lineage;
     bool deferred;
-    bool stale;                       /* what is being written is of a history that was given up */
-    bool wanted_lastwords, lastwords; /* of what is wanted; of what is written */
-    int64_t dropped;                  /* a wish that was replaced or given up, and not told yet */
-    char text[128];
-    struct hold *hold;             /* of the wanted step: workers x KEEPER_SLOTS */
+    bool stale;                    /* what is being written is of a history that was given up */
+    bool lastwords;                /* of what is written */
+    struct hold *hold;             /* of the wishes: workers x KEEPER_SLOTS */
     struct keeper_source *sources; /* of what is written */
     uint64_t *gens;
     unsigned n, room;
@@ -33,13 +47,16 @@ struct persist *persist_new(struct keeper *k, unsigned workers, struct el_mem *m
     *p = (struct persist){.keeper = k,
                           .mem = mem,
                           .workers = workers,
-                          .wanted = KEEPER_NO_STEP,
                           .writing = KEEPER_NO_STEP,
                           .on_disk = KEEPER_NO_STEP,
                           .failed = KEEPER_NO_STEP,
-                          .dropped = KEEPER_NO_STEP};
+                          .unmet = KEEPER_NO_STEP,
+                          /* One for each slot, as many whose slots were lost since persist_next() was asked last, the
+                           * newest step, one that is wished again and one that was left out. */
+                          .wish_room = 2 * workers * KEEPER_SLOTS + 3};
     p->hold = el_alloc(mem, (size_t)workers * KEEPER_SLOTS * sizeof *p->hold);
-    if (!p->hold) {
+    p->wish = el_alloc(mem, p->wish_room * sizeof *p->wish);
+    if (!p->hold || !p->wish) {
         persist_free(p);
         return NULL;
     }
@@ -53,72 +70,114 @@ void persist_free(struct persist *p)
     if (!p)
         return;
     el_free(p->mem, p->hold);
+    el_free(p->mem, p->wish);
     el_free(p->mem, p->sources);
     el_free(p->mem, p->gens);
     el_free(p->mem, p);
 }
 
+/* --- slots of wished steps --- */
+
 static void hold(struct persist *p, unsigned worker, unsigned slot)
 {
     struct hold *h = &p->hold[worker * KEEPER_SLOTS + slot];
-    uint64_t gen = keeper_slot(p->keeper, worker, slot)->gen;
-    if ((h->step != KEEPER_NO_STEP && h->gen == gen) || !keeper_take(p->keeper, worker, slot))
+    const struct keeper_slot *s = keeper_slot(p->keeper, worker, slot);
+    if ((h->step != KEEPER_NO_STEP && h->gen == s->gen) || !keeper_take(p->keeper, worker, slot))
         return;
-    *h = (struct hold){p->wanted, gen};
+    *h = (struct hold){s->step, s->lineage, s->gen};
 }
 
-static void release(struct persist *p)
+static void release(struct persist *p, const struct wish *w)
 {
     for (unsigned i = 0; i < p->workers * KEEPER_SLOTS; i++)
-        if (p->hold[i].step != KEEPER_NO_STEP) {
+        if (p->hold[i].step == w->step && p->hold[i].lineage == w->lineage) {
             keeper_give(p->keeper, i / KEEPER_SLOTS, i % KEEPER_SLOTS, p->hold[i].gen, true);
             p->hold[i].step = KEEPER_NO_STEP;
         }
 }
 
-static void hold_all(struct persist *p)
+static void hold_all(struct persist *p, int64_t step, uint64_t lineage)
 {
     for (unsigned w = 0; w < p->workers; w++)
-        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
-            if (keeper_slot(p->keeper, w, s)->step == p->wanted)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *x = keeper_slot(p->keeper, w, s);
+            if (x->step == step && x->lineage == lineage)
                 hold(p, w, s);
+        }
 }
 
-static void drop(struct persist *p, const char *why)
+/* --- wishes --- */
+
+static struct wish *find(const struct persist *p, int64_t step, uint64_t lineage)
 {
-    release(p);
-    p->dropped = p->wanted;
-    p->wanted = KEEPER_NO_STEP;
-    snprintf(p->text, sizeof p->text, "%s", why);
+    for (unsigned i = 0; i < p->wishes; i++)
+        if (p->wish[i].step == step && p->wish[i].lineage == lineage && !p->wish[i].why)
+            return &p->wish[i];
+    return NULL;
 }
 
-static void want(struct persist *p, int64_t step, bool lastwords)
+static int by_step(const void *a, const void *b)
 {
-    if (p->wanted != KEEPER_NO_STEP && p->wanted != step) {
-        char why[96];
-        snprintf(why, sizeof why, "step %lld came while an older one was still being written", (long long)step);
-        drop(p, why);
-    }
-    p->wanted_lastwords = lastwords;
-    p->wanted = step;
+    const struct wish *x = a, *y = b;
+    return x->step != y->step ? (x->step > y->step) - (x->step < y->step)
+                              : (x->lineage > y->lineage) - (x->lineage < y->lineage);
+}
+
+static struct wish *add(struct persist *p, int64_t step, uint64_t lineage, bool lastwords)
+{
+    assert(p->wishes < p->wish_room);
+    p->wish[p->wishes++] = (struct wish){.step = step, .lineage = lineage, .lastwords = lastwords};
+    el_sort(p->wish, p->wishes, sizeof *p->wish, by_step);
+    return find(p, step, lineage);
+}
+
+static void drop(struct persist *p, struct wish *w)
+{
+    release(p, w);
+    memmove(w, w + 1, (size_t)(&p->wish[p->wishes] - (w + 1)) * sizeof *w);
+    p->wishes--;
+}
+
+static void give_up(struct persist *p, struct wish *w, const char *why)
+{
+    release(p, w);
+    w->why = why;
+}
+
+static bool is_written(const struct persist *p, int64_t step, uint64_t lineage)
+{
+    return step == p->writing && lineage == p->writing_lineage;
 }
 
 void persist_committed(struct persist *p, unsigned worker, unsigned slot)
 {
     const struct keeper_slot *s = keeper_slot(p->keeper, worker, slot);
-    if (s->persist && s->step != p->wanted && s->step != p->writing && s->step > p->wanted)
-        want(p, s->step, false);
-    if (s->step == p->wanted)
+    if (s->persist && !is_written(p, s->step, s->lineage) && !find(p, s->step, s->lineage))
+        add(p, s->step, s->lineage, false);
+    if (find(p, s->step, s->lineage))
         hold(p, worker, slot);
+}
+
+/* Each worker that leaves it out says so: it is heard once. */
+void persist_unmet(struct persist *p, int64_t step, uint64_t lineage)
+{
+    struct wish *w = find(p, step, lineage);
+    if (w || step == p->unmet)
+        return; /* who holds some of it hears of it when that is hopeless */
+    p->unmet = step;
+    w = add(p, step, lineage, false);
+    give_up(p, w, LEFT_OUT);
 }
 
 bool persist_want_newest(struct persist *p, bool lastwords)
 {
     int64_t step = keeper_covered(p->keeper);
-    if (step == KEEPER_NO_STEP || step <= p->on_disk || step == p->failed || step == p->writing || step <= p->wanted)
+    uint64_t lineage = keeper_lineage(p->keeper, step);
+    if (step == KEEPER_NO_STEP || step <= p->on_disk || step == p->failed || step == p->writing ||
+        find(p, step, lineage))
         return false;
-    want(p, step, lastwords);
-    hold_all(p);
+    add(p, step, lineage, lastwords);
+    hold_all(p, step, lineage);
     return true;
 }
 
@@ -130,10 +189,13 @@ void persist_forgive(struct persist *p)
 void persist_done(struct persist *p, bool good, int broken)
 {
     assert(p->writing != KEEPER_NO_STEP);
+    struct wish *w = p->deferred ? NULL : find(p, p->writing, p->writing_lineage);
     for (unsigned i = 0; i < p->n; i++)
         keeper_give(p->keeper, p->sources[i].worker, p->sources[i].slot, p->gens[i], (int)i != broken);
+    if (w)
+        drop(p, w);
     if (good && !p->stale)
-        p->on_disk = p->writing;
+        p->on_disk = p->writing > p->on_disk ? p->writing : p->on_disk;
     else if (!good)
         p->failed = p->writing;
     p->writing = KEEPER_NO_STEP;
@@ -141,22 +203,26 @@ void persist_done(struct persist *p, bool good, int broken)
     p->n = 0;
 }
 
-void persist_went_back(struct persist *p, int64_t step)
+void persist_went_back(struct persist *p, int64_t step, uint64_t lineage)
 {
     p->on_disk = p->on_disk > step ? KEEPER_NO_STEP : p->on_disk; /* whether this one is there is not known */
     p->failed = p->failed > step ? KEEPER_NO_STEP : p->failed;
-    p->stale = p->stale || p->writing > step;
-    if (p->wanted <= step)
-        return;
-    release(p);
-    p->wanted = KEEPER_NO_STEP;
+    p->unmet = KEEPER_NO_STEP;
+    p->stale = p->stale || (p->writing > step && (!lineage || p->writing_lineage != lineage));
+    for (unsigned i = 0; i < p->wishes; i++) {
+        struct wish *w = &p->wish[i];
+        if (w->step > step && (!lineage || w->lineage != lineage) && !w->ordered && !w->why)
+            give_up(p, w, "the job has gone back behind it");
+    }
 }
 
 void persist_round(struct persist *p)
 {
-    if (p->wanted != KEEPER_NO_STEP && keeper_cover(p->keeper, p->wanted) != KEEPER_COVERED)
-        drop(p, "not every rank had committed it when the workers ended");
+    for (unsigned i = 0; i < p->wishes; i++)
+        p->wish[i].ended = true;
 }
+
+/* --- writing --- */
 
 static bool make_room(struct persist *p, unsigned most)
 {
@@ -182,12 +248,12 @@ static void take_sources(struct persist *p)
     }
 }
 
-static bool take(struct persist *p)
+static bool take(struct persist *p, const struct wish *w)
 {
     unsigned most = 0;
-    for (unsigned w = 0; w < p->workers; w++)
-        most += keeper_parts(p->keeper, w);
-    p->n = make_room(p, most) ? keeper_sources(p->keeper, p->wanted, p->sources, p->room) : 0;
+    for (unsigned i = 0; i < p->workers; i++)
+        most += keeper_parts(p->keeper, i);
+    p->n = make_room(p, most) ? keeper_sources(p->keeper, w->step, w->lineage, p->sources, p->room) : 0;
     take_sources(p);
     return p->n > 0;
 }
@@ -197,7 +263,8 @@ void persist_defer(struct persist *p)
     p->deferred = true;
 }
 
-bool persist_order(struct persist *p, int64_t step, bool lastwords, const struct keeper_source *v, unsigned n)
+bool persist_order(struct persist *p, int64_t step, uint64_t lineage, bool lastwords, const struct keeper_source *v,
+                   unsigned n)
 {
     if (p->writing != KEEPER_NO_STEP || !n || !make_room(p, n))
         return false;
@@ -205,59 +272,106 @@ bool persist_order(struct persist *p, int64_t step, bool lastwords, const struct
     p->n = n;
     take_sources(p);
     p->writing = step;
+    p->writing_lineage = lineage;
     p->lastwords = lastwords;
-    if (p->wanted == step) {
-        p->wanted = KEEPER_NO_STEP;
-        release(p);
-    }
+    struct wish *w = find(p, step, lineage);
+    if (w)
+        w->ordered = true;
     return true;
 }
 
-void persist_over(struct persist *p, int64_t step, bool good)
+bool persist_over(struct persist *p, int64_t step, uint64_t lineage, bool good)
 {
+    struct wish *w = find(p, step, lineage);
     p->on_disk = good && step > p->on_disk ? step : p->on_disk;
-    if (p->wanted == KEEPER_NO_STEP || p->wanted > step)
-        return;
-    release(p);
-    p->wanted = KEEPER_NO_STEP;
+    if (w)
+        drop(p, w);
+    return w;
 }
 
-bool persist_again(struct persist *p, int64_t step)
+bool persist_again(struct persist *p, int64_t step, uint64_t lineage)
 {
-    if (p->writing != KEEPER_NO_STEP || step <= p->wanted || keeper_cover(p->keeper, step) != KEEPER_COVERED)
+    struct wish *w = find(p, step, lineage);
+    if (is_written(p, step, lineage) || keeper_cover(p->keeper, step, lineage) != KEEPER_COVERED)
         return false;
-    want(p, step, false);
-    hold_all(p);
+    if (!w)
+        w = add(p, step, lineage, false);
+    w->ordered = false;
+    hold_all(p, step, lineage);
     return true;
 }
 
-int64_t persist_wanted(const struct persist *p)
+bool persist_drop_wish(struct persist *p, int64_t *step)
 {
-    return p->wanted;
+    for (unsigned i = 0; i < p->wishes; i++)
+        if (!p->wish[i].why) {
+            *step = p->wish[i].step;
+            drop(p, &p->wish[i]);
+            return true;
+        }
+    return false;
+}
+
+const char *persist_wishes_text(const struct persist *p, unsigned max, char *to, size_t size)
+{
+    size_t n = 0;
+    *to = 0;
+    for (unsigned i = 0; i < p->wishes && max && n < size; i++)
+        if (!p->wish[i].why) {
+            n += (size_t)snprintf(to + n, size - n, "%s%lld@%llx", n ? " " : "", (long long)p->wish[i].step,
+                                  (unsigned long long)p->wish[i].lineage);
+            max--;
+        }
+    return to;
+}
+
+/* Among several nodes others may hold what is missing here: only they know that a step is hopeless. */
+static const char *hopeless(const struct persist *p, const struct wish *w)
+{
+    if (w->ordered)
+        return NULL;
+    enum keeper_cover cover = keeper_cover(p->keeper, w->step, w->lineage);
+    if (w->ended && cover != KEEPER_COVERED && !keeper_is_summing(p->keeper))
+        return "not every rank had committed it when the workers ended";
+    return !p->deferred && cover == KEEPER_HOPELESS ? LEFT_OUT : NULL;
+}
+
+static struct persist_news tell(struct persist *p, unsigned i)
+{
+    struct persist_news news = {PERSIST_GIVEN_UP, p->wish[i].step, p->wish[i].why};
+    memmove(&p->wish[i], &p->wish[i + 1], (p->wishes - i - 1) * sizeof *p->wish);
+    p->wishes--;
+    return news;
 }
 
 struct persist_news persist_next(struct persist *p)
 {
-    if (p->wanted != KEEPER_NO_STEP && keeper_cover(p->keeper, p->wanted) == KEEPER_HOPELESS)
-        drop(p, "a rank has left it out (--ckpt-busy=wait would have it wait)");
-    if (p->dropped != KEEPER_NO_STEP) {
-        struct persist_news news = {PERSIST_GIVEN_UP, p->dropped, p->text};
-        p->dropped = KEEPER_NO_STEP;
-        return news;
+    for (unsigned i = 0; i < p->wishes; i++) {
+        struct wish *w = &p->wish[i];
+        const char *why = w->why ? NULL : hopeless(p, w);
+        if (why)
+            give_up(p, w, why);
+        if (w->why)
+            return tell(p, i);
     }
-    if (p->deferred || p->wanted == KEEPER_NO_STEP || p->writing != KEEPER_NO_STEP ||
-        keeper_cover(p->keeper, p->wanted) != KEEPER_COVERED)
-        return (struct persist_news){PERSIST_NOTHING, KEEPER_NO_STEP, ""};
-    if (!take(p)) {
-        drop(p, "there is no memory for the list of its parts");
-        return persist_next(p);
+    for (unsigned i = 0; i < p->wishes && !p->deferred && p->writing == KEEPER_NO_STEP; i++) {
+        struct wish *w = &p->wish[i];
+        if (keeper_cover(p->keeper, w->step, w->lineage) != KEEPER_COVERED)
+            continue;
+        if (!take(p, w)) {
+            give_up(p, w, "there is no memory for the list of its parts");
+            return tell(p, i);
+        }
+        w->ordered = true;
+        p->writing = w->step;
+        p->writing_lineage = w->lineage;
+        p->lastwords = w->lastwords;
+        return (struct persist_news){PERSIST_WRITE, w->step, ""};
     }
-    p->writing = p->wanted;
-    p->lastwords = p->wanted_lastwords;
-    p->wanted = KEEPER_NO_STEP;
-    release(p);
-    return (struct persist_news){PERSIST_WRITE, p->writing, ""};
+    return (struct persist_news){PERSIST_NOTHING, KEEPER_NO_STEP, ""};
 }
+
+/* --- for those who look --- */
 
 const struct keeper_source *persist_sources(const struct persist *p, unsigned *n)
 {
@@ -282,18 +396,19 @@ bool persist_is_lastwords(const struct persist *p)
 
 bool persist_is_idle(const struct persist *p)
 {
-    return p->wanted == KEEPER_NO_STEP && p->writing == KEEPER_NO_STEP && p->dropped == KEEPER_NO_STEP;
+    return p->wishes == 0 && p->writing == KEEPER_NO_STEP;
 }
 
 void persist_check(const struct persist *p)
 {
     assert((p->writing == KEEPER_NO_STEP) == (p->n == 0));
-    assert(p->writing == KEEPER_NO_STEP || p->writing != p->wanted);
+    for (unsigned i = 0; i + 1 < p->wishes; i++)
+        assert(by_step(&p->wish[i], &p->wish[i + 1]) < 0 || p->wish[i].why || p->wish[i + 1].why);
     for (unsigned i = 0; i < p->workers * KEEPER_SLOTS; i++) {
         const struct keeper_slot *s = keeper_slot(p->keeper, i / KEEPER_SLOTS, i % KEEPER_SLOTS);
         if (p->hold[i].step == KEEPER_NO_STEP)
             continue;
-        assert(p->hold[i].step == p->wanted);
+        assert(find(p, p->hold[i].step, p->hold[i].lineage));
         assert(s->gen != p->hold[i].gen || s->readers > 0);
     }
 }

@@ -90,7 +90,8 @@
     F(T, NUM, slot, 1, 0)                                                                                              \
     F(T, NUM, slot_bytes, WMSG_BYTES_MAX, 0)                                                                           \
     F(T, BOOL, busy, 0, 0)                                                                                             \
-    F(T, NUM, retry_ms, 3600000, 0)                                                                                    \
+    F(T, BOOL, give_up, 0, 0)       /* busy: do not ask again, this snapshot is left out */                            \
+    F(T, NUM, retry_ms, 3600000, 0) /* else so much later */                                                           \
     F(T, STR, text, WMSG_TEXT_MAX, 0)
 #define WMSG_snap_ack_FIELDS(F, T) F(T, NUM, slot, 1, 1) F(T, INT, step, INT64_MAX, 1)
 #define WMSG_event_FIELDS(F, T)    F(T, STR, kind, 32, 1) F(T, INT, step, INT64_MAX, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)

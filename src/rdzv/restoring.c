@@ -69,7 +69,7 @@ static void went_back(struct rdzv *r, enum restore_state before, el_usec now)
         return;
     if (x->step == RESTORE_NO_STEP && !x->fresh)
         return;
-    saving_went_back(r->saving, x->step, now);
+    saving_went_back(r->saving, x->step, 0, now);
     r->saving_due = true;
 }
 

@@ -21,9 +21,11 @@ struct saving *saving_new(const struct saving_conf *conf)
     s->node = el_alloc(NULL, conf->room * sizeof *s->node);
     s->bucket = el_alloc(NULL, SAVING_BUCKETS * sizeof *s->bucket);
     s->seat_known = el_alloc(NULL, conf->room);
-    s->step = s->target = s->done = s->again = s->refused = SAVING_NO_STEP;
-    s->target_until = s->settle_until = s->until = EL_NEVER;
-    if (!s->node || !s->bucket || !s->seat_known) {
+    s->result = el_alloc(NULL, SAVING_RESULTS_MAX * sizeof *s->result);
+    s->step = s->done = s->again = SAVING_NO_STEP;
+    s->settle_until = s->until = EL_NEVER;
+    if (!s->node || !s->bucket || !s->seat_known || !s->result) {
+        el_free(NULL, s->result);
         el_free(NULL, s->node);
         el_free(NULL, s->bucket);
         el_free(NULL, s->seat_known);
@@ -61,6 +63,7 @@ void saving_free(struct saving *s)
     saving_forget_held(s);
     el_free(&s->mem, s->class);
     el_free(&s->mem, s->words);
+    el_free(NULL, s->result);
     el_free(NULL, s->node);
     el_free(NULL, s->bucket);
     el_free(NULL, s->seat_known);
@@ -69,37 +72,24 @@ void saving_free(struct saving *s)
 
 /* --- what became of a step --- */
 
+/* Of the order, of one that came to nothing before, or of a step for which none was given. */
 static void __attribute__((format(printf, 5, 6)))
 resolve(struct saving *s, int64_t step, bool good, el_usec now, const char *format, ...)
 {
-    struct saving_result *x = &s->last;
-    bool ordered = s->phase != SAVING_RESTING;
+    bool ordered = s->phase != SAVING_RESTING, again = s->again == step;
+    struct saving_result *x = saving_over(s, step, ordered || again ? s->lineage : s->covered, good, now);
     va_list ap;
-    *x = (struct saving_result){.serial = x->serial + 1,
-                                .order = ordered || s->again == step ? s->order : 0,
-                                .step = step,
-                                .good = good,
-                                .existed = good && s->existed,
-                                .lastwords = (ordered || s->again == step) && s->op_lastwords,
-                                .at = now,
-                                .took = ordered ? now - s->began : 0};
+    x->order = ordered || again ? s->order : 0;
+    x->existed = good && s->existed;
+    x->lastwords = (ordered || again) && s->op_lastwords;
+    x->took = ordered ? now - s->began : 0;
     for (uint32_t i = 0; i < s->files; i++)
         x->bytes += s->file[i].size;
     va_start(ap, format);
     vsnprintf(x->text, sizeof x->text, format, ap);
     va_end(ap);
-    if (s->target != SAVING_NO_STEP && (s->target == step || (good && s->target < step))) {
-        s->target = SAVING_NO_STEP;
-        s->target_until = EL_NEVER;
-    }
-    if (good)
-        s->done = step;
-    else
-        s->refused = step;
     s->again = SAVING_NO_STEP;
     s->why[0] = 0;
-    s->tell = true;
-    saving_ask_over(s, step, good);
     forget_order(s);
 }
 
@@ -127,8 +117,9 @@ void saving_round(struct saving *s, uint64_t number, uint64_t coord, unsigned si
     s->coord = coord;
     s->size = size;
     s->world = 0;
-    s->target = s->again = s->refused = SAVING_NO_STEP;
-    s->target_until = s->settle_until = EL_NEVER;
+    s->again = SAVING_NO_STEP;
+    s->settle_until = EL_NEVER;
+    saving_forgive(s);
     s->settling = s->lastwords = false;
 }
 
@@ -161,19 +152,6 @@ static void take_order(struct saving *s, unsigned node, const struct msg_ckpt_he
     }
 }
 
-static void take_want(struct saving *s, struct saving_node *n, int64_t want, el_usec now)
-{
-    bool news = want != n->want;
-    n->want = want;
-    if (!news || want == SAVING_NO_STEP || want <= s->target || want == s->done)
-        return;
-    if (want == s->refused || (want == s->step && (s->phase != SAVING_RESTING || s->again == want)))
-        return;
-    s->target = want;
-    s->target_until = now + SAVING_STALL;
-    s->tell = true;
-}
-
 static void take_held(struct saving *s, unsigned node, unsigned seat, const struct msg_ckpt_held *h, el_usec now)
 {
     struct saving_node *n = &s->node[node];
@@ -187,7 +165,7 @@ static void take_held(struct saving *s, unsigned node, unsigned seat, const stru
     saving_take_steps(s, n, h);
     saving_take_alike(s, node, h->alike);
     s->done = h->done > s->done ? h->done : s->done;
-    take_want(s, n, h->want, now);
+    saving_take_wishes(s, n, h->wishes, now);
     saving_take_ask(s, n, h->ask);
 }
 
@@ -245,7 +223,8 @@ void saving_lost(struct saving *s, unsigned node)
     n->here = n->quiet = n->published = false;
     n->order = n->giver = n->told_conn = 0;
     n->at = SAVING_AT_REST;
-    n->want = n->failed = SAVING_NO_STEP;
+    n->failed = SAVING_NO_STEP;
+    n->wishes = 0;
     n->ask = 0;
     n->ask_at = SAVING_ASK_NONE;
     if (s->phase != SAVING_RESTING && is_needed(s, node))
@@ -271,30 +250,30 @@ void saving_give_up(struct saving *s, el_usec now, const char *why)
 {
     if (s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP)
         resolve(s, s->step, false, now, "%s", why);
-    if (s->target != SAVING_NO_STEP)
-        resolve(s, s->target, false, now, "%s", why);
+    saving_deny_targets(s, SAVING_NO_STEP, 0, why, now);
 }
 
-/* Who took part in its order may be cut off, and come back when what it has brought is set aside. */
-static void give_up_last(struct saving *s)
+/* Who took part in their orders may be cut off, and come back when what it has brought is set aside. */
+static void give_up_results(struct saving *s, int64_t beyond, uint64_t lineage)
 {
-    s->last.good = s->last.existed = false;
-    s->last.given_up = true;
-    snprintf(s->last.text, sizeof s->last.text, SAVING_WENT_BACK);
-}
-
-void saving_went_back(struct saving *s, int64_t step, el_usec now)
-{
-    if ((s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP) && s->step > step)
-        resolve(s, s->step, false, now, SAVING_WENT_BACK);
-    if (s->last.serial && s->last.step > step)
-        give_up_last(s);
-    if (s->target > step) {
-        s->target = SAVING_NO_STEP;
-        s->target_until = EL_NEVER;
+    for (unsigned i = 0; i < SAVING_RESULTS_MAX; i++) {
+        struct saving_result *x = &s->result[i];
+        if (!x->serial || x->step <= beyond || (lineage && x->lineage == lineage))
+            continue;
+        x->good = x->existed = false;
+        x->given_up = true;
+        snprintf(x->text, sizeof x->text, SAVING_WENT_BACK);
     }
+}
+
+void saving_went_back(struct saving *s, int64_t step, uint64_t lineage, el_usec now)
+{
+    bool under_way = s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP;
+    if (under_way && s->step > step && (!lineage || s->lineage != lineage))
+        resolve(s, s->step, false, now, SAVING_WENT_BACK);
+    saving_deny_targets(s, step, lineage, SAVING_WENT_BACK, now);
+    give_up_results(s, step, lineage);
     s->done = s->done > step ? SAVING_NO_STEP : s->done; /* what of the steps before it is on disk is not known */
-    s->refused = s->refused > step ? SAVING_NO_STEP : s->refused;
 }
 
 /* --- orders --- */
@@ -311,7 +290,6 @@ static bool add_file(struct saving *s, unsigned node, unsigned index)
     struct saving_file *f = &s->file[s->files];
     *f = (struct saving_file){.part = el_strndup(&s->mem, c->part, strlen(c->part)),
                               .shard = el_strndup(&s->mem, c->shard, strlen(c->shard)),
-                              .bytes = c->bytes,
                               .node = node,
                               .index = index};
     s->files++;
@@ -329,17 +307,17 @@ static void deal(struct saving *s, int64_t step)
         unsigned i = (unsigned)(((uint64_t)step + k) % s->used);
         struct saving_node *n = &s->node[i];
         n->load = 0;
-        const struct saving_step *st = n->here && n->known && n->failed != step ? saving_find(n, step) : NULL;
-        st = st && st->lineage == s->lineage ? st : NULL;
+        bool writes = n->here && n->known && n->failed != step;
+        const struct saving_step *st = writes ? saving_find_of(n, step, s->lineage) : NULL;
         for (unsigned p = 0; st && p < n->parts; p++) {
             struct saving_class *c = &s->class[n->cls[p]];
-            if (!saving_holds(n, st, p) || (c->owner != SAVING_NONE && s->node[c->owner].load <= n->load + c->bytes))
+            if (!saving_holds(n, st, p) || (c->owner != SAVING_NONE && s->node[c->owner].load <= n->load + 1))
                 continue;
             if (c->owner != SAVING_NONE)
-                s->node[c->owner].load -= c->bytes;
+                s->node[c->owner].load--;
             c->owner = i;
             c->index = p;
-            n->load += c->bytes;
+            n->load++;
         }
     }
 }
@@ -362,14 +340,19 @@ static bool make_files(struct saving *s, int64_t step)
     if (!s->file)
         return false;
     if (s->conf.store == SAVING_LOCAL) {
-        for (unsigned i = 0; i < s->used; i++)
-            for (unsigned p = 0; good && s->node[i].here && s->node[i].known && p < s->node[i].parts; p++)
-                good = add_file(s, i, p);
+        for (unsigned i = 0; i < s->used; i++) {
+            const struct saving_node *n = &s->node[i];
+            const struct saving_step *st = saving_find_of(n, step, s->lineage);
+            for (unsigned p = 0; good && n->here && n->known && p < n->parts; p++)
+                if (!s->class[n->cls[p]].own || saving_holds(n, st, p))
+                    good = add_file(s, i, p);
+        }
         return good;
     }
     deal(s, step);
     for (uint32_t i = 0; good && i < s->classes; i++)
-        good = add_file(s, s->class[i].owner, s->class[i].index);
+        if (!s->class[i].own || s->class[i].owner != SAVING_NONE)
+            good = add_file(s, s->class[i].owner, s->class[i].index);
     if (good)
         el_sort(s->file, s->files, sizeof *s->file, by_name);
     return good;
@@ -452,24 +435,18 @@ static bool all_quiet(const struct saving *s, el_usec now)
     return quiet >= s->live;
 }
 
-static void advance_target(struct saving *s, el_usec now)
+static void advance_targets(struct saving *s, el_usec now)
 {
-    char text[MSG_TEXT_MAX + 1];
-    enum saving_cover cover = saving_cover(s, s->target, s->live, text, sizeof text);
-    if (cover == SAVING_COVERED)
-        begin(s, s->target, false, now);
-    else if (cover == SAVING_HOPELESS || (s->settling && all_quiet(s, now)))
-        resolve(s, s->target, false, now, "%.470s", text);
-    else if (s->target_until <= now)
-        resolve(s, s->target, false, now, "not every rank has committed it within %u s: %.300s",
-                (unsigned)(SAVING_STALL / EL_SEC(1)), text);
+    int64_t step = saving_covered_target(s, all_quiet(s, now), now);
+    if (step != SAVING_NO_STEP)
+        begin(s, step, false, now);
 }
 
 /* An order came to nothing: the others, if they hold everything. */
 static void advance_again(struct saving *s, el_usec now)
 {
     char text[MSG_TEXT_MAX + 1];
-    if (saving_cover(s, s->again, s->live, text, sizeof text) == SAVING_COVERED)
+    if (saving_cover_of(s, s->again, s->lineage, s->live, text, sizeof text) == SAVING_COVERED)
         begin(s, s->again, s->op_lastwords, now);
     else
         resolve(s, s->again, false, now, "%.330s%s%.140s", s->why, *text ? "; " : "", text);
@@ -498,10 +475,11 @@ static void advance_settling(struct saving *s, el_usec now)
         int64_t held = saving_held_beyond(s, s->done);
         char text[MSG_TEXT_MAX + 1];
         s->lastwords = false;
-        if (step == SAVING_NO_STEP && held != SAVING_NO_STEP && held != s->refused &&
-            saving_cover(s, held, s->live, text, sizeof text) != SAVING_COVERED)
+        if (step == SAVING_NO_STEP && held != SAVING_NO_STEP &&
+            saving_cover(s, held, s->live, text, sizeof text) != SAVING_COVERED &&
+            !saving_has_failed(s, held, s->covered))
             resolve(s, held, false, now, "%.470s", text);
-        if (step != SAVING_NO_STEP && step != s->refused)
+        if (step != SAVING_NO_STEP && !saving_has_failed(s, step, s->covered))
             begin(s, step, true, now);
     }
     s->settling = !all_quiet(s, now) || s->phase != SAVING_RESTING || is_spoken_of(s, now);
@@ -511,17 +489,17 @@ bool saving_advance(struct saving *s, unsigned live, el_usec now)
 {
     s->live = live;
     for (unsigned turn = 0; turn < 8; turn++) {
-        uint64_t serial = s->last.serial, order = s->order;
+        uint64_t serial = s->results, order = s->order;
         advance_order(s, now);
         if (s->phase == SAVING_RESTING && s->again != SAVING_NO_STEP)
             advance_again(s, now);
-        if (s->phase == SAVING_RESTING && s->target != SAVING_NO_STEP)
-            advance_target(s, now);
-        if (s->phase == SAVING_RESTING && s->target == SAVING_NO_STEP)
+        if (s->phase == SAVING_RESTING)
+            advance_targets(s, now);
+        if (s->phase == SAVING_RESTING)
             advance_asked(s, now);
-        if (s->phase == SAVING_RESTING && s->target == SAVING_NO_STEP && s->settling)
+        if (s->phase == SAVING_RESTING && !s->targets && s->settling)
             advance_settling(s, now);
-        if (serial == s->last.serial && order == s->order)
+        if (serial == s->results && order == s->order)
             break;
     }
     if (s->settling && s->settle_until <= now)
@@ -536,8 +514,8 @@ bool saving_advance(struct saving *s, unsigned live, el_usec now)
 el_usec saving_deadline(const struct saving *s)
 {
     el_usec first = s->phase != SAVING_RESTING ? s->until : EL_NEVER;
-    if (s->target != SAVING_NO_STEP && s->phase == SAVING_RESTING && s->target_until < first)
-        first = s->target_until;
+    for (unsigned i = 0; i < s->targets && s->phase == SAVING_RESTING; i++)
+        first = s->target[i].until < first ? s->target[i].until : first;
     if (s->settling && s->settle_until < first)
         first = s->settle_until;
     if (s->settling && s->phase == SAVING_RESTING && s->quiet_until < first)
@@ -546,11 +524,6 @@ el_usec saving_deadline(const struct saving *s)
 }
 
 /* --- for those who look --- */
-
-const struct saving_result *saving_last(const struct saving *s)
-{
-    return &s->last;
-}
 
 int64_t saving_writing(const struct saving *s)
 {
@@ -583,5 +556,7 @@ void saving_check(const struct saving *s)
         assert(!s->node[i].known || s->node[i].heard == s->node[i].parts);
     }
     assert(known == s->declared && left == s->files - s->written);
-    assert((s->target == SAVING_NO_STEP) == (s->target_until == EL_NEVER));
+    assert(s->targets <= SAVING_TARGETS_MAX);
+    for (unsigned i = 0; i + 1 < s->targets; i++)
+        assert(s->target[i].step < s->target[i + 1].step);
 }

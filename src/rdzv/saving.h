@@ -13,8 +13,12 @@
  * checkpoint.  Who fails or is lost before ends the order; another one, with another directory, is given if the others
  * hold everything, so that no two ever write the same file.
  *
- * What is wanted: the newest step that a script, or an operator, wants on disk (want), and the newest that is covered
- * when the workers of a round end (saving_settle()). */
+ * A part that is a rank's own (CKPT_PART's own) is written by who holds it, and decides nothing: a step is as good
+ * without it.
+ *
+ * What is wanted: each step that a script wants on disk (the nodes' wishes; none takes the place of another, and the
+ * lowest that is covered comes first), what an operator asks for, and the newest step that is covered when the workers
+ * of a round end (saving_settle()).  Each comes to disk, or there is a result that says why not. */
 #ifndef RDZV_SAVING_H
 #define RDZV_SAVING_H
 #include "rdzv/msg.h"
@@ -41,13 +45,15 @@ struct saving_conf {
     const void *ctx;
 };
 
-/* What became of the last order; or of a step for which none could be given. */
+/* What became of an order; or of a step for which none could be given. */
 struct saving_result {
-    uint64_t serial; /* counts them; 0: there was none */
+    uint64_t serial; /* counts them from 1 */
     uint64_t order;
     int64_t step;
+    uint64_t lineage;
     bool good, existed, lastwords;
     bool given_up; /* the job has gone back behind it since; a step of its number is another one */
+    bool forgiven; /* it failed, and may be tried once more */
     uint64_t bytes;
     el_usec at, took;
     char text[MSG_TEXT_MAX + 1];
@@ -89,9 +95,10 @@ enum lastwords_level saving_live_level(struct saving *s, int64_t step);
 /* The job is over: what is not on disk will not be. */
 void saving_give_up(struct saving *s, el_usec now, const char *why);
 
-/* The ranks go back to this step (SAVING_NO_STEP: they begin anew), and none has gone on yet: what was beyond it is of
- * a history that was given up, on disk as well as on its way there.  Then saving_advance(). */
-void saving_went_back(struct saving *s, int64_t step, el_usec now);
+/* The ranks go back to this step (SAVING_NO_STEP: they begin anew): what was beyond it is of a history that was given
+ * up, on disk as well as on its way there, but for what is of the lineage that they have begun since (0: none).  Then
+ * saving_advance(). */
+void saving_went_back(struct saving *s, int64_t step, uint64_t lineage, el_usec now);
 
 /* What follows; live: nodes of the round that are still there.  True: all have to be told something; else only who has
  * just spoken may have. */
@@ -103,8 +110,11 @@ el_usec saving_deadline(const struct saving *s);
 bool saving_word(struct saving *s, unsigned node, uint64_t conn, unsigned i, struct msg *out);
 bool saving_has_word(const struct saving *s, unsigned node, uint64_t conn);
 
-const struct saving_result *saving_last(const struct saving *s);
-/* The next one that was found, each part once in a round; false: there is none. */
+uint64_t saving_results(const struct saving *s); /* so many there were */
+/* NULL: it is not remembered. */
+const struct saving_result *saving_result(const struct saving *s, uint64_t serial);
+unsigned saving_differences(const struct saving *s); /* that were found and not asked for */
+/* The next one, each part once in a round; false: there is none. */
 bool saving_next_difference(struct saving *s, struct saving_difference *to);
 int64_t saving_writing(const struct saving *s); /* SAVING_NO_STEP: nothing is */
 int64_t saving_on_disk(const struct saving *s); /* that it knows of */

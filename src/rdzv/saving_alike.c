@@ -43,6 +43,11 @@ void saving_forget_alike(struct saving *s, unsigned node)
     }
 }
 
+unsigned saving_differences(const struct saving *s)
+{
+    return s->differences;
+}
+
 bool saving_next_difference(struct saving *s, struct saving_difference *to)
 {
     for (uint32_t i = 0; i < s->classes && s->differences; i++) {

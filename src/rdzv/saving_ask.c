@@ -11,7 +11,8 @@ void saving_take_ask(struct saving *s, struct saving_node *n, uint64_t ask)
         return;
     n->ask = ask;
     n->ask_at = ask ? SAVING_ASK_OPEN : SAVING_ASK_NONE;
-    s->refused = ask ? SAVING_NO_STEP : s->refused;
+    if (ask)
+        saving_forgive(s);
     for (unsigned i = 0; ask && i < s->used; i++)
         s->node[i].failed = SAVING_NO_STEP;
 }
@@ -48,11 +49,11 @@ void saving_ask_over(struct saving *s, int64_t step, bool good)
     }
 }
 
-/* bytes, took_ms, existed, lastwords, text: of the last result, if it is that step's. */
+/* bytes, took_ms, existed, lastwords, text: of the last result of that step. */
 void saving_tell_result(const struct saving *s, struct msg_ckpt_over *o)
 {
-    const struct saving_result *x = &s->last;
-    if (!x->serial || x->step != o->step || x->good != o->good)
+    const struct saving_result *x = saving_result_of(s, o->step, o->lineage);
+    if (!x || x->good != o->good)
         return;
     o->bytes = x->bytes;
     o->took_ms = (uint64_t)(x->took / EL_MS(1));

@@ -49,8 +49,9 @@ void saving_forget_held(struct saving *s)
         n->here = n->quiet = false;
         n->list = n->ask = 0;
         n->ask_at = SAVING_ASK_NONE;
-        n->least = n->want = n->failed = SAVING_NO_STEP;
+        n->least = n->failed = SAVING_NO_STEP;
     }
+    saving_forget_wishes(s);
     memset(s->seat_known, 0, s->conf.room);
     for (uint32_t i = 0; i < s->classes; i++) {
         el_free(&s->mem, s->class[i].part);
@@ -81,8 +82,10 @@ static uint32_t class_of(struct saving *s, const struct msg_ckpt_part *p)
 {
     uint32_t *bucket = &s->bucket[hash(p->part, p->shard)];
     for (uint32_t i = *bucket; i != SAVING_NONE; i = s->class[i].next)
-        if (strcmp(s->class[i].part, p->part) == 0 && strcmp(s->class[i].shard, p->shard) == 0)
+        if (strcmp(s->class[i].part, p->part) == 0 && strcmp(s->class[i].shard, p->shard) == 0) {
+            s->class[i].own = s->class[i].own && p->own;
             return i;
+        }
     if (s->classes == SAVING_FILES_MAX)
         return SAVING_NONE;
     if (s->classes == s->classes_room) {
@@ -96,7 +99,7 @@ static uint32_t class_of(struct saving *s, const struct msg_ckpt_part *p)
     struct saving_class *c = &s->class[s->classes];
     *c = (struct saving_class){.part = el_strndup(&s->mem, p->part, strlen(p->part)),
                                .shard = el_strndup(&s->mem, p->shard, strlen(p->shard)),
-                               .bytes = p->bytes,
+                               .own = p->own,
                                .next = *bucket};
     if (!c->part || !c->shard) {
         el_free(&s->mem, c->part);
@@ -197,7 +200,7 @@ bool saving_holds(const struct saving_node *n, const struct saving_step *st, uns
     return st && part < n->parts && (st->has[part / 8] >> part % 8 & 1);
 }
 
-static const struct saving_step *find_of(const struct saving_node *n, int64_t step, uint64_t lineage)
+const struct saving_step *saving_find_of(const struct saving_node *n, int64_t step, uint64_t lineage)
 {
     const struct saving_step *st = saving_find(n, step);
     return st && st->lineage == lineage ? st : NULL;
@@ -217,9 +220,9 @@ static enum saving_cover cover_of_node(const struct saving *s, unsigned i, int64
                                        size_t size)
 {
     const struct saving_node *n = &s->node[i];
-    const struct saving_step *st = find_of(n, step, lineage);
+    const struct saving_step *st = saving_find_of(n, step, lineage);
     for (unsigned p = 0; p < n->parts; p++) {
-        if (saving_holds(n, st, p))
+        if (s->class[n->cls[p]].own || saving_holds(n, st, p))
             continue;
         snprintf(text, size, "%.64s does not hold part \"%.60s\" of it (shard \"%.60s\")", saving_name(s, i),
                  s->class[n->cls[p]].part, s->class[n->cls[p]].shard);
@@ -259,7 +262,7 @@ static void mark_held(struct saving *s, int64_t step, uint64_t lineage)
         struct saving_node *n = &s->node[i];
         if (!n->here || !n->known || n->failed == step)
             continue;
-        const struct saving_step *st = find_of(n, step, lineage);
+        const struct saving_step *st = saving_find_of(n, step, lineage);
         bool may = may_come(n, step, lineage);
         for (unsigned p = 0; p < n->parts; p++) {
             struct saving_class *c = &s->class[n->cls[p]];
@@ -325,7 +328,7 @@ static enum saving_cover cover_shared(struct saving *s, int64_t step, uint64_t l
     mark_held(s, step, lineage);
     for (uint32_t i = 0; i < s->classes; i++) {
         const struct saving_class *c = &s->class[i];
-        if (c->mark == s->mark && c->held)
+        if (c->own || (c->mark == s->mark && c->held))
             continue;
         if (c->mark != s->mark) {
             snprintf(text, size, "no node that is left holds part \"%.60s\" of it (shard \"%.60s\")", c->part,
@@ -344,12 +347,9 @@ static enum saving_cover cover_of(struct saving *s, int64_t step, uint64_t linea
                                          : cover_shared(s, step, lineage, text, size);
 }
 
-/* Of each history of which somebody holds the step: while nodes go back one after the other there are two. */
-enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size)
+/* Whether it can be said at all; SAVING_COVERED: it can. */
+static enum saving_cover known(const struct saving *s, unsigned live, char *text, size_t size)
 {
-    enum saving_cover best = SAVING_HOPELESS;
-    uint64_t tried[LINEAGES_MAX];
-    unsigned n = 0;
     *text = 0;
     if (s->full) {
         snprintf(text, size, "there is no memory for what the nodes declare");
@@ -357,8 +357,25 @@ enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, ch
     }
     if (layouts_differ(s, text, size))
         return SAVING_HOPELESS;
-    if (!s->size || s->declared < s->size)
-        return undeclared(s, live, text, size);
+    return !s->size || s->declared < s->size ? undeclared(s, live, text, size) : SAVING_COVERED;
+}
+
+enum saving_cover saving_cover_of(struct saving *s, int64_t step, uint64_t lineage, unsigned live, char *text,
+                                  size_t size)
+{
+    enum saving_cover can = known(s, live, text, size);
+    s->covered = lineage;
+    return can == SAVING_COVERED ? cover_of(s, step, lineage, text, size) : can;
+}
+
+/* Of each history of which somebody holds the step: while nodes go back one after the other there are two. */
+enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size)
+{
+    enum saving_cover best = SAVING_HOPELESS, can = known(s, live, text, size);
+    uint64_t tried[LINEAGES_MAX];
+    unsigned n = 0;
+    if (can != SAVING_COVERED)
+        return can;
     for (unsigned i = 0; i < s->used && n < LINEAGES_MAX && best != SAVING_COVERED; i++) {
         const struct saving_step *st = s->node[i].here && s->node[i].known ? saving_find(&s->node[i], step) : NULL;
         bool again = !st;

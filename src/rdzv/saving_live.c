@@ -68,9 +68,11 @@ static enum lastwords_level of_each(const struct saving *s, int64_t step)
         if (!n->here || !n->known)
             continue;
         there++;
-        parts += n->parts;
         for (unsigned p = 0; p < n->parts; p++) {
+            if (s->class[n->cls[p]].own)
+                continue;
             enum lastwords_level one = part_level(n, step, p);
+            parts++;
             least = one < least ? one : least;
         }
     }
@@ -90,9 +92,13 @@ static enum lastwords_level of_any(struct saving *s, int64_t step)
             c->best = one > c->best ? one : c->best;
         }
     }
-    for (uint32_t i = 0; i < s->classes; i++)
-        least = s->class[i].best < least ? s->class[i].best : least;
-    return s->classes ? least : LASTWORDS_NO;
+    unsigned needed = 0;
+    for (uint32_t i = 0; i < s->classes; i++) {
+        const struct saving_class *c = &s->class[i];
+        needed += !c->own;
+        least = !c->own && c->best < least ? c->best : least;
+    }
+    return needed ? least : LASTWORDS_NO;
 }
 
 enum lastwords_level saving_live_level(struct saving *s, int64_t step)

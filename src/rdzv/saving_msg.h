@@ -3,14 +3,16 @@
 #define RDZV_SAVING_MSG_H
 #include "rdzv/lastwords.h"
 
-#define SAVING_NAME_MAX   255    /* bytes of the name of a part, a shard, a layout */
-#define SAVING_PATH_MAX   511    /* … of a file below the directory of a step */
-#define SAVING_PARTS_MAX  4096   /* different parts on a node */
-#define SAVING_FILES_MAX  262144 /* … of a step */
-#define SAVING_STEPS_TEXT 49152
-#define SAVING_ALIKE_TEXT 8192   /* more than 300 digests; of parts beyond that none is told */
-#define SAVING_SUMS_TEXT  524288 /* of 256 GiB in one file */
-#define SAVING_STEPS_MAX  8u     /* different steps that a node tells of, the newest ones */
+#define SAVING_NAME_MAX    255    /* bytes of the name of a part, a shard, a layout */
+#define SAVING_PATH_MAX    511    /* … of a file below the directory of a step */
+#define SAVING_PARTS_MAX   4096   /* different parts on a node */
+#define SAVING_FILES_MAX   262144 /* … of a step */
+#define SAVING_STEPS_TEXT  49152
+#define SAVING_ALIKE_TEXT  8192   /* more than 300 digests; of parts beyond that none is told */
+#define SAVING_SUMS_TEXT   524288 /* of 256 GiB in one file */
+#define SAVING_STEPS_MAX   8u     /* different steps that a node tells of, the newest ones */
+#define SAVING_WISHES_MAX  8u  /* … that it wants on disk, the oldest ones: it tells of the next when one is over */
+#define SAVING_WISHES_TEXT 304 /* of these */
 
 enum saving_store { SAVING_OFF, SAVING_SHARED, SAVING_LOCAL };
 
@@ -35,7 +37,7 @@ enum saving_at {
     F(T, NUM, index, SAVING_PARTS_MAX - 1, 1) /* in the list, in ascending order */                                    \
     F(T, STR, part, SAVING_NAME_MAX, 1)                                                                                \
     F(T, STR, shard, SAVING_NAME_MAX, 0)                                                                               \
-    F(T, NUM, bytes, INT64_MAX, 1)
+    F(T, BOOL, own, 0, 0) /* of a rank alone: written if it is held, and not missed if it is not */
 #define MSG_ckpt_held_FIELDS(F, T)                                                                                     \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, list, INT64_MAX, 1)                                                                                      \
@@ -44,8 +46,8 @@ enum saving_at {
     F(T, STR, steps, SAVING_STEPS_TEXT, 0) /* "12@9f3a:0-3,5 11@9f3a:0-7": which parts are held of which step, newest  \
                                               first, and its lineage (ckpt/lineage.h) */                               \
     F(T, INT, least, INT64_MAX, 1)         /* each worker has committed a step, the least of these newest ones; -1 */  \
-    F(T, INT, want, INT64_MAX, 1)          /* step that a script wants on disk, or -1 */                               \
-    F(T, INT, done, INT64_MAX, 1)          /* newest step of which the node knows that it is on disk, or -1 */         \
+    F(T, STR, wishes, SAVING_WISHES_TEXT, 0) /* "12@9f3a 15@9f3a": what a script wants on disk, in order */            \
+    F(T, INT, done, INT64_MAX, 1)            /* newest step of which the node knows that it is on disk, or -1 */       \
     F(T, BOOL, quiet, 0, 0)             /* no worker of the round is left, and all that they committed is counted */   \
     MSG_SAVING_ORDER(F, T)              /* 0, 0: none */                                                               \
     F(T, NUM, at, SAVING_ATS - 1, 0)    /* enum saving_at: how far it is with that */                                  \
@@ -112,7 +114,8 @@ enum saving_at {
 #define MSG_ckpt_over_FIELDS(F, T)                                                                                     \
     MSG_SAVING_ORDER(F, T)        /* 0, 0: no order, but a step that the node wants */                                 \
     F(T, INT, step, INT64_MAX, 1) /* -1: nothing is known of that order */                                             \
-    F(T, BOOL, good, 0, 0)        /* it is on disk */                                                                  \
+    F(T, HEX, lineage, 0, 0)                                                                                           \
+    F(T, BOOL, good, 0, 0) /* it is on disk */                                                                         \
     F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
     F(T, NUM, ask, INT64_MAX, 0) /* the operator's wish that this answers; 0: none */                                  \
     F(T, NUM, bytes, INT64_MAX, 0)                                                                                     \

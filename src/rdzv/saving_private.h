@@ -6,6 +6,8 @@
 #define SAVING_BUCKETS 4096u
 #define SAVING_NONE    UINT32_MAX
 
+#define SAVING_TARGETS_MAX 64u  /* a wish that finds no room waits at its node */
+#define SAVING_RESULTS_MAX 128u /* results that are remembered */
 /* What must be alike in a part, at the newest step that a node has told a digest of. */
 struct saving_alike {
     uint64_t digest, lineage; /* digest 0: none yet */
@@ -17,7 +19,7 @@ struct saving_alike {
 /* A (part, shard) that somebody has declared. */
 struct saving_class {
     char *part, *shard;
-    uint64_t bytes;
+    bool own;      /* a rank's alone: it is written where it is held, and decides nothing */
     uint32_t next; /* of its bucket */
     uint32_t mark; /* of the look that has found it held, or that it may come */
     bool held;
@@ -39,6 +41,20 @@ struct saving_live {
     uint8_t *level; /* enum lastwords_level, of each part of the list; NULL: no memory */
 };
 
+/* A step that a node wants on disk. */
+struct saving_wish {
+    int64_t step;
+    uint64_t lineage;
+    bool taken; /* it is aimed at, or was: if it is not any more, the node is told what became of it */
+};
+
+/* … that is to be written as soon as it is covered. */
+struct saving_target {
+    int64_t step;
+    uint64_t lineage;
+    el_usec until;
+};
+
 struct saving_node {
     bool here;     /* has spoken in this round, and is not lost */
     unsigned seat; /* in it */
@@ -50,7 +66,9 @@ struct saving_node {
     char layout[SAVING_NAME_MAX + 1];
     unsigned steps;
     struct saving_step step[SAVING_STEPS_MAX];
-    int64_t least, want;
+    int64_t least;
+    unsigned wishes;
+    struct saving_wish wish[SAVING_WISHES_MAX];
     bool quiet;
     bool stands; /* it has said where its workers stand: */
     unsigned lives;
@@ -67,14 +85,14 @@ struct saving_node {
     int64_t ask_step; /* from SAVING_ASK_WRITTEN on */
     bool ask_good;
 
-    uint64_t load;        /* while an order is made: bytes */
+    uint32_t load;        /* while an order is made: files */
     uint32_t files, left; /* of the order: that it writes; that are not written yet */
     uint64_t told_conn, told_order, told_got;
 };
 
 struct saving_file {
     char *part, *shard, *name, *sums; /* the last two when it is written */
-    uint64_t bytes, size, samples;
+    uint64_t size, samples;
     uint32_t node, index;
     bool written;
 };
@@ -96,10 +114,10 @@ struct saving {
     bool full;     /* there was no memory for what the nodes declare */
 
     unsigned live;
-    int64_t target, done; /* wanted by a script; on disk */
-    int64_t refused;      /* it has turned out in this round that it cannot be written */
-    int64_t again;        /* an order to write it came to nothing: another one is looked for */
-    el_usec target_until;
+    unsigned targets; /* the lowest step first */
+    struct saving_target target[SAVING_TARGETS_MAX];
+    int64_t done;  /* newest on disk */
+    int64_t again; /* an order to write it came to nothing: another one is looked for */
     bool settling, lastwords;
     el_usec settle_until, quiet_until;
 
@@ -117,7 +135,8 @@ struct saving {
     uint32_t publisher; /* SAVING_LOCAL: all that wrote */
     bool existed;
     el_usec began, until;
-    struct saving_result last;
+    uint64_t results;             /* so many in all; the last ones: */
+    struct saving_result *result; /* SAVING_RESULTS_MAX */
     bool tell;
     unsigned differences; /* classes that differ and are not told */
     char *words;          /* of saving_word() */
@@ -129,6 +148,8 @@ enum saving_cover { SAVING_COVERED, SAVING_WAITS, SAVING_HOPELESS };
 /* Whether the nodes that are there, but for those that could not write it, hold all of a step, of one history: its
  * lineage is s->covered.  Text: what is missing. */
 enum saving_cover saving_cover(struct saving *s, int64_t step, unsigned live, char *text, size_t size);
+enum saving_cover saving_cover_of(struct saving *s, int64_t step, uint64_t lineage, unsigned live, char *text,
+                                  size_t size);
 /* Of all that the nodes have declared. */
 const char *saving_layout(const struct saving *s);
 /* The newest covered step above `beyond`. */
@@ -137,6 +158,7 @@ int64_t saving_newest(struct saving *s, int64_t beyond, unsigned live);
 int64_t saving_held_beyond(const struct saving *s, int64_t beyond);
 bool saving_holds(const struct saving_node *n, const struct saving_step *st, unsigned part);
 const struct saving_step *saving_find(const struct saving_node *n, int64_t step);
+const struct saving_step *saving_find_of(const struct saving_node *n, int64_t step, uint64_t lineage);
 void saving_forget_held(struct saving *s);
 void saving_forget_node(struct saving *s, struct saving_node *n); /* what it declared counts on */
 void saving_take_part(struct saving *s, struct saving_node *n, const struct msg_ckpt_part *p);
@@ -152,6 +174,26 @@ int64_t saving_asked(struct saving *s);
 void saving_ask_over(struct saving *s, int64_t step, bool good);
 void saving_ask_word(const struct saving *s, const struct saving_node *n, struct msg *out);
 void saving_tell_result(const struct saving *s, struct msg_ckpt_over *o);
+
+/* saving_wish.c */
+/* What the node wants now: "12@9f3a 15@9f3a". */
+void saving_take_wishes(struct saving *s, struct saving_node *n, const char *wishes, el_usec now);
+void saving_forget_wishes(struct saving *s);
+/* A target that is covered (its lineage is s->covered), and is to be written now; SAVING_NO_STEP: none.  What is
+ * hopeless, or late, is over. */
+int64_t saving_covered_target(struct saving *s, bool all_quiet, el_usec now);
+/* Those beyond this step are over, but for that lineage's (0: none). */
+void saving_deny_targets(struct saving *s, int64_t beyond, uint64_t lineage, const char *why, el_usec now);
+/* Of the node's wishes the first that will not be, or is, on disk; NULL: none. */
+const struct saving_wish *saving_wish_over(const struct saving *s, const struct saving_node *n);
+/* A step is over; the entry is the newest result. */
+struct saving_result *saving_over(struct saving *s, int64_t step, uint64_t lineage, bool good, el_usec now);
+/* The newest one, of lineage 0 that of any; NULL: none is remembered. */
+const struct saving_result *saving_result_of(const struct saving *s, int64_t step, uint64_t lineage);
+const struct saving_result *saving_result_of_order(const struct saving *s, uint64_t order);
+/* What failed may be tried again. */
+void saving_forgive(struct saving *s);
+bool saving_has_failed(const struct saving *s, int64_t step, uint64_t lineage);
 
 static inline bool saving_is_of_order(const struct saving *s, uint64_t giver, uint64_t order)
 {

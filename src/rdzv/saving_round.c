@@ -2,6 +2,9 @@
 #include "rdzv/rdzv_private.h"
 
 #include <stdio.h>
+#include <string.h>
+
+enum { SAVING_LINES = 2 }; /* of one step */
 
 static const char *name_of_member(const void *ctx, unsigned i)
 {
@@ -47,17 +50,25 @@ static const char *bytes_text(uint64_t bytes, char to[32])
     return to;
 }
 
-static void say_result(struct rdzv *r, struct rdzv_actions *out)
+/* Several that have failed for the same reason are one line; returns the last of them. */
+static uint64_t say_failed(struct rdzv *r, const struct saving_result *x, struct rdzv_actions *out)
 {
-    const struct saving_result *x = saving_last(r->saving);
+    char steps[160];
+    uint64_t last = x->serial;
+    const struct saving_result *next = saving_result(r->saving, last + 1);
+    size_t n = (size_t)snprintf(steps, sizeof steps, "%lld", (long long)x->step);
+    for (; next && !next->good && strcmp(next->text, x->text) == 0 && n < sizeof steps - 24;
+         next = saving_result(r->saving, last + 1), last++)
+        n += (size_t)snprintf(steps + n, sizeof steps - n, ", %lld", (long long)next->step);
+    rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "checkpoint: step%s %s %s not on disk: %.470s",
+             last > x->serial ? "s" : "", steps, last > x->serial ? "are" : "is", x->text);
+    return last;
+}
+
+static void say_good(struct rdzv *r, const struct saving_result *x, struct rdzv_actions *out)
+{
     char size[32];
-    if (x->serial == r->saving_told)
-        return;
-    r->saving_told = x->serial;
-    if (!x->good)
-        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "checkpoint: step %lld is not on disk: %.470s",
-                 (long long)x->step, x->text);
-    else if (x->existed)
+    if (x->existed)
         rdzv_say(r, out, RDZV_NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld was there already, and is valid",
                  (long long)x->step);
     else
@@ -66,16 +77,31 @@ static void say_result(struct rdzv *r, struct rdzv_actions *out)
                  (double)x->took / (double)EL_SEC(1));
 }
 
-/* One at a time. */
+/* One at a time, in a step that says nothing else: the others follow with the next one. */
 static void say_difference(struct rdzv *r, struct rdzv_actions *out)
 {
     struct saving_difference x;
-    if (!saving_next_difference(r->saving, &x))
+    if (!saving_differences(r->saving))
         return;
-    r->saving_due = true; /* there may be more */
+    r->saving_due = true;
+    if (r->notes || !saving_next_difference(r->saving, &x))
+        return;
     rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
              "part \"%.64s\" (shard_id=\"%.32s\") differs between %.48s and %.48s at step %lld: " SAVING_DIFFER_ADVICE,
              x.part, x.shard, name_of_member(r, x.node[0]), name_of_member(r, x.node[1]), (long long)x.step);
+}
+
+/* What does not fit one step's notes is said with the next one. */
+static void say_results(struct rdzv *r, struct rdzv_actions *out)
+{
+    for (unsigned lines = 0; lines < SAVING_LINES && r->saving_told < saving_results(r->saving); lines++) {
+        const struct saving_result *x = saving_result(r->saving, ++r->saving_told);
+        if (x && x->good)
+            say_good(r, x, out);
+        else if (x)
+            r->saving_told = say_failed(r, x, out);
+    }
+    r->saving_due |= r->saving_told < saving_results(r->saving);
 }
 
 static unsigned live_seats(const struct rdzv *r)
@@ -95,7 +121,7 @@ void rdzv_saving_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     if (saving_advance(r->saving, live_seats(r), now))
         rdzv_act(out, RDZV_DO_ORDER_EACH);
     say_difference(r, out);
-    say_result(r, out);
+    say_results(r, out);
 }
 
 void rdzv_saving_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)
@@ -164,7 +190,7 @@ void rdzv_saving_end(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     if (!r->saving)
         return;
     saving_give_up(r->saving, now, "the job has ended before it was written (--lastwords-timeout)");
-    say_result(r, out);
+    say_results(r, out);
 }
 
 bool rdzv_saving_word(struct rdzv *r, unsigned member, unsigned i, struct msg *out)

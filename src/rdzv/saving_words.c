@@ -98,40 +98,40 @@ static bool publish_word(struct saving *s, struct saving_node *n, uint64_t conn,
     return true;
 }
 
-static void over_word(const struct saving *s, uint64_t giver, uint64_t order, int64_t step, struct msg *out)
+static void over_word(const struct saving *s, uint64_t giver, uint64_t order, const struct saving_wish *wish,
+                      struct msg *out)
 {
-    bool known = s->last.serial &&
-                 (order ? giver == s->conf.giver && s->last.order == order : s->last.step == step && !s->last.given_up);
-    const char *text = known   ? s->last.text
+    bool ours = giver == s->conf.giver;
+    const struct saving_result *x = wish   ? saving_result_of(s, wish->step, wish->lineage)
+                                    : ours ? saving_result_of_order(s, order)
+                                           : NULL;
+    const char *text = x       ? x->text
                        : order ? "the order to write it is no more"
-                               : "a newer step took its place, or it is on disk";
+                               : "what became of it is not known any more";
     *out = (struct msg){.type = MSG_CKPT_OVER};
     out->u.ckpt_over = (struct msg_ckpt_over){.giver = giver,
                                               .order = order,
-                                              .step = order && !known ? SAVING_NO_STEP
-                                                      : order         ? s->last.step
-                                                                      : step,
-                                              .good = known ? s->last.good : !order && step == s->done,
+                                              .step = wish ? wish->step
+                                                      : x  ? x->step
+                                                           : SAVING_NO_STEP,
+                                              .lineage = wish ? wish->lineage
+                                                         : x  ? x->lineage
+                                                              : 0,
+                                              .good = x && x->good,
                                               .text = text};
     if (out->u.ckpt_over.good)
         saving_tell_result(s, &out->u.ckpt_over);
 }
 
-static bool wants_in_vain(const struct saving *s, const struct saving_node *n)
-{
-    bool under_way = s->phase != SAVING_RESTING || s->again != SAVING_NO_STEP;
-    return n->here && n->want != SAVING_NO_STEP && n->want != s->target && !(under_way && n->want == s->step);
-}
-
-enum word { WORD_NONE, WORD_ORDER_OVER, WORD_WANT_OVER, WORD_ASK_OVER, WORD_WRITE, WORD_PUBLISH };
+enum word { WORD_NONE, WORD_ORDER_OVER, WORD_WISH_OVER, WORD_ASK_OVER, WORD_WRITE, WORD_PUBLISH };
 
 static enum word word_for(const struct saving *s, unsigned node)
 {
     const struct saving_node *n = &s->node[node];
     if (n->order && !saving_is_of_order(s, n->giver, n->order))
         return WORD_ORDER_OVER;
-    if (!n->order && wants_in_vain(s, n))
-        return WORD_WANT_OVER;
+    if (!n->order && saving_wish_over(s, n))
+        return WORD_WISH_OVER;
     if (!n->order && n->ask_at == SAVING_ASK_ANSWERED)
         return WORD_ASK_OVER;
     if (s->phase == SAVING_WRITING && !n->order && n->files)
@@ -147,8 +147,8 @@ bool saving_word(struct saving *s, unsigned node, uint64_t conn, unsigned i, str
         return false;
     struct saving_node *n = &s->node[node];
     switch (word_for(s, node)) {
-    case WORD_ORDER_OVER: over_word(s, n->giver, n->order, SAVING_NO_STEP, out); return i == 0;
-    case WORD_WANT_OVER: over_word(s, 0, 0, n->want, out); return i == 0;
+    case WORD_ORDER_OVER: over_word(s, n->giver, n->order, NULL, out); return i == 0;
+    case WORD_WISH_OVER: over_word(s, 0, 0, saving_wish_over(s, n), out); return i == 0;
     case WORD_ASK_OVER: saving_ask_word(s, n, out); return i == 0;
     case WORD_WRITE: return i == 0 && write_word(s, node, out);
     case WORD_PUBLISH: return publish_word(s, n, conn, i, out);

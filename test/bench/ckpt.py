@@ -2,6 +2,7 @@
 
 ckpt.py FOLDER blocked RUNS: under elrun with snapshots, one rank.  The first attempt takes snapshots and saves; each later one
 goes back, reads the same state from disk as well, and dies.
+ckpt.py FOLDER sizes RUNS: under elrun with snapshots: a model, its optimizer and its counters, in the size SIZE of SIZES.
 ckpt.py FOLDER persist RUNS: under elrun with --ckpt-dir=FOLDER/disk.
 ckpt.py FOLDER heal RUNS: under elrun with snapshots, or any launcher with torch.save: both ranks are killed, RUNS times; when
 does the next step end?"""
@@ -68,14 +69,14 @@ def blocked():
         warm = mmap.mmap(-1, n)
         to = ctypes.addressof(ctypes.c_char.from_buffer(warm))
         ctypes.memset(to, 1, n)
-        for i in range(-1, runs):  # the first of each is not counted: it touches what is new
+        for i in range(-2, runs):  # the first into each slot is not counted: it touches what is new
             begin, at = now(), to
             for t in state.values():
                 ctypes.memmove(at, t.data_ptr(), t.numel() * 4)
                 at += t.numel() * 4
             copied = now() - begin
             begin = now()
-            assert ck.snapshot(i + 1)
+            assert ck.snapshot(i + 2)
             taken = now() - begin
             ck.wait()
             counted = now() - begin
@@ -97,7 +98,7 @@ def blocked():
             future.result()
         sample("elrun", "agent.mib", agent_mib())
     else:
-        assert step == runs and float(state["layer.31"][5]) == 31
+        assert step == runs + 1 and float(state["layer.31"][5]) == 31
         sample("elrun", "restore.ms", (now() - begin) * 1e3)
         drop(f"{folder}/state.pt")
         begin = now()
@@ -111,6 +112,59 @@ def blocked():
         sample("DCP", "restore.ms", (now() - begin) * 1e3)
     if attempt < runs:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+SIZES = {"tiny": (8, 128), "many": (2000, 8), "mid": (12, 1560), "large": (40, 1640)}  # layers without a bias, their width
+
+
+def sizes():
+    """One size of a training: what its calls cost, beside a plain copy of the same bytes and other checkpoints."""
+    import elrun
+    import torch.distributed.checkpoint as dcp
+
+    size = os.environ["SIZE"]
+    layers, width = SIZES[size]
+    model = torch.nn.ModuleList(torch.nn.Linear(width, width, bias=False) for _ in range(layers))
+    optim = torch.optim.AdamW(model.parameters()) if size != "many" else torch.optim.SGD(model.parameters())
+    state = {"model": model, "optim": optim, "loss": []}
+    for param in model.parameters():
+        param.grad = torch.zeros_like(param)
+
+    def timed(who, metric, call):
+        begin = now()
+        call()
+        sample(who, f"{size}.{metric}", (now() - begin) * 1e3)
+
+    ck = elrun.connect()
+    ck.declare("state", state)
+    timed("elrun", "restore.ms", ck.restore)
+    time.sleep(2)  # a script's data and first batch
+    optim.step()
+    tensors = [*model.parameters(), *(t for s in optim.state.values() for t in s.values() if isinstance(t, torch.Tensor))]
+    to = [t.detach().clone() for t in tensors]
+    timed("elrun", "first.ms", lambda: ck.snapshot(0))
+    ck.wait()
+    dist.init_process_group("gloo")
+    for i in range(1, runs + 1):
+        with ck.update(2 * i):
+            state["loss"].append(float(i))
+        ck.snapshot(2 * i)  # each slot has been written once
+        ck.wait()
+
+        def step():
+            with ck.update(2 * i + 1):
+                state["loss"].append(float(i))
+
+        timed("elrun", "update.ms", step)
+        timed("elrun", "snapshot.ms", lambda: ck.snapshot(2 * i + 1))
+        ck.wait()
+        timed("memcpy", "snapshot.ms", lambda: [ctypes.memmove(a.data_ptr(), b.data_ptr(), b.numel() * b.element_size()) for a, b in zip(to, tensors)])
+        whole = {"model": model.state_dict(), "optim": optim.state_dict()}
+        timed("torch.save", "snapshot.ms", lambda: torch.save({"model": model.state_dict(), "optim": optim.state_dict()}, f"{folder}/state.pt"))
+        shutil.rmtree(f"{folder}/dcp", ignore_errors=True)
+        futures = []
+        timed("async DCP", "snapshot.ms", lambda: futures.append(dcp.async_save(whole, storage_writer=dcp.FileSystemWriter(f"{folder}/dcp"))))
+        futures[0].result()
 
 
 def persist():
@@ -179,4 +233,4 @@ def heal():
         time.sleep(1000)
 
 
-{"blocked": blocked, "persist": persist, "heal": heal}[mode]()
+{"blocked": blocked, "sizes": sizes, "persist": persist, "heal": heal}[mode]()

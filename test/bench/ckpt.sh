@@ -23,6 +23,10 @@ for i in $(seq "$RUNS"); do
     done
 done
 script elrun "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1 --max-restarts="$RUNS" --ckpt-mem="$SLOTS" || exit 1
+for size in tiny many mid large; do
+    SIZE=$size script elrun "$RUNS" sizes "$ELRUN" --standalone --nproc-per-node=1 --ckpt-mem=5G --ckpt-busy=wait || exit 1
+done
+rm -rf "$T/dcp" "$T/state.pt"
 script off "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1
 script elrun "$RUNS" persist "$ELRUN" --standalone --nproc-per-node=1 --ckpt-mem="$SLOTS" --ckpt-dir="$T/disk" --ckpt-keep-last=1 || exit 1
 rm -rf "$T/disk" "$T/disk.dd" "$T/dcp" "$T/state.pt"
@@ -43,7 +47,21 @@ done
 for who in elrun "torch.load" DCP; do
     emit "$who" restore.ms "going back, from memory and from disk (out of the page cache), $MIB MiB" ms "the call" "$back"
 done
-emit elrun first.ms "slots are made: two of $MIB MiB" ms "the first restore() is called" "it returns"
+emit elrun first.ms "the first restore(), $MIB MiB: there is nothing" ms "the call" "it returns"
+for size in tiny many mid large; do
+    case $size in
+    tiny) what="1.6 MB: 8 layers and AdamW" ;;
+    many) what="2,000 small tensors" ;;
+    mid) what="353 MB: 12 layers and AdamW" ;;
+    large) what="1.3 GB: 40 layers and AdamW" ;;
+    esac
+    for who in elrun memcpy "torch.save" "async DCP"; do
+        emit "$who" $size.snapshot.ms "a snapshot, training is blocked, $what" ms "the call" "it returns"
+    done
+    emit elrun $size.update.ms "a step's ck.update(), $what" ms "it begins" "it has ended"
+    emit elrun $size.restore.ms "the first restore(), there is nothing, $what" ms "the call" "it returns"
+    emit elrun $size.first.ms "the first snapshot, 2 s later, $what" ms "the call" "it returns"
+done
 for who in elrun torchrun; do
     emit $who heal.s "kill -9 of all workers to the next training step (2 ranks, $HEAL MiB each)" s "before the first kill" "the step's last barrier"
 done

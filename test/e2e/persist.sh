@@ -22,28 +22,28 @@ whole() { "$ELRUN" ckpt verify --deep "$R/step-00000000$1" >"$T/verify" 2>&1; ec
 
 train plain "" 6 2,4
 is "steps that the script wants on disk: exit status" "$status" 0
-is "they are checkpoints, each with a file for each part" "$(list)" "2 valid 3
-4 valid 3 latest"
+is "they are checkpoints, each with a file for each part" "$(list)" "2 valid 5
+4 valid 5 latest"
 is "and whole, byte by byte" "$(whole 2) $(whole 4)" "0 0"
-like "it is said, with size and place" "$(cat "$ERR")" 'checkpoint: step 4 is on disk: 4\.[0-9]* MB in [0-9.]* s, .*/ckpt/step-000000004$'
+like "it is said, with size and place" "$(cat "$ERR")" 'checkpoint: step 4 is on disk: 2\.[0-9]* MB in [0-9.]* s, .*/ckpt/step-000000004$'
 is "no stage is left" "$(ls -A "$R/.stage")" ""
 is_clean plain
 
 train keep keep 6 0,1,2,3 --ckpt-keep-last=2
-is "--ckpt-keep-last: the older ones are gone" "$(list)" "2 valid 3
-3 valid 3 latest"
+is "--ckpt-keep-last: the older ones are gone" "$(list)" "2 valid 5
+3 valid 5 latest"
 
 train last none 4 3
 is "the last step is wanted, and all workers end at once: exit status" "$status" 0
-is "the job waits until it is on disk" "$(list)" "3 valid 3 latest"
+is "the job waits until it is on disk" "$(list)" "3 valid 5 latest"
 
 train one one 4 ""
 is "a worker dies and there is no restart: exit status" "$status" 137
-is "last words: the newest step" "$(list)" "3 valid 3 lastwords latest"
+is "last words: the newest step" "$(list)" "3 valid 5 lastwords latest"
 is "which is whole" "$(whole 3)" 0
 
 train all all 4 ""
-is "all workers die at once" "$(list)" "3 valid 3 lastwords latest"
+is "all workers die at once" "$(list)" "3 valid 5 lastwords latest"
 
 train off all 4 "" --lastwords-timeout=0
 is "--lastwords-timeout=0: no last words" "$(list)" ""
@@ -51,18 +51,18 @@ is "--lastwords-timeout=0: no last words" "$(list)" ""
 train restart all 4 "" --max-restarts=1
 is "all die, and are started again: exit status" "$status" 0
 is "from memory" "$(went_back)" "0:3 30 1:3 30 "
-is "and what they went back to is on disk" "$(list)" "3 valid 3 lastwords latest"
+is "and what they went back to is on disk" "$(list)" "3 valid 5 lastwords latest"
 
 begin term wait 4 1
 wait_for files "$D/ready.*" 2
 kill -TERM "$elrun_pid"; finish
 is "SIGTERM to elrun: exit status" "$status" 143
-is "last words, beside what the script wanted" "$(list)" "1 valid 3
-3 valid 3 lastwords latest"
+is "last words, beside what the script wanted" "$(list)" "1 valid 5
+3 valid 5 lastwords latest"
 is_clean term
 
 train late late 4 ""
-is "a worker wrote into its slot after the commit: the step before is kept" "$(list)" "2 valid 3 lastwords latest"
+is "a worker wrote into its slot after the commit: the step before is kept" "$(list)" "2 valid 5 lastwords latest"
 like "and it is said why" "$(cat "$ERR")" 'checkpoint: step 3 is not on disk: part "state" was written to after its commit'
 
 train megatron megatron 4 2 --ckpt-layout=megatron
@@ -126,7 +126,7 @@ like "a directory of another job: one line with both" "$(cat "$ERR")" "^elrun: .
 small() { mkdir "$T/$1" && mount -t tmpfs -o "$2" none "$T/$1" 2>/dev/null; }
 at_exit() { umount "$T/full" "$T/ro" 2>/dev/null; }
 seen_failed() { holds "$ERR" "checkpoint: step $1 is not on disk: $2"; }
-if small full size=10m; then # room for two of them
+if small full size=6m; then # room for two of them
     ROOT=$T/full
     begin disk fails 6 0,1,2
     for s in 0 1; do wait_for test -e "$ROOT/step-00000000$s/MANIFEST.json"; touch "$D/failed.$s"; done

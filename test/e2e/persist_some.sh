@@ -23,13 +23,12 @@ with open(f"{folder}/log.{rank}", "a") as f:
     f.write(f"{step} {state['n']} {own['n']}\n")
 now = 0 if step is None else step + 1
 state["n"] = own["n"] = 10 * now + 10
-while folder.endswith("/one") and rank == 0 and not os.path.exists(f"{folder}/written.{now}"):
-    time.sleep(0.01)  # so all that is written is of the other one
-while not ck.snapshot(now, persist=True):
-    pass
+while folder.endswith("/one") and rank == 0 and not os.path.exists(f"{folder}/taken.{now}"):
+    time.sleep(0.01)  # so what all have alike is written of the other one, and waits for this one's own
+ck.snapshot(now, persist=True)
 ck.wait()
+open(f"{folder}/taken.{now}", "w").close()
 ck.wait_persist(now)
-open(f"{folder}/written.{now}", "w").close()
 ck.close()
 PY
 went_on() { for r in 0 1 2; do [ -e "$D/log.$r" ] && sed -n "2s/^/$r:/p" "$D/log.$r"; done | tr '\n' ' '; }

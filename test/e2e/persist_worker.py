@@ -9,6 +9,7 @@ import sys
 import time
 
 import elrun
+import within
 
 folder, root, mode, steps = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 persist = [int(s) for s in sys.argv[5].split(",") if s]
@@ -62,7 +63,7 @@ if mode == "file":
 if mode == "megatron":
     ck.declare_file(f"mp_rank_{rank:02d}/model_optim_rng.pt", lambda: b"rank %d step %d" % (rank, common["count"]))
 if mode == "files":  # nothing else, and it grows
-    ck.declare_file(f"mp_rank_{rank:02d}/a/b/c/d/e.pt", lambda: b"x" * common["count"], max_bytes=1000,
+    ck.declare_file(f"mp_rank_{rank:02d}/a/b/c/d/e.pt", lambda: b"x" * common["count"],
                     load=lambda data: (state.update(count=len(data)), common.update(count=len(data))))
 try:
     step = ck.restore()
@@ -81,9 +82,11 @@ for now in range(0 if step is None else step + 1, steps):
         mark(f"at.{rank}")
         wait_for(f"{folder}/go")
     if wanted and mode == "left" and now == last:
-        write(f"taken {ck.snapshot(now, persist=True)}")
-        told(now)
+        write(f"not wanted on disk: {ck.snapshot(now)}")
         mark(f"left.{rank}")
+        write(f"taken {ck.snapshot(now, persist=True)}, thawed {os.path.exists(f'{folder}/thawed')}")
+        told(now)
+        break
     while not ck.snapshot(now, persist=wanted):
         time.sleep(0.01)
     ck.wait()
@@ -99,8 +102,6 @@ for now in range(0 if step is None else step + 1, steps):
             os.rename(root, root + ".first")
             shutil.rmtree(root + ".first")
         everybody(f"gone{now}")
-    if wanted and mode == "left" and now == last:
-        told(now)
     if wanted and mode == "fails":
         wait_for(f"{folder}/failed.{now}")  # the test has seen it
     if now == last and mode == "hold" and step is None:  # whoever has gone back to a step runs on
@@ -114,8 +115,7 @@ for now in range(0 if step is None else step + 1, steps):
         if mode in ("one", "wait"):
             signal.pause()
         if mode == "late" and rank == 1:
-            number = [i for i, (slot, _) in enumerate(ck._slots) if b'\\"step\\": \\"' + b"%020d" % now in slot[:4096]][0]
-            ck._slots[number][0][300000] ^= 1
+            within.spoil(ck, now)
             die()
         if mode == "late":
             signal.pause()

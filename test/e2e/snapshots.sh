@@ -18,6 +18,7 @@ no_trace() { # NAME: no folder of elrun, no process
 train one --ckpt-mem=64M
 is "one rank is killed: exit status" "$status" 0
 is "both go back to the step that both had committed" "$(went_back)" "0:3 30 03 1:3 30 03 "
+is "no slot has more memory than counts" "$(cat "$D"/log.* | grep slots | sort -u)" "slots have what they need"
 like "it is said" "$(cat "$ERR")" 'going back to step 3, from memory'
 no_trace one
 

@@ -4,11 +4,8 @@ snapshots_compat.py FOLDER worker|many: under elrun.  Declares every type, shape
 writes each part of the slot to FOLDER/PART.RANK and dies; the second one goes back to it and compares.
 snapshots_compat.py FOLDER read: outside.  What safetensors and torch's reader of Hugging Face directories find there."""
 import json
-import mmap
 import os
 import signal
-import socket
-import struct
 import sys
 
 import numpy
@@ -16,6 +13,7 @@ import torch
 
 folder, mode = sys.argv[1:3]
 ODD = '層.🔥.é "q" \\ \u202e\x7f'
+WITHOUT_UTF8 = ("__metadata__", "nul\0", "nul?", "\ud800", "?")  # and what stands in a file for such names
 FLOATS = "float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex64 complex128"
 INTEGERS = "int64 int32 int16 int8 uint8 uint16 uint32 uint64"
 # What lies in the file under its own type: the others lie there as bytes, with a note, because torch's reader knows no name for them.
@@ -55,26 +53,9 @@ def raw(value):
     return value.tobytes() if isinstance(value, numpy.ndarray) else repr(value).encode()
 
 
-def slot_image():
-    """The newest snapshot of this rank, which the agent shows to whoever says HELLO next."""
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.connect(os.environ["ELRUN_SOCK"])
-    rank = int(os.environ["RANK"])
-    text = json.dumps({"proto": 1, "rank": rank, "local_rank": rank, "round": int(os.environ["ELRUN_ROUND"].split(".")[0])}).encode()
-    s.send(struct.pack("<IHHII", 0x31434C45, 1, 0, 1, len(text)) + text)
-    packet, fds, _, _ = socket.recv_fds(s, 65536, 4)
-    with mmap.mmap(fds[1], json.loads(packet[16:])["kept_bytes"], access=mmap.ACCESS_READ) as slot:
-        at = 0
-        while at < len(slot):
-            (n,) = struct.unpack_from("<Q", slot, at)
-            head = json.loads(slot[at + 8 : at + 8 + n])
-            end = at + 8 + n + max((t["data_offsets"][1] for k, t in head.items() if k != "__metadata__"), default=0)
-            yield json.loads(head["__metadata__"]["elrun"])["part"], slot[at:end]
-            at += -(-(end - at) // 4096) * 4096
-
-
 def worker():
     import elrun
+    import within
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
@@ -94,22 +75,17 @@ def worker():
         state["plain"].update(text="", list=[0, {"x": ()}], none=1, bytes=b"")
         rows.to_local().zero_()
         flags.to_local().zero_()
+    names = {name: numpy.full(2, attempt or i + 5) for i, name in enumerate(WITHOUT_UTF8)}
     ck = elrun.connect()
-    refused = 0
-    for name in ("__metadata__", "nul\0", "\ud800"):
-        try:
-            ck.declare("none", {name: numpy.zeros(1)}, shard_id="all")
-        except ValueError:
-            refused += 1
     ck.declare("all", state)
+    ck.declare("names", names)
     ck.declare("rows", {"rows": rows, "flags": flags}, shard_id=f"rows{rank}")
     step = ck.restore()
     if attempt == 0:
         ck.consumed_samples = 640
         ck.snapshot(7)
         ck.wait()
-        ck.close()
-        for part, image in slot_image():
+        for part, image in within.images(ck, 7):
             with open(f"{folder}/{part}.{rank}", "wb") as f:
                 f.write(image)
         dist.barrier()
@@ -120,11 +96,12 @@ def worker():
     if not torch.equal(flags.to_local(), torch.arange(11)[rank * 6 : rank * 6 + 6] % 3 == 0):
         bad.append("flags")
     with open(f"{folder}/log.{rank}", "a") as f:
-        f.write(f"{step} {len(want)} wrong: {bad}, refused names: {refused}, samples: {ck.consumed_samples}\n")
+        f.write(f"{step} {len(want)} wrong: {bad}, other names: {[int(a[1]) for a in names.values()]}, samples: {ck.consumed_samples}\n")
 
 
 def many():
     import elrun
+    import within
 
     attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     state = {f"layer.{i}": numpy.full(3, i if attempt == 0 else 0, dtype=numpy.float32) for i in range(100000)}
@@ -134,8 +111,7 @@ def many():
     if attempt == 0:
         ck.snapshot(1)
         ck.wait()
-        ck.close()
-        for part, image in slot_image():
+        for _, image in within.images(ck, 1):
             with open(f"{folder}/many.0", "wb") as f:
                 f.write(image)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -154,7 +130,7 @@ def read():
         with safetensors.safe_open(f"{folder}/all.{rank}", "pt") as f:
             notes = json.loads(f.metadata()["elrun"])
             names = set(f.keys())
-            own_names = {n: f"r{rank:05d}/{n}" if f"r{rank:05d}/{n}" in names else n for n in state}  # what is a rank's own says so
+            own_names = {n: f"r{rank:05d}/{n or 'tensor'}" for n in state}
             for name, value in state.items():
                 if not isinstance(value, (torch.Tensor, numpy.ndarray)):
                     continue
@@ -179,7 +155,7 @@ def read():
     os.link(f"{folder}/all.0", f"{folder}/one/model.safetensors")
     state = {k: v for k, v in flat(values(0)) if isinstance(v, torch.Tensor) and str(v.dtype).replace("torch.", "") in OWN}
     with safetensors.safe_open(f"{folder}/all.0", "pt") as f:
-        state = {k if k in f.keys() else f"r00000/{k}": v for k, v in state.items()}
+        state = {f"r00000/{k or 'tensor'}": v for k, v in state.items()}
     got = {k: torch.zeros_like(v) for k, v in state.items()}
     dcp.load(got, storage_reader=dcp.HuggingFaceStorageReader(f"{folder}/one"), no_dist=True)
     print(f"torch's reader, one rank: {len(got)} tensors, wrong: {[k for k in got if raw(got[k]) != raw(state[k])]}")

@@ -1,7 +1,8 @@
 """A worker that goes on from disk, for snapshots_disk.sh: records what it went back to, then trains two steps (MODE one: one) and waits for each
 of them to be a checkpoint.
 
-snapshots_disk_worker.py FOLDER ROOT [MODE]: appends "RANK RESTORED COUNT BYTES" to FOLDER/log.RANK, or "RANK none: WHY"."""
+snapshots_disk_worker.py FOLDER ROOT [MODE]: appends "RANK RESTORED COUNT BYTES" to FOLDER/log.RANK, "RANK none: WHY" or
+"RANK refused, COUNT: WHY"."""
 import os
 import sys
 import time
@@ -19,17 +20,22 @@ def write(what):
 
 
 state = {"count": 0, "bytes": numpy.zeros((1 << 20) + (4096 if mode == "larger" else 0), dtype="u1"), "rng": elrun.Rng()}
-state["names" if mode == "other" else "nomen"] = numpy.zeros(64)
-if mode == "values":
+if mode == "larger":
     state["more"] = 1
 ck = elrun.connect()
 ck.declare("state", state)
+ck.declare("names" if mode == "other" else "nomen", numpy.zeros(65 if mode == "misfit" else 64))
 ck.declare("common", {"text": bytearray(b"x" * 99)}, shard_id="all")
 try:
     step = ck.restore()
 except elrun.NoSnapshot as e:
     write(f"none: {e}")
     sys.exit(9)
+except elrun.Error as e:
+    write(f"refused, {state['count']}: {e}")
+    sys.exit(9)
+if mode == "larger":
+    write(f"{len(state['bytes'])} {state.keys() - {'count', 'bytes', 'rng'}}")
 write(f"{step} {state['count']} {bytes(state['bytes'][:1]).hex()}")
 if mode not in ("", "one"):
     sys.exit(0)

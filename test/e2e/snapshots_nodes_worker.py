@@ -11,6 +11,7 @@ import sys
 import time
 
 import elrun
+import within
 
 folder, steps, hold = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 rank, world, number = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["ELRUN_ROUND"].split(".")[0]
@@ -53,7 +54,7 @@ def slow_load(*args):
     if there(f"slow.{rank}"):
         mark(f"reads.{rank}")
         wait_while(lambda: there(f"slow.{rank}"))
-    load(*args)
+    return load(*args)
 
 
 ck._load = slow_load
@@ -75,8 +76,7 @@ for now in range(0 if step is None else step + 1, steps):
     if now == hold and not there(f"went.{rank}"):
         mark(f"went.{rank}")
         if there(f"flip.{rank}"):
-            number_of = [i for i, (slot, _) in enumerate(ck._slots) if b'\\"step\\": \\"' + b"%020d" % now in slot[:4096]][0]
-            ck._slots[number_of][0][300000] ^= 1
+            within.spoil(ck, now)
         mark(f"held.{rank}")
         signal.pause()
 ck.close()

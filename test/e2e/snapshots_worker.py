@@ -114,6 +114,9 @@ for now in range(0 if step is None else step + 1, 6):
         die()
     ck.wait()
     everybody(f"step{now}")
+    if now == 5 and mode == "one":
+        have, need = within.memory_of_slots(ck)
+        write(f"slots have {'what they need' if have == need else f'{have} of {need}'}")
     if attempt == 0 and now == 3:
         if mode == "one" and rank == 1 or mode == "all":
             die()

@@ -327,6 +327,7 @@ case("complex128_beside_another", lambda: {"a": rand(3), "c": torch.zeros(5, dty
 case("types_rebound", lambda: {str(t): bits(t, 1, 3) for t in TORCH}, lambda d, s: d.update({str(t): bits(t, s, s + 1, 2) for t in TORCH}))
 case("types_0d", lambda: {str(t): bits(t, 1) for t in TORCH}, lambda d, s: d.update({str(t): bits(t, s + 1) for t in TORCH}))
 case("tensor_alone", lambda: rand(3), lambda t, s: t.add_(s))
+case("tensor_expanded_alone", lambda: rand(1, 3).expand(4, 3), lambda t, s: t[:1].add_(1), may_refuse=True)
 case("tensor_data_set", lambda: {"t": rand(3)}, lambda d, s: setattr(d["t"], "data", rand(s + 1, 2)))
 case("tensor_resized", lambda: {"t": rand(3)}, lambda d, s: d["t"].resize_(s + 4).copy_(rand(s + 4)))
 case("parameter_in_dict", lambda: {"p": torch.nn.Parameter(rand(3))}, lambda d, s: d["p"].data.add_(1))
@@ -357,6 +358,7 @@ put("tensor_quantized_channels", lambda: torch.quantize_per_channel(rand(2, 3), 
     lambda v, s: torch.quantize_per_channel(rand(2, 3), torch.tensor([.1 * (s + 1), .2]), torch.tensor([s, 1]), 0, torch.qint8))
 put("tensor_nested", lambda: torch.nested.nested_tensor([rand(2), rand(3)]), lambda v, s: torch.nested.nested_tensor([rand(s + 1), rand(3)]), may_refuse=True)
 case("sparse_in_place", lambda: {"g": torch.zeros(3).to_sparse()}, lambda d, s: d["g"].add_(torch.tensor([1., 0, s]).to_sparse()))
+put("quantized_scale_changes", lambda: torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8), lambda v, s: torch.quantize_per_tensor(rand(4), .1 * (s + 2), s, torch.qint8))
 case("quantized_in_place", lambda: {"q": torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8)},
      lambda d, s: d["q"].copy_(torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8)))
 
@@ -516,7 +518,6 @@ refused("bad_decimal", lambda: decimal.Decimal(1), CANNOT)
 refused("bad_enum", lambda: Level.LOW, CANNOT)
 refused("bad_numpy_scalar", lambda: np.float64(1), CANNOT)
 refused("bad_read_only_array", lambda: np.frombuffer(b"abcdefgh", "<i4"), CANNOT)
-refused("bad_expanded", lambda: rand(1, 3).expand(4, 3), CANNOT + "|expand|memory|overlap")
 refused("bad_meta", lambda: torch.zeros(3, device="meta"), "meta")
 refused("bad_meta_in_dict", lambda: {"deep": [{"x": torch.zeros(3, device="meta")}]}, "meta")
 refused("bad_meta_module", lambda: torch.nn.Linear(2, 2, device="meta"), "meta")

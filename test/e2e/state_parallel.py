@@ -86,7 +86,7 @@ class Flat(Form):
         seen = super().tensors()
         handles = [m._handle for m in FSDP.fsdp_modules(self.model) if m._handle]
         seen = {k: v for k, v in seen.items() if not k.startswith("param")}
-        seen.update((f"piece {i}", h.flat_param._local_shard) for i, h in enumerate(handles))
+        seen.update((f"piece {i}", getattr(h.flat_param, "_local_shard", h.flat_param.data)) for i, h in enumerate(handles))
         return seen
 
 

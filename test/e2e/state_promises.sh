@@ -85,7 +85,9 @@ verdicts kills "$D/result"
 # --- more than fits, and what cannot be saved
 job growth 1 growth --ckpt-mem=24M --ckpt-busy=wait --max-restarts=2 --restart-policy=always $CHECK
 ends growth
-like "growth: the refusal names what is needed and what there is" "$(cat "$D/refusal.0")" '[0-9].*[MG]i?B.*[0-9].*[MG]i?B'
+said=$(grep 'step [0-9]* is not kept' "$ERR")
+like "growth: what is needed and what there is is said" "$said" 'step 6 .*[0-9] MiB are needed.*24 MiB of --ckpt-mem.*the one before it stays'
+is "growth: once for each time that it begins" "$(printf '%s\n' "$said" | wc -l)" 2
 job late 1 late --ckpt-mem=24M --ckpt-busy=wait --max-restarts=2 --restart-policy=always $CHECK
 ends "what cannot be saved"
 job steps 1 steps --ckpt-mem=24M --ckpt-busy=wait $CHECK

@@ -38,7 +38,7 @@ def train(folder, steps, faults):
     torch.manual_seed(100 + rank)
     ck = elrun.connect()
     ck.declare("model", ddp)
-    ck.declare("train", {"optim": optim, "rates": rates, "rng": elrun.Rng(), "where": where}, blob_bytes=1 << 18)
+    ck.declare("train", {"optim": optim, "rates": rates, "rng": elrun.Rng(), "where": where})
     done = ck.restore()
     note(folder, f"back.{rank}", f"{attempt} {done}")
     for step in range(0 if done is None else done + 1, steps):

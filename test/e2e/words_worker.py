@@ -11,6 +11,9 @@ import sys
 import time
 
 import elrun
+import within
+from elrun.emergency import Emergency
+from elrun.packets import LIMIT, NO_STEP
 
 folder, mode = sys.argv[1:3]
 rank = int(os.environ["RANK"])
@@ -51,7 +54,7 @@ def ready():
 
 
 def frozen():
-    return ck._page.long[elrun._LIMIT] != elrun._NO_STEP
+    return ck._page.long[LIMIT] != NO_STEP
 
 
 def in_step(now):
@@ -82,7 +85,7 @@ def before_step(now):
         die()
     if mode in ("raise", "exit", "deaf") and rank == 1:
         if mode == "deaf":  # an agent without descriptors: it takes no connection, and what is sent waits there
-            ck._words.sock = far[0]
+            ck._emergency.sock = far[0]
         if mode != "exit":
             raise RuntimeError("it cannot go on")
         sys.exit(3)
@@ -111,18 +114,28 @@ if mode == "large":
 if mode == "less" and rank < world - 1:  # so none has declared the same as the one that dies
     ck.declare("more", {"rank": "any"}, shard_id="all")
 if mode == "copying" and rank == 0 and attempt == 0:  # it dies when it has begun to copy
-    elrun._Words._fill = lambda *_: die()
+    Emergency._copy = lambda *_: die()
+if mode == "both" and rank == 0:  # the copy comes behind the word that its script has failed
+    pack, first_copy = elrun.emergency.pack, Emergency._copy
+
+    def told(kind, *what):
+        if kind == "FAILING":
+            mark("second")
+        return pack(kind, *what)
+
+    elrun.emergency.pack = told
+    Emergency._copy = lambda *what: wait_for("second") or first_copy(*what)
 if mode == "silent" and rank == 0 and attempt == 0:  # as if it had been stopped
-    elrun._Words._fill = lambda *_: time.sleep(1000)
+    Emergency._copy = lambda *_: time.sleep(1000)
 if mode == "slow" and attempt == 0:  # a copy takes its time, so that something can happen meanwhile
-    fill = elrun._Words._fill
+    copy = Emergency._copy
 
     def slowly(*what):
         mark(f"copies.{rank}")
         wait_for("go")
-        fill(*what)
+        return copy(*what)
 
-    elrun._Words._fill = slowly
+    Emergency._copy = slowly
 step = ck.restore()
 write(f"{attempt} {rank} {step} {state['count']}")
 for now in range(0 if step is None else step + 1, STEPS):
@@ -139,7 +152,7 @@ for now in range(0 if step is None else step + 1, STEPS):
         ck.snapshot(now)
         ck.wait()
     if now == FAULT - 1 and mode == "busy" and attempt == 0:
-        ck._ask("SNAP_BEGIN", {"step": now}, "SNAP_SLOT")  # and is never committed
+        within.begin(ck, now)  # and is never committed
     everybody(f"done{now}")
 write(f"end {state['count']} {state['steps'] == list(range(STEPS))}")
 ck.close()

@@ -293,7 +293,7 @@ static void copied(struct cluster *c, uint32_t who)
         if (r->held[gone] == newest_of_all(c, a))
             cluster_fail(c, "agent %u gives step %lld, which all hold, for a copy of step %lld", who,
                          (long long)r->held[gone], (long long)x->step);
-        if (r->held[gone] == a->save.want) /* that one is held: there is no slot */
+        if (saves_wished(a, r->held[gone])) /* that one is held: there is no slot */
             x->out = true;
         else if (!gone)
             r->held[0] = r->held[1], r->origin[0] = r->origin[1], r->made[0] = r->made[1], r->line[0] = r->line[1];

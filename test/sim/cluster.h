@@ -108,7 +108,11 @@ struct cluster_save { /* what a node has to do with saving a step */
     struct member_held held;
     char steps[96];
     uint64_t list, serial;
-    int64_t want;
+    int64_t wish[2]; /* their slots are held, the lowest first, */
+    uint64_t wish_line[2];
+    unsigned wishes;
+    el_usec wished_at; /* when it began to wait for the lowest */
+    char wished[80];
     uint64_t giver, order;
     int64_t step;
     uint64_t origin; /* … of this round, as rank of size */
@@ -116,7 +120,7 @@ struct cluster_save { /* what a node has to do with saving a step */
     uint64_t line;   /* … of this lineage */
     unsigned rank, size;
     char nonce[32];
-    bool part[2]; /* that it writes */
+    bool part[3]; /* that it writes */
     unsigned got;
     struct cluster_dir files; /* that it is to publish */
     bool busy, stop;
@@ -377,6 +381,7 @@ bool saves_is_broken(const struct cluster *c, uint32_t who, int64_t step);
 void saves_pack(struct cluster_item *it);
 void saves_unpack(struct cluster_item *it);
 void saves_boot(struct cluster *c, uint32_t who);
+bool saves_wished(const struct cluster_agent *a, int64_t step); /* its slot is held */
 void saves_round(struct cluster *c, uint32_t who);
 void saves_closed(struct cluster *c, uint32_t who);
 void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made, uint64_t line);

@@ -1,11 +1,12 @@
 /* Saving steps in the simulated cluster: what each node holds, a disk that all share with its stages, writes and
  * publications that fail or are cut in two by kill -9, and what must hold of each checkpoint: it has everything, and
  * all of one history. */
-#include "sim/cluster.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "rdzv/rdzv_private.h" /* looks into the coordinator */
+#include "sim/cluster.h"
 
 #define SAVES_SOON                                                                                                     \
     EL_SEC(25) /* three steps of 2.3 s at most, and the second that it takes to write: three times that */
@@ -34,6 +35,7 @@ static void each_word(struct cluster_item *it, bool in)
         w[0] = &m->u.ckpt_held.steps;
         w[1] = &m->u.ckpt_held.text;
         w[2] = &m->u.ckpt_held.layout;
+        w[3] = &m->u.ckpt_held.wishes;
         break;
     case MSG_CKPT_FILE:
         w[0] = &m->u.ckpt_file.part;
@@ -85,6 +87,8 @@ static struct cluster_dir *make_stage(struct cluster *c, const char *nonce, int6
     return d;
 }
 
+#define OWN 32u /* from this number on: parts that are of one rank alone, and may be missing */
+
 /* A checkpoint has everything that its round had declared, and nothing of another history. */
 static void judge_dir(struct cluster *c, const struct cluster_dir *d)
 {
@@ -98,7 +102,7 @@ static void judge_dir(struct cluster *c, const struct cluster_dir *d)
             cluster_fail(c, "step %lld on disk has shard %u twice", (long long)d->step, d->file[i].shard);
         seen |= (uint64_t)1 << d->file[i].shard;
     }
-    if (!shards || seen != ((uint64_t)1 << (shards + 1)) - 1)
+    if (!shards || (seen & (((uint64_t)1 << OWN) - 1)) != ((uint64_t)1 << (shards + 1)) - 1)
         cluster_fail(c, "step %lld on disk is half a checkpoint: shards %llx of %u", (long long)d->step,
                      (unsigned long long)seen, shards);
 }
@@ -180,6 +184,46 @@ bool saves_is_broken(const struct cluster *c, uint32_t who, int64_t step)
     return c->now < c->faults_until && el_rng_below(&rng, 20) == 0;
 }
 
+/* Its workers' own part is empty in every other step. */
+static bool has_own(uint32_t who, int64_t step)
+{
+    return ((uint64_t)step + who) % 2;
+}
+
+bool saves_wished(const struct cluster_agent *a, int64_t step)
+{
+    for (unsigned i = 0; i < a->save.wishes; i++)
+        if (a->save.wish[i] == step)
+            return true;
+    return false;
+}
+
+static void wish(const struct cluster *c, struct cluster_agent *a, int64_t step, uint64_t line)
+{
+    struct cluster_save *x = &a->save;
+    if (saves_wished(a, step) || x->wishes == 2)
+        return;
+    unsigned at = x->wishes && step < x->wish[0] ? 0 : x->wishes;
+    if (!at && x->wishes)
+        x->wish[1] = x->wish[0], x->wish_line[1] = x->wish_line[0];
+    if (!at)
+        x->wished_at = c->now;
+    x->wish[at] = step;
+    x->wish_line[at] = line;
+    x->wishes++;
+}
+
+static bool forget_wish(const struct cluster *c, struct cluster_save *x, int64_t step, uint64_t line)
+{
+    unsigned n = 0, had = x->wishes;
+    for (unsigned i = 0; i < had; i++)
+        if (x->wish[i] != step || x->wish_line[i] != line)
+            x->wish[n] = x->wish[i], x->wish_line[n++] = x->wish_line[i];
+    x->wishes = n;
+    x->wished_at = n < had ? c->now : x->wished_at;
+    return n < had;
+}
+
 static void make_held(struct cluster *c, uint32_t who)
 {
     struct cluster_agent *a = &c->agent[who];
@@ -191,21 +235,27 @@ static void make_held(struct cluster *c, uint32_t who)
         if (a->restore.origin[i] != x->held.number || x->held.parts < 0)
             continue;
         x->held.least = a->restore.held[i] > x->held.least ? a->restore.held[i] : x->held.least;
-        n += (size_t)snprintf(x->steps + n, sizeof x->steps - n, "%s%lld@%llx:%s", n ? " " : "",
-                              (long long)a->restore.held[i], (unsigned long long)a->restore.line[i],
-                              saves_is_broken(c, who, a->restore.held[i]) ? "1" : "0-1");
+        int64_t step = a->restore.held[i];
+        n += (size_t)snprintf(x->steps + n, sizeof x->steps - n, "%s%lld@%llx:%s%s", n ? " " : "", (long long)step,
+                              (unsigned long long)a->restore.line[i], saves_is_broken(c, who, step) ? "1" : "0-1",
+                              has_own(who, step) ? ",2" : "");
     }
     x->held.steps = x->steps;
     x->held.layout = "l";
     x->held.list = x->list;
-    x->held.want = x->want;
+    n = 0;
+    x->wished[0] = 0;
+    for (unsigned i = 0; i < x->wishes; i++)
+        n += (size_t)snprintf(x->wished + n, sizeof x->wished - n, "%s%lld@%llx", n ? " " : "", (long long)x->wish[i],
+                              (unsigned long long)x->wish_line[i]);
+    x->held.wishes = x->wished;
 }
 
 void saves_boot(struct cluster *c, uint32_t who)
 {
     uint64_t serial = c->agent[who].save.serial;
-    c->agent[who].save = (struct cluster_save){
-        .serial = serial + 1, .want = -1, .held = {.parts = -1, .alike = "", .least = -1, .want = -1}};
+    c->agent[who].save =
+        (struct cluster_save){.serial = serial + 1, .held = {.parts = -1, .least = -1, .wishes = "", .alike = ""}};
 }
 
 void saves_round(struct cluster *c, uint32_t who)
@@ -215,7 +265,7 @@ void saves_round(struct cluster *c, uint32_t who)
     if (!c->saves)
         return;
     x->held = (struct member_held){.number = a->number, .coord = a->coord, .parts = -1, .alike = ""};
-    x->want = -1;
+    x->wishes = 0;
     tell(c, who);
 }
 
@@ -242,17 +292,16 @@ void saves_went(struct cluster *c, uint32_t who, int64_t step, uint64_t made, ui
         a->restore.origin[a->restore.n - 1] = a->number;
     }
     a->save.list++;
-    a->save.held.parts = 2;
+    a->save.held.parts = 3;
     tell(c, who);
 }
 
 void saves_committed(struct cluster *c, uint32_t who, int64_t step)
 {
-    struct cluster_save *x = &c->agent[who].save;
     if (!c->saves)
         return;
-    if (step % 3 == 0 && step > x->want)
-        x->want = step;
+    if (step > 0 && step % 3 == 0)
+        wish(c, &c->agent[who], step, c->agent[who].restore.trains);
     tell(c, who);
 }
 
@@ -288,8 +337,14 @@ static void on_write(struct cluster *c, uint32_t who, const struct msg_ckpt_writ
     x->rank = a->rank;
     x->size = (unsigned)a->m.world.group_size;
     snprintf(x->nonce, sizeof x->nonce, "%s", w->nonce);
-    x->part[0] = strncmp(w->parts, "0=", 2) == 0 || strstr(w->parts, " 0=");
-    x->part[1] = strncmp(w->parts, "1=", 2) == 0 || strstr(w->parts, " 1=");
+    for (unsigned p = 0; p < 3; p++) {
+        char at[8];
+        snprintf(at, sizeof at, " %u=", p);
+        x->part[p] = strncmp(w->parts, at + 1, 2) == 0 || strstr(w->parts, at);
+    }
+    if (x->part[0] && x->part[2] != has_own(who, w->step))
+        cluster_fail(c, "agent %u is%s to write its own part of step %lld, which it %s", who, x->part[2] ? "" : " not",
+                     (long long)w->step, x->part[2] ? "does not hold" : "holds");
     for (unsigned i = 0; i < a->restore.n; i++)
         if (a->restore.held[i] == w->step && a->restore.line[i] == w->lineage && a->restore.origin[i] == w->number &&
             w->number == x->held.number) {
@@ -302,14 +357,14 @@ static void on_write(struct cluster *c, uint32_t who, const struct msg_ckpt_writ
 
 static unsigned shard_of(const struct cluster_save *x, unsigned part)
 {
-    return part ? 0 : x->rank + 1;
+    return part == 1 ? 0 : part ? OWN + x->rank : x->rank + 1;
 }
 
 static void on_written(struct cluster *c, struct cluster_agent *a)
 {
     struct cluster_save *x = &a->save;
     struct cluster_dir *d = make_stage(c, x->nonce, x->step);
-    for (unsigned p = 0; p < 2; p++) {
+    for (unsigned p = 0; p < 3; p++) {
         if (!x->part[p] || d->n == 64)
             continue;
         memset(&d->file[d->n], 0, sizeof d->file[0]);
@@ -325,11 +380,11 @@ static void tell_parts(struct cluster *c, struct cluster_agent *a)
 {
     char shard[16];
     struct cluster_save *x = &a->save;
-    for (unsigned p = 0; p < 2 && x->held.parts == 2; p++) {
+    static const char *const name[] = {"m", "a", "a@rank"};
+    for (unsigned p = 0; p < 3 && x->held.parts == 3; p++) {
         struct msg m = {.type = MSG_CKPT_PART};
-        snprintf(shard, sizeof shard, p ? "all" : "r%u", a->rank);
-        m.u.ckpt_part =
-            (struct msg_ckpt_part){x->held.number, x->held.coord, x->list, p, p ? "a" : "m", shard, p ? 10 : 100};
+        snprintf(shard, sizeof shard, p == 1 ? "all" : "r%u", a->rank);
+        m.u.ckpt_part = (struct msg_ckpt_part){x->held.number, x->held.coord, x->list, p, name[p], shard, p == 2};
         net_send(c, a->link, true, &m);
     }
 }
@@ -338,7 +393,7 @@ static void tell_files(struct cluster *c, struct cluster_agent *a)
 {
     char sums[72];
     struct cluster_save *x = &a->save;
-    for (unsigned p = 0; p < 2; p++) {
+    for (unsigned p = 0; p < 3; p++) {
         if (!x->part[p])
             continue;
         struct msg m = {.type = MSG_CKPT_FILE};
@@ -376,19 +431,40 @@ static bool was_brought(const struct cluster *c, const struct cluster_save *x)
     return false;
 }
 
+/* Whether all nodes of the round that runs have trained in it for so long. */
+static bool trains_since(struct cluster *c, el_usec since)
+{
+    struct msg job;
+    unsigned nodes = 0;
+    rdzv_status_job(c->r, c->now, &job);
+    const struct msg_status_job *j = &job.u.status_job;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct cluster_agent *a = &c->agent[i];
+        nodes += a->up && a->alive && !a->told && !a->succeeded && !a->m.leaves && a->number == j->number &&
+                 a->coord == j->coord && a->restore.gone && a->restore.gone <= since;
+    }
+    return rdzv_state(c->r) == RDZV_RUNNING && nodes == j->group_size;
+}
+
 static void on_over(struct cluster *c, uint32_t who)
 {
     struct cluster_agent *a = &c->agent[who];
     const struct member_save *m = &a->m.save;
     if (m->over_good && m->over_ours && !was_brought(c, &a->save))
         cluster_fail(c, "agent %u is told that step %lld is on disk", who, (long long)m->over_step);
-    if (m->over_unknown) {
-        a->save.want = m->over_step > a->save.want ? m->over_step : a->save.want;
+    if (m->over_unknown) { /* it is wanted still, if it is held still */
+        forget_wish(c, &a->save, m->over_step, a->save.line);
+        for (unsigned i = 0; i < a->restore.n; i++)
+            if (a->restore.held[i] == m->over_step && a->restore.line[i] == a->save.line &&
+                a->restore.origin[i] == a->save.held.number)
+                wish(c, a, m->over_step, a->save.line);
         tell(c, who);
         return;
     }
-    if (a->save.want >= 0 && a->save.want <= m->over_step) {
-        a->save.want = -1;
+    if (forget_wish(c, &a->save, m->over_step, m->over_lineage)) {
+        if (!m->over_good && c->now > c->faults_until + EL_SEC(60) && trains_since(c, c->now - SAVES_SOON))
+            cluster_fail(c, "agent %u is told without any fault that step %lld is not on disk: %s", who,
+                         (long long)m->over_step, m->over_text);
         tell(c, who);
     }
     c->saves_failed += !m->over_good;
@@ -455,21 +531,6 @@ bool saves_local(struct cluster *c, const struct cluster_item *it, struct member
     return true;
 }
 
-/* Whether all nodes of the round that runs have trained in it for so long. */
-static bool trains_since(struct cluster *c, el_usec since)
-{
-    struct msg job;
-    unsigned nodes = 0;
-    rdzv_status_job(c->r, c->now, &job);
-    const struct msg_status_job *j = &job.u.status_job;
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct cluster_agent *a = &c->agent[i];
-        nodes += a->up && a->alive && !a->told && !a->succeeded && a->number == j->number && a->coord == j->coord &&
-                 a->restore.gone && a->restore.gone <= since;
-    }
-    return rdzv_state(c->r) == RDZV_RUNNING && nodes == j->group_size;
-}
-
 /* Long after the last fault no order hangs, and what is wanted every third step comes to disk. */
 void saves_all_is_well(struct cluster *c)
 {
@@ -479,6 +540,10 @@ void saves_all_is_well(struct cluster *c)
         cluster_fail(c, "all nodes train, and no step has come to disk for %u s", (unsigned)(SAVES_SOON / EL_SEC(1)));
     for (uint32_t i = 0; i < c->n && c->saves; i++) {
         const struct cluster_agent *a = &c->agent[i];
+        bool trains = due && a->up && a->alive && a->number == c->r->number && a->coord == c->r->coord;
+        if (trains && a->save.wishes && a->save.wished_at + SAVES_SOON < c->now)
+            cluster_fail(c, "agent %u has wanted step %lld on disk for %u s, and nothing is said", i,
+                         (long long)a->save.wish[0], (unsigned)(SAVES_SOON / EL_SEC(1)));
         if (a->up && a->m.save.order && a->m.link == MEMBER_LINK_UP && c->judge_at - c->faults_until > EL_SEC(30) &&
             a->m.save.step < a->m.save.done - 40)
             cluster_fail(c, "agent %u still has the order to write step %lld", i, (long long)a->m.save.step);

@@ -10,6 +10,7 @@
 #define MIB ((uint64_t)1 << 20)
 
 static struct keeper *k;
+static el_usec now = 1;
 static const struct keeper_actions *did;
 
 /* What the vault would hold: slots are made where there are none, and given back where there are. */
@@ -54,7 +55,7 @@ static inline void event(struct keeper_event ev)
 
 static inline void say(unsigned worker, struct wmsg m)
 {
-    event((struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = &m});
+    event((struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .now = now, .msg = &m});
 }
 
 /* The action of this type in what was done last, NULL. */

@@ -51,10 +51,15 @@ static inline bool step_on(void)
     return tell;
 }
 
-static inline void part(unsigned node, unsigned index, const char *part_name, const char *shard, uint64_t bytes)
+static inline void part_of(unsigned node, unsigned index, const char *part_name, const char *shard, bool own)
 {
-    struct msg m = {.type = MSG_CKPT_PART, .u.ckpt_part = {ROUND, COORD, 1, index, part_name, shard, bytes}};
+    struct msg m = {.type = MSG_CKPT_PART, .u.ckpt_part = {ROUND, COORD, 1, index, part_name, shard, own}};
     saving_take(s, node, node, &m, now);
+}
+
+static inline void part(unsigned node, unsigned index, const char *part_name, const char *shard)
+{
+    part_of(node, index, part_name, shard, false);
 }
 
 /* Its own shard and one that all have. */
@@ -62,14 +67,22 @@ static inline void declares(unsigned node)
 {
     char shard[8];
     snprintf(shard, sizeof shard, "r%u", node);
-    part(node, 0, "model", shard, 100);
-    part(node, 1, "common", "all", 10);
+    part(node, 0, "model", shard);
+    part(node, 1, "common", "all");
+}
+
+/* What became of the last order or wish. */
+static inline const struct saving_result *last(void)
+{
+    static const struct saving_result none;
+    const struct saving_result *x = saving_result(s, saving_results(s));
+    return x ? x : &none;
 }
 
 struct says {
-    const char *steps, *text, *alike;
-    int64_t parts, least, want;
-    bool quiet, old, existed; /* old: of another coordinator's order */
+    const char *steps, *text, *wishes, *alike;
+    int64_t parts, least, want; /* want: a wish */
+    bool quiet, old, existed;   /* old: of another coordinator's order */
     uint64_t order, got, ask;
     enum saving_at at;
 };
@@ -77,6 +90,9 @@ struct says {
 static inline void says_(unsigned node, struct says x)
 {
     struct msg m = {.type = MSG_CKPT_HELD};
+    char one[24] = "";
+    if (x.want)
+        snprintf(one, sizeof one, "%lld", (long long)x.want);
     m.u.ckpt_held = (struct msg_ckpt_held){.number = ROUND,
                                            .coord = COORD,
                                            .list = 1,
@@ -85,7 +101,7 @@ static inline void says_(unsigned node, struct says x)
                                            .steps = x.steps ? x.steps : "",
                                            .alike = x.alike ? x.alike : "",
                                            .least = x.least ? x.least : -1,
-                                           .want = x.want ? x.want : -1,
+                                           .wishes = x.wishes ? x.wishes : one,
                                            .ask = x.ask,
                                            .done = -1,
                                            .quiet = x.quiet,

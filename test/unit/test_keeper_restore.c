@@ -204,21 +204,22 @@ static void test_own(void)
     open_keeper(2, 64 * MIB);
     join_with_own(2, 2, 0x11);
     snapshot_of(0, 5, "4096/8192 64/100");
-    is_num(keeper_cover(k, 5), KEEPER_INCOMPLETE, "one of two replicas has a step: the other's own piece may yet come");
+    is_num(keeper_cover(k, 5, keeper_lineage(k, 5)), KEEPER_INCOMPLETE,
+           "one of two replicas has a step: the other's own piece may yet come");
     event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
-    is_num(keeper_cover(k, 5), KEEPER_COVERED, "and is done without when its worker has gone");
+    is_num(keeper_cover(k, 5, keeper_lineage(k, 5)), KEEPER_COVERED, "and is done without when its worker has gone");
     hello_in(1, 2);
     name_part(1, 0, "model");
     name_piece(1, 1, "model@rank", "rank1", true);
     declared(1, 2);
-    ok(keeper_sources(k, 5, from, 4) == 2 && from[1].worker == 0 && from[1].part == 1,
+    ok(keeper_sources(k, 5, keeper_lineage(k, 5), from, 4) == 2 && from[1].worker == 0 && from[1].part == 1,
        "to be written there is the replica, and its own piece");
     ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5, "and both can read it");
     is_num(keeper_pieces(k, false, from, 4), 3, "three pieces are declared");
     ok(keeper_piece(k, &from[1], 5, 0x11, &from[3]) && !keeper_piece(k, &from[2], 5, 0x11, &from[3]),
        "one rank's own is held, the other's is not");
     snapshot_of(1, 5, "4096/8192 0/0");
-    is_num(keeper_sources(k, 5, from, 4), 2, "a piece of no bytes is nothing to write");
+    is_num(keeper_sources(k, 5, keeper_lineage(k, 5), from, 4), 2, "a piece of no bytes is nothing to write");
     from[2] = (struct keeper_source){1, 0, 1};
     ok(!keeper_piece(k, &from[2], 5, 0x11, &from[3]), "nor is it held");
     query(0);
@@ -328,7 +329,8 @@ static void test_misfit(void)
     ok(did->n == 0 && *keeper_misfit(k), "a rank does not take it: who reads is heard first");
     restored(0, 4, true);
     ok(found(KEEPER_DO_CHOOSE) && !found(KEEPER_DO_CONFIRM), "then it is agreed upon once more");
-    is_str(keeper_misfit(k), "what was saved does not fit what rank 1 declares (step 4): weight: [3] there, [4] here", "with what it said");
+    is_str(keeper_misfit(k), "what was saved does not fit what rank 1 declares (step 4): weight: [3] there, [4] here",
+           "with what it said");
     ok(holds(1, 4) && !*keeper_lost(k), "nothing is wrong with its slot");
     event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = KEEPER_NO_STEP, .text = keeper_misfit(k)});
     ok(offered(0) && offered(1) && offered(0)->u.restore_offer.step == KEEPER_NO_STEP &&
@@ -470,11 +472,11 @@ static void test_lineage_again(void)
     snapshot(0, 5);
     ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5 && lineage[0] == 0x11,
        "one rank took its step again: all can read it as it was");
-    ok(keeper_cover(k, 5) == KEEPER_INCOMPLETE && keeper_lineage(k, 5) == 0x33,
+    ok(keeper_cover(k, 5, keeper_lineage(k, 5)) == KEEPER_INCOMPLETE && keeper_lineage(k, 5) == 0x33,
        "to be written, the other's is waited for");
     event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
-    ok(keeper_cover(k, 5) == KEEPER_COVERED && keeper_lineage(k, 5) == 0x11 && keeper_sources(k, 5, from, 2) == 2 &&
-           keeper_slot(k, 0, from[0].slot)->lineage == 0x11,
+    ok(keeper_cover(k, 5, keeper_lineage(k, 5)) == KEEPER_COVERED && keeper_lineage(k, 5) == 0x11 &&
+           keeper_sources(k, 5, keeper_lineage(k, 5), from, 2) == 2 && keeper_slot(k, 0, from[0].slot)->lineage == 0x11,
        "that one has died: it is written as it was");
     hello_in(1, 3);
     name_part(1, 0, "optimizer");
@@ -497,9 +499,10 @@ static void test_lineage_ahead(void)
     }
     round_unlike(3, 0x22);
     snapshot(0, 5);
-    is_num(keeper_cover(k, 5), KEEPER_INCOMPLETE, "a step that one has come to, and the other may yet");
+    is_num(keeper_cover(k, 5, keeper_lineage(k, 5)), KEEPER_INCOMPLETE,
+           "a step that one has come to, and the other may yet");
     snapshot(1, 5);
-    is_num(keeper_cover(k, 5), KEEPER_COVERED, "now it has");
+    is_num(keeper_cover(k, 5, keeper_lineage(k, 5)), KEEPER_COVERED, "now it has");
 }
 
 /* Last words of that script: what is live does not go with what is left of a round before. */

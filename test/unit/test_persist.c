@@ -1,7 +1,9 @@
-/* Which step goes to disk, and which slots are kept for it: ranks that commit one after the other, a newer wish, a rank
- * that leaves a step out, workers that are dead, a write that fails; and in any order of events never a slot that stays
- * held, never half a step. */
+/* Which steps go to disk, and which slots are kept for them: ranks that commit one after the other, several wishes, a
+ * rank that leaves a step out, workers that are dead, a write that fails; and in any order of events never a slot that
+ * stays held, never half a step, never a wish of which nothing is heard. */
 #include "ckpt/persist.h"
+
+#include <string.h>
 
 #include "lib/tap.h"
 #include "util/rng.h"
@@ -47,7 +49,7 @@ static void declare(unsigned worker)
 
 static void open_all(unsigned n, bool same)
 {
-    struct keeper_conf conf = {.workers = n, .budget_bytes = 1u << 30};
+    struct keeper_conf conf = {.workers = n, .budget_bytes = 1u << 30, .waits = true};
     workers = n;
     same_shard = same;
     k = keeper_new(&conf, NULL);
@@ -125,7 +127,8 @@ static void test_plain(void)
     ok(!snapshot(0, 3, false), "what is being written is not written over");
     persist_done(p, true, -1);
     ok(persist_on_disk(p) == 1 && persist_is_idle(p), "it is on disk");
-    ok(snapshot(0, 3, false), "then the slot is free again");
+    snapshot(1, 2, false);
+    ok(snapshot(0, 3, false), "then the slot is free again, as soon as all have the next step");
     close_all();
 
     open_all(2, true);
@@ -164,7 +167,7 @@ static void test_order(void)
     snapshot(0, 3, true);
     snapshot(1, 4, false);
     ok(next(PERSIST_GIVEN_UP, 3), "a rank has left the step out: it is given up");
-    ok(snapshot(0, 4, false) && snapshot(0, 5, false) && snapshot(0, 6, false), "and nobody is held up by it");
+    ok(snapshot(0, 4, false) && snapshot(0, 5, false), "and nobody is held up by it");
     close_all();
 
     open_all(2, false);
@@ -173,6 +176,100 @@ static void test_order(void)
     snapshot(0, 2, true);
     event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
     ok(next(PERSIST_GIVEN_UP, 2), "a rank that has died will not commit it any more");
+    close_all();
+}
+
+static unsigned wishes(int64_t *oldest)
+{
+    char text[400];
+    unsigned n = 0;
+    long long first = KEEPER_NO_STEP;
+    persist_wishes_text(p, 8, text, sizeof text);
+    sscanf(text, "%lld@", &first);
+    for (const char *at = text; *at; at++)
+        n += *at == '@';
+    *oldest = first;
+    return n;
+}
+
+/* Several are wished at once. */
+static void test_queue(void)
+{
+    int64_t oldest;
+    open_all(2, false);
+    snapshot(0, 1, true), snapshot(0, 2, true);
+    ok(next(PERSIST_NOTHING, 0) && wishes(&oldest) == 2 && oldest == 1, "one rank is ahead: two steps are wished");
+    ok(begin(0, 3) < 0, "and both its slots held");
+    snapshot(1, 1, true), snapshot(1, 2, true);
+    ok(next(PERSIST_WRITE, 1), "the older one comes first");
+    ok(begin(1, 3) < 0 && begin(0, 3) < 0, "the newer one is held meanwhile");
+    persist_done(p, true, -1);
+    ok(next(PERSIST_WRITE, 2), "then the newer one");
+    persist_done(p, true, -1);
+    ok(persist_is_idle(p) && persist_on_disk(p) == 2, "both are on disk");
+
+    snapshot(0, 3, true), snapshot(1, 4, true);
+    ok(next(PERSIST_GIVEN_UP, 3), "a rank leaves a step out: it is given up");
+    snapshot(0, 4, true);
+    ok(next(PERSIST_WRITE, 4), "the newer one is written");
+    persist_done(p, false, -1);
+    ok(persist_is_idle(p), "it fails, which who has written it knows");
+    close_all();
+
+    open_all(2, false);
+    snapshot(0, 5, true), snapshot(0, 6, true);
+    persist_round(p);
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 0});
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+    ok(next(PERSIST_GIVEN_UP, 5) && next(PERSIST_GIVEN_UP, 6) && next(PERSIST_NOTHING, 0),
+       "the workers end before it is whole: each is given up by itself");
+    close_all();
+
+    /* What is still being summed when the workers end counts. */
+    open_all(1, false);
+    int slot = begin(0, 1);
+    say(0,
+        (struct wmsg){.type = WMSG_SNAP_COMMIT, .u.snap_commit = {.slot = (uint64_t)slot, .step = 1, .persist = true}});
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 0});
+    persist_round(p);
+    event((struct keeper_event){
+        .type = KEEPER_EV_SUMMED, .slot = (unsigned)slot, .gen = keeper_slot(k, 0, (unsigned)slot)->gen, .ok = true});
+    persist_committed(p, 0, (unsigned)slot);
+    ok(next(PERSIST_WRITE, 1), "a worker ends right behind its commit: it is written");
+    close_all();
+}
+
+/* One of several nodes: what is missing here others may have, and they say when it is over. */
+static void test_deferred(void)
+{
+    int64_t oldest;
+    struct keeper_source from[4];
+    open_all(2, false);
+    persist_defer(p);
+    snapshot(0, 1, true), snapshot(1, 2, true);
+    ok(next(PERSIST_NOTHING, 0) && wishes(&oldest) == 2 && oldest == 1,
+       "a rank has left it out, and others may hold its parts: nothing is given up here");
+    unsigned n = keeper_sources(k, 2, 0, from, 4);
+    ok(n == 0, "of what is held here alone nothing can be said");
+    ok(persist_over(p, 1, 0, false) && wishes(&oldest) == 1 && oldest == 2, "that one is over");
+    snapshot(0, 2, true);
+    n = keeper_sources(k, 2, 0, from, 4);
+    ok(persist_order(p, 2, 0, false, from, n), "an order to write the other one");
+    persist_done(p, false, -1);
+    ok(wishes(&oldest) == 1 && begin(0, 3) >= 0 && begin(1, 3) >= 0, "its bytes are written");
+    for (unsigned w = 0; w < 2; w++) {
+        int slot = begin(w, 3);
+        commit(w, slot, 3, false);
+        ok(begin(w, 4) < 0, "but its slots are held, for it is not over");
+    }
+    ok(persist_again(p, 2, 0) && wishes(&oldest) == 1, "the order came to nothing: it is still wished");
+    ok(persist_over(p, 2, 0, true) && persist_on_disk(p) == 2 && persist_is_idle(p), "another node says that it is");
+    ok(begin(0, 4) >= 0, "and its slots are free");
+    snapshot(0, 4, true), snapshot(1, 4, true);
+    persist_round(p);
+    ok(next(PERSIST_NOTHING, 0) && wishes(&oldest) == 1, "the workers end: what is whole here is wished still");
+    persist_went_back(p, 3, 0);
+    ok(next(PERSIST_GIVEN_UP, 4) && persist_is_idle(p), "the job goes back behind it: which is said");
     close_all();
 }
 
@@ -207,11 +304,16 @@ static void test_last_words(void)
     close_all();
 }
 
-/* Any order: what is written is covered and held all the while; in the end no slot is held. */
+/* Any order: what is written is covered and held all the while; in the end no slot is held, and each wish was written
+ * or given up, once. */
 static bool storm(uint64_t start)
 {
     struct el_rng rng = {start};
     int64_t step[WORKERS] = {0};
+    enum { STEPS = 256 };
+    static unsigned char wished[STEPS], heard[STEPS];
+    memset(wished, 0, sizeof wished);
+    memset(heard, 0, sizeof heard);
     open_all(1 + (unsigned)(start % WORKERS), start % 2);
     for (unsigned turn = 0; turn < 200; turn++) {
         unsigned w = (unsigned)(el_rng_next(&rng) % workers);
@@ -226,23 +328,33 @@ static bool storm(uint64_t start)
             declare(w);
             break;
         case 3: step[w]++; break; /* left out */
-        default:
-            if (snapshot(w, step[w], el_rng_next(&rng) % 3 == 0))
-                step[w]++;
+        default: {
+            bool wish = el_rng_next(&rng) % 3 == 0;
+            if (!snapshot(w, step[w], wish))
+                break;
+            if (wish && persist_writing(p) != step[w])
+                wished[step[w]] = 1, heard[step[w]] = 0;
+            step[w]++;
         }
-        for (struct persist_news news; (news = persist_next(p)).what != PERSIST_NOTHING;)
-            if (news.what == PERSIST_WRITE && keeper_cover(k, news.step) != KEEPER_COVERED)
+        }
+        for (struct persist_news news; (news = persist_next(p)).what != PERSIST_NOTHING;) {
+            if (news.what == PERSIST_WRITE &&
+                keeper_cover(k, news.step, keeper_lineage(k, news.step)) != KEEPER_COVERED)
                 return false;
+            heard[news.step] = 1;
+        }
         persist_check(p);
     }
-    for (unsigned i = 0; i < 3; i++) {
+    while (!persist_is_idle(p)) {
         if (persist_writing(p) != KEEPER_NO_STEP)
             persist_done(p, true, -1);
         persist_round(p);
-        while (persist_next(p).what != PERSIST_NOTHING)
-            ;
+        for (struct persist_news news; (news = persist_next(p)).what != PERSIST_NOTHING;)
+            heard[news.step] = 1;
     }
-    bool good = persist_is_idle(p);
+    bool good = true;
+    for (unsigned i = 0; i < STEPS; i++)
+        good = good && (!wished[i] || heard[i]);
     for (unsigned i = 0; i < workers * KEEPER_SLOTS; i++)
         good = good && keeper_slot(k, i / KEEPER_SLOTS, i % KEEPER_SLOTS)->readers == 0;
     close_all();
@@ -255,14 +367,14 @@ static void test_went_back(void)
     open_all(1, false);
     snapshot(0, 7, true);
     ok(next(PERSIST_WRITE, 7), "a step is written");
-    persist_went_back(p, 7);
+    persist_went_back(p, 7, 0);
     persist_done(p, true, -1);
     is_num(persist_on_disk(p), 7, "the job goes on from it: it is on disk");
-    persist_went_back(p, 3);
+    persist_went_back(p, 3, 0);
     is_num(persist_on_disk(p), KEEPER_NO_STEP, "it goes back behind it: it is not");
     ok(persist_want_newest(p, true), "so a step of that number may be written once more");
     ok(next(PERSIST_WRITE, 7), "it is");
-    persist_went_back(p, 3);
+    persist_went_back(p, 3, 0);
     persist_done(p, true, -1);
     is_num(persist_on_disk(p), KEEPER_NO_STEP, "what was still being written does not count either");
     close_all();
@@ -270,11 +382,12 @@ static void test_went_back(void)
     open_all(1, false);
     persist_defer(p);
     snapshot(0, 7, true);
-    persist_went_back(p, 3);
-    is_num(persist_wanted(p), KEEPER_NO_STEP, "what was wanted is not any more");
-    ok(persist_again(p, 7), "an order that is no more: it is wanted again");
-    ok(persist_wanted(p) == 7 && !persist_again(p, 7), "once");
-    ok(!persist_again(p, 8), "but nothing that is not held");
+    persist_went_back(p, 3, 0);
+    ok(next(PERSIST_GIVEN_UP, 7), "what was wished is not any more, which is said");
+    int64_t oldest;
+    ok(persist_again(p, 7, 0), "an order that is no more: it is wished again");
+    ok(persist_again(p, 7, 0) && wishes(&oldest) == 1 && oldest == 7, "once");
+    ok(!persist_again(p, 8, 0), "but nothing that is not held");
     close_all();
 }
 
@@ -283,6 +396,8 @@ int main(void)
     test_went_back();
     test_plain();
     test_order();
+    test_queue();
+    test_deferred();
     test_last_words();
     unsigned bad = 0;
     for (uint64_t s = 0; s < 2000; s++)

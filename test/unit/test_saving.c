@@ -68,6 +68,17 @@ static void test_every_stock(void)
 
 /* --- a life --- */
 
+/* Order k is carried out by both nodes to its end; both say what they still hold, and want. */
+static void write_all(uint64_t k, const char *wishes)
+{
+    for (unsigned node = 0; node < 2; node++)
+        for (unsigned i = 0; i < 2; i++)
+            file(node, k, i);
+    says(0, .steps = "14:0-1 12:0-1", .least = 14, .wishes = wishes, .order = k, .at = SAVING_AT_WRITTEN);
+    says(1, .steps = "14:0-1 12:0-1", .least = 14, .wishes = wishes, .order = k, .at = SAVING_AT_WRITTEN);
+    says(0, .steps = "14:0-1 12:0-1", .least = 14, .wishes = wishes, .order = k, .at = SAVING_AT_PUBLISHED, .got = 3);
+}
+
 static void two_hold(const char *steps, int64_t want)
 {
     begin(SAVING_SHARED, 2);
@@ -107,7 +118,7 @@ static void test_life(void)
     says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_PUBLISHING, .got = 3);
     says(0, .steps = "13:0-1", .least = 13, .order = 1, .at = SAVING_AT_PUBLISHED, .got = 3);
     is_num(saving_on_disk(s), 12, "it is on disk");
-    ok(saving_last(s)->good && saving_last(s)->bytes == 21, "with so many bytes");
+    ok(last()->good && last()->bytes == 21, "with so many bytes");
     is_str(word(0), "OVER 12 good", "both hear of it");
     is_str(word(1), "OVER 12 good", "the other one, too");
     says(0, .steps = "13:0-1", .least = 13);
@@ -131,8 +142,8 @@ static void test_wants(void)
     is_num(saving_writing(s), 12, "a newer wish waits for the older one");
     says(1, .steps = "13:0-1 12:0-1", .least = 13, .want = 13, .order = 1, .at = SAVING_AT_FAILED, .text = "no space");
     is_num(saving_writing(s), 13, "which fails: now it is the newer one's turn");
-    ok(!saving_last(s)->good, "it is not on disk");
-    has(saving_last(s)->text, "b: no space", "why it has failed");
+    ok(!last()->good, "it is not on disk");
+    has(last()->text, "b: no space", "why it has failed");
 
     begin(SAVING_SHARED, 2);
     declares(0);
@@ -147,6 +158,111 @@ static void test_wants(void)
         "and then it is said, with what is missing");
 }
 
+/* Several steps are wanted at once: each is written, or it is said why not. */
+static void test_queue(void)
+{
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "14:0-1 13:0-1", .least = 14, .wishes = "13 14");
+    is_num(saving_writing(s), -1, "two steps are wanted, and one node has neither");
+    is_str(word(0), "", "both are waited for");
+    says(1, .steps = "14:0-1 13:0-1", .least = 14, .wishes = "13 14");
+    is_num(saving_writing(s), 13, "the older one comes first");
+    write_all(1, "13 14");
+    ok(last()->good && last()->step == 13, "it is on disk");
+    says(1, .steps = "14:0-1 13:0-1", .least = 14, .wishes = "13 14");
+    is_str(word(1), "OVER 13 good", "which is said");
+    says(0, .steps = "14:0-1 13:0-1", .least = 14, .wishes = "13 14");
+    is_num(saving_writing(s), 14, "and the newer one is written");
+    is_str(word(0), "OVER 13 good", "who still wants the older one hears that it is there");
+    says(0, .steps = "14:0-1", .least = 14, .wishes = "14");
+    is_str(word(0), "WRITE 14: 1=1 0=2", "and then has its order");
+    says(0, .steps = "14:0-1", .least = 14, .wishes = "14", .order = 2, .at = SAVING_AT_FAILED, .text = "no space");
+    says(0, .steps = "14:0-1", .least = 14, .wishes = "14");
+    has(word(0), "OVER 14 a: no space", "that one fails");
+    says(0, .steps = "14:0-1", .least = 14);
+    is_num(saving_on_disk(s), 13, "and the older one is the newest on disk");
+
+    begin(SAVING_SHARED, 2);
+    declares(0);
+    declares(1);
+    says(0, .steps = "13:0-1 12:0-1", .least = 13, .wishes = "12 13");
+    says(1, .steps = "13:0-1 11:0-1", .least = 13, .wishes = "13");
+    is_num(saving_writing(s), 13, "a node has left the older one out, so that the newer one is written at once");
+    ok(!saving_result(s, 1)->good && saving_result(s, 1)->step == 12, "and it is said that the other one is not");
+    ok(!saving_result(s, 0) && !saving_result(s, 2), "that is all that was said");
+
+    begin(SAVING_SHARED, 1);
+    declares(0);
+    says(0, .steps = "11:0-1", .least = 11, .wishes = "12 13 14");
+    saving_give_up(s, now, "the job has ended");
+    ok(saving_results(s) == 3, "a job ends: it is said of each that it is not on disk");
+    is_str(word(0), "OVER 12 the job has ended", "and why");
+
+    /* More are wanted than there is room for. */
+    unsigned denied = 0, taken = 0;
+    begin(SAVING_SHARED, 8);
+    for (unsigned k = 0; k < 8; k++) {
+        declares(k);
+        says(k, .steps = "", .wishes = "");
+    }
+    for (int64_t first = 100; first < 1000; first += 8) {
+        char text[80];
+        size_t n = 0;
+        for (int64_t step = first; step < first + 8; step++)
+            n += (size_t)snprintf(text + n, sizeof text - n, " %lld", (long long)step);
+        says((unsigned)(first / 8 % 8), .steps = "", .wishes = text);
+        taken += 8;
+    }
+    saving_give_up(s, now, "the job has ended");
+    for (uint64_t i = 1; i <= saving_results(s); i++)
+        denied += saving_result(s, i) && !saving_result(s, i)->good;
+    ok(denied == 64 && taken > 800, "and no more than so many");
+}
+
+/* A part that is a rank's own: it is written where it is held, and decides nothing. */
+static void test_own(void)
+{
+    begin(SAVING_SHARED, 2);
+    for (unsigned k = 0; k < 2; k++) {
+        part(k, 0, "m", "all");
+        part_of(k, 1, "m@rank", k ? "rank1" : "rank0", true);
+    }
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    says(1, .steps = "12:0", .least = 12, .want = 12);
+    is_num(saving_writing(s), 12, "one rank has nothing of its own: the step is as good without it");
+    is_str(word(0), "WRITE 12: 1=2", "who holds its own part writes it");
+    is_str(word(1), "WRITE 12: 0=1", "the other one what both have");
+    is_num(saving_live_level(s, 12), LASTWORDS_HAS, "for last words, too");
+    says(1, .steps = "11:0-1", .least = 11);
+    says(0, .steps = "", .least = 12);
+    is_num(saving_covered(s), 11, "a node that has nothing of it");
+    is_num(saving_live_level(s, 11), LASTWORDS_HAS, "its part is held by the other one");
+    is_num(saving_live_level(s, 12), LASTWORDS_NO, "an older step is not there any more");
+
+    begin(SAVING_LOCAL, 2);
+    for (unsigned k = 0; k < 2; k++) {
+        part(k, 0, "m", "all");
+        part_of(k, 1, "m@rank", k ? "rank1" : "rank0", true);
+    }
+    says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    says(1, .steps = "12:0", .least = 12, .want = 12);
+    is_str(word(0), "WRITE 12: 0=1 1=2", "each node into a directory of its own: what it holds");
+    is_str(word(1), "WRITE 12: 0=1", "and no more");
+    is_num(saving_live_level(s, 12), LASTWORDS_HAS, "for last words, too");
+
+    begin(SAVING_SHARED, 2);
+    part_of(0, 0, "m", "all", true);
+    part_of(1, 0, "m", "all", false);
+    says(0, .parts = 1, .steps = "12:0", .least = 12, .want = 12);
+    says(1, .parts = 1, .steps = "", .quiet = true);
+    saving_lost(s, 0);
+    live = 1;
+    step_on();
+    is_num(saving_covered(s), -1, "what one node needs is needed, whatever others say of it");
+}
+
 /* --- whoever fails --- */
 
 static void test_failures(void)
@@ -154,7 +270,7 @@ static void test_failures(void)
     /* What both have is the other one's when its writer fails. */
     begin(SAVING_SHARED, 2);
     for (unsigned k = 0; k < 2; k++) {
-        part(k, 0, "common", "all", 10);
+        part(k, 0, "common", "all");
         says(k, .parts = 1, .steps = "12:0", .least = 12, .want = 12);
     }
     unsigned writer = *word(0) ? 0 : 1;
@@ -163,8 +279,8 @@ static void test_failures(void)
     is_str(word(!writer), "WRITE 12: 0=1", "it cannot: the other one does, as another order");
     has(word(writer), "OVER -1", "the first one is told that its order is no more");
     says(!writer, .parts = 1, .steps = "12:0", .order = 2, .at = SAVING_AT_FAILED, .text = "no space");
-    ok(!saving_last(s)->good, "it is not on disk");
-    has(saving_last(s)->text, "Input/output error", "nobody can: it is said why");
+    ok(!last()->good, "it is not on disk");
+    has(last()->text, "Input/output error", "nobody can: it is said why");
     is_num(saving_writing(s), -1, "and left");
     says(writer, .parts = 1, .steps = "12:0", .want = 12);
     is_num(saving_writing(s), -1, "for good");
@@ -174,12 +290,12 @@ static void test_failures(void)
     saving_lost(s, 1);
     live = 1;
     step_on();
-    ok(!saving_last(s)->good, "it is not on disk");
-    has(saving_last(s)->text, "b was lost; no node that is left holds part \"model\"",
+    ok(!last()->good, "it is not on disk");
+    has(last()->text, "b was lost; no node that is left holds part \"model\"",
         "a writer is lost, and with it its part");
     begin(SAVING_SHARED, 2);
     for (unsigned k = 0; k < 2; k++) {
-        part(k, 0, "common", "all", 10);
+        part(k, 0, "common", "all");
         says(k, .parts = 1, .steps = "12:0", .least = 12, .want = 12);
     }
     writer = *word(0) ? 0 : 1;
@@ -194,11 +310,11 @@ static void test_failures(void)
     says(!writer, .parts = 1, .steps = "12:0", .order = 2, .at = SAVING_AT_WRITING);
     now += SAVING_STALL;
     step_on();
-    has(saving_last(s)->text, "no byte of it was written for 600 s", "a disk that stands still");
+    has(last()->text, "no byte of it was written for 600 s", "a disk that stands still");
 
     two_hold("12:0-1", 12);
     says(0, .steps = "12:0-1", .order = 1, .at = SAVING_AT_WRITTEN);
-    has(saving_last(s)->text, "a has not told all of its files", "written, but what?");
+    has(last()->text, "a has not told all of its files", "written, but what?");
 }
 
 static void test_coordinators(void)
@@ -216,7 +332,7 @@ static void test_coordinators(void)
     file(0, 1, 1);
     says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_WRITTEN);
     says(0, .steps = "12:0-1", .least = 12, .order = 1, .at = SAVING_AT_PUBLISHED, .existed = true, .got = 2);
-    ok(saving_last(s)->good && saving_last(s)->existed, "the other one was faster: that is as good");
+    ok(last()->good && last()->existed, "the other one was faster: that is as good");
 
     /* What was said about another round does not count. */
     begin(SAVING_SHARED, 1);
@@ -235,17 +351,6 @@ static void test_coordinators(void)
     file(1, 1, 0);
     says(0, .order = 1, .at = SAVING_AT_WRITTEN);
     is_str(word(0), "FILE common all; FILE model r0; FILE model r1; PUBLISH 12 of 3", "to its end");
-}
-
-/* Order k is carried out by both nodes to its end. */
-static void write_all(uint64_t k, int64_t want)
-{
-    file(0, k, 0);
-    file(0, k, 1);
-    file(1, k, 0);
-    says(0, .steps = "12:0-1", .least = 12, .want = want, .order = k, .at = SAVING_AT_WRITTEN);
-    says(1, .steps = "12:0-1", .least = 12, .want = want, .order = k, .at = SAVING_AT_WRITTEN);
-    says(0, .steps = "12:0-1", .least = 12, .want = want, .order = k, .at = SAVING_AT_PUBLISHED, .got = 3);
 }
 
 /* An operator asks a node for the newest step on disk: that is the newest of all nodes. */
@@ -272,7 +377,7 @@ static void test_asks(void)
     is_num(saving_writing(s), -1, "nobody tries again by itself");
     says(1, .steps = "12:0-1", .least = 12, .ask = 1);
     is_num(saving_writing(s), 12, "unless somebody asks once more");
-    write_all(2, 0);
+    write_all(2, "");
     says(1, .steps = "12:0-1", .least = 12, .ask = 1);
     is_str(word(1), "OVER 12 good", "it is on disk");
     says(1, .steps = "12:0-1", .least = 12, .ask = 2);
@@ -285,17 +390,17 @@ static void test_went_back(void)
 {
     two_hold("12:0-1", 12);
     is_num(saving_writing(s), 12, "a step is being written");
-    saving_went_back(s, 12, now);
+    saving_went_back(s, 12, 0, now);
     is_num(saving_writing(s), 12, "the job goes on from that one");
-    saving_went_back(s, 11, now);
+    saving_went_back(s, 11, 0, now);
     step_on();
     is_num(saving_writing(s), -1, "the job goes back behind it: it is not written any more");
-    is_str(saving_last(s)->text, "the job has gone back behind it", "which is said");
+    is_str(last()->text, "the job has gone back behind it", "which is said");
 
     two_hold("12:0-1", 12);
-    write_all(1, 0);
+    write_all(1, "");
     is_num(saving_on_disk(s), 12, "a step is on disk");
-    saving_went_back(s, 11, now);
+    saving_went_back(s, 11, 0, now);
     is_num(saving_on_disk(s), -1, "the job goes back behind it: what is on disk is not known");
     is_str(word(1), "OVER 12 the job has gone back behind it", "who comes late does not hear that the step is on disk");
     says(1, .steps = "11:0-1", .least = 11);
@@ -303,7 +408,11 @@ static void test_went_back(void)
     is_num(saving_writing(s), 11, "not even that the step is that it goes on from");
     says(0, .steps = "11:0-1", .least = 11, .want = 13);
     says(1, .steps = "11:0-1", .least = 11, .want = 12);
-    is_str(word(1), "OVER 12 a newer step took its place, or it is on disk", "the new step 12 is another one");
+    is_str(word(1), "WRITE 11: 1=1 0=3", "the new step 12 is another one: it is not answered for the old one");
+    saving_went_back(s, 11, 0, now);
+    step_on();
+    is_num(last()->step, 12, "the wishes are of a history that was given up, too");
+    is_str(last()->text, "the job has gone back behind it", "which is said");
 }
 
 /* The last coordinator's order is over when the nodes hear of this one: they want the step again, and that counts. */
@@ -341,7 +450,7 @@ static void test_settling(void)
     ok(saving_is_settled(s), "no longer than the limit");
     is_num(saving_writing(s), 12, "it goes on beside");
     saving_give_up(s, now, "the job has ended");
-    ok(saving_writing(s) < 0 && !saving_last(s)->good, "unless the job ends");
+    ok(saving_writing(s) < 0 && !last()->good, "unless the job ends");
 
     two_hold("12:0-1", 0);
     saving_settle(s, true, EL_SEC(60), now);
@@ -370,6 +479,8 @@ int main(void)
     test_every_stock();
     test_life();
     test_wants();
+    test_queue();
+    test_own();
     test_failures();
     test_coordinators();
     test_went_back();

@@ -9,7 +9,7 @@ static void test_lineages(void)
     begin(SAVING_SHARED, 2);
     declares(0);
     declares(1);
-    says(0, .steps = "12@2:0-1 11@1:0-1", .least = 12, .want = 12);
+    says(0, .steps = "12@2:0-1 11@1:0-1", .least = 12, .wishes = "12@2");
     says(1, .steps = "13@1:0-1 12@1:0-1", .least = 13);
     is_num(saving_writing(s), -1, "step 12 of two histories is nothing to be written");
     is_num(saving_covered(s), -1, "and not covered");
@@ -24,7 +24,7 @@ static void test_lineages(void)
     begin(SAVING_LOCAL, 2);
     declares(0);
     declares(1);
-    says(0, .steps = "12@2:0-1", .least = 12, .want = 12);
+    says(0, .steps = "12@2:0-1", .least = 12, .wishes = "12@2");
     says(1, .steps = "12@1:0-1", .least = 12);
     is_num(saving_writing(s), -1, "each node its own: the same");
     says(1, .steps = "12@2:0-1", .least = 12);
@@ -33,7 +33,7 @@ static void test_lineages(void)
     begin(SAVING_SHARED, 2);
     declares(0);
     declares(1);
-    says(0, .steps = "12@2:0-1", .least = 12, .want = 12);
+    says(0, .steps = "12@2:0-1", .least = 12, .wishes = "12@2");
     says(1, .steps = "12@x:0-1", .least = 12, .quiet = true);
     is_num(saving_writing(s), -1, "what is no lineage is no step");
 }
@@ -52,13 +52,13 @@ static void test_layouts(void)
                                     .steps = "12:0-1",
                                     .alike = "",
                                     .least = 12,
-                                    .want = 12,
+                                    .wishes = "12",
                                     .done = -1,
                                     .text = ""}};
     says(0, .steps = "12:0-1", .least = 12);
     saving_take(s, 1, 1, &m, now);
     step_on();
-    has(saving_last(s)->text, "a has declared layout world, b layout other", "two layouts");
+    has(last()->text, "a has declared layout world, b layout other", "two layouts");
     m.u.ckpt_held.layout = "all";
     for (unsigned turn = 0; turn < 2; turn++) {
         begin(SAVING_SHARED, 2);
@@ -103,8 +103,7 @@ static void test_local(void)
     saving_lost(s, 1);
     live = 1;
     step_on();
-    has(saving_last(s)->text, "1 of 2 nodes are gone, and with --ckpt-store=local each has to write its own",
-        "a node is gone");
+    has(last()->text, "1 of 2 nodes are gone, and with --ckpt-store=local each has to write its own", "a node is gone");
 }
 
 /* Files are told in batches: what is on its way to a node is bounded. */
@@ -117,7 +116,7 @@ static void test_batches(void)
     for (unsigned i = 0; i < 5; i++) {
         char shard[8];
         snprintf(shard, sizeof shard, "%u", i);
-        part(0, i, "m", shard, 1);
+        part(0, i, "m", shard);
     }
     says(0, .parts = 5, .steps = "12:0-4", .least = 12, .want = 12);
     says(0, .parts = 5, .steps = "12:0-4", .order = 1, .at = SAVING_AT_WRITING);

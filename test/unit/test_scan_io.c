@@ -8,6 +8,7 @@
 #include "ckpt/aside.h"
 #include "ckpt/commit.h"
 #include "ckpt/gc.h"
+#include "ckpt/lineage.h"
 #include "ckpt/scan.h"
 #include "ckpt/verify.h"
 #include "lib/memfs.h"
@@ -69,13 +70,13 @@ static void test_aside(void)
     epoch = "7.abc.1";
     make(&fs, 12, "a", 60, true);
     epoch = "";
-    aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, "7.ab.", said, sizeof said);
+    aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, lineage_of_epoch("7.ab.12"), said, sizeof said);
     ok(scan_open(&s, &fs, &mem, NOW + 1, &e) == 0, e.text);
     list(&out, &s);
     is_str(el_buf_cstr(&out), "9 valid; 10 valid; 11 valid; 12 aside; 100 aside; 200 stage; 500 valid; ",
            "later steps of this run are moved, but for those of the round that goes on");
     scan_close(&s);
-    aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, "", said, sizeof said);
+    aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, 0, said, sizeof said);
     ok(strncmp(said, "step 11, ", 9) == 0, "which are when that goes back itself");
     el_buf_free(&out);
 }

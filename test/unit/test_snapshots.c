@@ -17,9 +17,14 @@ static void test_add_disk(void)
     char text[RESTORE_LIST_MAX + 1];
     struct restore_stock s = {.n = 2, .step = {9, 7}, .lineage = {2, 2}};
     struct load_found disk = {.n = 4, .step = {10, 9, 7, 5}, .lineage = {3, 2, 1, 1}, .any = true, .newest = 10};
-    snapshots_add_disk(&s, &disk);
+    snapshots_add_disk(&s, &disk, &(struct snapshots_left){RESTORE_NO_STEP, 0});
     restore_list_put(&s, text);
     is_str(text, "10@3 9@2 7@2 7@1 5@1", "what both have is said once, a number of two histories twice");
+    s = (struct restore_stock){.n = 1, .step = {7}, .lineage = {4}, .newest = 7};
+    snapshots_add_disk(&s, &disk, &(struct snapshots_left){6, 4});
+    restore_list_put(&s, text);
+    is_str(text, "7@4 5@1", "what the script has gone back behind is not there any more");
+    is_num(s.newest, 7, "and not the newest that there was");
 }
 
 static void test_source(void)

@@ -19,12 +19,12 @@ from .emergency import Emergency
 from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PACKET_MAX, PHASE, PROTO, REASON, SNAPSHOT,
                       UPDATING, WHY, Error, Extent, Page, end_of, extents, images_of, images_text, pack, unpack)
 from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, put_back
-from .tree import Misfit, Refused, class_name
+from .texts import cut
+from .tree import Misfit, Refused, a_class
 from .values import is_value, torch
 
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 STEP_MAX = (1 << 63) - 2
-TEXT_MAX = 440  # of what a worker tells its agent in one line
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
 _NAME_MAX = 128
 
@@ -89,28 +89,18 @@ class _Update:
             self.ck._end(self.step)
 
 
-def number_of(step: Any, call: str) -> int:
-    """A step as an int.  TypeError, ValueError: it is none."""
+def number_of(value: Any, what: str) -> int:
+    """A step, or a number of samples, as an int.  TypeError, ValueError: it is none."""
+    text = f"{what} is a whole number, 0, 1, 2 ..., not {value!r}"
+    if value is None:
+        text += "; restore() returns None where nothing was saved: begin with 0 then"
     try:
-        n = operator.index(step)
+        n = operator.index(value)
     except TypeError:
-        n = -1
-        if isinstance(step, float) or step is None or isinstance(step, str):
-            raise TypeError(f"{call}: a step is a whole number, 0, 1, 2 ..., not {step!r} (a {class_name(step)})"
-                            + ("; restore() returns None where nothing was saved: begin with 0 then" if step is None else "")) from None
-        raise TypeError(f"{call}: a step is a whole number, not a {class_name(step)}") from None
-    if isinstance(step, bool) or not 0 <= n <= STEP_MAX:
-        raise ValueError(f"{call}: a step is a number from 0 on, not {step!r}")
+        raise TypeError(text) from None
+    if isinstance(value, bool) or not 0 <= n <= STEP_MAX:
+        raise ValueError(text)
     return n
-
-
-def cut(text: str, most: int = TEXT_MAX) -> str:
-    """At a word, with a sign that something is missing."""
-    text = " ".join(text.split())
-    if len(text.encode()) <= most:
-        return text
-    head = text.encode()[: most - 4].decode(errors="ignore")
-    return head[: head.rfind(" ") if " " in head[most // 2 :] else len(head)].rstrip() + " ..."
 
 
 class Snapshots:
@@ -147,6 +137,7 @@ class Snapshots:
         self._live_path = path + ".live" if welcome.get("live") else ""
         self._emergency: Optional[Emergency] = None
         self._swapped = 0
+        self._spoiled = False  # a restore() that failed has filled something
         self._turn = 0  # odd while a step changes the state; another number after each
         self._page = Page(fds[0])
         for fd in fds:
@@ -167,19 +158,20 @@ class Snapshots:
 
         Once for each part, before the first restore() or snapshot().  TypeError: something in it could not be put back;
         the text says where it is, and why."""
-        self._may_declare("declare", name)
+        if not isinstance(name, str):
+            raise TypeError(f"declare({name!r}, ...): the name of a part is a string")
         if name.endswith(OWN) or not name or len(name.encode()) > _NAME_MAX:
             raise ValueError(f'declare("{name}"): a name has 1 to {_NAME_MAX} bytes, and does not end with {OWN}')
+        self._may_declare("declare", name)
         if is_value(state) or isinstance(state, tuple):
-            raise TypeError(f'part "{name}": a {class_name(state)} cannot be filled in place: put it into a dict')
+            raise TypeError(f'part "{name}": {a_class(state)} cannot be filled in place: put it into a dict')
         part = Part(name, state, shard_id or f"rank{self.rank}", f"r{self.rank:05d}/" if shard_id is None else "")
         try:
-            held = part.take(first=True)
+            part.take(first=True)
         except Refused as e:
             raise TypeError(f'part "{name}": {e}') from None
-        th = torch()
-        if th is not None and isinstance(state, th.nn.Module) and held.layout is not None and not held.layout.rows:
-            raise ValueError(f'part "{name}" has nothing in it: the state_dict() of a {class_name(state)} is empty')
+        except UnicodeError as e:
+            raise TypeError(f'part "{name}": a name in it cannot be written down: {e}') from None
         self.parts.append(part)
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
@@ -236,6 +228,8 @@ class Snapshots:
                 one = part.take()
             except Refused as e:
                 raise Error(f'part "{part.name}": {e}') from None
+            except Exception as e:  # of a state_dict() of the script
+                raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
             if isinstance(part, Part) and part.shard_id != f"rank{self.rank}":
                 shared.append((part, one))
             held.append(one)
@@ -266,7 +260,7 @@ class Snapshots:
             step = offer["step"]
             if step < 0 and not offer.get("fresh"):
                 if misfit:
-                    raise Error(f"what was saved does not fit what is declared here, and nothing was changed: {misfit}")
+                    raise Error(f"what was saved does not fit what is declared here, and {'some of it is filled' if self._spoiled else 'nothing was changed'}: {misfit}")
                 raise NoSnapshot(offer.get("text") or "no snapshot is left")
             trouble, has = "", not offer.get("elsewhere")
             if step >= 0 and has:
@@ -288,18 +282,23 @@ class Snapshots:
     def _load(self, fd: int, offer: Dict[str, Any]) -> Tuple[str, str]:
         """Why an offer could not be read, and the same if another one would not do either."""
         where = images_of(offer.get("images", ""))
-        memory = mmap.mmap(fd, max(end_of(where), packets.PAGE), access=mmap.ACCESS_READ)
+        n = end_of(where)
+        memory = memoryview(mmap.mmap(fd, n, access=mmap.ACCESS_READ) if n else b"")
         os.close(fd)
-        self._image = SavedImage(offer.get("consumed_samples", 0), offer.get("images", ""), memoryview(memory)[: end_of(where)])
+        self._image = SavedImage(offer.get("consumed_samples", 0), offer.get("images", ""), memory)
         return self._put_back(self._image.memory, where)
 
     def _put_back(self, memory: memoryview, where: List[Extent]) -> Tuple[str, str]:
         if len(where) != len(self.parts):
             return f"{len(where)} parts were saved, and {len(self.parts)} are declared", ""
+        self._spoiled = False
         self._turn |= 1  # what an emergency copy would take changes from here on
         try:
             put_back(self.parts, Saved(memory, where))
-        except (Misfit, Refused) as e:
+        except Misfit as e:
+            self._spoiled = e.spoiled
+            return str(e), str(e)
+        except Refused as e:
             return str(e), str(e)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
             text = f"{type(e).__name__}: {e}"
@@ -331,7 +330,7 @@ class Snapshots:
 
         What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
         call then raises Error, once."""
-        step = number_of(step, "snapshot(step)")
+        step = number_of(step, "snapshot(step): a step")
         self._check_process()
         if not self.keeps:
             return False
@@ -349,13 +348,14 @@ class Snapshots:
         self._grant()
         self._drain()
         self._complain()
+        samples = self._samples()
         held = self._take()
         slot = self._begin_snapshot(step, persist, images_text([one.size for one in held]))
         if slot is None:
             return False
         number = slot.get("slot", 0)
         try:
-            self._slots[number].grow(slot["slot_bytes"])
+            self._slots[number].grow(slot.get("slot_bytes", 0), end_of(extents([one.size for one in held])))
             try:
                 self._write(number, held, step)
             except RuntimeError:  # a tensor has another view of its elements now
@@ -369,12 +369,14 @@ class Snapshots:
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
         self._taken += 1
-        self._acks[self._seq + 1] = step
-        self._sent = step
         if persist:
             self._settled.pop(step, None)  # whatever became of it when it was left out, or before going back
-        self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist, "consumed_samples": self.consumed_samples})
+        self._acks[self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist, "consumed_samples": samples})] = step
+        self._sent = step
         return True
+
+    def _samples(self) -> int:
+        return number_of(self.consumed_samples, "ck.consumed_samples")
 
     def _begin_snapshot(self, step: int, persist: bool, images: str) -> Optional[Dict[str, Any]]:
         """The slot to write into; None: this snapshot is left out."""
@@ -410,7 +412,6 @@ class Snapshots:
         slot = self._slots[number]
         slot.write(held, where, step)
         if self._check and self._taken % self._check == 0:
-            assert slot.memory is not None
             for text in compare(self.parts, slot.memory, where):
                 self._send("NOTE", {"error": True, "text": cut(f"--ckpt-check: the snapshot of step {step} is not what was declared: {text}")})
 
@@ -445,7 +446,7 @@ class Snapshots:
         """Waits until the snapshot of that step, taken with persist=True, is a checkpoint in --ckpt-dir.  True: it is;
         False: it is not yet known after `timeout` seconds, or there are no snapshots.  Error: it will not be, and why.
         Training needs it for nothing; a script that hands its checkpoints on does."""
-        step = number_of(step, "wait_persist(step)")
+        step = number_of(step, "wait_persist(step): a step")
         self._check_process()
         until = time.monotonic() + timeout
         while self.keeps:
@@ -478,7 +479,9 @@ class Snapshots:
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""
-        return _Update(self, number_of(step, "update(step)"))
+        if self._swapped:
+            raise Error("update() within swapped(): the weights are not the model's there")
+        return _Update(self, number_of(step, "update(step): a step"))
 
     @contextlib.contextmanager
     def swapped(self) -> Iterator[None]:
@@ -653,7 +656,8 @@ def _from_outside(e: BaseException) -> bool:
 
 
 def unmade(parts: List[AnyPart]) -> int:
-    """Bytes of the moments that optimizers are going to make, as Adam does: two of each parameter."""
+    """Bytes of the moments that optimizers are going to make at their first step: two of each parameter where there are
+    betas, as Adam has them, one where there is a momentum."""
     th = torch()
     if th is None:
         return 0
@@ -661,5 +665,8 @@ def unmade(parts: List[AnyPart]) -> int:
     for part in parts:
         value = getattr(part, "value", None)
         found += [value] if not isinstance(value, dict) else list(value.values())
-    return sum(2 * p.numel() * p.element_size() for o in found if isinstance(o, th.optim.Optimizer)
-               for g in o.param_groups for p in g["params"] if p not in o.state and p.requires_grad)
+    n = 0
+    for group in (g for o in found if isinstance(o, th.optim.Optimizer) and not o.state for g in o.param_groups):
+        moments = 2 if group.get("betas") else 1 if group.get("momentum") else 0
+        n += sum(moments * p.numel() * p.element_size() for p in group["params"] if p.requires_grad)
+    return n

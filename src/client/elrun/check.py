@@ -6,6 +6,7 @@ Both become nested tuples, and these are compared.  Slow: everything is copied t
 
 from __future__ import annotations
 
+import array
 import collections
 import hashlib
 import json
@@ -17,6 +18,7 @@ from . import special
 from .objects import fields_of, generator
 from .packets import Extent
 from .parts import AnyPart, Part
+from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, ModuleNode, OptimizerNode,
                    Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, TensorNode)
 from .values import has_pair, is_value, numpy, torch
@@ -69,30 +71,33 @@ def _bytes_of(tensor: Any) -> Tuple[Any, ...]:
     t = getattr(tensor, "_local_tensor", tensor).detach().cpu()
     for undo in ("resolve_conj", "resolve_neg"):
         t = getattr(t, undo)() if hasattr(t, undo) else t
-    t = t.contiguous()
+    t = t.clone(memory_format=th.contiguous_format)  # contiguous() leaves odd strides where a dimension has one element
     data = bytes(t.reshape(-1).view(th.uint8).numpy()) if t.numel() else b""
     return "tensor", str(t.dtype).replace("torch.", ""), tuple(t.shape), hashlib.blake2b(data, digest_size=16).digest()
 
 
-def live(value: Any) -> Any:
+def live(value: Any, inside: bool = False) -> Any:
+    """inside: a state_dict() gave it, so it is not asked for one itself."""
     th, np = torch(), numpy()
     if th is not None and isinstance(value, th.Tensor):
         return _live_tensor(value)
     if np is not None and isinstance(value, np.ndarray):
         return _live_array(value)
+    if inside:
+        return _live_container(value, True)
     if th is not None and isinstance(value, th.nn.Module):
         return _live_module(special.unwrap(value))
     if th is not None and isinstance(value, th.optim.Optimizer):
         if special.is_zero_optimizer(value):
-            groups = [live({k: v for k, v in g.items() if k != "params"}) for g in value.param_groups]
+            groups = [live({k: v for k, v in g.items() if k != "params"}, True) for g in value.param_groups]
             return _items({"local": live(value.optim), "groups": _items(dict(enumerate(groups)))})
-        return live(value.state_dict())
+        return live(value.state_dict(), True)
     node = generator(value)
     if node is not None:
         return "generator", _frozen((node.kind, node.detail, node.state))
     if has_pair(value):
-        return live(special.state_of(value))
-    return _live_container(value)
+        return live(special.state_of(value), True)
+    return _live_container(value, False)
 
 
 def _items(items: Dict[Any, Any]) -> Tuple[str, Dict[Any, Any]]:
@@ -113,38 +118,51 @@ def _live_tensor(value: Any) -> Any:
 def _live_array(value: Any) -> Any:
     np = numpy()
     if type(value) not in (np.ndarray, np.memmap, np.recarray, np.matrix) or value.dtype.hasobject:
-        return "odd", pickle.dumps(value, 4)
-    return "array", value.dtype.str, tuple(value.shape), hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).digest()
+        return "odd", pickle.dumps(value, PICKLE)
+    return "array", value.dtype.str, tuple(value.shape), _digest(value)
+
+
+def _digest(value: Any) -> Any:
+    """Of all elements; of those with fields without what lies between them."""
+    value = numpy().asarray(value)
+    if value.dtype.names:
+        return tuple(_digest(value[name]) for name in value.dtype.names)
+    return hashlib.blake2b(value.tobytes(), digest_size=16).digest()
 
 
 def _live_module(module: Any) -> Any:
     if special.is_fsdp1(module):
         return _items({e.key: _bytes_of(e.tensor) for e in special.module_entries(module, [], [], {})})
-    return _items({k: live(v) for k, v in module.state_dict().items()})
+    return _items({k: live(v, True) for k, v in module.state_dict().items()})
 
 
-def _live_container(value: Any) -> Any:
+def _live_container(value: Any, inside: bool) -> Any:
     if isinstance(value, dict):
-        return _items({k: live(v) for k, v in value.items()})
-    if isinstance(value, (list, tuple, collections.deque)) and not is_value(value):
-        return _items({i: live(v) for i, v in enumerate(value)})
+        return _items({k: live(v, inside) for k, v in value.items()})
+    if isinstance(value, (list, collections.deque)):
+        return _items({i: live(v, inside) for i, v in enumerate(value)})
     if isinstance(value, set):
-        return "set", frozenset(value)
+        return "set", frozenset(map(_frozen, value))
+    if is_value(value):
+        return "value", type(value).__name__, _frozen(value)
+    if type(value) is tuple or hasattr(type(value), "_fields"):
+        return _items({i: live(v, inside) for i, v in enumerate(value)})
     if isinstance(value, bytearray):
         return "bytes", bytes(value)
-    if hasattr(value, "typecode") and hasattr(value, "tobytes"):
+    if isinstance(value, array.array):
         return "bytes", value.tobytes()
-    names = None if is_value(value) else fields_of(value)
+    names = None if inside else fields_of(value)
     if names is not None:
         return _items({k: live(v) for k, v in names.items()})
-    if isinstance(value, tuple) and not hasattr(value, "n_sequence_fields"):
-        return _items({i: live(v) for i, v in enumerate(value)})
-    return "value", type(value).__name__, _frozen(value)
+    data = pickle.dumps(value, PICKLE)
+    return "odd", special.to_bytes(value) if b"torch" in data else data
 
 
 def _frozen(value: Any) -> Any:
     """Something that can be compared, a number that is none included."""
-    return pickle.dumps(value, 4) if not isinstance(value, frozenset) else value
+    if isinstance(value, frozenset):
+        return type(value).__name__, frozenset(map(_frozen, value))
+    return (type(value).__name__, *map(_frozen, value)) if isinstance(value, tuple) else pickle.dumps(value, PICKLE)
 
 
 # --- what was saved -----------------------------------------------------------------------------------------------------
@@ -172,13 +190,15 @@ class _Saved:
         return self._READ[type(node)](self, node)
 
     def _plain(self, node: Plain) -> Any:
-        return _live_container(node.value)
+        return _live_container(node.value, False)
 
     def _tensor(self, node: TensorNode) -> Any:
         return "tensor", node.dtype, tuple(node.shape), self.digest(node.name)
 
     def _array(self, node: ArrayNode) -> Any:
-        return "array", node.dtype.str, tuple(node.shape), self.digest(node.name)
+        at, end = self.rows[node.name]["data_offsets"]
+        found = numpy().frombuffer(self.data[at:end], "u1").view(node.dtype) if end > at else numpy().empty(0, node.dtype)
+        return "array", node.dtype.str, tuple(node.shape), _digest(found)
 
     def _sparse(self, node: SparseNode) -> Any:
         names = {"sparse_coo": ("indices", "values"), "sparse_csr": ("crow_indices", "col_indices", "values"),
@@ -186,10 +206,7 @@ class _Saved:
         return _items(dict(zip(names.get(node.layout, ("ccol_indices", "row_indices", "values")), map(self.value, node.members))))
 
     def _odd(self, node: SavedNode) -> Any:
-        if node.how == "torch":
-            return "odd", node.data
-        made = pickle.loads(node.data)
-        return _live_array(made) if hasattr(made, "dtype") and hasattr(made, "shape") else _live_container(made)
+        return "odd", node.data
 
     def _mapping(self, node: MappingNode) -> Any:
         return _items({k: self.value(v) for k, v in node.items})
@@ -198,7 +215,7 @@ class _Saved:
         return _items({i: self.value(v) for i, v in enumerate(node.items)})
 
     def _set(self, node: SetNode) -> Any:
-        return "set", frozenset(n.value for n in node.items)
+        return "set", frozenset(_frozen(n.value) for n in node.items)
 
     def _fields(self, node: FieldsNode) -> Any:
         return _items({k: self.value(v) for k, v in node.items.items()})

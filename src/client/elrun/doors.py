@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from . import special
 from .objects import is_small, local_of
-from .tree import DoorNode, ModuleNode, OptimizerNode, ShardedOptimizerNode, class_name, join
+from .tree import DoorNode, Misfit, ModuleNode, OptimizerNode, ShardedOptimizerNode, a_class, class_name, join
 from .values import torch
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ def plan_door(fill: "Fill", path: str, old: Any, node: Any) -> None:
     if isinstance(node, DoorNode):
         target = special.unwrap(old)
         if class_name(target) != node.cls:
-            raise fill.misfit(path, f"the state of a {node.cls} was saved, and a {class_name(target)} is declared")
+            raise fill.misfit(path, f"the state of a {node.cls} was saved, and {a_class(target)} is declared")
         _plan_pair(fill, path, target, node)
     elif isinstance(node, ModuleNode):
         if th is None or not isinstance(old, th.nn.Module):
-            raise fill.misfit(path, f"the state of a module was saved, and a {class_name(old)} is declared")
+            raise fill.misfit(path, f"the state of a module was saved, and {a_class(old)} is declared")
         _plan_module(fill, path, special.unwrap(old), node)
     elif th is None or not isinstance(old, th.optim.Optimizer):
-        raise fill.misfit(path, f"the state of an optimizer was saved, and a {class_name(old)} is declared")
+        raise fill.misfit(path, f"the state of an optimizer was saved, and {a_class(old)} is declared")
     elif isinstance(node, ShardedOptimizerNode):
         _plan_sharded(fill, path, old, node)
     else:
@@ -94,17 +94,15 @@ def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None
         values.append((key, fill._spread(join(path, key), saved, was.spread) if was.spread else saved))
     state: Any = collections.OrderedDict(values)
     state._metadata = collections.OrderedDict(node.metadata)
-    fill.doors.append(lambda: _load_module(module, state, plain))
+    fill.door(plain, lambda: _load_module(module, state, plain))
 
 
 def _load_module(module: Any, state: Any, plain: bool) -> Undo:
     before = None if plain else _copy_of(module.state_dict)
     try:
         module.load_state_dict(state)
-    except Exception:
-        if before is not None:
-            module.load_state_dict(before)
-        raise
+    except Exception as e:
+        raise _failed(e, before is not None and (lambda: module.load_state_dict(before)))
     return (lambda: module.load_state_dict(before)) if before is not None else None
 
 
@@ -113,7 +111,7 @@ def _load_module(module: Any, state: Any, plain: bool) -> Undo:
 
 def _plan_optimizer(fill: "Fill", path: str, optim: Any, node: OptimizerNode) -> None:
     if class_name(optim) != node.cls:
-        raise fill.misfit(path, f"the state of a {node.cls} was saved, and a {class_name(optim)} is declared")
+        raise fill.misfit(path, f"the state of a {node.cls} was saved, and {a_class(optim)} is declared")
     groups = optim.param_groups
     if len(groups) != len(node.shapes):
         raise fill.misfit(path, f"{len(node.shapes)} parameter groups were saved, and there are {len(groups)}")
@@ -130,7 +128,7 @@ def _plan_optimizer(fill: "Fill", path: str, optim: Any, node: OptimizerNode) ->
     for i, (group, hyper) in enumerate(zip(groups, node.groups)):
         saved.append({**fill.make(join(path, f"param_groups.{i}"), hyper), "params": list(range(n, n + len(group["params"])))})
         n += len(group["params"])
-    fill.doors.append(lambda: _load_optimizer(optim, state, saved))
+    fill.door(True, lambda: _load_optimizer(optim, state, saved))
 
 
 def _load_optimizer(optim: Any, state: Dict[Any, Any], groups: List[Dict[str, Any]]) -> Undo:
@@ -147,9 +145,8 @@ def _load_optimizer(optim: Any, state: Dict[Any, Any], groups: List[Dict[str, An
 
     try:
         optim.load_state_dict({"state": dict(state), "param_groups": groups})
-    except Exception:
-        undo()
-        raise
+    except Exception as e:
+        raise _failed(e, undo)
     _keep_dtypes(optim, state)
     return undo
 
@@ -169,16 +166,21 @@ def _keep_dtypes(optim: Any, state: Dict[Any, Any]) -> None:
 
 
 def _as_saved(live: Any, saved: Any) -> Any:
-    if special.is_tensor(saved) and special.is_tensor(live):
+    """The tensors that torch has made, but of the type that was saved; and what it casts that is no tensor, as it was."""
+    if special.is_tensor(saved):
+        if not special.is_tensor(live):
+            return saved
         return saved.to(live.device) if live.dtype != saved.dtype else live
-    if isinstance(saved, list) and isinstance(live, list) and len(saved) == len(live):
-        return [_as_saved(a, b) for a, b in zip(live, saved)]
-    return live
+    if type(saved) is dict and isinstance(live, dict):
+        return {k: _as_saved(live.get(k), v) for k, v in saved.items()}
+    if type(saved) in (list, tuple) and isinstance(live, (list, tuple)) and len(live) == len(saved):
+        return type(saved)(_as_saved(a, b) for a, b in zip(live, saved))
+    return saved
 
 
 def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNode) -> None:
     if not special.is_zero_optimizer(optim):
-        raise fill.misfit(path, f"a ZeroRedundancyOptimizer was saved, and a {class_name(optim)} is declared")
+        raise fill.misfit(path, f"a ZeroRedundancyOptimizer was saved, and {a_class(optim)} is declared")
     if len(optim.param_groups) != len(node.groups):
         raise fill.misfit(path, f"{len(node.groups)} parameter groups were saved, and there are {len(optim.param_groups)}")
     fill.put(join(path, "local"), optim.optim, node.local)
@@ -188,12 +190,30 @@ def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNod
         before = [dict(g) for g in optim.param_groups]
         for group, values in zip(optim.param_groups, hyper):
             group.update(values)
-        return lambda: [g.update(b) for g, b in zip(optim.param_groups, before)] and None
+        def undo() -> None:
+            for group, old in zip(optim.param_groups, before):
+                group.update(old)
 
-    fill.doors.append(door)
+        return undo
+
+    fill.door(True, door)
 
 
 # --- anything with the pair ---------------------------------------------------------------------------------------------
+
+
+def _failed(cause: Exception, undo: Any) -> Misfit:
+    """It does not take the state; what it had is put back if that can be done."""
+    failed = Misfit(str(cause))
+    failed.__cause__ = cause
+    failed.spoiled = True
+    try:
+        if undo:
+            undo()
+            failed.spoiled = False
+    except Exception:  # the first failure is told
+        pass
+    return failed
 
 
 def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
@@ -205,26 +225,30 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
         state: Any = collections.OrderedDict(fill.make(path, tree))
         if metadata.value is not None:
             state._metadata = collections.OrderedDict(metadata.value)
-        fill.doors.append(lambda: _load_module(target, state, False))
+        fill.door(False, lambda: _load_module(target, state, False))
         return
     made = fill.make(path, node.state)
     if made is None:
         return  # an iterator that was not begun
-    call = lambda: _load_pair(target, made)  # noqa: E731
+
+    def call() -> Undo:
+        return _load_pair(target, made)
+
+    def at_last() -> None:
+        call()
+
     if getattr(target, "restore_last", False):
-        fill.last.append(lambda: call() and None)
+        fill.last.append(at_last)
     else:
-        fill.doors.append(call)
+        fill.door(False, call)
 
 
 def _load_pair(target: Any, state: Any) -> Undo:
     before = _copy_of(lambda: special.state_of(target))
     try:
         target.load_state_dict(state)
-    except Exception:
-        if before is not None:
-            target.load_state_dict(before)
-        raise
+    except Exception as e:
+        raise _failed(e, before is not None and (lambda: target.load_state_dict(before)))
     return (lambda: target.load_state_dict(before)) if before is not None else None
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple
 
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Held, copy_all
+from .texts import cut
 from .tree import Refused
 from .values import torch
 
@@ -37,13 +38,13 @@ _VERSION = operator.attrgetter("_version")
 class _Plan(NamedTuple):
     """What of the sources of one layout is laid aside, and how the others are watched."""
 
-    key: Tuple[Any, ...]  #: the layouts, and ids of the sources
+    key: Tuple[Any, ...]  #: the layouts, and where the memory of the sources is
     aside: List[int]  #: numbers of sources
     rest: List[int]
     copies: List[Any]  #: of those that are laid aside
     views: List[Any]  #: elements of some of the rest,
     samples: List[Any]  #: … as they were behind the step
-    keep: List[Any]  #: whose ids are in the key
+    keep: List[Any]  #: whose memory is in the key
 
 
 class Emergency:
@@ -81,6 +82,7 @@ class Emergency:
         try:
             held = self.ck._take()
             sources = [s for one in held for s in one.sources]
+            samples = self.ck._samples()
             why = self._watch(held, sources)
         except (Error, Refused) as e:
             why = str(e)
@@ -89,8 +91,7 @@ class Emergency:
         self.trouble = why
         if why:
             return
-        self.held, self.sources = held, sources
-        self.samples_consumed = self.ck.consumed_samples
+        self.held, self.sources, self.samples_consumed = held, sources, samples
         if self.mark:
             self.mark.record()
         self.step = step
@@ -104,7 +105,11 @@ class Emergency:
         """Lays aside, and notes by what a change will be seen; why not, or ""."""
         if any(one.layout is None for one in held):
             return "files (declare_file) are not copied beside the script"
-        key = (*(one.layout for one in held), *map(id, sources))
+        if sources and all(one.layout.plain for one in held if one.layout):
+            places = list(map(torch().Tensor.data_ptr, sources))
+        else:
+            places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
+        key = (*(one.layout for one in held), *places)
         plan = self.plan
         if plan is None or plan.key != key:
             plan = self.plan = self._plan(key, held, sources)
@@ -112,7 +117,7 @@ class Emergency:
             return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
         tensors = [sources[i] for i in plan.rest]
         self.versions = list(map(_VERSION, tensors))
-        self.places = [t.data_ptr() for t in tensors]
+        self.places = [places[i] for i in plan.rest]
         copy_all(plan.copies, [sources[i] for i in plan.aside])
         copy_all(plan.samples, plan.views)
         return ""
@@ -192,7 +197,7 @@ class Emergency:
             why, images = self._copy(number, step, slot_bytes)
         except Exception as e:
             why = f"{type(e).__name__}: {e}"
-        self.sock.send(pack("CAPTURED", 0, {"slot": number, "step": step, "ok": not why, "why": why[:400], "images": images,
+        self.sock.send(pack("CAPTURED", 0, {"slot": number, "step": step, "ok": not why, "why": cut(why), "images": images,
                                             "consumed_samples": self.samples_consumed}))
 
     def _copy(self, number: int, step: int, slot_bytes: int) -> Tuple[str, str]:
@@ -210,7 +215,7 @@ class Emergency:
         if end_of(where) > slot_bytes:
             return f"its state has grown to {end_of(where)} bytes, and the slot has {slot_bytes}", ""
         slot = ck._slots[number]
-        slot.grow(slot_bytes)
+        slot.grow(slot_bytes, end_of(where))
         sources = list(self.sources)
         for i, copy in zip(plan.aside, plan.copies):
             sources[i] = copy
@@ -271,6 +276,5 @@ def _elements(tensor: Any) -> Any:
 def _bits(tensor: Any) -> Any:
     """Not a number is equal to itself here."""
     th = torch()
-    tensor = tensor.contiguous()
-    return tensor.view(th.uint8) if tensor.dim() else tensor.reshape(1).view(th.uint8)
+    return tensor.clone(memory_format=th.contiguous_format).reshape(-1).view(th.uint8)
 

@@ -12,17 +12,26 @@ import collections
 import copy
 import pickle
 import random
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
+from .memory import Memory
 from .objects import fields_of, local_of, mesh_of
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
-                   TensorNode, class_name, join)
-from .values import has_pair, numpy, torch
+                   TensorNode, a_class, class_name, join)
+from .values import has_pair, is_value, numpy, torch
 
 _NONE = object()
-NAMES_MAX = 4  # that differ, in one text
+DOORS = (DoorNode, ModuleNode, OptimizerNode, ShardedOptimizerNode)
+
+
+class Door(NamedTuple):
+    """A load_state_dict() that is to be called."""
+
+    part: str
+    sure: bool  #: names and shapes were compared: it is not known to fail
+    call: Callable[[], Optional[Callable[[], None]]]  #: returns what takes it back, None: nothing does
 
 
 class Fill:
@@ -33,32 +42,65 @@ class Fill:
         self.part = ""
         self.meshes: List[Any] = []
         self.made: Dict[int, Any] = {}  # by the id of a node: the object that stands for it
-        self.doors: List[Callable[[], Optional[Callable[[], None]]]] = []  # each returns what takes it back
+        self.used: Dict[int, str] = {}  # by the id of an object that stands for a node: in which part; there it stands for no other
+        self.content: Dict[int, Any] = {}  # by the id of an object that will be filled: with what
+        self.memory = Memory()
+        self.doors: List[Door] = []
         self.copies: List[Callable[[], None]] = []
         self.last: List[Callable[[], None]] = []
-        self.kept: List[Any] = []  # unpacked nodes, whose ids are in made
+        self.kept: List[Any] = []  # nodes and objects, whose ids are in made and used
+        self.unpacked: Dict[int, Any] = {}
+
+    def look(self, part: str, value: Any, node: Any) -> None:
+        """Comes before plan(), for all parts: what there is that others are to agree with."""
+        self.part = part
+        look_for_meshes(value, self.meshes)
+        self._look_for_modules(value, node)
+
+    def _look_for_modules(self, old: Any, node: Any) -> None:
+        """What load_state_dict() will write into their tensors."""
+        node = self._unpack(node)
+        if isinstance(node, DOORS):
+            if special.is_module(old):
+                self._module_takes(old, node)
+        elif isinstance(node, MappingNode) and type(old) is node.cls:
+            for key, child in node.items:
+                self._look_for_modules(old.get(key), child)
+        elif isinstance(node, SequenceNode) and type(old) is node.cls:
+            for value, child in zip(old, node.items):
+                self._look_for_modules(value, child)
+        elif isinstance(node, FieldsNode) and type(old) is node.cls:
+            for name, child in node.items.items():
+                self._look_for_modules(getattr(old, name, None), child)
+
+    def _module_takes(self, module: Any, node: Any) -> None:
+        if isinstance(node, ModuleNode):
+            saved = dict(zip(node.keys, node.tensors))
+        elif isinstance(node, DoorNode) and isinstance(node.state, tuple):
+            saved = dict(node.state[0].items)
+        else:
+            return
+        for entry in special.module_entries(special.unwrap(module), [], [], {}):
+            was, tensor = saved.get(entry.key), local_of(entry.tensor)
+            if isinstance(was, TensorNode) and special.is_block_tensor(tensor) and tuple(tensor.shape) == was.shape and str(tensor.dtype) == f"torch.{was.dtype}":
+                self._takes(tensor, self.tensors(was.name, was.dtype, was.shape))
 
     def plan(self, part: str, value: Any, node: Any) -> None:
         """What has to be done for one declared object.  Misfit: it cannot be."""
         self.part = part
-        look_for_meshes(value, self.meshes)
         if self.put("", value, node) is not value:
-            raise self.misfit("", f"a {class_name(value)} cannot be filled in place with what was saved")
+            raise self.misfit("", f"{_kind_of(self._unpack(node))} was saved, and {a_class(value)} is declared")
 
     def carry_out(self) -> None:
-        back: List[Callable[[], None]] = []
-        try:
-            for door in self.doors:
-                undo = door()
-                if undo:
-                    back.append(undo)
-        except Exception:
-            for undo in reversed(back):
-                try:
-                    undo()
-                except Exception:  # it has failed before; the first failure is told
-                    pass
-            raise
+        back: List[Optional[Callable[[], None]]] = []
+        for door in sorted(self.doors, key=lambda d: d.sure):  # first those that may fail
+            try:
+                back.append(door.call())
+            except Exception as e:
+                cause = e.__cause__ if isinstance(e, Misfit) and e.__cause__ else e
+                failed = Misfit(f'part "{door.part}": load_state_dict() does not take what was saved: {type(cause).__name__}: {cause}')
+                failed.spoiled = not _take_back(back) or getattr(e, "spoiled", True)
+                raise failed from e
         th = torch()
         if th is None:
             for step in self.copies + self.last:
@@ -77,20 +119,26 @@ class Fill:
 
     def put(self, path: str, old: Any, node: Any) -> Any:
         """What stands in the place of `old` afterwards: `old` itself, filled, where that can be."""
-        if isinstance(node, Plain):
-            return self._plain(path, old, node)
+        if isinstance(node, Plain) and not isinstance(node.value, (list, dict)):
+            return node.value
         if id(node) in self.made:
-            made = self.made[id(node)]
-            if made is old or not isinstance(node, (TensorNode, ArrayNode)):
-                return made
+            return self.made[id(node)]
+        if self.used.get(id(old)) == self.part:
+            if isinstance(self._unpack(node), DOORS):
+                raise self.misfit(path, f"two objects were saved where one {class_name(old)} is declared twice")
+            old = _NONE
         value = self._put(path, old, node)
         self.made[id(node)] = value
-        self.kept.append(node)
+        if value is old:
+            self.used[id(old)] = self.part
+        self.kept += (node, old)
         return value
 
     def _put(self, path: str, old: Any, node: Any) -> Any:
         if isinstance(node, Packed):
-            return self._packed(path, old, node)
+            return self._put(path, old, self._unpack(node))
+        if isinstance(node, Plain):
+            return self._plain(old, node)
         if isinstance(node, TensorNode):
             return self._tensor(path, old, node)
         if isinstance(node, (MappingNode, SequenceNode, SetNode, BytesNode, FieldsNode)):
@@ -99,46 +147,42 @@ class Fill:
             return self._array(path, old, node)
         if isinstance(node, GeneratorNode):
             return self._generator(path, old, node)
-        if isinstance(node, (DoorNode, ModuleNode, OptimizerNode, ShardedOptimizerNode)):
+        if isinstance(node, DOORS):
             return self._owner(path, old, node)
         if isinstance(node, SparseNode):
-            return self._replace(path, old, lambda: special.make_sparse(
-                node.layout, node.shape, [self.new_tensor(path, m) for m in node.members], node.coalesced))
+            members = [self.new_tensor(path, m) for m in node.members]
+            return self._replace(path, old, special.make_sparse(node.layout, node.shape, members, node.coalesced))
         if isinstance(node, SavedNode):
             return self._saved(path, old, node)
         if isinstance(node, EmptyNode):
-            if not special.is_tensor(old) or not special.is_lazy(old):
-                raise self.misfit(path, "a parameter without a shape was saved")
-            return old
+            return old if special.is_tensor(old) and special.is_lazy(old) else self.new_tensor(path, node)
         raise self.misfit(path, f"{class_name(node)} is no node of a tree of this version")
 
-    def _packed(self, path: str, old: Any, node: Packed) -> Any:
-        tree = pickle.loads(node.tree)
-        if not node.values:
-            self.kept.append(tree)
-            return self._put(path, old, tree)
-        groups, others, inner = node.values
-        cls, shapes, layout, at, tensors = tree
-        flat: List[Any] = [None] * (len(at) + len(others))
-        where = set(at)
-        for i, tensor in zip(at, tensors):
-            flat[i] = tensor
-        rest = iter(others)
-        flat = [v if i in where else Plain(next(rest)) for i, v in enumerate(flat)]
-        state, n = [], 0
-        for owner, keys in layout:
-            state.append((owner, MappingNode(dict, list(zip(keys, flat[n : n + len(keys)])), None)))
-            n += len(keys)
-        whole = OptimizerNode(cls, shapes, groups, state, inner)
-        self.kept.append(whole)
-        return self._put(path, old, whole)
+    def _unpack(self, node: Any) -> Any:
+        """The node that a Packed one stands for; any other node stands for itself."""
+        if not isinstance(node, Packed):
+            return node
+        if id(node) not in self.unpacked:
+            self.unpacked[id(node)] = pickle.loads(node.tree) if not node.values else _whole_optimizer(node)
+            self.kept.append(node)
+        return self.unpacked[id(node)]
 
-    def _plain(self, path: str, old: Any, node: Plain) -> Any:
+    def _plain(self, old: Any, node: Plain) -> Any:
         value = node.value
-        if isinstance(value, (list, dict)) and type(old) is type(value):
-            self.copies.append(lambda: _refill(old, value))
+        content = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
+        if type(old) is type(value) and self._fills(old, content, lambda: _refill(old, value)):
             return old
-        return copy.copy(value) if isinstance(value, (list, dict)) else value
+        return copy.copy(value)
+
+    def _fills(self, old: Any, content: List[Any], fill: Callable[[], None], to: Optional[List[Callable[[], None]]] = None) -> bool:
+        """Notes that an object will be filled.  False: it stands in another part, too, and is filled with something else
+        there."""
+        if id(old) in self.content:
+            return _are_alike(self.content[id(old)], content)
+        self.content[id(old)] = content
+        self.kept.append(old)
+        (self.copies if to is None else to).append(fill)
+        return True
 
     # -- tensors and arrays
 
@@ -146,23 +190,36 @@ class Fill:
         th = torch()
         if th is None:
             raise self.misfit(path, "a tensor of torch was saved, and torch is not imported")
-        if not special.is_tensor(old) or not special.is_block_tensor(old):
+        if not special.is_tensor(old) or not special.is_block_tensor(old) or not special.is_plain_class(old):
             return self.new_tensor(path, node)
         local = local_of(old)
         same_kind = (spread_shape(old) == (node.spread.shape if node.spread else None)
                      and str(local.dtype) == f"torch.{node.dtype}")
         saved = self.tensors(node.name, node.dtype, node.shape)
-        if same_kind and tuple(local.shape) == node.shape and fits_memory(local, saved):
+        if same_kind and tuple(local.shape) == node.shape and self._takes(local, saved) \
+                and node.parameter == isinstance(old, th.nn.Parameter):
             self.copies.append(lambda: copy_tensor(local, saved))
+            if old.is_leaf and old.requires_grad != node.requires_grad:
+                self.copies.append(lambda: old.requires_grad_(node.requires_grad))
             return old
         if not path:
             raise self.misfit("", f"a tensor {node.dtype} of shape {list(node.shape)} was saved, and one "
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
-        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None:
+        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None and not old.is_inference() and self.memory.is_free(old):
             new = self.new_tensor(path, node)
-            self.copies.append(lambda: old.set_(new.to(old.device)))
+            self.copies.append(lambda: old.set_(new.detach().to(old.device)).requires_grad_(node.requires_grad))
             return old
         return self.new_tensor(path, node)
+
+    def _takes(self, tensor: Any, saved: Any) -> bool:
+        """It can be filled in place, and nothing else is changed by that."""
+        if tensor.is_inference() or not fits_memory(tensor, saved):
+            return False
+        if tensor.is_conj():
+            tensor, saved = tensor.conj(), saved.conj().resolve_conj()
+        if tensor.is_neg():
+            tensor, saved = torch()._neg_view(tensor), -saved
+        return self.memory.takes(tensor, saved)
 
     def new_tensor(self, path: str, node: Any) -> Any:
         """A tensor of its own with the saved values."""
@@ -172,7 +229,7 @@ class Fill:
         made = self.tensors(node.name, node.dtype, node.shape).clone().to(self._device(node.device))
         if node.spread:
             made = self._spread(path, made, node.spread)
-        return th.nn.Parameter(made, requires_grad=made.is_floating_point() or made.is_complex()) if node.parameter else made
+        return th.nn.Parameter(made, requires_grad=node.requires_grad) if node.parameter else made.requires_grad_(node.requires_grad)
 
     def _device(self, name: str) -> Any:
         th = torch()
@@ -195,22 +252,22 @@ class Fill:
         if np is None:
             raise self.misfit(path, "an array of numpy was saved, and numpy is not imported")
         saved = self.tensors(node.name, node.dtype, node.shape)
-        if isinstance(old, np.ndarray) and old.dtype == node.dtype and tuple(old.shape) == node.shape and old.flags.writeable:
+        same = type(old) is getattr(np, node.cls) or (type(old) is np.memmap and node.cls == "ndarray")
+        if same and old.dtype == node.dtype and tuple(old.shape) == node.shape and old.flags.writeable \
+                and self.memory.takes(old, saved):
             self.copies.append(lambda: np.copyto(old, saved))
             return old
         if not path:
             have = f"{old.dtype} of shape {list(old.shape)}" if isinstance(old, np.ndarray) else class_name(old)
             raise self.misfit("", f"an array {node.dtype} of shape {list(node.shape)} was saved, and {have} is declared")
-        return saved.copy()
+        return saved.copy().view(getattr(np, node.cls))
 
-    def _replace(self, path: str, old: Any, make: Callable[[], Any]) -> Any:
+    def _replace(self, path: str, old: Any, new: Any) -> Any:
         """A tensor without plain bytes: copied in place where torch can."""
-        new = make()
-        if special.is_tensor(old) and old.layout == new.layout and old.dtype == new.dtype and old.shape == new.shape:
-            self.copies.append(lambda: _copy_odd(old, new))
+        if special.is_tensor(old) and _are_of_a_kind(old, new) and self._fills(old, [new], lambda: _copy_odd(old, new)):
             return old
         if not path:
-            raise self.misfit("", f"a tensor {new.dtype}, {new.layout}, of shape {list(new.shape)} was saved")
+            raise self.misfit("", f"a tensor {new.dtype}, {new.layout}, was saved that cannot be copied into the one that is declared")
         return new
 
     def _saved(self, path: str, old: Any, node: SavedNode) -> Any:
@@ -219,50 +276,38 @@ class Fill:
             new = special.from_bytes(node.data) if node.how == "torch" else pickle.loads(node.data)
         except Exception as e:
             raise self.misfit(path, f"what was saved there cannot be read: {type(e).__name__}: {e}") from None
-        if node.how == "torch":
-            return self._replace(path, old, lambda: new)
-        if np is not None and isinstance(old, np.ndarray) and type(old) is type(new) and old.shape == new.shape and old.dtype == new.dtype:
-            self.copies.append(lambda: old.__setitem__(..., new))
+        if special.is_tensor(new):
+            return self._replace(path, old, new)
+        if np is not None and isinstance(old, np.ndarray) and type(old) is type(new) and old.shape == new.shape and old.dtype == new.dtype \
+                and self._fills(old, [node.data], lambda: _copy_array(old, new)):
             return old
         return new
 
     # -- containers
 
     def _container(self, path: str, old: Any, node: Any) -> Any:
-        same = type(old) is node.cls
+        same = type(old) is node.cls and (not path or _is_made_alike(old, node))
         if isinstance(node, MappingNode):
             return self._mapping(path, old if same else _NONE, node)
         if isinstance(node, SetNode):
             new = [n.value for n in node.items]
-            if not same:
-                return node.cls(new)
-            self.copies.append(lambda: (old.clear(), old.update(new)))
-            return old
+            return old if same and self._fills(old, sorted(map(_bytes_of, new)), lambda: _refill_set(old, new)) else node.cls(new)
         if isinstance(node, BytesNode):
-            return self._bytes(old if same else _NONE, node)
+            return self._bytes(path, old if same else _NONE, node)
         if isinstance(node, FieldsNode):
             return self._fields(path, old if same else _NONE, node)
         return self._sequence(path, old if same else _NONE, node)
 
-    def _soon(self, old: Any, fill: Callable[[], None]) -> None:
-        """At once where a container is new: a door is to be given it."""
-        if old is _NONE:
-            fill()
-        else:
-            self.copies.append(fill)
-
     def _mapping(self, path: str, old: Any, node: MappingNode) -> Any:
-        target = old if old is not _NONE else self._new_mapping(node)
-        self.made[id(node)] = target
-        items = [(key, self.put(join(path, key), target.get(key, _NONE) if old is not _NONE else _NONE, child)) for key, child in node.items]
-
-        def fill() -> None:
-            target.clear()
-            for key, value in items:  # not update(): a Counter adds there
-                target[key] = value
-
-        self._soon(old, fill)
-        return target
+        if old is not _NONE:
+            known = {key for key, _ in node.items}
+            for key in old:
+                if key not in known and has_pair(old[key]):
+                    raise self.misfit(join(path, key), f"{a_class(old[key])} is declared there, and its state was not saved")
+        items = [(key, self.put(join(path, key), _NONE if old is _NONE else old.get(key, _NONE), child)) for key, child in node.items]
+        if old is not _NONE and self._fills(old, items, lambda: _fill_mapping(old, items)):
+            return old
+        return _fill_mapping(self._new_mapping(node), items)
 
     def _new_mapping(self, node: MappingNode) -> Any:
         if issubclass(node.cls, collections.defaultdict):
@@ -272,100 +317,82 @@ class Fill:
     def _sequence(self, path: str, old: Any, node: SequenceNode) -> Any:
         if issubclass(node.cls, tuple):
             return self._tuple(path, old, node)
-        target = old if old is not _NONE else node.cls([], node.maxlen) if node.maxlen is not None else node.cls()
-        maxlen = getattr(target, "maxlen", None)
-        if maxlen is not None and maxlen < len(node.items):
-            raise self.misfit(path, f"{len(node.items)} elements were saved, and there is room for {maxlen} (maxlen)")
-        self.made[id(node)] = target
-        before = list(target) if old is not _NONE else []
+        if old is not _NONE and node.maxlen is not None and old.maxlen < len(node.items):
+            raise self.misfit(path, f"{len(node.items)} elements were saved, and there is room for {old.maxlen} (maxlen)")
+        before = list(old) if old is not _NONE else []
         items = [self.put(join(path, i), before[i] if i < len(before) else _NONE, child) for i, child in enumerate(node.items)]
-
-        def fill() -> None:
-            target.clear()
-            target.extend(items)
-
-        self._soon(old, fill)
-        return target
+        if old is not _NONE and self._fills(old, list(enumerate(items)), lambda: _refill(old, items)):
+            return old
+        return node.cls(items) if node.maxlen is None else node.cls(items, node.maxlen)
 
     def _tuple(self, path: str, old: Any, node: SequenceNode) -> Any:
         before = list(old) if old is not _NONE else []
         names = getattr(node.cls, "_fields", None) or range(len(node.items))
         items = [self.put(join(path, name), before[i] if i < len(before) else _NONE, child)
                  for i, (name, child) in enumerate(zip(names, node.items))]
-        if len(items) == len(before) and all(a is b for a, b in zip(items, before)):
+        if old is not _NONE and _are_alike(items, before):
             return old
         return node.cls._make(items) if hasattr(node.cls, "_make") else node.cls(items)
 
-    def _bytes(self, old: Any, node: BytesNode) -> Any:
-        if node.cls is not array.array:
-            if old is _NONE:
-                return node.cls(node.data)
-            self.copies.append(lambda: old.__setitem__(slice(None), node.data))
-            return old
-        if old is _NONE or old.typecode != node.code:
-            return array.array(node.code, node.data)
-
-        def fill() -> None:
-            del old[:]
-            old.frombytes(node.data)
-
-        self._soon(old, fill)
-        return old
+    def _bytes(self, path: str, old: Any, node: BytesNode) -> Any:
+        new = array.array(node.code, node.data) if node.cls is array.array else node.cls(node.data)
+        if old is _NONE or (node.code and old.typecode != node.code):
+            return new
+        if len(old) == len(new):
+            fill = lambda: memoryview(old).cast("B").__setitem__(slice(None), memoryview(new).cast("B"))  # noqa: E731
+        elif _can_grow(old):
+            fill = lambda: old.__setitem__(slice(None), new)  # noqa: E731
+        else:
+            return new
+        return old if self._fills(old, [(0, node.data)], fill) else new
 
     def _fields(self, path: str, old: Any, node: FieldsNode) -> Any:
-        target = old if old is not _NONE else node.cls.__new__(node.cls)
-        self.made[id(node)] = target
-        have = fields_of(target) if old is not _NONE else {}
-        items = {n: self.put(join(path, n), (have or {}).get(n, _NONE), child) for n, child in node.items.items()}
-
-        def fill() -> None:
-            for name in [n for n in (have or {}) if n not in items]:
-                object.__delattr__(target, name)
-            for name, value in items.items():
-                object.__setattr__(target, name, value)
-
-        self._soon(old, fill)
-        return target
+        have = fields_of(old) or {} if old is not _NONE else {}
+        items = [(n, self.put(join(path, n), have.get(n, _NONE), child)) for n, child in node.items.items()]
+        gone = [n for n in have if n not in node.items]
+        if old is not _NONE and self._fills(old, items, lambda: _fill_fields(old, items, gone)):
+            return old
+        return _fill_fields(node.cls.__new__(node.cls), items, [])
 
     # -- generators
-
-    def _at_last(self, live: bool, step: Callable[[], None]) -> None:
-        if live:
-            self.last.append(step)
-        else:
-            step()
 
     def _generator(self, path: str, old: Any, node: GeneratorNode) -> Any:
         th, np = torch(), numpy()
         if node.kind == "python":
-            new = old if isinstance(old, random.Random) else random.Random()
-            self._at_last(new is old, lambda: new.setstate(node.state))
-            return new
+            return self._set_generator(old if isinstance(old, random.Random) else random.Random(), old, node, lambda g: g.setstate(node.state))
         if node.kind == "torch":
-            generator = old if th is not None and isinstance(old, th.Generator) else th.Generator(self._device(node.detail))
-            self._at_last(generator is old, lambda: generator.set_state(th.frombuffer(bytearray(node.state), dtype=th.uint8)))
-            return generator
+            made = old if th is not None and isinstance(old, th.Generator) else th.Generator(self._device(node.detail))
+            return self._set_generator(made, old, node, lambda g: g.set_state(th.frombuffer(bytearray(node.state), dtype=th.uint8)))
         if np is None:
             raise self.misfit(path, "a generator of numpy was saved, and numpy is not imported")
+        if node.kind == "numpy-legacy":
+            return self._set_generator(old if isinstance(old, np.random.RandomState) else np.random.RandomState(), old, node,
+                                       lambda g: g.set_state(node.state))
         return self._numpy_generator(path, old, node)
+
+    def _set_generator(self, made: Any, old: Any, node: GeneratorNode, fill: Callable[[Any], None]) -> Any:
+        """At last where it is there already: what is filled before it may draw."""
+        if made is not old:
+            fill(made)
+        elif not self._fills(old, [_bytes_of(node)], lambda: fill(old), self.last):
+            return self._generator("another", _NONE, node)
+        return made
 
     def _numpy_generator(self, path: str, old: Any, node: GeneratorNode) -> Any:
         np = numpy()
-        if node.kind == "numpy-legacy":
-            legacy = old if isinstance(old, np.random.RandomState) else np.random.RandomState()
-            self._at_last(legacy is old, lambda: legacy.set_state(node.state))
-            return legacy
         bits = old.bit_generator if isinstance(old, np.random.Generator) else old
-        if not isinstance(bits, np.random.BitGenerator):
-            bits = getattr(np.random, node.detail)()
-        if type(bits).__name__ != node.detail:
+        fits = isinstance(bits, np.random.BitGenerator) and type(bits).__name__ == node.detail and isinstance(old, np.random.Generator) == (node.kind == "numpy")
+        if not fits and not path:
             raise self.misfit(path, f"random numbers of {node.detail} were saved, and {type(bits).__name__} is declared")
-        self._at_last(old is not _NONE, lambda: setattr(bits, "state", node.state))
-        if node.kind == "numpy-bits":
-            return bits
-        return old if isinstance(old, np.random.Generator) else np.random.Generator(bits)
+        if not fits:
+            bits = getattr(np.random, node.detail)()
+            old = bits if node.kind == "numpy-bits" else np.random.Generator(bits)
+        return self._set_generator(old, old, node, lambda g: setattr(bits, "state", node.state))
 
     # -- doors
+
+    def door(self, sure: bool, call: Callable[[], Optional[Callable[[], None]]]) -> None:
+        self.doors.append(Door(self.part, sure, call))
 
     def _owner(self, path: str, old: Any, node: Any) -> Any:
         if special.is_tensor(old) or not has_pair(old):
@@ -381,8 +408,45 @@ class Fill:
         return self.put(path, _NONE, node)
 
 
+def _kind_of(node: Any) -> str:
+    """What a node stands for, with an article."""
+    if isinstance(node, (MappingNode, SequenceNode, SetNode, BytesNode, FieldsNode)):
+        return a_class(node.cls)
+    if isinstance(node, Plain):
+        return a_class(node.value)
+    if isinstance(node, ArrayNode):
+        return f"an array {node.dtype} of shape {list(node.shape)}"
+    return "a generator of random numbers" if isinstance(node, GeneratorNode) else "a tensor"
+
+
+def _take_back(back: List[Optional[Callable[[], None]]]) -> bool:
+    """What was loaded is loaded no more.  False: not all of it."""
+    clean = True
+    for undo in reversed(back):
+        try:
+            if undo is None:
+                clean = False
+            else:
+                undo()
+        except Exception:  # the first failure is told
+            clean = False
+    return clean
+
+
+def _whole_optimizer(node: Packed) -> OptimizerNode:
+    groups, others, inner = node.values
+    cls, shapes, layout, at, tensors = pickle.loads(node.tree)
+    by_place, rest = dict(zip(at, tensors)), iter(others)
+    state, n = [], 0
+    for owner, keys in layout:
+        items = [(key, by_place[i] if i in by_place else Plain(next(rest))) for i, key in enumerate(keys, n)]
+        state.append((owner, MappingNode(dict, items, None)))
+        n += len(keys)
+    return OptimizerNode(cls, shapes, groups, state, inner)
+
+
 def _described(value: Any) -> str:
-    return "nothing" if value is _NONE or value is None else f"a {class_name(value)}"
+    return "nothing" if value is _NONE or value is None else a_class(value)
 
 
 def spread_shape(tensor: Any) -> Optional[Tuple[int, ...]]:
@@ -406,8 +470,84 @@ def copy_tensor(to: Any, saved: Any) -> None:
     to.copy_(saved)
 
 
+def _can_grow(value: Any) -> bool:
+    """Nothing else looks at the memory of a bytearray or an array of the module array."""
+    try:
+        value.append(0)
+        value.pop()
+    except BufferError:
+        return False
+    return True
+
+
+def _is_made_alike(old: Any, node: Any) -> bool:
+    """What was given when the container was made is the same: what it makes of a missing key, how much it takes."""
+    if isinstance(node, MappingNode):
+        return bool(getattr(old, "default_factory", None) == node.extra)
+    if isinstance(node, SequenceNode):
+        return bool(getattr(old, "maxlen", None) == node.maxlen)
+    return True
+
+
+def _are_of_a_kind(old: Any, new: Any) -> bool:
+    """copy_() makes one of the other."""
+    if getattr(new, "is_nested", False) or getattr(old, "is_nested", False) or type(old) is not type(new):
+        return False
+    return bool(old.layout == new.layout and old.dtype == new.dtype and old.shape == new.shape)
+
+
+def _copy_array(old: Any, new: Any) -> None:
+    np = numpy()
+    if not isinstance(old, np.ma.MaskedArray):
+        old[...] = new
+        return
+    old.soften_mask()
+    old[...] = new
+    np.copyto(np.ma.getdata(old), np.ma.getdata(new))  # what is masked, too
+    old.fill_value = new.fill_value
+    if new.hardmask:
+        old.harden_mask()
+
+
 def _copy_odd(old: Any, new: Any) -> None:
     old.detach().copy_(new) if not old.is_sparse else old.detach().copy_(new)._coalesced_(new.is_coalesced())
+
+
+def _fill_mapping(target: Any, items: List[Tuple[Any, Any]]) -> Any:
+    target.clear()
+    for key, value in items:  # not update(): a Counter adds there
+        target[key] = value
+    return target
+
+
+def _fill_fields(target: Any, items: List[Tuple[str, Any]], gone: List[str]) -> Any:
+    for name in gone:
+        object.__delattr__(target, name)
+    for name, value in items:
+        object.__setattr__(target, name, value)
+    return target
+
+
+def _refill_set(old: Any, new: List[Any]) -> None:
+    old.clear()
+    old.update(new)
+
+
+def _bytes_of(value: Any) -> bytes:
+    return pickle.dumps(value, special.PICKLE)
+
+
+def _are_alike(a: List[Any], b: List[Any]) -> bool:
+    """The same objects, or values that are alike, in the same places."""
+    return len(a) == len(b) and all(x is y or _is_alike(x, y) for x, y in zip(a, b))
+
+
+def _is_alike(x: Any, y: Any) -> bool:
+    if special.is_tensor(x) and special.is_tensor(y):
+        return special.to_bytes(x) == special.to_bytes(y)
+    if isinstance(x, tuple) and type(x) is type(y):
+        return _are_alike(list(x), list(y))
+    return is_value(x) and is_value(y) and _bytes_of(x) == _bytes_of(y)
 
 
 def _refill(old: Any, value: Any) -> None:

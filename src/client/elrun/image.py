@@ -1,6 +1,6 @@
 """One part as it lies in a slot: a safetensors file whose data begin at a multiple of 4096 bytes.
 
-    u64 length of the JSON | JSON, padded with blanks | tensors, those with the largest elements first
+    u64 length of the JSON | JSON, padded with blanks | tensors, those first whose elements want the roundest addresses
 
 The tree of what is no tensor (tree.py) lies there as bytes, as the tensor "obj/SHARD/PART": its length in 8 bytes, the
 pickle, and room for it to grow.  Types that PyTorch's own reader of safetensors does not know (bool, unsigned, float8,
@@ -14,7 +14,8 @@ import struct
 import warnings
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .objects import PICKLE, Spec
+from .objects import Spec
+from .special import PICKLE
 from .tree import Misfit
 from .values import numpy, torch
 
@@ -70,6 +71,11 @@ def _row(spec: Spec) -> Row:
     return Row(spec, tag, size, shape, count * size, note)
 
 
+def _grain(size: int) -> int:
+    """What the address of such elements has to be a multiple of."""
+    return min(size & -size, 16) if size else 16
+
+
 def element_size(dtype: Any) -> int:
     """Bytes of an element of one of torch's types."""
     return int(torch().empty(0, dtype=dtype).element_size())
@@ -84,7 +90,7 @@ class Layout:
         self.room = room
         rows = [_row(spec) for chunk in chunks for spec in chunk]
         self.rows = rows
-        order = sorted(range(len(rows)), key=lambda i: (-rows[i].size, i))
+        order = sorted(range(len(rows)), key=lambda i: (-_grain(rows[i].size), i))
         at, self.offsets = 0, [0] * len(rows)
         for i in order:
             self.offsets[i] = at
@@ -145,8 +151,9 @@ class Layout:
 
 
 def room_for(blob: int, had: int) -> int:
-    """Bytes for a pickled tree that may grow: what there was, if it will do, else half as much again."""
-    return had if blob <= had else -(-(blob + blob // 2 + 512) // 512) * 512
+    """Bytes for a pickled tree that may grow: what there was, if it will do, else half as much again, of a large one an
+    eighth: they are summed, and written to disk, each time."""
+    return had if blob <= had else -(-(blob + min(blob // 2, 65536 + blob // 8) + 512) // 512) * 512
 
 
 def _view(spec: Spec, image: memoryview, at: int, n: int) -> Any:

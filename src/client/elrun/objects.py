@@ -19,16 +19,17 @@ import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
+from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, ModuleNode,
                    OptimizerNode, Packed, Plain, Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode,
-                   SparseNode, Spread, TensorNode, class_name, join)
+                   SparseNode, Spread, TensorNode, a_class, class_name, join)
 from .values import SIMPLE, has_pair, is_value, numpy, torch
 
-PICKLE = 4  # that every Python from 3.8 on reads
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
 TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
 
 _SHAPE = operator.attrgetter("shape", "dtype")
+_GRAD = operator.attrgetter("requires_grad")
 
 
 class Spec(NamedTuple):
@@ -107,14 +108,16 @@ class _DictBlock(Block):
         self.names = list(value) if isinstance(value, dict) else None
         tensors = list(value.values()) if isinstance(value, dict) else list(value)
         nodes = [walk.loose_tensor(join(path, k), t) for k, t in zip(self.names or itertools.count(), tensors)]
-        specs, sources = walk.take_loose(len(nodes))
-        super().__init__(specs, sources, _container(value, list(zip(self.names, nodes)) if self.names else nodes), path)
+        super().__init__(walk.take_loose(len(nodes)), tensors, _container(value, list(zip(self.names, nodes)) if self.names else nodes), path)
         self.of = value
         self.ids = list(map(id, tensors))
         self.keep = tuple(tensors)
+        self.grads = list(map(_GRAD, tensors))
 
     def guard(self) -> bool:
         value = self.value
+        if list(map(_GRAD, self.keep)) != self.grads:
+            return False
         if isinstance(value, dict):
             return list(map(id, value.values())) == self.ids and list(value) == self.names
         return list(map(id, value)) == self.ids
@@ -133,7 +136,8 @@ class _ModuleBlock(Block):
         self.module = module
         self.dicts: List[Any] = []
         self.sets: List[Any] = []
-        keys, specs, tensors, metadata = [], [], [], {}
+        metadata: Dict[str, Any] = {}
+        keys, specs, tensors = [], [], []
         nodes = []
         special.reshard(module)
         for entry in special.module_entries(module, self.dicts, self.sets, metadata):
@@ -214,7 +218,6 @@ class _OptimizerBlock(Block):
         flat = list(itertools.chain.from_iterable(map(dict.values, states)))
         if list(itertools.chain.from_iterable(states)) != self.keys:
             return False
-        self.now = flat
         return ([id(flat[i]) for i in self.at] == self.tensor_ids
                 and all(type(flat[i]) in SIMPLE for i in self.others))
 
@@ -244,7 +247,7 @@ class Walk:
         self.specs: List[Spec] = []
         self.sources: List[Any] = []
         self.chunks: List[Tuple[Tuple[Spec, ...], List[Any]]] = []
-        self.seen: Dict[int, Any] = {}  # nodes by the id of their object
+        self.seen: Dict[Tuple[int, bool], Any] = {}  # nodes by the id of their object, and whether it stands in a state_dict()
         self.alive: List[Any] = []  # whose ids are in seen
         self.open: Set[int] = set()  # containers that are being looked at
 
@@ -263,7 +266,7 @@ class Walk:
         place, and all that can be pickled will do."""
         if type(value) in SIMPLE:
             return Plain(value)
-        node = self.seen.get(id(value))
+        node = self.seen.get((id(value), inside))
         if node is not None:
             return node
         if id(value) in self.open:
@@ -271,7 +274,7 @@ class Walk:
         self.open.add(id(value))
         node = self._node(path, value, inside)
         self.open.discard(id(value))
-        self.seen[id(value)] = node
+        self.seen[id(value), inside] = node
         self.alive.append(value)
         return node
 
@@ -311,7 +314,8 @@ class Walk:
     # -- tensors
 
     def unique(self, path: str) -> str:
-        name = self.prefix + path.replace("\0", "?") if path else self.prefix + "tensor"
+        path = path.replace("\0", "?").encode(errors="replace").decode()  # half of a surrogate pair has no UTF-8
+        name = self.prefix + (path or "tensor")
         if name == "__metadata__":
             name = "__metadata__~"
         unique, n = name, 1
@@ -343,18 +347,29 @@ class Walk:
             return EmptyNode(isinstance(tensor, th.nn.Parameter))
         if tensor.layout is not th.strided and not special.is_odd(tensor):
             return self._sparse(path, tensor)
-        if special.is_odd(tensor):
-            return SavedNode("torch", special.to_bytes(tensor))
+        if special.is_odd(tensor) or not special.is_plain_class(tensor):
+            return self._saved_tensor(path, tensor)
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
-        self.sources.append(tensor)
+        self.sources.append(local_of(tensor))
         return node
 
-    def take_loose(self, n: int) -> Tuple[List[Spec], List[Any]]:
+    def _saved_object(self, path: str, value: Any) -> Any:
+        """pickle alone does not bring back tensors of every type."""
+        data = self.pickled(path, value)
+        return SavedNode("pickle", data) if b"torch" not in data else self._saved_tensor(path, value)
+
+    def _saved_tensor(self, path: str, tensor: Any) -> Any:
+        try:
+            return SavedNode("torch", special.to_bytes(tensor))
+        except Exception as e:
+            raise Refused(f"{self.where(path)}: {a_class(tensor)} that torch.save() does not take: {e}") from None
+
+    def take_loose(self, n: int) -> List[Spec]:
         """The last n loose tensors, which become a block."""
-        specs, sources = self.specs[-n:], self.sources[-n:]
+        specs = self.specs[-n:]
         del self.specs[-n:], self.sources[-n:]
-        return specs, sources
+        return specs
 
     def _sparse(self, path: str, tensor: Any) -> Any:
         members, coalesced = special.sparse_members(tensor)
@@ -368,14 +383,14 @@ class Walk:
         spec = Spec(self.unique(path), tuple(value.shape), value.dtype, False, None)
         self.specs.append(spec)
         self.sources.append(value)
-        return ArrayNode(spec.name, value.dtype, spec.shape)
+        return ArrayNode(spec.name, value.dtype, spec.shape, type(value).__name__ if type(value) is not np.memmap else "ndarray")
 
     # -- modules and optimizers
 
     def _reuse(self, path: str, kind: type, value: Any) -> Optional[Block]:
         """The block of the last look, if it still stands for the same tensors."""
         block = self.blocks.get(path)
-        if type(block) is kind and block.of is value and block.guard() and block.same_shapes():
+        if block is not None and type(block) is kind and block.of is value and block.guard() and block.same_shapes():
             return self._use(path, block)
         return None
 
@@ -481,8 +496,8 @@ class Walk:
             return FieldsNode(self._by_name(path, type(value)),
                               {n: self.take(join(path, n), v, inside) for n, v in names.items()})
         if inside:
-            return SavedNode("pickle", self.pickled(path, value))
-        raise Refused(f"{self.where(path)}: a {class_name(value)} has no state_dict() and load_state_dict() and is no container, "
+            return self._saved_object(path, value)
+        raise Refused(f"{self.where(path)}: {a_class(value)} has no state_dict() and load_state_dict() and is no container, "
                       "number or array: give it that pair, or declare what is in it")
 
     def _dict(self, path: str, value: Any, inside: bool) -> Any:
@@ -514,7 +529,7 @@ class Walk:
         """A dict or list of many tensors and nothing else; None: it is none."""
         block = self._reuse(path, _DictBlock, value)
         if block is None:
-            if len(value) < BLOCK_MIN or not all(map(special.is_block_tensor, members)):
+            if len(value) < BLOCK_MIN or not all(special.is_block_tensor(m) and special.is_plain_class(m) for m in members):
                 return None
             block = self._use(path, _DictBlock(self, path, value))
         return Packed(block.packed, [])
@@ -523,8 +538,8 @@ class Walk:
         kind = type(value)
         if kind is not tuple and not hasattr(kind, "_fields"):
             if inside:
-                return SavedNode("pickle", self.pickled(path, value))
-            raise Refused(f"{self.where(path)}: a {class_name(value)} is a tuple that cannot be made anew")
+                return self._saved_object(path, value)
+            raise Refused(f"{self.where(path)}: {a_class(value)} is a tuple that cannot be made anew")
         self._by_name(path, kind)
         names = getattr(kind, "_fields", None) or range(len(value))
         return SequenceNode(kind, [self.take(join(path, n), v, inside) for n, v in zip(names, value)], None)
@@ -534,14 +549,14 @@ class Walk:
 
     def _constant(self, path: str, value: Any, inside: bool) -> Any:
         if not is_value(value) and not inside:
-            raise Refused(f"{self.where(path)}: a {class_name(value)} can be no key or element of a set here: it may change")
+            raise Refused(f"{self.where(path)}: {a_class(value)} can be no key or element of a set here: it may change")
         if type(value) not in SIMPLE:
             self.pickled(path, value)
         return Plain(value)
 
     def _no_attributes(self, path: str, value: Any, inside: bool) -> None:
         if getattr(value, "__dict__", None) and not inside and type(value).__module__ not in ("collections", "typing"):
-            raise Refused(f"{self.where(path)}: a {class_name(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
+            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
 
     def _by_name(self, path: str, kind: type) -> type:
         self.pickled(path, kind)
@@ -551,12 +566,12 @@ class Walk:
         try:
             return pickle.dumps(value, PICKLE)
         except Exception as e:
-            raise Refused(f"{self.where(path)}: a {class_name(value)} that cannot be pickled: {e}") from None
+            raise Refused(f"{self.where(path)}: {a_class(value)} that cannot be pickled: {e}") from None
 
 
 def _tensor_node(spec: Spec, tensor: Any, local: Any) -> TensorNode:
     return TensorNode(spec.name, str(spec.dtype).replace("torch.", ""), spec.shape, str(local.device), spec.spread,
-                      isinstance(tensor, torch().nn.Parameter))
+                      isinstance(tensor, torch().nn.Parameter), bool(tensor.requires_grad and tensor.is_leaf))
 
 
 def fields_of(value: Any) -> Optional[Dict[str, Any]]:

@@ -11,6 +11,7 @@ from .objects import Block, Spec, Walk
 from .packets import Error, Extent
 from .values import numpy, torch
 
+_POPULATE_WRITE = 23  # Linux: MADV_POPULATE_WRITE
 OWN = "@rank"  # the part of a rank's own pieces of what it shares
 OWN_MAX = 1 << 20  # bytes of a tensor that may be one of these
 
@@ -127,21 +128,28 @@ class Slot:
     def __init__(self, fd: int):
         self.fd = fd
         self.bytes = 0
-        self.memory: Optional[memoryview] = None
+        self.ready = 0  # of them are mapped with their memory
+        self.map: Optional[mmap.mmap] = None
+        self.memory = memoryview(bytearray())  # files may be empty, all of them
         self.views: Dict[int, Tuple[Any, int, List[Any]]] = {}  # by number of the part: for which layout, where
 
-    def grow(self, n: int) -> None:
-        """The agent has made it so large."""
-        if n <= self.bytes:
-            return
-        self.views.clear()
-        # mapped at once: else the first snapshots would find each page of it by a fault
-        self.memory = memoryview(mmap.mmap(self.fd, n, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)))
-        self.bytes = n
+    def grow(self, n: int, used: int) -> None:
+        """The agent has made it n bytes long, and has had memory for those that are used; what lies behind them has none
+        yet, and must not get any before it counts as part of --ckpt-mem."""
+        if n > self.bytes:
+            self.views.clear()
+            self.map = mmap.mmap(self.fd, n)
+            self.memory = memoryview(self.map)
+            self.bytes, self.ready = n, 0
+        if self.map is not None and used > self.ready:
+            try:  # all at once: else the first snapshots would find each page of it by a fault
+                self.map.madvise(_POPULATE_WRITE, self.ready, used - self.ready)
+            except OSError:
+                pass  # Linux before 5.14
+            self.ready = used
 
     def write(self, held: List[Held], where: List[Extent], step: int) -> None:
         """All of a snapshot."""
-        assert self.memory is not None
         to: List[Any] = []
         sources: List[Any] = []
         plain = True
@@ -208,12 +216,15 @@ def put_back(parts: List[AnyPart], saved: Saved) -> None:
     own = Image(images[OWN]) if images.get(OWN) else None
     trees = own.tree() if own else {}
     fill = Fill(lambda name, dtype, shape: None)
+    todo = []
     for part in parts:
         if isinstance(part, Part):
             image = Image(images[part.name])
             tree = own.unpickle(trees[part.name]) if own and part.name in trees else image.tree()
-            fill.tensors = _reader(part.name, image, own if part.name in trees else None)
-            fill.plan(part.name, part.value, tree)
+            todo.append((part, tree, _reader(part.name, image, own if part.name in trees else None)))
+    for call in (fill.look, fill.plan):
+        for part, tree, fill.tensors in todo:
+            call(part.name, part.value, tree)
     fill.carry_out()
     for part in parts:
         if isinstance(part, FilePart) and part.load:

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Set, Tuple
 from .values import torch
 
 _NONE = object()
+PICKLE = 5  # that every Python from 3.8 on reads; numpy's byte order is lost by those before it
 
 
 class Entry(NamedTuple):
@@ -49,6 +50,12 @@ def is_block_tensor(value: Any) -> bool:
             and not value.is_meta and not is_odd(value))
 
 
+def is_plain_class(tensor: Any) -> bool:
+    """A tensor or parameter of torch's own: another one with its values is like it."""
+    th = torch()
+    return type(tensor) in (th.Tensor, th.nn.Parameter) or hasattr(tensor, "_local_tensor")
+
+
 def offset_of(tensor: Any) -> Tuple[int, ...]:
     """Where this rank's piece of a DTensor begins."""
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
@@ -58,7 +65,7 @@ def offset_of(tensor: Any) -> Tuple[int, ...]:
 
 def to_bytes(tensor: Any) -> bytes:
     to = io.BytesIO()
-    torch().save(tensor, to)
+    torch().save(tensor, to, pickle_protocol=PICKLE)
     return to.getvalue()
 
 
@@ -97,6 +104,11 @@ def make_sparse(layout: str, shape: Tuple[int, ...], members: List[Any], coalesc
 def _comes_from(value: Any, *packages: str) -> bool:
     """One of its classes is defined in one of these packages."""
     return any(c.__module__ == p or c.__module__.startswith(p + ".") for c in type(value).__mro__ for p in packages)
+
+
+def is_module(value: Any) -> bool:
+    th = torch()
+    return th is not None and isinstance(value, th.nn.Module)
 
 
 def unwrap(module: Any) -> Any:

@@ -10,7 +10,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 
 class Misfit(RuntimeError):
-    """What was saved does not fit what is declared: the text says which part and what differs.  Nothing was changed."""
+    """What was saved does not fit what is declared: the text says which part and what differs.  spoiled: some of it was
+    filled all the same, by a load_state_dict() that failed half-way."""
+
+    spoiled = False
 
 
 class Refused(TypeError):
@@ -46,12 +49,14 @@ class TensorNode(NamedTuple):
     device: str
     spread: Optional[Spread]
     parameter: bool
+    requires_grad: bool
 
 
 class ArrayNode(NamedTuple):
     name: str
     dtype: Any  #: numpy's
     shape: Tuple[int, ...]
+    cls: str  #: numpy's name: "ndarray", "matrix", "recarray"
 
 
 class SparseNode(NamedTuple):
@@ -77,26 +82,26 @@ class EmptyNode(NamedTuple):
 
 
 class MappingNode(NamedTuple):
-    cls: type
+    cls: Any
     items: List[Tuple[Any, Any]]
     extra: Any  #: a defaultdict's default_factory
 
 
 class SequenceNode(NamedTuple):
-    cls: type  #: list, tuple, deque, a namedtuple
+    cls: Any  #: list, tuple, deque, a namedtuple
     items: List[Any]
     maxlen: Optional[int]
 
 
 class SetNode(NamedTuple):
-    cls: type
+    cls: Any
     items: List[Any]
 
 
 class BytesNode(NamedTuple):
     """A bytearray, or an array of the module array."""
 
-    cls: type
+    cls: Any
     code: str
     data: bytes
 
@@ -104,7 +109,7 @@ class BytesNode(NamedTuple):
 class FieldsNode(NamedTuple):
     """A dataclass, or a namespace: an object that is its attributes."""
 
-    cls: type
+    cls: Any
     items: Dict[str, Any]
 
 
@@ -165,3 +170,9 @@ def join(path: str, key: Any) -> str:
 def class_name(value: Any) -> str:
     cls = value if isinstance(value, type) else type(value)
     return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def a_class(value: Any) -> str:
+    """Its class with an article, for a text."""
+    name = class_name(value)
+    return f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"

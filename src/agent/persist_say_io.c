@@ -1,0 +1,113 @@
+/* What is said of checkpoints, to people, to workers and to files of events; and how far a long write is. */
+#include <stdio.h>
+
+#include "agent/persist_private.h"
+#include "util/log.h"
+
+#define PROGRESS_AFTER EL_SEC(1) /* what takes longer is shown on a terminal */
+
+const char *persisting_size(uint64_t bytes, char to[32])
+{
+    double v = (double)bytes;
+    const char *unit = bytes < 1000000 ? "kB" : bytes < 1000000000 ? "MB" : "GB";
+    snprintf(to, 32, "%.3g %s", v / (bytes < 1000000 ? 1e3 : bytes < 1000000000 ? 1e6 : 1e9), unit);
+    return to;
+}
+
+void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, const char *why)
+{
+    el_log(EL_WARN, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
+    tell_checkpoint(p->node, &(struct event_checkpoint){
+                                 .step = (uint64_t)step, .state = "failed", .lastwords = lastwords, .text = why});
+    snapshots_event(p->node->snapshots, "failed", step, why);
+    p->failed_step = step;
+    snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
+    ckpt_news(p->node);
+}
+
+void persisting_say_committed(struct persisting *p, bool existed, const char *trouble)
+{
+    char where[CKPT_PATH_MAX + 512], name[CKPT_PATH_MAX], size[32];
+    el_usec took = loop_clock() - p->began;
+    ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
+    snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
+    if (existed)
+        snprintf(p->said, sizeof p->said, "step %lld was there already, and is valid: %s", (long long)p->about.step,
+                 where);
+    else
+        snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
+                 p->about.lastwords ? " (last words)" : "", persisting_size(p->bytes, size), (double)took / EL_SEC(1),
+                 where);
+    words_say(p->node, "checkpoint: %s", p->said);
+    if (*trouble)
+        el_log(EL_WARN, "checkpoint: %s", trouble);
+    tell_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
+                                                        .state = "committed",
+                                                        .lastwords = p->about.lastwords,
+                                                        .bytes = p->bytes,
+                                                        .elapsed_us = took,
+                                                        .text = where});
+    snapshots_event(p->node->snapshots, "committed", p->about.step, where);
+    p->on_disk_at = loop_clock();
+    p->failed_step = KEEPER_NO_STEP;
+    ckpt_news(p->node);
+}
+
+void persisting_note_saved(struct persisting *p, const struct member_save *x, const char *where)
+{
+    char size[32];
+    if (x->over_existed)
+        snprintf(p->said, sizeof p->said, "step %lld was there already, and is valid: %s", (long long)x->over_step,
+                 where);
+    else if (x->over_bytes)
+        snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)x->over_step,
+                 x->over_lastwords ? " (last words)" : "", persisting_size(x->over_bytes, size),
+                 (double)x->over_ms / 1e3, where);
+    else if (persist_on_disk(p->core) != x->over_step) /* else more is known of it */
+        snprintf(p->said, sizeof p->said, "step %lld is on disk: %s", (long long)x->over_step, where);
+    p->on_disk_at = persist_on_disk(p->core) == x->over_step ? p->on_disk_at : loop_clock();
+    p->failed_step = KEEPER_NO_STEP;
+}
+
+void persisting_note_failed(struct persisting *p, int64_t step, const char *why)
+{
+    el_log(EL_DEBUG, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
+    snapshots_event(p->node->snapshots, "failed", step, why);
+    p->failed_step = step;
+    snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
+    ckpt_news(p->node);
+}
+
+bool persisting_note_answer(struct persisting *p, const struct member_save *x)
+{
+    if (!x->over_ask || x->over_ask != p->asked)
+        return false;
+    p->answered = x->over_ask;
+    p->answer_status = x->over_good ? 0 : x->over_step == MEMBER_NO_STEP ? CKPT_INCOMPLETE : EL_EXIT_CANTCREAT;
+    if (x->over_good || x->over_step == MEMBER_NO_STEP)
+        snprintf(p->answer, sizeof p->answer, "%s", x->over_good ? p->said : x->over_text);
+    else
+        snprintf(p->answer, sizeof p->answer, "step %lld is not on disk: %s", (long long)x->over_step, x->over_text);
+    return true;
+}
+
+/* The status line tells how far a long write is. */
+void persisting_show(struct persisting *p)
+{
+    uint64_t now, all;
+    char size[32];
+    struct console_status st = p->node->status_line;
+    disk_progress(p->disk, &now, &all);
+    bool show = disk_is_busy(p->disk) && loop_clock() - p->began >= PROGRESS_AFTER;
+    if (!show && !p->shown)
+        return;
+    p->shown = show;
+    if (show) {
+        snprintf(p->progress, sizeof p->progress, "%s%swriting step %lld, %u%% of %s", st.state ? st.state : "",
+                 st.state ? ", " : "", (long long)p->about.step,
+                 (unsigned)(all ? (double)now * 100 / (double)all : 100), persisting_size(p->bytes, size));
+        st.state = p->progress;
+        st.since = p->began;
+    }
+    console_status(p->node->console, &st);
+}

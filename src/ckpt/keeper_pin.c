@@ -1,0 +1,254 @@
+/* Which slot a worker may write over, what all of them have, and what is left behind when they go back (pin.h). */
+#include "ckpt/keeper_private.h"
+
+#include <assert.h>
+
+#include "ckpt/lineage.h"
+
+static_assert(PIN_SLOTS == KEEPER_SLOTS && PIN_NO_STEP == KEEPER_NO_STEP, "one table");
+
+static struct pin_step step_of(const struct keeper_slot *s)
+{
+    return (struct pin_step){s->step, s->era, s->lineage};
+}
+
+/* It has its last step in a slot, in work or committed, or asks for one once more. */
+static bool has_begun(const struct worker *w)
+{
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        const struct keeper_slot *s = &w->slot[i];
+        if (s->state != KEEPER_FREE && s->state != KEEPER_BROKEN && !s->vain && s->step == w->begun &&
+            s->lineage == w->lineage)
+            return true;
+    }
+    return w->waits;
+}
+
+static int64_t passed_by(const struct worker *w)
+{
+    return w->begun == KEEPER_NO_STEP || !has_begun(w) ? w->begun : w->begun - 1;
+}
+
+/* Who has not come in this round will. */
+static bool comes(const struct worker *w)
+{
+    return (w->here || !w->known) && !w->absent;
+}
+
+/* --- the table --- */
+
+static enum pin_at slot_at(const struct keeper_slot *s)
+{
+    switch (s->state) {
+    case KEEPER_FREE:
+    case KEEPER_BROKEN: return PIN_EMPTY;
+    case KEEPER_COMMITTED: return s->vain ? PIN_USELESS : PIN_HELD;
+    case KEEPER_GROWING:
+    case KEEPER_WRITING:
+    case KEEPER_SUMMING:
+    case KEEPER_LOADING:
+    case KEEPER_CAPTURING: return PIN_WORK;
+    }
+    return PIN_WORK;
+}
+
+/* Who has declared the same: looked at once for all declarations. */
+static void look_alike(struct keeper *k)
+{
+    unsigned n = k->conf.workers;
+    for (unsigned i = 0; i < n; i++) {
+        struct pin_worker *to = &k->pinned[i];
+        to->like = i;
+        to->next = n;
+        for (unsigned first = 0; k->w[i].kept && first < i && to->like == i; first++)
+            if (k->pinned[first].like == first && k->w[first].kept &&
+                keeper_declared_same(k->w[first].kept, k->w[i].kept))
+                to->like = first;
+        unsigned last = to->like;
+        while (last != i && k->pinned[last].next != n)
+            last = k->pinned[last].next;
+        if (last != i)
+            k->pinned[last].next = i;
+    }
+    k->alike = true;
+}
+
+static struct pin *table(struct keeper *k)
+{
+    if (!k->alike)
+        look_alike(k);
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        const struct worker *w = &k->w[i];
+        struct pin_worker *to = &k->pinned[i];
+        to->comes = comes(w);
+        to->passed = (struct pin_step){passed_by(w), w->era, w->lineage};
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *x = &w->slot[s];
+            to->slot[s] = (struct pin_slot){slot_at(x), x->readers > 0, step_of(x), x->gen};
+        }
+    }
+    k->pin.n = k->conf.workers;
+    k->pin.w = k->pinned;
+    k->pin.several = k->conf.several;
+    k->pin.common = k->common;
+    k->pin.known = 0;
+    return &k->pin;
+}
+
+/* --- a worker comes to a step --- */
+
+void keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now)
+{
+    if (step < w->begun) {
+        w->era++;
+        w->lineage = lineage_back(w->lineage, step);
+        k->pin.from = 0;
+    }
+    w->begun = step;
+    w->waits = w->absent = false;
+    w->came = now;
+}
+
+struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, bool waits)
+{
+    unsigned worker = (unsigned)(w - k->w);
+    struct pin *p = table(k);
+    int slot = waits || pin_may_begin(p, worker, w->begun) ? pin_slot(p, worker) : -1;
+    return slot < 0 ? NULL : &w->slot[slot];
+}
+
+/* Others that have come to no step meanwhile may never come to one: from then on nobody waits for them. */
+bool keeper_is_stuck(struct keeper *k, struct worker *w, el_usec now)
+{
+    w->stuck = w->stuck ? w->stuck : now;
+    if (!k->conf.patience || now - w->stuck < k->conf.patience)
+        return false;
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        k->w[i].absent |= k->w[i].came < w->stuck;
+    return true;
+}
+
+bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage)
+{
+    int64_t era = lineage ? -1 : w->era;
+    for (unsigned i = 0; i < k->conf.workers && era < 0; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
+            if (k->w[i].slot[s].step == step && k->w[i].slot[s].lineage == lineage)
+                era = k->w[i].slot[s].era;
+    for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+        const struct keeper_slot *x = &w->slot[s];
+        if (slot_at(x) == PIN_WORK && x->step == step && (x->lineage == lineage || !lineage))
+            return true;
+    }
+    bool now = !lineage || w->lineage == lineage;
+    return w->here && !w->absent && (now ? step > passed_by(w) : era > w->era);
+}
+
+/* --- what all have --- */
+
+bool keeper_is_common(const struct keeper *k, const struct worker *w, const struct keeper_slot *s)
+{
+    bool is = s->state == KEEPER_COMMITTED && !s->vain && s->step == k->common.step && s->lineage == k->common.lineage;
+    for (unsigned i = 0; is && i < KEEPER_SLOTS; i++) {
+        const struct keeper_slot *x = &w->slot[i];
+        is = x->state != KEEPER_COMMITTED || x->step != s->step || x->lineage != s->lineage || x->gen <= s->gen;
+    }
+    return is;
+}
+
+struct pin_step keeper_common(const struct keeper *k)
+{
+    return k->common;
+}
+
+void keeper_tell(struct keeper *k, struct pin_told *to)
+{
+    pin_tell(table(k), to);
+}
+
+void keeper_forget_slot(struct keeper_slot *s)
+{
+    s->state = s->readers ? KEEPER_BROKEN : KEEPER_FREE;
+    s->step = s->readers ? s->step : KEEPER_NO_STEP;
+}
+
+/* What was trained before they went back, of this step and later ones. */
+static void forget_left(struct keeper *k, struct pin_step common)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            struct keeper_slot *x = &k->w[i].slot[s];
+            if (x->state == KEEPER_COMMITTED && x->era < common.era && x->step >= common.step)
+                keeper_forget_slot(x);
+        }
+}
+
+static void set_common(struct keeper *k, struct pin_step to)
+{
+    struct pin_step was = k->common;
+    k->common = to;
+    bool back = to.era > was.era && (to.era > 0 || to.step < was.step);
+    if (to.step == KEEPER_NO_STEP || !back)
+        return;
+    forget_left(k, to);
+    k->reached = to.step;
+    struct keeper_action *a = keeper_act(k, KEEPER_DO_WENT_BACK, &k->w[0]);
+    a->step = to.step - 1;
+    a->lineage = to.lineage;
+}
+
+void keeper_look_common(struct keeper *k)
+{
+    if (!k->conf.several)
+        set_common(k, pin_common(table(k)));
+}
+
+/* Of a step that this node does not hold it is known by its lineage; what nobody here trains is of before. */
+static int64_t era_of(const struct keeper *k, int64_t step, uint64_t lineage)
+{
+    int64_t era = -1;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        if (k->w[i].lineage == lineage)
+            era = k->w[i].era > era ? k->w[i].era : era;
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            const struct keeper_slot *x = &k->w[i].slot[s];
+            if (x->step == step && x->lineage == lineage)
+                era = x->era > era ? x->era : era;
+        }
+    }
+    return era;
+}
+
+void keeper_on_common(struct keeper *k, const struct keeper_event *ev)
+{
+    k->pin.from = (int64_t)ev->number;
+    if (ev->step != k->common.step || ev->lineage != k->common.lineage)
+        set_common(k, (struct pin_step){ev->step, era_of(k, ev->step, ev->lineage), ev->lineage});
+}
+
+void keeper_on_useless(struct keeper *k, const struct keeper_event *ev)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+            struct keeper_slot *x = &k->w[i].slot[s];
+            x->vain |= x->state == KEEPER_COMMITTED && x->step == ev->step && x->lineage == ev->lineage &&
+                       !keeper_is_common(k, &k->w[i], x);
+        }
+}
+
+void keeper_begin_history(struct keeper *k, uint64_t lineage)
+{
+    k->lineage = lineage;
+    k->common.era = -1;
+    k->pin.from = 0;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *w = &k->w[i];
+        w->begun = KEEPER_NO_STEP;
+        w->era = 0;
+        w->lineage = lineage;
+        w->waits = w->absent = false;
+        w->came = w->stuck = 0;
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
+            w->slot[s].era = -1;
+    }
+}

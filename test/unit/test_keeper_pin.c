@@ -1,0 +1,175 @@
+/* What the keeper makes of the rule of pin.h: workers that leave a step out, or wait for it, and not for ever; what the
+ * coordinator says of several nodes; and a script that goes back by itself. */
+#include "unit/keeper_stage.h"
+
+#include "ckpt/lineage.h"
+
+static void open_two(bool waits, bool several)
+{
+    open_with(&(struct keeper_conf){
+        .workers = 2, .budget_bytes = 64 * MIB, .waits = waits, .several = several, .patience = EL_SEC(10)});
+    now = 1;
+    join_as(0, 1, "a");
+    join_as(1, 1, "b");
+}
+
+/* Of the last answer: busy, and whether it is to be asked again. */
+static bool is_busy(bool waits)
+{
+    const struct wmsg *m = answered(WMSG_SNAP_SLOT);
+    return m && m->u.snap_slot.busy && m->u.snap_slot.give_up != waits && m->u.snap_slot.text[0];
+}
+
+static int64_t common(void)
+{
+    return keeper_common(k).step;
+}
+
+static void test_leaves_out(void)
+{
+    open_two(false, false);
+    snapshot(0, 1);
+    is_num(common(), KEEPER_NO_STEP, "one of two workers has a step");
+    snapshot(1, 1);
+    is_num(common(), 1, "both have");
+    snapshot(0, 2);
+    is_num(begin(0, 3), -1, "the step that all have is not given away for one that not all have yet");
+    ok(is_busy(false), "and the worker goes on");
+    snapshot(1, 2);
+    ok(common() == 2 && holds(0, 1), "the other one comes to it");
+    int slot = begin(0, 4);
+    ok(slot >= 0 && !holds(0, 1), "now the older one is given away");
+    commit(0, slot, 4);
+    is_num(begin(0, 5), -1, "while a snapshot is summed");
+    is_num(begin(1, 5), -1, "what one of them cannot take the other one leaves out, too");
+    event((struct keeper_event){
+        .type = KEEPER_EV_SUMMED, .slot = (unsigned)slot, .gen = keeper_slot(k, 0, (unsigned)slot)->gen, .ok = true});
+    ok(common() == 2 && begin(1, 6) >= 0, "the next one may be taken by both again");
+    ok(begin(0, 6) >= 0 && !holds(0, 4) && holds(0, 2), "for step 4, which one has left out, is of no use any more");
+}
+
+static void test_waits(void)
+{
+    open_two(true, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    is_num(begin(0, 3), -1, "a worker that waits");
+    ok(is_busy(true), "is told to ask again");
+    now += EL_SEC(9);
+    ok(begin(0, 3) < 0 && is_busy(true), "and again");
+    snapshot(1, 2);
+    ok(begin(0, 3) >= 0, "until the other one has come to the step");
+
+    /* The other one never comes to a snapshot any more. */
+    open_two(true, false);
+    snapshot(0, 1), snapshot(1, 1);
+    now += EL_SEC(1);
+    snapshot(0, 2);
+    ok(begin(0, 3) < 0 && is_busy(true), "the other one does not come");
+    now += EL_SEC(10);
+    ok(begin(0, 3) < 0 && is_busy(false), "it is not waited for for ever: the step is left out");
+    ok(begin(0, 4) >= 0 && holds(0, 1), "nor for the next one, and what all have stays");
+    is_num(common(), 1, "that is still the common step");
+
+    /* A step that is wanted on disk is waited for, whatever the option says. */
+    open_two(false, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    const struct wmsg m = {.type = WMSG_SNAP_BEGIN,
+                           .u.snap_begin = {.step = 3, .images = "4096/1048576", .persist = true}};
+    say(0, m);
+    ok(is_busy(true) && !found(KEEPER_DO_UNMET), "a step that is wanted on disk is waited for");
+    now += EL_SEC(10);
+    say(0, m);
+    const struct keeper_action *unmet = found(KEEPER_DO_UNMET);
+    ok(is_busy(false) && unmet && unmet->step == 3, "and if that takes too long it is said that it is not there");
+}
+
+static void told(enum keeper_event_type type, int64_t step, uint64_t lineage, uint64_t from)
+{
+    event((struct keeper_event){.type = type, .step = step, .lineage = lineage, .number = from});
+}
+
+static void test_several(void)
+{
+    struct pin_told t;
+    open_two(false, true);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .lineage = 0x22});
+    join_as(0, 2, "a");
+    join_as(1, 2, "b");
+    snapshot(0, 1), snapshot(1, 1);
+    is_num(common(), KEEPER_NO_STEP, "what all workers of a node have the others may not have");
+    snapshot(0, 2);
+    keeper_tell(k, &t);
+    ok(t.whole == 1 && t.is_whole[0].step == 1 && t.is_whole[0].lineage == 0x22 && t.coming == 1 &&
+           t.is_coming[0].step == 2,
+       "it is told, and what is coming");
+    ok(t.era == 0 && t.passed == 1 && t.begun == 2 && t.ready, "and how far they are");
+    snapshot(1, 2);
+    is_num(begin(0, 3), -1, "neither is given away before the coordinator has spoken");
+    told(KEEPER_EV_COMMON, 1, 0x22, 0);
+    is_num(begin(0, 4), -1, "step 1 is common");
+    told(KEEPER_EV_COMMON, 2, 0x22, 6);
+    is_num(common(), 2, "step 2 is");
+    is_num(begin(0, 5), -1, "no step is begun before the one from which on all may");
+    keeper_tell(k, &t);
+    ok(t.ready && t.whole == 1 && t.is_whole[0].step == 2, "both could take one");
+    snapshot(0, 6);
+    snapshot(1, 6);
+    is_num(begin(0, 7), -1, "and hold it until it is known what others have");
+    told(KEEPER_EV_USELESS, 6, 0x22, 0);
+    keeper_tell(k, &t);
+    ok(t.whole == 1 && !t.coming && t.passed >= 6, "some node cannot have it: it is not spoken of any more");
+    ok(begin(0, 8) >= 0 && holds(0, 2) && !holds(0, 6), "and given away");
+    told(KEEPER_EV_USELESS, 2, 0x22, 0);
+    ok(begin(1, 8) >= 0 && holds(1, 2), "the common step is not, whatever is said of it");
+}
+
+/* The script goes back by itself. */
+static void test_goes_back(void)
+{
+    open_two(true, false);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .lineage = 0x22});
+    join_as(0, 2, "a");
+    join_as(1, 2, "b");
+    snapshot(0, 10), snapshot(1, 10), snapshot(0, 12), snapshot(1, 12);
+    int slot = begin(0, 6);
+    ok(slot >= 0 && holds(0, 12) && !holds(0, 10), "a worker goes back: the last step that all have stays");
+    commit(0, slot, 6);
+    summed(0, true);
+    const uint64_t line = lineage_back(0x22, 6);
+    ok(common() == 12 && !found(KEEPER_DO_WENT_BACK), "and is what counts while the other one has not followed");
+    is_num((long)(keeper_slot(k, 0, (unsigned)slot)->lineage == line), 1, "what it trains is of another lineage");
+    is_num(keeper_cover(k, 6, line), KEEPER_INCOMPLETE, "to which the other one may come");
+    is_num(keeper_cover(k, 13, 0x22), KEEPER_HOPELESS, "but none of them to more of the old one");
+    ok(keeper_take(k, 1, (unsigned)keeper_newest(k, 1)), "somebody reads the old one");
+    slot = begin(1, 6);
+    commit(1, slot, 6);
+    summed(1, true);
+    const struct keeper_action *back = found(KEEPER_DO_WENT_BACK);
+    ok(back && back->step == 5 && back->lineage == line, "all have gone back: what lies beyond is given up");
+    ok(common() == 6 && !holds(0, 12) && !holds(1, 12), "and forgotten");
+    is_num(keeper_slot(k, 1, !slot)->state, KEEPER_BROKEN, "once nobody reads it");
+    is_num(keeper_reached(k), 6, "the job has come so far");
+    int64_t steps[4];
+    uint64_t lineages[4];
+    ok(keeper_readable(k, steps, lineages, 4) == 1 && steps[0] == 6 && lineages[0] == line,
+       "a restart goes back to the new one");
+
+    /* The same step once more is not going back. */
+    open_two(true, false);
+    snapshot(0, 3), snapshot(1, 3);
+    uint64_t before = keeper_slot(k, 0, 0)->lineage;
+    snapshot(0, 3);
+    ok(keeper_slot(k, 0, 0)->lineage == before && keeper_slot(k, 0, 1)->lineage == before,
+       "a step that is taken twice is of one lineage");
+    ok(begin(0, 4) >= 0, "and the older one of the two is given away");
+}
+
+int main(void)
+{
+    test_leaves_out();
+    test_waits();
+    test_several();
+    test_goes_back();
+    keeper_free(k);
+    return done();
+}
