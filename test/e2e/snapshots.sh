@@ -63,7 +63,7 @@ is "and ends well" "$status" 0
 train misfit --ckpt-mem=64M --allow-fresh
 is "an array of another shape on one rank: nothing is filled, not an older one either, and each rank is told whose it is, where and why" \
     "$(cat "$D"/log.* | sed -n '/^1 /p')" \
-    '1 0 none: what was saved does not fit what rank 1 declares (step 3): part "array": an array float64 of shape [5] was saved, and float64 of shape [6] is declared
+    '1 0 refused, count 30: what was saved does not fit what rank 1 declares (step 3): part "array": an array float64 of shape [5] was saved, and float64 of shape [6] is declared
 1 1 refused, count 0: what was saved does not fit what is declared here, and nothing was changed: part "array": an array float64 of shape [5] was saved, and float64 of shape [6] is declared'
 is "which --allow-fresh does not change: the worker's status" "$status" 9
 
