@@ -93,7 +93,7 @@ def _plain(value):
         return (type(value).__name__, *map(_plain, value))
     if isinstance(value, (frozenset, set)):
         return (type(value).__name__, *sorted(map(str, map(_plain, value))))
-    return type(value).__name__, repr(value)
+    return type(value).__name__, "" if " at 0x" in repr(value) and not callable(value) else repr(value)
 
 
 def _bytes(t):

@@ -457,7 +457,7 @@ def _play(case, roots, builder, job, again):
         except Exception as e:
             if type(e).__name__ == "Error" and 'part "part' in str(e):
                 count["refused later"] += 1
-                        return
+                return
             raise
     _checked(case, roots, job, shot)
     _back(case, roots, job, again, shot)
