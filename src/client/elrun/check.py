@@ -107,7 +107,7 @@ def _items(items: Dict[Any, Any]) -> Tuple[str, Dict[Any, Any]]:
 def _live_tensor(value: Any) -> Any:
     if special.is_lazy(value):
         return ("empty",)
-    if special.is_odd(value):
+    if special.is_odd(value) or (value.layout is torch().strided and not special.is_plain_class(value)):
         return "odd", special.to_bytes(value)
     if value.layout is not torch().strided:
         members, _ = special.sparse_members(value)
