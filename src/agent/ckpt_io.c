@@ -120,6 +120,11 @@ static bool keeps(const struct node *n)
     return n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
 }
 
+static void on_differ(void *ctx, const struct keeper_pair *x)
+{
+    tell_differ(ctx, x);
+}
+
 /* Snapshots, or stops between two steps: workers talk to this agent. */
 static bool talks(const struct node *n)
 {
@@ -160,6 +165,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         .reads = on_reads,
         .stops = {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
         .committed = on_committed,
+        .differ = on_differ,
         .unmet = on_unmet,
         .went_back = on_went_back};
     if (!talks(n))
@@ -175,7 +181,8 @@ int ckpt_init(struct node *n, struct el_err *e)
                                   .workers = n->nproc,
                                   .folder = run_folder_path(n->folder),
                                   .reap = n->reap,
-                                  .live = words_wanted(n)};
+                                  .live = words_wanted(n),
+                                  .several = n->place.kind != ENDPOINT_ALONE};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
     if (!n->snapshots || words_init(n, e) < 0 || persisting_init(n, e) < 0 || ckpt_asks_init(n, e) < 0)
         return -1;

@@ -110,7 +110,7 @@ def _live_tensor(value: Any) -> Any:
     if special.has_members(value):
         members, _ = special.sparse_members(value)
         return _items({name: _bytes_of(member) for name, member in members})
-    if value.layout is not torch().strided or special.is_odd(value):
+    if value.layout is not torch().strided or special.is_odd(value) or not special.is_plain_class(value):
         return "odd", special.to_bytes(value)
     return _bytes_of(value)
 

@@ -125,7 +125,7 @@ class Fill:
             return self.made[id(node)]
         if self.used.get(id(old)) == self.part:
             if isinstance(self._unpack(node), DOORS):
-                raise self.misfit(path, f"two objects were saved where one {class_name(old)} is declared twice")
+                raise self.misfit(path, f"two objects were saved where {a_class(old)} is declared twice")
             old = _NONE
         value = self._put(path, old, node)
         self.made[id(node)] = value
@@ -206,7 +206,8 @@ class Fill:
         if not path:
             raise self.misfit("", f"a tensor {node.dtype} of shape {list(node.shape)} was saved, and one "
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
-        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None and not old.is_inference() and self.memory.is_free(old):
+        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None \
+                and not old.is_inference() and self.memory.is_free(old):
             new = self.new_tensor(path, node)
             self.copies.append(lambda: old.set_(new.detach().to(old.device)).requires_grad_(node.requires_grad))
             return old

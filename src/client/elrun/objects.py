@@ -78,8 +78,8 @@ class Block:
         self.keep: Tuple[Any, ...] = ()  # what guards compare by id must stay alive
 
     def same_shapes(self) -> bool:
-        """A tensor that is given another shape or type gets other memory, or another number of elements; what is left,
-        a view of the same elements, is noticed when it is copied."""
+        """A tensor that is given another shape gets other memory, or another number of elements or dimensions.  What is
+        left, a view of the same elements with as many dimensions, is noticed when it is copied."""
         if self.spread:
             self.locals = [local_of(t) for t in self.tensors]
         places = self._places()
@@ -88,9 +88,12 @@ class Block:
         self.places = places
         return list(map(_SHAPE, self.locals)) == self.shapes
 
-    def _places(self) -> Tuple[List[int], List[int]]:
+    def _places(self) -> Tuple[Any, ...]:
+        """What can be asked of thousands of tensors at each step."""
         kind = torch().Tensor
-        return list(map(kind.data_ptr, self.locals)), list(map(kind.numel, self.locals))
+        numbers = list(map(kind.numel, self.locals))
+        empty = [tuple(t.shape) for t, n in zip(self.locals, numbers) if not n] if 0 in numbers else []
+        return list(map(kind.data_ptr, self.locals)), numbers, list(map(kind.dim, self.locals)), list(map(kind.dtype.__get__, self.locals)), empty
 
     def guard(self) -> bool:
         raise NotImplementedError
