@@ -255,6 +255,9 @@ class Walk:
         self.open: Set[int] = set()  # containers that are being looked at
 
     def object(self, value: Any) -> Taken:
+        why = alone_fault(value) if self.first else ""
+        if why:
+            raise Refused(f"{why} cannot be filled in place: put it into a dict")
         tree = self.take("", value, False)
         if self.specs:
             self.chunks.append((tuple(self.specs), self.sources))
@@ -348,9 +351,9 @@ class Walk:
         th = torch()
         if special.is_lazy(tensor):
             return EmptyNode(isinstance(tensor, th.nn.Parameter))
-        if tensor.layout is not th.strided and not special.is_odd(tensor):
+        if special.has_members(tensor):
             return self._sparse(path, tensor)
-        if special.is_odd(tensor) or not special.is_plain_class(tensor):
+        if tensor.layout is not th.strided or special.is_odd(tensor) or not special.is_plain_class(tensor):
             return self._saved_tensor(path, tensor)
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
@@ -377,7 +380,8 @@ class Walk:
     def _sparse(self, path: str, tensor: Any) -> Any:
         members, coalesced = special.sparse_members(tensor)
         nodes = tuple(self.loose_tensor(join(path, name), member) for name, member in members)
-        return SparseNode(str(tensor.layout).replace("torch.", ""), tuple(tensor.shape), nodes, coalesced)
+        return SparseNode(str(tensor.layout).replace("torch.", ""), tuple(tensor.shape), nodes, coalesced,
+                          bool(tensor.requires_grad and tensor.is_leaf))
 
     def array(self, path: str, value: Any) -> Any:
         np = numpy()
@@ -607,6 +611,16 @@ def generator(value: Any) -> Optional[GeneratorNode]:
     if np is not None and isinstance(value, np.random.RandomState):
         return GeneratorNode("numpy-legacy", "", value.get_state(legacy=False))
     return None
+
+
+def alone_fault(value: Any) -> str:
+    """What this is, if it can be replaced by another one but not filled; "": it can be filled, or it is something else."""
+    th, np = torch(), numpy()
+    if np is not None and isinstance(value, np.ndarray) and not value.flags.writeable:
+        return "an array that may only be read"
+    if th is not None and isinstance(value, th.Tensor) and getattr(value, "is_nested", False):
+        return "a nested tensor"
+    return ""
 
 
 def door_fault(value: Any) -> str:
