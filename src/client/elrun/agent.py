@@ -83,6 +83,7 @@ class _Update:
         self.ck, self.step = ck, step
 
     def __enter__(self) -> None:
+        self.ck._check_process()
         self.ck._begin(self.step)
 
     def __exit__(self, kind: Any, *_: Any) -> None:
@@ -173,6 +174,8 @@ class Snapshots:
             raise TypeError(f'part "{name}": {e}') from None
         except UnicodeError as e:
             raise TypeError(f'part "{name}": a name in it cannot be written down: {e}') from None
+        except RecursionError:
+            raise TypeError(f'part "{name}": it is nested too deeply') from None
         self.parts.append(part)
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
@@ -185,7 +188,7 @@ class Snapshots:
         self._may_declare("declare_file", name)
         if self.keeps and not self._files:
             raise Error(f'declare_file("{name}") is for elrun --ckpt-layout=megatron; declare() is for tensors and values')
-        if name.startswith("/") or not name or any(c in ("", ".", "..") for c in name.split("/")):
+        if name.startswith("/") or not name or name == OWN or any(c in ("", ".", "..") for c in name.split("/")):
             raise ValueError(f'declare_file("{name}"): want a name below the directory of the step, such as a/b.pt')
         self.parts.append(FilePart(name, data, shard_id or f"rank{self.rank}", load))
 
@@ -494,12 +497,14 @@ class Snapshots:
         step = emergency.step if emergency else None
         if emergency:
             emergency.forget("other weights are in its place (ck.swapped())")
+        self._turn += 2  # a copy that has begun does not count
         turn = self._turn
         try:
             yield
         finally:
             self._swapped -= 1
-            if emergency and step is not None and self._turn == turn and not self._swapped:
+            self._turn += 2
+            if emergency and step is not None and self._turn == turn + 2 and not self._swapped:
                 emergency.keep(step)
 
     @property
@@ -543,7 +548,7 @@ class Snapshots:
         page.begin(step)
 
     def _end(self, step: int) -> None:
-        if self._live_path and self._granted:
+        if self._live_path and self._granted and not any(isinstance(p, FilePart) for p in self.parts):
             path, self._live_path = self._live_path, ""
             try:
                 self._emergency = Emergency(self, path)
@@ -658,8 +663,8 @@ def _from_outside(e: BaseException) -> bool:
 
 
 def unmade(parts: List[AnyPart]) -> int:
-    """Bytes of the moments that optimizers are going to make at their first step: two of each parameter where there are
-    betas, as Adam has them, one where there is a momentum."""
+    """Bytes of the moments that optimizers are going to make at their first step: two of each parameter for Adam and its
+    kin, one where there is a momentum."""
     th = torch()
     if th is None:
         return 0
@@ -668,7 +673,8 @@ def unmade(parts: List[AnyPart]) -> int:
         value = getattr(part, "value", None)
         found += [value] if not isinstance(value, dict) else list(value.values())
     n = 0
-    for group in (g for o in found if isinstance(o, th.optim.Optimizer) and not o.state for g in o.param_groups):
-        moments = 2 if group.get("betas") else 1 if group.get("momentum") else 0
+    moments_of = {th.optim.Adam: 2, th.optim.AdamW: 2, th.optim.NAdam: 2, th.optim.RAdam: 2}
+    for o, group in ((o, g) for o in found if isinstance(o, th.optim.Optimizer) and not o.state for g in o.param_groups):
+        moments = moments_of[type(o)] if type(o) in moments_of else 1 if group.get("momentum") else 0
         n += sum(moments * p.numel() * p.element_size() for p in group["params"] if p.requires_grad)
     return n

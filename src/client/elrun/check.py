@@ -91,7 +91,8 @@ def live(value: Any, inside: bool = False) -> Any:
         if special.is_zero_optimizer(value):
             groups = [live({k: v for k, v in g.items() if k != "params"}, True) for g in value.param_groups]
             return _items({"local": live(value.optim), "groups": _items(dict(enumerate(groups)))})
-        return live(value.state_dict(), True)
+        kind, items = live(value.state_dict(), True)
+        return _items({**items, "state": _in_order(items["state"])}) if special.is_stock_optimizer(value) else (kind, items)
     node = generator(value)
     if node is not None:
         return "generator", _frozen((node.kind, node.detail, node.state))
@@ -102,6 +103,11 @@ def live(value: Any, inside: bool = False) -> Any:
 
 def _items(items: Dict[Any, Any]) -> Tuple[str, Dict[Any, Any]]:
     return "items", items
+
+
+def _in_order(state: Any) -> Any:
+    """States of parameters are listed as they came into being, or by number."""
+    return _items(dict(sorted(state[1].items(), key=lambda item: (type(item[0]).__name__, item[0]))))
 
 
 def _live_tensor(value: Any) -> Any:
@@ -238,7 +244,7 @@ class _Saved:
             groups.append((kind, {**items, "params": live(list(range(n, n + len(shapes))))}))
             n += len(shapes)
         state = {k: self.value(v) for k, v in node.state}
-        return _items({"state": _items(state), "param_groups": _items(dict(enumerate(groups)))})
+        return _items({"state": _in_order(_items(state)), "param_groups": _items(dict(enumerate(groups)))})
 
     def _sharded(self, node: ShardedOptimizerNode) -> Any:
         return _items({"local": self.value(node.local), "groups": _items(dict(enumerate(map(self.value, node.groups))))})

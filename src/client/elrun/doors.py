@@ -129,7 +129,7 @@ def _plan_optimizer(fill: "Fill", path: str, optim: Any, node: OptimizerNode) ->
     for i, (group, hyper) in enumerate(zip(groups, node.groups)):
         saved.append({**fill.make(join(path, f"param_groups.{i}"), hyper), "params": list(range(n, n + len(group["params"])))})
         n += len(group["params"])
-    fill.door(True, lambda: _load_optimizer(optim, state, saved))
+    fill.door(special.loads_as_torch(optim), lambda: _load_optimizer(optim, state, saved))
 
 
 def _load_optimizer(optim: Any, state: Dict[Any, Any], groups: List[Dict[str, Any]]) -> Undo:

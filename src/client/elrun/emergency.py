@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from .agent import Snapshots
 
 ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
-SAMPLED_MAX = 64  # tensors of which elements are compared
-SAMPLES = 4  # elements of each
+SAMPLED_MAX = 1024  # tensors of which elements are compared
+SAMPLES = 2  # elements of each
+LARGE_STEPS = 100  # for which who has too many values is not asked for them
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
 
 _VERSION = operator.attrgetter("_version")
@@ -61,6 +62,7 @@ class Emergency:
         self.versions: List[int] = []
         self.places: List[int] = []
         self.trouble = ""
+        self.large = 0  # steps for which nothing is laid aside: it was too much
         self.busy = False
         self.over = threading.Event()  # the agent has what it wanted
         self.side = self.mark = None
@@ -79,6 +81,9 @@ class Emergency:
     def keep(self, step: int) -> None:
         """Behind a step: nothing of its state moves before the next one begins but what is laid aside here."""
         self.step = None
+        if self.large:
+            self.large -= 1
+            return
         try:
             held = self.ck._take()
             sources = [s for one in held for s in one.sources]
@@ -114,6 +119,7 @@ class Emergency:
         if plan is None or plan.key != key:
             plan = self.plan = self._plan(key, held, sources)
         if sum(len(one.blob) for one in held) > ASIDE_MAX:
+            self.large = LARGE_STEPS
             return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
         tensors = [sources[i] for i in plan.rest]
         self.versions = list(map(_VERSION, tensors))

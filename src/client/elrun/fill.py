@@ -228,7 +228,9 @@ class Fill:
         th = torch()
         if isinstance(node, EmptyNode):
             return th.nn.UninitializedParameter() if node.parameter else th.nn.parameter.UninitializedBuffer()
-        made = self.tensors(node.name, node.dtype, node.shape).clone().to(self._device(node.device))
+        saved = self.tensors(node.name, node.dtype, node.shape)
+        made = saved.clone() if node.stride is None else th.empty_strided(node.shape, node.stride, dtype=saved.dtype).copy_(saved)
+        made = made.to(self._device(node.device))
         if node.spread:
             made = self._spread(path, made, node.spread)
         return th.nn.Parameter(made, requires_grad=node.requires_grad) if node.parameter else made.requires_grad_(node.requires_grad)

@@ -21,6 +21,7 @@ from .values import numpy, torch
 
 PAGE = 4096
 STEP_DIGITS = 20
+OWN_MAX = 1 << 20  # bytes of a tensor that each rank keeps for itself, unless it is a buffer
 
 _TORCH_DTYPES = {
     "float64": ("F64", 8), "float32": ("F32", 4), "float16": ("F16", 2), "bfloat16": ("BF16", 2), "int64": ("I64", 8),
@@ -41,6 +42,11 @@ class Row(NamedTuple):
     shape: List[int]  #: as the header has it
     bytes: int
     note: Dict[str, Any]
+
+    @property
+    def own(self) -> bool:
+        """It may differ on ranks that share the part: a buffer, or a small tensor that is no parameter and no moment."""
+        return not self.spec.shared and self.spec.spread is None and (self.spec.moves or self.bytes <= OWN_MAX)
 
 
 def _is_numpy(dtype: Any) -> bool:
@@ -119,8 +125,8 @@ class Layout:
                                 "tensors": {self.blob: {"object": "pickle"}}}
         offsets: Dict[str, Any] = {self.blob: {"saved_offsets": [0]}}
         for row in self.rows:
-            if row.note or not row.spec.shared:
-                mine["tensors"][row.spec.name] = {**row.note, **({} if row.spec.shared else {"own": True})}
+            if row.note or row.own:
+                mine["tensors"][row.spec.name] = {**row.note, **({"own": True} if row.own else {})}
             offsets[row.spec.name] = {"saved_offsets": row.note.get("offset", [0] * len(row.shape))}
         head: Dict[str, Any] = {"__metadata__": {"format": "pt", "DCP_VERSION": "1.0", "DCP_SHARDING_INFO": json.dumps(offsets),
                                                  "elrun": json.dumps(mine)}}

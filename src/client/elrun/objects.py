@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextlib
 import copy
 import dataclasses
 import inspect
@@ -16,9 +17,10 @@ import operator
 import pickle
 import random
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
+from .rng import Rng
 from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, ModuleNode,
                    OptimizerNode, Packed, Plain, Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode,
@@ -28,6 +30,8 @@ from .values import SIMPLE, has_pair, is_value, numpy, torch
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
 TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
 
+_DICTS = operator.attrgetter("_parameters", "_buffers", "_modules")
+_VARS = operator.attrgetter("__dict__")
 _SHAPE = operator.attrgetter("shape", "dtype")
 _GRAD = operator.attrgetter("requires_grad")
 
@@ -150,21 +154,31 @@ class _ModuleBlock(Block):
             nodes.append(node)
             specs.append(spec)
             tensors.append(entry.tensor)
+        self.modules = list(module.modules())
         self.full = [d for d in self.dicts if d]
         self.empty = [d for d in (*self.dicts, *self.sets) if not d]  # a buffer or a hook may come
         self.sets = [s for s in self.sets if s]
+        self.contents = [list(s) for s in self.sets]
         raw = special.is_fsdp1(module)
         super().__init__(specs, tensors, ModuleNode(keys, nodes, metadata, raw), path)
         self.of = module
-        self.ids, self.names, self.sizes = self._look()
+        self.places_of_dicts = list(map(_DICTS, self.modules))
+        self.ids, self.names = self._look()
         self.keep = tuple(self.dicts) + tuple(v for d in self.dicts for v in d.values())
 
-    def _look(self) -> Tuple[List[int], List[Any], List[int]]:
+    def _look(self) -> Tuple[List[int], List[Any]]:
         return (list(map(id, itertools.chain.from_iterable(map(dict.values, self.full)))),
-                list(itertools.chain.from_iterable(self.full)), list(map(len, self.sets)))
+                list(itertools.chain.from_iterable(self.full)))
 
     def guard(self) -> bool:
-        return not any(self.empty) and self._look() == (self.ids, self.names, self.sizes)
+        """The same tensors and modules stand in the same dicts, these are still the modules', and no hook has come."""
+        return (not any(self.empty) and self._look() == (self.ids, self.names) and list(map(list, self.sets)) == self.contents
+                and all(itertools.starmap(_are_same, zip(map(_DICTS, self.modules), self.places_of_dicts)))
+                and not any(map(operator.contains, map(_VARS, self.modules), itertools.repeat("state_dict"))))
+
+
+def _are_same(a: Tuple[Any, ...], b: Tuple[Any, ...]) -> bool:
+    return a[0] is b[0] and a[1] is b[1] and a[2] is b[2]
 
 
 class _OptimizerBlock(Block):
@@ -193,6 +207,7 @@ class _OptimizerBlock(Block):
         self.ids = self._ids()
         self.sizes = list(map(len, self.states))
         self.tensor_ids = list(map(id, tensors))
+        self.numels = list(map(torch().Tensor.numel, self.params))
         self.keep = tuple(self.params)
 
     @staticmethod
@@ -212,7 +227,8 @@ class _OptimizerBlock(Block):
     def guard(self) -> bool:
         optim = self.optim
         if (self._ids() != self.ids or [len(g["params"]) for g in optim.param_groups] != self.lengths
-                or len(optim.state) != len(self.states)):
+                or len(optim.state) != len(self.states) or list(map(torch().Tensor.numel, self.params)) != self.numels
+                or not special.is_stock_optimizer(optim)):
             return False
         get, params = optim.state.get, self.params
         states = [get(params[i]) for i in self.owners]
@@ -538,6 +554,8 @@ class Walk:
         if block is None:
             if len(value) < BLOCK_MIN or not all(special.is_block_tensor(m) and special.is_plain_class(m) for m in members):
                 return None
+            if len(set(map(id, members))) < len(value):  # one that stands there twice is one
+                return None
             block = self._use(path, _DictBlock(self, path, value))
         return Packed(block.packed, [])
 
@@ -578,7 +596,7 @@ class Walk:
 
 def _tensor_node(spec: Spec, tensor: Any, local: Any) -> TensorNode:
     return TensorNode(spec.name, str(spec.dtype).replace("torch.", ""), spec.shape, str(local.device), spec.spread,
-                      isinstance(tensor, torch().nn.Parameter), bool(tensor.requires_grad and tensor.is_leaf))
+                      isinstance(tensor, torch().nn.Parameter), bool(tensor.requires_grad and tensor.is_leaf), special.stride_of(local))
 
 
 def fields_of(value: Any) -> Optional[Dict[str, Any]]:
@@ -642,11 +660,23 @@ def door_fault(value: Any) -> str:
         twin = copy.deepcopy(value)
     except Exception:
         return ""
-    try:
-        twin.load_state_dict(twin.state_dict())
-    except Exception as e:
-        return f"its load_state_dict() does not take what its state_dict() gives ({type(e).__name__}: {e})"
+    with same_numbers():
+        try:
+            twin.load_state_dict(twin.state_dict())
+        except Exception as e:
+            return f"its load_state_dict() does not take what its state_dict() gives ({type(e).__name__}: {e})"
     return ""
+
+
+@contextlib.contextmanager
+def same_numbers() -> Iterator[None]:
+    """The random numbers of this process are afterwards what they were."""
+    rng = Rng()
+    state = rng.state_dict()
+    try:
+        yield
+    finally:
+        rng.load_state_dict(state)
 
 
 def is_small(value: Any, left: List[int], depth: int = 8) -> bool:

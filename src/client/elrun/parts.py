@@ -13,7 +13,6 @@ from .values import numpy, torch
 
 _POPULATE_WRITE = 23  # Linux: MADV_POPULATE_WRITE
 OWN = "@rank"  # the part of a rank's own pieces of what it shares
-OWN_MAX = 1 << 20  # bytes of a tensor that may be one of these
 
 
 class Held(NamedTuple):
@@ -92,7 +91,7 @@ class OwnPart:
             for part, held in shared:
                 assert held.layout is not None
                 rows = held.layout.rows
-                pick = [i for i, row in enumerate(rows) if not row.spec.shared and row.spec.spread is None and row.bytes <= OWN_MAX]
+                pick = [i for i, row in enumerate(rows) if row.own]
                 specs += [rows[i].spec._replace(name=own_name(self.prefix, part.name, rows[i].spec.name)) for i in pick]
                 self.picked.append(pick)
             self.room = room_for(len(blob), self.room)

@@ -7,7 +7,7 @@ import contextlib
 import io
 import sys
 import warnings
-from typing import Any, ContextManager, Dict, List, NamedTuple, Set, Tuple, cast
+from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple, cast
 
 from .values import torch
 
@@ -56,6 +56,12 @@ def is_plain_class(tensor: Any) -> bool:
     """A tensor or parameter of torch's own: another one with its values is like it."""
     th = torch()
     return type(tensor) in (th.Tensor, th.nn.Parameter) or hasattr(tensor, "_local_tensor")
+
+
+def stride_of(tensor: Any) -> Optional[Tuple[int, ...]]:
+    """How another one like it is to lie in memory, as eigenvectors do by column: sums are made in that order.  None: one
+    element behind the other."""
+    return None if tensor.is_contiguous() else tuple(torch().empty_like(tensor, device="meta").stride())
 
 
 def offset_of(tensor: Any) -> Tuple[int, ...]:
@@ -237,21 +243,21 @@ def module_entries(module: Any, dicts: List[Any], sets: List[Any], metadata: Dic
     """The tensors of a module as state_dict() would give them, in its order.  dicts and sets: where they stand, and what
     decides which of them count; metadata: versions, as state_dict() keeps them."""
     entries: List[Entry] = []
-    flat: Set[int] = set()
+    flat: Set[Tuple[int, str]] = set()
     for m in fsdp1_modules(module):
-        flat |= _flat_ids(m)
+        flat |= _flat_names(m)
     _visit(module, "", entries, dicts, sets, metadata, flat)
     return entries
 
 
-def _visit(m: Any, prefix: str, entries: List[Entry], dicts: List[Any], sets: List[Any], metadata: Dict[str, Any], flat: Set[int]) -> None:
+def _visit(m: Any, prefix: str, entries: List[Entry], dicts: List[Any], sets: List[Any], metadata: Dict[str, Any], flat: Set[Tuple[int, str]]) -> None:
     dicts += (m._parameters, m._buffers, m._modules)
     sets += (m._non_persistent_buffers_set, m._state_dict_hooks, getattr(m, "_state_dict_pre_hooks", ()))
     metadata[prefix[:-1]] = {"version": m._version}
     shard = flat_shard(m)
     if shard is not None:
         entries.append(Entry(prefix + "_flat_param", shard, True))
-    entries += [Entry(prefix + k, p, True) for k, p in m._parameters.items() if p is not None and id(p) not in flat]
+    entries += [Entry(prefix + k, p, True) for k, p in m._parameters.items() if p is not None and (id(m), k) not in flat]
     entries += [Entry(prefix + k, b, False) for k, b in m._buffers.items() if b is not None and k not in m._non_persistent_buffers_set]
     for key, child in m._modules.items():
         if child is not None:
@@ -267,12 +273,16 @@ def flat_shard(module: Any) -> Any:
     return handle.flat_param.data if shard is None else shard
 
 
-def _flat_ids(module: Any) -> Set[int]:
+def _flat_names(module: Any) -> Set[Tuple[int, str]]:
+    """FSDP1: which names of which modules (by id) stand for pieces of its flat parameter: views of it, of the shard or,
+    behind a forward, of the whole."""
     handle = getattr(module, "_handle", None)
     if handle is None or not hasattr(handle, "flat_param"):
         return set()
     flat = handle.flat_param
-    return {id(flat), *map(id, getattr(flat, "_params", None) or ()), *map(id, getattr(flat, "_shared_params", None) or ())}
+    infos = [*(getattr(flat, "_param_infos", None) or ()), *(getattr(flat, "_shared_param_infos", None) or ())]
+    own = {(id(m), name) for m in module.modules() for name, p in m._parameters.items() if p is flat}
+    return own | {(id(info.module), info.param_name) for info in infos}
 
 
 # --- optimizers ---------------------------------------------------------------------------------------------------------
@@ -320,6 +330,13 @@ def is_stock_optimizer(optim: Any) -> bool:
     return (type(optim).state_dict is base.state_dict and "state_dict" not in vars(optim)
             and not getattr(optim, "_optimizer_state_dict_pre_hooks", None)
             and not getattr(optim, "_optimizer_state_dict_post_hooks", None))
+
+
+def loads_as_torch(optim: Any) -> bool:
+    """load_state_dict() is torch's own, and no hook is called."""
+    return (type(optim).load_state_dict is torch().optim.Optimizer.load_state_dict
+            and not getattr(optim, "_optimizer_load_state_dict_pre_hooks", None)
+            and not getattr(optim, "_optimizer_load_state_dict_post_hooks", None))
 
 
 def inner_optimizers(optim: Any) -> Dict[str, Any]:

@@ -50,6 +50,7 @@ class TensorNode(NamedTuple):
     spread: Optional[Spread]
     parameter: bool
     requires_grad: bool
+    stride: Optional[Tuple[int, ...]]  #: None: its elements lie one behind the other
 
 
 class ArrayNode(NamedTuple):
