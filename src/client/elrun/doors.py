@@ -78,6 +78,7 @@ def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None
     if node.raw != special.is_fsdp1(module):
         raise fill.misfit(path, "it was saved wrapped in FSDP, and is not" if node.raw else "it was not wrapped in FSDP when it was saved")
     plain = node.raw or (special.is_stock_module(module) and special.loads_plainly(module))
+    live: Dict[str, Any] = {}
     if plain:
         special.reshard(module)
         live = {e.key: e.tensor for e in special.module_entries(module, [], [], {})}
@@ -91,7 +92,7 @@ def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None
         saved = fill.tensors(was.name, was.dtype, was.shape)
         if not plain:
             saved = saved.clone()
-        values.append((key, fill._spread(join(path, key), saved, was.spread) if was.spread else saved))
+        values.append((key, fill._spread(join(path, key), saved, was.spread, live.get(key)) if was.spread else saved))
     state: Any = collections.OrderedDict(values)
     state._metadata = collections.OrderedDict(node.metadata)
     fill.door(plain, lambda: _load_module(module, state, plain))
@@ -245,9 +246,13 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
 
 
 def _load_pair(target: Any, state: Any) -> Undo:
-    before = _copy_of(lambda: special.state_of(target))
+    before, wrapped = _copy_of(lambda: special.state_of(target)), special.with_its_groups(target)
     try:
         target.load_state_dict(state)
+        for optim in wrapped:
+            if optim.param_groups is not target.param_groups:
+                target.param_groups[:] = optim.param_groups
+                optim.param_groups = target.param_groups
     except Exception as e:
         raise _failed(e, before is not None and (lambda: target.load_state_dict(before)))
     return (lambda: target.load_state_dict(before)) if before is not None else None

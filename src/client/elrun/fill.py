@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 from . import special
 from .memory import Memory
 from .objects import fields_of, local_of, mesh_of
-from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, Misfit, ModuleNode,
+from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
                    TensorNode, a_class, class_name, join)
 from .values import has_pair, is_value, numpy, torch
@@ -242,11 +242,14 @@ class Fill:
             return th.device("cuda", th.cuda.current_device()) if th.cuda.is_available() else th.device("cpu")
         return device
 
-    def _spread(self, path: str, local: Any, spread: Spread) -> Any:
+    def _spread(self, path: str, local: Any, spread: Spread, old: Any = None) -> Any:
+        """old: what the values will be copied to, which torch allows only on the very mesh that it has."""
         from torch.distributed.tensor import DTensor
 
-        for mesh in self.meshes:
-            if mesh_of(mesh) == spread.mesh or Mesh(mesh.mesh.tolist(), None) == Mesh(spread.mesh.ranks, None):
+        of_old = getattr(old, "device_mesh", None)
+        meshes = [*([of_old] if of_old is not None else []), *[m for m in self.meshes if mesh_of(m) == spread.mesh], *self.meshes]
+        for mesh in meshes:
+            if mesh.mesh.tolist() == spread.mesh.ranks:
                 return DTensor.from_local(local, mesh, spread.placements, run_check=False, shape=torch().Size(spread.shape),
                                           stride=spread.stride)
         raise self.misfit(path, f"it was spread over the ranks {spread.mesh.ranks}, and nothing that is declared is")

@@ -343,3 +343,13 @@ def inner_optimizers(optim: Any) -> Dict[str, Any]:
     """Optimizers that stand in an optimizer's attributes: SAM and Lookahead have the real one there."""
     base = torch().optim.Optimizer
     return {name: v for name, v in vars(optim).items() if isinstance(v, base) and v is not optim and v.state is not optim.state}
+
+
+def with_its_groups(value: Any) -> List[Any]:
+    """Optimizers in an object's attributes that have one list of groups with it, as PostLocalSGDOptimizer: schedules change
+    the learning rate there, and load_state_dict() of the inner one makes itself another."""
+    th, its = torch(), getattr(value, "__dict__", {})
+    groups = its.get("param_groups")
+    if th is None or groups is None:
+        return []
+    return [v for v in its.values() if isinstance(v, th.optim.Optimizer) and v is not value and v.param_groups is groups]
