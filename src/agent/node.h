@@ -91,8 +91,10 @@ struct node {
     struct restore restore;          /* alone: what a coordinator has for a round */
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
-    int64_t gone_back;             /* the step that all ranks went on from last */
-    bool gone_fresh;               /* … or none, and that is as it should be */
+    int64_t gone_back;         /* the step that all ranks went on from last */
+    bool gone_fresh;           /* … or none, and that is as it should be */
+    struct member_taken taken; /* which steps the workers have, as it was told last */
+    char taken_whole[COMMON_STEPS_TEXT + 1], taken_coming[COMMON_STEPS_TEXT + 1];
     uint64_t gone_attempt;         /* of the agreement in which they did */
     struct words *words;           /* words_io.c; NULL: nothing is captured */
     struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
@@ -285,6 +287,8 @@ void words_ended(struct node *n, unsigned slot);                          /* its
 bool words_has_failed(const struct node *n, unsigned slot);               /* it has said so */
 void words_amend(const struct node *n, unsigned slot, struct failure *f); /* … and so failed then */
 void words_round(struct node *n);
+
+void ckpt_common(struct node *n, const struct msg_ckpt_common *c); /* ckpt_io.c: which step all nodes have */
 
 /* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */
 int persisting_init(struct node *n, struct el_err *e);

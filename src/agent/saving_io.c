@@ -99,6 +99,7 @@ static void make_list(struct persisting *p)
 static void refresh(struct persisting *p)
 {
     struct saver *s = p->saver;
+    snapshots_news(p->node->snapshots);
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
     loop_timer_at(s->telling, EL_NEVER);
     if (s->held.parts < 0 && keeper_all_known(k))

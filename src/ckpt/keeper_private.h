@@ -108,8 +108,8 @@ void keeper_compare_next(struct keeper *k);
 void keeper_on_compared(struct keeper *k, const struct keeper_event *ev);
 void keeper_forget_differences(struct keeper *k);
 /* keeper_pin.c: which slot is given out, and what all workers have. */
-/* The worker comes to this step, and may have gone back. */
-void keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now);
+/* The worker comes to this step, and may have gone back.  True: it has asked for a slot for it before. */
+bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now);
 struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, bool waits); /* NULL: none */
 /* It has none.  True: it has waited for too long. */
 bool keeper_is_stuck(struct keeper *k, struct worker *w, el_usec now);

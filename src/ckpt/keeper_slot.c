@@ -164,9 +164,10 @@ void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m, e
         return;
     }
     keeper_drop_writing(k, w); /* one that was begun and never committed */
-    keeper_comes_to(k, w, m->u.snap_begin.step, now);
+    /* A script that asks once more for what was left out waits in its own way. */
+    bool again = keeper_comes_to(k, w, m->u.snap_begin.step, now);
     /* While last words are captured, what others hold, too, may be in the other slot. */
-    struct keeper_slot *s = w->captures ? NULL : keeper_slot_to_write(k, w, waits);
+    struct keeper_slot *s = w->captures ? NULL : keeper_slot_to_write(k, w, waits || again);
     if (!s) {
         answer_busy(k, w, m, waits, now);
         return;

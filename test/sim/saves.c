@@ -46,6 +46,8 @@ static void each_word(struct cluster_item *it, bool in)
     case MSG_CKPT_WRITE: w[0] = &m->u.ckpt_write.nonce, w[1] = &m->u.ckpt_write.parts; break;
     case MSG_CKPT_PUBLISH: w[0] = &m->u.ckpt_publish.nonce, w[1] = &m->u.ckpt_publish.layout; break;
     case MSG_CKPT_OVER: w[0] = &m->u.ckpt_over.text; break;
+    case MSG_CKPT_TAKEN: w[0] = &m->u.ckpt_taken.whole, w[1] = &m->u.ckpt_taken.coming; break;
+    case MSG_CKPT_COMMON: w[0] = &m->u.ckpt_common.useless; break;
     case MSG_CKPT_STAND: w[0] = &m->u.ckpt_stand.steps, w[1] = &m->u.ckpt_stand.text; break;
     default: break;
     }

@@ -23,6 +23,7 @@ from .texts import cut
 from .tree import Misfit, Refused, a_class
 from .values import is_value, torch
 
+MISFIT = "what was saved does not fit what "  # begins what other ranks are told of one (src/ckpt/keeper_restore.c)
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 STEP_MAX = (1 << 63) - 2
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
@@ -203,7 +204,7 @@ class Snapshots:
         if not self.parts:
             raise Error("nothing was declared: ck.declare(name, state) comes first")
         layout = self._layout()
-        if self.world > 1 and any(isinstance(p, Part) and p.shard_id != f"rank{self.rank}" for p in self.parts):
+        if any(isinstance(p, Part) and p.shard_id != f"rank{self.rank}" for p in self.parts):
             self.parts.append(OwnPart(self.rank))
         self.parts.sort(key=lambda p: p.file != "")  # files last
         for i, p in enumerate(self.parts):
@@ -261,7 +262,8 @@ class Snapshots:
             if step < 0 and not offer.get("fresh"):
                 if misfit:
                     raise Error(f"what was saved does not fit what is declared here, and {'some of it is filled' if self._spoiled else 'nothing was changed'}: {misfit}")
-                raise NoSnapshot(offer.get("text") or "no snapshot is left")
+                text = offer.get("text") or "no snapshot is left"
+                raise Error(text) if text.startswith(MISFIT) else NoSnapshot(text)
             trouble, has = "", not offer.get("elsewhere")
             if step >= 0 and has:
                 trouble, misfit = self._load(fds[0], offer)

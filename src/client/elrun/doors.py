@@ -100,7 +100,8 @@ def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None
 def _load_module(module: Any, state: Any, plain: bool) -> Undo:
     before = None if plain else _copy_of(module.state_dict)
     try:
-        module.load_state_dict(state)
+        with special.writing_to([*module.parameters(), *module.buffers()]):
+            module.load_state_dict(state)
     except Exception as e:
         raise _failed(e, before is not None and (lambda: module.load_state_dict(before)))
     return (lambda: module.load_state_dict(before)) if before is not None else None

@@ -125,7 +125,7 @@ class Fill:
             return self.made[id(node)]
         if self.used.get(id(old)) == self.part:
             if isinstance(self._unpack(node), DOORS):
-                raise self.misfit(path, f"two objects were saved where one {class_name(old)} is declared twice")
+                raise self.misfit(path, f"two objects were saved where {a_class(old)} is declared twice")
             old = _NONE
         value = self._put(path, old, node)
         self.made[id(node)] = value
@@ -151,7 +151,8 @@ class Fill:
             return self._owner(path, old, node)
         if isinstance(node, SparseNode):
             members = [self.new_tensor(path, m) for m in node.members]
-            return self._replace(path, old, special.make_sparse(node.layout, node.shape, members, node.coalesced))
+            made = special.make_sparse(node.layout, node.shape, members, node.coalesced)
+            return self._replace(path, old, made.requires_grad_(node.requires_grad))
         if isinstance(node, SavedNode):
             return self._saved(path, old, node)
         if isinstance(node, EmptyNode):
@@ -205,7 +206,8 @@ class Fill:
         if not path:
             raise self.misfit("", f"a tensor {node.dtype} of shape {list(node.shape)} was saved, and one "
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
-        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None and not old.is_inference() and self.memory.is_free(old):
+        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None \
+                and not old.is_inference() and self.memory.is_free(old):
             new = self.new_tensor(path, node)
             self.copies.append(lambda: old.set_(new.detach().to(old.device)).requires_grad_(node.requires_grad))
             return old
@@ -213,7 +215,7 @@ class Fill:
 
     def _takes(self, tensor: Any, saved: Any) -> bool:
         """It can be filled in place, and nothing else is changed by that."""
-        if tensor.is_inference() or not fits_memory(tensor, saved):
+        if not fits_memory(tensor, saved):
             return False
         if tensor.is_conj():
             tensor, saved = tensor.conj(), saved.conj().resolve_conj()
@@ -264,7 +266,7 @@ class Fill:
 
     def _replace(self, path: str, old: Any, new: Any) -> Any:
         """A tensor without plain bytes: copied in place where torch can."""
-        if special.is_tensor(old) and _are_of_a_kind(old, new) and self._fills(old, [new], lambda: _copy_odd(old, new)):
+        if special.is_tensor(old) and special.takes_odd(old, new) and self._fills(old, [new], lambda: special.copy_odd(old, new)):
             return old
         if not path:
             raise self.misfit("", f"a tensor {new.dtype}, {new.layout}, was saved that cannot be copied into the one that is declared")
@@ -467,7 +469,8 @@ def copy_tensor(to: Any, saved: Any) -> None:
     for dim, (n, step) in enumerate(zip(to.shape, to.stride())):
         if n > 1 and step == 0:
             to, saved = to.narrow(dim, 0, 1), saved.narrow(dim, 0, 1)
-    to.copy_(saved)
+    with special.writing_to([to]):
+        to.copy_(saved)
 
 
 def _can_grow(value: Any) -> bool:
@@ -489,13 +492,6 @@ def _is_made_alike(old: Any, node: Any) -> bool:
     return True
 
 
-def _are_of_a_kind(old: Any, new: Any) -> bool:
-    """copy_() makes one of the other."""
-    if getattr(new, "is_nested", False) or getattr(old, "is_nested", False) or type(old) is not type(new):
-        return False
-    return bool(old.layout == new.layout and old.dtype == new.dtype and old.shape == new.shape)
-
-
 def _copy_array(old: Any, new: Any) -> None:
     np = numpy()
     if not isinstance(old, np.ma.MaskedArray):
@@ -507,10 +503,6 @@ def _copy_array(old: Any, new: Any) -> None:
     old.fill_value = new.fill_value
     if new.hardmask:
         old.harden_mask()
-
-
-def _copy_odd(old: Any, new: Any) -> None:
-    old.detach().copy_(new) if not old.is_sparse else old.detach().copy_(new)._coalesced_(new.is_coalesced())
 
 
 def _fill_mapping(target: Any, items: List[Tuple[Any, Any]]) -> Any:

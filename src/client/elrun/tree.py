@@ -66,6 +66,7 @@ class SparseNode(NamedTuple):
     shape: Tuple[int, ...]
     members: Tuple[TensorNode, ...]
     coalesced: bool
+    requires_grad: bool
 
 
 class SavedNode(NamedTuple):
