@@ -120,6 +120,11 @@ static bool keeps(const struct node *n)
     return n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
 }
 
+static void on_differ(void *ctx, const struct keeper_pair *x)
+{
+    tell_differ(ctx, x);
+}
+
 /* Snapshots, or stops between two steps: workers talk to this agent. */
 static bool talks(const struct node *n)
 {
@@ -188,6 +193,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         .stops = {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
         .committed = on_committed,
         .taken = on_taken,
+        .differ = on_differ,
         .unmet = on_unmet,
         .went_back = on_went_back};
     if (!talks(n))

@@ -121,6 +121,7 @@ struct member_held {
     uint64_t list;          /* number of the list of their parts; MEMBER_DO_PARTS tells it */
     int64_t parts;          /* in it; -1: not all have declared theirs */
     const char *layout, *steps;
+    const char *alike;  /* "12@9f3a:0=5c1": digests of its parts at one step (ckpt/alike.h) */
     const char *wishes; /* "12@9f3a 15@9f3a": steps that the script wants on disk */
     int64_t least;      /* MEMBER_NO_STEP */
     uint64_t ask;       /* an operator's wish, until it is answered; 0: none */

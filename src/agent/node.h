@@ -211,6 +211,7 @@ void tell_worker_failed(struct node *n, const char *how, unsigned slot);
 void tell_incidents(struct node *n, const struct failure *cause); /* the evidence is complete */
 void tell_restart(struct node *n, const char *why);
 void tell_checkpoint(struct node *n, const struct event_checkpoint *c);
+void tell_differ(struct node *n, const struct keeper_pair *x); /* ranks of this node share a part that is not alike */
 void tell_end(struct node *n, const char *why);
 void tell_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
 void tell_guard(struct node *n);                            /* there is a new one */

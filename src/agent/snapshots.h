@@ -17,6 +17,7 @@
 
 struct snapshots;
 struct keeper;
+struct keeper_pair;
 struct keeper_reads;
 struct vault;
 struct ckpt_fs;
@@ -28,7 +29,7 @@ struct snapshots_conf {
     const char *folder; /* for the socket */
     const struct reap *reap;
     bool live;    /* last words: what workers hold may be captured (words_io.c) */
-    bool several; /* nodes */
+    bool several; /* there may be other nodes */
 };
 
 struct snapshots_taken {
@@ -52,6 +53,8 @@ struct snapshots_ops {
     /* One of several nodes: which steps all its workers have, or may yet have, and each change of it.  Answered by
      * snapshots_common().  May be called inside snapshots_…(). */
     void (*taken)(void *ctx, const struct snapshots_taken *taken);
+    /* Ranks of this node share a part and hold different ones; it is in the log. */
+    void (*differ)(void *ctx, const struct keeper_pair *x);
     /* A worker has left out a step that the script wants on disk. */
     void (*unmet)(void *ctx, int64_t step, uint64_t lineage);
     /* The script has gone back by itself: what is beyond step and not of that lineage is given up. */
@@ -124,6 +127,10 @@ const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOU
 /* "rank 3", "ranks 9, 10 and 11 (local ranks 1, 2 and 3)": n workers of a node whose first one has the rank `base`.  Of
  * more than SNAPSHOTS_NAMED_MAX, which is all that local has room for, the others are counted. */
 const char *snapshots_ranks(const unsigned *local, unsigned n, unsigned base, char to[SNAPSHOTS_RANKS_MAX]);
+
+#define SNAPSHOTS_DIFFER_MAX 1200
+/* The warning: which part, which ranks, which tensors, what it means and what to do. */
+const char *snapshots_differ(const struct keeper_pair *x, char to[SNAPSHOTS_DIFFER_MAX]);
 
 #define SNAPSHOTS_OOM_RAISE 300
 /* By how much the workers' oom_score_adj is raised.  Slots count as memory of the agent that maps them, and it would be

@@ -164,6 +164,13 @@ static void open_slots(struct snapshots *s, unsigned worker)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_OPENED, .worker = worker, .ok = good, .text = e.text});
 }
 
+static void warn_differ(struct snapshots *s, const struct keeper_pair *x)
+{
+    char text[SNAPSHOTS_DIFFER_MAX];
+    el_log(EL_WARN, "%s", snapshots_differ(x, text));
+    s->ops.differ(s->ctx, x);
+}
+
 static void act(struct snapshots *s, const struct keeper_action *a)
 {
     switch (a->type) {
@@ -175,7 +182,9 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_OPEN: open_slots(s, a->worker); break;
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
     case KEEPER_DO_GROW: vault_grow(s->vault, a->worker, a->slot, a->bytes, a->gen); break;
-    case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
+    case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen, a->digests); break;
+    case KEEPER_DO_COMPARE: vault_compare(s->vault, keeper_compared(s->keeper)); break;
+    case KEEPER_DO_DIFFER: warn_differ(s, keeper_differs(s->keeper)); break;
     case KEEPER_DO_LOAD:
         vault_load(s->vault, s->keeper, a->worker, a->slot, a->gen, a->step, resume_root(s->resume),
                    resume_layout(s->resume));
@@ -515,16 +524,18 @@ static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
     return bad;
 }
 
-static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, bool live, struct el_err *e)
+static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, const struct snapshots_conf *of,
+                      struct el_err *e)
 {
     static const struct wsock_ops sock = {whose, on_message, on_gone};
     struct keeper_conf conf = {.workers = s->workers,
                                .budget_bytes = budget_bytes,
                                .waits = s->run->ckpt_busy,
                                .check = s->run->ckpt_check,
-                               .live = live,
-                               .several = s->several,
+                               .live = of->live,
+                               .several = of->several,
                                .patience = PATIENCE,
+                               .compares = s->workers > 1 || of->several,
                                .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = keeper_new(&conf, &s->mem);
@@ -559,7 +570,7 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
                             .workers = conf->workers,
                             .several = conf->several};
     snprintf(s->socket, sizeof s->socket, "%s/sock", conf->folder);
-    if (find_budget(s, &budget_bytes, e) == 0 && make_parts(s, p, budget_bytes, conf->live, e) == 0)
+    if (find_budget(s, &budget_bytes, e) == 0 && make_parts(s, p, budget_bytes, conf, e) == 0)
         return s;
     snapshots_free(s);
     return NULL;

@@ -121,14 +121,16 @@ static void grant(struct keeper *k, struct worker *w)
 static bool make_tables(struct keeper *k, struct worker *w, unsigned parts)
 {
     w->images = el_alloc(k->mem, (size_t)parts * IMAGES_ENTRY_MAX + 1);
+    w->told = el_alloc(k->mem, parts * sizeof *w->told);
     for (unsigned i = 0; w->images && i < KEEPER_SLOTS; i++) {
         struct keeper_slot *s = &w->slot[i];
-        s->part_bytes = el_alloc(k->mem, 2 * parts * sizeof *s->part_bytes);
+        s->part_bytes = el_alloc(k->mem, 3 * parts * sizeof *s->part_bytes);
         if (!s->part_bytes)
             return false;
         s->part_header_bytes = s->part_bytes + parts;
+        s->part_digest = s->part_bytes + 2 * parts;
     }
-    return w->images != NULL;
+    return w->images && w->told;
 }
 
 /* Which part makes the difference to what the last snapshot has. */

@@ -107,11 +107,11 @@ def _items(items: Dict[Any, Any]) -> Tuple[str, Dict[Any, Any]]:
 def _live_tensor(value: Any) -> Any:
     if special.is_lazy(value):
         return ("empty",)
-    if special.is_odd(value):
-        return "odd", special.to_bytes(value)
-    if value.layout is not torch().strided:
+    if special.has_members(value):
         members, _ = special.sparse_members(value)
         return _items({name: _bytes_of(member) for name, member in members})
+    if value.layout is not torch().strided or special.is_odd(value) or not special.is_plain_class(value):
+        return "odd", special.to_bytes(value)
     return _bytes_of(value)
 
 

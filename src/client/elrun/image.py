@@ -82,9 +82,10 @@ def element_size(dtype: Any) -> int:
 
 
 class Layout:
-    """Where everything of a part lies, for one set of names, shapes and types.  room: bytes for the pickled tree."""
+    """Where everything of a part lies, for one set of names, shapes and types.  room: bytes for the pickled tree.
+    shared: other ranks may declare it, too, and elrun compares what must be alike."""
 
-    def __init__(self, part: str, shard_id: str, blob: str, chunks: Tuple[Tuple[Spec, ...], ...], room: int):
+    def __init__(self, part: str, shard_id: str, blob: str, chunks: Tuple[Tuple[Spec, ...], ...], room: int, shared: bool):
         self.part, self.shard_id, self.blob = part, shard_id, blob
         self.room = room
         rows = [_row(spec) for chunk in chunks for spec in chunk]
@@ -96,10 +97,24 @@ class Layout:
             at += rows[i].bytes
         self.plain = all(row.bytes and not _is_numpy(row.spec.dtype) for row in rows)  #: tensors with elements, all of them
         self.blob_at = at
-        self.header = self._header(order, at + 8 + room)
+        self.header = self._header(order, at + 8 + room, shared)
         self.bytes = len(self.header) + at + 8 + room
 
-    def _header(self, order: List[int], end: int) -> bytes:
+    def _alike(self) -> str:
+        """Which tensors must be alike on all ranks, by their numbers in the order of their bytes: "0-147,150"."""
+        place = sorted(range(len(self.rows)), key=lambda i: (self.offsets[i], self.offsets[i] + self.rows[i].bytes,
+                                                             self.rows[i].spec.name.encode()))
+        spans: List[List[int]] = []
+        for n, i in enumerate(place):
+            if not self.rows[i].spec.shared:
+                continue
+            if spans and spans[-1][1] == n - 1:
+                spans[-1][1] = n
+            else:
+                spans.append([n, n])
+        return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in spans)
+
+    def _header(self, order: List[int], end: int, shared: bool) -> bytes:
         mine: Dict[str, Any] = {"part": self.part, "shard_id": self.shard_id, "step": "0" * STEP_DIGITS,
                                 "tensors": {self.blob: {"object": "pickle"}}}
         offsets: Dict[str, Any] = {self.blob: {"saved_offsets": [0]}}
@@ -109,6 +124,8 @@ class Layout:
             offsets[row.spec.name] = {"saved_offsets": row.note.get("offset", [0] * len(row.shape))}
         head: Dict[str, Any] = {"__metadata__": {"format": "pt", "DCP_VERSION": "1.0", "DCP_SHARDING_INFO": json.dumps(offsets),
                                                  "elrun": json.dumps(mine)}}
+        if shared:
+            head["__metadata__"]["elrun_alike"] = self._alike()
         for i in order:
             row, at = self.rows[i], self.offsets[i]
             head[row.spec.name] = {"dtype": row.tag, "shape": row.shape, "data_offsets": [at, at + row.bytes]}

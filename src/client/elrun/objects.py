@@ -78,8 +78,8 @@ class Block:
         self.keep: Tuple[Any, ...] = ()  # what guards compare by id must stay alive
 
     def same_shapes(self) -> bool:
-        """A tensor that is given another shape or type gets other memory, or another number of elements; what is left,
-        a view of the same elements, is noticed when it is copied."""
+        """A tensor that is given another shape gets other memory, or another number of elements or dimensions.  What is
+        left, a view of the same elements with as many dimensions, is noticed when it is copied."""
         if self.spread:
             self.locals = [local_of(t) for t in self.tensors]
         places = self._places()
@@ -88,9 +88,12 @@ class Block:
         self.places = places
         return list(map(_SHAPE, self.locals)) == self.shapes
 
-    def _places(self) -> Tuple[List[int], List[int]]:
+    def _places(self) -> Tuple[Any, ...]:
+        """What can be asked of thousands of tensors at each step."""
         kind = torch().Tensor
-        return list(map(kind.data_ptr, self.locals)), list(map(kind.numel, self.locals))
+        numbers = list(map(kind.numel, self.locals))
+        empty = [tuple(t.shape) for t, n in zip(self.locals, numbers) if not n] if 0 in numbers else []
+        return list(map(kind.data_ptr, self.locals)), numbers, list(map(kind.dim, self.locals)), list(map(kind.dtype.__get__, self.locals)), empty
 
     def guard(self) -> bool:
         raise NotImplementedError
@@ -252,6 +255,9 @@ class Walk:
         self.open: Set[int] = set()  # containers that are being looked at
 
     def object(self, value: Any) -> Taken:
+        why = alone_fault(value) if self.first else ""
+        if why:
+            raise Refused(f"{why} cannot be filled in place: put it into a dict")
         tree = self.take("", value, False)
         if self.specs:
             self.chunks.append((tuple(self.specs), self.sources))
@@ -345,9 +351,9 @@ class Walk:
         th = torch()
         if special.is_lazy(tensor):
             return EmptyNode(isinstance(tensor, th.nn.Parameter))
-        if tensor.layout is not th.strided and not special.is_odd(tensor):
+        if special.has_members(tensor):
             return self._sparse(path, tensor)
-        if special.is_odd(tensor) or not special.is_plain_class(tensor):
+        if tensor.layout is not th.strided or special.is_odd(tensor) or not special.is_plain_class(tensor):
             return self._saved_tensor(path, tensor)
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
@@ -374,7 +380,8 @@ class Walk:
     def _sparse(self, path: str, tensor: Any) -> Any:
         members, coalesced = special.sparse_members(tensor)
         nodes = tuple(self.loose_tensor(join(path, name), member) for name, member in members)
-        return SparseNode(str(tensor.layout).replace("torch.", ""), tuple(tensor.shape), nodes, coalesced)
+        return SparseNode(str(tensor.layout).replace("torch.", ""), tuple(tensor.shape), nodes, coalesced,
+                          bool(tensor.requires_grad and tensor.is_leaf))
 
     def array(self, path: str, value: Any) -> Any:
         np = numpy()
@@ -604,6 +611,16 @@ def generator(value: Any) -> Optional[GeneratorNode]:
     if np is not None and isinstance(value, np.random.RandomState):
         return GeneratorNode("numpy-legacy", "", value.get_state(legacy=False))
     return None
+
+
+def alone_fault(value: Any) -> str:
+    """What this is, if it can be replaced by another one but not filled; "": it can be filled, or it is something else."""
+    th, np = torch(), numpy()
+    if np is not None and isinstance(value, np.ndarray) and not value.flags.writeable:
+        return "an array that may only be read"
+    if th is not None and isinstance(value, th.Tensor) and getattr(value, "is_nested", False):
+        return "a nested tensor"
+    return ""
 
 
 def door_fault(value: Any) -> str:

@@ -55,7 +55,7 @@ class Part:
                 self.blocks.clear()
                 return self.take(first)
             self.room = room_for(len(blob), self.room)
-            self.layout = Layout(self.name, self.shard_id, self.blob_name, chunks, self.room)
+            self.layout = Layout(self.name, self.shard_id, self.blob_name, chunks, self.room, not self.prefix)
             self.chunks = chunks
         sources = taken.chunks[0][1] if len(taken.chunks) == 1 else [s for _, some in taken.chunks for s in some]
         return Held(self.layout, blob, sources)
@@ -96,7 +96,7 @@ class OwnPart:
                 specs += [rows[i].spec._replace(name=own_name(self.prefix, part.name, rows[i].spec.name)) for i in pick]
                 self.picked.append(pick)
             self.room = room_for(len(blob), self.room)
-            self.layout = Layout(self.name, self.shard_id, f"obj/{self.prefix}{self.name}", (tuple(specs),), self.room)
+            self.layout = Layout(self.name, self.shard_id, f"obj/{self.prefix}{self.name}", (tuple(specs),), self.room, False)
         sources = [held.sources[i] for (_, held), pick in zip(shared, self.picked) for i in pick]
         return Held(self.layout, blob, sources)
 

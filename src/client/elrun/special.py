@@ -3,9 +3,11 @@ state_dict() would show it, which do it by a collective, and which show somethin
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
-from typing import Any, Dict, List, NamedTuple, Set, Tuple
+import warnings
+from typing import Any, ContextManager, Dict, List, NamedTuple, Set, Tuple, cast
 
 from .values import torch
 
@@ -63,6 +65,14 @@ def offset_of(tensor: Any) -> Tuple[int, ...]:
     return tuple(compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)[1])
 
 
+def writing_to(tensors: List[Any]) -> ContextManager[Any]:
+    """What was made in inference mode may be changed in it alone."""
+    th = torch()
+    if hasattr(th, "inference_mode") and any(t.is_inference() for t in tensors if not is_lazy(t)):
+        return cast(ContextManager[Any], th.inference_mode())
+    return contextlib.nullcontext()
+
+
 def to_bytes(tensor: Any) -> bytes:
     to = io.BytesIO()
     torch().save(tensor, to, pickle_protocol=PICKLE)
@@ -71,10 +81,18 @@ def to_bytes(tensor: Any) -> bytes:
 
 def from_bytes(data: bytes) -> Any:
     th = torch()
-    try:
-        return th.load(io.BytesIO(data), weights_only=False)
-    except TypeError:  # before torch 1.13
-        return th.load(io.BytesIO(data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return th.load(io.BytesIO(data), weights_only=False)
+        except TypeError:  # before torch 1.13
+            return th.load(io.BytesIO(data))
+
+
+def has_members(tensor: Any) -> bool:
+    """A sparse tensor that is made of dense ones, and is like another one that is made of them."""
+    th = torch()
+    return bool(tensor.layout is not th.strided and type(tensor) is th.Tensor and not is_odd(tensor))
 
 
 def sparse_members(tensor: Any) -> Tuple[List[Tuple[str, Any]], bool]:
@@ -90,12 +108,35 @@ def sparse_members(tensor: Any) -> Tuple[List[Tuple[str, Any]], bool]:
 
 def make_sparse(layout: str, shape: Tuple[int, ...], members: List[Any], coalesced: bool) -> Any:
     th = torch()
-    if layout == "sparse_coo":
-        made = th.sparse_coo_tensor(members[0], members[1], shape)
-        return made._coalesced_(coalesced)
-    if layout in ("sparse_csr", "sparse_bsr"):
+    with warnings.catch_warnings():  # of invariants that nobody looks at, of what is new in torch: the script has chosen it
+        warnings.simplefilter("ignore")
+        if layout == "sparse_coo":
+            return th.sparse_coo_tensor(members[0], members[1], shape)._coalesced_(coalesced)
         return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout))
-    return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout))
+
+
+def copy_odd(old: Any, new: Any) -> None:
+    """A tensor without plain bytes into another one.  Not into what detach() gives: its scale, its indices are its own."""
+    if old.layout is not torch().strided and hasattr(old, "resize_as_sparse_") and not old.is_mkldnn:
+        old.resize_as_sparse_(new)
+    old.copy_(new)
+    if old.is_sparse:
+        old._coalesced_(new.is_coalesced())
+
+
+def takes_odd(old: Any, new: Any) -> bool:
+    """copy_odd() makes one of the other: it is tried on a copy, since torch has many conditions."""
+    if getattr(new, "is_nested", False) or getattr(old, "is_nested", False) or type(old) is not type(new):
+        return False
+    if old.layout != new.layout or old.dtype != new.dtype or old.shape != new.shape or old.requires_grad != new.requires_grad:
+        return False
+    try:
+        with torch().no_grad():
+            twin = old.detach().clone()
+            copy_odd(twin, new.detach())
+            return to_bytes(twin) == to_bytes(new.detach().clone())
+    except Exception:
+        return False
 
 
 # --- modules ------------------------------------------------------------------------------------------------------------
