@@ -192,8 +192,8 @@ int ckpt_init(struct node *n, struct el_err *e)
         .reads = on_reads,
         .stops = {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
         .committed = on_committed,
-        .differ = on_differ,
         .taken = on_taken,
+        .differ = on_differ,
         .unmet = on_unmet,
         .went_back = on_went_back};
     if (!talks(n))

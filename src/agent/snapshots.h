@@ -29,7 +29,7 @@ struct snapshots_conf {
     const char *folder; /* for the socket */
     const struct reap *reap;
     bool live;    /* last words: what workers hold may be captured (words_io.c) */
-    bool several; /* nodes */
+    bool several; /* there may be other nodes */
 };
 
 struct snapshots_taken {
@@ -50,11 +50,11 @@ struct snapshots_ops {
     struct stops_ops stops; /* with the same ctx */
     /* A slot holds a whole snapshot now, or one turned out to be none.  May be called inside snapshots_…(). */
     void (*committed)(void *ctx, unsigned worker, unsigned slot);
-    /* Ranks of this node share a part and hold different ones; it is in the log. */
-    void (*differ)(void *ctx, const struct keeper_pair *x);
     /* One of several nodes: which steps all its workers have, or may yet have, and each change of it.  Answered by
      * snapshots_common().  May be called inside snapshots_…(). */
     void (*taken)(void *ctx, const struct snapshots_taken *taken);
+    /* Ranks of this node share a part and hold different ones; it is in the log. */
+    void (*differ)(void *ctx, const struct keeper_pair *x);
     /* A worker has left out a step that the script wants on disk. */
     void (*unmet)(void *ctx, int64_t step, uint64_t lineage);
     /* The script has gone back by itself: what is beyond step and not of that lineage is given up. */

@@ -533,9 +533,9 @@ static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes
                                .waits = s->run->ckpt_busy,
                                .check = s->run->ckpt_check,
                                .live = of->live,
-                               .compares = s->workers > 1 || of->several,
-                               .several = s->several,
+                               .several = of->several,
                                .patience = PATIENCE,
+                               .compares = s->workers > 1 || of->several,
                                .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = keeper_new(&conf, &s->mem);

@@ -394,10 +394,145 @@ static void test_many_orders(void)
     is_num(bad, 0, "many orders: whatever all nodes have taken all hold, or what they have taken since");
 }
 
+/* --- one by one --- */
+
+static void has_word(const char *what, const char *text, const char *about)
+{
+    if (strstr(text, what))
+        ok(true, about);
+    else
+        is_str(text, what, about);
+}
+
+static el_usec clock_at;
+
+/* "13:0 12:0", of lineage 1. */
+static void says(unsigned seat, const char *whole, const char *coming, int64_t passed, bool ready, bool stuck)
+{
+    struct common_taken t = {.told = {.passed = passed, .begun = passed + 1, .ready = ready, .stuck = stuck}};
+    t.told.whole = common_list_get(whole, t.told.is_whole, PIN_TOLD);
+    t.told.coming = common_list_get(coming, t.told.is_coming, PIN_TOLD);
+    common_take(&s.c, seat, &t, clock_at);
+    common_advance(&s.c, clock_at);
+    common_check(&s.c);
+}
+
+/* What it is told: "12, 13 useless, from 14"; "" nothing. */
+static const char *told(unsigned seat)
+{
+    static char text[400];
+    struct common_word w;
+    size_t n = 0;
+    text[0] = 0;
+    if (!common_word(&s.c, seat, 1, &w))
+        return text;
+    n += (size_t)snprintf(text, sizeof text, "%lld", (long long)w.step.step);
+    for (unsigned i = 0; i < w.n; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, ", %lld useless", (long long)w.useless[i].step);
+    snprintf(text + n, sizeof text - n, ", from %lld", (long long)w.from);
+    return text;
+}
+
+static void test_words(void)
+{
+    common_round(&s.c, 2);
+    says(0, "12@1:0", "", 11, true, false);
+    is_str(told(0), "-1, from 0", "of the other node nothing is known");
+    is_str(told(0), "", "which is said once");
+    says(1, "", "12@1:0", 11, false, false);
+    is_str(told(0), "", "it may yet have the step");
+    says(1, "12@1:0", "", 11, true, false);
+    is_str(told(0), "12, from 13", "it has it");
+    is_str(told(1), "12, from 13", "both hear that");
+    ok(common_has_word(&s.c, 0, 2), "and once more on another connection");
+    says(0, "13@1:0 12@1:0", "", 12, true, false);
+    says(1, "12@1:0", "", 13, false, false);
+    is_str(told(0), "", "a step that one has left out is kept while that one could take none");
+    says(1, "12@1:0", "", 13, true, false);
+    is_str(told(0), "12, 13 useless, from 16", "else it is useless, and both take the same one next");
+    is_str(told(1), "12, from 16", "as the other one hears, too");
+    says(0, "15@1:0 12@1:0", "14@1:0", 14, true, false);
+    says(1, "12@1:0", "15@1:0", 14, true, false);
+    is_str(told(0), "12, 14 useless, from 16", "while one may yet be had the other is useless at once");
+    common_restart(&s.c);
+    says(0, "3@2:0", "", 2, true, false);
+    says(1, "3@2:0", "", 2, true, false);
+    is_str(told(0), "3, from 4", "all have gone back: a lower step is the newest");
+}
+
+static void test_patience(void)
+{
+    common_round(&s.c, 2);
+    clock_at = EL_SEC(1);
+    says(0, "12@1:0", "", 11, true, false);
+    says(1, "", "", 11, true, false);
+    ok(common_deadline(&s.c) == EL_NEVER, "nobody waits for a slot");
+    clock_at += EL_SEC(1);
+    says(0, "12@1:0", "13@1:0", 11, true, true);
+    ok(common_deadline(&s.c) == clock_at + COMMON_PATIENCE, "somebody does");
+    told(0);
+    clock_at += COMMON_PATIENCE;
+    ok(common_advance(&s.c, clock_at), "for too long");
+    has_word("12 useless", told(0), "who does not come is not waited for");
+    ok(common_deadline(&s.c) == EL_NEVER, "nor again");
+    says(1, "13@1:0", "", 12, true, false);
+    says(0, "13@1:0", "", 12, true, false);
+    has_word("13,", told(1), "until it comes: then it counts");
+}
+
+static void test_goes_back(void)
+{
+    int64_t step;
+    common_round(&s.c, 1);
+    says(0, "12@1:0", "", 11, true, false);
+    struct pin_step was = s.c.step;
+    struct common_taken t = {.told = {.era = 1, .passed = 5, .begun = 6, .whole = 1, .is_whole = {{6, 1, 2}}}};
+    common_take(&s.c, 0, &t, clock_at);
+    common_advance(&s.c, clock_at);
+    ok(s.c.step.step == 6 && common_went_back(&s.c, was, &step) && step == 5, "a script goes back by itself");
+    was = s.c.step;
+    t.told.is_whole[0].step = 7;
+    common_take(&s.c, 0, &t, clock_at);
+    common_advance(&s.c, clock_at);
+    ok(s.c.step.step == 7 && !common_went_back(&s.c, was, &step), "once");
+}
+
+static void test_elsewhere(void)
+{
+    common_round(&s.c, 2);
+    struct common_taken t = {.elsewhere = true, .told = {.passed = -1, .begun = -1, .ready = true}};
+    common_take(&s.c, 1, &t, clock_at);
+    says(0, "12@1:0", "", 11, true, false);
+    has_word("12,", told(0), "a node that needs no step of its own");
+}
+
+static void test_lists(void)
+{
+    static const char *const wrong[] = {"", "x", "12@", "12@1:x", "12@1: 13", "99999999999999999999@1", "12@1:0,13@1"};
+    struct pin_step v[PIN_TOLD + 1];
+    char text[COMMON_STEPS_TEXT];
+    unsigned n = common_list_get("13@9f3a:2 12@77 11@1:0 10@1:0 9@1:0", v, PIN_TOLD);
+    common_list_put(v, n, text, sizeof text);
+    is_str(text, "13@9f3a:2 12@77 11@1:0 10@1:0", "a list, as long as there is room");
+    for (unsigned i = 0; i < PIN_TOLD; i++)
+        v[i] = (struct pin_step){INT64_MAX, INT64_MAX, UINT64_MAX};
+    common_list_put(v, PIN_TOLD, text, sizeof text);
+    ok(common_list_get(text, v, PIN_TOLD + 1) == PIN_TOLD && v[PIN_TOLD - 1].era == INT64_MAX, "the longest one");
+    unsigned bad = 0;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        bad += common_list_get(wrong[i], v, PIN_TOLD) > 1;
+    is_num(bad, 0, "what is no step ends it");
+}
+
 int main(void)
 {
     if (common_init(&s.c, NODES, NULL) < 0)
         return 1;
+    test_words();
+    test_patience();
+    test_goes_back();
+    test_elsewhere();
+    test_lists();
     test_many_orders();
     common_free(&s.c, NULL);
     return done();
