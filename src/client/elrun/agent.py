@@ -167,9 +167,13 @@ class Snapshots:
         self._may_declare("declare", name)
         if is_value(state) or isinstance(state, tuple):
             raise TypeError(f'part "{name}": {a_class(state)} cannot be filled in place: put it into a dict')
-        part = Part(name, state, shard_id or f"rank{self.rank}", f"r{self.rank:05d}/" if shard_id is None else "")
+        prefix = f"r{self.rank:05d}/" if shard_id is None else "" if shard_id == "all" else f"{shard_id}/"
+        part = Part(name, state, shard_id or f"rank{self.rank}", prefix, shard_id is not None)
         try:
             part.take(first=True)
+            if any(not part.names().isdisjoint(p.names()) for p in self.parts if isinstance(p, Part)):
+                part.rename()
+                part.take()
         except Refused as e:
             raise TypeError(f'part "{name}": {e}') from None
         except UnicodeError as e:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import operator
 import os
+import random
 import signal
 import socket
 import sys
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .agent import Snapshots
 
 ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
-SAMPLED_MAX = 1024  # tensors of which elements are compared
+SAMPLED_MAX = 256  # tensors of which elements are compared, chosen by lot
 SAMPLES = 2  # elements of each
 LARGE_STEPS = 100  # for which who has too many values is not asked for them
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
@@ -140,7 +141,7 @@ class Emergency:
         picked = set(aside)
         rest = [i for i in range(len(rows)) if i not in picked and not sources[i].is_inference()]
         copies = [sources[i].clone() if _is_tensor(sources[i]) else sources[i].copy() for i in aside]
-        some = rest[:: max(1, len(rest) // SAMPLED_MAX)]
+        some = rest if len(rest) <= SAMPLED_MAX else random.Random(len(rest)).sample(rest, SAMPLED_MAX)
         views = [v for v in (_elements(sources[i]) for i in some) if v is not None]
         samples = [v.clone() for v in views] if th is not None else []
         return _Plan(key, aside, rest, copies, views, samples, list(sources))

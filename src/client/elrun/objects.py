@@ -30,8 +30,7 @@ from .values import SIMPLE, has_pair, is_value, numpy, torch
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
 TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
 
-_DICTS = operator.attrgetter("_parameters", "_buffers", "_modules")
-_VARS = operator.attrgetter("__dict__")
+_PARAMETERS, _BUFFERS = operator.attrgetter("_parameters"), operator.attrgetter("_buffers")
 _SHAPE = operator.attrgetter("shape", "dtype")
 _GRAD = operator.attrgetter("requires_grad")
 
@@ -162,7 +161,7 @@ class _ModuleBlock(Block):
         raw = special.is_fsdp1(module)
         super().__init__(specs, tensors, ModuleNode(keys, nodes, metadata, raw), path)
         self.of = module
-        self.places_of_dicts = list(map(_DICTS, self.modules))
+        self.parameters, self.buffers = list(map(_PARAMETERS, self.modules)), list(map(_BUFFERS, self.modules))
         self.ids, self.names = self._look()
         self.keep = tuple(self.dicts) + tuple(v for d in self.dicts for v in d.values())
 
@@ -173,12 +172,8 @@ class _ModuleBlock(Block):
     def guard(self) -> bool:
         """The same tensors and modules stand in the same dicts, these are still the modules', and no hook has come."""
         return (not any(self.empty) and self._look() == (self.ids, self.names) and list(map(list, self.sets)) == self.contents
-                and all(itertools.starmap(_are_same, zip(map(_DICTS, self.modules), self.places_of_dicts)))
-                and not any(map(operator.contains, map(_VARS, self.modules), itertools.repeat("state_dict"))))
-
-
-def _are_same(a: Tuple[Any, ...], b: Tuple[Any, ...]) -> bool:
-    return a[0] is b[0] and a[1] is b[1] and a[2] is b[2]
+                and all(map(operator.is_, map(_PARAMETERS, self.modules), self.parameters))
+                and all(map(operator.is_, map(_BUFFERS, self.modules), self.buffers)))
 
 
 class _OptimizerBlock(Block):
@@ -257,8 +252,8 @@ class Taken(NamedTuple):
 class Walk:
     """One look at one declared object.  blocks are kept from one look to the next, by path."""
 
-    def __init__(self, prefix: str, blocks: Dict[str, Block], first: bool = False):
-        self.prefix = prefix
+    def __init__(self, prefix: str, piece_prefix: str, blocks: Dict[str, Block], first: bool = False):
+        self.prefix, self.piece_prefix = prefix, piece_prefix
         self.first = first  #: it is being declared: what can be tried of it is tried
         self.blocks = blocks
         self.used: Set[str] = set()
@@ -358,7 +353,7 @@ class Walk:
 
     def unique_piece(self, path: str) -> str:
         """Pieces of one DTensor have one name on all ranks: they are read together."""
-        prefix, self.prefix = self.prefix, ""
+        prefix, self.prefix = self.prefix, self.piece_prefix
         name = self.unique(path)
         self.prefix = prefix
         return name
