@@ -36,7 +36,7 @@ FUZZ := $(wildcard test/fuzz/fuzz_*.c)
 PROG := $(wildcard test/e2e/*.c test/bench/*.c)
 TLIB := $(wildcard test/lib/*.c) $(filter-out $(SIM),$(wildcard test/sim/*.c))
 # Tests with a python of their own, and what makes it: not for every change.
-SLOW := test/e2e/frameworks.sh
+SLOW := $(wildcard test/e2e/frameworks_*.sh)
 E2E  ?= $(sort $(filter-out $(SLOW),$(wildcard test/e2e/*.sh)))
 PURE ?= check-pure
 
@@ -176,7 +176,7 @@ check-long: all $(PROG:%.c=$(BUILD)/%)
 # The examples for Lightning, accelerate, transformers and DeepSpeed, with the versions of test/e2e/frameworks.txt.
 check-frameworks: all
 	@sh test/lib/venv_frameworks.sh
-	@$(MAKE) --no-print-directory check-e2e E2E=$(SLOW)
+	@$(MAKE) --no-print-directory check-e2e E2E='$(SLOW)'
 # The same with sanitizers in elrun itself: what it leaks or strays into ends it with another status, and a test fails.  Slow.
 check-e2e-san:
 	@$(MAKE) --no-print-directory $(SAN) $(BUILD)/san/elrun

@@ -120,6 +120,11 @@ static bool keeps(const struct node *n)
     return n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
 }
 
+static void on_differ(void *ctx, const struct keeper_pair *x)
+{
+    tell_differ(ctx, x);
+}
+
 /* Snapshots, or stops between two steps: workers talk to this agent. */
 static bool talks(const struct node *n)
 {
@@ -142,6 +147,33 @@ int ckpt_folder(struct node *n, struct el_err *e)
     return 0;
 }
 
+static void on_taken(void *ctx, const struct snapshots_taken *t)
+{
+    struct node *n = ctx;
+    common_list_put(t->told.is_whole, t->told.whole, n->taken_whole, sizeof n->taken_whole);
+    common_list_put(t->told.is_coming, t->told.coming, n->taken_coming, sizeof n->taken_coming);
+    n->taken = (struct member_taken){.number = t->number,
+                                     .coord = t->coord,
+                                     .whole = n->taken_whole,
+                                     .coming = n->taken_coming,
+                                     .era = t->told.era,
+                                     .passed = t->told.passed,
+                                     .begun = t->told.begun,
+                                     .ready = t->told.ready,
+                                     .stuck = t->told.stuck,
+                                     .elsewhere = t->elsewhere};
+    if (n->membership)
+        membership_taken(n->membership, &n->taken);
+}
+
+void ckpt_common(struct node *n, const struct msg_ckpt_common *c)
+{
+    struct pin_step useless[2 * COMMON_STEPS_MAX];
+    unsigned many = common_list_get(c->useless, useless, 2 * COMMON_STEPS_MAX);
+    if (n->snapshots)
+        snapshots_common(n->snapshots, (struct pin_step){c->step, -1, c->lineage}, (int64_t)c->from, useless, many);
+}
+
 static void on_unmet(void *ctx, int64_t step, uint64_t lineage)
 {
     persisting_unmet(ctx, step, lineage);
@@ -160,6 +192,8 @@ int ckpt_init(struct node *n, struct el_err *e)
         .reads = on_reads,
         .stops = {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
         .committed = on_committed,
+        .taken = on_taken,
+        .differ = on_differ,
         .unmet = on_unmet,
         .went_back = on_went_back};
     if (!talks(n))
@@ -175,7 +209,8 @@ int ckpt_init(struct node *n, struct el_err *e)
                                   .workers = n->nproc,
                                   .folder = run_folder_path(n->folder),
                                   .reap = n->reap,
-                                  .live = words_wanted(n)};
+                                  .live = words_wanted(n),
+                                  .several = n->place.kind != ENDPOINT_ALONE};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
     if (!n->snapshots || words_init(n, e) < 0 || persisting_init(n, e) < 0 || ckpt_asks_init(n, e) < 0)
         return -1;

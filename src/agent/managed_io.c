@@ -114,6 +114,11 @@ static void on_restore(void *ctx, const struct restore_stock *decided, const cha
     ckpt_decided(n, decided, text);
 }
 
+static void on_common(void *ctx, const struct msg_ckpt_common *c)
+{
+    ckpt_common(ctx, c);
+}
+
 static void on_go(void *ctx)
 {
     struct node *n = ctx;
@@ -350,6 +355,7 @@ int managed_init(struct node *n, struct el_err *e)
                                               .saving_order = on_saving_order,
                                               .unsave = on_unsave,
                                               .saved = on_saved,
+                                              .common = on_common,
                                               .words = on_words,
                                               .verdict = on_verdict,
                                               .logs = on_logs,

@@ -81,6 +81,7 @@ static void on_connected(struct member *m, el_usec now, struct member_actions *o
     member_restore_tell(m, out);
     member_save_tell(m, out);
     member_words_tell(m, out);
+    member_common_tell(m, out);
 }
 
 void member_link_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)

@@ -113,6 +113,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     case MSG_DIGEST: digest(m, &out->u.digest); break;
     case MSG_STOPPED: stopped(m, &out->u.stopped); break;
     case MSG_CKPT_STOCK: member_restore_message(m, &out->u.ckpt_stock); break;
+    case MSG_CKPT_TAKEN: member_common_message(m, &out->u.ckpt_taken); break;
     case MSG_CKPT_STAND: member_words_message(m, &out->u.ckpt_stand); break;
     case MSG_CKPT_HELD: member_save_message(m, &out->u.ckpt_held); break;
     case MSG_LEAVING:

@@ -42,6 +42,8 @@ struct membership_ops {
     void (*saving_order)(void *ctx, const struct msg *msg);
     void (*unsave)(void *ctx);
     void (*saved)(void *ctx, const struct member_save *save);
+    /* The step that all nodes have: CKPT_COMMON. */
+    void (*common)(void *ctx, const struct msg_ckpt_common *c);
     /* Last words: CKPT_CAPTURE as it came, NULL: the coordinator is gone; answered by membership_stand().  May be
      * called inside membership_…(). */
     void (*words)(void *ctx, const struct msg_ckpt_capture *order);
@@ -85,6 +87,7 @@ void membership_reads(struct membership *m); /* not yet, but bytes come from dis
 /* What the workers have left in memory: the caller's, until the next one; an order to write or publish is carried out,
  * or *why not; so many bytes are written. */
 void membership_held(struct membership *m, const struct member_held *held);
+void membership_taken(struct membership *m, const struct member_taken *taken); /* the caller's, until the next one */
 void membership_stand(struct membership *m, const struct member_stand *stand); /* the caller's, until the next one */
 void membership_saved(struct membership *m, bool good, bool existed, const char *why);
 void membership_moved(struct membership *m, uint64_t bytes);

@@ -327,6 +327,7 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_WRITE:
     case MEMBER_DO_FILE:
     case MEMBER_DO_PUBLISH: m->ops.saving_order(m->ctx, m->order); break;
+    case MEMBER_DO_COMMON: m->ops.common(m->ctx, &m->order->u.ckpt_common); break;
     case MEMBER_DO_WORDS: m->ops.words(m->ctx, &m->order->u.ckpt_capture); break;
     case MEMBER_DO_WORDS_LOST: m->ops.words(m->ctx, NULL); break;
     case MEMBER_DO_UNSAVE: m->ops.unsave(m->ctx); break;
@@ -425,6 +426,11 @@ void membership_reads(struct membership *m)
 void membership_held(struct membership *m, const struct member_held *held)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_HELD, .held = held});
+}
+
+void membership_taken(struct membership *m, const struct member_taken *taken)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_TAKEN, .taken = taken});
 }
 
 void membership_stand(struct membership *m, const struct member_stand *stand)

@@ -91,8 +91,10 @@ struct node {
     struct restore restore;          /* alone: what a coordinator has for a round */
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
-    int64_t gone_back;             /* the step that all ranks went on from last */
-    bool gone_fresh;               /* … or none, and that is as it should be */
+    int64_t gone_back;         /* the step that all ranks went on from last */
+    bool gone_fresh;           /* … or none, and that is as it should be */
+    struct member_taken taken; /* which steps the workers have, as it was told last */
+    char taken_whole[COMMON_STEPS_TEXT + 1], taken_coming[COMMON_STEPS_TEXT + 1];
     uint64_t gone_attempt;         /* of the agreement in which they did */
     struct words *words;           /* words_io.c; NULL: nothing is captured */
     struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
@@ -209,6 +211,7 @@ void tell_worker_failed(struct node *n, const char *how, unsigned slot);
 void tell_incidents(struct node *n, const struct failure *cause); /* the evidence is complete */
 void tell_restart(struct node *n, const char *why);
 void tell_checkpoint(struct node *n, const struct event_checkpoint *c);
+void tell_differ(struct node *n, const struct keeper_pair *x); /* ranks of this node share a part that is not alike */
 void tell_end(struct node *n, const char *why);
 void tell_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
 void tell_guard(struct node *n);                            /* there is a new one */
@@ -285,18 +288,20 @@ bool words_has_failed(const struct node *n, unsigned slot);               /* it 
 void words_amend(const struct node *n, unsigned slot, struct failure *f); /* … and so failed then */
 void words_round(struct node *n);
 
+void ckpt_common(struct node *n, const struct msg_ckpt_common *c); /* ckpt_io.c: which step all nodes have */
+
 /* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */
 int persisting_init(struct node *n, struct el_err *e);
 void persisting_free(struct node *n);
 const struct ckpt_fs *persisting_root(const struct node *n); /* NULL: no --ckpt-dir */
 void persisting_committed(struct node *n, unsigned worker, unsigned slot);
-void persisting_round(struct node *n);                   /* workers are about to be started */
+void persisting_round(struct node *n); /* workers are about to be started */
 /* All ranks go on from this step, and train that lineage; by_itself: their script has gone back to it. */
 void persisting_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_itself);
 void persisting_unmet(struct node *n, int64_t step, uint64_t lineage); /* a rank has left out what is wanted on disk */
-void persisting_last_words(struct node *n);              /* they are being stopped, or have ended */
-void persisting_signal(struct node *n, int signal);      /* one that ends the job */
-void persisting_ended(struct node *n);                   /* none is left */
+void persisting_last_words(struct node *n);                            /* they are being stopped, or have ended */
+void persisting_signal(struct node *n, int signal);                    /* one that ends the job */
+void persisting_ended(struct node *n);                                 /* none is left */
 void persisting_leave(struct node *n,
                       void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
 

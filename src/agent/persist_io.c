@@ -209,6 +209,7 @@ static void pump(struct persisting *p)
         else
             begin(p, news.step);
     }
+    snapshots_news(p->node->snapshots);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */

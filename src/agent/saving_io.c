@@ -18,6 +18,7 @@
 struct saver {
     struct member_held held;
     char *steps; /* SAVING_STEPS_TEXT + 1 */
+    char alike[SAVING_ALIKE_TEXT + 1];
     char wishes[SAVING_WISHES_TEXT + 1];
     struct loop_timer *telling;
     struct keeper_source *piece; /* the list */
@@ -98,11 +99,14 @@ static void make_list(struct persisting *p)
 static void refresh(struct persisting *p)
 {
     struct saver *s = p->saver;
+    snapshots_news(p->node->snapshots);
     const struct keeper *k = snapshots_keeper(p->node->snapshots);
     loop_timer_at(s->telling, EL_NEVER);
     if (s->held.parts < 0 && keeper_all_known(k))
         make_list(p);
     put_steps(p);
+    if (s->held.parts > 0)
+        keeper_digests_text(k, s->piece, s->pieces, s->alike, sizeof s->alike);
     s->held.steps = s->steps;
     s->held.least = keeper_least(k);
     s->held.wishes = persist_wishes_text(p->core, SAVING_WISHES_MAX, s->wishes, sizeof s->wishes);
@@ -138,6 +142,7 @@ void saver_round(struct persisting *p)
     s->held.coord = w->coord;
     s->held.parts = -1;
     s->held.layout = "";
+    s->alike[0] = 0;
     s->ended = false;
     s->pieces = 0;
     refresh(p);
@@ -567,6 +572,7 @@ int saver_init(struct persisting *p, struct el_err *e)
     if (s) {
         s->again = KEEPER_NO_STEP;
         s->held = (struct member_held){.parts = -1, .layout = "", .wishes = "", .least = MEMBER_NO_STEP};
+        s->held.alike = s->alike;
         s->steps = calloc(1, SAVING_STEPS_TEXT + 1);
         s->piece = calloc(SAVING_PARTS_MAX, sizeof *s->piece);
         s->index = calloc(SAVING_PARTS_MAX, sizeof *s->index);

@@ -6,6 +6,7 @@
 
 #include "agent/host.h"
 #include "ckpt/keeper.h"
+#include "rdzv/saving.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -102,5 +103,18 @@ const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOU
                               ranks);
     if (x->disk && x->disk < ranks)
         snprintf(to + n, SNAPSHOTS_SOURCE_MAX - n, ", %u of %u ranks from disk", x->disk, ranks);
+    return to;
+}
+
+const char *snapshots_differ(const struct keeper_pair *x, char to[SNAPSHOTS_DIFFER_MAX])
+{
+    size_t n = (size_t)snprintf(to, SNAPSHOTS_DIFFER_MAX,
+                                "part \"%s\" (shard_id=\"%s\") differs between rank %u and rank %u at "
+                                "step %lld",
+                                x->part, x->shard_id, x->of[0].rank, x->of[1].rank, (long long)x->step);
+    if (x->tensors)
+        n += (size_t)snprintf(to + n, SNAPSHOTS_DIFFER_MAX - n, ", in %llu tensor%s: %s",
+                              (unsigned long long)x->tensors, x->tensors == 1 ? "" : "s", x->names);
+    snprintf(to + n, SNAPSHOTS_DIFFER_MAX - n, ": " SAVING_DIFFER_ADVICE);
     return to;
 }

@@ -9,6 +9,7 @@
 #include "agent/stops.h"
 #include "ckpt/layout.h"
 #include "ckpt/load.h"
+#include "ckpt/pin.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/reap.h"
@@ -16,6 +17,7 @@
 
 struct snapshots;
 struct keeper;
+struct keeper_pair;
 struct keeper_reads;
 struct vault;
 struct ckpt_fs;
@@ -26,7 +28,14 @@ struct snapshots_conf {
     unsigned workers;
     const char *folder; /* for the socket */
     const struct reap *reap;
-    bool live; /* last words: what workers hold may be captured (words_io.c) */
+    bool live;    /* last words: what workers hold may be captured (words_io.c) */
+    bool several; /* there may be other nodes */
+};
+
+struct snapshots_taken {
+    uint64_t number, coord; /* of the round */
+    struct pin_told told;
+    bool elsewhere;
 };
 
 struct snapshots_ops {
@@ -41,6 +50,11 @@ struct snapshots_ops {
     struct stops_ops stops; /* with the same ctx */
     /* A slot holds a whole snapshot now, or one turned out to be none.  May be called inside snapshots_…(). */
     void (*committed)(void *ctx, unsigned worker, unsigned slot);
+    /* One of several nodes: which steps all its workers have, or may yet have, and each change of it.  Answered by
+     * snapshots_common().  May be called inside snapshots_…(). */
+    void (*taken)(void *ctx, const struct snapshots_taken *taken);
+    /* Ranks of this node share a part and hold different ones; it is in the log. */
+    void (*differ)(void *ctx, const struct keeper_pair *x);
     /* A worker has left out a step that the script wants on disk. */
     void (*unmet)(void *ctx, int64_t step, uint64_t lineage);
     /* The script has gone back by itself: what is beyond step and not of that lineage is given up. */
@@ -67,6 +81,12 @@ void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, 
 void snapshots_confirmed(struct snapshots *s, uint64_t attempt);
 /* The agreement is repeated: choose() comes once more, when all workers ask. */
 void snapshots_again(struct snapshots *s);
+/* Slots are read, or not any more: what is to be told may have changed. */
+void snapshots_news(struct snapshots *s);
+/* All nodes have that step (RESTORE_NO_STEP: none); workers that do not wait take none below `from`.  Of these some
+ * node does not have it, and never will. */
+void snapshots_common(struct snapshots *s, struct pin_step step, int64_t from, const struct pin_step *useless,
+                      unsigned n);
 uint64_t snapshots_lineage(const struct snapshots *s); /* of what is trained since then, or since the round began */
 
 /* The steps on disk among those in memory, newest first, but for those beyond left->step that are not of its lineage:
@@ -107,6 +127,10 @@ const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOU
 /* "rank 3", "ranks 9, 10 and 11 (local ranks 1, 2 and 3)": n workers of a node whose first one has the rank `base`.  Of
  * more than SNAPSHOTS_NAMED_MAX, which is all that local has room for, the others are counted. */
 const char *snapshots_ranks(const unsigned *local, unsigned n, unsigned base, char to[SNAPSHOTS_RANKS_MAX]);
+
+#define SNAPSHOTS_DIFFER_MAX 1200
+/* The warning: which part, which ranks, which tensors, what it means and what to do. */
+const char *snapshots_differ(const struct keeper_pair *x, char to[SNAPSHOTS_DIFFER_MAX]);
 
 #define SNAPSHOTS_OOM_RAISE 300
 /* By how much the workers' oom_score_adj is raised.  Slots count as memory of the agent that maps them, and it would be

@@ -13,14 +13,14 @@
 #include "ckpt/resume.h"
 #include "ckpt/vault.h"
 #include "ckpt/wsock.h"
-#include "proc/procstat.h"
+#include "proc/ancestor.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/snip.h"
 
-#define ANCESTORS_MAX 32 /* between a worker and who connects for it */
-#define CORE_LIMIT    ((size_t)256 << 20)
-#define SILENT_TIME   EL_SEC(10) /* from the first restore() of a node */
+#define CORE_LIMIT  ((size_t)256 << 20)
+#define PATIENCE    EL_SEC(30) /* so long a worker waits for a slot that others keep it from having */
+#define SILENT_TIME EL_SEC(10) /* from the first restore() of a node */
 
 struct snapshots {
     struct loop *loop;
@@ -44,9 +44,11 @@ struct snapshots {
     struct resume *resume;    /* NULL: no --ckpt-dir */
     struct snapshots_left left; /* what the script has gone back behind */
     uint64_t lineage;           /* that all have trained since they went on together */
-    bool looking;               /* what it finds is waited for */
-    bool choosing;              /* the keeper waits for what can be read: told when no slot is being compared */
-    unsigned verifying;         /* slots being compared, also for a round that is over */
+    bool several;
+    struct snapshots_taken taken; /* as it was told last */
+    bool looking;                 /* what it finds is waited for */
+    bool choosing;                /* the keeper waits for what can be read: told when no slot is being compared */
+    unsigned verifying;           /* slots being compared, also for a round that is over */
     bool stepping;
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
@@ -162,6 +164,13 @@ static void open_slots(struct snapshots *s, unsigned worker)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_OPENED, .worker = worker, .ok = good, .text = e.text});
 }
 
+static void warn_differ(struct snapshots *s, const struct keeper_pair *x)
+{
+    char text[SNAPSHOTS_DIFFER_MAX];
+    el_log(EL_WARN, "%s", snapshots_differ(x, text));
+    s->ops.differ(s->ctx, x);
+}
+
 static void act(struct snapshots *s, const struct keeper_action *a)
 {
     switch (a->type) {
@@ -173,7 +182,9 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_OPEN: open_slots(s, a->worker); break;
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
     case KEEPER_DO_GROW: vault_grow(s->vault, a->worker, a->slot, a->bytes, a->gen); break;
-    case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen); break;
+    case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen, a->digests); break;
+    case KEEPER_DO_COMPARE: vault_compare(s->vault, keeper_compared(s->keeper)); break;
+    case KEEPER_DO_DIFFER: warn_differ(s, keeper_differs(s->keeper)); break;
     case KEEPER_DO_LOAD:
         vault_load(s->vault, s->keeper, a->worker, a->slot, a->gen, a->step, resume_root(s->resume),
                    resume_layout(s->resume));
@@ -198,6 +209,22 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         el_log(a->error ? EL_ERROR : EL_WARN, "rank %u: %s", keeper_rank(s->keeper, a->worker), a->text);
         break;
     }
+}
+
+void snapshots_news(struct snapshots *s)
+{
+    struct snapshots_taken t;
+    if (!s->several)
+        return;
+    memset(&t, 0, sizeof t); /* it is compared as it lies there */
+    t.number = s->round;
+    t.coord = s->coord;
+    t.elsewhere = keeper_takes_elsewhere(s->keeper);
+    keeper_tell(s->keeper, &t.told);
+    if (memcmp(&t, &s->taken, sizeof t) == 0)
+        return;
+    s->taken = t;
+    s->ops.taken(s->ctx, &s->taken);
 }
 
 static void step(struct snapshots *s, const struct keeper_event *ev)
@@ -227,6 +254,7 @@ static void feed(struct snapshots *s, const struct keeper_event *ev)
     }
     s->waiting = 0;
     s->stepping = false;
+    snapshots_news(s);
 }
 
 /* --- results of the vault --- */
@@ -258,25 +286,9 @@ static void on_told(void *ctx, const struct keeper_event *ev)
 
 /* --- workers --- */
 
-static int parent_of(pid_t pid)
-{
-    char text[4096];
-    struct procstat_status st;
-    if (file_readf(text, sizeof text, "/proc", "/%d/status", (int)pid) < 0 || procstat_status(&st, text) < 0)
-        return 0;
-    return st.ppid;
-}
-
-/* A worker may be a shell script that starts Python, or a launcher of its own. */
 int snapshots_whose(const struct snapshots *s, pid_t pid)
 {
-    for (unsigned i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
-        int slot = reap_slot(s->reap, pid);
-        if (slot >= 0)
-            return slot;
-        pid = parent_of(pid);
-    }
-    return -1;
+    return ancestor_slot(s->reap, pid);
 }
 
 static int whose(void *ctx, pid_t pid)
@@ -439,6 +451,16 @@ void snapshots_confirmed(struct snapshots *s, uint64_t attempt)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = s->lineage});
 }
 
+void snapshots_common(struct snapshots *s, struct pin_step step, int64_t from, const struct pin_step *useless,
+                      unsigned n)
+{
+    feed(s, &(struct keeper_event){
+                .type = KEEPER_EV_COMMON, .step = step.step, .lineage = step.lineage, .number = (uint64_t)from});
+    for (unsigned i = 0; i < n; i++)
+        feed(s,
+             &(struct keeper_event){.type = KEEPER_EV_USELESS, .step = useless[i].step, .lineage = useless[i].lineage});
+}
+
 uint64_t snapshots_lineage(const struct snapshots *s)
 {
     return s->lineage;
@@ -502,14 +524,18 @@ static int find_budget(struct snapshots *s, uint64_t *bytes, struct el_err *e)
     return bad;
 }
 
-static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, bool live, struct el_err *e)
+static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes, const struct snapshots_conf *of,
+                      struct el_err *e)
 {
     static const struct wsock_ops sock = {whose, on_message, on_gone};
     struct keeper_conf conf = {.workers = s->workers,
                                .budget_bytes = budget_bytes,
                                .waits = s->run->ckpt_busy,
                                .check = s->run->ckpt_check,
-                               .live = live,
+                               .live = of->live,
+                               .several = of->several,
+                               .patience = PATIENCE,
+                               .compares = s->workers > 1 || of->several,
                                .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = keeper_new(&conf, &s->mem);
@@ -541,9 +567,10 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
                             .ctx = ctx,
                             .reap = conf->reap,
                             .run = conf->run,
-                            .workers = conf->workers};
+                            .workers = conf->workers,
+                            .several = conf->several};
     snprintf(s->socket, sizeof s->socket, "%s/sock", conf->folder);
-    if (find_budget(s, &budget_bytes, e) == 0 && make_parts(s, p, budget_bytes, conf->live, e) == 0)
+    if (find_budget(s, &budget_bytes, e) == 0 && make_parts(s, p, budget_bytes, conf, e) == 0)
         return s;
     snapshots_free(s);
     return NULL;

@@ -310,6 +310,19 @@ void tell_checkpoint(struct node *n, const struct event_checkpoint *c)
     tell(n, &ev);
 }
 
+void tell_differ(struct node *n, const struct keeper_pair *x)
+{
+    struct event ev = event_of(n, EVENT_REPLICAS_DIFFER);
+    ev.u.replicas_differ = (struct event_replicas_differ){.step = (uint64_t)x->step,
+                                                          .part = x->part,
+                                                          .shard_id = x->shard_id,
+                                                          .rank = x->of[0].rank,
+                                                          .other_rank = x->of[1].rank,
+                                                          .tensors = x->tensors,
+                                                          .text = x->names};
+    tell(n, &ev);
+}
+
 void tell_restart(struct node *n, const char *why)
 {
     tell_time_so_far(n);

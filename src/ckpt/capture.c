@@ -124,6 +124,17 @@ static enum keeper_cover cover(struct capture *c, const struct capture_stand *st
     return keeper_live_cover(c->keeper, step, c->live, c->disk, c->copies, lacks);
 }
 
+/* What a rank has of its own beside what it shares can be done without, but not before it has had its time. */
+static enum keeper_cover cover_in_time(struct capture *c, const struct capture_stand *stand, int64_t step,
+                                       unsigned *lacks, el_usec now)
+{
+    enum keeper_cover found = cover(c, stand, step, lacks);
+    for (unsigned i = 0; i < c->n && now < c->agree_until; i++)
+        if (found == KEEPER_COVERED && c->live[i] == KEEPER_LIVE_MAY && keeper_lacks_own(c->keeper, i, step))
+            found = KEEPER_INCOMPLETE;
+    return found;
+}
+
 static void say(struct capture *c, const struct capture_stand *stand, int64_t step, unsigned lacks)
 {
     const struct holder *h = &c->holder[lacks];
@@ -167,7 +178,7 @@ static void agree(struct capture *c, const struct capture_stand *stand, el_usec 
             finish(c, false); /* nothing is better than what is held */
             return;
         }
-        enum keeper_cover found = cover(c, stand, best, &lacks);
+        enum keeper_cover found = cover_in_time(c, stand, best, &lacks, now);
         if (found == KEEPER_COVERED) {
             c->step = best;
             c->why[0] = 0;
@@ -244,7 +255,7 @@ static void copy(struct capture *c, const struct capture_stand *stand, el_usec n
     for (unsigned i = 0; i < c->n; i++)
         if (c->holder[i].ordered)
             look_at(c, i, &stand[i], now);
-    enum keeper_cover found = cover(c, stand, c->step, &lacks);
+    enum keeper_cover found = cover_in_time(c, stand, c->step, &lacks, now);
     if (found == KEEPER_COVERED) {
         for (unsigned i = 0; i < c->n; i++)
             if (c->copies[i] && !c->holder[i].ordered)
@@ -264,7 +275,7 @@ static void copy_own(struct capture *c, const struct capture_stand *stand, el_us
     for (unsigned i = 0; i < c->n; i++)
         if (c->holder[i].ordered)
             look_at(c, i, &stand[i], now);
-    enum keeper_cover found = cover(c, stand, c->step, &lacks);
+    enum keeper_cover found = cover_in_time(c, stand, c->step, &lacks, now);
     for (unsigned i = 0; i < c->n; i++)
         if (c->copies[i] && !c->holder[i].ordered)
             order(c, i, &stand[i], now);

@@ -38,8 +38,10 @@ void keeper_forget_slots(struct keeper *k, struct worker *w)
         w->slot[i] = (struct keeper_slot){.step = KEEPER_NO_STEP, .era = -1, .gen = ++k->gen};
     }
     el_free(k->mem, w->images);
+    el_free(k->mem, w->told);
     el_free(k->mem, w->kept);
     w->images = NULL;
+    w->told = NULL;
     w->kept = NULL;
     w->has_slots = w->granted = w->opening = k->alike = false;
 }
@@ -195,10 +197,12 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
         k->rank_base = ev->rank_base;
         k->choosing = false;
         k->misfit[0] = 0;
+        keeper_forget_differences(k);
         break;
     case KEEPER_EV_OPENED: keeper_on_opened(k, w, ev); break;
     case KEEPER_EV_GROWN: keeper_on_grown(k, w, ev); break;
     case KEEPER_EV_SUMMED: keeper_on_summed(k, w, ev); break;
+    case KEEPER_EV_COMPARED: keeper_on_compared(k, ev); break;
     case KEEPER_EV_CAPTURED: keeper_on_captured(k, w, ev); break;
     case KEEPER_EV_READ:
         if (w->slot[ev->slot].gen == ev->gen)

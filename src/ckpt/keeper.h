@@ -34,6 +34,13 @@
 #define KEEPER_RETRY       EL_MS(50) /* a worker whose slots are busy asks again after so long */
 #define KEEPER_NO_STEP     INT64_C(-1)
 
+/* Of what must be alike on all ranks digests are made, which cost a second look at all its bytes: of the first
+ * snapshots of a round, in which a model that was set up differently on each rank shows, and so does one whose
+ * gradients are not averaged; then of one step in so many, which is less than 2 % more. */
+#define KEEPER_DIGESTS_FIRST 2
+#define KEEPER_DIGEST_EVERY  64
+#define KEEPER_NAMES_MAX     320 /* bytes of the names of tensors that differ */
+
 enum keeper_slot_state {
     KEEPER_FREE,
     KEEPER_GROWING, /* given out, once it is large enough */
@@ -52,6 +59,7 @@ struct keeper_conf {
     bool waits;            /* a worker waits for a slot (--ckpt-busy=wait) */
     bool live;             /* what workers hold may be captured when they end */
     bool files;            /* parts that are files are meant (--ckpt-layout=megatron) */
+    bool compares;         /* there are other ranks, here or on other nodes, that may share parts with these */
     bool several;          /* nodes: which step all hold is told (KEEPER_EV_COMMON) */
     el_usec patience;      /* so long a worker waits for a slot that others keep it from having; 0: for ever */
 };
@@ -77,7 +85,21 @@ struct keeper_slot {
     uint64_t consumed_samples;
     uint64_t capacity, file_bytes; /* so much memory is there; so long is its file, with some that is not there yet */
     uint64_t bytes;                /* of capacity, up to the end of this snapshot's last image */
-    uint64_t *part_bytes, *part_header_bytes; /* of each part, in this snapshot */
+    uint64_t *part_bytes, *part_header_bytes; /* of each part, in this snapshot; */
+    uint64_t *part_digest;                    /* … if digested, of what must be alike in it; 0: nothing need be */
+    bool digested;
+};
+
+/* Two ranks of this node whose digests of one part differ. */
+struct keeper_pair {
+    char part[WMSG_NAME_MAX + 1], shard_id[WMSG_NAME_MAX + 1];
+    int64_t step;
+    struct {
+        unsigned worker, rank, slot, part;
+        uint64_t gen; /* of the slot */
+    } of[2];
+    uint64_t tensors;             /* so many differ; 0: they could not be found */
+    char names[KEEPER_NAMES_MAX]; /* of the first ones */
 };
 
 enum keeper_event_type {
@@ -88,7 +110,9 @@ enum keeper_event_type {
     KEEPER_EV_OPENED,   /* worker, ok, text: of KEEPER_DO_OPEN */
     KEEPER_EV_GROWN,    /* worker, slot, gen, ok, capacity, file_bytes, text, need_bytes, have_bytes: of KEEPER_DO_GROW
                          */
-    KEEPER_EV_SUMMED,   /* worker, slot, gen, ok: of KEEPER_DO_SUM; ok false: the image is not what was said */
+    KEEPER_EV_SUMMED,   /* worker, slot, gen, ok, part_digest (NULL: not made): of KEEPER_DO_SUM; ok false: the image is
+                           not what was said */
+    KEEPER_EV_COMPARED, /* number (tensors that differ), text (their names): of KEEPER_DO_COMPARE */
     KEEPER_EV_CAPTURED, /* worker, slot, ok, number (consumed samples), images, text: it has copied what
                            keeper_capture() gave */
     KEEPER_EV_READ,     /* worker, slot, gen, ok: a reader has done; ok false: the bytes did not match their sums */
@@ -119,7 +143,7 @@ struct keeper_event {
     uint64_t capacity, file_bytes;
     uint64_t need_bytes, have_bytes; /* ok false, of a budget that is too small: what both slots need, and what is left
                                         for them; else need_bytes is 0 */
-    const uint64_t *part_bytes, *part_header_bytes;
+    const uint64_t *part_bytes, *part_header_bytes, *part_digest;
     const char *images; /* CAPTURED */
     const char *text;   /* why not; or why nothing is offered */
     const struct wmsg *msg;
@@ -131,7 +155,9 @@ enum keeper_action_type {
     KEEPER_DO_OPEN,      /* KEEPER_SLOTS empty slots for worker; then OPENED */
     KEEPER_DO_RELEASE,   /* the slots of worker are of no use any more */
     KEEPER_DO_GROW,      /* make room for bytes in worker's slot, whatever is in it; then GROWN with gen */
-    KEEPER_DO_SUM,       /* checksums of worker's slot; then SUMMED with gen */
+    KEEPER_DO_SUM,       /* checksums of worker's slot, and if digests, those; then SUMMED with gen */
+    KEEPER_DO_COMPARE,   /* find what differs in keeper_compared(), both slots of which are held; then COMPARED */
+    KEEPER_DO_DIFFER,    /* keeper_differs() says which tensors do: warn, it is said once for each part and round */
     KEEPER_DO_LOAD,      /* read step from disk into worker's slot; then LOADED with gen */
     KEEPER_DO_CHOOSE,    /* every worker of the round has asked what to go back to: agree, then CHOSEN */
     KEEPER_DO_CONFIRM,   /* every worker has read what it was offered: if it is so on all nodes, CONFIRMED */
@@ -147,7 +173,7 @@ struct keeper_action {
     unsigned worker, slot, source, reply;
     uint64_t bytes, gen, lineage;
     int64_t step;
-    bool persist, error;
+    bool persist, error, digests;
     const char *text; /* until the next step */
 };
 
@@ -208,6 +234,9 @@ struct keeper_reads {
 };
 struct keeper_reads keeper_reads(const struct keeper *k);
 
+const struct keeper_pair *keeper_compared(const struct keeper *k); /* of KEEPER_DO_COMPARE */
+const struct keeper_pair *keeper_differs(const struct keeper *k);  /* of KEEPER_DO_DIFFER */
+
 /* The slot of the worker that was committed last, -1: none is. */
 int keeper_newest(const struct keeper *k, unsigned worker);
 
@@ -250,6 +279,10 @@ struct keeper_source {
     unsigned worker, slot, part;
 };
 
+/* The worker has pieces of its own beside what it shares, and they are in none of its slots: nobody stands in for it,
+ * but nobody has to. */
+bool keeper_lacks_own(const struct keeper *k, unsigned worker, int64_t step);
+
 /* Of one piece of keeper_pieces() that no slot holds (keeper_piece()): does a live worker, or may one? */
 enum keeper_live keeper_live_piece(const struct keeper *k, const struct keeper_source *piece,
                                    const enum keeper_live *live);
@@ -272,6 +305,10 @@ bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int
 uint64_t keeper_lineage(const struct keeper *k, int64_t step);
 int64_t keeper_held_below(const struct keeper *k, int64_t below);
 int64_t keeper_least(const struct keeper *k);
+/* Digests of these pieces at the last step that has some: "12@9f3a:0=5c1,3=77", as many as fit.  Where no slot has any
+ * the text stays as it is: it is said on, for other nodes may be behind. */
+void keeper_digests_text(const struct keeper *k, const struct keeper_source *piece, unsigned pieces, char *text,
+                         size_t size);
 /* As declared; where workers differ, that of one which has parts of its own.  "": nothing is. */
 const char *keeper_layout_id(const struct keeper *k);
 

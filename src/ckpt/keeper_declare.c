@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ckpt/layout.h"
+#include "util/snip.h"
 
 static const struct keeper_part *part_named(const struct declaration *d, const char *name)
 {
@@ -120,25 +121,43 @@ static void grant(struct keeper *k, struct worker *w)
 static bool make_tables(struct keeper *k, struct worker *w, unsigned parts)
 {
     w->images = el_alloc(k->mem, (size_t)parts * IMAGES_ENTRY_MAX + 1);
+    w->told = el_alloc(k->mem, parts * sizeof *w->told);
     for (unsigned i = 0; w->images && i < KEEPER_SLOTS; i++) {
         struct keeper_slot *s = &w->slot[i];
-        s->part_bytes = el_alloc(k->mem, 2 * parts * sizeof *s->part_bytes);
+        s->part_bytes = el_alloc(k->mem, 3 * parts * sizeof *s->part_bytes);
         if (!s->part_bytes)
             return false;
         s->part_header_bytes = s->part_bytes + parts;
+        s->part_digest = s->part_bytes + 2 * parts;
     }
-    return w->images != NULL;
+    return w->images && w->told;
+}
+
+/* Which part makes the difference to what the last snapshot has. */
+static void say_other_parts(struct keeper *k, const struct worker *w)
+{
+    char what[3 * WMSG_NAME_MAX];
+    const struct declaration *then = w->kept, *now = w->named;
+    snprintf(what, sizeof what, "it was of layout %.60s, and this is %.60s", then->layout_id, now->layout_id);
+    for (unsigned i = 0; i < then->parts; i++)
+        if (!part_named(now, then->part[i].name))
+            snprintf(what, sizeof what, "it has a part \"%.100s\", which is not declared now", then->part[i].name);
+    for (unsigned i = 0; i < now->parts; i++) {
+        const struct keeper_part *p = &now->part[i], *was = part_named(then, p->name);
+        if (!was)
+            snprintf(what, sizeof what, "it has no part \"%.100s\"", p->name);
+        else if (!p->own && strcmp(was->shard_id, p->shard_id) != 0)
+            snprintf(what, sizeof what, "its part \"%.60s\" has the shard id \"%.60s\", and now \"%.60s\"", p->name,
+                     was->shard_id, p->shard_id);
+    }
+    el_snip(k->lost, sizeof k->lost, "rank %u declares other parts than those of its last snapshot: %s", w->rank, what);
 }
 
 /* New slots for what was named, without memory yet. */
 static void ask_for_slots(struct keeper *k, struct worker *w)
 {
     if (keeper_newest_slot(w))
-        snprintf(k->lost, sizeof k->lost,
-                 "rank %u declares other parts than those of its last snapshot (layout %.60s then, %.60s now): nothing "
-                 "of it is "
-                 "loaded",
-                 w->rank, w->kept->layout_id, w->named->layout_id);
+        say_other_parts(k, w);
     if (w->has_slots || w->opening)
         keeper_act(k, KEEPER_DO_RELEASE, w);
     keeper_forget_slots(k, w);

@@ -86,7 +86,15 @@ enum keeper_cover keeper_live_cover(const struct keeper *k, int64_t step, const 
             *lacks = i;
         found = one > found ? one : found;
     }
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        copies[i] |= live[i] == KEEPER_LIVE_IS && keeper_lacks_own(k, i, step);
     return found;
+}
+
+bool keeper_lacks_own(const struct keeper *k, unsigned worker, int64_t step)
+{
+    const struct worker *w = &k->w[worker];
+    return w->kept && w->kept->has_own && !holds(k, w, step);
 }
 
 enum keeper_live keeper_live_piece(const struct keeper *k, const struct keeper_source *piece,

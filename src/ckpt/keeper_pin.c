@@ -97,8 +97,9 @@ static struct pin *table(struct keeper *k)
 
 /* --- a worker comes to a step --- */
 
-void keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now)
+bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now)
 {
+    bool again = step == w->begun;
     if (step < w->begun) {
         w->era++;
         w->lineage = lineage_back(w->lineage, step);
@@ -107,6 +108,7 @@ void keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec n
     w->begun = step;
     w->waits = w->absent = false;
     w->came = now;
+    return again;
 }
 
 struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, bool waits)
@@ -164,6 +166,8 @@ struct pin_step keeper_common(const struct keeper *k)
 void keeper_tell(struct keeper *k, struct pin_told *to)
 {
     pin_tell(table(k), to);
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        to->stuck |= k->w[i].here && k->w[i].stuck;
 }
 
 void keeper_forget_slot(struct keeper_slot *s)
@@ -222,7 +226,8 @@ static int64_t era_of(const struct keeper *k, int64_t step, uint64_t lineage)
 void keeper_on_common(struct keeper *k, const struct keeper_event *ev)
 {
     k->pin.from = (int64_t)ev->number;
-    if (ev->step != k->common.step || ev->lineage != k->common.lineage)
+    bool other = ev->step != k->common.step || ev->lineage != k->common.lineage;
+    if (other && ev->step != KEEPER_NO_STEP) /* else what it had before */
         set_common(k, (struct pin_step){ev->step, era_of(k, ev->step, ev->lineage), ev->lineage});
 }
 

@@ -32,6 +32,7 @@ struct worker {
     unsigned from_worker, from_slot; /* what it was offered; from_worker == workers: nothing */
     uint64_t from_gen;
     int64_t offered;
+    bool *told;     /* of each part that is kept: that ranks hold different ones has been told in this round */
     bool elsewhere; /* it needs no slot of this node: what another rank has will do */
     /* What it trains, since all went on together: */
     int64_t begun;       /* the last step that it came to; KEEPER_NO_STEP: none */
@@ -60,6 +61,10 @@ struct keeper {
     int64_t went;     /* the step from which all ranks of this round went on; KEEPER_NO_STEP */
     uint64_t lineage; /* of what is trained now; of the two steps: */
     uint64_t chosen_lineage, went_lineage;
+    int64_t digest_first[KEEPER_DIGESTS_FIRST]; /* the first steps of this round that were summed */
+    unsigned digest_firsts;
+    bool comparing;
+    struct keeper_pair compared, differs; /* what is compared now; what is told */
     char lost[WMSG_TEXT_MAX], misfit[WMSG_TEXT_MAX];
     struct worker *w;
     struct pin pin;
@@ -96,9 +101,15 @@ void keeper_on_captured(struct keeper *k, struct worker *w, const struct keeper_
 void keeper_drop_writing(struct keeper *k, struct worker *w);
 void keeper_drop_captures(struct keeper *k, struct worker *w);
 
+/* keeper_alike.c: whether ranks that share a part hold the same. */
+bool keeper_wants_digests(struct keeper *k, const struct keeper_slot *s);
+void keeper_hold_digests(struct keeper_slot *s, const struct declaration *d, const uint64_t *digest);
+void keeper_compare_next(struct keeper *k);
+void keeper_on_compared(struct keeper *k, const struct keeper_event *ev);
+void keeper_forget_differences(struct keeper *k);
 /* keeper_pin.c: which slot is given out, and what all workers have. */
-/* The worker comes to this step, and may have gone back. */
-void keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now);
+/* The worker comes to this step, and may have gone back.  True: it has asked for a slot for it before. */
+bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now);
 struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, bool waits); /* NULL: none */
 /* It has none.  True: it has waited for too long. */
 bool keeper_is_stuck(struct keeper *k, struct worker *w, el_usec now);

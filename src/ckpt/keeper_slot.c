@@ -51,7 +51,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
     s->state = KEEPER_FREE;
     s->step = KEEPER_NO_STEP;
     s->gen = ++k->gen;
-    s->persist = s->captured = s->vain = false;
+    s->persist = s->captured = s->vain = s->digested = false;
     s->consumed_samples = s->loaded = s->lineage = s->bytes = 0;
     s->era = -1;
 }
@@ -164,9 +164,10 @@ void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m, e
         return;
     }
     keeper_drop_writing(k, w); /* one that was begun and never committed */
-    keeper_comes_to(k, w, m->u.snap_begin.step, now);
+    /* A script that asks once more for what was left out waits in its own way. */
+    bool again = keeper_comes_to(k, w, m->u.snap_begin.step, now);
     /* While last words are captured, what others hold, too, may be in the other slot. */
-    struct keeper_slot *s = w->captures ? NULL : keeper_slot_to_write(k, w, waits);
+    struct keeper_slot *s = w->captures ? NULL : keeper_slot_to_write(k, w, waits || again);
     if (!s) {
         answer_busy(k, w, m, waits, now);
         return;
@@ -215,6 +216,7 @@ static void sum(struct keeper *k, struct worker *w, struct keeper_slot *s)
     struct keeper_action *a = keeper_act(k, KEEPER_DO_SUM, w);
     a->slot = (unsigned)(s - w->slot);
     a->gen = s->gen;
+    a->digests = keeper_wants_digests(k, s);
 }
 
 void keeper_on_commit(struct keeper *k, struct worker *w, const struct wmsg *m)
@@ -323,6 +325,7 @@ void keeper_on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
         return;
     }
     s->state = KEEPER_COMMITTED;
+    keeper_hold_digests(s, w->kept, ev->part_digest);
     k->since = k->since ? k->since : k->round; /* of a script that has not asked before */
     k->reached = s->step > k->reached ? s->step : k->reached;
     k->had_whole = k->had_whole || keeper_all_could_read(k, s->step, s->lineage);
@@ -337,6 +340,7 @@ void keeper_on_summed(struct keeper *k, struct worker *w, const struct keeper_ev
     a->step = s->step;
     a->gen = s->gen;
     a->persist = s->persist;
+    keeper_compare_next(k);
 }
 
 /* --- readers --- */

@@ -1,5 +1,7 @@
 #include "ckpt/pin.h"
 
+#include <string.h>
+
 static bool same(struct pin_step a, struct pin_step b)
 {
     return a.step == b.step && a.lineage == b.lineage;
@@ -62,15 +64,17 @@ enum pin_state pin_state(struct pin *p, struct pin_step of)
     return state;
 }
 
+/* Of several nodes, before anything was told: the newest that this one has from before. */
 struct pin_step pin_common(struct pin *p)
 {
     struct pin_step best = {PIN_NO_STEP, -1, 0};
-    if (p->several)
+    if (p->several && p->common.step != PIN_NO_STEP)
         return p->common;
     for (unsigned i = 0; i < p->n; i++)
         for (unsigned s = 0; s < PIN_SLOTS; s++) {
             const struct pin_slot *x = &p->w[i].slot[s];
-            if (x->at == PIN_HELD && is_later(x->of, best) && pin_state(p, x->of) == PIN_WHOLE)
+            bool counts = x->at == PIN_HELD && (!p->several || x->of.era < 0);
+            if (counts && is_later(x->of, best) && pin_state(p, x->of) == PIN_WHOLE)
                 best = x->of;
         }
     return best;
@@ -97,7 +101,7 @@ static bool is_kept(struct pin *p, const struct pin_worker *w, unsigned slot, st
     if (!is_later(x->of, common))
         return false;
     enum pin_state state = pin_state(p, x->of);
-    return state == PIN_COMING || (state == PIN_WHOLE && p->several);
+    return state == PIN_COMING || (state == PIN_WHOLE && p->several && x->of.era >= 0);
 }
 
 /* What is of no use comes before what is held, and that in the order in which it was begun. */
@@ -184,7 +188,9 @@ static bool is_ready(const struct pin_worker *w, struct pin_step common)
 void pin_tell(struct pin *p, struct pin_told *to)
 {
     struct pin_step common = pin_common(p), passed = {PIN_NO_STEP, -1, 0};
-    *to = (struct pin_told){.ready = true, .begun = PIN_NO_STEP};
+    memset(to, 0, sizeof *to); /* it may be compared as it lies there */
+    to->ready = true;
+    to->begun = PIN_NO_STEP;
     for (unsigned i = 0; i < p->n; i++) {
         const struct pin_worker *w = &p->w[i];
         struct pin_step gone = w->like == i ? passed_by(p, i) : passed;
@@ -193,7 +199,7 @@ void pin_tell(struct pin *p, struct pin_told *to)
         to->ready = to->ready && (!w->comes || is_ready(w, common));
         for (unsigned s = 0; s < PIN_SLOTS; s++) {
             const struct pin_slot *x = &w->slot[s];
-            bool counts = (x->at == PIN_HELD || x->at == PIN_WORK) && !is_later(common, x->of);
+            bool counts = (x->at == PIN_HELD || x->at == PIN_WORK) && x->of.era >= 0 && !is_later(common, x->of);
             enum pin_state state = counts ? pin_state(p, x->of) : PIN_HOPELESS;
             if (state == PIN_WHOLE)
                 add(x->of, to->is_whole, &to->whole);

@@ -10,7 +10,8 @@
  * A slot is not given out while it holds
  *   1. the common step, or
  *   2. a newer step that may yet become common: one that is coming, or, among several nodes, whole and neither
- *      confirmed nor given up by the coordinator.
+ *      confirmed nor given up by the coordinator; of what is trained since all went on together, for from before that
+ *      only one is common.
  *
  * Why that is enough.  Let S be a step that all workers have committed, and none newer.  Before the last of them
  * committed it, S was coming or not held by anybody, so by 2. nobody who had committed it has lost it; when the last
@@ -89,8 +90,8 @@ int pin_slot(struct pin *p, unsigned worker);
  * are at it, or could take it now. */
 bool pin_may_begin(struct pin *p, unsigned worker, int64_t step);
 
-/* What a node among several has to say: its whole steps, the common one and newer ones, the last trained first; and
- * those that are coming.  How many, at most PIN_TOLD. */
+/* What a node among several has to say, of what was trained since all went on together: its whole steps, the common one
+ * and newer ones, the last trained first; and those that are coming.  How many, at most PIN_TOLD. */
 #define PIN_TOLD 4u
 struct pin_told {
     unsigned whole, coming;
@@ -98,6 +99,7 @@ struct pin_told {
     int64_t era, passed; /* no other step of that era up to this one, and none of an era before, will be whole here;
                             passed is INT64_MAX: no other step at all */
     int64_t begun;       /* the highest step that any of its workers has passed or is at */
+    bool stuck;          /* a worker has found no slot, and has none yet: the keeper knows */
     bool ready;          /* but for what it holds, every worker could take a step now */
 };
 void pin_tell(struct pin *p, struct pin_told *to);

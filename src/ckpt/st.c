@@ -325,3 +325,21 @@ int st_read(struct st *s, struct el_mem *mem, const struct ckpt_bytes *file, str
     el_free(mem, json);
     return r;
 }
+
+int st_read_memory(struct st *s, struct el_mem *mem, const char *file, uint64_t header_bytes, uint64_t file_bytes,
+                   struct el_err *e)
+{
+    unsigned char prefix[ST_PREFIX];
+    size_t n;
+    *s = (struct st){0};
+    memcpy(prefix, file, sizeof prefix);
+    if (st_header_bytes(prefix, file_bytes, &n, e) < 0)
+        return -1;
+    if (n + ST_PREFIX != header_bytes)
+        return el_fail(e, EL_EXIT_PROTOCOL, "its header has %zu bytes, %llu were announced", n + ST_PREFIX,
+                       (unsigned long long)header_bytes);
+    char *json = el_alloc(mem, n);
+    int r = json ? st_parse(s, mem, memcpy(json, file + ST_PREFIX, n), n, file_bytes, e) : no_memory(e);
+    el_free(mem, json);
+    return r;
+}

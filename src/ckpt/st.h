@@ -93,6 +93,11 @@ int st_parse(struct st *s, struct el_mem *mem, const char *json, size_t n, uint6
 /* Both, of a whole file. */
 int st_read(struct st *s, struct el_mem *mem, const struct ckpt_bytes *file, struct el_err *e);
 
+/* The same of one that lies in memory and whose header, prefix and JSON, has so many bytes as was announced.  Another
+ * process may write to it meanwhile: what is read twice is read from a copy. */
+int st_read_memory(struct st *s, struct el_mem *mem, const char *file, uint64_t header_bytes, uint64_t file_bytes,
+                   struct el_err *e);
+
 void st_free(struct st *s);
 
 /* NULL: not there. */

@@ -16,6 +16,7 @@ struct vault;
 /* What a job came to, as the keeper wants to hear it:
  *   KEEPER_EV_GROWN, of vault_grow()     its text says why not
  *   KEEPER_EV_SUMMED, of vault_sum()     … which part is not what was said
+ *   KEEPER_EV_COMPARED, of vault_compare(): how many tensors differ and the first of them; one for each call
  *   KEEPER_EV_LOADED, of vault_load()    … which file, and where it is not what its manifest says; or that there is no
  *                                        room
  *   KEEPER_EV_READ, of vault_verify()    … which part, and where its bytes are no longer what was summed; one for each
@@ -38,8 +39,12 @@ void vault_grow(struct vault *v, unsigned worker, unsigned slot, uint64_t bytes,
 /* The slots are of no use any more; jobs that read them are waited for, in the background, and count until then. */
 void vault_release(struct vault *v, unsigned worker);
 
-/* Checks that each part of the slot is an image of the size that the keeper has of it, and sums it; then SUMMED. */
-void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen);
+/* Checks that each part of the slot is an image of the size that the keeper has of it, and sums it; then SUMMED.
+ * digests: with the digest of each part, of what must be alike on all ranks (alike.h). */
+void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool digests);
+
+/* Compares what must be alike in one part of two slots, which are held by readers; then COMPARED. */
+void vault_compare(struct vault *v, const struct keeper_pair *pair);
 
 /* Reads a step from disk into the slot, as large as that must be for it, every byte compared with the manifest's sums,
  * and sums it; then LOADED. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "ckpt/alike.h"
 #include "ckpt/images.h"
 #include "ckpt/load.h"
 #include "ckpt/st.h"
@@ -55,17 +56,19 @@ struct vault {
     _Atomic uint64_t loaded_bytes;
 };
 
-enum job_kind { JOB_GROW, JOB_SUM, JOB_VERIFY, JOB_LOAD };
+enum job_kind { JOB_GROW, JOB_SUM, JOB_VERIFY, JOB_LOAD, JOB_COMPARE };
 
 struct vault_job {
     struct pool_job job;
     struct vault *vault;
-    struct chest *chest;
+    struct chest *chest, *other; /* other: COMPARE */
     enum job_kind kind;
     unsigned worker, slot;
     uint64_t gen;
     uint64_t room_bytes; /* GROW: so many */
-    int64_t step;        /* LOAD: this one, */
+    bool digests;        /* SUM: of each part, what must be alike on all ranks */
+    struct keeper_pair pair;
+    int64_t step; /* LOAD: this one, */
     uint64_t lineage;
     const struct ckpt_fs *from;
     enum ckpt_layout layout;
@@ -73,7 +76,9 @@ struct vault_job {
     bool bad;
     struct el_err error;
     uint64_t capacity, file_bytes, need_bytes, have_bytes, consumed_samples; /* (keeper.h) */
-    uint64_t *bytes, *header_bytes;                                          /* of each part, in this snapshot */
+    size_t differing; /* COMPARE: so many tensors; the first are named */
+    char names[KEEPER_NAMES_MAX];
+    uint64_t *bytes, *header_bytes, *digest; /* of each part, in this snapshot */
     uint64_t tables[];
 };
 
@@ -221,28 +226,15 @@ static const char *image_of(const struct chest *c, unsigned slot, unsigned part)
     return (const char *)c->slot[slot].mem.at + c->slot[slot].image[part].offset;
 }
 
-/* A part of tensors must be the safetensors file that it was said to be: its length, its header's, every rule of the
- * format.  The worker can write to it meanwhile: what is read twice is read from a copy. */
-static int check_image(const struct image *p, const char *name, const char *image, struct el_err *e)
+/* A part of tensors must be the safetensors file that it was said to be.  digest: NULL where none is asked for. */
+static int check_image(const struct image *p, const char *name, const char *image, uint64_t *digest, struct el_err *e)
 {
-    unsigned char prefix[ST_PREFIX];
-    size_t json;
-    struct st st = {0};
     struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
-    memcpy(prefix, image, sizeof prefix);
-    if (st_header_bytes(prefix, p->bytes, &json, e) < 0)
-        return el_prefix(e, "part \"%s\"", name);
-    if (json + ST_PREFIX != p->header_bytes)
-        return el_fail(e, EL_EXIT_PROTOCOL, "part \"%s\": its header has %zu bytes, %llu were announced", name,
-                       json + ST_PREFIX, (unsigned long long)p->header_bytes);
-    char *header = el_alloc(&mem, json);
-    int bad = -1;
-    if (header)
-        bad = st_parse(&st, &mem, memcpy(header, image + ST_PREFIX, json), json, p->bytes, e);
-    else
-        el_fail(e, EL_EXIT_OSERR, "out of memory for its header");
+    struct st st = {0};
+    int bad = st_read_memory(&st, &mem, image, p->header_bytes, p->bytes, e);
+    if (!bad && digest)
+        *digest = alike_digest(&(struct alike_image){&st, image});
     st_free(&st);
-    el_free(&mem, header);
     return bad ? el_prefix(e, "part \"%s\"", name) : 0;
 }
 
@@ -275,7 +267,8 @@ static int sum(struct vault_job *j)
     for (unsigned i = 0; i < c->parts; i++) {
         const struct image *p = &s->image[i];
         const char *image = image_of(c, j->slot, i);
-        if (p->header_bytes && check_image(p, c->name[i], image, &j->error) < 0)
+        uint64_t *digest = j->digests ? &j->digest[i] : NULL;
+        if (p->header_bytes && check_image(p, c->name[i], image, digest, &j->error) < 0)
             return -1;
         sums_make(image, p->bytes, s->sums + p->sums);
     }
@@ -337,6 +330,27 @@ static int load(struct vault_job *j)
     return bad ? -1 : sum(j);
 }
 
+/* Both are held: neither grows or moves meanwhile. */
+static int compare(struct vault_job *j)
+{
+    const struct keeper_pair *x = &j->pair;
+    struct chest *const chest[2] = {j->chest, j->other};
+    struct el_mem mem = EL_MEM_INIT(2 * HEADER_MEMORY);
+    struct st st[2] = {{0}, {0}};
+    struct alike_image image[2];
+    int bad = 0;
+    for (unsigned i = 0; i < 2 && !bad; i++) {
+        const struct image *p = &chest[i]->slot[x->of[i].slot].image[x->of[i].part];
+        image[i] = (struct alike_image){&st[i], image_of(chest[i], x->of[i].slot, x->of[i].part)};
+        bad = st_read_memory(&st[i], &mem, image[i].bytes, p->header_bytes, p->bytes, &j->error);
+    }
+    if (!bad)
+        j->differing = alike_compare(&image[0], &image[1], j->names, sizeof j->names);
+    st_free(&st[0]);
+    st_free(&st[1]);
+    return bad;
+}
+
 static void work(void *ctx)
 {
     struct vault_job *j = ctx;
@@ -345,6 +359,7 @@ static void work(void *ctx)
     case JOB_SUM: j->bad = sum(j) < 0; break;
     case JOB_VERIFY: j->bad = verify(j) < 0; break;
     case JOB_LOAD: j->bad = load(j) < 0; break;
+    case JOB_COMPARE: j->bad = compare(j) < 0; break;
     }
 }
 
@@ -361,20 +376,23 @@ static void tell(const struct vault_job *j)
     static const enum keeper_event_type types[] = {[JOB_GROW] = KEEPER_EV_GROWN,
                                                    [JOB_SUM] = KEEPER_EV_SUMMED,
                                                    [JOB_VERIFY] = KEEPER_EV_READ,
-                                                   [JOB_LOAD] = KEEPER_EV_LOADED};
+                                                   [JOB_LOAD] = KEEPER_EV_LOADED,
+                                                   [JOB_COMPARE] = KEEPER_EV_COMPARED};
+    bool compared = j->kind == JOB_COMPARE;
     const struct keeper_event ev = {.type = types[j->kind],
                                     .worker = j->worker,
                                     .slot = j->slot,
                                     .gen = j->gen,
                                     .ok = !j->bad,
-                                    .number = j->consumed_samples,
+                                    .number = compared ? j->differing : j->consumed_samples,
                                     .capacity = j->capacity,
                                     .file_bytes = j->file_bytes,
                                     .need_bytes = j->need_bytes,
                                     .have_bytes = j->have_bytes,
                                     .part_bytes = j->bytes,
                                     .part_header_bytes = j->header_bytes,
-                                    .text = j->error.text};
+                                    .part_digest = j->digests ? j->digest : NULL,
+                                    .text = compared ? j->names : j->error.text};
     j->vault->told(j->vault->ctx, &ev);
 }
 
@@ -382,9 +400,11 @@ static void done(void *ctx)
 {
     struct vault_job *j = ctx;
     struct chest *c = j->chest;
-    if (!c->released || j->kind == JOB_VERIFY)
+    if (!c->released || j->kind == JOB_VERIFY || j->kind == JOB_COMPARE)
         tell(j);
     vault_drop(c);
+    if (j->other)
+        vault_drop(j->other);
     free_job(j);
 }
 
@@ -412,7 +432,7 @@ static struct load_part *own_parts(const struct keeper *k, unsigned worker)
 static struct vault_job *new_job(struct vault *v, const struct vault_job *spare)
 {
     struct chest *c = v->chest[spare->worker];
-    struct vault_job *j = calloc(1, sizeof *j + 2 * c->parts * sizeof *j->tables);
+    struct vault_job *j = calloc(1, sizeof *j + 3 * c->parts * sizeof *j->tables);
     if (!j)
         return NULL;
     *j = *spare;
@@ -421,6 +441,7 @@ static struct vault_job *new_job(struct vault *v, const struct vault_job *spare)
     j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
     j->bytes = j->tables;
     j->header_bytes = j->tables + c->parts;
+    j->digest = j->tables + 2 * c->parts;
     return j;
 }
 
@@ -431,6 +452,8 @@ static void start_job(struct vault_job *j, struct vault_job *spare)
         el_fail(&spare->error, EL_EXIT_OSERR, "out of memory");
     else if (pool_run(spare->vault->pool, &j->job, &spare->error) == 0) {
         j->chest->jobs++;
+        if (j->other)
+            j->other->jobs++;
         return;
     }
     if (j)
@@ -491,9 +514,11 @@ void vault_grow(struct vault *v, unsigned worker, unsigned slot, uint64_t bytes,
     start_job(new_job(v, &spare), &spare);
 }
 
-void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen)
+void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool digests)
 {
-    struct vault_job spare = spare_of(v, JOB_SUM, worker, slot, gen), *j = new_job(v, &spare);
+    struct vault_job spare = spare_of(v, JOB_SUM, worker, slot, gen);
+    spare.digests = digests;
+    struct vault_job *j = new_job(v, &spare);
     const struct keeper_slot *from = keeper_slot(k, worker, slot);
     if (j) {
         memcpy(j->bytes, from->part_bytes, j->chest->parts * sizeof *j->bytes);
@@ -526,6 +551,14 @@ uint64_t vault_loaded_bytes(const struct vault *v)
 void vault_verify(struct vault *v, unsigned worker, unsigned slot, uint64_t gen)
 {
     struct vault_job spare = spare_of(v, JOB_VERIFY, worker, slot, gen);
+    start_job(new_job(v, &spare), &spare);
+}
+
+void vault_compare(struct vault *v, const struct keeper_pair *pair)
+{
+    struct vault_job spare = spare_of(v, JOB_COMPARE, pair->of[0].worker, pair->of[0].slot, 0);
+    spare.other = v->chest[pair->of[1].worker];
+    spare.pair = *pair;
     start_job(new_job(v, &spare), &spare);
 }
 

@@ -304,6 +304,7 @@ static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
     restore_begin(&r->restore, r->size);
     rdzv_saving_round(r);
     rdzv_lastwords_round(r);
+    common_round(&r->common, r->size);
 }
 
 static void rebuild_hear(struct rdzv *r, unsigned i, const struct msg_hello *h)

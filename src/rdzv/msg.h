@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rdzv/common_msg.h"
 #include "rdzv/restore.h"
 #include "rdzv/saving_msg.h"
 #include "util/buf.h"
@@ -508,6 +509,8 @@
     X(CKPT_OVER, ckpt_over, 95, "what has become of a step that was to be written")                                    \
     X(CKPT_STAND, ckpt_stand, 96, "where this node's live workers stand, and what could be had of them")               \
     X(CKPT_CAPTURE, ckpt_capture, 97, "order: last words of live workers")                                             \
+    X(CKPT_TAKEN, ckpt_taken, 98, "which steps all workers of this node have, and which they may yet have")            \
+    X(CKPT_COMMON, ckpt_common, 99, "which step all nodes have, and what none need keep")                              \
     X(CKPT_STOCK, ckpt_stock, 100, "which steps this node can go back to, and how far it is with that")                \
     X(RESTORE, restore, 101, "which step all ranks go back to, and when they may go on")
 

@@ -236,6 +236,8 @@ bool rdzv_restore_word(const struct rdzv *r, unsigned member, struct msg *out);
 bool rdzv_saving_word(struct rdzv *r, unsigned member, unsigned i, struct msg *out);
 /* CKPT_CAPTURE, if there is something about last words of live workers that this member does not know: goes behind its
  * order. */
+/* Which step all nodes have; told once on a connection. */
+bool rdzv_common_word(struct rdzv *r, unsigned member, struct msg *out);
 bool rdzv_lastwords_word(const struct rdzv *r, unsigned member, struct msg *out);
 /* The report of the last health check, page by page: false behind the last. */
 bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out);

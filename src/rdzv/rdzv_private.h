@@ -5,6 +5,7 @@
 #include "incident/failure.h"
 #include "incident/order.h"
 #include "rdzv/budget.h"
+#include "rdzv/common.h"
 #include "rdzv/lastwords.h"
 #include "rdzv/probing.h"
 #include "rdzv/rdzv.h"
@@ -215,8 +216,10 @@ struct rdzv {
     unsigned suspects;
     char aside_text[MSG_TEXT_MAX + 1];
     struct rdzv_health health;
-    struct restore restore;             /* of the present round */
-    struct lastwords lastwords;         /* of the present round */
+    struct restore restore; /* of the present round */
+    struct common common;   /* of the present round; */
+    char useless[2 * COMMON_STEPS_TEXT + 1];
+    struct lastwords lastwords;         /* and this */
     bool lastwords_due, lastwords_over; /* something has changed; what came of it is said */
     struct saving *saving;              /* NULL: nothing is saved */
     bool saving_due;                    /* something has changed */
@@ -394,6 +397,13 @@ void rdzv_saving_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_saving_deadline(const struct rdzv *r);
 bool rdzv_saving_holds(struct rdzv *r, bool well, el_usec now, struct rdzv_actions *out);
 void rdzv_saving_end(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+
+/* common_round.c: the step that all nodes hold */
+int rdzv_common_init(struct rdzv *r);
+void rdzv_common_taken(struct rdzv *r, unsigned i, const struct msg_ckpt_taken *m, el_usec now,
+                       struct rdzv_actions *out);
+void rdzv_common_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_common_deadline(const struct rdzv *r);
 
 /* lastwords_round.c: what live workers hold, before they are stopped */
 int rdzv_lastwords_init(struct rdzv *r); /* behind rdzv_saving_init() */

@@ -65,6 +65,8 @@ static void went_back(struct rdzv *r, enum restore_state before, el_usec now)
 {
     const struct restore *x = &r->restore;
     bool decided = x->state == RESTORE_READING || x->state == RESTORE_OVER;
+    if (before != x->state && x->state == RESTORE_OVER)
+        common_restart(&r->common);
     if (!r->saving || r->state != RDZV_RUNNING || before == x->state || !decided)
         return;
     if (x->step == RESTORE_NO_STEP && !x->fresh)

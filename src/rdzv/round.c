@@ -64,6 +64,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     restore_begin(&r->restore, r->size);
     rdzv_saving_round(r);
     rdzv_lastwords_round(r);
+    common_round(&r->common, r->size);
     rdzv_move(r, RDZV_RUNNING, now);
     rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
              (unsigned long long)r->number, r->size, rdzv_plural(r->size), r->world, rdzv_plural(r->world),

@@ -163,6 +163,7 @@ static void take_held(struct saving *s, unsigned node, unsigned seat, const stru
     n->quiet = h->quiet;
     n->least = h->least;
     saving_take_steps(s, n, h);
+    saving_take_alike(s, node, h->alike);
     s->done = h->done > s->done ? h->done : s->done;
     saving_take_wishes(s, n, h->wishes, now);
     saving_take_ask(s, n, h->ask);
@@ -229,6 +230,7 @@ void saving_lost(struct saving *s, unsigned node)
     if (s->phase != SAVING_RESTING && is_needed(s, node))
         fall(s, "%.64s was lost", saving_name(s, node));
     saving_forget_node(s, n);
+    saving_forget_alike(s, node);
 }
 
 void saving_settle(struct saving *s, bool lastwords, el_usec until, el_usec now)

@@ -58,6 +58,7 @@ void saving_forget_held(struct saving *s)
         el_free(&s->mem, s->class[i].shard);
     }
     s->classes = 0;
+    s->differences = 0;
     s->declared = 0;
     s->full = false;
     for (unsigned i = 0; i < SAVING_BUCKETS; i++)
@@ -214,18 +215,20 @@ static bool may_come(const struct saving_node *n, int64_t step, uint64_t lineage
     return !n->quiet && (n->least < step || other);
 }
 
-/* With a directory of its own each node needs all that its workers have declared. */
+/* With a directory of its own each node needs all that its workers have declared.  A rank's own pieces of what it shares
+ * are waited for, and done without. */
 static enum saving_cover cover_of_node(const struct saving *s, unsigned i, int64_t step, uint64_t lineage, char *text,
                                        size_t size)
 {
     const struct saving_node *n = &s->node[i];
     const struct saving_step *st = saving_find_of(n, step, lineage);
+    bool may = may_come(n, step, lineage);
     for (unsigned p = 0; p < n->parts; p++) {
-        if (s->class[n->cls[p]].own || saving_holds(n, st, p))
+        if (saving_holds(n, st, p) || (s->class[n->cls[p]].own && !may))
             continue;
         snprintf(text, size, "%.64s does not hold part \"%.60s\" of it (shard \"%.60s\")", saving_name(s, i),
                  s->class[n->cls[p]].part, s->class[n->cls[p]].shard);
-        return may_come(n, step, lineage) ? SAVING_WAITS : SAVING_HOPELESS;
+        return may ? SAVING_WAITS : SAVING_HOPELESS;
     }
     return SAVING_COVERED;
 }
@@ -327,7 +330,7 @@ static enum saving_cover cover_shared(struct saving *s, int64_t step, uint64_t l
     mark_held(s, step, lineage);
     for (uint32_t i = 0; i < s->classes; i++) {
         const struct saving_class *c = &s->class[i];
-        if (c->own || (c->mark == s->mark && c->held))
+        if (c->mark == s->mark ? c->held : c->own)
             continue;
         if (c->mark != s->mark) {
             snprintf(text, size, "no node that is left holds part \"%.60s\" of it (shard \"%.60s\")", c->part,

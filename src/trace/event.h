@@ -79,6 +79,14 @@
     F(T, NUM, bytes)                                                                                                   \
     F(T, NUM, elapsed_us)                                                                                              \
     F(T, STR, text)
+#define EVENT_replicas_differ_FIELDS(F, T)                                                                             \
+    F(T, NUM, step)                                                                                                    \
+    F(T, STR, part)                                                                                                    \
+    F(T, STR, shard_id)                                                                                                \
+    F(T, NUM, rank)                                                                                                    \
+    F(T, NUM, other_rank)                                                                                              \
+    F(T, NUM, tensors)                                                                                                 \
+    F(T, STR, text) /* their names */
 #define EVENT_node_bad_FIELDS(F, T)                                                                                    \
     F(T, STR, node)                                                                                                    \
     F(T, STR, class)                                                                                                   \
@@ -114,6 +122,7 @@
     X(INCIDENT, incident)                                                                                              \
     X(RESTART, restart)                                                                                                \
     X(CHECKPOINT, checkpoint)                                                                                          \
+    X(REPLICAS_DIFFER, replicas_differ)                                                                                \
     X(NODE_BAD, node_bad)                                                                                              \
     X(HOOK_ENDED, hook_ended)                                                                                          \
     X(ACCOUNT, account)                                                                                                \

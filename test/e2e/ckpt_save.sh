@@ -33,7 +33,7 @@ is "a step is held by all" "$(row "step disk_step workers" "rank step here live_
 ckpt save
 is "save: exit status" "$rc" 0
 is "it is valid by then" "$("$ELRUN" ckpt verify --deep "$R/step-000000001" >/dev/null 2>&1; echo $?)" 0
-like "it says step, bytes, seconds and place" "$(cat "$T/said")" "^step 1 is on disk: 4\.[0-9]* MB in [0-9.]* s, $R/step-000000001\$"
+like "it says step, bytes, seconds and place" "$(cat "$T/said")" "^step 1 is on disk: 2\.[0-9]* MB in [0-9.]* s, $R/step-000000001\$"
 is "no more than that" "$(cat "$T/why" | wc -c)" 0
 ckpt save
 is "again: it is there" "$rc $(cat "$T/said" | cut -c1-17)" "0 step 1 is on disk"
@@ -116,7 +116,7 @@ step 1
 touch "$D/go.2.0"; wait_for files "$D/held.2.0" 1 # which one of the nodes has not reached
 ckpt save
 is "two nodes: exit status" "$rc" 0
-like "two nodes: it is what all of them have: bytes, seconds, where" "$(cat "$T/said")" "^step 1 is on disk: 4\.[0-9]* MB in [0-9.]* s, $R/step-000000001\$"
+like "two nodes: it is what all of them have: bytes, seconds, where" "$(cat "$T/said")" "^step 1 is on disk: 2\.[0-9]* MB in [0-9.]* s, $R/step-000000001\$"
 ckpt save
 is "two nodes: again: it is there" "$rc $(cut -c1-17 "$T/said") $(ls -d "$R"/step-* | wc -l)" "0 step 1 is on disk 1"
 is "two nodes: both ranks are in it" "$("$ELRUN" ckpt ls "$R/step-000000001" --json | "$PY" -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["world"])')" 2

@@ -1,4 +1,4 @@
-"""Tiny trainings with public frameworks and the examples for them, for frameworks.sh.
+"""Tiny trainings with public frameworks and the examples for them, for frameworks_*.sh.
 
 frameworks_worker.py FRAMEWORK FOLDER STEPS KILL: trains to STEPS; rank 1 (the only rank, if there is one) kills itself with
 SIGKILL behind step KILL, in the first process of this FOLDER that comes to it.  Each rank appends to FOLDER/log.RANK: the losses of the
@@ -59,6 +59,29 @@ def accelerate():
 
 def deepspeed():
     example("deepspeed_snapshots")
+
+
+def refused():
+    """What of a DeepSpeed engine of stage 3 is not its state: placeholders of no elements, and pieces that nothing takes back."""
+    import deepspeed
+
+    import elrun
+
+    deepspeed.init_distributed("gloo")
+    net = torch.nn.Linear(64, 64)
+    optim = torch.optim.AdamW(net.parameters())
+    config = {"train_micro_batch_size_per_gpu": 8, "zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 10},
+              "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False}
+    engine = deepspeed.initialize(model=net, optimizer=optim, config=config)[0]
+    engine.backward(engine(torch.randn(8, 64)).square().mean())
+    engine.step()
+    ck = elrun.connect()
+    for name, value in {"engine": engine, "module": engine.module, "optimizer": engine.optimizer, "its own": optim}.items():
+        try:
+            ck.declare(name, {"it": value})
+            write(f"{name}: taken")
+        except Exception as e:
+            write(f"{name}: refused" if "DeepSpeed" in str(e) else f"{name}: {type(e).__name__}: {e}")
 
 
 def lightning():

@@ -25,7 +25,7 @@ is "steps that the script wants on disk: exit status" "$status" 0
 is "they are checkpoints, each with a file for each part" "$(list)" "2 valid 5
 4 valid 5 latest"
 is "and whole, byte by byte" "$(whole 2) $(whole 4)" "0 0"
-like "it is said, with size and place" "$(cat "$ERR")" 'checkpoint: step 4 is on disk: 3\.[0-9]* MB in [0-9.]* s, .*/ckpt/step-000000004$'
+like "it is said, with size and place" "$(cat "$ERR")" 'checkpoint: step 4 is on disk: 2\.[0-9]* MB in [0-9.]* s, .*/ckpt/step-000000004$'
 is "no stage is left" "$(ls -A "$R/.stage")" ""
 is_clean plain
 
@@ -126,7 +126,7 @@ like "a directory of another job: one line with both" "$(cat "$ERR")" "^elrun: .
 small() { mkdir "$T/$1" && mount -t tmpfs -o "$2" none "$T/$1" 2>/dev/null; }
 at_exit() { umount "$T/full" "$T/ro" 2>/dev/null; }
 seen_failed() { holds "$ERR" "checkpoint: step $1 is not on disk: $2"; }
-if small full size=8m; then # room for two of them
+if small full size=6m; then # room for two of them
     ROOT=$T/full
     begin disk fails 6 0,1,2
     for s in 0 1; do wait_for test -e "$ROOT/step-00000000$s/MANIFEST.json"; touch "$D/failed.$s"; done

@@ -36,22 +36,22 @@ said() { cat "$D"/err.?; }
 serve
 job plain "" 6 2,4
 all_end 0
-is "plain: what the script wants, a file for each part of all nodes" "$(list)" "2 valid 5
-4 valid 5 latest"
+is "plain: what the script wants, a file for each part of all nodes" "$(list)" "2 valid 9
+4 valid 9 latest"
 is "plain: whole, byte by byte" "$(whole 2) $(whole 4)" "0 0"
 is "plain: no stage is left" "$(ls -A "$R/.stage")" ""
 
 job one one 4 ""
 all_end 137
-is "last words of all nodes" "$(list)" "3 valid 5 lastwords latest"
+is "last words of all nodes" "$(list)" "3 valid 9 lastwords latest"
 is "one: whole" "$(whole 3)" 0
 
 job term hold 4 1
 wait_for files "$D/ready.?" 4
 kill -TERM "$node_1"
 ends 1 143 "term: a node is told to leave"
-is "term: it stays until the last words of all nodes are on disk" "$(list)" "1 valid 5
-3 valid 5 lastwords latest"
+is "term: it stays until the last words of all nodes are on disk" "$(list)" "1 valid 9
+3 valid 9 lastwords latest"
 kill -TERM "$node_0"
 ends 0 143 "term: the other one"
 is "term: whole" "$(whole 1) $(whole 3)" "0 0"
@@ -65,7 +65,7 @@ rm "$D"/log.?
 node 1
 all_end 0
 is "a node is lost with its memory: all go on from disk" "$(went_back 0)" "0:1 1:1 2:1 3:1 "
-is "and nothing half is left" "$(list)" "1 valid 5 latest"
+is "and nothing half is left" "$(list)" "1 valid 9 latest"
 
 # --- a directory for each node ------------------------------------------------------------------------------------
 LOCAL=1
@@ -74,19 +74,19 @@ wait_for files "$D/ready.?" 4
 kill -TERM "$node_1" "$node_0"
 all_end 143
 each() { for i in 0 1; do R=$D/ckpt.$i; list; done; }
-is "local: each node has its part of both" "$(each)" "1 valid 3
-3 valid 3 lastwords latest
-1 valid 3
-3 valid 3 lastwords latest"
+is "local: each node has its part of both" "$(each)" "1 valid 5
+3 valid 5 lastwords latest
+1 valid 5
+3 valid 5 lastwords latest"
 rm -r "$D/ckpt.1/step-000000003" "$D"/log.?
 job local hold 4 2 --ckpt-store=local
 all_end 0
 is "local: one of them is gone: all go back to what each has" "$(went_back 0)" "0:1 1:1 2:1 3:1 "
-is "local: and what was beyond is of another history, set aside and not deleted" "$(each)" "1 valid 3
-2 valid 3 latest
-3 aside 3 lastwords
-1 valid 3
-2 valid 3 latest"
+is "local: and what was beyond is of another history, set aside and not deleted" "$(each)" "1 valid 5
+2 valid 5 latest
+3 aside 5 lastwords
+1 valid 5
+2 valid 5 latest"
 like "local: it is said once, by the node that has it" "$(said | grep aside)" "^elrun: warning: checkpoint: step 3, later than what all nodes go on from, moved to $D/ckpt.0/.aside, not deleted: .elrun ckpt gc. does that when the job is as far again$"
 # Its directory is there again, as the other one had it: so is the step, where it stood.
 mv "$D"/ckpt.0/.aside/step-000000003.* "$D/ckpt.0/step-000000003"
@@ -99,27 +99,27 @@ rm "$D"/log.?
 killed; serve # which knows nothing of the one that has ended
 job local hold 5 4 --ckpt-store=local --ckpt-keep-last=9
 all_end 0
-is "local: once it is, it goes" "$(each)" "1 valid 3
-2 valid 3
-4 valid 3 latest
-1 valid 3
-2 valid 3
-4 valid 3 latest"
+is "local: once it is, it goes" "$(each)" "1 valid 5
+2 valid 5
+4 valid 5 latest
+1 valid 5
+2 valid 5
+4 valid 5 latest"
 rm -r "$D/ckpt.1" "$D"/log.?
 killed; serve
 job local hold 2 1 --ckpt-store=local
 all_end 9
-is "local: one of the directories is empty: nothing is begun anew, and nothing is moved" "$(R=$D/ckpt.0; list)" "1 valid 3
-2 valid 3
-4 valid 3 latest"
+is "local: one of the directories is empty: nothing is begun anew, and nothing is moved" "$(R=$D/ckpt.0; list)" "1 valid 5
+2 valid 5
+4 valid 5 latest"
 killed; serve
 job local none 2 1 --ckpt-store=local --allow-fresh
 all_end 0
-is "local: with --allow-fresh it is, and nothing is deleted" "$(each)" "1 aside 3
-1 valid 3 latest
-2 aside 3
-4 aside 3
-1 valid 3 latest"
+is "local: with --allow-fresh it is, and nothing is deleted" "$(each)" "1 aside 5
+1 valid 5 latest
+2 aside 5
+4 aside 5
+1 valid 5 latest"
 LOCAL=
 
 if [ -n "${LONG:-}" ]; then
@@ -153,7 +153,7 @@ wait_for files "$D/at.?" 4
 killed
 : >"$D/go"
 all_end 0
-is "the coordinator dies: the next one brings it to disk" "$(list) $(whole 1)" "1 valid 5 latest 0"
+is "the coordinator dies: the next one brings it to disk" "$(list) $(whole 1)" "1 valid 9 latest 0"
 serve
 fi
 killed

@@ -80,7 +80,7 @@ at_exit() {
     [ -z "$frozen" ] || fsfreeze -u "$T/frozen/ckpt.1"
     umount "$T/full/ckpt.1" "$T/half/ckpt.1" "$T/frozen/ckpt.1" 2>"$T/umount"
 }
-if mkdir "$T/full" && small "$T/full/ckpt.1" size=5m; then # room for two of node 1's
+if mkdir "$T/full" && small "$T/full/ckpt.1" size=3300k; then # room for two of node 1's
     job full fails 6 0,1,2 --ckpt-store=local
     for s in 0 1; do wait_for test -e "$R.1/step-00000000$s/MANIFEST.json"; touch "$D/failed.$s"; done
     ok "a full disk of one node: it is said" wait_for holds "$T/store" \
@@ -100,7 +100,7 @@ else
 fi
 
 # All files are written, but on one node there is no room for the manifest: of the other one it is no checkpoint either.
-if mkdir "$T/half" && small "$T/half/ckpt.1" nr_inodes=6; then
+if mkdir "$T/half" && small "$T/half/ckpt.1" nr_inodes=7; then
     job half fails 3 1 --ckpt-store=local
     ok "a disk that is full at the last moment: it is said" wait_for holds "$T/store" \
         'job half: checkpoint: step 1 is not on disk: .*MANIFEST.*No space left'

@@ -82,9 +82,11 @@ for now in range(0 if step is None else step + 1, steps):
         mark(f"at.{rank}")
         wait_for(f"{folder}/go")
     if wanted and mode == "left" and now == last:
-        write(f"taken {ck.snapshot(now, persist=True)}")
-        told(now)
+        write(f"not wanted on disk: {ck.snapshot(now)}")
         mark(f"left.{rank}")
+        write(f"taken {ck.snapshot(now, persist=True)}, thawed {os.path.exists(f'{folder}/thawed')}")
+        told(now)
+        break
     while not ck.snapshot(now, persist=wanted):
         time.sleep(0.01)
     ck.wait()
@@ -100,8 +102,6 @@ for now in range(0 if step is None else step + 1, steps):
             os.rename(root, root + ".first")
             shutil.rmtree(root + ".first")
         everybody(f"gone{now}")
-    if wanted and mode == "left" and now == last:
-        told(now)
     if wanted and mode == "fails":
         wait_for(f"{folder}/failed.{now}")  # the test has seen it
     if now == last and mode == "hold" and step is None:  # whoever has gone back to a step runs on

@@ -60,7 +60,7 @@ if mode == "misfit":
 if mode == "large":
     write(f"{ck.restore()}")
     try:
-        ck.snapshot(0)
+        write(f"taken: {ck.snapshot(0)}")
     except elrun.Error as e:
         write(f"refused: {e}")
     sys.exit(0)

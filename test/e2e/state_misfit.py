@@ -1,7 +1,7 @@
 """What is declared after a restart does not take what was saved, for state_misfit.sh: restore() refuses it whole.
 
 The first attempt saves one part for each case below and kills itself.  Each of the next ones declares all of them again, but
-one as a user may have changed it: restore() must raise elrun.Misfit, its text must name the part and what differs, and no
+one as a user may have changed it: restore() must raise elrun.Error (and no NoSnapshot), its text must name the part and what differs, and no
 part may have changed.  The last attempt declares what fits: everything is back, so no refusal has cost the snapshot.
 state_misfit.py FOLDER torch|plain: plain has no tensors, so it starts in no time.  Attempts: 2 more than there are cases."""
 import os
@@ -114,8 +114,8 @@ elif wrong:
         step = ck.restore()
     except elrun.Error as e:
         text, bad = str(e), []
-        if type(e).__name__ != "Misfit":
-            bad.append(f"{type(e).__name__} and not Misfit")
+        if type(e).__name__ != "Error":
+            bad.append(f"{type(e).__name__} and not Error")
         if wrong not in text:
             bad.append("the part is not named")
         bad += [f"{want} is not in it" for want in CASES[wrong][2] if not any(w in text for w in want.split("|"))]

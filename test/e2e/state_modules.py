@@ -431,7 +431,7 @@ case("ema_by_deepcopy", averaged(lambda m: A(m=copy.deepcopy(m))), lambda x, s: 
 case("ema_class_rebinds", averaged(Shadow), average, **state_of)
 case("ema_class_in_place", averaged(InPlace), average, **state_of)
 case("ema_dict_of_the_script", averaged(lambda m: dict(m.state_dict())), lambda x, s: (fit(x.net), x.ema.update({k: .9 * x.ema[k] + .1 * t for k, t in x.net.state_dict().items()})),
-     **state_of)
+     own=False, **state_of)  # what it begins with is the net's own memory
 case("best_weights", averaged(lambda m: {"best": None}), lambda x, s: (fit(x.net), x.ema.update(best=copy.deepcopy(x.net.state_dict())) if s in (1, 4) else None), **state_of)
 case("state_dict_object_itself", lambda: (lambda m: A(net=m, sd=m.state_dict()))(linear()), lambda x, s: fit(x.net), what=lambda x: x.sd,
      see=lambda x: [x.sd, x.net.weight])

@@ -362,6 +362,12 @@ put("quantized_scale_changes", lambda: torch.quantize_per_tensor(rand(4), .1, 3,
 case("quantized_in_place", lambda: {"q": torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8)},
      lambda d, s: d["q"].copy_(torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8)))
 
+case("sparse_alone", lambda: torch.zeros(3).to_sparse(), lambda t, s: t.add_(torch.tensor([1., 0, s]).to_sparse()))
+case("sparse_that_wants_gradients", lambda: {"p": torch.nn.Parameter(torch.eye(3).to_sparse()), "t": torch.eye(2).to_sparse().requires_grad_()},
+     lambda d, s: (d["p"].data.mul_(2), d["t"].data.mul_(s + 2)))
+case("csr_alone", lambda: torch.eye(3).to_sparse_csr(), lambda t, s: t.resize_as_sparse_((torch.ones(3, 3) * s).to_sparse_csr()).copy_((torch.ones(3, 3) * s).to_sparse_csr()))
+case("quantized_alone", lambda: torch.quantize_per_tensor(rand(4), .1, 3, torch.qint8), lambda t, s: t.copy_(torch.quantize_per_tensor(rand(4), .1 * (s + 2), s, torch.qint8)))
+
 
 def inference():
     with torch.inference_mode():
@@ -373,7 +379,8 @@ def in_inference(d, s):
         d["t"].add_(s)
 
 
-case("tensor_of_inference_mode", inference, in_inference, own=False)
+case("tensor_of_inference_mode", inference, in_inference)
+case("tensor_of_inference_mode_alone", lambda: inference()["t"], lambda t, s: in_inference({"t": t}, s))
 case("tied_across_names", lambda: (lambda t: A(a={"w": t}, b={"w": t}))(rand(3)), lambda x, s: x.a["w"].add_(1))
 
 # --- generators --------------------------------------------------------------------------------------------------------------
@@ -518,6 +525,7 @@ refused("bad_decimal", lambda: decimal.Decimal(1), CANNOT)
 refused("bad_enum", lambda: Level.LOW, CANNOT)
 refused("bad_numpy_scalar", lambda: np.float64(1), CANNOT)
 refused("bad_read_only_array", lambda: np.frombuffer(b"abcdefgh", "<i4"), CANNOT)
+refused("bad_nested", lambda: torch.nested.nested_tensor([rand(2)]), CANNOT)
 refused("bad_meta", lambda: torch.zeros(3, device="meta"), "meta")
 refused("bad_meta_in_dict", lambda: {"deep": [{"x": torch.zeros(3, device="meta")}]}, "meta")
 refused("bad_meta_module", lambda: torch.nn.Linear(2, 2, device="meta"), "meta")

@@ -192,6 +192,16 @@ FORMS = {
 }
 
 
+def refused(ck):
+    """A ZeroRedundancyOptimizer that steps in DDP's hooks has no optimizer of its own when it is declared."""
+    optim = ZeroRedundancyOptimizer(Net().parameters(), torch.optim.AdamW, overlap_with_ddp=True, lr=1e-2)
+    try:
+        ck.declare("refused", optim)
+    except Exception as e:
+        return "overlap_with_ddp" in str(e)
+    return False
+
+
 def local(value):
     value = value.to_local() if isinstance(value, DTensor) else value
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
@@ -226,9 +236,10 @@ def main():
     for name in names:
         torch.manual_seed(17)
         forms[name] = FORMS[name]()
-    torch.manual_seed(1000 + rank)  # each rank draws its own data
-
     ck, done = elrun.connect(), None
+    if ck and not refused(ck):
+        raise RuntimeError("ZeroRedundancyOptimizer(overlap_with_ddp=True) is not refused by name")
+    torch.manual_seed(1000 + rank)  # each rank draws its own data
     if ck:
         for name, form in forms.items():
             for part, (value, shard_id) in form.parts.items():

@@ -259,7 +259,7 @@ def _fits(old, new):
     if isinstance(old, np.ndarray):
         return old.dtype == new.dtype and old.shape == new.shape and old.flags.writeable and not old.dtype.hasobject
     if torch is not None and isinstance(old, torch.Tensor):
-        return (old.dtype == new.dtype and old.shape == new.shape and old.layout == new.layout == torch.strided and
+        return not (old.is_nested or new.is_nested) and (old.dtype == new.dtype and old.shape == new.shape and old.layout == new.layout == torch.strided and
                 not old.is_quantized and (old.numel() < 2 or 0 not in old.stride()))
     if isinstance(old, collections.deque):
         return old.maxlen == new.maxlen

@@ -96,7 +96,7 @@ is_clean term
 begin handler handler 2 --ckpt-dir="$T/handler/ckpt"
 wait_for files "$D/w/ready.*" 2
 kill -TERM "$elrun_pid"; finish
-like "scripts that handle SIGTERM: their state is captured" "$(said)" "step 6 is captured from 1 live worker"
+like "scripts that handle SIGTERM: their state is captured, of each what is its own" "$(said)" "step 6 is captured from 2 live workers"
 is "then they take the steps that they want to" "$(ends)" " 2 90 True"
 is_clean handler
 

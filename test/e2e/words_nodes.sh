@@ -40,7 +40,7 @@ job one one 2 2
 ends 0 0 1
 is "one: a worker is killed, none of the others' step is lost" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
 is "one: and the training ends as it should" "$(right)" " 4 90 True"
-is "one: it is said" "$(said)" "last words: step 6 is captured from 2 live workers of 2 nodes"
+is "one: it is said, each live rank has pieces of its own" "$(said)" "last words: step 6 is captured from 3 live workers of 2 nodes"
 
 job raise raise 2 2
 ends 0 0 1
@@ -98,8 +98,12 @@ is "term: a node is told to leave, the other goes on from what all held" "$(went
 
 job silent silent 2 2 --lastwords-timeout=1
 ends 0 0 1
-is "silent: a holder does not answer: the snapshot" "$(went_back)" "0:0 0 1:0 0 2:0 0 3:0 0 "
-like "silent: why" "$(said)" "step 6 was not copied in time"
+is "silent: a holder of what others hold, too, does not answer: they do" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
+
+job mute mute 2 2 --lastwords-timeout=1
+ends 0 0 1
+is "mute: what it alone holds: the snapshot" "$(went_back)" "0:0 0 1:0 0 2:0 0 3:0 0 "
+like "mute: why" "$(said)" "step 6 was not copied in time"
 
 job deaf leave 2 2 --lastwords-timeout=2 --shutdown-timeout=1
 wait_for files "$D/w/ready.*" 4
@@ -134,7 +138,7 @@ touch "$D/w/go"
 node 1
 ends 0 0 1
 is "gone: a node dies while it copies: another one in its place has it from disk" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
-is "gone: of whom there is nothing in it" "$(said)" "last words: step 6 is captured from 1 live worker of 1 node, nothing of 1 lost node"
+is "gone: of whom there is nothing in it" "$(said)" "last words: step 6 is captured from 2 live workers of 1 node, nothing of 1 lost node"
 
 job lost slow 2 2
 wait_for files "$D/w/copies.*" 2

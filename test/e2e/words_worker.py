@@ -83,7 +83,7 @@ def before_step(now):
         mark(f"step{now}.{attempt}.{rank}")
         wait_for("inside")
         die()
-    if mode in ("raise", "exit", "deaf") and rank == 1:
+    if mode in ("raise", "exit", "deaf", "mute") and rank == 1:
         if mode == "deaf":  # an agent without descriptors: it takes no connection, and what is sent waits there
             ck._emergency.sock = far[0]
         if mode != "exit":
@@ -107,7 +107,7 @@ if mode == "handler":
     signal.signal(signal.SIGTERM, lambda *_: None)
 ck = elrun.connect()
 state = {"count": 0, "steps": []}
-own = mode in ("shard", "raise", "inside", "term", "hang", "exit")
+own = mode in ("shard", "raise", "inside", "term", "hang", "exit", "mute")
 ck.declare("state", state, shard_id=f"s{rank}" if own else "all")
 if mode == "large":
     ck.declare("more", {"bytes": bytearray(2 << 20)}, shard_id="all")
@@ -125,7 +125,7 @@ if mode == "both" and rank == 0:  # the copy comes behind the word that its scri
 
     elrun.emergency.pack = told
     Emergency._copy = lambda *what: wait_for("second") or first_copy(*what)
-if mode == "silent" and rank == 0 and attempt == 0:  # as if it had been stopped
+if mode in ("silent", "mute") and rank == 0 and attempt == 0:  # as if it had been stopped
     Emergency._copy = lambda *_: time.sleep(1000)
 if mode == "slow" and attempt == 0:  # a copy takes its time, so that something can happen meanwhile
     copy = Emergency._copy

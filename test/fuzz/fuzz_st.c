@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ckpt/alike.h"
 #include "ckpt/fmt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -58,6 +59,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             at = s.tensors[i].end;
         }
         assert(s.data_at + at == n);
+        char names[64];
+        struct alike_image image = {&s, (const char *)data};
+        if (alike_digest(&image))
+            assert(st_pair(&s, ALIKE_KEY) && alike_compare(&image, &image, names, sizeof names) == 0);
         if (fmt_st_tensors(&t, "f", &s, &e) == 0) {
             tensors_sort(&t);
             tensors_infer(&t);

@@ -179,6 +179,7 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_PUBLISH:
     case MEMBER_DO_UNSAVE:
     case MEMBER_DO_SAVED: saves_act(c, who, x->type); break;
+    case MEMBER_DO_COMMON: commons_order(c, who, &c->save_order->u.ckpt_common); break;
     case MEMBER_DO_WORDS: captures_order(c, who, &c->save_order->u.ckpt_capture); break;
     case MEMBER_DO_WORDS_LOST: captures_lost(c, who); break;
     case MEMBER_DO_STOP: do_stop(c, who, x); break;
@@ -408,7 +409,7 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
     }
     if (it->event == MEMBER_EV_CLOSED)
         saves_closed(c, it->who);
-    if (captures_local(c, it, &ev) && saves_local(c, it, &ev))
+    if (captures_local(c, it, &ev) && saves_local(c, it, &ev) && commons_local(c, it, &ev))
         cluster_feed(c, it->who, &ev);
 }
 

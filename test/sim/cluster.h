@@ -140,6 +140,22 @@ struct cluster_restore {                   /* what a node holds of the training 
     el_usec started, gone; /* gone: its workers went on; 0: not yet */
 };
 
+#define CLUSTER_TAKEN_MAX 16u
+
+struct cluster_common { /* which steps a node keeps, and says that it has */
+    struct pin pin;
+    struct pin_worker w;
+    struct pin_step passed, common, useless[2 * PIN_TOLD];
+    unsigned useless_n;
+    int64_t from;
+    bool stuck;
+    struct pin_step taken[CLUSTER_TAKEN_MAX]; /* the last ones, since all went on together */
+    unsigned taken_n;
+    struct pin_told told;
+    struct member_taken said;
+    char whole[96], coming[96];
+};
+
 enum captures_what { CAPTURES_TELL, CAPTURES_COPIED, CAPTURES_CANNOT, CAPTURES_LATE };
 
 struct cluster_capture { /* last words of live workers */
@@ -160,6 +176,7 @@ struct cluster_agent {
     struct cluster_capture capture;
     struct cluster_restore restore;
     struct cluster_save save;
+    struct cluster_common common;
     bool up;   /* the process runs */
     bool gone; /* it has exited by itself, or will not be started again */
     uint64_t life;
@@ -219,6 +236,7 @@ struct cluster {
     struct cluster_dir saved[CLUSTER_DISK_MAX], stage[CLUSTER_STAGE_MAX]; /* saved: the last ones, as they came */
     struct cluster_order brought[CLUSTER_BROUGHT_MAX];                    /* what was published last was for these */
     unsigned saved_n, stage_next;
+    uint64_t commons;                             /* words about steps that all hold */
     uint64_t saves_done, saves_failed, saves_due; /* due: so often was it looked whether any came */
     el_usec saved_at;
     int64_t disk[4];       /* steps on the disk that all share, */
@@ -363,6 +381,15 @@ void restores_commit(struct cluster *c, const struct cluster_item *it);
 uint64_t restores_makes(struct cluster *c, uint32_t who);
 void restores_hold(struct cluster_restore *x, int64_t step, uint64_t origin, uint64_t made, uint64_t line);
 void restores_all_is_well(struct cluster *c);
+
+/* commons.c */
+void commons_boot(struct cluster *c, uint32_t who);
+void commons_begin(struct cluster *c, uint32_t who, int64_t step, uint64_t line);
+int commons_slot(struct cluster *c, uint32_t who, int64_t step); /* -1: it is left out, -2: it waits, 2: a free one */
+void commons_committed(struct cluster *c, uint32_t who, int64_t step, uint64_t line);
+void commons_check(struct cluster *c, uint32_t who);
+void commons_order(struct cluster *c, uint32_t who, const struct msg_ckpt_common *m);
+bool commons_local(struct cluster *c, const struct cluster_item *it, struct member_event *ev);
 
 /* captures.c */
 bool captures_trained(struct cluster *c, const struct cluster_item *it);

@@ -31,6 +31,8 @@ static void order(struct cluster *c, unsigned member)
         net_send(c, conn, false, &m);
     if (rdzv_restore_word(c->r, member, &m))
         net_send(c, conn, false, &m);
+    if (rdzv_common_word(c->r, member, &m))
+        net_send(c, conn, false, &m);
 }
 
 void cluster_walk(struct cluster *c)

@@ -128,6 +128,8 @@ static void strip(struct cluster_item *it)
     case MSG_CKPT_WRITE:
     case MSG_CKPT_PUBLISH:
     case MSG_CKPT_OVER:
+    case MSG_CKPT_TAKEN:
+    case MSG_CKPT_COMMON:
     case MSG_CKPT_STAND: saves_pack(it); break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
     case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;

@@ -86,6 +86,7 @@ bool restores_says(const struct cluster *c, const struct cluster_item *it)
 void restores_boot(struct cluster *c, uint32_t who)
 {
     uint64_t said = c->agent[who].restore.said;
+    commons_boot(c, who);
     c->agent[who].restore = (struct cluster_restore){.said = said, .bad = RESTORE_NO_STEP, .newest = RESTORE_NO_STEP};
 }
 
@@ -101,6 +102,7 @@ void restores_started(struct cluster *c, uint32_t who)
     x->trains = lineage_begin(c->agent[who].number, c->agent[who].coord, 0);
     x->started = c->now;
     x->gone = 0;
+    commons_begin(c, who, RESTORE_NO_STEP, 0);
     x->misfit = false;
     say_after(c, who, EL_MS(1) + below(c, EL_MS(900)), MEMBER_EV_STOCK);
 }
@@ -240,6 +242,7 @@ void restores_go(struct cluster *c, uint32_t who)
             move(x, n++, i);
     x->n = n;
     x->trains = lineage_begin(a->number, a->coord, a->m.restore.stock.attempt);
+    commons_begin(c, who, step, line);
     saves_went(c, who, step, made, line);
     captures_went(c, who, step);
     train(c, who, step + 1);
@@ -304,24 +307,27 @@ void restores_commit(struct cluster *c, const struct cluster_item *it)
     }
     if (c->captures && !captures_trained(c, it))
         return;
-    bool held[2] = {x->n == 2 && saves_wished(a, x->held[0]), x->n == 2 && saves_wished(a, x->held[1])};
-    x->newest = step;
-    if (held[0] &&
-        held[1]) { /* there is no slot: a step that is wanted on disk waits for one, another one is left out */
-        if (step % 3 == 0)
-            cluster_again_at(c, it, c->now + EL_MS(50));
-        else
-            train(c, it->who, step + 1);
+    int slot = commons_slot(c, it->who, step);
+    if (slot == -2) {
+        cluster_again_at(c, it, c->now + EL_MS(50));
         return;
     }
-    if (held[0])
-        x->n = 1;
+    x->newest = step;
+    if (slot < 0) {
+        train(c, it->who, step + 1);
+        return;
+    }
+    if (slot == 0 && x->n == 2)
+        move(x, 0, 1);
+    x->n -= slot < 2;
     restores_hold(x, step, a->number, restores_makes(c, it->who), x->trains);
     x->whole = true;
     x->since = x->since ? x->since : a->number;
     if (x->bad == step)
         x->bad = RESTORE_NO_STEP;
     saves_committed(c, it->who, step);
+    commons_committed(c, it->who, step, x->trains);
+    commons_check(c, it->who);
     const struct cluster_round *r = judge_round(c, a->number, a->coord);
     if (r && !c->saves && step % 3 == 0 &&
         all_hold(c, r, step)) { /* on the disk that all share; old ones are removed */

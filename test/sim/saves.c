@@ -46,6 +46,8 @@ static void each_word(struct cluster_item *it, bool in)
     case MSG_CKPT_WRITE: w[0] = &m->u.ckpt_write.nonce, w[1] = &m->u.ckpt_write.parts; break;
     case MSG_CKPT_PUBLISH: w[0] = &m->u.ckpt_publish.nonce, w[1] = &m->u.ckpt_publish.layout; break;
     case MSG_CKPT_OVER: w[0] = &m->u.ckpt_over.text; break;
+    case MSG_CKPT_TAKEN: w[0] = &m->u.ckpt_taken.whole, w[1] = &m->u.ckpt_taken.coming; break;
+    case MSG_CKPT_COMMON: w[0] = &m->u.ckpt_common.useless; break;
     case MSG_CKPT_STAND: w[0] = &m->u.ckpt_stand.steps, w[1] = &m->u.ckpt_stand.text; break;
     default: break;
     }
@@ -254,7 +256,8 @@ static void make_held(struct cluster *c, uint32_t who)
 void saves_boot(struct cluster *c, uint32_t who)
 {
     uint64_t serial = c->agent[who].save.serial;
-    c->agent[who].save = (struct cluster_save){.serial = serial + 1, .held = {.parts = -1, .least = -1, .wishes = ""}};
+    c->agent[who].save =
+        (struct cluster_save){.serial = serial + 1, .held = {.parts = -1, .least = -1, .wishes = "", .alike = ""}};
 }
 
 void saves_round(struct cluster *c, uint32_t who)
@@ -263,7 +266,7 @@ void saves_round(struct cluster *c, uint32_t who)
     struct cluster_save *x = &a->save;
     if (!c->saves)
         return;
-    x->held = (struct member_held){.number = a->number, .coord = a->coord, .parts = -1};
+    x->held = (struct member_held){.number = a->number, .coord = a->coord, .parts = -1, .alike = ""};
     x->wishes = 0;
     tell(c, who);
 }

@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 {
     struct args a = parse(argc, argv);
     double start = now_s();
-    uint64_t done = 0, steps = 0, rounds = 0, saved = 0, due = 0, unsaved = 0, captured = 0,
+    uint64_t done = 0, steps = 0, rounds = 0, saved = 0, due = 0, unsaved = 0, captured = 0, common = 0,
              digest = 14695981039346656037u;
     signal(SIGABRT, on_abort);
     signal(SIGSEGV, on_abort);
@@ -98,16 +98,17 @@ int main(int argc, char **argv)
         unsaved += cluster.saves_failed;
         due += cluster.saves_due;
         captured += cluster.captures_done;
+        common += cluster.commons;
         digest = (digest ^ cluster.hash) * 0x100000001b3u;
     }
     double took = now_s() - start;
     printf("sim_cluster: ok, %llu seeds, %llu rounds, %llu steps on disk (%llu times due), %llu wishes in vain, %llu "
-           "captured, %llu steps, "
+           "captured, %llu words of steps that all hold, %llu steps, "
            "%.2f M "
            "steps/s, digest %016llx\n",
            (unsigned long long)done, (unsigned long long)rounds, (unsigned long long)saved, (unsigned long long)due,
-           (unsigned long long)unsaved, (unsigned long long)captured, (unsigned long long)steps,
-           (double)steps / took / 1e6, (unsigned long long)digest);
+           (unsigned long long)unsaved, (unsigned long long)captured, (unsigned long long)common,
+           (unsigned long long)steps, (double)steps / took / 1e6, (unsigned long long)digest);
     cluster_free(&cluster);
     return 0;
 }

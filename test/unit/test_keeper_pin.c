@@ -42,10 +42,8 @@ static void test_leaves_out(void)
     commit(0, slot, 4);
     is_num(begin(0, 5), -1, "while a snapshot is summed");
     is_num(begin(1, 5), -1, "what one of them cannot take the other one leaves out, too");
-    event((struct keeper_event){.type = KEEPER_EV_SUMMED,
-                                .slot = (unsigned)slot,
-                                .gen = keeper_slot(k, 0, (unsigned)slot)->gen,
-                                .ok = true});
+    event((struct keeper_event){
+        .type = KEEPER_EV_SUMMED, .slot = (unsigned)slot, .gen = keeper_slot(k, 0, (unsigned)slot)->gen, .ok = true});
     ok(common() == 2 && begin(1, 6) >= 0, "the next one may be taken by both again");
     ok(begin(0, 6) >= 0 && !holds(0, 4) && holds(0, 2), "for step 4, which one has left out, is of no use any more");
 }

@@ -329,7 +329,8 @@ static void test_misfit(void)
     ok(did->n == 0 && *keeper_misfit(k), "a rank does not take it: who reads is heard first");
     restored(0, 4, true);
     ok(found(KEEPER_DO_CHOOSE) && !found(KEEPER_DO_CONFIRM), "then it is agreed upon once more");
-    is_str(keeper_misfit(k), "what was saved does not fit what rank 1 declares (step 4): weight: [3] there, [4] here", "with what it said");
+    is_str(keeper_misfit(k), "what was saved does not fit what rank 1 declares (step 4): weight: [3] there, [4] here",
+           "with what it said");
     ok(holds(1, 4) && !*keeper_lost(k), "nothing is wrong with its slot");
     event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = KEEPER_NO_STEP, .text = keeper_misfit(k)});
     ok(offered(0) && offered(1) && offered(0)->u.restore_offer.step == KEEPER_NO_STEP &&

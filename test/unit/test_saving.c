@@ -230,6 +230,8 @@ static void test_own(void)
         part_of(k, 1, "m@rank", k ? "rank1" : "rank0", true);
     }
     says(0, .steps = "12:0-1", .least = 12, .want = 12);
+    says(1, .steps = "11:0-1", .least = 11);
+    is_num(saving_writing(s), SAVING_NO_STEP, "what the other rank has of its own may yet come: it is waited for");
     says(1, .steps = "12:0", .least = 12, .want = 12);
     is_num(saving_writing(s), 12, "one rank has nothing of its own: the step is as good without it");
     is_str(word(0), "WRITE 12: 1=2", "who holds its own part writes it");

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ckpt/alike.h"
 #include "ckpt/commit.h"
 #include "ckpt/st.h"
 #include "ckpt/vault.h"
@@ -23,8 +24,9 @@ static struct vault *v;
 static struct pool *p;
 static struct keeper_event told; /* the last one; its text is here: */
 static char text[512];
-static unsigned verified;
+static unsigned verified, grown, loaded;
 static struct loop_timer *patience;
+static uint64_t digest; /* of the first part */
 static uint64_t got_bytes[2], got_header_bytes[2];
 
 static void on_told(void *ctx, const struct keeper_event *ev)
@@ -32,6 +34,9 @@ static void on_told(void *ctx, const struct keeper_event *ev)
     (void)ctx;
     told = *ev;
     snprintf(text, sizeof text, "%s", ev->text);
+    grown += ev->type == KEEPER_EV_GROWN && ev->ok;
+    loaded += ev->type == KEEPER_EV_LOADED && ev->ok && ev->capacity >= 2 * BYTES;
+    digest = ev->part_digest ? ev->part_digest[0] : 0;
     verified += ev->type == KEEPER_EV_READ;
     if (ev->type == KEEPER_EV_LOADED && ev->ok) {
         memcpy(got_bytes, ev->part_bytes, sizeof got_bytes);
@@ -64,9 +69,10 @@ static void write_image(char *at, char fill)
 {
     uint64_t shape[] = {BYTES - 4096};
     struct st_tensor t = {.name = "w", .dtype = ST_U8, .rank = 1, .shape = shape};
+    const struct st_pair alike = {ALIKE_KEY, "0"};
     struct el_buf header = EL_BUF_INIT(NULL, 0);
     struct el_err e = {0};
-    st_build(&t, 1, NULL, 0, 4096, &header, &e);
+    st_build(&t, 1, &alike, 1, 4096, &header, &e);
     memcpy(at, header.v, header.len);
     memset(at + header.len, fill, BYTES - header.len);
     el_buf_free(&header);
@@ -170,7 +176,7 @@ static void test_slots(void)
     say(0, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 1, .images = "4096/5242880 0/0"}});
     is_num(keeper_slot(k, 0, 0)->state, KEEPER_WRITING, "an image of one tensor, and nothing of its own");
     ok(pwrite(fds[0], image, BYTES, 0) == (ssize_t)BYTES, "is written into a slot");
-    vault_sum(v, k, 0, 0, 1);
+    vault_sum(v, k, 0, 0, 1, false);
     ok(came(KEEPER_EV_SUMMED) && told.ok, "summed");
     vault_verify(v, 0, 0, 1);
     ok(came(KEEPER_EV_READ) && told.ok, "and is what was summed");
@@ -192,13 +198,13 @@ static void test_slots(void)
            "with its place");
     image[9] = '!';
     (void)!pwrite(fds[0], image, BYTES, 0);
-    vault_sum(v, k, 0, 0, 1);
+    vault_sum(v, k, 0, 0, 1, false);
     ok(came(KEEPER_EV_SUMMED) && !told.ok && strstr(text, "part \"model\""),
        "an image that is none is refused with its part");
     write_image(image, 7);
     (void)!pwrite(fds[0], image, BYTES, 0);
     say(0, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 2, .images = "64/5242880 0/0"}});
-    vault_sum(v, k, 0, 0, 1);
+    vault_sum(v, k, 0, 0, 1, false);
     ok(came(KEEPER_EV_SUMMED) && !told.ok && strstr(text, "its header has 4096 bytes, 64 were announced"), text);
     free(image);
 }
@@ -206,7 +212,7 @@ static void test_slots(void)
 static void test_release(void)
 {
     struct el_err e = {0};
-    vault_sum(v, k, 0, 0, 1);
+    vault_sum(v, k, 0, 0, 1, false);
     vault_release(v, 0);
     ok(vault_open(v, k, 0, &e) == 0 && grow(0, 0, BYTES + 8192),
        "slots are given back while a thread reads them: nothing of the old ones is told");
@@ -222,6 +228,39 @@ static void test_release(void)
     }
     loop_timer_at(patience, EL_NEVER);
     is_num(verified, 2, "but who compares them is told each time: all are waited for before anything is offered");
+    close_all();
+}
+
+/* A snapshot of worker w, summed; its digest. */
+static uint64_t sum_filled(unsigned w, char fill)
+{
+    int fds[KEEPER_SLOTS];
+    char *image = malloc(BYTES);
+    write_image(image, fill);
+    say(w, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 1, .images = "4096/5242880 0/0"}});
+    grow(w, 0, BYTES);
+    vault_descriptors(v, w, fds);
+    ok(pwrite(fds[0], image, BYTES, 0) == (ssize_t)BYTES, "an image is written");
+    free(image);
+    vault_sum(v, k, w, 0, 1, true);
+    return came(KEEPER_EV_SUMMED) && told.ok ? digest : 0;
+}
+
+static void test_compare(void)
+{
+    struct keeper_pair pair = {.of = {{.worker = 0}, {.worker = 1}}};
+    open_all(2, BUDGET);
+    uint64_t first = sum_filled(0, 7);
+    ok(first && sum_filled(1, 7) == first, "two images that are alike have one digest");
+    vault_compare(v, &pair);
+    ok(came(KEEPER_EV_COMPARED) && told.ok && !told.number, "and nothing differs");
+    ok(sum_filled(1, 8) != first, "another one has another");
+    vault_compare(v, &pair);
+    vault_release(v, 0);
+    vault_release(v, 1);
+    ok(came(KEEPER_EV_COMPARED) && told.ok && told.number == 1,
+       "what differs is found, though the slots are given back");
+    is_str(text, "\"w\"", "by name");
     close_all();
 }
 
@@ -312,7 +351,6 @@ static void test_both(void)
 {
     static struct memfs m;
     struct el_mem mem = EL_MEM_INIT(64u << 20);
-    unsigned grown = 0, loaded = 0;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
     make_step(&fs, &mem, "rank0");
@@ -321,11 +359,9 @@ static void test_both(void)
     for (unsigned s = 0; s < KEEPER_SLOTS; s++)
         vault_grow(v, 0, s, 12 * MIB, 0);
     vault_load(v, k, 0, slot, 9, 7, &fs, CKPT_LAYOUT_ELRUN);
-    for (unsigned i = 0; i < 3; i++) {
+    grown = loaded = 0;
+    while (grown + loaded < 3) /* two may be told at once */
         loop_run(l);
-        grown += told.type == KEEPER_EV_GROWN && told.ok;
-        loaded += told.type == KEEPER_EV_LOADED && told.ok && told.capacity >= 2 * BYTES;
-    }
     ok(grown == 2 && loaded == 1, "slots grow while one of them is loaded");
     is_num(memory_of(0), 24 * MIB, "to what was asked for");
     close_all();
@@ -340,6 +376,7 @@ int main(void)
     patience = loop_timer_new(l, on_patience, NULL);
     test_slots();
     test_release();
+    test_compare();
     test_budget();
     test_addresses();
     test_load();

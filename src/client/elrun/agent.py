@@ -23,6 +23,7 @@ from .texts import cut
 from .tree import Misfit, Refused, a_class
 from .values import is_value, torch
 
+MISFIT = "what was saved does not fit what "  # begins what other ranks are told of one (src/ckpt/keeper_restore.c)
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 STEP_MAX = (1 << 63) - 2
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
@@ -82,6 +83,7 @@ class _Update:
         self.ck, self.step = ck, step
 
     def __enter__(self) -> None:
+        self.ck._check_process()
         self.ck._begin(self.step)
 
     def __exit__(self, kind: Any, *_: Any) -> None:
@@ -137,6 +139,7 @@ class Snapshots:
         self._live_path = path + ".live" if welcome.get("live") else ""
         self._emergency: Optional[Emergency] = None
         self._swapped = 0
+        self._spoiled = False  # a restore() that failed has filled something
         self._turn = 0  # odd while a step changes the state; another number after each
         self._page = Page(fds[0])
         for fd in fds:
@@ -157,18 +160,26 @@ class Snapshots:
 
         Once for each part, before the first restore() or snapshot().  TypeError: something in it could not be put back;
         the text says where it is, and why."""
-        self._may_declare("declare", name)
+        if not isinstance(name, str):
+            raise TypeError(f"declare({name!r}, ...): the name of a part is a string")
         if name.endswith(OWN) or not name or len(name.encode()) > _NAME_MAX:
             raise ValueError(f'declare("{name}"): a name has 1 to {_NAME_MAX} bytes, and does not end with {OWN}')
+        self._may_declare("declare", name)
         if is_value(state) or isinstance(state, tuple):
             raise TypeError(f'part "{name}": {a_class(state)} cannot be filled in place: put it into a dict')
-        part = Part(name, state, shard_id or f"rank{self.rank}", f"r{self.rank:05d}/" if shard_id is None else "")
+        prefix = f"r{self.rank:05d}/" if shard_id is None else "" if shard_id == "all" else f"{shard_id}/"
+        part = Part(name, state, shard_id or f"rank{self.rank}", prefix, shard_id is not None)
         try:
             part.take(first=True)
+            if any(not part.names().isdisjoint(p.names()) for p in self.parts if isinstance(p, Part)):
+                part.rename()
+                part.take()
         except Refused as e:
             raise TypeError(f'part "{name}": {e}') from None
         except UnicodeError as e:
             raise TypeError(f'part "{name}": a name in it cannot be written down: {e}') from None
+        except RecursionError:
+            raise TypeError(f'part "{name}": it is nested too deeply') from None
         self.parts.append(part)
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],
@@ -181,7 +192,7 @@ class Snapshots:
         self._may_declare("declare_file", name)
         if self.keeps and not self._files:
             raise Error(f'declare_file("{name}") is for elrun --ckpt-layout=megatron; declare() is for tensors and values')
-        if name.startswith("/") or not name or any(c in ("", ".", "..") for c in name.split("/")):
+        if name.startswith("/") or not name or name == OWN or any(c in ("", ".", "..") for c in name.split("/")):
             raise ValueError(f'declare_file("{name}"): want a name below the directory of the step, such as a/b.pt')
         self.parts.append(FilePart(name, data, shard_id or f"rank{self.rank}", load))
 
@@ -200,7 +211,7 @@ class Snapshots:
         if not self.parts:
             raise Error("nothing was declared: ck.declare(name, state) comes first")
         layout = self._layout()
-        if self.world > 1 and any(isinstance(p, Part) and p.shard_id != f"rank{self.rank}" for p in self.parts):
+        if any(isinstance(p, Part) and p.shard_id != f"rank{self.rank}" for p in self.parts):
             self.parts.append(OwnPart(self.rank))
         self.parts.sort(key=lambda p: p.file != "")  # files last
         for i, p in enumerate(self.parts):
@@ -257,8 +268,9 @@ class Snapshots:
             step = offer["step"]
             if step < 0 and not offer.get("fresh"):
                 if misfit:
-                    raise Error(f"what was saved does not fit what is declared here, and nothing was changed: {misfit}")
-                raise NoSnapshot(offer.get("text") or "no snapshot is left")
+                    raise Error(f"what was saved does not fit what is declared here, and {'some of it is filled' if self._spoiled else 'nothing was changed'}: {misfit}")
+                text = offer.get("text") or "no snapshot is left"
+                raise Error(text) if text.startswith(MISFIT) else NoSnapshot(text)
             trouble, has = "", not offer.get("elsewhere")
             if step >= 0 and has:
                 trouble, misfit = self._load(fds[0], offer)
@@ -288,10 +300,14 @@ class Snapshots:
     def _put_back(self, memory: memoryview, where: List[Extent]) -> Tuple[str, str]:
         if len(where) != len(self.parts):
             return f"{len(where)} parts were saved, and {len(self.parts)} are declared", ""
+        self._spoiled = False
         self._turn |= 1  # what an emergency copy would take changes from here on
         try:
             put_back(self.parts, Saved(memory, where))
-        except (Misfit, Refused) as e:
+        except Misfit as e:
+            self._spoiled = e.spoiled
+            return str(e), str(e)
+        except Refused as e:
             return str(e), str(e)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
             text = f"{type(e).__name__}: {e}"
@@ -472,6 +488,8 @@ class Snapshots:
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""
+        if self._swapped:
+            raise Error("update() within swapped(): the weights are not the model's there")
         return _Update(self, number_of(step, "update(step): a step"))
 
     @contextlib.contextmanager
@@ -483,12 +501,14 @@ class Snapshots:
         step = emergency.step if emergency else None
         if emergency:
             emergency.forget("other weights are in its place (ck.swapped())")
+        self._turn += 2  # a copy that has begun does not count
         turn = self._turn
         try:
             yield
         finally:
             self._swapped -= 1
-            if emergency and step is not None and self._turn == turn and not self._swapped:
+            self._turn += 2
+            if emergency and step is not None and self._turn == turn + 2 and not self._swapped:
                 emergency.keep(step)
 
     @property
@@ -532,7 +552,7 @@ class Snapshots:
         page.begin(step)
 
     def _end(self, step: int) -> None:
-        if self._live_path and self._granted:
+        if self._live_path and self._granted and not any(isinstance(p, FilePart) for p in self.parts):
             path, self._live_path = self._live_path, ""
             try:
                 self._emergency = Emergency(self, path)
@@ -647,7 +667,8 @@ def _from_outside(e: BaseException) -> bool:
 
 
 def unmade(parts: List[AnyPart]) -> int:
-    """Bytes of the moments that optimizers are going to make, as Adam does: two of each parameter."""
+    """Bytes of the moments that optimizers are going to make at their first step: two of each parameter for Adam and its
+    kin, one where there is a momentum."""
     th = torch()
     if th is None:
         return 0
@@ -655,5 +676,9 @@ def unmade(parts: List[AnyPart]) -> int:
     for part in parts:
         value = getattr(part, "value", None)
         found += [value] if not isinstance(value, dict) else list(value.values())
-    return sum(2 * p.numel() * p.element_size() for o in found if isinstance(o, th.optim.Optimizer)
-               for g in o.param_groups for p in g["params"] if p not in o.state and p.requires_grad)
+    n = 0
+    moments_of = {th.optim.Adam: 2, th.optim.AdamW: 2, th.optim.NAdam: 2, th.optim.RAdam: 2}
+    for o, group in ((o, g) for o in found if isinstance(o, th.optim.Optimizer) and not o.state for g in o.param_groups):
+        moments = moments_of[type(o)] if type(o) in moments_of else 1 if group.get("momentum") else 0
+        n += sum(moments * p.numel() * p.element_size() for p in group["params"] if p.requires_grad)
+    return n

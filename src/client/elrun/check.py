@@ -15,9 +15,10 @@ import struct
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from . import special
-from .objects import PICKLE, fields_of, generator
+from .objects import fields_of, generator
 from .packets import Extent
 from .parts import AnyPart, Part
+from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, ModuleNode, OptimizerNode,
                    Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, TensorNode)
 from .values import has_pair, is_value, numpy, torch
@@ -112,11 +113,11 @@ def _in_order(state: Any) -> Any:
 def _live_tensor(value: Any) -> Any:
     if special.is_lazy(value):
         return ("empty",)
-    if special.is_odd(value) or (value.layout is torch().strided and not special.is_plain_class(value)):
-        return "odd", special.to_bytes(value)
-    if value.layout is not torch().strided:
+    if special.has_members(value):
         members, _ = special.sparse_members(value)
         return _items({name: _bytes_of(member) for name, member in members})
+    if value.layout is not torch().strided or special.is_odd(value) or not special.is_plain_class(value):
+        return "odd", special.to_bytes(value)
     return _bytes_of(value)
 
 

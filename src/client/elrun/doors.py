@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from . import special
 from .objects import is_small, local_of
-from .tree import DoorNode, ModuleNode, OptimizerNode, ShardedOptimizerNode, a_class, class_name, join
+from .tree import DoorNode, Misfit, ModuleNode, OptimizerNode, ShardedOptimizerNode, a_class, class_name, join
 from .values import torch
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None
     if node.raw != special.is_fsdp1(module):
         raise fill.misfit(path, "it was saved wrapped in FSDP, and is not" if node.raw else "it was not wrapped in FSDP when it was saved")
     plain = node.raw or (special.is_stock_module(module) and special.loads_plainly(module))
+    live: Dict[str, Any] = {}
     if plain:
         special.reshard(module)
         live = {e.key: e.tensor for e in special.module_entries(module, [], [], {})}
@@ -91,20 +92,19 @@ def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None
         saved = fill.tensors(was.name, was.dtype, was.shape)
         if not plain:
             saved = saved.clone()
-        values.append((key, fill._spread(join(path, key), saved, was.spread) if was.spread else saved))
+        values.append((key, fill._spread(join(path, key), saved, was.spread, live.get(key)) if was.spread else saved))
     state: Any = collections.OrderedDict(values)
     state._metadata = collections.OrderedDict(node.metadata)
-    fill.doors.append(lambda: _load_module(module, state, plain))
+    fill.door(plain, lambda: _load_module(module, state, plain))
 
 
 def _load_module(module: Any, state: Any, plain: bool) -> Undo:
     before = None if plain else _copy_of(module.state_dict)
     try:
-        module.load_state_dict(state)
-    except Exception:
-        if before is not None:
-            module.load_state_dict(before)
-        raise
+        with special.writing_to([*module.parameters(), *module.buffers()]):
+            module.load_state_dict(state)
+    except Exception as e:
+        raise _failed(e, before is not None and (lambda: module.load_state_dict(before)))
     return (lambda: module.load_state_dict(before)) if before is not None else None
 
 
@@ -130,7 +130,7 @@ def _plan_optimizer(fill: "Fill", path: str, optim: Any, node: OptimizerNode) ->
     for i, (group, hyper) in enumerate(zip(groups, node.groups)):
         saved.append({**fill.make(join(path, f"param_groups.{i}"), hyper), "params": list(range(n, n + len(group["params"])))})
         n += len(group["params"])
-    fill.doors.append(lambda: _load_optimizer(optim, state, saved))
+    fill.door(special.loads_as_torch(optim), lambda: _load_optimizer(optim, state, saved))
 
 
 def _load_optimizer(optim: Any, state: Dict[Any, Any], groups: List[Dict[str, Any]]) -> Undo:
@@ -147,9 +147,8 @@ def _load_optimizer(optim: Any, state: Dict[Any, Any], groups: List[Dict[str, An
 
     try:
         optim.load_state_dict({"state": dict(state), "param_groups": groups})
-    except Exception:
-        undo()
-        raise
+    except Exception as e:
+        raise _failed(e, undo)
     _keep_dtypes(optim, state)
     return undo
 
@@ -199,10 +198,24 @@ def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNod
 
         return undo
 
-    fill.doors.append(door)
+    fill.door(True, door)
 
 
 # --- anything with the pair ---------------------------------------------------------------------------------------------
+
+
+def _failed(cause: Exception, undo: Any) -> Misfit:
+    """It does not take the state; what it had is put back if that can be done."""
+    failed = Misfit(str(cause))
+    failed.__cause__ = cause
+    failed.spoiled = True
+    try:
+        if undo:
+            undo()
+            failed.spoiled = False
+    except Exception:  # the first failure is told
+        pass
+    return failed
 
 
 def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
@@ -214,7 +227,7 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
         state: Any = collections.OrderedDict(fill.make(path, tree))
         if metadata.value is not None:
             state._metadata = collections.OrderedDict(metadata.value)
-        fill.doors.append(lambda: _load_module(target, state, False))
+        fill.door(False, lambda: _load_module(target, state, False))
         return
     made = fill.make(path, node.state)
     if made is None:
@@ -229,17 +242,19 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
     if getattr(target, "restore_last", False):
         fill.last.append(at_last)
     else:
-        fill.doors.append(call)
+        fill.door(False, call)
 
 
 def _load_pair(target: Any, state: Any) -> Undo:
-    before = _copy_of(lambda: special.state_of(target))
+    before, wrapped = _copy_of(lambda: special.state_of(target)), special.with_its_groups(target)
     try:
         target.load_state_dict(state)
-    except Exception:
-        if before is not None:
-            target.load_state_dict(before)
-        raise
+        for optim in wrapped:
+            if optim.param_groups is not target.param_groups:
+                target.param_groups[:] = optim.param_groups
+                optim.param_groups = target.param_groups
+    except Exception as e:
+        raise _failed(e, before is not None and (lambda: target.load_state_dict(before)))
     return (lambda: target.load_state_dict(before)) if before is not None else None
 
 

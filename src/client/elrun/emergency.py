@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import operator
 import os
+import random
 import signal
 import socket
 import sys
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from .agent import Snapshots
 
 ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
-SAMPLED_MAX = 64  # tensors of which elements are compared
-SAMPLES = 4  # elements of each
+SAMPLED_MAX = 256  # tensors of which elements are compared, chosen by lot
+SAMPLES = 2  # elements of each
+LARGE_STEPS = 100  # for which who has too many values is not asked for them
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
 
 _VERSION = operator.attrgetter("_version")
@@ -61,6 +63,7 @@ class Emergency:
         self.versions: List[int] = []
         self.places: List[int] = []
         self.trouble = ""
+        self.large = 0  # steps for which nothing is laid aside: it was too much
         self.busy = False
         self.over = threading.Event()  # the agent has what it wanted
         self.side = self.mark = None
@@ -79,6 +82,9 @@ class Emergency:
     def keep(self, step: int) -> None:
         """Behind a step: nothing of its state moves before the next one begins but what is laid aside here."""
         self.step = None
+        if self.large:
+            self.large -= 1
+            return
         try:
             held = self.ck._take()
             sources = [s for one in held for s in one.sources]
@@ -114,6 +120,7 @@ class Emergency:
         if plan is None or plan.key != key:
             plan = self.plan = self._plan(key, held, sources)
         if sum(len(one.blob) for one in held) > ASIDE_MAX:
+            self.large = LARGE_STEPS
             return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
         tensors = [sources[i] for i in plan.rest]
         self.versions = list(map(_VERSION, tensors))
@@ -134,7 +141,7 @@ class Emergency:
         picked = set(aside)
         rest = [i for i in range(len(rows)) if i not in picked and not sources[i].is_inference()]
         copies = [sources[i].clone() if _is_tensor(sources[i]) else sources[i].copy() for i in aside]
-        some = rest[:: max(1, len(rest) // SAMPLED_MAX)]
+        some = rest if len(rest) <= SAMPLED_MAX else random.Random(len(rest)).sample(rest, SAMPLED_MAX)
         views = [v for v in (_elements(sources[i]) for i in some) if v is not None]
         samples = [v.clone() for v in views] if th is not None else []
         return _Plan(key, aside, rest, copies, views, samples, list(sources))

@@ -12,18 +12,26 @@ import collections
 import copy
 import pickle
 import random
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
 from .memory import Memory, is_alike
 from .objects import fields_of, local_of, mesh_of
-from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, Misfit, ModuleNode,
+from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
                    TensorNode, a_class, class_name, join)
 from .values import has_pair, is_value, numpy, torch
 
 _NONE = object()
 DOORS = (DoorNode, ModuleNode, OptimizerNode, ShardedOptimizerNode)
+
+
+class Door(NamedTuple):
+    """A load_state_dict() that is to be called."""
+
+    part: str
+    sure: bool  #: names and shapes were compared: it is not known to fail
+    call: Callable[[], Optional[Callable[[], None]]]  #: returns what takes it back, None: nothing does
 
 
 class Fill:
@@ -37,7 +45,7 @@ class Fill:
         self.used: Dict[int, str] = {}  # by the id of an object that stands for a node: in which part; there it stands for no other
         self.content: Dict[int, Any] = {}  # by the id of an object that will be filled: with what
         self.memory = Memory()
-        self.doors: List[Callable[[], Optional[Callable[[], None]]]] = []  # each returns what takes it back
+        self.doors: List[Door] = []
         self.copies: List[Callable[[], None]] = []
         self.last: List[Callable[[], None]] = []
         self.kept: List[Any] = []  # nodes and objects, whose ids are in made and used
@@ -81,22 +89,18 @@ class Fill:
         """What has to be done for one declared object.  Misfit: it cannot be."""
         self.part = part
         if self.put("", value, node) is not value:
-            raise self.misfit("", f"{a_class(value)} cannot be filled in place with what was saved")
+            raise self.misfit("", f"{_kind_of(self._unpack(node))} was saved, and {a_class(value)} is declared")
 
     def carry_out(self) -> None:
-        back: List[Callable[[], None]] = []
-        try:
-            for door in self.doors:
-                undo = door()
-                if undo:
-                    back.append(undo)
-        except Exception:
-            for undo in reversed(back):
-                try:
-                    undo()
-                except Exception:  # it has failed before; the first failure is told
-                    pass
-            raise
+        back: List[Optional[Callable[[], None]]] = []
+        for door in sorted(self.doors, key=lambda d: d.sure):  # first those that may fail
+            try:
+                back.append(door.call())
+            except Exception as e:
+                cause = e.__cause__ if isinstance(e, Misfit) and e.__cause__ else e
+                failed = Misfit(f'part "{door.part}": load_state_dict() does not take what was saved: {type(cause).__name__}: {cause}')
+                failed.spoiled = not _take_back(back) or getattr(e, "spoiled", True)
+                raise failed from e
         th = torch()
         if th is None:
             for step in self.copies + self.last:
@@ -147,7 +151,8 @@ class Fill:
             return self._owner(path, old, node)
         if isinstance(node, SparseNode):
             members = [self.new_tensor(path, m) for m in node.members]
-            return self._replace(path, old, special.make_sparse(node.layout, node.shape, members, node.coalesced))
+            made = special.make_sparse(node.layout, node.shape, members, node.coalesced)
+            return self._replace(path, old, made.requires_grad_(node.requires_grad))
         if isinstance(node, SavedNode):
             return self._saved(path, old, node)
         if isinstance(node, EmptyNode):
@@ -210,7 +215,7 @@ class Fill:
 
     def _takes(self, tensor: Any, saved: Any) -> bool:
         """It can be filled in place, and nothing else is changed by that."""
-        if tensor.is_inference() or not fits_memory(tensor, saved):
+        if not fits_memory(tensor, saved):
             return False
         if tensor.is_conj():
             tensor, saved = tensor.conj(), saved.conj().resolve_conj()
@@ -237,11 +242,14 @@ class Fill:
             return th.device("cuda", th.cuda.current_device()) if th.cuda.is_available() else th.device("cpu")
         return device
 
-    def _spread(self, path: str, local: Any, spread: Spread) -> Any:
+    def _spread(self, path: str, local: Any, spread: Spread, old: Any = None) -> Any:
+        """old: what the values will be copied to, which torch allows only on the very mesh that it has."""
         from torch.distributed.tensor import DTensor
 
-        for mesh in self.meshes:
-            if mesh_of(mesh) == spread.mesh or Mesh(mesh.mesh.tolist(), None) == Mesh(spread.mesh.ranks, None):
+        of_old = getattr(old, "device_mesh", None)
+        meshes = [*([of_old] if of_old is not None else []), *[m for m in self.meshes if mesh_of(m) == spread.mesh], *self.meshes]
+        for mesh in meshes:
+            if mesh.mesh.tolist() == spread.mesh.ranks:
                 return DTensor.from_local(local, mesh, spread.placements, run_check=False, shape=torch().Size(spread.shape),
                                           stride=spread.stride)
         raise self.misfit(path, f"it was spread over the ranks {spread.mesh.ranks}, and nothing that is declared is")
@@ -263,7 +271,7 @@ class Fill:
 
     def _replace(self, path: str, old: Any, new: Any) -> Any:
         """A tensor without plain bytes: copied in place where torch can."""
-        if special.is_tensor(old) and _are_of_a_kind(old, new) and self._fills(old, special.bits_of(new), lambda: _copy_odd(old, new)):
+        if special.is_tensor(old) and special.takes_odd(old, new) and self._fills(old, special.bits_of(new), lambda: special.copy_odd(old, new)):
             return old
         if not path:
             raise self.misfit("", f"a tensor {new.dtype}, {new.layout}, was saved that cannot be copied into the one that is declared")
@@ -298,6 +306,11 @@ class Fill:
         return self._sequence(path, old if same else _NONE, node)
 
     def _mapping(self, path: str, old: Any, node: MappingNode) -> Any:
+        if old is not _NONE:
+            known = {key for key, _ in node.items}
+            for key in old:
+                if key not in known and has_pair(old[key]):
+                    raise self.misfit(join(path, key), f"{a_class(old[key])} is declared there, and its state was not saved")
         items = [(key, self.put(join(path, key), _NONE if old is _NONE else old.get(key, _NONE), child)) for key, child in node.items]
         if old is not _NONE and self._fills(old, items, lambda: _fill_mapping(old, items)):
             return old
@@ -385,6 +398,9 @@ class Fill:
 
     # -- doors
 
+    def door(self, sure: bool, call: Callable[[], Optional[Callable[[], None]]]) -> None:
+        self.doors.append(Door(self.part, sure, call))
+
     def _owner(self, path: str, old: Any, node: Any) -> Any:
         if special.is_tensor(old) or not has_pair(old):
             kind = node.cls if isinstance(node, DoorNode) else "module" if isinstance(node, ModuleNode) else "optimizer"
@@ -397,6 +413,31 @@ class Fill:
     def make(self, path: str, node: Any) -> Any:
         """A value of its own, for a door."""
         return self.put(path, _NONE, node)
+
+
+def _kind_of(node: Any) -> str:
+    """What a node stands for, with an article."""
+    if isinstance(node, (MappingNode, SequenceNode, SetNode, BytesNode, FieldsNode)):
+        return a_class(node.cls)
+    if isinstance(node, Plain):
+        return a_class(node.value)
+    if isinstance(node, ArrayNode):
+        return f"an array {node.dtype} of shape {list(node.shape)}"
+    return "a generator of random numbers" if isinstance(node, GeneratorNode) else "a tensor"
+
+
+def _take_back(back: List[Optional[Callable[[], None]]]) -> bool:
+    """What was loaded is loaded no more.  False: not all of it."""
+    clean = True
+    for undo in reversed(back):
+        try:
+            if undo is None:
+                clean = False
+            else:
+                undo()
+        except Exception:  # the first failure is told
+            clean = False
+    return clean
 
 
 def _whole_optimizer(node: Packed) -> OptimizerNode:
@@ -433,7 +474,8 @@ def copy_tensor(to: Any, saved: Any) -> None:
     for dim, (n, step) in enumerate(zip(to.shape, to.stride())):
         if n > 1 and step == 0:
             to, saved = to.narrow(dim, 0, 1), saved.narrow(dim, 0, 1)
-    to.copy_(saved)
+    with special.writing_to([to]):
+        to.copy_(saved)
 
 
 def _can_grow(value: Any) -> bool:
@@ -455,13 +497,6 @@ def _is_made_alike(old: Any, node: Any) -> bool:
     return True
 
 
-def _are_of_a_kind(old: Any, new: Any) -> bool:
-    """copy_() makes one of the other."""
-    if getattr(new, "is_nested", False) or getattr(old, "is_nested", False) or type(old) is not type(new):
-        return False
-    return bool(old.layout == new.layout and old.dtype == new.dtype and old.shape == new.shape)
-
-
 def _copy_array(old: Any, new: Any) -> None:
     np = numpy()
     if not isinstance(old, np.ma.MaskedArray):
@@ -473,10 +508,6 @@ def _copy_array(old: Any, new: Any) -> None:
     old.fill_value = new.fill_value
     if new.hardmask:
         old.harden_mask()
-
-
-def _copy_odd(old: Any, new: Any) -> None:
-    old.detach().copy_(new) if not old.is_sparse else old.detach().copy_(new)._coalesced_(new.is_coalesced())
 
 
 def _fill_mapping(target: Any, items: List[Tuple[Any, Any]]) -> Any:

@@ -14,12 +14,14 @@ import struct
 import warnings
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .objects import PICKLE, Spec
+from .objects import Spec
+from .special import PICKLE
 from .tree import Misfit
 from .values import numpy, torch
 
 PAGE = 4096
 STEP_DIGITS = 20
+OWN_MAX = 1 << 20  # bytes of a tensor that each rank keeps for itself, unless it is a buffer
 
 _TORCH_DTYPES = {
     "float64": ("F64", 8), "float32": ("F32", 4), "float16": ("F16", 2), "bfloat16": ("BF16", 2), "int64": ("I64", 8),
@@ -40,6 +42,11 @@ class Row(NamedTuple):
     shape: List[int]  #: as the header has it
     bytes: int
     note: Dict[str, Any]
+
+    @property
+    def own(self) -> bool:
+        """It may differ on ranks that share the part: a buffer, or a small tensor that is no parameter and no moment."""
+        return not self.spec.shared and self.spec.spread is None and (self.spec.moves or self.bytes <= OWN_MAX)
 
 
 def _is_numpy(dtype: Any) -> bool:
@@ -81,9 +88,10 @@ def element_size(dtype: Any) -> int:
 
 
 class Layout:
-    """Where everything of a part lies, for one set of names, shapes and types.  room: bytes for the pickled tree."""
+    """Where everything of a part lies, for one set of names, shapes and types.  room: bytes for the pickled tree.
+    shared: other ranks may declare it, too, and elrun compares what must be alike."""
 
-    def __init__(self, part: str, shard_id: str, blob: str, chunks: Tuple[Tuple[Spec, ...], ...], room: int):
+    def __init__(self, part: str, shard_id: str, blob: str, chunks: Tuple[Tuple[Spec, ...], ...], room: int, shared: bool):
         self.part, self.shard_id, self.blob = part, shard_id, blob
         self.room = room
         rows = [_row(spec) for chunk in chunks for spec in chunk]
@@ -95,19 +103,35 @@ class Layout:
             at += rows[i].bytes
         self.plain = all(row.bytes and not _is_numpy(row.spec.dtype) for row in rows)  #: tensors with elements, all of them
         self.blob_at = at
-        self.header = self._header(order, at + 8 + room)
+        self.header = self._header(order, at + 8 + room, shared)
         self.bytes = len(self.header) + at + 8 + room
 
-    def _header(self, order: List[int], end: int) -> bytes:
+    def _alike(self) -> str:
+        """Which tensors must be alike on all ranks, by their numbers in the order of their bytes: "0-147,150"."""
+        place = sorted(range(len(self.rows)), key=lambda i: (self.offsets[i], self.offsets[i] + self.rows[i].bytes,
+                                                             self.rows[i].spec.name.encode()))
+        spans: List[List[int]] = []
+        for n, i in enumerate(place):
+            if not self.rows[i].spec.shared:
+                continue
+            if spans and spans[-1][1] == n - 1:
+                spans[-1][1] = n
+            else:
+                spans.append([n, n])
+        return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in spans)
+
+    def _header(self, order: List[int], end: int, shared: bool) -> bytes:
         mine: Dict[str, Any] = {"part": self.part, "shard_id": self.shard_id, "step": "0" * STEP_DIGITS,
                                 "tensors": {self.blob: {"object": "pickle"}}}
         offsets: Dict[str, Any] = {self.blob: {"saved_offsets": [0]}}
         for row in self.rows:
-            if row.note or not row.spec.shared:
-                mine["tensors"][row.spec.name] = {**row.note, **({} if row.spec.shared else {"own": True})}
+            if row.note or row.own:
+                mine["tensors"][row.spec.name] = {**row.note, **({"own": True} if row.own else {})}
             offsets[row.spec.name] = {"saved_offsets": row.note.get("offset", [0] * len(row.shape))}
         head: Dict[str, Any] = {"__metadata__": {"format": "pt", "DCP_VERSION": "1.0", "DCP_SHARDING_INFO": json.dumps(offsets),
                                                  "elrun": json.dumps(mine)}}
+        if shared:
+            head["__metadata__"]["elrun_alike"] = self._alike()
         for i in order:
             row, at = self.rows[i], self.offsets[i]
             head[row.spec.name] = {"dtype": row.tag, "shape": row.shape, "data_offsets": [at, at + row.bytes]}
@@ -133,8 +157,9 @@ class Layout:
 
 
 def room_for(blob: int, had: int) -> int:
-    """Bytes for a pickled tree that may grow: what there was, if it will do, else half as much again."""
-    return had if blob <= had else -(-(blob + blob // 2 + 512) // 512) * 512
+    """Bytes for a pickled tree that may grow: what there was, if it will do, else half as much again, of a large one an
+    eighth: they are summed, and written to disk, each time."""
+    return had if blob <= had else -(-(blob + min(blob // 2, 65536 + blob // 8) + 512) // 512) * 512
 
 
 def _view(spec: Spec, image: memoryview, at: int, n: int) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextlib
 import copy
 import dataclasses
 import inspect
@@ -16,9 +17,10 @@ import operator
 import pickle
 import random
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
+from .rng import Rng
 from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Mesh, ModuleNode,
                    OptimizerNode, Packed, Plain, Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode,
@@ -28,6 +30,7 @@ from .values import SIMPLE, has_pair, is_value, numpy, torch
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
 TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
 
+_PARAMETERS, _BUFFERS = operator.attrgetter("_parameters"), operator.attrgetter("_buffers")
 _SHAPE = operator.attrgetter("shape", "dtype")
 _GRAD = operator.attrgetter("requires_grad")
 
@@ -150,21 +153,27 @@ class _ModuleBlock(Block):
             nodes.append(node)
             specs.append(spec)
             tensors.append(entry.tensor)
+        self.modules = list(module.modules())
         self.full = [d for d in self.dicts if d]
         self.empty = [d for d in (*self.dicts, *self.sets) if not d]  # a buffer or a hook may come
         self.sets = [s for s in self.sets if s]
+        self.contents = [list(s) for s in self.sets]
         raw = special.is_fsdp1(module)
         super().__init__(specs, tensors, ModuleNode(keys, nodes, metadata, raw), path)
         self.of = module
-        self.ids, self.names, self.sizes = self._look()
+        self.parameters, self.buffers = list(map(_PARAMETERS, self.modules)), list(map(_BUFFERS, self.modules))
+        self.ids, self.names = self._look()
         self.keep = tuple(self.dicts) + tuple(v for d in self.dicts for v in d.values())
 
-    def _look(self) -> Tuple[List[int], List[Any], List[int]]:
+    def _look(self) -> Tuple[List[int], List[Any]]:
         return (list(map(id, itertools.chain.from_iterable(map(dict.values, self.full)))),
-                list(itertools.chain.from_iterable(self.full)), list(map(len, self.sets)))
+                list(itertools.chain.from_iterable(self.full)))
 
     def guard(self) -> bool:
-        return not any(self.empty) and self._look() == (self.ids, self.names, self.sizes)
+        """The same tensors and modules stand in the same dicts, these are still the modules', and no hook has come."""
+        return (not any(self.empty) and self._look() == (self.ids, self.names) and list(map(list, self.sets)) == self.contents
+                and all(map(operator.is_, map(_PARAMETERS, self.modules), self.parameters))
+                and all(map(operator.is_, map(_BUFFERS, self.modules), self.buffers)))
 
 
 class _OptimizerBlock(Block):
@@ -193,6 +202,7 @@ class _OptimizerBlock(Block):
         self.ids = self._ids()
         self.sizes = list(map(len, self.states))
         self.tensor_ids = list(map(id, tensors))
+        self.numels = list(map(torch().Tensor.numel, self.params))
         self.keep = tuple(self.params)
 
     @staticmethod
@@ -212,7 +222,8 @@ class _OptimizerBlock(Block):
     def guard(self) -> bool:
         optim = self.optim
         if (self._ids() != self.ids or [len(g["params"]) for g in optim.param_groups] != self.lengths
-                or len(optim.state) != len(self.states)):
+                or len(optim.state) != len(self.states) or list(map(torch().Tensor.numel, self.params)) != self.numels
+                or not special.is_stock_optimizer(optim)):
             return False
         get, params = optim.state.get, self.params
         states = [get(params[i]) for i in self.owners]
@@ -241,8 +252,8 @@ class Taken(NamedTuple):
 class Walk:
     """One look at one declared object.  blocks are kept from one look to the next, by path."""
 
-    def __init__(self, prefix: str, blocks: Dict[str, Block], first: bool = False):
-        self.prefix = prefix
+    def __init__(self, prefix: str, piece_prefix: str, blocks: Dict[str, Block], first: bool = False):
+        self.prefix, self.piece_prefix = prefix, piece_prefix
         self.first = first  #: it is being declared: what can be tried of it is tried
         self.blocks = blocks
         self.used: Set[str] = set()
@@ -255,6 +266,9 @@ class Walk:
         self.open: Set[int] = set()  # containers that are being looked at
 
     def object(self, value: Any) -> Taken:
+        why = alone_fault(value) if self.first else ""
+        if why:
+            raise Refused(f"{why} cannot be filled in place: put it into a dict")
         tree = self.take("", value, False)
         if self.specs:
             self.chunks.append((tuple(self.specs), self.sources))
@@ -339,7 +353,7 @@ class Walk:
 
     def unique_piece(self, path: str) -> str:
         """Pieces of one DTensor have one name on all ranks: they are read together."""
-        prefix, self.prefix = self.prefix, ""
+        prefix, self.prefix = self.prefix, self.piece_prefix
         name = self.unique(path)
         self.prefix = prefix
         return name
@@ -348,9 +362,9 @@ class Walk:
         th = torch()
         if special.is_lazy(tensor):
             return EmptyNode(isinstance(tensor, th.nn.Parameter))
-        if tensor.layout is not th.strided and not special.is_odd(tensor):
+        if special.has_members(tensor):
             return self._sparse(path, tensor)
-        if special.is_odd(tensor) or not special.is_plain_class(tensor):
+        if tensor.layout is not th.strided or special.is_odd(tensor) or not special.is_plain_class(tensor):
             return self._saved_tensor(path, tensor)
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
@@ -380,7 +394,8 @@ class Walk:
     def _sparse(self, path: str, tensor: Any) -> Any:
         members, coalesced = special.sparse_members(tensor)
         nodes = tuple(self.loose_tensor(join(path, name), member) for name, member in members)
-        return SparseNode(str(tensor.layout).replace("torch.", ""), tuple(tensor.shape), nodes, coalesced)
+        return SparseNode(str(tensor.layout).replace("torch.", ""), tuple(tensor.shape), nodes, coalesced,
+                          bool(tensor.requires_grad and tensor.is_leaf))
 
     def array(self, path: str, value: Any) -> Any:
         np = numpy()
@@ -537,6 +552,8 @@ class Walk:
         if block is None:
             if len(value) < BLOCK_MIN or not all(special.is_block_tensor(m) and special.is_plain_class(m) for m in members):
                 return None
+            if len(set(map(id, members))) < len(value):  # one that stands there twice is one
+                return None
             block = self._use(path, _DictBlock(self, path, value))
         return Packed(block.packed, [])
 
@@ -612,6 +629,16 @@ def generator(value: Any) -> Optional[GeneratorNode]:
     return None
 
 
+def alone_fault(value: Any) -> str:
+    """What this is, if it can be replaced by another one but not filled; "": it can be filled, or it is something else."""
+    th, np = torch(), numpy()
+    if np is not None and isinstance(value, np.ndarray) and not value.flags.writeable:
+        return "an array that may only be read"
+    if th is not None and isinstance(value, th.Tensor) and getattr(value, "is_nested", False):
+        return "a nested tensor"
+    return ""
+
+
 def door_fault(value: Any) -> str:
     """Why its load_state_dict() would not take what its state_dict() gives, as far as a small copy of it can show;
     "": nothing is known against it."""
@@ -631,11 +658,23 @@ def door_fault(value: Any) -> str:
         twin = copy.deepcopy(value)
     except Exception:
         return ""
-    try:
-        twin.load_state_dict(twin.state_dict())
-    except Exception as e:
-        return f"its load_state_dict() does not take what its state_dict() gives ({type(e).__name__}: {e})"
+    with same_numbers():
+        try:
+            twin.load_state_dict(twin.state_dict())
+        except Exception as e:
+            return f"its load_state_dict() does not take what its state_dict() gives ({type(e).__name__}: {e})"
     return ""
+
+
+@contextlib.contextmanager
+def same_numbers() -> Iterator[None]:
+    """The random numbers of this process are afterwards what they were."""
+    rng = Rng()
+    state = rng.state_dict()
+    try:
+        yield
+    finally:
+        rng.load_state_dict(state)
 
 
 def is_small(value: Any, left: List[int], depth: int = 8) -> bool:

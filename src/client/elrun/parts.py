@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
 from .fill import Fill
 from .image import Image, Layout, pickled, room_for
@@ -13,7 +13,6 @@ from .values import numpy, torch
 
 _POPULATE_WRITE = 23  # Linux: MADV_POPULATE_WRITE
 OWN = "@rank"  # the part of a rank's own pieces of what it shares
-OWN_MAX = 1 << 20  # bytes of a tensor that may be one of these
 
 
 class Held(NamedTuple):
@@ -31,14 +30,15 @@ class Held(NamedTuple):
 
 
 class Part:
-    """A declared object.  prefix: of the names of its tensors in the file, where they are this rank's own."""
+    """A declared object.  prefix: of the names of its tensors in the file, which no other file of a checkpoint may have;
+    pieces of DTensors have none, since all ranks have pieces of one name.  shared: other ranks may have the same."""
 
     file = ""
     own = False
 
-    def __init__(self, name: str, value: Any, shard_id: str, prefix: str):
+    def __init__(self, name: str, value: Any, shard_id: str, prefix: str, shared: bool = False):
         self.name, self.value, self.shard_id = name, value, shard_id
-        self.prefix = prefix
+        self.prefix, self.piece_prefix, self.shared = prefix, "", shared
         self.blob_name = f"obj/{prefix or shard_id + '/'}{name}"
         self.blocks: Dict[str, Block] = {}
         self.layout: Optional[Layout] = None
@@ -47,7 +47,7 @@ class Part:
 
     def take(self, first: bool = False) -> Held:
         """Asks the object.  first: it is being declared."""
-        taken = Walk(self.prefix, self.blocks, first).object(self.value)
+        taken = Walk(self.prefix, self.piece_prefix, self.blocks, first).object(self.value)
         blob = pickled(taken.tree)
         chunks = tuple(specs for specs, _ in taken.chunks)
         if self.layout is None or chunks != self.chunks or len(blob) > self.layout.room:
@@ -55,10 +55,21 @@ class Part:
                 self.blocks.clear()
                 return self.take(first)
             self.room = room_for(len(blob), self.room)
-            self.layout = Layout(self.name, self.shard_id, self.blob_name, chunks, self.room)
+            self.layout = Layout(self.name, self.shard_id, self.blob_name, chunks, self.room, self.shared)
             self.chunks = chunks
         sources = taken.chunks[0][1] if len(taken.chunks) == 1 else [s for _, some in taken.chunks for s in some]
         return Held(self.layout, blob, sources)
+
+
+    def names(self) -> Set[str]:
+        """Of its tensors, as take() has found them."""
+        return {spec.name for chunk in self.chunks for spec in chunk}
+
+    def rename(self) -> None:
+        """Another part has tensors of these names: from now on they begin with that of the part."""
+        self.prefix, self.piece_prefix = f"{self.prefix}{self.name}/", f"{self.name}/"
+        self.blocks.clear()
+        self.layout = None
 
 
 def _are_different(chunks: Tuple[Tuple[Spec, ...], ...]) -> bool:
@@ -92,11 +103,11 @@ class OwnPart:
             for part, held in shared:
                 assert held.layout is not None
                 rows = held.layout.rows
-                pick = [i for i, row in enumerate(rows) if not row.spec.shared and row.spec.spread is None and row.bytes <= OWN_MAX]
+                pick = [i for i, row in enumerate(rows) if row.own]
                 specs += [rows[i].spec._replace(name=own_name(self.prefix, part.name, rows[i].spec.name)) for i in pick]
                 self.picked.append(pick)
             self.room = room_for(len(blob), self.room)
-            self.layout = Layout(self.name, self.shard_id, f"obj/{self.prefix}{self.name}", (tuple(specs),), self.room)
+            self.layout = Layout(self.name, self.shard_id, f"obj/{self.prefix}{self.name}", (tuple(specs),), self.room, False)
         sources = [held.sources[i] for (_, held), pick in zip(shared, self.picked) for i in pick]
         return Held(self.layout, blob, sources)
 

@@ -3,9 +3,11 @@ state_dict() would show it, which do it by a collective, and which show somethin
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+import warnings
+from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple, cast
 
 from .values import torch
 
@@ -69,6 +71,14 @@ def offset_of(tensor: Any) -> Tuple[int, ...]:
     return tuple(compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)[1])
 
 
+def writing_to(tensors: List[Any]) -> ContextManager[Any]:
+    """What was made in inference mode may be changed in it alone."""
+    th = torch()
+    if hasattr(th, "inference_mode") and any(t.is_inference() for t in tensors if not is_lazy(t)):
+        return cast(ContextManager[Any], th.inference_mode())
+    return contextlib.nullcontext()
+
+
 def to_bytes(tensor: Any) -> bytes:
     to = io.BytesIO()
     torch().save(tensor, to, pickle_protocol=PICKLE)
@@ -77,10 +87,18 @@ def to_bytes(tensor: Any) -> bytes:
 
 def from_bytes(data: bytes) -> Any:
     th = torch()
-    try:
-        return th.load(io.BytesIO(data), weights_only=False)
-    except TypeError:  # before torch 1.13
-        return th.load(io.BytesIO(data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return th.load(io.BytesIO(data), weights_only=False)
+        except TypeError:  # before torch 1.13
+            return th.load(io.BytesIO(data))
+
+
+def has_members(tensor: Any) -> bool:
+    """A sparse tensor that is made of dense ones, and is like another one that is made of them."""
+    th = torch()
+    return bool(tensor.layout is not th.strided and type(tensor) is th.Tensor and not is_odd(tensor))
 
 
 def sparse_members(tensor: Any) -> Tuple[List[Tuple[str, Any]], bool]:
@@ -103,12 +121,35 @@ def bits_of(tensor: Any) -> List[bytes]:
 
 def make_sparse(layout: str, shape: Tuple[int, ...], members: List[Any], coalesced: bool) -> Any:
     th = torch()
-    if layout == "sparse_coo":
-        made = th.sparse_coo_tensor(members[0], members[1], shape)
-        return made._coalesced_(coalesced)
-    if layout in ("sparse_csr", "sparse_bsr"):
+    with warnings.catch_warnings():  # of invariants that nobody looks at, of what is new in torch: the script has chosen it
+        warnings.simplefilter("ignore")
+        if layout == "sparse_coo":
+            return th.sparse_coo_tensor(members[0], members[1], shape)._coalesced_(coalesced)
         return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout))
-    return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout))
+
+
+def copy_odd(old: Any, new: Any) -> None:
+    """A tensor without plain bytes into another one.  Not into what detach() gives: its scale, its indices are its own."""
+    if old.layout is not torch().strided and hasattr(old, "resize_as_sparse_") and not old.is_mkldnn:
+        old.resize_as_sparse_(new)
+    old.copy_(new)
+    if old.is_sparse:
+        old._coalesced_(new.is_coalesced())
+
+
+def takes_odd(old: Any, new: Any) -> bool:
+    """copy_odd() makes one of the other: it is tried on a copy, since torch has many conditions."""
+    if getattr(new, "is_nested", False) or getattr(old, "is_nested", False) or type(old) is not type(new):
+        return False
+    if old.layout != new.layout or old.dtype != new.dtype or old.shape != new.shape or old.requires_grad != new.requires_grad:
+        return False
+    try:
+        with torch().no_grad():
+            twin = old.detach().clone()
+            copy_odd(twin, new.detach())
+            return to_bytes(twin) == to_bytes(new.detach().clone())
+    except Exception:
+        return False
 
 
 # --- modules ------------------------------------------------------------------------------------------------------------
@@ -209,21 +250,21 @@ def module_entries(module: Any, dicts: List[Any], sets: List[Any], metadata: Dic
     """The tensors of a module as state_dict() would give them, in its order.  dicts and sets: where they stand, and what
     decides which of them count; metadata: versions, as state_dict() keeps them."""
     entries: List[Entry] = []
-    flat: Set[int] = set()
+    flat: Set[Tuple[int, str]] = set()
     for m in fsdp1_modules(module):
-        flat |= _flat_ids(m)
+        flat |= _flat_names(m)
     _visit(module, "", entries, dicts, sets, metadata, flat)
     return entries
 
 
-def _visit(m: Any, prefix: str, entries: List[Entry], dicts: List[Any], sets: List[Any], metadata: Dict[str, Any], flat: Set[int]) -> None:
+def _visit(m: Any, prefix: str, entries: List[Entry], dicts: List[Any], sets: List[Any], metadata: Dict[str, Any], flat: Set[Tuple[int, str]]) -> None:
     dicts += (m._parameters, m._buffers, m._modules)
     sets += (m._non_persistent_buffers_set, m._state_dict_hooks, getattr(m, "_state_dict_pre_hooks", ()))
     metadata[prefix[:-1]] = {"version": m._version}
     shard = flat_shard(m)
     if shard is not None:
         entries.append(Entry(prefix + "_flat_param", shard, True))
-    entries += [Entry(prefix + k, p, True) for k, p in m._parameters.items() if p is not None and id(p) not in flat]
+    entries += [Entry(prefix + k, p, True) for k, p in m._parameters.items() if p is not None and (id(m), k) not in flat]
     entries += [Entry(prefix + k, b, False) for k, b in m._buffers.items() if b is not None and k not in m._non_persistent_buffers_set]
     for key, child in m._modules.items():
         if child is not None:
@@ -239,12 +280,16 @@ def flat_shard(module: Any) -> Any:
     return handle.flat_param.data if shard is None else shard
 
 
-def _flat_ids(module: Any) -> Set[int]:
+def _flat_names(module: Any) -> Set[Tuple[int, str]]:
+    """FSDP1: which names of which modules (by id) stand for pieces of its flat parameter: views of it, of the shard or,
+    behind a forward, of the whole."""
     handle = getattr(module, "_handle", None)
     if handle is None or not hasattr(handle, "flat_param"):
         return set()
     flat = handle.flat_param
-    return {id(flat), *map(id, getattr(flat, "_params", None) or ()), *map(id, getattr(flat, "_shared_params", None) or ())}
+    infos = [*(getattr(flat, "_param_infos", None) or ()), *(getattr(flat, "_shared_param_infos", None) or ())]
+    own = {(id(m), name) for m in module.modules() for name, p in m._parameters.items() if p is flat}
+    return own | {(id(info.module), info.param_name) for info in infos}
 
 
 # --- optimizers ---------------------------------------------------------------------------------------------------------
@@ -294,7 +339,24 @@ def is_stock_optimizer(optim: Any) -> bool:
             and not getattr(optim, "_optimizer_state_dict_post_hooks", None))
 
 
+def loads_as_torch(optim: Any) -> bool:
+    """load_state_dict() is torch's own, and no hook is called."""
+    return (type(optim).load_state_dict is torch().optim.Optimizer.load_state_dict
+            and not getattr(optim, "_optimizer_load_state_dict_pre_hooks", None)
+            and not getattr(optim, "_optimizer_load_state_dict_post_hooks", None))
+
+
 def inner_optimizers(optim: Any) -> Dict[str, Any]:
     """Optimizers that stand in an optimizer's attributes: SAM and Lookahead have the real one there."""
     base = torch().optim.Optimizer
     return {name: v for name, v in vars(optim).items() if isinstance(v, base) and v is not optim and v.state is not optim.state}
+
+
+def with_its_groups(value: Any) -> List[Any]:
+    """Optimizers in an object's attributes that have one list of groups with it, as PostLocalSGDOptimizer: schedules change
+    the learning rate there, and load_state_dict() of the inner one makes itself another."""
+    th, its = torch(), getattr(value, "__dict__", {})
+    groups = its.get("param_groups")
+    if th is None or groups is None:
+        return []
+    return [v for v in its.values() if isinstance(v, th.optim.Optimizer) and v is not value and v.param_groups is groups]

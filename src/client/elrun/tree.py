@@ -10,7 +10,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 
 class Misfit(RuntimeError):
-    """What was saved does not fit what is declared: the text says which part and what differs.  Nothing was changed."""
+    """What was saved does not fit what is declared: the text says which part and what differs.  spoiled: some of it was
+    filled all the same, by a load_state_dict() that failed half-way."""
+
+    spoiled = False
 
 
 class Refused(TypeError):
@@ -64,6 +67,7 @@ class SparseNode(NamedTuple):
     shape: Tuple[int, ...]
     members: Tuple[TensorNode, ...]
     coalesced: bool
+    requires_grad: bool
 
 
 class SavedNode(NamedTuple):
