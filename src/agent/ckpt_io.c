@@ -181,7 +181,10 @@ static void on_unmet(void *ctx, int64_t step, uint64_t lineage)
 
 static void on_went_back(void *ctx, int64_t step, uint64_t lineage)
 {
-    persisting_went_back(ctx, step, lineage, true);
+    struct node *n = ctx;
+    if (n->membership)
+        membership_went_back(n->membership, step);
+    persisting_went_back(n, step, lineage, true);
 }
 
 int ckpt_init(struct node *n, struct el_err *e)

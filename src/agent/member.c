@@ -501,6 +501,7 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
     case MEMBER_EV_PROBED: member_probe_event(m, ev->type, out); break;
     case MEMBER_EV_WORKER_FAILED: on_failed(m, ev->incident, out); break;
     case MEMBER_EV_TAKEN: member_common_event(m, ev, out); break;
+    case MEMBER_EV_WENT_BACK: member_save_went_back(m, ev->step); break;
     case MEMBER_EV_STAND: member_words_event(m, ev, out); break;
     case MEMBER_EV_HELD:
     case MEMBER_EV_SAVED:
@@ -545,6 +546,7 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_READ:
     case MEMBER_EV_READS:
     case MEMBER_EV_TAKEN:
+    case MEMBER_EV_WENT_BACK:
     case MEMBER_EV_STAND:
     case MEMBER_EV_HELD:
     case MEMBER_EV_SAVED:

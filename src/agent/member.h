@@ -94,6 +94,7 @@ enum member_event_type {
     MEMBER_EV_READS,         /* not yet, but bytes of it come from disk */
     MEMBER_EV_STAND,         /* stand: the workers are held back, and where; and each change of it */
     MEMBER_EV_TAKEN,         /* taken: which steps all workers have, or may yet have; and each change of it */
+    MEMBER_EV_WENT_BACK,     /* step: the script has gone back to it by itself */
     MEMBER_EV_HELD,          /* held: what the workers have committed, or want on disk; and each change of it */
     MEMBER_EV_SAVED,         /* the order to write or to publish is carried out: ok, existed; or text */
     MEMBER_EV_MOVED,         /* at: bytes written so far */

@@ -25,8 +25,8 @@ void membership_feed(struct membership *m, const struct member_event *ev)
     m->stepping = true;
     struct member_actions out = {0};
     member_step(&m->core, ev, loop_clock(), &out);
-    member_check(&m->core);
     for (;;) {
+        member_check(&m->core);
         for (unsigned i = 0; i < out.n; i++)
             perform(m, &out.v[i]);
         if (!m->queued)
@@ -35,7 +35,6 @@ void membership_feed(struct membership *m, const struct member_event *ev)
         memmove(m->queue, m->queue + 1, --m->queued * sizeof m->queue[0]);
         out.n = 0;
         member_step(&m->core, &next, loop_clock(), &out);
-        member_check(&m->core);
     }
     m->stepping = false;
     loop_timer_at(m->deadline, member_deadline(&m->core));
@@ -426,6 +425,11 @@ void membership_reads(struct membership *m)
 void membership_held(struct membership *m, const struct member_held *held)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_HELD, .held = held});
+}
+
+void membership_went_back(struct membership *m, int64_t step)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_WENT_BACK, .step = step});
 }
 
 void membership_taken(struct membership *m, const struct member_taken *taken)

@@ -164,7 +164,9 @@ static void take_held(struct saving *s, unsigned node, unsigned seat, const stru
     n->least = h->least;
     saving_take_steps(s, n, h);
     saving_take_alike(s, node, h->alike);
-    s->done = h->done > s->done ? h->done : s->done;
+    const struct saving_result *x = saving_result_of(s, h->done, 0);
+    bool left = x && x->given_up; /* it has not heard that the job has gone back behind it */
+    s->done = h->done > s->done && !left ? h->done : s->done;
     saving_take_wishes(s, n, h->wishes, now);
     saving_take_ask(s, n, h->ask);
 }

@@ -219,17 +219,41 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 ev->type == MEMBER_EV_LEASE_MSG ||
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
-        cluster_note(
-            c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-            ev->msg ? ""
-                    : (const char *[]){"start",        "connected",       "connect failed", "closed",   "",
-                                       "delivered",    "lease delivered", "store",          "knock ok", "knock failed",
-                                       "lease closed", "lease",           "tenant",         "started",  "aware",
-                                       "live",         "boundary",        "stock",          "read",     "stand",
-                                       "held",         "saved",           "moved",          "probe id", "probed",
-                                       "failed",       "attempt closed",  "signal",         "time"}[ev->type],
-            member_place_name(a->m.place), (unsigned long long)a->m.round.number,
-            (unsigned long long)a->m.round.coord & 0xfff, out.n);
+        cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
+                     ev->msg ? "" : (const char *[]){"start",
+                                                     "connected",
+                                                     "connect failed",
+                                                     "closed",
+                                                     "",
+                                                     "delivered",
+                                                     "lease delivered",
+                                                     "store",
+                                                     "knock ok",
+                                                     "knock failed",
+                                                     "lease closed",
+                                                     "lease",
+                                                     "tenant",
+                                                     "started",
+                                                     "aware",
+                                                     "live",
+                                                     "boundary",
+                                                     "stock",
+                                                     "read",
+                                                     "reads",
+                                                     "stand",
+                                                     "taken",
+                                                     "went back",
+                                                     "held",
+                                                     "saved",
+                                                     "moved",
+                                                     "probe id",
+                                                     "probed",
+                                                     "failed",
+                                                     "attempt closed",
+                                                     "signal",
+                                                     "time"}[ev->type],
+                     member_place_name(a->m.place), (unsigned long long)a->m.round.number,
+                     (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act(c, who, &out.v[i]);
     if (!a->up)

@@ -81,7 +81,7 @@ static inline const struct saving_result *last(void)
 
 struct says {
     const char *steps, *text, *wishes, *alike;
-    int64_t parts, least, want; /* want: a wish */
+    int64_t parts, least, want, done; /* want: a wish */
     bool quiet, old, existed;   /* old: of another coordinator's order */
     uint64_t order, got, ask;
     enum saving_at at;
@@ -103,7 +103,7 @@ static inline void says_(unsigned node, struct says x)
                                            .least = x.least ? x.least : -1,
                                            .wishes = x.wishes ? x.wishes : one,
                                            .ask = x.ask,
-                                           .done = -1,
+                                           .done = x.done ? x.done : -1,
                                            .quiet = x.quiet,
                                            .giver = x.order ? x.old ? 0x77 : 0x99 : 0,
                                            .order = x.order,

@@ -404,6 +404,8 @@ static void test_went_back(void)
     is_num(saving_on_disk(s), 12, "a step is on disk");
     saving_went_back(s, 11, 0, now);
     is_num(saving_on_disk(s), -1, "the job goes back behind it: what is on disk is not known");
+    says(0, .steps = "11:0-1", .least = 11, .done = 12);
+    is_num(saving_on_disk(s), -1, "nor told by a node that has not heard of that");
     is_str(word(1), "OVER 12 the job has gone back behind it", "who comes late does not hear that the step is on disk");
     says(1, .steps = "11:0-1", .least = 11);
     says(0, .steps = "11:0-1", .least = 11, .want = 11);
