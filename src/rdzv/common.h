@@ -71,8 +71,8 @@ el_usec common_deadline(const struct common *c);
 bool common_word(struct common *c, unsigned seat, uint64_t conn, struct common_word *out);
 bool common_has_word(const struct common *c, unsigned seat, uint64_t conn);
 
-/* The script has gone back by itself since `was` was common, or nothing was: what is beyond *step, and not of the lineage
- * of what is common now, is given up. */
+/* The script has gone back by itself since `was` was common, or nothing was: what is beyond *step, and not of the
+ * lineage of what is common now, is given up. */
 bool common_went_back(const struct common *c, struct pin_step was, int64_t *step);
 void common_check(const struct common *c);
 

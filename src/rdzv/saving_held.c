@@ -215,8 +215,8 @@ static bool may_come(const struct saving_node *n, int64_t step, uint64_t lineage
     return !n->quiet && (n->least < step || other);
 }
 
-/* With a directory of its own each node needs all that its workers have declared.  A rank's own pieces of what it shares
- * are waited for, and done without. */
+/* With a directory of its own each node needs all that its workers have declared.  A rank's own pieces of what it
+ * shares are waited for, and done without. */
 static enum saving_cover cover_of_node(const struct saving *s, unsigned i, int64_t step, uint64_t lineage, char *text,
                                        size_t size)
 {

@@ -82,7 +82,7 @@ static inline const struct saving_result *last(void)
 struct says {
     const char *steps, *text, *wishes, *alike;
     int64_t parts, least, want, done; /* want: a wish */
-    bool quiet, old, existed;   /* old: of another coordinator's order */
+    bool quiet, old, existed;         /* old: of another coordinator's order */
     uint64_t order, got, ask;
     enum saving_at at;
 };
