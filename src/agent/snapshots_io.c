@@ -532,6 +532,7 @@ static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes
                                .budget_bytes = budget_bytes,
                                .waits = s->run->ckpt_busy,
                                .check = s->run->ckpt_check,
+                               .disk = s->run->ckpt_dir != NULL,
                                .live = of->live,
                                .several = of->several,
                                .patience = PATIENCE,

@@ -118,7 +118,8 @@ static void on_hello(struct keeper *k, struct worker *w, const struct wmsg *m)
                                                                                  .files = k->conf.files,
                                                                                  .waits = k->conf.waits,
                                                                                  .live = k->conf.live,
-                                                                                 .check = k->conf.check};
+                                                                                 .check = k->conf.check,
+                                                                                 .disk = k->conf.disk};
 }
 
 static void on_gone(struct keeper *k, struct worker *w)

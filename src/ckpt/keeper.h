@@ -60,6 +60,7 @@ struct keeper_conf {
     bool live;             /* what workers hold may be captured when they end */
     bool files;            /* parts that are files are meant (--ckpt-layout=megatron) */
     bool compares;         /* there are other ranks, here or on other nodes, that may share parts with these */
+    bool disk;             /* --ckpt-dir was given */
     bool several;          /* nodes: which step all hold is told (KEEPER_EV_COMMON) */
     el_usec patience;      /* so long a worker waits for a slot that others keep it from having; 0: for ever */
 };

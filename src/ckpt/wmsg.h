@@ -81,6 +81,7 @@
     F(T, BOOL, snapshots, 0, 0)    /* false: neither --ckpt-dir nor --ckpt-mem was given */                            \
     F(T, BOOL, files, 0, 0)        /* --ckpt-layout=megatron: declare_file() is meant */                               \
     F(T, BOOL, waits, 0, 0)        /* --ckpt-busy=wait: snapshot() waits for a slot instead of being skipped */        \
+    F(T, BOOL, disk, 0, 0)         /* --ckpt-dir was given: what a script wants on disk will be there */               \
     F(T, BOOL, live, 0, 0)         /* last words: what it holds may be captured, over a second connection */           \
     F(T, NUM, check, INT64_MAX, 0) /* every so many snapshots one is read back and compared (--ckpt-check); 0: never   \
                                     */

@@ -116,6 +116,7 @@ class Snapshots:
         self.parts: List[AnyPart] = []
         self.consumed_samples = 0  #: saved with each snapshot, and filled by restore()
         self._seq = 0
+        self._closed = False
         self._granted = False
         self._slots: List[Slot] = []
         self._reserved = 0
@@ -135,10 +136,12 @@ class Snapshots:
         self.keeps = bool(welcome.get("snapshots"))  #: False: elrun keeps no snapshots, only steps are watched
         self._files = bool(welcome.get("files"))
         self._waits = bool(welcome.get("waits"))
+        self._disk = bool(welcome.get("disk"))
         self._check = int(welcome.get("check", 0))
         self._live_path = path + ".live" if welcome.get("live") else ""
         self._emergency: Optional[Emergency] = None
         self._swapped = 0
+        self._warned = False  # that nothing is written to disk
         self._spoiled = False  # a restore() that failed has filled something
         self._turn = 0  # odd while a step changes the state; another number after each
         self._page = Page(fds[0])
@@ -162,6 +165,10 @@ class Snapshots:
         the text says where it is, and why."""
         if not isinstance(name, str):
             raise TypeError(f"declare({name!r}, ...): the name of a part is a string")
+        if not name.isprintable() or any("\ud800" <= c <= "\udfff" for c in name):
+            raise ValueError(f"declare({name!r}): a name has printable characters")
+        if shard_id is not None and (not isinstance(shard_id, str) or not shard_id or not shard_id.isprintable()):
+            raise TypeError(f'declare("{name}"): shard_id is a string such as "all", not {shard_id!r}')
         if name.endswith(OWN) or not name or len(name.encode()) > _NAME_MAX:
             raise ValueError(f'declare("{name}"): a name has 1 to {_NAME_MAX} bytes, and does not end with {OWN}')
         self._may_declare("declare", name)
@@ -343,6 +350,9 @@ class Snapshots:
         self._check_process()
         if not self.keeps:
             return False
+        if persist and not self._disk and not self._warned:
+            self._warned = True
+            self._send("NOTE", {"error": False, "text": "snapshot(persist=True) keeps steps in memory only: there is no --ckpt-dir"})
         if self._swapped:
             raise Error("snapshot() within swapped(): the weights are not the model's there")
         before = self._page.word[PHASE]
@@ -458,6 +468,8 @@ class Snapshots:
         step = number_of(step, "wait_persist(step): a step")
         self._check_process()
         until = time.monotonic() + timeout
+        if self.keeps and not self._disk:
+            raise Error(f"step {step} is not on disk: elrun has no --ckpt-dir")
         while self.keeps:
             self._drain()
             event = self._settled.get(step)
@@ -476,6 +488,7 @@ class Snapshots:
         if self._emergency:
             self._emergency.close()
         self._sock.close()
+        self._closed = True
 
     # -- steps
 
@@ -594,6 +607,8 @@ class Snapshots:
             raise Error("this process was forked from the one that called elrun.connect(): snapshots are taken there")
 
     def _send(self, kind: str, body: Dict[str, Any]) -> int:
+        if self._closed:
+            raise Error("the connection was closed by ck.close()")
         self._seq += 1
         packet = pack(kind, self._seq, body)
         try:

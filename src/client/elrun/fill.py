@@ -312,9 +312,9 @@ class Fill:
                 if key not in known and has_pair(old[key]):
                     raise self.misfit(join(path, key), f"{a_class(old[key])} is declared there, and its state was not saved")
         items = [(key, self.put(join(path, key), _NONE if old is _NONE else old.get(key, _NONE), child)) for key, child in node.items]
-        if old is not _NONE and self._fills(old, items, lambda: _fill_mapping(old, items)):
+        if old is not _NONE and self._fills(old, items, lambda: _fill_mapping(old, items, node.attributes)):
             return old
-        return _fill_mapping(self._new_mapping(node), items)
+        return _fill_mapping(self._new_mapping(node), items, node.attributes)
 
     def _new_mapping(self, node: MappingNode) -> Any:
         if issubclass(node.cls, collections.defaultdict):
@@ -510,10 +510,12 @@ def _copy_array(old: Any, new: Any) -> None:
         old.harden_mask()
 
 
-def _fill_mapping(target: Any, items: List[Tuple[Any, Any]]) -> Any:
+def _fill_mapping(target: Any, items: List[Tuple[Any, Any]], attributes: Optional[Dict[str, Any]]) -> Any:
     target.clear()
     for key, value in items:  # not update(): a Counter adds there
         target[key] = value
+    if attributes:
+        vars(target).update(copy.deepcopy(attributes))
     return target
 
 

@@ -533,7 +533,10 @@ class Walk:
         factory = getattr(value, "default_factory", None)
         if factory is not None:
             self.pickled(join(path, "default_factory"), factory)
-        return MappingNode(type(value), items, factory)
+        beside = vars(value) if type(value) is collections.OrderedDict else None
+        if beside:
+            self.pickled(path, beside)
+        return MappingNode(type(value), items, factory, dict(beside) if beside else None)
 
     def _list(self, path: str, value: Any, inside: bool) -> Any:
         many = None if inside or type(value) is not list else self._many(path, value, value)

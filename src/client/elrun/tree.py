@@ -87,6 +87,7 @@ class MappingNode(NamedTuple):
     cls: Any
     items: List[Tuple[Any, Any]]
     extra: Any  #: a defaultdict's default_factory
+    attributes: Optional[Dict[str, Any]] = None  #: of an OrderedDict: a state_dict() has the versions of its modules there
 
 
 class SequenceNode(NamedTuple):
