@@ -157,6 +157,22 @@ bool tensors_copies(const struct tensors *list, size_t from, size_t end)
     return true;
 }
 
+static bool same_piece(const struct tensor *x, const struct tensor *y)
+{
+    size_t n = x->rank * sizeof *x->size;
+    return x->rank && x->rank == y->rank && x->from && y->from && strcmp(x->dtype, y->dtype) == 0 &&
+           memcmp(x->from, y->from, n) == 0 && memcmp(x->size, y->size, n) == 0 && memcmp(x->shape, y->shape, n) == 0;
+}
+
+size_t tensors_once(struct tensors *list, size_t from, size_t end)
+{
+    size_t n = from;
+    for (size_t i = from; i < end; i++)
+        if (n == from || !same_piece(list->v[n - 1], list->v[i]))
+            list->v[n++] = list->v[i];
+    return n;
+}
+
 int tensors_cover(const struct tensors *list, size_t from, size_t end, struct el_err *e)
 {
     const struct tensor *first = list->v[from];

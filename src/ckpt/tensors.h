@@ -47,6 +47,10 @@ size_t tensors_group(const struct tensors *list, size_t i);
 /* Whether each piece of a group is all of the tensor: what several ranks have under one name, and need not be one. */
 bool tensors_copies(const struct tensors *list, size_t from, size_t end);
 
+/* Leaves out of a group what is the same piece as another: ranks that hold it alike, such as the replicas of a hybrid
+ * sharding, have each saved it.  Returns where the group ends then. */
+size_t tensors_once(struct tensors *list, size_t from, size_t end);
+
 /* Whether the pieces of a group fill the whole, each element once.  -1: CKPT_INCOMPLETE (a gap) or CKPT_DAMAGED
  * (overlap, beyond the whole, types that differ). */
 int tensors_cover(const struct tensors *list, size_t from, size_t end, struct el_err *e);

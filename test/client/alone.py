@@ -14,7 +14,7 @@ from elrun.parts import OwnPart, Part, Slot  # noqa: E402
 class Alone(Snapshots):
     def __init__(self, rank=0, world=1):
         self.rank, self.local_rank, self.world, self.pid = rank, rank, world, os.getpid()
-        self.parts, self.consumed_samples = [], 0
+        self.parts, self._layouts, self.consumed_samples = [], [], 0
         self._granted, self.keeps, self._files = False, True, True
         self._turn, self._swapped, self._emergency = 0, 0, None
         self.slots = []

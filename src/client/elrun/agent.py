@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
 from . import packets
 from .check import compare
@@ -114,6 +114,7 @@ class Snapshots:
         self.round, self.coord = os.environ["ELRUN_ROUND"].split(".")
         self.pid = os.getpid()
         self.parts: List[AnyPart] = []
+        self._layouts: List[Any] = []  # of the last look: no two of these parts have a tensor of one name
         self.consumed_samples = 0  #: saved with each snapshot, and filled by restore()
         self._seq = 0
         self._closed = False
@@ -178,9 +179,6 @@ class Snapshots:
         part = Part(name, state, shard_id or f"rank{self.rank}", prefix, shard_id is not None)
         try:
             part.take(first=True)
-            if any(not part.names().isdisjoint(p.names()) for p in self.parts if isinstance(p, Part)):
-                part.rename()
-                part.take()
         except Refused as e:
             raise TypeError(f'part "{name}": {e}') from None
         except UnicodeError as e:
@@ -233,22 +231,19 @@ class Snapshots:
 
     def _take(self) -> List[Held]:
         """What all parts hold now."""
-        shared: List[Tuple[Part, Held]] = []
-        held: List[Held] = []
-        for part in self.parts:
-            if isinstance(part, OwnPart):
-                held.append(part.take(shared))
-                continue
-            try:
-                one = part.take()
-            except Refused as e:
-                raise Error(f'part "{part.name}": {e}') from None
-            except Exception as e:  # of a state_dict() of the script
-                raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
-            if isinstance(part, Part) and part.shard_id != f"rank{self.rank}":
-                shared.append((part, one))
-            held.append(one)
-        return held
+        mine = [part for part in self.parts if isinstance(part, Part)]
+        of = dict(zip(mine, map(_take_one, mine)))
+        if [held.layout for held in of.values()] != self._layouts:  # an optimizer has its moments from the first step on
+            names: Set[str] = set()
+            for part in mine:
+                while not names.isdisjoint(part.names()):
+                    part.rename()
+                    of[part] = _take_one(part)
+                names |= part.names()
+            self._layouts = [held.layout for held in of.values()]
+        shared = [(part, held) for part, held in of.items() if part.shard_id != f"rank{self.rank}"]
+        return [of[part] if isinstance(part, Part) else part.take(shared) if isinstance(part, OwnPart) else _take_one(part)
+                for part in self.parts]
 
     # -- going back
 
@@ -671,6 +666,15 @@ class Snapshots:
                 self._take_packet(*self._receive(socket.MSG_DONTWAIT))
         except BlockingIOError:
             pass
+
+
+def _take_one(part: Union[Part, FilePart]) -> Held:
+    try:
+        return part.take()
+    except Refused as e:
+        raise Error(f'part "{part.name}": {e}') from None
+    except Exception as e:  # of a state_dict() of the script
+        raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
 
 
 def _from_outside(e: BaseException) -> bool:

@@ -60,14 +60,13 @@ class Part:
         sources = taken.chunks[0][1] if len(taken.chunks) == 1 else [s for _, some in taken.chunks for s in some]
         return Held(self.layout, blob, sources)
 
-
     def names(self) -> Set[str]:
         """Of its tensors, as take() has found them."""
         return {spec.name for chunk in self.chunks for spec in chunk}
 
     def rename(self) -> None:
         """Another part has tensors of these names: from now on they begin with that of the part."""
-        self.prefix, self.piece_prefix = f"{self.prefix}{self.name}/", f"{self.name}/"
+        self.prefix, self.piece_prefix = f"{self.prefix}{self.name}/", f"{self.piece_prefix}{self.name}/"
         self.blocks.clear()
         self.layout = None
 
