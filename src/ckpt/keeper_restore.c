@@ -342,8 +342,8 @@ void keeper_on_restored(struct keeper *k, struct worker *w, const struct wmsg *m
     bool misfit = d->misfit && !d->ok && w->offered != KEEPER_NO_STEP;
     w->seq = m->seq;
     if (misfit && !k->misfit[0])
-        el_snip(k->misfit, sizeof k->misfit, "what was saved does not fit what rank %u declares (step %lld): %s", w->rank,
-                (long long)w->offered, d->why);
+        el_snip(k->misfit, sizeof k->misfit, "what was saved does not fit what rank %u declares (step %lld): %s",
+                w->rank, (long long)w->offered, d->why);
     else if (!d->ok && w->offered != KEEPER_NO_STEP)
         el_snip(k->lost, sizeof k->lost, "rank %u could not read step %lld: %s", w->rank, (long long)w->offered,
                 d->why);
