@@ -17,8 +17,8 @@ static void hear(struct node *n)
     if (!restore_word(&n->restore, 0, &w))
         return;
     if (w.what == RESTORE_GO) {
-        snapshots_confirmed(n->snapshots, n->stock.attempt);
-        persisting_went_back(n, n->stock.told, snapshots_lineage(n->snapshots), false);
+        uint64_t lineage = snapshots_confirmed(n->snapshots, n->stock.attempt);
+        persisting_went_back(n, n->stock.told, lineage, false);
     } else if (w.what == RESTORE_READ) {
         n->stock.at = RESTORE_AT_TOLD;
         n->stock.told = w.step;
@@ -174,6 +174,13 @@ void ckpt_common(struct node *n, const struct msg_ckpt_common *c)
         snapshots_common(n->snapshots, (struct pin_step){c->step, -1, c->lineage}, (int64_t)c->from, useless, many);
 }
 
+static bool on_away(void *ctx)
+{
+    const struct node *n = ctx;
+    return n->membership &&
+           membership_away(n->membership) > n->conf->keep_alive_interval * n->conf->keep_alive_attempts;
+}
+
 static void on_unmet(void *ctx, int64_t step, uint64_t lineage)
 {
     persisting_unmet(ctx, step, lineage);
@@ -197,6 +204,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         .committed = on_committed,
         .taken = on_taken,
         .differ = on_differ,
+        .away = on_away,
         .unmet = on_unmet,
         .went_back = on_went_back};
     if (!talks(n))

@@ -122,8 +122,8 @@ static void on_common(void *ctx, const struct msg_ckpt_common *c)
 static void on_go(void *ctx)
 {
     struct node *n = ctx;
-    snapshots_confirmed(n->snapshots, n->gone_attempt);
-    persisting_went_back(n, n->gone_back, snapshots_lineage(n->snapshots), false);
+    uint64_t lineage = snapshots_confirmed(n->snapshots, n->gone_attempt);
+    persisting_went_back(n, n->gone_back, lineage, false);
 }
 
 static void on_restock(void *ctx)

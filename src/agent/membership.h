@@ -87,6 +87,7 @@ void membership_reads(struct membership *m); /* not yet, but bytes come from dis
 /* What the workers have left in memory: the caller's, until the next one; an order to write or publish is carried out,
  * or *why not; so many bytes are written. */
 void membership_held(struct membership *m, const struct member_held *held);
+el_usec membership_away(const struct membership *m); /* so long there has been no coordinator; 0: there is one */
 void membership_went_back(struct membership *m, int64_t step);                 /* the script has, by itself */
 void membership_taken(struct membership *m, const struct member_taken *taken); /* the caller's, until the next one */
 void membership_stand(struct membership *m, const struct member_stand *stand); /* the caller's, until the next one */

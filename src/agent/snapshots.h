@@ -55,6 +55,8 @@ struct snapshots_ops {
     void (*taken)(void *ctx, const struct snapshots_taken *taken);
     /* Ranks of this node share a part and hold different ones; it is in the log. */
     void (*differ)(void *ctx, const struct keeper_pair *x);
+    /* Whether the coordinator has been away for so long that nobody waits for it. */
+    bool (*away)(void *ctx);
     /* A worker has left out a step that the script wants on disk. */
     void (*unmet)(void *ctx, int64_t step, uint64_t lineage);
     /* The script has gone back by itself: what is beyond step and not of that lineage is given up. */
@@ -77,8 +79,9 @@ void snapshots_ended(struct snapshots *s, unsigned slot);
 
 /* What was decided: its told, told_lineage and fresh.  text: why. */
 void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, const char *text);
-/* Every rank has read it, in this attempt of the agreement: the workers go on.  Says what was read from where. */
-void snapshots_confirmed(struct snapshots *s, uint64_t attempt);
+/* Every rank has read it, in this attempt of the agreement: the workers go on.  Says what was read from where.
+ * Returns the lineage of what they train from then on. */
+uint64_t snapshots_confirmed(struct snapshots *s, uint64_t attempt);
 /* The agreement is repeated: choose() comes once more, when all workers ask. */
 void snapshots_again(struct snapshots *s);
 /* Slots are read, or not any more: what is to be told may have changed. */
@@ -87,7 +90,6 @@ void snapshots_news(struct snapshots *s);
  * node does not have it, and never will. */
 void snapshots_common(struct snapshots *s, struct pin_step step, int64_t from, const struct pin_step *useless,
                       unsigned n);
-uint64_t snapshots_lineage(const struct snapshots *s); /* of what is trained since then, or since the round began */
 
 /* The steps on disk among those in memory, newest first, but for those beyond left->step that are not of its lineage:
  * the script has left them behind (left->step RESTORE_NO_STEP: it has not). */

@@ -19,7 +19,7 @@
 #include "util/snip.h"
 
 #define CORE_LIMIT  ((size_t)256 << 20)
-#define PATIENCE    EL_SEC(30) /* so long a worker waits for a slot that others keep it from having */
+#define PATIENCE    EL_SEC(30) /* so long a worker waits for others that take no snapshots */
 #define SILENT_TIME EL_SEC(10) /* from the first restore() of a node */
 
 struct snapshots {
@@ -43,7 +43,6 @@ struct snapshots {
     el_usec say_at;           /* asking: when to say who has not asked; EL_NEVER: it is said */
     struct resume *resume;    /* NULL: no --ckpt-dir */
     struct snapshots_left left; /* what the script has gone back behind */
-    uint64_t lineage;           /* that all have trained since they went on together */
     bool several;
     struct snapshots_taken taken; /* as it was told last */
     bool looking;                 /* what it finds is waited for */
@@ -305,7 +304,11 @@ static void on_message(void *ctx, unsigned worker, const struct wmsg *m)
     if (read && !read->ok && !read->misfit)
         el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker, (long long)read->step,
                read->why);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = worker, .msg = m, .now = loop_clock()});
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG,
+                                   .worker = worker,
+                                   .msg = m,
+                                   .now = loop_clock(),
+                                   .away = m->type == WMSG_SNAP_BEGIN && s->several && s->ops.away(s->ctx)});
 }
 
 static void on_gone(void *ctx, unsigned worker)
@@ -408,7 +411,7 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
     feed(s, &(struct keeper_event){.type = KEEPER_EV_ROUND,
                                    .number = number,
                                    .rank_base = rank_base,
-                                   .lineage = s->lineage = lineage_begin(number, coord, 0)});
+                                   .lineage = lineage_begin(number, coord, 0)});
 }
 
 /* One line for each time. */
@@ -443,12 +446,13 @@ void snapshots_again(struct snapshots *s)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_AGAIN});
 }
 
-void snapshots_confirmed(struct snapshots *s, uint64_t attempt)
+uint64_t snapshots_confirmed(struct snapshots *s, uint64_t attempt)
 {
     say_restored(s);
     s->left.step = RESTORE_NO_STEP;
-    s->lineage = lineage_begin(s->round, s->coord, attempt);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = s->lineage});
+    uint64_t lineage = lineage_begin(s->round, s->coord, attempt);
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = lineage});
+    return lineage;
 }
 
 void snapshots_common(struct snapshots *s, struct pin_step step, int64_t from, const struct pin_step *useless,
@@ -459,11 +463,6 @@ void snapshots_common(struct snapshots *s, struct pin_step step, int64_t from, c
     for (unsigned i = 0; i < n; i++)
         feed(s,
              &(struct keeper_event){.type = KEEPER_EV_USELESS, .step = useless[i].step, .lineage = useless[i].lineage});
-}
-
-uint64_t snapshots_lineage(const struct snapshots *s)
-{
-    return s->lineage;
 }
 
 void snapshots_captured(struct snapshots *s, unsigned worker, const struct wmsg_captured *c)

@@ -133,8 +133,9 @@ static void on_gone(struct keeper *k, struct worker *w)
     w->refuse[0] = 0;
 }
 
-static void on_message(struct keeper *k, struct worker *w, const struct wmsg *m, el_usec now)
+static void on_message(struct keeper *k, struct worker *w, const struct keeper_event *ev)
 {
+    const struct wmsg *m = ev->msg;
     if (m->type == WMSG_HELLO) {
         if (!w->here) {
             on_hello(k, w, m);
@@ -153,7 +154,7 @@ static void on_message(struct keeper *k, struct worker *w, const struct wmsg *m,
     else if (m->type == WMSG_DECLARE)
         keeper_on_declare(k, w, m);
     else if (m->type == WMSG_SNAP_BEGIN)
-        keeper_on_begin(k, w, m, now);
+        keeper_on_begin(k, w, ev);
     else if (m->type == WMSG_RESERVE)
         keeper_on_reserve(k, w, m->u.reserve.bytes);
     else if (m->type == WMSG_SNAP_COMMIT)
@@ -182,7 +183,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
     struct worker *w = &k->w[ev->worker];
     k->out.n = k->replies = 0;
     switch (ev->type) {
-    case KEEPER_EV_MSG: on_message(k, w, ev->msg, ev->now); break;
+    case KEEPER_EV_MSG: on_message(k, w, ev); break;
     case KEEPER_EV_GONE: on_gone(k, w); break;
     case KEEPER_EV_ROUND:
         for (unsigned i = 0; i < k->conf.workers; i++) {

@@ -62,7 +62,7 @@ struct keeper_conf {
     bool compares;         /* there are other ranks, here or on other nodes, that may share parts with these */
     bool disk;             /* --ckpt-dir was given */
     bool several;          /* nodes: which step all hold is told (KEEPER_EV_COMMON) */
-    el_usec patience;      /* so long a worker waits for a slot that others keep it from having; 0: for ever */
+    el_usec patience;      /* so long a worker waits for others that come to no step; 0: for ever */
 };
 
 /* One part, as declared.  Strings are the keeper's own. */
@@ -104,7 +104,7 @@ struct keeper_pair {
 };
 
 enum keeper_event_type {
-    KEEPER_EV_MSG,      /* worker, msg, now: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY, NOTE */
+    KEEPER_EV_MSG,      /* worker, msg, now, away: HELLO, PART, DECLARE, SNAP_…, RESTORE_…, AT_BOUNDARY, NOTE */
     KEEPER_EV_GONE,     /* worker: its connection has ended, or it has */
     KEEPER_EV_ROUND,    /* number, rank_base, lineage (of what is trained from now on): a round begins; workers will
                            say HELLO with it */
@@ -139,6 +139,7 @@ struct keeper_event {
     int64_t step;
     uint64_t lineage;
     bool ok;
+    bool away;    /* of several nodes: nobody says which step all have, and has not for too long */
     bool on_disk; /* CHOSEN: what is not held of that step can be loaded */
     bool fresh;   /* CHOSEN, nothing: it is right to begin at the beginning */
     uint64_t capacity, file_bytes;

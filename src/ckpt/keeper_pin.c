@@ -119,15 +119,15 @@ struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, boo
     return slot < 0 ? NULL : &w->slot[slot];
 }
 
-/* Others that have come to no step meanwhile may never come to one: from then on nobody waits for them. */
-bool keeper_is_stuck(struct keeper *k, struct worker *w, el_usec now)
+/* Others that have come to no step meanwhile may never come to one: from then on nobody waits for them.  Who waits for
+ * a slot, or for the disk, does come. */
+void keeper_is_stuck(struct keeper *k, struct worker *w, bool in_use, el_usec now)
 {
-    w->stuck = w->stuck ? w->stuck : now;
+    w->stuck = w->stuck && !in_use ? w->stuck : now;
     if (!k->conf.patience || now - w->stuck < k->conf.patience)
-        return false;
+        return;
     for (unsigned i = 0; i < k->conf.workers; i++)
-        k->w[i].absent |= k->w[i].came < w->stuck;
-    return true;
+        k->w[i].absent |= k->w[i].came < w->stuck && !k->w[i].waits;
 }
 
 bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage)
@@ -167,7 +167,7 @@ void keeper_tell(struct keeper *k, struct pin_told *to)
 {
     pin_tell(table(k), to);
     for (unsigned i = 0; i < k->conf.workers; i++)
-        to->stuck |= k->w[i].here && k->w[i].stuck;
+        to->stuck |= k->w[i].here && (k->w[i].stuck || k->w[i].waits);
 }
 
 void keeper_forget_slot(struct keeper_slot *s)

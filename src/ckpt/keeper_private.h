@@ -91,7 +91,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s);
 void keeper_give_back(struct keeper_slot *s, bool intact);
 void keeper_hold_images(struct keeper_slot *s, const struct declaration *d, const uint64_t *header_bytes,
                         const uint64_t *bytes);
-void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m, el_usec now);
+void keeper_on_begin(struct keeper *k, struct worker *w, const struct keeper_event *ev);
 void keeper_on_reserve(struct keeper *k, struct worker *w, uint64_t bytes);
 void keeper_on_grown(struct keeper *k, struct worker *w, const struct keeper_event *ev);
 void keeper_note_growth(struct keeper_slot *s, const struct keeper_event *ev);
@@ -111,8 +111,8 @@ void keeper_forget_differences(struct keeper *k);
 /* The worker comes to this step, and may have gone back.  True: it has asked for a slot for it before. */
 bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now);
 struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, bool waits); /* NULL: none */
-/* It has none.  True: it has waited for too long. */
-bool keeper_is_stuck(struct keeper *k, struct worker *w, el_usec now);
+/* It has none, because of others perhaps. */
+void keeper_is_stuck(struct keeper *k, struct worker *w, bool in_use, el_usec now);
 /* A step of that lineage that the worker does not hold may yet come. */
 bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage);
 void keeper_look_common(struct keeper *k); /* a slot was committed */

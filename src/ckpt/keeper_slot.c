@@ -114,27 +114,29 @@ static void give_out(struct keeper *k, struct worker *w, struct keeper_slot *s)
         (struct wmsg_snap_slot){.slot = (uint64_t)(s - w->slot), .slot_bytes = s->file_bytes};
 }
 
-static const char *why_busy(const struct keeper *k, const struct worker *w)
+static bool has_slot_in_use(const struct worker *w)
 {
-    bool read = false, work = false;
-    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
-        read |= w->slot[i].readers > 0;
-        work |= is_in_use(&w->slot[i]) && !w->slot[i].readers;
-    }
-    return w->captures       ? "last words are being captured"
-           : work || read    ? "the last snapshot is still being summed or written"
-           : k->conf.several ? "not every rank of the job has the last snapshot yet"
-                             : "not every rank of this node has the last snapshot yet";
+    bool in_use = false;
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        in_use |= is_in_use(&w->slot[i]);
+    return in_use;
 }
 
-/* Who waits asks again, but not for ever; else the step is left out. */
-static void answer_busy(struct keeper *k, struct worker *w, const struct wmsg *m, bool waits, el_usec now)
+/* Who waits asks again, unless nobody is there who could say that others have what it holds; else the step is left out.
+ */
+static void answer_busy(struct keeper *k, struct worker *w, const struct keeper_event *ev, bool waits)
 {
-    bool late = keeper_is_stuck(k, w, now);
-    w->waits = waits && !late;
-    keeper_answer(k, w, WMSG_SNAP_SLOT, m->seq)->u.snap_slot = (struct wmsg_snap_slot){
-        .busy = true, .give_up = !w->waits, .retry_ms = KEEPER_RETRY / EL_MS(1), .text = why_busy(k, w)};
-    if (!m->u.snap_begin.persist || w->waits)
+    bool in_use = has_slot_in_use(w);
+    const char *why = w->captures       ? "last words are being captured"
+                      : in_use          ? "the last snapshot is still being summed or written"
+                      : ev->away        ? "the coordinator is away, so it is not known which snapshot all ranks have"
+                      : k->conf.several ? "not every rank of the job has the last snapshot yet"
+                                        : "not every rank of this node has the last snapshot yet";
+    keeper_is_stuck(k, w, in_use, ev->now);
+    w->waits = waits && !ev->away;
+    keeper_answer(k, w, WMSG_SNAP_SLOT, ev->msg->seq)->u.snap_slot =
+        (struct wmsg_snap_slot){.busy = true, .give_up = !w->waits, .retry_ms = KEEPER_RETRY / EL_MS(1), .text = why};
+    if (!ev->msg->u.snap_begin.persist || w->waits)
         return;
     struct keeper_action *a = keeper_act(k, KEEPER_DO_UNMET, w);
     a->step = w->begun;
@@ -153,8 +155,9 @@ static const char *begin_wrong(struct keeper *k, const struct worker *w, const s
     return k->text;
 }
 
-void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m, el_usec now)
+void keeper_on_begin(struct keeper *k, struct worker *w, const struct keeper_event *ev)
 {
+    const struct wmsg *m = ev->msg;
     struct sizes sizes;
     bool waits = k->conf.waits || m->u.snap_begin.persist;
     const char *state = begin_wrong(k, w, &m->u.snap_begin);
@@ -165,11 +168,11 @@ void keeper_on_begin(struct keeper *k, struct worker *w, const struct wmsg *m, e
     }
     keeper_drop_writing(k, w); /* one that was begun and never committed */
     /* A script that asks once more for what was left out waits in its own way. */
-    bool again = keeper_comes_to(k, w, m->u.snap_begin.step, now);
+    bool again = keeper_comes_to(k, w, m->u.snap_begin.step, ev->now);
     /* While last words are captured, what others hold, too, may be in the other slot. */
     struct keeper_slot *s = w->captures ? NULL : keeper_slot_to_write(k, w, waits || again);
     if (!s) {
-        answer_busy(k, w, m, waits, now);
+        answer_busy(k, w, ev, waits);
         return;
     }
     w->stuck = 0;
@@ -277,10 +280,7 @@ bool keeper_has_free(const struct keeper *k, unsigned worker, int64_t kept)
 
 bool keeper_may_free(const struct keeper *k, unsigned worker)
 {
-    bool may = false;
-    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
-        may |= is_in_use(&k->w[worker].slot[i]);
-    return may;
+    return has_slot_in_use(&k->w[worker]);
 }
 
 void keeper_on_captured(struct keeper *k, struct worker *w, const struct keeper_event *ev)

@@ -193,6 +193,12 @@ static bool all_ready(const struct common *c)
     return true;
 }
 
+/* Who finds no slot either does come. */
+static bool is_absent(const struct common *c, const struct common_seat *s)
+{
+    return s->came <= c->stuck && !s->t.told.stuck;
+}
+
 static bool any_is_stuck(const struct common *c)
 {
     for (unsigned k = 0; k < c->seats; k++)
@@ -222,7 +228,7 @@ bool common_advance(struct common *c, el_usec now)
     }
     if (c->stuck != EL_NEVER && c->stuck + COMMON_PATIENCE <= now)
         for (unsigned k = 0; k < c->seats; k++)
-            c->seat[k].absent |= c->seat[k].came <= c->stuck;
+            c->seat[k].absent |= is_absent(c, &c->seat[k]);
     enum waits waits = look(c);
     if (waits == WAITS_FOR_NOTHING || !any_is_stuck(c))
         c->stuck = EL_NEVER;
@@ -240,7 +246,7 @@ el_usec common_deadline(const struct common *c)
 {
     bool all = true;
     for (unsigned k = 0; k < c->seats && all; k++)
-        all = c->seat[k].absent || c->seat[k].came > c->stuck;
+        all = c->seat[k].absent || !is_absent(c, &c->seat[k]);
     return c->stuck == EL_NEVER || all ? EL_NEVER : c->stuck + COMMON_PATIENCE;
 }
 

@@ -66,21 +66,31 @@ static void test_waits(void)
     snapshot(0, 2);
     ok(begin(0, 3) < 0 && is_busy(true), "the other one does not come");
     now += EL_SEC(10);
-    ok(begin(0, 3) < 0 && is_busy(false), "it is not waited for for ever: the step is left out");
-    ok(begin(0, 4) >= 0 && holds(0, 1), "nor for the next one, and what all have stays");
-    is_num(common(), 1, "that is still the common step");
+    ok(begin(0, 3) < 0 && is_busy(true) && begin(0, 3) >= 0, "it is not waited for for ever");
+    ok(holds(0, 1) && !holds(0, 2) && common() == 1, "and what all have stays");
+    begin(1, 2);
+    ok(begin(0, 4) >= 0, "when it comes it counts again");
 
-    /* A step that is wanted on disk is waited for, whatever the option says. */
-    open_two(false, false);
+    /* A step that is wanted on disk is waited for, whatever the option says, and for the disk as long as that takes. */
+    open_two(false, true);
     snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
     const struct wmsg m = {.type = WMSG_SNAP_BEGIN,
                            .u.snap_begin = {.step = 3, .images = "4096/1048576", .persist = true}};
     say(0, m);
     ok(is_busy(true) && !found(KEEPER_DO_UNMET), "a step that is wanted on disk is waited for");
-    now += EL_SEC(10);
+    keeper_take(k, 0, 0);
+    now += EL_SEC(100);
     say(0, m);
+    ok(is_busy(true), "as long as a slot is read");
+    event((struct keeper_event){.type = KEEPER_EV_MSG, .now = now, .away = true, .msg = &m});
     const struct keeper_action *unmet = found(KEEPER_DO_UNMET);
-    ok(is_busy(false) && unmet && unmet->step == 3, "and if that takes too long it is said that it is not there");
+    ok(is_busy(false) && unmet && unmet->step == 3, "but not while the coordinator is away: it is said that it is not");
+    keeper_give(k, 0, 0, keeper_slot(k, 0, 0)->gen, true);
+    open_two(true, true);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    const struct wmsg next = {.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 3, .images = "4096/1048576"}};
+    event((struct keeper_event){.type = KEEPER_EV_MSG, .now = now, .away = true, .msg = &next});
+    ok(is_busy(false) && !found(KEEPER_DO_UNMET) && holds(0, 1) && holds(0, 2), "any other is left out then");
 }
 
 static void told(enum keeper_event_type type, int64_t step, uint64_t lineage, uint64_t from)

@@ -1,0 +1,24 @@
+/* Lists of steps that nodes hold: what is read is written again in the same words, and read back the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdzv/common.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+    char text[1024], written[COMMON_STEPS_TEXT + 1];
+    struct pin_step v[PIN_TOLD], again[PIN_TOLD];
+    if (size >= sizeof text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = 0;
+    unsigned n = common_list_get(text, v, PIN_TOLD);
+    common_list_put(v, n, written, sizeof written);
+    if (n > PIN_TOLD || common_list_get(written, again, PIN_TOLD) != n)
+        abort();
+    for (unsigned i = 0; i < n; i++)
+        if (v[i].step != again[i].step || v[i].lineage != again[i].lineage || v[i].era != again[i].era || v[i].step < 0)
+            abort();
+    return 0;
+}
