@@ -25,7 +25,7 @@ static void test_bad_first_words(void)
         {"no JSON", 1, MSG_HELLO, "hello", "not JSON"},
         {"an empty object", 1, MSG_HELLO, "{}", "missing"},
         {"a number as run id", 1, MSG_HELLO, "{\"run_id\": 1}", "run_id"},
-        {"an unknown message", 1, 99, "{}", "type 99"},
+        {"an unknown message", 1, 250, "{}", "type 250"},
         {"a message that does not come first", 1, MSG_STOPPED, "{\"number\":1,\"coord\":\"1\"}", "HELLO or a command"},
         {"a knock", 1, MSG_KNOCK, "{\"run_id\":\"x\",\"number\":1,\"coord\":\"1\",\"token\":\"1\",\"group_rank\":0}",
          "no store of a round"},
