@@ -370,9 +370,9 @@ def captured():
         return
     meet = Barrier()
     for step in range(8):
-        meet()
         if step == 7 and rank == 1:
-            die()
+            die()  # the other one waits between two steps
+        meet()
         with ck.update(step):
             state["n"], state["w"] = step, np.full(10 + step * 200000, step)
             state["rows"].append({"step": step})
