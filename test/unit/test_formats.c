@@ -381,7 +381,8 @@ static void test_pieces(void)
     for (unsigned i = 0; i < 2; i++)
         piece(&t, files[i], shape, at, shape);
     ok(tensors_copies(&t, 0, 2) && tensors_cover(&t, 0, 2, &e) == -1, "what is whole in each file is");
-    ok(tensors_once(&t, 0, 2) == 1 && tensors_cover(&t, 0, 1, &e) == 0, "a piece that two ranks have alike counts once");
+    ok(tensors_once(&t, 0, 2) == 1 && tensors_cover(&t, 0, 1, &e) == 0,
+       "a piece that two ranks have alike counts once");
     e = (struct el_err){0};
     tensors_free(&t);
     piece(&t, "c", small, box[2], box[2] + 2);
