@@ -17,7 +17,8 @@
 
 struct saver {
     struct member_held held;
-    char *steps; /* SAVING_STEPS_TEXT + 1 */
+    char *steps;                      /* SAVING_STEPS_TEXT + 1 */
+    char layout[SAVING_NAME_MAX + 1]; /* the keeper's may go with the worker that declared it */
     char alike[SAVING_ALIKE_TEXT + 1];
     char wishes[SAVING_WISHES_TEXT + 1];
     struct loop_timer *telling;
@@ -92,7 +93,8 @@ static void make_list(struct persisting *p)
     s->pieces = n;
     s->held.list++;
     s->held.parts = n;
-    s->held.layout = keeper_layout_id(k);
+    snprintf(s->layout, sizeof s->layout, "%s", keeper_layout_id(k));
+    s->held.layout = s->layout;
 }
 
 /* All that there is to say, made anew. */
