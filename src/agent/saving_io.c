@@ -24,8 +24,7 @@ struct saver {
     struct loop_timer *telling;
     struct keeper_source *piece; /* the list */
     unsigned pieces;
-    bool ended; /* no worker is left */
-
+    bool ended;                     /* no worker is left */
     uint64_t giver, order, lineage; /* of what is written */
     unsigned *index;                /* by file: in the list */
     uint64_t samples;
