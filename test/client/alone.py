@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "client"))
 
-from elrun.agent import Snapshots  # noqa: E402
+from elrun.snapshots import Snapshots  # noqa: E402
 from elrun.check import compare  # noqa: E402
 from elrun.packets import end_of, extents, images_of, images_text  # noqa: E402
 from elrun.parts import OwnPart, Part, Slot  # noqa: E402

@@ -23,10 +23,11 @@ from __future__ import annotations
 import os
 from typing import Optional
 
-from .agent import Change, Event, NoSnapshot, Regroup, SavedImage, Snapshots
 from .packets import Error
+from .records import Change, Event, NoSnapshot, Regroup, SavedImage
 from .rng import Rng
 from .scale import accumulate, scale_lr
+from .snapshots import Snapshots
 
 __all__ = ["connect", "Snapshots", "Change", "Event", "SavedImage", "Regroup", "Rng", "Error", "NoSnapshot", "accumulate", "scale_lr"]
 

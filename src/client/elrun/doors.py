@@ -7,7 +7,8 @@ import copy
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from . import special
-from .objects import is_small, local_of
+from .blocks import local_of
+from .objects import is_small
 from .tree import DoorNode, Misfit, ModuleNode, OptimizerNode, ShardedOptimizerNode, a_class, class_name, join
 from .values import torch
 

@@ -26,7 +26,7 @@ from .tree import Refused
 from .values import torch
 
 if TYPE_CHECKING:
-    from .agent import Snapshots
+    from .snapshots import Snapshots
 
 ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
 SAMPLED_MAX = 256  # tensors of which elements are compared, chosen by lot

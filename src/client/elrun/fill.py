@@ -12,11 +12,12 @@ import collections
 import copy
 import pickle
 import random
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import special
 from .memory import Memory, is_alike
-from .objects import fields_of, local_of, mesh_of
+from .objects import fields_of
+from .blocks import local_of, mesh_of
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
                    TensorNode, a_class, class_name, join)

@@ -12,9 +12,9 @@ import json
 import pickle
 import struct
 import warnings
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
-from .objects import Spec
+from .blocks import Spec
 from .special import PICKLE
 from .tree import Misfit
 from .values import numpy, torch

@@ -7,8 +7,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, 
 
 from .fill import Fill
 from .image import Image, Layout, pickled, room_for
-from .objects import Block, Spec, Walk
+from .blocks import Block, Spec
+from .objects import Walk
 from .packets import Error, Extent
+from .tree import Refused
 from .values import numpy, torch
 
 _POPULATE_WRITE = 23  # Linux: MADV_POPULATE_WRITE
@@ -130,6 +132,34 @@ class FilePart:
 
 
 AnyPart = Union[Part, OwnPart, FilePart]
+
+
+def asked(part: Union[Part, FilePart]) -> Held:
+    """What a part holds now.  Error: it cannot be kept, or could not be asked."""
+    try:
+        return part.take()
+    except Refused as e:
+        raise Error(f'part "{part.name}": {e}') from None
+    except Exception as e:  # of a state_dict() of the script
+        raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
+
+
+def unmade(parts: List[AnyPart]) -> int:
+    """Bytes of the moments that optimizers are going to make at their first step: two of each parameter for Adam and its
+    kin, one where there is a momentum."""
+    th = torch()
+    if th is None:
+        return 0
+    found: List[Any] = []
+    for part in parts:
+        value = getattr(part, "value", None)
+        found += [value] if not isinstance(value, dict) else list(value.values())
+    n = 0
+    moments_of = {th.optim.Adam: 2, th.optim.AdamW: 2, th.optim.NAdam: 2, th.optim.RAdam: 2}
+    for o, group in ((o, g) for o in found if isinstance(o, th.optim.Optimizer) and not o.state for g in o.param_groups):
+        moments = moments_of[type(o)] if type(o) in moments_of else 1 if group.get("momentum") else 0
+        n += sum(moments * p.numel() * p.element_size() for p in group["params"] if p.requires_grad)
+    return n
 
 
 class Slot:

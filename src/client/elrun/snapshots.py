@@ -1,4 +1,4 @@
-"""The connection of a worker to its agent: declaring, snapshots, going back, and where a step begins and ends."""
+"""What connect() returns: declaring, snapshots, going back, and where a step begins and ends."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import mmap
 import operator
 import os
 import select
-import socket
 import struct
 import time
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
 from . import packets
 from .check import compare
+from .connection import Connection
 from .emergency import Emergency
-from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PACKET_MAX, PHASE, PROTO, REASON, SNAPSHOT,
-                      UPDATING, WHY, Error, Extent, Page, end_of, extents, images_of, images_text, pack, unpack)
-from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, put_back
+from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PHASE, PROTO, REASON, SNAPSHOT, UPDATING, WHY,
+                      Error, Extent, Page, end_of, extents, images_of, images_text)
+from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, asked, put_back, unmade
+from .records import Change, Event, NoSnapshot, Regroup, SavedImage
 from .texts import cut
 from .tree import Misfit, Refused, a_class
 from .values import is_value, torch
@@ -28,50 +29,6 @@ EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 STEP_MAX = (1 << 63) - 2
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
 _NAME_MAX = 128
-
-
-class NoSnapshot(Error):
-    """restore(): snapshots were taken, and none is left that every rank can have."""
-
-
-class Change(NamedTuple):
-    """A planned change of the job: its last step of this round is announced."""
-
-    why: str  #: "scale up", "drain", "spare comes in", "eviction", "operator"
-    step: int  #: the round's last step
-    deadline: float  #: seconds from now; then the workers are stopped wherever they are
-
-
-class Event(NamedTuple):
-    """What became of a snapshot on its way to --ckpt-dir."""
-
-    kind: str  #: "persisted": this node's files are written; "committed": it is a checkpoint; "failed"
-    step: int
-    text: str  #: where it is, or why it is not
-
-
-class Regroup(SystemExit):
-    """Raised between two steps where elrun stops all ranks for a planned change.  A script that does not catch it ends;
-    one that does may close files, and ends then: its exit status means nothing.  The next round goes on from here."""
-
-    def __init__(self, change: Optional[Change]):
-        super().__init__()
-        self.change = change  #: what was announced
-
-    def __str__(self) -> str:
-        return f"the round ends behind step {self.change.step}: {self.change.why}" if self.change else "the round ends"
-
-
-class SavedImage(NamedTuple):
-    """What a rank was restored from, for restore(share=...); bytes(image) is for a rank that has nothing."""
-
-    consumed_samples: int
-    images: str
-    memory: memoryview
-
-    def __bytes__(self) -> bytes:
-        text = self.images.encode()
-        return struct.pack("<QI", self.consumed_samples, len(text)) + text + bytes(self.memory)
 
 
 class _Update:
@@ -105,19 +62,17 @@ def number_of(value: Any, what: str) -> int:
     return n
 
 
-class Snapshots:
+class Snapshots(Connection):
     """The connection to this node's agent; elrun.connect() makes it."""
 
     def __init__(self, path: str):
+        super().__init__(path)
         self.rank, self.local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
         self.world = int(os.environ.get("WORLD_SIZE", "1"))
         self.round, self.coord = os.environ["ELRUN_ROUND"].split(".")
-        self.pid = os.getpid()
         self.parts: List[AnyPart] = []
         self._layouts: List[Any] = []  # of the last look: no two of these parts have a tensor of one name
         self.consumed_samples = 0  #: saved with each snapshot, and filled by restore()
-        self._seq = 0
-        self._closed = False
         self._granted = False
         self._slots: List[Slot] = []
         self._reserved = 0
@@ -130,8 +85,6 @@ class Snapshots:
         self._full = False  # it was said that --ckpt-mem is too small
         self._events: List[Event] = []  # that nobody has been told
         self._settled: Dict[int, Event] = {}  # of the newest steps that are on disk, or are not
-        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._sock.connect(path)
         welcome, fds = self._ask("HELLO", {"proto": PROTO, "rank": self.rank, "local_rank": self.local_rank,
                                            "round": int(self.round)}, "WELCOME")
         self.keeps = bool(welcome.get("snapshots"))  #: False: elrun keeps no snapshots, only steps are watched
@@ -232,17 +185,17 @@ class Snapshots:
     def _take(self) -> List[Held]:
         """What all parts hold now."""
         mine = [part for part in self.parts if isinstance(part, Part)]
-        of = dict(zip(mine, map(_take_one, mine)))
+        of = dict(zip(mine, map(asked, mine)))
         if [held.layout for held in of.values()] != self._layouts:  # an optimizer has its moments from the first step on
             names: Set[str] = set()
             for part in mine:
                 while not names.isdisjoint(part.names()):
                     part.rename()
-                    of[part] = _take_one(part)
+                    of[part] = asked(part)
                 names |= part.names()
             self._layouts = [held.layout for held in of.values()]
         shared = [(part, held) for part, held in of.items() if part.shard_id != f"rank{self.rank}"]
-        return [of[part] if isinstance(part, Part) else part.take(shared) if isinstance(part, OwnPart) else _take_one(part)
+        return [of[part] if isinstance(part, Part) else part.take(shared) if isinstance(part, OwnPart) else asked(part)
                 for part in self.parts]
 
     # -- going back
@@ -595,45 +548,7 @@ class Snapshots:
         self._page.word[PHASE] = EXITING
         raise Regroup(change)
 
-    # -- packets
-
-    def _check_process(self) -> None:
-        if os.getpid() != self.pid:
-            raise Error("this process was forked from the one that called elrun.connect(): snapshots are taken there")
-
-    def _send(self, kind: str, body: Dict[str, Any]) -> int:
-        if self._closed:
-            raise Error("the connection was closed by ck.close()")
-        self._seq += 1
-        packet = pack(kind, self._seq, body)
-        try:
-            self._sock.send(packet)
-        except OSError as e:
-            raise Error(f"elrun's agent is gone: {e}") from None
-        return self._seq
-
-    def _receive(self, flags: int = 0) -> Tuple[str, int, Dict[str, Any], List[int]]:
-        try:
-            packet, beside, _, _ = self._sock.recvmsg(PACKET_MAX, socket.CMSG_LEN(4 * 4), flags | socket.MSG_CMSG_CLOEXEC)
-        except OSError as e:
-            if isinstance(e, BlockingIOError):
-                raise
-            raise Error(f"elrun's agent is gone: {e}") from None
-        name, seq, body = unpack(packet)
-        fds = [fd for level, kind_of, data in beside if (level, kind_of) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
-               for fd in memoryview(data).cast("i")]
-        return name, seq, body, fds
-
-    def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
-        self._check_process()
-        seq = self._send(kind, body)
-        while True:
-            name, to, answer, fds = self._receive()
-            if to == seq and name in answers:
-                return answer, fds
-            if to in (seq, 0) and name == "REFUSED":
-                raise Error(answer.get("text", "refused"), answer.get("code", ""))
-            self._take_packet(name, to, answer, fds)
+    # -- packets that come by themselves
 
     def _take_packet(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
         """What comes between a question and its answer: what became of earlier snapshots."""
@@ -660,22 +575,6 @@ class Snapshots:
         while len(self._settled) > EVENTS_MAX:
             self._settled.pop(next(iter(self._settled)))
 
-    def _drain(self) -> None:
-        try:
-            while True:
-                self._take_packet(*self._receive(socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            pass
-
-
-def _take_one(part: Union[Part, FilePart]) -> Held:
-    try:
-        return part.take()
-    except Refused as e:
-        raise Error(f'part "{part.name}": {e}') from None
-    except Exception as e:  # of a state_dict() of the script
-        raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
-
 
 def _from_outside(e: BaseException) -> bool:
     """It was raised in somebody else's code, by a load_state_dict() for example: another snapshot would not help."""
@@ -683,21 +582,3 @@ def _from_outside(e: BaseException) -> bool:
     while at is not None and at.tb_next is not None:
         at = at.tb_next
     return at is not None and not at.tb_frame.f_globals.get("__name__", "").startswith("elrun")
-
-
-def unmade(parts: List[AnyPart]) -> int:
-    """Bytes of the moments that optimizers are going to make at their first step: two of each parameter for Adam and its
-    kin, one where there is a momentum."""
-    th = torch()
-    if th is None:
-        return 0
-    found: List[Any] = []
-    for part in parts:
-        value = getattr(part, "value", None)
-        found += [value] if not isinstance(value, dict) else list(value.values())
-    n = 0
-    moments_of = {th.optim.Adam: 2, th.optim.AdamW: 2, th.optim.NAdam: 2, th.optim.RAdam: 2}
-    for o, group in ((o, g) for o in found if isinstance(o, th.optim.Optimizer) and not o.state for g in o.param_groups):
-        moments = moments_of[type(o)] if type(o) in moments_of else 1 if group.get("momentum") else 0
-        n += sum(moments * p.numel() * p.element_size() for p in group["params"] if p.requires_grad)
-    return n

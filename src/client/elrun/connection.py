@@ -1,0 +1,70 @@
+"""The socket between a worker and its agent: packets that are sent, and those that are waited for."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any, Dict, List, Tuple
+
+from .packets import PACKET_MAX, Error, pack, unpack
+
+
+class Connection:
+    """One connection of this process to the agent of its node.  Error: there is no agent at that path."""
+
+    def __init__(self, path: str):
+        self.pid = os.getpid()
+        self._seq = 0
+        self._closed = False
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._sock.connect(path)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self.pid:
+            raise Error("this process was forked from the one that called elrun.connect(): snapshots are taken there")
+
+    def _send(self, kind: str, body: Dict[str, Any]) -> int:
+        if self._closed:
+            raise Error("the connection was closed by ck.close()")
+        self._seq += 1
+        packet = pack(kind, self._seq, body)
+        try:
+            self._sock.send(packet)
+        except OSError as e:
+            raise Error(f"elrun's agent is gone: {e}") from None
+        return self._seq
+
+    def _receive(self, flags: int = 0) -> Tuple[str, int, Dict[str, Any], List[int]]:
+        try:
+            packet, beside, _, _ = self._sock.recvmsg(PACKET_MAX, socket.CMSG_LEN(4 * 4), flags | socket.MSG_CMSG_CLOEXEC)
+        except OSError as e:
+            if isinstance(e, BlockingIOError):
+                raise
+            raise Error(f"elrun's agent is gone: {e}") from None
+        name, seq, body = unpack(packet)
+        fds = [fd for level, kind_of, data in beside if (level, kind_of) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+               for fd in memoryview(data).cast("i")]
+        return name, seq, body, fds
+
+    def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
+        self._check_process()
+        seq = self._send(kind, body)
+        while True:
+            name, to, answer, fds = self._receive()
+            if to == seq and name in answers:
+                return answer, fds
+            if to in (seq, 0) and name == "REFUSED":
+                raise Error(answer.get("text", "refused"), answer.get("code", ""))
+            self._take_packet(name, to, answer, fds)
+
+    def _take_packet(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
+        """A packet that comes between a question and its answer."""
+        raise NotImplementedError
+
+    def _drain(self) -> None:
+        """Takes what has come, without waiting."""
+        try:
+            while True:
+                self._take_packet(*self._receive(socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            pass
