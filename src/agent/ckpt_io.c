@@ -181,9 +181,18 @@ static bool on_away(void *ctx)
            membership_away(n->membership) > n->conf->keep_alive_interval * n->conf->keep_alive_attempts;
 }
 
-static void on_unmet(void *ctx, int64_t step, uint64_t lineage)
+static void on_absent(void *ctx, unsigned rank)
 {
-    persisting_unmet(ctx, step, lineage);
+    el_log(EL_WARN,
+           "rank %u has come to no snapshot for %u s while another rank found no free slot: it is not waited for any "
+           "more; every rank has to call snapshot() for the same steps",
+           rank, (unsigned)(SNAPSHOTS_PATIENCE / EL_SEC(1)));
+    persisting_absent(ctx);
+}
+
+static void on_unmet(void *ctx, int64_t step, uint64_t lineage, const char *why)
+{
+    persisting_unmet(ctx, step, lineage, why);
 }
 
 static void on_went_back(void *ctx, int64_t step, uint64_t lineage)
@@ -206,6 +215,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         .differ = on_differ,
         .away = on_away,
         .unmet = on_unmet,
+        .absent = on_absent,
         .went_back = on_went_back};
     if (!talks(n))
         return 0;

@@ -298,10 +298,12 @@ void persisting_committed(struct node *n, unsigned worker, unsigned slot);
 void persisting_round(struct node *n); /* workers are about to be started */
 /* All ranks go on from this step, and train that lineage; by_itself: their script has gone back to it. */
 void persisting_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_itself);
-void persisting_unmet(struct node *n, int64_t step, uint64_t lineage); /* a rank has left out what is wanted on disk */
-void persisting_last_words(struct node *n);                            /* they are being stopped, or have ended */
-void persisting_signal(struct node *n, int signal);                    /* one that ends the job */
-void persisting_ended(struct node *n);                                 /* none is left */
+/* A rank has left out what is wanted on disk; why is kept. */
+void persisting_unmet(struct node *n, int64_t step, uint64_t lineage, const char *why);
+void persisting_absent(struct node *n);             /* a rank is not waited for any more */
+void persisting_last_words(struct node *n);         /* they are being stopped, or have ended */
+void persisting_signal(struct node *n, int signal); /* one that ends the job */
+void persisting_ended(struct node *n);              /* none is left */
 void persisting_leave(struct node *n,
                       void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
 

@@ -374,12 +374,18 @@ void persisting_went_back(struct node *n, int64_t step, uint64_t lineage, bool b
         saver_went_back(p);
 }
 
-void persisting_unmet(struct node *n, int64_t step, uint64_t lineage)
+void persisting_unmet(struct node *n, int64_t step, uint64_t lineage, const char *why)
 {
     if (!n->persisting)
         return;
-    persist_unmet(n->persisting->core, step, lineage);
+    persist_unmet(n->persisting->core, step, lineage, why);
     pump(n->persisting);
+}
+
+void persisting_absent(struct node *n)
+{
+    if (n->persisting)
+        pump(n->persisting);
 }
 
 void persisting_ended(struct node *n)

@@ -15,6 +15,8 @@
 #include "proc/reap.h"
 #include "rdzv/restore.h"
 
+#define SNAPSHOTS_PATIENCE EL_SEC(30) /* so long a worker waits for others that take no snapshots */
+
 struct snapshots;
 struct keeper;
 struct keeper_pair;
@@ -58,7 +60,8 @@ struct snapshots_ops {
     /* Whether the coordinator has been away for so long that nobody waits for it. */
     bool (*away)(void *ctx);
     /* A worker has left out a step that the script wants on disk. */
-    void (*unmet)(void *ctx, int64_t step, uint64_t lineage);
+    void (*unmet)(void *ctx, int64_t step, uint64_t lineage, const char *why);
+    void (*absent)(void *ctx, unsigned rank);
     /* The script has gone back by itself: what is beyond step and not of that lineage is given up. */
     void (*went_back)(void *ctx, int64_t step, uint64_t lineage);
 };

@@ -19,7 +19,6 @@
 #include "util/snip.h"
 
 #define CORE_LIMIT  ((size_t)256 << 20)
-#define PATIENCE    EL_SEC(30) /* so long a worker waits for others that take no snapshots */
 #define SILENT_TIME EL_SEC(10) /* from the first restore() of a node */
 
 struct snapshots {
@@ -198,7 +197,8 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         el_log(EL_DEBUG, "local rank %u: step %lld is held in memory", a->worker, (long long)a->step);
         s->ops.committed(s->ctx, a->worker, a->slot);
         break;
-    case KEEPER_DO_UNMET: s->ops.unmet(s->ctx, a->step, a->lineage); break;
+    case KEEPER_DO_UNMET: s->ops.unmet(s->ctx, a->step, a->lineage, a->text); break;
+    case KEEPER_DO_ABSENT: s->ops.absent(s->ctx, keeper_rank(s->keeper, a->worker)); break;
     case KEEPER_DO_WENT_BACK:
         s->left = (struct snapshots_left){a->step, a->lineage};
         s->ops.went_back(s->ctx, a->step, a->lineage);
@@ -534,7 +534,7 @@ static int make_parts(struct snapshots *s, struct pool *p, uint64_t budget_bytes
                                .disk = s->run->ckpt_dir != NULL,
                                .live = of->live,
                                .several = of->several,
-                               .patience = PATIENCE,
+                               .patience = SNAPSHOTS_PATIENCE,
                                .compares = s->workers > 1 || of->several,
                                .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);

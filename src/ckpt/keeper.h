@@ -31,7 +31,8 @@
 
 #define KEEPER_SLOTS       2
 #define KEEPER_WORKERS_MAX 4096
-#define KEEPER_RETRY       EL_MS(50) /* a worker whose slots are busy asks again after so long */
+#define KEEPER_RETRY       EL_MS(50)    /* a worker whose slots are busy asks again after so long */
+#define KEEPER_WAIT_MAX    EL_SEC(1800) /* … for so long at most; then the snapshot is left out */
 #define KEEPER_NO_STEP     INT64_C(-1)
 
 /* Of what must be alike on all ranks digests are made, which cost a second look at all its bytes: of the first
@@ -164,7 +165,8 @@ enum keeper_action_type {
     KEEPER_DO_CHOOSE,    /* every worker of the round has asked what to go back to: agree, then CHOSEN */
     KEEPER_DO_CONFIRM,   /* every worker has read what it was offered: if it is so on all nodes, CONFIRMED */
     KEEPER_DO_COMMITTED, /* slot holds a whole snapshot of step; persist says whether the script wants it on disk */
-    KEEPER_DO_UNMET,     /* step, which the script wants on disk, is left out by worker */
+    KEEPER_DO_UNMET,     /* step, which the script wants on disk, is left out by worker; text, a constant, says why */
+    KEEPER_DO_ABSENT,    /* worker has come to no step for too long: others do not wait for it any more */
     KEEPER_DO_WENT_BACK, /* the script has gone back by itself: what is beyond step and not of lineage is given up */
     KEEPER_DO_BOUNDARY,  /* worker has done the announced step */
     KEEPER_DO_NOTE,      /* text is a line for the log, of worker; error: of that level */

@@ -105,6 +105,7 @@ bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec n
         w->lineage = lineage_back(w->lineage, step);
         k->pin.from = 0;
     }
+    w->asked = again ? w->asked : now;
     w->begun = step;
     w->waits = w->absent = false;
     w->came = now;
@@ -119,15 +120,34 @@ struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, boo
     return slot < 0 ? NULL : &w->slot[slot];
 }
 
+/* A slot that is held for the disk until other ranks have come to its step is not at work: nobody reads it yet. */
+bool keeper_is_at_work(struct keeper *k, const struct worker *w)
+{
+    struct pin *p = table(k);
+    for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+        const struct keeper_slot *x = &w->slot[s];
+        bool held = slot_at(x) == PIN_HELD && pin_state(p, step_of(x)) == PIN_COMING;
+        if (slot_at(x) == PIN_WORK || (x->readers && !held))
+            return true;
+    }
+    return false;
+}
+
 /* Others that have come to no step meanwhile may never come to one: from then on nobody waits for them.  Who waits for
  * a slot, or for the disk, does come. */
-void keeper_is_stuck(struct keeper *k, struct worker *w, bool in_use, el_usec now)
+void keeper_is_stuck(struct keeper *k, struct worker *w, bool at_work, el_usec now)
 {
-    w->stuck = w->stuck && !in_use ? w->stuck : now;
+    w->stuck = w->stuck && !at_work ? w->stuck : now;
     if (!k->conf.patience || now - w->stuck < k->conf.patience)
         return;
-    for (unsigned i = 0; i < k->conf.workers; i++)
-        k->w[i].absent |= k->w[i].came < w->stuck && !k->w[i].waits;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *other = &k->w[i];
+        if (other->absent || other->came >= w->stuck || other->waits)
+            continue;
+        other->absent = true;
+        if (other->here)
+            keeper_act(k, KEEPER_DO_ABSENT, other);
+    }
 }
 
 bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage)
@@ -252,7 +272,7 @@ void keeper_begin_history(struct keeper *k, uint64_t lineage)
         w->era = 0;
         w->lineage = lineage;
         w->waits = w->absent = false;
-        w->came = w->stuck = 0;
+        w->came = w->asked = w->stuck = 0;
         for (unsigned s = 0; s < KEEPER_SLOTS; s++)
             w->slot[s].era = -1;
     }

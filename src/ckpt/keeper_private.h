@@ -40,7 +40,8 @@ struct worker {
     uint64_t lineage;    /* of what it trains now */
     bool waits;          /* it was told to ask again for a slot for `begun` */
     bool absent;         /* others have waited for it for too long; until it comes to a step */
-    el_usec came, stuck; /* when it came to its last step; since when it finds no slot, 0: it did */
+    el_usec came, asked; /* when it came to its last step, last and first */
+    el_usec stuck;       /* since when it finds no slot, 0: it did */
     struct keeper_slot slot[KEEPER_SLOTS];
 };
 
@@ -111,8 +112,10 @@ void keeper_forget_differences(struct keeper *k);
 /* The worker comes to this step, and may have gone back.  True: it has asked for a slot for it before. */
 bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now);
 struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, bool waits); /* NULL: none */
+/* A slot is written, summed or read, which ends by itself. */
+bool keeper_is_at_work(struct keeper *k, const struct worker *w);
 /* It has none, because of others perhaps. */
-void keeper_is_stuck(struct keeper *k, struct worker *w, bool in_use, el_usec now);
+void keeper_is_stuck(struct keeper *k, struct worker *w, bool at_work, el_usec now);
 /* A step of that lineage that the worker does not hold may yet come. */
 bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage);
 void keeper_look_common(struct keeper *k); /* a slot was committed */

@@ -122,18 +122,18 @@ static bool has_slot_in_use(const struct worker *w)
     return in_use;
 }
 
-/* Who waits asks again, unless nobody is there who could say that others have what it holds; else the step is left out.
- */
+/* Who waits asks again, unless it has for too long, or nobody is there who could say that others have what it holds;
+ * else the step is left out. */
 static void answer_busy(struct keeper *k, struct worker *w, const struct keeper_event *ev, bool waits)
 {
-    bool in_use = has_slot_in_use(w);
+    bool at_work = keeper_is_at_work(k, w), late = ev->now - w->asked >= KEEPER_WAIT_MAX;
     const char *why = w->captures       ? "last words are being captured"
-                      : in_use          ? "the last snapshot is still being summed or written"
+                      : at_work         ? "the last snapshot is still being summed or written"
                       : ev->away        ? "the coordinator is away, so it is not known which snapshot all ranks have"
                       : k->conf.several ? "not every rank of the job has the last snapshot yet"
                                         : "not every rank of this node has the last snapshot yet";
-    keeper_is_stuck(k, w, in_use, ev->now);
-    w->waits = waits && !ev->away;
+    keeper_is_stuck(k, w, at_work, ev->now);
+    w->waits = waits && !ev->away && !late;
     keeper_answer(k, w, WMSG_SNAP_SLOT, ev->msg->seq)->u.snap_slot =
         (struct wmsg_snap_slot){.busy = true, .give_up = !w->waits, .retry_ms = KEEPER_RETRY / EL_MS(1), .text = why};
     if (!ev->msg->u.snap_begin.persist || w->waits)
@@ -141,6 +141,7 @@ static void answer_busy(struct keeper *k, struct worker *w, const struct keeper_
     struct keeper_action *a = keeper_act(k, KEEPER_DO_UNMET, w);
     a->step = w->begun;
     a->lineage = w->lineage;
+    a->text = why;
 }
 
 /* NULL: it may be taken. */

@@ -159,14 +159,14 @@ void persist_committed(struct persist *p, unsigned worker, unsigned slot)
 }
 
 /* Each worker that leaves it out says so: it is heard once. */
-void persist_unmet(struct persist *p, int64_t step, uint64_t lineage)
+void persist_unmet(struct persist *p, int64_t step, uint64_t lineage, const char *why)
 {
     struct wish *w = find(p, step, lineage);
     if (w || step == p->unmet)
         return; /* who holds some of it hears of it when that is hopeless */
     p->unmet = step;
     w = add(p, step, lineage, false);
-    give_up(p, w, LEFT_OUT);
+    give_up(p, w, why);
 }
 
 bool persist_want_newest(struct persist *p, bool lastwords)

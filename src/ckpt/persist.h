@@ -50,8 +50,8 @@ void persist_round(struct persist *p);
 
 struct persist_news persist_next(struct persist *p);
 
-/* A worker has left out a step that the script wants on disk, and holds nothing of it. */
-void persist_unmet(struct persist *p, int64_t step, uint64_t lineage);
+/* A worker has left out a step that the script wants on disk, and holds nothing of it; why is kept. */
+void persist_unmet(struct persist *p, int64_t step, uint64_t lineage, const char *why);
 
 /* Somebody else says when (one of several nodes): a wish waits until persist_order() (true: it is being written now,
  * from these slots), and is over when that one says so, not when the bytes of this node are written. */

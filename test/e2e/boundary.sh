@@ -6,11 +6,12 @@
 . "$(dirname "$0")/../lib/net.sh"
 PY=${PY:-python3}
 net_up 2
+WORKER_ARG=
 
 train() { # NAME HOST STATUS OPTIONS...: an agent with $JOB on that host
     name=$1 host=$2 code=$3; shift 3
     OUT=$T/$name.out ERR=$T/$name.err ENV="PYTHON_EXEC=$PY" PREFIX="nsenter -t $(pid_of "$host") -n -m -u --wdns=/"
-    start $JOB "$@" --nproc-per-node=2 "$HERE/boundary_worker.py" "$D" "$code"
+    start $JOB "$@" --nproc-per-node=2 "$HERE/boundary_worker.py" "$D" "$code" $WORKER_ARG
     ENV= PREFIX=
     eval "agent_$name=$elrun_pid"
 }
@@ -56,6 +57,18 @@ stuck=$(for p in $(leftovers); do tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null |
 kill -STOP "$stuck"
 train b 2 0
 ok "a worker stands still: the change comes all the same" wait_for steps_with 4 5
+: >"$D/go"
+status_of a; got=$status; status_of b
+is "exit statuses" "$got $status" "0 0"
+
+# A snapshot that has no room: the boundary is left all the same, long before the time is over.
+new_job 1:2 --boundary-wait=3600 --scale-up-delay=0.2 --max-restarts=3 --ckpt-mem=16M --allow-fresh
+WORKER_ARG=grow
+train a 1 0
+ok "and again" wait_for steps_with 2 5
+train b 2 0
+ok "no room for a snapshot: the change comes all the same" wait_for steps_with 4 5
+like "and it is said" "$(err a)" 'no snapshot at the boundary: --ckpt-mem has no room for it'
 : >"$D/go"
 status_of a; got=$status; status_of b
 is "exit statuses" "$got $status" "0 0"

@@ -1,8 +1,9 @@
 """A worker that takes its steps in ck.update(), for boundary.sh: every rank waits in each step for all others, as in a
 collective, so that one which stops alone would hang the others.
 
-boundary_worker.py FOLDER [STATUS]: FOLDER/log gets "step ROUND RANK WORLD STEP" and "regroup ROUND RANK STEP WHY"; a rank
-that is told to regroup ends with STATUS.  FOLDER/go ends the training.  FOLDER/slow-RANK makes that rank's steps slow."""
+boundary_worker.py FOLDER [STATUS [grow]]: FOLDER/log gets "step ROUND RANK WORLD STEP" and "regroup ROUND RANK STEP WHY"; a rank
+that is told to regroup ends with STATUS.  FOLDER/go ends the training.  FOLDER/slow-RANK makes that rank's steps slow.  grow: what
+rank 0 has declared has no room in --ckpt-mem any more once a change is announced."""
 import os
 import sys
 import time
@@ -41,6 +42,11 @@ def read(name, default):
 
 
 ck = elrun.connect()
+grows = sys.argv[3:] == ["grow"] and round_ == "1"
+if sys.argv[3:]:
+    state = {"w": bytearray(1 << 20)}
+    ck.declare("w", state)
+    ck.restore()
 step = read("state", -1) + 1
 try:
     while True:
@@ -53,6 +59,10 @@ try:
             time.sleep(0.2)
         with ck.update(step):
             write(f"step {round_} {rank} {world} {step}")
+            if grows and rank == 0 and ck.change:
+                state["w"] = bytearray(32 << 20)
+        if grows:
+            ck.snapshot(step)
         step += 1
 except elrun.Regroup as e:
     write(f"regroup {round_} {rank} {step} {e.change.why.replace(' ', '-')}")

@@ -105,6 +105,28 @@ def persist():
     write(f"{' '.join(map(str, sorted(failed | events)))}", "failed")
 
 
+def alone():
+    """One of two ranks takes snapshots for the disk: it is not kept waiting for ever, and learns that none comes to disk."""
+    ck.declare("w", {"w": np.zeros(1 << 10)})
+    ck.restore()
+    if rank == 1:
+        while not os.path.exists(f"{folder}/over"):
+            time.sleep(0.1)
+        return
+    for step in range(3):
+        verdict(ck.snapshot(step, persist=True) in (True, False), f"step {step}: it ends")
+    for step in range(3):
+        try:
+            done = ck.wait_persist(step, 60)
+        except elrun.Error:
+            done = "said"
+        verdict(done == "said", f"step {step}: wait_persist() says that it will not be", done)
+    failed = [e.step for e in ck.events() if e.kind == "failed"]
+    verdict(failed == [0, 1, 2], "an event for each", failed)
+    open(f"{folder}/over", "w").close()
+    end()
+
+
 def broken_dir():
     """The folder of the checkpoints is gone when one is to be written: an event, and wait_persist() raises."""
     state = {"w": np.zeros(1 << 20)}

@@ -24,6 +24,9 @@ with=
 # A rank that does not come is awaited for 10 s: meanwhile the rest of this test runs.
 begin absent 2 absent --ckpt-mem=16M --ckpt-restore-timeout=12 $CHECK
 absent_pid=$elrun_pid
+# So is one that takes no snapshots, for 30 s.
+begin alone 2 alone --ckpt-mem=16M --ckpt-dir="$T/alone/ckpt" $CHECK
+alone_pid=$elrun_pid
 
 # --- persist=True
 job persist1 1 persist --ckpt-dir="$T/persist1/ckpt"
@@ -135,5 +138,12 @@ with=
 D=$T/absent elrun_pid=$absent_pid; finish
 like "a rank that never calls restore() is named while the others wait" "$(head -3 "$D/err")" 'rank 1 .*restore\(\)'
 like "and at the end" "$(sed 1d "$D/err")" 'rank 1.*restore\(\)|restore\(\).*rank 1'
+D=$T/alone elrun_pid=$alone_pid ERR=$T/alone/err; finish
+ends "persist=True where another rank takes no snapshots"
+like "persist=True where another rank takes no snapshots: it is named" "$(cat "$D/err")" 'rank 1 has come to no snapshot for 30 s'
+like "persist=True where another rank takes no snapshots: who waits says so" "$(cat "$D/err")" \
+    'rank 0: snapshot\(\) of step 2 has waited 10 s for a slot.*not every rank'
+is "persist=True where another rank takes no snapshots: each step is said not to be on disk" \
+    "$(sed -n 's/.*checkpoint: step \([0-9]*\) is not on disk.*/\1/p' "$D/err" | sort -n | tr '\n' ' ')" "0 1 2 "
 is_clean promises
 finished

@@ -86,11 +86,47 @@ static void test_waits(void)
     const struct keeper_action *unmet = found(KEEPER_DO_UNMET);
     ok(is_busy(false) && unmet && unmet->step == 3, "but not while the coordinator is away: it is said that it is not");
     keeper_give(k, 0, 0, keeper_slot(k, 0, 0)->gen, true);
+    snapshot(0, 4);
+    keeper_take(k, 0, 1);
+    say(0, m);
+    now += KEEPER_WAIT_MAX - EL_SEC(1);
+    say(0, m);
+    ok(is_busy(true), "nor for as long as half an hour");
+    now += EL_SEC(1);
+    say(0, m);
+    unmet = found(KEEPER_DO_UNMET);
+    ok(is_busy(false) && unmet && unmet->text[0], "then it is left out, and it is said why");
+    keeper_give(k, 0, 1, keeper_slot(k, 0, 1)->gen, true);
     open_two(true, true);
     snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
     const struct wmsg next = {.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 3, .images = "4096/1048576"}};
     event((struct keeper_event){.type = KEEPER_EV_MSG, .now = now, .away = true, .msg = &next});
     ok(is_busy(false) && !found(KEEPER_DO_UNMET) && holds(0, 1) && holds(0, 2), "any other is left out then");
+}
+
+/* Slots that are held for the disk, of steps that another rank has not come to, are not read yet. */
+static void test_held_for_disk(void)
+{
+    const struct wmsg m = {.type = WMSG_SNAP_BEGIN,
+                           .u.snap_begin = {.step = 3, .images = "4096/1048576", .persist = true}};
+    open_two(false, false);
+    snapshot(0, 1), snapshot(0, 2);
+    keeper_take(k, 0, 0), keeper_take(k, 0, 1);
+    say(0, m);
+    ok(is_busy(true), "both slots wait for the other rank");
+    now += EL_SEC(9);
+    say(0, m);
+    ok(is_busy(true) && !found(KEEPER_DO_ABSENT), "for a while");
+    now += EL_SEC(1);
+    say(0, m);
+    const struct keeper_action *absent = found(KEEPER_DO_ABSENT);
+    ok(absent && absent->worker == 1, "not for ever: it is said who has not come");
+    ok(keeper_cover(k, 1, keeper_lineage(k, 1)) == KEEPER_HOPELESS, "and that step will not be on disk");
+    keeper_give(k, 0, 0, keeper_slot(k, 0, 0)->gen, true);
+    keeper_give(k, 0, 1, keeper_slot(k, 0, 1)->gen, true);
+    say(0, m);
+    ok(answered(WMSG_SNAP_SLOT) && !answered(WMSG_SNAP_SLOT)->u.snap_slot.busy && !found(KEEPER_DO_ABSENT),
+       "the next one has a slot, and it is said once");
 }
 
 static void told(enum keeper_event_type type, int64_t step, uint64_t lineage, uint64_t from)
@@ -178,6 +214,7 @@ int main(void)
 {
     test_leaves_out();
     test_waits();
+    test_held_for_disk();
     test_several();
     test_goes_back();
     keeper_free(k);

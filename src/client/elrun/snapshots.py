@@ -28,6 +28,7 @@ MISFIT = "what was saved does not fit what "  # begins what other ranks are told
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 STEP_MAX = (1 << 63) - 2
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
+_WORD_AFTER = 10.0  # seconds: who waits for a slot says so
 _NAME_MAX = 128
 
 
@@ -83,6 +84,8 @@ class Snapshots(Connection):
         self._sent: Optional[int] = None  # step of the last commit
         self._taken = 0  # snapshots of this process
         self._full = False  # it was said that --ckpt-mem is too small
+        self._lacks_room = False  # it was for the last snapshot
+        self._busy = ""  # why there was no slot for one
         self._events: List[Event] = []  # that nobody has been told
         self._settled: Dict[int, Event] = {}  # of the newest steps that are on disk, or are not
         welcome, fds = self._ask("HELLO", {"proto": PROTO, "rank": self.rank, "local_rank": self.local_rank,
@@ -289,8 +292,10 @@ class Snapshots(Connection):
         by this process any more.  False: the last snapshot is still being dealt with and this one was left out (elrun
         --ckpt-busy=wait waits instead), or it has no room in --ckpt-mem, which is said once; an older one stays.
 
-        persist: it is to be written to --ckpt-dir.  That is waited for: such a snapshot is never left out because
-        another is being dealt with.  What became of it is told by wait_persist() and events().
+        persist: it is to be written to --ckpt-dir.  That is waited for: such a snapshot is not left out because another
+        is being dealt with, unless that takes 30 minutes; ranks that come to no snapshot are waited for 30 seconds.  Then
+        False, an event and a line in the log say that it is not on disk.  What became of it is told by wait_persist() and
+        events().
 
         What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
         call then raises Error, once."""
@@ -348,6 +353,8 @@ class Snapshots(Connection):
     def _begin_snapshot(self, step: int, persist: bool, images: str) -> Optional[Dict[str, Any]]:
         """The slot to write into; None: this snapshot is left out."""
         ask = {"step": step, "images": images, "persist": persist}
+        since, said = time.monotonic(), False
+        self._lacks_room = False
         while True:
             try:
                 slot, _ = self._ask("SNAP_BEGIN", ask, "SNAP_SLOT")
@@ -358,16 +365,20 @@ class Snapshots(Connection):
                 return None
             if not slot.get("busy"):
                 return slot
+            self._busy = slot.get("text", "")
             if slot.get("give_up") or not (self._waits or persist):
                 if persist:
-                    self._settle(Event("failed", step, slot.get("text") or "this rank has left it out"))
+                    self._settle(Event("failed", step, self._busy))
                 return None
+            if not said and time.monotonic() - since > _WORD_AFTER:
+                said = True
+                self._send("NOTE", {"error": False, "text": cut(f"snapshot() of step {step} has waited {_WORD_AFTER:.0f} s for a slot, and goes on waiting: {self._busy}")})
             time.sleep(slot.get("retry_ms", 50) / 1000)
 
     def _left_out(self, step: int, persist: bool, why: str) -> None:
         if not self._full:
             self._send("NOTE", {"error": True, "text": cut(f"the snapshot of step {step} is not kept: {why}; the one before it stays")})
-        self._full = True
+        self._full = self._lacks_room = True
         if persist:
             self._settle(Event("failed", step, why))
 
@@ -528,12 +539,25 @@ class Snapshots(Connection):
         change = self.change
         if self.keeps and self.parts:
             try:
-                while self._sent != step and not self.snapshot(step):
-                    time.sleep(0.01)  # the last one is being summed
-                self.wait()
+                self._snapshot_until(step, self._page.long[DEADLINE])
             except Error as e:  # the change comes all the same, and goes back to an older one
                 warnings.warn(f"no snapshot at the boundary: {e}")
         self._part(step, change)
+
+    def _snapshot_until(self, step: int, until_ns: int) -> None:
+        """One that is summed by then, when the workers are stopped anyway."""
+        while self._sent != step and not self.snapshot(step):
+            if self._lacks_room:
+                raise Error("--ckpt-mem has no room for it")
+            if time.monotonic_ns() >= until_ns:
+                raise Error(f"no slot was free in the time that there was (elrun --boundary-wait): {self._busy}")
+            time.sleep(0.01)
+        while self._acks:
+            left = (until_ns - time.monotonic_ns()) / 1e9
+            if left <= 0 or not select.select([self._sock], [], [], left)[0]:
+                raise Error("it was not summed in the time that there was (elrun --boundary-wait)")
+            self._take_packet(*self._receive())
+        self._complain()
 
     def _reserve_for(self, held: List[Held]) -> None:
         """An emergency copy cannot wait for memory."""
