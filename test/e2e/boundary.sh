@@ -73,6 +73,18 @@ like "and it is said" "$(err a)" 'no snapshot at the boundary: --ckpt-mem has no
 status_of a; got=$status; status_of b
 is "exit statuses" "$got $status" "0 0"
 
+# Steps whose numbers are not all there: the boundary lies between two of them.
+new_job 1:2 --boundary-wait=3600 --scale-up-delay=0.2 --max-restarts=3
+WORKER_ARG=sparse
+train a 1 0
+ok "steps 0, 10, 20 ..." wait_for steps_with 2 5
+train b 2 0
+ok "numbers that are left out: the change comes all the same" wait_for steps_with 4 5
+is "both ranks have left at one step" "$(regroups) $(boundaries)" "1:0:scale-up 1:1:scale-up  1"
+: >"$D/go"
+status_of a; got=$status; status_of b
+is "exit statuses" "$got $status" "0 0"
+
 # Nobody listens: no wait at all.
 job 1:2 --boundary-wait=100 --scale-up-delay=0.2
 agent n1 1 --nproc-per-node=1

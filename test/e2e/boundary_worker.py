@@ -1,9 +1,10 @@
 """A worker that takes its steps in ck.update(), for boundary.sh: every rank waits in each step for all others, as in a
 collective, so that one which stops alone would hang the others.
 
-boundary_worker.py FOLDER [STATUS [grow]]: FOLDER/log gets "step ROUND RANK WORLD STEP" and "regroup ROUND RANK STEP WHY"; a rank
+boundary_worker.py FOLDER [STATUS [grow | sparse]]: FOLDER/log gets "step ROUND RANK WORLD STEP" and "regroup ROUND RANK STEP WHY"; a rank
 that is told to regroup ends with STATUS.  FOLDER/go ends the training.  FOLDER/slow-RANK makes that rank's steps slow.  grow: what
-rank 0 has declared has no room in --ckpt-mem any more once a change is announced."""
+rank 0 has declared has no room in --ckpt-mem any more once a change is announced.
+sparse: steps are numbered 0, 10, 20, ..."""
 import os
 import sys
 import time
@@ -43,11 +44,11 @@ def read(name, default):
 
 ck = elrun.connect()
 grows = sys.argv[3:] == ["grow"] and round_ == "1"
-if sys.argv[3:]:
+if sys.argv[3:] == ["grow"]:
     state = {"w": bytearray(1 << 20)}
     ck.declare("w", state)
     ck.restore()
-step = read("state", -1) + 1
+step, stride = read("state", -1) + 1, 10 if sys.argv[3:] == ["sparse"] else 1
 try:
     while True:
         if rank == 0 and os.path.exists(f"{folder}/go"):
@@ -63,7 +64,7 @@ try:
                 state["w"] = bytearray(32 << 20)
         if grows:
             ck.snapshot(step)
-        step += 1
+        step += stride
 except elrun.Regroup as e:
     write(f"regroup {round_} {rank} {step} {e.change.why.replace(' ', '-')}")
     if rank == 0:

@@ -321,6 +321,39 @@ def rewind():
     end()
 
 
+def counted():
+    """How steps are counted: what is refused, what is named, what may be."""
+    state = {"n": 0}
+    ck.declare("state", state)
+    ck.restore()
+    with ck.update(1):
+        try:
+            with ck.update(2):
+                verdict(False, "update() within update() is refused")
+        except elrun.Error as e:
+            verdict("update(2) within update(1)" in str(e), "update() within update() is refused", e)
+    with ck.update(2):
+        state["n"] = 2
+    verdict(ck.snapshot(2) is True, "and the next step is one")
+    try:
+        with ck.update(3):
+            raise KeyError
+    except KeyError:
+        pass
+    with ck.update(3):
+        pass
+    with ck.update(7):
+        pass
+    verdict(ck.restore() == 2, "restored")
+    with ck.update(3):
+        pass
+    for step in (3, 1, 0) if os.environ["HOW"] == "twice" else (0, 0):
+        with ck.update(step):
+            state["n"] = step
+    verdict(ck.snapshot(step) is True, "it is a warning only")
+    end()
+
+
 # --- emergency checkpoints ---------------------------------------------------------------------------------------------------
 
 

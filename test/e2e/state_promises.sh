@@ -103,6 +103,14 @@ ends rewind
 : >"$D/result"
 job rewind 1 rewind --ckpt-dir="$T/rewind/ckpt" --ckpt-busy=wait $CHECK
 ends "rewind, another job"
+for how in twice behind; do
+    with=HOW=$how
+    job "counted_$how" 1 counted --ckpt-mem=16M $CHECK
+    ends "steps, $how"
+    is "steps, $how: it is said once, and nothing of steps that are right" "$(grep -c 'update(' "$ERR")" 1
+    like "steps, $how: and which" "$(grep 'update(' "$ERR")" \
+        "$([ $how = twice ] && echo 'rank 0: update\(3\) comes twice' || echo 'rank 0: update\(0\) comes behind update\(3\)')"
+done
 with=
 
 # --- emergency checkpoints

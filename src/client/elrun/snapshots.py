@@ -45,6 +45,7 @@ class _Update:
         self.ck._begin(self.step)
 
     def __exit__(self, kind: Any, *_: Any) -> None:
+        self.ck._inside = None
         if kind is None:
             self.ck._end(self.step)
 
@@ -101,6 +102,9 @@ class Snapshots(Connection):
         self._warned = False  # that nothing is written to disk
         self._spoiled = False  # a restore() that failed has filled something
         self._turn = 0  # odd while a step changes the state; another number after each
+        self._inside: Optional[int] = None  # the step that changes it
+        self._ended = -1  # the last one that has ended, or was restored
+        self._miscounted = False  # it was said that steps do not count up
         self._page = Page(fds[0])
         for fd in fds:
             os.close(fd)
@@ -372,7 +376,8 @@ class Snapshots(Connection):
                 return None
             if not said and time.monotonic() - since > _WORD_AFTER:
                 said = True
-                self._send("NOTE", {"error": False, "text": cut(f"snapshot() of step {step} has waited {_WORD_AFTER:.0f} s for a slot, and goes on waiting: {self._busy}")})
+                text = f"snapshot() of step {step} has waited {_WORD_AFTER:.0f} s for a slot, and goes on waiting: {self._busy}"
+                self._send("NOTE", {"error": False, "text": cut(text)})
             time.sleep(slot.get("retry_ms", 50) / 1000)
 
     def _left_out(self, step: int, persist: bool, why: str) -> None:
@@ -458,6 +463,10 @@ class Snapshots(Connection):
         last step: nothing that was declared may change outside of a step, but for buffers of modules, arrays, and what is
         no tensor, up to 1 MiB, which are laid aside at the end of each.
 
+        Error: within another update().  A step that is not higher than the last one is named in elrun's log, once: only
+        a script that has gone back by itself makes it.  Numbers may be left out, but then a planned change goes back to
+        the last snapshot.
+
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""
         if self._swapped:
@@ -495,16 +504,33 @@ class Snapshots(Connection):
 
     def _live(self, step: Optional[int]) -> None:
         """This worker has the state after that step."""
+        self._ended = -1 if step is None else step
         if step is not None:
             self._page.long[LIVE] = step
             self._sent = step
 
     def _begin(self, step: int) -> None:
+        if self._inside is not None:
+            raise Error(f"update({step}) within update({self._inside}): a step has one, around all that changes the state in it")
+        if step <= self._ended and not self._miscounted:
+            self._warn_miscounted(step)
         page = self._page
         page.begin(step)
         if step > page.long[LIMIT]:
             self._stand(step)
         self._turn = (self._turn | 1) + 2
+        self._inside = step
+
+    def _warn_miscounted(self, step: int) -> None:
+        """No exception: the training is not wrong, and may be hours old when its second epoch begins."""
+        self._miscounted = True
+        if step == self._ended:
+            text = (f"update({step}) comes twice: all that changes the state in a step belongs into one, for a failure may go back "
+                    "to between the two")
+        else:
+            text = (f"update({step}) comes behind update({self._ended}): unless the script has gone back by itself, count steps on from "
+                    "one epoch to the next, or a failure may go back to a step that is not the newest")
+        self._send("NOTE", {"error": True, "text": cut(text)})
 
     def _stand(self, step: int) -> None:
         """No step may be begun beyond a limit: soon the boundary is known, or the limit is lifted."""
@@ -534,6 +560,7 @@ class Snapshots(Connection):
             self._emergency.keep(step)
             self._reserve_for(self._emergency.held)
         self._turn = (self._turn | 1) + 1
+        self._ended = step
         if not self._page.end(step):
             return
         change = self.change
