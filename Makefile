@@ -5,6 +5,8 @@
 #   make check      install what is missing, then run every test (under 15 minutes)
 #   make check-fast unit tests, purity, a short swarm, the same sources with clang (under a minute)
 BUILD   ?= build
+# One name for each file: an object that was made as /…/build/x.o would not be made anew when a header of build/x.o changes.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 CC      ?= cc
 CFLAGS  ?= -O2 -g
 STATIC  ?= -static-pie
