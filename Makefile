@@ -43,10 +43,13 @@ E2E  ?= $(sort $(filter-out $(SLOW),$(wildcard test/e2e/*.sh)))
 PURE ?= check-pure
 
 all: $(if $(wildcard cmd/elrun.c),$(BUILD)/elrun)
-# Made anew each time: ar would keep the members of files that were renamed or removed.
-$(BUILD)/core.a: $(call obj,$(CORE)) ; $(Q)rm -f $@; $(AR) rcs $@ $^
-$(BUILD)/io.a:   $(call obj,$(IO))   ; $(Q)rm -f $@; $(AR) rcs $@ $^
-$(BUILD)/test.a: $(call obj,$(TLIB)) ; $(Q)rm -f $@; $(AR) rcs $@ $^
+# Made anew each time: ar would keep the members of files that were renamed or removed.  One that is gone changes the list.
+$(BUILD)/core.a: $(call obj,$(CORE)) ; $(Q)rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
+$(BUILD)/io.a:   $(call obj,$(IO))   ; $(Q)rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
+$(BUILD)/test.a: $(call obj,$(TLIB)) ; $(Q)rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
+$(BUILD)/core.a $(BUILD)/io.a $(BUILD)/test.a: $(BUILD)/sources
+$(BUILD)/sources: FORCE
+	@mkdir -p $(@D); echo '$(ALL) $(TLIB)' | cmp -s - $@ || echo '$(ALL) $(TLIB)' > $@
 # Who was linked from which core: the digest stands beside the program, check-same compares.
 # The linker's three warnings about name services are answered in cmd/elrun.c, first statement of main.
 $(BUILD)/elrun: $(call obj,$(CMD)) $(BUILD)/io.a $(BUILD)/core.a
@@ -208,14 +211,15 @@ check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 	@sh test/lib/tap.sh $(BUILD)/tap/unit $(PAIR) -e '' $(UNIT:%.c=$(BUILD)/%)
 	@$(SIDE) swarm T=$(or $(T),5) KNOWN=--known
 # The only threads there are: the pool and the writers of sinks, behind src/loop.  Only what these tests reach is built.
-TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -gline-tables-only -fsanitize=thread' ALL='$(wildcard $(REACH:%=src/%.c))' TLIB=
-REACH := loop/* proc/* util/* agent/console agent/console_io agent/env agent/steps ckpt/crc32c ckpt/crc_table ckpt/summer_io
+TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -gline-tables-only -fsanitize=thread' ALL='$(wildcard $(REACH:%=src/%.c))' TLIB=test/lib/memfs.c
+REACH := loop/* proc/* util/* ckpt/* incident/text agent/console agent/console_io agent/env agent/steps
+THREADED := loop sink output summer vault
 check-tsan:
 	@$(SIDE) $(TSAN) built-tsan
 	@$(MAKE) --no-print-directory $(TSAN) check-tsan-here
-built-tsan: $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output summer)
+built-tsan: $(patsubst %,$(BUILD)/test/unit/test_%_io,$(THREADED))
 check-tsan-here: built-tsan
-	@TSAN_OPTIONS=die_after_fork=0 sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(patsubst %,$(BUILD)/test/unit/test_%_io,loop sink output summer)
+	@TSAN_OPTIONS=die_after_fork=0 sh test/lib/tap.sh $(BUILD)/tap/unit -e '' $(patsubst %,$(BUILD)/test/unit/test_%_io,$(THREADED))
 # The core may use what it defines itself and what test/lib/pure.allow names: nothing else.
 check-pure: $(call obj,$(CORE))
 	@nm -A $^ | awk -f test/lib/pure.awk test/lib/pure.allow -
@@ -263,6 +267,7 @@ install: all
 clean: ; rm -rf $(BUILD)
 
 .PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
-.SECONDARY:
+# What stands between a test and its source is kept.  Not all files: an object that is missing would not be made then.
+.SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(UNIT) $(SIM) $(PROG))
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

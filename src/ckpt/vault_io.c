@@ -25,10 +25,10 @@ struct image {
 
 struct chest_slot {
     struct ckpt_mem mem;
-    pthread_mutex_t growing; /* held while it does: who comes then finds it grown */
-    uint64_t capacity;       /* so much memory is there */
-    uint64_t wanted;         /* … or is being made; under the vault's lock */
-    struct image *image;     /* of what was summed last */
+    pthread_mutex_t growing;   /* held while it does: who comes then finds it grown */
+    _Atomic uint64_t capacity; /* so much memory is there; changed with `growing` held, and read while it is summed */
+    uint64_t wanted;           /* … or is being made; under the vault's lock */
+    struct image *image;       /* of what was summed last */
     uint32_t *sums;
     size_t sums_room;
 };
