@@ -70,6 +70,8 @@ static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, 
 static int decide_checkpoints(struct run_conf *conf, const struct opt_result *r, struct el_err *e)
 {
     static const char *const only[] = {"ckpt-keep-last", "ckpt-layout", "ckpt-store", "ckpt-commit"};
+    static const char *const either[] = {"lastwords-timeout", "ckpt-busy", "ckpt-check", "ckpt-restore-timeout",
+                                         "ckpt-max-rollback"};
     bool kept = conf->ckpt_dir || conf->ckpt_mem_bytes || conf->ckpt_mem_percent;
     if (conf->ckpt_dir && !*conf->ckpt_dir)
         return el_fail(e, EL_EXIT_USAGE, "--ckpt-dir is empty: want a directory");
@@ -77,8 +79,9 @@ static int decide_checkpoints(struct run_conf *conf, const struct opt_result *r,
         if (seen(r, only[i]))
             return el_fail(e, EL_EXIT_USAGE, "--%s is for checkpoints on disk: say where, with --ckpt-dir=DIR",
                            only[i]);
-    if (!kept && seen(r, "lastwords-timeout"))
-        return el_fail(e, EL_EXIT_USAGE, "--lastwords-timeout is for snapshots: --ckpt-mem=SIZE or --ckpt-dir=DIR");
+    for (size_t i = 0; !kept && i < sizeof either / sizeof either[0]; i++)
+        if (seen(r, either[i]))
+            return el_fail(e, EL_EXIT_USAGE, "--%s is for snapshots: --ckpt-mem=SIZE or --ckpt-dir=DIR", either[i]);
     if (conf->ckpt_dir && !conf->ckpt_mem_bytes && !conf->ckpt_mem_percent) {
         conf->ckpt_mem_percent = CONF_CKPT_MEM_PERCENT;
         conf->ckpt_mem_default = true;

@@ -305,7 +305,9 @@ static enum standing examine(const struct commit *c, const struct manifest *m, c
     if (r) {
         is = why->status == CKPT_INCOMPLETE && c->layout == CKPT_LAYOUT_MEGATRON ? STANDS_FOREIGN : STANDS_ELSE;
     } else if (strcmp(there.m.run_id, m->run_id) != 0) {
-        r = el_fail(why, EL_EXIT_CONFIG, "it is of another job, run id %s", el_show(there.m.run_id, shown));
+        r = *there.m.run_id
+                ? el_fail(why, EL_EXIT_CONFIG, "it is of another job, run id %s", el_show(there.m.run_id, shown))
+                : el_fail(why, EL_EXIT_CONFIG, "it is of a job without --rdzv-id");
         is = STANDS_FOREIGN;
     } else if (there.m.step != c->step) {
         r = ckpt_fail(why, CKPT_DAMAGED, "its manifest is of step %lld", (long long)there.m.step);

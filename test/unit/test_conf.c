@@ -140,9 +140,14 @@ static void test_checkpoints(void)
     ok(!parse("--ckpt-dir=/d --ckpt-max-rollback=0 t.py", NULL) && conf.ckpt_rollback_limited &&
            !conf.ckpt_max_rollback,
        "no step back is a limit, too");
-    ok(!parse("--ckpt-check=5 t.py", NULL) && conf.ckpt_check == 5 && !parse("t.py", NULL) && !conf.ckpt_check,
+    ok(!parse("--ckpt-mem=3G --ckpt-check=5 t.py", NULL) && conf.ckpt_check == 5 && !parse("t.py", NULL) &&
+           !conf.ckpt_check,
        "every fifth snapshot is compared; without a word none");
-    ok(parse("--ckpt-check=1000001 t.py", NULL) && parse("--ckpt-check=-1 t.py", NULL), "not every so many");
+    ok(parse("--ckpt-mem=3G --ckpt-check=1000001 t.py", NULL) && parse("--ckpt-mem=3G --ckpt-check=-1 t.py", NULL),
+       "not every so many");
+    ok(parse("--ckpt-check=1 t.py", NULL) && parse("--ckpt-busy=wait t.py", NULL) &&
+           parse("--ckpt-restore-timeout=5 t.py", NULL) && parse("--ckpt-max-rollback=1 t.py", NULL),
+       "what is for snapshots wants some");
     ok(!parse("t.py", NULL) && !conf.ckpt_mem_percent && !conf.ckpt_mem_bytes && !conf.ckpt_dir, "off");
 }
 
