@@ -30,7 +30,7 @@ $all trained on the same" || note "$(grep -h DIFFERENT "$T/$ranks.memory"/result
     unlike "what was read back was right" "$(cat "$ERR")" 'elrun: error:.*ckpt-check'
 
     ENV=DISK=1 job "$ranks" "$T/$ranks.disk" "$forms" $((KILL + 1)) --ckpt-dir="$T/$ranks.ckpt" --ckpt-mem=256M --ckpt-busy=wait
-    is "$ranks ranks, one is killed and the job ends: exit status" "$status" 1 || note "$(tail -n 30 "$ERR")"
+    is "$ranks ranks, one is killed and the job ends: exit status" "$status" 137 || note "$(tail -n 30 "$ERR")"
     "$ELRUN" ckpt verify --deep "$T/$ranks.ckpt" >"$T/verify" 2>&1
     is "what it left on disk is valid" $? 0 || note "$(cat "$T/verify")"
     job "$ranks" "$T/$ranks.disk" "$forms" $((KILL + 1)) --ckpt-dir="$T/$ranks.ckpt" --ckpt-mem=256M --ckpt-busy=wait

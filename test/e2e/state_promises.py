@@ -357,6 +357,32 @@ def counted():
 # --- emergency checkpoints ---------------------------------------------------------------------------------------------------
 
 
+def scheduled():
+    """A scheduler that is stepped within a step, or behind it; random numbers and a loader move behind it, as they may."""
+    import torch
+    how = os.environ["HOW"]
+    weight = torch.nn.Parameter(torch.zeros(4))
+    optim = torch.optim.SGD([weight], 0.1)
+    sched = torch.optim.lr_scheduler.StepLR(optim, 2)
+    ck.declare("optim", {"w": weight, "optim": optim, "more": [sched]})
+    ck.declare("rng", elrun.Rng())
+    ck.restore()
+    for step in range(4):
+        with ck.update(step):
+            optim.step()
+            if how == "within":
+                sched.step()
+        torch.rand(3)
+        if how == "behind":
+            sched.step()
+        elif step == 1:
+            ck.snapshot(step)
+            sched.step()
+            ck.restore()
+    verdict(ck.snapshot(3) is True, "the training goes on")
+    end()
+
+
 def swap():
     """Weights of an average stand in for the model's while the job is told to end.  HOW: array, copy or data: put there as
     numpy, torch_ema and others do it; told: by ck.swapped(); over: that has ended before."""

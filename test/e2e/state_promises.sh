@@ -136,6 +136,16 @@ echo end >>"$D/result"
 ends "a state that has grown is captured"
 is "a state that has grown is captured: it is the newest" "$(cat "$D/step.0" "$D/step.1" | sort -u)" 6
 
+for how in within behind; do
+    with=HOW=$how
+    job "scheduled_$how" 1 scheduled --ckpt-mem=16M $CHECK
+    ends "a scheduler that is stepped $how"
+    is "a scheduler that is stepped $how: lines that say so" "$(grep -c 'a scheduler was stepped between' "$ERR")" \
+        "$([ $how = within ]; echo $?)"
+done
+like "a scheduler that is stepped behind: which" "$(cat "$ERR")" 'part optim: a scheduler was stepped between update\(0\) and update\(1\)'
+with=
+
 # --- no snapshots; the rank that did not come
 with="OOM=$(cat /proc/self/oom_score_adj)"
 job nothing 1 nothing

@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple
 
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
-from .parts import Held, copy_all
+from .parts import Held, Part, copy_all
 from .texts import cut
 from .tree import Refused
 from .values import torch
@@ -64,6 +64,8 @@ class Emergency:
         self.places: List[int] = []
         self.trouble = ""
         self.large = 0  # steps for which nothing is laid aside: it was too much
+        self.schedulers = [(part.name, s) for part in ck.parts if isinstance(part, Part) for s in _schedulers(part.value)]
+        self.counts: List[Any] = []  # of their steps, behind the step
         self.busy = False
         self.over = threading.Event()  # the agent has what it wanted
         self.side = self.mark = None
@@ -82,6 +84,8 @@ class Emergency:
     def keep(self, step: int) -> None:
         """Behind a step: nothing of its state moves before the next one begins but what is laid aside here."""
         self.step = None
+        if self.schedulers:
+            self.counts = [s.last_epoch for _, s in self.schedulers]
         if self.large:
             self.large -= 1
             return
@@ -101,6 +105,15 @@ class Emergency:
         if self.mark:
             self.mark.record()
         self.step = step
+
+    def stepped(self) -> str:
+        """The part of a scheduler that has made a step since, whose copy is behind; "": none has.  It is asked for until
+        one has."""
+        for (name, s), count in zip(self.schedulers, self.counts):
+            if s.last_epoch != count:
+                self.schedulers = []
+                return name
+        return ""
 
     def forget(self, why: str) -> None:
         """What stands in the objects now is no state that a step has left."""
@@ -262,6 +275,14 @@ class Emergency:
 
     def _beat(self) -> None:
         self.ck._page.long[BEAT] = time.monotonic_ns()
+
+
+def _schedulers(value: Any, depth: int = 4) -> List[Any]:
+    """Learning rate schedulers in what was declared: what counts its steps."""
+    if "last_epoch" in getattr(value, "__dict__", ()) and hasattr(type(value), "step"):
+        return [value]
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return [s for member in members if depth for s in _schedulers(member, depth - 1)]
 
 
 def _is_tensor(value: Any) -> bool:

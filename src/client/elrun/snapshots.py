@@ -505,6 +505,8 @@ class Snapshots(Connection):
     def _live(self, step: Optional[int]) -> None:
         """This worker has the state after that step."""
         self._ended = -1 if step is None else step
+        if self._emergency:
+            self._emergency.counts = []  # of before
         if step is not None:
             self._page.long[LIVE] = step
             self._sent = step
@@ -514,12 +516,21 @@ class Snapshots(Connection):
             raise Error(f"update({step}) within update({self._inside}): a step has one, around all that changes the state in it")
         if step <= self._ended and not self._miscounted:
             self._warn_miscounted(step)
+        if self._emergency and self._emergency.schedulers:
+            self._look_behind(step)
         page = self._page
         page.begin(step)
         if step > page.long[LIMIT]:
             self._stand(step)
         self._turn = (self._turn | 1) + 2
         self._inside = step
+
+    def _look_behind(self, step: int) -> None:
+        name = self._emergency.stepped() if self._emergency else ""
+        if name:
+            text = (f"part {name}: a scheduler was stepped between update({self._ended}) and update({step}): what is captured when a "
+                    "worker fails has it as it was before; call its step() within ck.update()")
+            self._send("NOTE", {"error": False, "text": cut(text)})
 
     def _warn_miscounted(self, step: int) -> None:
         """No exception: the training is not wrong, and may be hours old when its second epoch begins."""
