@@ -440,6 +440,47 @@ def swap():
     time.sleep(60)
 
 
+def during():
+    """Weights are swapped past torch's count while they are captured: in the middle of it, before HOW=ends, from then on HOW=begins;
+    within ck.swapped(), HOW=told; or one of 400 tensors, before and behind it, HOW=part."""
+    import torch
+    how = os.environ["HOW"]
+    nets = torch.nn.ModuleList(torch.nn.Linear(8, 1, bias=False) for _ in range(400))
+    weights = [p.data for p in nets.parameters()]
+    ck.declare("nets", nets)
+    step = ck.restore()
+    if step is not None:
+        good = all(float(w[0, 0]) == step + 1 and bool((w == step + 1).all()) for w in weights)
+        verdict(good, f"the checkpoint holds the weights of step {step}", [float(w[0, 0]) for w in weights][::40])
+        write(step, "step")
+        end()
+        return
+    for step in range(6):
+        with ck.update(step), torch.no_grad():
+            for p in nets.parameters():
+                p.fill_(step + 1)
+        if step == 0:
+            ck.snapshot(step)
+            ck.wait()
+    seen = []
+
+    swapped = ck.swapped()
+
+    def beat():  # before each tensor that is copied
+        seen.append(None)
+        if how == "told" and len(seen) in (200, 300):
+            swapped.__enter__() if len(seen) == 200 else swapped.__exit__(None, None, None)
+        if len(seen) == 200 and how in ("begins", "ends"):
+            for w in weights:
+                w.fill_(-1 if how == "begins" else 6)
+
+    ck._emergency._beat = beat
+    for w in weights if how == "ends" else weights[24:25] if how == "part" else ():
+        w.fill_(-1)
+    pid_file("ready")
+    time.sleep(60)
+
+
 def captured():
     """The other rank is killed when the state has become much larger than that of the only snapshot."""
     state = {"n": 0, "w": np.zeros(10), "rows": []}

@@ -131,6 +131,18 @@ for how in array copy data told over; do
     esac
 done
 with=
+for how in begins ends part told not; do
+    with=HOW=$how
+    begin "during_$how" 1 during --ckpt-dir="$T/during_$how/ckpt" $CHECK
+    wait_for ready_or_ended
+    kill -TERM "$elrun_pid" 2>/dev/null; finish
+    mv "$ERR" "$D/err.1"
+    job "during_$how" 1 during --ckpt-dir="$T/during_$how/ckpt" $CHECK
+    ends "weights that are swapped while they are captured, $how"
+    is "weights that are swapped while they are captured, $how: the step that counts" "$(cat "$D/step.0")" "$([ $how = not ]; echo $((5 * !$?)))"
+    [ $how = not ] || like "weights that are swapped while they are captured, $how: it is said" "$(cat "$D/err.1")" 'parameters were changed outside|a step, or ck.swapped\(\), began'
+done
+with=
 job captured 2 captured --ckpt-mem=64M --max-restarts=1 --restart-policy=always $CHECK
 echo end >>"$D/result"
 ends "a state that has grown is captured"

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .snapshots import Snapshots
 
 ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
-SAMPLED_MAX = 256  # tensors of which elements are compared, chosen by lot
-SAMPLES = 2  # elements of each
+SAMPLED_MAX = 512  # tensors of which elements are compared: weights first, of more by lot
+SAMPLES = 2  # elements of each, side by side: one kernel of a device copies those of all tensors
 LARGE_STEPS = 100  # for which who has too many values is not asked for them
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
 
@@ -44,7 +44,8 @@ class _Plan(NamedTuple):
     aside: List[int]  #: numbers of sources
     rest: List[int]
     copies: List[Any]  #: of those that are laid aside
-    views: List[Any]  #: elements of some of the rest,
+    picked: List[int]  #: numbers of some of the rest,
+    views: List[Any]  #: elements of them,
     samples: List[Any]  #: … as they were behind the step
     keep: List[Any]  #: whose memory is in the key
 
@@ -154,10 +155,12 @@ class Emergency:
         picked = set(aside)
         rest = [i for i in range(len(rows)) if i not in picked and not sources[i].is_inference()]
         copies = [sources[i].clone() if _is_tensor(sources[i]) else sources[i].copy() for i in aside]
-        some = rest if len(rest) <= SAMPLED_MAX else random.Random(len(rest)).sample(rest, SAMPLED_MAX)
-        views = [v for v in (_elements(sources[i]) for i in some) if v is not None]
-        samples = [v.clone() for v in views] if th is not None else []
-        return _Plan(key, aside, rest, copies, views, samples, list(sources))
+        drawn = random.Random(len(rest)).sample(rest, len(rest))
+        some = sorted(drawn, key=lambda i: not sources[i].requires_grad)[:SAMPLED_MAX]  # weights are what scripts swap
+        looked = {i: _elements(sources[i], sources[i].is_contiguous()) for i in some}
+        looked = {i: view for i, view in looked.items() if view is not None and not view.is_conj() and not view.is_neg()}
+        samples = [v.clone() for v in looked.values()]
+        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, list(sources))
 
     def _failed(self, *what: Any) -> None:
         """sys.excepthook: the script ends badly.  Its state is whole, unless it failed inside of a step."""
@@ -241,34 +244,37 @@ class Emergency:
             sources[i] = copy
         if self.side:
             with torch().cuda.stream(self.side):  # what the main thread waits for does not hold it up
-                self._write(slot, held, where, step, sources)
+                written = self._write(slot, held, where, step, sources)
         else:
-            self._write(slot, held, where, step, sources)
-        return self._changed(turn, plan), images_text([one.size for one in held])
+            written = self._write(slot, held, where, step, sources)
+        return self._changed(turn, plan, written), images_text([one.size for one in held])
 
-    def _write(self, slot: Any, held: List[Held], where: Any, step: int, sources: List[Any]) -> None:
-        """In pieces, with a sign of life after each."""
-        n = 0
+    def _write(self, slot: Any, held: List[Held], where: Any, step: int, sources: List[Any]) -> List[Any]:
+        """In pieces, with a sign of life after each.  What they were written to."""
+        written: List[Any] = []
         for one, extent in zip(held, where):
             assert one.layout is not None
             image = slot.memory[extent.at : extent.at + extent.bytes]
             one.layout.write(image, step, one.blob)
             for view in one.layout.views(image):
                 self._beat()
-                copy_all([view], [sources[n]])
-                n += 1
+                copy_all([view], [sources[len(written)]])
+                written.append(view)
+        return written
 
-    def _changed(self, turn: int, plan: _Plan) -> str:
-        """What was changed outside of a step, or ""."""
+    def _changed(self, turn: int, plan: _Plan, written: List[Any]) -> str:
+        """What was changed outside of a step, or "".  What was written is looked at, too: a change may have ended
+        meanwhile."""
         names = [row.spec.name for one in self.held for row in (one.layout.rows if one.layout else [])]
         if self.ck._turn != turn:
-            return "a step began while it was copied"
+            return "a step, or ck.swapped(), began or ended while it was copied"
         for i, version, place in zip(plan.rest, self.versions, self.places):
             if self.sources[i]._version != version or self.sources[i].data_ptr() != place:
                 return f"{names[i]} was changed outside of ck.update()"
         th = torch()
-        for view, sample in zip(plan.views, plan.samples):
-            if not th.equal(_bits(view), _bits(sample)):
+        for i, view, sample in zip(plan.picked, plan.views, plan.samples):
+            copied = _elements(written[i], self.sources[i].is_contiguous())
+            if not th.equal(_bits(view), _bits(sample)) or not th.equal(_bits(copied), _bits(sample.cpu())):
                 return ("parameters were changed outside of ck.update(), past torch's count (through .data): weights swapped for "
                         "a validation belong into `with ck.swapped():`")
         return ""
@@ -290,15 +296,15 @@ def _is_tensor(value: Any) -> bool:
     return th is not None and isinstance(value, th.Tensor)
 
 
-def _elements(tensor: Any) -> Any:
-    """A view of a few elements, from all over the tensor; None: it is of a kind of which none can be had."""
+def _elements(tensor: Any, middle: bool) -> Any:
+    """A view of a few elements from the middle of the tensor, or of the first; None: it has none."""
     tensor = tensor.detach()
     n = tensor.numel()
     if not n:
         return None
-    if not tensor.is_contiguous():
+    if not middle:
         return tensor[(slice(0, 1),) * tensor.dim()]
-    return tensor.view(-1)[:: max(1, n // SAMPLES)][: SAMPLES + 1]
+    return tensor.view(-1)[n // 2 :][:SAMPLES]
 
 
 def _bits(tensor: Any) -> Any:
