@@ -203,6 +203,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
         break;
     case KEEPER_EV_OPENED: keeper_on_opened(k, w, ev); break;
     case KEEPER_EV_GROWN: keeper_on_grown(k, w, ev); break;
+    case KEEPER_EV_SHRUNK: keeper_on_shrunk(&w->slot[ev->slot], ev); break;
     case KEEPER_EV_SUMMED: keeper_on_summed(k, w, ev); break;
     case KEEPER_EV_COMPARED: keeper_on_compared(k, ev); break;
     case KEEPER_EV_CAPTURED: keeper_on_captured(k, w, ev); break;

@@ -86,7 +86,9 @@ struct keeper_slot {
     uint64_t loaded; /* it was read from disk in this round; 0: it was not */
     uint64_t consumed_samples;
     uint64_t capacity, file_bytes; /* so much memory is there; so long is its file, with some that is not there yet */
-    uint64_t bytes;                /* of capacity, up to the end of this snapshot's last image */
+    unsigned growths;              /* that are ordered */
+    uint64_t shrinking; /* what is beyond its last image is being given back, the number of that order; 0: it is not */
+    uint64_t bytes;     /* of capacity, up to the end of this snapshot's last image */
     uint64_t *part_bytes, *part_header_bytes; /* of each part, in this snapshot; */
     uint64_t *part_digest;                    /* … if digested, of what must be alike in it; 0: nothing need be */
     bool digested;
@@ -112,6 +114,7 @@ enum keeper_event_type {
     KEEPER_EV_OPENED,   /* worker, ok, text: of KEEPER_DO_OPEN */
     KEEPER_EV_GROWN,    /* worker, slot, gen, ok, capacity, file_bytes, text, need_bytes, have_bytes: of KEEPER_DO_GROW
                          */
+    KEEPER_EV_SHRUNK,   /* worker, slot, gen, ok, capacity: of KEEPER_DO_SHRINK */
     KEEPER_EV_SUMMED,   /* worker, slot, gen, ok, part_digest (NULL: not made): of KEEPER_DO_SUM; ok false: the image is
                            not what was said */
     KEEPER_EV_COMPARED, /* number (tensors that differ), text (their names): of KEEPER_DO_COMPARE */
@@ -158,6 +161,7 @@ enum keeper_action_type {
     KEEPER_DO_OPEN,      /* KEEPER_SLOTS empty slots for worker; then OPENED */
     KEEPER_DO_RELEASE,   /* the slots of worker are of no use any more */
     KEEPER_DO_GROW,      /* make room for bytes in worker's slot, whatever is in it; then GROWN with gen */
+    KEEPER_DO_SHRINK,    /* give back what worker's slot has beyond bytes, which nobody uses; then SHRUNK with gen */
     KEEPER_DO_SUM,       /* checksums of worker's slot, and if digests, those; then SUMMED with gen */
     KEEPER_DO_COMPARE,   /* find what differs in keeper_compared(), both slots of which are held; then COMPARED */
     KEEPER_DO_DIFFER,    /* keeper_differs() says which tensors do: warn, it is said once for each part and round */

@@ -95,6 +95,7 @@ void keeper_hold_images(struct keeper_slot *s, const struct declaration *d, cons
 void keeper_on_begin(struct keeper *k, struct worker *w, const struct keeper_event *ev);
 void keeper_on_reserve(struct keeper *k, struct worker *w, uint64_t bytes);
 void keeper_on_grown(struct keeper *k, struct worker *w, const struct keeper_event *ev);
+void keeper_on_shrunk(struct keeper_slot *s, const struct keeper_event *ev);
 void keeper_note_growth(struct keeper_slot *s, const struct keeper_event *ev);
 void keeper_on_commit(struct keeper *k, struct worker *w, const struct wmsg *m);
 void keeper_on_summed(struct keeper *k, struct worker *w, const struct keeper_event *ev);

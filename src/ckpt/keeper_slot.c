@@ -37,7 +37,7 @@ struct keeper_slot *keeper_slot_to_load(const struct keeper *k, struct worker *w
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
         struct keeper_slot *s = &w->slot[i];
         holds_common |= keeper_is_common(k, w, s);
-        if (is_in_use(s) || keeper_is_common(k, w, s))
+        if (is_in_use(s) || s->shrinking || keeper_is_common(k, w, s))
             continue;
         if (s != newest)
             return s;
@@ -90,6 +90,50 @@ static void grow(struct keeper *k, struct worker *w, struct keeper_slot *s, uint
     a->slot = (unsigned)(s - w->slot);
     a->bytes = bytes;
     a->gen = gen;
+    s->growths++;
+}
+
+/* The size of its snapshots is known: both slots have one of this round, and neither is about to change.  Else 0. */
+static uint64_t size_of(const struct keeper *k, const struct worker *w)
+{
+    uint64_t most = 0;
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        const struct keeper_slot *s = &w->slot[i];
+        bool lasts = s->state == KEEPER_COMMITTED || s->state == KEEPER_WRITING || s->state == KEEPER_SUMMING;
+        if (!w->granted || !lasts || s->gen <= k->round_gen || s->growths || s->shrinking)
+            return 0;
+        most = s->bytes > most ? s->bytes : most;
+    }
+    return most;
+}
+
+/* What other workers have reserved and do not need.  False: there is nothing. */
+static bool take_back(struct keeper *k, const struct worker *from)
+{
+    bool comes = false;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *w = &k->w[i];
+        uint64_t bytes = w != from ? size_of(k, w) : 0;
+        for (unsigned n = 0; n < KEEPER_SLOTS; n++) {
+            struct keeper_slot *s = &w->slot[n];
+            if (bytes && s->capacity > bytes) {
+                struct keeper_action *a = keeper_act(k, KEEPER_DO_SHRINK, w);
+                a->slot = n;
+                a->bytes = bytes;
+                a->gen = s->shrinking = ++k->gen;
+            }
+            comes |= s->shrinking != 0;
+        }
+    }
+    return comes;
+}
+
+void keeper_on_shrunk(struct keeper_slot *s, const struct keeper_event *ev)
+{
+    if (s->shrinking != ev->gen)
+        return;
+    s->shrinking = 0;
+    s->capacity = ev->ok ? ev->capacity : s->capacity;
 }
 
 void keeper_note_growth(struct keeper_slot *s, const struct keeper_event *ev)
@@ -101,7 +145,7 @@ void keeper_note_growth(struct keeper_slot *s, const struct keeper_event *ev)
 void keeper_on_reserve(struct keeper *k, struct worker *w, uint64_t bytes)
 {
     for (unsigned i = 0; w->granted && i < KEEPER_SLOTS; i++)
-        if (w->slot[i].capacity < bytes)
+        if (w->slot[i].capacity < bytes && !w->slot[i].shrinking)
             grow(k, w, &w->slot[i], bytes, 0);
 }
 
@@ -156,6 +200,17 @@ static const char *begin_wrong(struct keeper *k, const struct worker *w, const s
     return k->text;
 }
 
+/* Memory is on its way from one worker to another. */
+static void ask_again(struct keeper *k, struct worker *w, uint32_t seq, bool waits)
+{
+    w->waits = waits;
+    keeper_answer(k, w, WMSG_SNAP_SLOT, seq)->u.snap_slot =
+        (struct wmsg_snap_slot){.busy = true,
+                                .give_up = !waits,
+                                .retry_ms = KEEPER_RETRY / EL_MS(1),
+                                .text = "memory that another rank has reserved is being given back"};
+}
+
 void keeper_on_begin(struct keeper *k, struct worker *w, const struct keeper_event *ev)
 {
     const struct wmsg *m = ev->msg;
@@ -177,6 +232,10 @@ void keeper_on_begin(struct keeper *k, struct worker *w, const struct keeper_eve
         return;
     }
     w->stuck = 0;
+    if (s->shrinking) {
+        ask_again(k, w, m->seq, waits);
+        return;
+    }
     keeper_empty_slot(k, s);
     keeper_hold_images(s, w->kept, sizes.header_bytes, sizes.bytes);
     s->state = KEEPER_GROWING;
@@ -197,14 +256,20 @@ void keeper_on_grown(struct keeper *k, struct worker *w, const struct keeper_eve
     struct keeper_slot *s = &w->slot[ev->slot], *other = &w->slot[!ev->slot];
     if (!w->has_slots)
         return;
+    s->growths -= s->growths > 0;
     if (ev->ok)
         keeper_note_growth(s, ev);
     if (s->state != KEEPER_GROWING || s->gen != ev->gen)
         return;
     if (ev->ok && s->bytes <= s->capacity) {
         give_out(k, w, s);
-        if (other->capacity < s->bytes)
+        if (other->capacity < s->bytes && !other->shrinking)
             grow(k, w, other, s->bytes, 0);
+        return;
+    }
+    if (ev->need_bytes && take_back(k, w)) {
+        ask_again(k, w, s->seq, k->conf.waits || s->persist);
+        keeper_empty_slot(k, s);
         return;
     }
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "no memory for the slot");

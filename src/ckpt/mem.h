@@ -28,6 +28,9 @@ int ckpt_mem_reserve(struct ckpt_mem *m, const char *name, uint64_t room, struct
  * given back. */
 int ckpt_mem_grow(struct ckpt_mem *m, uint64_t from, uint64_t to, struct el_err *e);
 
+/* Gives back the pages from `from` up to `to`; the file stays as long as it is. */
+void ckpt_mem_shrink(const struct ckpt_mem *m, uint64_t from, uint64_t to);
+
 void ckpt_mem_free(struct ckpt_mem *m); /* of zeros: nothing */
 
 /* A descriptor of it through which nothing can be written or mapped for writing; belongs to m. */

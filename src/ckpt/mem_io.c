@@ -112,8 +112,13 @@ int ckpt_mem_grow(struct ckpt_mem *m, uint64_t from, uint64_t to, struct el_err 
         return -1;
     if (prefault(m, from, to, e) == 0)
         return 0;
-    (void)fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
+    ckpt_mem_shrink(m, from, to);
     return -1;
+}
+
+void ckpt_mem_shrink(const struct ckpt_mem *m, uint64_t from, uint64_t to)
+{
+    (void)fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
 }
 
 int ckpt_mem_reader(struct ckpt_mem *m, struct el_err *e)

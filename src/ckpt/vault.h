@@ -15,6 +15,7 @@ struct vault;
 
 /* What a job came to, as the keeper wants to hear it:
  *   KEEPER_EV_GROWN, of vault_grow()     its text says why not
+ *   KEEPER_EV_SHRUNK, of vault_shrink()
  *   KEEPER_EV_SUMMED, of vault_sum()     … which part is not what was said
  *   KEEPER_EV_COMPARED, of vault_compare(): how many tensors differ and the first of them; one for each call
  *   KEEPER_EV_LOADED, of vault_load()    … which file, and where it is not what its manifest says; or that there is no
@@ -35,6 +36,9 @@ int vault_open(struct vault *v, const struct keeper *k, unsigned worker, struct 
 
 /* Makes room for so many bytes in a slot, whatever is in it and whoever reads it; then GROWN. */
 void vault_grow(struct vault *v, unsigned worker, unsigned slot, uint64_t bytes, uint64_t gen);
+
+/* Gives back what a slot has beyond so many bytes, in whole pages, which nobody reads or writes; then SHRUNK. */
+void vault_shrink(struct vault *v, unsigned worker, unsigned slot, uint64_t bytes, uint64_t gen);
 
 /* The slots are of no use any more; jobs that read them are waited for, in the background, and count until then. */
 void vault_release(struct vault *v, unsigned worker);

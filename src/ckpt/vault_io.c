@@ -1,11 +1,9 @@
-#include "ckpt/vault.h"
+#include "ckpt/vault_private.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "ckpt/alike.h"
 #include "ckpt/images.h"
@@ -14,73 +12,7 @@
 #include "ckpt/sums.h"
 #include "util/log.h"
 
-#define HEADER_MEMORY ((size_t)1 << 30)    /* for the table of a header of 100,000 tensors and more */
-#define ROOM_LEAST    ((uint64_t)64 << 20) /* of addresses for a slot: with less nothing is begun */
-
-/* One part of a snapshot, as the threads need it; their own copy. */
-struct image {
-    uint64_t offset, bytes, header_bytes;
-    size_t sums; /* in the slot's */
-};
-
-struct chest_slot {
-    struct ckpt_mem mem;
-    pthread_mutex_t growing;   /* held while it does: who comes then finds it grown */
-    _Atomic uint64_t capacity; /* so much memory is there; changed with `growing` held, and read while it is summed */
-    uint64_t wanted;           /* … or is being made; under the vault's lock */
-    struct image *image;       /* of what was summed last */
-    uint32_t *sums;
-    size_t sums_room;
-};
-
-/* Slots of one worker, until nobody reads them any more. */
-struct chest {
-    struct vault *vault;
-    struct chest_slot slot[KEEPER_SLOTS];
-    unsigned parts, jobs;
-    bool released;
-    uint64_t charged; /* of the budget; under the vault's lock */
-    char (*name)[64]; /* of the parts, cut: for messages */
-};
-
-struct vault {
-    struct pool *pool;
-    vault_told *told;
-    void *ctx;
-    unsigned workers;
-    uint64_t budget_bytes, room; /* room: of addresses for a slot */
-    bool room_is_short;
-    struct chest **chest; /* by worker; NULL: none */
-    pthread_mutex_t lock;
-    uint64_t charged; /* by all chests */
-    _Atomic uint64_t loaded_bytes;
-};
-
-enum job_kind { JOB_GROW, JOB_SUM, JOB_VERIFY, JOB_LOAD, JOB_COMPARE };
-
-struct vault_job {
-    struct pool_job job;
-    struct vault *vault;
-    struct chest *chest, *other; /* other: COMPARE */
-    enum job_kind kind;
-    unsigned worker, slot;
-    uint64_t gen;
-    uint64_t room_bytes; /* GROW: so many */
-    bool digests;        /* SUM: of each part, what must be alike on all ranks */
-    struct keeper_pair pair;
-    int64_t step; /* LOAD: this one, */
-    uint64_t lineage;
-    const struct ckpt_fs *from;
-    enum ckpt_layout layout;
-    struct load_part *parts; /* … these, with names of their own */
-    bool bad;
-    struct el_err error;
-    uint64_t capacity, file_bytes, need_bytes, have_bytes, consumed_samples; /* (keeper.h) */
-    size_t differing; /* COMPARE: so many tensors; the first are named */
-    char names[KEEPER_NAMES_MAX];
-    uint64_t *bytes, *header_bytes, *digest; /* of each part, in this snapshot */
-    uint64_t tables[];
-};
+#define HEADER_MEMORY ((size_t)1 << 30) /* for the table of a header of 100,000 tensors and more */
 
 static void free_chest(struct chest *c)
 {
@@ -98,21 +30,6 @@ static void free_chest(struct chest *c)
     free(c);
 }
 
-/* No slot can be larger than half of the budget.  Where addresses are limited, the agent needs some for itself. */
-static void find_room(struct vault *v)
-{
-    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-    getrlimit(RLIMIT_AS, &limit);
-    v->room = v->budget_bytes / KEEPER_SLOTS / IMAGES_PAGE * IMAGES_PAGE;
-    v->room = v->room ? v->room : IMAGES_PAGE;
-    if (limit.rlim_cur == RLIM_INFINITY)
-        return;
-    uint64_t most = limit.rlim_cur / 2 / (KEEPER_SLOTS * v->workers) / IMAGES_PAGE * IMAGES_PAGE;
-    v->room_is_short = most < v->room;
-    v->room = most < v->room ? most : v->room;
-    v->room = v->room ? v->room : IMAGES_PAGE;
-}
-
 struct vault *vault_new(struct pool *p, unsigned workers, uint64_t budget_bytes, vault_told *told, void *ctx)
 {
     struct vault *v = calloc(1, sizeof *v);
@@ -120,7 +37,7 @@ struct vault *vault_new(struct pool *p, unsigned workers, uint64_t budget_bytes,
         return NULL;
     *v = (struct vault){.pool = p, .told = told, .ctx = ctx, .workers = workers, .budget_bytes = budget_bytes};
     pthread_mutex_init(&v->lock, NULL);
-    find_room(v);
+    vault_find_room(v);
     if ((v->chest = calloc(workers, sizeof *v->chest)))
         return v;
     free(v);
@@ -148,75 +65,6 @@ void vault_release(struct vault *v, unsigned worker)
     c->released = true;
     if (c->jobs == 0)
         free_chest(c);
-}
-
-/* --- in a thread: room --- */
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t mib_up(uint64_t bytes)
-{
-    return (bytes + (1u << 20) - 1) >> 20;
-}
-
-/* Both slots will be as large as the larger one: that is what counts. */
-static void charge_for(struct vault *v, struct chest *c, unsigned slot, uint64_t wanted)
-{
-    c->slot[slot].wanted = wanted;
-    uint64_t all = KEEPER_SLOTS * larger(c->slot[0].wanted, c->slot[1].wanted);
-    v->charged = v->charged - c->charged + all;
-    c->charged = all;
-}
-
-/* -1 and *e: not within the budget. */
-static int charge(struct vault_job *j, uint64_t bytes)
-{
-    struct vault *v = j->vault;
-    struct chest *c = j->chest;
-    pthread_mutex_lock(&v->lock);
-    uint64_t need = KEEPER_SLOTS * bytes, others = v->charged - c->charged;
-    uint64_t have = v->budget_bytes > others ? v->budget_bytes - others : 0;
-    bool good = need <= have && bytes <= c->slot[j->slot].mem.room;
-    if (good)
-        charge_for(v, c, j->slot, bytes);
-    pthread_mutex_unlock(&v->lock);
-    if (good)
-        return 0;
-    j->need_bytes = need;
-    j->have_bytes = have;
-    if (need > have)
-        return el_fail(&j->error, EL_EXIT_OSERR,
-                       "two slots of %llu MiB are needed and %llu MiB of --ckpt-mem are left on this node for them",
-                       (unsigned long long)mib_up(bytes), (unsigned long long)(have >> 20));
-    return el_fail(&j->error, EL_EXIT_OSERR, "a slot of %llu MiB is needed and there are addresses for %llu MiB%s",
-                   (unsigned long long)mib_up(bytes), (unsigned long long)(c->slot[j->slot].mem.room >> 20),
-                   v->room_is_short ? " (ulimit -v)" : "");
-}
-
-/* Whole pages.  What the slot holds stays. */
-static int grow(struct vault_job *j, uint64_t bytes)
-{
-    struct vault *v = j->vault;
-    struct chest_slot *s = &j->chest->slot[j->slot];
-    int bad = 0;
-    bytes = (bytes + IMAGES_PAGE - 1) / IMAGES_PAGE * IMAGES_PAGE;
-    pthread_mutex_lock(&s->growing);
-    if (bytes > s->capacity) {
-        bad = charge(j, bytes);
-        if (!bad && (bad = ckpt_mem_grow(&s->mem, s->capacity, bytes, &j->error)) < 0) {
-            pthread_mutex_lock(&v->lock);
-            charge_for(v, j->chest, j->slot, s->capacity);
-            pthread_mutex_unlock(&v->lock);
-        }
-        s->capacity = bad ? s->capacity : bytes;
-    }
-    j->capacity = s->capacity;
-    j->file_bytes = s->mem.bytes;
-    pthread_mutex_unlock(&s->growing);
-    return bad;
 }
 
 /* --- in a thread: bytes --- */
@@ -297,7 +145,7 @@ static int read_parts(struct vault_job *j, struct load_step *s)
     for (unsigned i = 0; i < c->parts; i++)
         if (load_size(s, &j->parts[i], &j->bytes[i], &j->error) < 0)
             return -1;
-    if (grow(j, images_bytes(j->bytes, c->parts)) < 0)
+    if (vault_room(j, images_bytes(j->bytes, c->parts)) < 0)
         return -1;
     uint64_t offset = 0;
     for (unsigned i = 0; i < c->parts; i++) {
@@ -355,7 +203,8 @@ static void work(void *ctx)
 {
     struct vault_job *j = ctx;
     switch (j->kind) {
-    case JOB_GROW: j->bad = grow(j, j->room_bytes) < 0; break;
+    case JOB_GROW: j->bad = vault_room(j, j->room_bytes) < 0; break;
+    case JOB_SHRINK: vault_shorten(j, j->room_bytes); break;
     case JOB_SUM: j->bad = sum(j) < 0; break;
     case JOB_VERIFY: j->bad = verify(j) < 0; break;
     case JOB_LOAD: j->bad = load(j) < 0; break;
@@ -373,11 +222,9 @@ static void free_job(struct vault_job *j)
 
 static void tell(const struct vault_job *j)
 {
-    static const enum keeper_event_type types[] = {[JOB_GROW] = KEEPER_EV_GROWN,
-                                                   [JOB_SUM] = KEEPER_EV_SUMMED,
-                                                   [JOB_VERIFY] = KEEPER_EV_READ,
-                                                   [JOB_LOAD] = KEEPER_EV_LOADED,
-                                                   [JOB_COMPARE] = KEEPER_EV_COMPARED};
+    static const enum keeper_event_type types[] = {
+        [JOB_GROW] = KEEPER_EV_GROWN,  [JOB_SHRINK] = KEEPER_EV_SHRUNK, [JOB_SUM] = KEEPER_EV_SUMMED,
+        [JOB_VERIFY] = KEEPER_EV_READ, [JOB_LOAD] = KEEPER_EV_LOADED,   [JOB_COMPARE] = KEEPER_EV_COMPARED};
     bool compared = j->kind == JOB_COMPARE;
     const struct keeper_event ev = {.type = types[j->kind],
                                     .worker = j->worker,
@@ -475,7 +322,7 @@ static int make_slot(struct vault *v, struct chest *c, struct chest_slot *s, str
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     /* Half as many addresses, again and again: there are so many workers, or the kernel has few. */
     while (ckpt_mem_reserve(&s->mem, "elrun-slot", v->room, e) < 0) {
-        if (v->room < 2 * ROOM_LEAST)
+        if (v->room < 2 * VAULT_ROOM_LEAST)
             return -1;
         v->room = v->room / 2 / IMAGES_PAGE * IMAGES_PAGE;
         v->room_is_short = true;
@@ -510,6 +357,13 @@ int vault_open(struct vault *v, const struct keeper *k, unsigned worker, struct 
 void vault_grow(struct vault *v, unsigned worker, unsigned slot, uint64_t bytes, uint64_t gen)
 {
     struct vault_job spare = spare_of(v, JOB_GROW, worker, slot, gen);
+    spare.room_bytes = bytes;
+    start_job(new_job(v, &spare), &spare);
+}
+
+void vault_shrink(struct vault *v, unsigned worker, unsigned slot, uint64_t bytes, uint64_t gen)
+{
+    struct vault_job spare = spare_of(v, JOB_SHRINK, worker, slot, gen);
     spare.room_bytes = bytes;
     start_job(new_job(v, &spare), &spare);
 }

@@ -127,6 +127,28 @@ def alone():
     end()
 
 
+def reserved():
+    """Rank 0 has reserved memory for more than it holds; then rank 1 needs it."""
+    state = {"w": np.ones((20 if rank == 0 else 1) << 20, "u1")}
+    ck.declare("w", state)
+    ck.restore()
+    meet = Barrier()
+    state["w"] = np.ones(1 << 20, "u1")
+    for step in range(3):
+        meet()
+        verdict(ck.snapshot(step) is True, f"rank {rank}: step {step}")
+        ck.wait()
+    if rank == 1:
+        state["w"] = np.full(14 << 20, 7, "u1")
+    for step in (3, 4):
+        meet()
+        verdict(ck.snapshot(step) is True, f"rank {rank}: step {step}")
+        ck.wait()
+    state["w"] = np.zeros(len(state["w"]), "u1")
+    verdict(ck.restore() == 4 and bool((state["w"] == (7 if rank == 1 else 1)).all()), f"rank {rank}: what is kept is right")
+    end()
+
+
 def broken_dir():
     """The folder of the checkpoints is gone when one is to be written: an event, and wait_persist() raises."""
     state = {"w": np.zeros(1 << 20)}

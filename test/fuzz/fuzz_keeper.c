@@ -59,8 +59,8 @@ static void step(struct stage *s, const struct keeper_event *ev)
             look_at_answer(s, a);
         if (a->type == KEEPER_DO_RELEASE)
             memset(s->capacity[a->worker], 0, sizeof s->capacity[a->worker]);
-        bool is_job = a->type == KEEPER_DO_GROW || a->type == KEEPER_DO_SUM || a->type == KEEPER_DO_LOAD ||
-                      a->type == KEEPER_DO_OPEN;
+        bool is_job = a->type == KEEPER_DO_GROW || a->type == KEEPER_DO_SHRINK || a->type == KEEPER_DO_SUM ||
+                      a->type == KEEPER_DO_LOAD || a->type == KEEPER_DO_OPEN;
         if (is_job && s->pending < 64)
             s->order[s->pending++] = *a;
     }
@@ -84,12 +84,15 @@ static void settle(struct stage *s)
                               .part_header_bytes = header_bytes,
                               .need_bytes = luck % 2,
                               .text = "no"};
-    ev.type = a.type == KEEPER_DO_GROW   ? KEEPER_EV_GROWN
-              : a.type == KEEPER_DO_SUM  ? KEEPER_EV_SUMMED
-              : a.type == KEEPER_DO_LOAD ? KEEPER_EV_LOADED
-                                         : KEEPER_EV_OPENED;
+    ev.type = a.type == KEEPER_DO_GROW     ? KEEPER_EV_GROWN
+              : a.type == KEEPER_DO_SHRINK ? KEEPER_EV_SHRUNK
+              : a.type == KEEPER_DO_SUM    ? KEEPER_EV_SUMMED
+              : a.type == KEEPER_DO_LOAD   ? KEEPER_EV_LOADED
+                                           : KEEPER_EV_OPENED;
     if (ev.ok && (a.type == KEEPER_DO_GROW || a.type == KEEPER_DO_LOAD) && *capacity < want)
         *capacity = want;
+    if (ev.ok && a.type == KEEPER_DO_SHRINK && *capacity > a.bytes)
+        *capacity = a.bytes;
     ev.capacity = ev.file_bytes = *capacity;
     step(s, &ev);
 }

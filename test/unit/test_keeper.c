@@ -139,6 +139,62 @@ static void test_reserve(void)
     is_num(did->n, 1, "what is there is not asked for again");
 }
 
+static void shrunk(const struct keeper_action *a)
+{
+    event((struct keeper_event){.type = KEEPER_EV_SHRUNK,
+                                .worker = a->worker,
+                                .slot = a->slot,
+                                .gen = a->gen,
+                                .ok = true,
+                                .capacity = a->bytes});
+}
+
+/* Worker 1 has no room for what it holds. */
+static void no_room(int64_t step)
+{
+    ask(1, step, "4096/12582912");
+    const struct keeper_action grow = *found(KEEPER_DO_GROW);
+    event((struct keeper_event){.type = KEEPER_EV_GROWN,
+                                .worker = 1,
+                                .slot = grow.slot,
+                                .gen = grow.gen,
+                                .text = "there is no more",
+                                .need_bytes = 24 * MIB,
+                                .have_bytes = 16 * MIB});
+}
+
+/* What one worker has reserved and does not need another one may have. */
+static void test_gives_back(void)
+{
+    open_keeper(2, 64 * MIB);
+    join_as(0, 1, "a");
+    join_as(1, 1, "b");
+    say(0, (struct wmsg){.type = WMSG_RESERVE, .u.reserve = {.bytes = 24 * MIB}});
+    const struct keeper_action one = did->v[0], two = did->v[1];
+    grown(&one), grown(&two);
+    no_room(1);
+    ok(refused("NOMEM") && !found(KEEPER_DO_SHRINK), "what is reserved is kept until the size of a snapshot is known");
+    snapshot(0, 2), snapshot(1, 2), snapshot(0, 3);
+    no_room(3);
+    const struct keeper_action first = did->v[0], second = did->v[1];
+    ok(first.type == KEEPER_DO_SHRINK && second.type == KEEPER_DO_SHRINK && first.slot != second.slot &&
+           first.worker == 0 && second.worker == 0 && first.bytes == MIB && second.bytes == MIB,
+       "then the rest of both slots is given back");
+    ok(answered(WMSG_SNAP_SLOT) && answered(WMSG_SNAP_SLOT)->u.snap_slot.busy, "the other worker has to come again");
+    ok(holds(0, 2) && holds(0, 3), "the snapshots stay");
+    say(0, (struct wmsg){.type = WMSG_RESERVE, .u.reserve = {.bytes = 32 * MIB}});
+    ok(!found(KEEPER_DO_GROW) && !keeper_has_free(k, 0, KEEPER_NO_STEP),
+       "meanwhile the slots do not grow, nor are given out");
+    shrunk(&first);
+    shrunk(&second);
+    is_num(keeper_slot_bytes(k, 0), MIB, "both are");
+    no_room(4);
+    ok(refused("NOMEM") && !found(KEEPER_DO_SHRINK), "if that is not enough there is no more");
+    ask(1, 4, "4096/12582912");
+    grown(found(KEEPER_DO_GROW));
+    ok(found(KEEPER_DO_SEND) && found(KEEPER_DO_GROW), "else it has its slot, and the other one follows");
+}
+
 /* A worker that dies while its slot grows: the slot is its successor's. */
 static void test_death_while_growing(void)
 {
@@ -491,6 +547,7 @@ int main(void)
     test_death_while_slots_are_made();
     test_room();
     test_reserve();
+    test_gives_back();
     test_death_while_growing();
     test_images();
     test_note();

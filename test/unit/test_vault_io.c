@@ -257,6 +257,25 @@ static uint64_t sum_filled(unsigned w, char fill)
     return came(KEEPER_EV_SUMMED) && told.ok ? digest : 0;
 }
 
+/* What a worker does not need another one may have. */
+static void test_shrink(void)
+{
+    open_all(2, BUDGET);
+    ok(grow(0, 0, 24 * MIB) && grow(0, 1, 24 * MIB) && sum_filled(0, 7) != 0, "a snapshot in a slot that is too large");
+    ok(!grow(1, 0, 12 * MIB), "another worker finds no room");
+    for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
+        vault_shrink(v, 0, s, BYTES + 8192, 5);
+        ok(came(KEEPER_EV_SHRUNK) && told.ok && told.gen == 5 && told.capacity == BYTES + 8192,
+           "what is too much is given back");
+    }
+    is_num(memory_of(0), KEEPER_SLOTS * (BYTES + 8192), "its memory, too");
+    ok(grow(1, 0, 12 * MIB), "now there is room");
+    vault_verify(v, 0, 0, 1);
+    ok(came(KEEPER_EV_READ) && told.ok, "nothing of the snapshot has changed");
+    ok(grow(0, 0, 12 * MIB) && memory_of(0) >= 12 * MIB, "and its slot may grow again");
+    close_all();
+}
+
 /* Reserved for later while the image that is in it is summed: the thread sanitizer looks, too. */
 static void test_sum_while_growing(void)
 {
@@ -405,6 +424,7 @@ int main(void)
     test_release();
     test_compare();
     test_sum_while_growing();
+    test_shrink();
     test_budget();
     test_addresses();
     test_load();
