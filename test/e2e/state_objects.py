@@ -260,6 +260,86 @@ case("shared_no_more", shared_list, lambda d, s: d.update(b=list(d["a"]) + [s]) 
 case("shared_tensor_no_more", shared_tensor, lambda d, s: d.update(c=d["a"].clone() + 1))
 case("views_of_one", views_of_one, lambda d, s: d["all"].add_(s + 1))
 case("cycle", comes_back_to_itself, lambda d, s: (d.update(n=s), d["l"].append(rand(1))), may_refuse=True)
+
+
+def later(name, fill, *keys, make=None, **more):
+    """fill(d) in the first step: a restarted script has none of it when it restores.  keys: dicts that it has then."""
+    case(name, make or (lambda: {k: {} for k in keys}), lambda d, s: fill(d) if s == 0 else grow(d), **more)
+
+
+def grow(x):
+    """Every tensor in it, each once, without another one in its place."""
+    found = {}
+    for t in flat(x):
+        found.setdefault(t.untyped_storage().data_ptr(), torch.empty(0, dtype=torch.uint8).set_(t.untyped_storage()))
+    for bytes_ in found.values():
+        bytes_.add_(1)
+
+
+def flat(x):
+    if isinstance(x, torch.Tensor):
+        return [x]
+    return [t for v in (x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()) for t in flat(v)]
+
+
+def views_later(d):
+    t = rand(6)
+    d["v"].update(all=t, head=t[:2], column=t.view(2, 3)[:, 1], bits=t.view(torch.int32), back=t)
+
+
+def head_first(d):
+    t = rand(6)
+    d["v"].update(head=t[1:3], all=t, apart=t.clone(), tail=[t[4:]])
+
+
+def block_and_elsewhere(d):
+    d["many"].update({f"t{i}": rand(3) for i in range(20)})
+    d["one"].update(same=d["many"]["t3"], part=d["many"]["t4"][1:], row=(d["many"]["t5"],))
+
+
+def elsewhere_and_block(d):
+    whole = rand(30)
+    d["one"].update(same=rand(3), whole=whole)
+    d["many"].update({f"t{i}": whole[i : i + 2] for i in range(20)}, last=d["one"]["same"])
+
+
+def moments_elsewhere(d):
+    p = d["p"]
+    p.grad = torch.ones(3)
+    d["o"].step()
+    d["m"] = d["o"].state[p]["exp_avg"]
+
+
+def moments_in_one_buffer(d):
+    p = d["p"]
+    p.grad = torch.ones(3)
+    d["o"].step()
+    d["flat"] = rand(6)
+    d["o"].state[p].update(exp_avg=d["flat"][:3], exp_avg_sq=d["flat"][3:])
+
+
+def an_optimizer():
+    p = torch.nn.Parameter(torch.zeros(3))
+    return {"o": torch.optim.Adam([p]), "p": p}
+
+
+def moments(d):
+    return {k: v for k, v in d.items() if k != "o"}, list(d["o"].state[d["p"]].values()) if d["o"].state else []
+
+
+later("views_come_later", views_later, "v")
+later("view_before_its_base", head_first, "v")
+later("block_and_elsewhere", block_and_elsewhere, "many", "one")
+later("elsewhere_and_block", elsewhere_and_block, "one", "many")
+later("half_of_it_there", lambda d: d["late"].update(t=d["t"], head=d["t"][:2], l=[d["t"].view(2, 3)]), make=lambda: {"late": {}, "t": rand(6)})
+later("view_of_a_parameter", lambda d: d["late"].update(w=d["m"].weight, row=d["m"].weight.data[1]), make=lambda: {"late": {}, "m": torch.nn.Linear(2, 2)},
+      see=lambda d: [d["m"].weight, d["late"]])
+later("moments_elsewhere", moments_elsewhere, make=an_optimizer, see=moments)
+later("moments_in_one_buffer", moments_in_one_buffer, make=an_optimizer, see=moments)
+later("view_of_one_that_grew", lambda d: d["v"].update(t=rand(7)) or d["v"].update(head=d["v"]["t"][2:]), make=lambda: {"v": {"t": rand(3), "head": rand(2)}}, own=False)
+later("views_that_can_grow", views_later, "v", see=lambda d: (len(d["v"]), [t.untyped_storage().resizable() for t in flat(d)]))
+later("expanded_later", lambda d: d["v"].update(t=rand(1, 3)) or d["v"].update(wide=d["v"]["t"].expand(4, 3), alone=rand(1, 2).expand(3, 2), steps=rand(20)[::3]), "v")
+later("arrays_by_column", lambda d: d["v"].update(f=np.asfortranarray(rand(3, 4).numpy()), r=np.frombuffer(b"abcdefgh", "<i4"), c=np.zeros((2, 2))), "v")
 case("best_is_a_copy", lambda: {"now": rand(4), "best": None}, lambda d, s: d.update(now=d["now"] + 1, best=d["now"].clone() if s == 1 else d["best"]))
 
 # --- numpy -----------------------------------------------------------------------------------------------------------------
@@ -395,6 +475,33 @@ case("generators_in_dict", lambda: {"t": torch.Generator().manual_seed(1), "n": 
      lambda d, s: (torch.rand(2, generator=d["t"]), d["n"].random(), d["r"].random()))
 
 
+def spawn(rng):
+    return [child.bit_generator.random_raw() for child in rng.spawn(2)]
+
+
+def one_below_two():
+    bits = np.random.MT19937(5)
+    return {"a": np.random.Generator(bits), "b": np.random.Generator(bits), "old": np.random.RandomState(bits), "seed": bits.seed_seq, "bits": bits}
+
+
+class Dice(random.Random):
+    """A generator with a class of its own."""
+
+
+case("generator_that_spawns", lambda: np.random.default_rng(1), lambda g, s: spawn(g))
+case("generator_that_spawns_of_any_seed", lambda: {"g": np.random.default_rng()}, lambda d, s: d.update(drawn=spawn(d["g"])) if s else
+     d.update(g=np.random.default_rng(7)))
+case("seed_sequences", lambda: {"s": np.random.SeedSequence(1), "wide": np.random.SeedSequence([2, 3], spawn_key=(4,), pool_size=8)},
+     lambda d, s: [seed.spawn(s + 1) for seed in d.values()])
+case("seed_sequence_rebound", lambda: {"s": np.random.SeedSequence(1)}, lambda d, s: d.update(s=d["s"].spawn(1)[0]))
+case("two_generators_of_one_source", lambda: {}, lambda d, s: d["a"].random() if s else d.update(one_below_two()))
+case("two_generators_of_one_source_kept", one_below_two, lambda d, s: (d["a"].spawn(1), d["old"].normal()))
+case("bit_generator_alone", lambda: np.random.PCG64(1), lambda b, s: (b.random_raw(), b.seed_seq.spawn(2)))
+case("random_state_of_another_source", lambda: {"r": np.random.RandomState(1)}, lambda d, s: d["r"].normal() if s else d.update(r=np.random.RandomState(np.random.Philox(4))),
+     own=False)
+case("generator_of_own_class", lambda: {"r": None}, lambda d, s: d["r"].random() if s else d.update(r=Dice(3)))
+
+
 class Sampler:
     """A loader's sampler: it holds the generator that is declared."""
 
@@ -525,6 +632,7 @@ refused("bad_decimal", lambda: decimal.Decimal(1), CANNOT)
 refused("bad_enum", lambda: Level.LOW, CANNOT)
 refused("bad_numpy_scalar", lambda: np.float64(1), CANNOT)
 refused("bad_read_only_array", lambda: np.frombuffer(b"abcdefgh", "<i4"), CANNOT)
+refused("bad_seed_sequence", lambda: np.random.SeedSequence(1), CANNOT)
 refused("bad_nested", lambda: torch.nested.nested_tensor([rand(2)]), CANNOT)
 refused("bad_meta", lambda: torch.zeros(3, device="meta"), "meta")
 refused("bad_meta_in_dict", lambda: {"deep": [{"x": torch.zeros(3, device="meta")}]}, "meta")

@@ -15,7 +15,8 @@ import struct
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from . import special
-from .objects import fields_of, generator
+from .generators import generator, layer_below
+from .objects import fields_of
 from .packets import Extent
 from .parts import AnyPart, Part
 from .special import PICKLE
@@ -95,7 +96,7 @@ def live(value: Any, inside: bool = False) -> Any:
         return _items({**items, "state": _in_order(items["state"])}) if special.is_stock_optimizer(value) else (kind, items)
     node = generator(value)
     if node is not None:
-        return "generator", _frozen((node.kind, node.detail, node.state))
+        return _live_generator(value, node)
     if has_pair(value):
         return live(special.state_of(value), True)
     return _live_container(value, False)
@@ -134,6 +135,11 @@ def _digest(value: Any) -> Any:
     if value.dtype.names:
         return tuple(_digest(value[name]) for name in value.dtype.names)
     return hashlib.blake2b(value.tobytes(), digest_size=16).digest()
+
+
+def _live_generator(value: Any, node: GeneratorNode) -> Any:
+    name, below = layer_below(value)
+    return "generator", _frozen((node.kind, node.detail, node.state)), live(below) if name else None
 
 
 def _live_module(module: Any) -> Any:
@@ -227,7 +233,7 @@ class _Saved:
         return _items({k: self.value(v) for k, v in node.items.items()})
 
     def _generator(self, node: GeneratorNode) -> Any:
-        return "generator", _frozen((node.kind, node.detail, node.state))
+        return "generator", _frozen((node.kind, node.detail, node.state)), None if node.inner is None else self.value(node.inner)
 
     def _door(self, node: DoorNode) -> Any:
         if isinstance(node.state, tuple) and len(node.state) == 2 and isinstance(node.state[1], Plain) and not hasattr(node.state, "_fields"):

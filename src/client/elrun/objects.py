@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
 from .blocks import Block, DictBlock, ModuleBlock, OptimizerBlock, Spec, local_of, spread_of, tensor_node
+from .generators import generator, layer_below
 from .rng import Rng
 from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, OptimizerNode, Packed, Plain,
@@ -103,13 +104,22 @@ class Walk:
                 return self._optimizer(path, value)
         node = generator(value)
         if node is not None:
-            return node
+            return self._generator(path, value, node)
         if has_pair(value):
             why = special.pair_refusal(value) or (door_fault(value) if self.first else "")
             if why:
                 raise Refused(f"{self.where(path)}: {why}")
             return DoorNode(class_name(value), self.take(path, special.state_of(value), True), {})
         return None
+
+    def _generator(self, path: str, value: Any, node: GeneratorNode) -> Any:
+        self.pickled(path, node)
+        name, below = layer_below(value)
+        if not name:
+            return node
+        if below is None or generator(below) is not None:
+            return node._replace(inner=self.take(join(path, name), below, False))
+        return node._replace(inner=self._saved_object(join(path, name), below))
 
     def where(self, path: str) -> str:
         return f'"{path}"' if path else "what is declared"
@@ -155,7 +165,7 @@ class Walk:
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
         self.sources.append(local_of(tensor))
-        return node
+        return node._replace(place=special.place_of(tensor))
 
     def _saved_object(self, path: str, value: Any) -> Any:
         """pickle alone does not bring back tensors of every type."""
@@ -190,7 +200,9 @@ class Walk:
         spec = Spec(self.unique(path), tuple(value.shape), value.dtype, False, None)
         self.specs.append(spec)
         self.sources.append(value)
-        return ArrayNode(spec.name, value.dtype, spec.shape, type(value).__name__ if type(value) is not np.memmap else "ndarray")
+        order = None if value.flags.c_contiguous or 0 in value.strides else tuple(sorted(range(value.ndim), key=lambda i: -abs(value.strides[i])))
+        return ArrayNode(spec.name, value.dtype, spec.shape, type(value).__name__ if type(value) is not np.memmap else "ndarray",
+                         order if order != tuple(range(value.ndim)) else None, value.flags.writeable)
 
     # -- modules and optimizers
 
@@ -217,7 +229,7 @@ class Walk:
             if not special.is_stock_module(module) and not special.is_fsdp1(module):
                 return self._own_module(path, module)
             block = self._use(path, ModuleBlock(self, path, module))
-        return Packed(block.packed, [])
+        return block.pack([])
 
     def _own_module(self, path: str, module: Any) -> Any:
         """A module with hooks, or a state_dict() of its own: it is called."""
@@ -246,7 +258,7 @@ class Walk:
     def _optimizer(self, path: str, optim: Any) -> Any:
         block = self._reuse(path, OptimizerBlock, optim)
         if block is not None:
-            return Packed(block.packed, [*block.values(self), self._inner(path, optim)])
+            return block.pack([*block.values(self), self._inner(path, optim)])
         why = special.optimizer_refusal(optim)
         if why:
             raise Refused(f"{self.where(path)}: {why}")
@@ -260,7 +272,7 @@ class Walk:
         if not OptimizerBlock.fits(optim):
             return self._odd_optimizer(path, optim)
         block = self._use(path, OptimizerBlock(self, path, optim))
-        return Packed(block.packed, [*block.values(self), self._inner(path, optim)])
+        return block.pack([*block.values(self), self._inner(path, optim)])
 
     def _inner(self, path: str, optim: Any) -> Dict[str, Any]:
         return {name: self._optimizer(join(path, name), one) for name, one in special.inner_optimizers(optim).items()}
@@ -344,7 +356,7 @@ class Walk:
             if len(set(map(id, members))) < len(value):  # one that stands there twice is one
                 return None
             block = self._use(path, DictBlock(self, path, value))
-        return Packed(block.packed, [])
+        return block.pack([])
 
     def _tuple(self, path: str, value: Any, inside: bool) -> Any:
         kind = type(value)
@@ -397,27 +409,13 @@ def fields_of(value: Any) -> Optional[Dict[str, Any]]:
     return {n: getattr(value, n) for n in names if hasattr(value, n)}
 
 
-def generator(value: Any) -> Optional[GeneratorNode]:
-    """A generator of random numbers; None: it is none."""
-    th, np = torch(), numpy()
-    if isinstance(value, random.Random) and type(value) is not random.SystemRandom:
-        return GeneratorNode("python", "", value.getstate())
-    if th is not None and isinstance(value, th.Generator):
-        return GeneratorNode("torch", str(value.device), value.get_state().numpy().tobytes())
-    if np is not None and isinstance(value, np.random.Generator):
-        return GeneratorNode("numpy", type(value.bit_generator).__name__, value.bit_generator.state)
-    if np is not None and isinstance(value, np.random.BitGenerator):
-        return GeneratorNode("numpy-bits", type(value).__name__, value.state)
-    if np is not None and isinstance(value, np.random.RandomState):
-        return GeneratorNode("numpy-legacy", "", value.get_state(legacy=False))
-    return None
-
-
 def alone_fault(value: Any) -> str:
     """What this is, if it can be replaced by another one but not filled; "": it can be filled, or it is something else."""
     th, np = torch(), numpy()
     if np is not None and isinstance(value, np.ndarray) and not value.flags.writeable:
         return "an array that may only be read"
+    if np is not None and isinstance(value, np.random.SeedSequence):
+        return "a SeedSequence"
     if th is not None and isinstance(value, th.Tensor) and getattr(value, "is_nested", False):
         return "a nested tensor"
     return ""

@@ -10,6 +10,7 @@ from .image import Image, Layout, pickled, room_for
 from .blocks import Block, Spec
 from .objects import Walk
 from .packets import Error, Extent
+from .sharing import Sharing
 from .tree import Refused
 from .values import numpy, torch
 
@@ -255,20 +256,30 @@ def put_back(parts: List[AnyPart], saved: Saved) -> None:
         images[part.name] = saved.memory[extent.at : extent.at + extent.bytes]
     own = Image(images[OWN]) if images.get(OWN) else None
     trees = own.tree() if own else {}
-    fill = Fill(lambda name, dtype, shape: None)
     todo = []
     for part in parts:
         if isinstance(part, Part):
             image = Image(images[part.name])
             tree = own.unpickle(trees[part.name]) if own and part.name in trees else image.tree()
             todo.append((part, tree, _reader(part.name, image, own if part.name in trees else None)))
-    for call in (fill.look, fill.plan):
-        for part, tree, fill.tensors in todo:
-            call(part.name, part.value, tree)
+    fill = _planned(todo, Sharing())
+    shared = fill.sharing.settled()
+    if shared:
+        del fill
+        fill = _planned(todo, shared)
     fill.carry_out()
     for part in parts:
         if isinstance(part, FilePart) and part.load:
             part.load(bytes(images[part.name]))
+
+
+def _planned(todo: List[Tuple[Part, Any, Callable[[str, Any, Any], Any]]], sharing: Sharing) -> Fill:
+    """All that has to be done; nothing is changed yet."""
+    fill = Fill(lambda name, dtype, shape: None, sharing)
+    for call in (fill.look, fill.plan):
+        for part, tree, fill.tensors in todo:
+            call(part.name, part.value, tree)
+    return fill
 
 
 def _reader(part: str, image: Image, own: Optional[Image]) -> Callable[[str, Any, Any], Any]:

@@ -9,8 +9,10 @@ import sys
 import warnings
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple, cast
 
+from .tree import Place
 from .values import torch
 
+SPARSEST = 4  # times its bytes, a tensor that is made anew may take so that it lies as the saved one
 _NONE = object()
 PICKLE = 5  # that every Python from 3.8 on reads; numpy's byte order is lost by those before it
 
@@ -60,8 +62,30 @@ def is_plain_class(tensor: Any) -> bool:
 
 def stride_of(tensor: Any) -> Optional[Tuple[int, ...]]:
     """How another one like it is to lie in memory, as eigenvectors do by column: sums are made in that order.  None: one
-    element behind the other."""
-    return None if tensor.is_contiguous() else tuple(torch().empty_like(tensor, device="meta").stride())
+    element behind the other.  Of one that lies scattered in a much larger one, or whose elements overlap, that is not kept."""
+    if tensor.is_contiguous():
+        return None
+    steps = sorted((step, n) for n, step in zip(tensor.shape, tensor.stride()) if n > 1 and step)
+    extent, count = 1, 1
+    for step, n in steps:
+        if step < extent:
+            break
+        extent, count = extent + (n - 1) * step, count * n
+    else:
+        if extent <= SPARSEST * count:
+            return tuple(tensor.stride())
+    return tuple(torch().empty_like(tensor, device="meta").stride())
+
+
+def place_of(tensor: Any) -> Optional[Place]:
+    """None: it shares its memory in no way that could be made anew."""
+    if hasattr(tensor, "_local_tensor") or not hasattr(tensor, "untyped_storage"):
+        return None
+    storage = tensor.untyped_storage()
+    at, own = storage.data_ptr(), tensor.data_ptr()
+    if not tensor.numel() or own < at or tensor.is_conj() or tensor.is_neg():
+        at = own = 0
+    return Place(at, storage.nbytes(), own - at, tuple(tensor.stride()), id(tensor))
 
 
 def offset_of(tensor: Any) -> Tuple[int, ...]:
