@@ -191,6 +191,10 @@ class Lr(float):
     """A number with a class of its own."""
 
 
+class Marked(torch.Tensor):
+    """A tensor of a class of its own."""
+
+
 class Stats(dict):
     """A dict with a class and an attribute of its own."""
 
@@ -582,6 +586,85 @@ def in_place(x, s):
     x.state["order"].add_(1)
 
 
+class Given(Loader):
+    """Its state is whatever it was given."""
+
+    def state_dict(self):
+        return self.state["epoch"]
+
+    def load_state_dict(self, state):
+        self.state["epoch"] = state
+
+
+class Ordered(collections.OrderedDict):
+    pass
+
+
+class Rows(list):
+    """Its constructor wants something."""
+
+    def __init__(self, what):
+        super().__init__([what])
+
+
+class Window(collections.deque):
+    pass
+
+
+class Kinds(set):
+    pass
+
+
+class Buffer(bytearray):
+    pass
+
+
+class Numbers(array.array):
+    pass
+
+
+class Noted(Point):
+    """A namedtuple that has room for attributes."""
+
+
+class Slotted(dict):
+    __slots__ = ("note",)
+
+
+def noted(x, note):
+    x.note = note
+    return x
+
+
+OWN = {
+    "dict": lambda s: noted(Stats(a=rand(2)), s), "ordered": lambda s: noted(Ordered(b=rand(1), a=s), [s]), "list": lambda s: noted(Rows(rand(2)), s),
+    "deque": lambda s: noted(Window([s, 1, 2, 3], maxlen=3), s), "set": lambda s: noted(Kinds([s]), s), "bytearray": lambda s: noted(Buffer(b"ab"), s),
+    "array": lambda s: Numbers("d", [s]), "namedtuple": lambda s: noted(Noted(s, rand(2)), s), "slots": lambda s: noted(Slotted(a=s), s),
+    "ordered_dict": lambda s: noted(collections.OrderedDict(a=s), s), "defaultdict": lambda s: collections.defaultdict(list, {s: [rand(1)]}),
+    "without_attributes": lambda s: Stats(a=rand(2), b=Ordered(c=s)),
+}
+
+
+def read_own(x):
+    """All of it, attributes, too."""
+    if isinstance(x, torch.Tensor):
+        return [x, sorted(vars(x).items())]
+    more = [sorted(vars(x).items())] if hasattr(x, "__dict__") else []
+    more += [x.note] if isinstance(x, Slotted) else []
+    if isinstance(x, dict):
+        return [type(x), [(k, read_own(v)) for k, v in x.items()], *more]
+    return [type(x), [read_own(v) for v in x], *more] if isinstance(x, (list, tuple)) else [type(x), x, *more]
+
+
+for kind, of in OWN.items():
+    case(f"state_of_own_{kind}", Given, lambda x, s, of=of: x.state.update(epoch={"deep": [of(s)]}), see=lambda x: read_own(x.state["epoch"]), own=False)
+    case(f"state_that_is_own_{kind}", Given, lambda x, s, of=of: x.state.update(epoch=of(s)), see=lambda x: read_own(x.state["epoch"]), own=False)
+for kind, of in {"array": lambda s: np.arange(s), "generator": lambda s: np.random.default_rng(s), "sparse": lambda s: torch.eye(2).mul(s).to_sparse(),
+                 "tensor_class": lambda s: torch.rand(2).as_subclass(Marked)}.items():
+    case(f"state_that_is_{kind}", Given, lambda x, s, of=of: x.state.update(epoch=of(s + 1)), see=lambda x: x.state["epoch"], own=False)
+case("own_containers_come_later", lambda: {}, lambda d, s: d.update(a=Stats(x=s), l=Rows(s), n=Numbers("d", [s]), b=Buffer(b"abc"), o=Ordered(a=rand(2))), see=read_own, own=False)
+case("tensor_with_attributes", lambda: {"t": rand(2), "p": torch.nn.Parameter(rand(2))}, lambda d, s: (noted(d["t"], s), d.update(new=noted(rand(2), f"step {s}"))),
+     see=lambda d: [read_own(t) for t in d.values()])
 case("own_pair", Loader, move_on)
 case("own_pair_in_place", Loader, in_place)
 case("own_pair_copies", Copies, move_on)
@@ -633,6 +716,8 @@ refused("bad_enum", lambda: Level.LOW, CANNOT)
 refused("bad_numpy_scalar", lambda: np.float64(1), CANNOT)
 refused("bad_read_only_array", lambda: np.frombuffer(b"abcdefgh", "<i4"), CANNOT)
 refused("bad_seed_sequence", lambda: np.random.SeedSequence(1), CANNOT)
+for kind in ("dict", "ordered", "list", "deque", "set", "bytearray", "namedtuple", "slots"):
+    refused(f"bad_attributes_of_{kind}", lambda kind=kind: {"deep": [OWN[kind](1)]}, "note")
 refused("bad_nested", lambda: torch.nested.nested_tensor([rand(2)]), CANNOT)
 refused("bad_meta", lambda: torch.zeros(3, device="meta"), "meta")
 refused("bad_meta_in_dict", lambda: {"deep": [{"x": torch.zeros(3, device="meta")}]}, "meta")

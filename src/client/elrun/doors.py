@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 from . import special
 from .blocks import local_of
 from .objects import is_small
-from .tree import DoorNode, Misfit, ModuleNode, OptimizerNode, ShardedOptimizerNode, a_class, class_name, join
+from .tree import DoorNode, Misfit, ModuleNode, OptimizerNode, Plain, ShardedOptimizerNode, a_class, class_name, join
 from .values import torch
 
 if TYPE_CHECKING:
@@ -224,8 +224,8 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
     for name, inner in node.inner.items():
         fill.put(join(path, name), getattr(target, name, None), inner)
     if th is not None and isinstance(target, th.nn.Module):
-        tree, metadata = node.state
-        state: Any = collections.OrderedDict(fill.make(path, tree))
+        tree, metadata = node.state if type(node.state) is tuple else (node.state, Plain(None))
+        state = fill.make(path, tree)
         if metadata.value is not None:
             state._metadata = collections.OrderedDict(metadata.value)
         fill.door(False, lambda: _load_module(target, state, False))

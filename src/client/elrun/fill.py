@@ -79,7 +79,7 @@ class Fill:
     def _module_takes(self, module: Any, node: Any) -> None:
         if isinstance(node, ModuleNode):
             saved = dict(zip(node.keys, node.tensors))
-        elif isinstance(node, DoorNode) and isinstance(node.state, tuple):
+        elif isinstance(node, DoorNode) and type(node.state) is tuple:
             saved = dict(node.state[0].items)
         else:
             return
@@ -205,6 +205,8 @@ class Fill:
                 and node.parameter == isinstance(old, th.nn.Parameter):
             self.copies.append(lambda: copy_tensor(local, saved))
             self.sharing.fills(node, old)
+            if node.attributes:
+                self.copies.append(lambda: vars(old).update(node.attributes or {}))
             if old.is_leaf and old.requires_grad != node.requires_grad:
                 self.copies.append(lambda: old.requires_grad_(node.requires_grad))
             return old
@@ -241,6 +243,7 @@ class Fill:
         if node.spread:
             made = self._spread(path, made, node.spread)
         made = th.nn.Parameter(made, requires_grad=node.requires_grad) if node.parameter else made.requires_grad_(node.requires_grad)
+        vars(made).update(node.attributes or {})
         self.sharing.makes(node, made, self.for_door)
         return made
 
@@ -290,7 +293,7 @@ class Fill:
                 and self.memory.takes(old, saved):
             self.copies.append(lambda: np.copyto(old, saved))
             return old
-        if not path:
+        if not path and not self.for_door:
             have = f"{old.dtype} of shape {list(old.shape)}" if isinstance(old, np.ndarray) else class_name(old)
             raise self.misfit("", f"an array {node.dtype} of shape {list(node.shape)} was saved, and {have} is declared")
         order = node.order or tuple(range(saved.ndim))
@@ -302,7 +305,7 @@ class Fill:
         """A tensor without plain bytes: copied in place where torch can."""
         if special.is_tensor(old) and special.takes_odd(old, new) and self.fills(old, special.bits_of(new), lambda: special.copy_odd(old, new)):
             return old
-        if not path:
+        if not path and not self.for_door:
             raise self.misfit("", f"a tensor {new.dtype}, {new.layout}, was saved that cannot be copied into the one that is declared")
         return new
 
@@ -348,7 +351,7 @@ class Fill:
     def _new_mapping(self, node: MappingNode) -> Any:
         if issubclass(node.cls, collections.defaultdict):
             return node.cls(node.extra)
-        return node.cls()
+        return _new(node.cls)
 
     def _sequence(self, path: str, old: Any, node: SequenceNode) -> Any:
         if issubclass(node.cls, tuple):
@@ -359,7 +362,11 @@ class Fill:
         items = [self.put(join(path, i), before[i] if i < len(before) else _NONE, child) for i, child in enumerate(node.items)]
         if old is not _NONE and self.fills(old, list(enumerate(items)), lambda: _refill(old, items)):
             return old
-        return node.cls(items) if node.maxlen is None else node.cls(items, node.maxlen)
+        if node.maxlen is not None:
+            return node.cls(items, node.maxlen)
+        made = _new(node.cls)
+        made.extend(items)
+        return made
 
     def _tuple(self, path: str, old: Any, node: SequenceNode) -> Any:
         before = list(old) if old is not _NONE else []
@@ -371,7 +378,7 @@ class Fill:
         return node.cls._make(items) if hasattr(node.cls, "_make") else node.cls(items)
 
     def _bytes(self, path: str, old: Any, node: BytesNode) -> Any:
-        new = array.array(node.code, node.data) if node.cls is array.array else node.cls(node.data)
+        new = node.cls(node.code, node.data) if node.code else node.cls(node.data)
         if old is _NONE or (node.code and old.typecode != node.code):
             return new
         if len(old) == len(new):
@@ -507,6 +514,11 @@ def _copy_array(old: Any, new: Any) -> None:
     old.fill_value = new.fill_value
     if new.hardmask:
         old.harden_mask()
+
+
+def _new(cls: Any) -> Any:
+    """An empty one.  As pickle does it, its __init__() is not asked where it has no __reduce__() that would."""
+    return cls.__new__(cls) if issubclass(cls, (dict, list)) and cls.__reduce__ is object.__reduce__ else cls()
 
 
 def _fill_mapping(target: Any, items: List[Tuple[Any, Any]], attributes: Optional[Dict[str, Any]]) -> Any:

@@ -115,7 +115,7 @@ def _put_upper(fill: "Fill", path: str, old: Any, node: GeneratorNode) -> Any:
     name, below = layer_below(old) if isinstance(old, cls) else ("", None)
     bits = fill.put(join(path, "bit_generator"), below, node.inner)
     if not name or bits is not below:
-        if not path:
+        if not path and not fill.for_door:
             have = type(below).__name__ if name else class_name(old)
             raise fill.misfit("", f"random numbers of {_name(node)} were saved, and {have} is declared")
         old = cls(bits)
@@ -131,13 +131,13 @@ def _name(node: GeneratorNode) -> str:
 def _put_bits(fill: "Fill", path: str, old: Any, node: GeneratorNode) -> Any:
     np = numpy()
     fits = isinstance(old, np.random.BitGenerator) and _kind(old) == node.detail
-    if not fits and not path:
+    if not fits and not path and not fill.for_door:
         raise fill.misfit("", f"random numbers of {_name(node)} were saved, and {class_name(old)} is declared")
     before = _seed_of(old) if fits else None
     seed = fill.put(join(path, "seed_seq"), before, node.inner) if node.inner is not None else before
     other = seed is not before
     if fits and other and not _takes_seed() and getattr(seed, "n_children_spawned", 0):
-        if not path:
+        if not path and not fill.for_door:
             raise fill.misfit("", "its SeedSequence cannot be changed in this numpy: seed it as it was, or put it into a dict")
         fits = False
     if fits and fill.fills(old, [pickle.dumps(node, PICKLE)], lambda: _set_bits(old, node.state, seed, other), fill.last):

@@ -25,6 +25,8 @@ from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, Genera
                    Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, a_class, class_name, join)
 from .values import SIMPLE, has_pair, is_value, numpy, torch
 
+CONTAINERS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter, list, collections.deque, set, bytearray, array.array)
+_MADE_BY = ("__new__", "__init__", "__setitem__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "append", "extend", "add")
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
 TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
 
@@ -127,6 +129,7 @@ class Walk:
     # -- tensors
 
     def unique(self, path: str) -> str:
+        path = path.replace("/", "%2F")  # what is before a slash is no name of a tensor: a rank, a shard, a part, "obj"
         path = path.replace("\0", "?").encode(errors="replace").decode()  # half of a surrogate pair has no UTF-8
         name = self.prefix + (path or "tensor")
         if name == "__metadata__":
@@ -165,7 +168,10 @@ class Walk:
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
         self.sources.append(local_of(tensor))
-        return node._replace(place=special.place_of(tensor))
+        beside = {k: v for k, v in vars(tensor).items() if is_value(v)} if tensor.__dict__ and spec.spread is None else None
+        if beside:
+            self.pickled(path, beside)
+        return node._replace(place=special.place_of(tensor), attributes=beside or None)
 
     def _saved_object(self, path: str, value: Any) -> Any:
         """pickle alone does not bring back tensors of every type."""
@@ -234,6 +240,8 @@ class Walk:
     def _own_module(self, path: str, module: Any) -> Any:
         """A module with hooks, or a state_dict() of its own: it is called."""
         state = module.state_dict()
+        if type(state) not in (dict, collections.OrderedDict) or set(getattr(state, "__dict__", ())) - {"_metadata"}:
+            return DoorNode(class_name(module), self.take(path, state, True), {})
         params = {name for name, _ in module.named_parameters()}
         items = []
         for key, value in state.items():
@@ -244,7 +252,7 @@ class Walk:
             else:
                 self.specs[first:] = [spec._replace(moves=True) for spec in self.specs[first:]]
         metadata = getattr(state, "_metadata", None)
-        return DoorNode(class_name(module), (MappingNode(dict, items, None), Plain(dict(metadata) if metadata else None)), {})
+        return DoorNode(class_name(module), (MappingNode(type(state), items, None), Plain(dict(metadata) if metadata else None)), {})
 
     def _share(self, first: int) -> None:
         """The loose tensors from this one on are alike on all ranks."""
@@ -294,6 +302,8 @@ class Walk:
     # -- containers and values
 
     def _container(self, path: str, value: Any, inside: bool) -> Any:
+        if inside and isinstance(value, CONTAINERS) and type(value) not in CONTAINERS and not _is_like_its_base(value):
+            return self._saved_object(path, value)
         if isinstance(value, dict):
             return self._dict(path, value, inside)
         if isinstance(value, (list, collections.deque)):
@@ -306,10 +316,9 @@ class Walk:
             return Plain(value)
         if isinstance(value, tuple):
             return self._tuple(path, value, inside)
-        if isinstance(value, bytearray):
-            return BytesNode(type(value), "", bytes(value))
-        if isinstance(value, array.array):
-            return BytesNode(array.array, value.typecode, value.tobytes())
+        if isinstance(value, (bytearray, array.array)):
+            self._no_attributes(path, value, inside)
+            return BytesNode(self._by_name(path, type(value)), getattr(value, "typecode", ""), bytes(memoryview(value).cast("B")))
         names = fields_of(value)
         if names is not None and not inside:
             return FieldsNode(self._by_name(path, type(value)),
@@ -351,7 +360,7 @@ class Walk:
         """A dict or list of many tensors and nothing else; None: it is none."""
         block = self._reuse(path, DictBlock, value)
         if block is None:
-            if len(value) < BLOCK_MIN or not all(special.is_block_tensor(m) and special.is_plain_class(m) for m in members):
+            if len(value) < BLOCK_MIN or not all(special.is_block_tensor(m) and special.is_plain_class(m) and not m.__dict__ for m in members):
                 return None
             if len(set(map(id, members))) < len(value):  # one that stands there twice is one
                 return None
@@ -360,10 +369,11 @@ class Walk:
 
     def _tuple(self, path: str, value: Any, inside: bool) -> Any:
         kind = type(value)
-        if kind is not tuple and not hasattr(kind, "_fields"):
+        if (kind is not tuple and not hasattr(kind, "_fields")) or (inside and _attributes_of(value)):
             if inside:
                 return self._saved_object(path, value)
             raise Refused(f"{self.where(path)}: {a_class(value)} is a tuple that cannot be made anew")
+        self._no_attributes(path, value, inside)
         self._by_name(path, kind)
         names = getattr(kind, "_fields", None) or range(len(value))
         return SequenceNode(kind, [self.take(join(path, n), v, inside) for n, v in zip(names, value)], None)
@@ -379,8 +389,9 @@ class Walk:
         return Plain(value)
 
     def _no_attributes(self, path: str, value: Any, inside: bool) -> None:
-        if getattr(value, "__dict__", None) and not inside and type(value).__module__ not in ("collections", "typing"):
-            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
+        names = [] if inside or type(value) is collections.OrderedDict else _attributes_of(value)
+        if names:
+            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: {', '.join(map(str, names[:3]))}")
 
     def _by_name(self, path: str, kind: type) -> type:
         self.pickled(path, kind)
@@ -391,6 +402,19 @@ class Walk:
             return pickle.dumps(value, PICKLE)
         except Exception as e:
             raise Refused(f"{self.where(path)}: {a_class(value)} that cannot be pickled: {e}") from None
+
+
+def _attributes_of(value: Any) -> List[str]:
+    """What a container has beside its items."""
+    slots = [n for c in type(value).__mro__ if c.__module__ not in ("builtins", "collections", "array")
+             for n in ((c.__dict__.get("__slots__", ()),) if isinstance(c.__dict__.get("__slots__"), str) else c.__dict__.get("__slots__", ()))]
+    return [*getattr(value, "__dict__", ()), *(n for n in slots if n not in ("__dict__", "__weakref__") and hasattr(value, n))]
+
+
+def _is_like_its_base(value: Any) -> bool:
+    """A container of a class that adds nothing to one of Python's but its name: another one is made of its items."""
+    own = [c for c in type(value).__mro__ if c.__module__ not in ("builtins", "collections", "array", "typing")]
+    return not _attributes_of(value) and not any(name in vars(c) for c in own for name in _MADE_BY)
 
 
 def fields_of(value: Any) -> Optional[Dict[str, Any]]:

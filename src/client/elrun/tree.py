@@ -63,6 +63,7 @@ class TensorNode(NamedTuple):
     requires_grad: bool
     stride: Optional[Tuple[int, ...]]  #: None: its elements lie one behind the other
     place: Optional[Place] = None  #: None: it shares nothing, or a Packed node has it
+    attributes: Optional[Dict[str, Any]] = None  #: that were set on it, as far as they are values
 
 
 class ArrayNode(NamedTuple):
