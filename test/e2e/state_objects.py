@@ -7,7 +7,10 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import io
+import math
+import operator
 import pathlib
 import random
 import threading
@@ -133,6 +136,10 @@ put("types_of_torch", lambda: (torch.float16, torch.device("cpu"), torch.Size([2
 put("numpy_scalars", lambda: [np.float32(1), np.int64(2), np.bool_(True), np.complex128(1j), np.datetime64("2020-01-01", "s"), np.str_("a")],
     lambda v, s: [np.float32(s) / 3, np.int64(-s), np.bool_(s % 2), np.complex128(s), v[4] + np.timedelta64(s, "s"), np.str_("b" * s)])
 put("numpy_dtype", lambda: np.dtype("<f4"), lambda v, s: np.dtype([("a", ">i2"), ("b", "f8", (2,))]))
+put("functions_of_values", lambda: [np.add, str.upper, math.sqrt, torch.relu, operator.itemgetter(1), functools.partial(round, ndigits=2)],
+    lambda v, s: [np.sum if s % 2 else np.add, str.lower, math.cos, torch.sigmoid, operator.itemgetter(s), functools.partial(round, ndigits=s), "x".join],
+    see=lambda d: [d["n"], [f(x) for f, x in zip(d["v"], ((1, 2) if d["v"][0] is np.add else (1,), "aB", .5, None, range(9), 1.23456, "ab")) if x is not None and not isinstance(x, tuple)],
+                   [f.__name__ for f in d["v"][:4]]])
 put("python_array", lambda: array.array("d", [1, 2]), lambda v, s: array.array("d", [*v, s]), may_refuse=True)
 put("user_dict", lambda: collections.UserDict(a=rand(1)), lambda v, s: collections.UserDict(a=rand(1), b=s), may_refuse=True)
 
@@ -665,6 +672,25 @@ for kind, of in {"array": lambda s: np.arange(s), "generator": lambda s: np.rand
 case("own_containers_come_later", lambda: {}, lambda d, s: d.update(a=Stats(x=s), l=Rows(s), n=Numbers("d", [s]), b=Buffer(b"abc"), o=Ordered(a=rand(2))), see=read_own, own=False)
 case("tensor_with_attributes", lambda: {"t": rand(2), "p": torch.nn.Parameter(rand(2))}, lambda d, s: (noted(d["t"], s), d.update(new=noted(rand(2), f"step {s}"))),
      see=lambda d: [read_own(t) for t in d.values()])
+class Counts(Loader):
+    """What it has loaded is seen from outside: declare() must not have tried it."""
+
+    loads = []
+
+    def load_state_dict(self, state):
+        self.loads.append(state["epoch"])
+        self.state = state
+
+
+class CountsPlain(Counts):
+    """It would be copied without a trace."""
+
+    def __init__(self):
+        self.state = {"epoch": 0, "order": 0, "inner": {"seen": []}}
+
+
+for kind in (Counts, CountsPlain):
+    case(f"own_pair_{kind.__name__}", kind, move_on, beside=lambda x: list(Counts.loads))
 case("own_pair", Loader, move_on)
 case("own_pair_in_place", Loader, in_place)
 case("own_pair_copies", Copies, move_on)
@@ -694,6 +720,25 @@ class LoadArgs:
 
     def load_state_dict(self, state_dict_list, load_optimizer_states=True):
         return state_dict_list[0]["a"]
+
+
+class Abstract:
+    def state_dict(self):
+        return {"a": 1}
+
+    def load_state_dict(self, state):
+        """To be written."""
+        raise NotImplementedError("later")
+
+
+class OnlyLoads:
+    def load_state_dict(self, state):
+        pass
+
+
+class FailingModule(torch.nn.Module):
+    def state_dict(self, *args, **more):
+        raise RuntimeError("gather it first")
 
 
 class Raises:
@@ -731,7 +776,14 @@ refused("bad_module", lambda: {"os": types}, "os")
 refused("bad_weakref", lambda: {"ref": weakref.ref(Obj)}, "ref")
 refused("bad_thread", lambda: {"t": threading.Thread()}, "t")
 refused("bad_system_random", lambda: random.SystemRandom(), "SystemRandom|state")
-refused("bad_no_load", Unloadable, "load_state_dict")
+refused("bad_no_load", Unloadable, "no load_state_dict()")
+refused("bad_only_loads", OnlyLoads, "no state_dict()")
+refused("bad_no_load_in_dict", lambda: {"deep": [Unloadable()]}, "no load_state_dict()")
+refused("bad_abstract", Abstract, "NotImplementedError")
+refused("bad_class_itself", lambda: torch.nn.Linear, "declare an object of it")
+refused("bad_bound_method", lambda: {"f": [1].append}, "f")
+refused("bad_partial", lambda: {"f": functools.partial(print, [1])}, "f")
+refused("bad_module_whose_state_fails", lambda: FailingModule(), "gather it first")
 refused("bad_other_form", LoadArgs, "load_state_dict|state_dict_list")
 refused("bad_raises", Raises, "gather it first")
 refused("bad_class", lambda: Obj, CANNOT + "|class|type")

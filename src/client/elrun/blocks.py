@@ -192,7 +192,8 @@ class OptimizerBlock(Block):
             nodes.append(node)
             specs.append(spec)
         layout = [(o, list(s)) for o, s in zip(self.owners, self.states)]
-        super().__init__(specs, tensors, (class_name(optim), self._shapes(), layout, self.at, nodes), path)
+        ids = [[id(p) for p in g["params"]] for g in optim.param_groups]
+        super().__init__(specs, tensors, (class_name(optim), self._shapes(), layout, self.at, nodes, ids), path)
         self.of = optim
         self.ids = self._ids()
         self.sizes = list(map(len, self.states))

@@ -367,7 +367,7 @@ class _Saved:
         if not node.values:
             return self.value(tree)
         groups, others, inner = node.values
-        cls, shapes, layout, at, tensors = tree
+        cls, shapes, layout, at, tensors, _ = tree
         by_place, rest = dict(zip(at, tensors)), iter(others)
         state, n = [], 0
         for owner, keys in layout:

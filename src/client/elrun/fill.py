@@ -47,6 +47,8 @@ class Fill:
         self.used: Dict[int, str] = {}  # by the id of an object that stands for a node: in which part; there it stands for no other
         self.content: Dict[int, Any] = {}  # by the id of an object that will be filled: with what
         self.memory = Memory()
+        self.names: Dict[int, List[str]] = {}  # of parameters of declared modules, by their ids: those that are there,
+        self.saved_names: Dict[int, List[str]] = {}  # and those that were saved
         self.for_door = False  # what is made is for a load_state_dict()
         self.doors: List[Door] = []
         self.copies: List[Callable[[], None]] = []
@@ -58,25 +60,25 @@ class Fill:
         """Comes before plan(), for all parts: what there is that others are to agree with."""
         self.part = part
         look_for_meshes(value, self.meshes)
-        self._look_for_modules(value, node)
+        self._look_for_modules(part, value, node)
 
-    def _look_for_modules(self, old: Any, node: Any) -> None:
+    def _look_for_modules(self, path: str, old: Any, node: Any) -> None:
         """What load_state_dict() will write into their tensors."""
         node = self._unpack(node)
         if isinstance(node, DOORS):
             if special.is_module(old):
-                self._module_takes(old, node)
+                self._module_takes(path, old, node)
         elif isinstance(node, MappingNode) and type(old) is node.cls:
             for key, child in node.items:
-                self._look_for_modules(old.get(key), child)
+                self._look_for_modules(join(path, key), old.get(key), child)
         elif isinstance(node, SequenceNode) and type(old) is node.cls:
-            for value, child in zip(old, node.items):
-                self._look_for_modules(value, child)
+            for i, (value, child) in enumerate(zip(old, node.items)):
+                self._look_for_modules(join(path, i), value, child)
         elif isinstance(node, FieldsNode) and type(old) is node.cls:
             for name, child in node.items.items():
-                self._look_for_modules(getattr(old, name, None), child)
+                self._look_for_modules(join(path, name), getattr(old, name, None), child)
 
-    def _module_takes(self, module: Any, node: Any) -> None:
+    def _module_takes(self, path: str, module: Any, node: Any) -> None:
         if isinstance(node, ModuleNode):
             saved = dict(zip(node.keys, node.tensors))
         elif isinstance(node, DoorNode) and type(node.state) is tuple:
@@ -85,6 +87,9 @@ class Fill:
             return
         for entry in special.module_entries(special.unwrap(module), [], [], {}):
             was, tensor = saved.get(entry.key), local_of(entry.tensor)
+            self.names.setdefault(id(entry.tensor), []).append(join(path, entry.key))
+            if isinstance(was, TensorNode) and was.place is not None:
+                self.saved_names.setdefault(was.place.object, []).append(join(path, entry.key))
             if isinstance(was, TensorNode) and special.is_block_tensor(tensor) and tuple(tensor.shape) == was.shape and str(tensor.dtype) == f"torch.{was.dtype}":
                 self._takes(tensor, self.tensors(was.name, was.dtype, was.shape))
                 self.sharing.fills(was, entry.tensor)
@@ -405,7 +410,7 @@ class Fill:
     def _owner(self, path: str, old: Any, node: Any) -> Any:
         if special.is_tensor(old) or not has_pair(old):
             kind = node.cls if isinstance(node, DoorNode) else "module" if isinstance(node, ModuleNode) else "optimizer"
-            raise self.misfit(path, f"the state of a {kind} was saved, and there is {_described(old)}")
+            raise self.misfit(path, f"the state of a {kind} was saved, and there is {_described(old)}: create it before restore()")
         from .doors import plan_door
 
         plan_door(self, path, old, node)
@@ -447,7 +452,7 @@ def _take_back(back: List[Optional[Callable[[], None]]]) -> bool:
 
 def _whole_optimizer(node: Packed) -> OptimizerNode:
     groups, others, inner = node.values
-    cls, shapes, layout, at, tensors = pickle.loads(node.tree)
+    cls, shapes, layout, at, tensors, ids = pickle.loads(node.tree)
     tensors = placed(tensors, node.places)
     by_place, rest = dict(zip(at, tensors)), iter(others)
     state, n = [], 0
@@ -455,7 +460,7 @@ def _whole_optimizer(node: Packed) -> OptimizerNode:
         items = [(key, by_place[i] if i in by_place else Plain(next(rest))) for i, key in enumerate(keys, n)]
         state.append((owner, MappingNode(dict, items, None)))
         n += len(keys)
-    return OptimizerNode(cls, shapes, groups, state, inner)
+    return OptimizerNode(cls, shapes, groups, state, inner, ids)
 
 
 def _described(value: Any) -> str:

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import array
 import collections
-import contextlib
-import copy
 import dataclasses
 import inspect
 import pickle
-import random
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
 from .blocks import Block, DictBlock, ModuleBlock, OptimizerBlock, Spec, local_of, spread_of, tensor_node
 from .generators import generator, layer_below
-from .rng import Rng
 from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, OptimizerNode, Packed, Plain,
                    Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, a_class, class_name, join)
@@ -28,7 +24,7 @@ from .values import SIMPLE, has_pair, is_value, numpy, torch
 CONTAINERS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter, list, collections.deque, set, bytearray, array.array)
 _MADE_BY = ("__new__", "__init__", "__setitem__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "append", "extend", "add")
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
-TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
+TRY_MAX = 16 << 20  # bytes of what torch.save() gives that is tried with torch.load()
 
 
 class Taken(NamedTuple):
@@ -108,10 +104,12 @@ class Walk:
         if node is not None:
             return self._generator(path, value, node)
         if has_pair(value):
-            why = special.pair_refusal(value) or (door_fault(value) if self.first else "")
+            why = special.pair_refusal(value)
+            state = None if why else self._asked(path, lambda: special.state_of(value))
+            why = why or (door_fault(value, state) if self.first else "")
             if why:
                 raise Refused(f"{self.where(path)}: {why}")
-            return DoorNode(class_name(value), self.take(path, special.state_of(value), True), {})
+            return DoorNode(class_name(value), self.take(path, state, True), {})
         return None
 
     def _generator(self, path: str, value: Any, node: GeneratorNode) -> Any:
@@ -122,6 +120,12 @@ class Walk:
         if below is None or generator(below) is not None:
             return node._replace(inner=self.take(join(path, name), below, False))
         return node._replace(inner=self._saved_object(join(path, name), below))
+
+    def _asked(self, path: str, state_dict: Callable[[], Any]) -> Any:
+        try:
+            return state_dict()
+        except Exception as e:
+            raise Refused(f"{self.where(path)}: its state_dict() fails: {type(e).__name__}: {e}") from e
 
     def where(self, path: str) -> str:
         return f'"{path}"' if path else "what is declared"
@@ -239,7 +243,7 @@ class Walk:
 
     def _own_module(self, path: str, module: Any) -> Any:
         """A module with hooks, or a state_dict() of its own: it is called."""
-        state = module.state_dict()
+        state = self._asked(path, module.state_dict)
         if type(state) not in (dict, collections.OrderedDict) or set(getattr(state, "__dict__", ())) - {"_metadata"}:
             return DoorNode(class_name(module), self.take(path, state, True), {})
         params = {name for name, _ in module.named_parameters()}
@@ -274,7 +278,7 @@ class Walk:
             return ShardedOptimizerNode(self._optimizer(join(path, "local"), optim.optim), self._hyper(path, optim))
         if not special.is_stock_optimizer(optim):
             first = len(self.specs)
-            state = self.take(path, optim.state_dict(), True)
+            state = self.take(path, self._asked(path, optim.state_dict), True)
             self._share(first)
             return DoorNode(class_name(optim), state, {})
         if not OptimizerBlock.fits(optim):
@@ -297,7 +301,8 @@ class Walk:
             state.append((k, self.take(join(path, k), value, True)))
         self._share(first)
         shapes = [[tuple(p.shape) for p in g["params"]] for g in optim.param_groups]
-        return OptimizerNode(class_name(optim), shapes, self._hyper(path, optim), state, self._inner(path, optim))
+        ids = [[id(p) for p in g["params"]] for g in optim.param_groups]
+        return OptimizerNode(class_name(optim), shapes, self._hyper(path, optim), state, self._inner(path, optim), ids)
 
     # -- containers and values
 
@@ -325,6 +330,9 @@ class Walk:
                               {n: self.take(join(path, n), v, inside) for n, v in names.items()})
         if inside:
             return self._saved_object(path, value)
+        for has, lacks in (("state_dict", "load_state_dict"), ("load_state_dict", "state_dict")):
+            if callable(getattr(value, has, None)) and not isinstance(value, type):
+                raise Refused(f"{self.where(path)}: {a_class(value)} has {has}(), but no {lacks}(): it cannot be put back without that")
         raise Refused(f"{self.where(path)}: {a_class(value)} has no state_dict() and load_state_dict() and is no container, "
                       "number or array: give it that pair, or declare what is in it")
 
@@ -445,9 +453,9 @@ def alone_fault(value: Any) -> str:
     return ""
 
 
-def door_fault(value: Any) -> str:
-    """Why its load_state_dict() would not take what its state_dict() gives, as far as a small copy of it can show;
-    "": nothing is known against it."""
+def door_fault(value: Any, state: Any) -> str:
+    """Why its load_state_dict() would not take what its state_dict() gives, as far as that can be seen without calling it:
+    it may write files, or count what it has loaded.  "": nothing is known against it."""
     try:
         names = [p for p in inspect.signature(value.load_state_dict).parameters.values()
                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
@@ -458,29 +466,16 @@ def door_fault(value: Any) -> str:
     must = [p.name for p in names[1:] if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
     if must:
         return f"its load_state_dict() wants more than a state: {', '.join(must)}"
-    if not is_small(getattr(value, "__dict__", {}), [TRY_MAX]):
-        return ""
-    try:
-        twin = copy.deepcopy(value)
-    except Exception:
-        return ""
-    with same_numbers():
-        try:
-            twin.load_state_dict(twin.state_dict())
-        except Exception as e:
-            return f"its load_state_dict() does not take what its state_dict() gives ({type(e).__name__}: {e})"
+    if _only_says_no(value.load_state_dict):
+        return "its load_state_dict() only raises NotImplementedError"
+    if names[0].name.endswith("_list") and not isinstance(state, list):
+        return f"its load_state_dict() wants a list, {names[0].name}, and its state_dict() gives {a_class(state)}"
     return ""
 
 
-@contextlib.contextmanager
-def same_numbers() -> Iterator[None]:
-    """The random numbers of this process are afterwards what they were."""
-    rng = Rng()
-    state = rng.state_dict()
-    try:
-        yield
-    finally:
-        rng.load_state_dict(state)
+def _only_says_no(method: Any) -> bool:
+    code = getattr(method, "__code__", None)
+    return bool(getattr(method, "__isabstractmethod__", False) or (code is not None and code.co_names == ("NotImplementedError",)))
 
 
 def is_small(value: Any, left: List[int], depth: int = 8) -> bool:

@@ -166,6 +166,7 @@ class OptimizerNode(NamedTuple):
     groups: List[Any]
     state: List[Tuple[Any, Any]]
     inner: Dict[str, Any]
+    ids: List[List[int]] = []  #: id() of its parameters: modules beside it have their names
 
 
 class ShardedOptimizerNode(NamedTuple):
