@@ -722,6 +722,23 @@ class LoadArgs:
         return state_dict_list[0]["a"]
 
 
+class LoadIndex(LoadArgs):
+    """The same, which only its body shows."""
+
+    def load_state_dict(self, x, strict=True):
+        return x[0]["a"]
+
+
+class IntKeys(Loader):
+    """It looks for a number, and there it is."""
+
+    def state_dict(self):
+        return {0: self.state["epoch"]}
+
+    def load_state_dict(self, state):
+        self.state["epoch"] = state[0]
+
+
 class Abstract:
     def state_dict(self):
         return {"a": 1}
@@ -779,6 +796,7 @@ refused("bad_system_random", lambda: random.SystemRandom(), "SystemRandom|state"
 refused("bad_no_load", Unloadable, "no load_state_dict()")
 refused("bad_only_loads", OnlyLoads, "no state_dict()")
 refused("bad_no_load_in_dict", lambda: {"deep": [Unloadable()]}, "no load_state_dict()")
+refused("bad_index", LoadIndex, "wants a list")
 refused("bad_abstract", Abstract, "NotImplementedError")
 refused("bad_class_itself", lambda: torch.nn.Linear, "declare an object of it")
 refused("bad_bound_method", lambda: {"f": [1].append}, "f")
@@ -789,6 +807,8 @@ refused("bad_raises", Raises, "gather it first")
 refused("bad_class", lambda: Obj, CANNOT + "|class|type")
 refused("bad_function", lambda: rand, CANNOT + "|function")
 refused("bad_data_loader", lambda: {"it": iter(torch.utils.data.DataLoader([1, 2, 3]))}, "it")
+
+case("own_pair_with_numbers", IntKeys, lambda x, s: x.state.update(epoch=s))
 
 # --- random numbers: last, since every case before draws some ------------------------------------------------------------------
 

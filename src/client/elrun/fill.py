@@ -248,7 +248,8 @@ class Fill:
         if node.spread:
             made = self._spread(path, made, node.spread)
         made = th.nn.Parameter(made, requires_grad=node.requires_grad) if node.parameter else made.requires_grad_(node.requires_grad)
-        vars(made).update(node.attributes or {})
+        if node.attributes:
+            vars(made).update(node.attributes)
         self.sharing.makes(node, made, self.for_door)
         return made
 

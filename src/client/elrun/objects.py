@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import collections
 import dataclasses
+import dis
 import inspect
 import pickle
 import types
@@ -468,9 +469,21 @@ def door_fault(value: Any, state: Any) -> str:
         return f"its load_state_dict() wants more than a state: {', '.join(must)}"
     if _only_says_no(value.load_state_dict):
         return "its load_state_dict() only raises NotImplementedError"
-    if names[0].name.endswith("_list") and not isinstance(state, list):
+    if isinstance(state, dict) and (names[0].name.endswith("_list") or any(k not in state for k in _indexes(value.load_state_dict, names[0].name))):
         return f"its load_state_dict() wants a list, {names[0].name}, and its state_dict() gives {a_class(state)}"
     return ""
+
+
+def _indexes(method: Any, name: str) -> Set[int]:
+    """The numbers by which it looks into that argument."""
+    code = getattr(method, "__code__", None)
+    if code is None:
+        return set()
+    steps = [(i.opname, i.argval, i.argrepr) for i in dis.get_instructions(code) if i.opname not in ("CACHE", "NOP", "EXTENDED_ARG")]
+    if any(op.startswith("STORE_FAST") and arg == name for op, arg, _ in steps):
+        return set()  # it means something else later
+    return {key for (load, of, _), (_, key, _), (op, _, sign) in zip(steps, steps[1:], steps[2:])
+            if load.startswith("LOAD_FAST") and of == name and type(key) is int and (op == "BINARY_SUBSCR" or sign == "[]")}
 
 
 def _only_says_no(method: Any) -> bool:
