@@ -158,7 +158,7 @@ def asked(part: Union[Part, FilePart]) -> Held:
     try:
         return part.take()
     except Refused as e:
-        raise Error(f'part "{part.name}": {e}') from None
+        raise Error(f'part "{part.name}": {e}') from e.__cause__
     except Exception as e:  # of a state_dict() of the script
         raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
 

@@ -135,7 +135,7 @@ class Snapshots(Connection):
         try:
             part.take(first=True)
         except Refused as e:
-            raise TypeError(f'part "{name}": {e}') from None
+            raise TypeError(f'part "{name}": {e}') from e.__cause__
         except UnicodeError as e:
             raise TypeError(f'part "{name}": a name in it cannot be written down: {e}') from None
         except RecursionError:
