@@ -38,13 +38,15 @@ def compare(parts: List[AnyPart], memory: memoryview, where: List[Extent]) -> It
         shared = _Saved(images[part.name])
         yield from _told(f'part "{part.name}"', holds, names, shared)
         if own is not None and part.name in own.tree:
-            yield from _told(f'part "{part.name}", what this rank has of its own', holds, names, _Saved(images[part.name], own, part.name))
+            what = f'part "{part.name}", what this rank has of its own'
+            yield from _told(what, holds, names, _Saved(images[part.name], own, part.name))
 
 
 def _told(what: str, holds: Any, names: Dict[str, str], saved: "_Saved") -> Iterator[str]:
     found = list(differences(holds, saved.value(saved.tree), ""))
     kept = {path: first for path, first in saved.names().items() if path in names}
-    found += [f"{path} is {_the_same(first)}, saved is {_the_same(kept[path])}" for path, first in names.items() if path in kept and kept[path] != first]
+    found += [f"{path} is {_the_same(first)}, saved is {_the_same(kept[path])}"
+              for path, first in names.items() if path in kept and kept[path] != first]
     if found:
         more = f" and {len(found) - SAID_MAX} more" if len(found) > SAID_MAX else ""
         yield f'{what}: {"; ".join(found[:SAID_MAX])}{more}'

@@ -148,8 +148,8 @@ def _compare_order(fill: "Fill", path: str, groups: List[Any], node: OptimizerNo
     for i, (before, after) in enumerate(zip(saved, live)):
         for k, (a, b) in enumerate(zip(before, after)):
             if a and b and not set(a) & set(b) and set(a) <= there:
-                raise fill.misfit(path, f"parameter {k} of group {i} was {a[0]} when it was saved, and is {b[0]}: give it the parameters in "
-                                        "their old order")
+                raise fill.misfit(path, f"parameter {k} of group {i} was {a[0]} when it was saved, and is {b[0]}: give it the "
+                                        "parameters in their old order")
 
 
 def _param_names(group: Any) -> List[str]:

@@ -247,7 +247,8 @@ class Fill:
         made = self._values(node)
         if node.spread:
             made = self._spread(path, made, node.spread)
-        made = th.nn.Parameter(made, requires_grad=node.requires_grad) if node.parameter else made.requires_grad_(node.requires_grad)
+        want = node.requires_grad
+        made = th.nn.Parameter(made, requires_grad=want) if node.parameter else made.requires_grad_(want)
         if node.attributes:
             vars(made).update(node.attributes)
         self.sharing.makes(node, made, self.for_door)

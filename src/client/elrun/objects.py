@@ -22,8 +22,10 @@ from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, Genera
                    Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, a_class, class_name, join)
 from .values import SIMPLE, has_pair, is_value, numpy, torch
 
-CONTAINERS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter, list, collections.deque, set, bytearray, array.array)
-_MADE_BY = ("__new__", "__init__", "__setitem__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "append", "extend", "add")
+CONTAINERS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter, list, collections.deque, set,
+              bytearray, array.array)
+_MADE_BY = ("__new__", "__init__", "__setitem__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "append", "extend",
+            "add")
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
 TRY_MAX = 16 << 20  # bytes of what torch.save() gives that is tried with torch.load()
 
@@ -211,7 +213,9 @@ class Walk:
         spec = Spec(self.unique(path), tuple(value.shape), value.dtype, False, None)
         self.specs.append(spec)
         self.sources.append(value)
-        order = None if value.flags.c_contiguous or 0 in value.strides else tuple(sorted(range(value.ndim), key=lambda i: -abs(value.strides[i])))
+        order = None
+        if not value.flags.c_contiguous and 0 not in value.strides:
+            order = tuple(sorted(range(value.ndim), key=lambda i: -abs(value.strides[i])))
         return ArrayNode(spec.name, value.dtype, spec.shape, type(value).__name__ if type(value) is not np.memmap else "ndarray",
                          order if order != tuple(range(value.ndim)) else None, value.flags.writeable)
 
@@ -257,7 +261,8 @@ class Walk:
             else:
                 self.specs[first:] = [spec._replace(moves=True) for spec in self.specs[first:]]
         metadata = getattr(state, "_metadata", None)
-        return DoorNode(class_name(module), (MappingNode(type(state), items, None), Plain(dict(metadata) if metadata else None)), {})
+        versions = Plain(dict(metadata) if metadata else None)
+        return DoorNode(class_name(module), (MappingNode(type(state), items, None), versions), {})
 
     def _share(self, first: int) -> None:
         """The loose tensors from this one on are alike on all ranks."""
@@ -333,7 +338,8 @@ class Walk:
             return self._saved_object(path, value)
         for has, lacks in (("state_dict", "load_state_dict"), ("load_state_dict", "state_dict")):
             if callable(getattr(value, has, None)) and not isinstance(value, type):
-                raise Refused(f"{self.where(path)}: {a_class(value)} has {has}(), but no {lacks}(): it cannot be put back without that")
+                raise Refused(f"{self.where(path)}: {a_class(value)} has {has}(), but no {lacks}(): it cannot be put back "
+                              "without that")
         raise Refused(f"{self.where(path)}: {a_class(value)} has no state_dict() and load_state_dict() and is no container, "
                       "number or array: give it that pair, or declare what is in it")
 
@@ -369,7 +375,7 @@ class Walk:
         """A dict or list of many tensors and nothing else; None: it is none."""
         block = self._reuse(path, DictBlock, value)
         if block is None:
-            if len(value) < BLOCK_MIN or not all(special.is_block_tensor(m) and special.is_plain_class(m) and not m.__dict__ for m in members):
+            if len(value) < BLOCK_MIN or not all(map(_is_ordinary, members)):
                 return None
             if len(set(map(id, members))) < len(value):  # one that stands there twice is one
                 return None
@@ -400,7 +406,8 @@ class Walk:
     def _no_attributes(self, path: str, value: Any, inside: bool) -> None:
         names = [] if inside or type(value) is collections.OrderedDict else _attributes_of(value)
         if names:
-            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: {', '.join(map(str, names[:3]))}")
+            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: "
+                          f"{', '.join(map(str, names[:3]))}")
 
     def _by_name(self, path: str, kind: type) -> type:
         self.pickled(path, kind)
@@ -413,10 +420,15 @@ class Walk:
             raise Refused(f"{self.where(path)}: {a_class(value)} that cannot be pickled: {e}") from None
 
 
+def _is_ordinary(value: Any) -> bool:
+    """A tensor of torch's own that is nothing but its values."""
+    return special.is_block_tensor(value) and special.is_plain_class(value) and not value.__dict__
+
+
 def _attributes_of(value: Any) -> List[str]:
     """What a container has beside its items."""
-    slots = [n for c in type(value).__mro__ if c.__module__ not in ("builtins", "collections", "array")
-             for n in ((c.__dict__.get("__slots__", ()),) if isinstance(c.__dict__.get("__slots__"), str) else c.__dict__.get("__slots__", ()))]
+    own = [c.__dict__.get("__slots__", ()) for c in type(value).__mro__ if c.__module__ not in ("builtins", "collections", "array")]
+    slots = [n for names in own for n in ((names,) if isinstance(names, str) else names)]
     return [*getattr(value, "__dict__", ()), *(n for n in slots if n not in ("__dict__", "__weakref__") and hasattr(value, n))]
 
 
@@ -469,8 +481,9 @@ def door_fault(value: Any, state: Any) -> str:
         return f"its load_state_dict() wants more than a state: {', '.join(must)}"
     if _only_says_no(value.load_state_dict):
         return "its load_state_dict() only raises NotImplementedError"
-    if isinstance(state, dict) and (names[0].name.endswith("_list") or any(k not in state for k in _indexes(value.load_state_dict, names[0].name))):
-        return f"its load_state_dict() wants a list, {names[0].name}, and its state_dict() gives {a_class(state)}"
+    name = names[0].name
+    if isinstance(state, dict) and (name.endswith("_list") or not _indexes(value.load_state_dict, name) <= set(state)):
+        return f"its load_state_dict() wants a list, {name}, and its state_dict() gives {a_class(state)}"
     return ""
 
 
@@ -479,7 +492,8 @@ def _indexes(method: Any, name: str) -> Set[int]:
     code = getattr(method, "__code__", None)
     if code is None:
         return set()
-    steps = [(i.opname, i.argval, i.argrepr) for i in dis.get_instructions(code) if i.opname not in ("CACHE", "NOP", "EXTENDED_ARG")]
+    steps = [(i.opname, i.argval, i.argrepr) for i in dis.get_instructions(code)
+             if i.opname not in ("CACHE", "NOP", "EXTENDED_ARG")]
     if any(op.startswith("STORE_FAST") and arg == name for op, arg, _ in steps):
         return set()  # it means something else later
     return {key for (load, of, _), (_, key, _), (op, _, sign) in zip(steps, steps[1:], steps[2:])

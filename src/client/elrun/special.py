@@ -199,12 +199,14 @@ def unwrap(module: Any) -> Any:
 def module_refusal(module: Any) -> str:
     """Why this module cannot be kept; "": it can."""
     if _comes_from(module, "deepspeed"):
-        return "a DeepSpeed engine keeps its state in pieces of its own: examples/deepspeed_snapshots.py has an object to declare in its place"
+        return ("a DeepSpeed engine keeps its state in pieces of its own: examples/deepspeed_snapshots.py has an object to "
+                "declare in its place")
     if _comes_from(module, "torchmetrics") and not module.state_dict():
         return "a metric keeps nothing in its state_dict(): call its persistent(True) first"
     for name, param in module.named_parameters():
         if hasattr(param, "ds_id") or hasattr(param, "ds_tensor"):
-            return f"parameter {name} is a placeholder of DeepSpeed ZeRO-3: examples/deepspeed_snapshots.py has an object to declare in its place"
+            return (f"parameter {name} is a placeholder of DeepSpeed ZeRO-3: examples/deepspeed_snapshots.py has an object to "
+                    "declare in its place")
     return ""
 
 
@@ -334,7 +336,8 @@ def state_of(value: Any) -> Any:
 def pair_refusal(value: Any) -> str:
     """Why an object's state_dict() and load_state_dict() are no pair; "": nothing is known against them."""
     if _comes_from(value, "deepspeed"):
-        return "an object of DeepSpeed takes back the states of all ranks at once: examples/deepspeed_snapshots.py has one to declare in its place"
+        return ("an object of DeepSpeed takes back the states of all ranks at once: examples/deepspeed_snapshots.py has one to "
+                "declare in its place")
     return ""
 
 

@@ -18,8 +18,8 @@ from typing import Any
 SIMPLE = frozenset((type(None), bool, int, float, complex, str, bytes))
 _IMMUTABLE = (int, float, complex, str, bytes, decimal.Decimal, fractions.Fraction, datetime.date, datetime.time,
               datetime.timedelta, datetime.tzinfo, pathlib.PurePath, uuid.UUID, range, slice, re.Pattern, enum.Enum, type,
-              types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, operator.itemgetter,
-              operator.attrgetter, type(functools.lru_cache(len)), type(Ellipsis), type(NotImplemented))
+              types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+              operator.itemgetter, operator.attrgetter, type(functools.lru_cache(len)), type(Ellipsis), type(NotImplemented))
 
 
 def torch() -> Any:
@@ -31,7 +31,8 @@ def numpy() -> Any:
 
 
 def is_value(value: Any) -> bool:
-    """It has no state that could change, all the way down.  Functions and classes are pickled by their names, a functools.partial() of values by these."""
+    """It has no state that could change, all the way down.  Functions and classes are pickled by their
+    names, a functools.partial() of values by these."""
     kind = type(value)
     if kind in SIMPLE:
         return True
