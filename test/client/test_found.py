@@ -173,10 +173,51 @@ def lazy_parameters_that_came_later():
     back(dict, lambda it: it.update(p=torch.nn.parameter.UninitializedParameter()))
 
 
+def told(saved, holds):
+    """What --ckpt-check says if an object holds something else than was saved."""
+    job = Alone()
+    job.declare("it", saved)
+    shot = job.take_into(0, 0)
+    assert job.differences(shot) == [], job.differences(shot)
+    job.parts[0].value = holds
+    return " ".join(job.differences(shot))
+
+
+def the_check_tells_kinds_of_containers():
+    deque = collections.deque
+    for a, b, words in ([[1], deque([1]), "a list"], [deque([1], 3), deque([1], 4), "of 3 at most"], [{}, collections.OrderedDict(), "a dict"],
+                        [collections.defaultdict(int), collections.defaultdict(list), "of int"], [(1, [2]), [1, [2]], "a tuple"]):
+        assert f"saved is {words}" in told({"v": a}, {"v": b}) or words in told({"v": a}, {"v": b}), (a, b, told({"v": a}, {"v": b}))
+
+
+def the_check_tells_what_is_one_object():
+    one, t = [1], torch.ones(2)
+    assert "b is another one, saved is the same as a" in told({"a": one, "b": one}, {"a": [1], "b": [1]})
+    assert "b is the same as a, saved is another one" in told({"a": [1], "b": [1]}, {"a": one, "b": one})
+    assert "b is another one" in told({"a": t, "b": t}, {"a": t, "b": t.clone()})
+    many = {f"t{i}": torch.ones(1) for i in range(20)}
+    assert "b is another one, saved is the same as a.t3" in told({"a": many, "b": many["t3"]}, {"a": many, "b": many["t3"].clone()})
+
+
+def the_check_reads_a_ranks_own_pieces():
+    job = Alone(world=2)
+    job.declare("a/b", {"n": 1, "w": np.zeros(3), "t": [torch.zeros(2)]}, "all")
+    shot = job.take_into(0, 0)
+    assert job.differences(shot) == [], job.differences(shot)
+    own = next(i for i, part in enumerate(job.parts) if part.own)
+    at = shot.where[own]
+    views = job.parts[own].layout.views(shot.slot.memory[at.at : at.at + at.bytes])
+    assert len(views) == 2
+    for view in views:
+        view[...] = 7
+    text = " ".join(job.differences(shot))
+    assert "of its own" in text and "w has other values" in text and "t.0 has other values" in text, text
+
+
 def main():
     bad = 0
     for name, test in list(globals().items()):
-        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "Marked"):
+        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "Marked"):
             try:
                 test()
             except Exception:

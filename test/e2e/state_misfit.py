@@ -47,6 +47,16 @@ def adam(*groups):
     o = torch.optim.Adam([{"params": [nn.Parameter(torch.randn(3)) for _ in range(n)], "lr": .1} for n in groups])
     return o
 
+def two(first, second, **more):
+    """Two layers of one shape, and an optimizer that has them in that order."""
+    net = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 3)})
+    params = [*net[first].named_parameters(prefix=first), *net[second].named_parameters(prefix=second)]
+    return {"net": net, "opt": torch.optim.Adam(params if more.get("named") else [p for _, p in params])}
+
+
+def two_named(*order):
+    """The names stand in the optimizer, and its module beside it is not declared."""
+    return {"opt": two(*order, named=True)["opt"]}
 
 
 # name: what was saved, what is declared later, and what the text must say: each of these, or one of those with "|".
@@ -57,6 +67,9 @@ TORCH = {
     "shape_deep_in_a_dict": (lambda: {"nets": [net(2, 2), net(2, 5)]}, lambda: {"nets": [net(2, 2), net(2, 7)]}, ["nets", "0.weight", "5", "7"]),
     "tensor_type": (lambda: torch.zeros(3), lambda: torch.zeros(3, dtype=torch.float16), ["float32|F32", "float16|F16"]),
     "tensor_shape": (lambda: torch.zeros(2, 3), lambda: torch.zeros(2, 4), ["2, 3", "2, 4"]),
+    "layers_in_another_order": (lambda: two("a", "b"), lambda: two("b", "a"), ["opt", "group 0", "parameter 0", "a.weight", "b.weight"]),
+    "names_in_another_order": (lambda: two_named("a", "b"), lambda: two_named("b", "a"), ["opt", "group 0", "parameter 0", "a.weight", "b.weight"]),
+    "nothing_there": (lambda: {"a": [net(2, 2)]}, lambda: {"a": [None]}, ["a.0", "before restore()"]),
     "other_class": (lambda: net(2, 2), lambda: adam(1), ["0.weight|Sequential|param_groups|Adam"]),
 }
 PLAIN = {
@@ -82,6 +95,8 @@ def change(x):
             p.data += 1
     elif isinstance(x, Vocabulary):
         x.words[0] = "b"
+    elif "opt" in x if isinstance(x, dict) else False:
+        change(x["opt"])
     elif "nets" in x if isinstance(x, dict) else False:
         change(x["nets"][1])
     elif isinstance(x, dict):

@@ -13,5 +13,5 @@ misfit() { # KIND CASES
 }
 
 misfit plain 5
-misfit torch 7
+misfit torch 10
 finished

@@ -7,7 +7,10 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import io
+import math
+import operator
 import pathlib
 import random
 import threading
@@ -133,6 +136,10 @@ put("types_of_torch", lambda: (torch.float16, torch.device("cpu"), torch.Size([2
 put("numpy_scalars", lambda: [np.float32(1), np.int64(2), np.bool_(True), np.complex128(1j), np.datetime64("2020-01-01", "s"), np.str_("a")],
     lambda v, s: [np.float32(s) / 3, np.int64(-s), np.bool_(s % 2), np.complex128(s), v[4] + np.timedelta64(s, "s"), np.str_("b" * s)])
 put("numpy_dtype", lambda: np.dtype("<f4"), lambda v, s: np.dtype([("a", ">i2"), ("b", "f8", (2,))]))
+put("functions_of_values", lambda: [np.add, str.upper, math.sqrt, torch.relu, operator.itemgetter(1), functools.partial(round, ndigits=2)],
+    lambda v, s: [np.sum if s % 2 else np.add, str.lower, math.cos, torch.sigmoid, operator.itemgetter(s), functools.partial(round, ndigits=s), "x".join],
+    see=lambda d: [d["n"], [f(x) for f, x in zip(d["v"], ((1, 2) if d["v"][0] is np.add else (1,), "aB", .5, None, range(9), 1.23456, "ab")) if x is not None and not isinstance(x, tuple)],
+                   [f.__name__ for f in d["v"][:4]]])
 put("python_array", lambda: array.array("d", [1, 2]), lambda v, s: array.array("d", [*v, s]), may_refuse=True)
 put("user_dict", lambda: collections.UserDict(a=rand(1)), lambda v, s: collections.UserDict(a=rand(1), b=s), may_refuse=True)
 
@@ -189,6 +196,10 @@ class Point(typing.NamedTuple):
 
 class Lr(float):
     """A number with a class of its own."""
+
+
+class Marked(torch.Tensor):
+    """A tensor of a class of its own."""
 
 
 class Stats(dict):
@@ -260,6 +271,86 @@ case("shared_no_more", shared_list, lambda d, s: d.update(b=list(d["a"]) + [s]) 
 case("shared_tensor_no_more", shared_tensor, lambda d, s: d.update(c=d["a"].clone() + 1))
 case("views_of_one", views_of_one, lambda d, s: d["all"].add_(s + 1))
 case("cycle", comes_back_to_itself, lambda d, s: (d.update(n=s), d["l"].append(rand(1))), may_refuse=True)
+
+
+def later(name, fill, *keys, make=None, **more):
+    """fill(d) in the first step: a restarted script has none of it when it restores.  keys: dicts that it has then."""
+    case(name, make or (lambda: {k: {} for k in keys}), lambda d, s: fill(d) if s == 0 else grow(d), **more)
+
+
+def grow(x):
+    """Every tensor in it, each once, without another one in its place."""
+    found = {}
+    for t in flat(x):
+        found.setdefault(t.untyped_storage().data_ptr(), torch.empty(0, dtype=torch.uint8).set_(t.untyped_storage()))
+    for bytes_ in found.values():
+        bytes_.add_(1)
+
+
+def flat(x):
+    if isinstance(x, torch.Tensor):
+        return [x]
+    return [t for v in (x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()) for t in flat(v)]
+
+
+def views_later(d):
+    t = rand(6)
+    d["v"].update(all=t, head=t[:2], column=t.view(2, 3)[:, 1], bits=t.view(torch.int32), back=t)
+
+
+def head_first(d):
+    t = rand(6)
+    d["v"].update(head=t[1:3], all=t, apart=t.clone(), tail=[t[4:]])
+
+
+def block_and_elsewhere(d):
+    d["many"].update({f"t{i}": rand(3) for i in range(20)})
+    d["one"].update(same=d["many"]["t3"], part=d["many"]["t4"][1:], row=(d["many"]["t5"],))
+
+
+def elsewhere_and_block(d):
+    whole = rand(30)
+    d["one"].update(same=rand(3), whole=whole)
+    d["many"].update({f"t{i}": whole[i : i + 2] for i in range(20)}, last=d["one"]["same"])
+
+
+def moments_elsewhere(d):
+    p = d["p"]
+    p.grad = torch.ones(3)
+    d["o"].step()
+    d["m"] = d["o"].state[p]["exp_avg"]
+
+
+def moments_in_one_buffer(d):
+    p = d["p"]
+    p.grad = torch.ones(3)
+    d["o"].step()
+    d["flat"] = rand(6)
+    d["o"].state[p].update(exp_avg=d["flat"][:3], exp_avg_sq=d["flat"][3:])
+
+
+def an_optimizer():
+    p = torch.nn.Parameter(torch.zeros(3))
+    return {"o": torch.optim.Adam([p]), "p": p}
+
+
+def moments(d):
+    return {k: v for k, v in d.items() if k != "o"}, list(d["o"].state[d["p"]].values()) if d["o"].state else []
+
+
+later("views_come_later", views_later, "v")
+later("view_before_its_base", head_first, "v")
+later("block_and_elsewhere", block_and_elsewhere, "many", "one")
+later("elsewhere_and_block", elsewhere_and_block, "one", "many")
+later("half_of_it_there", lambda d: d["late"].update(t=d["t"], head=d["t"][:2], l=[d["t"].view(2, 3)]), make=lambda: {"late": {}, "t": rand(6)})
+later("view_of_a_parameter", lambda d: d["late"].update(w=d["m"].weight, row=d["m"].weight.data[1]), make=lambda: {"late": {}, "m": torch.nn.Linear(2, 2)},
+      see=lambda d: [d["m"].weight, d["late"]])
+later("moments_elsewhere", moments_elsewhere, make=an_optimizer, see=moments)
+later("moments_in_one_buffer", moments_in_one_buffer, make=an_optimizer, see=moments)
+later("view_of_one_that_grew", lambda d: d["v"].update(t=rand(7)) or d["v"].update(head=d["v"]["t"][2:]), make=lambda: {"v": {"t": rand(3), "head": rand(2)}}, own=False)
+later("views_that_can_grow", views_later, "v", see=lambda d: (len(d["v"]), [t.untyped_storage().resizable() for t in flat(d)]))
+later("expanded_later", lambda d: d["v"].update(t=rand(1, 3)) or d["v"].update(wide=d["v"]["t"].expand(4, 3), alone=rand(1, 2).expand(3, 2), steps=rand(20)[::3]), "v")
+later("arrays_by_column", lambda d: d["v"].update(f=np.asfortranarray(rand(3, 4).numpy()), r=np.frombuffer(b"abcdefgh", "<i4"), c=np.zeros((2, 2))), "v")
 case("best_is_a_copy", lambda: {"now": rand(4), "best": None}, lambda d, s: d.update(now=d["now"] + 1, best=d["now"].clone() if s == 1 else d["best"]))
 
 # --- numpy -----------------------------------------------------------------------------------------------------------------
@@ -395,6 +486,33 @@ case("generators_in_dict", lambda: {"t": torch.Generator().manual_seed(1), "n": 
      lambda d, s: (torch.rand(2, generator=d["t"]), d["n"].random(), d["r"].random()))
 
 
+def spawn(rng):
+    return [child.bit_generator.random_raw() for child in rng.spawn(2)]
+
+
+def one_below_two():
+    bits = np.random.MT19937(5)
+    return {"a": np.random.Generator(bits), "b": np.random.Generator(bits), "old": np.random.RandomState(bits), "seed": bits.seed_seq, "bits": bits}
+
+
+class Dice(random.Random):
+    """A generator with a class of its own."""
+
+
+case("generator_that_spawns", lambda: np.random.default_rng(1), lambda g, s: spawn(g))
+case("generator_that_spawns_of_any_seed", lambda: {"g": np.random.default_rng()}, lambda d, s: d.update(drawn=spawn(d["g"])) if s else
+     d.update(g=np.random.default_rng(7)))
+case("seed_sequences", lambda: {"s": np.random.SeedSequence(1), "wide": np.random.SeedSequence([2, 3], spawn_key=(4,), pool_size=8)},
+     lambda d, s: [seed.spawn(s + 1) for seed in d.values()])
+case("seed_sequence_rebound", lambda: {"s": np.random.SeedSequence(1)}, lambda d, s: d.update(s=d["s"].spawn(1)[0]))
+case("two_generators_of_one_source", lambda: {}, lambda d, s: d["a"].random() if s else d.update(one_below_two()))
+case("two_generators_of_one_source_kept", one_below_two, lambda d, s: (d["a"].spawn(1), d["old"].normal()))
+case("bit_generator_alone", lambda: np.random.PCG64(1), lambda b, s: (b.random_raw(), b.seed_seq.spawn(2)))
+case("random_state_of_another_source", lambda: {"r": np.random.RandomState(1)}, lambda d, s: d["r"].normal() if s else d.update(r=np.random.RandomState(np.random.Philox(4))),
+     own=False)
+case("generator_of_own_class", lambda: {"r": None}, lambda d, s: d["r"].random() if s else d.update(r=Dice(3)))
+
+
 class Sampler:
     """A loader's sampler: it holds the generator that is declared."""
 
@@ -475,6 +593,104 @@ def in_place(x, s):
     x.state["order"].add_(1)
 
 
+class Given(Loader):
+    """Its state is whatever it was given."""
+
+    def state_dict(self):
+        return self.state["epoch"]
+
+    def load_state_dict(self, state):
+        self.state["epoch"] = state
+
+
+class Ordered(collections.OrderedDict):
+    pass
+
+
+class Rows(list):
+    """Its constructor wants something."""
+
+    def __init__(self, what):
+        super().__init__([what])
+
+
+class Window(collections.deque):
+    pass
+
+
+class Kinds(set):
+    pass
+
+
+class Buffer(bytearray):
+    pass
+
+
+class Numbers(array.array):
+    pass
+
+
+class Noted(Point):
+    """A namedtuple that has room for attributes."""
+
+
+class Slotted(dict):
+    __slots__ = ("note",)
+
+
+def noted(x, note):
+    x.note = note
+    return x
+
+
+OWN = {
+    "dict": lambda s: noted(Stats(a=rand(2)), s), "ordered": lambda s: noted(Ordered(b=rand(1), a=s), [s]), "list": lambda s: noted(Rows(rand(2)), s),
+    "deque": lambda s: noted(Window([s, 1, 2, 3], maxlen=3), s), "set": lambda s: noted(Kinds([s]), s), "bytearray": lambda s: noted(Buffer(b"ab"), s),
+    "array": lambda s: Numbers("d", [s]), "namedtuple": lambda s: noted(Noted(s, rand(2)), s), "slots": lambda s: noted(Slotted(a=s), s),
+    "ordered_dict": lambda s: noted(collections.OrderedDict(a=s), s), "defaultdict": lambda s: collections.defaultdict(list, {s: [rand(1)]}),
+    "without_attributes": lambda s: Stats(a=rand(2), b=Ordered(c=s)),
+}
+
+
+def read_own(x):
+    """All of it, attributes, too."""
+    if isinstance(x, torch.Tensor):
+        return [x, sorted(vars(x).items())]
+    more = [sorted(vars(x).items())] if hasattr(x, "__dict__") else []
+    more += [x.note] if isinstance(x, Slotted) else []
+    if isinstance(x, dict):
+        return [type(x), [(k, read_own(v)) for k, v in x.items()], *more]
+    return [type(x), [read_own(v) for v in x], *more] if isinstance(x, (list, tuple)) else [type(x), x, *more]
+
+
+for kind, of in OWN.items():
+    case(f"state_of_own_{kind}", Given, lambda x, s, of=of: x.state.update(epoch={"deep": [of(s)]}), see=lambda x: read_own(x.state["epoch"]), own=False)
+    case(f"state_that_is_own_{kind}", Given, lambda x, s, of=of: x.state.update(epoch=of(s)), see=lambda x: read_own(x.state["epoch"]), own=False)
+for kind, of in {"array": lambda s: np.arange(s), "generator": lambda s: np.random.default_rng(s), "sparse": lambda s: torch.eye(2).mul(s).to_sparse(),
+                 "tensor_class": lambda s: torch.rand(2).as_subclass(Marked)}.items():
+    case(f"state_that_is_{kind}", Given, lambda x, s, of=of: x.state.update(epoch=of(s + 1)), see=lambda x: x.state["epoch"], own=False)
+case("own_containers_come_later", lambda: {}, lambda d, s: d.update(a=Stats(x=s), l=Rows(s), n=Numbers("d", [s]), b=Buffer(b"abc"), o=Ordered(a=rand(2))), see=read_own, own=False)
+case("tensor_with_attributes", lambda: {"t": rand(2), "p": torch.nn.Parameter(rand(2))}, lambda d, s: (noted(d["t"], s), d.update(new=noted(rand(2), f"step {s}"))),
+     see=lambda d: [read_own(t) for t in d.values()])
+class Counts(Loader):
+    """What it has loaded is seen from outside: declare() must not have tried it."""
+
+    loads = []
+
+    def load_state_dict(self, state):
+        self.loads.append(state["epoch"])
+        self.state = state
+
+
+class CountsPlain(Counts):
+    """It would be copied without a trace."""
+
+    def __init__(self):
+        self.state = {"epoch": 0, "order": 0, "inner": {"seen": []}}
+
+
+for kind in (Counts, CountsPlain):
+    case(f"own_pair_{kind.__name__}", kind, move_on, beside=lambda x: list(Counts.loads))
 case("own_pair", Loader, move_on)
 case("own_pair_in_place", Loader, in_place)
 case("own_pair_copies", Copies, move_on)
@@ -506,6 +722,42 @@ class LoadArgs:
         return state_dict_list[0]["a"]
 
 
+class LoadIndex(LoadArgs):
+    """The same, which only its body shows."""
+
+    def load_state_dict(self, x, strict=True):
+        return x[0]["a"]
+
+
+class IntKeys(Loader):
+    """It looks for a number, and there it is."""
+
+    def state_dict(self):
+        return {0: self.state["epoch"]}
+
+    def load_state_dict(self, state):
+        self.state["epoch"] = state[0]
+
+
+class Abstract:
+    def state_dict(self):
+        return {"a": 1}
+
+    def load_state_dict(self, state):
+        """To be written."""
+        raise NotImplementedError("later")
+
+
+class OnlyLoads:
+    def load_state_dict(self, state):
+        pass
+
+
+class FailingModule(torch.nn.Module):
+    def state_dict(self, *args, **more):
+        raise RuntimeError("gather it first")
+
+
 class Raises:
     def state_dict(self):
         raise RuntimeError("gather it first")
@@ -525,6 +777,9 @@ refused("bad_decimal", lambda: decimal.Decimal(1), CANNOT)
 refused("bad_enum", lambda: Level.LOW, CANNOT)
 refused("bad_numpy_scalar", lambda: np.float64(1), CANNOT)
 refused("bad_read_only_array", lambda: np.frombuffer(b"abcdefgh", "<i4"), CANNOT)
+refused("bad_seed_sequence", lambda: np.random.SeedSequence(1), CANNOT)
+for kind in ("dict", "ordered", "list", "deque", "set", "bytearray", "namedtuple", "slots"):
+    refused(f"bad_attributes_of_{kind}", lambda kind=kind: {"deep": [OWN[kind](1)]}, "note")
 refused("bad_nested", lambda: torch.nested.nested_tensor([rand(2)]), CANNOT)
 refused("bad_meta", lambda: torch.zeros(3, device="meta"), "meta")
 refused("bad_meta_in_dict", lambda: {"deep": [{"x": torch.zeros(3, device="meta")}]}, "meta")
@@ -538,12 +793,22 @@ refused("bad_module", lambda: {"os": types}, "os")
 refused("bad_weakref", lambda: {"ref": weakref.ref(Obj)}, "ref")
 refused("bad_thread", lambda: {"t": threading.Thread()}, "t")
 refused("bad_system_random", lambda: random.SystemRandom(), "SystemRandom|state")
-refused("bad_no_load", Unloadable, "load_state_dict")
+refused("bad_no_load", Unloadable, "no load_state_dict()")
+refused("bad_only_loads", OnlyLoads, "no state_dict()")
+refused("bad_no_load_in_dict", lambda: {"deep": [Unloadable()]}, "no load_state_dict()")
+refused("bad_index", LoadIndex, "wants a list")
+refused("bad_abstract", Abstract, "NotImplementedError")
+refused("bad_class_itself", lambda: torch.nn.Linear, "declare an object of it")
+refused("bad_bound_method", lambda: {"f": [1].append}, "f")
+refused("bad_partial", lambda: {"f": functools.partial(print, [1])}, "f")
+refused("bad_module_whose_state_fails", lambda: FailingModule(), "gather it first")
 refused("bad_other_form", LoadArgs, "load_state_dict|state_dict_list")
 refused("bad_raises", Raises, "gather it first")
 refused("bad_class", lambda: Obj, CANNOT + "|class|type")
 refused("bad_function", lambda: rand, CANNOT + "|function")
 refused("bad_data_loader", lambda: {"it": iter(torch.utils.data.DataLoader([1, 2, 3]))}, "it")
+
+case("own_pair_with_numbers", IntKeys, lambda x, s: x.state.update(epoch=s))
 
 # --- random numbers: last, since every case before draws some ------------------------------------------------------------------
 

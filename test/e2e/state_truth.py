@@ -34,6 +34,7 @@ class _Reader:
     def __init__(self, aliases):
         self.aliases = aliases  # False: which objects are the same does not count (a state_dict() makes and takes copies)
         self.module = 0  # within one: what it trains, and which tensors lie in one storage, is not in its state
+        self.sparse = 0  # within one: it keeps room for more in its members
         self.seen = {}  # id: path
         self.storages = {}  # (address, device): path
         self.alive = []  # so that no id is used twice
@@ -75,11 +76,13 @@ class _Reader:
         if isinstance(x, np.ndarray):
             return self.array(x, path)
         if isinstance(x, np.random.Generator):
-            return (name, self.read(x.bit_generator.state, path + ".bit_generator"))
+            return (name, self.read(x.bit_generator, path + ".bit_generator"))
         if isinstance(x, np.random.BitGenerator):
-            return (name, self.read(x.state, path + ".state"))
+            return (name, self.read(x.state, path + ".state"), self.read(getattr(x, "seed_seq", None), path + ".seed_seq"))
         if isinstance(x, np.random.RandomState):
-            return (name, self.read(x.get_state(legacy=False), path + ".state"))
+            return (name, self.read(x.get_state(legacy=False), path + ".state"), self.read(x._bit_generator, path + "._bit_generator"))
+        if isinstance(x, np.random.SeedSequence):
+            return (name, self.read(x.state, path + ".state"))
         if isinstance(x, random.Random):
             return (name, x.getstate())
         if isinstance(x, (bytearray, array.array)):
@@ -121,13 +124,12 @@ class _Reader:
             return (*what, "no values")
         if t.is_nested:
             return (*what, [self.tensor(p, f"{path}<{i}>") for i, p in enumerate(t.unbind())])
-        if t.layout == torch.sparse_coo:
-            return (*what, t.is_coalesced(), self.tensor(t._indices(), path + ".indices"),
-                    self.tensor(t._values(), path + ".values"))
-        if t.layout in (torch.sparse_csr, torch.sparse_bsr):
-            return (*what, *(self.tensor(p, path) for p in (t.crow_indices(), t.col_indices(), t.values())))
-        if t.layout in (torch.sparse_csc, torch.sparse_bsc):
-            return (*what, *(self.tensor(p, path) for p in (t.ccol_indices(), t.row_indices(), t.values())))
+        if t.layout != torch.strided and not t.is_mkldnn:
+            self.sparse += 1
+            try:
+                return self.members(t, path, what)
+            finally:
+                self.sparse -= 1
         if t.is_quantized:
             scheme = t.qscheme()
             how = ((t.q_scale(), t.q_zero_point()) if scheme in (torch.per_tensor_affine, torch.per_tensor_symmetric) else
@@ -138,7 +140,19 @@ class _Reader:
             first = self.storages.setdefault(key, path)
             if first != path:
                 what.append(f"in the storage of {first}")
+            if not _overlaps(t) and not self.sparse:
+                what.append(("stride", *t.stride()))
         return (*what, _raw(t))
+
+    def members(self, t, path, what):
+        if t.layout == torch.sparse_coo:
+            return (*what, t.is_coalesced(), self.tensor(t._indices(), path + ".indices"),
+                    self.tensor(t._values(), path + ".values"))
+        if t.layout in (torch.sparse_csr, torch.sparse_bsr):
+            return (*what, *(self.tensor(p, path) for p in (t.crow_indices(), t.col_indices(), t.values())))
+        if t.layout in (torch.sparse_csc, torch.sparse_bsc):
+            return (*what, *(self.tensor(p, path) for p in (t.ccol_indices(), t.row_indices(), t.values())))
+        raise TypeError(f"{path}: no rule to read {t.layout}")
 
     def array(self, a, path):
         extra = []
@@ -147,7 +161,8 @@ class _Reader:
             a = a.data
         if a.dtype.hasobject:
             return ("ndarray", "object", a.shape, [self.read(v, f"{path}.flat[{i}]") for i, v in enumerate(a.flat)], *extra)
-        return (type(a).__name__, _dtype(a.dtype), a.shape, _array_bytes(a), *extra)
+        layout = ("by column" if a.flags.f_contiguous and not a.flags.c_contiguous else "", a.flags.writeable)
+        return (type(a).__name__, _dtype(a.dtype), a.shape, layout, _array_bytes(a), *extra)
 
 
 def _in_order(state):
@@ -172,6 +187,16 @@ def _array_bytes(a):
     if a.dtype.char in "gG":  # 10 of the 16 bytes of an x87 number are its own
         return [repr(v) for v in a.flat]
     return np.ascontiguousarray(a).tobytes()
+
+
+def _overlaps(t):
+    """Two elements may lie at one address."""
+    extent = 1
+    for step, n in sorted((step, n) for n, step in zip(t.shape, t.stride()) if n > 1):
+        if 0 < step < extent:
+            return True
+        extent += (n - 1) * step
+    return False
 
 
 def _raw(t):

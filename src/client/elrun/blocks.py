@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import special
 from .special import PICKLE
-from .tree import MappingNode, Mesh, ModuleNode, SequenceNode, Spread, TensorNode, class_name, join
+from .sharing import pack_places
+from .tree import MappingNode, Mesh, ModuleNode, Packed, SequenceNode, Spread, TensorNode, class_name, join
 from .values import SIMPLE, torch
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Block:
         self.shapes = list(map(_SHAPE, self.locals))
         self.places = self._places()
         self.packed = pickle.dumps(tree, PICKLE)
+        self.shared = b""  # their places, for the addresses that they have
         self.keep: Tuple[Any, ...] = ()  # what guards compare by id must stay alive
 
     def same_shapes(self) -> bool:
@@ -77,8 +79,12 @@ class Block:
         places = self._places()
         if places == self.places:
             return True
-        self.places = places
+        self.places, self.shared = places, b""
         return list(map(_SHAPE, self.locals)) == self.shapes
+
+    def pack(self, values: List[Any]) -> Packed:
+        self.shared = self.shared or pack_places(self.tensors)
+        return Packed(self.packed, values, self.shared)
 
     def _places(self) -> Tuple[Any, ...]:
         """What can be asked of thousands of tensors at each step."""
@@ -186,7 +192,8 @@ class OptimizerBlock(Block):
             nodes.append(node)
             specs.append(spec)
         layout = [(o, list(s)) for o, s in zip(self.owners, self.states)]
-        super().__init__(specs, tensors, (class_name(optim), self._shapes(), layout, self.at, nodes), path)
+        ids = [[id(p) for p in g["params"]] for g in optim.param_groups]
+        super().__init__(specs, tensors, (class_name(optim), self._shapes(), layout, self.at, nodes, ids), path)
         self.of = optim
         self.ids = self._ids()
         self.sizes = list(map(len, self.states))

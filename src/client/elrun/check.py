@@ -12,15 +12,16 @@ import hashlib
 import json
 import pickle
 import struct
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import special
-from .objects import fields_of, generator
+from .generators import generator, layer_below
+from .objects import fields_of
 from .packets import Extent
-from .parts import AnyPart, Part
+from .parts import OWN, AnyPart, Part, one_segment
 from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, ModuleNode, OptimizerNode,
-                   Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, TensorNode)
+                   Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, TensorNode, a_class)
 from .values import has_pair, is_value, numpy, torch
 
 SAID_MAX = 5  # differences of one part that are told
@@ -28,20 +29,71 @@ SAID_MAX = 5  # differences of one part that are told
 
 def compare(parts: List[AnyPart], memory: memoryview, where: List[Extent]) -> Iterator[str]:
     """One text for each part that differs: where, and how."""
-    for part, extent in zip(parts, where):
+    images = {part.name: memory[extent.at : extent.at + extent.bytes] for part, extent in zip(parts, where)}
+    own = _Saved(images[OWN]) if OWN in images else None
+    for part in parts:
         if not isinstance(part, Part):
             continue
-        saved = _Saved(memory[extent.at : extent.at + extent.bytes])
-        found = list(differences(live(part.value), saved.value(saved.tree), ""))
-        if found:
-            more = f" and {len(found) - SAID_MAX} more" if len(found) > SAID_MAX else ""
-            yield f'part "{part.name}": {"; ".join(found[:SAID_MAX])}{more}'
+        holds, names = live(part.value), _names_of(part.value)
+        shared = _Saved(images[part.name])
+        yield from _told(f'part "{part.name}"', holds, names, shared)
+        if own is not None and part.name in own.tree:
+            what = f'part "{part.name}", what this rank has of its own'
+            yield from _told(what, holds, names, _Saved(images[part.name], own, part.name))
+
+
+def _told(what: str, holds: Any, names: Dict[str, str], saved: "_Saved") -> Iterator[str]:
+    found = list(differences(holds, saved.value(saved.tree), ""))
+    kept = {path: first for path, first in saved.names().items() if path in names}
+    found += [f"{path} is {_the_same(first)}, saved is {_the_same(kept[path])}"
+              for path, first in names.items() if path in kept and kept[path] != first]
+    if found:
+        more = f" and {len(found) - SAID_MAX} more" if len(found) > SAID_MAX else ""
+        yield f'{what}: {"; ".join(found[:SAID_MAX])}{more}'
+
+
+def _the_same(first: str) -> str:
+    return f'the same as {first or "the whole"}' if first != "-" else "another one"
+
+
+def _join(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _names_of(value: Any) -> Dict[str, str]:
+    """Of what stands in containers, by path: where the same object stood before; "-": it is the first."""
+    seen: Dict[int, str] = {}
+    names: Dict[str, str] = {}
+
+    def visit(path: str, one: Any) -> None:
+        if is_value(one):
+            return
+        names[path] = seen.setdefault(id(one), path) if seen.get(id(one), path) != path else "-"
+        seen.setdefault(id(one), path)
+        if names[path] == "-" and not has_pair(one):
+            for key, child in _members(one):
+                visit(_join(path, key), child)
+
+    visit("", value)
+    return names
+
+
+def _members(value: Any) -> List[Tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, (list, collections.deque)):
+        return list(enumerate(value))
+    if isinstance(value, tuple):
+        return list(zip(getattr(type(value), "_fields", None) or range(len(value)), value))
+    return list((fields_of(value) or {}).items()) if generator(value) is None and not special.is_tensor(value) else []
 
 
 def differences(a: Any, b: Any, path: str) -> Iterator[str]:
     """a: what the object holds; b: what was saved."""
     where = path or "(itself)"
-    if not isinstance(a, tuple) or not isinstance(b, tuple) or a[0] != b[0]:
+    if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] == "items" and a[2] and b[2] and a[2] != b[2]:
+        yield f"{where} is {a[2]}, saved is {b[2]}"
+    elif not isinstance(a, tuple) or not isinstance(b, tuple) or a[0] != b[0]:
         if a != b and not (a != a and b != b):
             yield f"{where} is {_short(a)}, saved is {_short(b)}"
     elif a[0] == "items":
@@ -51,7 +103,7 @@ def differences(a: Any, b: Any, path: str) -> Iterator[str]:
             yield f"{where} has other keys: {_short(lost)} not saved, {_short(new)} not there" if lost or new else f"{where}: keys in another order"
         for key in mine:
             if key in theirs:
-                yield from differences(mine[key], theirs[key], f"{path}.{key}" if path else str(key))
+                yield from differences(mine[key], theirs[key], _join(path, key))
     elif a[:-1] != b[:-1]:
         yield f"{where} is {_short(a[:-1])}, saved is {_short(b[:-1])}"
     elif a[-1] != b[-1]:
@@ -91,18 +143,28 @@ def live(value: Any, inside: bool = False) -> Any:
         if special.is_zero_optimizer(value):
             groups = [live({k: v for k, v in g.items() if k != "params"}, True) for g in value.param_groups]
             return _items({"local": live(value.optim), "groups": _items(dict(enumerate(groups)))})
-        kind, items = live(value.state_dict(), True)
-        return _items({**items, "state": _in_order(items["state"])}) if special.is_stock_optimizer(value) else (kind, items)
+        whole = live(value.state_dict(), True)
+        return _items({**whole[1], "state": _in_order(whole[1]["state"])}) if special.is_stock_optimizer(value) else whole
     node = generator(value)
     if node is not None:
-        return "generator", _frozen((node.kind, node.detail, node.state))
+        return _live_generator(value, node)
     if has_pair(value):
         return live(special.state_of(value), True)
     return _live_container(value, False)
 
 
-def _items(items: Dict[Any, Any]) -> Tuple[str, Dict[Any, Any]]:
-    return "items", items
+def _items(items: Dict[Any, Any], kind: str = "") -> Tuple[str, Dict[Any, Any], str]:
+    """kind: what contains them, "" where that does not count."""
+    return "items", items, kind
+
+
+def _kind(cls: Any, factory: Any, maxlen: Any) -> str:
+    more = [f" of {getattr(factory, '__name__', factory)}"] if factory is not None else []
+    return a_class(cls) + "".join(more + ([f" of {maxlen} at most"] if maxlen is not None else []))
+
+
+def _kind_of(value: Any) -> str:
+    return _kind(type(value), getattr(value, "default_factory", None), getattr(value, "maxlen", None))
 
 
 def _in_order(state: Any) -> Any:
@@ -136,30 +198,36 @@ def _digest(value: Any) -> Any:
     return hashlib.blake2b(value.tobytes(), digest_size=16).digest()
 
 
+def _live_generator(value: Any, node: GeneratorNode) -> Any:
+    name, below = layer_below(value)
+    return "generator", _frozen((node.kind, node.detail, node.state)), live(below) if name else None
+
+
 def _live_module(module: Any) -> Any:
     if special.is_fsdp1(module):
         return _items({e.key: _bytes_of(e.tensor) for e in special.module_entries(module, [], [], {})})
-    return _items({k: live(v, True) for k, v in module.state_dict().items()})
+    state = module.state_dict()
+    return _items({k: live(v, True) for k, v in state.items()}) if isinstance(state, dict) else live(state, True)
 
 
 def _live_container(value: Any, inside: bool) -> Any:
     if isinstance(value, dict):
-        return _items({k: live(v, inside) for k, v in value.items()})
+        return _items({k: live(v, inside) for k, v in value.items()}, _kind_of(value))
     if isinstance(value, (list, collections.deque)):
-        return _items({i: live(v, inside) for i, v in enumerate(value)})
+        return _items({i: live(v, inside) for i, v in enumerate(value)}, _kind_of(value))
     if isinstance(value, set):
-        return "set", frozenset(map(_frozen, value))
+        return "set", a_class(value), frozenset(map(_frozen, value))
     if is_value(value):
         return "value", type(value).__name__, _frozen(value)
     if type(value) is tuple or hasattr(type(value), "_fields"):
-        return _items({i: live(v, inside) for i, v in enumerate(value)})
+        return _items({i: live(v, inside) for i, v in enumerate(value)}, _kind_of(value))
     if isinstance(value, bytearray):
-        return "bytes", bytes(value)
+        return "bytes", a_class(value), bytes(value)
     if isinstance(value, array.array):
-        return "bytes", value.tobytes()
+        return "bytes", a_class(value) + value.typecode, value.tobytes()
     names = None if inside else fields_of(value)
     if names is not None:
-        return _items({k: live(v) for k, v in names.items()})
+        return _items({k: live(v) for k, v in names.items()}, _kind_of(value))
     data = pickle.dumps(value, PICKLE)
     return "odd", special.to_bytes(value) if b"torch" in data else data
 
@@ -175,25 +243,69 @@ def _frozen(value: Any) -> Any:
 
 
 class _Saved:
-    """A file, read by its header."""
+    """A file, read by its header.  own: that with a rank's own pieces, of which those of one part count before the file's."""
 
-    def __init__(self, image: memoryview):
+    def __init__(self, image: memoryview, own: Optional["_Saved"] = None, part: str = ""):
         data = image
         (n,) = struct.unpack("<Q", data[:8])
         self.rows: Dict[str, Any] = json.loads(bytes(data[8 : 8 + n]))
-        notes = json.loads(self.rows.pop("__metadata__")["elrun"])["tensors"]
+        mine = json.loads(self.rows.pop("__metadata__")["elrun"])
+        notes, self.rank = mine["tensors"], mine["shard_id"][4:]
         self.data = data[8 + n :]
         [blob] = [name for name, note in notes.items() if note.get("object") == "pickle"]
         at, _ = self.rows[blob]["data_offsets"]
         (n,) = struct.unpack("<Q", self.data[at : at + 8])
-        self.tree = pickle.loads(bytes(self.data[at + 8 : at + 8 + n]))
+        self.tree: Any = pickle.loads(own.tree[part] if own else bytes(self.data[at + 8 : at + 8 + n]))
+        self.own, self.part = own, part
+
+    def bytes_of(self, name: str) -> memoryview:
+        if self.own:
+            mine = f"r{int(self.own.rank):05d}/{one_segment(self.part)}/{name}"
+            if mine in self.own.rows:
+                return self.own.bytes_of(mine)
+        at, end = self.rows[name]["data_offsets"]
+        return self.data[at:end]
 
     def digest(self, name: str) -> bytes:
-        at, end = self.rows[name]["data_offsets"]
-        return hashlib.blake2b(self.data[at:end], digest_size=16).digest()
+        return hashlib.blake2b(self.bytes_of(name), digest_size=16).digest()
 
     def value(self, node: Any) -> Any:
         return self._READ[type(node)](self, node)
+
+    def names(self) -> Dict[str, str]:
+        """As _names_of() has it, of what was saved."""
+        seen: Dict[Any, str] = {}
+        names: Dict[str, str] = {}
+
+        def visit(path: str, node: Any, of: int = 0) -> None:
+            if isinstance(node, Plain) and not isinstance(node.value, (list, dict)):
+                return
+            if isinstance(node, TensorNode) and node.place is not None:
+                of = node.place.object
+            key = ("object", of) if of else ("node", id(node))
+            names[path] = seen[key] if key in seen else "-"
+            seen.setdefault(key, path)
+            if names[path] != "-":
+                return
+            children: Any = ()
+            if isinstance(node, Packed) and not node.values:
+                block, (_, objects, _) = pickle.loads(node.tree), pickle.loads(node.places)
+                if isinstance(block, (MappingNode, SequenceNode)):
+                    items = block.items if isinstance(block, MappingNode) else enumerate(block.items)
+                    for (key_, child), tensor in zip(items, objects):
+                        visit(_join(path, key_), child, tensor)
+                return
+            if isinstance(node, MappingNode):
+                children = node.items
+            elif isinstance(node, SequenceNode):
+                children = zip(getattr(node.cls, "_fields", None) or range(len(node.items)), node.items)
+            elif isinstance(node, FieldsNode):
+                children = node.items.items()
+            for key, child in children:
+                visit(_join(path, key), child)
+
+        visit("", self.tree)
+        return names
 
     def _plain(self, node: Plain) -> Any:
         return _live_container(node.value, False)
@@ -202,8 +314,8 @@ class _Saved:
         return "tensor", node.dtype, tuple(node.shape), self.digest(node.name)
 
     def _array(self, node: ArrayNode) -> Any:
-        at, end = self.rows[node.name]["data_offsets"]
-        found = numpy().frombuffer(self.data[at:end], "u1").view(node.dtype) if end > at else numpy().empty(0, node.dtype)
+        data = self.bytes_of(node.name)
+        found = numpy().frombuffer(data, "u1").view(node.dtype) if len(data) else numpy().empty(0, node.dtype)
         return "array", node.dtype.str, tuple(node.shape), _digest(found)
 
     def _sparse(self, node: SparseNode) -> Any:
@@ -212,25 +324,28 @@ class _Saved:
         return _items(dict(zip(names.get(node.layout, ("ccol_indices", "row_indices", "values")), map(self.value, node.members))))
 
     def _odd(self, node: SavedNode) -> Any:
+        value = special.from_bytes(node.data) if node.how == "torch" else pickle.loads(node.data)
+        if isinstance(value, (dict, list, tuple, set, collections.deque, bytearray, array.array)):
+            return live(value, True)  # a container of another class was pickled whole
         return "odd", node.data
 
     def _mapping(self, node: MappingNode) -> Any:
-        return _items({k: self.value(v) for k, v in node.items})
+        return _items({k: self.value(v) for k, v in node.items}, _kind(node.cls, node.extra, None))
 
     def _sequence(self, node: SequenceNode) -> Any:
-        return _items({i: self.value(v) for i, v in enumerate(node.items)})
+        return _items({i: self.value(v) for i, v in enumerate(node.items)}, _kind(node.cls, None, node.maxlen))
 
     def _set(self, node: SetNode) -> Any:
-        return "set", frozenset(_frozen(n.value) for n in node.items)
+        return "set", a_class(node.cls), frozenset(_frozen(n.value) for n in node.items)
 
     def _fields(self, node: FieldsNode) -> Any:
-        return _items({k: self.value(v) for k, v in node.items.items()})
+        return _items({k: self.value(v) for k, v in node.items.items()}, _kind(node.cls, None, None))
 
     def _generator(self, node: GeneratorNode) -> Any:
-        return "generator", _frozen((node.kind, node.detail, node.state))
+        return "generator", _frozen((node.kind, node.detail, node.state)), None if node.inner is None else self.value(node.inner)
 
     def _door(self, node: DoorNode) -> Any:
-        if isinstance(node.state, tuple) and len(node.state) == 2 and isinstance(node.state[1], Plain) and not hasattr(node.state, "_fields"):
+        if type(node.state) is tuple:
             return self.value(node.state[0])  # of a module: the state and its versions
         return self.value(node.state)
 
@@ -240,8 +355,8 @@ class _Saved:
     def _optimizer(self, node: OptimizerNode) -> Any:
         groups, n = [], 0
         for group, shapes in zip(node.groups, node.shapes):
-            kind, items = self.value(group)
-            groups.append((kind, {**items, "params": live(list(range(n, n + len(shapes))))}))
+            items = self.value(group)[1]
+            groups.append(_items({**items, "params": live(list(range(n, n + len(shapes))))}))
             n += len(shapes)
         state = {k: self.value(v) for k, v in node.state}
         return _items({"state": _in_order(_items(state)), "param_groups": _items(dict(enumerate(groups)))})
@@ -254,7 +369,7 @@ class _Saved:
         if not node.values:
             return self.value(tree)
         groups, others, inner = node.values
-        cls, shapes, layout, at, tensors = tree
+        cls, shapes, layout, at, tensors, _ = tree
         by_place, rest = dict(zip(at, tensors)), iter(others)
         state, n = [], 0
         for owner, keys in layout:
@@ -267,5 +382,5 @@ class _Saved:
         Plain: _plain, TensorNode: _tensor, ArrayNode: _array, SparseNode: _sparse, SavedNode: _odd, MappingNode: _mapping,
         SequenceNode: _sequence, SetNode: _set, FieldsNode: _fields, GeneratorNode: _generator, DoorNode: _door, ModuleNode: _module,
         OptimizerNode: _optimizer, ShardedOptimizerNode: _sharded, Packed: _packed,
-        BytesNode: lambda self, node: ("bytes", node.data), EmptyNode: lambda self, node: ("empty",),
+        BytesNode: lambda self, node: ("bytes", a_class(node.cls) + node.code, node.data), EmptyNode: lambda self, node: ("empty",),
     }

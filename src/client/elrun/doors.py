@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 from . import special
 from .blocks import local_of
 from .objects import is_small
-from .tree import DoorNode, Misfit, ModuleNode, OptimizerNode, ShardedOptimizerNode, a_class, class_name, join
+from .tree import DoorNode, Misfit, ModuleNode, OptimizerNode, Plain, ShardedOptimizerNode, a_class, class_name, join
 from .values import torch
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def _plan_optimizer(fill: "Fill", path: str, optim: Any, node: OptimizerNode) ->
         for k, (param, shape) in enumerate(zip(group["params"], shapes)):
             if tuple(param.shape) != tuple(shape):
                 raise fill.misfit(path, f"parameter {k} of group {i} was saved with shape {list(shape)}, and has {list(param.shape)}")
+    _compare_order(fill, path, groups, node)
     for name, inner in node.inner.items():
         fill.put(join(path, name), getattr(optim, name, None), inner)
     state = {key: fill.make(join(path, key), value) for key, value in node.state}
@@ -132,6 +133,28 @@ def _plan_optimizer(fill: "Fill", path: str, optim: Any, node: OptimizerNode) ->
         saved.append({**fill.make(join(path, f"param_groups.{i}"), hyper), "params": list(range(n, n + len(group["params"])))})
         n += len(group["params"])
     fill.door(special.loads_as_torch(optim), lambda: _load_optimizer(optim, state, saved))
+
+
+def _compare_order(fill: "Fill", path: str, groups: List[Any], node: OptimizerNode) -> None:
+    """Parameters of one shape in another order would get each other's moments.  It is known by the names that they have in
+    the modules beside it, or in the groups; names that are not the same set of names mean nothing."""
+    live = [[fill.names.get(id(p), []) for p in g["params"]] for g in groups]
+    saved = [[fill.saved_names.get(i, []) for i in ids] for ids in node.ids]
+    for i, hyper in enumerate(node.groups):
+        was, now = _param_names(fill.make("", hyper)), _param_names(groups[i])
+        if was and now:
+            saved[i], live[i] = [[n] for n in was], [[n] for n in now]
+    there = {n for g in live for names in g for n in names}
+    for i, (before, after) in enumerate(zip(saved, live)):
+        for k, (a, b) in enumerate(zip(before, after)):
+            if a and b and not set(a) & set(b) and set(a) <= there:
+                raise fill.misfit(path, f"parameter {k} of group {i} was {a[0]} when it was saved, and is {b[0]}: give it the "
+                                        "parameters in their old order")
+
+
+def _param_names(group: Any) -> List[str]:
+    names = group.get("param_names")
+    return list(names) if isinstance(names, (list, tuple)) and len(set(names)) == len(names) else []
 
 
 def _load_optimizer(optim: Any, state: Dict[Any, Any], groups: List[Dict[str, Any]]) -> Undo:
@@ -224,8 +247,8 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
     for name, inner in node.inner.items():
         fill.put(join(path, name), getattr(target, name, None), inner)
     if th is not None and isinstance(target, th.nn.Module):
-        tree, metadata = node.state
-        state: Any = collections.OrderedDict(fill.make(path, tree))
+        tree, metadata = node.state if type(node.state) is tuple else (node.state, Plain(None))
+        state = fill.make(path, tree)
         if metadata.value is not None:
             state._metadata = collections.OrderedDict(metadata.value)
         fill.door(False, lambda: _load_module(target, state, False))

@@ -11,13 +11,14 @@ import array
 import collections
 import copy
 import pickle
-import random
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import special
+from .generators import put_generator
 from .memory import Memory, is_alike
 from .objects import fields_of
 from .blocks import local_of, mesh_of
+from .sharing import Sharing, placed, with_places
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
                    TensorNode, a_class, class_name, join)
@@ -38,14 +39,17 @@ class Door(NamedTuple):
 class Fill:
     """One going back.  tensors: what gives the saved bytes of a name, as a tensor or an array that may only be read."""
 
-    def __init__(self, tensors: Callable[[str, Any, Any], Any]):
-        self.tensors = tensors
+    def __init__(self, tensors: Callable[[str, Any, Any], Any], sharing: Sharing):
+        self.tensors, self.sharing = tensors, sharing
         self.part = ""
         self.meshes: List[Any] = []
         self.made: Dict[int, Any] = {}  # by the id of a node: the object that stands for it
         self.used: Dict[int, str] = {}  # by the id of an object that stands for a node: in which part; there it stands for no other
         self.content: Dict[int, Any] = {}  # by the id of an object that will be filled: with what
         self.memory = Memory()
+        self.names: Dict[int, List[str]] = {}  # of parameters of declared modules, by their ids: those that are there,
+        self.saved_names: Dict[int, List[str]] = {}  # and those that were saved
+        self.for_door = False  # what is made is for a load_state_dict()
         self.doors: List[Door] = []
         self.copies: List[Callable[[], None]] = []
         self.last: List[Callable[[], None]] = []
@@ -56,35 +60,39 @@ class Fill:
         """Comes before plan(), for all parts: what there is that others are to agree with."""
         self.part = part
         look_for_meshes(value, self.meshes)
-        self._look_for_modules(value, node)
+        self._look_for_modules(part, value, node)
 
-    def _look_for_modules(self, old: Any, node: Any) -> None:
+    def _look_for_modules(self, path: str, old: Any, node: Any) -> None:
         """What load_state_dict() will write into their tensors."""
         node = self._unpack(node)
         if isinstance(node, DOORS):
             if special.is_module(old):
-                self._module_takes(old, node)
+                self._module_takes(path, old, node)
         elif isinstance(node, MappingNode) and type(old) is node.cls:
             for key, child in node.items:
-                self._look_for_modules(old.get(key), child)
+                self._look_for_modules(join(path, key), old.get(key), child)
         elif isinstance(node, SequenceNode) and type(old) is node.cls:
-            for value, child in zip(old, node.items):
-                self._look_for_modules(value, child)
+            for i, (value, child) in enumerate(zip(old, node.items)):
+                self._look_for_modules(join(path, i), value, child)
         elif isinstance(node, FieldsNode) and type(old) is node.cls:
             for name, child in node.items.items():
-                self._look_for_modules(getattr(old, name, None), child)
+                self._look_for_modules(join(path, name), getattr(old, name, None), child)
 
-    def _module_takes(self, module: Any, node: Any) -> None:
+    def _module_takes(self, path: str, module: Any, node: Any) -> None:
         if isinstance(node, ModuleNode):
             saved = dict(zip(node.keys, node.tensors))
-        elif isinstance(node, DoorNode) and isinstance(node.state, tuple):
+        elif isinstance(node, DoorNode) and type(node.state) is tuple:
             saved = dict(node.state[0].items)
         else:
             return
         for entry in special.module_entries(special.unwrap(module), [], [], {}):
             was, tensor = saved.get(entry.key), local_of(entry.tensor)
+            self.names.setdefault(id(entry.tensor), []).append(join(path, entry.key))
+            if isinstance(was, TensorNode) and was.place is not None:
+                self.saved_names.setdefault(was.place.object, []).append(join(path, entry.key))
             if isinstance(was, TensorNode) and special.is_block_tensor(tensor) and tuple(tensor.shape) == was.shape and str(tensor.dtype) == f"torch.{was.dtype}":
                 self._takes(tensor, self.tensors(was.name, was.dtype, was.shape))
+                self.sharing.fills(was, entry.tensor)
 
     def plan(self, part: str, value: Any, node: Any) -> None:
         """What has to be done for one declared object.  Misfit: it cannot be."""
@@ -147,7 +155,7 @@ class Fill:
         if isinstance(node, ArrayNode):
             return self._array(path, old, node)
         if isinstance(node, GeneratorNode):
-            return self._generator(path, old, node)
+            return put_generator(self, path, old, node)
         if isinstance(node, DOORS):
             return self._owner(path, old, node)
         if isinstance(node, SparseNode):
@@ -165,18 +173,18 @@ class Fill:
         if not isinstance(node, Packed):
             return node
         if id(node) not in self.unpacked:
-            self.unpacked[id(node)] = pickle.loads(node.tree) if not node.values else _whole_optimizer(node)
+            self.unpacked[id(node)] = _whole_optimizer(node) if node.values else with_places(pickle.loads(node.tree), node.places)
             self.kept.append(node)
         return self.unpacked[id(node)]
 
     def _plain(self, old: Any, node: Plain) -> Any:
         value = node.value
         content = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
-        if type(old) is type(value) and self._fills(old, content, lambda: _refill(old, value)):
+        if type(old) is type(value) and self.fills(old, content, lambda: _refill(old, value)):
             return old
         return copy.copy(value)
 
-    def _fills(self, old: Any, content: List[Any], fill: Callable[[], None], to: Optional[List[Callable[[], None]]] = None) -> bool:
+    def fills(self, old: Any, content: List[Any], fill: Callable[[], None], to: Optional[List[Callable[[], None]]] = None) -> bool:
         """Notes that an object will be filled.  False: it stands in another part, too, and is filled with something else
         there."""
         if id(old) in self.content:
@@ -201,6 +209,9 @@ class Fill:
         if same_kind and tuple(local.shape) == node.shape and self._takes(local, saved) \
                 and node.parameter == isinstance(old, th.nn.Parameter):
             self.copies.append(lambda: copy_tensor(local, saved))
+            self.sharing.fills(node, old)
+            if node.attributes:
+                self.copies.append(lambda: vars(old).update(node.attributes or {}))
             if old.is_leaf and old.requires_grad != node.requires_grad:
                 self.copies.append(lambda: old.requires_grad_(node.requires_grad))
             return old
@@ -209,8 +220,9 @@ class Fill:
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
         if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None \
                 and not old.is_inference() and self.memory.is_free(old):
-            new = self.new_tensor(path, node)
-            self.copies.append(lambda: old.set_(new.detach().to(old.device)).requires_grad_(node.requires_grad))
+            new = self._values(node)
+            self.sharing.stands(node, old)
+            self.copies.append(lambda: old.set_(new.to(old.device)).requires_grad_(node.requires_grad))
             return old
         return self.new_tensor(path, node)
 
@@ -229,18 +241,41 @@ class Fill:
         th = torch()
         if isinstance(node, EmptyNode):
             return th.nn.UninitializedParameter() if node.parameter else th.nn.parameter.UninitializedBuffer()
-        saved = self.tensors(node.name, node.dtype, node.shape)
-        made = saved.clone() if node.stride is None else th.empty_strided(node.shape, node.stride, dtype=saved.dtype).copy_(saved)
-        made = made.to(self._device(node.device))
+        same = self.sharing.same_object(node, self.for_door)
+        if same is not None:
+            return same
+        made = self._values(node)
         if node.spread:
             made = self._spread(path, made, node.spread)
-        return th.nn.Parameter(made, requires_grad=node.requires_grad) if node.parameter else made.requires_grad_(node.requires_grad)
+        want = node.requires_grad
+        made = th.nn.Parameter(made, requires_grad=want) if node.parameter else made.requires_grad_(want)
+        if node.attributes:
+            vars(made).update(node.attributes)
+        self.sharing.makes(node, made, self.for_door)
+        return made
 
-    def _device(self, name: str) -> Any:
+    def _values(self, node: TensorNode) -> Any:
+        """The saved values in memory of their own, or in that which they shared with others."""
+        saved = self.tensors(node.name, node.dtype, node.shape)
+        device = self.device(node.device)
+        live = None if self.for_door else self.sharing.live_memory(node)
+        if live is not None and self._takes(live, saved):
+            self.copies.append(lambda: copy_tensor(live, saved))
+            return live
+        made = self.sharing.new_memory(node, saved, device, self.for_door)
+        if made is not None:
+            return made
+        if node.stride is None:
+            return saved.clone().to(device)
+        made = torch().empty_strided(node.shape, node.stride, dtype=saved.dtype, device=device)
+        copy_tensor(made, saved)
+        return made
+
+    def device(self, name: str) -> Any:
         th = torch()
         device = th.device(name)
         if device.type == "cuda":
-            return th.device("cuda", th.cuda.current_device()) if th.cuda.is_available() else th.device("cpu")
+            return th.device("cuda", th.cuda.currentdevice()) if th.cuda.is_available() else th.device("cpu")
         return device
 
     def _spread(self, path: str, local: Any, spread: Spread, old: Any = None) -> Any:
@@ -265,16 +300,19 @@ class Fill:
                 and self.memory.takes(old, saved):
             self.copies.append(lambda: np.copyto(old, saved))
             return old
-        if not path:
+        if not path and not self.for_door:
             have = f"{old.dtype} of shape {list(old.shape)}" if isinstance(old, np.ndarray) else class_name(old)
             raise self.misfit("", f"an array {node.dtype} of shape {list(node.shape)} was saved, and {have} is declared")
-        return saved.copy().view(getattr(np, node.cls))
+        order = node.order or tuple(range(saved.ndim))
+        made = saved.transpose(order).copy().transpose([order.index(i) for i in range(saved.ndim)]).view(getattr(np, node.cls))
+        made.flags.writeable = node.writeable
+        return made
 
     def _replace(self, path: str, old: Any, new: Any) -> Any:
         """A tensor without plain bytes: copied in place where torch can."""
-        if special.is_tensor(old) and special.takes_odd(old, new) and self._fills(old, special.bits_of(new), lambda: special.copy_odd(old, new)):
+        if special.is_tensor(old) and special.takes_odd(old, new) and self.fills(old, special.bits_of(new), lambda: special.copy_odd(old, new)):
             return old
-        if not path:
+        if not path and not self.for_door:
             raise self.misfit("", f"a tensor {new.dtype}, {new.layout}, was saved that cannot be copied into the one that is declared")
         return new
 
@@ -287,7 +325,7 @@ class Fill:
         if special.is_tensor(new):
             return self._replace(path, old, new)
         if np is not None and isinstance(old, np.ndarray) and type(old) is type(new) and old.shape == new.shape and old.dtype == new.dtype \
-                and self._fills(old, [node.data], lambda: _copy_array(old, new)):
+                and self.fills(old, [node.data], lambda: _copy_array(old, new)):
             return old
         return new
 
@@ -299,7 +337,7 @@ class Fill:
             return self._mapping(path, old if same else _NONE, node)
         if isinstance(node, SetNode):
             new = [n.value for n in node.items]
-            return old if same and self._fills(old, sorted(map(_bytes_of, new)), lambda: _refill_set(old, new)) else node.cls(new)
+            return old if same and self.fills(old, sorted(map(_bytes_of, new)), lambda: _refill_set(old, new)) else node.cls(new)
         if isinstance(node, BytesNode):
             return self._bytes(path, old if same else _NONE, node)
         if isinstance(node, FieldsNode):
@@ -313,14 +351,14 @@ class Fill:
                 if key not in known and has_pair(old[key]):
                     raise self.misfit(join(path, key), f"{a_class(old[key])} is declared there, and its state was not saved")
         items = [(key, self.put(join(path, key), _NONE if old is _NONE else old.get(key, _NONE), child)) for key, child in node.items]
-        if old is not _NONE and self._fills(old, items, lambda: _fill_mapping(old, items, node.attributes)):
+        if old is not _NONE and self.fills(old, items, lambda: _fill_mapping(old, items, node.attributes)):
             return old
         return _fill_mapping(self._new_mapping(node), items, node.attributes)
 
     def _new_mapping(self, node: MappingNode) -> Any:
         if issubclass(node.cls, collections.defaultdict):
             return node.cls(node.extra)
-        return node.cls()
+        return _new(node.cls)
 
     def _sequence(self, path: str, old: Any, node: SequenceNode) -> Any:
         if issubclass(node.cls, tuple):
@@ -329,9 +367,13 @@ class Fill:
             raise self.misfit(path, f"{len(node.items)} elements were saved, and there is room for {old.maxlen} (maxlen)")
         before = list(old) if old is not _NONE else []
         items = [self.put(join(path, i), before[i] if i < len(before) else _NONE, child) for i, child in enumerate(node.items)]
-        if old is not _NONE and self._fills(old, list(enumerate(items)), lambda: _refill(old, items)):
+        if old is not _NONE and self.fills(old, list(enumerate(items)), lambda: _refill(old, items)):
             return old
-        return node.cls(items) if node.maxlen is None else node.cls(items, node.maxlen)
+        if node.maxlen is not None:
+            return node.cls(items, node.maxlen)
+        made = _new(node.cls)
+        made.extend(items)
+        return made
 
     def _tuple(self, path: str, old: Any, node: SequenceNode) -> Any:
         before = list(old) if old is not _NONE else []
@@ -343,7 +385,7 @@ class Fill:
         return node.cls._make(items) if hasattr(node.cls, "_make") else node.cls(items)
 
     def _bytes(self, path: str, old: Any, node: BytesNode) -> Any:
-        new = array.array(node.code, node.data) if node.cls is array.array else node.cls(node.data)
+        new = node.cls(node.code, node.data) if node.code else node.cls(node.data)
         if old is _NONE or (node.code and old.typecode != node.code):
             return new
         if len(old) == len(new):
@@ -352,50 +394,15 @@ class Fill:
             fill = lambda: old.__setitem__(slice(None), new)  # noqa: E731
         else:
             return new
-        return old if self._fills(old, [(0, node.data)], fill) else new
+        return old if self.fills(old, [(0, node.data)], fill) else new
 
     def _fields(self, path: str, old: Any, node: FieldsNode) -> Any:
         have = fields_of(old) or {} if old is not _NONE else {}
         items = [(n, self.put(join(path, n), have.get(n, _NONE), child)) for n, child in node.items.items()]
         gone = [n for n in have if n not in node.items]
-        if old is not _NONE and self._fills(old, items, lambda: _fill_fields(old, items, gone)):
+        if old is not _NONE and self.fills(old, items, lambda: _fill_fields(old, items, gone)):
             return old
         return _fill_fields(node.cls.__new__(node.cls), items, [])
-
-    # -- generators
-
-    def _generator(self, path: str, old: Any, node: GeneratorNode) -> Any:
-        th, np = torch(), numpy()
-        if node.kind == "python":
-            return self._set_generator(old if isinstance(old, random.Random) else random.Random(), old, node, lambda g: g.setstate(node.state))
-        if node.kind == "torch":
-            made = old if th is not None and isinstance(old, th.Generator) else th.Generator(self._device(node.detail))
-            return self._set_generator(made, old, node, lambda g: g.set_state(th.frombuffer(bytearray(node.state), dtype=th.uint8)))
-        if np is None:
-            raise self.misfit(path, "a generator of numpy was saved, and numpy is not imported")
-        if node.kind == "numpy-legacy":
-            return self._set_generator(old if isinstance(old, np.random.RandomState) else np.random.RandomState(), old, node,
-                                       lambda g: g.set_state(node.state))
-        return self._numpy_generator(path, old, node)
-
-    def _set_generator(self, made: Any, old: Any, node: GeneratorNode, fill: Callable[[Any], None]) -> Any:
-        """At last where it is there already: what is filled before it may draw."""
-        if made is not old:
-            fill(made)
-        elif not self._fills(old, [_bytes_of(node)], lambda: fill(old), self.last):
-            return self._generator("another", _NONE, node)
-        return made
-
-    def _numpy_generator(self, path: str, old: Any, node: GeneratorNode) -> Any:
-        np = numpy()
-        bits = old.bit_generator if isinstance(old, np.random.Generator) else old
-        fits = isinstance(bits, np.random.BitGenerator) and type(bits).__name__ == node.detail and isinstance(old, np.random.Generator) == (node.kind == "numpy")
-        if not fits and not path:
-            raise self.misfit(path, f"random numbers of {node.detail} were saved, and {type(bits).__name__} is declared")
-        if not fits:
-            bits = getattr(np.random, node.detail)()
-            old = bits if node.kind == "numpy-bits" else np.random.Generator(bits)
-        return self._set_generator(old, old, node, lambda g: setattr(bits, "state", node.state))
 
     # -- doors
 
@@ -405,7 +412,7 @@ class Fill:
     def _owner(self, path: str, old: Any, node: Any) -> Any:
         if special.is_tensor(old) or not has_pair(old):
             kind = node.cls if isinstance(node, DoorNode) else "module" if isinstance(node, ModuleNode) else "optimizer"
-            raise self.misfit(path, f"the state of a {kind} was saved, and there is {_described(old)}")
+            raise self.misfit(path, f"the state of a {kind} was saved, and there is {_described(old)}: create it before restore()")
         from .doors import plan_door
 
         plan_door(self, path, old, node)
@@ -413,7 +420,11 @@ class Fill:
 
     def make(self, path: str, node: Any) -> Any:
         """A value of its own, for a door."""
-        return self.put(path, _NONE, node)
+        before, self.for_door = self.for_door, True
+        try:
+            return self.put(path, _NONE, node)
+        finally:
+            self.for_door = before
 
 
 def _kind_of(node: Any) -> str:
@@ -443,14 +454,15 @@ def _take_back(back: List[Optional[Callable[[], None]]]) -> bool:
 
 def _whole_optimizer(node: Packed) -> OptimizerNode:
     groups, others, inner = node.values
-    cls, shapes, layout, at, tensors = pickle.loads(node.tree)
+    cls, shapes, layout, at, tensors, ids = pickle.loads(node.tree)
+    tensors = placed(tensors, node.places)
     by_place, rest = dict(zip(at, tensors)), iter(others)
     state, n = [], 0
     for owner, keys in layout:
         items = [(key, by_place[i] if i in by_place else Plain(next(rest))) for i, key in enumerate(keys, n)]
         state.append((owner, MappingNode(dict, items, None)))
         n += len(keys)
-    return OptimizerNode(cls, shapes, groups, state, inner)
+    return OptimizerNode(cls, shapes, groups, state, inner, ids)
 
 
 def _described(value: Any) -> str:
@@ -509,6 +521,11 @@ def _copy_array(old: Any, new: Any) -> None:
     old.fill_value = new.fill_value
     if new.hardmask:
         old.harden_mask()
+
+
+def _new(cls: Any) -> Any:
+    """An empty one.  As pickle does it, its __init__() is not asked where it has no __reduce__() that would."""
+    return cls.__new__(cls) if issubclass(cls, (dict, list)) and cls.__reduce__ is object.__reduce__ else cls()
 
 
 def _fill_mapping(target: Any, items: List[Tuple[Any, Any]], attributes: Optional[Dict[str, Any]]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 from typing import Any, Dict, List, NamedTuple, Tuple
 
+from .tree import Place
 from .values import numpy, torch
 
 
@@ -37,7 +38,16 @@ def cells_of(value: Any) -> Cells:
     return Cells(value.data_ptr(), tuple(value.shape), tuple(n * size for n in value.stride()), size)
 
 
-class _Region:
+def fits_place(tensor: Any, place: Place) -> bool:
+    """A tensor lies in its storage as the one that was saved lay in its own."""
+    if not hasattr(tensor, "untyped_storage") or hasattr(tensor, "_local_tensor") or tensor.is_conj() or tensor.is_neg():
+        return False
+    storage = tensor.untyped_storage()
+    return bool(storage.nbytes() == place.size and tensor.data_ptr() - storage.data_ptr() == place.offset
+                and tuple(tensor.stride()) == place.stride)
+
+
+class Region:
     """Memory without a gap, and what it is filled with.  Bytes are laid out only where two are filled that differ in place
     or shape."""
 
@@ -52,6 +62,12 @@ class _Region:
         for cells, saved in self.filled.items():
             _view(self.bytes, cells, self.low)[...] = _bytes_of(saved, cells)
             _view(self.known, cells, self.low)[...] = True
+
+    def content(self) -> Any:
+        """All its bytes."""
+        if self.bytes is None:
+            self._lay_out()
+        return self.bytes
 
     def takes(self, cells: Cells, saved: Any) -> bool:
         """It agrees with what is filled already."""
@@ -76,9 +92,9 @@ class Memory:
 
     def __init__(self) -> None:
         self.starts: List[int] = []
-        self.regions: List[_Region] = []  # in order of their addresses, none of them touches another
+        self.regions: List[Region] = []  # in order of their addresses, none of them touches another
 
-    def _met(self, low: int, high: int) -> List[_Region]:
+    def _met(self, low: int, high: int) -> List[Region]:
         i = bisect.bisect_right(self.starts, low)
         first = i - 1 if i and self.regions[i - 1].high > low else i
         return self.regions[first : bisect.bisect_left(self.starts, high)]
@@ -95,23 +111,23 @@ class Memory:
             return True
         met = self._met(low, high)
         if not met:
-            self._add(_Region(low, high, {cells: saved}))
+            self._add(Region(low, high, {cells: saved}))
             return True
         region = met[0]
         if len(met) > 1 or region.low > low or region.high < high:
             region = self._merge(met, low, high)
         return region.takes(cells, saved)
 
-    def _add(self, region: _Region) -> None:
+    def _add(self, region: Region) -> None:
         i = bisect.bisect_left(self.starts, region.low)
         self.starts.insert(i, region.low)
         self.regions.insert(i, region)
 
-    def _merge(self, met: List[_Region], low: int, high: int) -> _Region:
+    def _merge(self, met: List[Region], low: int, high: int) -> Region:
         for region in met:
             i = bisect.bisect_left(self.starts, region.low)
             del self.starts[i], self.regions[i]
-        whole = _Region(min(low, met[0].low), max(high, met[-1].high), {c: v for region in met for c, v in region.filled.items()})
+        whole = Region(min(low, met[0].low), max(high, met[-1].high), {c: v for region in met for c, v in region.filled.items()})
         self._add(whole)
         return whole
 

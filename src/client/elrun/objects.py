@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import array
 import collections
-import contextlib
-import copy
 import dataclasses
+import dis
 import inspect
 import pickle
-import random
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
 from .blocks import Block, DictBlock, ModuleBlock, OptimizerBlock, Spec, local_of, spread_of, tensor_node
-from .rng import Rng
+from .generators import generator, layer_below
 from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, OptimizerNode, Packed, Plain,
                    Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, a_class, class_name, join)
 from .values import SIMPLE, has_pair, is_value, numpy, torch
 
+CONTAINERS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter, list, collections.deque, set,
+              bytearray, array.array)
+_MADE_BY = ("__new__", "__init__", "__setitem__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "append", "extend",
+            "add")
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
-TRY_MAX = 16 << 20  # bytes of an object whose pair is tried on a copy
+TRY_MAX = 16 << 20  # bytes of what torch.save() gives that is tried with torch.load()
 
 
 class Taken(NamedTuple):
@@ -103,13 +105,30 @@ class Walk:
                 return self._optimizer(path, value)
         node = generator(value)
         if node is not None:
-            return node
+            return self._generator(path, value, node)
         if has_pair(value):
-            why = special.pair_refusal(value) or (door_fault(value) if self.first else "")
+            why = special.pair_refusal(value)
+            state = None if why else self._asked(path, lambda: special.state_of(value))
+            why = why or (door_fault(value, state) if self.first else "")
             if why:
                 raise Refused(f"{self.where(path)}: {why}")
-            return DoorNode(class_name(value), self.take(path, special.state_of(value), True), {})
+            return DoorNode(class_name(value), self.take(path, state, True), {})
         return None
+
+    def _generator(self, path: str, value: Any, node: GeneratorNode) -> Any:
+        self.pickled(path, node)
+        name, below = layer_below(value)
+        if not name:
+            return node
+        if below is None or generator(below) is not None:
+            return node._replace(inner=self.take(join(path, name), below, False))
+        return node._replace(inner=self._saved_object(join(path, name), below))
+
+    def _asked(self, path: str, state_dict: Callable[[], Any]) -> Any:
+        try:
+            return state_dict()
+        except Exception as e:
+            raise Refused(f"{self.where(path)}: its state_dict() fails: {type(e).__name__}: {e}") from e
 
     def where(self, path: str) -> str:
         return f'"{path}"' if path else "what is declared"
@@ -117,6 +136,7 @@ class Walk:
     # -- tensors
 
     def unique(self, path: str) -> str:
+        path = path.replace("/", "%2F")  # what is before a slash is no name of a tensor: a rank, a shard, a part, "obj"
         path = path.replace("\0", "?").encode(errors="replace").decode()  # half of a surrogate pair has no UTF-8
         name = self.prefix + (path or "tensor")
         if name == "__metadata__":
@@ -155,7 +175,10 @@ class Walk:
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
         self.sources.append(local_of(tensor))
-        return node
+        beside = {k: v for k, v in vars(tensor).items() if is_value(v)} if tensor.__dict__ and spec.spread is None else None
+        if beside:
+            self.pickled(path, beside)
+        return node._replace(place=special.place_of(tensor), attributes=beside or None)
 
     def _saved_object(self, path: str, value: Any) -> Any:
         """pickle alone does not bring back tensors of every type."""
@@ -190,7 +213,11 @@ class Walk:
         spec = Spec(self.unique(path), tuple(value.shape), value.dtype, False, None)
         self.specs.append(spec)
         self.sources.append(value)
-        return ArrayNode(spec.name, value.dtype, spec.shape, type(value).__name__ if type(value) is not np.memmap else "ndarray")
+        order = None
+        if not value.flags.c_contiguous and 0 not in value.strides:
+            order = tuple(sorted(range(value.ndim), key=lambda i: -abs(value.strides[i])))
+        return ArrayNode(spec.name, value.dtype, spec.shape, type(value).__name__ if type(value) is not np.memmap else "ndarray",
+                         order if order != tuple(range(value.ndim)) else None, value.flags.writeable)
 
     # -- modules and optimizers
 
@@ -217,11 +244,13 @@ class Walk:
             if not special.is_stock_module(module) and not special.is_fsdp1(module):
                 return self._own_module(path, module)
             block = self._use(path, ModuleBlock(self, path, module))
-        return Packed(block.packed, [])
+        return block.pack([])
 
     def _own_module(self, path: str, module: Any) -> Any:
         """A module with hooks, or a state_dict() of its own: it is called."""
-        state = module.state_dict()
+        state = self._asked(path, module.state_dict)
+        if type(state) not in (dict, collections.OrderedDict) or set(getattr(state, "__dict__", ())) - {"_metadata"}:
+            return DoorNode(class_name(module), self.take(path, state, True), {})
         params = {name for name, _ in module.named_parameters()}
         items = []
         for key, value in state.items():
@@ -232,7 +261,8 @@ class Walk:
             else:
                 self.specs[first:] = [spec._replace(moves=True) for spec in self.specs[first:]]
         metadata = getattr(state, "_metadata", None)
-        return DoorNode(class_name(module), (MappingNode(dict, items, None), Plain(dict(metadata) if metadata else None)), {})
+        versions = Plain(dict(metadata) if metadata else None)
+        return DoorNode(class_name(module), (MappingNode(type(state), items, None), versions), {})
 
     def _share(self, first: int) -> None:
         """The loose tensors from this one on are alike on all ranks."""
@@ -246,7 +276,7 @@ class Walk:
     def _optimizer(self, path: str, optim: Any) -> Any:
         block = self._reuse(path, OptimizerBlock, optim)
         if block is not None:
-            return Packed(block.packed, [*block.values(self), self._inner(path, optim)])
+            return block.pack([*block.values(self), self._inner(path, optim)])
         why = special.optimizer_refusal(optim)
         if why:
             raise Refused(f"{self.where(path)}: {why}")
@@ -254,13 +284,13 @@ class Walk:
             return ShardedOptimizerNode(self._optimizer(join(path, "local"), optim.optim), self._hyper(path, optim))
         if not special.is_stock_optimizer(optim):
             first = len(self.specs)
-            state = self.take(path, optim.state_dict(), True)
+            state = self.take(path, self._asked(path, optim.state_dict), True)
             self._share(first)
             return DoorNode(class_name(optim), state, {})
         if not OptimizerBlock.fits(optim):
             return self._odd_optimizer(path, optim)
         block = self._use(path, OptimizerBlock(self, path, optim))
-        return Packed(block.packed, [*block.values(self), self._inner(path, optim)])
+        return block.pack([*block.values(self), self._inner(path, optim)])
 
     def _inner(self, path: str, optim: Any) -> Dict[str, Any]:
         return {name: self._optimizer(join(path, name), one) for name, one in special.inner_optimizers(optim).items()}
@@ -277,11 +307,14 @@ class Walk:
             state.append((k, self.take(join(path, k), value, True)))
         self._share(first)
         shapes = [[tuple(p.shape) for p in g["params"]] for g in optim.param_groups]
-        return OptimizerNode(class_name(optim), shapes, self._hyper(path, optim), state, self._inner(path, optim))
+        ids = [[id(p) for p in g["params"]] for g in optim.param_groups]
+        return OptimizerNode(class_name(optim), shapes, self._hyper(path, optim), state, self._inner(path, optim), ids)
 
     # -- containers and values
 
     def _container(self, path: str, value: Any, inside: bool) -> Any:
+        if inside and isinstance(value, CONTAINERS) and type(value) not in CONTAINERS and not _is_like_its_base(value):
+            return self._saved_object(path, value)
         if isinstance(value, dict):
             return self._dict(path, value, inside)
         if isinstance(value, (list, collections.deque)):
@@ -294,16 +327,19 @@ class Walk:
             return Plain(value)
         if isinstance(value, tuple):
             return self._tuple(path, value, inside)
-        if isinstance(value, bytearray):
-            return BytesNode(type(value), "", bytes(value))
-        if isinstance(value, array.array):
-            return BytesNode(array.array, value.typecode, value.tobytes())
+        if isinstance(value, (bytearray, array.array)):
+            self._no_attributes(path, value, inside)
+            return BytesNode(self._by_name(path, type(value)), getattr(value, "typecode", ""), bytes(memoryview(value).cast("B")))
         names = fields_of(value)
         if names is not None and not inside:
             return FieldsNode(self._by_name(path, type(value)),
                               {n: self.take(join(path, n), v, inside) for n, v in names.items()})
         if inside:
             return self._saved_object(path, value)
+        for has, lacks in (("state_dict", "load_state_dict"), ("load_state_dict", "state_dict")):
+            if callable(getattr(value, has, None)) and not isinstance(value, type):
+                raise Refused(f"{self.where(path)}: {a_class(value)} has {has}(), but no {lacks}(): it cannot be put back "
+                              "without that")
         raise Refused(f"{self.where(path)}: {a_class(value)} has no state_dict() and load_state_dict() and is no container, "
                       "number or array: give it that pair, or declare what is in it")
 
@@ -339,19 +375,20 @@ class Walk:
         """A dict or list of many tensors and nothing else; None: it is none."""
         block = self._reuse(path, DictBlock, value)
         if block is None:
-            if len(value) < BLOCK_MIN or not all(special.is_block_tensor(m) and special.is_plain_class(m) for m in members):
+            if len(value) < BLOCK_MIN or not all(map(_is_ordinary, members)):
                 return None
             if len(set(map(id, members))) < len(value):  # one that stands there twice is one
                 return None
             block = self._use(path, DictBlock(self, path, value))
-        return Packed(block.packed, [])
+        return block.pack([])
 
     def _tuple(self, path: str, value: Any, inside: bool) -> Any:
         kind = type(value)
-        if kind is not tuple and not hasattr(kind, "_fields"):
+        if (kind is not tuple and not hasattr(kind, "_fields")) or (inside and _attributes_of(value)):
             if inside:
                 return self._saved_object(path, value)
             raise Refused(f"{self.where(path)}: {a_class(value)} is a tuple that cannot be made anew")
+        self._no_attributes(path, value, inside)
         self._by_name(path, kind)
         names = getattr(kind, "_fields", None) or range(len(value))
         return SequenceNode(kind, [self.take(join(path, n), v, inside) for n, v in zip(names, value)], None)
@@ -367,8 +404,10 @@ class Walk:
         return Plain(value)
 
     def _no_attributes(self, path: str, value: Any, inside: bool) -> None:
-        if getattr(value, "__dict__", None) and not inside and type(value).__module__ not in ("collections", "typing"):
-            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: {', '.join(map(str, list(vars(value))[:3]))}")
+        names = [] if inside or type(value) is collections.OrderedDict else _attributes_of(value)
+        if names:
+            raise Refused(f"{self.where(path)}: {a_class(value)} keeps attributes beside its items: "
+                          f"{', '.join(map(str, names[:3]))}")
 
     def _by_name(self, path: str, kind: type) -> type:
         self.pickled(path, kind)
@@ -379,6 +418,24 @@ class Walk:
             return pickle.dumps(value, PICKLE)
         except Exception as e:
             raise Refused(f"{self.where(path)}: {a_class(value)} that cannot be pickled: {e}") from None
+
+
+def _is_ordinary(value: Any) -> bool:
+    """A tensor of torch's own that is nothing but its values."""
+    return special.is_block_tensor(value) and special.is_plain_class(value) and not value.__dict__
+
+
+def _attributes_of(value: Any) -> List[str]:
+    """What a container has beside its items."""
+    own = [c.__dict__.get("__slots__", ()) for c in type(value).__mro__ if c.__module__ not in ("builtins", "collections", "array")]
+    slots = [n for names in own for n in ((names,) if isinstance(names, str) else names)]
+    return [*getattr(value, "__dict__", ()), *(n for n in slots if n not in ("__dict__", "__weakref__") and hasattr(value, n))]
+
+
+def _is_like_its_base(value: Any) -> bool:
+    """A container of a class that adds nothing to one of Python's but its name: another one is made of its items."""
+    own = [c for c in type(value).__mro__ if c.__module__ not in ("builtins", "collections", "array", "typing")]
+    return not _attributes_of(value) and not any(name in vars(c) for c in own for name in _MADE_BY)
 
 
 def fields_of(value: Any) -> Optional[Dict[str, Any]]:
@@ -397,35 +454,21 @@ def fields_of(value: Any) -> Optional[Dict[str, Any]]:
     return {n: getattr(value, n) for n in names if hasattr(value, n)}
 
 
-def generator(value: Any) -> Optional[GeneratorNode]:
-    """A generator of random numbers; None: it is none."""
-    th, np = torch(), numpy()
-    if isinstance(value, random.Random) and type(value) is not random.SystemRandom:
-        return GeneratorNode("python", "", value.getstate())
-    if th is not None and isinstance(value, th.Generator):
-        return GeneratorNode("torch", str(value.device), value.get_state().numpy().tobytes())
-    if np is not None and isinstance(value, np.random.Generator):
-        return GeneratorNode("numpy", type(value.bit_generator).__name__, value.bit_generator.state)
-    if np is not None and isinstance(value, np.random.BitGenerator):
-        return GeneratorNode("numpy-bits", type(value).__name__, value.state)
-    if np is not None and isinstance(value, np.random.RandomState):
-        return GeneratorNode("numpy-legacy", "", value.get_state(legacy=False))
-    return None
-
-
 def alone_fault(value: Any) -> str:
     """What this is, if it can be replaced by another one but not filled; "": it can be filled, or it is something else."""
     th, np = torch(), numpy()
     if np is not None and isinstance(value, np.ndarray) and not value.flags.writeable:
         return "an array that may only be read"
+    if np is not None and isinstance(value, np.random.SeedSequence):
+        return "a SeedSequence"
     if th is not None and isinstance(value, th.Tensor) and getattr(value, "is_nested", False):
         return "a nested tensor"
     return ""
 
 
-def door_fault(value: Any) -> str:
-    """Why its load_state_dict() would not take what its state_dict() gives, as far as a small copy of it can show;
-    "": nothing is known against it."""
+def door_fault(value: Any, state: Any) -> str:
+    """Why its load_state_dict() would not take what its state_dict() gives, as far as that can be seen without calling it:
+    it may write files, or count what it has loaded.  "": nothing is known against it."""
     try:
         names = [p for p in inspect.signature(value.load_state_dict).parameters.values()
                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
@@ -436,29 +479,30 @@ def door_fault(value: Any) -> str:
     must = [p.name for p in names[1:] if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
     if must:
         return f"its load_state_dict() wants more than a state: {', '.join(must)}"
-    if not is_small(getattr(value, "__dict__", {}), [TRY_MAX]):
-        return ""
-    try:
-        twin = copy.deepcopy(value)
-    except Exception:
-        return ""
-    with same_numbers():
-        try:
-            twin.load_state_dict(twin.state_dict())
-        except Exception as e:
-            return f"its load_state_dict() does not take what its state_dict() gives ({type(e).__name__}: {e})"
+    if _only_says_no(value.load_state_dict):
+        return "its load_state_dict() only raises NotImplementedError"
+    name = names[0].name
+    if isinstance(state, dict) and (name.endswith("_list") or not _indexes(value.load_state_dict, name) <= set(state)):
+        return f"its load_state_dict() wants a list, {name}, and its state_dict() gives {a_class(state)}"
     return ""
 
 
-@contextlib.contextmanager
-def same_numbers() -> Iterator[None]:
-    """The random numbers of this process are afterwards what they were."""
-    rng = Rng()
-    state = rng.state_dict()
-    try:
-        yield
-    finally:
-        rng.load_state_dict(state)
+def _indexes(method: Any, name: str) -> Set[int]:
+    """The numbers by which it looks into that argument."""
+    code = getattr(method, "__code__", None)
+    if code is None:
+        return set()
+    steps = [(i.opname, i.argval, i.argrepr) for i in dis.get_instructions(code)
+             if i.opname not in ("CACHE", "NOP", "EXTENDED_ARG")]
+    if any(op.startswith("STORE_FAST") and arg == name for op, arg, _ in steps):
+        return set()  # it means something else later
+    return {key for (load, of, _), (_, key, _), (op, _, sign) in zip(steps, steps[1:], steps[2:])
+            if load.startswith("LOAD_FAST") and of == name and type(key) is int and (op == "BINARY_SUBSCR" or sign == "[]")}
+
+
+def _only_says_no(method: Any) -> bool:
+    code = getattr(method, "__code__", None)
+    return bool(getattr(method, "__isabstractmethod__", False) or (code is not None and code.co_names == ("NotImplementedError",)))
 
 
 def is_small(value: Any, left: List[int], depth: int = 8) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
@@ -10,10 +11,12 @@ from .image import Image, Layout, pickled, room_for
 from .blocks import Block, Spec
 from .objects import Walk
 from .packets import Error, Extent
+from .sharing import Sharing
 from .tree import Refused
 from .values import numpy, torch
 
 _POPULATE_WRITE = 23  # Linux: MADV_POPULATE_WRITE
+NAME_MAX = 128  # bytes of the name of a part
 OWN = "@rank"  # the part of a rank's own pieces of what it shares
 
 
@@ -40,8 +43,8 @@ class Part:
 
     def __init__(self, name: str, value: Any, shard_id: str, prefix: str, shared: bool = False):
         self.name, self.value, self.shard_id = name, value, shard_id
-        self.prefix, self.piece_prefix, self.shared = prefix, "", shared
-        self.blob_name = f"obj/{prefix or shard_id + '/'}{name}"
+        self.prefix, self.piece_prefix, self.shared = f"{one_segment(prefix[:-1])}/" if prefix and shared else prefix, "", shared
+        self.blob_name = f"obj/{self.prefix or shard_id + '/'}{one_segment(name)}"
         self.blocks: Dict[str, Block] = {}
         self.layout: Optional[Layout] = None
         self.chunks: Tuple[Tuple[Spec, ...], ...] = ()
@@ -68,7 +71,8 @@ class Part:
 
     def rename(self) -> None:
         """Another part has tensors of these names: from now on they begin with that of the part."""
-        self.prefix, self.piece_prefix = f"{self.prefix}{self.name}/", f"{self.piece_prefix}{self.name}/"
+        name = one_segment(self.name)
+        self.prefix, self.piece_prefix = f"{self.prefix}{name}/", f"{self.piece_prefix}{name}/"
         self.blocks.clear()
         self.layout = None
 
@@ -114,7 +118,22 @@ class OwnPart:
 
 
 def own_name(prefix: str, part: str, name: str) -> str:
-    return f"{prefix}{part}/{name}"
+    return f"{prefix}{one_segment(part)}/{name}"
+
+
+def one_segment(name: str) -> str:
+    """The name of a shard or a part as it stands before a slash.  No other one is written the same, nor is a rank's own
+    "r00000" or "obj"."""
+    name = name.replace("%", "%25").replace("/", "%2F")
+    return f"%{ord(name[0]):02X}{name[1:]}" if name == "obj" or (name[:1] == "r" and name[1:].isdigit()) else name
+
+
+def part_of_file(name: str) -> str:
+    """What the part of a file is called: its name, or if that is too long, a sum of it and its end."""
+    if len(name.encode()) <= NAME_MAX:
+        return name
+    end = name.encode()[-(NAME_MAX - 40) :].decode(errors="ignore")
+    return f"{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}...{end}"
 
 
 class FilePart:
@@ -123,7 +142,7 @@ class FilePart:
     own = False
 
     def __init__(self, name: str, data: Any, shard_id: str, load: Optional[Callable[[bytes], Any]]):
-        self.name, self.file, self.shard_id = name[-128:], name, shard_id
+        self.name, self.file, self.shard_id = part_of_file(name), name, shard_id
         self.get: Callable[[], Any] = data if callable(data) else (lambda: data)
         self.load = load
 
@@ -139,7 +158,7 @@ def asked(part: Union[Part, FilePart]) -> Held:
     try:
         return part.take()
     except Refused as e:
-        raise Error(f'part "{part.name}": {e}') from None
+        raise Error(f'part "{part.name}": {e}') from e.__cause__
     except Exception as e:  # of a state_dict() of the script
         raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
 
@@ -255,20 +274,30 @@ def put_back(parts: List[AnyPart], saved: Saved) -> None:
         images[part.name] = saved.memory[extent.at : extent.at + extent.bytes]
     own = Image(images[OWN]) if images.get(OWN) else None
     trees = own.tree() if own else {}
-    fill = Fill(lambda name, dtype, shape: None)
     todo = []
     for part in parts:
         if isinstance(part, Part):
             image = Image(images[part.name])
             tree = own.unpickle(trees[part.name]) if own and part.name in trees else image.tree()
             todo.append((part, tree, _reader(part.name, image, own if part.name in trees else None)))
-    for call in (fill.look, fill.plan):
-        for part, tree, fill.tensors in todo:
-            call(part.name, part.value, tree)
+    fill = _planned(todo, Sharing())
+    shared = fill.sharing.settled()
+    if shared:
+        del fill
+        fill = _planned(todo, shared)
     fill.carry_out()
     for part in parts:
         if isinstance(part, FilePart) and part.load:
             part.load(bytes(images[part.name]))
+
+
+def _planned(todo: List[Tuple[Part, Any, Callable[[str, Any, Any], Any]]], sharing: Sharing) -> Fill:
+    """All that has to be done; nothing is changed yet."""
+    fill = Fill(lambda name, dtype, shape: None, sharing)
+    for call in (fill.look, fill.plan):
+        for part, tree, fill.tensors in todo:
+            call(part.name, part.value, tree)
+    return fill
 
 
 def _reader(part: str, image: Image, own: Optional[Image]) -> Callable[[str, Any, Any], Any]:

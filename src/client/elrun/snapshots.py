@@ -21,7 +21,7 @@ from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, N
 from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Saved, Slot, asked, put_back, unmade
 from .records import Change, Event, NoSnapshot, Regroup, SavedImage
 from .texts import cut
-from .tree import Misfit, Refused, a_class
+from .tree import Misfit, Refused, a_class, class_name
 from .values import is_value, torch
 
 MISFIT = "what was saved does not fit what "  # begins what other ranks are told of one (src/ckpt/keeper_restore.c)
@@ -133,6 +133,8 @@ class Snapshots(Connection):
         if name.endswith(OWN) or not name or len(name.encode()) > _NAME_MAX:
             raise ValueError(f'declare("{name}"): a name has 1 to {_NAME_MAX} bytes, and does not end with {OWN}')
         self._may_declare("declare", name)
+        if isinstance(state, type):
+            raise TypeError(f'part "{name}": {class_name(state)} is a class: declare an object of it')
         if is_value(state) or isinstance(state, tuple):
             raise TypeError(f'part "{name}": {a_class(state)} cannot be filled in place: put it into a dict')
         prefix = f"r{self.rank:05d}/" if shard_id is None else "" if shard_id == "all" else f"{shard_id}/"
@@ -140,11 +142,11 @@ class Snapshots(Connection):
         try:
             part.take(first=True)
         except Refused as e:
-            raise TypeError(f'part "{name}": {e}') from None
+            raise TypeError(f'part "{name}": {e}') from e.__cause__
         except UnicodeError as e:
             raise TypeError(f'part "{name}": a name in it cannot be written down: {e}') from None
         except RecursionError:
-            raise TypeError(f'part "{name}": it is nested too deeply') from None
+            raise TypeError(f'part "{name}": it is nested more deeply than sys.getrecursionlimit() lets one follow') from None
         self.parts.append(part)
 
     def declare_file(self, name: str, data: Union[bytes, bytearray, memoryview, Callable[[], Any]],

@@ -9,8 +9,10 @@ import sys
 import warnings
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple, cast
 
+from .tree import Place
 from .values import torch
 
+SPARSEST = 4  # times its bytes, a tensor that is made anew may take so that it lies as the saved one
 _NONE = object()
 PICKLE = 5  # that every Python from 3.8 on reads; numpy's byte order is lost by those before it
 
@@ -60,8 +62,30 @@ def is_plain_class(tensor: Any) -> bool:
 
 def stride_of(tensor: Any) -> Optional[Tuple[int, ...]]:
     """How another one like it is to lie in memory, as eigenvectors do by column: sums are made in that order.  None: one
-    element behind the other."""
-    return None if tensor.is_contiguous() else tuple(torch().empty_like(tensor, device="meta").stride())
+    element behind the other.  Of one that lies scattered in a much larger one, or whose elements overlap, that is not kept."""
+    if tensor.is_contiguous():
+        return None
+    steps = sorted((step, n) for n, step in zip(tensor.shape, tensor.stride()) if n > 1 and step)
+    extent, count = 1, 1
+    for step, n in steps:
+        if step < extent:
+            break
+        extent, count = extent + (n - 1) * step, count * n
+    else:
+        if extent <= SPARSEST * count:
+            return tuple(tensor.stride())
+    return tuple(torch().empty_like(tensor, device="meta").stride())
+
+
+def place_of(tensor: Any) -> Optional[Place]:
+    """None: it shares its memory in no way that could be made anew."""
+    if hasattr(tensor, "_local_tensor") or not hasattr(tensor, "untyped_storage"):
+        return None
+    storage = tensor.untyped_storage()
+    at, own = storage.data_ptr(), tensor.data_ptr()
+    if not tensor.numel() or own < at or tensor.is_conj() or tensor.is_neg():
+        at = own = 0
+    return Place(at, storage.nbytes(), own - at, tuple(tensor.stride()), id(tensor))
 
 
 def offset_of(tensor: Any) -> Tuple[int, ...]:
@@ -175,13 +199,14 @@ def unwrap(module: Any) -> Any:
 def module_refusal(module: Any) -> str:
     """Why this module cannot be kept; "": it can."""
     if _comes_from(module, "deepspeed"):
-        return ("a DeepSpeed engine keeps its state in pieces of its own: engine.save_checkpoint(), and elrun restarts from "
-                "that")
+        return ("a DeepSpeed engine keeps its state in pieces of its own: examples/deepspeed_snapshots.py has an object to "
+                "declare in its place")
     if _comes_from(module, "torchmetrics") and not module.state_dict():
         return "a metric keeps nothing in its state_dict(): call its persistent(True) first"
     for name, param in module.named_parameters():
         if hasattr(param, "ds_id") or hasattr(param, "ds_tensor"):
-            return f"parameter {name} is a placeholder of DeepSpeed ZeRO-3: use engine.save_checkpoint()"
+            return (f"parameter {name} is a placeholder of DeepSpeed ZeRO-3: examples/deepspeed_snapshots.py has an object to "
+                    "declare in its place")
     return ""
 
 
@@ -311,7 +336,8 @@ def state_of(value: Any) -> Any:
 def pair_refusal(value: Any) -> str:
     """Why an object's state_dict() and load_state_dict() are no pair; "": nothing is known against them."""
     if _comes_from(value, "deepspeed"):
-        return "an object of DeepSpeed takes back the states of all ranks at once: use engine.save_checkpoint()"
+        return ("an object of DeepSpeed takes back the states of all ranks at once: examples/deepspeed_snapshots.py has one to "
+                "declare in its place")
     return ""
 
 

@@ -42,6 +42,17 @@ class Spread(NamedTuple):
     mesh: Mesh
 
 
+class Place(NamedTuple):
+    """Where a tensor lay in the memory of the process that saved it: what shares memory there shares it again where it is
+    made anew.  Numbers of one snapshot can be compared with each other, whatever the part."""
+
+    storage: int  #: its address; 0: it shares nothing
+    size: int  #: of the storage, in bytes
+    offset: int  #: in bytes
+    stride: Tuple[int, ...]  #: in elements
+    object: int  #: id() of the tensor: the same object may stand at two places
+
+
 class TensorNode(NamedTuple):
     name: str  #: of its bytes
     dtype: str  #: "float32"
@@ -51,6 +62,8 @@ class TensorNode(NamedTuple):
     parameter: bool
     requires_grad: bool
     stride: Optional[Tuple[int, ...]]  #: None: its elements lie one behind the other
+    place: Optional[Place] = None  #: None: it shares nothing, or a Packed node has it
+    attributes: Optional[Dict[str, Any]] = None  #: that were set on it, as far as they are values
 
 
 class ArrayNode(NamedTuple):
@@ -58,6 +71,8 @@ class ArrayNode(NamedTuple):
     dtype: Any  #: numpy's
     shape: Tuple[int, ...]
     cls: str  #: numpy's name: "ndarray", "matrix", "recarray"
+    order: Optional[Tuple[int, ...]] = None  #: its dimensions, the outermost in memory first; None: as they are listed
+    writeable: bool = True
 
 
 class SparseNode(NamedTuple):
@@ -119,9 +134,10 @@ class FieldsNode(NamedTuple):
 class GeneratorNode(NamedTuple):
     """A generator of random numbers."""
 
-    kind: str  #: "torch", "numpy", "numpy-legacy", "python"
-    detail: str  #: the device; the name of numpy's bit generator
+    kind: str  #: "torch", "python", "numpy", "numpy-legacy", "numpy-bits", "numpy-seed"
+    detail: Any  #: the device; the class; the name of numpy's bit generator
     state: Any
+    inner: Any = None  #: what it draws from, or was seeded with
 
 
 class DoorNode(NamedTuple):
@@ -150,6 +166,7 @@ class OptimizerNode(NamedTuple):
     groups: List[Any]
     state: List[Tuple[Any, Any]]
     inner: Dict[str, Any]
+    ids: List[List[int]] = []  #: id() of its parameters: modules beside it have their names
 
 
 class ShardedOptimizerNode(NamedTuple):
@@ -164,6 +181,7 @@ class Packed(NamedTuple):
 
     tree: bytes
     values: List[Any]
+    places: bytes = b""  #: of its tensors, in their order (sharing.py)
 
 
 def join(path: str, key: Any) -> str:

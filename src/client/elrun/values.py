@@ -6,6 +6,8 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
+import operator
 import pathlib
 import re
 import sys
@@ -16,7 +18,8 @@ from typing import Any
 SIMPLE = frozenset((type(None), bool, int, float, complex, str, bytes))
 _IMMUTABLE = (int, float, complex, str, bytes, decimal.Decimal, fractions.Fraction, datetime.date, datetime.time,
               datetime.timedelta, datetime.tzinfo, pathlib.PurePath, uuid.UUID, range, slice, re.Pattern, enum.Enum, type,
-              types.FunctionType, types.BuiltinFunctionType, type(Ellipsis), type(NotImplemented))
+              types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+              operator.itemgetter, operator.attrgetter, type(functools.lru_cache(len)), type(Ellipsis), type(NotImplemented))
 
 
 def torch() -> Any:
@@ -28,17 +31,24 @@ def numpy() -> Any:
 
 
 def is_value(value: Any) -> bool:
-    """It has no state that could change, all the way down.  Functions and classes are pickled by their names."""
+    """It has no state that could change, all the way down.  Functions and classes are pickled by their
+    names, a functools.partial() of values by these."""
     kind = type(value)
     if kind in SIMPLE:
         return True
     if isinstance(value, (tuple, frozenset)):
         return (kind in (tuple, frozenset) or _is_record(kind)) and all(map(is_value, value))
+    if kind is functools.partial:
+        return not vars(value) and is_value(value.func) and is_value(value.args) and all(map(is_value, value.keywords.values()))
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodType)):  # bound to something that may change, or to a module
+        return value.__self__ is None or isinstance(value.__self__, types.ModuleType) or is_value(value.__self__)
     if isinstance(value, _IMMUTABLE):
         return isinstance(value, (enum.Enum, type, types.FunctionType, types.BuiltinFunctionType, pathlib.PurePath)) or not getattr(
             value, "__dict__", None
         )
     np, th = numpy(), torch()
+    if np is not None and (isinstance(value, np.ufunc) or type(value) is type(np.sum)):
+        return True
     if np is not None and isinstance(value, (np.generic, np.dtype)):
         return not (isinstance(value, np.void) and value.dtype.hasobject)
     if th is not None and isinstance(value, (th.dtype, th.device, th.layout, th.memory_format, th.Size)):
