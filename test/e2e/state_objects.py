@@ -64,6 +64,8 @@ case("dict_keys_come_and_go", lambda: {"a": 1, "b": rand(2)}, lambda d, s: (d.po
 case("dict_order", lambda: {"a": 1, "b": 2, "c": 3}, lambda d, s: d.update({k: d.pop(k) for k in ("abc"[s % 3],)}))
 case("dict_emptied", lambda: {"a": 1, "b": rand(2)}, lambda d, s: d.clear())
 case("empty_dict_that_fills", lambda: {}, lambda d, s: d.update({s: {"deep": [rand(1)]}}))
+case("key_without_letters", lambda: {"": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])},
+     lambda d, s: d.update({"": torch.nested.nested_tensor([rand(2), rand(s + 1)])}))
 case("empty_list_in_dict", lambda: {"l": [], "d": {}, "s": set(), "t": ()}, lambda d, s: None)
 case("nested_dict_rebound", lambda: {"h": {"best": []}}, lambda d, s: d.update(h={"best": [*d["h"]["best"], s], "x": {"y": rand(2)}}))
 case("value_becomes_tensor", lambda: {"best": None}, lambda d, s: d.update(best=rand(3) if s % 2 else float(s)))

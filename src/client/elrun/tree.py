@@ -185,7 +185,8 @@ class Packed(NamedTuple):
 
 
 def join(path: str, key: Any) -> str:
-    return f"{path}.{key}" if path else str(key)
+    """The path of an item; never "", which stands for the whole object."""
+    return f"{path}.{key}" if path else str(key) or '""'
 
 
 def class_name(value: Any) -> str:
