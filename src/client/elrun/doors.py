@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 from . import special
 from .blocks import local_of
 from .objects import is_small
-from .tree import DoorNode, Misfit, ModuleNode, OptimizerNode, Plain, ShardedOptimizerNode, a_class, class_name, join
+from .tree import (DoorNode, MappingNode, Misfit, ModuleNode, OptimizerNode, Plain, ShardedOptimizerNode, TensorNode, a_class,
+                   class_name, join)
 from .values import torch
 
 if TYPE_CHECKING:
@@ -63,9 +64,13 @@ def _compare(fill: "Fill", path: str, node: ModuleNode, live: Dict[str, Any]) ->
             continue
         if tuple(local.shape) != was.shape:
             raise fill.misfit(path, f"{key} was saved with shape {list(was.shape)}, and has {list(local.shape)}")
-        if str(local.dtype) != f"torch.{was.dtype}" and not _holds_all(local.dtype, was.dtype):
-            raise fill.misfit(path, f"{key} was saved as {was.dtype}, and is {str(local.dtype)[6:]}: values would be lost; "
-                                    "convert the module before restore()")
+        _keeps_values(fill, path, key, local, was)
+
+
+def _keeps_values(fill: "Fill", path: str, key: str, local: Any, was: TensorNode) -> None:
+    if str(local.dtype) != f"torch.{was.dtype}" and not _holds_all(local.dtype, was.dtype):
+        raise fill.misfit(path, f"{key} was saved as {was.dtype}, and is {str(local.dtype)[6:]}: values would be lost; "
+                                "convert the module before restore()")
 
 
 def _holds_all(dtype: Any, saved: str) -> bool:
@@ -248,6 +253,11 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
         fill.put(join(path, name), getattr(target, name, None), inner)
     if th is not None and isinstance(target, th.nn.Module):
         tree, metadata = node.state if type(node.state) is tuple else (node.state, Plain(None))
+        saved = dict(tree.items) if isinstance(tree, MappingNode) else {}
+        for entry in special.module_entries(target, [], [], {}):
+            was, local = saved.get(entry.key), local_of(entry.tensor)
+            if isinstance(was, TensorNode) and special.is_block_tensor(local):
+                _keeps_values(fill, path, entry.key, local, was)
         state = fill.make(path, tree)
         if metadata.value is not None:
             state._metadata = collections.OrderedDict(metadata.value)
