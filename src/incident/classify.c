@@ -238,7 +238,9 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
         return;
     for (enum classify_rule r = FIRST_ROW; near.n && r < CLASSIFY_COUNT && is_text_row(r); r++) {
         struct text line;
-        if (rows[r].scope != LINE || !may_replace(c->rule, r) || !find_line(near, rows[r].a, rows[r].b, &line))
+        bool logged = rows[r].scope == WORDS && rows[r].follower && t->kind == TRACEBACK_NONE;
+        if ((rows[r].scope != LINE && !logged) || !may_replace(c->rule, r) ||
+            !find_line(near, rows[r].a, rows[r].b, &line))
             continue;
         c->rule = r;
         if (!c->xid)
