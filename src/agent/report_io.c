@@ -136,6 +136,13 @@ static void make_digest(struct node *n)
         n->digest.steps = n->steps.sum.made - n->steps_before;
 }
 
+static void judge(struct node *n, unsigned slot, bool oom_rose)
+{
+    struct failure *f = &n->worker[slot].failure;
+    failure_judge(f, report_was_signalled(n, slot), oom_rose);
+    f->witnessed |= n->conf->on_text_suspect == CONF_TEXT_ACT;
+}
+
 static void collected(struct node *n)
 {
     n->collecting = false;
@@ -144,7 +151,7 @@ static void collected(struct node *n)
     witness_tell(n, kills);
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
-            failure_judge(&n->worker[i].failure, report_was_signalled(n, i), kills > 0);
+            judge(n, i, kills > 0);
     struct report r = make_report(n);
     int odd = hung_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)

@@ -176,6 +176,10 @@ static const struct opt_row rows[] = {
      .group = ROUNDS, .offset = AT(quarantine),
      .help = "How long a host that was set aside for suspect hardware is taken only if too few others are there; 0: until "
              "the job ends"},
+    {.name = "on-text-suspect", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "report|act", .choices = "report|act",
+     .def = "report", .group = ROUNDS, .offset = AT(on_text_suspect),
+     .help = "Where only what a worker printed makes its host's hardware suspect: say so, or set the host aside as if the "
+             "kernel had said it"},
     {.name = "reconnect-grace", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX,
      .def = "100ms", .group = ROUNDS, .offset = AT(reconnect_grace),
      .help = "A node whose connection broke counts as lost if it is not back by then"},

@@ -230,6 +230,7 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
         const struct kmsg_fact *k = &log->fact[i];
         if (!concerns(f, log, k))
             continue;
+        f->witnessed |= k->kind == KMSG_XID && xid_is_suspect(k->xid);
         if (k->kind == KMSG_XID && is_worse(f, k)) {
             f->xid = k->xid;
             f->xid_own = k->pid != 0;
@@ -308,6 +309,8 @@ static void classify(struct failure *f, bool oom_rose)
         f->follower = false;
         return;
     }
+    if (f->class == FAILURE_CLASS_HARDWARE && f->by == FAILURE_BY_OUTSIDE) /* it ran, whatever it had printed */
+        set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_TYPE && f->end != FAILURE_EXIT) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
@@ -414,7 +417,10 @@ const char *failure_advice(const struct failure *f)
     switch (f->class) {
     case FAILURE_CLASS_OOM_HOST: return "give the job more memory, or use fewer data loader workers or smaller buffers";
     case FAILURE_CLASS_OOM_GPU: return "use a smaller batch, or see what else uses this GPU";
-    case FAILURE_CLASS_HARDWARE: return "have this host's GPUs checked before the next start";
+    case FAILURE_CLASS_HARDWARE:
+        return f->witnessed ? "have this host's GPUs checked before the next start"
+                            : "only the program's words say so, and the host stays in use (--on-text-suspect): elrun "
+                              "probe checks it";
     case FAILURE_CLASS_NETWORK:
         return f->follower ? "the other end of a connection is gone, and no rank failed by itself: did one leave "
                              "early, or a service end?"

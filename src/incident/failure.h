@@ -84,8 +84,9 @@ struct failure {
     char *core;                  /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
     enum failure_oom oom;
-    unsigned xid; /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
-    bool xid_own; /* it names this worker; else it names no process: some GPU of this host */
+    unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
+    bool witnessed; /* class HARDWARE: not its words alone say so, but the kernel too */
+    bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
     char xid_device[20];          /* PCI address */
     bool raised;                  /* its stderr ends with an exception that nobody caught */
     bool texts_short;             /* memory for some of the texts was refused */
