@@ -261,6 +261,8 @@ static bool may_be_the_end(int signal)
     return signal == SIG_TERM || signal == SIG_KILL || signal == SIG_INT || signal == SIG_HUP;
 }
 
+static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out);
+
 /* A signal that a person, a scheduler or the kernel sends is nobody's consequence; and without anybody else there is no
  * other cause. */
 static bool may_follow(const struct agent *a, const struct agent_event *ev)
@@ -288,6 +290,11 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
     take_group(out, &group);
     if (!policy_slot_bad(slot) || ours)
         return;
+    /* The terminal's Ctrl-C goes to the worker that has the terminal, and not to elrun; 130 is a shell's word for it. */
+    if (first && (ev->signal == SIG_INT || ev->code == 128 + SIG_INT) && a->conf.slots == 1 && !a->conf.managed) {
+        leave(a, SIG_INT, now, out);
+        return;
+    }
     if (first || a->judge_until != EL_NEVER) {
         a->hindsight_until = may_be_the_end(ev->signal) ? now + AGENT_HINDSIGHT : 0;
         a->note_due = true;

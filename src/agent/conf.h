@@ -123,7 +123,7 @@ struct run_conf {
     const char *prefix_template; /* "" = torchrun's own "[${role_name}${local_rank}]:" */
     const char *filter_stdout;   /* comma list, ",," is a comma; "" = none */
     const char *filter_stderr;
-    bool capture_stderr;
+    int capture_stderr; /* enum { no, yes } */
     bool quiet;
     unsigned verbose;  /* how many -v */
     bool log_json;     /* --log-format json */

@@ -78,8 +78,10 @@ static const struct opt_row rows[] = {
      .help = "Lines of --tee with one of these strings also go to one filtered_stdout.log; \",,\" is a comma"},
     {.name = "duplicate-stderr-filters", .type = OPT_STRING, .arg = "LIST", .def = "", .group = OUTPUT,
      .env = "PET_DUPLICATE_STDERR_FILTERS", .offset = AT(filter_stderr), .help = "The same for stderr"},
-    {.name = "capture-stderr", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(capture_stderr),
-     .help = "Where stderr is a terminal, read it on the way, so that the failure report can show its last lines"},
+    {.name = "capture-stderr", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "yes|no", .choices = "no|yes", .def = "yes",
+     .group = OUTPUT, .offset = AT(capture_stderr),
+     .help = "Where stderr is a terminal, give each worker one of its own and read it on the way, so that the failure report "
+             "can show its last lines"},
     {.name = "quiet", .letter = 'q', .type = OPT_FLAG, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(quiet),
      .help = "Of elrun's own lines only errors and the failure report"},
     {.name = "verbose", .letter = 'v', .type = OPT_COUNT, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(verbose),

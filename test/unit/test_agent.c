@@ -272,6 +272,24 @@ static void test_memory(void)
     is_num(m.used_bytes, 0, "and nothing is kept");
 }
 
+static void test_interrupt(void)
+{
+    struct stage *s = stage_new(1, 3);
+    s->silent = true;
+    at(s, 0, START);
+    at(s, 1, PREPARED);
+    at(s, 2, SPAWNED(0));
+    s->silent = false;
+    at(s, 1000, KILLED(0, SIGINT));
+    at(s, 1000, LEFT(0));
+    at(s, 1001, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 by INT -> sweep 0 TERM, sweep TERM | stopping\n"
+             "1.000 left 0 -> collect | finishing\n"
+             "1.001 collected -> end: left by INT | ended\n",
+             "Ctrl-C that the only worker got, which had the terminal, ends the job whatever --max-restarts is");
+}
+
 static void test_hung(void)
 {
     struct stage *s = stage_up(1);
@@ -402,6 +420,7 @@ int main(void)
     test_restart();
     test_success_then_failure();
     test_hung();
+    test_interrupt();
     test_unknown();
     test_slow_cause();
     test_own_words();
