@@ -47,7 +47,7 @@ static void take_group(struct agent_actions *out, const struct policy_actions *g
 
 int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem)
 {
-    *a = (struct agent){.conf = *conf, .parting_until = EL_NEVER};
+    *a = (struct agent){.conf = *conf, .parting_until = EL_NEVER, .judge_until = EL_NEVER};
     if (!conf->managed &&
         budget_init(&a->budget, conf->max_restarts, conf->restart_window, conf->max_fruitless, 0, 0, 0, mem) < 0)
         return -1;
@@ -65,7 +65,9 @@ static void prepare(struct agent *a, struct agent_actions *out)
     move(a, AGENT_PREPARING);
     a->cause = AGENT_NO_CAUSE;
     a->hindsight_until = 0;
-    a->note_due = false;
+    a->note_due = a->follows = false;
+    a->judge_until = EL_NEVER;
+    a->looks = 0;
     a->collected = a->hung = a->parted = false;
     a->capture = AGENT_CAPTURE_NOT;
     a->held = false;
@@ -137,6 +139,7 @@ static bool hold_back(struct agent *a, int signal, el_usec grace, el_usec now, s
 static void stop(struct agent *a, int signal, el_usec grace, el_usec now, struct agent_actions *out)
 {
     struct policy_actions group = {0};
+    a->judge_until = EL_NEVER;
     a->stopped = a->stopped ? a->stopped : now;
     if (a->state == AGENT_RUNNING)
         move(a, AGENT_STOPPING);
@@ -207,7 +210,7 @@ static bool try_again(struct agent *a, el_usec now)
 /* Everything of the attempt is gone and known: what now? */
 static void decide(struct agent *a, el_usec now, struct agent_actions *out)
 {
-    if (a->state != AGENT_COLLECTING || !a->collected || now < a->hindsight_until)
+    if (a->state != AGENT_COLLECTING || !a->collected || now < a->hindsight_until || a->judge_until != EL_NEVER)
         return;
     if (a->group.stuck && a->cause != AGENT_LEAVING)
         a->cause = AGENT_STUCK;
@@ -220,7 +223,7 @@ static void decide(struct agent *a, el_usec now, struct agent_actions *out)
 }
 
 /* After each event that may have closed the worker group. */
-static void close_attempt(struct agent *a, struct agent_actions *out)
+static void close_attempt(struct agent *a, el_usec now, struct agent_actions *out)
 {
     if (a->group.phase != POLICY_CLOSED || (a->state != AGENT_RUNNING && a->state != AGENT_STOPPING))
         return;
@@ -230,6 +233,8 @@ static void close_attempt(struct agent *a, struct agent_actions *out)
         blame(a, AGENT_SUCCESS, 0);
     assert(a->cause != AGENT_NO_CAUSE || a->group.stuck);
     a->held = false;
+    if (a->cause == AGENT_WORKER_FAILED && !a->stopped)
+        a->stopped = now; /* all of them have failed while it was open whose fault it is */
     move(a, AGENT_COLLECTING);
     act(out, AGENT_DO_COLLECT);
 }
@@ -256,21 +261,80 @@ static bool may_be_the_end(int signal)
     return signal == SIG_TERM || signal == SIG_KILL || signal == SIG_INT || signal == SIG_HUP;
 }
 
+static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out);
+
+/* A signal that a person, a scheduler or the kernel sends is nobody's consequence; and without anybody else there is no
+ * other cause. */
+static bool may_follow(const struct agent *a, const struct agent_event *ev)
+{
+    bool judging = a->judge_until != EL_NEVER, others = a->group.up || a->group.spawning || a->conf.managed;
+    return a->conf.consequence && !may_be_the_end(ev->signal) && (judging || (a->cause == AGENT_NO_CAUSE && others));
+}
+
+/* The first one that failed by itself: the others are stopped. */
+static void condemn(struct agent *a, unsigned slot, el_usec now, struct agent_actions *out)
+{
+    if (a->judge_until != EL_NEVER)
+        a->cause_slot = slot;
+    a->follows = false;
+    blame(a, AGENT_WORKER_FAILED, slot);
+    stop(a, SIG_TERM, a->conf.grace, now, out);
+}
+
 static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     const struct policy_slot *slot = &a->group.slot[ev->slot];
-    bool ours = slot->signalled;
+    bool ours = slot->signalled, first = a->cause == AGENT_NO_CAUSE;
     struct policy_actions group = {0};
     policy_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
     take_group(out, &group);
     if (!policy_slot_bad(slot) || ours)
         return;
-    if (a->cause == AGENT_NO_CAUSE) {
+    /* The terminal's Ctrl-C goes to the worker that has the terminal, and not to elrun; 130 is a shell's word for it. */
+    if (first && (ev->signal == SIG_INT || ev->code == 128 + SIG_INT) && a->conf.slots == 1 && !a->conf.managed) {
+        leave(a, SIG_INT, now, out);
+        return;
+    }
+    if (first || a->judge_until != EL_NEVER) {
         a->hindsight_until = may_be_the_end(ev->signal) ? now + AGENT_HINDSIGHT : 0;
         a->note_due = true;
     }
+    if (!may_follow(a, ev)) {
+        condemn(a, ev->slot, now, out);
+        return;
+    }
     blame(a, AGENT_WORKER_FAILED, ev->slot);
-    stop(a, SIG_TERM, a->conf.grace, now, out);
+    if (first)
+        a->judge_until = now + a->conf.consequence;
+    else if (now >= a->judge_until)
+        return; /* too late to be the cause: the others are stopped in this step */
+    a->looks++;
+    act(out, AGENT_DO_LOOK)->slot = ev->slot;
+}
+
+static void on_looked(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+{
+    if (a->judge_until == EL_NEVER || (ev->attempt && ev->attempt != a->attempts))
+        return; /* something was quicker */
+    assert(a->looks);
+    a->looks--;
+    if (ev->follows)
+        a->follows |= ev->slot == a->cause_slot;
+    else
+        condemn(a, ev->slot, now, out);
+}
+
+/* Is there anything left to wait for? */
+static void judge(struct agent *a, el_usec now, struct agent_actions *out)
+{
+    if (a->judge_until == EL_NEVER)
+        return;
+    bool more = a->conf.managed || a->group.up || a->group.spawning || a->looks;
+    if (more && now < a->judge_until)
+        return;
+    if (a->state == AGENT_RUNNING)
+        stop(a, SIG_TERM, a->conf.grace, now, out);
+    a->judge_until = EL_NEVER;
 }
 
 static void on_hung(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -295,7 +359,7 @@ static void on_parted(struct agent *a, const struct agent_event *ev)
 /* The siblings are stopped first; words come when hindsight is over. */
 static void note(struct agent *a, el_usec now, struct agent_actions *out)
 {
-    if (!a->note_due || now < a->hindsight_until)
+    if (!a->note_due || now < a->hindsight_until || a->judge_until != EL_NEVER)
         return;
     a->note_due = false;
     act(out, AGENT_DO_NOTE)->slot = a->cause_slot;
@@ -330,6 +394,7 @@ static void leave(struct agent *a, int signal, el_usec now, struct agent_actions
         a->cause = AGENT_LEAVING;
         a->leave_signal = signal;
         a->hindsight_until = 0;
+        a->judge_until = EL_NEVER;
         a->note_due = false;
     }
     el_usec grace = signal == SIG_INT && a->interrupts > 1 ? 0 : a->conf.grace;
@@ -393,7 +458,9 @@ static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, 
         blame(a, AGENT_HALTED, 0);
     if (let_part(a, ev, now))
         return;
-    a->parting_until = EL_NEVER;
+    if (a->judge_until != EL_NEVER)
+        a->note_due = false; /* the cause is on another node; with its evidence this failure is told all the same */
+    a->judge_until = a->parting_until = EL_NEVER;
     if (a->state == AGENT_RUNNING || a->state == AGENT_STOPPING)
         stop(a, ev->signal, ev->grace, now, out);
     else if (a->state == AGENT_PREPARING)
@@ -455,6 +522,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(a, ev, now, out); break;
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
     case AGENT_EV_PARTED: on_parted(a, ev); break;
+    case AGENT_EV_LOOKED: on_looked(a, ev, now, out); break;
     case AGENT_EV_HUNG: on_hung(a, ev, now, out); break;
     case AGENT_EV_FAILING: on_failing(a, now, out); break;
     case AGENT_EV_CAPTURED: on_captured(a, ev, now, out); break;
@@ -469,18 +537,21 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_TIMEOUT: on_group_event(a, ev, now, out); break;
     }
     end_parting(a, now, out);
+    judge(a, now, out);
     note(a, now, out);
-    close_attempt(a, out);
+    close_attempt(a, now, out);
     decide(a, now, out);
 }
 
 el_usec agent_deadline(const struct agent *a)
 {
     bool up = a->state == AGENT_RUNNING || a->state == AGENT_STOPPING;
-    bool waits = a->note_due || (a->state == AGENT_COLLECTING && a->collected);
+    bool waits = a->judge_until == EL_NEVER && (a->note_due || (a->state == AGENT_COLLECTING && a->collected));
     el_usec group = up ? policy_deadline(&a->group) : EL_NEVER;
     if (up && a->parting_until < group)
         group = a->parting_until;
+    if (a->judge_until < group)
+        group = a->judge_until;
     return waits && a->hindsight_until < group ? a->hindsight_until : group;
 }
 
@@ -496,4 +567,5 @@ void agent_check(const struct agent *a)
     assert((a->state == AGENT_COLLECTING) <= (a->group.phase == POLICY_CLOSED));
     assert(!a->held || (a->state == AGENT_STOPPING && a->capture == AGENT_CAPTURE_ASKED));
     assert(!a->note_due || a->cause == AGENT_WORKER_FAILED);
+    assert(a->judge_until == EL_NEVER || a->cause == AGENT_WORKER_FAILED);
 }

@@ -23,6 +23,9 @@
 /* A worker ended by a signal that elrun did not send waits so long for the signal that tells elrun itself to leave:
  * schedulers signal everybody at once, and a job that is being ended has not failed (design.md, "Failure"). */
 #define AGENT_HINDSIGHT EL_MS(200)
+/* A worker whose last words only say that a peer is gone waits so long for the one that made it so: that one may still
+ * be tearing down, and would be stopped before it has said why. */
+#define AGENT_CONSEQUENCE EL_SEC(5)
 /* Hung workers get SIGABRT, so that their fault handler prints every stack, and so long for it. */
 #define AGENT_ABORT_GRACE EL_SEC(5)
 
@@ -43,7 +46,8 @@ enum agent_cause {
 struct agent_conf {
     unsigned slots;
     unsigned max_restarts;
-    el_usec grace; /* --shutdown-timeout */
+    el_usec grace;       /* --shutdown-timeout */
+    el_usec consequence; /* a failure that is another one's consequence waits so long for that one; 0: nobody looks */
     /* A job of this node alone; else the coordinator has them. */
     enum decide_policy restart_policy;
     unsigned max_fruitless;
@@ -70,6 +74,7 @@ enum agent_event_type {
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
     AGENT_EV_PARTED,       /* slot: it stands behind the last step of its round and may end, with whatever status */
     AGENT_EV_FAILING,      /* slot: it will end badly, and waits until CAPTURED; managed: or one of another node does */
+    AGENT_EV_LOOKED,       /* of DO_LOOK: slot; follows: its last words only say that a peer is gone; attempt */
     AGENT_EV_CAPTURED,  /* of DO_CAPTURE: it is over, whatever came of it; attempt: of which (0: of the present one) */
     AGENT_EV_HUNG,      /* every worker stands still; slot: who keeps the others waiting, as far as it shows */
     AGENT_EV_COLLECTED, /* the evidence of the attempt is complete; digest: what it says */
@@ -85,6 +90,7 @@ struct agent_event {
     int code, signal;
     const struct decide_digest *digest; /* read in this step only; NULL: nothing is known */
     bool ok;
+    bool follows;
     bool forked; /* SPAWN_FAILED: there is a child, whose exit follows, or came just before */
 };
 
@@ -92,6 +98,7 @@ enum agent_action_type {
     AGENT_DO_PREPARE, /* attempt: make log folders, store, streams; answer PREPARED */
     AGENT_DO_GROUP,   /* group: one action of the worker group */
     AGENT_DO_NOTE,    /* slot has failed by itself: say so now (hindsight is over) */
+    AGENT_DO_LOOK,    /* slot has failed: what do its last words say?  Answer LOOKED in bounded time */
     AGENT_DO_CAPTURE, /* what workers hold, if anything can be had; answer CAPTURED in bounded time, at once if not */
     AGENT_DO_COLLECT, /* the attempt is closed: gather evidence and close its streams; answer COLLECTED in bounded time
                        */
@@ -132,6 +139,10 @@ struct agent {
     unsigned interrupts;     /* SIGINT so far */
     el_usec hindsight_until; /* no word, no restart and no verdict before */
     bool note_due;           /* cause_slot's failure has not been told yet */
+    el_usec judge_until; /* cause_slot may not be the cause: known when another one fails by itself, or then; EL_NEVER:
+                            it is judged */
+    unsigned looks;      /* asked for and not answered */
+    bool follows; /* cause_slot's last words only say that a peer is gone, and nobody else has failed by itself */
     bool collected;
     el_usec parting_until; /* HALT waits for workers that stand at the boundary; EL_NEVER: none does */
     el_usec parting_grace;

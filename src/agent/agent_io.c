@@ -133,6 +133,7 @@ static void act(struct node *n, const struct agent_action *a)
         if (n->membership)
             managed_note(n, a->slot);
         break;
+    case AGENT_DO_LOOK: consequence_look(n, a->slot); break;
     case AGENT_DO_CAPTURE: words_begin(n); break;
     case AGENT_DO_COLLECT:
         persisting_last_words(n);
@@ -369,6 +370,7 @@ static int node_init(struct node *n, struct el_err *e)
         .max_fruitless = n->conf->max_fruitless,
         .restart_window = n->conf->restart_window,
         .grace = n->conf->shutdown_timeout,
+        .consequence = n->conf->shutdown_timeout < AGENT_CONSEQUENCE ? n->conf->shutdown_timeout : AGENT_CONSEQUENCE,
         .managed = n->place.kind != ENDPOINT_ALONE,
         .captures = words_wanted(n),
         .captures_stay = n->conf->ckpt_dir != NULL,
@@ -400,7 +402,7 @@ static int node_init(struct node *n, struct el_err *e)
     if (!(n->health = health_new(n, e)))
         return -1;
     if (ckpt_folder(n, e) < 0 || workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 ||
-        hang_watch_init(n, e) < 0)
+        hang_watch_init(n, e) < 0 || consequence_init(n, e) < 0)
         return -1;
     if (ckpt_init(n, e) < 0)
         return -1;
@@ -421,6 +423,7 @@ static bool node_free(struct node *n)
     logs_free(n);
     tell_free(n);
     hang_watch_free(n);
+    consequence_free(n);
     incident_free(n);
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);

@@ -24,6 +24,7 @@ enum conf_nproc { CONF_NPROC_NUMBER, CONF_NPROC_CPU, CONF_NPROC_GPU, CONF_NPROC_
 enum conf_numa { CONF_NUMA_OFF, CONF_NUMA_NODE, CONF_NUMA_SOCKET, CONF_NUMA_EXCLUSIVE, CONF_NUMA_CORE_COMPLEX };
 enum conf_store { CONF_STORE_TRAINER, CONF_STORE_AGENT };
 enum conf_tristate { CONF_AUTO, CONF_NO, CONF_YES };
+enum conf_text_suspect { CONF_TEXT_REPORT, CONF_TEXT_ACT };
 enum conf_step_rank { CONF_STEP_FIRST, CONF_STEP_LAST };
 enum conf_allow { CONF_ALLOW_ROUND, CONF_ALLOW_ANY, CONF_ALLOW_NET };
 
@@ -90,6 +91,7 @@ struct run_conf {
     struct el_cidr store_net; /* for CONF_ALLOW_NET */
 
     /* health checks */
+    int on_text_suspect;                                                 /* enum conf_text_suspect */
     int health_check, on_bad, on_straggler, on_undecided, probe_backend; /* enums of rdzv/health.h */
     unsigned probe_rounds;
     el_usec probe_timeout;
@@ -121,7 +123,7 @@ struct run_conf {
     const char *prefix_template; /* "" = torchrun's own "[${role_name}${local_rank}]:" */
     const char *filter_stdout;   /* comma list, ",," is a comma; "" = none */
     const char *filter_stderr;
-    bool capture_stderr;
+    int capture_stderr; /* enum { no, yes } */
     bool quiet;
     unsigned verbose;  /* how many -v */
     bool log_json;     /* --log-format json */

@@ -51,8 +51,9 @@ void hosting_free(struct hosting *h);
 void hosting_begin(struct hosting *h);
 
 /* Tries to take the port over, at once: members of the coordinator that had it may come.  True: it is here now; or was
- * already.  What is in the way is said, once; that another process has the port is not in the way. */
-bool hosting_take_over(struct hosting *h);
+ * already.  What is in the way is said, once; that another process has the port is not in the way.  world: of the last
+ * round, NULL: none; if it names a process of this host that is dead, the new coordinator does not wait for that. */
+bool hosting_take_over(struct hosting *h, const struct msg_world *world);
 
 /* This process ends in good order: nobody is left who could come back. */
 void hosting_end(struct hosting *h);

@@ -32,6 +32,8 @@ struct hosting {
     bool beginning, ended;
     el_usec looked_at; /* for a mark */
     char trouble[256]; /* said last */
+    char process[MARK_SELF_MAX];
+    uint64_t dead_number, dead_rank; /* as in coordinator_conf */
 };
 
 /* --- the mark --- */
@@ -132,6 +134,9 @@ static void open_here(struct hosting *h, bool surely_new, bool *taken, struct el
                                   .note = h->ops.note,
                                   .report = h->ops.report,
                                   .own_instance = h->conf.instance,
+                                  .own_process = h->process,
+                                  .dead_number = h->dead_number,
+                                  .dead_rank = h->dead_rank,
                                   .look = h->conf.look,
                                   .began = h->ops.job_began,
                                   .ended = h->ops.ended,
@@ -170,12 +175,17 @@ void hosting_begin(struct hosting *h)
     loop_timer_at(h->timer, loop_clock() + (asked ? HOSTING_MARK_LIMIT : 0));
 }
 
-bool hosting_take_over(struct hosting *h)
+bool hosting_take_over(struct hosting *h, const struct msg_world *world)
 {
     struct el_err e = {0};
     bool taken;
     if (h->port || h->beginning)
         return h->coordinator != NULL;
+    h->dead_number = h->dead_rank = 0;
+    if (world && world->coordinator_rank && mark_is_dead(world->coordinator_process)) {
+        h->dead_number = world->number;
+        h->dead_rank = world->coordinator_rank - 1;
+    }
     open_here(h, false, &taken, &e);
     if (h->coordinator) {
         el_log(EL_INFO, "port %d of this host, the endpoint's, was free: this agent hosts the coordinator from now on",
@@ -224,6 +234,7 @@ struct hosting *hosting_new(struct loop *l, struct pool *p, const struct hosting
     h->loop = l;
     h->pool = p;
     mark_find(conf->port, conf->run_id, conf->keep, &h->place);
+    mark_self(h->process);
     h->timer = loop_timer_new(l, on_timer, h);
     if (h->timer)
         return h;

@@ -54,6 +54,12 @@ void mark_find(int port, const char *run_id, el_usec keep, struct mark_place *ou
  */
 bool mark_look(const struct mark_place *p, el_usec limit);
 
+/* This process, in a line: pid, start, namespace of pids and boot.  mark_is_dead(): it is of this host and boot and of
+ * our namespace, and is not there any more; false also where that cannot be known. */
+#define MARK_SELF_MAX 128
+void mark_self(char to[MARK_SELF_MAX]);
+bool mark_is_dead(const char *self);
+
 /* Leaves the mark, in place of what was there, or writes it anew. */
 void mark_write(const struct mark_place *p);
 void mark_drop(const struct mark_place *p);

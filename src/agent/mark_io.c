@@ -40,6 +40,36 @@ static void own_mark(const struct mark_place *p, struct mark *out)
         snprintf(out->boot, sizeof out->boot, "unknown");
 }
 
+void mark_self(char to[MARK_SELF_MAX])
+{
+    const struct mark_place nowhere = {0};
+    char space[32] = "unknown";
+    struct mark m;
+    own_mark(&nowhere, &m);
+    ssize_t n = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    space[n > 0 ? n : 0] = 0;
+    snprintf(to, MARK_SELF_MAX, "%llu %llu %s %.40s", (unsigned long long)m.pid, (unsigned long long)m.start_ticks,
+             space, m.boot);
+}
+
+bool mark_is_dead(const char *self)
+{
+    char own[MARK_SELF_MAX];
+    uint64_t pid, start;
+    const char *theirs = self, *ours = own;
+    mark_self(own);
+    if (!scan_u64(&theirs, &pid))
+        return false;
+    scan_blanks(&theirs);
+    if (!scan_u64(&theirs, &start) || !pid || !start)
+        return false;
+    ours = strchr(own, ' ');
+    ours = ours ? strchr(ours + 1, ' ') : NULL;
+    /* Without a /proc nobody is seen, dead or alive. */
+    return ours && !strstr(ours, "unknown") && strcmp(ours, theirs) == 0 && start_of((uint64_t)getpid()) &&
+           start_of(pid) != start;
+}
+
 /* Another user may have put anything there: only plain files of ours are believed. */
 static bool read_mark(int folder, const char *name, struct mark *out)
 {

@@ -287,6 +287,8 @@ static void keep_world(struct member *m, const struct msg_world *w)
     m->world.rank0_host = m->rank0_host;
     m->world.why = m->why;
     m->world.successors = m->successors;
+    snprintf(m->coordinator_process, sizeof m->coordinator_process, "%s", w->coordinator_process);
+    m->world.coordinator_process = m->coordinator_process;
 }
 
 static void on_world(struct member *m, const struct msg_world *w, el_usec now, struct member_actions *out)

@@ -280,7 +280,7 @@ struct member {
     uint64_t seen;               /* highest number told */
     struct msg_world world;      /* of `round`; its strings are the copies below */
     char master_addr[MSG_ADDR_MAX + 1], rank0_host[MSG_NAME_MAX + 1], why[MSG_TEXT_MAX + 1];
-    char successors[MSG_TEXT_MAX + 1];
+    char successors[MSG_TEXT_MAX + 1], coordinator_process[MSG_PROCESS_MAX + 1];
     uint64_t token; /* of `store` */
     char store_addr[MSG_ADDR_MAX + 1];
     unsigned store_port;

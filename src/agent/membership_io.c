@@ -128,7 +128,7 @@ static void link_resolved(void *ctx, const struct el_addr *found, size_t n)
         return;
     if (m->conf.is_static && m->conf.member.node_rank != 0)
         return; /* node 0's process has the port: its store will be there, too */
-    m->core.conf.hosts_coordinator = hosting_take_over(m->hosting);
+    m->core.conf.hosts_coordinator = hosting_take_over(m->hosting, member_world(&m->core));
 }
 
 static const struct link_ops coordinator_link = {.resolved = link_resolved,

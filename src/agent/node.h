@@ -128,7 +128,8 @@ struct node {
     el_usec fence_at; /* what the guard was told last: from then on it kills */
     bool fence_fell;  /* in this attempt: elrun was there too late to set another one */
     struct cgroup *cgroup;
-    struct hang_watch *hang; /* hang_io.c; NULL: nobody looks */
+    struct hang_watch *hang;         /* hang_io.c; NULL: nobody looks */
+    struct consequence *consequence; /* consequence_io.c */
 
     /* workers_io.c */
     struct worker *worker; /* nproc */
@@ -255,6 +256,13 @@ void workers_forward(struct node *n, int signal);
 void workers_suspend(struct node *n);
 void workers_close(struct node *n); /* the attempt is closed */
 void workers_child(struct node *n); /* SIGCHLD */
+
+/* consequence_io.c: AGENT_DO_LOOK */
+int consequence_init(struct node *n, struct el_err *e);
+void consequence_free(struct node *n);
+void consequence_look(struct node *n, unsigned slot);    /* AGENT_EV_LOOKED follows */
+void consequence_drained(struct node *n, unsigned slot); /* its output has ended */
+void consequence_forget(struct node *n);                 /* another attempt begins */
 
 /* hang_io.c */
 int hang_watch_init(struct node *n, struct el_err *e);

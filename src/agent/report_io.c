@@ -136,6 +136,13 @@ static void make_digest(struct node *n)
         n->digest.steps = n->steps.sum.made - n->steps_before;
 }
 
+static void judge(struct node *n, unsigned slot, bool oom_rose)
+{
+    struct failure *f = &n->worker[slot].failure;
+    failure_judge(f, report_was_signalled(n, slot), oom_rose);
+    f->witnessed |= n->conf->on_text_suspect == CONF_TEXT_ACT;
+}
+
 static void collected(struct node *n)
 {
     n->collecting = false;
@@ -144,7 +151,7 @@ static void collected(struct node *n)
     witness_tell(n, kills);
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
-            failure_judge(&n->worker[i].failure, report_was_signalled(n, i), kills > 0);
+            judge(n, i, kills > 0);
     struct report r = make_report(n);
     int odd = hung_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)
@@ -259,6 +266,7 @@ static void gather(struct node *n, unsigned slot)
 void report_rank_drained(void *node, unsigned slot)
 {
     struct node *n = node;
+    consequence_drained(n, slot);
     for (unsigned i = 0; n->collecting && i < n->evidence_count; i++)
         if (n->evidence[i]->slot == slot && !n->evidence[i]->tail_asked)
             ask_tails(n, n->evidence[i]);
@@ -270,13 +278,20 @@ void report_drained(void *node)
     maybe_collected(node);
 }
 
+/* Those that elrun has stopped are looked at, too, where the failure that stopped them is another one's consequence. */
+static bool is_evidence(const struct node *n, unsigned slot)
+{
+    bool open = n->core.follows || n->core.hung || n->core.cause == AGENT_HALTED;
+    return n->worker[slot].bad && (open || !was_stopped(n, slot));
+}
+
 /* The earliest failures first: one of them is the cause. */
 static int next_cause(const struct node *n, el_usec after, unsigned after_slot)
 {
     int best = -1;
     for (unsigned i = 0; i < n->nproc; i++) {
         const struct worker *w = &n->worker[i];
-        if (!w->bad || was_stopped(n, i))
+        if (!is_evidence(n, i))
             continue;
         if (w->failure.at < after || (w->failure.at == after && i <= after_slot && after))
             continue;
@@ -381,6 +396,7 @@ void report_forget(struct node *n)
         n->worker[i] = (struct worker){0};
     }
     forget_evidence(n);
+    consequence_forget(n);
     n->missing.len = 0;
     witness_attempt(n);
     n->oom_before = evidence_oom_count(&n->oom);

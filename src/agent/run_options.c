@@ -78,8 +78,10 @@ static const struct opt_row rows[] = {
      .help = "Lines of --tee with one of these strings also go to one filtered_stdout.log; \",,\" is a comma"},
     {.name = "duplicate-stderr-filters", .type = OPT_STRING, .arg = "LIST", .def = "", .group = OUTPUT,
      .env = "PET_DUPLICATE_STDERR_FILTERS", .offset = AT(filter_stderr), .help = "The same for stderr"},
-    {.name = "capture-stderr", .type = OPT_FLAG, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(capture_stderr),
-     .help = "Where stderr is a terminal, read it on the way, so that the failure report can show its last lines"},
+    {.name = "capture-stderr", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "yes|no", .choices = "no|yes", .def = "yes",
+     .group = OUTPUT, .offset = AT(capture_stderr),
+     .help = "Where stderr is a terminal, give each worker one of its own and read it on the way, so that the failure report "
+             "can show its last lines"},
     {.name = "quiet", .letter = 'q', .type = OPT_FLAG, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(quiet),
      .help = "Of elrun's own lines only errors and the failure report"},
     {.name = "verbose", .letter = 'v', .type = OPT_COUNT, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(verbose),
@@ -176,6 +178,10 @@ static const struct opt_row rows[] = {
      .group = ROUNDS, .offset = AT(quarantine),
      .help = "How long a host that was set aside for suspect hardware is taken only if too few others are there; 0: until "
              "the job ends"},
+    {.name = "on-text-suspect", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "report|act", .choices = "report|act",
+     .def = "report", .group = ROUNDS, .offset = AT(on_text_suspect),
+     .help = "Where only what a worker printed makes its host's hardware suspect: say so, or set the host aside as if the "
+             "kernel had said it"},
     {.name = "reconnect-grace", .type = OPT_DURATION, .origin = OPT_ELRUN, .arg = "SECONDS", .max = RUN_WAIT_MAX,
      .def = "100ms", .group = ROUNDS, .offset = AT(reconnect_grace),
      .help = "A node whose connection broke counts as lost if it is not back by then"},

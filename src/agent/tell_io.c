@@ -278,7 +278,7 @@ static void tell_incident(struct node *n, const struct failure *f, bool cause)
     tell(n, &ev);
     if (cause)
         tell_hook(n, HOOK_INCIDENT, &ev);
-    if (cause && f->class == FAILURE_CLASS_HARDWARE)
+    if (cause && f->class == FAILURE_CLASS_HARDWARE && f->witnessed)
         tell_node_bad(n, failure_class_text(f->class), el_buf_cstr(&text));
     el_buf_free(&text);
     el_buf_free(&record);

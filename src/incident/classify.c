@@ -2,12 +2,15 @@
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 #include "incident/traceback_line.h"
 #include "incident/xid.h"
 #include "util/auto.h"
 
-enum { NEAR_BYTES = 16 * 1024 }; /* how far from the end of stderr a line still says something about the end */
+enum {
+    NEAR_LINES = 20
+}; /* before the exception, or before the end where there is none: what stands there may tell of it */
 
 enum scope { TYPE, WORDS, FRAME, LINE };
 
@@ -67,6 +70,74 @@ static bool is_open(struct text type)
     return false;
 }
 
+/* The line of `all` in which the place lies. */
+static struct text line_at(struct text all, const char *at)
+{
+    const char *from = at, *end = memchr(at, '\n', (size_t)(all.p + all.n - at));
+    while (from > all.p && from[-1] != '\n')
+        from--;
+    return (struct text){from, (size_t)((end ? end : all.p + all.n) - from)};
+}
+
+/* "ECC errors: 0" */
+static bool is_none(struct text behind)
+{
+    size_t i = 0;
+    while (i < behind.n && (behind.p[i] == 's' || behind.p[i] == ' '))
+        i++;
+    if (i >= behind.n || (behind.p[i] != ':' && behind.p[i] != '='))
+        return false;
+    i++;
+    while (i < behind.n && behind.p[i] == ' ')
+        i++;
+    return i < behind.n && behind.p[i] == '0' && (i + 1 == behind.n || behind.p[i + 1] < '0' || behind.p[i + 1] > '9');
+}
+
+static bool is_denial(struct text word)
+{
+    static const char *const denials[] = {"no",        "not",      "without",  "zero",   "never",   "none",
+                                          "pass",      "passed",   "if",       "unless", "whether", "checking",
+                                          "watching",  "example",  "e.g.",     "usage",  "help",    "simulate",
+                                          "simulated", "survived", "recovered"};
+    for (size_t i = 0; i < COUNT_OF(denials); i++)
+        if (word.n == strlen(denials[i]) && strncasecmp(word.p, denials[i], word.n) == 0)
+            return true;
+    return false;
+}
+
+/* "no uncorrectable ECC errors", "checking for …", "'…'": the words are there, and nobody says that it is so. */
+static bool is_denied(struct text line, const char *at, size_t n)
+{
+    struct text before = {line.p, (size_t)(at - line.p)}, behind = {at + n, (size_t)(line.p + line.n - at) - n};
+    if (before.n && behind.n && strchr("\"'`", at[-1]) && at[n] == at[-1])
+        return true;
+    for (size_t i = 0, end; i < before.n; i = end + 1) {
+        for (end = i; end < before.n && !strchr(" \t,;:!()[]=", before.p[end]);)
+            end++;
+        struct text word = {before.p + i, end - i};
+        if (is_denial(word) || (is_equal(word, "0") && end + 1 == before.n))
+            return true;
+    }
+    return is_none(behind);
+}
+
+/* Do both texts stand in one line?  Of several the last. */
+static bool find_line(struct text near, const char *a, const char *b, struct text *found)
+{
+    bool any = false;
+    struct text rest = near;
+    for (const char *at; rest.n && (at = text_find(rest, a));) {
+        struct text line = line_at(near, at);
+        if (has(line, b) && !is_denied(line, at, strlen(a))) {
+            *found = line;
+            any = true;
+        }
+        const char *next = line.p + line.n;
+        rest = (struct text){next, (size_t)(near.p + near.n - next)};
+    }
+    return any;
+}
+
 enum kind { NOT_KNOWN, CLEAR, PLAIN };
 
 static enum kind code_kind(struct text type)
@@ -92,12 +163,16 @@ static enum classify_rule match(struct text type, struct text words, struct text
     const bool quoting = typed && code_kind(name) != NOT_KNOWN;
     for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT && is_text_row(r); r++) {
         const struct row *x = &rows[r];
+        struct text line;
         bool fits = false;
         switch (x->scope) {
         case TYPE: fits = is_equal(name, x->a) && has(words, x->b); break;
         case FRAME: fits = is_equal(name, x->a) && has(frames, x->b); break;
+        case LINE:
         case WORDS:
-        case LINE: fits = !quoting && has(words, x->a) && has(words, x->b); break;
+            fits = !quoting && (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line)
+                                                           : has(words, x->a) && has(words, x->b));
+            break;
         }
         if (fits)
             return r;
@@ -165,30 +240,14 @@ static void take_exceptions(struct classify *c, const struct traceback *t, const
     c->rule = best;
 }
 
-/* The line of `all` in which the place lies. */
-static struct text line_at(struct text all, const char *at)
+/* From so many lines before the exception on; where there is none, the last ones. */
+static struct text near_end(const struct traceback *t, struct text all)
 {
-    const char *from = at, *end = memchr(at, '\n', (size_t)(all.p + all.n - at));
-    while (from > all.p && from[-1] != '\n')
-        from--;
-    return (struct text){from, (size_t)((end ? end : all.p + all.n) - from)};
-}
-
-/* Do both texts stand in one line?  Of several the last. */
-static bool find_line(struct text near, const char *a, const char *b, struct text *found)
-{
-    bool any = false;
-    struct text rest = near;
-    for (const char *at; rest.n && (at = text_find(rest, a));) {
-        struct text line = line_at(near, at);
-        if (has(line, b)) {
-            *found = line;
-            any = true;
-        }
-        const char *next = line.p + line.n;
-        rest = (struct text){next, (size_t)(near.p + near.n - next)};
-    }
-    return any;
+    size_t at = t->kind == TRACEBACK_NONE ? all.n : t->start;
+    for (unsigned lines = 0; at > 0 && lines <= NEAR_LINES; lines += at > 0)
+        for (at--; at > 0 && all.p[at - 1] != '\n';)
+            at--;
+    return (struct text){all.p + at, all.n - at};
 }
 
 static void keep_sign(struct classify *c, struct text line)
@@ -224,8 +283,7 @@ static bool may_replace(enum classify_rule best, enum classify_rule r)
 void classify_words(struct classify *c, const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
     assert(t->start <= t->end && t->end <= all.n && chain->n <= TRACEBACK_CHAIN_MAX);
-    const size_t skip = all.n > NEAR_BYTES ? all.n - NEAR_BYTES : 0;
-    const struct text near = {all.p + skip, all.n - skip}, frames = {all.p + t->start, t->end - t->start};
+    const struct text near = near_end(t, all), frames = {all.p + t->start, t->end - t->start};
     struct xid_event xid;
     *c = (struct classify){0};
     take_exceptions(c, t, chain, frames);
@@ -238,7 +296,9 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
         return;
     for (enum classify_rule r = FIRST_ROW; near.n && r < CLASSIFY_COUNT && is_text_row(r); r++) {
         struct text line;
-        if (rows[r].scope != LINE || !may_replace(c->rule, r) || !find_line(near, rows[r].a, rows[r].b, &line))
+        bool logged = rows[r].scope == WORDS && rows[r].follower && t->kind == TRACEBACK_NONE;
+        if ((rows[r].scope != LINE && !logged) || !may_replace(c->rule, r) ||
+            !find_line(near, rows[r].a, rows[r].b, &line))
             continue;
         c->rule = r;
         if (!c->xid)

@@ -7,7 +7,8 @@
  * elrun stop the others within milliseconds, so that an error which all workers share is mostly seen in a few of them:
  * "on all ranks" can only mean that whoever ended by itself ended so, and that nothing speaks against it.
  *
- *  1. A hardware suspect: the node is set aside, and the job goes on without it if there are enough others.
+ *  1. A hardware suspect that not only its words make one: the node is set aside, and the job goes on without it if
+ * there are enough others.
  *  2. The job ends at once when every worker that ended by itself ended with the same one of
  *       - SyntaxError, ImportError, NameError and their children, a call that the function's signature refuses, a name
  *         that a module or a class does not have, arguments that the script refuses (exit status 2 with argparse's

@@ -101,7 +101,7 @@ void decide_add(struct decide_digest *d, const struct failure *f, uint64_t node)
         one.passed = true;
     else
         describe(&one, f);
-    if (f->class == FAILURE_CLASS_HARDWARE) {
+    if (f->class == FAILURE_CLASS_HARDWARE && f->witnessed) {
         one.hardware = true;
         const char *said = f->message ? f->message : f->found.message;
         said = *said ? said : failure_class_text(f->class);

@@ -16,6 +16,7 @@ enum {
     TAIL_MAX = 8 * 1024,    /* bytes of last lines kept */
     MESSAGE_MAX = 1024,
     KERNEL_LINES_MAX = 4,
+    LINES_BEHIND_MAX = 4, /* of a warning at exit, of another thread */
 };
 
 void failure_init(struct failure *f)
@@ -133,6 +134,16 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
     el_buf_free(&text);
 }
 
+/* Nothing but a few lines comes behind an exception that ended the main thread. */
+static bool is_last_word(const struct traceback *t, struct text all)
+{
+    struct text rest = {all.p + t->end, all.n - t->end}, line;
+    unsigned lines = 0;
+    while (text_line(&rest, &line))
+        lines += line.n > 0;
+    return (t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP) && !t->in_thread && lines <= LINES_BEHIND_MAX;
+}
+
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
@@ -146,6 +157,8 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     traceback_find_chain(&found, &chain, clean.len ? clean.v : "", clean.len);
     take_words(f, &found, &chain, (struct text){clean.len ? clean.v : "", clean.len});
     struct text span = {clean.len ? clean.v + found.start : "", found.end - found.start};
+    if (from == FAILURE_FROM_STDERR && clean.len)
+        f->raised = is_last_word(&found, (struct text){clean.v, clean.len});
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;
@@ -217,6 +230,7 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
         const struct kmsg_fact *k = &log->fact[i];
         if (!concerns(f, log, k))
             continue;
+        f->witnessed |= k->kind == KMSG_XID && xid_is_suspect(k->xid);
         if (k->kind == KMSG_XID && is_worse(f, k)) {
             f->xid = k->xid;
             f->xid_own = k->pid != 0;
@@ -247,13 +261,23 @@ static bool failed_before_stop(const struct failure *f)
     return f->file_sec >= 0 && (f->file_sec + 1) * 1000000 <= f->stop_wall_usec;
 }
 
+/* It had printed why before elrun's signal, which ended it as a signal ends who does not catch it; it may have stood in
+ * its own tear-down, or waited for a thread of its own. */
+static bool raised_before_stop(const struct failure *f)
+{
+    return f->raised && f->end == FAILURE_SIGNAL && !is_crash(f->code) && !classify_is_follower(f->words) &&
+           classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
+}
+
 static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
 {
     /* The kernel says so itself: whatever elrun has sent, it came too late. */
     if (f->oom == FAILURE_OOM_CHOSEN && f->end == FAILURE_SIGNAL && f->code == SIGKILL)
         return FAILURE_BY_OOM;
-    if (stopped && !failed_before_stop(f))
+    if (stopped && !failed_before_stop(f) && !raised_before_stop(f))
         return FAILURE_BY_ELRUN;
+    if (stopped && raised_before_stop(f))
+        return FAILURE_BY_ITSELF;
     /* 137 is what a shell around the program makes of the killer's SIGKILL. */
     bool killed =
         (f->end == FAILURE_SIGNAL && f->code == SIGKILL) || (f->end == FAILURE_EXIT && f->code == 128 + SIGKILL);
@@ -285,6 +309,8 @@ static void classify(struct failure *f, bool oom_rose)
         f->follower = false;
         return;
     }
+    if (f->class == FAILURE_CLASS_HARDWARE && f->by == FAILURE_BY_OUTSIDE) /* it ran, whatever it had printed */
+        set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_TYPE && f->end != FAILURE_EXIT) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
@@ -391,8 +417,14 @@ const char *failure_advice(const struct failure *f)
     switch (f->class) {
     case FAILURE_CLASS_OOM_HOST: return "give the job more memory, or use fewer data loader workers or smaller buffers";
     case FAILURE_CLASS_OOM_GPU: return "use a smaller batch, or see what else uses this GPU";
-    case FAILURE_CLASS_HARDWARE: return "have this host's GPUs checked before the next start";
-    case FAILURE_CLASS_NETWORK: return f->follower ? "a peer went away: look for what failed on the other nodes" : "";
+    case FAILURE_CLASS_HARDWARE:
+        return f->witnessed ? "have this host's GPUs checked before the next start"
+                            : "only the program's words say so, and the host stays in use (--on-text-suspect): elrun "
+                              "probe checks it";
+    case FAILURE_CLASS_NETWORK:
+        return f->follower ? "the other end of a connection is gone, and no rank failed by itself: did one leave "
+                             "early, or a service end?"
+                           : "";
     case FAILURE_CLASS_HANG: return "a peer did not take part: look for the rank that printed last or not at all";
     case FAILURE_CLASS_OUTSIDE: return "elrun did not send this signal: ask the scheduler or the host's administrator";
     case FAILURE_CLASS_CODE:

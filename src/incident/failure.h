@@ -84,9 +84,11 @@ struct failure {
     char *core;                  /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
     enum failure_oom oom;
-    unsigned xid; /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
-    bool xid_own; /* it names this worker; else it names no process: some GPU of this host */
+    unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
+    bool witnessed; /* class HARDWARE: not its words alone say so, but the kernel too */
+    bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
     char xid_device[20];          /* PCI address */
+    bool raised;                  /* its stderr ends with an exception that nobody caught */
     bool texts_short;             /* memory for some of the texts was refused */
     enum classify_rule words;     /* the row that its last words fit */
     enum classify_rule rule;      /* the row that decided the class: that one, or one of its exit code */
@@ -111,9 +113,9 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
 
 /* After the evidence: who ended it, and of which class it is.
  * stopped: elrun had signalled this worker before its end.  Such a worker is never a cause, unless its error file
- * proves that it had failed before the signal (stop_wall_usec), the kernel says that it chose it, or it hung.
- * oom_rose: the count of out-of-memory kills of this
- * node's cgroup is higher than when the worker started. */
+ * proves that it had failed before the signal (stop_wall_usec), or its stderr does: it ends with an exception of its
+ * own that nobody caught, and the signal ended it without another word; or the kernel says that it chose it, or it
+ * hung. oom_rose: the count of out-of-memory kills of this node's cgroup is higher than when the worker started. */
 void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 
 /* Judged: not just ended by elrun because of somebody else.  A worker that hung counts, though elrun ended it. */

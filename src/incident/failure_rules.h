@@ -136,7 +136,17 @@
     X(IB_RETRY_OLD,   LINE,  "Got completion from peer", "error 12",        NETWORK, true, FAILURE_ADVICE_IB) \
     X(IB_FLUSH,       LINE,  "Got completion from peer", "status=5",        NETWORK, true, FAILURE_ADVICE_IB) \
     X(IB_FLUSH_OLD,   LINE,  "Got completion from peer", "error 5",         NETWORK, true, FAILURE_ADVICE_IB) \
+    X(UCX_RESET,      LINE,  "Connection reset by remote peer", "",         NETWORK, true, "") \
+    X(UCX_ENDPOINT,   LINE,  "UCX", "Endpoint timeout",                     NETWORK, true, "") \
+    X(NCCL_REMOTE_NAME, LINE, "ncclRemoteError", "",                        NETWORK, true, "") \
+    X(MPI_LOST,       LINE,  "lost communication with", "process",          NETWORK, true, "") \
+    X(RPC_GONE,       WORDS, "this error originated at tensorpipe", "",     NETWORK, true, "") \
+    X(HOROVOD,        TYPE,  "HorovodInternalError", "",                    NETWORK, true, "") \
     X(STORE_RESET,    WORDS, "TCPStore", "Connection reset by peer",        NETWORK, true, "") \
+    /* PyTorch 1.13 and older: the store has no type of its own for it. */ \
+    X(STORE_OLD_RESET, WORDS, "RuntimeError: Connection reset by peer", "", NETWORK, true, "") \
+    X(STORE_OLD_PIPE, WORDS, "RuntimeError: Broken pipe", "",               NETWORK, true, "") \
+    X(STORE_OLD_STOP, WORDS, "Stop_waiting response is expected", "",       NETWORK, true, "") \
     X(PORT_TAKEN,     WORDS, "server socket has failed to listen", "",      NETWORK, false, FAILURE_ADVICE_PORT) \
     X(STORE_RECV,     TYPE,  "DistNetworkError", "",                        NETWORK, true, "") \
     /* The network on this host or on the way. */ \
@@ -144,15 +154,17 @@
     X(IB_QP,          LINE,  "Call to ibv_modify_qp failed", "",            NETWORK, false, FAILURE_ADVICE_IB) \
     X(IB_CALL,        LINE,  "NCCL WARN Call to ibv_", " failed",           NETWORK, false, FAILURE_ADVICE_IB) \
     X(IB_FATAL,       LINE,  "NET/IB", "async fatal event",               NETWORK, false, FAILURE_ADVICE_IB) \
-    X(GLOO_MESH,      LINE,  "Gloo connectFullMesh failed", "",            NETWORK, false, \
+    X(GLOO_MESH,      LINE,  "Gloo connectFullMesh failed", "",            NETWORK, true, \
       "see that this host's own name and address can be reached from the others (GLOO_SOCKET_IFNAME)") \
     X(IB_ASYNC,       LINE,  "NET/IB", "Got async",                         NETWORK, false, FAILURE_ADVICE_IB) \
     X(NCCL_CONNECT,   LINE,  "NCCL WARN", "socketStartConnect: Connect to", NETWORK, false, "") \
     X(NCCL_SYSTEM,    WORDS, "NCCL", "unhandled system error",              NETWORK, false, \
       "run once with NCCL_DEBUG=WARN: the line in front says which call failed") \
-    X(RESET,          TYPE,  "ConnectionResetError", "",                    NETWORK, false, "") \
-    X(REFUSED,        TYPE,  "ConnectionRefusedError", "",                  NETWORK, false, "") \
-    X(ABORTED,        TYPE,  "ConnectionAbortedError", "",                  NETWORK, false, "") \
+    /* Of another rank, or of a service: if no rank has an error of its own, this one is named. */ \
+    X(RESET,          TYPE,  "ConnectionResetError", "",                    NETWORK, true, "") \
+    X(REFUSED,        TYPE,  "ConnectionRefusedError", "",                  NETWORK, true, "") \
+    X(ABORTED,        TYPE,  "ConnectionAbortedError", "",                  NETWORK, true, "") \
+    X(PIPE,           TYPE,  "BrokenPipeError", "",                         NETWORK, true, "") \
     X(CONNECTION,     TYPE,  "ConnectionError", "",                         NETWORK, false, "") \
     X(DISCONNECTED,   TYPE,  "RemoteDisconnected", "",                      NETWORK, false, "") \
     X(CONNECT_TIMEOUT, TYPE, "ConnectTimeout", "",                          NETWORK, false, "") \

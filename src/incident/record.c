@@ -107,6 +107,7 @@ static const struct field top[] = {
     TOP(WORD, "tail_from", tail_from, 0, from_words),
     TOP(WORD, "oom_log", oom, 0, oom_words),
     TOP(UNSIGNED, "xid", xid, 100000000, NULL),
+    TOP(BOOL, "hardware_witnessed", witnessed, 0, NULL),
     TOP(BOOL, "xid_names_worker", xid_own, 0, NULL),
     CHARS("xid_device", xid_device),
 };

@@ -42,7 +42,9 @@ struct coordinator_conf {
      * own_instance: the agent of this process (0: there is none). */
     void (*report)(void *ctx, const char *run_id, const struct msg *msg);
     uint64_t own_instance;
-    struct report_look look;                                       /* of the terminal on which that agent prints */
+    const char *own_process;         /* mark_self() of this process; NULL: no agent is here */
+    uint64_t dead_number, dead_rank; /* as in rdzv_conf */
+    struct report_look look;         /* of the terminal on which that agent prints */
     void (*ended)(void *ctx, const char *run_id, unsigned status); /* everybody knows, or the time for that is over */
     /* A connection whose first message is KNOCK: the host of a store that shares the port.  As `control` of the store's
      * server.  NULL: refused. */

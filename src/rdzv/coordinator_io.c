@@ -328,6 +328,8 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
                              .listening_since = c->since,
                              .seen = seen,
                              .own_instance = c->conf.own_instance,
+                             .dead_number = c->conf.dead_number,
+                             .dead_rank = c->conf.dead_rank,
                              .look = c->conf.look};
     rdzv_settings_take(h, &conf.set);
     if (!*h->run_id)
@@ -340,6 +342,7 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     }
     el_usec limit = EL_MS(conf.set.keep_alive_ms) * conf.set.keep_alive_attempts;
     snprintf(conf.run_id, sizeof conf.run_id, "%s", h->run_id);
+    snprintf(conf.own_process, sizeof conf.own_process, "%s", c->conf.own_process ? c->conf.own_process : "");
     conf.room = rdzv_room(&conf.set);
     conf.surely_new = c->journal || c->conf.surely_new || now - c->since >= limit;
     struct rdzv_record old;

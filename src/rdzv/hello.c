@@ -358,7 +358,10 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
  * off, and be on their way; but not if these run. */
 static bool is_whole(const struct rdzv *r)
 {
-    if (!r->size || r->unheard)
+    /* The agent that hosted the coordinator before: its process is known to be dead, and is not waited for. */
+    bool dead = r->conf.dead_number == r->number && r->conf.dead_rank < r->size &&
+                r->seat[r->conf.dead_rank].member == RDZV_NONE;
+    if (!r->size || r->unheard > (dead ? 1u : 0u))
         return false;
     bool runs = false, stops = r->number < r->seen;
     for (unsigned k = 0; k < r->size; k++) {

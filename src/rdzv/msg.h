@@ -29,6 +29,7 @@
 #define MSG_WORLD_MAX      268435456 /* workers: MSG_NODES_MAX x CONF_SLOTS_MAX */
 #define MSG_RUN_ID_MAX     128       /* bytes of strings, without the 0 */
 #define MSG_NAME_MAX       64        /* host name, role */
+#define MSG_PROCESS_MAX    127       /* a process of this host: agent/mark.h */
 #define MSG_ADDR_MAX       63        /* address in text, or a host name that was asked for */
 #define MSG_TEXT_MAX       480       /* one line for a person */
 #define MSG_STREAM_MAX     16384     /* a worker's stream, relayed */
@@ -251,7 +252,11 @@
     F(T, NUM, max_restarts, 1000000000, 1)                                                                             \
     F(T, STR, rank0_host, MSG_NAME_MAX, 0)                                                                             \
     F(T, STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                              \
-    F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */
+    F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */                     \
+    /* Of an agent that hosts the coordinator: its group rank + 1, and its process (mark_self()), so that another      \
+     * agent of its host which takes the port over can say whether it is dead. */                                                     \
+    F(T, NUM, coordinator_rank, MSG_NODES_MAX, 0)                                                                      \
+    F(T, STR, coordinator_process, MSG_PROCESS_MAX, 0)
 #define MSG_stop_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, grace_ms, MSG_MS_MAX, 1)
 #define MSG_notice_FIELDS(F, T)                                                                                        \
     MSG_ROUND(F, T)                                                                                                    \

@@ -185,12 +185,20 @@ static unsigned status_of(const struct rdzv_incident *x)
     return x->signal > 0 ? EL_EXIT_SIGNAL((unsigned)x->signal) : 1;
 }
 
+/* Who failed, now that all have told; the failure that stopped the round may have been its consequence. */
+static const char *cause_text(struct rdzv *r)
+{
+    const struct rdzv_incident *root = rdzv_root(r);
+    if (!root)
+        return r->stop_text;
+    el_snip(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %s", root->order.rank, root->host, root->text);
+    return r->end_cause;
+}
+
 static void end_by_failure(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char *why)
 {
     const struct rdzv_incident *root = rdzv_root(r);
-    if (root)
-        el_snip(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %s", root->order.rank, root->host,
-                root->text);
+    (void)cause_text(r);
     rdzv_end(r, now, out, root ? status_of(root) : r->failed ? 1 : EL_EXIT_TEMPFAIL, "%s", why);
 }
 
@@ -269,7 +277,7 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     }
     if (costs && !budget_charge(&r->budget, now)) {
         el_snip(why, sizeof why, "the restart budget is used up (%llu of %llu): %s", (unsigned long long)r->budget.used,
-                (unsigned long long)r->budget.max, r->stop_text);
+                (unsigned long long)r->budget.max, cause_text(r));
         end_by_failure(r, now, out, why);
         return;
     }
@@ -279,7 +287,7 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         el_snip(why, sizeof why, "no progress: %llu rounds in a row %s (--max-fruitless-restarts=%llu): %s",
                 (unsigned long long)r->budget.fruitless,
                 r->digest.steps_known ? "brought nothing, the last one no new step" : "ended within 60 s",
-                (unsigned long long)r->conf.set.max_fruitless, r->stop_text);
+                (unsigned long long)r->conf.set.max_fruitless, cause_text(r));
         end_by_failure(r, now, out, why);
         return;
     }

@@ -139,6 +139,12 @@ void rdzv_slice(const struct rdzv *r, unsigned i, struct msg *out)
     w->rank0_host = r->seat[0].member == RDZV_NONE ? "" : r->member[r->seat[0].member].host;
     w->why = r->why;
     w->successors = r->successors;
+    for (unsigned k = 0; k < r->size && r->conf.own_instance; k++)
+        if (r->seat[k].member != RDZV_NONE && r->member[r->seat[k].member].instance == r->conf.own_instance) {
+            w->coordinator_rank = k + 1;
+            w->coordinator_process = r->conf.own_process;
+        }
+    w->coordinator_process = w->coordinator_process ? w->coordinator_process : "";
 }
 
 unsigned rdzv_rank_member(struct rdzv *r, uint64_t rank, const char **why)

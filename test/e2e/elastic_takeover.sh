@@ -2,7 +2,7 @@
 # over and rebuilds the coordinator; the job goes on.  What a coordinator leaves on its host (its mark) is gone after a
 # good end, and does not stay for ever after a bad one.
 # Seen to fail: with link_resolved() of membership_io.c taken out (nobody takes over); with remove_stale() of mark_io.c
-# taken out ("another boot's mark"); with a mark written by every agent that looks for one ("nobody waits").
+# taken out ("another boot's mark"); with mark_is_dead() that is always false ("go on at once"); with a mark written by every agent that looks for one ("nobody waits").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 net_up 2
@@ -46,6 +46,18 @@ reaches "a job beside old marks" "node1"
 ok "another boot's mark is removed, what is none is left alone" marked 2
 all_end "it ends" a 0
 ok "and takes its own away" marked 1
+
+# The process of the agent that is killed is of this host, and known to be dead: nobody waits a keep-alive limit for it, which
+# is longer here than this test has.
+job 2:3 --nproc-per-node=1 --rdzv-conf=keep_alive_interval=200,keep_alive_max_attempt=3
+agent p 1
+wait_for listening
+agent q 1; agent r 1
+gathers "three agents of one host" "node1 node1 node1"
+kill -KILL "$(pid p)"; status_of p
+gathers "the one with the coordinator is killed: the others go on at once" "node1 node1"
+echo >"$GO"
+all_end "and end well" "q r" 0
 
 # Agents of one host that start in the same moment: one has the port, and the others' looking for it leaves nothing behind
 # that would make it wait for nodes of an earlier round.

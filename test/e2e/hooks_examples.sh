@@ -50,7 +50,7 @@ like "mail: with the event" "$(tail -1 "$T/sendmail.input")" '^\{"v":1,"event":"
 ok "nothing that a worker wrote was executed" test ! -e "$T/injected"
 
 # --- a GPU that is broken
-bad_gpu() { run --standalone --redirects=3 --log-dir="$T/logs" --events="$T/bad" "$@" --no-python sh -c 'echo "NVRM: GPU has fallen off the bus" >&2; exit 1'; }
+bad_gpu() { run --standalone --on-text-suspect=act --redirects=3 --log-dir="$T/logs" --events="$T/bad" "$@" --no-python sh -c 'echo "NVRM: GPU has fallen off the bus" >&2; exit 1'; }
 ENV="PATH=$T/bin:$PATH"
 bad_gpu --hook node-bad="$HOOKS/slurm-drain" --hook incident=true
 unlike "slurm-drain: no warning" "$(cat "$ERR")" "warning: hook"

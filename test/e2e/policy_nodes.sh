@@ -54,7 +54,7 @@ if host == "node2" and not attempt:
     sys.exit(1)
 last()
 END
-nodes aside 2:3 3 --max-restarts=2 --hook="node-bad=echo \$ELRUN_NODE: \$ELRUN_TEXT >>$T/bad"
+nodes aside 2:3 3 --max-restarts=2 --on-text-suspect=act --hook="node-bad=echo \$ELRUN_NODE: \$ELRUN_TEXT >>$T/bad"
 wait_for there 1 2
 is "a hardware suspect is set aside: who goes on" "$(hosts 1)" "node1 node3 "
 wait_for on 1 sh -c "'$ELRUN' status --endpoint node1:29400 | grep -q 'set aside.*node2'"
@@ -67,6 +67,21 @@ ends "a hardware suspect is set aside: the job succeeds" 3 0
 like "a hardware suspect is set aside: the hook node-bad" "$(cat "$T/bad")" '^node2: .*uncorrectable ECC error'
 is "a hardware suspect is set aside: once" "$(wc -l <"$T/bad")" 1
 
+script words <<'END'
+meet()
+if host == "node2" and not attempt:
+    print("RuntimeError: CUDA error: uncorrectable ECC error encountered", file=sys.stderr)
+    sys.exit(1)
+last()
+END
+nodes words 2:3 3 --max-restarts=2 --hook="node-bad=echo \$ELRUN_NODE >>$T/bad.words"
+wait_for there 1 3
+is "only words make the hardware suspect: the host stays" "$(hosts 1)" "node1 node2 node3 "
+: >"$T/words.go"
+ends "only words: the job succeeds" 3 0
+like "only words: that is said, with what checks it" "$(err n1)" "only the program's words say so, and the host stays in use .*elrun probe"
+ok "only words: the hook node-bad is not fired" test ! -e "$T/bad.words"
+
 script stays <<'END'
 meet()
 if host == "node2" and not attempt:
@@ -74,7 +89,7 @@ if host == "node2" and not attempt:
     sys.exit(1)
 last()
 END
-nodes stays 3 3 --max-restarts=2
+nodes stays 3 3 --max-restarts=2 --on-text-suspect=act
 wait_for there 1 3
 is "where all are needed it stays, with its rank" "$(hosts 1)" "node1 node2 node3 "
 like "where all are needed: and that is said" "$(err n1)" 'node2 stays, since too few others are here, but its hardware is suspect: .*ECC'

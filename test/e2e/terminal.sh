@@ -88,18 +88,19 @@ like "colours in the report otherwise" "$(screen)" "$esc\[[0-9;]*m"
 run_workers 2 --redirects=3 --log-dir="$T/nt" -- sleep 300
 unlike "no status line and no escape sequence in a file" "$(cat "$ERR")" "$esc|running ·"
 
-# stderr that is a terminal is left alone, unless elrun may read it on its way.
+# stderr that is a terminal is read on its way, unless it is to be left alone.
 cat >"$T/tty.py" <<'PYTHON'
 import sys
 print("stderr is a terminal:", sys.stderr.isatty())
 raise KeyError("deep inside")
 PYTHON
-play -- "$ELRUN" --standalone --no-interactive "$T/tty.py"
-like "stderr on a terminal stays one" "$(screen)" 'stderr is a terminal: True'
+play -- "$ELRUN" --standalone --no-interactive --capture-stderr=no "$T/tty.py"
+like "--capture-stderr=no: stderr on a terminal is left alone" "$(screen)" 'stderr is a terminal: True'
 like "… and the report says how to get more" "$(screen)" 'capture-stderr'
-play -- "$ELRUN" --standalone --no-interactive --capture-stderr "$T/tty.py"
-like "--capture-stderr: a terminal for the worker" "$(screen)" 'stderr is a terminal: True'
-like "--capture-stderr: the report has the exception" "$(screen | sed -n '/^=====/,$p')" "KeyError: 'deep inside'"
+play -- "$ELRUN" --standalone --no-interactive "$T/tty.py"
+like "in a terminal: one for the worker" "$(screen)" 'stderr is a terminal: True'
+like "in a terminal: the report has the exception" "$(screen | sed -n '/^=====/,$p')" "KeyError: 'deep inside'"
+like "in a terminal: so has the last line" "$(screen | grep 'elrun: rank' | tail -1)" "rank 0 .*KeyError: 'deep inside'"
 # Its size is that of the real one, also later; its bytes arrive as they were: colours, progress bars, half lines.
 cat >"$T/size.py" <<'PYTHON'
 import os, sys, time
@@ -107,8 +108,8 @@ print("size", *os.get_terminal_size(2), file=sys.stderr, flush=True)
 while os.get_terminal_size(2) != (132, 43): time.sleep(0.01)
 sys.stderr.write("\r\x1b[31m 50%|\u2588\u2588  |\x1b[0m\r100%|\u2588\u2588\u2588\u2588|\n\tand sized anew\n")
 PYTHON
-play '=size 80 24' '@43x132' '=and sized anew' -- "$ELRUN" --standalone --no-interactive --capture-stderr "$T/size.py"
-ok "--capture-stderr: the window's size is followed" seen
-ok "--capture-stderr: every byte as it was, but for the terminal's own line ends" grep -qF "$(printf '\r\033[31m 50%%|██  |\033[0m\r100%%|████|\r')" "$OUT"
+play '=size 80 24' '@43x132' '=and sized anew' -- "$ELRUN" --standalone --no-interactive "$T/size.py"
+ok "in a terminal: the window's size is followed" seen
+ok "in a terminal: every byte as it was, but for the terminal's own line ends" grep -qF "$(printf '\r\033[31m 50%%|██  |\033[0m\r100%%|████|\r')" "$OUT"
 is_clean "at the end"
 finished

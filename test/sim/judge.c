@@ -19,6 +19,7 @@ static el_usec leftovers_gone_by(const struct world *w)
 static void want_stop(struct world *w, int sig, el_usec grace)
 {
     struct world_judge *j = &w->judge;
+    j->open = false;
     j->at_once |= !grace;
     if (j->stop_due) { /* only faster */
         j->kill_by = w->now + grace < j->kill_by ? w->now + grace : j->kill_by;
@@ -39,6 +40,15 @@ static void blame(struct world *w, enum agent_cause cause, unsigned slot)
     w->judge.verdict_slot = slot;
 }
 
+/* It failed by itself: while the case was open, whoever was blamed before is cleared. */
+static void condemn(struct world *w, unsigned slot)
+{
+    if (w->judge.open)
+        w->judge.verdict_slot = slot;
+    blame(w, AGENT_WORKER_FAILED, slot);
+    want_stop(w, SIGTERM, w->conf.grace);
+}
+
 static void on_exited(struct world *w, const struct agent_event *ev, const struct world_proc *ended)
 {
     struct world_judge *j = &w->judge;
@@ -50,12 +60,50 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
     if (ended->told || ended->told_kill || good)
         return;
     j->failed++;
-    if (j->verdict == AGENT_NO_CAUSE) {
-        bool farewell = ev->signal == SIGTERM || ev->signal == SIGKILL || ev->signal == SIGINT || ev->signal == SIGHUP;
-        j->hindsight = farewell ? w->now + AGENT_HINDSIGHT : 0;
+    if (j->verdict == AGENT_NO_CAUSE && w->conf.slots == 1 && (ev->signal == SIGINT || ev->code == 130)) { /* Ctrl-C reached the worker alone */
+        j->asked_to_leave = true;
+        blame(w, AGENT_LEAVING, 0);
+        want_stop(w, SIGINT, w->conf.grace);
+        return;
     }
-    blame(w, AGENT_WORKER_FAILED, ev->slot);
-    want_stop(w, SIGTERM, w->conf.grace);
+    bool farewell = ev->signal == SIGTERM || ev->signal == SIGKILL || ev->signal == SIGINT || ev->signal == SIGHUP;
+    bool first = j->verdict == AGENT_NO_CAUSE, others = world_leaders(w) || w->spawn_open;
+    if (first || j->open)
+        j->hindsight = farewell ? w->now + AGENT_HINDSIGHT : 0;
+    if (w->conf.consequence && !farewell && (j->open || (first && others))) {
+        blame(w, AGENT_WORKER_FAILED, ev->slot);
+        if (j->open && w->now >= j->open_until)
+            return;
+        j->open_until = j->open ? j->open_until : w->now + w->conf.consequence;
+        j->open = true;
+        j->looks++;
+        return;
+    }
+    condemn(w, ev->slot);
+}
+
+static void on_looked(struct world *w, const struct agent_event *ev)
+{
+    struct world_judge *j = &w->judge;
+    if (!j->open || ev->attempt != w->agent.attempts)
+        return;
+    j->looks--;
+    if (!ev->follows)
+        condemn(w, ev->slot);
+}
+
+/* Nobody is left who could be the cause, or it took too long. */
+static void close_case(struct world *w)
+{
+    struct world_judge *j = &w->judge;
+    if (!j->open)
+        return;
+    bool nobody = !world_leaders(w) && !w->spawn_open && !j->looks;
+    if (!nobody && w->now < j->open_until)
+        return;
+    if (w->agent.state == AGENT_RUNNING)
+        want_stop(w, SIGTERM, w->conf.grace);
+    j->open = false;
 }
 
 static void on_spawn_failed(struct world *w, const struct agent_event *ev)
@@ -97,6 +145,7 @@ static void on_signal(struct world *w, const struct agent_event *ev)
     if (j->verdict == AGENT_WORKER_FAILED && (restarts || w->now < j->hindsight))
         j->verdict = AGENT_NO_CAUSE;
     blame(w, AGENT_LEAVING, 0);
+    j->open = j->open && j->verdict == AGENT_WORKER_FAILED;
     if (state != AGENT_RUNNING && state != AGENT_STOPPING)
         return;
     if (j->verdict == AGENT_LEAVING && (leaving || !w->conf.captures_stay)) /* told twice, or of no use any more */
@@ -129,6 +178,7 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(w, ev); break;
     case AGENT_EV_EXITED: on_exited(w, ev, ended); break;
     case AGENT_EV_SIGNAL: on_signal(w, ev); break;
+    case AGENT_EV_LOOKED: on_looked(w, ev); break;
     case AGENT_EV_HUNG: on_hung(w, ev); break;
     case AGENT_EV_COLLECTED:
         w->judge.collected = true;
@@ -148,6 +198,7 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_ORPHAN:
     case AGENT_EV_TIMEOUT: break;
     }
+    close_case(w);
 }
 
 /* --- actions --- */
@@ -232,6 +283,8 @@ static void on_prepare(struct world *w)
         world_fail(w, "attempt %u with a budget of %u restarts", j->attempts, w->conf.max_restarts);
     if (j->attempts > 1 && (j->verdict != AGENT_WORKER_FAILED || w->now < j->hindsight))
         world_fail(w, "a restart that no failed worker explains");
+    if (j->open)
+        world_fail(w, "a restart while it is open who failed");
     if (j->attempts > 1 && !j->collected)
         world_fail(w, "a restart before the evidence is there");
     if (j->attempts > 1 && is_forbidden(w))
@@ -243,7 +296,7 @@ static void on_prepare(struct world *w)
     j->empty_since = EL_NEVER;
     j->verdict = AGENT_NO_CAUSE;
     j->hindsight = 0;
-    j->exited = j->exited_ok = j->failed = j->notes = 0;
+    j->exited = j->exited_ok = j->failed = j->notes = j->looks = 0;
 }
 
 static void on_note(struct world *w, unsigned slot)
@@ -255,6 +308,8 @@ static void on_note(struct world *w, unsigned slot)
         world_fail(w, "a failure is told twice");
     if (w->now < j->hindsight)
         world_fail(w, "a failure is told before hindsight is over");
+    if (j->open)
+        world_fail(w, "a failure is told while it is open who failed");
 }
 
 static void on_end(struct world *w)
@@ -304,6 +359,10 @@ void judge_action(struct world *w, const struct agent_action *x, const struct ag
     case AGENT_DO_SUSPEND:
         if (ev->type != AGENT_EV_SIGNAL || ev->signal != SIGTSTP)
             world_fail(w, "suspended without a TSTP");
+        break;
+    case AGENT_DO_LOOK:
+        if (!w->judge.open || ev->type != AGENT_EV_EXITED || ev->slot != x->slot)
+            world_fail(w, "a look at slot %u", x->slot);
         break;
     case AGENT_DO_END: on_end(w); break;
     case AGENT_DO_UP:
@@ -362,6 +421,8 @@ static void check_bounds(struct world *w)
     for (unsigned i = 0; i < w->conf.slots; i++)
         leaders |= w->leader[i] >= 0;
     bool complete = j->exited == w->conf.slots || j->stop_due;
+    if (j->open && w->now > j->open_until + WORLD_LATE_MAX)
+        world_fail(w, "it is open for too long who failed");
     if (!leaders && complete && up && !j->all_gone) {
         j->all_gone = true;
         j->all_gone_at = w->now;

@@ -44,6 +44,8 @@ void stage_free(struct stage *s);
 #define UNKNOWN(i)     EV(.type = AGENT_EV_EXITED, .slot = (i), .code = -1, .signal = -1)
 #define LEFT(n)        EV(.type = AGENT_EV_SWEPT, .left = (n))
 #define ORPHAN         EV(.type = AGENT_EV_ORPHAN)
+#define FOLLOWS(i)     EV(.type = AGENT_EV_LOOKED, .slot = (i), .follows = true)
+#define ITS_OWN(i)     EV(.type = AGENT_EV_LOOKED, .slot = (i))
 #define HUNG(i)        EV(.type = AGENT_EV_HUNG, .slot = (i))
 #define FAILING(i)     EV(.type = AGENT_EV_FAILING, .slot = (i))
 #define CAPTURED       EV(.type = AGENT_EV_CAPTURED)

@@ -60,6 +60,7 @@ static void put_event(struct line *l, const struct agent_event *e)
     case AGENT_EV_PARTED: put(l, "parted %u", e->slot); break;
     case AGENT_EV_SWEPT: put(l, "left %u", e->left); break;
     case AGENT_EV_ORPHAN: put(l, "orphan"); break;
+    case AGENT_EV_LOOKED: put(l, "looked %u: %s", e->slot, e->follows ? "follows" : "its own"); break;
     case AGENT_EV_HUNG: put(l, "hung %u", e->slot); break;
     case AGENT_EV_FAILING: put(l, "failing %u", e->slot); break;
     case AGENT_EV_CAPTURED: put(l, "captured"); break;
@@ -100,6 +101,7 @@ static void put_action(struct line *l, const struct trace_step *s, const struct 
     case AGENT_DO_PREPARE: put(l, "prepare"); break;
     case AGENT_DO_GROUP: put_group(l, &x->group); break;
     case AGENT_DO_NOTE: put(l, "note %u", x->slot); break;
+    case AGENT_DO_LOOK: put(l, "look %u", x->slot); break;
     case AGENT_DO_CAPTURE: put(l, "capture"); break;
     case AGENT_DO_COLLECT: put(l, "collect"); break;
     case AGENT_DO_FORWARD: put(l, "forward %s", trace_signal(x->signal)); break;

@@ -262,6 +262,14 @@ static void perform(struct world *w, const struct agent_action *x)
         slow = chance(w, 300) ? between(w, EL_SEC(1), EL_SEC(25)) : chance(w, 300) ? 0 : slow;
         push_event(w, w->now + slow, (struct agent_event){.type = AGENT_EV_CAPTURED, .attempt = w->agent.attempts});
         break;
+    case AGENT_DO_LOOK:
+        slow = chance(w, w->faults.slow) ? between(w, EL_MS(100), EL_SEC(2)) : between(w, 0, EL_MS(3));
+        push_event(w, w->now + slow,
+                   (struct agent_event){.type = AGENT_EV_LOOKED,
+                                        .slot = x->slot,
+                                        .attempt = w->agent.attempts,
+                                        .follows = chance(w, w->faults.follows)});
+        break;
     case AGENT_DO_GROUP: perform_group(w, &x->group); break;
     case AGENT_DO_NOTE:
     case AGENT_DO_FORWARD:
@@ -335,6 +343,7 @@ static void draw_faults(struct world *w)
                        &f->slow,     &f->signals, &f->farewell,   &f->hangs,        &f->failing};
     for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
         *all[i] = el_rng_below(&w->rng, 3) ? 0 : (unsigned)between(w, 5, 300);
+    f->follows = (unsigned)between(w, 0, 1000);
 }
 
 static void draw_conf(struct world *w)
@@ -347,6 +356,7 @@ static void draw_conf(struct world *w)
     if (chance(w, 20))
         w->conf.slots = (unsigned)between(w, 9, WORLD_SLOTS_MAX);
     w->conf.grace = graces[el_rng_below(&w->rng, 4)];
+    w->conf.consequence = chance(w, 500) ? 0 : w->conf.grace < AGENT_CONSEQUENCE ? w->conf.grace : AGENT_CONSEQUENCE;
     w->conf.handled[SIGTERM] = w->conf.handled[SIGINT] = true;
     w->conf.handled[SIGHUP] = chance(w, 500);
     w->conf.handled[SIGQUIT] = chance(w, 500);

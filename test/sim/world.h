@@ -23,7 +23,7 @@
 /* How likely is what; in 1000. */
 struct world_faults {
     unsigned bad_exit, killed, unknown, ignores_term, state_d, kids, escapes;
-    unsigned fork_fails, exec_fails, prepare_fails, slow, signals, farewell, hangs, failing;
+    unsigned fork_fails, exec_fails, prepare_fails, slow, signals, farewell, hangs, failing, follows;
 };
 
 struct world_proc {
@@ -77,6 +77,9 @@ struct world_judge {
     enum agent_cause verdict; /* what the end must say if it comes now */
     unsigned verdict_slot;
     el_usec hindsight;
+    bool open; /* verdict_slot's failure may be another one's consequence: that is waited for, until */
+    el_usec open_until;
+    unsigned looks; /* asked for in this attempt, not answered */
     el_usec burst_at, second;
     unsigned burst, in_second;
     bool saw_d; /* a process in state D was signalled in vain */

@@ -272,6 +272,24 @@ static void test_memory(void)
     is_num(m.used_bytes, 0, "and nothing is kept");
 }
 
+static void test_interrupt(void)
+{
+    struct stage *s = stage_new(1, 3);
+    s->silent = true;
+    at(s, 0, START);
+    at(s, 1, PREPARED);
+    at(s, 2, SPAWNED(0));
+    s->silent = false;
+    at(s, 1000, KILLED(0, SIGINT));
+    at(s, 1000, LEFT(0));
+    at(s, 1001, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 by INT -> sweep 0 TERM, sweep TERM | stopping\n"
+             "1.000 left 0 -> collect | finishing\n"
+             "1.001 collected -> end: left by INT | ended\n",
+             "Ctrl-C that the only worker got, which had the terminal, ends the job whatever --max-restarts is");
+}
+
 static void test_hung(void)
 {
     struct stage *s = stage_up(1);
@@ -297,13 +315,117 @@ static void test_hung(void)
              "a verdict that comes too late changes nothing");
 }
 
+/* Two workers, and a failure's words are looked at: who failed by itself may be slower than its victims. */
+static struct stage *stage_judging(unsigned max_restarts)
+{
+    struct stage *s = stage_up(max_restarts);
+    s->a.conf.consequence = EL_SEC(5);
+    return s;
+}
+
+static void test_slow_cause(void)
+{
+    struct stage *s = stage_judging(0);
+    at(s, 1000, EXITED(0, 1));
+    at(s, 1002, FOLLOWS(0));
+    at(s, 3000, EXITED(1, 1));
+    at(s, 3002, ITS_OWN(1));
+    at(s, 3003, LEFT(0));
+    at(s, 3004, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 code 1 -> sweep 0 TERM, look 0 | running\n"
+             "1.002 looked 0: follows | running\n"
+             "2.000 time -> sweep 0 KILL | running\n"
+             "3.000 exited 1 code 1 -> sweep 1 TERM, sweep TERM, look 1 | running\n"
+             "3.002 looked 1: its own -> note 1 | stopping\n"
+             "3.003 left 0 -> collect | finishing\n"
+             "3.004 collected -> end: worker 1 failed | ended\n",
+             "the one that tears down slowly is the cause");
+}
+
+static void test_own_words(void)
+{
+    struct stage *s = stage_judging(0);
+    at(s, 1000, EXITED(1, 3));
+    at(s, 1001, ITS_OWN(1));
+    at(s, 1010, KILLED(0, SIGTERM));
+    at(s, 1010, LEFT(0));
+    at(s, 1011, COLLECTED);
+    stage_is(s,
+             "1.000 exited 1 code 3 -> sweep 1 TERM, look 1 | running\n"
+             "1.001 looked 1: its own -> all TERM, note 1 | stopping\n"
+             "1.010 exited 0 by TERM -> sweep 0 TERM, sweep TERM | stopping\n"
+             "1.010 left 0 -> collect | finishing\n"
+             "1.011 collected -> end: worker 1 failed | ended\n",
+             "whose words are its own waits for nobody");
+}
+
+static void test_nobody_else(void)
+{
+    struct stage *s = stage_judging(0);
+    at(s, 1000, EXITED(0, 1));
+    at(s, 1002, FOLLOWS(0));
+    until(s, 6500);
+    at(s, 6510, KILLED(1, SIGTERM));
+    at(s, 6511, LEFT(0));
+    at(s, 6512, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 code 1 -> sweep 0 TERM, look 0 | running\n"
+             "1.002 looked 0: follows | running\n"
+             "2.000 time -> sweep 0 KILL | running\n"
+             "6.000 time -> all TERM, note 0 | stopping\n"
+             "6.510 exited 1 by TERM -> sweep 1 TERM, sweep TERM | stopping\n"
+             "6.511 left 0 -> collect | finishing\n"
+             "6.512 collected -> end: worker 0 failed | ended\n",
+             "nobody else fails: the wait has an end");
+}
+
+static void test_killed_meanwhile(void)
+{
+    struct stage *s = stage_judging(0);
+    at(s, 1000, EXITED(0, 1));
+    at(s, 1002, FOLLOWS(0));
+    at(s, 1500, KILLED(1, SIGSEGV));
+    at(s, 1501, ITS_OWN(1));
+    at(s, 1502, LEFT(0));
+    at(s, 1503, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 code 1 -> sweep 0 TERM, look 0 | running\n"
+             "1.002 looked 0: follows | running\n"
+             "1.500 exited 1 by SEGV -> sweep 1 TERM, sweep TERM, look 1 | running\n"
+             "1.501 looked 1: its own -> note 1 | stopping\n"
+             "1.502 left 0 -> collect | finishing\n"
+             "1.503 collected -> end: worker 1 failed | ended\n",
+             "a crash that comes later");
+    s = stage_judging(0);
+    at(s, 1000, EXITED(0, 1));
+    at(s, 1002, FOLLOWS(0));
+    at(s, 1500, KILLED(1, SIGKILL));
+    at(s, 1502, LEFT(0));
+    at(s, 1503, COLLECTED);
+    until(s, 2000);
+    stage_is(s,
+             "1.000 exited 0 code 1 -> sweep 0 TERM, look 0 | running\n"
+             "1.002 looked 0: follows | running\n"
+             "1.500 exited 1 by KILL -> sweep 1 TERM, sweep TERM | stopping\n"
+             "1.502 left 0 -> collect | finishing\n"
+             "1.503 collected | finishing\n"
+             "1.700 time -> note 1, end: worker 1 failed | ended\n",
+             "who is killed is nobody's consequence");
+}
+
 int main(void)
 {
     test_success();
     test_restart();
     test_success_then_failure();
     test_hung();
+    test_interrupt();
     test_unknown();
+    test_slow_cause();
+    test_own_words();
+    test_nobody_else();
+    test_killed_meanwhile();
     test_fork_fails();
     test_exec_fails();
     test_stop_while_starting();

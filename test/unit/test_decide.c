@@ -221,6 +221,10 @@ static void test_hardware(void)
     struct failure f = failure("AcceleratorError", 3, EL_SEC(2));
     f.class = FAILURE_CLASS_HARDWARE;
     f.message = "CUDA error: uncorrectable ECC error encountered";
+    struct decide_digest words = d;
+    decide_add(&words, &f, 1);
+    is_num(words.hardware, false, "words alone set no host aside");
+    f.witnessed = true;
     decide_add(&d, &f, 1);
     is_num(alone(d), DECIDE_SET_ASIDE, "a hardware suspect, whatever else was seen");
     is_str(d.evidence, f.message, "its words are kept");

@@ -44,7 +44,7 @@ static void test_cause_by_time(void)
     story_is(
         "5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
         "5.020 b STOPPED -> a: end 7; b: end 7\n"
-        "  # the restart budget is used up (3 of 3): rank 1 on a failed: exit code; rank 2 on b failed: exit code\n",
+        "  # the restart budget is used up (3 of 3): rank 2 on b failed: exit code; rank 2 on b failed: exit code\n",
         "peer bug 24: the cause is what failed first on the coordinator's clock, not what was heard first");
 }
 

@@ -1,0 +1,202 @@
+/* A worker has failed: by itself, or only because a peer was gone?  Its last words are read at once, before the others
+ * are stopped; who made the peer go away may still be tearing down, and has not said why. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/node.h"
+
+enum { TICK = EL_MS(250), SAY_AFTER = EL_MS(500), LOOK_TIME = EL_SEC(1) };
+
+/* One look.  It owns what its thread uses: a file system that stands still may keep it beyond its attempt. */
+struct look {
+    struct node *node; /* NULL: nobody waits for it any more */
+    unsigned slot, attempt;
+    el_usec since;
+    struct failure words;
+    struct pool_job job;
+    struct errfile file;
+    char path[PATH_MAX]; /* of the error file */
+    bool reading, tailing, tailed;
+};
+
+struct consequence {
+    struct look **look; /* nproc; NULL: none is under way */
+    struct loop_timer *timer;
+    el_usec since; /* of the first one of this attempt */
+    bool said;
+};
+
+static void on_tick(void *ctx);
+
+int consequence_init(struct node *n, struct el_err *e)
+{
+    struct consequence *c = n->consequence = calloc(1, sizeof *c);
+    if (c)
+        c->look = calloc(n->nproc, sizeof(struct look *));
+    if (!c || !c->look || !(c->timer = loop_timer_new(n->loop, on_tick, n)))
+        return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
+    return 0;
+}
+
+static void look_free(struct look *l)
+{
+    failure_free(&l->words, NULL);
+    free(l);
+}
+
+/* True if nobody waits for it any more. */
+static bool is_forgotten(struct look *l)
+{
+    if (l->node)
+        return false;
+    if (!l->reading && !l->tailing)
+        look_free(l);
+    return true;
+}
+
+static void forget(struct node *n, unsigned slot)
+{
+    struct look *l = n->consequence->look[slot];
+    n->consequence->look[slot] = NULL;
+    if (!l)
+        return;
+    l->node = NULL;
+    is_forgotten(l);
+}
+
+void consequence_forget(struct node *n)
+{
+    for (unsigned i = 0; i < n->nproc; i++)
+        forget(n, i);
+    loop_timer_at(n->consequence->timer, EL_NEVER);
+    n->consequence->said = false;
+}
+
+void consequence_free(struct node *n)
+{
+    struct consequence *c = n->consequence;
+    if (!c)
+        return;
+    for (unsigned i = 0; c->look && i < n->nproc; i++)
+        if (c->look[i])
+            look_free(c->look[i]); /* the pool and the output are done with it, or never come back to it */
+    loop_timer_free(c->timer);
+    free(c->look);
+    free(c);
+}
+
+static void answer(struct look *l, bool follows)
+{
+    struct node *n = l->node;
+    unsigned slot = l->slot, attempt = l->attempt;
+    forget(n, slot);
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_LOOKED, .slot = slot, .attempt = attempt, .follows = follows});
+}
+
+static void maybe_answer(struct look *l)
+{
+    if (l->reading || !l->tailed)
+        return;
+    const struct failure *f = &l->node->worker[l->slot].failure;
+    l->words.end = f->end;
+    l->words.code = f->code;
+    failure_judge(&l->words, false, false);
+    answer(l, l->words.follower);
+}
+
+static void read_file(void *ctx)
+{
+    struct look *l = ctx;
+    evidence_read_errfile(l->path, &l->file);
+}
+
+static void file_read(void *ctx)
+{
+    struct look *l = ctx;
+    l->reading = false;
+    if (is_forgotten(l))
+        return;
+    failure_add_file(&l->words, &l->file, NULL);
+    maybe_answer(l);
+}
+
+static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, const struct output_tail *err)
+{
+    (void)slot;
+    struct look *l = ctx;
+    l->tailing = false;
+    if (is_forgotten(l))
+        return;
+    l->tailed = true;
+    if (err->len)
+        failure_add_stderr(&l->words, err->bytes, err->len, NULL);
+    if (out->len)
+        failure_add_stdout(&l->words, out->bytes, out->len, NULL);
+    maybe_answer(l);
+}
+
+static void ask_tails(struct node *n, struct look *l)
+{
+    if (l->tailing || l->tailed)
+        return;
+    l->tailing = output_tails_collect(n->output, l->slot, loop_clock() + LOOK_TIME, on_tails, l) == 0;
+    l->tailed = !l->tailing;
+}
+
+void consequence_drained(struct node *n, unsigned slot)
+{
+    if (n->consequence->look[slot])
+        ask_tails(n, n->consequence->look[slot]);
+}
+
+void consequence_look(struct node *n, unsigned slot)
+{
+    struct consequence *c = n->consequence;
+    struct el_err e = {0};
+    forget(n, slot);
+    struct look *l = c->look[slot] = calloc(1, sizeof *l);
+    if (!l) {
+        node_feed(n, &(struct agent_event){.type = AGENT_EV_LOOKED, .slot = slot, .attempt = n->core.attempts});
+        return;
+    }
+    *l = (struct look){.node = n, .slot = slot, .attempt = n->core.attempts, .since = loop_clock()};
+    failure_init(&l->words);
+    c->since = c->said ? c->since : loop_clock();
+    loop_timer_at(c->timer, loop_clock() + TICK);
+    if (n->worker[slot].failure.error_file) {
+        snprintf(l->path, sizeof l->path, "%s", n->worker[slot].failure.error_file);
+        l->job = (struct pool_job){.work = read_file, .done = file_read, .ctx = l};
+        l->reading = pool_run(n->pool, &l->job, &e) == 0;
+    }
+    if (output_rank_drained(n->output, slot))
+        ask_tails(n, l);
+    maybe_answer(l);
+}
+
+/* Some wait begins to be felt: for whom? */
+static void say(struct node *n)
+{
+    const struct failure *f = &n->worker[n->core.cause_slot].failure;
+    n->consequence->said = true;
+    el_log(EL_INFO,
+           "rank %u (pid %d) failed, but its last words only say that a peer is gone: waiting up to %u s for the rank "
+           "that "
+           "made it so",
+           f->rank, f->pid, (unsigned)(n->core.conf.consequence / EL_SEC(1)));
+}
+
+static void on_tick(void *ctx)
+{
+    struct node *n = ctx;
+    struct consequence *c = n->consequence;
+    el_usec now = loop_clock();
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (c->look[i] && now - c->look[i]->since > LOOK_TIME)
+            answer(c->look[i], false); /* it cannot be known: nobody waits for it */
+    if (n->core.judge_until == EL_NEVER)
+        return;
+    if (!c->said && n->core.follows && now - c->since >= SAY_AFTER)
+        say(n);
+    loop_timer_at(c->timer, now + TICK);
+}
