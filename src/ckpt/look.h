@@ -19,6 +19,7 @@ struct look {
     bool deeper;         /* there are directories below CKPT_DEPTH_MAX: they were not looked into */
     size_t others;       /* links, FIFOs, devices: neither followed nor opened */
     const char *real;    /* where names[0] lies: look_call(); NULL: there */
+    bool one; /* one file was named, not a directory */
     enum ckpt_format format;
     struct checked manifest;
     struct el_err why; /* status 0: the manifest is read; CKPT_INCOMPLETE: there is none; else what is wrong with it */
@@ -54,8 +55,5 @@ int look_file_open(struct look_file *f, const struct look *l, const char *name, 
 /* Only n bytes from `at` on. */
 void look_file_slice(struct look_file *f, uint64_t at, uint64_t n);
 void look_file_close(struct look_file *f);
-
-/* The tensors of one file of a kind that fmt_kind() knows, added to the list; of another kind: none. */
-int look_tensors(const struct look *l, size_t i, struct tensors *to, struct el_err *e);
 
 #endif

@@ -126,7 +126,7 @@ int look_open(struct look *l, const struct ckpt_fs *fs, struct el_mem *mem, cons
               struct el_err *e)
 {
     enum ckpt_layout layout;
-    *l = (struct look){.fs = fs, .mem = mem};
+    *l = (struct look){.fs = fs, .mem = mem, .one = file != NULL};
     if (snprintf(l->dir, sizeof l->dir, "%s", dir) >= (int)sizeof l->dir)
         return fs_fail(fs, -ENAMETOOLONG, "read", "", e);
     int r = gather(l, file);
@@ -232,25 +232,4 @@ void look_file_close(struct look_file *f)
     if (f->file >= 0)
         f->fs->close(f->fs->ctx, f->file);
     f->file = -1;
-}
-
-int look_tensors(const struct look *l, size_t i, struct tensors *to, struct el_err *e)
-{
-    enum fmt_kind kind = fmt_kind(l->names[i]);
-    struct look_file f;
-    struct st s = {0};
-    struct zip z = {0};
-    if (kind != FMT_SAFETENSORS && kind != FMT_ZIP)
-        return 0;
-    if (look_file_open(&f, l, l->names[i], NULL, e))
-        return -1;
-    int r;
-    if (kind == FMT_SAFETENSORS)
-        r = st_read(&s, to->mem, &f.bytes, e) ? -1 : fmt_st_tensors(to, l->names[i], &s, e);
-    else
-        r = zip_open(&z, to->mem, &f.bytes, e) ? -1 : fmt_torch_tensors(to, l->names[i], 0, &f.bytes, &z, e);
-    st_free(&s);
-    zip_close(&z);
-    look_file_close(&f);
-    return r;
 }
