@@ -166,6 +166,8 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const char *
         verify_find(&v, CKPT_UNSUPPORTED, "", "no file of a known format");
     if (!bad && c->conf->add_manifest && !v.verdict && p->file)
         bad = el_fail(e, EL_EXIT_USAGE, "--add-manifest is for a directory");
+    if (!bad && c->conf->add_manifest && l.hub)
+        bad = el_fail(e, EL_EXIT_USAGE, "--add-manifest: %s is of a cache, which only its hub writes to", name);
     if (!bad && c->conf->add_manifest && !v.verdict && l.why.status == CKPT_INCOMPLETE) {
         bad = write_manifest(c, &v, &l, e);
         added = !bad && !v.verdict;

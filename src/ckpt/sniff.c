@@ -125,6 +125,13 @@ static bool is_document(struct sniff *s, const char *p, size_t n)
     return s->what;
 }
 
+/* Whether the first member of an archive is …/data.pkl. */
+static bool names_pickle(const char *p, size_t n)
+{
+    size_t name = n >= 30 ? (size_t)(unsigned char)p[26] + ((size_t)(unsigned char)p[27] << 8) : 0;
+    return name >= 9 && n >= 30 + name && memcmp(p + 30 + name - 9, "/data.pkl", 9) == 0;
+}
+
 /* The end of the magic number of the old format, behind the protocol of its pickle. */
 static bool is_old(const char *p, size_t n)
 {
@@ -141,7 +148,7 @@ void sniff(struct sniff *s, const char *head, size_t n)
     else if (all_zero(head, n))
         s->kind = SNIFF_ZEROS;
     else if (begins(head, n, "PK\3\4"))
-        s->kind = SNIFF_ZIP;
+        s->kind = SNIFF_ZIP, s->torch = names_pickle(head, n);
     else if (is_old(head, n))
         s->kind = SNIFF_OLD;
     else if (begins(head, n, "\x93NUMPY"))

@@ -26,6 +26,7 @@ enum sniff_kind {
 
 struct sniff {
     enum sniff_kind kind;
+    bool torch;       /* ZIP: of torch.save, which puts its pickle first */
     const char *what; /* POINTER, PACKED, DOCUMENT: in words */
     const char *cure; /* POINTER: the command that fetches the file */
     uint64_t bytes;   /* POINTER: those of the file itself; 0: it does not say */

@@ -331,6 +331,18 @@ static int check_manifest(struct verify *v, const struct look *l)
     return 0;
 }
 
+/* What is not looked at is not whole: unless a manifest says that it is no part of this. */
+static void check_links(struct verify *v, const struct look *l)
+{
+    for (unsigned i = 0; i < l->links_n && l->why.status; i++) {
+        if (l->hub)
+            verify_find(v, CKPT_INCOMPLETE, l->links[i],
+                        "it is a link that leads to none of the files in blobs/: it was not fetched to its end, or is gone");
+        else if (fmt_is_state(fmt_kind(l->links[i])))
+            verify_find(v, CKPT_UNSUPPORTED, l->links[i], "it is a link, which is not followed: name the file itself");
+    }
+}
+
 int verify_dir(struct verify *v, const struct look *l, struct el_err *e)
 {
     uint64_t bytes = 0;
@@ -339,6 +351,7 @@ int verify_dir(struct verify *v, const struct look *l, struct el_err *e)
     check_manifest(v, l);
     if (l->deeper)
         verify_find(v, CKPT_UNSUPPORTED, "", "it has directories in more than 32 others, which are not looked into");
+    check_links(v, l);
     if (verify_dcp(v, l, e))
         return -1;
     size_t n = plan_items(v, l, NULL, &bytes) + plan_chunks(v, l, NULL, &bytes) + plan_files(v, l, NULL, &bytes);
