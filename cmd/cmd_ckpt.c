@@ -170,8 +170,8 @@ static char *parent(const char *path)
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-/* Of what lies in a cache of the Hugging Face hub the links lead to blobs beside its snapshots: the root is the cache of
- * that model.  NULL: it is none. */
+/* Of what lies in a cache of the Hugging Face hub the links lead to blobs beside its snapshots: the root is the cache
+ * of that model.  NULL: it is none. */
 static char *hub_above(const char *path)
 {
     size_t all = strlen(path), last = strlen("/" CKPT_HUB_SNAPSHOTS);

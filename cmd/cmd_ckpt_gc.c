@@ -38,7 +38,7 @@ static void tell(void *ctx, const struct scan_entry *x, const char *why)
         el_buf_printf(out, "%-8s  %9s  ", what, ckpt_size(x->bytes, size));
         ckpt_put_shown(out, x->name);
         el_buf_printf(out, "%s%s", why ? ": " : "", why ? why : "");
-        el_buf_puts(out, !x->proved          ? "\n"
+        el_buf_puts(out, !x->proved         ? "\n"
                          : t->c->conf->deep ? "; found whole, every byte, before anything older goes\n"
                                             : "; found whole before anything older goes\n");
     }
@@ -58,10 +58,10 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
         r = verify_dir(&v, &l, e);
     ckpt_verifier_end(c);
     if (!r && (v.verdict || l.why.status))
-        r = ckpt_fail(e, v.verdict ? v.verdict : CKPT_INCOMPLETE, "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s",
-                      newest->name, ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE),
-                      v.findings ? v.findings->file : "", v.findings && *v.findings->file ? ": " : "",
-                      v.findings ? v.findings->text : l.why.text);
+        r = ckpt_fail(e, v.verdict ? v.verdict : CKPT_INCOMPLETE,
+                      "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s", newest->name,
+                      ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE), v.findings ? v.findings->file : "",
+                      v.findings && *v.findings->file ? ": " : "", v.findings ? v.findings->text : l.why.text);
     verify_free(&v);
     look_close(&l);
     return r;

@@ -85,7 +85,8 @@ static void put_text(struct el_buf *out, const char *name, const struct look *l,
     if (added)
         el_buf_puts(out, ", manifest written");
     else if (l && !v->verdict && v->bare_files)
-        el_buf_printf(out, "; there are no checksums to compare the bytes of %llu file%s with: --add-manifest writes them",
+        el_buf_printf(out,
+                      "; there are no checksums to compare the bytes of %llu file%s with: --add-manifest writes them",
                       (unsigned long long)v->bare_files, v->bare_files == 1 ? "" : "s");
     if (l && l->others)
         el_buf_printf(out, "; %zu link%s or special file%s not followed", l->others, l->others == 1 ? "" : "s",
@@ -143,10 +144,11 @@ static int write_manifest(struct ckpt_call *c, struct verify *v, const struct lo
 static void find_silent(struct verify *v)
 {
     char text[300], size[32];
-    snprintf(text, sizeof text,
-             "no checksums to compare: %s of its archives were written without (torch's config.save.compute_crc32 = False), "
-             "and any of these bytes may have changed; --add-manifest writes checksums of a directory as it is",
-             ckpt_size(v->silent_bytes, size));
+    snprintf(
+        text, sizeof text,
+        "no checksums to compare: %s of its archives were written without (torch's config.save.compute_crc32 = False), "
+        "and any of these bytes may have changed; --add-manifest writes checksums of a directory as it is",
+        ckpt_size(v->silent_bytes, size));
     verify_find(v, CKPT_UNSUPPORTED, "", text);
 }
 

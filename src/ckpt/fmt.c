@@ -50,13 +50,26 @@ enum fmt_kind fmt_kind(const char *name)
         const char *end;
         enum fmt_kind kind;
     } ends_of[] = {
-        {".tmp", FMT_LEFTOVER},   {".temp", FMT_LEFTOVER},    {".part", FMT_LEFTOVER},
-        {".partial", FMT_LEFTOVER}, {".incomplete", FMT_LEFTOVER}, {".lock", FMT_LEFTOVER},
-        {".distcp", FMT_DCP_DATA},  {".json", FMT_JSON},      {".pt", FMT_ZIP},
-        {".pth", FMT_ZIP},          {".ckpt", FMT_ZIP},       {".bin", FMT_ZIP},
-        {".pth.tar", FMT_ZIP},      {".pt.tar", FMT_ZIP},     {".ckpt.tar", FMT_ZIP},
-        {".th", FMT_ZIP},           {".pkl", FMT_DATA},       {".pickle", FMT_DATA},
-        {".npy", FMT_DATA},         {".npz", FMT_DATA},
+        {".tmp", FMT_LEFTOVER},
+        {".temp", FMT_LEFTOVER},
+        {".part", FMT_LEFTOVER},
+        {".partial", FMT_LEFTOVER},
+        {".incomplete", FMT_LEFTOVER},
+        {".lock", FMT_LEFTOVER},
+        {".distcp", FMT_DCP_DATA},
+        {".json", FMT_JSON},
+        {".pt", FMT_ZIP},
+        {".pth", FMT_ZIP},
+        {".ckpt", FMT_ZIP},
+        {".bin", FMT_ZIP},
+        {".pth.tar", FMT_ZIP},
+        {".pt.tar", FMT_ZIP},
+        {".ckpt.tar", FMT_ZIP},
+        {".th", FMT_ZIP},
+        {".pkl", FMT_DATA},
+        {".pickle", FMT_DATA},
+        {".npy", FMT_DATA},
+        {".npz", FMT_DATA},
     };
     const char *last = last_part(name);
     if (ends(last, ".safetensors") || starts(last, "flat_param.") || starts(last, "optim_param.") ||
@@ -102,15 +115,15 @@ enum ckpt_format fmt_detect(const char *const *names, size_t n)
         deepspeed |= is_deepspeed(last_part(names[i]));
         trainer |= strcmp(names[i], "trainer_state.json") == 0;
     }
-    return atorch                      ? CKPT_FORMAT_ATORCH
-           : trainer                   ? CKPT_FORMAT_TRAINER
-           : deepspeed                 ? CKPT_FORMAT_DEEPSPEED
+    return atorch                        ? CKPT_FORMAT_ATORCH
+           : trainer                     ? CKPT_FORMAT_TRAINER
+           : deepspeed                   ? CKPT_FORMAT_DEEPSPEED
            : megatron && (dcp || common) ? CKPT_FORMAT_MEGATRON
-           : dcp                       ? CKPT_FORMAT_DCP
-           : sets                      ? CKPT_FORMAT_HF
-           : st                        ? CKPT_FORMAT_SAFETENSORS
-           : zip                       ? CKPT_FORMAT_TORCH
-                                       : CKPT_FORMAT_NONE;
+           : dcp                         ? CKPT_FORMAT_DCP
+           : sets                        ? CKPT_FORMAT_HF
+           : st                          ? CKPT_FORMAT_SAFETENSORS
+           : zip                         ? CKPT_FORMAT_TORCH
+                                         : CKPT_FORMAT_NONE;
 }
 
 /* --- numbered sets ------------------------------------------------------------------------------------------------ */

@@ -23,6 +23,7 @@ struct dcp {
     size_t n;
     struct el_buf name, file; /* ended by 0 */
     uint64_t work;            /* bytes of names and places that were looked at */
+    size_t pieces;
     int (*each)(void *arg, const struct fmt_dcp_item *item);
     void *arg;
     struct el_err *e;
@@ -79,8 +80,8 @@ static int spend(struct dcp *d, const struct pickle_node *fqn, const struct pick
     d->work += 64 + fqn->text_n + 8 * (list && list->items_n < RANK_MAX ? list->items_n : 0);
     if (fqn->text_n > NAME_MAX)
         return ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: a name of %zu bytes", fqn->text_n);
-    return d->work > WORK_MAX ? ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: its names and places are more than %d GiB",
-                                          (int)(WORK_MAX >> 30))
+    return d->work > WORK_MAX ? ckpt_fail(d->e, CKPT_UNSUPPORTED,
+                                          ".metadata: its names and places are more than %d GiB", (int)(WORK_MAX >> 30))
                               : 0;
 }
 
@@ -182,6 +183,8 @@ static int read_tensor(struct dcp *d, const struct pickle_node *fqn, const struc
         const struct stored *s = NULL;
         if (spend(d, fqn, pickle_get(chunk, "offsets")))
             return -1;
+        if (d->pieces++ == d->n) /* each is stored for itself */
+            return bad(d, "there are more pieces of tensors than are stored");
         from.rank = pickle_sizes(pickle_get(chunk, "offsets"), from.at, RANK_MAX);
         if (from.rank != rank || pickle_sizes(pickle_get(chunk, "sizes"), size, RANK_MAX) != rank)
             return bad(d, "a piece of a tensor has no place in it");

@@ -353,7 +353,8 @@ int fmt_torch_tensors(struct tensors *to, const char *file, uint64_t base, const
     return r;
 }
 
-/* --- the old format ------------------------------------------------------------------------------------------------ */
+/* --- the old format ------------------------------------------------------------------------------------------------
+ */
 
 enum { OLD_WINDOW = 1 << 20, OLD_PICKLES = 5 }; /* magic number, version, kind of machine; the object; its keys */
 
@@ -413,9 +414,9 @@ static int place_old(const struct pickle *keys, struct old_storage *v, size_t n,
             return ckpt_fail(e, CKPT_UNSUPPORTED, "storage %zu is of an unknown type", i);
         unsigned bits = strcmp(s->dtype, "C128") == 0 ? 128 : st_dtype_bits(st_dtype_find(s->dtype));
         if (at > bytes->bytes || bytes->bytes - at < sizeof number ||
-            __builtin_mul_overflow(s->elements, (uint64_t)bits / 8, &size) ||
-            size > bytes->bytes - at - sizeof number)
-            return ckpt_fail(e, CKPT_DAMAGED, "truncated: storage %zu of %zu begins at byte %llu, the file ends at %llu", i,
+            __builtin_mul_overflow(s->elements, (uint64_t)bits / 8, &size) || size > bytes->bytes - at - sizeof number)
+            return ckpt_fail(e, CKPT_DAMAGED,
+                             "truncated: storage %zu of %zu begins at byte %llu, the file ends at %llu", i,
                              keys->root->items_n, (unsigned long long)at, (unsigned long long)bytes->bytes);
         if (bytes->read(bytes->ctx, at, number, sizeof number, e))
             return -1;
@@ -461,6 +462,7 @@ int fmt_old_tensors(struct tensors *to, const char *file, const struct ckpt_byte
         r = text ? bytes->read(bytes->ctx, 0, text, n, e) : el_fail(e, EL_EXIT_OSERR, "out of memory");
         if (!r)
             r = read_old_pickles(&object, &keys, to->mem, text, n, &end, e);
+        *e = r == 1 ? (struct el_err){0} : *e;
         if (r == 1 && n == bytes->bytes)
             r = ckpt_fail(e, CKPT_DAMAGED, "truncated: the file ends at byte %llu, within its pickles",
                           (unsigned long long)bytes->bytes);

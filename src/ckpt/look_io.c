@@ -197,8 +197,8 @@ static void find_blobs(struct look *l)
 {
     struct fs_stat st;
     size_t n = ckpt_hub_of(l->dir);
-    if (n == SIZE_MAX || snprintf(l->blobs, sizeof l->blobs, "%.*s" CKPT_HUB_BLOBS, (int)n, l->dir) + 1 >=
-                             (int)sizeof l->blobs)
+    if (n == SIZE_MAX ||
+        snprintf(l->blobs, sizeof l->blobs, "%.*s" CKPT_HUB_BLOBS, (int)n, l->dir) + 1 >= (int)sizeof l->blobs)
         return;
     l->hub = l->fs->stat(l->fs->ctx, l->blobs, &st) == 0 && st.kind == FS_DIR;
     strcat(l->blobs, "/");

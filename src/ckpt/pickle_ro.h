@@ -53,9 +53,9 @@ struct pickle {
     size_t room; /* bytes left in the first block */
     size_t nodes, items;
     struct pickle_node *root;
-    size_t used;                      /* bytes of the input up to its end */
-    bool cut;                         /* it failed because the input has no more bytes */
-    struct pickle_node **persistent;  /* all that are in it */
+    size_t used;                     /* bytes of the input up to its end */
+    bool cut;                        /* it failed because the input has no more bytes */
+    struct pickle_node **persistent; /* all that are in it */
     size_t persistent_n, persistent_room;
 };
 

@@ -60,9 +60,9 @@ static bool is_safetensors(const char *p, size_t n)
 static uint64_t number_of(const char *head, size_t n, const char *key)
 {
     uint64_t v = 0;
-    for (const char *p = head, *end = head + n; p && p < end; p = memchr(p, '\n', (size_t)(end - p)), p += p != NULL) {
+    for (const char *p = head, *end = head + n; p < end; p++) {
         size_t digits = 0, k = strlen(key);
-        if (!begins(p, (size_t)(end - p), key))
+        if ((p > head && p[-1] != '\n') || !begins(p, (size_t)(end - p), key))
             continue;
         while (p + k + digits < end && p[k + digits] >= '0' && p[k + digits] <= '9')
             digits++;
@@ -100,11 +100,13 @@ static bool is_packed(struct sniff *s, const char *p, size_t n)
     static const struct {
         const char *begin, *what;
     } kinds[] = {
-        {"\x1f\x8b\x08", "compressed with gzip"}, {"BZh", "compressed with bzip2"},
+        {"\x1f\x8b\x08", "compressed with gzip"},
+        {"BZh", "compressed with bzip2"},
         {"\xfd"
          "7zXZ",
          "compressed with xz"},
-        {"\x28\xb5\x2f\xfd", "compressed with zstd"}, {"\x04\x22\x4d\x18", "compressed with lz4"},
+        {"\x28\xb5\x2f\xfd", "compressed with zstd"},
+        {"\x04\x22\x4d\x18", "compressed with lz4"},
         {"7z\xbc\xaf\x27", "a 7z archive"},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -176,15 +178,16 @@ void sniff_fail(const struct sniff *s, struct el_err *e)
     if (s->kind == SNIFF_EMPTY)
         ckpt_fail(e, CKPT_DAMAGED, "it is empty");
     else if (s->kind == SNIFF_ZEROS)
-        ckpt_fail(e, CKPT_DAMAGED, "there are zeros where it should begin: it was made, but its bytes never reached the disk");
+        ckpt_fail(e, CKPT_DAMAGED,
+                  "there are zeros where it should begin: it was made, but its bytes never reached the disk");
     else if (s->kind == SNIFF_POINTER && s->bytes)
         ckpt_fail(e, CKPT_DAMAGED, "%s stands in the place of the file, which has %llu bytes: `%s` fetches it", s->what,
                   (unsigned long long)s->bytes, s->cure);
     else if (s->kind == SNIFF_POINTER)
         ckpt_fail(e, CKPT_DAMAGED, "%s stands in the place of the file: `%s` fetches it", s->what, s->cure);
     else
-        ckpt_fail(e, CKPT_DAMAGED, "%s stands in the place of the file: it begins \"%s\"",
-                  s->what ? s->what : "a text", el_show(s->begin, shown));
+        ckpt_fail(e, CKPT_DAMAGED, "%s stands in the place of the file: it begins \"%s\"", s->what ? s->what : "a text",
+                  el_show(s->begin, shown));
 }
 
 bool sniff_json_ends(const char *text, size_t n)

@@ -1,4 +1,5 @@
-/* As many files as there were ranks: names say which rank wrote a file, and what is in the files how many there were. */
+/* As many files as there were ranks: names say which rank wrote a file, and what is in the files how many there were.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,8 +70,8 @@ static int by_text(const void *a, const void *b)
 }
 
 /* "bf16_zero_…" or "zero_…", as those that are there are called. */
-static void shard_name(const struct look *l, const struct shards *s, enum shard_kind kind, uint64_t data, uint64_t model,
-                       char out[CKPT_PATH_MAX])
+static void shard_name(const struct look *l, const struct shards *s, enum shard_kind kind, uint64_t data,
+                       uint64_t model, char out[CKPT_PATH_MAX])
 {
     const char *prefix = "";
     int prefix_n = 0;
@@ -132,7 +133,7 @@ static void check_shards(struct verify *v, const struct look *l, const struct sh
         return;
     }
     check_worlds(v, l, s);
-    if (s->models || (s->optimizers && !s->parameters))
+    if (s->models || (s->optimizers && !s->parameters && s->stage < 3))
         check_kind(v, l, s, SHARD_MODEL);
     if (s->parameters || s->stage >= 3)
         check_kind(v, l, s, SHARD_PARAMETERS);
@@ -194,9 +195,11 @@ static void check_deepspeed(struct verify *v, const struct look *l)
     }
 }
 
-/* --- numbers of ranks ---------------------------------------------------------------------------------------------- */
+/* --- numbers of ranks ----------------------------------------------------------------------------------------------
+ */
 
-/* rng_state_3.pth, random_states_3.pkl, pytorch_model_fsdp_rank3.bin, consolidated.03.pth. */
+/* rng_state_3.pth, random_states_3.pkl, pytorch_model_fsdp_rank3.bin, consolidated.03.pth; of DeepSpeed
+ * layer_04-model_01-model_states.pt and layer_4_expert_7_mp_rank_00_model_states.pt. */
 struct ranked {
     const char *name;
     size_t at, end; /* the number in it */
@@ -205,7 +208,8 @@ struct ranked {
 
 static bool is_ranked(const char *name, struct ranked *to)
 {
-    static const char *const words[] = {"rng_state_", "random_states_", "consolidated.", "rank", "rank_", "rank-"};
+    static const char *const words[] = {"rng_state_", "random_states_", "consolidated.", "expp_rank_", "_expert_",
+                                        "-model_",    "rank",           "rank_",         "rank-"};
     const char *last = last_part(name);
     uint64_t data, model;
     if (shard_of(name, &data, &model) != SHARD_NONE || starts(last, "mp_rank_"))
@@ -216,7 +220,7 @@ static bool is_ranked(const char *name, struct ranked *to)
             continue;
         end = at;
         if (!take(&end, words[i], &to->number) || (*end != '.' && *end != '_' && *end != '-') || starts(end, "-of-") ||
-            strstr(end, "rank"))
+            (starts(words[i], "rank") && strstr(end, "rank")))
             continue;
         to->name = name;
         to->at = (size_t)(at - name) + strlen(words[i]);
@@ -268,11 +272,13 @@ static void check_numbers(struct verify *v, const struct look *l)
     el_free(v->mem, all);
 }
 
-/* --- folders of a Trainer ------------------------------------------------------------------------------------------ */
+/* --- folders of a Trainer ------------------------------------------------------------------------------------------
+ */
 
 static bool is_weights(const char *name)
 {
-    static const char *const begins[] = {"model", "pytorch_model", "adapter_model", "global_step", "consolidated", "rank"};
+    static const char *const begins[] = {"model",       "pytorch_model", "adapter_model",
+                                         "global_step", "consolidated",  "rank"};
     enum fmt_kind kind = fmt_kind(name);
     for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
         if (starts(name, begins[i]) && fmt_is_state(kind) && kind != FMT_INDEX)
@@ -283,8 +289,8 @@ static bool is_weights(const char *name)
 /* What says that a model is there, without one. */
 static void check_trainer(struct verify *v, const struct look *l)
 {
-    bool state = look_find(l, "trainer_state.json") != SIZE_MAX, adapter = look_find(l, "adapter_config.json") != SIZE_MAX,
-         weights = false;
+    bool state = look_find(l, "trainer_state.json") != SIZE_MAX,
+         adapter = look_find(l, "adapter_config.json") != SIZE_MAX, weights = false;
     for (size_t i = 0; i < l->n && !weights; i++)
         weights = is_weights(l->names[i]);
     if (!weights && l->n && (state || adapter) && !l->others)
@@ -293,7 +299,8 @@ static void check_trainer(struct verify *v, const struct look *l)
                             : "there is a trainer_state.json, but no weights of a model");
 }
 
-/* --- hints ---------------------------------------------------------------------------------------------------------- */
+/* --- hints ----------------------------------------------------------------------------------------------------------
+ */
 
 /* `latest` of DeepSpeed, wherever it lies, names a folder beside it. */
 static void check_latest(struct verify *v, const struct look *l, const char *name)

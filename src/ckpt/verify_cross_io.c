@@ -111,8 +111,7 @@ static void check_cover(struct verify *v, const struct look *l)
      * them there may be files of each rank with the same names. */
     struct tensors top = {.mem = v->mem, .v = el_alloc(v->mem, v->tensors.n * sizeof *top.v)};
     for (size_t i = 0; top.v && i < v->tensors.n; i++)
-        if (!strchr(v->tensors.v[i]->file, '/') &&
-            (!model || fmt_kind(v->tensors.v[i]->file) == FMT_SAFETENSORS))
+        if (!strchr(v->tensors.v[i]->file, '/') && (!model || fmt_kind(v->tensors.v[i]->file) == FMT_SAFETENSORS))
             top.v[top.n++] = v->tensors.v[i];
     for (size_t i = 0, end; i < top.n; i = end) {
         struct el_err e = {0};
@@ -246,7 +245,8 @@ static int check_room(struct verify *v, const struct look *l, struct el_err *e)
     bool bad = false;
     for (size_t i = 0; i < v->tensors.n && !bad; i++) {
         size_t at = look_find(l, v->tensors.v[i]->file);
-        bad = at != SIZE_MAX && (__builtin_add_overflow(used[at], v->tensors.v[i]->bytes, &used[at]) || used[at] > l->sizes[at]);
+        bad = at != SIZE_MAX &&
+              (__builtin_add_overflow(used[at], v->tensors.v[i]->bytes, &used[at]) || used[at] > l->sizes[at]);
         if (bad)
             verify_find(v, CKPT_DAMAGED, l->names[at], ".metadata says that it has more items than fit into it");
     }

@@ -174,7 +174,8 @@ static void check_content(struct verify_job *j, struct look_file *f, enum fmt_ki
     } else if (s->kind == SNIFF_PACKED && (kind == FMT_ZIP || j->l->one)) {
         ckpt_fail(&j->err, CKPT_UNSUPPORTED, "it is %s: unpack it to have it looked at", s->what);
     }
-    if (kind == FMT_ZIP && !j->err.status && s->kind != SNIFF_ZIP && s->kind != SNIFF_OLD && s->kind != SNIFF_SAFETENSORS) {
+    if (kind == FMT_ZIP && !j->err.status && s->kind != SNIFF_ZIP && s->kind != SNIFF_OLD &&
+        s->kind != SNIFF_SAFETENSORS) {
         if (f->bytes.bytes < 4)
             ckpt_fail(&j->err, CKPT_DAMAGED, "truncated: it has %llu bytes", (unsigned long long)f->bytes.bytes);
         else
