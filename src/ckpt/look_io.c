@@ -52,17 +52,23 @@ static int keep(struct look *l, const char *name, const char *real, const struct
     return l->n > LOOK_FILES_MAX ? -EFBIG : 0;
 }
 
-/* A link of a hub's cache leads to one of its blobs, and nowhere else. */
+/* A link of a hub's cache leads to one of its blobs, and nowhere else.  What is here already, under its own name, need
+ * not be told twice. */
 static int walk_link(struct walk *w, const char *below)
 {
     struct look *l = w->l;
     char target[CKPT_PATH_MAX], real[CKPT_PATH_MAX];
     struct fs_stat st;
     size_t n = strlen(l->blobs);
-    bool ours = l->hub && l->fs->target(l->fs->ctx, w->path, target, sizeof target) == 0 &&
-                ckpt_link_path(w->path, target, real) && strncmp(real, l->blobs, n) == 0 && !strchr(real + n, '/');
-    int r = ours ? l->fs->stat(l->fs->ctx, real, &st) : -ELOOP;
-    if (!r && st.kind == FS_FILE) {
+    bool leads = l->fs->target(l->fs->ctx, w->path, target, sizeof target) == 0 && ckpt_link_path(w->path, target, real);
+    bool blob = leads && l->hub && strncmp(real, l->blobs, n) == 0 && !strchr(real + n, '/');
+    bool inside = leads && !l->hub && strncmp(real, w->path, w->below) == 0;
+    int r = blob || inside ? l->fs->stat(l->fs->ctx, real, &st) : -ELOOP;
+    if (!r && inside && (st.kind == FS_FILE || st.kind == FS_DIR)) {
+        l->others++;
+        return 0;
+    }
+    if (!r && blob && st.kind == FS_FILE) {
         l->changed_sec = st.changed_sec > l->changed_sec ? st.changed_sec : l->changed_sec;
         return keep(l, below, real, &st);
     }

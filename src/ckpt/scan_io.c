@@ -351,8 +351,19 @@ enum { ASKED_MAX = 16 };
 struct question {
     char v[ASKED_MAX][256];
     unsigned n;
-    bool known;
+    bool known, folders;
 };
+
+static bool is_state_by_content(const struct sniff *s)
+{
+    return s->kind == SNIFF_SAFETENSORS || s->kind == SNIFF_OLD || (s->kind == SNIFF_ZIP && s->torch);
+}
+
+/* Of a folder with nothing else this is the weights of somebody's format, which are not there. */
+static bool stands_in(const struct sniff *s)
+{
+    return s->kind == SNIFF_POINTER || s->kind == SNIFF_ZEROS;
+}
 
 static int is_file(void *arg, const char *name, enum fs_kind kind)
 {
@@ -361,6 +372,8 @@ static int is_file(void *arg, const char *name, enum fs_kind kind)
     q->known |= kind == FS_FILE && (fmt_is_state(by_name) || strcmp(name, CKPT_MANIFEST_FILE) == 0 ||
                                     strcmp(name, "trainer_state.json") == 0 || strncmp(name, "flat_meta.", 10) == 0);
     q->known |= kind == FS_LINK && fmt_is_state(by_name);
+    q->known |= kind == FS_FILE && strcmp(name, "adapter_config.json") == 0;
+    q->folders |= kind == FS_DIR;
     q->known |= kind == FS_DIR && strncmp(name, "mp_rank_", 8) == 0;
     if (kind == FS_FILE && by_name == FMT_OTHER && q->n < ASKED_MAX &&
         snprintf(q->v[q->n], sizeof q->v[0], "%s", name) < (int)sizeof q->v[0])
@@ -378,7 +391,6 @@ bool scan_is_root(const struct ckpt_fs *fs, struct el_mem *mem)
         return true;
     fs->list(fs->ctx, "", is_file, &q);
     for (unsigned i = 0; i < q.n && !q.known; i++)
-        q.known = look_sniff(fs, q.v[i], &s) == 0 &&
-                  (s.kind == SNIFF_SAFETENSORS || s.kind == SNIFF_OLD || (s.kind == SNIFF_ZIP && s.torch));
+        q.known = look_sniff(fs, q.v[i], &s) == 0 && (is_state_by_content(&s) || (!q.folders && stands_in(&s)));
     return !q.known;
 }

@@ -6,6 +6,11 @@
 
 enum { TEXT_MAX = 64 << 20, PICKLE_FILE_MAX = 256 << 20, SAMPLE = 4096 };
 
+static bool vouched(const struct verify_job *j)
+{
+    return !j->l->why.status && manifest_find(&j->l->manifest.m, j->l->names[j->file]) != NULL;
+}
+
 int verify_zip(struct verify_job *j, struct look_file *f, bool tensors)
 {
     struct zip z;
@@ -16,17 +21,12 @@ int verify_zip(struct verify_job *j, struct look_file *f, bool tensors)
         uint64_t at;
         r = j->v->deep ? zip_check(&z, &f->bytes, &z.members[i], &j->err)
                        : zip_place(&z, &f->bytes, &z.members[i], &at, &j->err);
-        j->silent_bytes += j->v->deep && !z.members[i].crc ? z.members[i].bytes : 0;
+        j->silent_bytes += j->v->deep && !z.members[i].crc && !vouched(j) ? z.members[i].bytes : 0;
     }
     if (!r && tensors)
         r = fmt_torch_tensors(&j->tensors, j->l->names[j->file], f->base, &f->bytes, &z, &j->counts, &j->err);
     zip_close(&z);
     return r;
-}
-
-static bool vouched(const struct verify_job *j)
-{
-    return !j->l->why.status && manifest_find(&j->l->manifest.m, j->l->names[j->file]) != NULL;
 }
 
 /* Archives that are none of torch.save, such as those of numpy: the places of their members. */
@@ -46,7 +46,7 @@ static void check_archive(struct verify_job *j, struct look_file *f)
         if (sums ? zip_check(&z, &f->bytes, &z.members[i], &j->err)
                  : zip_place(&z, &f->bytes, &z.members[i], &at, &j->err))
             break;
-        j->silent_bytes += sums && !z.members[i].crc ? z.members[i].bytes : 0;
+        j->silent_bytes += sums && !z.members[i].crc && !vouched(j) ? z.members[i].bytes : 0;
     }
     zip_close(&z);
 }
