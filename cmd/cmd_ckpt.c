@@ -89,14 +89,15 @@ static const struct opt_table options = {
     .operands = "[PATH ...]",
     .about = " ls [PATH]           what is there: checkpoints of a root, or one of them; --tensors\n"
              " verify PATH ...     is it whole?  --deep reads every byte, --add-manifest writes checksums\n"
-             " gc ROOT             delete what --keep-last and --keep-every do not keep\n"
+             " gc ROOT             delete what --keep-last and --keep-every do not keep, if the newest is whole\n"
              " pin, unpin PATH     gc never deletes what is pinned\n"
              " cat PATH TENSOR     its bytes, row-major and little endian, on standard output\n"
              " status              snapshots of jobs on this host: newest in memory and on disk, and their ages\n"
              " save                bring the newest that such a job holds in memory to its --ckpt-dir, and wait\n"
-             "PATH is a root, a checkpoint in it, or a file: elrun's own, safetensors, Hugging Face, torch.save, "
-             "torch.distributed.checkpoint, Megatron-LM, ATorch.\n"
-             "Ends with 0: fine; 1: damaged; 3: incomplete; 4: not supported; 66: cannot be read.",
+             "PATH is a root, a checkpoint in it, or a file: elrun's own, safetensors, Hugging Face and its cache, "
+             "torch.save, "
+             "torch.distributed.checkpoint, DeepSpeed, Trainer, Megatron-LM, ATorch.\n"
+             "Ends with 0: fine; 1: damaged; 3: incomplete; 4: not supported, or unproved; 66: cannot be read.",
     .rows = rows,
     .n = COUNT_OF(rows),
 };

@@ -29,6 +29,13 @@ static bool starts(const char *s, const char *with)
     return strncmp(s, with, strlen(with)) == 0;
 }
 
+static const char *find(const char *s, const char *what)
+{
+    while (*s && !starts(s, what))
+        s++;
+    return *s ? s : NULL;
+}
+
 static const char *last_part(const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -38,7 +45,7 @@ static const char *last_part(const char *name)
 /* "model.safetensors.index.json", "pytorch_model.bin.index.json", "diffusion….safetensors.index.fp16.json". */
 static bool is_index(const char *last)
 {
-    const char *at = strstr(last, ".index.");
+    const char *at = find(last, ".index.");
     return at && ends(last, ".json") &&
            ((at - last > 12 && strncmp(at - 12, ".safetensors", 12) == 0) ||
             (at - last > 4 && strncmp(at - 4, ".bin", 4) == 0));
@@ -93,7 +100,7 @@ bool fmt_is_state(enum fmt_kind kind)
 
 static bool is_deepspeed(const char *last)
 {
-    return (ends(last, "_model_states.pt") || ends(last, "_optim_states.pt")) && strstr(last, "mp_rank_");
+    return (ends(last, "_model_states.pt") || ends(last, "_optim_states.pt")) && find(last, "mp_rank_") != NULL;
 }
 
 /* What is special is asked first: Megatron, ATorch and the others keep their files in the formats of others, and a

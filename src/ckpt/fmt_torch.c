@@ -462,7 +462,8 @@ int fmt_old_tensors(struct tensors *to, const char *file, const struct ckpt_byte
         r = text ? bytes->read(bytes->ctx, 0, text, n, e) : el_fail(e, EL_EXIT_OSERR, "out of memory");
         if (!r)
             r = read_old_pickles(&object, &keys, to->mem, text, n, &end, e);
-        *e = r == 1 ? (struct el_err){0} : *e;
+        if (r == 1) /* perhaps of the window alone */
+            *e = (struct el_err){0};
         if (r == 1 && n == bytes->bytes)
             r = ckpt_fail(e, CKPT_DAMAGED, "truncated: the file ends at byte %llu, within its pickles",
                           (unsigned long long)bytes->bytes);

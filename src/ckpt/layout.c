@@ -66,7 +66,8 @@ bool ckpt_link_path(const char *path, const char *target, char out[CKPT_PATH_MAX
         return false;
     memcpy(out, path, len);
     while (*target) {
-        size_t n = strcspn(target, "/");
+        const char *end = strchr(target, '/');
+        size_t n = end ? (size_t)(end - target) : strlen(target);
         if (n == 2 && memcmp(target, "..", 2) == 0) {
             if (!len)
                 return false;

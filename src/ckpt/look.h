@@ -16,11 +16,12 @@ struct look {
     uint64_t *sizes;
     char **reals; /* below the root: where a link of a hub's cache leads to; NULL: it is no link */
     size_t n, room;
-    uint64_t bytes;              /* of all */
-    int64_t changed_sec;         /* the newest of all */
-    bool deeper;                 /* there are directories below CKPT_DEPTH_MAX: they were not looked into */
-    size_t others;               /* links, FIFOs, devices: neither followed nor opened */
-    char *links[LOOK_LINKS_MAX]; /* the first of these links, by name */
+    uint64_t bytes;               /* of all */
+    int64_t changed_sec;          /* the newest of all */
+    bool deeper;                  /* there are directories below CKPT_DEPTH_MAX: they were not looked into */
+    size_t others;                /* links, FIFOs, devices: neither followed nor opened */
+    char *links[LOOK_LINKS_MAX];  /* the first of these that are links, by name */
+    bool dangles[LOOK_LINKS_MAX]; /* there is nothing where it leads */
     unsigned links_n;
     bool hub;                  /* it is of a hub's cache: links into its blobs are followed */
     char blobs[CKPT_PATH_MAX]; /* hub: where these are, below the root, with a slash */

@@ -52,31 +52,51 @@ static int keep(struct look *l, const char *name, const char *real, const struct
     return l->n > LOOK_FILES_MAX ? -EFBIG : 0;
 }
 
+static int keep_link(struct look *l, const char *below, bool dangles)
+{
+    l->others++;
+    if (l->links_n == LOOK_LINKS_MAX)
+        return 0;
+    l->links[l->links_n] = el_strndup(l->mem, below, strlen(below));
+    if (!l->links[l->links_n])
+        return -ENOMEM;
+    l->dangles[l->links_n++] = dangles;
+    return 0;
+}
+
+/* Where it leads, below the root; false: out of it. */
+static bool follow(const struct look *l, const char *path, char real[CKPT_PATH_MAX])
+{
+    char target[CKPT_PATH_MAX];
+    size_t root = strlen(l->fs->name);
+    if (l->fs->target(l->fs->ctx, path, target, sizeof target) < 0)
+        return false;
+    if (*target != '/')
+        return ckpt_link_path(path, target, real);
+    return strncmp(target, l->fs->name, root) == 0 && target[root] == '/' &&
+           ckpt_link_path("", target + root + 1, real);
+}
+
 /* A link of a hub's cache leads to one of its blobs, and nowhere else.  What is here already, under its own name, need
  * not be told twice. */
 static int walk_link(struct walk *w, const char *below)
 {
     struct look *l = w->l;
-    char target[CKPT_PATH_MAX], real[CKPT_PATH_MAX];
+    char real[CKPT_PATH_MAX];
     struct fs_stat st;
     size_t n = strlen(l->blobs);
-    bool leads = l->fs->target(l->fs->ctx, w->path, target, sizeof target) == 0 && ckpt_link_path(w->path, target, real);
+    bool leads = follow(l, w->path, real);
     bool blob = leads && l->hub && strncmp(real, l->blobs, n) == 0 && !strchr(real + n, '/');
     bool inside = leads && !l->hub && strncmp(real, w->path, w->below) == 0;
-    int r = blob || inside ? l->fs->stat(l->fs->ctx, real, &st) : -ELOOP;
+    int r = leads ? l->fs->stat(l->fs->ctx, real, &st) : -ELOOP;
     if (!r && inside && (st.kind == FS_FILE || st.kind == FS_DIR)) {
         l->others++;
         return 0;
     }
-    if (!r && blob && st.kind == FS_FILE) {
-        l->changed_sec = st.changed_sec > l->changed_sec ? st.changed_sec : l->changed_sec;
-        return keep(l, below, real, &st);
-    }
-    l->others++;
-    if (l->links_n < LOOK_LINKS_MAX && !(l->links[l->links_n] = el_strndup(l->mem, below, strlen(below))))
-        return -ENOMEM;
-    l->links_n += l->links_n < LOOK_LINKS_MAX;
-    return 0;
+    if (r || !blob || st.kind != FS_FILE)
+        return keep_link(l, below, r == -ENOENT || r == -ENOTDIR);
+    l->changed_sec = st.changed_sec > l->changed_sec ? st.changed_sec : l->changed_sec;
+    return keep(l, below, real, &st);
 }
 
 static int walk_entry(void *arg, const char *name, enum fs_kind kind)

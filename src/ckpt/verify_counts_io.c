@@ -286,6 +286,30 @@ static bool is_weights(const char *name)
     return false;
 }
 
+/* A Trainer saves its schedule with the optimizer, and goes on without both if one of them is not there. */
+static void check_optimizer(struct verify *v, const struct look *l)
+{
+    bool optimizer = false;
+    for (size_t i = 0; i < l->n; i++)
+        optimizer |= starts(l->names[i], "optimizer") || starts(l->names[i], "global_step");
+    if (!optimizer && !l->others && look_find(l, "trainer_state.json") != SIZE_MAX &&
+        look_find(l, "scheduler.pt") != SIZE_MAX)
+        verify_find(v, CKPT_INCOMPLETE, "", "there is a scheduler.pt, but no optimizer");
+}
+
+/* Megatron's distributed form keeps beside its pieces what all ranks have alike. */
+static void check_common(struct verify *v, const struct look *l)
+{
+    char *text;
+    size_t n;
+    if (l->format != CKPT_FORMAT_MEGATRON || look_find(l, ".metadata") == SIZE_MAX ||
+        look_find(l, "common.pt") != SIZE_MAX || verify_read(l, "metadata.json", CKPT_PATH_MAX, v->mem, &text, &n) < 0)
+        return;
+    if (strstr(text, "\"sharded_backend\""))
+        verify_find(v, CKPT_INCOMPLETE, "common.pt", "it is missing");
+    el_free(v->mem, text);
+}
+
 /* What says that a model is there, without one. */
 static void check_trainer(struct verify *v, const struct look *l)
 {
@@ -329,6 +353,8 @@ void verify_counts(struct verify *v, const struct look *l)
     check_deepspeed(v, l);
     check_numbers(v, l);
     check_trainer(v, l);
+    check_optimizer(v, l);
+    check_common(v, l);
     for (size_t i = 0; i < l->n; i++)
         if (strcmp(last_part(l->names[i]), CKPT_LATEST_FILE) == 0)
             check_latest(v, l, l->names[i]);

@@ -339,6 +339,8 @@ static void check_links(struct verify *v, const struct look *l)
             verify_find(
                 v, CKPT_INCOMPLETE, l->links[i],
                 "it is a link that leads to none of the files in blobs/: it was not fetched to its end, or is gone");
+        else if (fmt_is_state(fmt_kind(l->links[i])) && l->dangles[i])
+            verify_find(v, CKPT_INCOMPLETE, l->links[i], "it is a link, and there is nothing where it leads");
         else if (fmt_is_state(fmt_kind(l->links[i])))
             verify_find(v, CKPT_UNSUPPORTED, l->links[i], "it is a link, which is not followed: name the file itself");
     }

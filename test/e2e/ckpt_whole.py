@@ -83,6 +83,7 @@ trainer(top / "trainer")
 trainer(top / "trainer-ranks", 4)
 (copy("trainer-rank", top / "trainer-ranks") / "rng_state_1.pth").unlink()
 (copy("trainer-model", top / "trainer") / "model.safetensors").unlink()
+(copy("trainer-optimizer", top / "trainer") / "optimizer.pt").unlink()
 state = copy("trainer-cut", top / "trainer") / "trainer_state.json"
 state.write_text(state.read_text()[:30])
 (copy("trainer-empty", top / "trainer") / "trainer_state.json").write_text("")
@@ -142,6 +143,9 @@ shutil.rmtree(copy("megatron-last", top / "megatron") / "iter_0000010" / "mp_ran
 for tensor in range(2):
     shutil.rmtree((copy("megatron-stage", top / "megatron-grid") if not tensor else top / "megatron-stage") /
                   "iter_0000010" / f"mp_rank_0{tensor}_001")
+
+dcp.save(weights, checkpoint_id=top / "megatron-common" / "iter_0000010", no_dist=True)
+(top / "megatron-common" / "iter_0000010" / "metadata.json").write_text('{"sharded_backend": "torch_dist", "sharded_backend_version": 1}')
 
 # Suffixes, none, and what stands in the place of a file.
 files = top / "files"
@@ -208,6 +212,11 @@ link = out / "snapshots" / ("0123456789" * 4) / "model-00002-of-00002.safetensor
 link.unlink()
 shutil.copy(cache / "blobs" / hashlib.sha256(both["model-00002-of-00002.safetensors"]).hexdigest(), top / "elsewhere.safetensors")
 link.symlink_to("../../../../elsewhere.safetensors")
+absolute = copy("hub-absolute", top / "hub") / "models--org--net"
+for link in (absolute / "snapshots" / ("0123456789" * 4)).glob("model*"):
+    blob = absolute / "blobs" / os.path.basename(os.readlink(link))
+    link.unlink()
+    link.symlink_to(blob)
 linked = trainer(top / "trainer-link")
 (linked / "model.safetensors").rename(top / "linked.safetensors")
 (linked / "model.safetensors").symlink_to("../linked.safetensors")

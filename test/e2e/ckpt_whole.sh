@@ -32,6 +32,7 @@ of 0 trainer 'valid \(trainer, 6 files.*; there are no checksums to compare the 
 of 0 trainer-ranks 'valid \(trainer, 9 files'
 of 3 trainer-rank 'rng_state_3.pth: the file of rank 1 beside it is missing'
 of 3 trainer-model 'there is a trainer_state.json, but no weights of a model'
+of 3 trainer-optimizer 'there is a scheduler.pt, but no optimizer'
 of 1 trainer-cut 'trainer_state.json: truncated: its JSON does not end where the file does, at byte 30'
 of 1 trainer-empty 'trainer_state.json: it is empty'
 of 0 trainer-leftover 'valid'
@@ -44,7 +45,7 @@ of 3 trainer-fsdp-metadata 'optimizer_0/.metadata: there is no .metadata'
 of 3 trainer-fsdp-data 'optimizer_0/__0_0.distcp: it is missing'
 of 4 trainer-link 'model.safetensors: it is a link, which is not followed'
 of 0 aliases 'valid \(torch, 1 file'
-of 4 aliases-gone 'best.ckpt: it is a link'
+of 3 aliases-gone 'best.ckpt: it is a link, and there is nothing where it leads'
 of 0 adapter 'valid'
 of 3 adapter-model 'there is an adapter_config.json, but no adapter_model'
 of 0 accelerate 'valid'
@@ -59,6 +60,7 @@ of 3 consolidated 'consolidated.02.pth: the file of rank 1 beside it is missing'
 of 3 rank-of 'number 3 of this set of 4 files is missing'
 of 0 megatron 'iter_0000010: valid \(megatron'
 of 0 megatron-grid 'iter_0000010: valid \(megatron'
+of 3 megatron-common 'common.pt: it is missing'
 of 3 megatron-last 'mp_rank_01 is missing'
 of 3 megatron-stage 'mp_rank_00_001 is missing'
 
@@ -100,6 +102,7 @@ R=$W/hub/models--org--net
 for path in hub hub/models--org--net hub/models--org--net/snapshots hub/models--org--net/snapshots/0123456789012345678901234567890123456789; do
     of 0 $path 'snapshots/0123456789012345678901234567890123456789: valid \(huggingface, 4 files, .*, 2 tensors\)'
 done
+of 0 hub-absolute 'valid \(huggingface, 4 files, .*, 2 tensors\)'
 of 3 hub-gone 'model-00002-of-00002.safetensors: it is a link that leads to none of the files in blobs/'
 of 3 hub-out 'model-00002-of-00002.safetensors: it is a link that leads to none of the files in blobs/'
 verdict "a cache gets no manifest" 2 'is of a cache, which only its hub writes to' verify --add-manifest "$R"
