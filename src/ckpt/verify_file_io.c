@@ -1,10 +1,11 @@
 /* What is in one file: its name says what should be, its first bytes what is. */
 #include <string.h>
 
+#include "ckpt/sha256.h"
 #include "ckpt/sniff.h"
 #include "ckpt/verify_private.h"
 
-enum { TEXT_MAX = 64 << 20, PICKLE_FILE_MAX = 256 << 20, SAMPLE = 4096 };
+enum { TEXT_MAX = 64 << 20, PICKLE_FILE_MAX = 256 << 20, SAMPLE = 4096, PIECE = 1 << 20 };
 
 static bool vouched(const struct verify_job *j)
 {
@@ -83,18 +84,54 @@ static void check_pickle(struct verify_job *j, struct look_file *f)
     el_free(&j->mem, text);
 }
 
-/* An array: what its header says, and as many bytes. */
+/* {'descr': '<f4', 'fortran_order': False, 'shape': (100, 3), }: how many bytes that is.  false: of a type that is a
+ * structure, or of Python's objects. */
+static bool npy_bytes(const char *text, uint64_t *bytes)
+{
+    const char *type = strstr(text, "'descr': '"), *shape = strstr(text, "'shape': (");
+    uint64_t n = 0;
+    if (!type || !shape || !strchr("<>|=", type[10]) || !type[11] || type[11] == 'O')
+        return false;
+    const char *at = type + 12;
+    while (*at >= '0' && *at <= '9' && n < 1000000)
+        n = 10 * n + (uint64_t)(*at++ - '0');
+    n *= type[11] == 'U' ? 4 : 1;
+    for (at = shape + 10; *at && *at != ')'; at++) {
+        uint64_t size = 0;
+        if (*at < '0' || *at > '9')
+            continue;
+        for (; *at >= '0' && *at <= '9'; at++)
+            if (__builtin_mul_overflow(size, 10u, &size) || __builtin_add_overflow(size, (uint64_t)(*at - '0'), &size))
+                return false;
+        at--;
+        if (__builtin_mul_overflow(n, size, &n))
+            return false;
+    }
+    *bytes = n;
+    return *at == ')';
+}
+
+/* An array of numpy: what its header says, and as many bytes. */
 static void check_npy(struct verify_job *j, struct look_file *f)
 {
-    unsigned char b[12] = {0};
-    uint64_t header;
-    if (f->bytes.bytes >= sizeof b && f->bytes.read(f->bytes.ctx, 0, b, sizeof b, &j->err))
+    char text[4096] = {0}, b[12] = {0};
+    uint64_t header = 0, bytes = 0, all = f->bytes.bytes;
+    size_t n = all < sizeof b ? (size_t)all : sizeof b;
+    if (f->bytes.read(f->bytes.ctx, 0, b, n, &j->err))
         return;
-    header = b[6] >= 2 ? (uint64_t)12 + b[8] + (b[9] << 8) + ((uint64_t)b[10] << 16) + ((uint64_t)b[11] << 24)
-                       : (uint64_t)10 + b[8] + (b[9] << 8);
-    if (f->bytes.bytes < header)
-        ckpt_fail(&j->err, CKPT_DAMAGED, "truncated: its header should end at byte %llu, the file ends at %llu",
-                  (unsigned long long)header, (unsigned long long)f->bytes.bytes);
+    unsigned at = b[6] >= 2 ? 12 : 10;
+    for (unsigned i = at; i-- > 8;)
+        header = header << 8 | (unsigned char)b[i];
+    header += at;
+    n = all < at ? 0 : all - at < sizeof text - 1 ? (size_t)(all - at) : sizeof text - 1;
+    n = header >= at && header - at < n ? (size_t)(header - at) : n;
+    if (n && f->bytes.read(f->bytes.ctx, at, text, n, &j->err))
+        return;
+    bool known = header <= all && npy_bytes(text, &bytes) && !__builtin_add_overflow(header, bytes, &bytes);
+    if (header > all || (known && bytes > all))
+        ckpt_fail(&j->err, CKPT_DAMAGED, "truncated: its %s should end at byte %llu, the file ends at %llu",
+                  header > all ? "header" : "array", (unsigned long long)(header > all ? header : bytes),
+                  (unsigned long long)all);
 }
 
 /* A file of an unknown name may begin with zeros and be whole: its middle and its end are looked at, too. */
@@ -192,6 +229,34 @@ static bool is_opaque(struct verify_job *j, enum fmt_kind kind, const struct sni
     return vouched(j) && kind != FMT_SAFETENSORS && (kind != FMT_ZIP || (s->kind != SNIFF_ZIP && s->kind != SNIFF_OLD));
 }
 
+/* A large blob of a hub's cache is called by its SHA-256. */
+static const char *sum_of(const struct verify_job *j)
+{
+    const char *real = j->l->hub ? j->l->reals[j->file] : NULL, *last = real ? strrchr(real, '/') : NULL;
+    return last && strlen(last) == SHA256_HEX && strspn(last + 1, "0123456789abcdef") == SHA256_HEX - 1 ? last + 1
+                                                                                                        : NULL;
+}
+
+static void check_sum(struct verify_job *j, struct look_file *f, const char *sum)
+{
+    struct sha256 s;
+    char hex[SHA256_HEX], *piece = el_alloc(&j->mem, PIECE);
+    if (!piece)
+        el_fail(&j->err, EL_EXIT_OSERR, "out of memory");
+    sha256_begin(&s);
+    for (uint64_t at = 0; at < f->bytes.bytes && !j->err.status; at += PIECE) {
+        size_t n = f->bytes.bytes - at < PIECE ? (size_t)(f->bytes.bytes - at) : PIECE;
+        if (f->bytes.read(f->bytes.ctx, at, piece, n, &j->err) == 0)
+            sha256_add(&s, piece, n);
+    }
+    sha256_end(&s, hex);
+    if (!j->err.status && strcmp(hex, sum) != 0)
+        ckpt_fail(&j->err, CKPT_DAMAGED, "its bytes have SHA-256 %s, its blob is called %s", hex, sum);
+    el_free(&j->mem, piece);
+    j->bare = false;
+    j->silent_bytes = 0;
+}
+
 void verify_file(struct verify_job *j)
 {
     enum fmt_kind kind = fmt_kind(j->l->names[j->file]);
@@ -219,6 +284,8 @@ void verify_file(struct verify_job *j)
         } else if (kind != FMT_DCP_DATA && kind != FMT_DCP_METADATA) {
             check_content(j, &f, kind, &s);
         }
+        if (!j->err.status && j->v->deep && sum_of(j))
+            check_sum(j, &f, sum_of(j));
     }
     look_file_close(&f);
 }

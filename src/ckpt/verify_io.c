@@ -264,7 +264,7 @@ static size_t plan_files(struct verify *v, const struct look *l, struct verify_j
         v->files++;
         if (jobs)
             jobs[i] = (struct verify_job){.what = VERIFY_FILE, .v = v, .l = l, .file = i};
-        *bytes += v->deep && fmt_kind(l->names[i]) == FMT_ZIP ? l->sizes[i] : 0;
+        *bytes += v->deep && (fmt_kind(l->names[i]) == FMT_ZIP || l->hub) ? l->sizes[i] : 0;
     }
     return l->n;
 }

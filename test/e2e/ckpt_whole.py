@@ -161,7 +161,8 @@ numpy.save(files / "array.npy", numpy.arange(100))
 for name in ("net.pth.tar", "net.th", "net", "net.model", "old.bin", "weights", "arrays.npz", "values.pkl"):
     whole = (files / name).read_bytes()
     (files / f"cut-{name}").write_bytes(whole[:len(whole) * 2 // 3])
-(files / "cut-array.npy").write_bytes((files / "array.npy").read_bytes()[:50])
+for end in (50, 900):
+    (files / f"cut-{end}.npy").write_bytes((files / "array.npy").read_bytes()[:end])
 (files / "packed.pt").write_bytes(gzip.compress((files / "net").read_bytes()))
 pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "01234567" * 8 + "\nsize 123456\n"
 for name in ("a.safetensors", "a.bin", "a.pt", "a.ckpt", "a.th", "a.pth.tar", "a", "a.distcp", "a.json", "a.npz", "a.gguf"):
@@ -212,6 +213,8 @@ link = out / "snapshots" / ("0123456789" * 4) / "model-00002-of-00002.safetensor
 link.unlink()
 shutil.copy(cache / "blobs" / hashlib.sha256(both["model-00002-of-00002.safetensors"]).hexdigest(), top / "elsewhere.safetensors")
 link.symlink_to("../../../../elsewhere.safetensors")
+changed = copy("hub-changed", top / "hub") / "models--org--net" / "blobs" / hashlib.sha256(both["model-00002-of-00002.safetensors"]).hexdigest()
+changed.write_bytes(changed.read_bytes()[:-1] + b"X")
 absolute = copy("hub-absolute", top / "hub") / "models--org--net"
 for link in (absolute / "snapshots" / ("0123456789" * 4)).glob("model*"):
     blob = absolute / "blobs" / os.path.basename(os.readlink(link))

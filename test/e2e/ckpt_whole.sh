@@ -76,7 +76,9 @@ of 0 files/weights 'valid \(safetensors'
 of 1 files/cut-weights 'truncated: tensor "w" has bytes'
 of 1 files/called.safetensors 'it is a zip archive, as torch.save writes them, not safetensors'
 of 1 files/cut-arrays.npz truncated
-of 1 files/cut-array.npy truncated
+of 1 files/cut-50.npy 'truncated: its header should end at byte 128, the file ends at 50'
+of 1 files/cut-900.npy 'truncated: its array should end at byte 928, the file ends at 900'
+of 4 files/array.npy 'no file of a known format'
 of 1 files/cut-values.pkl 'truncated: its pickle does not end'
 of 4 files/packed.pt 'it is compressed with gzip'
 of 1 files/answer.bin 'a text stands in the place of the file: it begins "Entry not found"'
@@ -100,8 +102,10 @@ of 0 silent 'silent: valid'
 # --- the cache of a hub -----------------------------------------------------------------------------------------------
 R=$W/hub/models--org--net
 for path in hub hub/models--org--net hub/models--org--net/snapshots hub/models--org--net/snapshots/0123456789012345678901234567890123456789; do
-    of 0 $path 'snapshots/0123456789012345678901234567890123456789: valid \(huggingface, 4 files, .*, 2 tensors\)'
+    of 0 $path 'snapshots/0123456789012345678901234567890123456789: valid \(huggingface, 4 files, .*, 2 tensors\)$'
 done
+of 1 hub-changed 'model-00002-of-00002.safetensors: its bytes have SHA-256 [0-9a-f]{64}, its blob is called [0-9a-f]{64}'
+verdict "only --deep compares them" 0 valid verify "$W/hub-changed"
 of 0 hub-absolute 'valid \(huggingface, 4 files, .*, 2 tensors\)'
 of 3 hub-gone 'model-00002-of-00002.safetensors: it is a link that leads to none of the files in blobs/'
 of 3 hub-out 'model-00002-of-00002.safetensors: it is a link that leads to none of the files in blobs/'

@@ -1,6 +1,7 @@
-/* What a file is by its first bytes, where JSON ends, and where links of a hub's cache lead.
+/* What a file is by its first bytes, where JSON ends, where links of a hub's cache lead, and SHA-256.
  * Seen to fail: without each kind, with the size of a pointer left out, with a link that leads out let through. */
 #include "ckpt/layout.h"
+#include "ckpt/sha256.h"
 #include "ckpt/sniff.h"
 #include "lib/tap.h"
 #include "util/auto.h"
@@ -73,6 +74,38 @@ static void test_json(void)
     ok(!sniff_json_ends("{}\0\0", 4), "zeros behind it");
 }
 
+/* Of the standard's own examples, and in pieces of any size. */
+static void test_sha256(void)
+{
+    static const struct {
+        const char *text, *hex;
+    } sums[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    struct sha256 s;
+    char hex[SHA256_HEX];
+    for (size_t i = 0; i < COUNT_OF(sums); i++)
+        for (size_t piece = 1; piece < 60; piece += 7) {
+            size_t n = strlen(sums[i].text);
+            sha256_begin(&s);
+            for (size_t at = 0; at < n; at += piece)
+                sha256_add(&s, sums[i].text + at, n - at < piece ? n - at : piece);
+            sha256_end(&s, hex);
+            is_str(hex, sums[i].hex, "a sum");
+        }
+    sha256_begin(&s);
+    for (unsigned i = 0; i < 1000; i++) {
+        char as[1000];
+        memset(as, 'a', sizeof as);
+        sha256_add(&s, as, sizeof as);
+    }
+    sha256_end(&s, hex);
+    is_str(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0", "of a million letters");
+}
+
 static void test_links(void)
 {
     static const struct {
@@ -108,5 +141,6 @@ int main(void)
     test_heads();
     test_json();
     test_links();
+    test_sha256();
     return done();
 }
