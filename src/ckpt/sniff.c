@@ -123,7 +123,7 @@ static bool is_document(struct sniff *s, const char *p, size_t n)
     if (begins_tag(p, n, "<!doctype html") || begins_tag(p, n, "<html") || begins_tag(p, n, "<head"))
         s->what = "a web page (HTML)";
     else if (begins_tag(p, n, "<?xml") || begins_tag(p, n, "<error"))
-        s->what = "an XML document";
+        s->what = "an XML document", s->xml = true;
     return s->what;
 }
 
@@ -206,7 +206,7 @@ bool sniff_json_ends(const char *text, size_t n)
             continue;
         }
         if (ended && !is_space(c))
-            return false;
+            return c == '{' || c == '['; /* one behind the other: a log, which may end anywhere */
         quoted = c == '"';
         depth += c == '{' || c == '[';
         if ((c == '}' || c == ']') && --depth == 0) /* never below: behind 0 it has ended */

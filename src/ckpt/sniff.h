@@ -27,6 +27,7 @@ enum sniff_kind {
 struct sniff {
     enum sniff_kind kind;
     bool torch;       /* ZIP: of torch.save, which puts its pickle first */
+    bool xml;         /* DOCUMENT: which programs write, too */
     const char *what; /* POINTER, PACKED, DOCUMENT: in words */
     const char *cure; /* POINTER: the command that fetches the file */
     uint64_t bytes;   /* POINTER: those of the file itself; 0: it does not say */
@@ -39,8 +40,8 @@ void sniff(struct sniff *s, const char *head, size_t n);
 /* In *e, CKPT_DAMAGED: that it stands in the place of a file.  Only for EMPTY, ZEROS, POINTER, DOCUMENT and TEXT. */
 void sniff_fail(const struct sniff *s, struct el_err *e);
 
-/* Whether a JSON text goes on to the end of its first object or array, and then ends.  What is in it is not looked at:
- * Python writes NaN where JSON has none. */
+/* Whether a JSON text goes on to the end of its first object or array, and then ends or goes on with another one.  What
+ * is in it is not looked at: Python writes NaN where JSON has none. */
 bool sniff_json_ends(const char *text, size_t n);
 
 #endif

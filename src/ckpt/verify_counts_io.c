@@ -204,27 +204,39 @@ struct ranked {
     const char *name;
     size_t at, end; /* the number in it */
     uint64_t number;
+    bool sure;
 };
 
+/* sure: nothing else is called so.  "rank" may also be that of a matrix: lora_rank_64.safetensors. */
 static bool is_ranked(const char *name, struct ranked *to)
 {
-    static const char *const words[] = {"rng_state_", "random_states_", "consolidated.", "expp_rank_", "_expert_",
-                                        "-model_",    "rank",           "rank_",         "rank-"};
+    static const struct {
+        const char *begin, *words;
+        bool sure;
+    } kinds[] = {
+        {"rng_state_", "rng_state_", true},
+        {"random_states_", "random_states_", true},
+        {"consolidated.", "consolidated.", true},
+        {"", "expp_rank_", true},
+        {"layer_", "_expert_", true},
+        {"layer_", "-model_", true},
+        {"", "rank", false},
+        {"", "rank_", false},
+        {"", "rank-", false},
+    };
     const char *last = last_part(name);
     uint64_t data, model;
     if (shard_of(name, &data, &model) != SHARD_NONE || starts(last, "mp_rank_"))
         return false;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const char *at = strstr(last, words[i]), *end;
-        if (!at)
-            continue;
-        end = at;
-        if (!take(&end, words[i], &to->number) || (*end != '.' && *end != '_' && *end != '-') || starts(end, "-of-") ||
-            (starts(words[i], "rank") && strstr(end, "rank")))
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const char *at = starts(last, kinds[i].begin) ? strstr(last, kinds[i].words) : NULL, *end = at;
+        if (!at || !take(&end, kinds[i].words, &to->number) || (*end != '.' && *end != '_' && *end != '-') ||
+            starts(end, "-of-") || (!kinds[i].sure && strstr(end, "rank")))
             continue;
         to->name = name;
-        to->at = (size_t)(at - name) + strlen(words[i]);
+        to->at = (size_t)(at - name) + strlen(kinds[i].words);
         to->end = (size_t)(end - name);
+        to->sure = kinds[i].sure;
         return true;
     }
     return false;
@@ -261,7 +273,8 @@ static void check_numbers(struct verify *v, const struct look *l)
             gap = all[i].number != want && gap == UINT64_MAX ? want : gap;
             want = all[i].number + 1;
         }
-        if (gap == UINT64_MAX)
+        /* Where that is not sure, most of them are there. */
+        if (gap == UINT64_MAX || (!all[first].sure && (i - first < 2 || 2 * (i - first) < want)))
             continue;
         char text[120];
         snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there is one of rank %llu",
@@ -275,15 +288,16 @@ static void check_numbers(struct verify *v, const struct look *l)
 /* --- folders of a Trainer ------------------------------------------------------------------------------------------
  */
 
+/* Not what else is saved with them. */
 static bool is_weights(const char *name)
 {
-    static const char *const begins[] = {"model",       "pytorch_model", "adapter_model",
-                                         "global_step", "consolidated",  "rank"};
+    static const char *const others[] = {"optimizer",     "scheduler", "rng_state", "random_states",
+                                         "training_args", "scaler",    "sampler",   "tokenizer"};
     enum fmt_kind kind = fmt_kind(name);
-    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-        if (starts(name, begins[i]) && fmt_is_state(kind) && kind != FMT_INDEX)
-            return true;
-    return false;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (starts(name, others[i]) || starts(last_part(name), others[i]))
+            return false;
+    return fmt_is_state(kind) && kind != FMT_INDEX;
 }
 
 /* A Trainer saves its schedule with the optimizer, and goes on without both if one of them is not there. */

@@ -122,6 +122,15 @@ index = copy("shards-tensor", shards) / "pytorch_model.bin.index.json"
 index.write_text(index.read_text().replace('"w1"', '"w9"'))
 index = copy("shards-index", shards) / "pytorch_model.bin.index.json"
 index.write_text(index.read_text()[:40])
+lora = top / "lora"
+lora.mkdir()
+for rank in (8, 64):
+    safetensors.torch.save_file(weights, lora / f"lora_rank_{rank}.safetensors")
+(lora / "20260101.log.json").write_text('{"mode": "train"}\n{"mode": "val"}\n{"mo')
+(lora / "robot.urdf").write_text("<?xml version='1.0'?><robot/>")
+named = trainer(top / "trainer-adapter")
+(named / "mine").mkdir()
+(named / "model.safetensors").rename(named / "mine" / "adapter_model.safetensors")
 llama = top / "consolidated"
 llama.mkdir()
 for rank in (0, 2):

@@ -35,6 +35,8 @@ of 3 trainer-model 'there is a trainer_state.json, but no weights of a model'
 of 3 trainer-optimizer 'there is a scheduler.pt, but no optimizer'
 of 1 trainer-cut 'trainer_state.json: truncated: its JSON does not end where the file does, at byte 30'
 of 1 trainer-empty 'trainer_state.json: it is empty'
+of 0 trainer-adapter 'valid'
+of 0 lora 'valid'
 of 0 trainer-leftover 'valid'
 of 0 trainer-readme 'valid'
 of 0 trainer-zero 'valid \(trainer, 10 files'
@@ -125,5 +127,7 @@ verdict "a manifest that is content" 0 'checkpoint-3: valid .*, manifest written
 cp "$W"/two-ranks/* "$W/said/checkpoint-3/global_step500/"
 verdict "gc asks what verify asks" 3 'nothing is deleted: the newest checkpoint, checkpoint-3, is incomplete: .*zero_pp_rank_1.*it is missing' gc "$W/said" --keep-last=1
 is "and deletes nothing" "$(ls "$W/said" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-3 "
+dd if=/dev/zero of="$W/root/checkpoint-2/global_step500/mp_rank_00_model_states.pt" bs=1 count=1000 conv=notrunc 2>/dev/null
+verdict "what no manifest has vouched for" 1 'mp_rank_00_model_states.pt: bytes 0-[0-9]+ have CRC32C' verify "$W/root/checkpoint-2"
 verdict "in JSON, with nothing else on stdout" 3 '^elrun: nothing is deleted' gc "$W/said" --keep-last=1 --json
 finished

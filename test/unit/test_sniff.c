@@ -65,8 +65,9 @@ static void test_heads(void)
 
 static void test_json(void)
 {
-    static const char *const whole[] = {"{}", " {\"a\": [1, {\"b\": NaN}]}\n", "[\"}\\\"{\"]", "3", "\"x\""};
-    static const char *const bad[] = {"", "  ", "{", "{\"a\": 1", "{} {}", "[\"]", "{\"a\": \"b\\\"}"};
+    static const char *const whole[] = {"{}",       " {\"a\": [1, {\"b\": NaN}]}\n", "[\"}\\\"{\"]", "3", "\"x\"",
+                                        "{}\n{}\n{"};
+    static const char *const bad[] = {"", "  ", "{", "{\"a\": 1", "{} x", "[\"]", "{\"a\": \"b\\\"}"};
     for (size_t i = 0; i < COUNT_OF(whole); i++)
         ok(sniff_json_ends(whole[i], strlen(whole[i])), whole[i]);
     for (size_t i = 0; i < COUNT_OF(bad); i++)
