@@ -24,6 +24,7 @@ struct look {
     bool dangles[LOOK_LINKS_MAX]; /* there is nothing where it leads */
     unsigned links_n;
     bool hub;                  /* it is of a hub's cache: links into its blobs are followed */
+    bool unfetched;            /* hub: nothing of a known format, and there is a blob that was not fetched to its end */
     char blobs[CKPT_PATH_MAX]; /* hub: where these are, below the root, with a slash */
     bool one;                  /* one file was named, not a directory */
     enum ckpt_format format;

@@ -107,7 +107,9 @@ static int walk_entry(void *arg, const char *name, enum fs_kind kind)
     int n = snprintf(w->path + before, sizeof w->path - before, "%s%s", before ? "/" : "", name);
     int r = n < 0 || (size_t)n >= sizeof w->path - before ? -ENAMETOOLONG : 0;
     const char *below = w->path + w->below;
-    if (!r && kind == FS_DIR && w->depth == CKPT_DEPTH_MAX) {
+    if (!r && kind == FS_DIR && strcmp(name, ".git") == 0) {
+        /* Of a hub's repository: the same files once more, and what was being fetched. */
+    } else if (!r && kind == FS_DIR && w->depth == CKPT_DEPTH_MAX) {
         w->l->deeper = true;
     } else if (!r && kind == FS_DIR) {
         w->depth++;
@@ -230,6 +232,14 @@ static void find_blobs(struct look *l)
     strcat(l->blobs, "/");
 }
 
+static int blob_entry(void *arg, const char *name, enum fs_kind kind)
+{
+    struct look *l = arg;
+    size_t n = strlen(name), k = strlen(".incomplete");
+    l->unfetched |= kind == FS_FILE && n > k && strcmp(name + n - k, ".incomplete") == 0;
+    return 0;
+}
+
 int look_open(struct look *l, const struct ckpt_fs *fs, struct el_mem *mem, const char *dir, const char *file,
               struct el_err *e)
 {
@@ -252,6 +262,11 @@ int look_open(struct look *l, const struct ckpt_fs *fs, struct el_mem *mem, cons
     else if (!ckpt_step_of(last, &layout, &l->step))
         l->step = l->hub ? -1 : ckpt_number_of(last); /* a revision only looks like one */
     l->format = format_of(l);
+    if (l->hub && l->format == CKPT_FORMAT_NONE) {
+        l->blobs[strlen(l->blobs) - 1] = 0;
+        l->fs->list(l->fs->ctx, l->blobs, blob_entry, l);
+        strcat(l->blobs, "/");
+    }
     return 0;
 }
 

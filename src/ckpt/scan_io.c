@@ -100,7 +100,7 @@ static int take_checkpoint(struct walk *w, const char *name)
         return 0;
     }
     enum scan_state state = state_of(&l, name, &why);
-    bool nothing = l.format == CKPT_FORMAT_NONE && state == SCAN_FOREIGN;
+    bool nothing = l.format == CKPT_FORMAT_NONE && state == SCAN_FOREIGN && !l.unfetched;
     struct scan_entry *x = NULL;
     if (!nothing)
         x = add(w->s, name, l.why.status ? "" : l.manifest.m.run_id, why.text);

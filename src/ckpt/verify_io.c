@@ -334,6 +334,9 @@ static int check_manifest(struct verify *v, const struct look *l)
 /* What is not looked at is not whole: unless a manifest says that it is no part of this. */
 static void check_links(struct verify *v, const struct look *l)
 {
+    if (l->unfetched)
+        verify_find(v, CKPT_INCOMPLETE, "",
+                    "there is no model in it, but a file in blobs/ that was not fetched to its end");
     for (unsigned i = 0; i < l->links_n && l->why.status; i++) {
         if (l->hub)
             verify_find(

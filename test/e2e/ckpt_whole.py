@@ -128,6 +128,9 @@ for rank in (8, 64):
     safetensors.torch.save_file(weights, lora / f"lora_rank_{rank}.safetensors")
 (lora / "20260101.log.json").write_text('{"mode": "train"}\n{"mode": "val"}\n{"mo')
 (lora / "robot.urdf").write_text("<?xml version='1.0'?><robot/>")
+clone = trainer(top / "clone") / ".git" / "lfs" / "tmp"
+clone.mkdir(parents=True)
+(clone / "0123abcd").write_bytes((top / "clone" / "optimizer.pt").read_bytes()[:500])
 named = trainer(top / "trainer-adapter")
 (named / "mine").mkdir()
 (named / "model.safetensors").rename(named / "mine" / "adapter_model.safetensors")
@@ -217,6 +220,11 @@ for name, data in both.items():
     (revision / name).symlink_to(os.path.relpath(blob, (revision / name).parent))
 gone = copy("hub-gone", top / "hub") / "models--org--net"
 (gone / "blobs" / hashlib.sha256(both["model-00002-of-00002.safetensors"]).hexdigest()).unlink()
+begun = copy("hub-begun", top / "hub") / "models--org--net"
+for link in (begun / "snapshots" / ("0123456789" * 4)).glob("model*"):
+    link.unlink()
+tokenizer = copy("hub-tokenizer", begun.parent)
+(begun / "blobs" / "0123abcd.incomplete").write_bytes(b"123")
 out = copy("hub-out", top / "hub") / "models--org--net"
 link = out / "snapshots" / ("0123456789" * 4) / "model-00002-of-00002.safetensors"
 link.unlink()

@@ -37,6 +37,7 @@ of 1 trainer-cut 'trainer_state.json: truncated: its JSON does not end where the
 of 1 trainer-empty 'trainer_state.json: it is empty'
 of 0 trainer-adapter 'valid'
 of 0 lora 'valid'
+of 0 clone 'valid \(trainer, 6 files'
 of 0 trainer-leftover 'valid'
 of 0 trainer-readme 'valid'
 of 0 trainer-zero 'valid \(trainer, 10 files'
@@ -110,6 +111,10 @@ of 1 hub-changed 'model-00002-of-00002.safetensors: its bytes have SHA-256 [0-9a
 verdict "only --deep compares them" 0 valid verify "$W/hub-changed"
 of 0 hub-absolute 'valid \(huggingface, 4 files, .*, 2 tensors\)'
 of 3 hub-gone 'model-00002-of-00002.safetensors: it is a link that leads to none of the files in blobs/'
+for path in hub-begun hub-begun/models--org--net/snapshots/0123456789012345678901234567890123456789; do
+    of 3 $path 'there is no model in it, but a file in blobs/ that was not fetched to its end'
+done
+of 4 hub-tokenizer 'there is no checkpoint of a known format'
 of 3 hub-out 'model-00002-of-00002.safetensors: it is a link that leads to none of the files in blobs/'
 verdict "a cache gets no manifest" 2 'is of a cache, which only its hub writes to' verify --add-manifest "$R"
 verdict "and gc leaves it alone" 0 '0 deleted' gc "$W/hub" --keep-last=1
