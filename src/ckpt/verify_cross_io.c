@@ -107,11 +107,13 @@ static void check_cover(struct verify *v, const struct look *l)
     bool model = l->format == CKPT_FORMAT_HF || l->format == CKPT_FORMAT_TRAINER;
     if (!model && l->format != CKPT_FORMAT_ELRUN && l->format != CKPT_FORMAT_DCP)
         return;
-    /* torch keeps what it merges in a folder beside the result: only the files at the top are the model, and beside
-     * them there may be files of each rank with the same names. */
+    /* torch keeps what it merges in a folder beside the result: only the files at the top are the model, those of a
+     * set: beside them there may be files of each rank, or other models, with the same names. */
     struct tensors top = {.mem = v->mem, .v = el_alloc(v->mem, v->tensors.n * sizeof *top.v)};
+    struct fmt_member m;
     for (size_t i = 0; top.v && i < v->tensors.n; i++)
-        if (!strchr(v->tensors.v[i]->file, '/') && (!model || fmt_kind(v->tensors.v[i]->file) == FMT_SAFETENSORS))
+        if (!strchr(v->tensors.v[i]->file, '/') &&
+            (!model || (fmt_kind(v->tensors.v[i]->file) == FMT_SAFETENSORS && fmt_member(v->tensors.v[i]->file, &m))))
             top.v[top.n++] = v->tensors.v[i];
     for (size_t i = 0, end; i < top.n; i = end) {
         struct el_err e = {0};

@@ -128,6 +128,7 @@ for rank in (8, 64):
     safetensors.torch.save_file(weights, lora / f"lora_rank_{rank}.safetensors")
 (lora / "20260101.log.json").write_text('{"mode": "train"}\n{"mode": "val"}\n{"mo')
 (lora / "robot.urdf").write_text("<?xml version='1.0'?><robot/>")
+shutil.copy(trainer(top / "trainer-two") / "model.safetensors", top / "trainer-two" / "model_best.safetensors")
 clone = trainer(top / "clone") / ".git" / "lfs" / "tmp"
 clone.mkdir(parents=True)
 (clone / "0123abcd").write_bytes((top / "clone" / "optimizer.pt").read_bytes()[:500])

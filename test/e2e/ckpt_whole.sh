@@ -37,6 +37,7 @@ of 1 trainer-cut 'trainer_state.json: truncated: its JSON does not end where the
 of 1 trainer-empty 'trainer_state.json: it is empty'
 of 0 trainer-adapter 'valid'
 of 0 lora 'valid'
+of 0 trainer-two 'valid'
 of 0 clone 'valid \(trainer, 6 files'
 of 0 trainer-leftover 'valid'
 of 0 trainer-readme 'valid'
