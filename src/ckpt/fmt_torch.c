@@ -366,7 +366,7 @@ static int read_old_pickles(struct pickle *object, struct pickle *keys, struct e
     int r = 0;
     bool cut = false;
     for (int i = 0; !r && i < OLD_PICKLES; i++) {
-        struct pickle p, *one = i == OLD_PICKLES - 2 ? object : i == OLD_PICKLES - 1 ? keys : &p;
+        struct pickle p = {0}, *one = i == OLD_PICKLES - 2 ? object : i == OLD_PICKLES - 1 ? keys : &p;
         r = pickle_read(one, mem, text + at, n - at, e);
         cut = one->cut;
         at += one->used;
