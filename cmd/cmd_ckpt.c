@@ -89,14 +89,15 @@ static const struct opt_table options = {
     .operands = "[PATH ...]",
     .about = " ls [PATH]           what is there: checkpoints of a root, or one of them; --tensors\n"
              " verify PATH ...     is it whole?  --deep reads every byte, --add-manifest writes checksums\n"
-             " gc ROOT             delete what --keep-last and --keep-every do not keep\n"
+             " gc ROOT             delete what --keep-last and --keep-every do not keep, if the newest is whole\n"
              " pin, unpin PATH     gc never deletes what is pinned\n"
              " cat PATH TENSOR     its bytes, row-major and little endian, on standard output\n"
              " status              snapshots of jobs on this host: newest in memory and on disk, and their ages\n"
              " save                bring the newest that such a job holds in memory to its --ckpt-dir, and wait\n"
-             "PATH is a root, a checkpoint in it, or a file: elrun's own, safetensors, Hugging Face, torch.save, "
-             "torch.distributed.checkpoint, Megatron-LM, ATorch.\n"
-             "Ends with 0: fine; 1: damaged; 3: incomplete; 4: not supported; 66: cannot be read.",
+             "PATH is a root, a checkpoint in it, or a file: elrun's own, safetensors, Hugging Face and its cache, "
+             "torch.save, "
+             "torch.distributed.checkpoint, DeepSpeed, Trainer, Megatron-LM, ATorch.\n"
+             "Ends with 0: fine; 1: damaged; 3: incomplete; 4: not supported, or unproved; 66: cannot be read.",
     .rows = rows,
     .n = COUNT_OF(rows),
 };
@@ -170,6 +171,22 @@ static char *parent(const char *path)
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
+/* Of what lies in a cache of the Hugging Face hub the links lead to blobs beside its snapshots: the root is the cache
+ * of that model.  NULL: it is none. */
+static char *hub_above(const char *path)
+{
+    size_t all = strlen(path), last = strlen("/" CKPT_HUB_SNAPSHOTS);
+    bool itself = all > last && strcmp(path + all - last, "/" CKPT_HUB_SNAPSHOTS) == 0;
+    size_t n = itself ? all - last + 1 : ckpt_hub_of(path);
+    struct stat st;
+    char *blobs = NULL;
+    if (n == SIZE_MAX || n < 2 || asprintf(&blobs, "%.*s" CKPT_HUB_BLOBS, (int)n, path) < 0)
+        return NULL;
+    bool there = stat(blobs, &st) == 0 && S_ISDIR(st.st_mode);
+    free(blobs);
+    return there ? strndup(path, n - 1) : NULL;
+}
+
 int ckpt_place_open(struct ckpt_place *p, const char *path, struct el_err *e)
 {
     char shown[EL_PATH_MAX];
@@ -182,21 +199,24 @@ int ckpt_place_open(struct ckpt_place *p, const char *path, struct el_err *e)
     bool file = S_ISREG(st.st_mode);
     if (!file && !S_ISDIR(st.st_mode))
         return el_fail(e, EL_EXIT_NOINPUT, "%s is neither a file nor a directory", shown);
+    char *hub = file ? NULL : hub_above(p->real), *above = hub ? hub : parent(p->real);
     if (!file) {
-        if (root_open(&p->root, p->real, false, e))
-            return -1;
-        p->fs = root_table(&p->root);
-        if (scan_is_root(&p->fs, NULL) || strcmp(p->real, "/") == 0)
-            return 0;
+        bool all = hub && strcmp(p->real + strlen(hub), "/" CKPT_HUB_SNAPSHOTS) == 0;
+        int bad = root_open(&p->root, all ? hub : p->real, false, e);
+        if (!bad)
+            p->fs = root_table(&p->root);
+        if (bad || (scan_is_root(&p->fs, NULL) && (all || !hub)) || strcmp(p->real, "/") == 0) {
+            free(above);
+            return bad;
+        }
         root_close(&p->root);
     }
-    char *above = parent(p->real);
+    p->dir = file ? "" : hub ? p->real + strlen(hub) + 1 : strrchr(p->real, '/') + 1;
     int r = above ? root_open(&p->root, above, false, e) : el_fail(e, EL_EXIT_OSERR, "out of memory");
     free(above);
     if (r)
         return -1;
     p->fs = root_table(&p->root);
-    p->dir = file ? "" : strrchr(p->real, '/') + 1;
     p->file = file ? strrchr(p->real, '/') + 1 : NULL;
     const char *last = strrchr(path, '/');
     p->called = last ? last + 1 : path;

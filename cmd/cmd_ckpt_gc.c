@@ -12,6 +12,7 @@
 
 struct teller {
     struct ckpt_call *c;
+    const struct ckpt_place *p;
     bool any;
 };
 
@@ -30,38 +31,37 @@ static void tell(void *ctx, const struct scan_entry *x, const char *why)
             el_buf_puts(out, ", ");
             ckpt_put_string(out, "why", why);
         }
+        if (x->proved)
+            el_buf_puts(out, ", \"proved\": true");
         el_buf_puts(out, "}");
     } else {
         el_buf_printf(out, "%-8s  %9s  ", what, ckpt_size(x->bytes, size));
         ckpt_put_shown(out, x->name);
-        el_buf_printf(out, "%s%s\n", why ? ": " : "", why ? why : "");
+        el_buf_printf(out, "%s%s", why ? ": " : "", why ? why : "");
+        el_buf_puts(out, !x->proved         ? "\n"
+                         : t->c->conf->deep ? "; found whole, every byte, before anything older goes\n"
+                                            : "; found whole before anything older goes\n");
     }
     t->any = true;
 }
 
-/* Nothing is deleted because of a newer one that is not whole. */
-static int prove_newest(struct ckpt_call *c, const struct ckpt_place *p, const struct scan *s, struct el_err *e)
+/* Nothing is deleted because of a newer one that is not whole: the same test as that of `verify`. */
+static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
 {
-    const struct scan_entry *newest = NULL;
-    const char *run = c->conf->run_id;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].state == SCAN_VALID && (!run || strcmp(s->v[i].run_id, run) == 0))
-            newest = &s->v[i];
-    if (!run)
-        newest = scan_newest(s);
-    if (!newest)
-        return 0; /* and nothing will go */
+    struct teller *t = ctx;
+    struct ckpt_call *c = t->c;
     struct look l;
     struct verify v;
     ckpt_verifier(c, &v, c->conf->deep);
-    int r = look_open(&l, &p->fs, &c->mem, newest->name, NULL, e);
+    int r = look_open(&l, &t->p->fs, &c->mem, newest->name, NULL, e);
     if (!r)
         r = verify_dir(&v, &l, e);
     ckpt_verifier_end(c);
-    if (!r && v.verdict)
-        r = ckpt_fail(e, v.verdict, "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s", newest->name,
-                      ckpt_verdict_word(v.verdict), v.findings ? v.findings->file : "",
-                      v.findings && *v.findings->file ? ": " : "", v.findings ? v.findings->text : "");
+    if (!r && (v.verdict || l.why.status))
+        r = ckpt_fail(e, v.verdict ? v.verdict : CKPT_INCOMPLETE,
+                      "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s", newest->name,
+                      ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE), v.findings ? v.findings->file : "",
+                      v.findings && *v.findings->file ? ": " : "", v.findings ? v.findings->text : l.why.text);
     verify_free(&v);
     look_close(&l);
     return r;
@@ -83,7 +83,7 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
 {
     struct ckpt_place p;
     struct scan s = {0};
-    struct teller t = {.c = c};
+    struct teller t = {.c = c, .p = &p};
     if (!c->conf->keep_last)
         return el_fail(e, EL_EXIT_USAGE, "gc: say how many to keep: --keep-last=K");
     int r = ckpt_place_open(&p, c->argv[0], e);
@@ -92,8 +92,6 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
                     p.file ? "a file" : "one checkpoint, or holds none");
     if (!r)
         r = scan_open(&s, &p.fs, &c->mem, (int64_t)time(NULL), e);
-    if (!r)
-        r = prove_newest(c, &p, &s, e);
     struct gc g = {.fs = &p.fs,
                    .mem = &c->mem,
                    .rule = {c->conf->keep_last, c->conf->keep_every},
@@ -101,13 +99,17 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
                    .foreign = c->conf->foreign,
                    .run_id = c->conf->run_id,
                    .nonce = c->nonce,
+                   .prove = prove,
                    .each = tell,
                    .ctx = &t};
     if (!r) {
         if (c->conf->json)
             el_buf_puts(&c->out, "{\"checkpoints\": [");
         r = gc_run(&g, &s, e);
-        tell_end(c, &g);
+        if (r && !g.gone && !t.any)
+            c->out.len = 0; /* nothing is to be told but why */
+        else
+            tell_end(c, &g);
     }
     scan_close(&s);
     ckpt_place_close(&p);

@@ -236,7 +236,7 @@ static int copy_item(struct ckpt_call *c, const struct look *l, const struct ten
         r = zip_open(&z, &c->mem, &f.bytes, e);
     }
     if (!r)
-        r = fmt_torch_tensors(&inside, t->file, t->at, &f.bytes, &z, e);
+        r = fmt_torch_tensors(&inside, t->file, t->at, &f.bytes, &z, NULL, e);
     if (!r && (inside.n != 1 || inside.v[0]->place != TENSOR_RAW || strcmp(inside.v[0]->dtype, t->dtype) != 0))
         r = ckpt_fail(e, CKPT_UNSUPPORTED, "its item in %s is no plain tensor of type %s", t->file, t->dtype);
     if (!r)

@@ -23,6 +23,13 @@ static int tensor_count(const struct verify *v)
     return n;
 }
 
+/* Nothing is wrong that could be seen, but bytes were to be compared and could not be. */
+static const char *word_of(const struct verify *v)
+{
+    bool alone = v->silent_bytes && v->findings_n == 1 && v->verdict == CKPT_UNSUPPORTED;
+    return alone ? "unproved" : ckpt_verdict_word(v->verdict);
+}
+
 static void put_findings(struct el_buf *out, const struct verify *v)
 {
     size_t n = 0;
@@ -42,15 +49,16 @@ static void put_json(struct el_buf *out, const char *name, const struct look *l,
     el_buf_puts(out, "{");
     ckpt_put_string(out, "path", name);
     el_buf_puts(out, ", ");
-    ckpt_put_string(out, "verdict", ckpt_verdict_word(v->verdict));
+    ckpt_put_string(out, "verdict", word_of(v));
     if (l) {
         el_buf_puts(out, ", ");
         ckpt_put_string(out, "format", ckpt_format_word(l->format));
         el_buf_printf(out,
                       ", \"step\": %lld, \"files\": %zu, \"bytes\": %llu, \"tensors\": %d, \"manifest\": %s, "
-                      "\"deep\": %s, \"not_followed\": %zu",
+                      "\"deep\": %s, \"without_checksums\": %llu, \"not_followed\": %zu",
                       (long long)l->step, l->n, (unsigned long long)l->bytes, tensor_count(v),
-                      added || !l->why.status ? "true" : "false", v->deep ? "true" : "false", l->others);
+                      added || !l->why.status ? "true" : "false", v->deep ? "true" : "false",
+                      (unsigned long long)v->bare_files, l->others);
     }
     el_buf_puts(out, ", \"findings\": [");
     for (const struct verify_finding *f = v->findings; f; f = f->next) {
@@ -69,16 +77,17 @@ static void put_text(struct el_buf *out, const char *name, const struct look *l,
 {
     char size[32];
     ckpt_put_shown(out, name);
-    el_buf_printf(out, ": %s", ckpt_verdict_word(v->verdict));
+    el_buf_printf(out, ": %s", word_of(v));
     if (l)
         el_buf_printf(out, " (%s, %zu file%s, %s, %d tensor%s)", ckpt_format_word(l->format), l->n,
                       l->n == 1 ? "" : "s", ckpt_size(l->bytes, size), tensor_count(v),
                       tensor_count(v) == 1 ? "" : "s");
     if (added)
         el_buf_puts(out, ", manifest written");
-    else if (l && !v->verdict && v->deep && l->why.status && l->format != CKPT_FORMAT_TORCH &&
-             l->format != CKPT_FORMAT_DCP && l->format != CKPT_FORMAT_MEGATRON)
-        el_buf_puts(out, "; there are no checksums to compare its bytes with: --add-manifest writes them");
+    else if (l && !v->verdict && v->bare_files)
+        el_buf_printf(out,
+                      "; there are no checksums to compare the bytes of %llu file%s with: --add-manifest writes them",
+                      (unsigned long long)v->bare_files, v->bare_files == 1 ? "" : "s");
     if (l && l->others)
         el_buf_printf(out, "; %zu link%s or special file%s not followed", l->others, l->others == 1 ? "" : "s",
                       l->others == 1 ? "" : "s");
@@ -131,6 +140,18 @@ static int write_manifest(struct ckpt_call *c, struct verify *v, const struct lo
     return r < 0 ? -1 : 0;
 }
 
+/* Nothing is known against it, and nothing could be: a format that has a place for checksums, and none there. */
+static void find_silent(struct verify *v)
+{
+    char text[300], size[32];
+    snprintf(
+        text, sizeof text,
+        "no checksums to compare: %s of its archives were written without (torch's config.save.compute_crc32 = False), "
+        "and any of these bytes may have changed; --add-manifest writes checksums of a directory as it is",
+        ckpt_size(v->silent_bytes, size));
+    verify_find(v, CKPT_UNSUPPORTED, "", text);
+}
+
 /* --- one of them -------------------------------------------------------------------------------------------------- */
 
 static int verify_one(struct report *r, const struct ckpt_place *p, const char *dir, const char *name, struct el_err *e)
@@ -143,14 +164,18 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const char *
     int bad = ckpt_place_look(p, dir, &l, &c->mem, e);
     if (!bad)
         bad = verify_dir(&v, &l, e);
-    if (!bad && l.format == CKPT_FORMAT_NONE && !v.findings_n)
+    if (!bad && l.format == CKPT_FORMAT_NONE && !v.findings_n && !v.tensors.n)
         verify_find(&v, CKPT_UNSUPPORTED, "", "no file of a known format");
     if (!bad && c->conf->add_manifest && !v.verdict && p->file)
         bad = el_fail(e, EL_EXIT_USAGE, "--add-manifest is for a directory");
+    if (!bad && c->conf->add_manifest && l.hub)
+        bad = el_fail(e, EL_EXIT_USAGE, "--add-manifest: %s is of a cache, which only its hub writes to", name);
     if (!bad && c->conf->add_manifest && !v.verdict && l.why.status == CKPT_INCOMPLETE) {
         bad = write_manifest(c, &v, &l, e);
         added = !bad && !v.verdict;
     }
+    if (!bad && !added && !v.verdict && v.silent_bytes)
+        find_silent(&v);
     ckpt_verifier_end(c);
     if (!bad)
         tell(r, name, &l, &v, added);

@@ -29,35 +29,86 @@ static bool starts(const char *s, const char *with)
     return strncmp(s, with, strlen(with)) == 0;
 }
 
+static const char *find(const char *s, const char *what)
+{
+    while (*s && !starts(s, what))
+        s++;
+    return *s ? s : NULL;
+}
+
 static const char *last_part(const char *name)
 {
     const char *slash = strrchr(name, '/');
     return slash ? slash + 1 : name;
 }
 
+/* "model.safetensors.index.json", "pytorch_model.bin.index.json", "diffusion….safetensors.index.fp16.json". */
+static bool is_index(const char *last)
+{
+    const char *at = find(last, ".index.");
+    return at && ends(last, ".json") &&
+           ((at - last > 12 && strncmp(at - 12, ".safetensors", 12) == 0) ||
+            (at - last > 4 && strncmp(at - 4, ".bin", 4) == 0));
+}
+
 enum fmt_kind fmt_kind(const char *name)
 {
-    static const char *const zips[] = {".pt", ".pth", ".ckpt", ".bin"};
+    static const struct {
+        const char *end;
+        enum fmt_kind kind;
+    } ends_of[] = {
+        {".tmp", FMT_LEFTOVER},
+        {".temp", FMT_LEFTOVER},
+        {".part", FMT_LEFTOVER},
+        {".partial", FMT_LEFTOVER},
+        {".incomplete", FMT_LEFTOVER},
+        {".lock", FMT_LEFTOVER},
+        {".distcp", FMT_DCP_DATA},
+        {".json", FMT_JSON},
+        {".pt", FMT_ZIP},
+        {".pth", FMT_ZIP},
+        {".ckpt", FMT_ZIP},
+        {".bin", FMT_ZIP},
+        {".pth.tar", FMT_ZIP},
+        {".pt.tar", FMT_ZIP},
+        {".ckpt.tar", FMT_ZIP},
+        {".th", FMT_ZIP},
+        {".pkl", FMT_DATA},
+        {".pickle", FMT_DATA},
+        {".npy", FMT_DATA},
+        {".npz", FMT_DATA},
+    };
     const char *last = last_part(name);
     if (ends(last, ".safetensors") || starts(last, "flat_param.") || starts(last, "optim_param.") ||
         strcmp(last, "buffers") == 0)
         return FMT_SAFETENSORS;
-    if (ends(last, ".safetensors.index.json"))
+    if (is_index(last))
         return FMT_INDEX;
     if (strcmp(last, ".metadata") == 0)
         return FMT_DCP_METADATA;
-    if (ends(last, ".distcp"))
-        return FMT_DCP_DATA;
-    for (size_t i = 0; i < sizeof zips / sizeof zips[0]; i++)
-        if (ends(last, zips[i]))
-            return FMT_ZIP;
+    for (size_t i = 0; i < sizeof ends_of / sizeof ends_of[0]; i++)
+        if (ends(last, ends_of[i].end))
+            return ends_of[i].kind;
     return FMT_OTHER;
 }
 
-/* What is special is asked first: Megatron and ATorch keep their files in the formats of others. */
+bool fmt_is_state(enum fmt_kind kind)
+{
+    return kind == FMT_SAFETENSORS || kind == FMT_ZIP || kind == FMT_INDEX || kind == FMT_DCP_METADATA ||
+           kind == FMT_DCP_DATA;
+}
+
+static bool is_deepspeed(const char *last)
+{
+    return (ends(last, "_model_states.pt") || ends(last, "_optim_states.pt")) && find(last, "mp_rank_") != NULL;
+}
+
+/* What is special is asked first: Megatron, ATorch and the others keep their files in the formats of others, and a
+ * Trainer all kinds of them. */
 enum ckpt_format fmt_detect(const char *const *names, size_t n)
 {
-    bool dcp = false, st = false, sets = false, zip = false, atorch = false, megatron = false, common = false;
+    bool dcp = false, st = false, sets = false, zip = false, atorch = false, megatron = false, common = false,
+         deepspeed = false, trainer = false;
     for (size_t i = 0; i < n; i++) {
         enum fmt_kind kind = fmt_kind(names[i]);
         struct fmt_member m;
@@ -68,14 +119,18 @@ enum ckpt_format fmt_detect(const char *const *names, size_t n)
         atorch |= starts(names[i], "flat_param.") || starts(names[i], "flat_meta.");
         megatron |= starts(names[i], "mp_rank_") || strcmp(names[i], "metadata.json") == 0;
         common |= strcmp(names[i], "common.pt") == 0 || starts(names[i], "mp_rank_");
+        deepspeed |= is_deepspeed(last_part(names[i]));
+        trainer |= strcmp(names[i], "trainer_state.json") == 0;
     }
-    return megatron && (dcp || common) ? CKPT_FORMAT_MEGATRON
-           : atorch                    ? CKPT_FORMAT_ATORCH
-           : dcp                       ? CKPT_FORMAT_DCP
-           : sets                      ? CKPT_FORMAT_HF
-           : st                        ? CKPT_FORMAT_SAFETENSORS
-           : zip                       ? CKPT_FORMAT_TORCH
-                                       : CKPT_FORMAT_NONE;
+    return atorch                        ? CKPT_FORMAT_ATORCH
+           : trainer                     ? CKPT_FORMAT_TRAINER
+           : deepspeed                   ? CKPT_FORMAT_DEEPSPEED
+           : megatron && (dcp || common) ? CKPT_FORMAT_MEGATRON
+           : dcp                         ? CKPT_FORMAT_DCP
+           : sets                        ? CKPT_FORMAT_HF
+           : st                          ? CKPT_FORMAT_SAFETENSORS
+           : zip                         ? CKPT_FORMAT_TORCH
+                                         : CKPT_FORMAT_NONE;
 }
 
 /* --- numbered sets ------------------------------------------------------------------------------------------------ */
@@ -106,7 +161,10 @@ bool fmt_member(const char *name, struct fmt_member *m)
         }
         if (el_parse_u64n(p, n, &m->i) || el_parse_u64n(second, k, &m->n))
             return false;
-        m->first = !flat;
+        size_t before = (size_t)(p - last);
+        bool rank = (before >= 4 && strncmp(p - 4, "rank", 4) == 0) ||
+                    (before >= 5 && strncmp(p - 5, "rank", 4) == 0 && (p[-1] == '_' || p[-1] == '-'));
+        m->first = !flat && !rank;
         m->number_at = (size_t)(p - name);
         m->end = (size_t)(second + k - name);
         return m->n >= 1 && m->i >= m->first && m->i < m->n + m->first;

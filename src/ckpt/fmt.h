@@ -15,6 +15,8 @@
     X(HF, "huggingface")                                                                                               \
     X(DCP, "dcp")                                                                                                      \
     X(MEGATRON, "megatron")                                                                                            \
+    X(DEEPSPEED, "deepspeed")                                                                                          \
+    X(TRAINER, "trainer")                                                                                              \
     X(ATORCH, "atorch")                                                                                                \
     X(TORCH, "torch")
 
@@ -27,16 +29,29 @@ enum ckpt_format {
 
 const char *ckpt_format_word(enum ckpt_format f);
 
-enum fmt_kind { FMT_OTHER, FMT_SAFETENSORS, FMT_ZIP, FMT_INDEX, FMT_DCP_METADATA, FMT_DCP_DATA };
+enum fmt_kind {
+    FMT_OTHER,
+    FMT_SAFETENSORS,
+    FMT_ZIP,   /* of torch.save, in its zip format or the older one */
+    FMT_INDEX, /* which file has which tensor */
+    FMT_DCP_METADATA,
+    FMT_DCP_DATA,
+    FMT_JSON,
+    FMT_DATA,    /* other data: pickles, arrays of numpy */
+    FMT_LEFTOVER /* what was being written or fetched and never got its name: no reader looks at it */
+};
 
 /* By its name below the directory. */
 enum fmt_kind fmt_kind(const char *name);
+
+/* Whether it is the weights, or the state, of a checkpoint by its name: what names a directory as one. */
+bool fmt_is_state(enum fmt_kind kind);
 
 /* Of all names of a directory. */
 enum ckpt_format fmt_detect(const char *const *names, size_t n);
 
 /* One of a numbered set: "model-00002-of-00005.safetensors" is 2 of 5 of "model-.safetensors"; "flat_param.00001-00004"
- * is 1 of 4, counted from 0. */
+ * is 1 of 4, counted from 0; so are ranks ("rank0-of-4"). */
 struct fmt_member {
     uint64_t i, n;
     unsigned first;        /* 0 or 1 */
@@ -59,9 +74,23 @@ int fmt_st_tensors(struct tensors *to, const char *file, const struct st *s, str
 int fmt_index(const char *json, size_t n, int (*each)(void *arg, const char *tensor, const char *file), void *arg,
               struct el_err *e);
 
-/* The tensors of a torch.save archive.  base: where it begins in the file; bytes speaks of the archive alone. */
+/* What a file of one rank says about how many files there should be; 0: it does not say. */
+struct fmt_counts {
+    uint64_t data_ranks, model_ranks; /* DeepSpeed */
+    uint64_t partitions;              /* into which ZeRO has divided the optimizer */
+    uint64_t zero_stage;
+    uint64_t tensor, pipeline, expert; /* Megatron: its ranks in each direction */
+};
+
+/* The tensors of a torch.save archive.  base: where it begins in the file; bytes speaks of the archive alone.  counts
+ * may be NULL. */
 int fmt_torch_tensors(struct tensors *to, const char *file, uint64_t base, const struct ckpt_bytes *bytes,
-                      const struct zip *z, struct el_err *e);
+                      const struct zip *z, struct fmt_counts *counts, struct el_err *e);
+
+/* The same of a file of torch.save before 1.6: pickles, then its storages one behind the other, to the last byte.
+ * CKPT_DAMAGED: it is cut off. */
+int fmt_old_tensors(struct tensors *to, const char *file, const struct ckpt_bytes *bytes, struct fmt_counts *counts,
+                    struct el_err *e);
 
 /* One item of a .distcp file: a piece of a tensor, or (dtype NULL) something else. */
 struct fmt_dcp_item {

@@ -7,7 +7,9 @@
 #include "util/parse.h"
 #include "util/sort.h"
 
-enum { RANK_MAX = 64 };
+/* A few bytes can name one long text, or one place of many dimensions, a million times: what is sorted has bounds. */
+enum { RANK_MAX = 64, NAME_MAX = 64 << 10 };
+#define WORK_MAX ((uint64_t)4 << 30)
 
 /* One entry of storage_data. */
 struct stored {
@@ -20,6 +22,8 @@ struct dcp {
     struct stored *v;
     size_t n;
     struct el_buf name, file; /* ended by 0 */
+    uint64_t work;            /* bytes of names and places that were looked at */
+    size_t pieces;
     int (*each)(void *arg, const struct fmt_dcp_item *item);
     void *arg;
     struct el_err *e;
@@ -69,6 +73,18 @@ static int bad(struct dcp *d, const char *what)
     return ckpt_fail(d->e, CKPT_DAMAGED, ".metadata: %s", what);
 }
 
+/* Of what is looked at for one entry, or one piece. */
+static int spend(struct dcp *d, const struct pickle_node *fqn, const struct pickle_node *place)
+{
+    const struct pickle_node *list = place && place->kind == PICKLE_CALL ? pickle_item(place->args, 0) : place;
+    d->work += 64 + fqn->text_n + 8 * (list && list->items_n < RANK_MAX ? list->items_n : 0);
+    if (fqn->text_n > NAME_MAX)
+        return ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: a name of %zu bytes", fqn->text_n);
+    return d->work > WORK_MAX ? ckpt_fail(d->e, CKPT_UNSUPPORTED,
+                                          ".metadata: its names and places are more than %d GiB", (int)(WORK_MAX >> 30))
+                              : 0;
+}
+
 static bool is_none(const struct pickle_node *x)
 {
     return !x || x->kind == PICKLE_NONE;
@@ -87,7 +103,7 @@ static int read_stored(struct dcp *d, const struct pickle_node *key, const struc
         return ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: items are stored with a transformation (compressed)");
     s->at = (uint64_t)at->number;
     s->bytes = (uint64_t)length->number;
-    return 0;
+    return spend(d, s->fqn, s->offset);
 }
 
 static const char *as_text(struct el_buf *b, const struct pickle_node *x)
@@ -165,6 +181,10 @@ static int read_tensor(struct dcp *d, const struct pickle_node *fqn, const struc
                          el_show(as_text(&d->name, fqn), shown));
     for (size_t i = 0; (chunk = pickle_item(chunks, i)); i++) {
         const struct stored *s = NULL;
+        if (spend(d, fqn, pickle_get(chunk, "offsets")))
+            return -1;
+        if (d->pieces++ == d->n) /* each is stored for itself */
+            return bad(d, "there are more pieces of tensors than are stored");
         from.rank = pickle_sizes(pickle_get(chunk, "offsets"), from.at, RANK_MAX);
         if (from.rank != rank || pickle_sizes(pickle_get(chunk, "sizes"), size, RANK_MAX) != rank)
             return bad(d, "a piece of a tensor has no place in it");

@@ -34,6 +34,7 @@ struct ckpt_fs {
     int (*sync)(void *ctx, int file);                                            /* content and size are on the disk */
     void (*close)(void *ctx, int file);
     int (*stat)(void *ctx, const char *path, struct fs_stat *to);           /* not through a link */
+    int (*target)(void *ctx, const char *path, char *to, size_t room);      /* of a link, with its 0; -ENAMETOOLONG */
     int (*list)(void *ctx, const char *path, fs_entry_fn *each, void *arg); /* in any order, without . and .. */
     int (*mkdir)(void *ctx, const char *path);
     int (*rename)(void *ctx, const char *from, const char *to, bool replace); /* else -EEXIST if `to` is there */

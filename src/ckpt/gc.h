@@ -12,6 +12,9 @@ struct gc {
     bool foreign;       /* also runs other than the one that committed last; each for itself */
     const char *run_id; /* the run that is meant; NULL: the one that committed last */
     const char *nonce;
+    /* Before anything goes: that the newest of a run, because of which its older ones go, is whole.  -1 and *e: it is
+     * not, or cannot be read, and nothing is deleted at all.  NULL: the caller knows. */
+    int (*prove)(void *ctx, const struct scan_entry *x, struct el_err *e);
     /* tells what happens to an entry, why NULL: it goes (a stage, too). */
     void (*each)(void *ctx, const struct scan_entry *x, const char *why);
     void *ctx;
@@ -20,9 +23,9 @@ struct gc {
     uint64_t bytes;
 };
 
-/* The scan's valid entries are checked; that the newest of the run is whole may be proved by the caller first.  -1:
- * something could not be deleted: *e names it; what was deleted before is gone. */
-int gc_run(struct gc *g, const struct scan *s, struct el_err *e);
+/* The scan's valid entries are checked; those that prove() was asked about are marked there.  -1: something is not
+ * whole, or could not be deleted: *e names it; what was deleted before is gone. */
+int gc_run(struct gc *g, struct scan *s, struct el_err *e);
 
 /* Deletes a directory with all that is in it; links are removed, not followed. */
 int gc_remove(const struct ckpt_fs *fs, const char *path);

@@ -1,5 +1,6 @@
 #include "ckpt/gc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -153,7 +154,32 @@ static const char *why_stays(const struct scan *s, const struct scan_entry *x, c
     return item->why;
 }
 
-int gc_run(struct gc *g, const struct scan *s, struct el_err *e)
+/* Because of which the older ones of its run may go. */
+static struct scan_entry *newest_of(struct scan *s, const struct scan_entry *x)
+{
+    struct scan_entry *newest = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].state == SCAN_VALID && strcmp(s->v[i].run_id, x->run_id) == 0)
+            newest = &s->v[i]; /* they are sorted by step */
+    return newest;
+}
+
+static int prove_all(struct gc *g, struct scan *s, const struct retain_item *items, struct el_err *e)
+{
+    for (size_t i = 0; g->prove && i < s->n; i++) {
+        const struct scan_entry *x = &s->v[i];
+        if ((x->state != SCAN_VALID && x->state != SCAN_ASIDE) || why_stays(s, x, &items[i]))
+            continue;
+        struct scan_entry *newest = newest_of(s, x);
+        assert(newest && newest != x);
+        if (!newest->proved && g->prove(g->ctx, newest, e))
+            return -1;
+        newest->proved = true;
+    }
+    return 0;
+}
+
+int gc_run(struct gc *g, struct scan *s, struct el_err *e)
 {
     struct retain_item *items = el_alloc(g->mem, s->n * sizeof *items);
     int r = 0;
@@ -161,6 +187,7 @@ int gc_run(struct gc *g, const struct scan *s, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     fill(g, s, items);
     retain_choose(items, s->n, &g->rule);
+    r = prove_all(g, s, items, e);
     for (size_t i = 0; !r && i < s->n; i++) {
         const struct scan_entry *x = &s->v[i];
         const char *why = why_stays(s, x, &items[i]);

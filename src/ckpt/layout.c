@@ -58,6 +58,45 @@ void ckpt_stage_name(enum ckpt_layout layout, int64_t step, uint64_t round, cons
         snprintf(out, CKPT_PATH_MAX, CKPT_STAGE_DIR "/%.100s.r%llu.%s", name, (unsigned long long)round, nonce);
 }
 
+bool ckpt_link_path(const char *path, const char *target, char out[CKPT_PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    if (!*target || *target == '/' || len >= CKPT_PATH_MAX)
+        return false;
+    memcpy(out, path, len);
+    while (*target) {
+        const char *end = strchr(target, '/');
+        size_t n = end ? (size_t)(end - target) : strlen(target);
+        if (n == 2 && memcmp(target, "..", 2) == 0) {
+            if (!len)
+                return false;
+            while (len && out[len - 1] != '/')
+                len--;
+            len -= len > 0;
+        } else if (n && !(n == 1 && *target == '.')) {
+            if (len + n + 2 > CKPT_PATH_MAX)
+                return false;
+            if (len)
+                out[len++] = '/';
+            memcpy(out + len, target, n);
+            len += n;
+        }
+        target += n + (target[n] == '/');
+    }
+    out[len] = 0;
+    return len > 0;
+}
+
+size_t ckpt_hub_of(const char *path)
+{
+    size_t k = strlen(CKPT_HUB_SNAPSHOTS "/");
+    for (const char *at = path; at; at = strchr(at, '/'), at += at != NULL)
+        if (strncmp(at, CKPT_HUB_SNAPSHOTS "/", k) == 0 && at[k])
+            return (size_t)(at - path);
+    return SIZE_MAX;
+}
+
 const char *ckpt_path_fault(const char *path)
 {
     size_t left = strlen(path);

@@ -14,6 +14,8 @@
 #define CKPT_PIN_DIR       ".pin"   /* a file with the name of what is pinned */
 #define CKPT_LEASE_DIR     ".lease" /* "<name>.<who>", touched by a reader while it reads */
 #define CKPT_MANIFEST_FILE "MANIFEST.json"
+#define CKPT_HUB_SNAPSHOTS "snapshots" /* a cache of the Hugging Face hub: revisions, of links into … */
+#define CKPT_HUB_BLOBS     "blobs"     /* … this, where the files are */
 #define CKPT_MANIFEST_TEMP "MANIFEST.tmp"
 
 #define CKPT_PATH_MAX  1024 /* bytes of a path below the root, with its 0 */
@@ -39,6 +41,14 @@ int64_t ckpt_number_of(const char *name);
 
 /* Where a commit is prepared: ".stage/step-000001200.r7.<nonce>", for Megatron "iter_0001200_tmp". */
 void ckpt_stage_name(enum ckpt_layout layout, int64_t step, uint64_t round, const char *nonce, char out[CKPT_PATH_MAX]);
+
+/* Where a relative link leads: its own path below a root, with its last name replaced by the target and "." and ".."
+ * taken out.  false: it is absolute, leads out of the root, or is too long. */
+bool ckpt_link_path(const char *path, const char *target, char out[CKPT_PATH_MAX]);
+
+/* Of a path in a cache of the Hugging Face hub, "…/snapshots/<revision>…": how many bytes stand in front of
+ * "snapshots/"; SIZE_MAX: it has no such part. */
+size_t ckpt_hub_of(const char *path);
 
 /* Whether a name may be used below a directory: relative, of real components (no "", "." or ".."), UTF-8 without
  * control characters, short and flat enough.  Else NULL is not returned, but what is wrong. */

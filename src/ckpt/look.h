@@ -6,6 +6,7 @@
 #include "ckpt/layout.h"
 
 #define LOOK_FILES_MAX 1000000u
+#define LOOK_LINKS_MAX 20u
 
 struct look {
     const struct ckpt_fs *fs;
@@ -13,12 +14,19 @@ struct look {
     char dir[CKPT_PATH_MAX]; /* "": the root itself */
     char **names;            /* of files, below dir, sorted; without the manifest */
     uint64_t *sizes;
+    char **reals; /* below the root: where a link of a hub's cache leads to; NULL: it is no link */
     size_t n, room;
-    uint64_t bytes;      /* of all */
-    int64_t changed_sec; /* the newest of all */
-    bool deeper;         /* there are directories below CKPT_DEPTH_MAX: they were not looked into */
-    size_t others;       /* links, FIFOs, devices: neither followed nor opened */
-    const char *real;    /* where names[0] lies: look_call(); NULL: there */
+    uint64_t bytes;               /* of all */
+    int64_t changed_sec;          /* the newest of all */
+    bool deeper;                  /* there are directories below CKPT_DEPTH_MAX: they were not looked into */
+    size_t others;                /* links, FIFOs, devices: neither followed nor opened */
+    char *links[LOOK_LINKS_MAX];  /* the first of these that are links, by name */
+    bool dangles[LOOK_LINKS_MAX]; /* there is nothing where it leads */
+    unsigned links_n;
+    bool hub;                  /* it is of a hub's cache: links into its blobs are followed */
+    bool unfetched;            /* hub: nothing of a known format, and there is a blob that was not fetched to its end */
+    char blobs[CKPT_PATH_MAX]; /* hub: where these are, below the root, with a slash */
+    bool one;                  /* one file was named, not a directory */
     enum ckpt_format format;
     struct checked manifest;
     struct el_err why; /* status 0: the manifest is read; CKPT_INCOMPLETE: there is none; else what is wrong with it */
@@ -32,11 +40,15 @@ int look_open(struct look *l, const struct ckpt_fs *fs, struct el_mem *mem, cons
 void look_close(struct look *l);
 
 /* The one file is called so where somebody has made a link to it: the name says what is in it.  `real` is the name that
- * look_open() was given, which must live as long as the look.  -1: no memory. */
+ * look_open() was given.  -1: no memory. */
 int look_call(struct look *l, const char *called, const char *real, struct el_err *e);
 
-/* Of one of its names below the root: -ENAMETOOLONG, or 0. */
+/* Of one of its names, where the file is, below the root: -ENAMETOOLONG, or 0. */
 int look_path(const struct look *l, const char *name, char path[CKPT_PATH_MAX]);
+
+/* What a file is by its first bytes.  -1: it cannot be read. */
+struct sniff;
+int look_sniff(const struct ckpt_fs *fs, const char *path, struct sniff *to);
 
 /* Its place among names, or SIZE_MAX. */
 size_t look_find(const struct look *l, const char *name);
@@ -54,8 +66,5 @@ int look_file_open(struct look_file *f, const struct look *l, const char *name, 
 /* Only n bytes from `at` on. */
 void look_file_slice(struct look_file *f, uint64_t at, uint64_t n);
 void look_file_close(struct look_file *f);
-
-/* The tensors of one file of a kind that fmt_kind() knows, added to the list; of another kind: none. */
-int look_tensors(const struct look *l, size_t i, struct tensors *to, struct el_err *e);
 
 #endif

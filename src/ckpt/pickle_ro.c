@@ -57,6 +57,8 @@ static struct pickle_node *node(struct machine *m, enum pickle_kind kind)
 
 static int add_item(struct machine *m, struct pickle_node *to, struct pickle_node *x)
 {
+    if (m->p->items++ >= PICKLE_ITEMS_MAX)
+        return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has more than %u values in its lists", PICKLE_ITEMS_MAX);
     if (to->items_n == to->items_room) {
         size_t room = to->items_room ? 2 * to->items_room : 4;
         struct pickle_node **v = take(m, room * sizeof *v);
@@ -146,6 +148,7 @@ static int64_t mark(struct machine *m)
 static const char *bytes(struct machine *m, size_t n)
 {
     if (n > m->n - m->at) {
+        m->p->cut = true;
         fail(m, "it ends too early");
         return NULL;
     }
@@ -194,9 +197,12 @@ static int push_long(struct machine *m, unsigned length_bytes)
     uint64_t n, v = 0;
     if (number(m, length_bytes, &n))
         return -1;
-    const char *p = n <= PICKLE_TEXT_MAX ? bytes(m, (size_t)n) : NULL;
+    if (n > PICKLE_TEXT_MAX)
+        return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has a number of %llu bytes at byte %zu",
+                         (unsigned long long)n, m->at);
+    const char *p = bytes(m, (size_t)n);
     if (!p)
-        return fail(m, "it ends too early");
+        return -1;
     if (n > 8) {
         struct pickle_node *x = node(m, PICKLE_BYTES);
         if (!x)
@@ -245,6 +251,9 @@ static int push_short_tuple(struct machine *m, size_t n)
 
 static int push_global(struct machine *m, const char *module, size_t module_n, const char *name, size_t name_n)
 {
+    if (module_n > PICKLE_NAME_MAX || name_n > PICKLE_NAME_MAX)
+        return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has a global of more than %d bytes at byte %zu",
+                         PICKLE_NAME_MAX, m->at);
     struct pickle_node *x = node(m, PICKLE_GLOBAL);
     char *text = x ? take(m, module_n + name_n + 2) : NULL;
     if (!text)
@@ -262,6 +271,7 @@ static const char *line(struct machine *m, size_t *n)
 {
     const char *p = m->in + m->at, *end = memchr(p, '\n', m->n - m->at);
     if (!end) {
+        m->p->cut = true;
         fail(m, "it ends too early");
         return NULL;
     }
@@ -379,8 +389,10 @@ static int op_tuple(struct machine *m)
 static int op_persistent(struct machine *m)
 {
     struct pickle_node *id = pop(m), *x = id ? node(m, PICKLE_PERSISTENT) : NULL;
-    if (!x)
+    struct pickle *p = m->p;
+    if (!x || grow(m, &p->persistent, &p->persistent_room, p->persistent_n, PICKLE_NODES_MAX))
         return -1;
+    p->persistent[p->persistent_n++] = x;
     x->args = id;
     return push(m, x);
 }
@@ -506,6 +518,7 @@ void pickle_free(struct pickle *p)
         next = b->next;
         el_free(p->mem, b);
     }
+    el_free(p->mem, p->persistent);
     *p = (struct pickle){0};
 }
 
@@ -521,10 +534,19 @@ bool pickle_is_global(const struct pickle_node *x, const char *name)
     return x && x->kind == PICKLE_GLOBAL && strcmp(x->text, name) == 0;
 }
 
+/* Only this function counts, and a tree is one thread's. */
+static bool searched_too_often(const struct pickle_node *x)
+{
+    struct pickle_node *counted = (struct pickle_node *)(uintptr_t)x;
+    return x->items_n > PICKLE_SMALL_DICT && counted->searches++ >= PICKLE_SEARCHES_MAX;
+}
+
 struct pickle_node *pickle_get(const struct pickle_node *x, const char *key)
 {
     for (int hop = 0; x && hop < 2; hop++, x = x->state) {
         bool dict = x->kind == PICKLE_DICT || (x->kind == PICKLE_CALL && x->pairs);
+        if (dict && searched_too_often(x))
+            return NULL;
         for (size_t i = 0; dict && i + 1 < x->items_n; i += 2)
             if (pickle_is_text(x->items[i], key))
                 return x->items[i + 1];

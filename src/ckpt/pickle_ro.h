@@ -11,6 +11,12 @@
 #define PICKLE_TEXT_MAX  (16 << 20) /* bytes of one string */
 #define PICKLE_MEMO_MAX  1000000u
 #define PICKLE_NODES_MAX 20000000u
+#define PICKLE_ITEMS_MAX (2 * PICKLE_NODES_MAX) /* in all containers: a few bytes can put one value into many */
+#define PICKLE_NAME_MAX  4096                   /* bytes of a module's name, and of a global's */
+
+/* One large dict is searched so often and no more: a few bytes can ask it for each of a million names. */
+#define PICKLE_SEARCHES_MAX 64
+#define PICKLE_SMALL_DICT   64 /* values of a dict that may be searched at will */
 
 enum pickle_kind {
     PICKLE_NONE,
@@ -37,6 +43,7 @@ struct pickle_node {
     double real;
     struct pickle_node **items;
     size_t items_n, items_room;
+    unsigned searches;                     /* pickle_get() */
     struct pickle_node *fn, *args, *state; /* state: what BUILD gave it */
 };
 
@@ -44,9 +51,12 @@ struct pickle {
     struct el_mem *mem;
     struct pickle_block *blocks;
     size_t room; /* bytes left in the first block */
-    size_t nodes;
+    size_t nodes, items;
     struct pickle_node *root;
-    size_t used; /* bytes of the input up to its end */
+    size_t used;                     /* bytes of the input up to its end */
+    bool cut;                        /* it failed because the input has no more bytes */
+    struct pickle_node **persistent; /* all that are in it */
+    size_t persistent_n, persistent_room;
 };
 
 /* Reads one pickle at the beginning of n bytes, which must live as long as the tree.  -1: CKPT_DAMAGED,
@@ -58,7 +68,8 @@ void pickle_free(struct pickle *p);
 
 bool pickle_is_text(const struct pickle_node *x, const char *text);
 bool pickle_is_global(const struct pickle_node *x, const char *name);
-/* The value of a key: of a dict, of a filled call, of the state of an object. */
+/* The value of a key: of a dict, of a filled call, of the state of an object.  NULL also for a dict that was searched
+ * too often. */
 struct pickle_node *pickle_get(const struct pickle_node *x, const char *key);
 /* Item i of a tuple, list or set. */
 struct pickle_node *pickle_item(const struct pickle_node *x, size_t i);

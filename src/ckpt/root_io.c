@@ -225,6 +225,20 @@ static int root_stat(void *ctx, const char *path, struct fs_stat *to)
     return 0;
 }
 
+static int root_target(void *ctx, const char *path, char *to, size_t room)
+{
+    const char *last;
+    int dir = open_parent(ctx, path, &last);
+    if (dir < 0)
+        return dir;
+    ssize_t n = readlinkat(dir, last, to, room);
+    int r = n < 0 ? -errno : (size_t)n >= room ? -ENAMETOOLONG : 0;
+    close(dir);
+    if (!r)
+        to[n] = 0;
+    return r;
+}
+
 static enum fs_kind entry_kind(DIR *d, const struct dirent *x)
 {
     struct stat st;
@@ -384,6 +398,7 @@ struct ckpt_fs root_table(struct root *r)
                             .sync = root_sync,
                             .close = root_close_file,
                             .stat = root_stat,
+                            .target = root_target,
                             .list = root_list,
                             .mkdir = root_mkdir,
                             .rename = root_rename,

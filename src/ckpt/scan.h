@@ -35,6 +35,7 @@ struct scan_entry {
     uint64_t world, bytes;
     size_t files;
     bool lastwords, pinned, leased, latest;
+    bool proved;            /* gc: it was found whole before anything went because of it */
     char *run_id;           /* "" if nobody says */
     uint64_t number, coord; /* the round that wrote it; 0: nobody says */
     char *why;              /* it is not valid; "" */

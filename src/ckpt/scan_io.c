@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/sniff.h"
 #include "util/parse.h"
 #include "util/scan.h"
 #include "util/sort.h"
@@ -24,6 +25,7 @@ struct walk {
     const struct ckpt_fs *fs;
     int64_t now_sec;
     struct el_err *e;
+    char hub[CKPT_PATH_MAX]; /* whose revisions are being listed */
 };
 
 static int no_memory(struct el_err *e)
@@ -98,7 +100,7 @@ static int take_checkpoint(struct walk *w, const char *name)
         return 0;
     }
     enum scan_state state = state_of(&l, name, &why);
-    bool nothing = l.format == CKPT_FORMAT_NONE && state == SCAN_FOREIGN;
+    bool nothing = l.format == CKPT_FORMAT_NONE && state == SCAN_FOREIGN && !l.unfetched;
     struct scan_entry *x = NULL;
     if (!nothing)
         x = add(w->s, name, l.why.status ? "" : l.manifest.m.run_id, why.text);
@@ -190,11 +192,42 @@ static int take_aside(struct walk *w, const char *path)
     return r;
 }
 
+/* A cache of the Hugging Face hub: "blobs" and "snapshots" beside each other. */
+static bool is_hub(const struct ckpt_fs *fs, const char *dir)
+{
+    char path[CKPT_PATH_MAX];
+    struct fs_stat st;
+    static const char *const parts[] = {CKPT_HUB_BLOBS, CKPT_HUB_SNAPSHOTS};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (snprintf(path, sizeof path, "%s%s%s", dir, *dir ? "/" : "", parts[i]) >= (int)sizeof path ||
+            fs->stat(fs->ctx, path, &st) < 0 || st.kind != FS_DIR)
+            return false;
+    return true;
+}
+
+static int revision_entry(void *arg, const char *name, enum fs_kind kind)
+{
+    struct walk *w = arg;
+    char path[CKPT_PATH_MAX];
+    if (kind != FS_DIR || snprintf(path, sizeof path, "%s/%s", w->hub, name) >= (int)sizeof path)
+        return 0;
+    return take_checkpoint(w, path);
+}
+
+static int take_hub(struct walk *w, const char *dir)
+{
+    if (snprintf(w->hub, sizeof w->hub, "%s%s" CKPT_HUB_SNAPSHOTS, dir, *dir ? "/" : "") >= (int)sizeof w->hub)
+        return 0;
+    return w->fs->list(w->fs->ctx, w->hub, revision_entry, w);
+}
+
 static int root_entry(void *arg, const char *name, enum fs_kind kind)
 {
     struct walk *w = arg;
     if (kind != FS_DIR || name[0] == '.')
         return 0;
+    if (is_hub(w->fs, name))
+        return take_hub(w, name);
     if (w->s->marked && is_stage_of_megatron(name))
         return take_stage(w, name);
     return take_checkpoint(w, name);
@@ -271,9 +304,9 @@ static void read_latest(struct walk *w)
 int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int64_t now_sec, struct el_err *e)
 {
     *s = (struct scan){.mem = mem};
-    struct walk w = {s, fs, now_sec, e};
+    struct walk w = {.s = s, .fs = fs, .now_sec = now_sec, .e = e};
     read_latest(&w);
-    int r = fs->list(fs->ctx, "", root_entry, &w);
+    int r = is_hub(fs, "") ? take_hub(&w, "") : fs->list(fs->ctx, "", root_entry, &w);
     if (r < 0 && !e->status)
         return fs_fail(fs, r, "read", "", e);
     if (!r)
@@ -312,22 +345,52 @@ const struct scan_entry *scan_newest(const struct scan *s)
     return newest;
 }
 
+/* Names that say nothing: what is in the first of them does. */
+enum { ASKED_MAX = 16 };
+
+struct question {
+    char v[ASKED_MAX][256];
+    unsigned n;
+    bool known, folders;
+};
+
+static bool is_state_by_content(const struct sniff *s)
+{
+    return s->kind == SNIFF_SAFETENSORS || s->kind == SNIFF_OLD || (s->kind == SNIFF_ZIP && s->torch);
+}
+
+/* Of a folder with nothing else this is the weights of somebody's format, which are not there. */
+static bool stands_in(const struct sniff *s)
+{
+    return s->kind == SNIFF_POINTER || s->kind == SNIFF_ZEROS;
+}
+
 static int is_file(void *arg, const char *name, enum fs_kind kind)
 {
-    bool *known = arg;
-    *known |= kind == FS_FILE && (fmt_kind(name) != FMT_OTHER || strcmp(name, CKPT_MANIFEST_FILE) == 0 ||
-                                  strncmp(name, "flat_meta.", 10) == 0);
-    *known |= kind == FS_DIR && strncmp(name, "mp_rank_", 8) == 0;
+    struct question *q = arg;
+    enum fmt_kind by_name = fmt_kind(name);
+    q->known |= kind == FS_FILE && (fmt_is_state(by_name) || strcmp(name, CKPT_MANIFEST_FILE) == 0 ||
+                                    strcmp(name, "trainer_state.json") == 0 || strncmp(name, "flat_meta.", 10) == 0);
+    q->known |= kind == FS_LINK && fmt_is_state(by_name);
+    q->known |= kind == FS_FILE && strcmp(name, "adapter_config.json") == 0;
+    q->folders |= kind == FS_DIR;
+    q->known |= kind == FS_DIR && strncmp(name, "mp_rank_", 8) == 0;
+    if (kind == FS_FILE && by_name == FMT_OTHER && q->n < ASKED_MAX &&
+        snprintf(q->v[q->n], sizeof q->v[0], "%s", name) < (int)sizeof q->v[0])
+        q->n++;
     return 0;
 }
 
 bool scan_is_root(const struct ckpt_fs *fs, struct el_mem *mem)
 {
     struct fs_stat st;
-    bool known = false;
+    struct question q = {.n = 0};
+    struct sniff s;
     (void)mem;
-    if (fs->stat(fs->ctx, CKPT_MARK_FILE, &st) == 0 || fs->stat(fs->ctx, CKPT_TRACKER_FILE, &st) == 0)
+    if (fs->stat(fs->ctx, CKPT_MARK_FILE, &st) == 0 || fs->stat(fs->ctx, CKPT_TRACKER_FILE, &st) == 0 || is_hub(fs, ""))
         return true;
-    fs->list(fs->ctx, "", is_file, &known);
-    return !known;
+    fs->list(fs->ctx, "", is_file, &q);
+    for (unsigned i = 0; i < q.n && !q.known; i++)
+        q.known = look_sniff(fs, q.v[i], &s) == 0 && (is_state_by_content(&s) || (!q.folders && stands_in(&s)));
+    return !q.known;
 }

@@ -104,12 +104,16 @@ static void tell_gap(void *arg, const char *name, uint64_t missing, uint64_t tot
 /* Each tensor is whole; only for formats in which a name means one tensor in the whole directory. */
 static void check_cover(struct verify *v, const struct look *l)
 {
-    if (l->format != CKPT_FORMAT_HF && l->format != CKPT_FORMAT_ELRUN && l->format != CKPT_FORMAT_DCP)
+    bool model = l->format == CKPT_FORMAT_HF || l->format == CKPT_FORMAT_TRAINER;
+    if (!model && l->format != CKPT_FORMAT_ELRUN && l->format != CKPT_FORMAT_DCP)
         return;
-    /* torch keeps what it merges in a folder beside the result: only the files at the top are the model. */
+    /* torch keeps what it merges in a folder beside the result: only the files at the top are the model, those of a
+     * set: beside them there may be files of each rank, or other models, with the same names. */
     struct tensors top = {.mem = v->mem, .v = el_alloc(v->mem, v->tensors.n * sizeof *top.v)};
+    struct fmt_member m;
     for (size_t i = 0; top.v && i < v->tensors.n; i++)
-        if (!strchr(v->tensors.v[i]->file, '/'))
+        if (!strchr(v->tensors.v[i]->file, '/') &&
+            (!model || (fmt_kind(v->tensors.v[i]->file) == FMT_SAFETENSORS && fmt_member(v->tensors.v[i]->file, &m))))
             top.v[top.n++] = v->tensors.v[i];
     for (size_t i = 0, end; i < top.n; i = end) {
         struct el_err e = {0};
@@ -127,8 +131,11 @@ static void check_cover(struct verify *v, const struct look *l)
 int verify_cross(struct verify *v, const struct look *l, struct el_err *e)
 {
     bool damaged = v->verdict == CKPT_DAMAGED; /* a file that cannot be read leaves gaps that are no news */
+    bool dcp = false;
     tensors_sort(&v->tensors);
-    if (l->format != CKPT_FORMAT_DCP)
+    for (size_t i = 0; i < l->n; i++)
+        dcp |= fmt_kind(l->names[i]) == FMT_DCP_METADATA;
+    if (!dcp) /* whose shapes are told */
         tensors_infer(&v->tensors);
     if (fmt_gaps((const char *const *)l->names, l->n, v->mem, tell_gap, v, e))
         return -1;
@@ -137,6 +144,7 @@ int verify_cross(struct verify *v, const struct look *l, struct el_err *e)
             check_index(v, l, l->names[i]);
     if (!damaged)
         check_cover(v, l);
+    verify_counts(v, l);
     return verify_ranks(v, l, e);
 }
 
@@ -210,22 +218,54 @@ static int read_metadata(struct verify *v, const struct look *l, const char *nam
     return e->status ? -1 : why.status == EL_EXIT_OSERR ? el_fail(e, EL_EXIT_OSERR, "%s", why.text) : 0;
 }
 
+/* A folder with .distcp files has its .metadata; a Trainer's has one for the model and one for the optimizer. */
+static void check_folders(struct verify *v, const struct look *l)
+{
+    char path[CKPT_PATH_MAX], last[CKPT_PATH_MAX] = "/";
+    for (size_t i = 0; i < l->n; i++) {
+        const char *slash = strrchr(l->names[i], '/');
+        int n = slash ? (int)(slash - l->names[i] + 1) : 0;
+        if (fmt_kind(l->names[i]) != FMT_DCP_DATA || l->one ||
+            snprintf(path, sizeof path, "%.*s.metadata", n, l->names[i]) >= (int)sizeof path || strcmp(path, last) == 0)
+            continue;
+        snprintf(last, sizeof last, "%s", path);
+        if (look_find(l, path) == SIZE_MAX)
+            verify_find(v, CKPT_INCOMPLETE, n ? path : "",
+                        "there is no .metadata, without which .distcp files cannot be read");
+    }
+}
+
+/* Items lie one behind the other: more of them than there are bytes are an invention, and to read them all could take
+ * for ever. */
+static int check_room(struct verify *v, const struct look *l, struct el_err *e)
+{
+    uint64_t *used = el_alloc(v->mem, l->n * sizeof *used);
+    if (!used)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (size_t i = 0; i < l->n; i++)
+        used[i] = 0;
+    bool bad = false;
+    for (size_t i = 0; i < v->tensors.n && !bad; i++) {
+        size_t at = look_find(l, v->tensors.v[i]->file);
+        bad = at != SIZE_MAX &&
+              (__builtin_add_overflow(used[at], v->tensors.v[i]->bytes, &used[at]) || used[at] > l->sizes[at]);
+        if (bad)
+            verify_find(v, CKPT_DAMAGED, l->names[at], ".metadata says that it has more items than fit into it");
+    }
+    if (bad)
+        tensors_free(&v->tensors);
+    el_free(v->mem, used);
+    return 0;
+}
+
 int verify_dcp(struct verify *v, const struct look *l, struct el_err *e)
 {
-    bool metadata = false, data = false;
-    for (size_t i = 0; i < l->n; i++) {
-        enum fmt_kind kind = fmt_kind(l->names[i]);
-        data |= kind == FMT_DCP_DATA;
-        if (kind != FMT_DCP_METADATA)
-            continue;
-        metadata = true;
-        if (read_metadata(v, l, l->names[i], e))
+    for (size_t i = 0; i < l->n; i++)
+        if (fmt_kind(l->names[i]) == FMT_DCP_METADATA && read_metadata(v, l, l->names[i], e))
             return -1;
-    }
-    if (data && !metadata)
-        verify_find(v, CKPT_INCOMPLETE, "", "there is no .metadata, without which .distcp files cannot be read");
+    check_folders(v, l);
     tensors_sort(&v->tensors);
-    return 0;
+    return check_room(v, l, e);
 }
 
 /* --- hints of a root ---------------------------------------------------------------------------------------------- */

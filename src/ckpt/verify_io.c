@@ -47,75 +47,11 @@ void verify_free(struct verify *v)
     }
     v->findings = NULL;
     tensors_free(&v->tensors);
+    el_free(v->mem, v->counts);
+    v->counts = NULL;
 }
 
 /* --- what one thread does ----------------------------------------------------------------------------------------- */
-
-static int check_zip(struct verify_job *j, struct look_file *f, bool tensors)
-{
-    struct zip z;
-    if (zip_open(&z, &j->mem, &f->bytes, &j->err))
-        return -1;
-    int r = 0;
-    for (size_t i = 0; !r && i < z.n; i++) {
-        uint64_t at;
-        r = j->v->deep ? zip_check(&z, &f->bytes, &z.members[i], &j->err)
-                       : zip_place(&z, &f->bytes, &z.members[i], &at, &j->err);
-    }
-    if (!r && tensors)
-        r = fmt_torch_tensors(&j->tensors, j->l->names[j->file], f->base, &f->bytes, &z, &j->err);
-    zip_close(&z);
-    return r;
-}
-
-static bool is_zip(const char b[4])
-{
-    return memcmp(b, "PK\3\4", 4) == 0;
-}
-
-/* A file that a manifest vouches for may be called like an archive of torch.save and be something else: with
- * --ckpt-layout=megatron the script says what is in it. */
-static bool is_opaque(struct verify_job *j, struct look_file *f)
-{
-    char b[4] = {0};
-    struct el_err why = {0};
-    if (j->l->why.status || (f->bytes.bytes >= 4 && (f->bytes.read(f->bytes.ctx, 0, b, 4, &why) || is_zip(b))))
-        return false;
-    return manifest_find(&j->l->manifest.m, j->l->names[j->file]) != NULL;
-}
-
-static bool begins_zip(struct look_file *f, struct el_err *e)
-{
-    char b[4];
-    if (f->bytes.bytes >= 4 && f->bytes.read(f->bytes.ctx, 0, b, 4, e))
-        return false;
-    if (f->bytes.bytes >= 4 && is_zip(b))
-        return true;
-    ckpt_fail(e, CKPT_UNSUPPORTED, "it is no archive of torch.save (of torch 1.6 or later)");
-    return false;
-}
-
-static void run_file(struct verify_job *j)
-{
-    const char *name = j->l->names[j->file];
-    enum fmt_kind kind = fmt_kind(name);
-    struct look_file f;
-    struct st s = {0};
-    if (look_file_open(&f, j->l, name, &j->v->done, &j->err))
-        return;
-    if (kind == FMT_SAFETENSORS) {
-        if (st_read(&s, &j->mem, &f.bytes, &j->err) == 0)
-            fmt_st_tensors(&j->tensors, name, &s, &j->err);
-        st_free(&s);
-    } else if (is_opaque(j, &f)) {
-        /* its size and its checksums are all that there is to compare */
-    } else if (!f.bytes.bytes) {
-        ckpt_fail(&j->err, CKPT_DAMAGED, "it is empty");
-    } else if (begins_zip(&f, &j->err)) {
-        check_zip(j, &f, true);
-    }
-    look_file_close(&f);
-}
 
 static void run_items(struct verify_job *j)
 {
@@ -133,7 +69,7 @@ static void run_items(struct verify_job *j)
         }
         j->file = look_find(j->l, t->file);
         look_file_slice(&f, t->at, t->bytes);
-        if (check_zip(j, &f, false)) {
+        if (verify_zip(j, &f, false)) {
             char shown[EL_SHOW_MAX];
             el_prefix(&j->err, "tensor \"%s\", bytes %llu-%llu", el_show(t->name, shown), (unsigned long long)t->at,
                       (unsigned long long)(t->at + t->bytes));
@@ -174,7 +110,7 @@ static void work(void *ctx)
     j->mem = EL_MEM_INIT(JOB_MEMORY_MAX);
     j->tensors.mem = &j->mem;
     switch (j->what) {
-    case VERIFY_FILE: run_file(j); break;
+    case VERIFY_FILE: verify_file(j); break;
     case VERIFY_ITEMS: run_items(j); break;
     case VERIFY_SUM: run_sum(j); break;
     case VERIFY_CHUNKS:
@@ -304,6 +240,10 @@ static int collect(struct verify *v, struct verify_job *jobs, size_t n, struct e
         for (size_t k = 0; !r && k < j->tensors.n; k++)
             r = tensors_add(&v->tensors, j->tensors.v[k], e);
         tensors_free(&j->tensors);
+        if (j->what == VERIFY_FILE && v->counts)
+            v->counts[j->file] = j->counts;
+        v->bare_files += j->bare;
+        v->silent_bytes += j->silent_bytes;
     }
     for (size_t i = 0; i < n; i++) {
         struct verify_job *j = &jobs[i];
@@ -320,18 +260,13 @@ static int collect(struct verify *v, struct verify_job *jobs, size_t n, struct e
 
 static size_t plan_files(struct verify *v, const struct look *l, struct verify_job *jobs, uint64_t *bytes)
 {
-    size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
-        enum fmt_kind kind = fmt_kind(l->names[i]);
         v->files++;
-        if (kind != FMT_SAFETENSORS && kind != FMT_ZIP)
-            continue;
         if (jobs)
-            jobs[n] = (struct verify_job){.what = VERIFY_FILE, .v = v, .l = l, .file = i};
-        *bytes += v->deep && kind == FMT_ZIP ? l->sizes[i] : 0;
-        n++;
+            jobs[i] = (struct verify_job){.what = VERIFY_FILE, .v = v, .l = l, .file = i};
+        *bytes += v->deep && (fmt_kind(l->names[i]) == FMT_ZIP || l->hub) ? l->sizes[i] : 0;
     }
-    return n;
+    return l->n;
 }
 
 /* The bytes of a file in pieces, so that one large file keeps all threads busy. */
@@ -396,6 +331,24 @@ static int check_manifest(struct verify *v, const struct look *l)
     return 0;
 }
 
+/* What is not looked at is not whole: unless a manifest says that it is no part of this. */
+static void check_links(struct verify *v, const struct look *l)
+{
+    if (l->unfetched)
+        verify_find(v, CKPT_INCOMPLETE, "",
+                    "there is no model in it, but a file in blobs/ that was not fetched to its end");
+    for (unsigned i = 0; i < l->links_n && l->why.status; i++) {
+        if (l->hub)
+            verify_find(
+                v, CKPT_INCOMPLETE, l->links[i],
+                "it is a link that leads to none of the files in blobs/: it was not fetched to its end, or is gone");
+        else if (fmt_is_state(fmt_kind(l->links[i])) && l->dangles[i])
+            verify_find(v, CKPT_INCOMPLETE, l->links[i], "it is a link, and there is nothing where it leads");
+        else if (fmt_is_state(fmt_kind(l->links[i])))
+            verify_find(v, CKPT_UNSUPPORTED, l->links[i], "it is a link, which is not followed: name the file itself");
+    }
+}
+
 int verify_dir(struct verify *v, const struct look *l, struct el_err *e)
 {
     uint64_t bytes = 0;
@@ -404,12 +357,16 @@ int verify_dir(struct verify *v, const struct look *l, struct el_err *e)
     check_manifest(v, l);
     if (l->deeper)
         verify_find(v, CKPT_UNSUPPORTED, "", "it has directories in more than 32 others, which are not looked into");
+    check_links(v, l);
     if (verify_dcp(v, l, e))
         return -1;
     size_t n = plan_items(v, l, NULL, &bytes) + plan_chunks(v, l, NULL, &bytes) + plan_files(v, l, NULL, &bytes);
     struct verify_job *jobs = el_alloc(v->mem, n * sizeof *jobs);
-    if (!jobs)
+    v->counts = el_alloc(v->mem, l->n * sizeof *v->counts);
+    if (!jobs || !v->counts) {
+        el_free(v->mem, jobs);
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    }
     v->files = 0;
     bytes = 0;
     size_t k = plan_items(v, l, jobs, &bytes);

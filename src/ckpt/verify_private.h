@@ -18,7 +18,15 @@ struct verify_job {
     struct el_mem mem;              /* its own: the allocator counts without locks */
     struct el_err err;
     struct tensors tensors;
+    struct fmt_counts counts;
+    bool bare; /* see struct verify */
+    uint64_t silent_bytes;
 };
+
+/* What is in one file, by its name and by its first bytes: verify_file_io.c. */
+void verify_file(struct verify_job *j);
+/* An archive, or one within a file; tensors: they are listed. */
+int verify_zip(struct verify_job *j, struct look_file *f, bool tensors);
 
 /* All of them, on v->threads threads, with progress.  -1: no threads. */
 int verify_run(struct verify *v, struct verify_job *jobs, size_t n, uint64_t all_bytes, struct el_err *e);
@@ -29,6 +37,10 @@ void verify_unreadable(struct verify *v, const struct look *l, const char *name,
 
 /* The first entry of that name in a sorted list, or where it would stand. */
 size_t verify_first_of(const struct tensors *t, const char *name);
+
+/* There are as many files of ranks as names and what is in the files say: DeepSpeed, those of a Trainer, numbers of
+ * ranks; and what a file called `latest` names is there. */
+void verify_counts(struct verify *v, const struct look *l);
 
 /* What the ranks of Megatron and of ATorch wrote belongs together and leaves nothing out.  v->tensors is sorted.  -1:
  * no memory. */

@@ -205,6 +205,23 @@ static unsigned grid_of(struct verify *v, const struct look *l, unsigned most[DI
     return dims;
 }
 
+/* Their arguments say how many ranks there were: the last of them may be the one that is missing. */
+static void reach(const struct verify *v, const struct look *l, unsigned dims, unsigned most[DIMS])
+{
+    unsigned at[DIMS];
+    const char *file;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct fmt_counts *c = &v->counts[i];
+        if (!c->tensor || !place_of(l->names[i], at, &file))
+            continue;
+        bool deep = c->pipeline > 1;
+        uint64_t want[DIMS] = {c->tensor, deep ? c->pipeline : c->expert, deep ? c->expert : 0};
+        for (unsigned d = 0; d < dims; d++)
+            if (want[d] > most[d] + 1ull && want[d] <= GRID_MAX)
+                most[d] = (unsigned)(want[d] - 1);
+    }
+}
+
 /* Tensor, pipeline and expert parallel ranks make a grid without gaps, and all of its places have the same files. */
 static void check_grid(struct verify *v, const struct look *l)
 {
@@ -212,6 +229,7 @@ static void check_grid(struct verify *v, const struct look *l)
     unsigned at[DIMS], most[DIMS] = {0}, told = 0, files_n = files_of(l, files), dims = grid_of(v, l, most);
     char name[64], path[CKPT_PATH_MAX], text[600], shown[EL_PATH_MAX];
     uint64_t places = dims != 0;
+    reach(v, l, dims, most);
     for (unsigned d = 0; d < dims; d++)
         places *= most[d] + 1ull;
     if (places > GRID_MAX) {

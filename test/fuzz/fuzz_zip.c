@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             struct el_err why = {0};
             zip_check(&z, &file, &z.members[i], &why);
         }
-        fmt_torch_tensors(&t, "f", 0, &file, &z, &e);
+        fmt_torch_tensors(&t, "f", 0, &file, &z, &(struct fmt_counts){0}, &e);
         for (size_t i = 0; i < t.n; i++)
             assert(t.v[i]->place == TENSOR_ODD || (t.v[i]->at <= n && t.v[i]->bytes <= n - t.v[i]->at));
     } else {

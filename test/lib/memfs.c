@@ -315,6 +315,13 @@ static int fs_sync_dir(void *ctx, const char *path)
     return 0;
 }
 
+/* There are no links here. */
+static int fs_target(void *ctx, const char *path, char *to, size_t room)
+{
+    (void)ctx, (void)path, (void)to, (void)room;
+    return -EINVAL;
+}
+
 struct ckpt_fs memfs_table(struct memfs *m)
 {
     return (struct ckpt_fs){.ctx = m,
@@ -327,6 +334,7 @@ struct ckpt_fs memfs_table(struct memfs *m)
                             .sync = fs_sync,
                             .close = fs_close,
                             .stat = fs_stat,
+                            .target = fs_target,
                             .list = fs_list,
                             .mkdir = fs_mkdir,
                             .rename = fs_rename,

@@ -4,6 +4,7 @@
 #include "ckpt/crc_table.h"
 #include "ckpt/fmt.h"
 #include "ckpt/pickle_index.h"
+#include "ckpt/sniff.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 #include "util/buf.h"
@@ -153,13 +154,91 @@ static void test_long_names(void)
     make_zip(&out, members, sizes, 2, true);
     struct ckpt_bytes file = {out.v, out.len, read_memory};
     ok(zip_open(&z, &mem, &file, &e) == 0, "an archive of torch.save");
-    ok(fmt_torch_tensors(&t, "f", 0, &file, &z, &e) == -1 && e.status == CKPT_UNSUPPORTED &&
+    ok(fmt_torch_tensors(&t, "f", 0, &file, &z, NULL, &e) == -1 && e.status == CKPT_UNSUPPORTED &&
            strstr(e.text, "the names of its tensors are more than 64 MiB"),
        e.text);
     is_num((long long)t.n, (64 << 20) / 60005, "as many of them as fit");
     zip_close(&z);
     tensors_free(&t);
     el_buf_free(&pickle);
+    el_buf_free(&out);
+}
+
+/* Each list holds the one before twice: 2^200 of them, in a file of 6 KB. */
+static void test_laughs(void)
+{
+    struct el_buf pickle = EL_BUF_INIT(&mem, 0), out = EL_BUF_INIT(&mem, 0);
+    struct tensors t = {.mem = &mem};
+    struct el_err e = {0};
+    struct zip z;
+    el_buf_puts(&pickle, "\x80\x02]q");
+    put_le(&pickle, 0, 1);
+    for (unsigned i = 1; i < 200; i++) {
+        el_buf_puts(&pickle, "](h");
+        put_le(&pickle, i - 1, 1);
+        el_buf_puts(&pickle, "h");
+        put_le(&pickle, i - 1, 1);
+        el_buf_puts(&pickle, "eq");
+        put_le(&pickle, i, 1);
+    }
+    el_buf_puts(&pickle, ".");
+    const char *const members[][2] = {{"a/data.pkl", pickle.v}};
+    make_zip(&out, members, &pickle.len, 1, false);
+    struct ckpt_bytes file = {out.v, out.len, read_memory};
+    ok(zip_open(&z, &mem, &file, &e) == 0, "an archive of a list of lists");
+    ok(fmt_torch_tensors(&t, "f", 0, &file, &z, NULL, &e) == -1 && e.status == CKPT_UNSUPPORTED &&
+           strstr(e.text, "in too many places"),
+       e.text);
+    zip_close(&z);
+    tensors_free(&t);
+    el_buf_free(&pickle);
+    el_buf_free(&out);
+}
+
+/* --- torch.save before 1.6 ---------------------------------------------------------------------------------------- */
+
+static void test_old(void)
+{
+    static const char head[] = "\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}.";
+    static const char object[] =
+        "\x80\x02}(X\x0d\0\0\0dp_world_sizeK\4X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n"
+        "((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0007X\3\0\0\0cpuK\2NtQK\0K\2\x85K\1\x85"
+        "\x89}tRu.\x80\x02]X\1\0\0\0007a.\2\0\0\0\0\0\0\0abcdefgh";
+    struct el_buf out = EL_BUF_INIT(&mem, 0);
+    struct fmt_counts counts = {0};
+    struct tensors t = {.mem = &mem};
+    struct el_err e = {0};
+    struct sniff s;
+    el_buf_put(&out, head, sizeof head - 1);
+    el_buf_put(&out, object, sizeof object - 1);
+    struct ckpt_bytes file = {out.v, out.len, read_memory};
+    sniff(&s, out.v, out.len);
+    is_num(s.kind, SNIFF_OLD, "the old format is known by its magic number");
+    ok(fmt_old_tensors(&t, "f", &file, &counts, &e) == 0, e.text);
+    ok(t.n == 1 && t.v[0]->place == TENSOR_RAW && t.v[0]->bytes == 8 && memcmp(out.v + t.v[0]->at, "abcdefgh", 8) == 0,
+       "and its tensor is where it should be");
+    is_num((long long)counts.data_ranks, 4, "and a count is read");
+    tensors_free(&t);
+    unsigned silent = 0, outside = 0;
+    for (size_t n = 15; n < out.len; n++) {
+        file.bytes = n;
+        e = (struct el_err){0};
+        silent +=
+            fmt_old_tensors(&t, "f", &file, NULL, &e) == 0 || e.status != CKPT_DAMAGED || !strstr(e.text, "truncated");
+        tensors_free(&t);
+    }
+    is_num(silent, 0, "cut off anywhere, it is said");
+    file.bytes = out.len;
+    for (size_t i = 15 * 8; i < 8 * out.len; i++) { /* a bit changed anywhere: never a place outside */
+        out.v[i / 8] ^= (char)(1 << i % 8);
+        e = (struct el_err){0};
+        fmt_old_tensors(&t, "f", &file, NULL, &e);
+        for (size_t k = 0; k < t.n; k++)
+            outside += t.v[k]->place != TENSOR_ODD && t.v[k]->at + t.v[k]->bytes > out.len;
+        tensors_free(&t);
+        out.v[i / 8] ^= (char)(1 << i % 8);
+    }
+    is_num(outside, 0, "changed anywhere, nothing outside is named");
     el_buf_free(&out);
 }
 
@@ -200,6 +279,7 @@ static const struct {
     {P("(R."), CKPT_DAMAGED, "a value is missing"},
     {P("i1\n2\n."), CKPT_UNSUPPORTED, "operation 0x69 at byte 0"},
     {P("I1\n."), CKPT_UNSUPPORTED, "operation 0x49"},
+    {P("\x8b\xff\xff\xff\x7f."), CKPT_UNSUPPORTED, "a number of 2147483647 bytes"},
 };
 
 static void test_pickles(void)
@@ -257,6 +337,43 @@ static void test_pickle_values(void)
     ok(r == 0, "each allocation may fail");
 }
 
+/* What a few bytes can ask for many times. */
+static void test_pickle_bounds(void)
+{
+    struct el_buf in = EL_BUF_INIT(&mem, 0);
+    struct el_err e = {0};
+    struct pickle p;
+    unsigned found = 0;
+    el_buf_puts(&in, "\x80\x04X");
+    put_le(&in, PICKLE_NAME_MAX + 1, 4);
+    for (unsigned i = 0; i <= PICKLE_NAME_MAX; i++)
+        el_buf_puts(&in, "m");
+    el_buf_puts(&in, "\x94X");
+    put_le(&in, 1, 4);
+    el_buf_puts(&in, "n\x93.");
+    ok(pickle_read(&p, &mem, in.v, in.len, &e) == -1 && strstr(e.text, "a global of more than 4096 bytes"), e.text);
+    pickle_free(&p);
+    in.len = 0;
+    el_buf_puts(&in, "}(");
+    for (unsigned i = 0; i < PICKLE_SMALL_DICT; i++)
+        el_buf_puts(&in, "NN");
+    el_buf_puts(&in, "X");
+    put_le(&in, 1, 4);
+    el_buf_puts(&in, "aNu.");
+    e = (struct el_err){0};
+    ok(pickle_read(&p, &mem, in.v, in.len, &e) == 0, "a dict that is not small");
+    for (unsigned i = 0; i < 2 * PICKLE_SEARCHES_MAX; i++)
+        found += pickle_get(p.root, "a") != NULL;
+    is_num(found, PICKLE_SEARCHES_MAX, "is searched so often, and no more");
+    pickle_free(&p);
+    e = (struct el_err){0};
+    ok(pickle_read(&p, &mem, "\x80\x02]", 3, &e) == -1 && p.cut, "a pickle that is cut off");
+    pickle_free(&p);
+    ok(pickle_read(&p, &mem, "\x80\x02t.", 4, &e) == -1 && !p.cut, "is not one that is broken");
+    pickle_free(&p);
+    el_buf_free(&in);
+}
+
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
 static void test_names(void)
@@ -275,6 +392,16 @@ static void test_names(void)
         {{"flat_param.00000-00002", "buffers"}, 2, CKPT_FORMAT_ATORCH},
         {{"pytorch_model.bin"}, 1, CKPT_FORMAT_TORCH},
         {{"README", "metadata.json"}, 2, CKPT_FORMAT_NONE},
+        {{"mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}, 2, CKPT_FORMAT_DEEPSPEED},
+        {{"latest", "global_step5/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"}, 2, CKPT_FORMAT_DEEPSPEED},
+        {{"global_step5/mp_rank_00_model_states.pt", "model.safetensors", "trainer_state.json"},
+         3,
+         CKPT_FORMAT_TRAINER},
+        {{"net.pth.tar"}, 1, CKPT_FORMAT_TORCH},
+        {{"net.th"}, 1, CKPT_FORMAT_TORCH},
+        {{"pytorch_model.bin.index.json"}, 1, CKPT_FORMAT_HF},
+        {{"model.safetensors.index.fp16.json"}, 1, CKPT_FORMAT_HF},
+        {{"tokenizer.index.json", "model.pt.tmp"}, 2, CKPT_FORMAT_NONE},
         {{NULL}, 0, CKPT_FORMAT_NONE},
     };
     for (size_t i = 0; i < COUNT_OF(dirs); i++)
@@ -284,6 +411,7 @@ static void test_names(void)
     ok(fmt_member("model-00002-of-00005.safetensors", &m) && m.i == 2 && m.n == 5 && m.first == 1, "a member");
     ok(fmt_member("shard-00003-model-00001-of-00001.safetensors", &m) && m.i == 1 && m.n == 1,
        "its last numbers count");
+    ok(fmt_member("optim-rank0-of-4.pt", &m) && m.i == 0 && m.n == 4 && m.first == 0, "so are ranks");
     ok(fmt_member("flat_param.00003-00004", &m) && m.i == 3 && m.n == 4 && m.first == 0, "counted from 0");
     ok(!fmt_member("model-00006-of-00005.safetensors", &m) && !fmt_member("model-1.safetensors", &m) &&
            !fmt_member("model-00000-of-00005.safetensors", &m),
@@ -465,6 +593,9 @@ int main(void)
     test_long_names();
     test_pickles();
     test_pickle_values();
+    test_pickle_bounds();
+    test_old();
+    test_laughs();
     test_names();
     test_sets();
     test_pieces();

@@ -192,6 +192,50 @@ static void test_gc(void)
     memfs_free(&whole);
 }
 
+static int prove(void *ctx, const struct scan_entry *x, struct el_err *e)
+{
+    long long *asked = ctx;
+    asked[++asked[0]] = x->step;
+    return x->step == asked[3] ? el_fail(e, (enum el_exit)CKPT_DAMAGED, "no") : 0;
+}
+
+static void note_entry(void *ctx, const struct scan_entry *x, const char *why)
+{
+    (void)ctx;
+    if (x->proved)
+        ok(why && strcmp(why, "among the newest") == 0, "what was relied upon is kept");
+}
+
+/* The newest of each run that loses something is proved first; if one is not whole, nothing at all goes. */
+static void test_proof(void)
+{
+    static struct memfs m;
+    struct ckpt_fs fs = fill(&m);
+    for (int bad = 1; bad >= 0; bad--) {
+        long long asked[4] = {0, 0, 0, bad ? 501 : -1};
+        struct el_err e = {0};
+        struct scan s;
+        if (bad)
+            make(&fs, 501, "old", 11, true);
+        struct gc g = {.fs = &fs,
+                       .mem = &mem,
+                       .rule = {.keep_last = 1},
+                       .foreign = true,
+                       .nonce = "g",
+                       .prove = prove,
+                       .each = note_entry,
+                       .ctx = asked};
+        ok(scan_open(&s, &fs, &mem, NOW + 1, &e) == 0, e.text);
+        is_num(gc_run(&g, &s, &e), bad ? -1 : 0, bad ? "one is not whole" : "both are");
+        is_num((long long)asked[0], 2, "both runs are asked for, once each");
+        ok(asked[1] == 100 && asked[2] == 501, "their newest");
+        is_num((long long)g.gone, bad ? 0 : 3, "how many go");
+        scan_close(&s);
+    }
+    ok(holds(&m, "100 valid; 200 stage; 501 valid; "), "what is left");
+    memfs_free(&m);
+}
+
 /* verify, when any call fails: a verdict or an error, never a crash, and never "valid". */
 static void test_verify(void)
 {
@@ -277,6 +321,7 @@ int main(void)
     test_list();
     test_aside();
     test_gc();
+    test_proof();
     test_verify();
     test_remove();
     is_num(mem.used_bytes, 0, "no memory is left");

@@ -1,0 +1,375 @@
+/* As many files as there were ranks: names say which rank wrote a file, and what is in the files how many there were.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/verify_private.h"
+#include "util/parse.h"
+#include "util/sort.h"
+
+enum { TOLD_MAX = 20, RANKS_MAX = 100000 };
+
+static bool starts(const char *s, const char *with)
+{
+    return strncmp(s, with, strlen(with)) == 0;
+}
+
+static const char *last_part(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+/* "words" and a number; *at moves behind it. */
+static bool take(const char **at, const char *words, uint64_t *number)
+{
+    size_t n = 0;
+    if (!starts(*at, words))
+        return false;
+    *at += strlen(words);
+    while ((*at)[n] >= '0' && (*at)[n] <= '9')
+        n++;
+    if (!n || n > 6 || el_parse_u64n(*at, n, number))
+        return false;
+    *at += n;
+    return true;
+}
+
+/* --- DeepSpeed ---------------------------------------------------------------------------------------------------- */
+
+enum shard_kind { SHARD_NONE, SHARD_OPTIMIZER, SHARD_PARAMETERS, SHARD_MODEL };
+
+/* zero_pp_rank_1_mp_rank_00_optim_states.pt: the optimizer of data rank 1; …_model_states.pt: its parameters, of ZeRO
+ * stage 3; mp_rank_00_model_states.pt: what all data ranks have alike. */
+static enum shard_kind shard_of(const char *name, uint64_t *data, uint64_t *model)
+{
+    const char *at = last_part(name), *zero = strstr(at, "zero_pp_rank_");
+    *data = 0;
+    if (zero && zero - at <= 5)
+        at = zero;
+    bool ranked = take(&at, "zero_pp_rank_", data);
+    if (!take(&at, ranked ? "_mp_rank_" : "mp_rank_", model))
+        return SHARD_NONE;
+    if (strcmp(at, "_optim_states.pt") == 0)
+        return ranked ? SHARD_OPTIMIZER : SHARD_NONE;
+    return strcmp(at, "_model_states.pt") != 0 ? SHARD_NONE : ranked ? SHARD_PARAMETERS : SHARD_MODEL;
+}
+
+/* What the files of one folder have and say. */
+struct shards {
+    size_t first, end; /* names of the look */
+    size_t folder_n;   /* bytes of its name, with the slash */
+    size_t optimizers, parameters, models;
+    uint64_t data, model, stage; /* how many ranks there were */
+    bool universal;              /* divided anew: each parameter has a folder */
+};
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* "bf16_zero_…" or "zero_…", as those that are there are called. */
+static void shard_name(const struct look *l, const struct shards *s, enum shard_kind kind, uint64_t data,
+                       uint64_t model, char out[CKPT_PATH_MAX])
+{
+    const char *prefix = "";
+    int prefix_n = 0;
+    uint64_t x, y;
+    for (size_t i = s->first; i < s->end && kind != SHARD_MODEL && !prefix_n; i++)
+        if (shard_of(l->names[i], &x, &y) == kind) {
+            prefix = last_part(l->names[i]);
+            prefix_n = (int)(strstr(prefix, "zero_pp_rank_") - prefix);
+            break;
+        }
+    if (kind == SHARD_MODEL)
+        snprintf(out, CKPT_PATH_MAX, "%.*smp_rank_%02llu_model_states.pt", (int)s->folder_n, l->names[s->first],
+                 (unsigned long long)model);
+    else
+        snprintf(out, CKPT_PATH_MAX, "%.*s%.*szero_pp_rank_%llu_mp_rank_%02llu_%s_states.pt", (int)s->folder_n,
+                 l->names[s->first], prefix_n, prefix, (unsigned long long)data, (unsigned long long)model,
+                 kind == SHARD_OPTIMIZER ? "optim" : "model");
+}
+
+static void check_kind(struct verify *v, const struct look *l, const struct shards *s, enum shard_kind kind)
+{
+    char path[CKPT_PATH_MAX], text[200];
+    uint64_t data = kind == SHARD_MODEL ? 1 : s->data;
+    unsigned told = 0;
+    for (uint64_t m = 0; m < s->model; m++)
+        for (uint64_t d = 0; d < data && told < TOLD_MAX; d++) {
+            shard_name(l, s, kind, d, m, path);
+            if (look_find(l, path) != SIZE_MAX)
+                continue;
+            snprintf(text, sizeof text, "it is missing: there were %llu data parallel ranks and %llu of the model",
+                     (unsigned long long)s->data, (unsigned long long)s->model);
+            verify_find(v, CKPT_INCOMPLETE, path, text);
+            told++;
+        }
+}
+
+/* Files of another world beside them are what another run has left. */
+static void check_worlds(struct verify *v, const struct look *l, const struct shards *s)
+{
+    uint64_t data, model, partitions = 0;
+    for (size_t i = s->first; i < s->end; i++) {
+        const struct fmt_counts *c = &v->counts[i];
+        if (shard_of(l->names[i], &data, &model) != SHARD_OPTIMIZER || !c->partitions)
+            continue;
+        if (partitions && c->partitions != partitions) {
+            verify_find(v, CKPT_DAMAGED, l->names[i], "it is of another world size than its neighbours");
+            return;
+        }
+        partitions = c->partitions;
+    }
+}
+
+static void check_shards(struct verify *v, const struct look *l, const struct shards *s)
+{
+    char folder[CKPT_PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s", (int)(s->folder_n ? s->folder_n - 1 : 0), l->names[s->first]);
+    if (s->data > RANKS_MAX || s->model > RANKS_MAX || s->data * s->model > RANKS_MAX) {
+        verify_find(v, CKPT_UNSUPPORTED, folder, "it is of more than 100000 ranks, which are not checked");
+        return;
+    }
+    check_worlds(v, l, s);
+    if (s->models || (s->optimizers && !s->parameters && s->stage < 3))
+        check_kind(v, l, s, SHARD_MODEL);
+    if (s->parameters || s->stage >= 3)
+        check_kind(v, l, s, SHARD_PARAMETERS);
+    if (s->optimizers || (s->stage && !s->universal))
+        check_kind(v, l, s, SHARD_OPTIMIZER);
+}
+
+static void see_shard(const struct verify *v, const struct look *l, size_t i, struct shards *s)
+{
+    const struct fmt_counts *c = &v->counts[i];
+    uint64_t data, model;
+    enum shard_kind kind = shard_of(l->names[i], &data, &model);
+    if (kind == SHARD_NONE)
+        return;
+    s->optimizers += kind == SHARD_OPTIMIZER;
+    s->parameters += kind == SHARD_PARAMETERS;
+    s->models += kind == SHARD_MODEL;
+    uint64_t ranks = c->data_ranks ? c->data_ranks : c->partitions;
+    ranks = data + 1 > ranks ? data + 1 : ranks;
+    s->data = ranks > s->data ? ranks : s->data;
+    ranks = model + 1 > c->model_ranks ? model + 1 : c->model_ranks;
+    s->model = ranks > s->model ? ranks : s->model;
+    s->stage = c->zero_stage > s->stage ? c->zero_stage : s->stage;
+}
+
+static size_t folder_of(const char *name)
+{
+    return (size_t)(last_part(name) - name);
+}
+
+static bool has_below(const struct look *l, const char *folder, size_t n, const char *name)
+{
+    char path[CKPT_PATH_MAX];
+    const char *key = path;
+    if (snprintf(path, sizeof path, "%.*s%s/", (int)n, folder, name) >= (int)sizeof path)
+        return false;
+    size_t i = el_first(l->names, l->n, sizeof *l->names, &key, by_text);
+    return i < l->n && starts(l->names[i], path);
+}
+
+/* Each folder that has such files.  Names are sorted, so what lies in a folder lies together, but for its folders. */
+static void check_deepspeed(struct verify *v, const struct look *l)
+{
+    uint64_t data, model;
+    for (size_t i = 0; i < l->n; i++) {
+        size_t n = folder_of(l->names[i]);
+        if (shard_of(l->names[i], &data, &model) == SHARD_NONE)
+            continue;
+        struct shards s = {.first = i, .folder_n = n, .universal = has_below(l, l->names[i], n, "zero")};
+        size_t last = i;
+        for (size_t k = i; k < l->n && strncmp(l->names[k], l->names[i], n) == 0; k++)
+            if (folder_of(l->names[k]) == n) {
+                see_shard(v, l, k, &s);
+                last = k;
+            }
+        s.end = last + 1;
+        check_shards(v, l, &s);
+        i = last;
+    }
+}
+
+/* --- numbers of ranks ----------------------------------------------------------------------------------------------
+ */
+
+/* rng_state_3.pth, random_states_3.pkl, pytorch_model_fsdp_rank3.bin, consolidated.03.pth; of DeepSpeed
+ * layer_04-model_01-model_states.pt and layer_4_expert_7_mp_rank_00_model_states.pt. */
+struct ranked {
+    const char *name;
+    size_t at, end; /* the number in it */
+    uint64_t number;
+    bool sure;
+};
+
+/* sure: nothing else is called so.  "rank" may also be that of a matrix: lora_rank_64.safetensors. */
+static bool is_ranked(const char *name, struct ranked *to)
+{
+    static const struct {
+        const char *begin, *words;
+        bool sure;
+    } kinds[] = {
+        {"rng_state_", "rng_state_", true},
+        {"random_states_", "random_states_", true},
+        {"consolidated.", "consolidated.", true},
+        {"", "expp_rank_", true},
+        {"layer_", "_expert_", true},
+        {"layer_", "-model_", true},
+        {"", "rank", false},
+        {"", "rank_", false},
+        {"", "rank-", false},
+    };
+    const char *last = last_part(name);
+    uint64_t data, model;
+    if (shard_of(name, &data, &model) != SHARD_NONE || starts(last, "mp_rank_"))
+        return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const char *at = starts(last, kinds[i].begin) ? strstr(last, kinds[i].words) : NULL, *end = at;
+        if (!at || !take(&end, kinds[i].words, &to->number) || (*end != '.' && *end != '_' && *end != '-') ||
+            starts(end, "-of-") || (!kinds[i].sure && strstr(end, "rank")))
+            continue;
+        to->name = name;
+        to->at = (size_t)(at - name) + strlen(kinds[i].words);
+        to->end = (size_t)(end - name);
+        to->sure = kinds[i].sure;
+        return true;
+    }
+    return false;
+}
+
+static int same_set(const struct ranked *x, const struct ranked *y)
+{
+    size_t n = x->at < y->at ? x->at : y->at;
+    int c = memcmp(x->name, y->name, n);
+    if (!c && x->at != y->at)
+        c = x->at < y->at ? -1 : 1;
+    return c ? c : strcmp(x->name + x->end, y->name + y->end);
+}
+
+static int by_set(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    int c = same_set(x, y);
+    return c ? c : x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Ranks are counted from 0: a number that is missing below the highest is a file that is. */
+static void check_numbers(struct verify *v, const struct look *l)
+{
+    struct ranked *all = el_alloc(v->mem, l->n * sizeof *all);
+    size_t n = 0;
+    unsigned told = 0;
+    for (size_t i = 0; all && i < l->n; i++)
+        n += fmt_kind(l->names[i]) != FMT_LEFTOVER && is_ranked(l->names[i], &all[n]);
+    el_sort(all, n, sizeof *all, by_set);
+    for (size_t i = 0, first; i < n && told < TOLD_MAX;) {
+        uint64_t want = 0, gap = UINT64_MAX;
+        for (first = i; i < n && same_set(&all[i], &all[first]) == 0; i++) {
+            gap = all[i].number != want && gap == UINT64_MAX ? want : gap;
+            want = all[i].number + 1;
+        }
+        /* Where that is not sure, most of them are there. */
+        if (gap == UINT64_MAX || (!all[first].sure && (i - first < 2 || 2 * (i - first) < want)))
+            continue;
+        char text[120];
+        snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there is one of rank %llu",
+                 (unsigned long long)gap, (unsigned long long)all[i - 1].number);
+        verify_find(v, CKPT_INCOMPLETE, all[i - 1].name, text);
+        told++;
+    }
+    el_free(v->mem, all);
+}
+
+/* --- folders of a Trainer ------------------------------------------------------------------------------------------
+ */
+
+/* Not what else is saved with them. */
+static bool is_weights(const char *name)
+{
+    static const char *const others[] = {"optimizer",     "scheduler", "rng_state", "random_states",
+                                         "training_args", "scaler",    "sampler",   "tokenizer"};
+    enum fmt_kind kind = fmt_kind(name);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (starts(name, others[i]) || starts(last_part(name), others[i]))
+            return false;
+    return fmt_is_state(kind) && kind != FMT_INDEX;
+}
+
+/* A Trainer saves its schedule with the optimizer, and goes on without both if one of them is not there. */
+static void check_optimizer(struct verify *v, const struct look *l)
+{
+    bool optimizer = false;
+    for (size_t i = 0; i < l->n; i++)
+        optimizer |= starts(l->names[i], "optimizer") || starts(l->names[i], "global_step");
+    if (!optimizer && !l->others && look_find(l, "trainer_state.json") != SIZE_MAX &&
+        look_find(l, "scheduler.pt") != SIZE_MAX)
+        verify_find(v, CKPT_INCOMPLETE, "", "there is a scheduler.pt, but no optimizer");
+}
+
+/* Megatron's distributed form keeps beside its pieces what all ranks have alike. */
+static void check_common(struct verify *v, const struct look *l)
+{
+    char *text;
+    size_t n;
+    if (l->format != CKPT_FORMAT_MEGATRON || look_find(l, ".metadata") == SIZE_MAX ||
+        look_find(l, "common.pt") != SIZE_MAX || verify_read(l, "metadata.json", CKPT_PATH_MAX, v->mem, &text, &n) < 0)
+        return;
+    if (strstr(text, "\"sharded_backend\""))
+        verify_find(v, CKPT_INCOMPLETE, "common.pt", "it is missing");
+    el_free(v->mem, text);
+}
+
+/* What says that a model is there, without one. */
+static void check_trainer(struct verify *v, const struct look *l)
+{
+    bool state = look_find(l, "trainer_state.json") != SIZE_MAX,
+         adapter = look_find(l, "adapter_config.json") != SIZE_MAX, weights = false;
+    for (size_t i = 0; i < l->n && !weights; i++)
+        weights = is_weights(l->names[i]);
+    if (!weights && l->n && (state || adapter) && !l->others)
+        verify_find(v, CKPT_INCOMPLETE, "",
+                    adapter ? "there is an adapter_config.json, but no adapter_model"
+                            : "there is a trainer_state.json, but no weights of a model");
+}
+
+/* --- hints ----------------------------------------------------------------------------------------------------------
+ */
+
+/* `latest` of DeepSpeed, wherever it lies, names a folder beside it. */
+static void check_latest(struct verify *v, const struct look *l, const char *name)
+{
+    char *text, words[300], shown[EL_SHOW_MAX];
+    size_t n, folder = folder_of(name);
+    if (verify_read(l, name, CKPT_PATH_MAX, v->mem, &text, &n) < 0)
+        return;
+    while (n && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == ' '))
+        text[--n] = 0;
+    char path[CKPT_PATH_MAX];
+    bool file = snprintf(path, sizeof path, "%.*s%s", (int)folder, name, text) < (int)sizeof path &&
+                look_find(l, path) != SIZE_MAX;
+    if (!n || ckpt_path_fault(text) || (!file && !has_below(l, name, folder, text))) {
+        snprintf(words, sizeof words, n ? "it names \"%s\", which is not there" : "it is empty%s",
+                 n ? el_show(text, shown) : "");
+        verify_find(v, n ? CKPT_INCOMPLETE : CKPT_DAMAGED, name, words);
+    }
+    el_free(v->mem, text);
+}
+
+void verify_counts(struct verify *v, const struct look *l)
+{
+    if (l->one || l->format == CKPT_FORMAT_ELRUN)
+        return;
+    check_deepspeed(v, l);
+    check_numbers(v, l);
+    check_trainer(v, l);
+    check_optimizer(v, l);
+    check_common(v, l);
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(last_part(l->names[i]), CKPT_LATEST_FILE) == 0)
+            check_latest(v, l, l->names[i]);
+}

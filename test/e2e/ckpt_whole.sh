@@ -1,0 +1,139 @@
+# elrun ckpt verify and gc on what frameworks write, with a file of a rank missing, a pointer, a page or zeros in the place of a
+# file, an archive without checksums, a hub's cache, a crafted pickle: what is whole is, and nothing else is called so.
+# Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
+# links that are followed or let out, the bound of visits, the proof before gc deletes.
+. "$(dirname "$0")/../lib/e2e.sh"
+W=$T/w; mkdir "$W"
+"$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
+is "other people's writers" "$?" 0 || note "$(tail -5 "$T/py")"
+# verdict NAME STATUS REGEX ARGUMENTS...
+verdict() {
+    v_name=$1 v_status=$2 v_regex=$3; shift 3
+    "$ELRUN" ckpt "$@" >"$T/out" 2>"$T/err"; status=$?
+    is "$v_name: status" "$status" "$v_status"
+    like "$v_name: words" "$(cat "$T/out" "$T/err")" "$v_regex"
+}
+# of STATUS CASE REGEX: by verify --deep
+of() { verdict "$2" "$1" "$3" verify --deep "$W/$2"; }
+
+# --- DeepSpeed --------------------------------------------------------------------------------------------------------
+for stage in 0 1 2 3; do of 0 zero$stage 'global_step500: valid \(deepspeed,'; done
+of 3 zero1-last 'zero_pp_rank_2_mp_rank_01_optim_states.pt: it is missing: there were 3 data parallel ranks and 2 of the model'
+of 3 zero2-model 'mp_rank_01_model_states.pt: it is missing'
+of 3 zero2-optimizer 'zero_pp_rank_0_mp_rank_00_optim_states.pt: it is missing'
+of 3 zero3-parameters 'zero_pp_rank_2_mp_rank_00_model_states.pt: it is missing'
+of 3 bf16 'bf16_zero_pp_rank_3_mp_rank_00_optim_states.pt: it is missing: there were 4'
+of 1 worlds 'zero_pp_rank_3.*: it is of another world size than its neighbours'
+of 0 epoch=1-step=5.ckpt 'checkpoint: valid \(deepspeed'
+of 0 universal 'valid'
+
+# --- folders of a Trainer, of accelerate, of adapters -----------------------------------------------------------------
+of 0 trainer 'valid \(trainer, 6 files.*; there are no checksums to compare the bytes of 1 file with'
+of 0 trainer-ranks 'valid \(trainer, 9 files'
+of 3 trainer-rank 'rng_state_3.pth: the file of rank 1 beside it is missing'
+of 3 trainer-model 'there is a trainer_state.json, but no weights of a model'
+of 3 trainer-optimizer 'there is a scheduler.pt, but no optimizer'
+of 1 trainer-cut 'trainer_state.json: truncated: its JSON does not end where the file does, at byte 30'
+of 1 trainer-empty 'trainer_state.json: it is empty'
+of 0 trainer-adapter 'valid'
+of 0 lora 'valid'
+of 0 trainer-two 'valid'
+of 0 clone 'valid \(trainer, 6 files'
+of 0 trainer-leftover 'valid'
+of 0 trainer-readme 'valid'
+of 0 trainer-zero 'valid \(trainer, 10 files'
+of 3 trainer-zero-rank 'global_step500/zero_pp_rank_1_mp_rank_00_optim_states.pt: it is missing'
+of 3 trainer-zero-tag 'latest: it names "global_step501", which is not there'
+of 0 trainer-fsdp 'valid \(trainer'
+of 3 trainer-fsdp-metadata 'optimizer_0/.metadata: there is no .metadata'
+of 3 trainer-fsdp-data 'optimizer_0/__0_0.distcp: it is missing'
+of 4 trainer-link 'model.safetensors: it is a link, which is not followed'
+of 0 aliases 'valid \(torch, 1 file'
+of 3 aliases-gone 'best.ckpt: it is a link, and there is nothing where it leads'
+of 0 adapter 'valid'
+of 3 adapter-model 'there is an adapter_config.json, but no adapter_model'
+of 0 accelerate 'valid'
+of 3 accelerate-rank 'random_states_2.pkl: the file of rank 0 beside it is missing'
+
+# --- sets, and ranks of Megatron --------------------------------------------------------------------------------------
+of 0 shards 'valid \(huggingface'
+of 3 shards-missing 'pytorch_model-00002-of-00002.bin is missing, with tensor "w2"'
+of 1 shards-tensor 'pytorch_model-00001-of-00002.bin has no tensor "w9"'
+of 1 shards-index 'pytorch_model.bin.index.json: truncated'
+of 3 consolidated 'consolidated.02.pth: the file of rank 1 beside it is missing'
+of 3 rank-of 'number 3 of this set of 4 files is missing'
+of 0 megatron 'iter_0000010: valid \(megatron'
+of 0 megatron-grid 'iter_0000010: valid \(megatron'
+of 3 megatron-common 'common.pt: it is missing'
+of 3 megatron-last 'mp_rank_01 is missing'
+of 3 megatron-stage 'mp_rank_00_001 is missing'
+
+# --- suffixes, and what stands in the place of a file -----------------------------------------------------------------
+for f in net.pth.tar net.th net net.model; do
+    of 0 files/$f "valid \\(torch, 1 file, .*, 1 tensor\\)\$"
+    of 1 files/cut-$f 'truncated: the file ends at byte [0-9]+'
+done
+of 0 plain 'plain: valid \(torch, 1 file'
+of 0 files/old.bin 'valid \(torch, 1 file, .*, 1 tensor\); there are no checksums'
+of 1 files/cut-old.bin 'truncated: storage 0 of 1 begins at byte [0-9]+, the file ends at'
+of 0 files/weights 'valid \(safetensors'
+of 1 files/cut-weights 'truncated: tensor "w" has bytes'
+of 1 files/called.safetensors 'it is a zip archive, as torch.save writes them, not safetensors'
+of 1 files/cut-arrays.npz truncated
+of 1 files/cut-50.npy 'truncated: its header should end at byte 128, the file ends at 50'
+of 1 files/cut-900.npy 'truncated: its array should end at byte 928, the file ends at 900'
+of 4 files/array.npy 'no file of a known format'
+of 1 files/cut-values.pkl 'truncated: its pickle does not end'
+of 4 files/packed.pt 'it is compressed with gzip'
+of 1 files/answer.bin 'a text stands in the place of the file: it begins "Entry not found"'
+for stem in .safetensors .bin .pt .ckpt .th .pth.tar "" .distcp .json .npz .gguf; do
+    of 1 "files/pointer$stem" 'a Git LFS pointer stands in the place of the file, which has 123456 bytes: `git lfs pull` fetches it'
+    of 1 "files/page$stem" 'a web page \(HTML\) stands in the place of the file'
+    of 1 "files/zeros$stem" 'there are zeros where it should begin'
+    of 1 "files/empty$stem" 'it is empty'
+done
+of 1 trainer-pointer 'optimizer.pt: a Git LFS pointer'
+of 1 trainer-tokenizer 'tokenizer.model: a Git LFS pointer'
+of 1 trainer-zeros 'optimizer.pt: there are zeros'
+of 1 unknown 'model.gguf: a Git LFS pointer'
+
+# --- archives without checksums ---------------------------------------------------------------------------------------
+for case in silent.pt silent trainer-silent; do of 4 $case ': unproved .*'; like "$case: says why" "$(cat "$T/out")" 'no checksums to compare: [0-9]'; done
+verdict "only --deep compares" 0 'silent.pt: valid' verify "$W/silent.pt"
+verdict "once there are checksums" 0 'valid .*, manifest written' verify --deep --add-manifest "$W/silent"
+of 0 silent 'silent: valid'
+
+# --- the cache of a hub -----------------------------------------------------------------------------------------------
+R=$W/hub/models--org--net
+for path in hub hub/models--org--net hub/models--org--net/snapshots hub/models--org--net/snapshots/0123456789012345678901234567890123456789; do
+    of 0 $path 'snapshots/0123456789012345678901234567890123456789: valid \(huggingface, 4 files, .*, 2 tensors\)$'
+done
+of 1 hub-changed 'model-00002-of-00002.safetensors: its bytes have SHA-256 [0-9a-f]{64}, its blob is called [0-9a-f]{64}'
+verdict "only --deep compares them" 0 valid verify "$W/hub-changed"
+of 0 hub-absolute 'valid \(huggingface, 4 files, .*, 2 tensors\)'
+of 3 hub-gone 'model-00002-of-00002.safetensors: it is a link that leads to none of the files in blobs/'
+for path in hub-begun hub-begun/models--org--net/snapshots/0123456789012345678901234567890123456789; do
+    of 3 $path 'there is no model in it, but a file in blobs/ that was not fetched to its end'
+done
+of 4 hub-tokenizer 'there is no checkpoint of a known format'
+of 3 hub-out 'model-00002-of-00002.safetensors: it is a link that leads to none of the files in blobs/'
+verdict "a cache gets no manifest" 2 'is of a cache, which only its hub writes to' verify --add-manifest "$R"
+verdict "and gc leaves it alone" 0 '0 deleted' gc "$W/hub" --keep-last=1
+
+# --- a crafted pickle -------------------------------------------------------------------------------------------------
+of 4 doubled.pt 'the pickle has the same values in too many places to look at all'
+of 4 million.pt 'the pickle is nested deeper than 256, or contains itself'
+
+# --- gc ---------------------------------------------------------------------------------------------------------------
+verdict "a manifest for each" 0 'checkpoint-3: valid .*, manifest written' verify --add-manifest --run-id=r "$W/root"
+rm "$W/root/checkpoint-3/global_step500/zero_pp_rank_1_mp_rank_00_optim_states.pt"
+verdict "gc relies on the newest that is whole, and says so" 0 'kept .* checkpoint-2: among the newest; found whole, every byte, before anything older goes' gc "$W/root" --keep-last=1 --deep
+is "what it leaves" "$(ls "$W/root" | tr '\n' ' ')" "checkpoint-2 checkpoint-3 "
+verdict "a manifest that is content" 0 'checkpoint-3: valid .*, manifest written' verify --add-manifest --run-id=r "$W/said"
+cp "$W"/two-ranks/* "$W/said/checkpoint-3/global_step500/"
+verdict "gc asks what verify asks" 3 'nothing is deleted: the newest checkpoint, checkpoint-3, is incomplete: .*zero_pp_rank_1.*it is missing' gc "$W/said" --keep-last=1
+is "and deletes nothing" "$(ls "$W/said" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-3 "
+dd if=/dev/zero of="$W/root/checkpoint-2/global_step500/mp_rank_00_model_states.pt" bs=1 count=1000 conv=notrunc 2>/dev/null
+verdict "what no manifest has vouched for" 1 'mp_rank_00_model_states.pt: bytes 0-[0-9]+ have CRC32C' verify "$W/root/checkpoint-2"
+verdict "in JSON, with nothing else on stdout" 3 '^elrun: nothing is deleted' gc "$W/said" --keep-last=1 --json
+finished
