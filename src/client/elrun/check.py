@@ -25,6 +25,7 @@ from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, Genera
 from .values import has_pair, is_value, numpy, torch
 
 SAID_MAX = 5  # differences of one part that are told
+_open: List[int] = []  # ids of the containers that are being looked at
 
 
 def compare(parts: List[AnyPart], memory: memoryview, where: List[Extent]) -> Iterator[str]:
@@ -120,6 +121,8 @@ def _short(value: Any) -> str:
 
 def _bytes_of(tensor: Any) -> Tuple[Any, ...]:
     th = torch()
+    if tensor.is_meta:  # only within what was pickled whole
+        return "meta", str(tensor.dtype).replace("torch.", ""), tuple(tensor.shape)
     t = getattr(tensor, "_local_tensor", tensor).detach().cpu()
     for undo in ("resolve_conj", "resolve_neg"):
         t = getattr(t, undo)() if hasattr(t, undo) else t
@@ -211,6 +214,16 @@ def _live_module(module: Any) -> Any:
 
 
 def _live_container(value: Any, inside: bool) -> Any:
+    if id(value) in _open:  # within itself: only in what was pickled whole
+        return "again", len(_open) - _open.index(id(value))
+    _open.append(id(value))
+    try:
+        return _content(value, inside)
+    finally:
+        _open.pop()
+
+
+def _content(value: Any, inside: bool) -> Any:
     if isinstance(value, dict):
         return _items({k: live(v, inside) for k, v in value.items()}, _kind_of(value))
     if isinstance(value, (list, collections.deque)):

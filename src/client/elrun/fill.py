@@ -275,7 +275,7 @@ class Fill:
         th = torch()
         device = th.device(name)
         if device.type == "cuda":
-            return th.device("cuda", th.cuda.currentdevice()) if th.cuda.is_available() else th.device("cpu")
+            return th.device("cuda", th.cuda.current_device()) if th.cuda.is_available() else th.device("cpu")
         return device
 
     def _spread(self, path: str, local: Any, spread: Spread, old: Any = None) -> Any:
