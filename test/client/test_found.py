@@ -214,10 +214,113 @@ def the_check_reads_a_ranks_own_pieces():
     assert "of its own" in text and "w has other values" in text and "t.0 has other values" in text, text
 
 
+def misfit(make, change, fresh):
+    """What is said of a state that does not fit; and whether something was filled all the same."""
+    it, job, again = make(), Alone(), Alone()
+    job.declare("it", it)
+    change(it)
+    shot = job.take_into(0, 0)
+    again.declare("it", fresh)
+    _, memory = shot.copy()
+    trouble, text = again.put_back(memory, shot.where)
+    assert text, trouble
+    return text, again._spoiled
+
+
+def one_tensor_that_was_two():
+    tied = {"m": torch.nn.ModuleList([torch.nn.Linear(1, 1, bias=False) for _ in range(2)])}
+    tied["m"][1].weight = tied["m"][0].weight
+    text, spoiled = misfit(lambda: {"m": torch.nn.ModuleList([torch.nn.Linear(1, 1, bias=False) for _ in range(2)])}, lambda it: None, tied)
+    assert "one memory with another tensor" in text and not spoiled, text
+
+
+class Brittle(dict):
+    def __setitem__(self, key, value):
+        raise OSError("no such device")
+
+
+def what_fails_in_the_end_is_not_called_unchanged():
+    text, spoiled = misfit(lambda: {"w": torch.ones(2), "b": Brittle(a=1)}, lambda it: dict.update(it["b"], a=2), {"w": torch.zeros(2), "b": Brittle(a=1)})
+    assert 'part "it"' in text and "OSError: no such device" in text and spoiled, (text, spoiled)
+
+
+class Hooked(torch.nn.Linear):
+    def state_dict(self, *args, **more):
+        return super().state_dict(*args, **more)
+
+
+def a_large_module_with_a_state_of_its_own_is_compared_first():
+    fresh = torch.nn.Sequential(torch.nn.Linear(2, 2), Hooked(2, 3))
+    before = [p.clone() for p in fresh.parameters()]
+    text, spoiled = misfit(lambda: torch.nn.Sequential(torch.nn.Linear(2, 2), Hooked(2, 4)), lambda it: None, fresh)
+    assert "1.weight was saved with shape [4, 2], and has [3, 2]" in text and not spoiled, (text, spoiled)
+    assert all(map(torch.equal, before, fresh.parameters()))
+
+
+def what_is_set_on_a_tensor_of_a_block_later():
+    def change(it):
+        it["t3"].tag = "hello"
+
+    assert back(lambda: {f"t{i}": torch.zeros(2) for i in range(20)}, change)["t3"].tag == "hello"
+
+
+def keys_of_a_block_that_are_of_another_type_later():
+    def change(it):
+        for k in list(it):
+            it[float(k)] = it.pop(k)
+
+    assert set(map(type, back(lambda: {i: torch.zeros(2) for i in range(20)}, change))) == {float}
+
+
+def moments_of_another_device():
+    """As saved with a GPU; torch says that there is one, and makes them on the CPU."""
+    import elrun.fill
+
+    fill, cuda, asked = elrun.fill.Fill(None, None), torch.cuda, []
+    was = cuda.is_available, cuda.current_device
+    cuda.is_available, cuda.current_device = lambda: True, lambda: asked.append(1) or 0
+    try:
+        assert fill.device("cuda:3") == torch.device("cuda", 0) and asked
+    finally:
+        cuda.is_available, cuda.current_device = was
+
+
+def keys_of_an_optimizers_state_in_no_order():
+    p = torch.nn.Parameter(torch.zeros(2))
+    optim, job = torch.optim.SGD([p], lr=.1), Alone()
+    optim.state[("a", 1)], optim.state[("a", None)] = {"x": torch.ones(1)}, {"x": torch.ones(1)}
+    job.declare("o", optim)
+    shot = job.take_into(0, 0)
+    assert job.differences(shot) == [], job.differences(shot)
+
+
+def within_itself_where_it_is_pickled_whole():
+    job, holder = Alone(), Holder()
+    holder.v = Marked2(a=1)
+    holder.v.mark, holder.v["self"], holder.v["meta"] = 1, [holder.v], torch.zeros(2, device="meta")
+    job.declare("h", holder)
+    shot = job.take_into(0, 0)
+    assert job.differences(shot) == [], job.differences(shot)
+
+
+class Holder:
+    v = None
+
+    def state_dict(self):
+        return {"v": self.v}
+
+    def load_state_dict(self, state):
+        self.v = state["v"]
+
+
+class Marked2(dict):
+    pass
+
+
 def main():
     bad = 0
     for name, test in list(globals().items()):
-        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "Marked"):
+        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle"):
             try:
                 test()
             except Exception:

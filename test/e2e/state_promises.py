@@ -1,6 +1,7 @@
 """Workers for state_promises.sh: what elrun promises of steps, of disk and of memory, with arrays of numpy so that they start in
 no time.  Each keeps its own truth in FOLDER: what it holds after each step.
 state_promises.py FOLDER MODE"""
+import contextlib
 import mmap
 import os
 import pickle
@@ -407,9 +408,10 @@ def scheduled():
 
 def swap():
     """Weights of an average stand in for the model's while the job is told to end.  HOW: array, copy or data: put there as
-    numpy, torch_ema and others do it; told: by ck.swapped(); over: that has ended before."""
+    numpy, torch_ema and others do it; told: by ck.swapped(); over: that has ended before; raised, stays: that has ended, by an
+    exception or not, and the weights are not back."""
     how = os.environ["HOW"]
-    if how in ("copy", "data"):
+    if how in ("copy", "data", "raised", "stays"):
         import torch
 
         net = torch.nn.Linear(500, 100)
@@ -448,13 +450,16 @@ def swap():
             net.weight.data = state["ema"].clone()
         else:
             weights[...] = ema
-        if how != "over":
+        if how == "raised":
+            raise ValueError("the validation fails")
+        if how not in ("over", "stays"):
             pid_file("ready")
             time.sleep(60)
-        weights[...] = mine
+        if how != "stays":
+            weights[...] = mine
 
-    if how in ("told", "over"):
-        with ck.swapped():
+    if how in ("told", "over", "raised", "stays"):
+        with contextlib.suppress(ValueError), ck.swapped():
             validate()
     else:
         validate()

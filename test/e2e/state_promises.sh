@@ -117,7 +117,7 @@ with=
 
 # --- emergency checkpoints
 ready_or_ended() { [ -e "$D/ready" ] || ended "$elrun_pid"; }
-for how in array copy data told over; do
+for how in array copy data told over raised stays; do
     with=HOW=$how
     begin "swap_$how" 1 swap --ckpt-dir="$T/swap_$how/ckpt" $CHECK
     wait_for ready_or_ended
@@ -128,7 +128,7 @@ for how in array copy data told over; do
     newest=$(cat "$D/step.0")
     case $how in
     over) is "swapped weights, $how: the newest step counts" "$newest" 5 ;;
-    told) [ "$newest" = 5 ] || like "swapped weights, $how: that an older step counts is said" "$(cat "$D/err.1")" 'swapped' ;;
+    raised | stays | told) [ "$newest" = 5 ] || like "swapped weights, $how: that an older step counts is said" "$(cat "$D/err.1")" 'swapped' ;;
     *) [ "$newest" = 5 ] || like "swapped weights, $how: that an older step counts is said" "$(cat "$D/err.1")" 'changed' ;;
     esac
 done

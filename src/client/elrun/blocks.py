@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PARAMETERS, _BUFFERS = operator.attrgetter("_parameters"), operator.attrgetter("_buffers")
 _SHAPE = operator.attrgetter("shape", "dtype")
 _GRAD = operator.attrgetter("requires_grad")
+_DICT = operator.attrgetter("__dict__")  # of a tensor: what a script has set on it
 
 
 class Spec(NamedTuple):
@@ -114,13 +115,15 @@ class DictBlock(Block):
         self.ids = list(map(id, tensors))
         self.keep = tuple(tensors)
         self.grads = list(map(_GRAD, tensors))
+        self.kinds = None if self.names is None or set(map(type, self.names)) == {str} else list(map(type, self.names))
 
     def guard(self) -> bool:
         value = self.value
-        if list(map(_GRAD, self.keep)) != self.grads:
+        if list(map(_GRAD, self.keep)) != self.grads or any(map(_DICT, self.keep)):
             return False
         if isinstance(value, dict):
-            return list(map(id, value.values())) == self.ids and list(value) == self.names
+            return (list(map(id, value.values())) == self.ids and list(value) == self.names
+                    and (self.kinds is None or list(map(type, value)) == self.kinds))
         return list(map(id, value)) == self.ids
 
 

@@ -172,7 +172,7 @@ def _kind_of(value: Any) -> str:
 
 def _in_order(state: Any) -> Any:
     """States of parameters are listed as they came into being, or by number."""
-    return _items(dict(sorted(state[1].items(), key=lambda item: (type(item[0]).__name__, item[0]))))
+    return _items(dict(sorted(state[1].items(), key=lambda item: (type(item[0]).__name__, item[0] if type(item[0]) is int else repr(item[0])))))
 
 
 def _live_tensor(value: Any) -> Any:

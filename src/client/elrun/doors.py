@@ -257,6 +257,8 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
         for entry in special.module_entries(target, [], [], {}):
             was, local = saved.get(entry.key), local_of(entry.tensor)
             if isinstance(was, TensorNode) and special.is_block_tensor(local):
+                if special.loads_plainly(target) and tuple(local.shape) != was.shape:
+                    raise fill.misfit(path, f"{entry.key} was saved with shape {list(was.shape)}, and has {list(local.shape)}")
                 _keeps_values(fill, path, entry.key, local, was)
         state = fill.make(path, tree)
         if metadata.value is not None:

@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Set, Tuple
 
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Held, Part, copy_all
@@ -48,6 +48,7 @@ class _Plan(NamedTuple):
     views: List[Any]  #: elements of them,
     samples: List[Any]  #: … as they were behind the step
     keep: List[Any]  #: whose memory is in the key
+    uncounted: Set[int]  #: of the rest: made in inference mode, where torch counts no changes
 
 
 class Emergency:
@@ -121,6 +122,11 @@ class Emergency:
         self.step = None
         self.trouble = why
 
+    def is_as_kept(self) -> bool:
+        """The elements that are compared are what they were behind the step that was kept last."""
+        th, plan = torch(), self.plan
+        return plan is None or all(th.equal(_bits(view), _bits(sample)) for view, sample in zip(plan.views, plan.samples))
+
     def _watch(self, held: List[Held], sources: List[Any]) -> str:
         """Lays aside, and notes by what a change will be seen; why not, or ""."""
         if any(one.layout is None for one in held):
@@ -137,7 +143,7 @@ class Emergency:
             self.large = LARGE_STEPS
             return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
         tensors = [sources[i] for i in plan.rest]
-        self.versions = list(map(_VERSION, tensors))
+        self.versions = list(map(_VERSION, tensors)) if not plan.uncounted else [0 if i in plan.uncounted else sources[i]._version for i in plan.rest]
         self.places = [places[i] for i in plan.rest]
         copy_all(plan.copies, [sources[i] for i in plan.aside])
         copy_all(plan.samples, plan.views)
@@ -153,14 +159,15 @@ class Emergency:
             if left >= 0 or not _is_tensor(sources[i]):
                 aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
         picked = set(aside)
-        rest = [i for i in range(len(rows)) if i not in picked and not sources[i].is_inference()]
+        rest = [i for i in range(len(rows)) if i not in picked]
+        uncounted = {i for i in rest if sources[i].is_inference()}
         copies = [sources[i].clone() if _is_tensor(sources[i]) else sources[i].copy() for i in aside]
         drawn = random.Random(len(rest)).sample(rest, len(rest))
         some = sorted(drawn, key=lambda i: not sources[i].requires_grad)[:SAMPLED_MAX]  # weights are what scripts swap
         looked = {i: _elements(sources[i], sources[i].is_contiguous()) for i in some}
         looked = {i: view for i, view in looked.items() if view is not None and not view.is_conj() and not view.is_neg()}
         samples = [v.clone() for v in looked.values()]
-        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, list(sources))
+        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, list(sources), uncounted)
 
     def _failed(self, *what: Any) -> None:
         """sys.excepthook: the script ends badly.  Its state is whole, unless it failed inside of a step."""
@@ -269,7 +276,8 @@ class Emergency:
         if self.ck._turn != turn:
             return "a step, or ck.swapped(), began or ended while it was copied"
         for i, version, place in zip(plan.rest, self.versions, self.places):
-            if self.sources[i]._version != version or self.sources[i].data_ptr() != place:
+            counted = 0 if i in plan.uncounted else self.sources[i]._version
+            if counted != version or self.sources[i].data_ptr() != place:
                 return f"{names[i]} was changed outside of ck.update()"
         th = torch()
         for i, view, sample in zip(plan.picked, plan.views, plan.samples):

@@ -53,6 +53,7 @@ class Fill:
         self.doors: List[Door] = []
         self.copies: List[Callable[[], None]] = []
         self.last: List[Callable[[], None]] = []
+        self.ends: List[Tuple[str, int, int]] = []  # part by part: how long these two lists were then
         self.kept: List[Any] = []  # nodes and objects, whose ids are in made and used
         self.unpacked: Dict[int, Any] = {}
 
@@ -91,7 +92,8 @@ class Fill:
             if isinstance(was, TensorNode) and was.place is not None:
                 self.saved_names.setdefault(was.place.object, []).append(join(path, entry.key))
             if isinstance(was, TensorNode) and special.is_block_tensor(tensor) and tuple(tensor.shape) == was.shape and str(tensor.dtype) == f"torch.{was.dtype}":
-                self._takes(tensor, self.tensors(was.name, was.dtype, was.shape))
+                if not self._takes(tensor, self.tensors(was.name, was.dtype, was.shape)):
+                    raise self.misfit(path, f"{entry.key} is one memory with another tensor here, and was saved with values of its own")
                 self.sharing.fills(was, entry.tensor)
 
     def plan(self, part: str, value: Any, node: Any) -> None:
@@ -99,6 +101,7 @@ class Fill:
         self.part = part
         if self.put("", value, node) is not value:
             raise self.misfit("", f"{_kind_of(self._unpack(node))} was saved, and {a_class(value)} is declared")
+        self.ends.append((part, len(self.copies), len(self.last)))
 
     def carry_out(self) -> None:
         back: List[Optional[Callable[[], None]]] = []
@@ -112,14 +115,23 @@ class Fill:
                 raise failed from e
         th = torch()
         if th is None:
-            for step in self.copies + self.last:
+            self._take_steps(self.copies, 0)
+        else:
+            with th.no_grad():
+                self._take_steps(self.copies, 0)
+        self._take_steps(self.last, 1)
+
+    def _take_steps(self, steps: List[Callable[[], None]], which: int) -> None:
+        """The steps that fill what is there.  They are not known to fail; if one does, some of it is filled."""
+        for n, step in enumerate(steps):
+            try:
                 step()
-            return
-        with th.no_grad():
-            for step in self.copies:
-                step()
-        for step in self.last:
-            step()
+            except Exception as e:
+                part = next((name for name, *ends in self.ends if n < ends[which]), self.part)
+                cause = e.__cause__ if isinstance(e, Misfit) and e.__cause__ else e
+                failed = Misfit(f'part "{part}": what was saved cannot be put there: {type(cause).__name__}: {cause}')
+                failed.spoiled = True
+                raise failed from e
 
     def misfit(self, path: str, why: str) -> Misfit:
         return Misfit(f'part "{self.part}"{f", {path}" if path else ""}: {why}')

@@ -107,12 +107,14 @@ class Layout:
         self.bytes = len(self.header) + at + 8 + room
 
     def _alike(self) -> str:
-        """Which tensors must be alike on all ranks, by their numbers in the order of their bytes: "0-147,150"."""
+        """Which tensors must be alike on all ranks, by their numbers in the order of their bytes: "0-147,150": parameters and
+        moments, and what is too large to be kept for each rank."""
         place = sorted(range(len(self.rows)), key=lambda i: (self.offsets[i], self.offsets[i] + self.rows[i].bytes,
                                                              self.rows[i].spec.name.encode()))
         spans: List[List[int]] = []
         for n, i in enumerate(place):
-            if not self.rows[i].spec.shared:
+            row = self.rows[i]
+            if not row.spec.shared and (row.own or row.spec.spread is not None):
                 continue
             if spans and spans[-1][1] == n - 1:
                 spans[-1][1] = n

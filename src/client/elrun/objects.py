@@ -27,7 +27,8 @@ CONTAINERS = (dict, collections.OrderedDict, collections.defaultdict, collection
 _MADE_BY = ("__new__", "__init__", "__setitem__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "append", "extend",
             "add")
 BLOCK_MIN = 16  # tensors in a dict or list that make it a block
-TRY_MAX = 16 << 20  # bytes of what torch.save() gives that is tried with torch.load()
+TRY_MAX = 16 << 20  # bytes of what torch.save() gives that is tried with torch.load() when it is declared,
+TRY_LATER_MAX = 1 << 18  # … and at each snapshot
 
 
 class Taken(NamedTuple):
@@ -188,7 +189,7 @@ class Walk:
     def _saved_tensor(self, path: str, tensor: Any) -> Any:
         try:
             data = special.to_bytes(tensor)
-            if self.first and len(data) < TRY_MAX:
+            if len(data) < (TRY_MAX if self.first else TRY_LATER_MAX):
                 special.from_bytes(data)
         except Exception as e:
             raise Refused(f"{self.where(path)}: {a_class(tensor)} that torch.save() and torch.load() do not take: {e}") from None

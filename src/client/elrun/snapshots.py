@@ -380,7 +380,8 @@ class Snapshots(Declaring):
     @contextlib.contextmanager
     def swapped(self) -> Iterator[None]:
         """Around what puts other values into what was declared for a while, an average of the weights for a validation:
-        no state is copied meanwhile, and afterwards all of it is taken for what it was before."""
+        no state is copied meanwhile.  Afterwards all of it is taken for what it was before, unless an exception leaves the
+        block, or elements that are compared are not back."""
         self._swapped += 1
         emergency = self._emergency
         step = emergency.step if emergency else None
@@ -388,13 +389,19 @@ class Snapshots(Declaring):
             emergency.forget("other weights are in its place (ck.swapped())")
         self._turn += 2  # a copy that has begun does not count
         turn = self._turn
+        back = False
         try:
             yield
+            back = True
         finally:
             self._swapped -= 1
             self._turn += 2
-            if emergency and step is not None and self._turn == turn + 2 and not self._swapped:
-                emergency.keep(step)
+            if emergency and step is not None and back and self._turn == turn + 2 and not self._swapped:
+                if emergency.is_as_kept():
+                    emergency.keep(step)
+                else:
+                    self._send("NOTE", {"error": False, "text": f"behind swapped() the weights are not what they were after step {step}: "
+                                        "until the next step is done nothing newer than the last snapshot can be captured"})
 
     @property
     def change(self) -> Optional[Change]:
