@@ -126,6 +126,7 @@ static void act(struct node *n, const struct agent_action *a)
         report_restart(n);
         prepare(n);
         break;
+    case AGENT_DO_WAIT: report_wait(n); break;
     case AGENT_DO_GROUP: workers_act(n, &a->group); break;
     case AGENT_DO_NOTE:
         report_note(n, a->slot);

@@ -372,7 +372,9 @@ bool report_was_signalled(const struct node *n, unsigned slot); /* by elrun, bef
 void report_collect(struct node *n);                            /* answers AGENT_EV_COLLECTED */
 void report_drained(void *node);                                /* callbacks of the output */
 void report_rank_drained(void *node, unsigned slot);
-void report_restart(struct node *n); /* a new attempt is wanted */
+void report_restart(struct node *n);
+/* a new attempt is wanted */
+void report_wait(struct node *n);    /* … and comes later: says so */
 void report_forget(struct node *n);  /* it can begin: the failures of the last one are over */
 /* Where descriptors have run out: how many these workers need. */
 void report_files(const struct node *n, struct el_err *e);

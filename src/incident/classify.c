@@ -26,6 +26,10 @@ static const struct row {
     [CLASSIFY_##name] = {#name, a, b, advice, scope, FAILURE_CLASS_##class, follower, 0},
                           FAILURE_RULES(X)
 #undef X
+#define X(name, a, b)                                                                                                  \
+    [CLASSIFY_##name] = {#name, a, b, FAILURE_ADVICE_USAGE, WORDS, FAILURE_CLASS_CODE, false, FAILURE_ANY_CODE},
+                              FAILURE_USAGES(X)
+#undef X
 #define X(name, code, a, b, class, advice)                                                                             \
     [CLASSIFY_##name] = {#name, a, b, advice, WORDS, FAILURE_CLASS_##class, false, code},
                               FAILURE_EXITS(X)
@@ -210,6 +214,15 @@ static enum classify_rule match_group(struct text words)
     return CLASSIFY_NONE;
 }
 
+/* An exception that was made of one that passes by itself: "DatasetGenerationError" of an HTTP 429.  What was raised
+ * while that was being handled counts only if it is no program error of Python's own. */
+static bool is_made_of(enum classify_rule best, enum classify_rule r, const struct traceback_exception *e,
+                       const struct traceback_exception *last)
+{
+    bool foreign = code_kind(last_part(last->type)) == NOT_KNOWN;
+    return best == CLASSIFY_TYPE && classify_is_passing(r) && (e->link == TRACEBACK_CAUSE || foreign);
+}
+
 /* Says r, of an exception that led to the next one by this link, more than best, which is of a later one? */
 static bool improves(enum classify_rule best, enum classify_rule r, const struct traceback_exception *e)
 {
@@ -226,12 +239,14 @@ static void take_exceptions(struct classify *c, const struct traceback *t, const
     enum classify_rule best = CLASSIFY_NONE;
     for (unsigned i = chain->n; i > 0; i--) {
         const struct traceback_exception *e = &chain->v[i - 1];
+        const struct traceback_exception *end = &chain->v[chain->n - 1];
         bool last = i == chain->n, group = python && text_find(e->type, "ExceptionGroup");
         enum classify_rule r =
             group ? match_group(e->words) : match(e->type, e->words, frames, python && !t->in_thread);
-        if (!last && !improves(best, r, e))
+        bool made = !last && is_made_of(best, r, e, end);
+        if (!last && !made && !improves(best, r, e))
             continue;
-        if (!last && rows[best].follower) {
+        if (made || (!last && rows[best].follower)) {
             c->cause = e->words;
             c->cause_type = e->type;
         }
@@ -311,7 +326,7 @@ enum classify_rule classify_exit(int code, const char *last_lines)
 {
     const struct text t = {last_lines, last_lines ? strlen(last_lines) : 0};
     for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++)
-        if (rows[r].code && rows[r].code == code && has(t, rows[r].a) && has(t, rows[r].b))
+        if ((rows[r].code == code || rows[r].code == FAILURE_ANY_CODE) && has(t, rows[r].a) && has(t, rows[r].b))
             return r;
     return CLASSIFY_NONE;
 }
@@ -338,6 +353,26 @@ const char *classify_advice(enum classify_rule r)
 {
     assert(r < CLASSIFY_COUNT);
     return rows[r].advice ? rows[r].advice : "";
+}
+
+bool classify_is_passing(enum classify_rule r)
+{
+    static const struct {
+        enum classify_rule from, to;
+    } passing[] = {
+#define X(from, to) {CLASSIFY_##from, CLASSIFY_##to},
+        FAILURE_PASSING(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT_OF(passing); i++)
+        if (r >= passing[i].from && r <= passing[i].to)
+            return true;
+    return false;
+}
+
+bool classify_is_usage(enum classify_rule r)
+{
+    return rows[r].code == FAILURE_ANY_CODE;
 }
 
 bool classify_is_helper(enum classify_rule r)
