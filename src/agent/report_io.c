@@ -60,7 +60,9 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     w->fenced = end->signal == SIGKILL && (n->fence_fell || loop_clock() >= n->fence_at);
     tell_worker_ended(n, slot, end);
     w->ended = true;
+    w->ended_at = loop_clock();
     w->bad = end->code != 0;
+    last_one_ended(n, slot);
     if (!w->bad)
         return;
     f->rank = workers_rank(n, slot);
@@ -152,6 +154,7 @@ static void collected(struct node *n)
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
             judge(n, i, kills > 0);
+    last_one_explain(n);
     struct report r = make_report(n);
     int odd = hung_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)

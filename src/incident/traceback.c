@@ -76,7 +76,8 @@ static void take_message(struct finder *f, struct find *x, struct text prefix, s
     struct text line, inside;
     size_t next;
     x->t.end = *pos;
-    for (unsigned i = 0; i < MESSAGE_MAX && peek(f, *pos, &line, &next); i++, *pos = next) {
+    for (unsigned i = 0; i < MESSAGE_MAX && peek(f, *pos, &line, &next); *pos = next) {
+        i += !line.n || (line.p[0] != ' ' && line.p[0] != '\t'); /* lists of keys have one in each line */
         if (!line_strip(line, prefix, &inside) || line_is_foreign(inside))
             break;
         struct line_frame frame;

@@ -66,7 +66,8 @@ bool output_terminal_shared(const struct output *o);
 /* The terminal's size has changed (SIGWINCH): pseudo-terminals of --capture-stderr follow. */
 void output_resized(struct output *o);
 
-/* The last 64 KiB of a stream, or why there are none. */
+/* The last 64 KiB of a stream (and in front of them the beginning of a traceback whose message is longer, head.h), or
+ * why there are none. */
 #define OUTPUT_TAIL_LIST(X)                                                                                            \
     X(READ, "read by elrun")                                                                                           \
     X(FILE, "from the log file")                                                                                       \

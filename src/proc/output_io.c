@@ -286,8 +286,10 @@ static void forget_attempt(struct output *o)
         struct rank *rank = &o->ranks[r];
         for (int k = 0; k < 2; k++)
             stream_abort(&rank->stream[k]);
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 2; k++) {
             ring_free(&rank->stream[k].ring);
+            head_free(&rank->stream[k].head);
+        }
         free(rank->dir);
         free(rank->error_file);
         rank->dir = rank->error_file = NULL;

@@ -2,6 +2,7 @@
 #ifndef PROC_OUTPUT_PRIVATE_H
 #define PROC_OUTPUT_PRIVATE_H
 #include "proc/filter.h"
+#include "proc/head.h"
 #include "proc/line.h"
 #include "proc/output.h"
 #include "proc/prefix.h"
@@ -40,6 +41,7 @@ struct stream {
     struct line line;
     struct filter_stream filtered;
     struct ring ring;
+    struct head head;
     char prefix[PREFIX_BYTES_MAX];
 };
 
