@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "incident/text.h"
+#include "incident/unfold.h"
 #include "incident/xid.h"
 #include "proc/kmsg.h"
 #include "util/auto.h"
@@ -167,6 +168,19 @@ static bool is_last_word(const struct traceback *t, struct text all)
     return (t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP) && !t->in_thread && lines <= LINES_BEHIND_MAX;
 }
 
+/* In place; without memory for it the text stays as it is. */
+static void unfolded(struct failure *f, struct el_buf *clean)
+{
+    struct text t = {clean->v, clean->len};
+    if (!clean->len || !unfold_needed(t))
+        return;
+    struct el_buf out = EL_BUF_INIT(clean->mem, 0), old = *clean;
+    bool bad = unfold(&out, t) != 0;
+    f->texts_short |= bad;
+    *clean = bad ? old : out;
+    el_buf_free(bad ? &out : &old);
+}
+
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
@@ -175,6 +189,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
         n = STREAM_MAX;
     }
     f->texts_short |= text_clean(&clean, bytes, n) != 0;
+    unfolded(f, &clean);
     struct traceback found;
     struct traceback_chain chain;
     traceback_find_chain(&found, &chain, clean.len ? clean.v : "", clean.len);
