@@ -343,6 +343,11 @@ static void open_closed_streams(void)
         }
 }
 
+static void on_own_text(void *output)
+{
+    output_break_line(output);
+}
+
 static void start_output(struct node *n, struct el_err *e)
 {
     struct output_conf conf = {
@@ -360,6 +365,8 @@ static void start_output(struct node *n, struct el_err *e)
     ssize_t got = getrandom(&conf.seed, sizeof conf.seed, 0);
     (void)got; /* the kernel's pool is ready long before anybody trains */
     n->output = output_new(n->loop, n->pool, &conf, e);
+    if (n->output)
+        console_before(n->console, on_own_text, n->output);
 }
 
 static int node_init(struct node *n, struct el_err *e)
@@ -430,8 +437,10 @@ static bool node_free(struct node *n)
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);
     run_folder_free(n->folder);
-    if (n->output)
+    if (n->output) {
+        console_before(n->console, NULL, NULL);
         output_free(n->output);
+    }
     agent_free(&n->core, NULL);
     reap_free(n->reap);
     loop_timer_free(n->deadline);

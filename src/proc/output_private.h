@@ -37,7 +37,9 @@ struct stream {
     bool forced;         /* nobody waits for the console or the disk any longer */
     el_usec exited_at;
     size_t owed;     /* bytes that lay in the pipe at that time and have not been read */
-    el_usec held_at; /* raw: since when a part of a line waits */
+    el_usec held_at; /* since when a part of a line waits */
+    bool shown;      /* a part of the present line is on the console: others may break it */
+    bool broken;     /* … and one has */
     struct line line;
     struct filter_stream filtered;
     struct ring ring;
@@ -85,6 +87,8 @@ struct output {
     struct loop_timer *tick, *late, *soon;
     struct stream_list resting, blocked;
     bool kick; /* blocked streams shall be tried again in the next turn */
+    struct loop_timer *parts; /* of lines that wait for their rest */
+    bool parts_armed;
     bool late_armed;
     bool told_lost, told_drained;
     struct el_buf text;
@@ -123,6 +127,7 @@ void stream_resized(struct stream *s);
 void streams_unblock(struct output *o);
 void streams_on_tick(void *output);
 void streams_on_late(void *output);
+void streams_show_parts(void *output);
 void mouth_on_timer(void *mouth);
 
 /* --- output_io.c --- */
