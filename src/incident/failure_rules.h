@@ -29,6 +29,8 @@
 #define FAILURE_ADVICE_RESOLVE "a host name could not be resolved on this host: see its DNS"
 #define FAILURE_ADVICE_SERVICE                                                                                         \
     "a service refuses or does not answer for now: let one rank fetch and the others wait, or keep a copy on the hosts"
+#define FAILURE_ADVICE_CRLF                                                                                            \
+    "a script has the line ends of Windows, and its first line or its commands end with a carriage return: dos2unix"
 #define FAILURE_ADVICE_BUILDING                                                                                        \
     "another process held this file or was still building it: build it before the job, or in one rank while the "      \
     "others wait"
@@ -353,7 +355,12 @@
 /* Exit codes with a meaning of their own: name, code, two texts of the last lines ("" = none), class, advice. */
 #define FAILURE_EXITS(X) \
     X(NO_SCRIPT,      2,   "can't open file '", "No such file",     CODE, "there is no such script on this node") \
+    /* GNU env shows it as \\r; bash names it as it would have to be written. */ \
+    X(CRLF_ENV,       127, "\\r", ": No such file",                     CODE, FAILURE_ADVICE_CRLF) \
+    X(CRLF_SHELL,     127, "$'\\r': command not found", "",             CODE, FAILURE_ADVICE_CRLF) \
     X(NO_COMMAND,     127, "", "",                                  CODE, "there is no such command on this node: see PATH") \
+    X(CRLF_BASH,      126, "^M: bad interpreter", "",                   CODE, FAILURE_ADVICE_CRLF) \
+    X(NO_INTERPRETER, 126, ": bad interpreter: ", "",                   CODE, "the interpreter of the script's #! line is not on this node") \
     X(NOT_EXECUTABLE, 126, "", "",                                  CODE, "the file is not executable") \
     X(TIME_LIMIT,     124, "", "",                                  HANG, "this is what timeout(1) says when the time is over") \
     X(EXIT_HUP,       129, "", "",                                  OUTSIDE, "the program ended on SIGHUP: start the job with nohup, tmux or the scheduler") \

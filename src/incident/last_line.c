@@ -98,7 +98,7 @@ bool last_line_is_hint(struct text line)
     for (size_t i = 0; i < COUNT_OF(starts); i++)
         if (text_starts(t, starts[i]))
             return true;
-    return ends(t, " --help") || ends(t, " -h");
+    return text_find(t, ": use -[v]S to pass options") || ends(t, " --help") || ends(t, " -h");
 }
 
 static struct line look(struct text t)
