@@ -97,7 +97,7 @@
       "this build of PyTorch or of an extension is not for this GPU") \
     X(NCCL_USAGE,     LINE,  "ncclInvalidUsage", "",                        CODE, false, "") \
     X(NCCL_DUPLICATE, LINE,  "NCCL", "Duplicate GPU detected",              CODE, false, \
-      "two ranks use one GPU: set the device by LOCAL_RANK") \
+      "two ranks use one GPU: set the device by LOCAL_RANK; on two nodes: they have one host name (hostname, or NCCL_HOSTID)") \
     X(NO_BACKEND,     WORDS, "Distributed package doesn't have", "built in", CODE, false, "") \
     X(STATE_DICT,     WORDS, "Error(s) in loading state_dict for", "",      CODE, false, "") \
     X(SHAPES,         WORDS, "shapes cannot be multiplied", "",             CODE, false, "") \
