@@ -555,7 +555,8 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
 el_usec agent_deadline(const struct agent *a)
 {
     bool up = a->state == AGENT_RUNNING || a->state == AGENT_STOPPING;
-    bool waits = a->judge_until == EL_NEVER && a->again_at == EL_NEVER && (a->note_due || (a->state == AGENT_COLLECTING && a->collected));
+    bool waits = a->judge_until == EL_NEVER && a->again_at == EL_NEVER &&
+                 (a->note_due || (a->state == AGENT_COLLECTING && a->collected));
     el_usec group = up ? policy_deadline(&a->group) : EL_NEVER;
     if (up && a->parting_until < group)
         group = a->parting_until;

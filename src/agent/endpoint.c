@@ -277,7 +277,8 @@ static void note_namesake(const struct endpoint_facts *facts, struct endpoint *e
     char address[EL_ADDR_TEXT_MAX];
     struct el_addr a = {.port = (uint16_t)ep->port};
     memcpy(a.ip, facts->found[0], sizeof a.ip);
-    snprintf(ep->note, sizeof ep->note, "two hosts are named %.40s: this one, and the one at %s that %s leads to; give an address",
+    snprintf(ep->note, sizeof ep->note,
+             "two hosts are named %.40s: this one, and the one at %s that %s leads to; give an address",
              facts->hostname, el_addr_text(&a, address), ep->from);
 }
 

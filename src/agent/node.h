@@ -130,7 +130,7 @@ struct node {
     bool fence_fell;  /* in this attempt: elrun was there too late to set another one */
     struct cgroup *cgroup;
     struct hang_watch *hang;         /* hang_io.c; NULL: nobody looks */
-    struct loop_timer *last_one; /* only one worker still runs */
+    struct loop_timer *last_one;     /* only one worker still runs */
     struct consequence *consequence; /* consequence_io.c */
 
     /* workers_io.c */
@@ -382,8 +382,10 @@ void report_drained(void *node);                                /* callbacks of 
 void report_rank_drained(void *node, unsigned slot);
 void report_restart(struct node *n);
 /* a new attempt is wanted */
-void report_wait(struct node *n);    /* … and comes later: says so */
-void report_forget(struct node *n);  /* it can begin: the failures of the last one are over */
+void report_missing(struct node *n);
+void report_stuck(struct node *n);
+void report_wait(struct node *n);   /* … and comes later: says so */
+void report_forget(struct node *n); /* it can begin: the failures of the last one are over */
 /* Where descriptors have run out: how many these workers need. */
 void report_files(const struct node *n, struct el_err *e);
 const char *report_logs(const struct node *n); /* where there is something to look at; NULL: nowhere */

@@ -32,7 +32,7 @@ static const struct row {
 #undef X
 #define X(name, code, a, b, class, advice)                                                                             \
     [CLASSIFY_##name] = {#name, a, b, advice, WORDS, FAILURE_CLASS_##class, false, code},
-                              FAILURE_EXITS(X)
+                                  FAILURE_EXITS(X)
 #undef X
 };
 

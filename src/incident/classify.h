@@ -20,9 +20,9 @@ enum classify_rule {
         FAILURE_USAGES(X)
 #undef X
 #define X(name, code, a, b, class, advice) CLASSIFY_##name,
-        FAILURE_EXITS(X)
+            FAILURE_EXITS(X)
 #undef X
-            CLASSIFY_COUNT
+                CLASSIFY_COUNT
 };
 
 struct classify {

@@ -13,8 +13,8 @@
 
 enum {
     STREAM_MAX = 100 * 1024, /* bytes looked at: what is kept of a stream (proc/head.h) */
-    STACK_MAX = 40 * 1024,  /* bytes of a traceback kept: what an errfile_clip holds and a little more */
-    TAIL_MAX = 8 * 1024,    /* bytes of last lines kept */
+    STACK_MAX = 40 * 1024,   /* bytes of a traceback kept: what an errfile_clip holds and a little more */
+    TAIL_MAX = 8 * 1024,     /* bytes of last lines kept */
     MESSAGE_MAX = 1024,
     KERNEL_LINES_MAX = 4,
     LINES_BEHIND_MAX = 4, /* of a warning at exit, of another thread */
@@ -451,7 +451,8 @@ const char *failure_advice(const struct failure *f)
     if (f->class == FAILURE_CLASS_HARDWARE && xid_is_suspect(f->xid))
         return xid_advice(f->xid);
     if (f->left)
-        return "a rank that ends early leaves the others in their collectives: give all ranks the same number of steps, "
+        return "a rank that ends early leaves the others in their collectives: give all ranks the same number of "
+               "steps, "
                "or let them wait for each other (a barrier, Join) before they end";
     if (classify_advice(f->rule)[0] && classify_class(f->rule) == f->class)
         return classify_advice(f->rule);

@@ -81,8 +81,8 @@ struct failure {
     enum failure_from tail_from; /* one of the two */
     struct traceback found;      /* what it said; kind NONE if nothing was found */
     char *siblings;              /* one line: what the others of its node did at that moment, by proc/scene.h */
-    char *left;                  /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before" */
-    char *core;                  /* one line: where its core is, or who has it; by proc/corefile.h */
+    char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before" */
+    char *core;   /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
     enum failure_oom oom;
     unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */

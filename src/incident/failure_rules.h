@@ -28,7 +28,8 @@
 
 #define FAILURE_ADVICE_RESOLVE "a host name could not be resolved on this host: see its DNS"
 #define FAILURE_ADVICE_SERVICE                                                                                         \
-    "a service refuses or does not answer for now: let one rank fetch and the others wait, or keep a copy on the hosts"
+    "a service refuses or does not answer for now: let one rank fetch and the others wait, or keep a copy on the "     \
+    "hosts"
 #define FAILURE_ADVICE_CRLF                                                                                            \
     "a script has the line ends of Windows, and its first line or its commands end with a carriage return: dos2unix"
 #define FAILURE_ADVICE_BUILDING                                                                                        \

@@ -37,8 +37,8 @@ static bool ends(struct text t, const char *with)
 /* U+2500 to U+259F: box drawing and block elements. */
 static bool is_drawn(const char *p, size_t n)
 {
-    return n >= 3 && (unsigned char)p[0] == 0xe2 && ((unsigned char)p[1] == 0x94 || (unsigned char)p[1] == 0x95 ||
-                                                     (unsigned char)p[1] == 0x96);
+    return n >= 3 && (unsigned char)p[0] == 0xe2 &&
+           ((unsigned char)p[1] == 0x94 || (unsigned char)p[1] == 0x95 || (unsigned char)p[1] == 0x96);
 }
 
 /* Lines that are drawn, not written: "────", "+----+". */
@@ -85,11 +85,11 @@ bool last_line_is_hint(struct text line)
         "See https://hydra.cc/",
         "Config search path:",
         "provider=",
-        "For full helptext", /* tyro */
+        "For full helptext",                        /* tyro */
         "For detailed information on this command", /* Fire */
-        "Pass --helpshort", /* absl */
-        "tip: For details of accepted options", /* jsonargparse */
-        "Try '", /* click */
+        "Pass --helpshort",                         /* absl */
+        "tip: For details of accepted options",     /* jsonargparse */
+        "Try '",                                    /* click */
         "Usage: ",
         "usage: ",
         "note: run with `RUST_BACKTRACE",

@@ -232,9 +232,9 @@ static const struct {
     enum long_name which;
     size_t floor;
 } gives[] = {
-    {TAIL, 4096},    {STACK, 16384}, {TAIL, 1024},   {STACK, 4096}, {SIBLINGS, 1024}, {MESSAGE, 1024},
-    {TAIL, 0},       {STACK, 1024},  {KERNEL, 512},  {SIBLINGS, 0}, {LEFT, 0}, {CORE, 0},        {LOG_FILE, 0},
-    {ERROR_FILE, 0}, {KERNEL, 0},    {MESSAGE, 256}, {STACK, 0},    {MESSAGE, 0},
+    {TAIL, 4096},  {STACK, 16384},  {TAIL, 1024},  {STACK, 4096},  {SIBLINGS, 1024}, {MESSAGE, 1024},
+    {TAIL, 0},     {STACK, 1024},   {KERNEL, 512}, {SIBLINGS, 0},  {LEFT, 0},        {CORE, 0},
+    {LOG_FILE, 0}, {ERROR_FILE, 0}, {KERNEL, 0},   {MESSAGE, 256}, {STACK, 0},       {MESSAGE, 0},
 };
 
 struct encoded {

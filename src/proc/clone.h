@@ -1,5 +1,5 @@
-/* Old seccomp profiles (Docker before 20.10.10) refuse clone3 with EPERM; the C library falls back to clone on ENOSYS only,
- * and so neither elrun nor a worker can make a thread. */
+/* Old seccomp profiles (Docker before 20.10.10) refuse clone3 with EPERM; the C library falls back to clone on ENOSYS
+ * only, and so neither elrun nor a worker can make a thread. */
 #ifndef PROC_CLONE_H
 #define PROC_CLONE_H
 #include <stdbool.h>

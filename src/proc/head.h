@@ -15,7 +15,7 @@ struct head {
     struct el_mem *mem;
     char *v; /* NULL until a traceback's beginning leaves the ring */
     size_t len;
-    uint64_t from, soon; /* of what is kept: where it stood; how far the stream had come HEAD_SOON later */
+    uint64_t from, soon;      /* of what is kept: where it stood; how far the stream had come HEAD_SOON later */
     uint64_t mark, mark_soon; /* of the last traceback seen */
     el_usec mark_at;
     bool marked;
@@ -29,8 +29,8 @@ void head_put(struct head *h, const struct ring *r, const char *bytes, size_t n,
 size_t head_join(const struct head *h, const struct ring *r, char *to);
 void head_free(struct head *h); /* can be used again */
 
-/* The same of a text that is whole, such as a log file's last MiB of which the last RING_BYTES are `ring`: the offset of
- * the traceback's first line, -1 if there is none whose message reaches there. */
+/* The same of a text that is whole, such as a log file's last MiB of which the last RING_BYTES are `ring`: the offset
+ * of the traceback's first line, -1 if there is none whose message reaches there. */
 long head_find(const char *text, size_t n);
 
 #endif

@@ -86,7 +86,7 @@ struct output {
     struct sink_watch watch_files, watch_mouth[2];
     struct loop_timer *tick, *late, *soon;
     struct stream_list resting, blocked;
-    bool kick; /* blocked streams shall be tried again in the next turn */
+    bool kick;                /* blocked streams shall be tried again in the next turn */
     struct loop_timer *parts; /* of lines that wait for their rest */
     bool parts_armed;
     bool late_armed;

@@ -21,10 +21,11 @@ static bool script_reason(const char *head, size_t n, int sys, char *out, size_t
     int len = (int)(stop - from) - cr;
     len = len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES;
     if (cr && sys == ENOENT)
-        snprintf(out, size,
-                 "its #! line ends with a carriage return, so that the kernel looks for the interpreter \"%.*s\\r\": save "
-                 "it with Unix line ends (dos2unix)",
-                 len, from);
+        snprintf(
+            out, size,
+            "its #! line ends with a carriage return, so that the kernel looks for the interpreter \"%.*s\\r\": save "
+            "it with Unix line ends (dos2unix)",
+            len, from);
     else if (len > 0 && (sys == ENOENT || sys == EACCES || sys == ENOTDIR || sys == ELOOP))
         snprintf(out, size, "the interpreter of its #! line, \"%.*s\": %s", len, from, strerror(sys));
     else
@@ -50,8 +51,8 @@ static bool elf_reason(const char *head, size_t n, int sys, char *out, size_t si
         memcpy(&p, head + h.e_phoff + i * sizeof p, sizeof p);
         if (p.p_type != PT_INTERP || p.p_offset >= n || p.p_filesz > n - p.p_offset)
             continue;
-        snprintf(out, size, "its loader \"%.*s\" is not on this host: it was built for another C library", (int)p.p_filesz,
-                 head + p.p_offset);
+        snprintf(out, size, "its loader \"%.*s\" is not on this host: it was built for another C library",
+                 (int)p.p_filesz, head + p.p_offset);
         return true;
     }
     return false;

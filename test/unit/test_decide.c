@@ -258,8 +258,8 @@ static struct decide_digest said(const char *words)
     struct failure f = failure("", 3, 1000000);
     f.found.kind = TRACEBACK_NONE;
     char text[600];
-    snprintf(text, sizeof text, "Traceback (most recent call last):\n  File \"/home/me/train.py\", line 3, in main\n%s\n",
-             words);
+    snprintf(text, sizeof text,
+             "Traceback (most recent call last):\n  File \"/home/me/train.py\", line 3, in main\n%s\n", words);
     failure_add_stderr(&f, text, strlen(text), NULL);
     failure_judge(&f, false, false);
     decide_add(&d, &f, 1);
@@ -298,12 +298,13 @@ static void test_passing(void)
     struct decide_digest again = said(words[0]);
     next(8, 1, &again);
     is_num(verdict.wait, DECIDE_BACK_OFF, "after something else the wait is short again");
-    is_num(said("requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://hub/x\n\nThe above "
-                "exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
-                "  File \"/home/me/train.py\", line 9, in load\n"
-                "datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset")
-               .kind,
-           DECIDE_PASSING, "an exception made of one that passes");
+    is_num(
+        said("requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://hub/x\n\nThe above "
+             "exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
+             "  File \"/home/me/train.py\", line 9, in load\n"
+             "datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset")
+            .kind,
+        DECIDE_PASSING, "an exception made of one that passes");
 }
 
 int main(void)

@@ -10,8 +10,9 @@ static char text[600000], joined[HEAD_JOIN_BYTES + 1];
 static struct ring ring;
 static struct head head;
 
-static const char trace[] = "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/home/me/w.py\", line 5, in main\n"
-                            "[rank1]: RuntimeError: Error(s) in loading:\n[rank1]: \tMissing: ";
+static const char trace[] =
+    "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/home/me/w.py\", line 5, in main\n"
+    "[rank1]: RuntimeError: Error(s) in loading:\n[rank1]: \tMissing: ";
 
 static void feed(const char *bytes, size_t n, size_t chunk, el_usec now)
 {

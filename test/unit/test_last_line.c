@@ -1,4 +1,5 @@
-/* What libraries print when they refuse a command line, as it is: known as that, and the line shown says what is wrong. */
+/* What libraries print when they refuse a command line, as it is: known as that, and the line shown says what is wrong.
+ */
 #include "incident/last_line.h"
 
 #include "incident/decide.h"

@@ -1,5 +1,5 @@
-/* Tracebacks as loggers dress them (test/data/dressed, made by the libraries themselves): type, message and place are those
- * of the exception. */
+/* Tracebacks as loggers dress them (test/data/dressed, made by the libraries themselves): type, message and place are
+ * those of the exception. */
 #include "incident/unfold.h"
 
 #include "incident/failure.h"
@@ -40,12 +40,13 @@ static void is_found(const char *name, const char *bytes, size_t n, const char *
     failure_free(&f, NULL);
 }
 
-static const char wrapped[] =
-    "╭───────────── Traceback (most recent call last) ─────────────╮\n"
-    "│ /home/me/some/very/long/directory/name/that/does/not/fit/tr │\n│ ain.py:8 in                                                 │\n"
-    "│ main                                                        │\n"
-    "│                                                             │\n│ ❱ 8 │ f()                                                   │\n"
-    "╰─────────────────────────────────────────────────────────────╯\nValueError: bad\n";
+static const char wrapped[] = "╭───────────── Traceback (most recent call last) ─────────────╮\n"
+                              "│ /home/me/some/very/long/directory/name/that/does/not/fit/tr │\n│ ain.py:8 in          "
+                              "                                       │\n"
+                              "│ main                                                        │\n"
+                              "│                                                             │\n│ ❱ 8 │ f()            "
+                              "                                       │\n"
+                              "╰─────────────────────────────────────────────────────────────╯\nValueError: bad\n";
 
 int main(void)
 {
