@@ -295,6 +295,24 @@ static bool may_replace(enum classify_rule best, enum classify_rule r)
            rows[r].class != FAILURE_CLASS_UNKNOWN;
 }
 
+/* The last line that is not blank. */
+static struct text last_line(struct text t)
+{
+    while (t.n && strchr(" \t\n", t.p[t.n - 1]))
+        t.n--;
+    return t.n ? line_at(t, t.p + t.n - 1) : t;
+}
+
+/* Where a row's words are looked for outside an exception's own. */
+static struct text place_of(enum classify_rule r, const struct traceback *t, struct text near)
+{
+    bool plain = t->kind == TRACEBACK_NONE;
+    if (rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain))
+        return near;
+    /* A program that says so in its last line, and ends; one that goes on has tried again itself. */
+    return rows[r].scope == WORDS && plain && classify_is_passing(r) ? last_line(near) : (struct text){0};
+}
+
 void classify_words(struct classify *c, const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
     assert(t->start <= t->end && t->end <= all.n && chain->n <= TRACEBACK_CHAIN_MAX);
@@ -311,9 +329,8 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
         return;
     for (enum classify_rule r = FIRST_ROW; near.n && r < CLASSIFY_COUNT && is_text_row(r); r++) {
         struct text line;
-        bool logged = rows[r].scope == WORDS && rows[r].follower && t->kind == TRACEBACK_NONE;
-        if ((rows[r].scope != LINE && !logged) || !may_replace(c->rule, r) ||
-            !find_line(near, rows[r].a, rows[r].b, &line))
+        struct text in = place_of(r, t, near);
+        if (!in.n || !may_replace(c->rule, r) || !find_line(in, rows[r].a, rows[r].b, &line))
             continue;
         c->rule = r;
         if (!c->xid)

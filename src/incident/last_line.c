@@ -173,6 +173,12 @@ void last_line_tell(struct text lines, char *out, size_t size)
     }
     if (led) /* "error: Parser key "lr":", and what is wrong with it in the next line */
         put(out, size, v[at - 1].text);
+    for (int i = at; i >= 0 && i < n; i++)
+        if (text_starts(v[i].text, "full_key: ")) { /* Hydra: a value is wrong, and this says whose */
+            put(out, size, v[at].text);
+            put(out, size, v[i].text);
+            return;
+        }
     for (int i = at; i >= 0 && i < n && (i == at || (v[i].boxed && says(&v[i]))); i++)
         put(out, size, v[i].text);
 }

@@ -177,6 +177,6 @@ sys.exit(1)
 END
 job hydra --nproc-per-node=2 --max-restarts=3
 is "arguments refused with another status: one attempt" "$(attempts hydra)" "0 "
-like "arguments refused with another status: the last line" "$(last)" "its last line: Key 'lrr' not in 'C'"
+like "arguments refused with another status: the last line" "$(last)" "its last line: Key 'lrr' not in 'C' full_key: lrr"
 is_clean "policy"
 finished

@@ -267,6 +267,18 @@ static struct decide_digest said(const char *words)
     return d;
 }
 
+static struct decide_digest printed(const char *text)
+{
+    struct decide_digest d = {.kind = DECIDE_SILENT};
+    struct failure f = failure("", 3, 1000000);
+    f.found.kind = TRACEBACK_NONE;
+    failure_add_stderr(&f, text, strlen(text), NULL);
+    failure_judge(&f, false, false);
+    decide_add(&d, &f, 1);
+    failure_free(&f, NULL);
+    return d;
+}
+
 static void test_passing(void)
 {
     static const char *const words[] = {
@@ -294,6 +306,10 @@ static void test_passing(void)
     is_num(said("RuntimeError: 429 samples are too many").kind, DECIDE_OTHER, "a number alone is no refusal");
     is_num(said("ValueError: Too Many Requests").kind, DECIDE_CODE, "the program's own error may quote anything");
     is_num(said("ConnectionError: Offline mode is enabled.").kind, DECIDE_CODE, "nor does a setting pass");
+    is_num(printed("step 3\nERROR: 503 Server Error: Service Unavailable for url: https://hub/x\n").kind,
+           DECIDE_PASSING, "without a traceback, in the last line");
+    is_num(printed("WARNING: 429 Too Many Requests, trying again\nstep 3\n").kind, DECIDE_OTHER,
+           "but not in a line of which it is not the end");
     next(8, 1, &symbol);
     struct decide_digest again = said(words[0]);
     next(8, 1, &again);

@@ -34,7 +34,7 @@ static const struct {
     {"hydra", 1,
      "Could not override 'lrr'.\nTo append to your config use +lrr=1\nKey 'lrr' not in 'C'\n    full_key: lrr\n"
      "    object_type=C\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
-     "Key 'lrr' not in 'C'"},
+     "Key 'lrr' not in 'C' full_key: lrr"},
     {"hydra's grammar", 1,
      "Error parsing override 'foo'\nmissing EQUAL at '<EOF>'\n"
      "See https://hydra.cc/docs/1.2/advanced/override_grammar/basic for details\n\n"
