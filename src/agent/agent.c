@@ -47,7 +47,7 @@ static void take_group(struct agent_actions *out, const struct policy_actions *g
 
 int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem)
 {
-    *a = (struct agent){.conf = *conf, .parting_until = EL_NEVER, .judge_until = EL_NEVER};
+    *a = (struct agent){.conf = *conf, .parting_until = EL_NEVER, .judge_until = EL_NEVER, .again_at = EL_NEVER};
     if (!conf->managed &&
         budget_init(&a->budget, conf->max_restarts, conf->restart_window, conf->max_fruitless, 0, 0, 0, mem) < 0)
         return -1;
@@ -66,7 +66,7 @@ static void prepare(struct agent *a, struct agent_actions *out)
     a->cause = AGENT_NO_CAUSE;
     a->hindsight_until = 0;
     a->note_due = a->follows = false;
-    a->judge_until = EL_NEVER;
+    a->judge_until = a->again_at = EL_NEVER;
     a->looks = 0;
     a->collected = a->hung = a->parted = false;
     a->capture = AGENT_CAPTURE_NOT;
@@ -183,7 +183,7 @@ static bool may_restart(const struct agent *a, el_usec now)
     return has_budget(a, now) && a->conf.restart_policy != DECIDE_NEVER;
 }
 
-/* A worker failed: is there another attempt?  Charged, if there is. */
+/* A worker failed: is there another attempt? */
 static bool try_again(struct agent *a, el_usec now)
 {
     if (!has_budget(a, now))
@@ -193,7 +193,8 @@ static bool try_again(struct agent *a, el_usec now)
     decide_next(&round, &a->digest, &a->history, &a->verdict);
     if (a->verdict.next == DECIDE_STOP)
         return false;
-    bool counted = a->conf.restart_policy != DECIDE_ALWAYS; /* torchrun knows max_restarts only */
+    /* torchrun knows max_restarts only; and nothing that passes by itself is the program's fruitlessness. */
+    bool counted = a->conf.restart_policy != DECIDE_ALWAYS && a->digest.kind != DECIDE_PASSING;
     uint64_t steps = a->digest.steps_known ? a->digest.steps : BUDGET_NO_STEPS;
     if (counted && !budget_lived(&a->budget, a->stopped - a->began, BUDGET_FRUITLESS, steps)) {
         snprintf(a->verdict.why, sizeof a->verdict.why,
@@ -204,7 +205,17 @@ static bool try_again(struct agent *a, el_usec now)
                  a->conf.max_fruitless);
         return false;
     }
-    return budget_charge(&a->budget, now);
+    return true;
+}
+
+static void again(struct agent *a, el_usec now, struct agent_actions *out)
+{
+    a->again_at = EL_NEVER;
+    bool charged = budget_charge(&a->budget, now);
+    assert(charged); /* time only makes the budget larger */
+    (void)charged;
+    a->restarts++;
+    prepare(a, out);
 }
 
 /* Everything of the attempt is gone and known: what now? */
@@ -214,11 +225,16 @@ static void decide(struct agent *a, el_usec now, struct agent_actions *out)
         return;
     if (a->group.stuck && a->cause != AGENT_LEAVING)
         a->cause = AGENT_STUCK;
-    if (try_again(a, now)) {
-        a->restarts++;
-        prepare(a, out);
-    } else {
+    if (a->again_at != EL_NEVER) {
+        if (a->again_at <= now)
+            again(a, now, out);
+    } else if (!try_again(a, now)) {
         conclude(a, out);
+    } else if (a->verdict.wait) {
+        a->again_at = now + a->verdict.wait;
+        act(out, AGENT_DO_WAIT);
+    } else {
+        again(a, now, out);
     }
 }
 
@@ -394,7 +410,7 @@ static void leave(struct agent *a, int signal, el_usec now, struct agent_actions
         a->cause = AGENT_LEAVING;
         a->leave_signal = signal;
         a->hindsight_until = 0;
-        a->judge_until = EL_NEVER;
+        a->judge_until = a->again_at = EL_NEVER;
         a->note_due = false;
     }
     el_usec grace = signal == SIG_INT && a->interrupts > 1 ? 0 : a->conf.grace;
@@ -546,12 +562,15 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
 el_usec agent_deadline(const struct agent *a)
 {
     bool up = a->state == AGENT_RUNNING || a->state == AGENT_STOPPING;
-    bool waits = a->judge_until == EL_NEVER && (a->note_due || (a->state == AGENT_COLLECTING && a->collected));
+    bool waits = a->judge_until == EL_NEVER && a->again_at == EL_NEVER &&
+                 (a->note_due || (a->state == AGENT_COLLECTING && a->collected));
     el_usec group = up ? policy_deadline(&a->group) : EL_NEVER;
     if (up && a->parting_until < group)
         group = a->parting_until;
     if (a->judge_until < group)
         group = a->judge_until;
+    if (a->again_at < group)
+        group = a->again_at;
     return waits && a->hindsight_until < group ? a->hindsight_until : group;
 }
 
@@ -568,4 +587,5 @@ void agent_check(const struct agent *a)
     assert(!a->held || (a->state == AGENT_STOPPING && a->capture == AGENT_CAPTURE_ASKED));
     assert(!a->note_due || a->cause == AGENT_WORKER_FAILED);
     assert(a->judge_until == EL_NEVER || a->cause == AGENT_WORKER_FAILED);
+    assert(a->again_at == EL_NEVER || (a->state == AGENT_COLLECTING && a->cause == AGENT_WORKER_FAILED));
 }

@@ -102,6 +102,7 @@ enum agent_action_type {
     AGENT_DO_CAPTURE, /* what workers hold, if anything can be had; answer CAPTURED in bounded time, at once if not */
     AGENT_DO_COLLECT, /* the attempt is closed: gather evidence and close its streams; answer COLLECTED in bounded time
                        */
+    AGENT_DO_WAIT,    /* another attempt follows at again_at: what made this one fail has to pass */
     AGENT_DO_FORWARD, /* signal to each leader that catches it */
     AGENT_DO_SUSPEND, /* stop all groups, then elrun itself; continue them when it goes on */
     AGENT_DO_UP,      /* managed: every worker of the attempt has been forked */
@@ -144,6 +145,7 @@ struct agent {
     unsigned looks;      /* asked for and not answered */
     bool follows; /* cause_slot's last words only say that a peer is gone, and nobody else has failed by itself */
     bool collected;
+    el_usec again_at;      /* another attempt is decided, and waits until then; EL_NEVER: none does */
     el_usec parting_until; /* HALT waits for workers that stand at the boundary; EL_NEVER: none does */
     el_usec parting_grace;
     int parting_signal;

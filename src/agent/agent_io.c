@@ -126,6 +126,7 @@ static void act(struct node *n, const struct agent_action *a)
         report_restart(n);
         prepare(n);
         break;
+    case AGENT_DO_WAIT: report_wait(n); break;
     case AGENT_DO_GROUP: workers_act(n, &a->group); break;
     case AGENT_DO_NOTE:
         report_note(n, a->slot);
@@ -342,6 +343,11 @@ static void open_closed_streams(void)
         }
 }
 
+static void on_own_text(void *output)
+{
+    output_break_line(output);
+}
+
 static void start_output(struct node *n, struct el_err *e)
 {
     struct output_conf conf = {
@@ -359,6 +365,8 @@ static void start_output(struct node *n, struct el_err *e)
     ssize_t got = getrandom(&conf.seed, sizeof conf.seed, 0);
     (void)got; /* the kernel's pool is ready long before anybody trains */
     n->output = output_new(n->loop, n->pool, &conf, e);
+    if (n->output)
+        console_before(n->console, on_own_text, n->output);
 }
 
 static int node_init(struct node *n, struct el_err *e)
@@ -402,7 +410,7 @@ static int node_init(struct node *n, struct el_err *e)
     if (!(n->health = health_new(n, e)))
         return -1;
     if (ckpt_folder(n, e) < 0 || workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 ||
-        hang_watch_init(n, e) < 0 || consequence_init(n, e) < 0)
+        hang_watch_init(n, e) < 0 || consequence_init(n, e) < 0 || last_one_init(n, e) < 0)
         return -1;
     if (ckpt_init(n, e) < 0)
         return -1;
@@ -424,12 +432,15 @@ static bool node_free(struct node *n)
     tell_free(n);
     hang_watch_free(n);
     consequence_free(n);
+    last_one_free(n);
     incident_free(n);
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);
     run_folder_free(n->folder);
-    if (n->output)
+    if (n->output) {
+        console_before(n->console, NULL, NULL);
         output_free(n->output);
+    }
     agent_free(&n->core, NULL);
     reap_free(n->reap);
     loop_timer_free(n->deadline);

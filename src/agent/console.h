@@ -40,6 +40,8 @@ struct console_conf {
 struct console *console_new(struct loop *l, const struct console_conf *conf, struct el_err *e);
 /* which: 1 or 2; the same sink if both lead to the same file, pipe or terminal. */
 struct sink *console_sink(struct console *c, int which);
+/* Before each own text: whoever has an unfinished line there ends it.  NULL: nobody. */
+void console_before(struct console *c, void (*fn)(void *ctx), void *ctx);
 /* Text of several lines (the failure table) on stderr, as it is, whole. */
 void console_write(struct console *c, const char *text, size_t n);
 bool console_is_json(const struct console *c);

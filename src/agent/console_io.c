@@ -28,16 +28,26 @@ struct console {
     void *pause_ctx;
     el_usec finish_at; /* wanted while pausing: afterwards; EL_NEVER: not wanted */
 
+    void (*before)(void *ctx); /* own text comes: called first; may be NULL */
+    void *before_ctx;
+
     unsigned flushing;
     size_t left;
     void (*finished)(void *ctx, size_t left_bytes);
     void *finished_ctx;
 };
 
+static void make_way(struct console *c)
+{
+    if (c->before)
+        c->before(c->before_ctx);
+}
+
 static int say(struct console *c, enum el_level level, const char *text)
 {
     char line[LINE_BYTES];
     size_t n = console_line(line, sizeof line, c->form, level, loop_wall_usec() / 1000, text);
+    make_way(c);
     return sink_put(c->sink[2], STDERR_FILENO, line, n);
 }
 
@@ -130,8 +140,15 @@ struct sink *console_sink(struct console *c, int which)
     return c->sink[which];
 }
 
+void console_before(struct console *c, void (*fn)(void *ctx), void *ctx)
+{
+    c->before = fn;
+    c->before_ctx = ctx;
+}
+
 void console_write(struct console *c, const char *text, size_t n)
 {
+    make_way(c);
     if (sink_put(c->sink[2], STDERR_FILENO, text, n) < 0)
         c->dropped++;
 }

@@ -256,6 +256,32 @@ bool endpoint_wants_lookup(const struct endpoint *ep, const struct endpoint_fact
            !is_own_name(ep->host, facts->hostname);
 }
 
+bool endpoint_wants_proof(const struct endpoint *ep, const struct endpoint_facts *facts)
+{
+    uint8_t ip[16];
+    return ep->kind != ENDPOINT_ALONE && !ep->here_only && !parse_number(ep->host, ip) && !is_localhost(ep->host) &&
+           is_own_name(ep->host, facts->hostname);
+}
+
+/* The name is this host's, and every address that it leads to is another one's. */
+static bool has_namesake(const struct endpoint *ep, const struct endpoint_facts *facts)
+{
+    for (size_t i = 0; i < facts->found_n; i++)
+        if (is_own_address(facts, facts->found[i]))
+            return false;
+    return facts->found_n && endpoint_wants_proof(ep, facts);
+}
+
+static void note_namesake(const struct endpoint_facts *facts, struct endpoint *ep)
+{
+    char address[EL_ADDR_TEXT_MAX];
+    struct el_addr a = {.port = (uint16_t)ep->port};
+    memcpy(a.ip, facts->found[0], sizeof a.ip);
+    snprintf(ep->note, sizeof ep->note,
+             "two hosts are named %.40s: this one, and the one at %s that %s leads to; give an address",
+             facts->hostname, el_addr_text(&a, address), ep->from);
+}
+
 /* Node 0 of the static back end is the one that the others look for. */
 static int check_static(const struct run_conf *conf, const struct endpoint_facts *facts, const struct endpoint *ep,
                         struct el_err *e)
@@ -281,7 +307,12 @@ int endpoint_place(const struct run_conf *conf, const struct endpoint_facts *fac
     if (first && answered && check_static(conf, facts, ep, e))
         return -1;
     /* A name without an answer: who was told to be node 0 of the static back end is on that host. */
-    bool here = is_here(ep, facts) || (first && !answered && ep->node_rank_given);
+    bool namesake = has_namesake(ep, facts);
+    if (namesake)
+        note_namesake(facts, ep);
+    /* Node 0 of the static back end has the coordinator: the others are not it, whatever their name is. */
+    bool elsewhere = namesake && ep->is_static && ep->node_rank > 0;
+    bool here = (is_here(ep, facts) && !elsewhere) || (first && !answered && ep->node_rank_given);
     if (conf->is_host != CONF_AUTO)
         here = conf->is_host == CONF_YES;
     ep->kind = !here ? ENDPOINT_JOIN : conf->nnodes_max == 1 ? ENDPOINT_ALONE : ENDPOINT_HOST;

@@ -55,7 +55,11 @@ int endpoint_choose(const struct run_conf *conf, char *const *env, unsigned uid,
 /* Neither a number, nor "localhost", nor this host's own name. */
 bool endpoint_wants_lookup(const struct endpoint *ep, const struct endpoint_facts *facts);
 
-/* Decides kind, unless it is ALONE.  -1 and *e: static node 0 is not on the endpoint's host (78). */
+/* The name is this host's own: to be looked up all the same, since another host may have it too. */
+bool endpoint_wants_proof(const struct endpoint *ep, const struct endpoint_facts *facts);
+
+/* Decides kind, unless it is ALONE; note, where two hosts have the endpoint's name.  -1 and *e: static node 0 is not on
+ * the endpoint's host (78). */
 int endpoint_place(const struct run_conf *conf, const struct endpoint_facts *facts, struct endpoint *ep,
                    struct el_err *e);
 

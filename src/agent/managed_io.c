@@ -328,7 +328,7 @@ int managed_find(struct node *n, struct el_err *e)
     struct endpoint_facts facts = {.hostname = n->host, .own = (const uint8_t(*)[16])own.list, .own_n = own.n};
     if (check_local_addr(n, e) < 0)
         return -1;
-    if (endpoint_wants_lookup(&n->place, &facts))
+    if (endpoint_wants_lookup(&n->place, &facts) || endpoint_wants_proof(&n->place, &facts))
         (void)look_up(&found, n->place.host); /* if not yet: the link asks again each time */
     facts.found = (const uint8_t(*)[16])found.list;
     facts.found_n = found.n;

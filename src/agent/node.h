@@ -54,6 +54,7 @@ struct worker {
     bool guarded; /* the guard knows its group */
     el_usec started;
     bool ended;
+    el_usec ended_at;
     bool bad;        /* ended, and not with 0 */
     bool gone_first; /* … or had said that it will, before elrun's first signal, but that was seen only later */
     bool fenced;     /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
@@ -129,6 +130,7 @@ struct node {
     bool fence_fell;  /* in this attempt: elrun was there too late to set another one */
     struct cgroup *cgroup;
     struct hang_watch *hang;         /* hang_io.c; NULL: nobody looks */
+    struct loop_timer *last_one;     /* only one worker still runs */
     struct consequence *consequence; /* consequence_io.c */
 
     /* workers_io.c */
@@ -258,6 +260,12 @@ void workers_close(struct node *n); /* the attempt is closed */
 void workers_child(struct node *n); /* SIGCHLD */
 
 /* consequence_io.c: AGENT_DO_LOOK */
+/* Ranks that end with 0 while others go on: last_one_io.c. */
+int last_one_init(struct node *n, struct el_err *e);
+void last_one_free(struct node *n);
+void last_one_ended(struct node *n, unsigned slot); /* … or failed */
+void last_one_explain(struct node *n);              /* judged: who had left before a rank that lost its peer */
+
 int consequence_init(struct node *n, struct el_err *e);
 void consequence_free(struct node *n);
 void consequence_look(struct node *n, unsigned slot);    /* AGENT_EV_LOOKED follows */
@@ -374,8 +382,12 @@ bool report_was_signalled(const struct node *n, unsigned slot); /* by elrun, bef
 void report_collect(struct node *n);                            /* answers AGENT_EV_COLLECTED */
 void report_drained(void *node);                                /* callbacks of the output */
 void report_rank_drained(void *node, unsigned slot);
-void report_restart(struct node *n); /* a new attempt is wanted */
-void report_forget(struct node *n);  /* it can begin: the failures of the last one are over */
+void report_restart(struct node *n);
+/* a new attempt is wanted */
+void report_missing(struct node *n);
+void report_stuck(struct node *n);
+void report_wait(struct node *n);   /* … and comes later: says so */
+void report_forget(struct node *n); /* it can begin: the failures of the last one are over */
 /* Where descriptors have run out: how many these workers need. */
 void report_files(const struct node *n, struct el_err *e);
 const char *report_logs(const struct node *n); /* where there is something to look at; NULL: nowhere */

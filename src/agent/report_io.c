@@ -60,7 +60,9 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     w->fenced = end->signal == SIGKILL && (n->fence_fell || loop_clock() >= n->fence_at);
     tell_worker_ended(n, slot, end);
     w->ended = true;
+    w->ended_at = loop_clock();
     w->bad = end->code != 0;
+    last_one_ended(n, slot);
     if (!w->bad)
         return;
     f->rank = workers_rank(n, slot);
@@ -152,6 +154,7 @@ static void collected(struct node *n)
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
             judge(n, i, kills > 0);
+    last_one_explain(n);
     struct report r = make_report(n);
     int odd = hung_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)
@@ -410,14 +413,6 @@ void report_files(const struct node *n, struct el_err *e)
                  NODE_FILES_OWN + NODE_FILES_EACH * n->nproc, n->nproc, n->nproc == 1 ? "" : "s");
 }
 
-/* Whom the others were waiting for when the first one failed: a start that never came about is explained by this. */
-static void say_missing(struct node *n)
-{
-    const char *at = el_buf_cstr(&n->missing);
-    for (size_t len; (len = strcspn(at, "\n")) > 0; at += len + (at[len] == '\n'))
-        el_log(EL_INFO, "store, when the first worker failed: %.*s", (int)len, at);
-}
-
 void report_print(struct node *n, const struct report *r)
 {
     struct el_buf text = EL_BUF_INIT(NULL, 1u << 20);
@@ -440,7 +435,7 @@ static void say_own_failure(struct node *n)
     if (n->membership && incident_is_printed(n))
         return;
     if (!elsewhere) {
-        say_missing(n);
+        report_missing(n);
         report_print(n, &r);
         return;
     }
@@ -448,22 +443,6 @@ static void say_own_failure(struct node *n)
     const struct failure *f = cause_of(n, &r);
     el_log(EL_ERROR, "%s%s%s", el_buf_cstr(&text), f->log_file ? "; its stderr: " : "", f->log_file ? f->log_file : "");
     el_buf_free(&text);
-}
-
-static void say_stuck(struct node *n)
-{
-    for (unsigned i = 0; i < n->nproc; i++) {
-        char what[160];
-        if (!reap_pid(n->reap, i))
-            continue;
-        reap_describe(reap_pid(n->reap, i), what, sizeof what);
-        el_log(EL_ERROR,
-               "rank %u: %s is still there 10 s after SIGKILL: the kernel holds it (a device or a file system)", i,
-               what);
-    }
-    if (!n->core.group.up)
-        el_log(EL_ERROR, "%u process%s left by workers survive%s SIGKILL", n->core.group.left,
-               n->core.group.left == 1 ? "" : "es", n->core.group.left == 1 ? "s" : "");
 }
 
 void report_verdict(struct node *n, struct el_buf *out)
@@ -512,7 +491,7 @@ static void say_last_words(struct node *n)
     else if (n->publish_error.status)
         el_log(EL_WARN, "%s", n->publish_error.text);
     if (n->core.group.stuck)
-        say_stuck(n);
+        report_stuck(n);
     if (restart_refused(n))
         el_log(EL_ERROR, "restart %u of %u could not be made: %s", n->core.restarts, n->conf->max_restarts,
                n->error.text);

@@ -26,9 +26,13 @@ static const struct row {
     [CLASSIFY_##name] = {#name, a, b, advice, scope, FAILURE_CLASS_##class, follower, 0},
                           FAILURE_RULES(X)
 #undef X
+#define X(name, a, b)                                                                                                  \
+    [CLASSIFY_##name] = {#name, a, b, FAILURE_ADVICE_USAGE, WORDS, FAILURE_CLASS_CODE, false, FAILURE_ANY_CODE},
+                              FAILURE_USAGES(X)
+#undef X
 #define X(name, code, a, b, class, advice)                                                                             \
     [CLASSIFY_##name] = {#name, a, b, advice, WORDS, FAILURE_CLASS_##class, false, code},
-                              FAILURE_EXITS(X)
+                                  FAILURE_EXITS(X)
 #undef X
 };
 
@@ -210,6 +214,15 @@ static enum classify_rule match_group(struct text words)
     return CLASSIFY_NONE;
 }
 
+/* An exception that was made of one that passes by itself: "DatasetGenerationError" of an HTTP 429.  What was raised
+ * while that was being handled counts only if it is no program error of Python's own. */
+static bool is_made_of(enum classify_rule best, enum classify_rule r, const struct traceback_exception *e,
+                       const struct traceback_exception *last)
+{
+    bool foreign = code_kind(last_part(last->type)) == NOT_KNOWN;
+    return best == CLASSIFY_TYPE && classify_is_passing(r) && (e->link == TRACEBACK_CAUSE || foreign);
+}
+
 /* Says r, of an exception that led to the next one by this link, more than best, which is of a later one? */
 static bool improves(enum classify_rule best, enum classify_rule r, const struct traceback_exception *e)
 {
@@ -226,12 +239,14 @@ static void take_exceptions(struct classify *c, const struct traceback *t, const
     enum classify_rule best = CLASSIFY_NONE;
     for (unsigned i = chain->n; i > 0; i--) {
         const struct traceback_exception *e = &chain->v[i - 1];
+        const struct traceback_exception *end = &chain->v[chain->n - 1];
         bool last = i == chain->n, group = python && text_find(e->type, "ExceptionGroup");
         enum classify_rule r =
             group ? match_group(e->words) : match(e->type, e->words, frames, python && !t->in_thread);
-        if (!last && !improves(best, r, e))
+        bool made = !last && is_made_of(best, r, e, end);
+        if (!last && !made && !improves(best, r, e))
             continue;
-        if (!last && rows[best].follower) {
+        if (made || (!last && rows[best].follower)) {
             c->cause = e->words;
             c->cause_type = e->type;
         }
@@ -280,6 +295,24 @@ static bool may_replace(enum classify_rule best, enum classify_rule r)
            rows[r].class != FAILURE_CLASS_UNKNOWN;
 }
 
+/* The last line that is not blank. */
+static struct text last_line(struct text t)
+{
+    while (t.n && strchr(" \t\n", t.p[t.n - 1]))
+        t.n--;
+    return t.n ? line_at(t, t.p + t.n - 1) : t;
+}
+
+/* Where a row's words are looked for outside an exception's own. */
+static struct text place_of(enum classify_rule r, const struct traceback *t, struct text near)
+{
+    bool plain = t->kind == TRACEBACK_NONE;
+    if (rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain))
+        return near;
+    /* A program that says so in its last line, and ends; one that goes on has tried again itself. */
+    return rows[r].scope == WORDS && plain && classify_is_passing(r) ? last_line(near) : (struct text){0};
+}
+
 void classify_words(struct classify *c, const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
     assert(t->start <= t->end && t->end <= all.n && chain->n <= TRACEBACK_CHAIN_MAX);
@@ -296,9 +329,8 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
         return;
     for (enum classify_rule r = FIRST_ROW; near.n && r < CLASSIFY_COUNT && is_text_row(r); r++) {
         struct text line;
-        bool logged = rows[r].scope == WORDS && rows[r].follower && t->kind == TRACEBACK_NONE;
-        if ((rows[r].scope != LINE && !logged) || !may_replace(c->rule, r) ||
-            !find_line(near, rows[r].a, rows[r].b, &line))
+        struct text in = place_of(r, t, near);
+        if (!in.n || !may_replace(c->rule, r) || !find_line(in, rows[r].a, rows[r].b, &line))
             continue;
         c->rule = r;
         if (!c->xid)
@@ -311,7 +343,7 @@ enum classify_rule classify_exit(int code, const char *last_lines)
 {
     const struct text t = {last_lines, last_lines ? strlen(last_lines) : 0};
     for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++)
-        if (rows[r].code && rows[r].code == code && has(t, rows[r].a) && has(t, rows[r].b))
+        if ((rows[r].code == code || rows[r].code == FAILURE_ANY_CODE) && has(t, rows[r].a) && has(t, rows[r].b))
             return r;
     return CLASSIFY_NONE;
 }
@@ -338,6 +370,26 @@ const char *classify_advice(enum classify_rule r)
 {
     assert(r < CLASSIFY_COUNT);
     return rows[r].advice ? rows[r].advice : "";
+}
+
+bool classify_is_passing(enum classify_rule r)
+{
+    static const struct {
+        enum classify_rule from, to;
+    } passing[] = {
+#define X(from, to) {CLASSIFY_##from, CLASSIFY_##to},
+        FAILURE_PASSING(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT_OF(passing); i++)
+        if (r >= passing[i].from && r <= passing[i].to)
+            return true;
+    return false;
+}
+
+bool classify_is_usage(enum classify_rule r)
+{
+    return rows[r].code == FAILURE_ANY_CODE;
 }
 
 bool classify_is_helper(enum classify_rule r)

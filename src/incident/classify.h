@@ -16,10 +16,13 @@ enum classify_rule {
 #define X(name, scope, a, b, class, follower, advice) CLASSIFY_##name,
     FAILURE_RULES(X)
 #undef X
-#define X(name, code, a, b, class, advice) CLASSIFY_##name,
-        FAILURE_EXITS(X)
+#define X(name, a, b) CLASSIFY_##name,
+        FAILURE_USAGES(X)
 #undef X
-            CLASSIFY_COUNT
+#define X(name, code, a, b, class, advice) CLASSIFY_##name,
+            FAILURE_EXITS(X)
+#undef X
+                CLASSIFY_COUNT
 };
 
 struct classify {
@@ -43,6 +46,8 @@ const char *classify_name(enum classify_rule r); /* "NCCL_REMOTE"; "" = NONE */
 enum failure_class classify_class(enum classify_rule r);
 bool classify_is_follower(enum classify_rule r);
 const char *classify_advice(enum classify_rule r); /* "" = what the class says */
+bool classify_is_passing(enum classify_rule r);    /* tried again later, the same program may succeed */
+bool classify_is_usage(enum classify_rule r);      /* the program refused its command line */
 bool classify_is_helper(enum classify_rule r);     /* a helper process was killed: by whom the words do not say */
 
 #endif

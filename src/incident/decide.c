@@ -91,6 +91,15 @@ static double seconds(el_usec t)
     return (double)t / (double)EL_SEC(1);
 }
 
+/* Twice as long each time: all ranks ask at once, and must not be the reason why the service refuses. */
+static el_usec back_off(unsigned before)
+{
+    el_usec wait = DECIDE_BACK_OFF;
+    while (before-- && wait < DECIDE_BACK_OFF_MAX)
+        wait *= 2;
+    return wait < DECIDE_BACK_OFF_MAX ? wait : DECIDE_BACK_OFF_MAX;
+}
+
 #define OVERRIDE "(--restart-policy=always restarts all the same)"
 
 static void decide_smart(const struct decide_round *round, const struct decide_digest *d,
@@ -100,6 +109,8 @@ static void decide_smart(const struct decide_round *round, const struct decide_d
     put_place(d, place, sizeof place);
     if (d->hardware) {
         out->next = DECIDE_SET_ASIDE;
+    } else if (d->kind == DECIDE_PASSING) {
+        out->wait = back_off(h->passing);
     } else if (cannot_start(round, d, h)) {
         out->next = DECIDE_STOP;
         snprintf(out->why, sizeof out->why,
@@ -127,14 +138,17 @@ void decide_next(const struct decide_round *round, const struct decide_digest *d
     case DECIDE_ALWAYS:
     case DECIDE_POLICY_COUNT: break;
     }
+    unsigned passing = d->kind == DECIDE_PASSING ? h->passing + 1 : 0;
     decide_other_end(h, round->lasted);
     h->last = *d;
+    h->passing = passing;
 }
 
 void decide_other_end(struct decide_history *h, el_usec lasted)
 {
     h->longest = lasted > h->longest ? lasted : h->longest;
     h->last = (struct decide_digest){.kind = DECIDE_SILENT};
+    h->passing = 0;
 }
 
 const char *decide_policy_name(enum decide_policy p)

@@ -20,7 +20,10 @@
  *  3. The job ends when two rounds in a row ended with the same exception (type, file and line of the user's innermost
  *     frame) and nothing else, the second within twice the time of the first.  If there are several nodes, two
  *     of them must have met it in these rounds: what one node alone meets may be its own.
- *  4. All else (OSError and its children, RuntimeError, SystemExit, signals, memory, network, hang, what nobody knows)
+ *  4. What passes by itself (a service that refuses for now, a name that cannot be resolved, a library that another
+ *     process still builds) is tried again while the budget lasts, each time after a longer wait; neither rule 3 nor
+ * the limit of fruitless attempts ends it.
+ *  5. All else (OSError and its children, RuntimeError, SystemExit, signals, memory, network, hang, what nobody knows)
  *     is tried again while the budget lasts.
  *
  * `always` tries everything again, as torchrun does, and sets nobody aside; `never` tries nothing again. */
@@ -28,10 +31,12 @@
 #define INCIDENT_DECIDE_H
 #include "incident/failure.h"
 
-#define DECIDE_START     EL_SEC(600) /* what comes later was no mistake in starting */
-#define DECIDE_SLACK     EL_SEC(1)   /* added to "twice": starts of small programs differ by more than that */
-#define DECIDE_WHAT_MAX  128
-#define DECIDE_PLACE_MAX 300
+#define DECIDE_START        EL_SEC(600) /* what comes later was no mistake in starting */
+#define DECIDE_SLACK        EL_SEC(1)   /* added to "twice": starts of small programs differ by more than that */
+#define DECIDE_BACK_OFF     EL_SEC(1)   /* the first wait for what passes by itself; then twice as long each time */
+#define DECIDE_BACK_OFF_MAX EL_SEC(30)
+#define DECIDE_WHAT_MAX     128
+#define DECIDE_PLACE_MAX    300
 
 #define DECIDE_POLICIES(X)                                                                                             \
     X(SMART, "smart")                                                                                                  \
@@ -46,11 +51,12 @@ enum decide_policy {
 };
 
 enum decide_kind {
-    DECIDE_SILENT, /* nobody ended by itself, or only because a peer was gone */
-    DECIDE_OTHER,  /* nothing that speaks of the program; also two things that do not agree */
-    DECIDE_CODE,   /* an exception of class code error */
-    DECIDE_CALL,   /* AttributeError, TypeError */
-    DECIDE_TEXT,   /* what the text of the program or of the command line decides */
+    DECIDE_SILENT,  /* nobody ended by itself, or only because a peer was gone */
+    DECIDE_OTHER,   /* nothing that speaks of the program; also two things that do not agree */
+    DECIDE_CODE,    /* an exception of class code error */
+    DECIDE_CALL,    /* AttributeError, TypeError */
+    DECIDE_TEXT,    /* what the text of the program or of the command line decides */
+    DECIDE_PASSING, /* what passes by itself: a service that refuses for now, a file that another one still writes */
     DECIDE_KINDS,
 };
 
@@ -73,12 +79,14 @@ struct decide_digest {
 struct decide_history {
     struct decide_digest last; /* of the round before, if that ended by a failure */
     el_usec longest;           /* that any round lasted until it was stopped */
+    unsigned passing;          /* rounds in a row that ended by what passes by itself */
 };
 
 enum decide_next { DECIDE_RESTART, DECIDE_STOP, DECIDE_SET_ASIDE /* restart without the nodes that are suspects */ };
 
 struct decide_verdict {
     enum decide_next next;
+    el_usec wait;  /* of RESTART: so long before it, since what made it fail has to pass; 0 = at once */
     char why[600]; /* of STOP, one line: "no restart: …" */
 };
 

@@ -45,6 +45,9 @@ static enum decide_kind kind_of_type(const char *type)
         {"AttributeError", DECIDE_CALL},
         {"TypeError", DECIDE_CALL},
         {"UnboundLocalError", DECIDE_CALL}, /* a child of NameError, but which way the program took decides it */
+#define X(name) {name, DECIDE_TEXT},
+        FAILURE_USAGE_TYPES(X)
+#undef X
     };
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         if (strcmp(last_name(type), kinds[i].type) == 0)
@@ -60,8 +63,7 @@ static const char *clause_of(const struct failure *f)
         return NULL;
     if (f->code == 2 && text_find(said, ": can't open file '"))
         return "Python cannot open the script";
-    bool click = f->class == FAILURE_CLASS_CODE && text_starts(said, "Error: ");
-    if (f->code == 2 && (click || text_find(said, ": error: ")))
+    if (classify_is_usage(f->rule) || (f->code == 2 && text_find(said, ": error: ")))
         return "the script refused its arguments";
     if (f->code == 1 && (text_find(said, ": No module named ") || text_find(said, ": Error while finding module spec")))
         return "Python does not find the module";
@@ -76,6 +78,10 @@ static void describe(struct decide_digest *one, const struct failure *f)
     if (clause) {
         one->kind = DECIDE_TEXT;
         snprintf(one->what, sizeof one->what, "%s", clause);
+        return;
+    }
+    if (classify_is_passing(f->rule)) {
+        one->kind = DECIDE_PASSING;
         return;
     }
     /* The interpreter's own status after an exception that nobody caught; with another one the program went on after

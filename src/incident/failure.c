@@ -6,14 +6,15 @@
 #include <string.h>
 
 #include "incident/text.h"
+#include "incident/unfold.h"
 #include "incident/xid.h"
 #include "proc/kmsg.h"
 #include "util/auto.h"
 
 enum {
-    STREAM_MAX = 64 * 1024, /* bytes looked at */
-    STACK_MAX = 40 * 1024,  /* bytes of a traceback kept: what an errfile_clip holds and a little more */
-    TAIL_MAX = 8 * 1024,    /* bytes of last lines kept */
+    STREAM_MAX = 100 * 1024, /* bytes looked at: what is kept of a stream (proc/head.h) */
+    STACK_MAX = 40 * 1024,   /* bytes of a traceback kept: what an errfile_clip holds and a little more */
+    TAIL_MAX = 8 * 1024,     /* bytes of last lines kept */
     MESSAGE_MAX = 1024,
     KERNEL_LINES_MAX = 4,
     LINES_BEHIND_MAX = 4, /* of a warning at exit, of another thread */
@@ -34,14 +35,16 @@ void failure_free(struct failure *f, struct el_mem *mem)
     el_free(mem, f->error_file);
     el_free(mem, f->log_file);
     el_free(mem, f->siblings);
+    el_free(mem, f->left);
     el_free(mem, f->core);
     el_free(mem, f->kernel);
-    f->message = f->stack = f->tail = f->error_file = f->log_file = f->siblings = f->core = f->kernel = NULL;
+    f->message = f->stack = f->tail = f->error_file = f->log_file = f->siblings = f->left = f->core = f->kernel = NULL;
 }
 
 void failure_set_line(struct failure *f, char **place, const char *text, struct el_mem *mem)
 {
-    assert(place == &f->error_file || place == &f->log_file || place == &f->siblings || place == &f->core);
+    assert(place == &f->error_file || place == &f->log_file || place == &f->siblings || place == &f->left ||
+           place == &f->core);
     el_free(mem, *place);
     *place = text ? el_strndup(mem, text, strlen(text)) : NULL;
     f->texts_short |= text && !*place;
@@ -65,6 +68,27 @@ static void keep(struct failure *f, char **place, struct text t, size_t max, str
     el_free(mem, *place);
     *place = t.n ? el_strndup(mem, t.p, t.n) : NULL;
     f->texts_short |= t.n && !*place;
+}
+
+/* Of a longer one the beginning stays, with the frames, and the end. */
+static void keep_stack(struct failure *f, struct text t, struct el_mem *mem)
+{
+    struct el_buf text = EL_BUF_INIT(mem, 0);
+    size_t half = STACK_MAX / 2, end = t.n - half;
+    if (t.n <= STACK_MAX) {
+        keep(f, &f->stack, t, STACK_MAX, mem);
+        return;
+    }
+    while (half && ((unsigned char)t.p[half] & 0xc0) == 0x80)
+        half--;
+    while (end < t.n && ((unsigned char)t.p[end] & 0xc0) == 0x80)
+        end++;
+    el_buf_put(&text, t.p, half);
+    el_buf_printf(&text, " [… %zu bytes …] ", end - half);
+    el_buf_put(&text, t.p + end, t.n - end);
+    f->texts_short |= text.full;
+    keep(f, &f->stack, (struct text){text.v, text.len}, text.len, mem);
+    el_buf_free(&text);
 }
 
 static void keep_message(struct failure *f, const char *type, const char *text, struct el_mem *mem)
@@ -144,6 +168,19 @@ static bool is_last_word(const struct traceback *t, struct text all)
     return (t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP) && !t->in_thread && lines <= LINES_BEHIND_MAX;
 }
 
+/* In place; without memory for it the text stays as it is. */
+static void unfolded(struct failure *f, struct el_buf *clean)
+{
+    struct text t = {clean->v, clean->len};
+    if (!clean->len || !unfold_needed(t))
+        return;
+    struct el_buf out = EL_BUF_INIT(clean->mem, 0), old = *clean;
+    bool bad = unfold(&out, t) != 0;
+    f->texts_short |= bad;
+    *clean = bad ? old : out;
+    el_buf_free(bad ? &out : &old);
+}
+
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
@@ -152,6 +189,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
         n = STREAM_MAX;
     }
     f->texts_short |= text_clean(&clean, bytes, n) != 0;
+    unfolded(f, &clean);
     struct traceback found;
     struct traceback_chain chain;
     traceback_find_chain(&found, &chain, clean.len ? clean.v : "", clean.len);
@@ -165,7 +203,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
         if (f->found.kind == TRACEBACK_NONE)
             f->found = found;
     } else if (found.kind != TRACEBACK_NONE && !f->stack) {
-        keep(f, &f->stack, span, STACK_MAX, mem);
+        keep_stack(f, span, mem);
         f->stack_from = from;
         f->found = found;
         if (!f->message)
@@ -412,6 +450,10 @@ const char *failure_advice(const struct failure *f)
         return "shared memory may be full: give the container a larger /dev/shm";
     if (f->class == FAILURE_CLASS_HARDWARE && xid_is_suspect(f->xid))
         return xid_advice(f->xid);
+    if (f->left)
+        return "a rank that ends early leaves the others in their collectives: give all ranks the same number of "
+               "steps, "
+               "or let them wait for each other (a barrier, Join) before they end";
     if (classify_advice(f->rule)[0] && classify_class(f->rule) == f->class)
         return classify_advice(f->rule);
     switch (f->class) {

@@ -81,7 +81,8 @@ struct failure {
     enum failure_from tail_from; /* one of the two */
     struct traceback found;      /* what it said; kind NONE if nothing was found */
     char *siblings;              /* one line: what the others of its node did at that moment, by proc/scene.h */
-    char *core;                  /* one line: where its core is, or who has it; by proc/corefile.h */
+    char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before" */
+    char *core;   /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
     enum failure_oom oom;
     unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
@@ -98,12 +99,12 @@ struct failure {
 void failure_init(struct failure *f);
 void failure_free(struct failure *f, struct el_mem *mem);
 
-/* Keeps a copy of text in *place, which is &f->error_file, log_file, siblings or core; NULL clears it. */
+/* Keeps a copy of text in *place, which is &f->error_file, log_file, siblings, left or core; NULL clears it. */
 void failure_set_line(struct failure *f, char **place, const char *text, struct el_mem *mem);
 
 /* Evidence, in any order, each at most once.  Called in the loop's thread with what a pool thread read. */
 void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem *mem);
-/* The last bytes of stderr as the worker wrote them (at most 64 KiB are looked at). */
+/* The last bytes of stderr as the worker wrote them (at most 100 KiB are looked at). */
 void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct el_mem *mem);
 /* The same of stdout, after stderr: programs exist that print their traceback there.  Used only where stderr holds none
  * (its last lines only where stderr is silent). */

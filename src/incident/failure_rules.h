@@ -26,6 +26,16 @@
 #define FAILURE_ADVICE_HELPER                                                                                          \
     "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
 
+#define FAILURE_ADVICE_RESOLVE "a host name could not be resolved on this host: see its DNS"
+#define FAILURE_ADVICE_SERVICE                                                                                         \
+    "a service refuses or does not answer for now: let one rank fetch and the others wait, or keep a copy on the "     \
+    "hosts"
+#define FAILURE_ADVICE_CRLF                                                                                            \
+    "a script has the line ends of Windows, and its first line or its commands end with a carriage return: dos2unix"
+#define FAILURE_ADVICE_BUILDING                                                                                        \
+    "another process held this file or was still building it: build it before the job, or in one rank while the "      \
+    "others wait"
+
 /* clang-format off */
 #define FAILURE_RULES(X) \
     /* Hardware: the GPU, its links, its driver's state.  No program can do these things to a healthy GPU. */ \
@@ -88,7 +98,7 @@
       "this build of PyTorch or of an extension is not for this GPU") \
     X(NCCL_USAGE,     LINE,  "ncclInvalidUsage", "",                        CODE, false, "") \
     X(NCCL_DUPLICATE, LINE,  "NCCL", "Duplicate GPU detected",              CODE, false, \
-      "two ranks use one GPU: set the device by LOCAL_RANK") \
+      "two ranks use one GPU: set the device by LOCAL_RANK; on two nodes: they have one host name (hostname, or NCCL_HOSTID)") \
     X(NO_BACKEND,     WORDS, "Distributed package doesn't have", "built in", CODE, false, "") \
     X(STATE_DICT,     WORDS, "Error(s) in loading state_dict for", "",      CODE, false, "") \
     X(SHAPES,         WORDS, "shapes cannot be multiplied", "",             CODE, false, "") \
@@ -102,6 +112,78 @@
     X(SHARER_REFUSED, FRAME, "ConnectionRefusedError", "/multiprocessing/resource_sharer.py", UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(SHARER_GONE,    FRAME, "FileNotFoundError", "/multiprocessing/resource_sharer.py", UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(SHARER_EOF,     FRAME, "EOFError", "/multiprocessing/connection.py",  UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    /* A service that refuses for a while, or is not found for now: trying again later helps (FAILURE_PASSING). */ \
+    X(OFFLINE,        WORDS, "ffline mode is enabled", "",                  CODE, false, "HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set") \
+    X(TOO_MANY,       WORDS, "Too Many Requests", "",                       NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(TOO_MANY_TYPE,  TYPE,  "TooManyRequests", "",                         NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(HTTP_429,       WORDS, "HTTP Error 429", "",                          NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(CODE_429,       WORDS, "Error code: 429", "",                         NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(STATUS_429,     WORDS, "429", "tatus",                                NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(CLIENT_429,     TYPE,  "ClientResponseError", "429",                  NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(RETRIES_429,    WORDS, "too many 429 error responses", "",            NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(RATE_LIMIT_TYPE, TYPE, "RateLimitError", "",                          NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(RATE_LIMIT,     WORDS, "ate limit", "exceeded",                       NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(RATE_LIMITED,   WORDS, "429", "ate limit",                            NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(RATE_LIMIT_HIT, WORDS, "ate limit reached", "",                       NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(REQUEST_TIMEOUT, WORDS, "408 Client Error", "",                       NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(CURL_429,       LINE,  "requested URL returned error: 429", "",       NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(CURL_5XX,       LINE,  "requested URL returned error: 5", "",         NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(SERVER_ERROR,   WORDS, " Server Error", " for url",                   NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(SERVER_ERROR_X, WORDS, "Server error '5", "",                         NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(HTTP_5XX,       WORDS, "HTTP Error 5", "",                            NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(STATUS_5XX,     WORDS, "HTTP status 5", "",                           NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(RETRIES_5XX,    WORDS, "too many 5", "error responses",               NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(UNAVAILABLE,    WORDS, "Service Unavailable", "",                     NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(UNAVAILABLE_NOW, WORDS, "Service Temporarily Unavailable", "",        NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(UNAVAILABLE_ONE, WORDS, "ServiceUnavailable", "",                     NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(UNAVAILABLE_RPC, WORDS, "StatusCode.UNAVAILABLE", "",                 NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(EXHAUSTED_RPC,  WORDS, "StatusCode.RESOURCE_EXHAUSTED", "",           NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(EXHAUSTED,      TYPE,  "ResourceExhausted", "429",                    NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(DEADLINE,       TYPE,  "DeadlineExceeded", "504",                     NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(BAD_GATEWAY,    WORDS, "Bad Gateway", "",                             NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(BAD_GATEWAY_TYPE, TYPE, "BadGateway", "",                             NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(GATEWAY_TIME,   WORDS, "Gateway Time", "",                            NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(GATEWAY_TYPE,   TYPE,  "GatewayTimeout", "",                          NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(INTERNAL,       WORDS, "Internal Server Error", "",                   NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(INTERNAL_TYPE,  TYPE,  "InternalServerError", "",                     NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(OVERLOADED,     TYPE,  "OverloadedError", "",                         NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(S3_SLOW_DOWN,   WORDS, "SlowDown", "",                                NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(S3_SLOW_NAME,   WORDS, "SLOW_DOWN", "",                               NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(S3_REDUCE,      WORDS, "reduce your request rate", "",                NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(THROTTLING,     WORDS, "Throttling", "",                              NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(THROTTLED,      WORDS, "hrottled", "",                                NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AWS_LIMIT,      WORDS, "An error occurred (RequestLimitExceeded", "", NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AWS_THROUGHPUT, WORDS, "An error occurred (ProvisionedThroughputExceeded", "", NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AWS_TIMEOUT,    WORDS, "An error occurred (RequestTimeout", "",       NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AWS_TOO_MANY,   WORDS, "An error occurred (TooManyRequests", "",      NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AWS_INTERNAL,   WORDS, "An error occurred (Internal", "",             NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AWS_5XX,        WORDS, "An error occurred (5", "",                    NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AWS_429,        WORDS, "An error occurred (429", "",                  NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AWS_CONNECTION, WORDS, "AWS Error NETWORK_CONNECTION", "",            NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(AZURE_BUSY,     WORDS, "ServerBusy", "",                              NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(HUB_ENTRY,      TYPE,  "LocalEntryNotFoundError", "",                 NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(HUB_CONNECT,    WORDS, "We couldn't connect to '", "",                NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(HUB_REACH,      WORDS, "Couldn't reach ", "Hub",                      NETWORK, false, FAILURE_ADVICE_SERVICE) \
+    X(RESOLVE_NOW,    WORDS, "Temporary failure in name resolution", "",    NETWORK, false, FAILURE_ADVICE_RESOLVE) \
+    X(RESOLVE_NAME,   WORDS, "Name or service not known", "",               NETWORK, false, FAILURE_ADVICE_RESOLVE) \
+    X(RESOLVE_ADDRESS, WORDS, "No address associated with hostname", "",    NETWORK, false, FAILURE_ADVICE_RESOLVE) \
+    X(RESOLVE_FAILED, WORDS, "Failed to resolve '", "",                     NETWORK, false, FAILURE_ADVICE_RESOLVE) \
+    X(RESOLVE_CURL,   LINE,  "Could not resolve host", "",                  NETWORK, false, FAILURE_ADVICE_RESOLVE) \
+    /* A file that another process still writes or holds. */ \
+    X(FILE_LOCK,      TYPE,  "Timeout", "could not be acquired",            UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(FILE_BLOCKED,   TYPE,  "BlockingIOError", "",                         UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(SQLITE_LOCKED,  WORDS, "database is locked", "",                      UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(TEXT_BUSY,      WORDS, "Text file busy", "",                          UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(SO_SHORT,       TYPE,  "ImportError", "file too short",               UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(SO_SHORT_OTHER, WORDS, "file too short", "",                          UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(EXTENSION,      FRAME, "ImportError", "/torch_extensions/",           UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(EXTENSION_LOAD, FRAME, "ImportError", "/torch/utils/cpp_extension.py", UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(EXTENSION_NONE, FRAME, "ModuleNotFoundError", "in _import_module_from_library", UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(EXTENSION_FILE, TYPE,  "FileNotFoundError", "torch_extensions",       UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(EXTENSION_OS,   TYPE,  "OSError", "torch_extensions",                 UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(INDUCTOR,       FRAME, "ImportError", "/torchinductor_",              UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(INDUCTOR_FILE,  TYPE,  "FileNotFoundError", "/torchinductor_",        UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
+    X(TRITON_FILE,    TYPE,  "FileNotFoundError", ".triton/cache",          UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
     /* A collective that did not end: a rank is missing, and it is not this one. */ \
     X(WATCHDOG,       LINE,  "Watchdog caught collective operation timeout", "", HANG, true, "") \
     X(WATCHDOG_DOWN,  LINE,  "Some NCCL operations have failed or timed out", "", HANG, true, "") \
@@ -178,8 +260,20 @@
     X(AIO_CONNECT,    TYPE,  "ClientConnectorError", "",                    NETWORK, false, "") \
     X(S3_ENDPOINT,    TYPE,  "EndpointConnectionError", "",                 NETWORK, false, "") \
     X(TIMED_OUT,      TYPE,  "TimeoutError", "timed out",                   NETWORK, false, "") \
-    X(RESOLVE,        TYPE,  "gaierror", "",                                NETWORK, false, \
-      "a host name could not be resolved on this host: see its DNS") \
+    X(RESOLVE,        TYPE,  "gaierror", "",                                NETWORK, false, FAILURE_ADVICE_RESOLVE) \
+    X(HTTPX_CONNECT,  TYPE,  "ConnectError", "",                            NETWORK, false, "") \
+    X(HTTPX_READ,     TYPE,  "ReadError", "",                               NETWORK, false, "") \
+    X(HTTPX_PROTOCOL, TYPE,  "RemoteProtocolError", "",                     NETWORK, false, "") \
+    X(API_CONNECTION, TYPE,  "APIConnectionError", "",                      NETWORK, false, "") \
+    X(API_TIMEOUT,    TYPE,  "APITimeoutError", "",                         NETWORK, false, "") \
+    X(AIO_GONE,       TYPE,  "ServerDisconnectedError", "",                 NETWORK, false, "") \
+    X(AIO_TIMEOUT,    TYPE,  "ServerTimeoutError", "",                      NETWORK, false, "") \
+    X(AIO_DNS,        TYPE,  "ClientConnectorDNSError", "",                 NETWORK, false, "") \
+    X(AIO_PAYLOAD,    TYPE,  "ClientPayloadError", "",                      NETWORK, false, "") \
+    X(S3_CLOSED,      TYPE,  "ConnectionClosedError", "",                   NETWORK, false, "") \
+    X(S3_STREAM,      TYPE,  "ResponseStreamingError", "",                  NETWORK, false, "") \
+    X(AZURE_REQUEST,  TYPE,  "ServiceRequestError", "",                     NETWORK, false, "") \
+    X(AZURE_RESPONSE, TYPE,  "ServiceResponseError", "",                    NETWORK, false, "") \
     X(URL,            TYPE,  "URLError", "urlopen error [Errno",            NETWORK, false, "") \
     X(UNREACHABLE,    WORDS, "No route to host", "",                        NETWORK, false, "") \
     X(NET_UNREACHABLE, WORDS, "Network is unreachable", "",                 NETWORK, false, "") \
@@ -207,6 +301,16 @@
     X(MANY_FILES,     WORDS, "Too many open files", "",                     UNKNOWN, false, \
       "raise the limit (ulimit -n), or torch.multiprocessing.set_sharing_strategy('file_system')")
 
+/* Failures that pass by themselves: the program is right, and its turn comes later.  From (with) the first row to the
+ * second. */
+#define FAILURE_PASSING(X) X(TOO_MANY, RESOLVE_CURL) X(FILE_LOCK, TRITON_FILE) X(CONNECTION, URL)
+
+/* Exceptions of libraries that refuse a command line or a configuration. */
+#define FAILURE_USAGE_TYPES(X) \
+    X("ConfigCompositionException") X("OverrideParseException") X("MissingConfigException") \
+    X("UnrecognizedFlagError") X("IllegalFlagValueError") X("ArgumentError") X("UsageError") X("BadParameter") \
+    X("MissingParameter") X("NoSuchOption") X("BadOptionUsage") X("BadArgumentUsage") X("NoSuchCommand")
+
 /* Kinds of Python's own program errors: the class is clear whatever the words are.  plain: often raised and caught in
  * the ordinary course of things, so that one which was only being handled explains nothing. */
 #define FAILURE_CODE_TYPES(X) \
@@ -230,12 +334,34 @@
     X("XlaRuntimeError") X("HTTPError") X("URLError") X("SSLError") \
     X("RendezvousClosedError") X("RendezvousConnectionError") X("RendezvousTimeoutError")
 
+/* Command lines that were refused, by whichever library: the exit status is as the library or the program likes it. */
+#define FAILURE_ANY_CODE 256
+#define FAILURE_ADVICE_USAGE "the command line is wrong: see the line above"
+#define FAILURE_USAGES(X) \
+    X(ARGPARSE,       "usage: ", ": error: ") \
+    /* The usage is longer than what is looked at. */ \
+    X(ARGPARSE_UNKNOWN, ": error: unrecognized arguments: ", "") \
+    X(ARGPARSE_MISSING, ": error: the following arguments are required: ", "") \
+    X(ARGPARSE_VALUE, ": error: argument ", "") \
+    X(ARGPARSE_AMBIGUOUS, ": error: ambiguous option: ", "") \
+    X(JSONARGPARSE,   "usage: ", "\nerror: ") \
+    X(CLICK,          "Usage: ", "\nError: ") \
+    X(TYPER,          "Usage: ", "─ Error ─") \
+    X(TYPER_ASCII,    "Usage: ", "+- Error -") \
+    X(TYRO,           "For full helptext, ", "") \
+    X(FIRE,           "ERROR: ", "For detailed information on this command, run:") \
+    X(ABSL,           "FATAL Flags parsing error: ", "") \
+    X(HYDRA,          "Set the environment variable HYDRA_FULL_ERROR=1", "")
+
 /* Exit codes with a meaning of their own: name, code, two texts of the last lines ("" = none), class, advice. */
 #define FAILURE_EXITS(X) \
-    X(ARGPARSE,       2,   "usage: ", ": error: ",                  CODE, "the command line is wrong: see the line above") \
-    X(CLICK,          2,   "Usage: ", "Error: ",                    CODE, "the command line is wrong: see the line above") \
     X(NO_SCRIPT,      2,   "can't open file '", "No such file",     CODE, "there is no such script on this node") \
+    /* GNU env shows it as \\r; bash names it as it would have to be written. */ \
+    X(CRLF_ENV,       127, "\\r", ": No such file",                     CODE, FAILURE_ADVICE_CRLF) \
+    X(CRLF_SHELL,     127, "$'\\r': command not found", "",             CODE, FAILURE_ADVICE_CRLF) \
     X(NO_COMMAND,     127, "", "",                                  CODE, "there is no such command on this node: see PATH") \
+    X(CRLF_BASH,      126, "^M: bad interpreter", "",                   CODE, FAILURE_ADVICE_CRLF) \
+    X(NO_INTERPRETER, 126, ": bad interpreter: ", "",                   CODE, "the interpreter of the script's #! line is not on this node") \
     X(NOT_EXECUTABLE, 126, "", "",                                  CODE, "the file is not executable") \
     X(TIME_LIMIT,     124, "", "",                                  HANG, "this is what timeout(1) says when the time is over") \
     X(EXIT_HUP,       129, "", "",                                  OUTSIDE, "the program ended on SIGHUP: start the job with nohup, tmux or the scheduler") \

@@ -208,7 +208,7 @@ static void put_short(struct el_buf *out, const struct failure *f)
 /* --- out: what may be long -------------------------------------------------------------------------------------------
  */
 
-enum long_name { ERROR_FILE, LOG_FILE, MESSAGE, STACK, TAIL, SIBLINGS, CORE, KERNEL, LONGS };
+enum long_name { ERROR_FILE, LOG_FILE, MESSAGE, STACK, TAIL, SIBLINGS, LEFT, CORE, KERNEL, LONGS };
 
 static const struct {
     const char *name;
@@ -222,6 +222,7 @@ static const struct {
     [STACK] = {"traceback", offsetof(struct failure, stack), true, 1},
     [TAIL] = {"stderr_tail", offsetof(struct failure, tail), true, 0},
     [SIBLINGS] = {"siblings", offsetof(struct failure, siblings), false, 3},
+    [LEFT] = {"left_before", offsetof(struct failure, left), false, 3},
     [CORE] = {"core", offsetof(struct failure, core), false, 2},
     [KERNEL] = {"kernel_log", offsetof(struct failure, kernel), true, 3},
 };
@@ -231,9 +232,9 @@ static const struct {
     enum long_name which;
     size_t floor;
 } gives[] = {
-    {TAIL, 4096},    {STACK, 16384}, {TAIL, 1024},   {STACK, 4096}, {SIBLINGS, 1024}, {MESSAGE, 1024},
-    {TAIL, 0},       {STACK, 1024},  {KERNEL, 512},  {SIBLINGS, 0}, {CORE, 0},        {LOG_FILE, 0},
-    {ERROR_FILE, 0}, {KERNEL, 0},    {MESSAGE, 256}, {STACK, 0},    {MESSAGE, 0},
+    {TAIL, 4096},  {STACK, 16384},  {TAIL, 1024},  {STACK, 4096},  {SIBLINGS, 1024}, {MESSAGE, 1024},
+    {TAIL, 0},     {STACK, 1024},   {KERNEL, 512}, {SIBLINGS, 0},  {LEFT, 0},        {CORE, 0},
+    {LOG_FILE, 0}, {ERROR_FILE, 0}, {KERNEL, 0},   {MESSAGE, 256}, {STACK, 0},       {MESSAGE, 0},
 };
 
 struct encoded {

@@ -448,6 +448,8 @@ void summary_ending(const struct failure *f, struct el_buf *out)
     const char *slash = strrchr(f->found.file, '/');
     if (f->found.user_frame && f->found.line)
         el_buf_printf(out, " (%s:%u)", slash ? slash + 1 : f->found.file, f->found.line);
+    if (f->left)
+        el_buf_printf(out, "; %s", f->left);
 }
 
 static void put_field(struct el_buf *out, const char *key, const char *value)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/last_line.h"
 #include "incident/traceback_line.h"
 #include "util/auto.h"
 
@@ -75,7 +76,8 @@ static void take_message(struct finder *f, struct find *x, struct text prefix, s
     struct text line, inside;
     size_t next;
     x->t.end = *pos;
-    for (unsigned i = 0; i < MESSAGE_MAX && peek(f, *pos, &line, &next); i++, *pos = next) {
+    for (unsigned i = 0; i < MESSAGE_MAX && peek(f, *pos, &line, &next); *pos = next) {
+        i += !line.n || (line.p[0] != ' ' && line.p[0] != '\t'); /* lists of keys have one in each line */
         if (!line_strip(line, prefix, &inside) || line_is_foreign(inside))
             break;
         struct line_frame frame;
@@ -83,6 +85,8 @@ static void take_message(struct finder *f, struct find *x, struct text prefix, s
             break;
         if (line_is_blank(inside))
             continue;
+        if (last_line_is_hint(inside)) /* Hydra's, behind the exception */
+            break;
         if (!x->message.n)
             x->message = inside;
         x->message_lines += !text_starts(inside, "frame #") && !text_starts(inside, "Exception raised from");
@@ -434,19 +438,15 @@ static void last_lines(struct traceback *t, struct text all)
     while (end && (all.p[end - 1] == '\n' || all.p[end - 1] == ' ' || all.p[end - 1] == '\t'))
         end--;
     size_t start = end;
-    struct text last = {0};
     for (unsigned lines = 0; start && lines < TRACEBACK_LAST_LINES; lines++) {
-        size_t stop = start;
         while (start && all.p[start - 1] != '\n')
             start--;
-        if (!lines)
-            last = (struct text){all.p + start, stop - start};
         if (start && lines + 1 < TRACEBACK_LAST_LINES)
             start--;
     }
     t->start = start;
     t->end = end < all.n && all.p[end] == '\n' ? end + 1 : end;
-    text_copy(t->message, sizeof t->message, last.p, last.n);
+    last_line_tell((struct text){all.p + start, end - start}, t->message, sizeof t->message);
 }
 
 void traceback_find(struct traceback *t, const char *text, size_t n)

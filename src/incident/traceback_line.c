@@ -49,7 +49,7 @@ static bool is_users(struct text file)
 bool line_is_frame(struct text t, struct line_frame *f)
 {
     static const char head[] = "  File \"", middle[] = "\", line ";
-    if (!text_starts(t, head))
+    if (!text_starts(t, head) && !text_starts(t, "> File \"")) /* loguru marks the one that caught it */
         return false;
     t = after(t, sizeof head - 1);
     const char *at = text_find(t, middle);

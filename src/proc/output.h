@@ -61,12 +61,16 @@ void output_child_exited(struct output *o, unsigned local_rank);
 bool output_rank_drained(const struct output *o, unsigned local_rank);
 bool output_drained(const struct output *o);
 
+/* Somebody else writes to the console: an unfinished line that is shown there gets its end. */
+void output_break_line(struct output *o);
+
 /* True if a worker of this attempt writes to the terminal by itself: then nobody may draw a status line there. */
 bool output_terminal_shared(const struct output *o);
 /* The terminal's size has changed (SIGWINCH): pseudo-terminals of --capture-stderr follow. */
 void output_resized(struct output *o);
 
-/* The last 64 KiB of a stream, or why there are none. */
+/* The last 64 KiB of a stream (and in front of them the beginning of a traceback whose message is longer, head.h), or
+ * why there are none. */
 #define OUTPUT_TAIL_LIST(X)                                                                                            \
     X(READ, "read by elrun")                                                                                           \
     X(FILE, "from the log file")                                                                                       \

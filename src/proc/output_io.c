@@ -194,6 +194,7 @@ static void on_soon(void *ctx)
 static bool make_timers(struct output *o)
 {
     bool made = (o->tick = loop_timer_new(o->loop, streams_on_tick, o)) != NULL;
+    made = made && (o->parts = loop_timer_new(o->loop, streams_show_parts, o));
     made = made && (o->late = loop_timer_new(o->loop, streams_on_late, o));
     made = made && (o->soon = loop_timer_new(o->loop, on_soon, o));
     made = made && (o->finish_timer = loop_timer_new(o->loop, on_finish_deadline, o));
@@ -286,8 +287,10 @@ static void forget_attempt(struct output *o)
         struct rank *rank = &o->ranks[r];
         for (int k = 0; k < 2; k++)
             stream_abort(&rank->stream[k]);
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 2; k++) {
             ring_free(&rank->stream[k].ring);
+            head_free(&rank->stream[k].head);
+        }
         free(rank->dir);
         free(rank->error_file);
         rank->dir = rank->error_file = NULL;
@@ -516,6 +519,7 @@ void output_free(struct output *o)
         loop_timer_free(o->mouths[k].timer);
     }
     loop_timer_free(o->tick);
+    loop_timer_free(o->parts);
     loop_timer_free(o->late);
     loop_timer_free(o->soon);
     loop_timer_free(o->finish_timer);

@@ -2,6 +2,7 @@
 #ifndef PROC_OUTPUT_PRIVATE_H
 #define PROC_OUTPUT_PRIVATE_H
 #include "proc/filter.h"
+#include "proc/head.h"
 #include "proc/line.h"
 #include "proc/output.h"
 #include "proc/prefix.h"
@@ -36,10 +37,13 @@ struct stream {
     bool forced;         /* nobody waits for the console or the disk any longer */
     el_usec exited_at;
     size_t owed;     /* bytes that lay in the pipe at that time and have not been read */
-    el_usec held_at; /* raw: since when a part of a line waits */
+    el_usec held_at; /* since when a part of a line waits */
+    bool shown;      /* a part of the present line is on the console: others may break it */
+    bool broken;     /* … and one has */
     struct line line;
     struct filter_stream filtered;
     struct ring ring;
+    struct head head;
     char prefix[PREFIX_BYTES_MAX];
 };
 
@@ -82,7 +86,9 @@ struct output {
     struct sink_watch watch_files, watch_mouth[2];
     struct loop_timer *tick, *late, *soon;
     struct stream_list resting, blocked;
-    bool kick; /* blocked streams shall be tried again in the next turn */
+    bool kick;                /* blocked streams shall be tried again in the next turn */
+    struct loop_timer *parts; /* of lines that wait for their rest */
+    bool parts_armed;
     bool late_armed;
     bool told_lost, told_drained;
     struct el_buf text;
@@ -121,6 +127,7 @@ void stream_resized(struct stream *s);
 void streams_unblock(struct output *o);
 void streams_on_tick(void *output);
 void streams_on_late(void *output);
+void streams_show_parts(void *output);
 void mouth_on_timer(void *mouth);
 
 /* --- output_io.c --- */

@@ -13,6 +13,7 @@
 
 #include "proc/guard.h"
 #include "proc/numa.h"
+#include "proc/program.h"
 #include "util/parse.h"
 
 #define OOM_ADJ_MAX 1000
@@ -195,7 +196,10 @@ void spawn_explain(const struct spawn_report *r, const char *path, struct el_err
     char shown[EL_PATH_MAX];
     el_show_path(path, shown, sizeof shown);
     size_t n = r->stage >= 0 && (size_t)r->stage < sizeof stage / sizeof stage[0] ? (size_t)r->stage : SPAWN_STAGE_EXEC;
-    if (r->stage == SPAWN_STAGE_EXEC && r->sys == ENOEXEC)
+    char reason[400];
+    if (r->stage == SPAWN_STAGE_EXEC && program_explain(path, r->sys, reason, sizeof reason))
+        el_fail(e, EL_EXIT_NOINPUT, "cannot execute \"%s\": %s", shown, reason);
+    else if (r->stage == SPAWN_STAGE_EXEC && r->sys == ENOEXEC)
         el_fail(e, EL_EXIT_NOINPUT, "cannot execute \"%s\": neither a program nor a script with a #! line", shown);
     else if (r->stage == SPAWN_STAGE_EXEC && r->sys == E2BIG)
         el_fail(e, EL_EXIT_OSERR, "cannot execute \"%s\": arguments and environment are larger than the kernel takes",

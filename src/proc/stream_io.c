@@ -18,6 +18,7 @@
 #define PIPES_LARGE 64u        /* ranks: with more of them the kernel's allowance for pipes would be used up */
 #define LINGER_US   EL_MS(100) /* after a worker's exit its descendants may still write this long */
 #define PART_US     EL_MS(50)  /* raw: how long a part of a line waits for its rest */
+#define SHOW_US     EL_MS(500) /* so long a part of a line waits for its rest before it is shown: a bar, a question */
 #define HOLD_US     EL_MS(200) /* how long the others wait for the end of a line longer than the buffer */
 
 static void pump(struct stream *s);
@@ -105,6 +106,7 @@ static void hold(struct stream *s)
     struct output *o = s->o;
     struct mouth *m = o->mouth[s->which];
     bool mid = s->line.mid && !s->route.raw;
+    s->shown = s->shown && mid;
     if (mid) {
         m->held_at = loop_clock();
         if (m->holder != s)
@@ -118,13 +120,22 @@ static void hold(struct stream *s)
     }
 }
 
+/* The line that stands unfinished gets its end; what follows of it is a line of its own. */
+static void break_line(struct mouth *m)
+{
+    struct stream *s = m->holder;
+    m->holder = NULL;
+    put(s->o, m->sink, s->which, "\n", 1);
+    s->broken = s->shown;
+    s->line.mid = s->line.mid && !s->shown;
+    s->shown = false;
+}
+
 static void say(struct stream *s, int fed)
 {
     struct mouth *m = s->o->mouth[s->which];
-    if (m->holder && m->holder != s && s->o->text.len) {
-        put(s->o, m->sink, m->holder->which, "\n", 1); /* s does not wait: it is given up */
-        m->holder = NULL;
-    }
+    if (m->holder && m->holder != s && s->o->text.len)
+        break_line(m); /* s does not wait for what is shown in parts; else it is given up */
     put_text(s, m->sink, s->which, fed);
     hold(s);
 }
@@ -132,6 +143,7 @@ static void say(struct stream *s, int fed)
 static void deliver(struct stream *s, const char *bytes, size_t n)
 {
     struct output *o = s->o;
+    head_put(&s->head, &s->ring, bytes, n, loop_clock());
     if (ring_put(&s->ring, bytes, n) < 0)
         lost(o);
     if (s->watched)
@@ -142,6 +154,11 @@ static void deliver(struct stream *s, const char *bytes, size_t n)
         put_text(s, o->files, o->filter_fd[s->which], filter_feed(&s->filtered, bytes, n, &o->text));
     if (!s->route.to_console || o->console_dead[s->which])
         return;
+    if (s->broken && n && *bytes == '\n') { /* it has its end already */
+        bytes++;
+        n--;
+    }
+    s->broken = s->broken && !n;
     bool waits = s->line.held.len > 0;
     int fed = line_feed(&s->line, bytes, n, &o->text);
     /* With one worker there is nobody whose lines could be torn. */
@@ -149,7 +166,49 @@ static void deliver(struct stream *s, const char *bytes, size_t n)
         fed = -1;
     if (s->line.held.len && !(waits && o->text.len == 0))
         s->held_at = loop_clock();
+    if (s->line.held.len && !s->route.raw && !o->parts_armed) {
+        o->parts_armed = true;
+        loop_timer_at(o->parts, s->held_at + SHOW_US);
+    }
     say(s, fed);
+}
+
+/* Is shown, once it is old enough.  Returns when to look again. */
+static el_usec show_part(struct stream *s, el_usec now)
+{
+    const struct mouth *m = s->o->mouth[s->which];
+    bool ours = !stream_ended(s) && s->route.to_console && !s->route.raw && !s->o->console_dead[s->which];
+    if (!ours || !s->line.held.len)
+        return EL_NEVER;
+    if (now < s->held_at + SHOW_US)
+        return s->held_at + SHOW_US;
+    if ((m->holder && m->holder != s && !m->holder->shown) || sink_full(m->sink))
+        return now + SHOW_US;
+    int fed = line_pass(&s->line, &s->o->text);
+    s->shown = true;
+    say(s, fed);
+    return EL_NEVER;
+}
+
+/* Parts of lines that wait for their rest: a progress bar draws itself anew with '\r', a question has no end. */
+void streams_show_parts(void *ctx)
+{
+    struct output *o = ctx;
+    el_usec now = loop_clock(), next = EL_NEVER;
+    for (unsigned r = 0; r < o->conf.nproc; r++)
+        for (int k = 0; k < 2; k++) {
+            el_usec at = show_part(&o->ranks[r].stream[k], now);
+            next = at < next ? at : next;
+        }
+    o->parts_armed = next != EL_NEVER;
+    loop_timer_at(o->parts, next);
+}
+
+void output_break_line(struct output *o)
+{
+    struct mouth *m = o->mouth[2];
+    if (m->holder && m->holder->shown)
+        break_line(m);
 }
 
 /* Returns true if the stream has something to wait for. */
@@ -180,7 +239,7 @@ static bool blocked(const struct stream *s)
     if (!s->route.to_console || o->console_dead[s->which])
         return false;
     const struct mouth *m = o->mouth[s->which];
-    return (m->holder && m->holder != s) || jammed(s, m->sink);
+    return (m->holder && m->holder != s && !m->holder->shown) || jammed(s, m->sink);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -321,8 +380,7 @@ void mouth_on_timer(void *ctx)
         loop_timer_at(m->timer, now < m->held_at + HOLD_US ? m->held_at + HOLD_US : now + HOLD_US);
         return;
     }
-    put(o, m->sink, s->which, "\n", 1);
-    m->holder = NULL;
+    break_line(m);
     streams_unblock(o);
 }
 

@@ -8,6 +8,8 @@
 #include "proc/logtree.h"
 #include "proc/output_private.h"
 
+#define FILE_LOOK_BYTES ((size_t)1 << 20)
+
 /* One request.  work() touches nothing but `one` and its bytes; the answer may have been given before it is done. */
 struct tails {
     struct pool_job job;
@@ -24,7 +26,7 @@ struct tails {
         long got;
         uint64_t total;
         char path[PATH_MAX];
-        char bytes[RING_BYTES];
+        char bytes[HEAD_JOIN_BYTES];
     } one[2];
 };
 
@@ -63,12 +65,31 @@ static void answer(struct tails *t)
         free(t);
 }
 
+/* The last bytes, and in front of them the beginning of a traceback whose message fills them. */
+static void read_file(struct tail_one *one)
+{
+    one->got = logtree_tail(one->path, one->bytes, RING_BYTES, &one->total);
+    char *text = one->got == RING_BYTES ? malloc(FILE_LOOK_BYTES) : NULL;
+    long got = text ? logtree_tail(one->path, text, FILE_LOOK_BYTES, &one->total) : -1;
+    long before = got - (long)RING_BYTES, at = before > 0 ? head_find(text, (size_t)before) : -1;
+    if (at >= 0) {
+        size_t n = (size_t)(before - at) < HEAD_BYTES ? (size_t)(before - at) : HEAD_BYTES;
+        size_t gap = (size_t)(before - at) - n;
+        memcpy(one->bytes, text + at, n);
+        if (gap)
+            n += (size_t)snprintf(one->bytes + n, HEAD_NOTE_BYTES, "\n\t[... %zu bytes left out ...]\n\t", gap);
+        memcpy(one->bytes + n, text + before, RING_BYTES);
+        one->got = (long)(n + RING_BYTES);
+    }
+    free(text);
+}
+
 static void work(void *ctx)
 {
     struct tails *t = ctx;
     for (int k = 0; k < 2; k++)
         if (t->one[k].from_file)
-            t->one[k].got = logtree_tail(t->one[k].path, t->one[k].bytes, RING_BYTES, &t->one[k].total);
+            read_file(&t->one[k]);
 }
 
 static void done(void *ctx)
@@ -112,7 +133,7 @@ static void look(struct tail_one *one, const struct output *o, const struct stre
     case ROUTE_PIPE:
     case ROUTE_PTY:
         one->tail.from = OUTPUT_TAIL_READ;
-        one->tail.len = ring_copy(&s->ring, one->bytes);
+        one->tail.len = head_join(&s->head, &s->ring, one->bytes);
         one->tail.bytes = one->tail.len ? one->bytes : NULL;
         one->tail.total_bytes = s->ring.total;
         break;

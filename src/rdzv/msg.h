@@ -184,7 +184,7 @@
 /* incident/decide.h */
 #define MSG_digest_FIELDS(F, T)                                                                                        \
     MSG_ROUND(F, T)                                                                                                    \
-    F(T, NUM, kind, 4, 1)         /* enum decide_kind */                                                               \
+    F(T, NUM, kind, 5, 1)         /* enum decide_kind */                                                               \
     F(T, NUM, witnesses, 4096, 0) /* workers that ended so */                                                          \
     F(T, BOOL, passed, 0, 0)      /* a worker got further */                                                           \
     F(T, NUM, elapsed_ms, MSG_MS_MAX, 0)                                                                               \

@@ -106,7 +106,7 @@ static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, 
     rdzv_seat_stopped(r, m->seat);
 }
 
-static_assert(DECIDE_KINDS - 1 == 4 && MSG_CLAUSE_MAX == DECIDE_WHAT_MAX && MSG_PLACE_MAX == DECIDE_PLACE_MAX,
+static_assert(DECIDE_KINDS - 1 == 5 && MSG_CLAUSE_MAX == DECIDE_WHAT_MAX && MSG_PLACE_MAX == DECIDE_PLACE_MAX,
               "what DIGEST carries");
 
 /* Each node is counted once, though it says it on each of its connections. */

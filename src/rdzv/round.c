@@ -249,7 +249,8 @@ static void judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct 
  */
 static bool brought_something(struct rdzv *r, bool costs, el_usec now)
 {
-    bool counts = !r->planned && !(costs && r->conf.set.restart_policy == DECIDE_ALWAYS);
+    bool counts =
+        !r->planned && r->digest.kind != DECIDE_PASSING && !(costs && r->conf.set.restart_policy == DECIDE_ALWAYS);
     uint64_t steps = r->digest.steps_known ? r->digest.steps : BUDGET_NO_STEPS;
     return !counts || budget_lived(&r->budget, now - r->started_at, BUDGET_FRUITLESS, steps);
 }
@@ -291,10 +292,14 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         end_by_failure(r, now, out, why);
         return;
     }
-    rdzv_say(r, out, RDZV_NOTE_CLOSED, RDZV_NONE, "round %llu is closed: %s", (unsigned long long)r->number,
-             costs ? "one restart" : "no restart is charged");
+    char wait[96];
+    el_snip(wait, sizeof wait, v.wait ? ", in %llu s: what made it fail may pass by itself" : "",
+            (unsigned long long)(v.wait / EL_SEC(1)));
+    rdzv_say(r, out, RDZV_NOTE_CLOSED, RDZV_NONE, "round %llu is closed: %s%s", (unsigned long long)r->number,
+             costs ? "one restart" : "no restart is charged", wait);
     rdzv_health_closed(r);
     rdzv_wait_again(r, now);
+    r->open_at = v.wait ? now + v.wait : 0;
     rdzv_journal(r, out);
 }
 

@@ -19,6 +19,11 @@ usage() { # NAME REGEX OPTIONS...: in front of a worker that must not run
 # What to run.
 export PYTHON_EXEC="${PY:-python3}"
 bad "missing script" 66 "none\.py" --standalone "$T/none.py"
+printf '#!/bin/sh\r\ntouch "%s"\r\n' "$T/ran" >"$T/crlf.sh"
+printf '#!/opt/none/bin/python3\n' >"$T/gone.sh"
+chmod +x "$T/crlf.sh" "$T/gone.sh"
+bad "a #! line with a carriage return" 66 'crlf\.sh": its #! line ends with a carriage return.*"/bin/sh\\r"' --standalone --no-python "$T/crlf.sh"
+bad "a #! line without its interpreter" 66 'the interpreter of its #! line, "/opt/none/bin/python3": No such file' --standalone --no-python "$T/gone.sh"
 bad "script is a folder without __main__" 66 "$T/tmp" --standalone "$T/tmp"
 # Root may read everything: these are somebody else's runs, from copies that everybody may execute.
 nobody=

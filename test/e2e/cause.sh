@@ -13,5 +13,34 @@ like "a rank that raised and cannot end, since a thread of it runs on" "$(one va
 "$ELRUN" --standalone --nproc-per-node=2 --shutdown-timeout=2 "$HERE/cause.py" worker "$T/flag" 1 stay none reset-error >"$T/stay" 2>&1
 like "nobody fails by itself: that the wait is one is said" "$(cat "$T/stay")" "rank 0 .* its last words only say that a peer is gone: waiting up to 2 s for the rank that made it so"
 like "... and the victim is named in the end" "$(tail -1 "$T/stay")" "rank 0 .*failed: exit code 1: ConnectionResetError"
+
+# Ranks that end with 0 while the others still work: nobody failed by itself, and who left is named.
+cat >"$T/left.py" <<'END'
+import os, sys, time
+rank = int(os.environ["RANK"])
+time.sleep(0.3 if rank == 1 else 0.9)
+if rank != 1:
+    raise RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:9927")
+END
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/left.py" >"$T/left" 2>&1
+like "a rank had left with 0: the last line names it, and when" "$(tail -1 "$T/left")" "Connection closed by peer.*; rank 1 had ended with 0, 0\.[4-9] s before"
+like "... and what to do" "$(cat "$T/left")" "^advice: network: a rank that ends early leaves the others"
+cat >"$T/last.py" <<'END'
+import os, time
+time.sleep(6.5 if os.environ["RANK"] == "2" else 0.2)
+END
+"$ELRUN" --standalone --nproc-per-node=3 "$T/last.py" >"$T/last" 2>&1
+is "all but one have ended: whom the job waits for is said once" "$(grep -v OMP_NUM_THREADS "$T/last")" "elrun: rank 2 of 3 is still running; the others have ended"
+
+# A message longer than all that is kept of a stream.
+cat >"$T/long.py" <<'END'
+class Key(RuntimeError):
+    pass
+raise Key("first line\n\tMissing: " + ", ".join("layer.%06d" % i for i in range(30000)))
+END
+for how in "" "--redirects=3 --log-dir=$T/long-logs" "--tee=3 --log-dir=$T/long-logs"; do
+    "$ELRUN" --standalone $how "$T/long.py" >"$T/long" 2>&1
+    like "a message of 400 KB ($how)" "$(tail -1 "$T/long")" "failed: exit code 1: Key: first line \(long\.py:3\)\$"
+done
 is_clean "cause"
 finished

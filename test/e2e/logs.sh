@@ -87,5 +87,16 @@ run_workers 1 --quiet -- exit 0
 is "--quiet: nothing to say" "$(cat "$ERR")" ""
 run_workers 1 -v --log-format=json -- exit 0
 unlike "--log-format=json: every line is an object" "$(cat "$ERR")" '^([^{]|\{.*[^}]$)'
+# A bar that redraws itself, and a question: shown while they have no end; lines of others never stand in theirs.
+start_workers 1 --tee=2 --log-dir="$T/bar" -- err "Go on? " await "$T/answer" err "yes${NL}"
+wait_for grep -q 'Go on?' "$ERR"
+ok "tee: a question without an end is shown before its answer" grep -q 'Go on?' "$ERR"
+touch "$T/answer"
+finish
+is "tee: ... and is one line" "$(grep '^\[default0\]' "$ERR")" "[default0]:Go on? yes"
+printf 'import os, sys, time\nfor i in range(12):\n sys.stderr.write("\\r%%s%%02d" %% ("ab"[int(os.environ["RANK"])] * 3, i) if os.environ["RANK"] == "0" else "line%%02d\\n" %% i); sys.stderr.flush(); time.sleep(0.15)\n' >"$T/bar.py"
+run --standalone --nproc-per-node=2 --tee=2 --log-dir="$T/bars" "$T/bar.py"
+is "tee: beside a bar, whole lines" "$(grep -c '^\[default1\]:line[0-9][0-9]$' "$ERR")" 12
+is "tee: ... and every redraw" "$(tr '\r' '\n' <"$ERR" | grep -c '^aaa[0-9][0-9]$')" 12
 is_clean "at the end"
 finished

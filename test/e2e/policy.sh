@@ -157,5 +157,26 @@ END
 job steps --max-restarts=50 --max-fruitless-restarts=0 '--step-pattern=step %d'
 is "steps: given up after the attempt without a new one" "$(attempts steps)" "0 1 2 3 4 5 "
 like "steps: why" "$(cat "$ERR")" '^no restart: 1 attempts in a row brought nothing, the last one no new step'
+# What passes by itself comes after the same exception twice, and after a limit of fruitless attempts.
+script refused <<'END'
+class HfHubHTTPError(OSError):
+    pass
+if attempt < 2:
+    raise HfHubHTTPError("429 Client Error: Too Many Requests for url: https://hub.example/x")
+END
+job refused --max-restarts=4 --max-fruitless-restarts=0
+is "refused for a while: gets through" "$status" 0
+is "refused for a while: as often as needed" "$(attempts refused)" "0 1 2 "
+like "refused for a while: the wait is said" "$(cat "$ERR")" 'HfHubHTTPError: 429 .*this may pass by itself: restart 2 of 4 in 2 s'
+like "refused for a while: its class" "$(cat "$ERR")" '^advice: network: a service refuses'
+
+script hydra <<'END'
+sys.stderr.write("Could not override 'lrr'.\nKey 'lrr' not in 'C'\n    full_key: lrr\n\n"
+                 "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n")
+sys.exit(1)
+END
+job hydra --nproc-per-node=2 --max-restarts=3
+is "arguments refused with another status: one attempt" "$(attempts hydra)" "0 "
+like "arguments refused with another status: the last line" "$(last)" "its last line: Key 'lrr' not in 'C' full_key: lrr"
 is_clean "policy"
 finished

@@ -182,7 +182,7 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_HUNG: on_hung(w, ev); break;
     case AGENT_EV_COLLECTED:
         w->judge.collected = true;
-        w->judge.hopeless = ev->digest != NULL;
+        w->judge.hopeless = ev->digest && ev->digest->kind != DECIDE_PASSING;
         break;
     case AGENT_EV_CAPTURED:
         if (ev->attempt == w->agent.attempts)
@@ -365,6 +365,10 @@ void judge_action(struct world *w, const struct agent_action *x, const struct ag
             world_fail(w, "a look at slot %u", x->slot);
         break;
     case AGENT_DO_END: on_end(w); break;
+    case AGENT_DO_WAIT:
+        if (!w->judge.collected)
+            world_fail(w, "a wait before the evidence is there");
+        break;
     case AGENT_DO_UP:
     case AGENT_DO_RESULT: world_fail(w, "an action of several nodes"); break;
     case AGENT_DO_CAPTURE:

@@ -104,6 +104,7 @@ static void put_action(struct line *l, const struct trace_step *s, const struct 
     case AGENT_DO_LOOK: put(l, "look %u", x->slot); break;
     case AGENT_DO_CAPTURE: put(l, "capture"); break;
     case AGENT_DO_COLLECT: put(l, "collect"); break;
+    case AGENT_DO_WAIT: put(l, "wait"); break;
     case AGENT_DO_FORWARD: put(l, "forward %s", trace_signal(x->signal)); break;
     case AGENT_DO_SUSPEND: put(l, "suspend"); break;
     case AGENT_DO_UP: put(l, "up"); break;

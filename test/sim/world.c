@@ -254,8 +254,12 @@ static void perform(struct world *w, const struct agent_action *x)
     }
     case AGENT_DO_COLLECT: {
         static const struct decide_digest hopeless = {.kind = DECIDE_TEXT, .witnesses = 1, .elapsed = DECIDE_START};
+        static const struct decide_digest passing = {.kind = DECIDE_PASSING, .witnesses = 1};
         push_event(w, w->now + slow,
-                   (struct agent_event){.type = AGENT_EV_COLLECTED, .digest = chance(w, 200) ? &hopeless : NULL});
+                   (struct agent_event){.type = AGENT_EV_COLLECTED,
+                                        .digest = chance(w, 200)   ? &hopeless
+                                                  : chance(w, 200) ? &passing
+                                                                   : NULL});
         break;
     }
     case AGENT_DO_CAPTURE:
@@ -272,6 +276,7 @@ static void perform(struct world *w, const struct agent_action *x)
         break;
     case AGENT_DO_GROUP: perform_group(w, &x->group); break;
     case AGENT_DO_NOTE:
+    case AGENT_DO_WAIT:
     case AGENT_DO_FORWARD:
     case AGENT_DO_SUSPEND:
     case AGENT_DO_UP:

@@ -252,8 +252,80 @@ static void test_policies(void)
     is_str(decide_policy_name(DECIDE_NEVER), "never", "its name");
 }
 
+static struct decide_digest said(const char *words)
+{
+    struct decide_digest d = {.kind = DECIDE_SILENT};
+    struct failure f = failure("", 3, 1000000);
+    f.found.kind = TRACEBACK_NONE;
+    char text[600];
+    snprintf(text, sizeof text,
+             "Traceback (most recent call last):\n  File \"/home/me/train.py\", line 3, in main\n%s\n", words);
+    failure_add_stderr(&f, text, strlen(text), NULL);
+    failure_judge(&f, false, false);
+    decide_add(&d, &f, 1);
+    failure_free(&f, NULL);
+    return d;
+}
+
+static struct decide_digest printed(const char *text)
+{
+    struct decide_digest d = {.kind = DECIDE_SILENT};
+    struct failure f = failure("", 3, 1000000);
+    f.found.kind = TRACEBACK_NONE;
+    failure_add_stderr(&f, text, strlen(text), NULL);
+    failure_judge(&f, false, false);
+    decide_add(&d, &f, 1);
+    failure_free(&f, NULL);
+    return d;
+}
+
+static void test_passing(void)
+{
+    static const char *const words[] = {
+        "requests.exceptions.HTTPError: 502 Server Error: Bad Gateway for url: https://hub/x",
+        "httpx.HTTPStatusError: Client error '429 Too Many Requests' for url 'https://hub/x'",
+        "openai.RateLimitError: Error code: 429 - {'error': {'message': 'Rate limit reached'}}",
+        "botocore.exceptions.ClientError: An error occurred (ThrottlingException) when calling the X operation: Slow",
+        "google.api_core.exceptions.ServiceUnavailable: 503 GET https://storage.googleapis.com/x: no",
+        "aiohttp.client_exceptions.ClientResponseError: 429, message='', url='https://hub/x'",
+        "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+        "filelock._error.Timeout: The file lock '/cache/x.lock' could not be acquired.",
+        "ImportError: /root/.cache/torch_extensions/py310_cu121/a/a.so: undefined symbol: _ZN1aE",
+        "OSError: [Errno 26] Text file busy: '/tmp/a'",
+        "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file on the Hub",
+    };
+    history = (struct decide_history){.longest = 0};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        struct decide_digest d = said(words[i]);
+        is_num(d.kind, DECIDE_PASSING, words[i]);
+        is_num(next(8, 1, &d), DECIDE_RESTART, "is tried again, however often it comes");
+        is_num(verdict.wait, i > 4 ? DECIDE_BACK_OFF_MAX : DECIDE_BACK_OFF << i, "after a wait that has a bound");
+    }
+    struct decide_digest symbol = said("ImportError: /usr/lib/a.so: undefined symbol: _ZN1aE");
+    is_num(symbol.kind, DECIDE_TEXT, "a symbol that an installed library lacks does not pass");
+    is_num(said("RuntimeError: 429 samples are too many").kind, DECIDE_OTHER, "a number alone is no refusal");
+    is_num(said("ValueError: Too Many Requests").kind, DECIDE_CODE, "the program's own error may quote anything");
+    is_num(said("ConnectionError: Offline mode is enabled.").kind, DECIDE_CODE, "nor does a setting pass");
+    is_num(printed("step 3\nERROR: 503 Server Error: Service Unavailable for url: https://hub/x\n").kind,
+           DECIDE_PASSING, "without a traceback, in the last line");
+    is_num(printed("WARNING: 429 Too Many Requests, trying again\nstep 3\n").kind, DECIDE_OTHER,
+           "but not in a line of which it is not the end");
+    next(8, 1, &symbol);
+    struct decide_digest again = said(words[0]);
+    next(8, 1, &again);
+    is_num(verdict.wait, DECIDE_BACK_OFF, "after something else the wait is short again");
+    is_num(
+        said("requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://hub/x\n\nThe above "
+             "exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
+             "  File \"/home/me/train.py\", line 9, in load\n"
+             "datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset")
+            .kind,
+        DECIDE_PASSING, "an exception made of one that passes");
+}
+
 int main(void)
 {
+    test_passing();
     test_at_once();
     test_speaks_against();
     test_written();

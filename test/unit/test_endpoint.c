@@ -222,6 +222,19 @@ static void test_lookup(void)
         decide(cases[i].words, NULL, NULL);
         is_num(endpoint_wants_lookup(&ep, &facts), cases[i].want, cases[i].words);
     }
+    decide("--nnodes=2 --rdzv-endpoint=node0:7 t.py", NULL, "10.0.0.5");
+    ok(ep.kind == ENDPOINT_HOST && !ep.note[0], "the own name, and its address is the own one");
+    decide("--nnodes=2 --rdzv-endpoint=node0:7 t.py", NULL, "127.0.1.1");
+    ok(ep.kind == ENDPOINT_HOST && !ep.note[0], "or that of the loop");
+    decide("--nnodes=2 --rdzv-endpoint=node0:7 t.py", NULL, "10.0.0.9");
+    is_str(
+        ep.note,
+        "two hosts are named node0.cluster: this one, and the one at 10.0.0.9:7 that --rdzv-endpoint leads to; give an "
+        "address",
+        "the own name, and the address of another host: two have that name");
+    is_num(ep.kind, ENDPOINT_HOST, "which of them is meant is not guessed");
+    decide("--nnodes=2 --node-rank=1 --master-addr=node0 --master-port=7 t.py", NULL, "10.0.0.9");
+    is_num(ep.kind, ENDPOINT_JOIN, "but for node 1 of the static back end, which is not node 0");
     decide("--nnodes=2 --rdzv-endpoint=late t.py", NULL, NULL);
     uint8_t self[1][16];
     el_addr_parse("127.0.1.1", self[0]);

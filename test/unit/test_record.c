@@ -43,6 +43,7 @@ static struct failure sample(void)
     f.stack_from = FAILURE_FROM_STDERR;
     f.error_file = el_strndup(&mem, "/tmp/e\\x.json", 13);
     f.siblings = el_strndup(&mem, "rank 1 stopped", 14);
+    f.left = el_strndup(&mem, "rank 2 had ended", 16);
     f.core = el_strndup(&mem, "/var/core.7", 11);
     f.kernel = el_strndup(&mem, "NVRM: a\npython[7]: b", 20);
     f.tail_from = FAILURE_FROM_STDOUT;
@@ -67,9 +68,9 @@ static bool equal(const struct failure *a, const struct failure *b)
            a->stop_wall_usec == b->stop_wall_usec && a->elapsed == b->elapsed && a->restart == b->restart &&
            a->round == b->round && strcmp(a->time_text, b->time_text) == 0 && a->watch == b->watch &&
            a->file_state == b->file_state && a->file_sec == b->file_sec && a->stack_from == b->stack_from &&
-           a->tail_from == b->tail_from && equal_texts(a->siblings, b->siblings) && equal_texts(a->core, b->core) &&
-           equal_texts(a->kernel, b->kernel) && a->oom == b->oom && a->xid == b->xid && a->xid_own == b->xid_own &&
-           strcmp(a->xid_device, b->xid_device) == 0 && a->texts_short == b->texts_short &&
+           a->tail_from == b->tail_from && equal_texts(a->siblings, b->siblings) && equal_texts(a->left, b->left) &&
+           equal_texts(a->core, b->core) && equal_texts(a->kernel, b->kernel) && a->oom == b->oom && a->xid == b->xid &&
+           a->xid_own == b->xid_own && strcmp(a->xid_device, b->xid_device) == 0 && a->texts_short == b->texts_short &&
            equal_texts(a->message, b->message) && equal_texts(a->stack, b->stack) && equal_texts(a->tail, b->tail) &&
            equal_texts(a->error_file, b->error_file) && equal_texts(a->log_file, b->log_file) && a->rule == b->rule &&
            strcmp(a->sign, b->sign) == 0 && a->found.kind == b->found.kind && a->found.line == b->found.line &&
@@ -167,8 +168,9 @@ static void worst(void)
     static char name[400];
     memset(name, 1, sizeof name - 1);
     failure_free(&f, &mem);
-    char **all[] = {&f.message, &f.stack, &f.tail, &f.error_file, &f.log_file, &f.siblings, &f.core, &f.kernel};
-    for (unsigned i = 0; i < 8; i++) {
+    char **all[] = {&f.message,  &f.stack, &f.tail, &f.error_file, &f.log_file,
+                    &f.siblings, &f.left,  &f.core, &f.kernel};
+    for (unsigned i = 0; i < 9; i++) {
         *all[i] = el_alloc(&mem, 70001);
         memset(*all[i], 1, 70000);
     }

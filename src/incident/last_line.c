@@ -1,0 +1,184 @@
+#include "incident/last_line.h"
+
+#include <string.h>
+
+#include "incident/traceback.h"
+#include "util/auto.h"
+
+enum { LINES_MAX = TRACEBACK_LAST_LINES };
+
+struct line {
+    struct text raw, text; /* without blanks around it, and without the frame of a box */
+    bool boxed, edge, hint, indented;
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static struct text trim(struct text t)
+{
+    while (t.n && is_blank(t.p[0])) {
+        t.p++;
+        t.n--;
+    }
+    while (t.n && is_blank(t.p[t.n - 1]))
+        t.n--;
+    return t;
+}
+
+static bool ends(struct text t, const char *with)
+{
+    size_t n = strlen(with);
+    return t.n >= n && memcmp(t.p + t.n - n, with, n) == 0;
+}
+
+/* U+2500 to U+259F: box drawing and block elements. */
+static bool is_drawn(const char *p, size_t n)
+{
+    return n >= 3 && (unsigned char)p[0] == 0xe2 &&
+           ((unsigned char)p[1] == 0x94 || (unsigned char)p[1] == 0x95 || (unsigned char)p[1] == 0x96);
+}
+
+/* Lines that are drawn, not written: "────", "+----+". */
+static bool is_rule(struct text t)
+{
+    for (size_t i = 0; i < t.n;)
+        if (is_drawn(t.p + i, t.n - i))
+            i += 3;
+        else if (strchr("-=_~*#+| \t", t.p[i]))
+            i++;
+        else
+            return false;
+    return t.n > 0;
+}
+
+/* "╭─ Error ─╮", "+- Error -+". */
+static bool is_edge(struct text t)
+{
+    bool drawn = t.n > 6 && is_drawn(t.p, t.n) && is_drawn(t.p + 3, t.n - 3) && is_drawn(t.p + t.n - 3, 3);
+    return drawn || (text_starts(t, "+-") && ends(t, "-+")) || is_rule(t);
+}
+
+/* Inside a box: its bars taken off. */
+static bool unbox(struct text *t)
+{
+    static const char *const bars[] = {"│", "┃", "║", "|"};
+    for (size_t i = 0; i < COUNT_OF(bars); i++) {
+        size_t n = strlen(bars[i]);
+        if (t->n < 2 * n || !text_starts(*t, bars[i]) || !ends(*t, bars[i]))
+            continue;
+        *t = trim((struct text){t->p + n, t->n - 2 * n});
+        return true;
+    }
+    return false;
+}
+
+bool last_line_is_hint(struct text line)
+{
+    static const char *const starts[] = {
+        "Set the environment variable HYDRA_FULL_ERROR", /* Hydra: this and what it adds to the line above */
+        "full_key:",
+        "object_type=",
+        "reference_type=",
+        "See https://hydra.cc/",
+        "Config search path:",
+        "provider=",
+        "For full helptext",                        /* tyro */
+        "For detailed information on this command", /* Fire */
+        "Pass --helpshort",                         /* absl */
+        "tip: For details of accepted options",     /* jsonargparse */
+        "Try '",                                    /* click */
+        "Usage: ",
+        "usage: ",
+        "note: run with `RUST_BACKTRACE",
+    };
+    struct text t = trim(line);
+    for (size_t i = 0; i < COUNT_OF(starts); i++)
+        if (text_starts(t, starts[i]))
+            return true;
+    return text_find(t, ": use -[v]S to pass options") || ends(t, " --help") || ends(t, " -h");
+}
+
+static struct line look(struct text t)
+{
+    struct line l = {.raw = t, .text = trim(t), .indented = t.n && is_blank(t.p[0])};
+    l.boxed = unbox(&l.text);
+    l.edge = l.text.n && is_edge(l.text);
+    l.hint = l.text.n && last_line_is_hint(l.text);
+    return l;
+}
+
+static bool says(const struct line *l)
+{
+    return l->text.n && !l->edge && !l->hint;
+}
+
+/* A line that names itself an error, above the hints that follow it. */
+static bool is_named(const struct line *l)
+{
+    static const char *const names[] = {"ERROR: ", "Error: ", "error: ", "FATAL "};
+    for (size_t i = 0; says(l) && i < COUNT_OF(names); i++)
+        if (text_starts(l->text, names[i]))
+            return true;
+    return false;
+}
+
+/* The line that says it among n of them; -1 = none does. */
+static int choose(const struct line *v, int n)
+{
+    bool hinted = false;
+    int at = n - 1;
+    for (; at >= 0 && !says(&v[at]); at--)
+        hinted |= v[at].hint;
+    if (at >= 0 && v[at].boxed) { /* its first line: others in the box explain, or offer something */
+        while (at > 0 && v[at - 1].boxed)
+            at--;
+        while (at < n && !says(&v[at]))
+            at++;
+        return at;
+    }
+    for (int i = at; hinted && i >= 0; i--)
+        if (is_named(&v[i]))
+            return i;
+    return at;
+}
+
+static void put(char *out, size_t size, struct text t)
+{
+    size_t used = strlen(out);
+    if (used && used + 8 < size)
+        out[used++] = ' ', out[used] = 0;
+    if (used + 8 < size)
+        text_copy(out + used, size - used, t.p, t.n);
+}
+
+void last_line_tell(struct text lines, char *out, size_t size)
+{
+    struct line v[LINES_MAX];
+    struct text rest = lines, line;
+    int n = 0;
+    out[0] = 0;
+    while (text_line(&rest, &line)) {
+        if (n == LINES_MAX)
+            memmove(v, v + 1, sizeof v[0] * (size_t)--n);
+        v[n++] = look(line);
+    }
+    int at = choose(v, n);
+    bool led = at > 0 && v[at].indented && says(&v[at - 1]) && ends(v[at - 1].text, ":");
+    if (n && (at < 0 || (at == n - 1 && !v[at].boxed && !led))) {
+        text_copy(out, size, v[n - 1].raw.p, v[n - 1].raw.n);
+        return;
+    }
+    if (led) /* "error: Parser key "lr":", and what is wrong with it in the next line */
+        put(out, size, v[at - 1].text);
+    for (int i = at; i >= 0 && i < n; i++)
+        if (text_starts(v[i].text, "full_key: ")) { /* Hydra: a value is wrong, and this says whose */
+            put(out, size, v[at].text);
+            put(out, size, v[i].text);
+            return;
+        }
+    for (int i = at; i >= 0 && i < n && (i == at || (v[i].boxed && says(&v[i]))); i++)
+        put(out, size, v[i].text);
+}

@@ -1,0 +1,98 @@
+/* What libraries print when they refuse a command line, as it is: known as that, and the line shown says what is wrong.
+ */
+#include "incident/last_line.h"
+
+#include "incident/decide.h"
+#include "lib/tap.h"
+#include "util/auto.h"
+
+static const struct {
+    const char *name;
+    int code;
+    const char *text, *line;
+} cases[] = {
+    {"typer", 2,
+     "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n"
+     "╭─ Error ──────────────────────────────────────────────────────────────────────╮\n"
+     "│ Invalid value for '--lr': Input should be a valid number, unable to parse    │\n"
+     "│ string as a number                                                           │\n"
+     "╰──────────────────────────────────────────────────────────────────────────────╯\n",
+     "Invalid value for '--lr': Input should be a valid number, unable to parse string as a number"},
+    {"typer without UTF-8", 2,
+     "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n+- Error ---------------+\n"
+     "| No such option: --lrr |\n+-----------------------+\n",
+     "No such option: --lrr"},
+    {"tyro", 2,
+     "╭─ Unrecognized options ─────────────────╮\n│ Unrecognized options: --lrr, 1         │\n"
+     "│ ────────────────────────────────────── │\n│ Perhaps you meant:                     │\n"
+     "│     --lr FLOAT                         │\n│         (default: 0.1)                 │\n"
+     "│ ────────────────────────────────────── │\n│ For full helptext, run train.py --help │\n"
+     "╰────────────────────────────────────────╯\n",
+     "Unrecognized options: --lrr, 1"},
+    {"click", 2, "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n\nError: No such option '--lrr'.\n",
+     "Error: No such option '--lrr'."},
+    {"hydra", 1,
+     "Could not override 'lrr'.\nTo append to your config use +lrr=1\nKey 'lrr' not in 'C'\n    full_key: lrr\n"
+     "    object_type=C\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+     "Key 'lrr' not in 'C' full_key: lrr"},
+    {"hydra's grammar", 1,
+     "Error parsing override 'foo'\nmissing EQUAL at '<EOF>'\n"
+     "See https://hydra.cc/docs/1.2/advanced/override_grammar/basic for details\n\n"
+     "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+     "missing EQUAL at '<EOF>'"},
+    {"hydra's search", 1,
+     "Cannot find primary config 'none'. Check that it's in your config search path.\n\nConfig search path:\n"
+     "\tprovider=hydra, path=pkg://hydra.conf\n\tprovider=schema, path=structured://\n\n"
+     "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+     "Cannot find primary config 'none'. Check that it's in your config search path."},
+    {"fire", 2,
+     "ERROR: Could not consume arg: --lrr=1\nUsage: train.py -\n\nFor detailed information on this command, run:\n"
+     "  train.py - --help\n",
+     "ERROR: Could not consume arg: --lrr=1"},
+    {"absl", 1,
+     "FATAL Flags parsing error: Unknown command line flag 'lrr'. Did you mean: lr ?\n"
+     "Pass --helpshort or --helpfull to see help on flags.\n",
+     "FATAL Flags parsing error: Unknown command line flag 'lrr'. Did you mean: lr ?"},
+    {"jsonargparse", 2,
+     "usage: train.py [--config CONFIG] [--lr LR]\ntip: For details of accepted options run: train.py --help\n"
+     "error: Parser key \"lr\":\n  Expected a <class 'float'>. Got value: x\n",
+     "error: Parser key \"lr\": Expected a <class 'float'>. Got value: x"},
+    {"argparse with its own status", 64, "usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --lrr\n",
+     "train.py: error: unrecognized arguments: --lrr"},
+};
+
+static enum decide_kind kind_of(struct failure *f, int code, const char *text)
+{
+    struct decide_digest d = {.kind = DECIDE_SILENT};
+    failure_init(f);
+    f->end = FAILURE_EXIT;
+    f->code = code;
+    failure_add_stderr(f, text, strlen(text), NULL);
+    failure_judge(f, false, false);
+    decide_add(&d, f, 1);
+    return d.kind;
+}
+
+int main(void)
+{
+    struct failure f;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        is_num(kind_of(&f, cases[i].code, cases[i].text), DECIDE_TEXT, cases[i].name);
+        is_num(f.class, FAILURE_CLASS_CODE, "its class");
+        is_str(f.found.message, cases[i].line, "and the line shown");
+        failure_free(&f, NULL);
+    }
+    is_num(kind_of(&f, 1, "Usage: see the manual\nbye\n"), DECIDE_OTHER, "the word alone is no refusal");
+    failure_free(&f, NULL);
+    is_num(kind_of(&f, 1,
+                   "Error executing job with overrides: []\nTraceback (most recent call last):\n"
+                   "  File \"/home/me/train.py\", line 11, in main\n    assert x\nAssertionError\n\n"
+                   "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"),
+           DECIDE_CODE, "an exception under Hydra is no refusal");
+    is_str(f.message, "AssertionError", "and Hydra's hint not its message");
+    failure_free(&f, NULL);
+    kind_of(&f, 1, "───\n╰──╯\n");
+    is_str(f.found.message, "╰──╯", "where nothing is said, the last line");
+    failure_free(&f, NULL);
+    return done();
+}

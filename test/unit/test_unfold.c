@@ -1,0 +1,64 @@
+/* Tracebacks as loggers dress them (test/data/dressed, made by the libraries themselves): type, message and place are
+ * those of the exception. */
+#include "incident/unfold.h"
+
+#include "incident/failure.h"
+#include "lib/tap.h"
+#include "util/auto.h"
+
+static char text[20000];
+
+static size_t read_case(const char *name)
+{
+    char path[200];
+    snprintf(path, sizeof path, "test/data/dressed/%s.txt", name);
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    text[n] = 0;
+    return n;
+}
+
+static void look(struct failure *f, const char *bytes, size_t n)
+{
+    failure_init(f);
+    f->end = FAILURE_EXIT;
+    f->code = 1;
+    failure_add_stderr(f, bytes, n, NULL);
+    failure_judge(f, false, false);
+}
+
+static void is_found(const char *name, const char *bytes, size_t n, const char *message, const char *place)
+{
+    struct failure f;
+    char at[600];
+    look(&f, bytes, n);
+    snprintf(at, sizeof at, "%s:%u", f.found.file, f.found.line);
+    is_str(f.message ? f.message : "(none)", message, name);
+    is_str(at, place, "and where");
+    failure_free(&f, NULL);
+}
+
+static const char wrapped[] = "╭───────────── Traceback (most recent call last) ─────────────╮\n"
+                              "│ /home/me/some/very/long/directory/name/that/does/not/fit/tr │\n│ ain.py:8 in          "
+                              "                                       │\n"
+                              "│ main                                                        │\n"
+                              "│                                                             │\n│ ❱ 8 │ f()            "
+                              "                                       │\n"
+                              "╰─────────────────────────────────────────────────────────────╯\nValueError: bad\n";
+
+int main(void)
+{
+    static const char *const names[] = {"pjl", "ecs", "structdict", "structstr", "loguru", "logurujson", "rich"};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        is_found(names[i], text, read_case(names[i]), "RuntimeError: wrapped é", "/home/me/jl.py:6");
+    is_found("a box whose lines are wrapped", wrapped, sizeof wrapped - 1, "ValueError: bad",
+             "/home/me/some/very/long/directory/name/that/does/not/fit/train.py:8");
+    static const char cut[] = "{\"message\": \"Traceback (most recent call last):\\n  File \\\"/home/me/w.py\\\", line";
+    struct failure f;
+    look(&f, cut, sizeof cut - 1);
+    ok(!f.message, "one that breaks off says nothing");
+    failure_free(&f, NULL);
+    return done();
+}
