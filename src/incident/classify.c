@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <string.h>
-#include <strings.h>
 
 #include "incident/traceback_line.h"
 #include "incident/xid.h"
@@ -97,6 +96,15 @@ static bool is_none(struct text behind)
     return i < behind.n && behind.p[i] == '0' && (i + 1 == behind.n || behind.p[i + 1] < '0' || behind.p[i + 1] > '9');
 }
 
+/* Letters of ASCII alone: no locale. */
+static bool is_lower(struct text word, const char *lower)
+{
+    for (size_t i = 0; i < word.n; i++)
+        if ((word.p[i] >= 'A' && word.p[i] <= 'Z' ? word.p[i] - 'A' + 'a' : word.p[i]) != lower[i])
+            return false;
+    return true;
+}
+
 static bool is_denial(struct text word)
 {
     static const char *const denials[] = {"no",        "not",      "without",  "zero",   "never",   "none",
@@ -104,7 +112,7 @@ static bool is_denial(struct text word)
                                           "watching",  "example",  "e.g.",     "usage",  "help",    "simulate",
                                           "simulated", "survived", "recovered"};
     for (size_t i = 0; i < COUNT_OF(denials); i++)
-        if (word.n == strlen(denials[i]) && strncasecmp(word.p, denials[i], word.n) == 0)
+        if (word.n == strlen(denials[i]) && is_lower(word, denials[i]))
             return true;
     return false;
 }

@@ -105,7 +105,8 @@ static const char *no_stack(const struct failure *f)
     switch (f->watch) {
     case FAILURE_WATCH_NOT_LOOKED: return "stderr was not looked at: others failed before";
     case FAILURE_WATCH_TERMINAL:
-        return "stderr is a terminal that elrun leaves alone (--capture-stderr=no); without that option it stands here, or "
+        return "stderr is a terminal that elrun leaves alone (--capture-stderr=no); without that option it stands "
+               "here, or "
                "decorate main with torch's @record";
     case FAILURE_WATCH_NO:
         return "stderr goes where elrun cannot read it; to see the traceback here use --tee 3, or decorate main with "

@@ -74,7 +74,7 @@ void output_resized(struct output *o);
 #define OUTPUT_TAIL_LIST(X)                                                                                            \
     X(READ, "read by elrun")                                                                                           \
     X(FILE, "from the log file")                                                                                       \
-    X(TERMINAL, "the worker writes straight to the terminal (--capture-stderr=no)")                          \
+    X(TERMINAL, "the worker writes straight to the terminal (--capture-stderr=no)")                                    \
     X(INHERITED, "the worker writes straight to elrun's own standard output")                                          \
     X(NULL_DEVICE, "it goes to the null device")                                                                       \
     X(UNREADABLE, "its log file cannot be read")                                                                       \

@@ -254,7 +254,7 @@
     F(T, STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                              \
     F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */                     \
     /* Of an agent that hosts the coordinator: its group rank + 1, and its process (mark_self()), so that another      \
-     * agent of its host which takes the port over can say whether it is dead. */                                                     \
+     * agent of its host which takes the port over can say whether it is dead. */                                      \
     F(T, NUM, coordinator_rank, MSG_NODES_MAX, 0)                                                                      \
     F(T, STR, coordinator_process, MSG_PROCESS_MAX, 0)
 #define MSG_stop_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, grace_ms, MSG_MS_MAX, 1)

@@ -60,7 +60,8 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
     if (ended->told || ended->told_kill || good)
         return;
     j->failed++;
-    if (j->verdict == AGENT_NO_CAUSE && w->conf.slots == 1 && (ev->signal == SIGINT || ev->code == 130)) { /* Ctrl-C reached the worker alone */
+    if (j->verdict == AGENT_NO_CAUSE && w->conf.slots == 1 &&
+        (ev->signal == SIGINT || ev->code == 130)) { /* Ctrl-C reached the worker alone */
         j->asked_to_leave = true;
         blame(w, AGENT_LEAVING, 0);
         want_stop(w, SIGINT, w->conf.grace);

@@ -55,6 +55,27 @@ def mesh_of(mesh: Any) -> Mesh:
     return Mesh(mesh.mesh.tolist(), tuple(names) if names else None)
 
 
+def look_for_meshes(value: Any, to: List[Any], depth: int = 4) -> None:
+    """Meshes of the DTensors in what is declared: what is made anew is spread over them."""
+    th = torch()
+    if th is None or not depth:
+        return
+    found: List[Any] = []
+    if isinstance(value, th.Tensor):
+        found = [value]
+    elif isinstance(value, th.nn.Module):
+        found = [*value.parameters(), *value.buffers()]
+    elif isinstance(value, th.optim.Optimizer):
+        found = [p for g in value.param_groups for p in g["params"]]
+    elif isinstance(value, (dict, list, tuple)):
+        for one in value.values() if isinstance(value, dict) else value:
+            look_for_meshes(one, to, depth - 1)
+    for tensor in found:
+        mesh = getattr(tensor, "device_mesh", None)
+        if mesh is not None and not any(mesh is m for m in to):
+            to.append(mesh)
+
+
 class Block:
     """Tensors that are looked up together.  guard() says whether the same ones are still there, with the shapes that
     they had; the block is made anew otherwise."""

@@ -17,7 +17,7 @@ from . import special
 from .generators import put_generator
 from .memory import Memory, is_alike
 from .objects import fields_of
-from .blocks import local_of, mesh_of
+from .blocks import local_of, look_for_meshes, mesh_of
 from .sharing import Sharing, placed, with_places
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, Misfit, ModuleNode,
                    OptimizerNode, Packed, Plain, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, Spread,
@@ -583,24 +583,3 @@ def _refill(old: Any, value: Any) -> None:
         old.update(value)
     else:
         old.extend(value)
-
-
-def look_for_meshes(value: Any, to: List[Any], depth: int = 4) -> None:
-    """Meshes of the DTensors in what is declared: what is made anew is spread over them."""
-    th = torch()
-    if th is None or not depth:
-        return
-    found: List[Any] = []
-    if isinstance(value, th.Tensor):
-        found = [value]
-    elif isinstance(value, th.nn.Module):
-        found = [*value.parameters(), *value.buffers()]
-    elif isinstance(value, th.optim.Optimizer):
-        found = [p for g in value.param_groups for p in g["params"]]
-    elif isinstance(value, (dict, list, tuple)):
-        for one in value.values() if isinstance(value, dict) else value:
-            look_for_meshes(one, to, depth - 1)
-    for tensor in found:
-        mesh = getattr(tensor, "device_mesh", None)
-        if mesh is not None and not any(mesh is m for m in to):
-            to.append(mesh)
