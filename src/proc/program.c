@@ -27,7 +27,10 @@ static bool script_reason(const char *head, size_t n, int sys, char *out, size_t
             "it with Unix line ends (dos2unix)",
             len, from);
     else if (len > 0 && (sys == ENOENT || sys == EACCES || sys == ENOTDIR || sys == ELOOP))
-        snprintf(out, size, "the interpreter of its #! line, \"%.*s\": %s", len, from, strerror(sys));
+        snprintf(out, size, "the interpreter of its #! line, \"%.*s\": %s", len, from,
+                 sys == EACCES  ? "Permission denied"
+                 : sys == ELOOP ? "Too many levels of symbolic links"
+                                : "No such file or directory");
     else
         return false;
     return true;
