@@ -113,6 +113,20 @@ static bool is_refused(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_
            contradicts(r, ev, "--max-restarts", h->max_restarts, s->max_restarts, out) || other_store(r, ev, out);
 }
 
+/* The number that an agent has heard is taken over, and no lower one is given out any more: one that no job comes to
+ * would use up all that there are. */
+static bool is_far_off(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    uint64_t told = h->seen > h->number ? h->seen : h->number;
+    if (told <= r->seen + RDZV_JUMP_MAX && told <= MSG_ROUND_MAX - RDZV_JUMP_MAX)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_PROTOCOL, false,
+                "%s: says that round %llu has been, the last one known here is %llu: no job forms so many unnoticed",
+                h->host, (unsigned long long)told, (unsigned long long)r->seen);
+    return true;
+}
+
 static unsigned role_number(struct rdzv *r, const char *role)
 {
     for (unsigned i = 0; i < r->roles; i++)
@@ -142,6 +156,22 @@ static bool rank_is_taken(struct rdzv *r, const struct rdzv_event *ev, struct rd
     return true;
 }
 
+/* An agent comes back as what it was: its place has so many ranks, and others have theirs beside them. */
+static bool is_another(struct rdzv *r, const struct rdzv_member *m, const struct rdzv_event *ev,
+                       struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    char label[RDZV_LABEL_MAX];
+    if (h->slots == m->slots && h->node_rank == m->node_rank && strcmp(h->role, r->role[m->role]) == 0)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_PROTOCOL, false,
+                "%s: says that it is %s, which has %u workers of role %s and node rank %d, but has %llu of role %s and "
+                "node rank %lld: an agent keeps what it came with",
+                h->host, rdzv_label(m, label), m->slots, r->role[m->role], m->node_rank, (unsigned long long)h->slots,
+                h->role, (long long)h->node_rank);
+    return true;
+}
+
 /* The member's number, or RDZV_NONE when it was refused. */
 static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
 {
@@ -155,6 +185,8 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
                         (unsigned long long)h->connection, (unsigned long long)m->connection);
             return RDZV_NONE;
         }
+        if (is_another(r, m, ev, out))
+            return RDZV_NONE;
         if (m->conn)
             rdzv_act(out, RDZV_DO_CLOSE)->conn = m->conn;
         rdzv_say(r, out, RDZV_NOTE_RECONNECTED, i, "%s is connected again", rdzv_label(m, label));
@@ -372,7 +404,7 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
 {
     const struct msg_hello *h = &ev->msg->u.hello;
     assert(ev->msg->type == MSG_HELLO && ev->conn);
-    if (is_refused(r, ev, out) || rank_is_taken(r, ev, out))
+    if (is_refused(r, ev, out) || is_far_off(r, ev, out) || rank_is_taken(r, ev, out))
         return;
     unsigned i = identify(r, ev, now, out);
     if (i == RDZV_NONE)

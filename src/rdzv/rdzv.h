@@ -22,9 +22,10 @@
 
 #define RDZV_ACTIONS_MAX      24
 #define RDZV_NOTES_MAX        10
-#define RDZV_ROLES_MAX        32         /* different --role in one job */
-#define RDZV_STORE_LIMIT      EL_SEC(5)  /* OPEN_STORE to STORE_READY */
-#define RDZV_END_LIMIT        EL_SEC(5)  /* END is repeated so long to whoever has not acknowledged it */
+#define RDZV_ROLES_MAX        32                  /* different --role in one job */
+#define RDZV_JUMP_MAX         (UINT64_C(1) << 32) /* rounds that an agent may know of, and the coordinator not */
+#define RDZV_STORE_LIMIT      EL_SEC(5)           /* OPEN_STORE to STORE_READY */
+#define RDZV_END_LIMIT        EL_SEC(5)           /* END is repeated so long to whoever has not acknowledged it */
 #define RDZV_STOP_MARGIN      EL_SEC(30) /* beyond the grace: then a member that has not stopped counts as lost */
 #define RDZV_JOURNAL_RETRY    EL_SEC(1)
 #define RDZV_TELL_EVERY       EL_SEC(1)           /* waiting members are told of changes no more often */

@@ -1,0 +1,134 @@
+/* What a peer says of itself decides nothing that belongs to others: round numbers, seats, ranks. */
+#include "rdzv/rdzv.h"
+
+#include <stdarg.h>
+
+#include "lib/tap.h"
+
+static struct el_mem mem = EL_MEM_INIT((size_t)64 << 20);
+static struct rdzv *r;
+static struct rdzv_actions out;
+static el_usec now;
+static uint64_t conns;
+
+static void open_job(uint64_t recorded)
+{
+    struct rdzv_conf conf = {.run_id = "job", .coord = 7, .token_start = 1, .surely_new = true};
+    conf.set = (struct rdzv_settings){.min = 2,
+                                      .max = 2,
+                                      .unit = 1,
+                                      .settle_ms = 10,
+                                      .join_timeout_ms = 30000,
+                                      .keep_alive_ms = 1000,
+                                      .keep_alive_attempts = 5,
+                                      .reconnect_grace_ms = 1000,
+                                      .grace_ms = 1000};
+    conf.room = rdzv_room(&conf.set);
+    struct rdzv_record old = {.run_id = "job", .number = recorded, .coord = 6};
+    now = EL_SEC(1);
+    r = rdzv_new(&conf, recorded ? &old : NULL, now, &mem);
+}
+
+static void close_job(void)
+{
+    rdzv_check(r);
+    rdzv_free(r);
+    is_num(mem.used_bytes, 0, "nothing is left");
+}
+
+static struct msg_hello agent(uint64_t instance)
+{
+    return (struct msg_hello){.run_id = "job",
+                              .instance = instance,
+                              .connection = 1,
+                              .host = "h",
+                              .addr = "",
+                              .node_rank = -1,
+                              .slots = 2,
+                              .role = "default",
+                              .domain = "",
+                              .command = "",
+                              .elrun = "",
+                              .master_addr = "",
+                              .group_rank = -1,
+                              .min = 2,
+                              .max = 2,
+                              .unit = 1};
+}
+
+/* "": it was taken. */
+static const char *says_hello_from(const char *remote, struct msg_hello h)
+{
+    struct msg m = {.type = MSG_HELLO, .u.hello = h};
+    struct rdzv_event ev = {.type = RDZV_EV_HELLO, .conn = ++conns, .msg = &m};
+    ev.peer = (struct rdzv_peer){.remote = remote, .local = "10.0.0.9"};
+    now += 1000;
+    rdzv_step(r, &ev, now, &out);
+    rdzv_check(r);
+    for (unsigned i = 0; i < out.n; i++)
+        if (out.v[i].type == RDZV_DO_REFUSE)
+            return rdzv_answer(r)->u.refused.text;
+    return "";
+}
+
+static const char *says_hello(struct msg_hello h)
+{
+    return says_hello_from("10.0.0.1", h);
+}
+
+static void refused(const char *text, const char *why, const char *what)
+{
+    if (!ok(strstr(text, why) != NULL, what))
+        printf("# got: %s\n", text);
+}
+
+static void test_numbers(void)
+{
+    struct msg_hello h = agent(1);
+    open_job(0);
+    h.seen = MSG_ROUND_MAX;
+    refused(says_hello(h), "the last one known here is 0", "a round that no job comes to is not taken over");
+    h.seen = RDZV_JUMP_MAX + 1;
+    refused(says_hello(h), "no job forms so many unnoticed", "nor one that is far off");
+    h.seen = 0;
+    h.number = MSG_ROUND_MAX;
+    h.group_rank = 0;
+    h.group_size = 1;
+    h.master_port = 1;
+    refused(says_hello(h), "no job forms so many", "as the round that it was in, neither");
+    struct rdzv_record x;
+    rdzv_record(r, &x);
+    is_num(x.number, 0, "the job has its own number");
+    h = agent(1);
+    h.seen = 1000000;
+    is_str(says_hello(h), "", "what a coordinator that was lost can have come to is");
+    close_job();
+    open_job(MSG_ROUND_MAX - 2 * RDZV_JUMP_MAX);
+    h.seen = MSG_ROUND_MAX - RDZV_JUMP_MAX + 1;
+    refused(says_hello(h), "no job forms so many", "the last ones are left for orders");
+    close_job();
+}
+
+static void test_same_node(void)
+{
+    struct msg_hello h = agent(1);
+    open_job(0);
+    is_str(says_hello(h), "", "an agent");
+    h.connection++;
+    h.slots = 4;
+    refused(says_hello(h), "has 2 workers of role default", "it does not come back with other ranks");
+    h.slots = 2;
+    h.role = "other";
+    refused(says_hello(h), "an agent keeps what it came with", "nor in another role");
+    h.role = "default";
+    is_str(says_hello(h), "", "as it was it does");
+    is_num(rdzv_members(r), 1, "and is the same");
+    close_job();
+}
+
+int main(void)
+{
+    test_numbers();
+    test_same_node();
+    return done();
+}
