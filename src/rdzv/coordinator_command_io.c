@@ -105,13 +105,28 @@ static void send_row(struct coordinator *c, struct peer *p, size_t job, unsigned
     peer_send(p, &m);
 }
 
+/* Whoever asks and does not read holds a place that others may want. */
+static void give_up_on(struct coordinator *c, struct peer *p, el_usec now)
+{
+    char name[EL_ADDR_TEXT_MAX];
+    p->unread = p->unread ? p->unread : now;
+    if (now - p->unread < COORDINATOR_READER_LIMIT)
+        return;
+    coordinator_say(c, EL_WARN, "%s: closed: it has not read its rows for %u s", peer_name(p, name),
+                    (unsigned)(COORDINATOR_READER_LIMIT / EL_SEC(1)));
+    peer_free(p);
+}
+
 static void rows_of(struct coordinator *c, struct peer *p, el_usec now)
 {
     size_t job = p->status.job;
     unsigned member = p->status.member;
     p->status.at = now + ROWS_LATER;
-    if (conn_unsent(&p->conn))
+    if (conn_unsent(&p->conn)) {
+        give_up_on(c, p, now);
         return;
+    }
+    p->unread = 0;
     bool there = find_row(c, p, &job, &member);
     if (!there && !p->status.job && !p->status.member) {
         no_such_job(c, p, p->status.run_id);
@@ -156,12 +171,25 @@ el_usec command_deadline(const struct coordinator *c)
     return at;
 }
 
+/* This one included. */
+static unsigned watchers_from(const struct coordinator *c, const struct peer *p)
+{
+    unsigned n = 0;
+    for (const struct peer *x = c->asking.first; x; x = x->next)
+        n += !x->reader.agent && strcmp(x->remote, p->remote) == 0;
+    return n;
+}
+
 static void status(struct coordinator *c, struct peer *p, const struct msg_status *s)
 {
     snprintf(p->status.run_id, sizeof p->status.run_id, "%s", s->run_id);
     p->status.watch = s->watch;
     if (c->asking.n - c->readers > COORDINATOR_WATCHERS_MAX) {
         command_done(p, 1, "%u others ask already", c->asking.n - c->readers - 1);
+        return;
+    }
+    if (watchers_from(c, p) > COORDINATOR_WATCHERS_ONE) {
+        command_done(p, 1, "%u others ask already from %s", watchers_from(c, p) - 1, p->remote);
         return;
     }
     rows_of(c, p, loop_now(c->loop));

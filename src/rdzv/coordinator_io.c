@@ -281,7 +281,26 @@ static void job_free(struct coordinator *c, size_t i)
     memmove(&c->job[i], &c->job[i + 1], (c->jobs - i) * sizeof(struct job *));
 }
 
-/* Room for one more: an ended one may go before its time. */
+/* Of those that never formed a round, of the address that has begun most of them: the oldest.  Their agents, if there
+ * are any, ask again. */
+static size_t least_missed(const struct coordinator *c)
+{
+    size_t least = c->jobs;
+    unsigned best = 0;
+    for (size_t i = 0; i < c->jobs; i++) {
+        unsigned n = 0;
+        for (size_t k = 0; k < c->jobs; k++)
+            n +=
+                !rdzv_has_formed(c->job[k]->r) && memcmp(c->job[k]->from, c->job[i]->from, sizeof c->job[i]->from) == 0;
+        if (rdzv_has_formed(c->job[i]->r) || n <= best)
+            continue;
+        best = n;
+        least = i;
+    }
+    return least;
+}
+
+/* Room for one more: an ended one may go before its time, and one of which nothing has come. */
 static bool make_room(struct coordinator *c)
 {
     if (c->jobs < COORDINATOR_JOBS_MAX)
@@ -290,6 +309,9 @@ static bool make_room(struct coordinator *c)
     for (size_t i = 0; i < c->jobs; i++)
         if (c->job[i]->over && (oldest == c->jobs || c->job[i]->forget_at < c->job[oldest]->forget_at))
             oldest = i;
+    if (oldest == c->jobs && (oldest = least_missed(c)) < c->jobs)
+        coordinator_say(c, EL_WARN, "job %.100s is given up: it never formed a round, and others need the place",
+                        rdzv_run_id(c->job[oldest]->r));
     if (oldest == c->jobs)
         return false;
     job_free(c, oldest);
@@ -353,6 +375,7 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
         return NULL;
     }
     job->c = c;
+    memcpy(job->from, p->addr.ip, sizeof job->from);
     job->id = ++c->job_ids;
     c->job[c->jobs++] = job;
     if (c->conf.began)

@@ -227,6 +227,12 @@ static bool holds_workers(const struct msg_hello *h)
     return h->phase == MSG_PHASE_STARTING || h->phase == MSG_PHASE_RUNNING || h->phase == MSG_PHASE_STOPPING;
 }
 
+/* What stops has been started before. */
+static bool has_started(const struct msg_hello *h)
+{
+    return h->phase == MSG_PHASE_RUNNING || h->phase == MSG_PHASE_STOPPING;
+}
+
 /* A seat of the round that is present, as the member itself describes it. */
 static void take_report(struct rdzv *r, unsigned i, const struct msg_hello *h, el_usec now, struct rdzv_actions *out)
 {
@@ -236,7 +242,7 @@ static void take_report(struct rdzv *r, unsigned i, const struct msg_hello *h, e
         rdzv_seat_succeeded(r, k);
         return;
     }
-    m->started |= h->phase == MSG_PHASE_RUNNING;
+    m->started |= has_started(h);
     if (h->phase != MSG_PHASE_STOPPING && h->phase != MSG_PHASE_IDLE)
         return;
     r->failed |= h->failed && r->state != RDZV_STOPPING;
@@ -348,7 +354,7 @@ static void rebuild_hear(struct rdzv *r, unsigned i, const struct msg_hello *h)
         rebuild_from(r, h);
     struct rdzv_member *m = &r->member[i];
     if (sane && regains_seat(r, i, h)) {
-        m->started = h->phase == MSG_PHASE_RUNNING;
+        m->started = has_started(h);
         return;
     }
     rdzv_tally(r, m, -1);

@@ -1,5 +1,5 @@
-/* What the values of a message must be beside each other.  Each is within its own limit (util/fields.h); whoever takes a
- * decoded message relies on both. */
+/* What the values of a message must be beside each other.  Each is within its own limit (util/fields.h); whoever takes
+ * a decoded message relies on both. */
 #ifndef RDZV_MSG_CHECK_H
 #define RDZV_MSG_CHECK_H
 #include "rdzv/msg.h"

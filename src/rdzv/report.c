@@ -78,6 +78,7 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
     if (r->state != RDZV_RUNNING)
         return;
     r->failed = true;
+    r->membership |= !m->started; /* no worker of its own can have failed: that costs the others no restart */
     rdzv_stop(r, now, out, "rank %u on %s failed: %s", rank, m->host, f->text);
 }
 

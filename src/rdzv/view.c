@@ -446,6 +446,10 @@ bool rdzv_is_deserted(const struct rdzv *r)
 {
     return !r->members && (r->state == RDZV_WAITING || r->deserted);
 }
+bool rdzv_has_formed(const struct rdzv *r)
+{
+    return r->formed || r->recorded;
+}
 enum rdzv_state rdzv_state(const struct rdzv *r)
 {
     return r->state;

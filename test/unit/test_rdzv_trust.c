@@ -17,6 +17,8 @@ static void open_job(uint64_t recorded)
     conf.set = (struct rdzv_settings){.min = 2,
                                       .max = 2,
                                       .unit = 1,
+                                      .max_restarts = 3,
+                                      .max_fruitless = 5,
                                       .settle_ms = 10,
                                       .join_timeout_ms = 30000,
                                       .keep_alive_ms = 1000,
@@ -53,7 +55,8 @@ static struct msg_hello agent(uint64_t instance)
                               .group_rank = -1,
                               .min = 2,
                               .max = 2,
-                              .unit = 1};
+                              .unit = 1,
+                              .max_restarts = 3};
 }
 
 /* "": it was taken. */
@@ -126,8 +129,69 @@ static void test_same_node(void)
     close_job();
 }
 
+static unsigned order_of(unsigned member, struct msg *m)
+{
+    rdzv_order(r, member, now, m);
+    return (unsigned)m->type;
+}
+
+static void says(unsigned member, struct msg m)
+{
+    struct rdzv_event ev = {.type = RDZV_EV_MSG, .conn = rdzv_conn(r, member), .member = member, .msg = &m};
+    now += 1000;
+    rdzv_step(r, &ev, now, &out);
+    for (unsigned i = 0; i < out.n; i++)
+        if (out.v[i].type == RDZV_DO_JOURNAL) {
+            struct rdzv_event written = {.type = RDZV_EV_JOURNALED, .ok = true, .serial = out.v[i].serial};
+            rdzv_step(r, &written, now, &out);
+            break;
+        }
+    rdzv_check(r);
+}
+
+static void form(void)
+{
+    struct msg m;
+    is_str(says_hello(agent(1)), "", "a");
+    is_str(says_hello_from("10.0.0.2", agent(2)), "", "b");
+    is_num(order_of(0, &m), MSG_OPEN_STORE, "the store is opened");
+    struct msg ready = {.type = MSG_STORE_READY};
+    ready.u.store_ready = (struct msg_store_ready){m.u.open_store.number, m.u.open_store.coord, "10.0.0.1", 4711};
+    says(0, ready);
+    is_num(order_of(1, &m), MSG_WORLD, "a round runs");
+}
+
+static unsigned restarts_after(bool started)
+{
+    struct msg m;
+    open_job(0);
+    form();
+    order_of(1, &m);
+    uint64_t number = m.u.world.number, coord = m.u.world.coord;
+    if (started)
+        says(1, (struct msg){.type = MSG_STARTED, .u.started = {number, coord}});
+    struct msg failed = {.type = MSG_WORKER_FAILED};
+    failed.u.worker_failed =
+        (struct msg_worker_failed){.number = number, .coord = coord, .code = 1, .signal = -1, .text = "it says"};
+    says(1, failed);
+    for (unsigned i = 0; i < 2; i++)
+        says(i, (struct msg){.type = MSG_STOPPED, .u.stopped = {.number = number, .coord = coord}});
+    struct msg status;
+    rdzv_status_job(r, now, &status);
+    unsigned restarts = (unsigned)status.u.status_job.restarts;
+    close_job();
+    return restarts;
+}
+
+static void test_never_started(void)
+{
+    is_num(restarts_after(true), 1, "a worker that failed costs a restart");
+    is_num(restarts_after(false), 0, "one of a node that has started none costs nothing");
+}
+
 int main(void)
 {
+    test_never_started();
     test_numbers();
     test_same_node();
     return done();
