@@ -337,7 +337,8 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
         p, EL_EXIT_CONFIG,
         "this coordinator belongs to another job, run id %.60s, that runs \"%.160s\"; this one, run id %.60s, runs "
         "\"%.160s\": give it another port in --rdzv-endpoint, or start elrun store there, which has room for many jobs",
-        own->only_run_id, own->only_command ? own->only_command : "", el_show(h->run_id, shown), h->command);
+        own->only_run_id, own->only_command && p->same_host ? own->only_command : "…", el_show(h->run_id, shown),
+        h->command);
     return true;
 }
 

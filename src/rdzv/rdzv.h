@@ -264,7 +264,7 @@ const char *rdzv_run_id(const struct rdzv *r);
 unsigned rdzv_members(const struct rdzv *r);     /* connected or within their grace */
 unsigned rdzv_size(const struct rdzv *r);        /* seats of the present or last round */
 unsigned rdzv_exit_status(const struct rdzv *r); /* once ending */
-/* May a command that changes the job come from this address? */
+/* Does a node that has a seat come from this address?  By its connection, not by what it says of itself. */
 bool rdzv_is_member_addr(const struct rdzv *r, const char *remote);
 
 #endif

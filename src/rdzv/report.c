@@ -304,7 +304,7 @@ static bool is_named(const struct rdzv_member *m, const char *name)
     if (scan_u64(&end, &n) && !*end)
         return m->node_rank >= 0 && (uint64_t)m->node_rank == n;
     end = name;
-    return scan_hex(&end, &n) && !*end && m->instance == n;
+    return scan_hex(&end, &n) && !*end && rdzv_told_instance(m->instance) == n;
 }
 
 static void on_drain(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)

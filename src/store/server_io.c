@@ -274,7 +274,7 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
 {
     char address[EL_ADDR_TEXT_MAX];
     if (!permitted(s, peer)) {
-        server_say(s, EL_WARN, "%s: refused: not in the list of --allow", el_addr_text(peer, address));
+        server_say(s, EL_WARN, "%s: refused: not in the list of --allow or --control-allow", el_addr_text(peer, address));
         close(fd);
         return;
     }

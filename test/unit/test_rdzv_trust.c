@@ -189,8 +189,58 @@ static void test_never_started(void)
     is_num(restarts_after(false), 0, "one of a node that has started none costs nothing");
 }
 
+/* Whoever has heard an agent's number cannot take its place with it, nor do what only a seated node's host may. */
+static void test_places(void)
+{
+    struct msg m;
+    struct msg_hello h = agent(2);
+    open_job(0);
+    form();
+    order_of(1, &m);
+    h.connection = 9;
+    h.phase = MSG_PHASE_RUNNING;
+    h.number = m.u.world.number;
+    h.coord = m.u.world.coord;
+    h.group_rank = 1;
+    h.group_size = 2;
+    h.master_port = 4711;
+    refused(says_hello_from("10.6.6.6", h), "comes from 10.6.6.6 as h, which came from 10.0.0.2",
+            "a place is not taken over from elsewhere");
+    is_str(says_hello_from("10.0.0.2", h), "", "but from where it was taken");
+    h = agent(3);
+    h.addr = "10.0.0.9";
+    is_str(says_hello_from("10.6.6.6", h), "", "another node says that its address is the coordinator's");
+    ok(!rdzv_is_member_addr(r, "10.0.0.9"), "that gives it no right");
+    ok(!rdzv_is_member_addr(r, "10.6.6.6"), "nor does it have one before it has a seat");
+    ok(rdzv_is_member_addr(r, "10.0.0.1") && rdzv_is_member_addr(r, "10.0.0.2"), "nodes with a seat have");
+    ok(rdzv_status_member(r, 1, now, &m) && m.u.status_member.instance != 2, "nobody is told an agent's number");
+    struct msg drain = {.type = MSG_DRAIN};
+    char name[32];
+    snprintf(name, sizeof name, "%llx", (unsigned long long)m.u.status_member.instance);
+    drain.u.drain.node = name;
+    struct rdzv_event ev = {.type = RDZV_EV_COMMAND, .conn = 77, .msg = &drain, .peer = {.remote = "10.0.0.1"}};
+    rdzv_step(r, &ev, now, &out);
+    is_num(rdzv_answer(r)->u.done.status, 0, "what is told names it in a command");
+    close_job();
+}
+
+/* Places of a job are few: one address does not take them all. */
+static void test_crowd(void)
+{
+    unsigned n = 0;
+    const char *why = "";
+    open_job(0);
+    for (; n < 100 && !*why; n++)
+        why = says_hello_from("10.6.6.6", agent(100 + n));
+    refused(why, "have come from 10.6.6.6 already, half of the places", "half of the places and no more");
+    is_str(says_hello_from("10.0.0.1", agent(1)), "", "others come in");
+    close_job();
+}
+
 int main(void)
 {
+    test_places();
+    test_crowd();
     test_never_started();
     test_numbers();
     test_same_node();
