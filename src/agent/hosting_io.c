@@ -145,6 +145,7 @@ static void open_here(struct hosting *h, bool surely_new, bool *taken, struct el
         .admits = admits,
         .control_ctx = h,
         .c10d_refused = h->conf.c10d_refused,
+        .own_user = h->conf.own_user,
         .allow = h->conf.allow,
         .allow_n = h->conf.allow_n,
     };

@@ -494,6 +494,7 @@ static struct hosting *new_hosting(struct membership *m, struct el_err *e)
     el_usec join = EL_MS(set->join_timeout_ms), away = m->conf.member.coordinator_timeout;
     struct hosting_conf conf = {.port = m->conf.port,
                                 .here_only = m->conf.here_only,
+                                .own_user = m->conf.run->store_allow != CONF_ALLOW_ANY,
                                 .allow = m->conf.run->control_allow,
                                 .allow_n = m->conf.run->control_allow_n,
                                 .run_id = m->conf.member.run_id,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loop/peer_uid.h"
 #include "rdzv/coordinator_private.h"
 #include "util/log.h"
 #include "util/parse.h"
@@ -201,7 +202,8 @@ static void status(struct coordinator *c, struct peer *p, const struct msg_statu
  * business either. */
 static bool may_change(const struct peer *p, const struct job *job)
 {
-    return p->same_host || rdzv_is_member_addr(job->r, p->remote);
+    return p->same_host ? !peer_is_foreign(p->conn.fd) || !p->c->conf.only_run_id
+                        : rdzv_is_member_addr(job->r, p->remote);
 }
 
 static const char *run_id_of(const struct msg *m)
@@ -229,6 +231,10 @@ void command_take(struct coordinator *c, struct peer *p, const struct msg *m)
         return;
     if (!may_change(p, job)) {
         coordinator_say(c, EL_WARN, "%s: %s is refused: not from this address", peer_name(p, name), msg_name(m->type));
+        if (p->same_host) {
+            command_done(p, 1, "the job is another user's: its coordinator listens to that user and to root");
+            return;
+        }
         command_done(p, 1, "not from %s: a job is %s from its coordinator's host or from a host of one of its nodes",
                      p->remote, m->type == MSG_LOGS ? "read" : "changed");
         return;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "loop/peer_uid.h"
 #include "rdzv/coordinator_private.h"
 #include "util/log.h"
 #include "util/parse.h"
@@ -331,6 +332,10 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
 {
     char shown[EL_SHOW_MAX];
     const struct coordinator_conf *own = &c->conf;
+    if (own->only_run_id && p->same_host && peer_is_foreign(p->conn.fd)) {
+        peer_refuse(p, EL_EXIT_NOPERM, "this coordinator belongs to a job of another user of this host");
+        return true;
+    }
     if (!own->only_run_id || strcmp(own->only_run_id, h->run_id) == 0)
         return false;
     peer_refuse(
@@ -408,7 +413,9 @@ void coordinator_hello(struct coordinator *c, struct peer *p, const struct msg *
     struct rdzv_event ev = {.type = RDZV_EV_HELLO, .conn = p->id, .msg = m, .peer = peer_ends(p)};
     if (job && give_way(c, job, &m->u.hello, &seen))
         job = NULL;
-    if (!job && !is_of_another_job(c, p, &m->u.hello))
+    if (is_of_another_job(c, p, &m->u.hello))
+        return;
+    if (!job)
         job = job_new(c, p, &m->u.hello, seen);
     if (job)
         coordinator_step(c, job, &ev);
