@@ -188,6 +188,7 @@ check-e2e-san:
 	@$(MAKE) --no-print-directory check-e2e AGENT=$(BUILD)/san/elrun
 # For each target first the corpus that is kept, then T seconds more; new finds stay under $(BUILD) until minimised and committed.
 fuzz: $(FUZZ:test/fuzz/%.c=run-%)
+fuzz-peers: run-fuzz_peers
 run-fuzz_%: $(BUILD)/test/fuzz/fuzz_%
 	@new=$(BUILD)/new/fuzz_$*; kept=test/fuzz/corpus/fuzz_$*; mkdir -p $$new $$kept; \
 	{ $< -runs=0 $$kept && \
@@ -266,7 +267,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
+.PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
 # What stands between a test and its source is kept.  Not all files: an object that is missing would not be made then.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(UNIT) $(SIM) $(PROG))
 .DELETE_ON_ERROR:

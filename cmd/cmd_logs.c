@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "control.h"
+#include "incident/text.h"
 #include "util/auto.h"
 #include "util/parse.h"
 
@@ -71,9 +73,16 @@ static int rank_last(const struct call *call)
     return rest > 0;
 }
 
+/* What steers a terminal is not for one when it comes from another host; a file gets each byte as it was. */
 static int write_to(FILE *to, const char *before, const char *text, const char *after, struct el_err *e)
 {
-    if (fputs(before, to) < 0 || fputs(text, to) < 0 || fputs(after, to) < 0 || fflush(to))
+    struct el_buf clean = EL_BUF_INIT(NULL, 4 * MSG_STREAM_MAX);
+    bool bad = isatty(fileno(to)) && text_clean(&clean, text, strlen(text));
+    if (!bad && isatty(fileno(to)))
+        text = el_buf_cstr(&clean);
+    bad = bad || fputs(before, to) < 0 || fputs(text, to) < 0 || fputs(after, to) < 0 || fflush(to);
+    el_buf_free(&clean);
+    if (bad)
         return el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "cannot write to standard %s",
                            to == stdout ? "output" : "error");
     return 0;

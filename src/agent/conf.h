@@ -26,6 +26,7 @@ enum conf_store { CONF_STORE_TRAINER, CONF_STORE_AGENT };
 enum conf_tristate { CONF_AUTO, CONF_NO, CONF_YES };
 enum conf_text_suspect { CONF_TEXT_REPORT, CONF_TEXT_ACT };
 enum conf_step_rank { CONF_STEP_FIRST, CONF_STEP_LAST };
+#define CONF_CONTROL_ALLOW_MAX 8 /* networks of --control-allow */
 enum conf_allow { CONF_ALLOW_ROUND, CONF_ALLOW_ANY, CONF_ALLOW_NET };
 
 /* Which standard streams, as torchrun numbers them: bit 0 stdout, bit 1 stderr. */
@@ -89,6 +90,8 @@ struct run_conf {
     el_usec coordinator_timeout; /* 0: as join_timeout */
     enum conf_allow store_allow;
     struct el_cidr store_net; /* for CONF_ALLOW_NET */
+    struct el_cidr control_allow[CONF_CONTROL_ALLOW_MAX];
+    size_t control_allow_n; /* 0: anybody may speak to the coordinator */
 
     /* health checks */
     int on_text_suspect;                                                 /* enum conf_text_suspect */

@@ -372,6 +372,27 @@ int conf_set_store_allow(void *target, const char *value, struct el_err *e)
     return 0;
 }
 
+int conf_set_control_allow(void *target, const char *value, struct el_err *e)
+{
+    struct run_conf *conf = target;
+    char one[64];
+    conf->control_allow_n = 0;
+    for (const char *at = value; *at;) {
+        size_t n = strcspn(at, ",");
+        if (conf->control_allow_n == CONF_CONTROL_ALLOW_MAX)
+            return el_fail(e, EL_EXIT_USAGE, "want at most %d networks", CONF_CONTROL_ALLOW_MAX);
+        if (n >= sizeof one)
+            return el_fail(e, EL_EXIT_USAGE, "want networks such as 10.0.0.0/8 or fd00::/8, commas between");
+        memcpy(one, at, n);
+        one[n] = 0;
+        if (el_cidr_parse(one, &conf->control_allow[conf->control_allow_n], NULL))
+            return el_fail(e, EL_EXIT_USAGE, "want networks such as 10.0.0.0/8 or fd00::/8, commas between");
+        conf->control_allow_n++;
+        at += at[n] ? n + 1 : n;
+    }
+    return 0;
+}
+
 /* --- --rdzv-conf -------------------------------------------------------------------------------------------------- */
 
 enum key_type { KEY_NUMBER, KEY_TIME, KEY_SWITCH, KEY_STORE };

@@ -57,13 +57,45 @@ static int choose_run_id(const struct run_conf *conf, unsigned uid, struct endpo
     return 0;
 }
 
+static bool is_word(const char *at, const char *lower, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((at[i] | 0x20) != lower[i])
+            return false;
+    return true;
+}
+
+/* What stands behind such an option is for nobody else: the length of its name with the "=", or of the whole word if
+ * the value is the next one; 0: it is no such option. */
+static size_t hides_behind(const char *word)
+{
+    static const char *const ends[] = {"token", "key", "secret", "password", "passwd"};
+    size_t n = strcspn(word, "=");
+    if (strncmp(word, "--", 2) != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t k = strlen(ends[i]);
+        for (size_t at = 2; at + k <= n; at++)
+            if (is_word(word + at, ends[i], k))
+                return word[n] ? n + 1 : n;
+    }
+    return 0;
+}
+
 const char *endpoint_command(const struct run_conf *conf, char *out, size_t room_bytes)
 {
     size_t used = 0;
+    bool hidden = false;
     assert(room_bytes > 0);
     for (unsigned i = 0; i <= conf->args_count && used < room_bytes; i++) {
         const char *word = i ? conf->args[i - 1] : conf->script;
-        used += (size_t)snprintf(out + used, room_bytes - used, "%s%s", i ? " " : "", word);
+        size_t shown = i ? hides_behind(word) : 0;
+        bool here = shown && word[shown - 1] == '=', value = hidden && *word != '-';
+        if (value)
+            word = "***";
+        used += here ? (size_t)snprintf(out + used, room_bytes - used, " %.*s***", (int)shown, word)
+                     : (size_t)snprintf(out + used, room_bytes - used, "%s%s", i ? " " : "", word);
+        hidden = shown && !here && !value;
     }
     return out;
 }

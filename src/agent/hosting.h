@@ -25,9 +25,12 @@ struct hosting_conf {
     const char *run_id, *command;
     uint64_t instance; /* of this agent */
     struct report_look look;
-    el_usec silence;          /* the keep-alive limit */
-    el_usec keep;             /* members wait so long for a coordinator that is gone */
-    const char *c10d_refused; /* why the port serves no store */
+    el_usec silence;             /* the keep-alive limit */
+    el_usec keep;                /* members wait so long for a coordinator that is gone */
+    bool own_user;               /* as store_server_conf's */
+    const struct el_cidr *allow; /* networks that connections may come from; the caller's */
+    size_t allow_n;              /* 0: anywhere */
+    const char *c10d_refused;    /* why the port serves no store */
 };
 
 struct hosting_ops {

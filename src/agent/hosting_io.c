@@ -150,6 +150,9 @@ static void open_here(struct hosting *h, bool surely_new, bool *taken, struct el
         .admits = admits,
         .control_ctx = h,
         .c10d_refused = h->conf.c10d_refused,
+        .own_user = h->conf.own_user,
+        .allow = h->conf.allow,
+        .allow_n = h->conf.allow_n,
     };
     h->port = store_server_new(h->loop, &sc, e);
     *taken = !h->port && e->sys == EADDRINUSE;

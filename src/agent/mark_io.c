@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,7 +76,9 @@ static bool read_mark(int folder, const char *name, struct mark *out)
 {
     char text[MARK_TEXT_MAX];
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    struct stat st;
+    bool ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == getuid();
+    ssize_t n = ours ? read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = 0;

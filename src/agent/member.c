@@ -302,6 +302,14 @@ static void on_world(struct member *m, const struct msg_world *w, el_usec now, s
         member_link_drop(m, "an order for another round", now, out);
         return;
     }
+    if (w->rank_base + m->conf.slots > w->world_size) { /* the ranks of this node's workers are not there */
+        char why[160];
+        snprintf(why, sizeof why, "an order for ranks %llu to %llu of %llu: this node has %u workers",
+                 (unsigned long long)w->rank_base, (unsigned long long)w->rank_base + m->conf.slots - 1,
+                 (unsigned long long)w->world_size, m->conf.slots);
+        member_link_drop(m, why, now, out);
+        return;
+    }
     if (m->entering)
         member_unknock(m, out);
     if (!is_round(&m->store, w->number, w->coord))

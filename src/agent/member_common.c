@@ -30,7 +30,7 @@ void member_common_message(const struct member *m, struct msg_ckpt_taken *out)
                                    .coming = t->coming,
                                    .era = t->era < 0 ? 0 : (uint64_t)t->era,
                                    .passed = t->passed,
-                                   .begun = t->begun,
+                                   .begun = member_step_told(t->begun),
                                    .ready = t->ready,
                                    .stuck = t->stuck,
                                    .elsewhere = t->elsewhere};

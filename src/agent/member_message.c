@@ -90,7 +90,7 @@ static void digest(const struct member *m, struct msg_digest *out)
                                .hardware = d->hardware,
                                .evidence = d->evidence,
                                .steps_known = d->steps_known,
-                               .steps = d->steps};
+                               .steps = d->steps < INT64_MAX ? d->steps : INT64_MAX};
 }
 
 void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out)
@@ -129,8 +129,8 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
         out->u.at_boundary = (struct msg_at_boundary){m->round.number, m->round.coord, m->notice.ask};
         break;
     case MSG_LIVE:
-        out->u.live =
-            (struct msg_live){m->round.number, m->round.coord, m->notice.ask, m->live.step, m->live.deaf, m->live.past};
+        out->u.live = (struct msg_live){m->round.number, m->round.coord, m->notice.ask, member_step_told(m->live.step),
+                                        m->live.deaf,    m->live.past};
         break;
     case MSG_AWARE:
     case MSG_SUCCEEDED:

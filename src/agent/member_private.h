@@ -53,6 +53,12 @@ void member_unnotice(struct member *m, const struct msg_world *w, struct member_
 void member_notice_event(struct member *m, const struct member_event *ev, struct member_actions *out);
 void member_on_goodbye(struct member *m, const struct msg_goodbye *g, el_usec now);
 
+/* As a worker says it on its page, which may be anything; as a message may hold it. */
+static inline int64_t member_step_told(int64_t step)
+{
+    return step < MEMBER_NO_STEP ? MEMBER_NO_STEP : step > MSG_STEP_MAX ? MSG_STEP_MAX : step;
+}
+
 /* member_link.c */
 el_usec member_silence_limit(const struct member *m);
 el_usec member_give_up_at(const struct member *m); /* EL_NEVER while the link is up */

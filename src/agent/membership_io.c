@@ -239,6 +239,9 @@ static void on_coordinator_note(void *ctx, const char *run_id, const struct rdzv
 static void on_coordinator_began(void *ctx, const char *run_id, const struct rdzv_settings *set)
 {
     struct membership *m = ctx;
+    if (set->max > 1 && !m->conf.here_only)
+        el_log(EL_INFO, "the network of this job is trusted: who reaches port %d here%s may join it", m->conf.port,
+               m->conf.run->control_allow_n ? " from a network of --control-allow" : " (see --control-allow)");
     m->ops.began(m->ctx, run_id, set);
 }
 
@@ -491,6 +494,9 @@ static struct hosting *new_hosting(struct membership *m, struct el_err *e)
     el_usec join = EL_MS(set->join_timeout_ms), away = m->conf.member.coordinator_timeout;
     struct hosting_conf conf = {.port = m->conf.port,
                                 .here_only = m->conf.here_only,
+                                .own_user = m->conf.run->store_allow != CONF_ALLOW_ANY,
+                                .allow = m->conf.run->control_allow,
+                                .allow_n = m->conf.run->control_allow_n,
                                 .run_id = m->conf.member.run_id,
                                 .command = m->conf.member.command,
                                 .instance = m->conf.member.instance,

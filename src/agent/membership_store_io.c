@@ -51,6 +51,7 @@ static int open_own_store(struct membership *m, int port, struct el_err *e)
         .name = "worker store",
         .control = membership_knock,
         .admits = membership_admits,
+        .own_user = m->conf.run->store_allow != CONF_ALLOW_ANY,
         .control_ctx = m,
     };
     m->store = store_server_new(m->loop, &conf, e);

@@ -192,6 +192,10 @@ static const struct opt_row rows[] = {
      .def = "round", .group = ROUNDS, .set = conf_set_store_allow,
      .help = "Who may connect to the store of the workers: the nodes of the round, anybody, or a network such as 10.0.0.0/8"},
 
+    {.name = "control-allow", .type = OPT_CUSTOM, .origin = OPT_ELRUN, .arg = "NETWORK[,...]", .group = ROUNDS,
+     .set = conf_set_control_allow,
+     .help = "Where connections to the coordinator may come from, besides this host; without it, from anywhere"},
+
     {.name = "health-check", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "WHEN", .choices = "off|start|restart|always",
      .def = "off", .group = HEALTH, .offset = AT(health_check),
      .help = "Check each node, and the network in pairs of nodes, before the first round (start), also after a failure of "

@@ -20,6 +20,7 @@ int conf_set_rdzv_conf(void *target, const char *value, struct el_err *e);
 int conf_set_master_addr(void *target, const char *value, struct el_err *e);
 int conf_set_master_port(void *target, const char *value, struct el_err *e);
 int conf_set_local_addr(void *target, const char *value, struct el_err *e);
+int conf_set_control_allow(void *target, const char *value, struct el_err *e);
 int conf_set_store_allow(void *target, const char *value, struct el_err *e);
 int conf_set_signals(void *target, const char *value, struct el_err *e);
 int conf_set_events(void *target, const char *value, struct el_err *e);

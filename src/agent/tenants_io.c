@@ -11,10 +11,11 @@
 #include "util/sip.h"
 #include "util/sockaddr.h"
 
-#define UNSENT_MAX_BYTES (1u << 20)
-#define OWN_MAX          256
-#define OWN_AGAIN        EL_SEC(1) /* interfaces are looked at again so late: each stranger asks */
-#define LINES_PER_SECOND 8         /* that strangers can cause; then they are counted */
+#define UNSENT_MAX_BYTES   (1u << 20)
+#define OWN_MAX            256
+#define TENANTS_REST_BYTES 4096      /* of a message whose rest has not come: none of them is so long */
+#define OWN_AGAIN          EL_SEC(1) /* interfaces are looked at again so late: each stranger asks */
+#define LINES_PER_SECOND   8         /* that strangers can cause; then they are counted */
 
 enum { BUCKETS = 4096 };
 
@@ -202,6 +203,10 @@ static struct el_buf *on_data(struct conn *c, const char *bytes, size_t n)
         long used = msg_consume(&x->decoder, x->in.v, x->in.len, &m, &e);
         if (used < 0)
             refuse(x, e.text);
+        if (used == 0 && x->in.len > TENANTS_REST_BYTES)
+            refuse(x, "a message of more than 4096 bytes");
+        else if (used == 0 && !x->in.len)
+            el_buf_free(&x->in);
         if (used <= 0)
             return NULL;
         el_buf_drop(&x->in, (size_t)used);

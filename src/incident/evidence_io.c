@@ -150,7 +150,7 @@ int evidence_publish(const struct failure *cause, const char *to, struct el_err 
     struct stat st;
     /* Truncated only after the look at what it is: a terminal, a FIFO or the worker's own file must stay as they are.
      */
-    int fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666), r = -1;
+    int fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600), r = -1;
     if (fd < 0 || fstat(fd, &st))
         el_fail_sys(err, EL_EXIT_CANTCREAT, errno, "error file %s", to);
     else if (!S_ISREG(st.st_mode))

@@ -36,7 +36,7 @@ static int make_path(const char *path, struct el_err *e)
         memcpy(part, path, i);
         part[i] = 0;
         struct stat st;
-        if (mkdir(part, 0777) == 0 || (errno == EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode)))
+        if (mkdir(part, 0700) == 0 || (errno == EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode)))
             continue;
         /* A directory that exists may refuse mkdir for other reasons: read-only, an automounter. */
         int sys = errno;
@@ -119,7 +119,7 @@ int logtree_make_run(const char *base, const char *tmpdir, const char *run_id, u
             return cannot(e, errno, "use", base);
         parent = real;
     }
-    *run_dir = make_fresh(parent, logtree_run_name, run_id, chance, 0777, e);
+    *run_dir = make_fresh(parent, logtree_run_name, run_id, chance, 0700, e);
     if (*run_dir && probe_room(*run_dir, e) == 0)
         return 0;
     if (*run_dir)
@@ -155,7 +155,7 @@ int logtree_make_attempt(const char *run_dir, const char *attempt, unsigned npro
         return -1;
     for (unsigned rank = 0; rank < nproc; rank++) {
         snprintf(path + n, sizeof path - (size_t)n, "/%u", rank);
-        if (mkdir(path, 0777) < 0 && errno != EEXIST)
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
             return cannot(e, errno, "make", path);
     }
     /* Some file systems know no links; the logs are there without it. */
@@ -165,7 +165,7 @@ int logtree_make_attempt(const char *run_dir, const char *attempt, unsigned npro
 
 int logtree_open(const char *path, struct el_err *e)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
     if (fd < 0)
         el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "log file %s", path);
     return fd;

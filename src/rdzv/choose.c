@@ -167,6 +167,7 @@ void rdzv_choose(struct rdzv *r, unsigned target)
                                         .node_rank = m->node_rank,
                                         .slots = m->slots,
                                         .role = m->role};
+        memcpy(r->seat[k].remote, m->remote, sizeof m->remote);
         rdzv_tally(r, m, -1);
         m->seat = k;
         m->started = m->aware = m->lives = m->at_boundary = m->no_knock = false;

@@ -126,6 +126,17 @@ struct rdzv_client *rdzv_client_open(const char *endpoint, el_usec limit, struct
     return greet(c);
 }
 
+/* Anybody may listen at a path that looks like an agent's, and say of a step what is not true. */
+static bool is_foreign(const struct rdzv_client *c, struct el_err *e)
+{
+    struct ucred who;
+    socklen_t n = sizeof who;
+    if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid())
+        return false;
+    el_fail(e, EL_EXIT_NOPERM, "%s at %s is not of this user, and not believed", c->who, c->where);
+    return true;
+}
+
 struct rdzv_client *rdzv_client_open_agent(const char *path, el_usec limit, struct el_err *e)
 {
     struct rdzv_client *c = new_client("agent", limit, e);
@@ -133,6 +144,10 @@ struct rdzv_client *rdzv_client_open_agent(const char *path, el_usec limit, stru
         return NULL;
     snprintf(c->where, sizeof c->where, "%s", path);
     c->fd = dial_path(path, c->who, e);
+    if (c->fd >= 0 && is_foreign(c, e)) {
+        rdzv_client_free(c);
+        return NULL;
+    }
     return greet(c);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rdzv/limits.h"
 #include "util/scan.h"
 
 struct common_seat {
@@ -329,7 +330,7 @@ unsigned common_list_get(const char *list, struct pin_step *v, unsigned max)
 {
     unsigned n = 0;
     uint64_t step, era;
-    for (scan_blanks(&list); n < max && scan_u64(&list, &step) && step <= INT64_MAX; scan_blanks(&list)) {
+    for (scan_blanks(&list); n < max && scan_u64(&list, &step) && step <= MSG_STEP_MAX; scan_blanks(&list)) {
         struct pin_step of = {(int64_t)step, -1, 0};
         if (*list == '@' && (list++, !scan_hex(&list, &of.lineage)))
             break;

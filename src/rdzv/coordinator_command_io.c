@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loop/peer_uid.h"
 #include "rdzv/coordinator_private.h"
 #include "util/log.h"
 #include "util/parse.h"
@@ -105,13 +106,28 @@ static void send_row(struct coordinator *c, struct peer *p, size_t job, unsigned
     peer_send(p, &m);
 }
 
+/* Whoever asks and does not read holds a place that others may want. */
+static void give_up_on(struct coordinator *c, struct peer *p, el_usec now)
+{
+    char name[EL_ADDR_TEXT_MAX];
+    p->unread = p->unread ? p->unread : now;
+    if (now - p->unread < COORDINATOR_READER_LIMIT)
+        return;
+    coordinator_say(c, EL_WARN, "%s: closed: it has not read its rows for %u s", peer_name(p, name),
+                    (unsigned)(COORDINATOR_READER_LIMIT / EL_SEC(1)));
+    peer_free(p);
+}
+
 static void rows_of(struct coordinator *c, struct peer *p, el_usec now)
 {
     size_t job = p->status.job;
     unsigned member = p->status.member;
     p->status.at = now + ROWS_LATER;
-    if (conn_unsent(&p->conn))
+    if (conn_unsent(&p->conn)) {
+        give_up_on(c, p, now);
         return;
+    }
+    p->unread = 0;
     bool there = find_row(c, p, &job, &member);
     if (!there && !p->status.job && !p->status.member) {
         no_such_job(c, p, p->status.run_id);
@@ -156,12 +172,25 @@ el_usec command_deadline(const struct coordinator *c)
     return at;
 }
 
+/* This one included. */
+static unsigned watchers_from(const struct coordinator *c, const struct peer *p)
+{
+    unsigned n = 0;
+    for (const struct peer *x = c->asking.first; x; x = x->next)
+        n += !x->reader.agent && strcmp(x->remote, p->remote) == 0;
+    return n;
+}
+
 static void status(struct coordinator *c, struct peer *p, const struct msg_status *s)
 {
     snprintf(p->status.run_id, sizeof p->status.run_id, "%s", s->run_id);
     p->status.watch = s->watch;
     if (c->asking.n - c->readers > COORDINATOR_WATCHERS_MAX) {
         command_done(p, 1, "%u others ask already", c->asking.n - c->readers - 1);
+        return;
+    }
+    if (watchers_from(c, p) > COORDINATOR_WATCHERS_ONE) {
+        command_done(p, 1, "%u others ask already from %s", watchers_from(c, p) - 1, p->remote);
         return;
     }
     rows_of(c, p, loop_now(c->loop));
@@ -173,7 +202,8 @@ static void status(struct coordinator *c, struct peer *p, const struct msg_statu
  * business either. */
 static bool may_change(const struct peer *p, const struct job *job)
 {
-    return p->same_host || rdzv_is_member_addr(job->r, p->remote);
+    return p->same_host ? !peer_is_foreign(p->conn.fd) || !p->c->conf.only_run_id
+                        : rdzv_is_member_addr(job->r, p->remote);
 }
 
 static const char *run_id_of(const struct msg *m)
@@ -201,6 +231,10 @@ void command_take(struct coordinator *c, struct peer *p, const struct msg *m)
         return;
     if (!may_change(p, job)) {
         coordinator_say(c, EL_WARN, "%s: %s is refused: not from this address", peer_name(p, name), msg_name(m->type));
+        if (p->same_host) {
+            command_done(p, 1, "the job is another user's: its coordinator listens to that user and to root");
+            return;
+        }
         command_done(p, 1, "not from %s: a job is %s from its coordinator's host or from a host of one of its nodes",
                      p->remote, m->type == MSG_LOGS ? "read" : "changed");
         return;

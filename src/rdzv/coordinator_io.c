@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "loop/peer_uid.h"
 #include "rdzv/coordinator_private.h"
 #include "util/log.h"
 #include "util/parse.h"
@@ -281,7 +282,26 @@ static void job_free(struct coordinator *c, size_t i)
     memmove(&c->job[i], &c->job[i + 1], (c->jobs - i) * sizeof(struct job *));
 }
 
-/* Room for one more: an ended one may go before its time. */
+/* Of those that never formed a round, of the address that has begun most of them: the oldest.  Their agents, if there
+ * are any, ask again. */
+static size_t least_missed(const struct coordinator *c)
+{
+    size_t least = c->jobs;
+    unsigned best = 0;
+    for (size_t i = 0; i < c->jobs; i++) {
+        unsigned n = 0;
+        for (size_t k = 0; k < c->jobs; k++)
+            n +=
+                !rdzv_has_formed(c->job[k]->r) && memcmp(c->job[k]->from, c->job[i]->from, sizeof c->job[i]->from) == 0;
+        if (rdzv_has_formed(c->job[i]->r) || n <= best)
+            continue;
+        best = n;
+        least = i;
+    }
+    return least;
+}
+
+/* Room for one more: an ended one may go before its time, and one of which nothing has come. */
 static bool make_room(struct coordinator *c)
 {
     if (c->jobs < COORDINATOR_JOBS_MAX)
@@ -290,6 +310,9 @@ static bool make_room(struct coordinator *c)
     for (size_t i = 0; i < c->jobs; i++)
         if (c->job[i]->over && (oldest == c->jobs || c->job[i]->forget_at < c->job[oldest]->forget_at))
             oldest = i;
+    if (oldest == c->jobs && (oldest = least_missed(c)) < c->jobs)
+        coordinator_say(c, EL_WARN, "job %.100s is given up: it never formed a round, and others need the place",
+                        rdzv_run_id(c->job[oldest]->r));
     if (oldest == c->jobs)
         return false;
     job_free(c, oldest);
@@ -309,13 +332,18 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
 {
     char shown[EL_SHOW_MAX];
     const struct coordinator_conf *own = &c->conf;
+    if (own->only_run_id && p->same_host && peer_is_foreign(p->conn.fd)) {
+        peer_refuse(p, EL_EXIT_NOPERM, "this coordinator belongs to a job of another user of this host");
+        return true;
+    }
     if (!own->only_run_id || strcmp(own->only_run_id, h->run_id) == 0)
         return false;
     peer_refuse(
         p, EL_EXIT_CONFIG,
         "this coordinator belongs to another job, run id %.60s, that runs \"%.160s\"; this one, run id %.60s, runs "
         "\"%.160s\": give it another port in --rdzv-endpoint, or start elrun store there, which has room for many jobs",
-        own->only_run_id, own->only_command ? own->only_command : "", el_show(h->run_id, shown), h->command);
+        own->only_run_id, own->only_command && p->same_host ? own->only_command : "…", el_show(h->run_id, shown),
+        h->command);
     return true;
 }
 
@@ -356,6 +384,7 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
         return NULL;
     }
     job->c = c;
+    memcpy(job->from, p->addr.ip, sizeof job->from);
     job->id = ++c->job_ids;
     c->job[c->jobs++] = job;
     if (c->conf.began)
@@ -387,7 +416,9 @@ void coordinator_hello(struct coordinator *c, struct peer *p, const struct msg *
     struct rdzv_event ev = {.type = RDZV_EV_HELLO, .conn = p->id, .msg = m, .peer = peer_ends(p)};
     if (job && give_way(c, job, &m->u.hello, &seen))
         job = NULL;
-    if (!job && !is_of_another_job(c, p, &m->u.hello))
+    if (is_of_another_job(c, p, &m->u.hello))
+        return;
+    if (!job)
         job = job_new(c, p, &m->u.hello, seen);
     if (job)
         coordinator_step(c, job, &ev);

@@ -10,6 +10,7 @@
 
 #include "rdzv/coordinator_private.h"
 #include "util/log.h"
+#include "util/sip.h"
 
 enum { SLOT_BITS = 20, SLOT_MASK = (1 << SLOT_BITS) - 1, SLOTS_FIRST = 64 };
 
@@ -348,11 +349,28 @@ static void name_ends(struct peer *p)
     p->same_host = el_addr_is_loopback(remote.ip) || memcmp(remote.ip, local.ip, sizeof local.ip) == 0;
 }
 
+/* The oldest of those that have said nothing, of the address that has most of them: a crowd makes room by itself. */
+static struct peer *most_crowded(const struct coordinator *c)
+{
+    static const uint64_t seed[2] = {0x63726f7764, 1};
+    unsigned count[256] = {0};
+    struct peer *most = c->fresh.first;
+    unsigned best = 0;
+    for (struct peer *p = c->fresh.first; p; p = p->next)
+        count[el_sip(seed, p->addr.ip, sizeof p->addr.ip) % 256]++;
+    for (struct peer *p = c->fresh.first; p; p = p->next) {
+        unsigned n = count[el_sip(seed, p->addr.ip, sizeof p->addr.ip) % 256];
+        most = n > best ? p : most;
+        best = n > best ? n : best;
+    }
+    return most;
+}
+
 void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *addr, const char *bytes, size_t n)
 {
     char name[EL_ADDR_TEXT_MAX];
     if (c->fresh.n >= COORDINATOR_NEW_MAX) {
-        struct peer *oldest = c->fresh.first;
+        struct peer *oldest = most_crowded(c);
         coordinator_say(c, EL_WARN, "%s: closed: it said nothing, and others need the place", peer_name(oldest, name));
         peer_free(oldest);
     }

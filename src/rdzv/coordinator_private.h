@@ -17,6 +17,7 @@ struct job {
     uint64_t journaled; /* serial to be answered, without a journal; 0: none */
     bool over;
     el_usec forget_at;
+    uint8_t from[16]; /* address of the HELLO that began it */
 };
 
 enum peer_role {
@@ -34,6 +35,7 @@ struct peer {
     struct msg_decoder decoder;
     struct el_buf in; /* the beginning of a message */
     struct el_addr addr;
+    el_usec unread; /* COMMAND: since then rows wait that it does not read; 0: none do */
     char remote[EL_ADDR_TEXT_MAX], local[EL_ADDR_TEXT_MAX]; /* without ports */
     bool same_host, greeted;
     uint64_t job; /* AGENT: its job's id */

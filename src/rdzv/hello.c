@@ -113,6 +113,27 @@ static bool is_refused(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_
            contradicts(r, ev, "--max-restarts", h->max_restarts, s->max_restarts, out) || other_store(r, ev, out);
 }
 
+/* Where it comes from, by its connection: this host has more than one address. */
+static const char *remote_of(const struct rdzv_event *ev, char to[RDZV_REMOTE_MAX])
+{
+    snprintf(to, RDZV_REMOTE_MAX, "%s", ev->peer.same_host ? "this host" : ev->peer.remote ? ev->peer.remote : "");
+    return to;
+}
+
+/* The number that an agent has heard is taken over, and no lower one is given out any more: one that no job comes to
+ * would use up all that there are. */
+static bool is_far_off(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    uint64_t told = h->seen > h->number ? h->seen : h->number;
+    if (told <= r->seen + RDZV_JUMP_MAX && told <= MSG_ROUND_MAX - RDZV_JUMP_MAX)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_PROTOCOL, false,
+                "%s: says that round %llu has been, the last one known here is %llu: no job forms so many unnoticed",
+                h->host, (unsigned long long)told, (unsigned long long)r->seen);
+    return true;
+}
+
 static unsigned role_number(struct rdzv *r, const char *role)
 {
     for (unsigned i = 0; i < r->roles; i++)
@@ -142,6 +163,52 @@ static bool rank_is_taken(struct rdzv *r, const struct rdzv_event *ev, struct rd
     return true;
 }
 
+/* An agent comes back as what it was: its place has so many ranks, and others have theirs beside them. */
+static bool is_another(struct rdzv *r, const struct rdzv_member *m, const struct rdzv_event *ev,
+                       struct rdzv_actions *out)
+{
+    const struct msg_hello *h = &ev->msg->u.hello;
+    char label[RDZV_LABEL_MAX];
+    if (h->slots == m->slots && h->node_rank == m->node_rank && strcmp(h->role, r->role[m->role]) == 0)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_PROTOCOL, false,
+                "%s: says that it is %s, which has %u workers of role %s and node rank %d, but has %llu of role %s and "
+                "node rank %lld: an agent keeps what it came with",
+                h->host, rdzv_label(m, label), m->slots, r->role[m->role], m->node_rank, (unsigned long long)h->slots,
+                h->role, (long long)h->node_rank);
+    return true;
+}
+
+/* Its number alone is no proof: whoever has heard it could take its place. */
+static bool is_elsewhere(struct rdzv *r, const struct rdzv_member *m, const struct rdzv_event *ev,
+                         struct rdzv_actions *out)
+{
+    char label[RDZV_LABEL_MAX], remote[RDZV_REMOTE_MAX];
+    if (strcmp(remote_of(ev, remote), m->remote) == 0)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_PROTOCOL, true,
+                "%s: comes from %s as %s, which came from %s: its place is held", ev->msg->u.hello.host, remote,
+                rdzv_label(m, label), m->remote);
+    return true;
+}
+
+/* One address takes at most half of the places of a job, so that others come in. */
+static bool is_crowd(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out)
+{
+    char remote[RDZV_REMOTE_MAX];
+    unsigned n = 0;
+    if (r->members < r->conf.room / 2)
+        return false;
+    remote_of(ev, remote);
+    for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next)
+        n += strcmp(r->member[i].remote, remote) == 0;
+    if (n < r->conf.room / 2)
+        return false;
+    rdzv_refuse(r, out, ev->conn, EL_EXIT_UNAVAILABLE, true,
+                "%s: %u nodes have come from %s already, half of the places", ev->msg->u.hello.host, n, remote);
+    return true;
+}
+
 /* The member's number, or RDZV_NONE when it was refused. */
 static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
 {
@@ -155,11 +222,15 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
                         (unsigned long long)h->connection, (unsigned long long)m->connection);
             return RDZV_NONE;
         }
+        if (is_another(r, m, ev, out) || is_elsewhere(r, m, ev, out))
+            return RDZV_NONE;
         if (m->conn)
             rdzv_act(out, RDZV_DO_CLOSE)->conn = m->conn;
         rdzv_say(r, out, RDZV_NOTE_RECONNECTED, i, "%s is connected again", rdzv_label(m, label));
         return i;
     }
+    if (is_crowd(r, ev, out))
+        return RDZV_NONE;
     unsigned role = role_number(r, h->role);
     if (role == RDZV_NONE) {
         rdzv_refuse(r, out, ev->conn, EL_EXIT_CONFIG, false, "%s: role %s is one more than %d roles", h->host, h->role,
@@ -195,6 +266,12 @@ static bool holds_workers(const struct msg_hello *h)
     return h->phase == MSG_PHASE_STARTING || h->phase == MSG_PHASE_RUNNING || h->phase == MSG_PHASE_STOPPING;
 }
 
+/* What stops has been started before. */
+static bool has_started(const struct msg_hello *h)
+{
+    return h->phase == MSG_PHASE_RUNNING || h->phase == MSG_PHASE_STOPPING;
+}
+
 /* A seat of the round that is present, as the member itself describes it. */
 static void take_report(struct rdzv *r, unsigned i, const struct msg_hello *h, el_usec now, struct rdzv_actions *out)
 {
@@ -204,7 +281,7 @@ static void take_report(struct rdzv *r, unsigned i, const struct msg_hello *h, e
         rdzv_seat_succeeded(r, k);
         return;
     }
-    m->started |= h->phase == MSG_PHASE_RUNNING;
+    m->started |= has_started(h);
     if (h->phase != MSG_PHASE_STOPPING && h->phase != MSG_PHASE_IDLE)
         return;
     r->failed |= h->failed && r->state != RDZV_STOPPING;
@@ -224,6 +301,7 @@ static void take_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
                             .slots = m->slots,
                             .role = m->role,
                             .digested = s->digested};
+    memcpy(s->remote, m->remote, sizeof s->remote);
 }
 
 /* The round was rebuilt without this one, and is stopping: its ranks were not known. */
@@ -247,7 +325,8 @@ static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
         return false;
     unsigned k = (unsigned)h->group_rank;
     struct rdzv_seat *s = &r->seat[k];
-    bool unknown = !s->instance, own = r->state == RDZV_REBUILDING || unknown || s->instance == h->instance;
+    bool same = s->instance == h->instance && strcmp(s->remote, r->member[i].remote) == 0;
+    bool unknown = !s->instance, own = r->state == RDZV_REBUILDING || unknown || same;
     if (s->member != RDZV_NONE || !own)
         return false;
     struct rdzv_member *m = &r->member[i];
@@ -316,7 +395,7 @@ static void rebuild_hear(struct rdzv *r, unsigned i, const struct msg_hello *h)
         rebuild_from(r, h);
     struct rdzv_member *m = &r->member[i];
     if (sane && regains_seat(r, i, h)) {
-        m->started = h->phase == MSG_PHASE_RUNNING;
+        m->started = has_started(h);
         return;
     }
     rdzv_tally(r, m, -1);
@@ -375,7 +454,7 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
 {
     const struct msg_hello *h = &ev->msg->u.hello;
     assert(ev->msg->type == MSG_HELLO && ev->conn);
-    if (is_refused(r, ev, out) || rank_is_taken(r, ev, out))
+    if (is_refused(r, ev, out) || is_far_off(r, ev, out) || rank_is_taken(r, ev, out))
         return;
     unsigned i = identify(r, ev, now, out);
     if (i == RDZV_NONE)
@@ -383,6 +462,7 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
     struct rdzv_member *m = &r->member[i];
     m->connection = h->connection;
     m->same_host = ev->peer.same_host;
+    remote_of(ev, m->remote);
     snprintf(m->addr, sizeof m->addr, "%s", *h->addr ? h->addr : ev->peer.remote ? ev->peer.remote : "");
     if (!ev->peer.same_host && ev->peer.local)
         snprintf(r->self_addr, sizeof r->self_addr, "%s", ev->peer.local);

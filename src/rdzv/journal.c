@@ -12,6 +12,8 @@ static const uint64_t sum_seed[2] = {0x656c72756e2d6a6f, 0x75726e616c2d3031};
 #define SUM_KEY    " sum="
 #define SUM_DIGITS 16u
 
+#define RESTARTS_MOST 1000000000u /* as in msg.h */
+
 /* In this order between run= and text=. */
 #define NUMBERS(X)                                                                                                     \
     X(number)                                                                                                          \
@@ -101,6 +103,14 @@ static bool take_number(const char **at, const char *key, uint64_t *to)
     return take_key(at, key) && scan_u64(at, to);
 }
 
+/* The sum is no secret: whoever may write the file may write any number. */
+static bool is_sane(const struct rdzv_record *r)
+{
+    return r->number <= MSG_ROUND_MAX - RDZV_JUMP_MAX && r->charged <= r->number && r->restarts <= RESTARTS_MOST &&
+           r->fruitless <= RESTARTS_MOST && r->world_first <= MSG_WORLD_MAX && r->world_last <= MSG_WORLD_MAX &&
+           (!r->max || r->min <= r->max) && r->min <= MSG_NODES_MAX && r->max <= MSG_NODES_MAX;
+}
+
 /* The line ends where its sum begins, with a 0. */
 static bool take_record(const char *at, struct rdzv_record *r)
 {
@@ -115,7 +125,7 @@ static bool take_record(const char *at, struct rdzv_record *r)
          (!*at || take_text(&at, " aside=", r->aside, sizeof r->aside));
     r->ended = ended == 1;
     r->status = (unsigned)status;
-    return ok && !*at && ended <= 1 && status <= 255;
+    return ok && !*at && ended <= 1 && status <= 255 && is_sane(r);
 }
 
 bool journal_decode(const char *line, size_t n, struct rdzv_record *out)

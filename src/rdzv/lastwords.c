@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rdzv/limits.h"
 #include "util/scan.h"
 #include "util/snip.h"
 
@@ -373,7 +374,7 @@ void lastwords_list_get(struct lastwords_stand *s, const char *list)
     s->n = 0;
     for (scan_blanks(&list); s->n < LASTWORDS_STEPS_MAX && scan_u64(&list, &step) && *list == ':'; scan_blanks(&list)) {
         char letter = *++list;
-        if (step <= INT64_MAX && (!s->n || (int64_t)step < s->at[s->n - 1].step))
+        if (step <= MSG_STEP_MAX && (!s->n || (int64_t)step < s->at[s->n - 1].step))
             s->at[s->n++] = (struct lastwords_step){(int64_t)step, lastwords_level_of(letter)};
         while (*list && *list != ' ')
             list++;

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loop/peer_uid.h"
 #include "loop/conn.h"
 #include "rdzv/sent.h"
 #include "util/log.h"
@@ -112,6 +113,10 @@ static int take_message(struct link *k)
 static struct el_buf *on_data(struct conn *c, const char *bytes, size_t n)
 {
     struct link *k = (struct link *)((char *)c - offsetof(struct link, conn));
+    if (!k->spoke && peer_is_foreign(c->fd)) { /* before its first word nobody may have taken the connection */
+        broken(k, "a process of another user of this host has that port, and is not believed to be the coordinator");
+        return NULL;
+    }
     k->spoke = true;
     if (el_buf_put(&k->in, bytes, n) < 0) {
         broken(k, "out of memory, or a frame that never ends");

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "rdzv/msg_check.h"
 #include "rdzv/stranger.h"
 #include "util/auto.h"
 #include "util/fields.h"
@@ -112,9 +113,11 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
     out->type = (enum msg_type)type;
     if (flags >= (beat ? MSG_VIEWS : 1))
         return el_fail(e, EL_EXIT_PROTOCOL, "flags 0x%02x have no meaning with message type %u", flags, type);
+    if (row && el_fields_get(row->name, row->fields, (const char *)body, n,
+                             (struct el_fields_limit){MSG_VALUES_MAX, MSG_DEPTH_MAX}, &out->u, &out->tree, e) < 0)
+        return -1;
     if (row)
-        return el_fields_get(row->name, row->fields, (const char *)body, n,
-                             (struct el_fields_limit){MSG_VALUES_MAX, MSG_DEPTH_MAX}, &out->u, &out->tree, e);
+        return msg_check(out, e);
     if (!beat)
         return el_fail(e, EL_EXIT_PROTOCOL, "message type %u is not known to protocol version %u", type, MSG_VERSION);
     if (n != 16)

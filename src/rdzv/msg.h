@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "rdzv/common_msg.h"
+#include "rdzv/limits.h"
 #include "rdzv/restore.h"
 #include "rdzv/saving_msg.h"
 #include "util/buf.h"
@@ -95,7 +96,7 @@
 
 /* The round that a message speaks of. */
 #define MSG_ROUND(F, T)                                                                                                \
-    F(T, NUM, number, INT64_MAX, 1)                                                                                    \
+    F(T, NUM, number, MSG_ROUND_MAX, 1)                                                                                \
     F(T, HEX, coord, 0, 1)
 
 /* The stage of a health check that a message speaks of: the round that is to be formed, the check's own number, and
@@ -131,7 +132,7 @@
     F(T, STR, elrun, MSG_NAME_MAX, 0)   /* version of the program */                                                   \
     F(T, NUM, phase, MSG_PHASES - 1, 1) /* enum msg_phase, of the round below */                                       \
     MSG_ROUND(F, T)                     /* the last round it was in; 0 and 0: none */                                  \
-    F(T, NUM, seen, INT64_MAX, 0)       /* the highest round number that any coordinator has told it */                \
+    F(T, NUM, seen, MSG_ROUND_MAX, 0)   /* the highest round number that any coordinator has told it */                \
     F(T, INT, group_rank, MSG_NODES_MAX - 1, 0)                                                                        \
     F(T, NUM, group_size, MSG_NODES_MAX, 0)                                                                            \
     /* of that round's WORLD: */                                                                                       \
@@ -157,10 +158,10 @@
 #define MSG_at_boundary_FIELDS(F, T) MSG_ROUND(F, T) F(T, NUM, ask, MSG_ASKS_MAX, 1) /* NOTICE's */
 #define MSG_live_FIELDS(F, T)                                                                                          \
     MSG_ROUND(F, T)                                                                                                    \
-    F(T, NUM, ask, MSG_ASKS_MAX, 1) /* NOTICE's */                                                                     \
-    F(T, INT, step, INT64_MAX, 1)   /* the highest that a worker here has begun, -1: none */                           \
-    F(T, BOOL, deaf, 0, 0)          /* no worker here would stop at a boundary */                                      \
-    F(T, BOOL, past, 0, 0)          /* a worker here is beyond the boundary: it must be set anew */
+    F(T, NUM, ask, MSG_ASKS_MAX, 1)  /* NOTICE's */                                                                    \
+    F(T, INT, step, MSG_STEP_MAX, 1) /* the highest that a worker here has begun, -1: none */                          \
+    F(T, BOOL, deaf, 0, 0)           /* no worker here would stop at a boundary */                                     \
+    F(T, BOOL, past, 0, 0)           /* a worker here is beyond the boundary: it must be set anew */
 #define MSG_worker_failed_FIELDS(F, T)                                                                                 \
     MSG_ROUND(F, T)                                                                                                    \
     MSG_FAILURE(F, T)                                                                                                  \
@@ -218,13 +219,13 @@
     F(T, NUM, attempt, INT64_MAX, 1)                                                                                   \
     F(T, STR, steps, RESTORE_LIST_MAX, 0) /* that all workers of the node could read, newest first: "12@9f3a 8@77",    \
                                              each with its lineage (ckpt/lineage.h) */                                 \
-    F(T, NUM, since, INT64_MAX, 0)        /* round of the last agreement it took part in */                            \
+    F(T, NUM, since, MSG_ROUND_MAX, 0)    /* round of the last agreement it took part in */                            \
     F(T, BOOL, whole, 0, 0)               /* all its workers have committed the same step since */                     \
-    F(T, INT, newest, INT64_MAX, 1)       /* step that it knows of, or -1 */                                           \
+    F(T, INT, newest, MSG_STEP_MAX, 1)    /* step that it knows of, or -1 */                                           \
     F(T, BOOL, on_disk, 0, 0)             /* its --ckpt-dir has checkpoints */                                         \
     F(T, BOOL, elsewhere, 0, 0)           /* its workers need no step of their own: the script shares it */            \
     F(T, NUM, at, RESTORE_ATS - 1, 0)     /* enum restore_at: how far it is with … */                                \
-    F(T, INT, step, INT64_MAX, 1)         /* … what it was told in this attempt, … */                              \
+    F(T, INT, step, MSG_STEP_MAX, 1)      /* … what it was told in this attempt, … */                              \
     F(T, HEX, lineage, 0, 0)              /* … of this lineage */                                                    \
     F(T, BOOL, fresh, 0, 0)                                                                                            \
     F(T, BOOL, misfit, 0, 0)            /* its workers could read it, and do not take it: nobody goes on */            \
@@ -262,9 +263,9 @@
     MSG_ROUND(F, T)                                                                                                    \
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
     F(T, NUM, wait_ms, MSG_MS_MAX, 1)                                                                                  \
-    F(T, NUM, why, 5, 0)              /* enum page_why of src/ckpt/page.h */                                           \
-    F(T, NUM, ask, MSG_ASKS_MAX, 0)   /* counts how often the boundary was set anew; LIVE answers */                   \
-    F(T, INT, boundary, INT64_MAX, 2) /* the last step of the round; -1: not known before all have answered */
+    F(T, NUM, why, 5, 0)                 /* enum page_why of src/ckpt/page.h */                                        \
+    F(T, NUM, ask, MSG_ASKS_MAX, 0)      /* counts how often the boundary was set anew; LIVE answers */                \
+    F(T, INT, boundary, MSG_STEP_MAX, 2) /* the last step of the round; -1: not known before all have answered */
 #define MSG_end_FIELDS(F, T)                                                                                           \
     F(T, NUM, status, 255, 1)                                                                                          \
     F(T, BOOL, alone, 0, 0) /* this node only (drained); the job goes on */                                            \
@@ -307,7 +308,7 @@
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, attempt, INT64_MAX, 1)                                                                                   \
     F(T, NUM, what, RESTORE_WHATS - 1, 1) /* enum restore_what */                                                      \
-    F(T, INT, step, INT64_MAX, 1)         /* -1: nothing */                                                            \
+    F(T, INT, step, MSG_STEP_MAX, 1)      /* -1: nothing */                                                            \
     F(T, HEX, lineage, 0, 0)              /* of that step */                                                           \
     F(T, BOOL, fresh, 0, 0)               /* … and that is right: begin at the beginning */                          \
     F(T, STR, text, MSG_TEXT_MAX, 0)
@@ -373,10 +374,10 @@
     F(T, STR, master_addr, MSG_ADDR_MAX, 0)                                                                            \
     F(T, NUM, master_port, 65535, 0)                                                                                   \
     F(T, STR, cause, MSG_TEXT_MAX, 0)                                                                                  \
-    F(T, STR, aside, MSG_TEXT_MAX, 0)  /* hosts that are set aside, and why */                                         \
-    F(T, INT, held_step, INT64_MAX, 2) /* newest that all nodes hold in memory (with --ckpt-dir); -1: not known */     \
+    F(T, STR, aside, MSG_TEXT_MAX, 0)     /* hosts that are set aside, and why */                                      \
+    F(T, INT, held_step, MSG_STEP_MAX, 2) /* newest that all nodes hold in memory (with --ckpt-dir); -1: not known */  \
     F(T, INT, held_age_ms, INT64_MAX, 2)                                                                               \
-    F(T, INT, disk_step, INT64_MAX, 2)                                                                                 \
+    F(T, INT, disk_step, MSG_STEP_MAX, 2)                                                                              \
     F(T, INT, disk_age_ms, INT64_MAX, 2)                                                                               \
     F(T, NUM, status, 255, 0)                                                                                          \
     F(T, BOOL, more, 0, 1) /* rows of members follow, or another job */

@@ -136,6 +136,6 @@ void rdzv_notice_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     }
     assert(r->notice_ask >= 1 && r->notice_ask <= sizeof ahead / sizeof ahead[0]);
     int64_t more = ahead[r->notice_ask - 1];
-    r->boundary = last > INT64_MAX - more ? INT64_MAX : last + more;
+    r->boundary = last > MSG_STEP_MAX - more ? MSG_STEP_MAX : last + more;
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }

@@ -22,9 +22,10 @@
 
 #define RDZV_ACTIONS_MAX      24
 #define RDZV_NOTES_MAX        10
-#define RDZV_ROLES_MAX        32         /* different --role in one job */
-#define RDZV_STORE_LIMIT      EL_SEC(5)  /* OPEN_STORE to STORE_READY */
-#define RDZV_END_LIMIT        EL_SEC(5)  /* END is repeated so long to whoever has not acknowledged it */
+#define RDZV_ROLES_MAX        32                  /* different --role in one job */
+#define RDZV_JUMP_MAX         (UINT64_C(1) << 32) /* rounds that an agent may know of, and the coordinator not */
+#define RDZV_STORE_LIMIT      EL_SEC(5)           /* OPEN_STORE to STORE_READY */
+#define RDZV_END_LIMIT        EL_SEC(5)           /* END is repeated so long to whoever has not acknowledged it */
 #define RDZV_STOP_MARGIN      EL_SEC(30) /* beyond the grace: then a member that has not stopped counts as lost */
 #define RDZV_JOURNAL_RETRY    EL_SEC(1)
 #define RDZV_TELL_EVERY       EL_SEC(1)           /* waiting members are told of changes no more often */
@@ -253,6 +254,8 @@ bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg
 
 /* No node is left, and no round: who comes next may begin anew.  Also true of a job that has ended for this reason. */
 bool rdzv_is_deserted(const struct rdzv *r);
+/* Has there been a round, of this coordinator or one before it? */
+bool rdzv_has_formed(const struct rdzv *r);
 /* Do the settings that it was started with fit the job's? */
 bool rdzv_agrees(const struct rdzv *r, const struct msg_hello *h);
 
@@ -265,7 +268,7 @@ const char *rdzv_run_id(const struct rdzv *r);
 unsigned rdzv_members(const struct rdzv *r);     /* connected or within their grace */
 unsigned rdzv_size(const struct rdzv *r);        /* seats of the present or last round */
 unsigned rdzv_exit_status(const struct rdzv *r); /* once ending */
-/* May a command that changes the job come from this address? */
+/* Does a node that has a seat come from this address?  By its connection, not by what it says of itself. */
 bool rdzv_is_member_addr(const struct rdzv *r, const char *remote);
 
 #endif

@@ -28,11 +28,14 @@ struct rdzv_list {
     uint32_t first, last;
 };
 
+#define RDZV_REMOTE_MAX 56 /* an address in text, without a port */
+
 struct rdzv_member {
     enum rdzv_phase phase;
     uint64_t instance, connection, pid;
     uint64_t conn; /* 0: closed, within its grace */
     char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1], domain[MSG_NAME_MAX];
+    char remote[RDZV_REMOTE_MAX]; /* of its connection: what it says of its address gives it no right */
     int node_rank;
     unsigned slots, role;
     bool same_host; /* as the coordinator */
@@ -66,6 +69,7 @@ struct rdzv_seat {
     unsigned rank_base, role_base;
     bool stopped, succeeded, failed, stopping; /* the last two: as reported while rebuilding */
     bool digested;                             /* its DIGEST has been counted */
+    char remote[RDZV_REMOTE_MAX];              /* where its member comes from */
 };
 
 struct rdzv_incident {
@@ -419,6 +423,9 @@ void rdzv_lastwords_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *ou
 el_usec rdzv_lastwords_deadline(const struct rdzv *r);
 
 /* view.c */
+/* Of an instance, for people: with the number itself its place could be taken. */
+uint64_t rdzv_told_instance(uint64_t instance);
+
 #define RDZV_LABEL_MAX (MSG_NAME_MAX + 72)
 const char *rdzv_label(const struct rdzv_member *m, char to[RDZV_LABEL_MAX]); /* tells two agents of a host apart */
 bool rdzv_addr_is_local(const char *addr);

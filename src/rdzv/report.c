@@ -78,6 +78,7 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
     if (r->state != RDZV_RUNNING)
         return;
     r->failed = true;
+    r->membership |= !m->started; /* no worker of its own can have failed: that costs the others no restart */
     rdzv_stop(r, now, out, "rank %u on %s failed: %s", rank, m->host, f->text);
 }
 
@@ -303,7 +304,7 @@ static bool is_named(const struct rdzv_member *m, const char *name)
     if (scan_u64(&end, &n) && !*end)
         return m->node_rank >= 0 && (uint64_t)m->node_rank == n;
     end = name;
-    return scan_hex(&end, &n) && !*end && m->instance == n;
+    return scan_hex(&end, &n) && !*end && rdzv_told_instance(m->instance) == n;
 }
 
 static void on_drain(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)

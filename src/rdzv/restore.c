@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rdzv/limits.h"
 #include "util/scan.h"
 #include "util/snip.h"
 
@@ -430,7 +431,7 @@ void restore_list_get(struct restore_stock *s, const char *list)
         if (*list == '@' && (list++, !scan_hex(&list, &lineage)))
             return;
         int64_t last = s->n ? s->step[s->n - 1] : INT64_MAX;
-        if (step > INT64_MAX || (int64_t)step > last ||
+        if (step > MSG_STEP_MAX || (int64_t)step > last ||
             (s->n && (int64_t)step == last && lineage == s->lineage[s->n - 1]))
             continue;
         s->lineage[s->n] = lineage;

@@ -292,9 +292,10 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         end_by_failure(r, now, out, why);
         return;
     }
-    char wait[96];
-    el_snip(wait, sizeof wait, v.wait ? ", in %llu s: what made it fail may pass by itself" : "",
-            (unsigned long long)(v.wait / EL_SEC(1)));
+    char wait[96] = "";
+    if (v.wait)
+        el_snip(wait, sizeof wait, ", in %llu s: what made it fail may pass by itself",
+                (unsigned long long)(v.wait / EL_SEC(1)));
     rdzv_say(r, out, RDZV_NOTE_CLOSED, RDZV_NONE, "round %llu is closed: %s%s", (unsigned long long)r->number,
              costs ? "one restart" : "no restart is charged", wait);
     rdzv_health_closed(r);

@@ -21,8 +21,8 @@ void saving_take_alike(struct saving *s, unsigned node, const char *text)
     const struct saving_node *n = &s->node[node];
     struct saving_alike now = {.node = node};
     uint64_t step, part;
-    if (!n->known || !scan_u64(&text, &step) || step > INT64_MAX || *text++ != '@' || !scan_hex(&text, &now.lineage) ||
-        *text != ':')
+    if (!n->known || !scan_u64(&text, &step) || step > MSG_STEP_MAX || *text++ != '@' ||
+        !scan_hex(&text, &now.lineage) || *text != ':')
         return;
     now.step = (int64_t)step;
     do {

@@ -142,7 +142,7 @@ static void take_step(struct saving *s, struct saving_node *n, const char **at)
     uint64_t step, from, to;
     struct saving_step *st = &n->step[n->steps];
     st->lineage = 0;
-    if (!scan_u64(at, &step) || step > INT64_MAX || (**at == '@' && (++*at, !scan_hex(at, &st->lineage))) ||
+    if (!scan_u64(at, &step) || step > MSG_STEP_MAX || (**at == '@' && (++*at, !scan_hex(at, &st->lineage))) ||
         **at != ':')
         return;
     st->step = (int64_t)step;

@@ -35,9 +35,10 @@ void saving_stand(struct saving *s, unsigned node, const struct msg_ckpt_stand *
     const char *at = stand->steps;
     saving_forget_live(s, n);
     n->stands = true;
-    for (scan_blanks(&at); n->lives < LASTWORDS_STEPS_MAX && scan_u64(&at, &step) && *at == ':'; scan_blanks(&at)) {
+    for (scan_blanks(&at); n->lives < LASTWORDS_STEPS_MAX && scan_u64(&at, &step) && step <= MSG_STEP_MAX && *at == ':';
+         scan_blanks(&at)) {
         struct saving_live *live = &n->live[n->lives++];
-        *live = (struct saving_live){(int64_t)(step & INT64_MAX), el_alloc(&s->mem, n->parts + 1)};
+        *live = (struct saving_live){(int64_t)step, el_alloc(&s->mem, n->parts + 1)};
         at += at[1] ? 2 : 1;
         if (live->level)
             take_parts(n, live->level, &at);

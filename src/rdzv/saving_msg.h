@@ -2,6 +2,7 @@
 #ifndef RDZV_SAVING_MSG_H
 #define RDZV_SAVING_MSG_H
 #include "rdzv/lastwords.h"
+#include "rdzv/limits.h"
 
 #define SAVING_NAME_MAX    255    /* bytes of the name of a part, a shard, a layout */
 #define SAVING_PATH_MAX    511    /* … of a file below the directory of a step */
@@ -45,9 +46,9 @@ enum saving_at {
     F(T, STR, layout, SAVING_NAME_MAX, 0)                                                                              \
     F(T, STR, steps, SAVING_STEPS_TEXT, 0) /* "12@9f3a:0-3,5 11@9f3a:0-7": which parts are held of which step, newest  \
                                               first, and its lineage (ckpt/lineage.h) */                               \
-    F(T, INT, least, INT64_MAX, 1)         /* each worker has committed a step, the least of these newest ones; -1 */  \
+    F(T, INT, least, MSG_STEP_MAX, 1)      /* each worker has committed a step, the least of these newest ones; -1 */  \
     F(T, STR, wishes, SAVING_WISHES_TEXT, 0) /* "12@9f3a 15@9f3a": what a script wants on disk, in order */            \
-    F(T, INT, done, INT64_MAX, 1)            /* newest step of which the node knows that it is on disk, or -1 */       \
+    F(T, INT, done, MSG_STEP_MAX, 1)         /* newest step of which the node knows that it is on disk, or -1 */       \
     F(T, BOOL, quiet, 0, 0)             /* no worker of the round is left, and all that they committed is counted */   \
     MSG_SAVING_ORDER(F, T)              /* 0, 0: none */                                                               \
     F(T, NUM, at, SAVING_ATS - 1, 0)    /* enum saving_at: how far it is with that */                                  \
@@ -75,8 +76,8 @@ enum saving_at {
     F(T, NUM, serial, INT64_MAX, 1) /* counts what the node has said in this round */                                  \
     F(T, NUM, list, INT64_MAX, 0)   /* of its parts; 0: there is none */                                               \
     F(T, STR, steps, SAVING_STEPS_TEXT, 0)                                                                             \
-    F(T, INT, limit, INT64_MAX, 1) /* its workers begin no later step */                                               \
-    F(T, INT, step, INT64_MAX, 1)  /* that it was told to copy; -1: none */                                            \
+    F(T, INT, limit, MSG_STEP_MAX, 1) /* its workers begin no later step */                                            \
+    F(T, INT, step, MSG_STEP_MAX, 1)  /* that it was told to copy; -1: none */                                         \
     F(T, BOOL, copied, 0, 0)                                                                                           \
     F(T, NUM, copies, 4096, 0)                                                                                         \
     F(T, NUM, bytes, INT64_MAX, 0)                                                                                     \
@@ -90,14 +91,14 @@ enum saving_at {
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, what, LASTWORDS_WHATS - 1, 0)                                                                            \
     F(T, NUM, heard, INT64_MAX, 0) /* serial of the CKPT_STAND that it answers; 0: of none */                          \
-    F(T, INT, limit, INT64_MAX, 1)                                                                                     \
-    F(T, INT, step, INT64_MAX, 1)                                                                                      \
-    F(T, INT, kept, INT64_MAX, 1)
+    F(T, INT, limit, MSG_STEP_MAX, 1)                                                                                  \
+    F(T, INT, step, MSG_STEP_MAX, 1)                                                                                   \
+    F(T, INT, kept, MSG_STEP_MAX, 1)
 #define MSG_ckpt_write_FIELDS(F, T)                                                                                    \
     MSG_SAVING_ORDER(F, T)                                                                                             \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, list, INT64_MAX, 1)                                                                                      \
-    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, INT, step, MSG_STEP_MAX, 1)                                                                                   \
     F(T, HEX, lineage, 0, 0)                                                                                           \
     F(T, STR, nonce, 31, 1)                                                                                            \
     F(T, BOOL, lastwords, 0, 0)                                                                                        \
@@ -105,15 +106,15 @@ enum saving_at {
 #define MSG_ckpt_publish_FIELDS(F, T)                                                                                  \
     MSG_SAVING_ORDER(F, T)                                                                                             \
     MSG_ROUND(F, T)                                                                                                    \
-    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, INT, step, MSG_STEP_MAX, 1)                                                                                   \
     F(T, STR, nonce, 31, 1)                                                                                            \
     F(T, BOOL, lastwords, 0, 0)                                                                                        \
     F(T, NUM, files, SAVING_FILES_MAX, 1) /* that came before it */                                                    \
     F(T, NUM, world, MSG_WORLD_MAX, 1)                                                                                 \
     F(T, STR, layout, SAVING_NAME_MAX, 0)
 #define MSG_ckpt_over_FIELDS(F, T)                                                                                     \
-    MSG_SAVING_ORDER(F, T)        /* 0, 0: no order, but a step that the node wants */                                 \
-    F(T, INT, step, INT64_MAX, 1) /* -1: nothing is known of that order */                                             \
+    MSG_SAVING_ORDER(F, T)           /* 0, 0: no order, but a step that the node wants */                              \
+    F(T, INT, step, MSG_STEP_MAX, 1) /* -1: nothing is known of that order */                                          \
     F(T, HEX, lineage, 0, 0)                                                                                           \
     F(T, BOOL, good, 0, 0) /* it is on disk */                                                                         \
     F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \

@@ -137,7 +137,7 @@ void saving_take_wishes(struct saving *s, struct saving_node *n, const char *wis
     uint64_t step;
     memcpy(before, n->wish, sizeof before);
     n->wishes = 0;
-    for (scan_blanks(&wishes); n->wishes < SAVING_WISHES_MAX && scan_u64(&wishes, &step) && step <= INT64_MAX;
+    for (scan_blanks(&wishes); n->wishes < SAVING_WISHES_MAX && scan_u64(&wishes, &step) && step <= MSG_STEP_MAX;
          scan_blanks(&wishes)) {
         struct saving_wish *w = &n->wish[n->wishes];
         *w = (struct saving_wish){.step = (int64_t)step};

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/sip.h"
+
 enum { HERE_NAMED_MAX = 4, RANKS_NAMED_MAX = 4, RANKS_SOUGHT_MAX = 1024 };
 
 bool rdzv_addr_is_local(const char *addr)
@@ -419,6 +421,12 @@ static const char *member_state(const struct rdzv *r, const struct rdzv_member *
                                       : "waiting";
 }
 
+uint64_t rdzv_told_instance(uint64_t instance)
+{
+    static const uint64_t seed[2] = {0x696e7374616e6365, 0x746f6c64};
+    return el_sip(seed, &instance, sizeof instance);
+}
+
 bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg *out)
 {
     const struct rdzv_member *m = &r->member[member];
@@ -428,7 +436,7 @@ bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg
     struct msg_status_member *s = &out->u.status_member;
     s->host = m->host;
     s->addr = m->addr;
-    s->instance = m->instance;
+    s->instance = rdzv_told_instance(m->instance);
     s->state = member_state(r, m);
     s->node_rank = m->node_rank;
     s->group_rank = m->phase == RDZV_BUSY ? (int64_t)m->seat : -1;
@@ -451,6 +459,10 @@ uint64_t rdzv_conn(const struct rdzv *r, unsigned member)
 bool rdzv_is_deserted(const struct rdzv *r)
 {
     return !r->members && (r->state == RDZV_WAITING || r->deserted);
+}
+bool rdzv_has_formed(const struct rdzv *r)
+{
+    return r->formed || r->recorded;
 }
 enum rdzv_state rdzv_state(const struct rdzv *r)
 {
@@ -484,7 +496,7 @@ unsigned rdzv_exit_status(const struct rdzv *r)
 bool rdzv_is_member_addr(const struct rdzv *r, const char *remote)
 {
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next)
-        if (strcmp(r->member[i].addr, remote) == 0)
+        if (r->member[i].seat != RDZV_NONE && strcmp(r->member[i].remote, remote) == 0)
             return true;
     return false;
 }

@@ -33,6 +33,7 @@ struct store_server_conf {
     /* May c10d be spoken from this address?  Asked when its first bytes come; who may not can still speak the control
      * protocol.  NULL: `allow` is all. */
     bool (*admits)(void *ctx, const struct el_addr *peer);
+    bool own_user;            /* c10d is for this user: who is another one on this host is refused */
     void *control_ctx;        /* of both */
     const char *c10d_refused; /* not NULL: begin as after store_server_c10d() with this reason */
 };

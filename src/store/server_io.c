@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loop/peer_uid.h"
 #include "store/listen.h"
 #include "util/auto.h"
 #include "util/likely.h"
@@ -137,15 +138,18 @@ static void turn_away(struct client *c, const char *bytes, size_t n)
         return;
     }
     bool refused = c->session.end == SESSION_END_REFUSED;
-    const char *why = conf->c10d_refused ? conf->c10d_refused : "its address is that of no member (--store-allow)";
+    const char *why = conf->c10d_refused ? conf->c10d_refused
+                                         : "its address is that of no member (--store-allow), or it is another user's";
     server_say_closed(c, EL_WARN, refused ? why : session_end_text(&c->session));
     client_free(c);
 }
 
 /* Asked when the first bytes come: the store of a round may have begun since the connection did. */
-static bool admitted(const struct store_server *s, const struct el_addr *peer)
+static bool admitted(const struct store_server *s, const struct client *c)
 {
-    return s->kv && (!s->conf.admits || s->conf.admits(s->conf.control_ctx, peer));
+    if (!s->kv || (s->conf.own_user && peer_is_foreign(c->conn.fd)))
+        return false;
+    return !s->conf.admits || s->conf.admits(s->conf.control_ctx, &c->session.peer);
 }
 
 /* It has just shown that it is a client of c10d, or it waits, or the rest of a request has not come. */
@@ -176,7 +180,7 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     struct store_server *s = c->server;
     struct session *w = &c->session;
     if (EL_UNLIKELY(w->state == SESSION_NEW))
-        w->kv = admitted(s, &w->peer) ? s->kv : NULL;
+        w->kv = admitted(s, c) ? s->kv : NULL;
     for (;;) {
         size_t used = 0;
         enum session_step step = session_feed(w, bytes, n, &used, &s->reply);
@@ -274,7 +278,8 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
 {
     char address[EL_ADDR_TEXT_MAX];
     if (!permitted(s, peer)) {
-        server_say(s, EL_WARN, "%s: refused: not in the list of --allow", el_addr_text(peer, address));
+        server_say(s, EL_WARN, "%s: refused: not in the list of --allow or --control-allow",
+                   el_addr_text(peer, address));
         close(fd);
         return;
     }

@@ -148,10 +148,20 @@ static enum session_end do_compare_set(struct session *s, const struct wire_requ
     return result == KV_DONE ? check_put(wire_put_bytes(out, reply)) : end_of(result);
 }
 
+/* A request of a few bytes may ask for the same long values many times. */
+static bool is_too_long(const struct session *s, const struct wire_request *r)
+{
+    struct kv_bytes list = r->list, value;
+    size_t sum = 0;
+    for (size_t i = 0; i < r->count; i++)
+        sum += kv_get(s->kv, wire_next(&list), &value) ? value.n : 0;
+    return sum > SESSION_ANSWER_MAX_BYTES;
+}
+
 static enum session_end do_multi_get(const struct session *s, const struct wire_request *r, struct el_buf *out)
 {
     struct kv_bytes list = r->list;
-    enum session_end e = SESSION_END_NONE;
+    enum session_end e = is_too_long(s, r) ? SESSION_END_ANSWER : SESSION_END_NONE;
     for (size_t i = 0; i < r->count && e == SESSION_END_NONE; i++)
         e = put_value(s, wire_next(&list), out);
     return e;

@@ -16,6 +16,7 @@
     X(HELLO_AGAIN, "the hello of a c10d client in the middle of the stream")                                           \
     X(NOT_NUMBER, "an addition to a value that is no number, or none of 64 bits")                                      \
     X(NO_MEMORY, "the store's memory limit is reached (--max-memory)")                                                 \
+    X(ANSWER, "it asks for more than 64 MiB at once: fewer keys are to be asked for at a time")                        \
     X(CONTROL, "an elrun agent asks for the control protocol, which this port does not speak")                         \
     X(REFUSED, "a c10d client, but no store is served on this port")                                                   \
     X(HTTP, "an HTTP request; this port speaks c10d")                                                                  \
@@ -32,6 +33,9 @@ enum session_state { SESSION_NEW, SESSION_LEGACY_NEW, SESSION_OPEN, SESSION_ENDE
 
 /* Output beyond which session_feed() wants it sent before it goes on. */
 #define SESSION_OUT_SOFT_BYTES (256u << 10)
+
+/* Of one answer; more is refused before any of it is copied. */
+#define SESSION_ANSWER_MAX_BYTES ((size_t)64 << 20)
 
 #define SESSION_HELLO_MAX 5
 

@@ -48,7 +48,7 @@ static int open_file(struct trace *t, const char *path, struct el_err *e)
 {
     /* Never waits for a FIFO's reader; a file system that stands still at the very start holds elrun as it would hold a
      * shell's redirection. */
-    t->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    t->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
     if (t->fd < 0)
         t->sys = errno;
     if (t->fd < 0 && !may_pass(t->sys))

@@ -34,7 +34,7 @@ like "a restart: the incident says what" "$(field "$T/one" incident text)" "^ran
 is "a restart: and that it is the cause" "$(field "$T/one" incident cause)" "True"
 like "a restart: with its record" "$(field "$T/one" incident record)" "'code': 3"
 is "a restart: how it ends" "$(field "$T/one" job_ended status)" 0
-is "the file's mode" "$(stat -c %a "$T/one")" 644
+is "the file's mode" "$(stat -c %a "$T/one")" 600
 run_workers 1 --events="$T/one" -- exit 0
 is "appended" "$(events "$T/one" | grep -c job_started)" 2
 

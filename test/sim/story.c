@@ -337,6 +337,14 @@ void story_tell(struct story *s, char node, const struct msg *m)
 {
     int i = node - 'a';
     char what[32];
+    if (m->type == MSG_WORKER_FAILED) { /* who has said so has started it before: no line of the story */
+        struct msg before = {.type = MSG_STARTED};
+        bool was = s->quiet;
+        before.u.started = (struct msg_started){m->u.worker_failed.number, m->u.worker_failed.coord};
+        s->quiet = true;
+        story_tell(s, node, &before);
+        s->quiet = was;
+    }
     snprintf(what, sizeof what, "%c %s", node, msg_name((unsigned)m->type));
     step(s, (struct rdzv_event){.type = RDZV_EV_MSG, .conn = s->node[i].conn, .member = s->node[i].member, .msg = m},
          what);

@@ -2,6 +2,7 @@
  * speed, tell the coordinator what they hold, and hear late; connections that are lost, coordinators that begin anew,
  * scripts that go back by themselves.  Whatever all have taken all hold, or what all have taken since. */
 #include "rdzv/common.h"
+#include "rdzv/limits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -515,7 +516,7 @@ static void test_lists(void)
     common_list_put(v, n, text, sizeof text);
     is_str(text, "13@9f3a:2 12@77 11@1:0 10@1:0", "a list, as long as there is room");
     for (unsigned i = 0; i < PIN_TOLD; i++)
-        v[i] = (struct pin_step){INT64_MAX, INT64_MAX, UINT64_MAX};
+        v[i] = (struct pin_step){MSG_STEP_MAX, INT64_MAX, UINT64_MAX};
     common_list_put(v, PIN_TOLD, text, sizeof text);
     ok(common_list_get(text, v, PIN_TOLD + 1) == PIN_TOLD && v[PIN_TOLD - 1].era == INT64_MAX, "the longest one");
     unsigned bad = 0;

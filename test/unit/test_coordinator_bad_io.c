@@ -133,6 +133,42 @@ static void test_crowd(void)
     close_coordinator();
 }
 
+/* Names of jobs that never come to a round: who invents them keeps nobody else out. */
+static void test_many_jobs(void)
+{
+    char name[32];
+    open_coordinator(NULL, true);
+    join(&ends[0], "10.0.0.1", 0xa, settings("waits", 2, 2));
+    ok(wait_type(&ends[0], MSG_PARK, 1), "a job that waits for its other node");
+    for (unsigned i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "invented%u", i);
+        join(&ends[1], "10.9.9.9", 0xb, settings(name, 2, 2));
+        if (!wait_type(&ends[1], MSG_PARK, 1))
+            break;
+    }
+    is_num(ends[1].count[MSG_REFUSED], 0, "300 jobs that one host has invented");
+    join(&ends[2], "10.0.0.2", 0xc, settings("waits", 2, 2));
+    ok(wait_type(&ends[0], MSG_OPEN_STORE, 1), "keep no other host's job out, nor end it");
+    close_coordinator();
+}
+
+/* A message that does not end takes no memory of those who have said nothing. */
+static void test_first_word(void)
+{
+    static char much[8 << 10];
+    const unsigned char head[] = {0xff, 0xff, 0, 0, MSG_VERSION, 0, MSG_HELLO, 0};
+    open_coordinator(NULL, true);
+    dial_in(&ends[0], "10.0.0.1");
+    raw(&ends[0], head, sizeof head);
+    raw(&ends[0], much, 3 << 10);
+    wait_ms(20);
+    ok(!ends[0].closed, "3 KiB of a first message");
+    raw(&ends[0], much, 2 << 10);
+    ok(wait_type(&ends[0], MSG_REFUSED, 1) && strstr(ends[0].text, "a first message of more than 4096 bytes"),
+       "5 KiB are too many");
+    close_coordinator();
+}
+
 static void test_knock(void)
 {
     struct msg m = {.type = MSG_KNOCK, .u.knock = {.run_id = "x", .number = 1, .coord = 2, .token = 3}};
@@ -252,6 +288,8 @@ int main(void)
     test_bad_settings();
     test_byte_by_byte();
     test_crowd();
+    test_many_jobs();
+    test_first_word();
     test_knock();
     test_port();
     stage_close();

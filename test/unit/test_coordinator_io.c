@@ -30,6 +30,7 @@ static void test_life(void)
     back.coord = b->coord;
     back.group_rank = 1;
     back.group_size = 2;
+    back.master_port = 4711;
     uint64_t number = b->number;
     join(b, "10.0.0.2", 0xb, back);
     ok(wait_type(b, MSG_WORLD, 1) && b->number == number, "a connection that is replaced gets the same order again");
@@ -238,6 +239,7 @@ static void test_journal(void)
         back.coord = coord;
         back.group_rank = i;
         back.group_size = 2;
+        back.master_port = 4711;
         join(&ends[i], i ? "10.0.0.2" : "10.0.0.1", i ? 0xb : 0xa, back);
     }
     ok(wait_type(&ends[0], MSG_WORLD, 1) && ends[0].number == 1 && ends[0].coord == coord,

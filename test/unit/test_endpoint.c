@@ -284,6 +284,12 @@ static void test_command(void)
     is_str(endpoint_command(&conf, text, 8), "t.py --", "cut in a word");
     is_str(endpoint_command(&conf, text, 5), "t.py", "cut between words");
     is_str(endpoint_command(&conf, text, 1), "", "no room");
+    char more[128];
+    decide("--nnodes=2 t.py --hf-token=abc --wandb_api_key abc x --db-PASSWORD abc --secrets --lr 1 --token", NULL,
+           NULL);
+    is_str(endpoint_command(&conf, more, sizeof more),
+           "t.py --hf-token=*** --wandb_api_key *** x --db-PASSWORD *** --secrets --lr 1 --token",
+           "what is for nobody else is not shown");
 }
 
 /* --- schedulers ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ static struct rdzv_record record(const char *run_id, uint64_t number)
                             .world_first = 64,
                             .world_last = 56,
                             .min = 3,
-                            .max = UINT64_MAX};
+                            .max = 65536};
     snprintf(r.run_id, sizeof r.run_id, "%s", run_id);
     return r;
 }
@@ -45,7 +45,7 @@ static void test_golden(void)
     journal_encode(&r, &line);
     is_str(el_buf_cstr(&line),
            "run=pretrain-7b coord=fedcba9876543210 number=7 restarts=2 fruitless=1 charged=6 world_first=64 "
-           "world_last=56 min=3 max=18446744073709551615 ended=0 status=0 text= sum=0d6dcf5ef1b8045f\n",
+           "world_last=56 min=3 max=65536 ended=0 status=0 text= sum=145c130d640aeb59\n",
            "a record is a line that a person can read");
     ok(journal_decode(line.v, line.len - 1, &back) && same(&r, &back), "and comes back");
     el_buf_free(&line);
@@ -67,6 +67,22 @@ static void test_odd_text(void)
     ok(line.len < JOURNAL_LINE_MAX, "fits a line");
     ok(memchr(line.v, '\n', line.len) == line.v + line.len - 1, "with one newline, at its end");
     ok(journal_decode(line.v, line.len - 1, &back) && same(&r, &back), "and comes back");
+    el_buf_free(&line);
+}
+
+/* The sum fits, and no job can have come to that. */
+static void test_numbers(void)
+{
+    struct el_buf line = EL_BUF_INIT(NULL, 0);
+    struct rdzv_record back,
+        r[] = {record("one", MSG_ROUND_MAX), record("one", UINT64_MAX), record("one", 5), record("one", 5)};
+    r[2].charged = 6;
+    r[3].world_last = UINT64_MAX;
+    for (unsigned i = 0; i < sizeof r / sizeof r[0]; i++) {
+        line.len = 0;
+        journal_encode(&r[i], &line);
+        ok(!journal_decode(line.v, line.len - 1, &back), "a record of numbers that cannot be is none");
+    }
     el_buf_free(&line);
 }
 
@@ -187,6 +203,7 @@ int main(void)
 {
     test_golden();
     test_odd_text();
+    test_numbers();
     test_truncations();
     test_rot();
     test_garbage();

@@ -401,6 +401,20 @@ static void test_stop_unknown(void)
     story_is("1.000 STOP -> STOPPED | running\n", "STOP of a round that never came here is answered");
 }
 
+/* Ranks that there are not would end the workers' start, if not this process. */
+static void test_other_ranks(void)
+{
+    struct msg w = world(1, 1, 2);
+    begin(0);
+    START;
+    CONNECTED(10);
+    w.u.world.world_size = w.u.world.role_world_size = 3;
+    order(20, w);
+    ok(strstr(text, "WORLD -> disconnect") != NULL, "an order for ranks that this node's workers do not fit in");
+    is_str(m.trouble, "an order for ranks 2 to 3 of 3: this node has 2 workers", "is not obeyed, and why is said");
+    is_num(m.round.number, 0, "that round never was");
+}
+
 static void test_lower_number(void)
 {
     begin(0);
@@ -535,6 +549,7 @@ int main(void)
     test_told_with_link();
     test_no_knock();
     test_stop_unknown();
+    test_other_ranks();
     test_lower_number();
     test_late_order();
     test_refused();

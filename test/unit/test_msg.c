@@ -152,6 +152,12 @@ static const struct bad {
     {MSG_DRAIN, "{\"node\":7}", "\"node\" is not a string"},
     {MSG_WORLD + 1000, "{}", "type 1022 is not known"},
     {MSG_BEAT, "{}", "BEAT of 2 bytes, 16 expected"},
+    {MSG_STARTED, "{\"number\":0,\"coord\":\"1\"}", "STARTED: \"number\" is 0"},
+    {MSG_STARTED, "{\"number\":9223372036854775807,\"coord\":\"1\"}", "\"number\" is out of range"},
+    {MSG_STORE_READY, "{\"number\":1,\"coord\":\"1\",\"port\":0}", "STORE_READY: \"port\" is 0"},
+    {MSG_LIVE, "{\"number\":1,\"coord\":\"1\",\"ask\":1,\"step\":1000000000000000}", "\"step\" is out of range"},
+    {MSG_SCALE, "{\"min\":3,\"max\":2}", "\"min\" 3, it must not be above \"max\" 2"},
+    {MSG_RESTORE, "{\"number\":1,\"coord\":\"1\",\"attempt\":0,\"what\":1,\"step\":1}", "RESTORE: \"attempt\" 0"},
 };
 
 static void frame(struct el_buf *b, unsigned type, const char *json)
@@ -201,6 +207,76 @@ static void test_bad(void)
     el_buf_free(&b);
 }
 
+/* Each value is within its limit, and they contradict each other. */
+static void world_wants(void (*spoil)(struct msg_world *), const char *want)
+{
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    struct msg in = a_world(), out;
+    struct el_err e;
+    spoil(&in.u.world);
+    msg_encode(&in, &b);
+    if (!ok(feed(&b, &out, &e) < 0 && strstr(e.text, want), want))
+        printf("# got: %s\n", e.text);
+    el_buf_free(&b);
+}
+
+static void other_rank(struct msg_world *w)
+{
+    w->group_rank = 3;
+}
+
+static void other_base(struct msg_world *w)
+{
+    w->rank_base = 24;
+}
+
+static void other_size(struct msg_world *w)
+{
+    w->world_size = 2;
+}
+
+static void other_role(struct msg_world *w)
+{
+    w->role_rank_base = 24;
+}
+
+static void no_port(struct msg_world *w)
+{
+    w->master_port = 0;
+}
+
+static void hello_wants(struct msg_hello h, const char *want)
+{
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    struct msg in = {.type = MSG_HELLO, .u.hello = h}, out;
+    struct el_err e;
+    msg_encode(&in, &b);
+    if (!ok(feed(&b, &out, &e) < 0 && strstr(e.text, want), want))
+        printf("# got: %s\n", e.text);
+    el_buf_free(&b);
+}
+
+static void test_contradictions(void)
+{
+    world_wants(other_rank, "WORLD: \"group_rank\" 3, it must be below \"group_size\" 3");
+    world_wants(other_base, "WORLD: \"rank_base\" 24, it must be below the size 24");
+    world_wants(other_size, "WORLD: 2 workers");
+    world_wants(other_role, "WORLD: \"role_rank_base\" 24");
+    world_wants(no_port, "WORLD: \"master_port\" is 0");
+    struct msg_hello h = {.slots = 2, .group_rank = -1};
+    hello_wants(h, "HELLO: \"connection\" is 0");
+    h.connection = 1;
+    h.slots = 0;
+    hello_wants(h, "HELLO: \"slots\" is 0");
+    h.slots = 2;
+    h.phase = MSG_PHASE_RUNNING;
+    hello_wants(h, "HELLO: \"phase\" 2 of no round");
+    h.number = 1;
+    h.group_rank = 3;
+    h.group_size = 3;
+    hello_wants(h, "HELLO: \"group_rank\" 3 of round 1, it must be below \"group_size\" 3");
+}
+
 /* man/elrun-protocol.7 has one ".It Sy NAME number" for each message and a line "name kind" for each field. */
 static void test_manual(void)
 {
@@ -248,6 +324,7 @@ int main(void)
     test_preamble();
     test_strings();
     test_bad();
+    test_contradictions();
     test_manual();
     return done();
 }

@@ -1,5 +1,6 @@
 /* Which step all ranks go back to: the decision against its definition for every stock of up to three nodes, its life,
  * time-outs, and when nothing is what there should be. */
+#include "rdzv/limits.h"
 #include "rdzv/restore.h"
 
 #include <string.h>
@@ -387,7 +388,7 @@ static void test_lists(void)
     restore_list_put(&s, text);
     is_str(text, "", "nothing");
     for (unsigned i = 0; i < RESTORE_STEPS_MAX; i++)
-        s.lineage[s.n] = UINT64_MAX - i, s.step[s.n++] = INT64_MAX - (int64_t)i;
+        s.lineage[s.n] = UINT64_MAX - i, s.step[s.n++] = MSG_STEP_MAX - (int64_t)i;
     restore_list_put(&s, text);
     struct restore_stock back = {.n = 3};
     restore_list_get(&back, text);
@@ -400,8 +401,8 @@ static void test_lists(void)
     restore_list_get(&back, " 9  7 7 8 5 x 3");
     ok(back.n == 3 && back.step[0] == 9 && back.step[1] == 7 && back.step[2] == 5,
        "what is not in order is passed over, and what is no number ends it");
-    restore_list_get(&back, "9223372036854775808 9223372036854775807");
-    ok(back.n == 1 && back.step[0] == INT64_MAX, "what is larger than any step is passed over");
+    restore_list_get(&back, "1000000000000000 999999999999999");
+    ok(back.n == 1 && back.step[0] == MSG_STEP_MAX, "what is larger than any step is passed over");
     restore_list_get(&back, "99999999999999999999");
     is_num(back.n, 0, "no step");
 }

@@ -97,6 +97,40 @@ static const char *const modern[] = {
     NULL,
 };
 
+/* A request of a few bytes whose answer would be larger than what may wait for one client. */
+static void test_long_answer(void)
+{
+    static char request[1 << 12], long_value[1 << 20];
+    struct peer p;
+    open_kv();
+    peer_open(&p);
+    kv_set(kv, (struct kv_bytes){"/k", 2}, (struct kv_bytes){long_value, sizeof long_value});
+    send_line(&p, "> 00 ce f7 85 3c");
+    for (unsigned count = 64; count <= 65; count++) {
+        size_t n = 0;
+        request[n++] = 0x0a;
+        memset(request + n, 0, 8);
+        request[n] = (char)count;
+        n += 8;
+        for (unsigned i = 0; i < count; i++) {
+            memset(request + n, 0, 8);
+            request[n] = 2;
+            memcpy(request + n + 8, "/k", 2);
+            n += 10;
+        }
+        size_t before = p.out.len;
+        feed(&p, request, n);
+        if (count == 64)
+            ok(p.last != SESSION_END && p.out.len - before == 64 * (sizeof long_value + 8), "64 MiB are given");
+        else
+            ok(p.last == SESSION_END && p.s.end == SESSION_END_ANSWER && p.out.len == before,
+               "more is refused, and none of it was copied");
+        p.out.len = 0;
+    }
+    peer_close(&p);
+    close_kv();
+}
+
 static void run_vectors(const char *const *lines, const char *name)
 {
     static char in[8192], want[8192];
@@ -348,6 +382,7 @@ int main(void)
     test_compare_set_wakes_nobody();
     test_queue_wakes_one();
     test_barrier();
+    test_long_answer();
     test_legacy_abandoned_wait();
     test_refused();
     test_sums();
