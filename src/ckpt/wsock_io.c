@@ -181,7 +181,8 @@ static void on_connection(void *ctx, int fd)
     if (p->fd >= 0 && has_ended(p->fd))
         wsock_finish(s, (unsigned)worker);
     if (p->fd >= 0) {
-        turn_away(s, fd, "another process of this rank has connected already: call elrun.connect() in one of them");
+        turn_away(s, fd,
+                  "this rank has connected already, in this process or in another one: call elrun.connect() once");
         return;
     }
     p->watch = loop_fd_new(s->loop, fd, LOOP_READ, on_packet, p);

@@ -285,6 +285,56 @@ def moments_of_another_device():
         cuda.is_available, cuda.current_device = was
 
 
+def one_container_in_two_parts():
+    for make, change in ((list, lambda q: q.append({"i": [1, torch.ones(1)]})), (dict, lambda q: q.update(a={"i": 1})),
+                         (collections.deque, lambda q: q.append(torch.ones(2)))):
+        job, again, q, fresh = Alone(), Alone(), make(), make()
+        for one, held in ((job, q), (again, fresh)):
+            one.declare("a", {"q": held})
+            one.declare("b", held)
+        change(q)
+        shot = job.take_into(0, 0)
+        _, memory = shot.copy()
+        trouble, _ = again.put_back(memory, shot.where)
+        assert not trouble and not first_difference(canon(q), canon(fresh)), trouble
+
+
+def an_array_and_a_tensor_of_one_memory():
+    for order in ("at", "ta"):
+        def make():
+            a = np.zeros(4, np.float32)
+            both = {"a": a, "t": torch.from_numpy(a)}
+            return {k: both[k] for k in order}
+
+        def change(it):
+            it["a"] += 1
+
+        fresh = back(make, change)
+        fresh["a"] += 1
+        assert fresh["t"].tolist() == [2.0] * 4
+
+
+def a_view_of_what_is_resized():
+    def make():
+        b = torch.zeros(4)
+        return {"b": b, "v": b[1:3]}
+
+    def change(it):
+        it["b"].resize_(8).fill_(1)
+
+    fresh = back(make, change)
+    fresh["b"].add_(1)
+    assert fresh["v"].tolist() == [2.0, 2.0]
+
+
+def what_is_set_on_a_tensor_and_is_no_value():
+    def change(it):
+        it["t"].lst, it["t"].arr, it["t"].dt = [1, 2], np.ones(2), {"t": torch.ones(1)}
+
+    fresh = back(lambda: {"t": torch.zeros(2)}, change)["t"]
+    assert fresh.lst == [1, 2] and fresh.arr.tolist() == [1, 1] and fresh.dt["t"].item() == 1
+
+
 def keys_of_an_optimizers_state_in_no_order():
     p = torch.nn.Parameter(torch.zeros(2))
     optim, job = torch.optim.SGD([p], lr=.1), Alone()

@@ -76,7 +76,7 @@ like "one is told" "$(cat "$D"/log.*)" '^refused: '
 train declare --ckpt-mem=64M
 is "a part after the first restore, and a second connection of one rank" "$(cat "$D/log.0")" \
     'refused: declare("late") after the first restore() or snapshot(): parts are declared before
-refused: another process of this rank has connected already: call elrun.connect() in one of them'
+refused: this rank has connected already, in this process or in another one: call elrun.connect() once'
 
 train garbage --ckpt-mem=64M
 like "garbage ends a connection with a word" "$(cat "$ERR")" 'rank 0: its connection for snapshots is closed: the packet does not begin with ELC1'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from typing import Any, Dict, List, Tuple
 
 from .packets import PACKET_MAX, Error, pack, unpack
@@ -16,10 +17,13 @@ class Connection:
         self.pid = os.getpid()
         self._seq = 0
         self._closed = False
+        self._turn_of = threading.Lock()
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sock.connect(path)
 
     def _check_process(self) -> None:
+        if self._closed:
+            raise Error("the connection was closed by ck.close()")
         if os.getpid() != self.pid:
             raise Error("this process was forked from the one that called elrun.connect(): snapshots are taken there")
 
@@ -48,7 +52,14 @@ class Connection:
 
     def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
         self._check_process()
-        seq = self._send(kind, body)
+        if not self._turn_of.acquire(blocking=False):
+            raise Error("another thread, or a signal handler, is in a call of this connection: one thread calls, one call after another")
+        try:
+            return self._answer(self._send(kind, body), answers)
+        finally:
+            self._turn_of.release()
+
+    def _answer(self, seq: int, answers: Tuple[str, ...]) -> Tuple[Dict[str, Any], List[int]]:
         while True:
             name, to, answer, fds = self._receive()
             if to == seq and name in answers:

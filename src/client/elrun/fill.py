@@ -11,11 +11,11 @@ import array
 import collections
 import copy
 import pickle
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
 from .generators import put_generator
-from .memory import Memory, is_alike
+from .memory import Memory, copy_tensor, fits_memory, is_alike
 from .objects import fields_of
 from .blocks import local_of, look_for_meshes, mesh_of
 from .sharing import Sharing, placed, with_places
@@ -53,6 +53,7 @@ class Fill:
         self.doors: List[Door] = []
         self.copies: List[Callable[[], None]] = []
         self.last: List[Callable[[], None]] = []
+        self.views: Dict[int, Set[int]] = {}  # by the address of their memory: ids of tensors that are there
         self.ends: List[Tuple[str, int, int]] = []  # part by part: how long these two lists were then
         self.kept: List[Any] = []  # nodes and objects, whose ids are in made and used
         self.unpacked: Dict[int, Any] = {}
@@ -64,7 +65,7 @@ class Fill:
         self._look_for_modules(part, value, node)
 
     def _look_for_modules(self, path: str, old: Any, node: Any) -> None:
-        """What load_state_dict() will write into their tensors."""
+        """What load_state_dict() will write into their tensors; and which tensors of containers have one memory."""
         node = self._unpack(node)
         if isinstance(node, DOORS):
             if special.is_module(old):
@@ -78,6 +79,8 @@ class Fill:
         elif isinstance(node, FieldsNode) and type(old) is node.cls:
             for name, child in node.items.items():
                 self._look_for_modules(join(path, name), getattr(old, name, None), child)
+        elif isinstance(node, TensorNode) and special.is_tensor(old) and special.is_block_tensor(old) and special.can_grow(old):
+            self.views.setdefault(old.untyped_storage().data_ptr(), set()).add(id(old))
 
     def _module_takes(self, path: str, module: Any, node: Any) -> None:
         if isinstance(node, ModuleNode):
@@ -200,7 +203,7 @@ class Fill:
         """Notes that an object will be filled.  False: it stands in another part, too, and is filled with something else
         there."""
         if id(old) in self.content:
-            return _are_alike(self.content[id(old)], content)
+            return _hold_alike(self.content[id(old)], content)
         self.content[id(old)] = content
         self.kept.append(old)
         (self.copies if to is None else to).append(fill)
@@ -223,7 +226,7 @@ class Fill:
             self.copies.append(lambda: copy_tensor(local, saved))
             self.sharing.fills(node, old)
             if node.attributes:
-                self.copies.append(lambda: vars(old).update(node.attributes or {}))
+                self.copies.append(lambda: set_attributes(old, node))
             if old.is_leaf and old.requires_grad != node.requires_grad:
                 self.copies.append(lambda: old.requires_grad_(node.requires_grad))
             return old
@@ -232,6 +235,10 @@ class Fill:
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
         if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None \
                 and not old.is_inference() and self.memory.is_free(old):
+            views = special.can_grow(old) and len(self.views.get(old.untyped_storage().data_ptr(), ())) > 1
+            if views and node.stride is None and old.is_contiguous() and not old.storage_offset():
+                self.copies.append(lambda: old.resize_(node.shape).copy_(saved).requires_grad_(node.requires_grad))
+                return old  # its views stay views of it
             new = self._values(node)
             self.sharing.stands(node, old)
             self.copies.append(lambda: old.set_(new.to(old.device)).requires_grad_(node.requires_grad))
@@ -262,7 +269,7 @@ class Fill:
         want = node.requires_grad
         made = th.nn.Parameter(made, requires_grad=want) if node.parameter else made.requires_grad_(want)
         if node.attributes:
-            vars(made).update(node.attributes)
+            set_attributes(made, node)
         self.sharing.makes(node, made, self.for_door)
         return made
 
@@ -481,26 +488,14 @@ def _described(value: Any) -> str:
     return "nothing" if value is _NONE or value is None else a_class(value)
 
 
+def set_attributes(tensor: Any, node: TensorNode) -> None:
+    """What the script has set on it: values as they are, all else as torch.save() keeps it."""
+    for name, value in (node.attributes or {}).items():
+        vars(tensor)[name] = special.from_bytes(value.data) if isinstance(value, SavedNode) else value
+
+
 def spread_shape(tensor: Any) -> Optional[Tuple[int, ...]]:
     return tuple(tensor.shape) if hasattr(tensor, "_local_tensor") else None
-
-
-def fits_memory(to: Any, saved: Any) -> bool:
-    """Where elements share one place in memory (expand()) the saved ones have to be alike."""
-    one = saved
-    for dim, (n, step) in enumerate(zip(to.shape, to.stride())):
-        one = one.narrow(dim, 0, 1) if n > 1 and step == 0 else one
-    return one.shape == saved.shape or is_alike(one.expand_as(saved), saved)
-
-
-def copy_tensor(to: Any, saved: Any) -> None:
-    """In place, also where elements share one place in memory: then the saved ones are alike, too."""
-    to = to.detach() if to.requires_grad else to
-    for dim, (n, step) in enumerate(zip(to.shape, to.stride())):
-        if n > 1 and step == 0:
-            to, saved = to.narrow(dim, 0, 1), saved.narrow(dim, 0, 1)
-    with special.writing_to([to]):
-        to.copy_(saved)
 
 
 def _can_grow(value: Any) -> bool:
@@ -575,6 +570,24 @@ def _is_alike(x: Any, y: Any) -> bool:
     if isinstance(x, tuple) and type(x) is type(y):
         return _are_alike(list(x), list(y))
     return is_value(x) and is_value(y) and _bytes_of(x) == _bytes_of(y)
+
+
+def _hold_alike(x: Any, y: Any) -> bool:
+    """Of two objects that were made anew of what was saved twice: one container, in two parts."""
+    if x is y:
+        return True
+    if type(x) is not type(y):
+        return False
+    if special.is_tensor(x):
+        return bool(x.shape == y.shape and x.dtype == y.dtype and special.is_block_tensor(x) and special.is_block_tensor(y) and is_alike(x, y))
+    if isinstance(x, dict):
+        return _hold_alike(list(x.items()), list(y.items()))
+    if isinstance(x, (tuple, list, collections.deque)):
+        return len(x) == len(y) and all(map(_hold_alike, x, y))
+    if is_value(x):
+        return is_value(y) and _bytes_of(x) == _bytes_of(y)
+    mine, theirs = fields_of(x), fields_of(y)
+    return mine is not None and theirs is not None and _hold_alike(list(mine.items()), list(theirs.items()))
 
 
 def _refill(old: Any, value: Any) -> None:

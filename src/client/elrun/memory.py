@@ -9,6 +9,7 @@ import bisect
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from .tree import Place
+from . import special
 from .values import numpy, torch
 
 
@@ -145,13 +146,36 @@ def _bytes_of(saved: Any, cells: Cells) -> Any:
     return np.ascontiguousarray(saved).view(np.uint8).reshape(*cells.shape, cells.size)
 
 
+def _plain_bytes(value: Any) -> bytes:
+    np = numpy()
+    if isinstance(value, np.ndarray):
+        return bytes(value.tobytes())
+    return bytes(value.detach().clone(memory_format=torch().contiguous_format).reshape(-1).view(torch().uint8).cpu().numpy())
+
+
 def is_alike(a: Any, b: Any) -> bool:
     """Bit for bit."""
     th, np = torch(), numpy()
     if a is b or (type(a) is type(b) and cells_of(a) == cells_of(b)):
         return True
-    if np is not None and isinstance(a, np.ndarray):
-        return isinstance(b, np.ndarray) and a.tobytes() == b.tobytes()
-    if np is not None and isinstance(b, np.ndarray):
-        return False
+    if np is not None and (isinstance(a, np.ndarray) or isinstance(b, np.ndarray)):
+        return _plain_bytes(a) == _plain_bytes(b)
     return bool(th.equal(a.contiguous().reshape(-1).view(th.uint8), b.contiguous().reshape(-1).view(th.uint8)))
+
+
+def fits_memory(to: Any, saved: Any) -> bool:
+    """Where elements share one place in memory (expand()) the saved ones have to be alike."""
+    one = saved
+    for dim, (n, step) in enumerate(zip(to.shape, to.stride())):
+        one = one.narrow(dim, 0, 1) if n > 1 and step == 0 else one
+    return one.shape == saved.shape or is_alike(one.expand_as(saved), saved)
+
+
+def copy_tensor(to: Any, saved: Any) -> None:
+    """In place, also where elements share one place in memory: then the saved ones are alike, too."""
+    to = to.detach() if to.requires_grad else to
+    for dim, (n, step) in enumerate(zip(to.shape, to.stride())):
+        if n > 1 and step == 0:
+            to, saved = to.narrow(dim, 0, 1), saved.narrow(dim, 0, 1)
+    with special.writing_to([to]):
+        to.copy_(saved)

@@ -176,10 +176,17 @@ class Walk:
         node, spec = self.block_tensor(path, tensor, False)
         self.specs.append(spec)
         self.sources.append(local_of(tensor))
-        beside = {k: v for k, v in vars(tensor).items() if is_value(v)} if tensor.__dict__ and spec.spread is None else None
-        if beside:
-            self.pickled(path, beside)
-        return node._replace(place=special.place_of(tensor), attributes=beside or None)
+        return node._replace(place=special.place_of(tensor), attributes=self._beside(path, tensor) if tensor.__dict__ and spec.spread is None else None)
+
+    def _beside(self, path: str, tensor: Any) -> Optional[Dict[str, Any]]:
+        """What a script has set on a tensor; not what nothing can bring back, a handle of a hook for example."""
+        found: Dict[str, Any] = {}
+        for name, value in vars(tensor).items():
+            try:
+                found[name] = value if is_value(value) and self.pickled(path, value) else self._saved_tensor(path, value)
+            except Refused:
+                pass
+        return found or None
 
     def _saved_object(self, path: str, value: Any) -> Any:
         """pickle alone does not bring back tensors of every type."""

@@ -103,6 +103,11 @@ def writing_to(tensors: List[Any]) -> ContextManager[Any]:
     return contextlib.nullcontext()
 
 
+def can_grow(tensor: Any) -> bool:
+    """Its memory is torch's own, and resize_() keeps it for the views of it."""
+    return hasattr(tensor, "untyped_storage") and bool(tensor.untyped_storage().resizable())
+
+
 def to_bytes(tensor: Any) -> bytes:
     to = io.BytesIO()
     torch().save(tensor, to, pickle_protocol=PICKLE)
