@@ -1,6 +1,7 @@
 /* Last words of live workers: every way in which up to four of them can stand at three steps, against the rule said in
  * other words; and the single cases that it does not show. */
 #include "ckpt/capture.h"
+#include "ckpt/layout.h"
 
 #include <string.h>
 
@@ -559,6 +560,38 @@ static void test_page(void)
     ok(!s.stable, "while it writes nothing is known");
 }
 
+/* No number that a worker writes, or that others have agreed on, ends the agent. */
+static void test_no_step(void)
+{
+    static const int64_t none[] = {CKPT_STEP_MAX + 1, INT64_MAX - 1, INT64_MAX};
+    struct page p, *const page = &p;
+    struct page_stand s;
+    for (unsigned i = 0; i < 3; i++) {
+        page_reset(&p, 1, 2, 0);
+        p.phase = PAGE_STABLE;
+        p.live_step = none[i];
+        page_stand(&p, &s);
+        ok(!s.listens && !s.stable && s.live < 0 && s.begun < 0 && page_begun(&p) < 0 && page_live(&p) < 0,
+           "a step beyond the last one is none");
+        p.live_step = 4;
+        p.begin_step = none[i];
+        p.phase = PAGE_UPDATING;
+        is_num(page_freeze(&page, 1), -1, "nor does it set a limit to others");
+        page_stand(&p, &s);
+        ok(!s.listens && !s.stable && s.live == 4, "whether it is in such a one, or waits to begin it, is not known");
+
+        open_all(1, ALIKE, false);
+        stand_all(behind3, dead);
+        stand[0].page.live = stand[0].page.begun = none[i];
+        capture_begin(c, now = 0, LIMIT);
+        ok(look() == 0 && !look() && capture_is_busy(c) == false, "one that all stand behind is copied by nobody");
+        capture_begin_shared(c, now, LIMIT);
+        capture_told(c, none[i], KEEPER_NO_STEP);
+        ok(look() == 0 && capture_is_out(c, 0), "nor one that other nodes have proposed");
+        close_all();
+    }
+}
+
 int main(void)
 {
     test_every_way();
@@ -576,5 +609,6 @@ int main(void)
     test_round();
     test_pieces();
     test_page();
+    test_no_step();
     return done();
 }
