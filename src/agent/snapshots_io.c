@@ -199,6 +199,7 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         s->ops.committed(s->ctx, a->worker, a->slot);
         break;
     case KEEPER_DO_UNMET: s->ops.unmet(s->ctx, a->step, a->lineage, a->text); break;
+    case KEEPER_DO_PASSED: s->ops.passed(s->ctx); break;
     case KEEPER_DO_ABSENT: s->ops.absent(s->ctx, keeper_rank(s->keeper, a->worker)); break;
     case KEEPER_DO_WENT_BACK:
         s->left = (struct snapshots_left){a->step, a->lineage};

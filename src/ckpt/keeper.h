@@ -170,6 +170,7 @@ enum keeper_action_type {
     KEEPER_DO_CONFIRM,   /* every worker has read what it was offered: if it is so on all nodes, CONFIRMED */
     KEEPER_DO_COMMITTED, /* slot holds a whole snapshot of step; persist says whether the script wants it on disk */
     KEEPER_DO_UNMET,     /* step, which the script wants on disk, is left out by worker; text, a constant, says why */
+    KEEPER_DO_PASSED,    /* a worker may have gone by a step of which a slot is held, or has gone: is it still waited for? */
     KEEPER_DO_ABSENT,    /* worker has come to no step for too long: others do not wait for it any more */
     KEEPER_DO_WENT_BACK, /* the script has gone back by itself: what is beyond step and not of lineage is given up */
     KEEPER_DO_BOUNDARY,  /* worker has done the announced step */
@@ -302,7 +303,8 @@ unsigned keeper_sources(const struct keeper *k, int64_t step, uint64_t lineage, 
 /* The same for what several nodes hold together.  Whether all workers of this one have declared in this round, and each
  * different (part, shard id) of them, files or tensors, `own` or not; more than max: that many do not fit.  Of what was
  * written in this round, or all ranks of it went on from: where such a piece lies at a step (one that is `own` and has
- * no bytes there: nowhere); the newest step below another that any slot holds; the least of the workers' newest steps.
+ * no bytes there: nowhere); the newest step below another that any slot holds; the least of the workers' newest
+ * steps, or of those that they have gone by.
  */
 bool keeper_all_known(const struct keeper *k);
 unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source *to, unsigned max);

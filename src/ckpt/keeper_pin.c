@@ -29,6 +29,17 @@ static int64_t passed_by(const struct worker *w)
     return w->begun == KEEPER_NO_STEP || !has_begun(w) ? w->begun : w->begun - 1;
 }
 
+int64_t keeper_passed(const struct worker *w, int64_t newest)
+{
+    int64_t passed = passed_by(w);
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        const struct keeper_slot *s = &w->slot[i];
+        bool may = s->state != KEEPER_FREE && s->state != KEEPER_BROKEN && s->state != KEEPER_COMMITTED;
+        passed = may && s->lineage == w->lineage && s->step <= passed ? s->step - 1 : passed;
+    }
+    return passed > newest ? passed : newest;
+}
+
 /* Who has not come in this round will. */
 static bool comes(const struct worker *w)
 {
@@ -120,17 +131,46 @@ struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, boo
     return slot < 0 ? NULL : &w->slot[slot];
 }
 
-/* A slot that is held for the disk until other ranks have come to its step is not at work: nobody reads it yet. */
+/* Nobody reads it: it is held for the disk until other ranks have come to its step, or until it is seen that one never
+ * will.  Among several nodes the others may hold what is missing here, and it may be written. */
+static bool is_held_only(struct keeper *k, struct pin *p, const struct keeper_slot *x)
+{
+    enum pin_state state = slot_at(x) == PIN_HELD ? pin_state(p, step_of(x)) : PIN_WHOLE;
+    return state == PIN_COMING || (state == PIN_HOPELESS && !k->conf.several &&
+                                   keeper_cover(k, x->step, x->lineage) != KEEPER_COVERED);
+}
+
 bool keeper_is_at_work(struct keeper *k, const struct worker *w)
 {
     struct pin *p = table(k);
     for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
         const struct keeper_slot *x = &w->slot[s];
-        bool held = slot_at(x) == PIN_HELD && pin_state(p, step_of(x)) == PIN_COMING;
-        if (slot_at(x) == PIN_WORK || (x->readers && !held))
+        if (slot_at(x) == PIN_WORK || (x->readers && !is_held_only(k, p, x)))
             return true;
     }
     return false;
+}
+
+static bool is_held(const struct keeper *k)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
+            if (k->w[i].slot[s].readers)
+                return true;
+    return false;
+}
+
+void keeper_look_passed(struct keeper *k)
+{
+    bool news = false;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *w = &k->w[i];
+        const struct judged now = {passed_by(w), w->era, comes(w)};
+        news |= now.passed != w->judged.passed || now.era != w->judged.era || now.comes != w->judged.comes;
+        w->judged = now;
+    }
+    if (news && is_held(k))
+        keeper_act(k, KEEPER_DO_PASSED, &k->w[0]);
 }
 
 /* Others that have come to no step meanwhile may never come to one: from then on nobody waits for them.  Who waits for

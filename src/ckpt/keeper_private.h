@@ -41,6 +41,10 @@ struct worker {
     bool waits;          /* it was told to ask again for a slot for `begun` */
     bool absent;         /* others have waited for it for too long; until it comes to a step */
     el_usec came, asked; /* when it came to its last step, last and first */
+    struct judged {
+        int64_t passed, era;
+        bool comes;
+    } judged;            /* … when KEEPER_DO_PASSED was looked at last */
     el_usec stuck;       /* since when it finds no slot, 0: it did */
     struct keeper_slot slot[KEEPER_SLOTS];
 };
@@ -117,6 +121,10 @@ struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, boo
 bool keeper_is_at_work(struct keeper *k, const struct worker *w);
 /* It has none, because of others perhaps. */
 void keeper_is_stuck(struct keeper *k, struct worker *w, bool at_work, el_usec now);
+/* Of what it trains now it will commit no more up to this step, which is none below that one. */
+int64_t keeper_passed(const struct worker *w, int64_t newest);
+/* What is held for a step that a worker has passed must not wait for anything else to happen. */
+void keeper_look_passed(struct keeper *k);
 /* A step of that lineage that the worker does not hold may yet come. */
 bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage);
 void keeper_look_common(struct keeper *k); /* a slot was committed */

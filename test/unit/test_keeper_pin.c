@@ -125,6 +125,61 @@ static void test_held_for_disk(void)
        "the next one has a slot, and it is said once");
 }
 
+static bool is_hopeless(int64_t step)
+{
+    return keeper_cover(k, step, 0) == KEEPER_HOPELESS;
+}
+
+/* A slot of worker 0 is held for the disk, and worker 1 has what all have. */
+static void hold_two(void)
+{
+    open_two(false, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    keeper_take(k, 0, 1);
+    ok(!found(KEEPER_DO_PASSED) && !is_hopeless(2), "a slot is held until the other rank has come to its step");
+}
+
+/* Whoever passes it by is seen at once: nothing else may happen any more. */
+static void test_passes(void)
+{
+    const struct wmsg big = {.type = WMSG_SNAP_BEGIN,
+                             .u.snap_begin = {.step = 2, .images = "4096/8388608", .persist = true}};
+    hold_two();
+    ok(begin(1, 3) < 0 && found(KEEPER_DO_PASSED) && is_hopeless(2), "it comes to a higher step: that is told");
+    ok(begin(1, 4) < 0 && found(KEEPER_DO_PASSED), "and each time");
+    ok(begin(0, 5) < 0 && is_busy(false), "while it is held");
+    now += EL_SEC(10);
+    ok(begin(1, 6) < 0 && begin(0, 6) < 0 && strstr(answered(WMSG_SNAP_SLOT)->u.snap_slot.text, "not every rank"),
+       "a slot that waits in vain is not at work");
+    keeper_give(k, 0, 1, keeper_slot(k, 0, 1)->gen, true);
+    ok(begin(0, 7) >= 0 && begin(1, 7) >= 0 && !found(KEEPER_DO_PASSED), "when it is given back both take the next one");
+
+    hold_two();
+    say(1, big);
+    const struct keeper_action *grow = found(KEEPER_DO_GROW);
+    ok(grow && !found(KEEPER_DO_UNMET), "it asks for more than there is");
+    event((struct keeper_event){.type = KEEPER_EV_GROWN,
+                                .worker = 1,
+                                .slot = grow->slot,
+                                .gen = grow->gen,
+                                .need_bytes = 16 * MIB,
+                                .text = "no room"});
+    const struct keeper_action *unmet = found(KEEPER_DO_UNMET);
+    ok(refused("NOMEM") || answered(WMSG_REFUSED), "which is refused");
+    ok(unmet && unmet->step == 2 && strstr(unmet->text, "--ckpt-mem"), "that the disk lacks it is told, and why");
+    ok(found(KEEPER_DO_PASSED) && is_hopeless(2), "and that it has passed the step by");
+
+    hold_two();
+    int slot = begin(1, 2);
+    ok(slot >= 0 && !is_hopeless(2), "it is at the step");
+    say(1, (struct wmsg){.type = WMSG_SNAP_ABORT, .u.snap_abort = {.slot = (uint64_t)slot, .why = "an exception"}});
+    ok(found(KEEPER_DO_PASSED) && is_hopeless(2), "and gives it up");
+
+    hold_two();
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+    ok(found(KEEPER_DO_PASSED) && is_hopeless(2), "it ends");
+}
+
 static void told(enum keeper_event_type type, int64_t step, uint64_t lineage, uint64_t from)
 {
     event((struct keeper_event){.type = type, .step = step, .lineage = lineage, .number = from});
@@ -211,6 +266,7 @@ int main(void)
     test_leaves_out();
     test_waits();
     test_held_for_disk();
+    test_passes();
     test_several();
     test_goes_back();
     keeper_free(k);
