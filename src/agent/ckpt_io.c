@@ -171,7 +171,7 @@ void ckpt_common(struct node *n, const struct msg_ckpt_common *c)
     struct pin_step useless[2 * COMMON_STEPS_MAX];
     unsigned many = common_list_get(c->useless, useless, 2 * COMMON_STEPS_MAX);
     if (n->snapshots)
-        snapshots_common(n->snapshots, (struct pin_step){c->step, -1, c->lineage}, (int64_t)c->from, useless, many);
+        snapshots_common(n->snapshots, (struct pin_step){c->step, -1, c->lineage, 0}, (int64_t)c->from, useless, many);
 }
 
 static bool on_away(void *ctx)

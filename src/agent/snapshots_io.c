@@ -41,13 +41,12 @@ struct snapshots {
     el_usec until;            /* … at most until then; reading: from the last byte that came from disk */
     el_usec say_at;           /* asking: when to say who has not asked; EL_NEVER: it is said */
     struct resume *resume;    /* NULL: no --ckpt-dir */
-    struct snapshots_left left; /* what the script has gone back behind */
-    bool several;
+    struct snapshots_left left;   /* what the script has gone back behind */
     struct snapshots_taken taken; /* as it was told last */
     bool looking;                 /* what it finds is waited for */
     bool choosing;                /* the keeper waits for what can be read: told when no slot is being compared */
     unsigned verifying;           /* slots being compared, also for a round that is over */
-    bool stepping;
+    bool stepping, several;
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
     unsigned oom_raise;

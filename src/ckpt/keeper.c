@@ -15,7 +15,7 @@ struct keeper *keeper_new(const struct keeper_conf *conf, struct el_mem *mem)
     k->conf = *conf;
     k->mem = mem;
     k->chosen = k->reached = k->went = KEEPER_NO_STEP;
-    k->common = (struct pin_step){KEEPER_NO_STEP, -1, 0};
+    k->common = (struct pin_step){KEEPER_NO_STEP, -1, 0, 0};
     k->out.room = 2 * conf->workers + 5;
     k->w = el_alloc(mem, conf->workers * sizeof *k->w);
     k->pinned = el_alloc(mem, conf->workers * sizeof *k->pinned);

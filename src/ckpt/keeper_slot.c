@@ -52,7 +52,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
     s->step = KEEPER_NO_STEP;
     s->gen = ++k->gen;
     s->persist = s->captured = s->vain = s->digested = false;
-    s->consumed_samples = s->loaded = s->lineage = s->bytes = 0;
+    s->consumed_samples = s->loaded = s->lineage = s->trained = s->take = s->bytes = 0;
     s->era = -1;
 }
 
@@ -170,7 +170,7 @@ static void unmet(struct keeper *k, struct worker *w, const char *why)
 {
     struct keeper_action *a = keeper_act(k, KEEPER_DO_UNMET, w);
     a->step = w->begun;
-    a->lineage = w->lineage;
+    a->lineage = keeper_begun_lineage(w);
     a->text = why;
 }
 
@@ -243,10 +243,8 @@ void keeper_on_begin(struct keeper *k, struct worker *w, const struct keeper_eve
     keeper_empty_slot(k, s);
     keeper_hold_images(s, w->kept, sizes.header_bytes, sizes.bytes);
     s->state = KEEPER_GROWING;
-    s->step = m->u.snap_begin.step;
+    keeper_name_slot(w, s, m->u.snap_begin.step);
     s->persist = m->u.snap_begin.persist;
-    s->lineage = w->lineage;
-    s->era = w->era;
     s->seq = m->seq;
     if (s->bytes <= s->capacity)
         give_out(k, w, s);
@@ -281,8 +279,9 @@ void keeper_on_grown(struct keeper *k, struct worker *w, const struct keeper_eve
     k->reply[k->replies - 1].u.refused.need_bytes = ev->need_bytes;
     k->reply[k->replies - 1].u.refused.have_bytes = ev->have_bytes;
     if (s->persist)
-        unmet(k, w, ev->need_bytes ? "a rank's snapshot of it has no room in --ckpt-mem"
-                                   : "there was no memory for a rank's snapshot of it");
+        unmet(k, w,
+              ev->need_bytes ? "a rank's snapshot of it has no room in --ckpt-mem"
+                             : "there was no memory for a rank's snapshot of it");
     keeper_empty_slot(k, s);
 }
 
@@ -330,9 +329,7 @@ int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept
     keeper_empty_slot(k, s);
     s->state = KEEPER_CAPTURING;
     s->captured = w->captures = true;
-    s->step = step;
-    s->lineage = w->lineage;
-    s->era = w->era;
+    keeper_name_slot(w, s, step);
     return (int)(s - w->slot);
 }
 

@@ -156,6 +156,31 @@ def lacks():
         end()
 
 
+def twice():
+    """Both ranks take step 5; rank 0 takes it again, with another state, and HOW=both: so does the other one; then rank 1 is
+    killed.  What they go back to is of one take."""
+    how = os.environ["HOW"]
+    state = {"x": 0}
+    ck.declare("x", state)
+    step = ck.restore()
+    if attempt:
+        want = 2 if how == "both" else 1
+        verdict(step == 5 and state["x"] == want, f"rank {rank}: both go back to take {want} of step 5", (step, state))
+        Barrier()()
+        if rank == 0:
+            end()
+        return
+    meet = Barrier()
+    for state["x"] in (1, 2):
+        meet()
+        if state["x"] == 1 or rank == 0 or how == "both":
+            verdict(ck.snapshot(5) is True and ck.wait() == 5, f"rank {rank}: take {state['x']}")
+    meet()
+    if rank == 1:
+        die()
+    time.sleep(60)
+
+
 def memory_only():
     """persist=True, and there is no --ckpt-dir."""
     ck.declare("w", {"w": np.zeros(1 << 10)})

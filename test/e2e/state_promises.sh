@@ -48,6 +48,12 @@ for how in room refused skipped; do
         "$([ $how = room ] && echo 'no room in --ckpt-mem' || echo 'a rank has left it out')"
 done
 with=
+for how in one both; do
+    with=HOW=$how
+    job "twice_$how" 2 twice --ckpt-mem=16M --max-restarts=1 --restart-policy=always
+    ends "a step that is taken twice, $how"
+done
+with=
 job memory_only 1 memory_only --ckpt-mem=16M
 ends "persist=True without --ckpt-dir"
 is "persist=True without --ckpt-dir: it is said once" "$(grep -c 'there is no --ckpt-dir' "$D/err")" 1

@@ -152,7 +152,8 @@ static void test_passes(void)
     ok(begin(1, 6) < 0 && begin(0, 6) < 0 && strstr(answered(WMSG_SNAP_SLOT)->u.snap_slot.text, "not every rank"),
        "a slot that waits in vain is not at work");
     keeper_give(k, 0, 1, keeper_slot(k, 0, 1)->gen, true);
-    ok(begin(0, 7) >= 0 && begin(1, 7) >= 0 && !found(KEEPER_DO_PASSED), "when it is given back both take the next one");
+    ok(begin(0, 7) >= 0 && begin(1, 7) >= 0 && !found(KEEPER_DO_PASSED),
+       "when it is given back both take the next one");
 
     hold_two();
     say(1, big);
@@ -250,15 +251,55 @@ static void test_goes_back(void)
     uint64_t lineages[4];
     ok(keeper_readable(k, steps, lineages, 4) == 1 && steps[0] == 6 && lineages[0] == line,
        "a restart goes back to the new one");
+}
 
-    /* The same step once more is not going back. */
-    open_two(true, false);
+/* The same step once more, perhaps with another state: it is not going back, and not the same, either. */
+static void test_takes_twice(void)
+{
+    int64_t steps[4];
+    uint64_t lineages[4];
+    open_two(false, false);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .lineage = 0x22});
+    join_as(0, 2, "a"), join_as(1, 2, "b");
     snapshot(0, 3), snapshot(1, 3);
-    uint64_t before = keeper_slot(k, 0, 0)->lineage;
-    snapshot(0, 3);
-    ok(keeper_slot(k, 0, 0)->lineage == before && keeper_slot(k, 0, 1)->lineage == before,
-       "a step that is taken twice is of one lineage");
-    ok(begin(0, 4) >= 0, "and the older one of the two is given away");
+    uint64_t again = lineage_again(0x22, 3, 1);
+    int slot = begin(0, 3);
+    commit(0, slot, 3), summed(0, true);
+    ok(keeper_slot(k, 0, (unsigned)slot)->lineage == again && keeper_common(k).lineage == 0x22,
+       "a step that one rank takes twice: what all have counts");
+    ok(keeper_readable(k, steps, lineages, 4) == 1 && steps[0] == 3 && lineages[0] == 0x22,
+       "and that alone is offered");
+    is_num(keeper_cover(k, 3, again), KEEPER_INCOMPLETE, "the other rank may take it once more, too");
+    ok(begin(0, 4) < 0, "until then there is no slot for more");
+    slot = begin(1, 4);
+    ok(slot < 0 && keeper_cover(k, 3, again) == KEEPER_HOPELESS, "it goes on instead");
+    snapshot(0, 5), snapshot(1, 5);
+    ok(common() == 5 && keeper_common(k).lineage == 0x22 && !found(KEEPER_DO_WENT_BACK),
+       "so does the first, and what they train is of one lineage still");
+    snapshot(0, 5), snapshot(1, 5);
+    again = lineage_again(0x22, 5, 1);
+    ok(common() == 5 && keeper_common(k).lineage == again && !found(KEEPER_DO_WENT_BACK), "all take a step twice");
+    ok(keeper_readable(k, steps, lineages, 4) == 2 && lineages[0] == again, "then the later take comes first");
+    snapshot(0, 5), snapshot(1, 5);
+    ok(keeper_common(k).lineage == lineage_again(0x22, 5, 2), "and a third time");
+    for (unsigned i = 0; i < 2; i++)
+        query(i);
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 5, .lineage = lineage_again(0x22, 5, 2)});
+    restored(0, 5, true), restored(1, 5, true);
+    event((struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = 0x33});
+    ok(holds(0, 5) && keeper_readable(k, steps, lineages, 4) == 1, "who goes back to one forgets the others");
+    snapshot(0, 6);
+    ok(begin(0, 7) < 0 && holds(0, 5) && holds(1, 5), "and keeps that until all have a newer one");
+    snapshot(1, 6);
+    ok(common() == 6 && begin(0, 8) >= 0, "as ever");
+
+    /* What was left out and is asked for again is no second take. */
+    open_two(false, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    ok(begin(0, 3) < 0 && begin(1, 2) >= 0, "a step is left out");
+    commit(1, (int)keeper_slot(k, 1, 0)->step == 2 ? 0 : 1, 2), summed(1, true);
+    slot = begin(0, 3);
+    ok(slot >= 0 && keeper_slot(k, 0, (unsigned)slot)->take == 0, "and asked for again: that is its first take");
 }
 
 int main(void)
@@ -269,6 +310,7 @@ int main(void)
     test_passes();
     test_several();
     test_goes_back();
+    test_takes_twice();
     keeper_free(k);
     return done();
 }

@@ -199,6 +199,9 @@ class Snapshots(Declaring):
         False, an event and a line in the log say that it is not on disk.  What became of it is told by wait_persist() and
         events().
 
+        A step that is taken a second time counts as that when all ranks have taken it a second time; until then the first
+        take counts.
+
         What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
         call then raises Error, once."""
         step = number_of(step, "snapshot(step): a step")
