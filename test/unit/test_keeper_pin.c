@@ -181,6 +181,22 @@ static void test_passes(void)
     ok(found(KEEPER_DO_PASSED) && is_hopeless(2), "it ends");
 }
 
+/* What others judge a node by is how far its workers have gone, whether or not they hold it. */
+static void test_least(void)
+{
+    open_two(false, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    is_num(keeper_least(k), 1, "the other rank may come to step 2");
+    begin(1, 3);
+    begin(1, 4);
+    is_num(keeper_least(k), 2, "it holds nothing of it, and has passed it by");
+    int slot = begin(1, 5);
+    ok(slot >= 0 && keeper_least(k) == 2, "it is at one that it may hold");
+    commit(1, slot, 5);
+    begin(1, 6);
+    is_num(keeper_least(k), 2, "which it may yet, wherever it has gone");
+}
+
 static void told(enum keeper_event_type type, int64_t step, uint64_t lineage, uint64_t from)
 {
     event((struct keeper_event){.type = type, .step = step, .lineage = lineage, .number = from});
@@ -308,6 +324,7 @@ int main(void)
     test_waits();
     test_held_for_disk();
     test_passes();
+    test_least();
     test_several();
     test_goes_back();
     test_takes_twice();
