@@ -171,7 +171,7 @@ void ckpt_common(struct node *n, const struct msg_ckpt_common *c)
     struct pin_step useless[2 * COMMON_STEPS_MAX];
     unsigned many = common_list_get(c->useless, useless, 2 * COMMON_STEPS_MAX);
     if (n->snapshots)
-        snapshots_common(n->snapshots, (struct pin_step){c->step, -1, c->lineage}, (int64_t)c->from, useless, many);
+        snapshots_common(n->snapshots, (struct pin_step){c->step, -1, c->lineage, 0}, (int64_t)c->from, useless, many);
 }
 
 static bool on_away(void *ctx)
@@ -187,7 +187,12 @@ static void on_absent(void *ctx, unsigned rank)
            "rank %u has come to no snapshot for %u s while another rank found no free slot: it is not waited for any "
            "more; every rank has to call snapshot() for the same steps",
            rank, (unsigned)(SNAPSHOTS_PATIENCE / EL_SEC(1)));
-    persisting_absent(ctx);
+    persisting_passed(ctx);
+}
+
+static void on_passed(void *ctx)
+{
+    persisting_passed(ctx);
 }
 
 static void on_unmet(void *ctx, int64_t step, uint64_t lineage, const char *why)
@@ -215,6 +220,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         .differ = on_differ,
         .away = on_away,
         .unmet = on_unmet,
+        .passed = on_passed,
         .absent = on_absent,
         .went_back = on_went_back};
     if (!talks(n))

@@ -316,7 +316,7 @@ void persisting_round(struct node *n); /* workers are about to be started */
 void persisting_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_itself);
 /* A rank has left out what is wanted on disk; why is kept. */
 void persisting_unmet(struct node *n, int64_t step, uint64_t lineage, const char *why);
-void persisting_absent(struct node *n);             /* a rank is not waited for any more */
+void persisting_passed(struct node *n);             /* a rank has gone by a step, or is not waited for any more */
 void persisting_last_words(struct node *n);         /* they are being stopped, or have ended */
 void persisting_signal(struct node *n, int signal); /* one that ends the job */
 void persisting_ended(struct node *n);              /* none is left */

@@ -382,10 +382,14 @@ void persisting_unmet(struct node *n, int64_t step, uint64_t lineage, const char
     pump(n->persisting);
 }
 
-void persisting_absent(struct node *n)
+void persisting_passed(struct node *n)
 {
-    if (n->persisting)
-        pump(n->persisting);
+    struct persisting *p = n->persisting;
+    if (!p)
+        return;
+    pump(p);
+    if (p->saver && !persist_is_idle(p->core)) /* how far they are is what others judge it by */
+        saver_committed(p);
 }
 
 void persisting_ended(struct node *n)

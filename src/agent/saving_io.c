@@ -544,10 +544,10 @@ void saver_over(struct node *n, const struct member_save *x)
         persisting_note_saved(p, x, where);
         if (s->good && s->fresh && n->conf->ckpt_store == 1)
             say_published(p);
-    } else {
-        persisting_note_failed(p, x->over_step, x->over_text);
     }
     bool wished = persist_over(p->core, x->over_step, x->over_lineage, x->over_good);
+    if (!x->over_good && (wished || x->over_ask || p->failed_step != x->over_step)) /* else: a second answer */
+        persisting_note_failed(p, x->over_step, x->over_text);
     s->held.ask = persisting_note_answer(p, x) ? 0 : s->held.ask;
     ckpt_news(n);
     if (wished || x->over_ask)

@@ -61,6 +61,8 @@ struct snapshots_ops {
     bool (*away)(void *ctx);
     /* A worker has left out a step that the script wants on disk. */
     void (*unmet)(void *ctx, int64_t step, uint64_t lineage, const char *why);
+    /* A worker may have gone by a step that is held for the disk. */
+    void (*passed)(void *ctx);
     void (*absent)(void *ctx, unsigned rank);
     /* The script has gone back by itself: what is beyond step and not of that lineage is given up. */
     void (*went_back)(void *ctx, int64_t step, uint64_t lineage);

@@ -41,13 +41,12 @@ struct snapshots {
     el_usec until;            /* … at most until then; reading: from the last byte that came from disk */
     el_usec say_at;           /* asking: when to say who has not asked; EL_NEVER: it is said */
     struct resume *resume;    /* NULL: no --ckpt-dir */
-    struct snapshots_left left; /* what the script has gone back behind */
-    bool several;
+    struct snapshots_left left;   /* what the script has gone back behind */
     struct snapshots_taken taken; /* as it was told last */
     bool looking;                 /* what it finds is waited for */
     bool choosing;                /* the keeper waits for what can be read: told when no slot is being compared */
     unsigned verifying;           /* slots being compared, also for a round that is over */
-    bool stepping;
+    bool stepping, several;
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
     unsigned oom_raise;
@@ -199,6 +198,7 @@ static void act(struct snapshots *s, const struct keeper_action *a)
         s->ops.committed(s->ctx, a->worker, a->slot);
         break;
     case KEEPER_DO_UNMET: s->ops.unmet(s->ctx, a->step, a->lineage, a->text); break;
+    case KEEPER_DO_PASSED: s->ops.passed(s->ctx); break;
     case KEEPER_DO_ABSENT: s->ops.absent(s->ctx, keeper_rank(s->keeper, a->worker)); break;
     case KEEPER_DO_WENT_BACK:
         s->left = (struct snapshots_left){a->step, a->lineage};

@@ -100,9 +100,12 @@ static void say(const struct words *w)
 {
     struct capture_end end = capture_end(w->core);
     double took = (double)w->took / EL_SEC(1);
-    char instead[64] = "no snapshot is there";
-    if (end.instead != KEEPER_NO_STEP)
-        snprintf(instead, sizeof instead, "the snapshot of step %lld counts", (long long)end.instead);
+    char instead[64] = "no snapshot is in memory";
+    /* Of a script that has gone back, and has nothing of what it trained since, what it has left counts. */
+    int64_t common = keeper_common(snapshots_keeper(w->node->snapshots)).step;
+    int64_t counts = end.instead != KEEPER_NO_STEP ? end.instead : common;
+    if (counts != KEEPER_NO_STEP)
+        snprintf(instead, sizeof instead, "the snapshot of step %lld counts", (long long)counts);
     if (end.step != KEEPER_NO_STEP && end.copies)
         words_say(w->node, "last words: step %lld is captured from %u live worker%s: %.1f MiB in %.3f s",
                   (long long)end.step, end.copies, end.copies == 1 ? "" : "s", (double)end.bytes / (1 << 20), took);

@@ -231,8 +231,11 @@ static void look_at(struct capture *c, unsigned i, const struct capture_stand *s
 static void order(struct capture *c, unsigned i, const struct capture_stand *s, el_usec now)
 {
     int slot = keeper_capture(c->keeper, i, c->step, c->kept);
-    assert(slot >= 0); /* it had a free one */
     struct holder *h = &c->holder[i];
+    if (slot < 0) { /* it has gone meanwhile, or others have agreed on what is no step here */
+        leave_out(c, i, "it has no slot for a copy");
+        return;
+    }
     h->ordered = true;
     h->slot = (unsigned)slot;
     h->gen = keeper_slot(c->keeper, i, h->slot)->gen;

@@ -15,8 +15,8 @@ struct keeper *keeper_new(const struct keeper_conf *conf, struct el_mem *mem)
     k->conf = *conf;
     k->mem = mem;
     k->chosen = k->reached = k->went = KEEPER_NO_STEP;
-    k->common = (struct pin_step){KEEPER_NO_STEP, -1, 0};
-    k->out.room = 2 * conf->workers + 4;
+    k->common = (struct pin_step){KEEPER_NO_STEP, -1, 0, 0};
+    k->out.room = 2 * conf->workers + 5;
     k->w = el_alloc(mem, conf->workers * sizeof *k->w);
     k->pinned = el_alloc(mem, conf->workers * sizeof *k->pinned);
     k->reply = el_alloc(mem, k->out.room * sizeof *k->reply);
@@ -220,6 +220,7 @@ const struct keeper_actions *keeper_step(struct keeper *k, const struct keeper_e
     case KEEPER_EV_LATE: keeper_on_late(k, ev->text); break;
     }
     keeper_choose_if_due(k);
+    keeper_look_passed(k);
     return &k->out;
 }
 

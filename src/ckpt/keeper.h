@@ -15,6 +15,9 @@
  * A worker that comes to a lower step than before has gone back by itself.  What it trains from then on is of another
  * lineage; and when all have a step of that, what is held of the history that they have left is forgotten.
  *
+ * A worker may also take a step again that it has committed.  Outside that take has a lineage of its own, so no two
+ * takes of one step are ever read together; what is trained next goes on in that of the first.
+ *
  * A part is a name; what it holds, and how much, is said with each snapshot.  So a slot has no size of its own: it
  * grows before it is written, as far as the vault's budget allows.  A part that is `own` is one rank's piece of a
  * replica: a snapshot is whole without it, and another rank's will do in its place. */
@@ -76,7 +79,9 @@ struct keeper_slot {
     enum keeper_slot_state state;
     int64_t step;     /* KEEPER_NO_STEP: empty */
     uint64_t lineage; /* (lineage.h) */
-    int64_t era;      /* (pin.h) */
+    int64_t era;      /* (pin.h), as is: */
+    uint64_t trained; /* the lineage of its first take, in which training goes on; and how many takes were before */
+    uint64_t take;
     uint64_t gen;     /* counts what was ever written here: results for an older one are passed over */
     uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
@@ -170,6 +175,7 @@ enum keeper_action_type {
     KEEPER_DO_CONFIRM,   /* every worker has read what it was offered: if it is so on all nodes, CONFIRMED */
     KEEPER_DO_COMMITTED, /* slot holds a whole snapshot of step; persist says whether the script wants it on disk */
     KEEPER_DO_UNMET,     /* step, which the script wants on disk, is left out by worker; text, a constant, says why */
+    KEEPER_DO_PASSED,    /* a worker has gone on, or has ended: is what is held for the disk still waited for? */
     KEEPER_DO_ABSENT,    /* worker has come to no step for too long: others do not wait for it any more */
     KEEPER_DO_WENT_BACK, /* the script has gone back by itself: what is beyond step and not of lineage is given up */
     KEEPER_DO_BOUNDARY,  /* worker has done the announced step */
@@ -302,7 +308,8 @@ unsigned keeper_sources(const struct keeper *k, int64_t step, uint64_t lineage, 
 /* The same for what several nodes hold together.  Whether all workers of this one have declared in this round, and each
  * different (part, shard id) of them, files or tensors, `own` or not; more than max: that many do not fit.  Of what was
  * written in this round, or all ranks of it went on from: where such a piece lies at a step (one that is `own` and has
- * no bytes there: nowhere); the newest step below another that any slot holds; the least of the workers' newest steps.
+ * no bytes there: nowhere); the newest step below another that any slot holds; the least of the workers' newest
+ * steps, or of those that they have gone by.
  */
 bool keeper_all_known(const struct keeper *k);
 unsigned keeper_pieces(const struct keeper *k, bool files, struct keeper_source *to, unsigned max);

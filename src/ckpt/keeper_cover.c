@@ -16,7 +16,7 @@ int keeper_slot_with(const struct worker *w, int64_t step, uint64_t lineage)
 bool keeper_is_current(const struct keeper *k, const struct worker *w, const struct keeper_slot *x)
 {
     return x->state == KEEPER_COMMITTED &&
-           (x->lineage == w->lineage || (x->step == k->went && x->lineage == k->went_lineage));
+           (x->trained == w->lineage || (x->step == k->went && x->lineage == k->went_lineage));
 }
 
 static bool same_shard(const struct keeper_part *a, const struct keeper_part *b)
@@ -222,6 +222,7 @@ int64_t keeper_least(const struct keeper *k)
             if (keeper_is_current(k, &k->w[i], x) && x->step > newest)
                 newest = x->step;
         }
+        newest = keeper_passed(&k->w[i], newest);
         least = newest < least ? newest : least;
     }
     return least;

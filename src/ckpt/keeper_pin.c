@@ -9,24 +9,85 @@ static_assert(PIN_SLOTS == KEEPER_SLOTS && PIN_NO_STEP == KEEPER_NO_STEP, "one t
 
 static struct pin_step step_of(const struct keeper_slot *s)
 {
-    return (struct pin_step){s->step, s->era, s->lineage};
+    return (struct pin_step){s->step, s->era, s->trained, s->take};
+}
+
+/* As it is known outside, where a step is a number and a lineage. */
+static uint64_t known_as(struct pin_step of)
+{
+    return of.take ? lineage_again(of.lineage, of.step, of.take) : of.lineage;
+}
+
+static void name_outside(struct pin_step *of)
+{
+    of->lineage = known_as(*of);
+    of->take = 0;
+}
+
+void keeper_name_slot(const struct worker *w, struct keeper_slot *s, int64_t step)
+{
+    s->step = step;
+    s->era = w->era;
+    s->trained = w->lineage;
+    s->take = step == w->begun ? w->take : 0;
+    s->lineage = known_as(step_of(s));
+}
+
+uint64_t keeper_begun_lineage(const struct worker *w)
+{
+    return known_as((struct pin_step){w->begun, w->era, w->lineage, w->take});
+}
+
+static bool is_begun(const struct worker *w, const struct keeper_slot *s)
+{
+    return s->state != KEEPER_FREE && s->state != KEEPER_BROKEN && !s->vain && s->step == w->begun &&
+           s->trained == w->lineage && s->take == w->take;
 }
 
 /* It has its last step in a slot, in work or committed, or asks for one once more. */
 static bool has_begun(const struct worker *w)
 {
-    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
-        const struct keeper_slot *s = &w->slot[i];
-        if (s->state != KEEPER_FREE && s->state != KEEPER_BROKEN && !s->vain && s->step == w->begun &&
-            s->lineage == w->lineage)
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        if (is_begun(w, &w->slot[i]))
             return true;
-    }
     return w->waits;
 }
 
-static int64_t passed_by(const struct worker *w)
+/* It was committed: what comes now may be another state. */
+static bool has_taken(const struct worker *w)
 {
-    return w->begun == KEEPER_NO_STEP || !has_begun(w) ? w->begun : w->begun - 1;
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        const struct keeper_slot *s = &w->slot[i];
+        if (is_begun(w, s) && (s->state == KEEPER_SUMMING || s->state == KEEPER_COMMITTED))
+            return true;
+    }
+    return false;
+}
+
+static struct pin_step passed_by(const struct worker *w)
+{
+    struct pin_step passed = {w->begun, w->era, w->lineage, w->take};
+    if (w->begun == KEEPER_NO_STEP || !has_begun(w))
+        return passed;
+    passed.step -= !w->take;
+    passed.take = w->take ? w->take - 1 : UINT64_MAX; /* all takes of the one before */
+    return passed;
+}
+
+static bool is_beyond(struct pin_step passed, int64_t step, uint64_t take)
+{
+    return step != passed.step ? step > passed.step : take > passed.take;
+}
+
+int64_t keeper_passed(const struct worker *w, int64_t newest)
+{
+    int64_t passed = passed_by(w).step;
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        const struct keeper_slot *s = &w->slot[i];
+        bool may = s->state != KEEPER_FREE && s->state != KEEPER_BROKEN && s->state != KEEPER_COMMITTED;
+        passed = may && s->trained == w->lineage && s->step <= passed ? s->step - 1 : passed;
+    }
+    return passed > newest ? passed : newest;
 }
 
 /* Who has not come in this round will. */
@@ -81,7 +142,7 @@ static struct pin *table(struct keeper *k)
         const struct worker *w = &k->w[i];
         struct pin_worker *to = &k->pinned[i];
         to->comes = comes(w);
-        to->passed = (struct pin_step){passed_by(w), w->era, w->lineage};
+        to->passed = passed_by(w);
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             const struct keeper_slot *x = &w->slot[s];
             to->slot[s] = (struct pin_slot){slot_at(x), x->readers > 0, step_of(x), x->gen};
@@ -99,7 +160,8 @@ static struct pin *table(struct keeper *k)
 
 bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec now)
 {
-    bool again = step == w->begun;
+    bool twice = step == w->begun && has_taken(w), again = step == w->begun && !twice;
+    w->take = twice ? w->take + 1 : again ? w->take : 0;
     if (step < w->begun) {
         w->era++;
         w->lineage = lineage_back(w->lineage, step);
@@ -120,17 +182,47 @@ struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, boo
     return slot < 0 ? NULL : &w->slot[slot];
 }
 
-/* A slot that is held for the disk until other ranks have come to its step is not at work: nobody reads it yet. */
+/* Nobody reads it: it is held for the disk until other ranks have come to its step, or until it is seen that one never
+ * will.  Among several nodes the others may hold what is missing here, and it may be written. */
+static bool is_held_only(struct keeper *k, struct pin *p, const struct keeper_slot *x)
+{
+    enum pin_state state = slot_at(x) == PIN_HELD ? pin_state(p, step_of(x)) : PIN_WHOLE;
+    return state == PIN_COMING ||
+           (state == PIN_HOPELESS && !k->conf.several && keeper_cover(k, x->step, x->lineage) != KEEPER_COVERED);
+}
+
 bool keeper_is_at_work(struct keeper *k, const struct worker *w)
 {
     struct pin *p = table(k);
     for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
         const struct keeper_slot *x = &w->slot[s];
-        bool held = slot_at(x) == PIN_HELD && pin_state(p, step_of(x)) == PIN_COMING;
-        if (slot_at(x) == PIN_WORK || (x->readers && !held))
+        if (slot_at(x) == PIN_WORK || (x->readers && !is_held_only(k, p, x)))
             return true;
     }
     return false;
+}
+
+static bool is_held(const struct keeper *k)
+{
+    for (unsigned i = 0; i < k->conf.workers; i++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
+            if (k->w[i].slot[s].readers)
+                return true;
+    return false;
+}
+
+void keeper_look_passed(struct keeper *k)
+{
+    bool news = false;
+    for (unsigned i = 0; i < k->conf.workers; i++) {
+        struct worker *w = &k->w[i];
+        const struct judged now = {passed_by(w), comes(w)}, was = w->judged;
+        news |= now.passed.step != was.passed.step || now.passed.take != was.passed.take ||
+                now.passed.era != was.passed.era || now.comes != was.comes;
+        w->judged = now;
+    }
+    if (news && is_held(k))
+        keeper_act(k, KEEPER_DO_PASSED, &k->w[0]);
 }
 
 /* Others that have come to no step meanwhile may never come to one: from then on nobody waits for them.  Who waits for
@@ -152,25 +244,26 @@ void keeper_is_stuck(struct keeper *k, struct worker *w, bool at_work, el_usec n
 
 bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage)
 {
-    int64_t era = lineage ? -1 : w->era;
-    for (unsigned i = 0; i < k->conf.workers && era < 0; i++)
+    struct pin_step of = {step, lineage ? -1 : w->era, lineage, 0};
+    for (unsigned i = 0; i < k->conf.workers && of.era < 0; i++)
         for (unsigned s = 0; s < KEEPER_SLOTS; s++)
             if (k->w[i].slot[s].step == step && k->w[i].slot[s].lineage == lineage)
-                era = k->w[i].slot[s].era;
+                of = step_of(&k->w[i].slot[s]);
     for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
         const struct keeper_slot *x = &w->slot[s];
         if (slot_at(x) == PIN_WORK && x->step == step && (x->lineage == lineage || !lineage))
             return true;
     }
-    bool now = !lineage || w->lineage == lineage;
-    return w->here && !w->absent && (now ? step > passed_by(w) : era > w->era);
+    bool now = !lineage || w->lineage == of.lineage;
+    return w->here && !w->absent && (now ? is_beyond(passed_by(w), step, of.take) : of.era > w->era);
 }
 
 /* --- what all have --- */
 
 bool keeper_is_common(const struct keeper *k, const struct worker *w, const struct keeper_slot *s)
 {
-    bool is = s->state == KEEPER_COMMITTED && !s->vain && s->step == k->common.step && s->lineage == k->common.lineage;
+    bool is =
+        s->state == KEEPER_COMMITTED && !s->vain && s->step == k->common.step && s->lineage == known_as(k->common);
     for (unsigned i = 0; is && i < KEEPER_SLOTS; i++) {
         const struct keeper_slot *x = &w->slot[i];
         is = x->state != KEEPER_COMMITTED || x->step != s->step || x->lineage != s->lineage || x->gen <= s->gen;
@@ -180,12 +273,18 @@ bool keeper_is_common(const struct keeper *k, const struct worker *w, const stru
 
 struct pin_step keeper_common(const struct keeper *k)
 {
-    return k->common;
+    struct pin_step common = k->common;
+    name_outside(&common);
+    return common;
 }
 
 void keeper_tell(struct keeper *k, struct pin_told *to)
 {
     pin_tell(table(k), to);
+    for (unsigned i = 0; i < to->whole; i++)
+        name_outside(&to->is_whole[i]);
+    for (unsigned i = 0; i < to->coming; i++)
+        name_outside(&to->is_coming[i]);
     for (unsigned i = 0; i < k->conf.workers; i++)
         to->stuck |= k->w[i].here && (k->w[i].stuck || k->w[i].waits);
 }
@@ -218,7 +317,7 @@ static void set_common(struct keeper *k, struct pin_step to)
     k->reached = to.step;
     struct keeper_action *a = keeper_act(k, KEEPER_DO_WENT_BACK, &k->w[0]);
     a->step = to.step - 1;
-    a->lineage = to.lineage;
+    a->lineage = known_as(to);
 }
 
 void keeper_look_common(struct keeper *k)
@@ -228,27 +327,28 @@ void keeper_look_common(struct keeper *k)
 }
 
 /* Of a step that this node does not hold it is known by its lineage; what nobody here trains is of before. */
-static int64_t era_of(const struct keeper *k, int64_t step, uint64_t lineage)
+static struct pin_step step_known(const struct keeper *k, int64_t step, uint64_t lineage)
 {
-    int64_t era = -1;
+    struct pin_step best = {step, -1, lineage, 0};
     for (unsigned i = 0; i < k->conf.workers; i++) {
         if (k->w[i].lineage == lineage)
-            era = k->w[i].era > era ? k->w[i].era : era;
+            best.era = k->w[i].era > best.era ? k->w[i].era : best.era;
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             const struct keeper_slot *x = &k->w[i].slot[s];
-            if (x->step == step && x->lineage == lineage)
-                era = x->era > era ? x->era : era;
+            if (x->step == step && x->lineage == lineage && x->era >= best.era)
+                best = step_of(x);
         }
     }
-    return era;
+    return best;
 }
 
 void keeper_on_common(struct keeper *k, const struct keeper_event *ev)
 {
+    const struct pin_step was = keeper_common(k);
     k->pin.from = (int64_t)ev->number;
-    bool other = ev->step != k->common.step || ev->lineage != k->common.lineage;
+    bool other = ev->step != was.step || ev->lineage != was.lineage;
     if (other && ev->step != KEEPER_NO_STEP) /* else what it had before */
-        set_common(k, (struct pin_step){ev->step, era_of(k, ev->step, ev->lineage), ev->lineage});
+        set_common(k, step_known(k, ev->step, ev->lineage));
 }
 
 void keeper_on_useless(struct keeper *k, const struct keeper_event *ev)
@@ -264,6 +364,7 @@ void keeper_on_useless(struct keeper *k, const struct keeper_event *ev)
 void keeper_begin_history(struct keeper *k, uint64_t lineage)
 {
     k->lineage = lineage;
+    name_outside(&k->common); /* what is of before is known by its lineage alone, wherever it is held */
     k->common.era = -1;
     k->pin.from = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {
@@ -271,9 +372,13 @@ void keeper_begin_history(struct keeper *k, uint64_t lineage)
         w->begun = KEEPER_NO_STEP;
         w->era = 0;
         w->lineage = lineage;
+        w->take = 0;
         w->waits = w->absent = false;
         w->came = w->asked = w->stuck = 0;
-        for (unsigned s = 0; s < KEEPER_SLOTS; s++)
+        for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             w->slot[s].era = -1;
+            w->slot[s].trained = w->slot[s].lineage;
+            w->slot[s].take = 0;
+        }
     }
 }

@@ -38,10 +38,15 @@ struct worker {
     int64_t begun;       /* the last step that it came to; KEEPER_NO_STEP: none */
     int64_t era;         /* so often it has come to a lower one */
     uint64_t lineage;    /* of what it trains now */
+    uint64_t take;       /* so often has it taken `begun` before */
     bool waits;          /* it was told to ask again for a slot for `begun` */
     bool absent;         /* others have waited for it for too long; until it comes to a step */
     el_usec came, asked; /* when it came to its last step, last and first */
-    el_usec stuck;       /* since when it finds no slot, 0: it did */
+    struct judged {
+        struct pin_step passed;
+        bool comes;
+    } judged;      /* … when KEEPER_DO_PASSED was looked at last */
+    el_usec stuck; /* since when it finds no slot, 0: it did */
     struct keeper_slot slot[KEEPER_SLOTS];
 };
 
@@ -117,6 +122,13 @@ struct keeper_slot *keeper_slot_to_write(struct keeper *k, struct worker *w, boo
 bool keeper_is_at_work(struct keeper *k, const struct worker *w);
 /* It has none, because of others perhaps. */
 void keeper_is_stuck(struct keeper *k, struct worker *w, bool at_work, el_usec now);
+/* The slot is for this step as the worker trains it now. */
+void keeper_name_slot(const struct worker *w, struct keeper_slot *s, int64_t step);
+uint64_t keeper_begun_lineage(const struct worker *w); /* of the step that it has come to */
+/* Of what it trains now it will commit no more up to this step, which is none below that one. */
+int64_t keeper_passed(const struct worker *w, int64_t newest);
+/* What is held for a step that a worker has passed must not wait for anything else to happen. */
+void keeper_look_passed(struct keeper *k);
 /* A step of that lineage that the worker does not hold may yet come. */
 bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t step, uint64_t lineage);
 void keeper_look_common(struct keeper *k); /* a slot was committed */

@@ -227,7 +227,7 @@ static void load(struct keeper *k, struct worker *w, bool found)
     keeper_empty_slot(k, s);
     s->state = KEEPER_LOADING;
     s->step = k->chosen;
-    s->lineage = k->chosen_lineage;
+    s->lineage = s->trained = k->chosen_lineage;
     struct keeper_action *a = keeper_act(k, KEEPER_DO_LOAD, w);
     a->slot = (unsigned)(s - w->slot);
     a->gen = s->gen;
@@ -390,13 +390,15 @@ unsigned keeper_silent(const struct keeper *k, unsigned from)
     return from;
 }
 
-/* Two workers could otherwise hold the same step, one of what was given up, one of what was trained anew. */
+/* Two workers could otherwise hold the same step, one of what was given up, one of what was trained anew; nor is
+ * another take of the chosen one of use to anybody. */
 static void forget_later(struct keeper *k, int64_t step)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned n = 0; n < KEEPER_SLOTS; n++) {
             struct keeper_slot *s = &k->w[i].slot[n];
-            if (s->state == KEEPER_COMMITTED && s->step > step)
+            bool other = s->step == k->chosen && s->lineage != k->chosen_lineage;
+            if (s->state == KEEPER_COMMITTED && (s->step > step || other))
                 keeper_forget_slot(s);
         }
 }
@@ -408,7 +410,7 @@ void keeper_on_confirmed(struct keeper *k, const struct keeper_event *ev)
     k->reached = k->went = k->chosen;
     k->went_lineage = k->chosen_lineage;
     keeper_begin_history(k, ev->lineage);
-    k->common = (struct pin_step){k->chosen, -1, k->chosen_lineage};
+    k->common = (struct pin_step){k->chosen, -1, k->chosen_lineage, 0};
     k->had_whole = k->chosen != KEEPER_NO_STEP;
     k->lost[0] = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {

@@ -52,7 +52,7 @@ void keeper_empty_slot(struct keeper *k, struct keeper_slot *s)
     s->step = KEEPER_NO_STEP;
     s->gen = ++k->gen;
     s->persist = s->captured = s->vain = s->digested = false;
-    s->consumed_samples = s->loaded = s->lineage = s->bytes = 0;
+    s->consumed_samples = s->loaded = s->lineage = s->trained = s->take = s->bytes = 0;
     s->era = -1;
 }
 
@@ -166,6 +166,14 @@ static bool has_slot_in_use(const struct worker *w)
     return in_use;
 }
 
+static void unmet(struct keeper *k, struct worker *w, const char *why)
+{
+    struct keeper_action *a = keeper_act(k, KEEPER_DO_UNMET, w);
+    a->step = w->begun;
+    a->lineage = keeper_begun_lineage(w);
+    a->text = why;
+}
+
 /* Who waits asks again, unless it has for too long, or nobody is there who could say that others have what it holds;
  * else the step is left out. */
 static void answer_busy(struct keeper *k, struct worker *w, const struct keeper_event *ev, bool waits)
@@ -180,12 +188,8 @@ static void answer_busy(struct keeper *k, struct worker *w, const struct keeper_
     w->waits = waits && !ev->away && !late;
     keeper_answer(k, w, WMSG_SNAP_SLOT, ev->msg->seq)->u.snap_slot =
         (struct wmsg_snap_slot){.busy = true, .give_up = !w->waits, .retry_ms = KEEPER_RETRY / EL_MS(1), .text = why};
-    if (!ev->msg->u.snap_begin.persist || w->waits)
-        return;
-    struct keeper_action *a = keeper_act(k, KEEPER_DO_UNMET, w);
-    a->step = w->begun;
-    a->lineage = w->lineage;
-    a->text = why;
+    if (ev->msg->u.snap_begin.persist && !w->waits)
+        unmet(k, w, why);
 }
 
 /* NULL: it may be taken. */
@@ -239,10 +243,8 @@ void keeper_on_begin(struct keeper *k, struct worker *w, const struct keeper_eve
     keeper_empty_slot(k, s);
     keeper_hold_images(s, w->kept, sizes.header_bytes, sizes.bytes);
     s->state = KEEPER_GROWING;
-    s->step = m->u.snap_begin.step;
+    keeper_name_slot(w, s, m->u.snap_begin.step);
     s->persist = m->u.snap_begin.persist;
-    s->lineage = w->lineage;
-    s->era = w->era;
     s->seq = m->seq;
     if (s->bytes <= s->capacity)
         give_out(k, w, s);
@@ -276,6 +278,10 @@ void keeper_on_grown(struct keeper *k, struct worker *w, const struct keeper_eve
     keeper_refuse(k, w, s->seq, "NOMEM", k->text);
     k->reply[k->replies - 1].u.refused.need_bytes = ev->need_bytes;
     k->reply[k->replies - 1].u.refused.have_bytes = ev->have_bytes;
+    if (s->persist)
+        unmet(k, w,
+              ev->need_bytes ? "a rank's snapshot of it has no room in --ckpt-mem"
+                             : "there was no memory for a rank's snapshot of it");
     keeper_empty_slot(k, s);
 }
 
@@ -323,9 +329,7 @@ int keeper_capture(struct keeper *k, unsigned worker, int64_t step, int64_t kept
     keeper_empty_slot(k, s);
     s->state = KEEPER_CAPTURING;
     s->captured = w->captures = true;
-    s->step = step;
-    s->lineage = w->lineage;
-    s->era = w->era;
+    keeper_name_slot(w, s, step);
     return (int)(s - w->slot);
 }
 

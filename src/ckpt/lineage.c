@@ -23,6 +23,12 @@ uint64_t lineage_back(uint64_t lineage, int64_t step)
     return hash ? hash : 1;
 }
 
+uint64_t lineage_again(uint64_t lineage, int64_t step, uint64_t take)
+{
+    uint64_t hash = mix(mix(mix(2, lineage), (uint64_t)step), take);
+    return hash ? hash : 1;
+}
+
 uint64_t lineage_of_epoch(const char *epoch)
 {
     const char *end = strrchr(epoch, '.');

@@ -16,6 +16,9 @@ uint64_t lineage_back(uint64_t lineage, int64_t step);
 
 /* What stands in for it in a manifest that was written before there were any: of its epoch,
  * "<number>.<coord>.<counter>", all but the counter of the order, for one history may have several.  0 of "". */
+/* Of a step of that lineage that was taken so often before: of this take alone, what follows is of the lineage still.
+ */
+uint64_t lineage_again(uint64_t lineage, int64_t step, uint64_t take);
 uint64_t lineage_of_epoch(const char *epoch);
 
 #endif

@@ -1,5 +1,7 @@
 #include "ckpt/page.h"
 
+#include "ckpt/layout.h"
+
 /* Both sides write words of their own and then read the other's, so each access is one of the whole word, and a fence
  * stands between: of a limit and a step that is begun at the same time, at least one side sees the other's. */
 #define LOAD(p, field)     __atomic_load_n(&(p)->field, __ATOMIC_SEQ_CST)
@@ -19,6 +21,12 @@ void page_reset(struct page *p, uint64_t round, uint64_t coord, uint32_t rank)
                        .boundary_step = PAGE_NO_STEP};
 }
 
+/* It is no more than a claim: what is no step that a snapshot may have is none. */
+static int64_t claimed(int64_t step)
+{
+    return step < -1 || step > CKPT_STEP_MAX ? -1 : step;
+}
+
 bool page_listens(const struct page *p)
 {
     return LOAD(p, phase) != PAGE_INIT;
@@ -27,8 +35,7 @@ bool page_listens(const struct page *p)
 int64_t page_begun(const struct page *p)
 {
     int64_t live = LOAD(p, live_step), begun = LOAD(p, begin_step);
-    int64_t step = LOAD(p, phase) == PAGE_UPDATING && begun > live ? begun : live;
-    return step < -1 ? -1 : step; /* it is no more than a claim */
+    return claimed(LOAD(p, phase) == PAGE_UPDATING && begun > live ? begun : live);
 }
 
 void page_stand(const struct page *p, struct page_stand *to)
@@ -37,11 +44,13 @@ void page_stand(const struct page *p, struct page_stand *to)
     for (unsigned tries = 0; tries < PAGE_TRIES; tries++) {
         uint64_t seq = LOAD(p, seq);
         uint32_t phase = LOAD(p, phase);
-        int64_t begin = LOAD(p, begin_step);
+        int64_t begin = LOAD(p, begin_step), live = LOAD(p, live_step);
         bool inside = phase == PAGE_UPDATING && begin <= LOAD(p, limit_step); /* beyond it, it waits */
-        to->listens = phase != PAGE_INIT && phase != PAGE_EXITING;
-        to->live = page_live(p);
-        to->begun = inside && begin > to->live ? begin : to->live;
+        /* A step that cannot be one was not seen when a limit was set: whether it is in it is not known. */
+        bool counts = live <= CKPT_STEP_MAX && (phase != PAGE_UPDATING || begin <= CKPT_STEP_MAX);
+        to->listens = phase != PAGE_INIT && phase != PAGE_EXITING && counts;
+        to->live = claimed(live);
+        to->begun = inside && begin > to->live ? claimed(begin) : to->live;
         to->stable = to->listens && !inside;
         if (!(seq & 1) && LOAD(p, seq) == seq)
             return;
@@ -58,8 +67,7 @@ const char *page_phase(const struct page *p)
 
 int64_t page_live(const struct page *p)
 {
-    int64_t live = LOAD(p, live_step);
-    return live < -1 ? -1 : live;
+    return claimed(LOAD(p, live_step));
 }
 
 void page_limit(struct page *p, int64_t step)

@@ -6,7 +6,7 @@
 
 #include "util/sort.h"
 
-#define LEFT_OUT "a rank has left it out"
+#define LEFT_OUT "a rank has left it out, or has ended before it"
 
 struct hold {
     int64_t step; /* KEEPER_NO_STEP: not held */
@@ -29,7 +29,7 @@ struct persist {
     struct wish *wish; /* in ascending order of steps */
     unsigned wishes, wish_room;
     int64_t writing, on_disk, failed, unmet;
-    uint64_t writing_lineage;
+    uint64_t writing_lineage, unmet_lineage;
     bool deferred;
     bool stale;                    /* what is being written is of a history that was given up */
     bool lastwords;                /* of what is written */
@@ -152,7 +152,9 @@ static bool is_written(const struct persist *p, int64_t step, uint64_t lineage)
 void persist_committed(struct persist *p, unsigned worker, unsigned slot)
 {
     const struct keeper_slot *s = keeper_slot(p->keeper, worker, slot);
-    if (s->persist && !is_written(p, s->step, s->lineage) && !find(p, s->step, s->lineage))
+    bool said = !p->deferred && s->step == p->unmet && s->lineage == p->unmet_lineage &&
+                keeper_cover(p->keeper, s->step, s->lineage) == KEEPER_HOPELESS;
+    if (s->persist && !said && !is_written(p, s->step, s->lineage) && !find(p, s->step, s->lineage))
         add(p, s->step, s->lineage, false);
     if (find(p, s->step, s->lineage))
         hold(p, worker, slot);
@@ -162,9 +164,16 @@ void persist_committed(struct persist *p, unsigned worker, unsigned slot)
 void persist_unmet(struct persist *p, int64_t step, uint64_t lineage, const char *why)
 {
     struct wish *w = find(p, step, lineage);
-    if (w || step == p->unmet)
+    if (w && (w->ordered || p->deferred || keeper_cover(p->keeper, step, lineage) != KEEPER_HOPELESS))
         return; /* who holds some of it hears of it when that is hopeless */
+    if (!w && step == p->unmet && lineage == p->unmet_lineage)
+        return;
     p->unmet = step;
+    p->unmet_lineage = lineage;
+    if (w) {
+        give_up(p, w, why);
+        return;
+    }
     w = add(p, step, lineage, false);
     give_up(p, w, why);
 }

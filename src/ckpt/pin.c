@@ -4,14 +4,16 @@
 
 static bool same(struct pin_step a, struct pin_step b)
 {
-    return a.step == b.step && a.lineage == b.lineage;
+    return a.step == b.step && a.lineage == b.lineage && a.take == b.take;
 }
 
 static bool is_later(struct pin_step a, struct pin_step b)
 {
     if (b.step == PIN_NO_STEP || a.step == PIN_NO_STEP)
         return a.step != PIN_NO_STEP;
-    return a.era != b.era ? a.era > b.era : a.step > b.step;
+    if (a.era != b.era)
+        return a.era > b.era;
+    return a.step != b.step ? a.step > b.step : a.take > b.take;
 }
 
 /* --- what is held of a step --- */
@@ -27,7 +29,7 @@ static enum has has(const struct pin_worker *w, struct pin_step of)
             return HAS_IT;
         best = x->at == PIN_WORK && same(x->of, of) ? IS_AT_IT : best;
     }
-    bool now = w->passed.era == of.era && w->passed.lineage == of.lineage && w->passed.step < of.step;
+    bool now = w->passed.era == of.era && w->passed.lineage == of.lineage && is_later(of, w->passed);
     return best < NEVER ? best : w->comes && (now || w->passed.era < of.era) ? MAY_COME_TO_IT : NEVER;
 }
 
@@ -67,7 +69,7 @@ enum pin_state pin_state(struct pin *p, struct pin_step of)
 /* Of several nodes, before anything was told: the newest that this one has from before. */
 struct pin_step pin_common(struct pin *p)
 {
-    struct pin_step best = {PIN_NO_STEP, -1, 0};
+    struct pin_step best = {PIN_NO_STEP, -1, 0, 0};
     if (p->several && p->common.step != PIN_NO_STEP)
         return p->common;
     for (unsigned i = 0; i < p->n; i++)
@@ -82,7 +84,7 @@ struct pin_step pin_common(struct pin *p)
 
 /* --- slots --- */
 
-/* A step that is taken twice lies there twice: the later one counts. */
+/* Of one that lies there twice the later one counts. */
 static bool is_twice(const struct pin_worker *w, unsigned slot)
 {
     for (unsigned s = 0; s < PIN_SLOTS; s++)
@@ -139,7 +141,8 @@ static bool could_take(struct pin *p, unsigned first, struct pin_step of, struct
 
 bool pin_may_begin(struct pin *p, unsigned worker, int64_t step)
 {
-    const struct pin_step now = p->w[worker].passed, of = {step, now.era, now.lineage}, common = pin_common(p);
+    const struct pin_step now = p->w[worker].passed, common = pin_common(p);
+    const struct pin_step of = {step, now.era, now.lineage, now.step == step ? now.take : 0};
     if (p->several && step < p->from)
         return false;
     for (unsigned i = 0; i < p->n; i++)
@@ -167,7 +170,7 @@ static void add(struct pin_step of, struct pin_step *to, unsigned *n)
 /* Of those that have declared the same the one that is behind may have a step for all. */
 static struct pin_step passed_by(const struct pin *p, unsigned first)
 {
-    struct pin_step least = {INT64_MAX, INT64_MAX, 0};
+    struct pin_step least = {INT64_MAX, INT64_MAX, 0, 0};
     for (unsigned i = first; i < p->n; i = p->w[i].next)
         if (p->w[i].comes && is_later(least, p->w[i].passed))
             least = p->w[i].passed;
@@ -187,7 +190,7 @@ static bool is_ready(const struct pin_worker *w, struct pin_step common)
 
 void pin_tell(struct pin *p, struct pin_told *to)
 {
-    struct pin_step common = pin_common(p), passed = {PIN_NO_STEP, -1, 0};
+    struct pin_step common = pin_common(p), passed = {PIN_NO_STEP, -1, 0, 0};
     memset(to, 0, sizeof *to); /* it may be compared as it lies there */
     to->ready = true;
     to->begun = PIN_NO_STEP;

@@ -26,7 +26,12 @@
  *
  * Steps have the order in which they were trained, not that of their numbers: a script may go back by itself, and train
  * a lower step anew.  What it trains then is of another lineage (lineage.h) and of the next era; what a worker has left
- * by that has gone by, and what others train in a later era may come to it, too. */
+ * by that has gone by, and what others train in a later era may come to it, too.
+ *
+ * A script may also take a step that it has taken already, and its state need not be the same any more.  That is a step
+ * of its own, which comes behind the first take of it and before the next number: all have to take it again before it
+ * counts, and who comes to a higher number has passed all takes of the lower ones by.  What follows it is what would
+ * have followed the first take: a rank that alone takes a step twice has not left the others. */
 #ifndef CKPT_PIN_H
 #define CKPT_PIN_H
 #include <stdbool.h>
@@ -41,6 +46,7 @@ struct pin_step {
     int64_t step;     /* PIN_NO_STEP: none */
     int64_t era;      /* so often had its worker gone back by itself; -1: it is from before all went on together */
     uint64_t lineage; /* equal steps have equal ones */
+    uint64_t take;    /* so often was it taken before */
 };
 
 enum pin_state { PIN_WHOLE, PIN_COMING, PIN_HOPELESS };

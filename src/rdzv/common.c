@@ -40,7 +40,7 @@ void common_round(struct common *c, unsigned seats)
 
 void common_restart(struct common *c)
 {
-    c->step = (struct pin_step){PIN_NO_STEP, -1, 0};
+    c->step = (struct pin_step){PIN_NO_STEP, -1, 0, 0};
     c->from = 0;
     c->stuck = EL_NEVER;
     c->gone_next = 0;
@@ -98,7 +98,7 @@ static bool never(const struct common_seat *s, struct pin_step of)
 /* The last that was trained of those which all hold; who needs none of his own speaks where nobody else does. */
 static struct pin_step newest(const struct common *c)
 {
-    struct pin_step best = {PIN_NO_STEP, -1, 0};
+    struct pin_step best = {PIN_NO_STEP, -1, 0, 0};
     for (unsigned k = 0; k < c->seats; k++)
         for (unsigned i = 0; i < c->seat[k].t.told.whole; i++) {
             struct pin_step of = c->seat[k].t.told.is_whole[i];
@@ -108,6 +108,20 @@ static struct pin_step newest(const struct common *c)
             best = all ? of : best;
         }
     return best;
+}
+
+/* Of one step that was taken twice the nodes know the order: each tells the later take first. */
+static bool goes_beyond(const struct common *c, struct pin_step of)
+{
+    if (of.step != c->step.step || of.era != c->step.era || of.step == PIN_NO_STEP || same(of, c->step))
+        return is_later(of, c->step) && !same(of, c->step);
+    for (unsigned k = 0; k < c->seats; k++) {
+        const struct pin_told *t = &c->seat[k].t.told;
+        for (unsigned i = 0; i < t->whole && !same(t->is_whole[i], c->step); i++)
+            if (same(t->is_whole[i], of))
+                return true;
+    }
+    return false;
 }
 
 /* Newer than the common one, as the node itself sees it: behind that in its list nothing is. */
@@ -132,7 +146,7 @@ static enum waits waits_of(const struct common *c, struct pin_step of)
 /* Of all steps beyond the common one.  Each is looked at once for each node that tells it, but most tell the same. */
 static enum waits look(const struct common *c)
 {
-    struct pin_step last[2] = {{PIN_NO_STEP, -1, 0}, {PIN_NO_STEP, -1, 0}};
+    struct pin_step last[2] = {{PIN_NO_STEP, -1, 0, 0}, {PIN_NO_STEP, -1, 0, 0}};
     enum waits most = WAITS_FOR_NOTHING;
     for (unsigned k = 0; k < c->seats && most != WAITS_FOR_NODES; k++) {
         const struct pin_told *t = &c->seat[k].t.told;
@@ -223,7 +237,7 @@ static void begin_anew(struct common *c)
 bool common_advance(struct common *c, el_usec now)
 {
     struct pin_step best = newest(c);
-    if (is_later(best, c->step) && !same(best, c->step)) {
+    if (goes_beyond(c, best)) {
         set_common(c, best);
         return true;
     }
@@ -331,7 +345,7 @@ unsigned common_list_get(const char *list, struct pin_step *v, unsigned max)
     unsigned n = 0;
     uint64_t step, era;
     for (scan_blanks(&list); n < max && scan_u64(&list, &step) && step <= MSG_STEP_MAX; scan_blanks(&list)) {
-        struct pin_step of = {(int64_t)step, -1, 0};
+        struct pin_step of = {(int64_t)step, -1, 0, 0};
         if (*list == '@' && (list++, !scan_hex(&list, &of.lineage)))
             break;
         if (*list == ':') {

@@ -128,6 +128,72 @@ def alone():
     end()
 
 
+def lacks():
+    """One step is wanted on disk, and rank 1 has it not: HOW=room: it is too large there; refused: it cannot be saved; skipped: it
+    is not asked for.  That is said, and costs no other step but the next one."""
+    how = os.environ["HOW"]
+    state = {"w": np.zeros(1 << 10, "u1")}
+    ck.declare("w", state)
+    ck.restore()
+    meet, taken = Barrier(), []
+    for step in range(9):
+        meet()
+        bad = rank == 1 and step in (1, 5)
+        if bad:
+            state["w"] = np.zeros(60 << 20, "u1") if how == "room" else (lambda: 0) if how == "refused" else state["w"]
+        try:
+            if not (bad and how == "skipped") and ck.snapshot(step, persist=step in (1, 5)):
+                taken.append(step)
+        except elrun.Error:
+            pass
+        state["w"] = np.zeros(1 << 10, "u1")
+        ck.wait()
+    verdict({0, 3, 4, 7, 8} <= set(taken), f"rank {rank}: the others are taken", taken)
+    meet()
+    failed = [e.step for e in ck.events() if e.kind == "failed"]
+    verdict(failed == [1, 5], f"rank {rank}: an event for each that is not on disk", failed)
+    meet()
+    if rank == 0:
+        end()
+
+
+def twice():
+    """Both ranks take step 5; rank 0 takes it again, with another state, and HOW=both: so does the other one; then rank 1 is
+    killed.  What they go back to is of one take."""
+    how = os.environ["HOW"]
+    state = {"x": 0}
+    ck.declare("x", state)
+    step = ck.restore()
+    if attempt:
+        want = 2 if how == "both" else 1
+        verdict(step == 5 and state["x"] == want, f"rank {rank}: both go back to take {want} of step 5", (step, state))
+        Barrier()()
+        if rank == 0:
+            end()
+        return
+    meet = Barrier()
+    for state["x"] in (1, 2):
+        meet()
+        if state["x"] == 1 or rank == 0 or how == "both":
+            verdict(ck.snapshot(5) is True and ck.wait() == 5, f"rank {rank}: take {state['x']}")
+    meet()
+    if rank == 1:
+        die()
+    time.sleep(60)
+
+
+def memory_only():
+    """persist=True, and there is no --ckpt-dir."""
+    ck.declare("w", {"w": np.zeros(1 << 10)})
+    ck.restore()
+    for step in range(3):
+        verdict(ck.snapshot(step, persist=True) is True, f"step {step} is taken")
+        ck.wait()
+    failed = [(e.step, e.text) for e in ck.events() if e.kind == "failed"]
+    verdict(failed == [(s, "there is no --ckpt-dir") for s in range(3)], "an event for each says that it is not on disk", failed)
+    end()
+
+
 def reserved():
     """Rank 0 has reserved memory for more than it holds; then rank 1 needs it."""
     state = {"w": np.ones((20 if rank == 0 else 1) << 20, "u1")}
@@ -285,7 +351,7 @@ def steps():
     state = {"n": 0}
     ck.declare("n", state)
     ck.restore()
-    for step, what in ((None, "None"), (1.5, "a fraction"), ("3", "a text"), (float("nan"), "not a number"), ([1], "a list"), (1 << 70, "too large"), (-1, "negative")):
+    for step, what in ((None, "None"), (1.5, "a fraction"), ("3", "a text"), (float("nan"), "not a number"), ([1], "a list"), (1 << 70, "too large"), (10**15, "the first without a name"), (-1, "negative")):
         for name, call in (("snapshot", lambda: ck.snapshot(step)), ("update", lambda: ck.update(step).__enter__())):
             try:
                 answer = call()

@@ -38,6 +38,25 @@ is "persist=True, one of two ranks says so: all are taken" "$(cat "$D/taken.0")"
 is "persist=True, one of two ranks says so: each is on disk, or an event says that it is not" \
     "$({ on_disk; cat "$D/failed.0"; } | tr ' ' '\n' | grep . | sort -nu | tr '\n' ' ')" "9 19 29 39 "
 is "persist=True, one of two ranks says so: exit status" "$status" 0
+for how in room refused skipped; do
+    with=HOW=$how
+    job "lacks_$how" 2 lacks --ckpt-mem=64M --ckpt-dir="$T/lacks_$how/ckpt"
+    ends "persist=True, and a rank has it not, $how"
+    is "persist=True, and a rank has it not, $how: a line for each" \
+        "$(sed -n 's/.*checkpoint: step \([0-9]*\) is not on disk: .*/\1/p' "$D/err" | tr '\n' ' ')" "1 5 "
+    like "persist=True, and a rank has it not, $how: and why" "$(grep 'step 5 is not on disk' "$D/err")" \
+        "$([ $how = room ] && echo 'no room in --ckpt-mem' || echo 'a rank has left it out')"
+done
+with=
+for how in one both; do
+    with=HOW=$how
+    job "twice_$how" 2 twice --ckpt-mem=16M --max-restarts=1 --restart-policy=always
+    ends "a step that is taken twice, $how"
+done
+with=
+job memory_only 1 memory_only --ckpt-mem=16M
+ends "persist=True without --ckpt-dir"
+is "persist=True without --ckpt-dir: it is said once" "$(grep -c 'there is no --ckpt-dir' "$D/err")" 1
 with=CKPT_DIR=$T/broken/ckpt
 job broken 1 broken_dir --ckpt-dir="$T/broken/ckpt"
 ends "the folder goes away"

@@ -14,7 +14,7 @@ static struct pin *table(struct cluster *c, uint32_t who)
     x->w = (struct pin_worker){.next = 1, .comes = a->alive, .passed = x->passed};
     for (unsigned i = 0; i < a->restore.n; i++) {
         bool now = a->restore.line[i] == a->restore.trains;
-        struct pin_step of = {a->restore.held[i], now ? 0 : -1, a->restore.line[i]};
+        struct pin_step of = {a->restore.held[i], now ? 0 : -1, a->restore.line[i], 0};
         bool useless = false;
         for (unsigned u = 0; u < x->useless_n; u++)
             useless |= x->useless[u].step == of.step && x->useless[u].lineage == of.lineage;
@@ -36,11 +36,11 @@ void commons_begin(struct cluster *c, uint32_t who, int64_t step, uint64_t line)
 {
     struct cluster_agent *a = &c->agent[who];
     struct cluster_common *x = &a->common;
-    x->passed = (struct pin_step){PIN_NO_STEP, 0, a->restore.trains};
+    x->passed = (struct pin_step){PIN_NO_STEP, 0, a->restore.trains, 0};
     x->from = 0;
     x->taken_n = 0;
     if (step != RESTORE_NO_STEP)
-        x->common = (struct pin_step){step, -1, line};
+        x->common = (struct pin_step){step, -1, line, 0};
     x->common.era = -1;
     if (a->number)
         tell(c, who);
@@ -70,7 +70,7 @@ void commons_committed(struct cluster *c, uint32_t who, int64_t step, uint64_t l
     struct cluster_common *x = &c->agent[who].common;
     if (x->taken_n == CLUSTER_TAKEN_MAX)
         memmove(x->taken, x->taken + 1, --x->taken_n * sizeof x->taken[0]);
-    x->taken[x->taken_n++] = (struct pin_step){step, 0, line};
+    x->taken[x->taken_n++] = (struct pin_step){step, 0, line, 0};
     tell(c, who);
 }
 
@@ -132,7 +132,7 @@ void commons_order(struct cluster *c, uint32_t who, const struct msg_ckpt_common
     struct cluster_common *x = &a->common;
     bool now = m->lineage == a->restore.trains;
     if (m->step != PIN_NO_STEP)
-        x->common = (struct pin_step){m->step, now ? 0 : -1, m->lineage};
+        x->common = (struct pin_step){m->step, now ? 0 : -1, m->lineage, 0};
     x->from = (int64_t)m->from;
     x->useless_n = common_list_get(m->useless, x->useless, sizeof x->useless / sizeof x->useless[0]);
     for (unsigned i = 0; i < x->useless_n; i++)

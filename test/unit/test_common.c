@@ -191,7 +191,7 @@ static void look_passed(struct node *n)
 {
     for (unsigned i = 0; i < n->p.n; i++) {
         struct pin_worker *w = &n->w[i];
-        struct pin_step last = n->at[i] ? s.place[n->at[i] - 1].of : (struct pin_step){-1, 0, 1};
+        struct pin_step last = n->at[i] ? s.place[n->at[i] - 1].of : (struct pin_step){-1, 0, 1, 0};
         bool held = w->passed.lineage != last.lineage;
         for (unsigned k = 0; k < PIN_SLOTS; k++)
             held |= (w->slot[k].at == PIN_HELD || w->slot[k].at == PIN_WORK) && w->slot[k].of.step == last.step &&
@@ -298,13 +298,13 @@ static unsigned set_up(uint64_t start)
     s.together = start & 1;
     s.waits = start & 2;
     s.delay = 1 + below(start & 8 ? 40 : 3);
-    s.common = (struct pin_step){PIN_NO_STEP, -1, 0};
-    struct pin_step of = {0, 0, 1};
+    s.common = (struct pin_step){PIN_NO_STEP, -1, 0, 0};
+    struct pin_step of = {0, 0, 1, 0};
     for (unsigned i = 0; i < PLACES; i++) {
         int64_t back = start & 4 && i > 5 && below(15) == 0 ? 2 + below(4) : 0;
         of.step = of.step > back ? of.step + 1 - back : of.step + 1;
         if (i && of.step < s.place[i - 1].of.step)
-            of = (struct pin_step){of.step, of.era + 1, of.lineage * 31 + (uint64_t)of.step};
+            of = (struct pin_step){of.step, of.era + 1, of.lineage * 31 + (uint64_t)of.step, 0};
         s.place[i] = (struct place){of, 0};
     }
     common_round(&s.c, s.nodes);
@@ -498,6 +498,27 @@ static void test_goes_back(void)
     ok(s.c.step.step == 7 && !common_went_back(&s.c, was, &step), "once");
 }
 
+/* A step that was taken twice: numbers do not say which take is the later one, the order in which they are told does.
+ */
+static void test_takes_twice(void)
+{
+    common_round(&s.c, 2);
+    says(0, "12@1:0", "", 11, true, false);
+    says(1, "12@1:0", "", 11, true, false);
+    says(0, "12@2:0 12@1:0", "", 12, true, false);
+    common_advance(&s.c, clock_at);
+    is_num((long)s.c.step.lineage, 1, "one node has the later take of a step");
+    says(1, "12@2:0 12@1:0", "", 12, true, false);
+    common_advance(&s.c, clock_at);
+    is_num((long)s.c.step.lineage, 2, "all have");
+    ok(!common_advance(&s.c, clock_at) && s.c.step.lineage == 2,
+       "which the earlier one, that they hold still, does not undo");
+    says(0, "13@1:0 12@2:0", "", 13, true, false);
+    says(1, "13@1:0 12@2:0", "", 13, true, false);
+    common_advance(&s.c, clock_at);
+    is_num((long)s.c.step.step, 13, "the next number is newer");
+}
+
 static void test_elsewhere(void)
 {
     common_round(&s.c, 2);
@@ -516,7 +537,7 @@ static void test_lists(void)
     common_list_put(v, n, text, sizeof text);
     is_str(text, "13@9f3a:2 12@77 11@1:0 10@1:0", "a list, as long as there is room");
     for (unsigned i = 0; i < PIN_TOLD; i++)
-        v[i] = (struct pin_step){MSG_STEP_MAX, INT64_MAX, UINT64_MAX};
+        v[i] = (struct pin_step){MSG_STEP_MAX, INT64_MAX, UINT64_MAX, 0};
     common_list_put(v, PIN_TOLD, text, sizeof text);
     ok(common_list_get(text, v, PIN_TOLD + 1) == PIN_TOLD && v[PIN_TOLD - 1].era == INT64_MAX, "the longest one");
     unsigned bad = 0;
@@ -532,6 +553,7 @@ int main(void)
     test_words();
     test_patience();
     test_goes_back();
+    test_takes_twice();
     test_elsewhere();
     test_lists();
     test_many_orders();

@@ -125,6 +125,78 @@ static void test_held_for_disk(void)
        "the next one has a slot, and it is said once");
 }
 
+static bool is_hopeless(int64_t step)
+{
+    return keeper_cover(k, step, 0) == KEEPER_HOPELESS;
+}
+
+/* A slot of worker 0 is held for the disk, and worker 1 has what all have. */
+static void hold_two(void)
+{
+    open_two(false, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    keeper_take(k, 0, 1);
+    ok(!found(KEEPER_DO_PASSED) && !is_hopeless(2), "a slot is held until the other rank has come to its step");
+}
+
+/* Whoever passes it by is seen at once: nothing else may happen any more. */
+static void test_passes(void)
+{
+    const struct wmsg big = {.type = WMSG_SNAP_BEGIN,
+                             .u.snap_begin = {.step = 2, .images = "4096/8388608", .persist = true}};
+    hold_two();
+    ok(begin(1, 3) < 0 && found(KEEPER_DO_PASSED) && is_hopeless(2), "it comes to a higher step: that is told");
+    ok(begin(1, 4) < 0 && found(KEEPER_DO_PASSED), "and each time");
+    ok(begin(0, 5) < 0 && is_busy(false), "while it is held");
+    now += EL_SEC(10);
+    ok(begin(1, 6) < 0 && begin(0, 6) < 0 && strstr(answered(WMSG_SNAP_SLOT)->u.snap_slot.text, "not every rank"),
+       "a slot that waits in vain is not at work");
+    keeper_give(k, 0, 1, keeper_slot(k, 0, 1)->gen, true);
+    ok(begin(0, 7) >= 0 && begin(1, 7) >= 0 && !found(KEEPER_DO_PASSED),
+       "when it is given back both take the next one");
+
+    hold_two();
+    say(1, big);
+    const struct keeper_action *grow = found(KEEPER_DO_GROW);
+    ok(grow && !found(KEEPER_DO_UNMET), "it asks for more than there is");
+    event((struct keeper_event){.type = KEEPER_EV_GROWN,
+                                .worker = 1,
+                                .slot = grow->slot,
+                                .gen = grow->gen,
+                                .need_bytes = 16 * MIB,
+                                .text = "no room"});
+    const struct keeper_action *unmet = found(KEEPER_DO_UNMET);
+    ok(refused("NOMEM") || answered(WMSG_REFUSED), "which is refused");
+    ok(unmet && unmet->step == 2 && strstr(unmet->text, "--ckpt-mem"), "that the disk lacks it is told, and why");
+    ok(found(KEEPER_DO_PASSED) && is_hopeless(2), "and that it has passed the step by");
+
+    hold_two();
+    int slot = begin(1, 2);
+    ok(slot >= 0 && !is_hopeless(2), "it is at the step");
+    say(1, (struct wmsg){.type = WMSG_SNAP_ABORT, .u.snap_abort = {.slot = (uint64_t)slot, .why = "an exception"}});
+    ok(found(KEEPER_DO_PASSED) && is_hopeless(2), "and gives it up");
+
+    hold_two();
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+    ok(found(KEEPER_DO_PASSED) && is_hopeless(2), "it ends");
+}
+
+/* What others judge a node by is how far its workers have gone, whether or not they hold it. */
+static void test_least(void)
+{
+    open_two(false, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    is_num(keeper_least(k), 1, "the other rank may come to step 2");
+    begin(1, 3);
+    begin(1, 4);
+    is_num(keeper_least(k), 2, "it holds nothing of it, and has passed it by");
+    int slot = begin(1, 5);
+    ok(slot >= 0 && keeper_least(k) == 2, "it is at one that it may hold");
+    commit(1, slot, 5);
+    begin(1, 6);
+    is_num(keeper_least(k), 2, "which it may yet, wherever it has gone");
+}
+
 static void told(enum keeper_event_type type, int64_t step, uint64_t lineage, uint64_t from)
 {
     event((struct keeper_event){.type = type, .step = step, .lineage = lineage, .number = from});
@@ -195,15 +267,55 @@ static void test_goes_back(void)
     uint64_t lineages[4];
     ok(keeper_readable(k, steps, lineages, 4) == 1 && steps[0] == 6 && lineages[0] == line,
        "a restart goes back to the new one");
+}
 
-    /* The same step once more is not going back. */
-    open_two(true, false);
+/* The same step once more, perhaps with another state: it is not going back, and not the same, either. */
+static void test_takes_twice(void)
+{
+    int64_t steps[4];
+    uint64_t lineages[4];
+    open_two(false, false);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .lineage = 0x22});
+    join_as(0, 2, "a"), join_as(1, 2, "b");
     snapshot(0, 3), snapshot(1, 3);
-    uint64_t before = keeper_slot(k, 0, 0)->lineage;
-    snapshot(0, 3);
-    ok(keeper_slot(k, 0, 0)->lineage == before && keeper_slot(k, 0, 1)->lineage == before,
-       "a step that is taken twice is of one lineage");
-    ok(begin(0, 4) >= 0, "and the older one of the two is given away");
+    uint64_t again = lineage_again(0x22, 3, 1);
+    int slot = begin(0, 3);
+    commit(0, slot, 3), summed(0, true);
+    ok(keeper_slot(k, 0, (unsigned)slot)->lineage == again && keeper_common(k).lineage == 0x22,
+       "a step that one rank takes twice: what all have counts");
+    ok(keeper_readable(k, steps, lineages, 4) == 1 && steps[0] == 3 && lineages[0] == 0x22,
+       "and that alone is offered");
+    is_num(keeper_cover(k, 3, again), KEEPER_INCOMPLETE, "the other rank may take it once more, too");
+    ok(begin(0, 4) < 0, "until then there is no slot for more");
+    slot = begin(1, 4);
+    ok(slot < 0 && keeper_cover(k, 3, again) == KEEPER_HOPELESS, "it goes on instead");
+    snapshot(0, 5), snapshot(1, 5);
+    ok(common() == 5 && keeper_common(k).lineage == 0x22 && !found(KEEPER_DO_WENT_BACK),
+       "so does the first, and what they train is of one lineage still");
+    snapshot(0, 5), snapshot(1, 5);
+    again = lineage_again(0x22, 5, 1);
+    ok(common() == 5 && keeper_common(k).lineage == again && !found(KEEPER_DO_WENT_BACK), "all take a step twice");
+    ok(keeper_readable(k, steps, lineages, 4) == 2 && lineages[0] == again, "then the later take comes first");
+    snapshot(0, 5), snapshot(1, 5);
+    ok(keeper_common(k).lineage == lineage_again(0x22, 5, 2), "and a third time");
+    for (unsigned i = 0; i < 2; i++)
+        query(i);
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 5, .lineage = lineage_again(0x22, 5, 2)});
+    restored(0, 5, true), restored(1, 5, true);
+    event((struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = 0x33});
+    ok(holds(0, 5) && keeper_readable(k, steps, lineages, 4) == 1, "who goes back to one forgets the others");
+    snapshot(0, 6);
+    ok(begin(0, 7) < 0 && holds(0, 5) && holds(1, 5), "and keeps that until all have a newer one");
+    snapshot(1, 6);
+    ok(common() == 6 && begin(0, 8) >= 0, "as ever");
+
+    /* What was left out and is asked for again is no second take. */
+    open_two(false, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    ok(begin(0, 3) < 0 && begin(1, 2) >= 0, "a step is left out");
+    commit(1, (int)keeper_slot(k, 1, 0)->step == 2 ? 0 : 1, 2), summed(1, true);
+    slot = begin(0, 3);
+    ok(slot >= 0 && keeper_slot(k, 0, (unsigned)slot)->take == 0, "and asked for again: that is its first take");
 }
 
 int main(void)
@@ -211,8 +323,11 @@ int main(void)
     test_leaves_out();
     test_waits();
     test_held_for_disk();
+    test_passes();
+    test_least();
     test_several();
     test_goes_back();
+    test_takes_twice();
     keeper_free(k);
     return done();
 }

@@ -71,8 +71,10 @@ static int begin(unsigned worker, int64_t step)
     const struct keeper_actions *did =
         say(worker,
             (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = step, .images = "4096/8192 4096/8192"}});
-    const struct wmsg *m = keeper_reply(k, did->v[did->n - 1].reply);
-    return m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy ? (int)m->u.snap_slot.slot : -1;
+    const struct wmsg *m = NULL;
+    for (unsigned i = 0; i < did->n; i++)
+        m = did->v[i].type == KEEPER_DO_SEND ? keeper_reply(k, did->v[i].reply) : m;
+    return m && m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy ? (int)m->u.snap_slot.slot : -1;
 }
 
 static void commit(unsigned worker, int slot, int64_t step, bool persist)
@@ -239,6 +241,39 @@ static void test_queue(void)
     close_all();
 }
 
+static bool given_up(int64_t step, const char *why)
+{
+    struct persist_news news = persist_next(p);
+    return news.what == PERSIST_GIVEN_UP && news.step == step && strcmp(news.text, why) == 0;
+}
+
+/* A rank has no room for what is wanted: that is said once, with the reason, whoever comes first. */
+static void test_unmet(void)
+{
+    open_all(2, false);
+    snapshot(0, 1, true);
+    begin(1, 1);
+    persist_unmet(p, 1, 0, "no room");
+    ok(next(PERSIST_NOTHING, 0), "a rank is at the step: it is not given up");
+    say(1, (struct wmsg){.type = WMSG_SNAP_ABORT, .u.snap_abort = {.why = ""}});
+    persist_unmet(p, 1, 0, "no room");
+    persist_unmet(p, 1, 0, "no room");
+    ok(given_up(1, "no room") && next(PERSIST_NOTHING, 0) && persist_is_idle(p), "it has no room: that is the reason");
+    ok(keeper_slot(k, 0, 0)->readers == 0, "and nothing is held for it");
+    begin(1, 2);
+    say(1, (struct wmsg){.type = WMSG_SNAP_ABORT, .u.snap_abort = {.why = ""}});
+    persist_unmet(p, 2, 0, "no room");
+    ok(given_up(2, "no room"), "it comes first: that is said");
+    snapshot(0, 2, true);
+    ok(next(PERSIST_NOTHING, 0) && persist_is_idle(p), "once");
+    begin(1, 3), begin(0, 3);
+    snapshot(0, 4, true);
+    snapshot(1, 4, true);
+    ok(next(PERSIST_WRITE, 4), "and the next one is written");
+    persist_done(p, true, -1);
+    close_all();
+}
+
 /* One of several nodes: what is missing here others may have, and they say when it is over. */
 static void test_deferred(void)
 {
@@ -397,6 +432,7 @@ int main(void)
     test_plain();
     test_order();
     test_queue();
+    test_unmet();
     test_deferred();
     test_last_words();
     unsigned bad = 0;

@@ -37,15 +37,16 @@ static void init(struct stage *s, unsigned workers, unsigned like)
             next++;
         s->w[i] = (struct pin_worker){
             .like = like >> i & 1 ? 0 : i, .next = i && !(like >> i & 1) ? workers : next, .comes = true};
-        s->w[i].passed = (struct pin_step){-1, 0, 1};
+        s->w[i].passed = (struct pin_step){-1, 0, 1, 0};
     }
 }
 
-/* The script: back[i]: it goes back by so much before its i-th snapshot. */
+/* The script: back[i]: it goes back by so much before its i-th snapshot; by 1: it takes the same step once more. */
 static void write_script(struct stage *s, unsigned places, const unsigned char *back)
 {
-    struct pin_step of = {0, 0, 1};
+    struct pin_step of = {0, 0, 1, 0};
     for (unsigned i = 0; i < places; i++) {
+        of.take = i && back && back[i] == 1 ? of.take + 1 : 0;
         of.step = back && of.step >= back[i] ? of.step + 1 - back[i] : of.step + 1;
         if (i && of.step < s->place[i - 1].of.step) {
             of.lineage = of.lineage * 31 + (uint64_t)of.step;
@@ -63,12 +64,19 @@ static struct pin *table(struct stage *s)
     return &s->p;
 }
 
+static bool is_behind(struct pin_step a, struct pin_step b)
+{
+    return a.step != b.step ? a.step < b.step : a.take < b.take;
+}
+
 /* The keeper's part: what a worker says when it comes to a snapshot. */
 static void come_to(struct stage *s, unsigned i, struct pin_step of)
 {
-    struct pin_step *passed = &s->w[i].passed;
-    if (passed->lineage != of.lineage || of.step - 1 > passed->step)
-        *passed = (struct pin_step){of.step - 1, of.era, of.lineage};
+    struct pin_step *passed = &s->w[i].passed, before = {of.step - 1, of.era, of.lineage, UINT64_MAX};
+    if (of.take)
+        before = (struct pin_step){of.step, of.era, of.lineage, of.take - 1};
+    if (passed->lineage != of.lineage || is_behind(*passed, before))
+        *passed = before;
 }
 
 static bool begin(struct stage *s, unsigned i)
@@ -99,7 +107,7 @@ static int in_work(const struct stage *s, unsigned i)
 static struct place *find(struct stage *s, struct pin_step of)
 {
     for (unsigned i = s->places; i-- > 0;)
-        if (s->place[i].of.step == of.step && s->place[i].of.lineage == of.lineage)
+        if (s->place[i].of.step == of.step && s->place[i].of.lineage == of.lineage && s->place[i].of.take == of.take)
             return &s->place[i];
     return NULL;
 }
@@ -111,7 +119,7 @@ static void finish(struct stage *s, unsigned i, bool good)
     for (unsigned k = 0; good && k < s->p.n; k++) /* what one has is enough for all that have declared the same */
         if (s->w[k].like == s->w[i].like)
             find(s, x->of)->taken |= 1u << k;
-    if (!good && x->of.lineage == s->w[i].passed.lineage && x->of.step > s->w[i].passed.step)
+    if (!good && x->of.lineage == s->w[i].passed.lineage && is_behind(s->w[i].passed, x->of))
         s->w[i].passed = x->of;
 }
 
@@ -133,7 +141,7 @@ static bool holds(struct stage *s)
         for (unsigned k = 0; k < s->p.n * PIN_SLOTS; k++) {
             const struct pin_slot *x = &s->w[k / PIN_SLOTS].slot[k % PIN_SLOTS];
             has |= s->w[k / PIN_SLOTS].like == s->w[i].like && x->at == PIN_HELD && x->of.step == common.step &&
-                   x->of.lineage == common.lineage;
+                   x->of.lineage == common.lineage && x->of.take == common.take;
         }
         if (!has)
             return false;
@@ -183,10 +191,11 @@ static void walk(const struct stage *from, unsigned depth, bool fails)
 
 static void test_every_order(void)
 {
-    static const unsigned char straight[12], back[12] = {0, 0, 0, 3, 0, 0, 0}, twice[12] = {0, 0, 2, 0, 2};
-    static const unsigned char *const script[] = {straight, back, twice};
+    static const unsigned char straight[12], back[12] = {0, 0, 0, 3, 0, 0, 0}, anew[12] = {0, 0, 2, 0, 2},
+                                             twice[12] = {0, 0, 1, 0, 1, 1}, both[12] = {0, 1, 0, 2, 1};
+    static const unsigned char *const script[] = {straight, back, anew, twice, both};
     struct stage s;
-    for (unsigned k = 0; k < 3; k++)
+    for (unsigned k = 0; k < 5; k++)
         for (unsigned waits = 0; waits < 2; waits++)
             for (unsigned same = 0; same < 2; same++) {
                 init(&s, 2, same ? 2 : 0);
@@ -213,7 +222,8 @@ struct run {
     unsigned step_of[WORKERS], sum_of[WORKERS];
     unsigned next[WORKERS], made[WORKERS]; /* when it comes to its next snapshot; when the one in work is made */
     unsigned now, changed;                 /* changed: when the common step did */
-    bool together;                         /* no worker begins a step before all have done the one before */
+    bool skips;    /* every third place is wanted on disk, and held for it; now and then a worker passes it by */
+    bool together; /* no worker begins a step before all have done the one before */
     struct pin_step common;
 };
 
@@ -230,6 +240,26 @@ static bool may_go_on(const struct run *r, unsigned i)
     return r->s.at[i] < r->s.places;
 }
 
+static bool skips(struct run *r, unsigned i)
+{
+    struct stage *s = &r->s;
+    if (!r->skips || s->at[i] % 3 != 2 || el_rng_below(&r->rng, 4))
+        return false;
+    come_to(s, i, s->place[s->at[i]].of);
+    s->w[i].passed = s->place[s->at[i]++].of;
+    return true;
+}
+
+/* As the disk holds slots: from the first commit until the step is whole, or is seen to be hopeless, and no longer. */
+static void hold_for_disk(struct run *r)
+{
+    struct pin *p = table(&r->s);
+    for (unsigned i = 0; i < p->n * PIN_SLOTS; i++) {
+        struct pin_slot *x = &r->s.w[i / PIN_SLOTS].slot[i % PIN_SLOTS];
+        x->read = x->at == PIN_HELD && x->of.step % 3 == 2 && pin_state(p, x->of) == PIN_COMING;
+    }
+}
+
 static bool turn(struct run *r, bool disturbed)
 {
     bool news = false;
@@ -244,7 +274,7 @@ static bool turn(struct run *r, bool disturbed)
             unsigned was = s->at[i];
             bool idle = in_work(s, i) < 0;
             news = true;
-            if (begin(s, i) && idle)
+            if (!skips(r, i) && begin(s, i) && idle)
                 r->made[i] = r->now + about(r, r->sum_of[i]);
             if (s->at[i] != was)
                 r->next[i] = r->now + about(r, r->step_of[i]);
@@ -258,6 +288,8 @@ static bool turn(struct run *r, bool disturbed)
         print(&r->s);
         return false;
     }
+    if (r->skips)
+        hold_for_disk(r);
     struct pin_step common = pin_common(table(&r->s));
     if (common.step != r->common.step || common.lineage != r->common.lineage)
         r->changed = r->now;
@@ -271,10 +303,10 @@ static bool storm(uint64_t start, bool disturbed)
 {
     static struct run r;
     unsigned char back[PLACES] = {0};
-    r = (struct run){.rng = {start}, .together = start & 1};
+    r = (struct run){.rng = {start}, .together = start & 1, .skips = start & 16};
     unsigned n = 2 + (unsigned)el_rng_below(&r.rng, WORKERS - 1);
     for (unsigned i = 0; i < PLACES && start & 4; i++)
-        back[i] = i > 5 && el_rng_below(&r.rng, 20) == 0 ? (unsigned char)(2 + el_rng_below(&r.rng, 4)) : 0;
+        back[i] = i > 5 && el_rng_below(&r.rng, 20) == 0 ? (unsigned char)(1 + el_rng_below(&r.rng, 5)) : 0;
     init(&r.s, n, start & 8 ? (unsigned)el_rng_below(&r.rng, 16) : 0);
     write_script(&r.s, PLACES, back);
     r.s.waits = start & 2;

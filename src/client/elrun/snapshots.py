@@ -26,7 +26,8 @@ from .values import torch
 
 MISFIT = "what was saved does not fit what "  # begins what other ranks are told of one (src/ckpt/keeper_restore.c)
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
-STEP_MAX = (1 << 63) - 2
+STEP_MAX = 10**15 - 1  # what a checkpoint can be called (CKPT_STEP_MAX of src/ckpt/layout.h)
+SAMPLES_MAX = (1 << 63) - 2
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
 _WORD_AFTER = 10.0  # seconds: who waits for a slot says so
 
@@ -49,9 +50,9 @@ class _Update:
             self.ck._end(self.step)
 
 
-def number_of(value: Any, what: str) -> int:
+def number_of(value: Any, what: str, most: int = STEP_MAX) -> int:
     """A step, or a number of samples, as an int.  TypeError, ValueError: it is none."""
-    text = f"{what} is a whole number, 0, 1, 2 ..., not {value!r}"
+    text = f"{what} is a whole number from 0 to {most}, not {value!r}"
     if value is None:
         text += "; restore() returns None where nothing was saved: begin with 0 then"
     try:
@@ -198,15 +199,17 @@ class Snapshots(Declaring):
         False, an event and a line in the log say that it is not on disk.  What became of it is told by wait_persist() and
         events().
 
+        A step that is taken a second time counts as that when all ranks have taken it a second time; until then the first
+        take counts.
+
         What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
         call then raises Error, once."""
         step = number_of(step, "snapshot(step): a step")
         self._check_process()
         if not self.keeps:
             return False
-        if persist and not self._disk and not self._warned:
-            self._warned = True
-            self._send("NOTE", {"error": False, "text": "snapshot(persist=True) keeps steps in memory only: there is no --ckpt-dir"})
+        if persist and not self._disk:
+            self._memory_only(step)
         if self._swapped:
             raise Error("snapshot() within swapped(): the weights are not the model's there")
         before = self._page.word[PHASE]
@@ -216,6 +219,13 @@ class Snapshots(Declaring):
             return self._take_snapshot(step, bool(persist))
         finally:
             self._page.word[PHASE] = before
+
+    def _memory_only(self, step: int) -> None:
+        why = "there is no --ckpt-dir"
+        if not self._warned:
+            self._warned = True
+            self._send("NOTE", {"error": False, "text": f"snapshot(persist=True) keeps steps in memory only: {why}"})
+        self._note(Event("failed", step, why))
 
     def _take_snapshot(self, step: int, persist: bool) -> bool:
         self._grant()
@@ -249,7 +259,7 @@ class Snapshots(Declaring):
         return True
 
     def _samples(self) -> int:
-        return number_of(self.consumed_samples, "ck.consumed_samples")
+        return number_of(self.consumed_samples, "ck.consumed_samples", SAMPLES_MAX)
 
     def _begin_snapshot(self, step: int, persist: bool, images: str) -> Optional[Dict[str, Any]]:
         """The slot to write into; None: this snapshot is left out."""

@@ -105,7 +105,8 @@ def writing_to(tensors: List[Any]) -> ContextManager[Any]:
 
 def can_grow(tensor: Any) -> bool:
     """Its memory is torch's own, and resize_() keeps it for the views of it."""
-    return hasattr(tensor, "untyped_storage") and bool(tensor.untyped_storage().resizable())
+    return (type(tensor) in (torch().Tensor, torch().nn.Parameter) and hasattr(tensor, "untyped_storage")
+            and bool(tensor.untyped_storage().resizable()))
 
 
 def to_bytes(tensor: Any) -> bytes:
