@@ -194,6 +194,18 @@ static int check_rank(const struct run_conf *conf, struct endpoint *ep, struct e
     return 0;
 }
 
+/* Four commands of one step, of which each would be a job of its own, and say that all is well. */
+static int check_often(const struct run_conf *conf, char *const *env, struct el_err *e)
+{
+    struct scheduler_finding found;
+    if (conf->standalone || conf->probe_only || !scheduler_started_often(env, &found))
+        return 0;
+    return el_fail(e, EL_EXIT_CONFIG,
+                   "%s has started this command %u times (%s), and each would be a job of its own; one job: --nnodes=N "
+                   "--rdzv-endpoint=HOST, the same on all, such as %s; separate jobs: --standalone",
+                   found.system, found.hosts, found.variable, found.advice);
+}
+
 int endpoint_choose(const struct run_conf *conf, char *const *env, unsigned uid, struct endpoint *out, struct el_err *e)
 {
     *out = (struct endpoint){.kind = ENDPOINT_JOIN, .from = "", .node_rank = -1};
@@ -201,7 +213,7 @@ int endpoint_choose(const struct run_conf *conf, char *const *env, unsigned uid,
     bool static_one = conf->backend_given && strcmp(conf->rdzv_backend, "static") == 0;
     if (conf->nnodes_max == 1 && (!*conf->rdzv_endpoint || !conf->rdzv_port || conf->run_id_random || static_one)) {
         out->kind = ENDPOINT_ALONE;
-        return check_rank(conf, out, e);
+        return check_often(conf, env, e) || check_rank(conf, out, e) ? -1 : 0;
     }
     return take_any(conf, env, out, e) || check_rank(conf, out, e) || choose_run_id(conf, uid, out, e) ? -1 : 0;
 }

@@ -122,3 +122,28 @@ bool scheduler_find(char *const *env, struct scheduler_finding *out)
     }
     return false;
 }
+
+bool scheduler_started_often(char *const *env, struct scheduler_finding *out)
+{
+    static const struct {
+        const char *system, *variable, *advice;
+    } tasks[] = {
+        {"Slurm", "SLURM_STEP_NUM_TASKS", SLURM_FIRST},
+        {"Slurm", "SLURM_STEP_NUM_NODES", SLURM_FIRST},
+        {"Open MPI", "OMPI_COMM_WORLD_SIZE", "the first host's name"},
+        {"MPI", "PMI_SIZE", "the first host's name"},
+        {"PALS", "PALS_NRANKS", "the first host's name"},
+        {"Flux", "FLUX_JOB_SIZE", "$(flux hostlist -n 0 local)"},
+    };
+    for (size_t i = 0; i < COUNT_OF(tasks); i++) {
+        uint64_t n = number(opt_getenv(env, tasks[i].variable));
+        if (n < 2)
+            continue;
+        *out = (struct scheduler_finding){.system = tasks[i].system,
+                                          .variable = tasks[i].variable,
+                                          .hosts = n < HOSTS_MAX ? (unsigned)n : HOSTS_MAX,
+                                          .advice = tasks[i].advice};
+        return true;
+    }
+    return false;
+}

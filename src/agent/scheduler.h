@@ -14,4 +14,8 @@ struct scheduler_finding {
 /* The first variable in env that says that the job has more than one host; false if none does. */
 bool scheduler_find(char *const *env, struct scheduler_finding *out);
 
+/* The first variable in env that says that this very command was started more than once, as `srun -n4` and mpirun do;
+ * hosts: how often.  An allocation of several hosts whose script runs on the first one is none of these. */
+bool scheduler_started_often(char *const *env, struct scheduler_finding *out);
+
 #endif

@@ -76,6 +76,15 @@ static const struct place_case {
     {"--standalone t.py", "PET_RDZV_ENDPOINT=node9:1", NULL, "ALONE"},
     {"--master-addr=10.0.0.9 --master-port=29500 t.py", NULL, NULL, "ALONE"},
     {"t.py", "SLURM_JOB_NUM_NODES=3", NULL, "ALONE"},
+    {"t.py", "SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1", NULL, "ALONE"},
+    {"--standalone t.py", "SLURM_STEP_NUM_TASKS=4", NULL, "ALONE"},
+    {"--nproc-per-node=2 t.py", "SLURM_STEP_NUM_TASKS=4", NULL,
+     "78: Slurm has started this command 4 times (SLURM_STEP_NUM_TASKS), and each would be a job of its own; one job: "
+     "--nnodes=N --rdzv-endpoint=HOST, the same on all, such as $(scontrol show hostnames $SLURM_JOB_NODELIST | head "
+     "-n1); separate jobs: --standalone"},
+    {"t.py", "OMPI_COMM_WORLD_SIZE=2", NULL,
+     "78: Open MPI has started this command 2 times (OMPI_COMM_WORLD_SIZE), and each would be a job of its own; one job: "
+     "--nnodes=N --rdzv-endpoint=HOST, the same on all, such as the first host's name; separate jobs: --standalone"},
     {"--rdzv-backend=c10d t.py", NULL, NULL, "ALONE"},
     {"--rdzv-backend=c10d --rdzv-endpoint=localhost:0 t.py", NULL, NULL, "ALONE"},
     {"--rdzv-backend=c10d --rdzv-endpoint=node0:29400 t.py", NULL, NULL, "ALONE"},
