@@ -86,7 +86,8 @@ static void describe(struct decide_digest *one, const struct failure *f)
     }
     /* The interpreter's own status after an exception that nobody caught; with another one the program went on after
      * what it printed, and chose how to end. */
-    if (f->class != FAILURE_CLASS_CODE || f->code != 1) {
+    bool status = f->end == FAILURE_EXIT ? f->code == 1 : failure_by_exception(f);
+    if (f->class != FAILURE_CLASS_CODE || !status) {
         one->kind = DECIDE_OTHER;
         return;
     }

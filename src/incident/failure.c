@@ -307,6 +307,11 @@ static bool raised_before_stop(const struct failure *f)
            classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
 }
 
+bool failure_by_exception(const struct failure *f)
+{
+    return f->end == FAILURE_EXIT || (f->by == FAILURE_BY_ITSELF && raised_before_stop(f));
+}
+
 static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
 {
     /* The kernel says so itself: whatever elrun has sent, it came too late. */
@@ -349,7 +354,7 @@ static void classify(struct failure *f, bool oom_rose)
     }
     if (f->class == FAILURE_CLASS_HARDWARE && f->by == FAILURE_BY_OUTSIDE) /* it ran, whatever it had printed */
         set_rule(f, CLASSIFY_NONE);
-    if (f->rule == CLASSIFY_TYPE && f->end != FAILURE_EXIT) /* an exception that did not end it */
+    if (f->rule == CLASSIFY_TYPE && !failure_by_exception(f)) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
         set_rule(f, classify_exit(f->code, f->tail));

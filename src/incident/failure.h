@@ -119,6 +119,9 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
  * hung. oom_rose: the count of out-of-memory kills of this node's cgroup is higher than when the worker started. */
 void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 
+/* Judged: an exception ended it: it exited, or elrun's signal only ended what was left of it. */
+bool failure_by_exception(const struct failure *f);
+
 /* Judged: not just ended by elrun because of somebody else.  A worker that hung counts, though elrun ended it. */
 bool failure_is_own(const struct failure *f);
 

@@ -130,7 +130,7 @@ def read():
         with safetensors.safe_open(f"{folder}/all.{rank}", "pt") as f:
             notes = json.loads(f.metadata()["elrun"])
             names = set(f.keys())
-            own_names = {n: f"r{rank:05d}/{n or 'tensor'}" for n in state}
+            own_names = {n: f"r{rank:05d}/{n or chr(34) * 2}" for n in state}
             for name, value in state.items():
                 if not isinstance(value, (torch.Tensor, numpy.ndarray)):
                     continue
@@ -155,7 +155,7 @@ def read():
     os.link(f"{folder}/all.0", f"{folder}/one/model.safetensors")
     state = {k: v for k, v in flat(values(0)) if isinstance(v, torch.Tensor) and str(v.dtype).replace("torch.", "") in OWN}
     with safetensors.safe_open(f"{folder}/all.0", "pt") as f:
-        state = {f"r00000/{k or 'tensor'}": v for k, v in state.items()}
+        state = {f"r00000/{k or chr(34) * 2}": v for k, v in state.items()}
     got = {k: torch.zeros_like(v) for k, v in state.items()}
     dcp.load(got, storage_reader=dcp.HuggingFaceStorageReader(f"{folder}/one"), no_dist=True)
     print(f"torch's reader, one rank: {len(got)} tensors, wrong: {[k for k in got if raw(got[k]) != raw(state[k])]}")

@@ -48,7 +48,7 @@ void commons_begin(struct cluster *c, uint32_t who, int64_t step, uint64_t line)
 
 void commons_boot(struct cluster *c, uint32_t who)
 {
-    c->agent[who].common = (struct cluster_common){.common = {PIN_NO_STEP, -1, 0}};
+    c->agent[who].common = (struct cluster_common){.common = {PIN_NO_STEP, -1, 0, 0}};
 }
 
 /* Which slot the step is written into; 2: a free one, -1: none, so that the node waits or leaves it out. */

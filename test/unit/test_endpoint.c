@@ -83,7 +83,8 @@ static const struct place_case {
      "--nnodes=N --rdzv-endpoint=HOST, the same on all, such as $(scontrol show hostnames $SLURM_JOB_NODELIST | head "
      "-n1); separate jobs: --standalone"},
     {"t.py", "OMPI_COMM_WORLD_SIZE=2", NULL,
-     "78: Open MPI has started this command 2 times (OMPI_COMM_WORLD_SIZE), and each would be a job of its own; one job: "
+     "78: Open MPI has started this command 2 times (OMPI_COMM_WORLD_SIZE), and each would be a job of its own; one "
+     "job: "
      "--nnodes=N --rdzv-endpoint=HOST, the same on all, such as the first host's name; separate jobs: --standalone"},
     {"--rdzv-backend=c10d t.py", NULL, NULL, "ALONE"},
     {"--rdzv-backend=c10d --rdzv-endpoint=localhost:0 t.py", NULL, NULL, "ALONE"},
