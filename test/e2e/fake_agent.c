@@ -32,7 +32,7 @@ struct agent {
     bool up, gone, mute, ended, holds;
     uint64_t instance, connections, number, coord, token, restarts;
     int64_t group_rank;
-    uint64_t group_size;
+    uint64_t group_size, master_port;
     unsigned phase;
     struct msg_decoder decoder;
     struct el_buf in;
@@ -123,6 +123,7 @@ static void say_hello(struct agent *a)
     h->restarts = a->restarts;
     h->group_rank = a->group_rank;
     h->group_size = a->group_size;
+    h->master_port = a->master_port;
     conn_send(&a->conn, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
     send_msg(a, &m);
 }
@@ -194,6 +195,7 @@ static void on_world(struct agent *a, const struct msg_world *w)
     a->restarts = w->restarts;
     a->group_rank = (int64_t)w->group_rank;
     a->group_size = w->group_size;
+    a->master_port = w->master_port;
     a->phase = MSG_PHASE_RUNNING;
     snprintf(text, sizeof text, "rank %llu of %llu base %llu world %llu restarts %llu",
              (unsigned long long)w->group_rank, (unsigned long long)w->group_size, (unsigned long long)w->rank_base,
