@@ -181,8 +181,7 @@ static void say(struct node *n)
     n->consequence->said = true;
     el_log(EL_INFO,
            "rank %u (pid %d) failed, but its last words only say that a peer is gone: waiting up to %u s for the rank "
-           "that "
-           "made it so",
+           "that made it so",
            f->rank, f->pid, (unsigned)(n->core.conf.consequence / EL_SEC(1)));
 }
 

@@ -290,7 +290,7 @@ static void test_passing(void)
         "aiohttp.client_exceptions.ClientResponseError: 429, message='', url='https://hub/x'",
         "socket.gaierror: [Errno -3] Temporary failure in name resolution",
         "filelock._error.Timeout: The file lock '/cache/x.lock' could not be acquired.",
-        "ImportError: /root/.cache/torch_extensions/py310_cu121/a/a.so: undefined symbol: _ZN1aE",
+        "ImportError: /home/me/.cache/torch_extensions/py310_cu121/a/a.so: undefined symbol: _ZN1aE",
         "OSError: [Errno 26] Text file busy: '/tmp/a'",
         "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file on the Hub",
     };
