@@ -44,13 +44,16 @@ static bool is_begun(const struct worker *w, const struct keeper_slot *s)
            s->trained == w->lineage && s->take == w->take;
 }
 
-/* It has its last step in a slot, in work or committed, or asks for one once more. */
+/* It has its last step in a slot, in work or committed, or asks for one once more.  "while not snapshot(): sleep()" is
+ * what scripts do with a step that is left out, and it is known only afterwards: until a script has gone on from such a
+ * step, it is taken for one that will ask again.  Else other ranks would give the step away, and go on without it each
+ * time anew. */
 static bool has_begun(const struct worker *w)
 {
     for (unsigned i = 0; i < KEEPER_SLOTS; i++)
         if (is_begun(w, &w->slot[i]))
             return true;
-    return w->waits;
+    return w->waits || (w->refused && w->insists);
 }
 
 /* It was committed: what comes now may be another state. */
@@ -167,9 +170,12 @@ bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec n
         w->lineage = lineage_back(w->lineage, step);
         k->pin.from = 0;
     }
+    if (again || w->refused)
+        w->insists = again || w->asked_twice;
+    w->asked_twice = again;
     w->asked = again ? w->asked : now;
     w->begun = step;
-    w->waits = w->absent = false;
+    w->waits = w->absent = w->refused = false;
     w->came = now;
     return again;
 }
@@ -356,7 +362,8 @@ void keeper_on_useless(struct keeper *k, const struct keeper_event *ev)
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             struct keeper_slot *x = &k->w[i].slot[s];
-            x->vain |= x->state == KEEPER_COMMITTED && x->step == ev->step && x->lineage == ev->lineage &&
+            bool comes = x->state == KEEPER_GROWING || x->state == KEEPER_WRITING || x->state == KEEPER_SUMMING;
+            x->vain |= (comes || x->state == KEEPER_COMMITTED) && x->step == ev->step && x->lineage == ev->lineage &&
                        !keeper_is_common(k, &k->w[i], x);
         }
 }
@@ -373,7 +380,8 @@ void keeper_begin_history(struct keeper *k, uint64_t lineage)
         w->era = 0;
         w->lineage = lineage;
         w->take = 0;
-        w->waits = w->absent = false;
+        w->waits = w->absent = w->refused = w->asked_twice = false;
+        w->insists = true;
         w->came = w->asked = w->stuck = 0;
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             w->slot[s].era = -1;

@@ -40,6 +40,9 @@ struct worker {
     uint64_t lineage;    /* of what it trains now */
     uint64_t take;       /* so often has it taken `begun` before */
     bool waits;          /* it was told to ask again for a slot for `begun` */
+    bool refused;        /* `begun` was left out, and not asked for once more */
+    bool insists;        /* what it leaves out it asks for once more, or may: it has not gone on from such a step yet */
+    bool asked_twice;    /* for `begun` */
     bool absent;         /* others have waited for it for too long; until it comes to a step */
     el_usec came, asked; /* when it came to its last step, last and first */
     struct judged {

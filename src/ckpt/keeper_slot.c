@@ -186,6 +186,7 @@ static void answer_busy(struct keeper *k, struct worker *w, const struct keeper_
                                         : "not every rank of this node has the last snapshot yet";
     keeper_is_stuck(k, w, at_work, ev->now);
     w->waits = waits && !ev->away && !late;
+    w->refused = !w->waits;
     keeper_answer(k, w, WMSG_SNAP_SLOT, ev->msg->seq)->u.snap_slot =
         (struct wmsg_snap_slot){.busy = true, .give_up = !w->waits, .retry_ms = KEEPER_RETRY / EL_MS(1), .text = why};
     if (ev->msg->u.snap_begin.persist && !w->waits)
@@ -208,6 +209,7 @@ static const char *begin_wrong(struct keeper *k, const struct worker *w, const s
 static void ask_again(struct keeper *k, struct worker *w, uint32_t seq, bool waits)
 {
     w->waits = waits;
+    w->refused = !waits;
     keeper_answer(k, w, WMSG_SNAP_SLOT, seq)->u.snap_slot =
         (struct wmsg_snap_slot){.busy = true,
                                 .give_up = !waits,

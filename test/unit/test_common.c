@@ -34,7 +34,8 @@ struct node {
     struct pin p;
     struct pin_worker w[WORKERS];
     unsigned at[WORKERS];
-    bool refused[WORKERS]; /* the worker has left its last step out, or waits for it */
+    bool refused[WORKERS];         /* the worker has left its last step out, or waits for it */
+    bool vain[WORKERS][PIN_SLOTS]; /* what is in work there was given up meanwhile */
     unsigned step_of[WORKERS], sum_of[WORKERS], next[WORKERS], made[WORKERS];
     uint64_t conn;
     struct pin_told told; /* what was said last */
@@ -49,7 +50,7 @@ static struct {
     struct place place[PLACES];
     unsigned nodes, places, now, changed, delay;
     uint64_t gen, conn;
-    bool waits, together;
+    bool waits, together, retries; /* retries: a script that asks for a step until it has taken it */
     struct el_rng rng;
     struct pin_step common;
 } s;
@@ -142,8 +143,10 @@ static void hear_down(struct node *n)
         for (unsigned i = 0; i < n->p.n * PIN_SLOTS; i++) {
             struct pin_slot *x = &n->w[i / PIN_SLOTS].slot[i % PIN_SLOTS];
             for (unsigned u = 0; u < w.n; u++)
-                if (x->at == PIN_HELD && x->of.step == w.useless[u].step && x->of.lineage == w.useless[u].lineage)
-                    x->at = PIN_USELESS;
+                if (x->of.step == w.useless[u].step && x->of.lineage == w.useless[u].lineage) {
+                    n->vain[i / PIN_SLOTS][i % PIN_SLOTS] |= x->at == PIN_WORK;
+                    x->at = x->at == PIN_HELD ? PIN_USELESS : x->at;
+                }
         }
     }
 }
@@ -174,15 +177,16 @@ static bool begin(struct node *n, unsigned i)
         n->p.from = 0;
     }
     w->passed.step = of.step - 1 > w->passed.step || w->passed.step >= of.step ? of.step - 1 : w->passed.step;
-    int slot = s.waits || pin_may_begin(table(n), i, of.step) ? pin_slot(table(n), i) : -1;
+    bool again = s.retries && n->refused[i];
+    int slot = s.waits || again || pin_may_begin(table(n), i, of.step) ? pin_slot(table(n), i) : -1;
     n->refused[i] = slot < 0;
     if (slot < 0 && s.waits)
         return false;
-    n->at[i]++;
-    if (slot < 0)
+    n->at[i] += slot >= 0 || !s.retries;
+    if (slot < 0 && !s.retries)
         w->passed = of;
     else
-        w->slot[slot] = (struct pin_slot){PIN_WORK, false, of, ++s.gen};
+        w->slot[slot] = (struct pin_slot){PIN_WORK, false, of, ++s.gen}, n->vain[i][slot] = false;
     return slot >= 0;
 }
 
@@ -204,7 +208,7 @@ static void look_passed(struct node *n)
 static void finish(struct node *n, unsigned i)
 {
     struct pin_slot *x = &n->w[i].slot[in_work(&n->w[i])];
-    x->at = PIN_HELD;
+    x->at = n->vain[i][x - n->w[i].slot] ? PIN_USELESS : PIN_HELD;
     if (is_whole(n, x->of))
         find(x->of)->taken |= 1u << (n - s.n);
 }
@@ -297,6 +301,7 @@ static unsigned set_up(uint64_t start)
     s.gen = s.conn = 0;
     s.together = start & 1;
     s.waits = start & 2;
+    s.retries = !s.waits && start & 16;
     s.delay = 1 + below(start & 8 ? 40 : 3);
     s.common = (struct pin_step){PIN_NO_STEP, -1, 0, 0};
     struct pin_step of = {0, 0, 1, 0};

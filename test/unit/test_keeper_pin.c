@@ -288,7 +288,7 @@ static void test_takes_twice(void)
     is_num(keeper_cover(k, 3, again), KEEPER_INCOMPLETE, "the other rank may take it once more, too");
     ok(begin(0, 4) < 0, "until then there is no slot for more");
     slot = begin(1, 4);
-    ok(slot < 0 && keeper_cover(k, 3, again) == KEEPER_HOPELESS, "it goes on instead");
+    ok(slot >= 0 && keeper_cover(k, 3, again) == KEEPER_HOPELESS, "it goes on instead, and the first one may, too");
     snapshot(0, 5), snapshot(1, 5);
     ok(common() == 5 && keeper_common(k).lineage == 0x22 && !found(KEEPER_DO_WENT_BACK),
        "so does the first, and what they train is of one lineage still");
@@ -318,6 +318,36 @@ static void test_takes_twice(void)
     ok(slot >= 0 && keeper_slot(k, 0, (unsigned)slot)->take == 0, "and asked for again: that is its first take");
 }
 
+/* "while not snapshot(): sleep()": what is left out is asked for again, and others must not give it away meanwhile. */
+static void test_asks_again(void)
+{
+    struct pin_told t;
+    open_two(false, true);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .lineage = 0x22});
+    join_as(0, 2, "a"), join_as(1, 2, "b");
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2), snapshot(1, 2);
+    told(KEEPER_EV_COMMON, 2, 0x22, 4);
+    is_num(begin(0, 3), -1, "a step is left out");
+    keeper_tell(k, &t);
+    is_num(t.passed, 2, "but it may be asked for once more: it is not told as one that will never come");
+    ok(begin(0, 3) >= 0 && begin(1, 3) < 0 && begin(1, 3) >= 0, "it is, and taken");
+    told(KEEPER_EV_USELESS, 3, 0x22, 4);
+    for (unsigned i = 0; i < 2; i++)
+        commit(i, (int)keeper_slot(k, i, 0)->step == 3 ? 0 : 1, 3), summed(i, true);
+    keeper_tell(k, &t);
+    ok(t.passed >= 3 && t.whole == 1 && t.is_whole[0].step == 2, "what was given up while it was written is not told");
+    ok(begin(0, 4) >= 0 && begin(1, 4) >= 0 && holds(0, 2) && holds(1, 2), "nor does it hold the slot");
+
+    open_two(false, true);
+    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 2, .lineage = 0x22});
+    join_as(0, 2, "a"), join_as(1, 2, "b");
+    told(KEEPER_EV_COMMON, KEEPER_NO_STEP, 0, 9);
+    is_num(begin(0, 3), -1, "another script leaves it out");
+    is_num(begin(0, 4), -1, "and goes on");
+    keeper_tell(k, &t);
+    is_num(keeper_cover(k, 4, 0x22), KEEPER_HOPELESS, "from then on what it leaves out is never to come");
+}
+
 int main(void)
 {
     test_leaves_out();
@@ -328,6 +358,7 @@ int main(void)
     test_several();
     test_goes_back();
     test_takes_twice();
+    test_asks_again();
     keeper_free(k);
     return done();
 }
