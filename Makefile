@@ -132,7 +132,7 @@ $(BUILD)/%.o: %.c
 
 # --- what must be there -------------------------------------------------------------------------------------------
 DEBIAN := gcc make libc6-dev libev-dev libjansson-dev clang libclang-rt-14-dev clang-format clang-tidy cppcheck \
-          valgrind gdb strace mandoc universal-ctags iproute2 nftables perl procps psmisc util-linux python3-venv
+          valgrind gdb strace mandoc universal-ctags iproute2 nftables perl procps psmisc util-linux python3-venv patch
 # The python of the tests: the one at hand if it has torch, else a virtual environment beside the Makefile.
 PY = $(shell if python3 -c 'import torch, sklearn, safetensors, hypothesis' 2>/dev/null; then command -v python3; else echo $(CURDIR)/.venv/bin/python; fi)
 deps: ; @sh test/lib/deps.sh $(DEBIAN)

@@ -267,50 +267,6 @@ void ckpt_verifier_end(struct ckpt_call *c)
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
-static const struct opt_row *row_of(const char *word)
-{
-    for (size_t i = 0; word[1] != '-' && i < COUNT_OF(rows); i++)
-        if (rows[i].letter && rows[i].letter == word[1])
-            return word[2] ? NULL : &rows[i];
-    return word[1] == '-' ? opt_find(&options, word + 2) : NULL;
-}
-
-/* Options may stand behind operands here: nothing that follows belongs to somebody else.  Returns argv with the options
- * in front. */
-static char **arrange(const struct call *call, int *argc)
-{
-    char **v = calloc((size_t)call->argc + 2, sizeof *v);
-    int n = 0;
-    bool ended = false;
-    for (int pass = 0; v && pass < 2; pass++) {
-        ended = false;
-        for (int i = 0; i < call->argc; i++) {
-            char *word = call->argv[i];
-            bool option = !ended && word[0] == '-' && word[1];
-            if (!ended && strcmp(word, "--") == 0) {
-                ended = true;
-                continue;
-            }
-            const struct opt_row *row = option ? row_of(word) : NULL;
-            bool valued = row && row->arg && i + 1 < call->argc;
-            if (row && row->arg && !valued) { /* alone: it is told what it lacks */
-                *argc = 1;
-                return v[0] = word, v;
-            }
-            if (option == (pass == 0)) {
-                v[n++] = word;
-                if (valued)
-                    v[n++] = call->argv[i + 1];
-            }
-            i += valued;
-        }
-        if (pass == 0)
-            v[n++] = (char *)"--";
-    }
-    *argc = n;
-    return v;
-}
-
 static int check_options(const char *verb, const struct opt_result *r, struct el_err *e)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -362,15 +318,9 @@ static int run(const struct call *call, struct el_err *e)
         return el_fail(e, EL_EXIT_USAGE, "ckpt: no such verb: %s; there are " CKPT_VERBS,
                        el_show(call->argv[0], shown));
     struct call rest = {call->argc - 1, call->argv + 1, call->env};
-    char **argv = arrange(&rest, &rest.argc);
-    if (!argv)
-        return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    rest.argv = argv;
-    int status = 0;
-    if (command_options(&cmd_ckpt, &rest, &conf, &r, e) > 0 && !check_options(verbs[verb].name, &r, e))
-        status = run_verb(verb, &conf, rest.argc - r.next, argv + r.next, e);
-    free(argv);
-    return status;
+    if (command_options(&cmd_ckpt, &rest, &conf, &r, e) <= 0 || check_options(verbs[verb].name, &r, e))
+        return 0;
+    return run_verb(verb, &conf, rest.argc - r.next, rest.argv + r.next, e);
 }
 
 const struct command cmd_ckpt = {.name = "ckpt",

@@ -56,23 +56,6 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
-/* The rank may stand in front of options: it is moved behind them.  How many operands there are. */
-static int rank_last(const struct call *call)
-{
-    struct logs_conf conf;
-    struct opt_result r;
-    struct el_err e = {0};
-    if (opt_parse(&options, call->argc, call->argv, call->env, &conf, &r, &e) || r.stop)
-        return 0;
-    int rest = call->argc - r.next;
-    if (rest > 1) {
-        char *rank = call->argv[r.next];
-        memmove(&call->argv[r.next], &call->argv[r.next + 1], (size_t)(rest - 1) * sizeof rank);
-        call->argv[call->argc - 1] = rank;
-    }
-    return rest > 0;
-}
-
 /* What steers a terminal is not for one when it comes from another host; a file gets each byte as it was. */
 static int write_to(FILE *to, const char *before, const char *text, const char *after, struct el_err *e)
 {
@@ -125,10 +108,10 @@ static int run(const struct call *call, struct el_err *e)
     struct logs_conf conf = {0};
     uint64_t rank = 0;
     char **operand;
-    int status, operands = rank_last(call);
-    if (control_options(&cmd_logs, call, &conf, operands, &operand, &status, e) <= 0)
+    int status;
+    if (control_options(&cmd_logs, call, &conf, 1, &operand, &status, e) <= 0)
         return status;
-    if (operands && (el_parse_u64(operand[0], &rank) || rank > MSG_WORLD_MAX))
+    if (*operand && (el_parse_u64(operand[0], &rank) || rank > MSG_WORLD_MAX))
         return el_fail(e, EL_EXIT_USAGE, "logs: \"%.40s\" is no rank; want a number from 0", operand[0]);
     struct msg m = {.type = MSG_LOGS,
                     .u.logs = {.run_id = conf.control.run_id,

@@ -63,6 +63,7 @@ static const struct opt_row rows[] = {
 
 static const struct opt_table options = {
     .command = "elrun store VERB",
+    .foreign = true,
     .operands = "[KEY ...] [VALUE]",
     .about = "get KEY [-]      print the value; with `-` its bytes alone, without a newline\n"
              "set KEY VALUE    store a value; `-` reads it from standard input\n"

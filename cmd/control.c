@@ -12,16 +12,19 @@ int control_options(const struct command *command, const struct call *call, void
 {
     struct opt_result r;
     const struct control_conf *conf = target;
+    const char *wants = command->options->operands; /* "[RANK]": or none */
     int go = command_options(command, call, target, &r, e);
     *status = 0;
     if (go <= 0)
         return 0;
     if (strlen(conf->run_id) > MSG_RUN_ID_MAX)
         *status = el_fail(e, EL_EXIT_USAGE, "--rdzv-id: at most %d bytes", MSG_RUN_ID_MAX);
-    else if (call->argc - r.next != operands)
-        *status = operands ? el_fail(e, EL_EXIT_USAGE, "%s takes %s behind its options", command->name,
-                                     command->options->operands)
-                           : el_fail(e, EL_EXIT_USAGE, "%s takes no operand", command->name);
+    else if (call->argc - r.next > operands || (call->argc == r.next && operands && *wants != '['))
+        *status = el_fail(e, EL_EXIT_USAGE, "%s takes %s%.*s", command->name,
+                          !operands       ? "no operand"
+                          : *wants == '[' ? "at most one "
+                                          : "one ",
+                          (int)strcspn(wants + (*wants == '['), "]"), wants + (*wants == '['));
     *operand = call->argv + r.next;
     return *status ? 0 : 1;
 }

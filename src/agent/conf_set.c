@@ -450,8 +450,11 @@ static int parse_key(const struct rdzv_key *key, const char *value, struct key_v
                    ? el_fail(e, EL_EXIT_USAGE, "%s wants true or false", key->name)
                    : 0;
     case KEY_STORE:
-        return opt_choice("tcp|file", value, strlen(value)) < 0
-                   ? el_fail(e, EL_EXIT_USAGE, "%s wants tcp or file", key->name)
+        return strcmp(value, "tcp")
+                   ? el_fail(e, EL_EXIT_USAGE,
+                             "%s wants tcp: agents and workers meet at a store over TCP, and no file is "
+                             "shared between them",
+                             key->name)
                    : 0;
     }
     return 0;

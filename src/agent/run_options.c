@@ -305,6 +305,7 @@ static const struct opt_hint hints[] = {
 
 const struct opt_table run_options = {
     .command = "elrun [run]",
+    .foreign = true,
     .operands = "SCRIPT [ARG ...]",
     .about =
         "Starts SCRIPT in as many processes as asked for, with the environment that PyTorch's distributed packages "

@@ -296,10 +296,34 @@ static int take_letters(struct scan *s, const char *word)
     return 0;
 }
 
+/* An operand between options goes behind all words that are not looked at yet, and the others that did. */
+static void put_off(struct scan *s, int all)
+{
+    char *word = s->argv[s->at];
+    memmove(&s->argv[s->at], &s->argv[s->at + 1], (size_t)(all - s->at - 1) * sizeof word);
+    s->argv[all - 1] = word;
+    s->argc--;
+}
+
+/* Those come first again: what is left are operands, too. */
+static void put_back(struct scan *s, int all)
+{
+    for (; s->argc < all; s->argc++) {
+        char *last = s->argv[all - 1];
+        memmove(&s->argv[s->at + 1], &s->argv[s->at], (size_t)(all - s->at - 1) * sizeof last);
+        s->argv[s->at] = last;
+    }
+}
+
 static int take_words(struct scan *s)
 {
+    int all = s->argc;
     while (s->at < s->argc && !s->result->stop) {
         const char *word = s->argv[s->at];
+        if (!looks_like_option(word) && !s->t->foreign) {
+            put_off(s, all);
+            continue;
+        }
         if (word[0] != '-' || !word[1])
             return 0;
         s->at++;
@@ -308,8 +332,10 @@ static int take_words(struct scan *s)
                 return -1;
             continue;
         }
-        if (!word[2]) /* "--" */
+        if (!word[2]) { /* "--" */
+            put_back(s, all);
             return 0;
+        }
         const struct opt_row *row = find_long(s, word);
         const char *equals = strchr(word, '=');
         if (!row || take(s, row, equals ? equals + 1 : NULL))

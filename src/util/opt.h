@@ -3,11 +3,13 @@
  *
  * Spelling: --name VALUE, --name=VALUE, -x VALUE, -xVALUE; "_" may stand for "-".  Options may be cut short as long as
  * they stay unambiguous among the rows of origin OPT_TORCHRUN; the others are spelled in full, so that a new one never
- * spoils a short form in use.  Parsing stops at the first operand; a "--" before it is dropped.
+ * spoils a short form in use.  Options may stand before, between and behind operands; behind "--", which is dropped,
+ * all are operands.  Where what follows the first operand belongs to somebody else (`foreign`) parsing stops there.
  * Values come from the command line, else the variable `env`, else `env_other`, else `def`; all run through the same
  * conversion, and only the one that counts is converted. */
 #ifndef UTIL_OPT_H
 #define UTIL_OPT_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +57,7 @@ struct opt_hint {
 struct opt_table {
     const char *command;  /* "elrun run" */
     const char *operands; /* "SCRIPT [ARG ...]"; "" if it takes none */
+    bool foreign;         /* words behind the first operand are none of its options, whatever they look like */
     const char *about; /* at the top of the help text: paragraphs divided by newlines; one that begins with a space is
                           printed as it is */
     const char *notes; /* at its end, in the same form; NULL if none */
@@ -65,12 +68,13 @@ struct opt_table {
 };
 
 struct opt_result {
-    int next;                         /* index of the first operand, or argc */
+    int next;                         /* index of the first operand, or argc; all others are behind it */
     const struct opt_row *stop;       /* the OPT_STOP row that ended it, or NULL */
     unsigned char seen[OPT_ROWS_MAX]; /* by row: 0 default, 1 environment, 2 command line */
 };
 
-/* Reads argv[0…argc-1] (the words behind the command's name) and env ("NAME=value", ends with NULL) into target.
+/* Reads argv[0…argc-1] (the words behind the command's name), which it puts in order: options, operands; and env
+ * ("NAME=value", ends with NULL) into target.
  * 0, or -1 with a one-line error of status EL_EXIT_USAGE. */
 int opt_parse(const struct opt_table *t, int argc, char **argv, char **env, void *target, struct opt_result *result,
               struct el_err *e);

@@ -35,6 +35,9 @@ assert o["summary"]["cause"]["rank"] == 0 and o["summary"]["verdict"] in open(sy
 assert [m["kind"] for m in o["marks"]] == ["failure"] * 2 and len(o["failures"]) >= 2
 assert {s["state"] for s in o["nodes"][0]["states"]} >= {"starting", "running", "away"}' "$T/rep" "$T/live"
 is "as DLRover has it: status" "$(report --format=dlrover "$T/logs")" 0
+mv "$T/rep" "$T/before"
+is "an option behind what it reads: status" "$(report "$T/logs" --format=dlrover)" 0
+ok "an option behind what it reads: the same" cmp "$T/rep" "$T/before"
 like "as DLRover has it: the failure of the first round" "$(sed -n 1p "$T/rep")" ' restart 0 fails: \{"1": \{"local_rank": 1, "exitcode": 4,'
 like "as DLRover has it: that of the second" "$(sed -n 2p "$T/rep")" ' restart 1 fails: \{"0": \{"local_rank": 0, "exitcode": -6,'
 is "as DLRover has it: no other" "$(wc -l <"$T/rep" | tr -d ' ')" 2

@@ -202,7 +202,7 @@ static void test_rendezvous(void)
        "0 is a free one");
     ok(!parse("--rdzv-endpoint h:7 t.py", NULL) && !strcmp(conf.rdzv_host, "h") && conf.rdzv_port == 7,
        "static with endpoint");
-    ok(!parse("--rdzv-conf join_timeout=5,~is_host=True,store_type=file t.py", NULL), "known keys");
+    ok(!parse("--rdzv-conf join_timeout=5,~is_host=True,store_type=tcp t.py", NULL), "known keys");
     ok(!parse("--rdzv-endpoint=h t.py", NULL) && !strcmp(conf.rdzv_host, "h") && conf.rdzv_port == -1 &&
            !conf.backend_given,
        "an endpoint without port, if nobody has said static");
@@ -321,7 +321,8 @@ static const struct error_case {
      "--rdzv-conf=keep_alive_interval=0: keep_alive_interval wants at least 0.001 s"},
     {"--rdzv-conf keep_alive_max_attempt=0 t.py", NULL,
      "--rdzv-conf=keep_alive_max_attempt=0: keep_alive_max_attempt wants a number from 1 to 1000000"},
-    {"--rdzv-conf store_type=etcd t.py", NULL, "--rdzv-conf=store_type=etcd: store_type wants tcp or file"},
+    {"--rdzv-conf store_type=file t.py", NULL,
+     "--rdzv-conf=store_type=file: store_type wants tcp: agents and workers meet at a store over TCP, and no file is shared between them"},
     {"--node-unit=0 t.py", NULL, "--node-unit=0: want a whole number from 1 to 65536"},
     {"--max-restarts=1025 --restart-window=60 t.py", NULL, "--max-restarts=1025: with --restart-window want at most 1024"},
     {"--restart-policy=often t.py", NULL, "--restart-policy=often: want smart, always or never"},

@@ -46,13 +46,13 @@ static const struct opt_row rows[] = {
 };
 /* clang-format on */
 static const struct opt_hint hints[] = {{"-np", "--number"}};
-static const struct opt_table table = {.command = "test",
-                                       .operands = "X",
-                                       .about = "A test.",
-                                       .rows = rows,
-                                       .n = COUNT_OF(rows),
-                                       .hints = hints,
-                                       .hints_count = COUNT_OF(hints)};
+static struct opt_table table = {.command = "test",
+                                 .operands = "X",
+                                 .about = "A test.",
+                                 .rows = rows,
+                                 .n = COUNT_OF(rows),
+                                 .hints = hints,
+                                 .hints_count = COUNT_OF(hints)};
 
 #define WORDS_MAX 8
 static struct target got;
@@ -82,13 +82,49 @@ static int parse(const char *words, const char *variables)
     return opt_parse(&table, n[0], v[0], v[1], &got, &result, &err);
 }
 
+static char **words_of(const char *words)
+{
+    static char text[256];
+    static char *v[WORDS_MAX + 1];
+    int n = 0;
+    snprintf(text, sizeof text, "%s", words);
+    for (char *p = strtok(text, "|"); p && n < WORDS_MAX; p = strtok(NULL, "|"))
+        v[n++] = p;
+    v[n] = NULL;
+    return v;
+}
+
+static int parse_words(char **v, int n)
+{
+    memset(&got, 0, sizeof got);
+    memset(&err, 0, sizeof err);
+    return opt_parse(&table, n, v, NULL, &got, &result, &err);
+}
+
+static bool is_list(char **v, const char *words)
+{
+    char text[256] = "";
+    for (; *v; v++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? "|" : "", *v);
+    return strcmp(text, words) == 0;
+}
+
 static void test_spellings(void)
 {
     ok(!parse(NULL, NULL) && got.number == 3 && !strcmp(got.text, "none") && got.span == 500000 && got.choice == 1 &&
            !got.flag && result.next == 0,
        "no words: defaults");
+    table.foreign = true;
     ok(!parse("--number|5|x|--flag", NULL) && got.number == 5 && result.next == 2 && !got.flag,
-       "--opt value; parsing stops at the first operand");
+       "--opt value; parsing stops at the first operand where the others are foreign");
+    table.foreign = false;
+    char **v = words_of("x|--number|5|y|--flag|z");
+    ok(!parse_words(v, 6) && got.number == 5 && got.flag && result.next == 3 && is_list(v, "--number|5|--flag|x|y|z"),
+       "else options are taken wherever they stand, and operands are behind them, in order");
+    v = words_of("x|--flag|-|--|--number|y");
+    ok(!parse_words(v, 6) && got.flag && got.number == 3 && result.next == 2 && is_list(v, "--flag|--|x|-|--number|y"),
+       "behind -- all are operands");
+    ok(parse("x|--number", NULL) && strstr(err.text, "--number needs a value"), "an operand in front is not its value");
     ok(!parse("--number=5", NULL) && got.number == 5, "--opt=value");
     ok(!parse("-n5", NULL) && got.number == 5, "-n5");
     ok(!parse("-n|5", NULL) && got.number == 5, "-n 5");
@@ -98,7 +134,7 @@ static void test_spellings(void)
     ok(!parse("--text-of_it|a=b", NULL) && !strcmp(got.text, "a=b"), "mixed spelling, = in the value");
     ok(!parse("--text=", NULL) && !strcmp(got.text, ""), "an empty value");
     ok(!parse("--|--flag", NULL) && result.next == 1 && !got.flag, "-- ends the options");
-    ok(!parse("-f|-|-o", NULL) && result.next == 1 && !got.other, "- is an operand");
+    ok(!parse("-f|-|-o", NULL) && result.next == 2 && got.other, "- is an operand");
     ok(!parse("--number=4|--number=5", NULL) && got.number == 5, "the last one wins");
     ok(!parse("-t|-5", NULL) && !strcmp(got.text, "-5"), "a negative number is a value");
     ok(!parse("-t|-a b", NULL) && !strcmp(got.text, "-a b"), "so is a word with a space");
