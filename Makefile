@@ -245,6 +245,8 @@ format: ; clang-format -i src/*/*.[ch] src/probe/child/*.[ch] cmd/*.[ch] test/*/
 tidy: ; @sh test/lib/tidy.sh $(ALL) $(CMD)
 
 # --- for people ---------------------------------------------------------------------------------------------------
+# Both commands of the README in a Debian root that has next to nothing, for a machine where one may be made.
+check-bare: ; @sh test/lib/bare_debian.sh $(or $(BARE),$(BUILD)/bare) 'make demo' 'make check'
 demo: deps venv
 	@$(MAKE) --no-print-directory all
 	@ELRUN=$(abspath $(BUILD)/elrun) PY=$(PY) sh examples/demo.sh
@@ -267,7 +269,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
+.PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
 # What stands between a test and its source is kept.  Not all files: an object that is missing would not be made then.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(UNIT) $(SIM) $(PROG))
 .DELETE_ON_ERROR:
