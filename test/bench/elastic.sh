@@ -5,8 +5,7 @@
 # have kept from the round before; TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 belongs to the best settings.
 . "$(dirname "$0")/../lib/bench.sh"
 NODES=$BUILD/test/bench/nodes
-FEW=${FEW:-3}                                         # samples of what takes more than half a minute
-SOME=$((RUNS < 5 ? RUNS : 5))                         # and of what takes ten seconds
+FEW=${FEW:-5}                                         # samples of what takes more than half a minute
 JOB="--nproc-per-node=1 --max-restarts=3 --rdzv-id=bench"
 LOCAL="--rdzv-endpoint=localhost:@PORT@"
 C10D="--rdzv-backend=c10d $LOCAL"
@@ -39,7 +38,6 @@ for i in $(seq "$RUNS"); do
     nodes elrun calm lose 3 "$ELRUN" --nnodes=2:3 $JOB $LOCAL --no-python "$STAMP" idle || exit 1
     nodes elrun fail lose 3 "$ELRUN" --nnodes=2:3 $JOB $LOCAL --no-python "$STAMP" peer || exit 1
     nodes elrun late late 2 "$ELRUN" --nnodes=1:2 $JOB $LOCAL --no-python "$STAMP" idle || exit 1
-    [ "$i" -le "$SOME" ] || continue
     nodes "torchrun, best settings" fail lose 3 $TUNED --nnodes=2:3 $JOB $C10D $BEST --no-python "$STAMP" peer
     nodes "torchrun, best settings" late late 2 $TUNED --nnodes=1:2 $JOB $C10D --rdzv-conf=last_call_timeout=1 --no-python "$STAMP" idle
 done

@@ -3,7 +3,6 @@
 . "$(dirname "$0")/../lib/bench.sh"
 AGENT=$BUILD/test/e2e/fake_agent
 STORM_NODES=1000 STORM_SLOTS=8 STORM_BYTES=8192
-SOME=$((RUNS < 3 ? RUNS : 3))
 
 # summary WHO LAUNCHER...: samples of one run
 summary() {
@@ -38,7 +37,7 @@ storm() {
 for i in $(seq "$RUNS"); do
     at="--max-restarts=0 --rdzv-id=bench --rdzv-endpoint=localhost:$(port)"
     summary elrun "$ELRUN" $at || exit 1
-    [ "$i" -gt "$SOME" ] || summary torchrun $TORCHRUN $at --rdzv-backend=c10d
+    summary torchrun $TORCHRUN $at --rdzv-backend=c10d
     storm || exit 1
 done
 for who in elrun torchrun; do

@@ -5,7 +5,7 @@
 # exchanges less (--pair-bytes).
 . "$(dirname "$0")/../lib/bench.sh"
 SIZES=${SIZES-2 8 64}
-SOME=$((RUNS < 3 ? RUNS : 3))
+SOME=$((RUNS < 5 ? RUNS : 5)) # of what takes half a minute
 
 # timed KEY COMMAND...: wall ms and processor ms of a command and all it starts, into $T/samples
 timed() {
@@ -45,7 +45,7 @@ exit ${worst:-0}
 END
 free_port() { "$PY" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 for n in $SIZES; do
-    [ "$n" -ge 64 ] && times=1 || times=$SOME
+    [ "$n" -ge 64 ] && times=$SOME || times=$RUNS
     for i in $(seq "$times"); do
         timed "$n" sh "$T/many" "$n" "$(free_port)" --backend=tcp --checks=-speed --pair-bytes=4MiB --pair-time=500ms || exit 1
         timed "quick$n" sh "$T/many" "$n" "$(free_port)" --backend=tcp --checks=-speed --quick --pair-bytes=1MiB --pair-time=100ms || exit 1

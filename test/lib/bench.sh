@@ -1,13 +1,14 @@
 # bench.sh: what every test/bench/*.sh starts with.  A benchmark prints one JSON object a line, and nothing else, to stdout:
 #
-#   {"bench":…, "metric":…, "unit":…, "who":…, "from":…, "to":…, "samples":[…]}   and, if it has one, "budget":"<= 5 ms"
+#   {"bench":…, "metric":…, "unit":…, "who":…, "from":…, "to":…, "samples":[…]}   and, if it has them, "budget":"<= 5 ms",
+#   "tail":"why the worst sample may lie far above the median"
 #
 # "metric" is what a row of the table is called, "who" its column: "elrun" or the peer; "from" and "to" are the two ends of
 # the measured interval.  No samples: the peer could not run, the cell stays blank.  Called by test/bench/all.sh.
 : "${ELRUN:?path of elrun}" "${BUILD:?folder with the built programs}" "${PY:?a python3 with torch}"
 TIMING=$BUILD/test/bench/timing STAMP=$BUILD/test/bench/stamp
 BENCH=$(basename "$0" .sh)
-RUNS=${RUNS:-7} # samples of each: the report says if there are fewer than seven
+RUNS=${RUNS:-20} # samples of each: the report says if there are fewer than twenty
 TORCHRUN=$(dirname "$PY")/torchrun
 [ -x "$TORCHRUN" ] || TORCHRUN="$PY -m torch.distributed.run"
 T=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX") || exit 1
@@ -27,9 +28,9 @@ take() {
         [ "$take_who" != elrun ]
     fi
 }
-# emit WHO KEY.METRIC "what" UNIT "from" "to" [BUDGET]
+# emit WHO KEY.METRIC "what" UNIT "from" "to" [BUDGET [TAIL]]
 emit() {
     sed -n "s/^$1:$2 //p" "$T/samples" | paste -sd, - >"$T/list"
-    printf '{"bench":"%s","metric":"%s","unit":"%s","who":"%s","from":"%s","to":"%s",%s"samples":[%s]}\n' \
-        "$BENCH" "$3" "$4" "$1" "$5" "$6" "${7:+\"budget\":\"$7\",}" "$(cat "$T/list")"
+    printf '{"bench":"%s","metric":"%s","unit":"%s","who":"%s","from":"%s","to":"%s",%s%s"samples":[%s]}\n' \
+        "$BENCH" "$3" "$4" "$1" "$5" "$6" "${7:+\"budget\":\"$7\",}" "${8:+\"tail\":\"$8\",}" "$(cat "$T/list")"
 }

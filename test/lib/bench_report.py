@@ -7,9 +7,15 @@ FACTS: lines "name: value" that describe the run.  No number is typed anywhere: 
 
 import fractions
 import json
+import math
 import re
 import statistics
 import sys
+
+RUNS = 20  # of each: fewer are said
+TAIL = 3   # a sample above so many medians has its reason in the table
+RATES = ("lines/s", "requests/s", "GB/s")  # more is better
+FAR = f"why the worst is above {TAIL} medians"
 
 
 def shown(value, unit):
@@ -19,12 +25,32 @@ def shown(value, unit):
     return f"{value:.3g}"
 
 
+def ranked(samples, unit):
+    """The samples from the best one to the worst one: of what is a rate, the highest is the best."""
+    return sorted(samples, reverse=unit in RATES)
+
+
+def p90(samples, unit):
+    """The best sample that nine of ten are no worse than (nearest rank)."""
+    return ranked(samples, unit)[math.ceil(0.9 * len(samples)) - 1]
+
+
 def cell(samples, unit):
+    """Median, p90 and the worst of all; how many, where they are fewer than the benchmarks are meant to take."""
     if not samples:
         return ""
-    low, high = min(samples), max(samples)
-    few = f", only {len(samples)}" if len(samples) < 7 else ""
-    return f"{shown(statistics.median(samples), unit)} {unit} ({shown(low, unit)}–{shown(high, unit)}{few})"
+    worst = "min" if unit in RATES else "max"
+    few = f"; only {len(samples)}" if len(samples) < RUNS else ""
+    return (f"{shown(statistics.median(samples), unit)} {unit} (p90 {shown(p90(samples, unit), unit)}, "
+            f"{worst} {shown(ranked(samples, unit)[-1], unit)}{few})")
+
+
+def tail(row):
+    """Why the worst sample of elrun lies so far from the median, as the benchmark knows it."""
+    samples = row.get("samples")
+    if not samples or row["unit"] in RATES or max(samples) <= TAIL * statistics.median(samples):
+        return ""
+    return row.get("tail") or "**not known**"
 
 
 def ratio(mine, peer, name):
@@ -71,13 +97,14 @@ def table(metrics):
     peers = []
     for rows in metrics.values():
         peers += [who for who in rows if who != "elrun" and who not in peers]
-    yield "| what | " + " | ".join(["elrun", *peers, "elrun is", "budget"]) + " |"
-    yield "| --- " * (4 + len(peers)) + "|"
+    far = any(tail(rows.get("elrun", {})) for rows in metrics.values())
+    yield "| what | " + " | ".join(["elrun", *peers, "elrun is", "budget", *[FAR] * far]) + " |"
+    yield "| --- " * (4 + len(peers) + far) + "|"
     for metric, rows in metrics.items():
         mine = rows.get("elrun", {})
         cells = [cell(rows.get(who, {}).get("samples"), next(iter(rows.values()))["unit"]) for who in ["elrun", *peers]]
         ratios = [ratio(mine.get("samples"), rows.get(who, {}).get("samples"), who) for who in peers]
-        yield f"| {metric} | " + " | ".join([*cells, ", ".join(filter(None, ratios)), verdict(mine.get("budget", ""), rows)]) + " |"
+        yield f"| {metric} | " + " | ".join([*cells, ", ".join(filter(None, ratios)), verdict(mine.get("budget", ""), rows), *[tail(mine)] * far]) + " |"
 
 
 def intervals(metrics):
@@ -96,7 +123,7 @@ def raw(metrics):
 
 def main():
     facts, samples = sys.argv[1:]
-    print("# Results\n\nWritten by `make bench` and by nothing else. Side by side in one run; medians, ranges in brackets.")
+    print("# Results\n\nWritten by `make bench` and by nothing else. Side by side in one run: medians, and in brackets\nwhat nine of ten runs keep and the worst of all.")
     print("“elrun is” compares the medians; a blank means that the peer could not run.\n")
     print("".join(f"- {line}" for line in open(facts, encoding="utf-8")), end="")
     for bench, metrics in read(samples).items():

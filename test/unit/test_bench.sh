@@ -20,6 +20,20 @@ row "a multiple of the peer's"       ">= 0.9 x the peer"   "90"     "100"   ">= 
 row "too little of the peer's"       ">= 0.9 x the peer"   "89"     "100"   ">= 0.9 x the peer: **not met**"
 row "a peer that could not run"      ">= 0.9 x the peer"   "89"     ""      ">= 0.9 x the peer"
 row "nothing was measured"           "<= 5 ms"             ""       "1"     "<= 5 ms"
+# line WHAT UNIT TAIL SAMPLES WANT: the cell of elrun, and the last one
+line() {
+    n=$((n + 1))
+    printf '{"bench":"b","metric":"m","unit":"%s","who":"elrun","from":"a","to":"z",%s"samples":[%s]}\n' "$2" "$3" "$4" >"$T/rows"
+    got=$(python3 test/lib/bench_report.py /dev/null "$T/rows" 2>&1 | sed -n 's/^| m | \([0-9].*\) |$/\1/p' | head -1)
+    if [ "$got" = "$5" ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; echo "# got: $got"; echo "# want: $5"; fi
+}
+twenty=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2,2.5
+line "the worst of all is shown"               ms      ""                     "$twenty,3"    "1 ms (p90 2, max 3) |  | "
+line "one far off without a reason"            ms      ""                     "$twenty,3.1"  "1 ms (p90 2, max 3.1) |  |  | **not known**"
+line "one far off and its reason"              ms      '"tail":"a lease",'    "$twenty,5000" "1 ms (p90 2, max 5,000) |  |  | a lease"
+line "a reason of what did not happen"         ms      '"tail":"a lease",'    "$twenty,3"    "1 ms (p90 2, max 3) |  | "
+line "few runs are said"                       ms      ""                     "1,2,3"        "2 ms (p90 3, max 3; only 3) |  | "
+line "the worst of a rate is the lowest"       GB/s    '"tail":"a lease",'    "$twenty,0.1"  "1 GB/s (p90 1, min 0.1) |  | "
 n=$((n + 1))
 printf '{"bench":"b","metric":"m","unit":"ms","who":"elrun","from":"a","to":"z","budget":"fast","samples":[1]}\n' >"$T/rows"
 if python3 test/lib/bench_report.py /dev/null "$T/rows" 2>&1 | grep -q "cannot judge the budget 'fast'"; then
