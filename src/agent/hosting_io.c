@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "agent/mark.h"
+#include "util/file.h"
 #include "util/log.h"
+#include "util/scan.h"
+
+#define BLOCKED_TRIES 3 /* whoever opens the port just now answers soon */
 
 /* One piece of work on the mark. */
 struct mark_job {
@@ -32,6 +36,7 @@ struct hosting {
     bool beginning, ended;
     el_usec looked_at; /* for a mark */
     char trouble[256]; /* said last */
+    unsigned blocked;  /* so often in a row was the port neither to be had nor answered */
     char process[MARK_SELF_MAX];
     uint64_t dead_number, dead_rank; /* as in coordinator_conf */
 };
@@ -167,6 +172,19 @@ static void open_here(struct hosting *h, bool surely_new, bool *taken, struct el
     h->port = NULL;
 }
 
+/* Outside of the range from which outgoing connections have theirs. */
+static const char *ports_free(char *to, size_t size)
+{
+    char text[64];
+    const char *at = text;
+    uint64_t low, high;
+    if (file_read("/proc/sys/net/ipv4/ip_local_port_range", text, sizeof text) <= 0 || !scan_u64(&at, &low) ||
+        (scan_blanks(&at), !scan_u64(&at, &high)))
+        low = 32768, high = 60999; /* Linux's default */
+    snprintf(to, size, "below %llu or above %llu", (unsigned long long)low, (unsigned long long)high);
+    return to;
+}
+
 /* --- from outside --- */
 
 void hosting_begin(struct hosting *h)
@@ -181,6 +199,7 @@ void hosting_begin(struct hosting *h)
 bool hosting_take_over(struct hosting *h, const struct msg_world *world)
 {
     struct el_err e = {0};
+    char free_ports[64];
     bool taken;
     if (h->port || h->beginning)
         return h->coordinator != NULL;
@@ -190,11 +209,17 @@ bool hosting_take_over(struct hosting *h, const struct msg_world *world)
         h->dead_rank = world->coordinator_rank - 1;
     }
     open_here(h, false, &taken, &e);
+    h->blocked = taken ? h->blocked : 0;
     if (h->coordinator) {
         el_log(EL_INFO, "port %d of this host, the endpoint's, was free: this agent hosts the coordinator from now on",
                h->conf.port);
         mark_run(h, work_write);
         loop_timer_at(h->timer, loop_clock() + MARK_REFRESH);
+    } else if (taken && ++h->blocked == BLOCKED_TRIES) {
+        el_log(EL_WARN,
+               "port %d of this host, the endpoint's, cannot be had, and nobody answers there: a connection of another "
+               "program has it, or had it a minute ago; choose a port %s, which the kernel gives to no connection",
+               h->conf.port, ports_free(free_ports, sizeof free_ports));
     } else if (e.status && strcmp(h->trouble, e.text) != 0) {
         snprintf(h->trouble, sizeof h->trouble, "%.255s", e.text);
         el_log(EL_WARN, "%s: this host is the endpoint, but cannot be the coordinator", e.text);

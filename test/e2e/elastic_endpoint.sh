@@ -39,8 +39,19 @@ else
 fi
 for port in $ports; do wait_for listens "$port" || note "$(cat "$T/serve.$port")"; done
 
+serve 29408 "
+import socket, sys, time
+a = socket.create_server(('127.0.0.1', 0))
+c = socket.socket()
+c.bind(('127.0.0.1', int(sys.argv[1])))
+c.connect(a.getsockname())
+time.sleep(600)"
+connected() { on 1 ss -Htn "sport = :$1" | grep -q .; }
+wait_for connected 29408 || note "$(cat "$T/serve.29408")"
+
 job 2 --nproc-per-node=1 --rdzv-conf=join_timeout=4
 for port in $ports; do agent "a$port" 2 --rdzv-endpoint="node1:$port"; done
+agent blocked 1 --rdzv-endpoint=node1:29408
 says() { # PORT TEXT REGEX: while it waits, and at the end
     status_of "a$1"
     is "$2: 69" "$status" 69
@@ -59,5 +70,9 @@ if [ -e "$T/serve.29406" ]; then
     says 29407 "PyTorch's store without libuv" "a c10d store \\(PyTorch's TCPStore\\) listens there, not a coordinator of elrun"
     ok "PyTorch's store: it still listens" listens 29406
 fi
+status_of blocked
+is "a connection has the endpoint's port: 69" "$status" 69
+like "a connection has the endpoint's port: said" "$(err blocked)" \
+    "warning: port 29408 of this host, the endpoint's, cannot be had, and nobody answers there: a connection .* choose a port below"
 ok "no worker was started" test ! -s "$LOG"
 finished
