@@ -167,9 +167,9 @@ check-fast: check-unit check-clang
 check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit $(PAIR) -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
-# Lanes side by side: two with PyTorch, where processors are what is short, and two of what mostly waits.
+# Four side by side: two lanes with PyTorch, where processors are what is short, and beside them what mostly waits.
 LANES := -j4 '--rules=seq=test/e2e/{snapshots*,agent_store,demo,elastic_torch}.sh' '--rules=seq=test/e2e/{twin*,*torch*,state*,client*}' \
-         '--rules=seq=test/e2e/{g,i,p,s}*' '--rules=seq=**'
+         '--rules=par=**'
 # Unit tests: what is pure side by side, shells one after the other.
 PAIR  := -j2 '--rules=seq=**_io' '--rules=par=**'
 check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
