@@ -37,12 +37,19 @@ train_with() { # VERSION PYTHON
         "1: rank 1, exit code 1: ValueError: the true cause
 2: rank 1, signal 9"
 }
+fail_with() { # VERSION PYTHON
+    for kind in all_reduce recv objects monitored time-out time-out-group time-out-init; do
+        ENV="PYTHON_EXEC=$2" run --standalone --nproc-per-node=2 "$HERE/matrix_worker.py" "$kind" -
+        like "PyTorch $1, $kind: the rank that raised is named" "$(tail -1 "$ERR")" 'rank 1 \(.*failed: .*: ValueError: the true cause'
+    done
+}
 
 for version in $TORCH_ALWAYS ${LONG:+$TORCH_LONG}; do
     if python=$(python_with_torch "$version"); then
         note "PyTorch $version: $(torch_of "$python")"
         store_begins "$version" "$python"
         train_with "$version" "$python"
+        [ -z "$LONG" ] || fail_with "$version" "$python"
         store_ends "$version"
         is_clean "PyTorch $version"
     else absent "PyTorch $version" "no python has it: PY_TORCH_$(echo "$version" | tr . _) may name one"; fi

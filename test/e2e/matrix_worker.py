@@ -7,6 +7,8 @@ matrix_worker.py train FOLDER: under elrun, two ranks.  Objects of many kinds ar
 beside it torch.save() of the same; then rank 1 raises, and its connections close before it has ended.  Attempt 1: what restore()
 has filled is compared with that file; rank 1 is killed.  Attempt 2: as attempt 1, then it trains on to the end, which is compared
 with a training without elrun.  FOLDER/result gets a line for each comparison.
+
+matrix_worker.py KIND -: under elrun, two ranks.  Rank 1 raises and ends slowly; rank 0 dies of it in between, of KIND.
 """
 import copy
 import datetime
@@ -207,5 +209,36 @@ def train(folder):
     os._exit(0)  # gloo's threads may abort an interpreter that ends
 
 
+# --- the first cause ----------------------------------------------------------------------------------------------
+
+WAITS = {
+    "all_reduce": lambda t: dist.all_reduce(t),
+    "recv": lambda t: dist.recv(t, src=1),
+    "objects": lambda t: dist.all_gather_object([None, None], 1),
+    "monitored": lambda t: dist.monitored_barrier(),
+    "time-out": lambda t: dist.all_reduce(t),
+    "time-out-group": lambda t: dist.new_group([0, 1], timeout=datetime.timedelta(seconds=2)),
+    "time-out-init": lambda t: None,
+}
+
+
+def fail(kind):
+    rank, late = int(os.environ["RANK"]), kind.startswith("time-out")
+    if kind != "time-out-init" or rank == 0:
+        dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=2 if late else 60))
+        dist.barrier()
+    if rank == 1:
+        try:
+            raise ValueError("the true cause")
+        finally:
+            if not late:
+                shut_connections()
+            time.sleep(4.5 if late else 2.5)  # within the 5 s that elrun waits for who failed by itself
+    WAITS[kind](torch.ones(4))
+
+
 if __name__ == "__main__":
-    {"store": store, "train": train}[sys.argv[1]](sys.argv[2])
+    if sys.argv[1] in WAITS:
+        fail(sys.argv[1])
+    else:
+        {"store": store, "train": train}[sys.argv[1]](sys.argv[2])

@@ -71,7 +71,9 @@ def script(open_store, wrap_bare):
         s.compare_set("c", "", "a"), s.compare_set("c", "x", "b"), s.compare_set("c", "a", "b"), s.compare_set("none", "x", "y"),
         s.check(["none"]),
     )
-    yield "compare_set alone", lambda: (s.compare_set("c1", "", "a"), s.compare_set("c1", "x", "b"), s.compare_set("c1", "a", "b"), other.get("c1"))
+    yield "compare_set alone", lambda: (
+        s.compare_set("c1", "", "a"), s.compare_set("c1", "x", "b"), s.compare_set("c1", "a", "b"), other.get("c1"),
+    )
     yield "check", lambda: (s.check(["k"]), s.check(["k", "no"]), s.check([]))
     yield "delete_key", lambda: (s.delete_key("c"), s.delete_key("c"))
     yield "wait", lambda: (s.wait(["k", "b"]), outcome(lambda: s.wait(["no"], MS(50))), s.get("k"))
