@@ -136,11 +136,13 @@ DEBIAN := gcc make libc6-dev libev-dev libjansson-dev clang libclang-rt-14-dev c
 # The python of the tests: the one at hand if it has torch, else a virtual environment beside the Makefile.
 PY = $(shell if python3 -c 'import torch, sklearn, safetensors, hypothesis' 2>/dev/null; then command -v python3; else echo $(CURDIR)/.venv/bin/python; fi)
 deps: ; @sh test/lib/deps.sh $(DEBIAN)
+# PyTorch 1.13, where Debian has that; test/lib/torch_versions.sh names what else is tried.
+deps-torch: ; @sh test/lib/deps.sh --if-there python3-torch
 venv: ; @sh test/lib/venv.sh
 
 # --- tests --------------------------------------------------------------------------------------------------------
 # One command for a newcomer: install, build, test.  The second make sees the files that the first one installed.
-check: deps venv
+check: deps deps-torch venv
 	@$(MAKE) --no-print-directory check-here
 # What computes is done side by side: compiling and searching.  Unit tests measure and wait, and are not.
 SIDE = $(MAKE) --no-print-directory -j$(or $(JOBS),$(shell nproc))
@@ -168,7 +170,7 @@ check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit $(PAIR) -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
 # Four side by side: two lanes with PyTorch, where processors are what is short, and beside them what mostly waits.
-LANES := -j4 '--rules=seq=test/e2e/{snapshots*,agent_store,demo,elastic_torch}.sh' '--rules=seq=test/e2e/{twin*,*torch*,state*,client*}' \
+LANES := -j4 '--rules=seq=test/e2e/{snapshots*,agent_store,demo,elastic_torch,matrix}.sh' '--rules=seq=test/e2e/{twin*,*torch*,state*,client*}' \
          '--rules=par=**'
 # Unit tests: what is pure side by side, shells one after the other.
 PAIR  := -j2 '--rules=seq=**_io' '--rules=par=**'
@@ -176,6 +178,7 @@ check-e2e: all $(PROG:%.c=$(BUILD)/%) $(MOCK)
 	@LONG=$(LONG) ELRUN=$(abspath $(or $(AGENT),$(BUILD)/elrun)) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/lib/tap.sh $(BUILD)/tap/e2e $(LANES) -e 'timeout -k 30 900 sh' $(E2E)
 # Tests that have a longer form, in that: processes that stand still and lines that are bad for as long as they are at night.
 check-long: all $(PROG:%.c=$(BUILD)/%)
+	@PY=$(PY) sh test/lib/venv_torch.sh
 	@$(MAKE) --no-print-directory check-e2e LONG=1 E2E="$$(grep -l '[$$]LONG' test/e2e/*.sh | tr '\n' ' ')"
 	@$(MAKE) --no-print-directory check-frameworks
 # The examples for Lightning, accelerate, transformers and DeepSpeed, with the versions of test/e2e/frameworks.txt.
@@ -269,7 +272,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-san built-tsan check-steps check-behind deps venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
+.PHONY: all built built-san built-tsan check-steps check-behind deps deps-torch venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
 # What stands between a test and its source is kept.  Not all files: an object that is missing would not be made then.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(UNIT) $(SIM) $(PROG))
 .DELETE_ON_ERROR:

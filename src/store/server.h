@@ -9,7 +9,7 @@
 #include "util/buf.h"
 #include "util/err.h"
 
-#define STORE_HELLO_MAX          EL_SEC(10)  /* a connection that has not shown that it is c10d is closed then */
+#define STORE_HELLO_MAX          EL_SEC(10) /* who has begun to speak and has not shown that it is c10d is closed then */
 #define STORE_UNSENT_MAX_BYTES   (64u << 20) /* a client that asks on while so much waits for it is closed */
 #define STORE_MEMORY_MAX_DEFAULT ((size_t)1 << 30)
 

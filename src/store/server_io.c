@@ -17,6 +17,7 @@
 
 enum {
     ACCEPTS_PER_TURN = 1024, /* so that those who are connected are served meanwhile */
+    QUIET_MORE = 256,        /* that stay silent, beside as many as the others are */
     SPARE_DESCRIPTORS = 32   /* left to the rest of the process when clients_max is the default */
 };
 
@@ -27,7 +28,7 @@ enum {
 
 void server_set_timer(struct store_server *s)
 {
-    el_usec at = s->new_first ? s->new_first->since + STORE_HELLO_MAX : EL_NEVER;
+    el_usec at = s->fresh.first ? s->fresh.first->since + STORE_HELLO_MAX : EL_NEVER;
     if (s->resume_at < at)
         at = s->resume_at;
     if (s->report_at < at)
@@ -36,34 +37,41 @@ void server_set_timer(struct store_server *s)
     loop_timer_at(s->timer, dropped_at < at ? dropped_at : at);
 }
 
-static void new_add(struct client *c)
+static void silent_add(struct silent *in, struct client *c)
 {
-    struct store_server *s = c->server;
-    c->is_new = true;
-    c->since = loop_now(s->loop);
-    c->new_prev = s->new_last;
-    c->new_next = NULL;
-    if (s->new_last)
-        s->new_last->new_next = c;
+    c->in = in;
+    c->silent_prev = in->last;
+    c->silent_next = NULL;
+    if (in->last)
+        in->last->silent_next = c;
     else
-        s->new_first = c;
-    s->new_last = c;
+        in->first = c;
+    in->last = c;
+    in->n++;
 }
 
-static void new_remove(struct client *c)
+static void silent_remove(struct client *c)
+{
+    struct silent *in = c->in;
+    if (!in)
+        return;
+    c->in = NULL;
+    in->n--;
+    if (c->silent_prev)
+        c->silent_prev->silent_next = c->silent_next;
+    else
+        in->first = c->silent_next;
+    if (c->silent_next)
+        c->silent_next->silent_prev = c->silent_prev;
+    else
+        in->last = c->silent_prev;
+}
+
+static void fresh_add(struct client *c)
 {
     struct store_server *s = c->server;
-    if (!c->is_new)
-        return;
-    c->is_new = false;
-    if (c->new_prev)
-        c->new_prev->new_next = c->new_next;
-    else
-        s->new_first = c->new_next;
-    if (c->new_next)
-        c->new_next->new_prev = c->new_prev;
-    else
-        s->new_last = c->new_prev;
+    c->since = loop_now(s->loop);
+    silent_add(&s->fresh, c);
 }
 
 static void accept_resume(struct store_server *s)
@@ -81,7 +89,7 @@ static void client_free(struct client *c)
     struct store_server *s = c->server;
     session_close(&c->session);
     conn_close(&c->conn);
-    new_remove(c);
+    silent_remove(c);
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -157,8 +165,8 @@ static EL_COLD void note(struct client *c)
 {
     struct store_server *s = c->server;
     struct session *w = &c->session;
-    if (c->is_new && session_greeted(w))
-        new_remove(c);
+    if (c->in && session_greeted(w))
+        silent_remove(c);
     if (w->in.len) {
         size_t n = 0;
         char *to = session_room(w, &n);
@@ -200,7 +208,7 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
         if (conn_broken(conn))
             break;
     }
-    if (EL_UNLIKELY(c->is_new || w->in.len || w->wait.state == KV_WAIT_PENDING))
+    if (EL_UNLIKELY(c->in || w->in.len || w->wait.state == KV_WAIT_PENDING))
         note(c);
     return &s->reply;
 }
@@ -265,12 +273,13 @@ static bool permitted(const struct store_server *s, const struct el_addr *peer)
 }
 
 /* Makes room by the one that has been silent for longest.  False: everybody has greeted. */
-static bool drop_oldest_new(struct store_server *s, const char *why)
+static bool drop_oldest_silent(struct store_server *s, const char *why)
 {
-    if (!s->new_first)
+    struct client *oldest = s->quiet.first ? s->quiet.first : s->fresh.first;
+    if (!oldest)
         return false;
-    server_say_closed(s->new_first, EL_WARN, why);
-    client_free(s->new_first);
+    server_say_closed(oldest, EL_WARN, why);
+    client_free(oldest);
     return true;
 }
 
@@ -283,7 +292,7 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
         close(fd);
         return;
     }
-    if (s->clients_n >= s->conf.clients_max && !drop_oldest_new(s, "said nothing, and others need the place")) {
+    if (s->clients_n >= s->conf.clients_max && !drop_oldest_silent(s, "said nothing, and others need the place")) {
         server_say(s, EL_WARN, "%s: refused: %u clients are connected (--max-clients)", el_addr_text(peer, address),
                    s->conf.clients_max);
         close(fd);
@@ -305,7 +314,7 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
         s->clients->prev = c;
     s->clients = c;
     s->clients_n++;
-    new_add(c);
+    fresh_add(c);
 }
 
 /* Descriptors (or the kernel's memory) have run out: no more until somebody leaves or some time has passed. */
@@ -324,9 +333,9 @@ static void accept_pause(struct store_server *s, int sys)
 /* The kernel says EMFILE even if nobody stands in the queue: who came a moment ago must not pay for that. */
 static bool drop_silent(struct store_server *s)
 {
-    if (!s->new_first || loop_now(s->loop) - s->new_first->since < SILENT_MIN)
+    if (!s->quiet.first && (!s->fresh.first || loop_now(s->loop) - s->fresh.first->since < SILENT_MIN))
         return false;
-    return drop_oldest_new(s, "said nothing, and descriptors have run out");
+    return drop_oldest_silent(s, "said nothing, and descriptors have run out");
 }
 
 static void on_connect(void *ctx, unsigned events)
@@ -363,15 +372,26 @@ static bool has_spoken(const struct client *c)
     return recv(c->conn.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+/* PyTorch before 2.1 opens a second connection and says nothing on it: its client spins if it is closed.  So may one of
+ * whom nothing was heard stay, if c10d is for it, while such are few beside the others. */
+static bool may_be_quiet(const struct store_server *s, const struct client *c)
+{
+    return !c->session.hello_n && s->quiet.n < s->clients_n / 2 + QUIET_MORE && admitted(s, c);
+}
+
 static void on_timer(void *ctx)
 {
     struct store_server *s = ctx;
     el_usec now = loop_now(s->loop);
-    while (s->new_first && s->new_first->since + STORE_HELLO_MAX <= now) {
-        struct client *c = s->new_first;
-        new_remove(c);
+    while (s->fresh.first && s->fresh.first->since + STORE_HELLO_MAX <= now) {
+        struct client *c = s->fresh.first;
+        silent_remove(c);
         if (has_spoken(c)) {
-            new_add(c);
+            fresh_add(c);
+            continue;
+        }
+        if (may_be_quiet(s, c)) {
+            silent_add(&s->quiet, c);
             continue;
         }
         server_say_closed(c, EL_DEBUG, "it did not say that it is a c10d client");

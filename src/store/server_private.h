@@ -16,13 +16,19 @@ struct brake {
     unsigned lines, dropped;
 };
 
+/* Clients that have not greeted, oldest first. */
+struct silent {
+    struct client *first, *last;
+    size_t n;
+};
+
 struct client {
-    struct client *prev, *next;         /* all clients */
-    struct client *new_prev, *new_next; /* those that have not greeted, oldest first */
-    el_usec since;                      /* when it came */
+    struct client *prev, *next; /* all clients */
+    struct client *silent_prev, *silent_next;
+    struct silent *in; /* NULL: it has greeted */
+    el_usec since;     /* when it came */
     struct conn conn;
     struct store_server *server; /* from here on what each request touches stands together */
-    bool is_new;
     struct session session;
 };
 
@@ -42,9 +48,10 @@ struct store_server {
     int port;
     struct listener listeners[LISTEN_MAX];
     unsigned listeners_n;
-    struct client *clients, *new_first, *new_last;
+    struct client *clients;
     size_t clients_n;
-    struct el_buf reply; /* of the request at hand */
+    struct silent fresh, quiet; /* quiet: for longer than STORE_HELLO_MAX */
+    struct el_buf reply;        /* of the request at hand */
     struct loop_timer *timer;
     el_usec resume_at, report_at;      /* EL_NEVER: accepting; nobody waits */
     el_usec no_hoards_at;              /* the turn in which nobody was found who hoards memory */

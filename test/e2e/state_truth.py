@@ -136,7 +136,7 @@ class _Reader:
                    (t.q_per_channel_scales().tolist(), t.q_per_channel_zero_points().tolist(), t.q_per_channel_axis()))
             return (*what, str(scheme), how, _raw(t.int_repr()))
         if self.aliases and not self.module and t.numel():
-            key = (t.untyped_storage().data_ptr(), str(t.device))
+            key = ((t.untyped_storage if hasattr(t, "untyped_storage") else t.storage)().data_ptr(), str(t.device))
             first = self.storages.setdefault(key, path)
             if first != path:
                 what.append(f"in the storage of {first}")

@@ -48,9 +48,7 @@ def want(rank, world):
     }
 
 
-def main():
-    host, port = sys.argv[1].rsplit(":", 1)
-    world = int(sys.argv[2])
+def groups(host, port, world, check):
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR=host, MASTER_PORT=port, WORLD_SIZE=str(world), TORCHELASTIC_USE_AGENT_STORE="True",
                       TORCHELASTIC_RESTART_COUNT="0")
@@ -68,13 +66,13 @@ def main():
             finally:
                 os._exit(code)
         pids.append(pid)
-    bad = 0
     for rank, pid in enumerate(pids):
-        _, status = os.waitpid(pid, 0)
-        bad += status != 0
-        print("%s %d - rank %d of %d: groups, collectives, objects" % ("not ok" if status else "ok", rank + 1, rank, world))
-    print("1..%d" % world)
-    sys.exit(bad > 0)
+        check("rank %d of %d: groups, collectives, objects" % (rank, world), os.waitpid(pid, 0)[1] == 0)
 
 
-main()
+if __name__ == "__main__":
+    import store_api
+
+    at, number = sys.argv[1].rsplit(":", 1)
+    groups(at, number, int(sys.argv[2]), store_api.check)
+    store_api.end()
