@@ -39,6 +39,7 @@
 #define NODE_FILES_OWN     32 /* descriptors, about: what elrun needs without workers, */
 #define NODE_FILES_EACH    10 /* and for a worker: two pipes, two logs, two of /proc, its clients at the store, */
 #define NODE_FILES_SNAP    6  /* with --ckpt-mem its connection, status page, two slots and their readers */
+#define NODE_NOTE_TIME     EL_SEC(2) /* so long the others may take to end before it is said that they are waited for */
 #define NODE_WIPE_TIME     EL_MS(200) /* for taking the status line away before elrun is stopped */
 #define NODE_EVIDENCE_MAX  16         /* failures of one attempt whose files and tails are read; the rest is counted */
 #define NODE_EVIDENCE_TIME EL_SEC(5)  /* for reading them */
@@ -58,6 +59,7 @@ struct worker {
     bool bad;        /* ended, and not with 0 */
     bool gone_first; /* … or had said that it will, before elrun's first signal, but that was seen only later */
     bool fenced;     /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
+    bool stderr_shown;      /* … and its last words are on the console */
     struct failure failure; /* filled then */
 };
 
@@ -178,6 +180,9 @@ struct node {
     struct evidence_job *evidence[NODE_EVIDENCE_MAX];
     unsigned evidence_count;
     struct loop_timer *evidence_timer;
+    struct loop_timer *note_timer; /* somebody failed; the others still run */
+    unsigned note_slot;
+    bool report_said; /* of the attempt that failed, before the wait for the next one */
     bool collecting;
     struct decide_digest digest;     /* of the attempt that was collected last */
     const struct failure **failures; /* nproc; filled while a report is made */

@@ -64,6 +64,9 @@ bool output_drained(const struct output *o);
 /* Somebody else writes to the console: an unfinished line that is shown there gets its end. */
 void output_break_line(struct output *o);
 
+/* What it writes to that stream (1 or 2) is passed on to the console. */
+bool output_on_console(const struct output *o, unsigned local_rank, int which);
+
 /* True if a worker of this attempt writes to the terminal by itself: then nobody may draw a status line there. */
 bool output_terminal_shared(const struct output *o);
 /* The terminal's size has changed (SIGWINCH): pseudo-terminals of --capture-stderr follow. */

@@ -140,6 +140,11 @@ static void look(struct tail_one *one, const struct output *o, const struct stre
     }
 }
 
+bool output_on_console(const struct output *o, unsigned local_rank, int which)
+{
+    return o->ranks[local_rank].stream[which - 1].route.to_console;
+}
+
 enum output_tail_from output_kept(const struct output *o, unsigned local_rank, int which, char *path, size_t size,
                                   char bytes[OUTPUT_KEPT_BYTES], size_t *len)
 {
