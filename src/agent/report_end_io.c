@@ -77,14 +77,16 @@ static void say_trouble(struct node *n)
 static void say_last_words(struct node *n)
 {
     char name[SIGNAME_MAX];
-    bool failed = report_worker_failed(n);
-    if (failed)
+    bool failed = report_worker_failed(n), json = console_is_json(n->console); /* there the report is the last object */
+    if (failed && !json)
         say_own_failure(n);
     if (report_logs(n) && !failed) /* the report names them itself */
         el_log(EL_INFO, "logs: %s", report_logs(n));
     say_trouble(n);
     say_time(n);
-    if (failed)
+    if (failed && json)
+        say_own_failure(n);
+    else if (failed)
         ; /* all is said */
     else if (n->core.cause == AGENT_SPAWN_FAILED || n->core.cause == AGENT_PREPARE_FAILED)
         el_log(EL_ERROR, "%s", n->error.text);

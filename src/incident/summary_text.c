@@ -325,12 +325,12 @@ struct kind {
 struct others {
     struct kind own[SUMMARY_KINDS_MAX], victims[SUMMARY_KINDS_MAX];
     unsigned own_n, victims_n;
-    struct kind rest, hung, stopped;
+    struct kind same, rest, hung, stopped;
 };
 
 static bool is_same(const struct failure *a, const struct failure *b)
 {
-    const char *x = a->message ? a->message : "", *y = b->message ? b->message : "";
+    const char *x = a->message ? a->message : a->found.message, *y = b->message ? b->message : b->found.message;
     /* Followers say the same with other addresses. */
     bool words = a->follower ? b->follower && strcmp(a->found.type, b->found.type) == 0 : strcmp(x, y) == 0;
     return a->end == b->end && a->code == b->code && a->by == b->by && a->class == b->class && words &&
@@ -373,7 +373,8 @@ static void collect(const struct page *p, int cause, struct others *o)
 {
     const struct report *r = p->r;
     struct el_mem *mem = p->out->mem;
-    *o = (struct others){.rest.ranks = EL_BUF_INIT(mem, 0),
+    *o = (struct others){.same.ranks = EL_BUF_INIT(mem, 0),
+                         .rest.ranks = EL_BUF_INIT(mem, 0),
                          .hung.ranks = EL_BUF_INIT(mem, 0),
                          .stopped.ranks = EL_BUF_INIT(mem, 0)};
     for (unsigned i = 0; i < r->failures_count; i++) {
@@ -386,6 +387,8 @@ static void collect(const struct page *p, int cause, struct others *o)
             continue; /* the coordinator names them */
         else if (f->hung && !r->job)
             add_rank(&o->hung, f->rank);
+        else if (cause >= 0 && !f->kernel && is_same(r->failures[cause], f))
+            add_rank(&o->same, f->rank);
         else if (f->follower)
             add(o->victims, &o->victims_n, &o->rest, f, mem);
         else
@@ -498,6 +501,11 @@ static void put_others(struct page *p, int cause)
 {
     struct others o;
     collect(p, cause, &o);
+    if (o.same.count) {
+        el_buf_printf(&p->line, "%u other%s failed in the same way: rank%s %s", o.same.count, o.same.count == 1 ? "" : "s",
+                      o.same.count == 1 ? "" : "s", ranks_of(&o.same));
+        put(p, INDENT);
+    }
     for (unsigned i = 0; i < o.own_n; i++)
         put_own(p, &o.own[i]);
     if (cause >= 0)
@@ -505,6 +513,7 @@ static void put_others(struct page *p, int cause)
     put_rest(p, &o);
     free_kinds(p, o.own, o.own_n);
     free_kinds(p, o.victims, o.victims_n);
+    free_kinds(p, &o.same, 1);
     free_kinds(p, &o.rest, 1);
     free_kinds(p, &o.hung, 1);
     free_kinds(p, &o.stopped, 1);

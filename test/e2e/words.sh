@@ -37,8 +37,8 @@ like "and it is said why" "$(said)" "last words: nothing newer is captured, the 
 
 train both both 2 --ckpt-dir="$T/both/ckpt"
 is "two scripts fail, the first one ends last: it is the cause, and none was stopped by elrun" \
-    "$status $(sed -n 's/^  rank  *: //p; s/^elrun: rank .*failed: exit code 1: //p; /stopped by/p' "$ERR" | sed "s/worker.py:[0-9]*/worker.py:LINE/" | tr '\n' ';')" \
-    "1 0 (local_rank: 0);1 (local_rank: 1);RuntimeError: the first (words_worker.py:LINE);"
+    "$status $(sed -n 's/^elrun: \(rank . failed\)/\1/p; s/^  \(rank . failed too\).*/\1/p; /stopped by/p' "$ERR" | sed "s/worker.py:[0-9]*/worker.py:LINE/" | tr '\n' ';')" \
+    "1 rank 1 failed: RuntimeError: the first (words_worker.py:LINE);rank 0 failed too;"
 is_clean both
 
 train late late 2 $once
