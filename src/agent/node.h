@@ -182,6 +182,7 @@ struct node {
     struct loop_timer *evidence_timer;
     struct loop_timer *note_timer; /* somebody failed; the others still run */
     unsigned note_slot;
+    bool note_due; /* … and that has not been said */
     bool report_said; /* of the attempt that failed, before the wait for the next one */
     bool collecting;
     struct decide_digest digest;     /* of the attempt that was collected last */
@@ -383,6 +384,7 @@ int report_init(struct node *n, struct el_err *e);
 void report_free(struct node *n);
 void report_ended(struct node *n, unsigned slot, const struct reap_end *end); /* any leader's end */
 void report_note(struct node *n, unsigned slot);
+void report_announce(struct node *n); /* something is said before the report comes: who has failed, in front of it */
 bool report_was_signalled(const struct node *n, unsigned slot); /* by elrun, before its end */
 void report_collect(struct node *n);                            /* answers AGENT_EV_COLLECTED */
 void report_drained(void *node);                                /* callbacks of the output */

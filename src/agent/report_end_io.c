@@ -22,6 +22,7 @@ static void say_own_failure(struct node *n)
         report_missing(n);
         return;
     }
+    n->note_due = false;
     summary_verdict(&r, &text);
     const struct failure *f = report_cause_of(n, &r);
     el_log(EL_ERROR, "%s%s%s", el_buf_cstr(&text), f->log_file ? "; its stderr: " : "", f->log_file ? f->log_file : "");

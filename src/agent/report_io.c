@@ -113,19 +113,30 @@ void report_note(struct node *n, unsigned slot)
     tell_worker_failed(n, how, slot);
     el_log(EL_DEBUG, "rank %u (pid %d) failed: %s", f->rank, f->pid, how);
     n->note_slot = slot;
+    n->note_due = true;
     loop_timer_at(n->note_timer, loop_clock() + NODE_NOTE_TIME);
+}
+
+void report_announce(struct node *n)
+{
+    char how[96];
+    if (!n->note_due)
+        return;
+    n->note_due = false;
+    how_it_ended(n, n->note_slot, how, sizeof how);
+    el_log(EL_INFO, "rank %u has failed (%s)", workers_rank(n, n->note_slot), how);
 }
 
 static void on_note(void *ctx)
 {
     struct node *n = ctx;
     unsigned left = n->core.group.up;
-    char how[96];
+    if (n->membership) /* its report is the coordinator's, who may be away */
+        report_announce(n);
     if (n->core.state != AGENT_STOPPING || !left)
         return;
-    how_it_ended(n, n->note_slot, how, sizeof how);
-    el_log(EL_INFO, "rank %u has failed (%s); waiting for %u other%s to end", workers_rank(n, n->note_slot), how, left,
-           left == 1 ? "" : "s");
+    report_announce(n);
+    el_log(EL_INFO, "waiting for %u other%s to end", left, left == 1 ? "" : "s");
 }
 
 /* --- what is to be told --- */
@@ -217,6 +228,7 @@ void report_forget(struct node *n)
         n->before[i] = n->worker[i];
         n->worker[i] = (struct worker){0};
     }
+    n->note_due = false;
     report_evidence_forget(n);
     consequence_forget(n);
     n->missing.len = 0;
@@ -235,6 +247,7 @@ void report_files(const struct node *n, struct el_err *e)
 void report_print(struct node *n, const struct report *r)
 {
     struct el_buf text = EL_BUF_INIT(NULL, 1u << 20);
+    n->note_due = false;
     if (console_is_json(n->console)) {
         if (summary_json(r, &text) == 0)
             el_buf_puts(&text, "\n");

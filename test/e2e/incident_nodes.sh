@@ -110,7 +110,7 @@ ahead() { # NODE: this one fails, the others 0.1 s after it; node 1 is an hour a
     wait_for entered "$T/c$node.log" 6
     kill -STOP "$store"
     echo >"$T/go.c$node"
-    for i in 0 1 2; do wait_for grep -q 'failed: exit code' "$T/c$node.$i.err"; done
+    for i in 0 1 2; do wait_for grep -qE 'failed(: | [(])exit code' "$T/c$node.$i.err"; done
     kill -CONT "$store"
     ended_all "c$node"
     like "a clock an hour ahead on node 1, failure on node $node" "$(verdict "c$node")" "^rank $bad on .* failed: exit code 3: ValueError: planted"
