@@ -39,6 +39,7 @@
 #define NODE_FILES_OWN     32 /* descriptors, about: what elrun needs without workers, */
 #define NODE_FILES_EACH    10 /* and for a worker: two pipes, two logs, two of /proc, its clients at the store, */
 #define NODE_FILES_SNAP    6  /* with --ckpt-mem its connection, status page, two slots and their readers */
+#define NODE_LAST_LINE_TIME EL_SEC(10) /* a line that stood there for so long before the end does not explain it */
 #define NODE_NOTE_TIME     EL_SEC(2) /* so long the others may take to end before it is said that they are waited for */
 #define NODE_WIPE_TIME     EL_MS(200) /* for taking the status line away before elrun is stopped */
 #define NODE_EVIDENCE_MAX  16         /* failures of one attempt whose files and tails are read; the rest is counted */

@@ -130,6 +130,9 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
         failure_add_stderr(f, err->bytes, err->len, NULL);
     if (out->len)
         failure_add_stdout(f, out->bytes, out->len, NULL);
+    el_usec at = f->tail_from == FAILURE_FROM_STDOUT ? out->at : err->at;
+    if (at && f->at > at + NODE_LAST_LINE_TIME)
+        failure_silent_since(f);
     maybe_collected(n);
 }
 

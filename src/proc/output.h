@@ -93,6 +93,7 @@ struct output_tail {
     const char *bytes; /* valid during the callback; NULL if len is 0 */
     size_t len;
     uint64_t total_bytes; /* that the stream has had */
+    el_usec at;           /* when elrun read the last of them; 0: not known */
     const char *path;     /* the log file, NULL if there is none */
 };
 /* fn(ctx, local_rank, stdout, stderr) exactly once, later, at the deadline at last.  After rank_drained the tails are

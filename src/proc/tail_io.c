@@ -136,6 +136,7 @@ static void look(struct tail_one *one, const struct output *o, const struct stre
         one->tail.len = head_join(&s->head, &s->ring, one->bytes);
         one->tail.bytes = one->tail.len ? one->bytes : NULL;
         one->tail.total_bytes = s->ring.total;
+        one->tail.at = s->said_at;
         break;
     }
 }
