@@ -216,4 +216,3 @@ void report_collect(struct node *n)
                NODE_EVIDENCE_MAX);
     maybe_collected(n);
 }
-

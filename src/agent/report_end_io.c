@@ -39,7 +39,8 @@ static int status_of(struct node *n)
     case AGENT_WORKER_FAILED: return report_failure_status(n);
     case AGENT_LEAVING: return as_torchrun ? 1 : EL_EXIT_SIGNAL(n->core.leave_signal);
     case AGENT_SPAWN_FAILED:
-    case AGENT_PREPARE_FAILED: return report_restart_refused(n) ? report_failure_status(n) : as_torchrun ? 1 : n->error.status;
+    case AGENT_PREPARE_FAILED:
+        return report_restart_refused(n) ? report_failure_status(n) : as_torchrun ? 1 : n->error.status;
     case AGENT_HALTED: return n->status;
     case AGENT_STUCK: return as_torchrun ? 1 : EL_EXIT_OSERR;
     case AGENT_NO_CAUSE: break;
@@ -57,8 +58,8 @@ static void say_time(struct node *n)
     if (failed && !n->membership)
         el_log(EL_ERROR, "ended with status %d after %s", n->status, line);
     else
-        el_log(n->core.restarts || (n->membership && n->status && !n->conf->probe_only) ? EL_INFO : EL_DEBUG, "time: %s",
-               line);
+        el_log(n->core.restarts || (n->membership && n->status && !n->conf->probe_only) ? EL_INFO : EL_DEBUG,
+               "time: %s", line);
 }
 
 static void say_trouble(struct node *n)

@@ -178,7 +178,8 @@ struct report report_make(struct node *n)
         .script = n->conf->script,
         .failures = n->failures,
         .failures_count = count,
-        .restarts = n->core.restarts - (report_restart_refused(n) || n->core.state == AGENT_PREPARING), /* those before it */
+        .restarts =
+            n->core.restarts - (report_restart_refused(n) || n->core.state == AGENT_PREPARING), /* those before it */
         .restarts_max = n->conf->max_restarts,
         .no_restart = n->membership ? "" : n->core.verdict.why,
         .log_dir = report_logs(n),
@@ -270,4 +271,3 @@ int report_failure_status(struct node *n)
     struct report r = report_make(n);
     return failure_exit_status(report_cause_of(n, &r), n->conf->exit_code);
 }
-

@@ -1,5 +1,5 @@
-/* The report on a failure: the cause, its evidence, who else ended, why no restart follows (summary_text.c); the same as
- * one line and as JSON (summary.c). */
+/* The report on a failure: the cause, its evidence, who else ended, why no restart follows (summary_text.c); the same
+ * as one line and as JSON (summary.c). */
 #ifndef INCIDENT_SUMMARY_H
 #define INCIDENT_SUMMARY_H
 #include "incident/failure.h"
@@ -40,8 +40,8 @@ struct report {
     bool stderr_shown;               /* the cause's stderr stands above, with nobody else's in between */
 };
 
-/* Appends the text, its lines fitted to so many columns (0: as they are); 0, or -1 and out->full (what fitted is there).
- * A report without a cause (all were stopped by elrun) says so. */
+/* Appends the text, its lines fitted to so many columns (0: as they are); 0, or -1 and out->full (what fitted is
+ * there). A report without a cause (all were stopped by elrun) says so. */
 int summary_write(const struct report *r, struct el_buf *out, const struct summary_style *style, unsigned columns);
 
 /* Appends the one line without newline: "rank 1 (local rank 1) failed: exit code 3: ValueError: bad shape". */

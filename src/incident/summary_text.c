@@ -148,7 +148,8 @@ static const char *no_stack(const struct failure *f)
     switch (f->watch) {
     case FAILURE_WATCH_NOT_LOOKED: return "no traceback: its stderr was not looked at, others failed before";
     case FAILURE_WATCH_TERMINAL:
-        return "no traceback: stderr is a terminal that elrun leaves alone (--capture-stderr=no); without that option, or "
+        return "no traceback: stderr is a terminal that elrun leaves alone (--capture-stderr=no); without that option, "
+               "or "
                "with torch's @record, it stands here";
     case FAILURE_WATCH_NO:
         return "no traceback: stderr goes where elrun cannot read it; to see it here use --tee 3, or torch's @record";
@@ -480,7 +481,8 @@ static void put_rest(struct page *p, struct others *o)
     if (more) {
         el_buf_printf(&p->line, "failed too: %llu more", more);
         if (known)
-            el_buf_printf(&p->line, ", rank%s %s%s%s", more == 1 ? "" : "s", ranks, *ranks && *theirs ? "," : "", theirs);
+            el_buf_printf(&p->line, ", rank%s %s%s%s", more == 1 ? "" : "s", ranks, *ranks && *theirs ? "," : "",
+                          theirs);
         put(p, INDENT);
     }
     if (o->hung.count) {
@@ -502,8 +504,8 @@ static void put_others(struct page *p, int cause)
     struct others o;
     collect(p, cause, &o);
     if (o.same.count) {
-        el_buf_printf(&p->line, "%u other%s failed in the same way: rank%s %s", o.same.count, o.same.count == 1 ? "" : "s",
-                      o.same.count == 1 ? "" : "s", ranks_of(&o.same));
+        el_buf_printf(&p->line, "%u other%s failed in the same way: rank%s %s", o.same.count,
+                      o.same.count == 1 ? "" : "s", o.same.count == 1 ? "" : "s", ranks_of(&o.same));
         put(p, INDENT);
     }
     for (unsigned i = 0; i < o.own_n; i++)

@@ -243,8 +243,11 @@ static void test_hindsight(void)
              "1.200 time -> note 0, prepare | starting\n"
              "1.201 signal TERM -> end: left by TERM | ended\n",
              "200 ms without a word: it was a failure, and is restarted");
+}
 
-    s = stage_up(0);
+static void test_hindsight_over(void)
+{
+    struct stage *s = stage_up(0);
     at(s, 1000, KILLED(0, SIGTERM));
     until(s, 1250);
     at(s, 1300, SIGNAL(SIGTERM));
@@ -441,6 +444,7 @@ int main(void)
     test_exec_fails();
     test_stop_while_starting();
     test_hindsight();
+    test_hindsight_over();
     test_memory();
     return done();
 }

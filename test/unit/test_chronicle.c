@@ -236,8 +236,7 @@ static void test_untold(void)
     feed(&c, a.v, a.len);
     const char *said = told(&c);
     ok(strstr(said, "elrun: rank 0 failed: exit code 3"), "a worker's end without its incident");
-    ok(strstr(said, "  only how it ended was told") && !strstr(said, "not looked at"),
-       "says that it knows no more");
+    ok(strstr(said, "  only how it ended was told") && !strstr(said, "not looked at"), "says that it knows no more");
     chronicle_free(&c);
     el_buf_free(&a);
 }

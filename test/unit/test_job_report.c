@@ -53,7 +53,8 @@ static void test_whole(void)
     ok(ROW(.rank = 9, .local_rank = 1, .group_rank = 1, .host = "node-2\033[2J", .signal = 9, .text = "signal 9"),
        "the last row: complete");
     const char *text = summary(&out, false);
-    ok(strstr(text, "elrun: rank 37 on node-5 failed: exit code 3: ValueError: x\n") == text, "the cause names the node");
+    ok(strstr(text, "elrun: rank 37 on node-5 failed: exit code 3: ValueError: x\n") == text,
+       "the cause names the node");
     ok(strstr(text, "local rank 5"), "who it was is the coordinator's word");
     ok(strstr(text, "  1020 others ended because of it: ranks 0-36,38-99,103-1023 (stopped by elrun)\n") &&
            strstr(text, "  failed too: 3 more, ranks 100-102\n"),
@@ -77,7 +78,8 @@ static void test_whole(void)
     HEAD(.number = 5, .failed = 1, .among = 1, .more = true);
     ROW(.rank = 5, .local_rank = 1, .code = 7, .signal = -1, .host = "a", .text = "exit code 7");
     text = summary(&out, false);
-    ok(strstr(text, "elrun: rank 5 on a failed: exit code 7\n  only how it ended was told: its agent was lost") == text &&
+    ok(strstr(text, "elrun: rank 5 on a failed: exit code 7\n  only how it ended was told: its agent was lost") ==
+               text &&
            !strstr(text, "others failed before"),
        "a cause whose agent died before it told more: its own words, once");
     ok(strstr(summary(&out, true), "\"stderr_watched\":\"untold\""), "as JSON too");

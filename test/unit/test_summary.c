@@ -234,11 +234,13 @@ static void test_widths(void)
     r.restarts_max = 3;
     r.no_restart = "no restart: ValueError (train.py:14) after 3.4 s: a fault of the program or its command line";
     struct failure *f = add(&r, FAILURE_EXIT, 1);
-    stderr_of(f, "[rank0]: Traceback (most recent call last):\n"
-                 "[rank0]:   File \"/home/user/a/long/way/to/the/program/of/somebody/else/train.py\", line 14, in step\n"
-                 "[rank0]:     out = self.model(batch.to(device, non_blocking=True), mask=mask, cache=cache, heads=heads)\n"
-                 "[rank0]:           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-                 "[rank0]: ValueError: shapes do not match: expected (32, 1024), got (32, 1025) in batch 17 of epoch 3\n");
+    stderr_of(
+        f,
+        "[rank0]: Traceback (most recent call last):\n"
+        "[rank0]:   File \"/home/user/a/long/way/to/the/program/of/somebody/else/train.py\", line 14, in step\n"
+        "[rank0]:     out = self.model(batch.to(device, non_blocking=True), mask=mask, cache=cache, heads=heads)\n"
+        "[rank0]:           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "[rank0]: ValueError: shapes do not match: expected (32, 1024), got (32, 1025) in batch 17 of epoch 3\n");
     failure_judge(f, false, false);
     failure_set_line(f, &f->siblings, "ranks 1-2 running; rank 3 asleep in futex_do_wait", &mem);
     f = add(&r, FAILURE_EXIT, 1);
@@ -292,7 +294,8 @@ static void test_several(void)
     char text[300];
     for (int i = 0; i < 6; i++) {
         struct failure *f = add(&r, FAILURE_EXIT, 1);
-        snprintf(text, sizeof text, "Traceback (most recent call last):\n  File \"b.py\", line 1, in b\nKeyError: %d\n", i);
+        snprintf(text, sizeof text, "Traceback (most recent call last):\n  File \"b.py\", line 1, in b\nKeyError: %d\n",
+                 i);
         stderr_of(f, text);
         failure_judge(f, false, false);
     }

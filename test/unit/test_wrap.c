@@ -35,7 +35,11 @@ int main(void)
     cut("abcdef", 5, "abcd…");
     cut("abcdef", 0, "abcdef");
     cut("日本語", 5, "日本…");
-    cut("e\xcc\x81" "abc", 3, "e\xcc\x81" "a…");
+    cut("e\xcc\x81"
+        "abc",
+        3,
+        "e\xcc\x81"
+        "a…");
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     el_cut_front(&out, "a日本語", strlen("a日本語"), 5);
     el_cut_front(&out, "abc", 3, 3);
