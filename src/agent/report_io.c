@@ -117,26 +117,28 @@ void report_note(struct node *n, unsigned slot)
     loop_timer_at(n->note_timer, loop_clock() + NODE_NOTE_TIME);
 }
 
+static void announce(struct node *n, unsigned left)
+{
+    char how[96], waits[64] = "";
+    how_it_ended(n, n->note_slot, how, sizeof how);
+    if (left)
+        snprintf(waits, sizeof waits, "; waiting for %u other%s to end", left, left == 1 ? "" : "s");
+    el_log(EL_INFO, "rank %u has failed (%s)%s", workers_rank(n, n->note_slot), how, waits);
+    n->note_due = false;
+}
+
 void report_announce(struct node *n)
 {
-    char how[96];
-    if (!n->note_due)
-        return;
-    n->note_due = false;
-    how_it_ended(n, n->note_slot, how, sizeof how);
-    el_log(EL_INFO, "rank %u has failed (%s)", workers_rank(n, n->note_slot), how);
+    if (n->note_due)
+        announce(n, 0);
 }
 
 static void on_note(void *ctx)
 {
     struct node *n = ctx;
-    unsigned left = n->core.group.up;
-    if (n->membership) /* its report is the coordinator's, who may be away */
-        report_announce(n);
-    if (n->core.state != AGENT_STOPPING || !left)
-        return;
-    report_announce(n);
-    el_log(EL_INFO, "waiting for %u other%s to end", left, left == 1 ? "" : "s");
+    unsigned left = n->core.state == AGENT_STOPPING ? n->core.group.up : 0;
+    if (n->note_due && (left || n->membership)) /* of several nodes the report is the coordinator's, who may be away */
+        announce(n, left);
 }
 
 /* --- what is to be told --- */

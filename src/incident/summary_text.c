@@ -251,7 +251,9 @@ static void put_who(struct page *p, const struct failure *f)
         el_buf_printf(&p->line, "%sexit code %d", sep, f->code);
         sep = ", ";
     }
-    if (f->class != FAILURE_CLASS_UNKNOWN) {
+    bool told = f->class == FAILURE_CLASS_HANG || (f->class == FAILURE_CLASS_OUTSIDE && f->by == FAILURE_BY_OUTSIDE) ||
+                (f->class == FAILURE_CLASS_OOM_HOST && f->by == FAILURE_BY_OOM); /* by the cause */
+    if (f->class != FAILURE_CLASS_UNKNOWN && !told) {
         el_buf_printf(&p->line, "%s%s", sep, failure_class_text(f->class));
         sep = ", ";
     }
