@@ -56,7 +56,7 @@ static void say_time(struct node *n)
     n->account.steps = n->steps.sum;
     account_text(&n->account, loop_clock(), line, sizeof line);
     if (failed && !n->membership)
-        el_log(EL_ERROR, "ended with status %d after %s", n->status, line);
+        el_log(EL_INFO, "ended with status %d after %s", n->status, line);
     else
         el_log(n->core.restarts || (n->membership && n->status && !n->conf->probe_only) ? EL_INFO : EL_DEBUG,
                "time: %s", line);
