@@ -2,7 +2,7 @@
 # the report up.
 # Seen to fail: builds that do not look before the first signal ("siblings", "the other node"), nor before SIGKILL ("grace"), that do
 # not read kernel log and core (witness_collect(): "one of four: the log's line", "one shot, one chosen", "core: where it is"), nor
-# stdout (report_io.c), and that wait for the end of a pipe (LINGER_US of stream_io.c: "a pipe that somebody holds").
+# stdout (report_collect_io.c), and that wait for the end of a pipe (LINGER_US of stream_io.c: "a pipe that somebody holds").
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3}"
 report() { report_of "$ERR"; }
