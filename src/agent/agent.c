@@ -278,10 +278,11 @@ static bool is_from_outside(int signal)
 }
 
 /* Perhaps everybody was signalled, and elrun's own is on its way.  Not SIGKILL: it is no request, and an elrun that got
- * it, too, says nothing any more. */
-static bool may_be_the_end(int signal)
+ * it, too, says nothing any more.  Of several nodes the coordinator is told later all the same: what the live workers
+ * hold is captured meanwhile, whatever becomes of it. */
+static bool may_be_the_end(const struct agent *a, int signal)
 {
-    return signal != SIG_KILL && is_from_outside(signal);
+    return is_from_outside(signal) && (signal != SIG_KILL || a->conf.managed);
 }
 
 static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out);
@@ -319,7 +320,7 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
         return;
     }
     if (first || a->judge_until != EL_NEVER) {
-        a->hindsight_until = may_be_the_end(ev->signal) ? now + AGENT_HINDSIGHT : 0;
+        a->hindsight_until = may_be_the_end(a, ev->signal) ? now + AGENT_HINDSIGHT : 0;
         a->note_due = true;
     }
     if (!may_follow(a, ev)) {
