@@ -97,6 +97,7 @@ static void write_text(const struct chronicle *c, const struct report_conf *conf
                  .zone_sec = zone_of(c)},
         .style = colour ? &summary_colour : &summary_plain,
     };
+    look.text_columns = terminal ? look.line.columns : 0;
     chronicle_text(c, &look, out);
 }
 

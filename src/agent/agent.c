@@ -271,20 +271,27 @@ static void on_prepared(struct agent *a, const struct agent_event *ev, el_usec n
     take_group(out, &group);
 }
 
-/* By a signal from outside: perhaps everybody was signalled, and elrun's own is on its way. */
-static bool may_be_the_end(int signal)
+/* By a signal that a person, a scheduler or the kernel sends. */
+static bool is_from_outside(int signal)
 {
     return signal == SIG_TERM || signal == SIG_KILL || signal == SIG_INT || signal == SIG_HUP;
 }
 
+/* Perhaps everybody was signalled, and elrun's own is on its way.  Not SIGKILL: it is no request, and an elrun that got
+ * it, too, says nothing any more.  Of several nodes the coordinator is told later all the same: what the live workers
+ * hold is captured meanwhile, whatever becomes of it. */
+static bool may_be_the_end(const struct agent *a, int signal)
+{
+    return is_from_outside(signal) && (signal != SIG_KILL || a->conf.managed);
+}
+
 static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out);
 
-/* A signal that a person, a scheduler or the kernel sends is nobody's consequence; and without anybody else there is no
- * other cause. */
+/* A signal from outside is nobody's consequence; and without anybody else there is no other cause. */
 static bool may_follow(const struct agent *a, const struct agent_event *ev)
 {
     bool judging = a->judge_until != EL_NEVER, others = a->group.up || a->group.spawning || a->conf.managed;
-    return a->conf.consequence && !may_be_the_end(ev->signal) && (judging || (a->cause == AGENT_NO_CAUSE && others));
+    return a->conf.consequence && !is_from_outside(ev->signal) && (judging || (a->cause == AGENT_NO_CAUSE && others));
 }
 
 /* The first one that failed by itself: the others are stopped. */
@@ -313,7 +320,7 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
         return;
     }
     if (first || a->judge_until != EL_NEVER) {
-        a->hindsight_until = may_be_the_end(ev->signal) ? now + AGENT_HINDSIGHT : 0;
+        a->hindsight_until = may_be_the_end(a, ev->signal) ? now + AGENT_HINDSIGHT : 0;
         a->note_due = true;
     }
     if (!may_follow(a, ev)) {

@@ -20,8 +20,10 @@
 /* Workers that stand at a step boundary end by themselves, and may close their files; then they are signalled. */
 #define AGENT_PARTING EL_SEC(10)
 
-/* A worker ended by a signal that elrun did not send waits so long for the signal that tells elrun itself to leave:
- * schedulers signal everybody at once, and a job that is being ended has not failed (design.md, "Failure"). */
+/* A worker ended by a SIGTERM, SIGINT or SIGHUP that elrun did not send waits so long for the one that tells elrun
+ * itself to leave: schedulers signal everybody, one after the other, and a job that is being ended has not failed.
+ * Nothing tells such a signal from one that was meant for the worker alone.  SIGKILL does not wait: it asks nobody to
+ * leave. */
 #define AGENT_HINDSIGHT EL_MS(200)
 /* A worker whose last words only say that a peer is gone waits so long for the one that made it so: that one may still
  * be tearing down, and would be stopped before it has said why. */

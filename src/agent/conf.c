@@ -106,15 +106,19 @@ static void apply_loglevel(struct run_conf *conf, char **env)
     conf->quiet = which > 0;
 }
 
+/* A "--" right behind the script is argparse's, as in torchrun, unless one stood in front of it: the script never sees
+ * the first of them. */
 static int take_script(int argc, char **argv, int next, struct run_conf *conf, struct el_err *e)
 {
+    bool parted = next > 0 && strcmp(argv[next - 1], "--") == 0;
     if (next >= argc)
         return el_fail(e, EL_EXIT_USAGE, "no script: say what to start, as in `elrun --nproc-per-node=2 train.py`");
     if (!*argv[next])
         return el_fail(e, EL_EXIT_USAGE, "the script's name is empty");
-    conf->script = argv[next];
-    conf->args = argv + next + 1;
-    conf->args_count = (unsigned)(argc - next - 1);
+    conf->script = argv[next++];
+    next += !parted && next < argc && strcmp(argv[next], "--") == 0;
+    conf->args = argv + next;
+    conf->args_count = (unsigned)(argc - next);
     return 0;
 }
 

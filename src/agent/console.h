@@ -47,6 +47,8 @@ void console_write(struct console *c, const char *text, size_t n);
 bool console_is_json(const struct console *c);
 /* stderr is a terminal on which colours are wanted. */
 bool console_has_colour(const struct console *c);
+/* Of the terminal that stderr is; 0: it is none, or does not know. */
+unsigned console_columns(const struct console *c);
 
 /* Shows this status and keeps its time running, on a terminal only; st NULL or st->state NULL takes it away.  The
  * strings must stay.  Hidden while workers write to that terminal by themselves: say so with console_status_hide(). */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/env.h"
+#include "util/wrap.h"
 
 /* Per stream: enough for a burst while the reader is busy, little enough that a stopped terminal is felt soon. */
 #define CONSOLE_LIMIT_BYTES (1024u * 1024u)
@@ -47,8 +48,16 @@ static int say(struct console *c, enum el_level level, const char *text)
 {
     char line[LINE_BYTES];
     size_t n = console_line(line, sizeof line, c->form, level, loop_wall_usec() / 1000, text);
+    struct el_buf fit = EL_BUF_INIT(NULL, 0);
     make_way(c);
-    return sink_put(c->sink[2], STDERR_FILENO, line, n);
+    if (console_columns(c) && c->form != CONSOLE_JSON) {
+        el_wrap(&fit, line, n - 1, console_columns(c), 0, 2);
+        el_buf_puts(&fit, "\n");
+    }
+    int r = fit.len && !fit.full ? sink_put(c->sink[2], STDERR_FILENO, fit.v, fit.len)
+                                 : sink_put(c->sink[2], STDERR_FILENO, line, n);
+    el_buf_free(&fit);
+    return r;
 }
 
 static void on_log(void *ctx, enum el_level level, const char *text)
@@ -161,6 +170,12 @@ bool console_is_json(const struct console *c)
 bool console_has_colour(const struct console *c)
 {
     return c->colour;
+}
+
+unsigned console_columns(const struct console *c)
+{
+    struct winsize size;
+    return c->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void console_status(struct console *c, const struct console_status *st)

@@ -145,8 +145,8 @@ static void print(struct node *n)
     r.script = n->conf->script;
     r.log_dir = report_logs(n);
     j->job.log_host = n->host;
-    tell_time_so_far(n);
     report_print(n, &r);
+    tell_time_so_far(n);
 }
 
 void incident_report(void *node, const struct msg *m)

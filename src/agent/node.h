@@ -34,20 +34,22 @@
 #include "trace/hooks.h"
 #include "trace/trace.h"
 
-#define NODE_WAIT_REPORT   EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
-#define NODE_INBOX_MAX     64
-#define NODE_FILES_OWN     32 /* descriptors, about: what elrun needs without workers, */
-#define NODE_FILES_EACH    10 /* and for a worker: two pipes, two logs, two of /proc, its clients at the store, */
-#define NODE_FILES_SNAP    6  /* with --ckpt-mem its connection, status page, two slots and their readers */
-#define NODE_WIPE_TIME     EL_MS(200) /* for taking the status line away before elrun is stopped */
-#define NODE_EVIDENCE_MAX  16         /* failures of one attempt whose files and tails are read; the rest is counted */
-#define NODE_EVIDENCE_TIME EL_SEC(5)  /* for reading them */
-#define NODE_PREPARE_TIME  EL_SEC(60) /* for making logs and port */
-#define NODE_PUBLISH_TIME  EL_SEC(5)  /* for the error file that elrun's own parent asked for */
-#define NODE_FLUSH_TIME    EL_SEC(20) /* for writing out what is queued, at the end */
-#define NODE_SWEEPS_MAX    100        /* looks for what hooks left behind, at the end, */
-#define NODE_SWEEP_EVERY   EL_MS(10)  /* so often */
-#define NODE_EVENTS_TIME   EL_SEC(5)  /* for the same of --events */
+#define NODE_WAIT_REPORT    EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
+#define NODE_INBOX_MAX      64
+#define NODE_FILES_OWN      32 /* descriptors, about: what elrun needs without workers, */
+#define NODE_FILES_EACH     10 /* and for a worker: two pipes, two logs, two of /proc, its clients at the store, */
+#define NODE_FILES_SNAP     6  /* with --ckpt-mem its connection, status page, two slots and their readers */
+#define NODE_LAST_LINE_TIME EL_SEC(10) /* a line that stood there for so long before the end does not explain it */
+#define NODE_NOTE_TIME      EL_SEC(2) /* so long the others may take to end before it is said that they are waited for */
+#define NODE_WIPE_TIME      EL_MS(200) /* for taking the status line away before elrun is stopped */
+#define NODE_EVIDENCE_MAX   16         /* failures of one attempt whose files and tails are read; the rest is counted */
+#define NODE_EVIDENCE_TIME  EL_SEC(5)  /* for reading them */
+#define NODE_PREPARE_TIME   EL_SEC(60) /* for making logs and port */
+#define NODE_PUBLISH_TIME   EL_SEC(5)  /* for the error file that elrun's own parent asked for */
+#define NODE_FLUSH_TIME     EL_SEC(20) /* for writing out what is queued, at the end */
+#define NODE_SWEEPS_MAX     100        /* looks for what hooks left behind, at the end, */
+#define NODE_SWEEP_EVERY    EL_MS(10)  /* so often */
+#define NODE_EVENTS_TIME    EL_SEC(5)  /* for the same of --events */
 
 struct worker {
     pid_t pid;    /* of this attempt; 0 = not started */
@@ -55,9 +57,10 @@ struct worker {
     el_usec started;
     bool ended;
     el_usec ended_at;
-    bool bad;        /* ended, and not with 0 */
-    bool gone_first; /* … or had said that it will, before elrun's first signal, but that was seen only later */
-    bool fenced;     /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
+    bool bad;          /* ended, and not with 0 */
+    bool gone_first;   /* … or had said that it will, before elrun's first signal, but that was seen only later */
+    bool fenced;       /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
+    bool stderr_shown; /* … and its last words are on the console */
     struct failure failure; /* filled then */
 };
 
@@ -178,6 +181,10 @@ struct node {
     struct evidence_job *evidence[NODE_EVIDENCE_MAX];
     unsigned evidence_count;
     struct loop_timer *evidence_timer;
+    struct loop_timer *note_timer; /* somebody failed; the others still run */
+    unsigned note_slot;
+    bool note_due;    /* … and that has not been said */
+    bool report_said; /* of the attempt that failed, before the wait for the next one */
     bool collecting;
     struct decide_digest digest;     /* of the attempt that was collected last */
     const struct failure **failures; /* nproc; filled while a report is made */
@@ -378,6 +385,7 @@ int report_init(struct node *n, struct el_err *e);
 void report_free(struct node *n);
 void report_ended(struct node *n, unsigned slot, const struct reap_end *end); /* any leader's end */
 void report_note(struct node *n, unsigned slot);
+void report_announce(struct node *n); /* something is said before the report comes: who has failed, in front of it */
 bool report_was_signalled(const struct node *n, unsigned slot); /* by elrun, before its end */
 void report_collect(struct node *n);                            /* answers AGENT_EV_COLLECTED */
 void report_drained(void *node);                                /* callbacks of the output */

@@ -3,16 +3,6 @@
 
 #include "agent/node.h"
 
-/* Another attempt is decided: what made the last one fail has to pass. */
-void report_wait(struct node *n)
-{
-    struct el_buf why = EL_BUF_INIT(NULL, 0);
-    report_verdict(n, &why);
-    el_log(EL_INFO, "%s; this may pass by itself: restart %u of %u in %u s", el_buf_cstr(&why), n->core.restarts + 1,
-           n->conf->max_restarts, (unsigned)(n->core.verdict.wait / EL_SEC(1)));
-    el_buf_free(&why);
-}
-
 /* Whom the others were waiting for when the first one failed: a start that never came about is explained by this. */
 void report_missing(struct node *n)
 {

@@ -325,7 +325,10 @@ void tell_differ(struct node *n, const struct keeper_pair *x)
 
 void tell_restart(struct node *n, const char *why)
 {
-    tell_time_so_far(n);
+    char line[400];
+    n->account.steps = n->steps.sum;
+    account_text(&n->account, loop_clock(), line, sizeof line);
+    el_log(EL_INFO, "restart %u of %u; time so far: %s", n->core.restarts, n->conf->max_restarts, line);
     struct event ev = event_of(n, EVENT_RESTART);
     ev.u.restart =
         (struct event_restart){.restarts = n->core.restarts, .max_restarts = n->conf->max_restarts, .why = why};

@@ -77,12 +77,16 @@ void words_say(struct node *n, const char *format, ...)
     va_start(ap, format);
     vsnprintf(waits ? w->later.line[w->later.n++] : now, sizeof now, format, ap);
     va_end(ap);
-    if (!waits)
+    if (!waits) {
+        report_announce(n);
         el_log(EL_INFO, "%s", now);
+    }
 }
 
 static void say_all(struct words *w)
 {
+    if (w->later.n)
+        report_announce(w->node);
     for (unsigned i = 0; i < w->later.n; i++)
         el_log(EL_INFO, "%s", w->later.line[i]);
     w->later.n = 0;

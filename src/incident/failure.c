@@ -224,6 +224,12 @@ void failure_add_stdout(struct failure *f, const char *bytes, size_t n, struct e
         add_stream(f, FAILURE_FROM_STDOUT, bytes, n, mem);
 }
 
+void failure_silent_since(struct failure *f)
+{
+    if (f->found.kind == TRACEBACK_NONE)
+        f->found.message[0] = 0;
+}
+
 /* --- the kernel's log --- */
 
 /* "DataLoader worker (pid(s) 6069) exited unexpectedly": whether the message names this process. */

@@ -109,6 +109,8 @@ void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct e
 /* The same of stdout, after stderr: programs exist that print their traceback there.  Used only where stderr holds none
  * (its last lines only where stderr is silent). */
 void failure_add_stdout(struct failure *f, const char *bytes, size_t n, struct el_mem *mem);
+/* Its last line is old: it stays as evidence, and is not shown as what was wrong. */
+void failure_silent_since(struct failure *f);
 /* What the kernel's log has had since the worker's start. */
 void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el_mem *mem);
 

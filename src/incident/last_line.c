@@ -9,7 +9,7 @@ enum { LINES_MAX = TRACEBACK_LAST_LINES };
 
 struct line {
     struct text raw, text; /* without blanks around it, and without the frame of a box */
-    bool boxed, edge, hint, indented;
+    bool boxed, edge, hint, warning, indented;
 };
 
 static bool is_blank(char c)
@@ -101,18 +101,57 @@ bool last_line_is_hint(struct text line)
     return text_find(t, ": use -[v]S to pass options") || ends(t, " --help") || ends(t, " -h");
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "x.py:12: UserWarning: …": a type behind a place, or at the line's beginning. */
+static bool is_typed_warning(struct text t)
+{
+    const char *word = text_find(t, "Warning: "), *from = word;
+    if (!word)
+        return false;
+    while (from > t.p && from[-1] != ' ')
+        from--;
+    return from == t.p || (from - t.p > 2 && from[-2] == ':' && is_digit(from[-3]));
+}
+
+/* The program went on after it: "WARNING:root:…", "… - WARNING - …", "[W1127 10:11:12.3 socket.cpp:697] …" of torch. */
+static bool is_warning(struct text t)
+{
+    static const char *const starts[] = {"WARNING", "Warning: ", "warning: ", "[W socket.cpp", "[WARNING"};
+    const char *rank = text_starts(t, "[rank") ? text_find(t, "]:") : NULL;
+    if (rank) {
+        t.n -= (size_t)(rank + 2 - t.p);
+        t.p = rank + 2;
+        t = trim(t);
+    }
+    for (size_t i = 0; i < COUNT_OF(starts); i++)
+        if (text_starts(t, starts[i]))
+            return true;
+    size_t glog = text_starts(t, "[W") ? 1 : 0;
+    if (t.n > glog + 6 && t.p[glog] == 'W' && is_digit(t.p[glog + 1]) && is_digit(t.p[glog + 2]) &&
+        is_digit(t.p[glog + 3]) && is_digit(t.p[glog + 4]) && t.p[glog + 5] == ' ')
+        return true;
+    const struct text head = {t.p, t.n < 64 ? t.n : 64};
+    return is_typed_warning(t) || (is_digit(t.n ? *t.p : 0) && text_find(head, " WARNING ")) ||
+           text_find(head, " - WARNING - ");
+}
+
 static struct line look(struct text t)
 {
     struct line l = {.raw = t, .text = trim(t), .indented = t.n && is_blank(t.p[0])};
     l.boxed = unbox(&l.text);
     l.edge = l.text.n && is_edge(l.text);
     l.hint = l.text.n && last_line_is_hint(l.text);
+    l.warning = l.text.n && is_warning(l.text);
     return l;
 }
 
 static bool says(const struct line *l)
 {
-    return l->text.n && !l->edge && !l->hint;
+    return l->text.n && !l->edge && !l->hint && !l->warning;
 }
 
 /* A line that names itself an error, above the hints that follow it. */
@@ -159,13 +198,18 @@ void last_line_tell(struct text lines, char *out, size_t size)
     struct line v[LINES_MAX];
     struct text rest = lines, line;
     int n = 0;
+    bool warned = false;
     out[0] = 0;
     while (text_line(&rest, &line)) {
         if (n == LINES_MAX)
             memmove(v, v + 1, sizeof v[0] * (size_t)--n);
-        v[n++] = look(line);
+        v[n] = look(line);
+        v[n].warning |= v[n].indented && n && v[n - 1].warning; /* its line of the program */
+        warned |= v[n++].warning;
     }
     int at = choose(v, n);
+    if (at < 0 && warned)
+        return;
     bool led = at > 0 && v[at].indented && says(&v[at - 1]) && ends(v[at - 1].text, ":");
     if (n && (at < 0 || (at == n - 1 && !v[at].boxed && !led))) {
         text_copy(out, size, v[n - 1].raw.p, v[n - 1].raw.n);

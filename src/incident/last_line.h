@@ -5,7 +5,8 @@
 
 #include "incident/text.h"
 
-/* Frames of boxes are taken off; rules, and hints where help is to be found, are passed over.  "" of nothing. */
+/* Frames of boxes are taken off; rules, hints where help is to be found, and warnings, after which the program went on,
+ * are passed over.  "" of nothing, and of warnings alone. */
 void last_line_tell(struct text lines, char *out, size_t size);
 
 /* "Set the environment variable HYDRA_FULL_ERROR=1 …": said behind what was wrong, and no part of it. */

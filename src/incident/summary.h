@@ -1,11 +1,12 @@
-/* The report that a user sees last: torchrun's table, the root cause at its end, then one line with the verdict. */
+/* The report on a failure: the cause, its evidence, who else ended, why no restart follows (summary_text.c); the same
+ * as one line and as JSON (summary.c). */
 #ifndef INCIDENT_SUMMARY_H
 #define INCIDENT_SUMMARY_H
 #include "incident/failure.h"
 #include "util/buf.h"
 
 #define SUMMARY_ENTRIES_MAX     8    /* other failures in the JSON form; the rest is counted */
-#define SUMMARY_KINDS_MAX       4    /* other failures shown, equal ones as one entry; the rest is counted */
+#define SUMMARY_KINDS_MAX       8    /* other failures shown, equal ones in one line; the rest is counted */
 #define SUMMARY_STACK_LINES_MAX 24   /* of a traceback; a longer one is folded (incident/fold.h) */
 #define SUMMARY_LINE_MAX        1000 /* bytes of one line */
 
@@ -35,11 +36,13 @@ struct report {
     unsigned restarts, restarts_max; /* made so far; permitted */
     const char *no_restart;          /* why there is none although the budget would have allowed it; NULL or "" */
     const char *log_dir;             /* NULL = there are no logs to look at */
+    bool again;                      /* another attempt follows, and whoever prints this says so */
+    bool stderr_shown;               /* the cause's stderr stands above, with nobody else's in between */
 };
 
-/* Appends the text; 0, or -1 and out->full (what fitted is there).  A report without a cause (all were stopped by
- * elrun) has a table with <NO_CAUSE> and a verdict that says so. */
-int summary_write(const struct report *r, struct el_buf *out, const struct summary_style *style);
+/* Appends the text, its lines fitted to so many columns (0: as they are); 0, or -1 and out->full (what fitted is
+ * there). A report without a cause (all were stopped by elrun) says so. */
+int summary_write(const struct report *r, struct el_buf *out, const struct summary_style *style, unsigned columns);
 
 /* Appends the one line without newline: "rank 1 (local rank 1) failed: exit code 3: ValueError: bad shape". */
 int summary_verdict(const struct report *r, struct el_buf *out);

@@ -64,6 +64,9 @@ bool output_drained(const struct output *o);
 /* Somebody else writes to the console: an unfinished line that is shown there gets its end. */
 void output_break_line(struct output *o);
 
+/* What it writes to that stream (1 or 2) is passed on to the console. */
+bool output_on_console(const struct output *o, unsigned local_rank, int which);
+
 /* True if a worker of this attempt writes to the terminal by itself: then nobody may draw a status line there. */
 bool output_terminal_shared(const struct output *o);
 /* The terminal's size has changed (SIGWINCH): pseudo-terminals of --capture-stderr follow. */
@@ -90,6 +93,7 @@ struct output_tail {
     const char *bytes; /* valid during the callback; NULL if len is 0 */
     size_t len;
     uint64_t total_bytes; /* that the stream has had */
+    el_usec at;           /* when elrun read the last of them; 0: not known */
     const char *path;     /* the log file, NULL if there is none */
 };
 /* fn(ctx, local_rank, stdout, stderr) exactly once, later, at the deadline at last.  After rank_drained the tails are

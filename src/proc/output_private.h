@@ -43,6 +43,7 @@ struct stream {
     struct line line;
     struct filter_stream filtered;
     struct ring ring;
+    el_usec said_at; /* when its last bytes came */
     struct head head;
     char prefix[PREFIX_BYTES_MAX];
 };

@@ -143,6 +143,7 @@ static void say(struct stream *s, int fed)
 static void deliver(struct stream *s, const char *bytes, size_t n)
 {
     struct output *o = s->o;
+    s->said_at = loop_clock();
     head_put(&s->head, &s->ring, bytes, n, loop_clock());
     if (ring_put(&s->ring, bytes, n) < 0)
         lost(o);

@@ -136,8 +136,14 @@ static void look(struct tail_one *one, const struct output *o, const struct stre
         one->tail.len = head_join(&s->head, &s->ring, one->bytes);
         one->tail.bytes = one->tail.len ? one->bytes : NULL;
         one->tail.total_bytes = s->ring.total;
+        one->tail.at = s->said_at;
         break;
     }
+}
+
+bool output_on_console(const struct output *o, unsigned local_rank, int which)
+{
+    return o->ranks[local_rank].stream[which - 1].route.to_console;
 }
 
 enum output_tail_from output_kept(const struct output *o, unsigned local_rank, int which, char *path, size_t size,

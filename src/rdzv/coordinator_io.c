@@ -45,12 +45,18 @@ static enum el_level note_level(enum rdzv_note_type type)
     return grave ? EL_WARN : type == RDZV_NOTE_RECONNECTED ? EL_DEBUG : EL_INFO;
 }
 
+/* Inside an agent the report, and the member's last line, say the same on the same console. */
+static bool is_told_beside(enum rdzv_note_type type)
+{
+    return type == RDZV_NOTE_FAILED || type == RDZV_NOTE_STOPPING || type == RDZV_NOTE_CAUSE || type == RDZV_NOTE_ENDED;
+}
+
 /* Who comes and goes is told by strangers' leave; what becomes of the job is always told. */
 static void tell_note(struct coordinator *c, struct job *job, const struct rdzv_note *n)
 {
     char shown[EL_SHOW_MAX];
     bool often = n->type <= RDZV_NOTE_LEFT || n->type == RDZV_NOTE_FAILED || n->type == RDZV_NOTE_FINDING;
-    enum el_level level = note_level(n->type);
+    enum el_level level = c->conf.one_job && is_told_beside(n->type) ? EL_DEBUG : note_level(n->type);
     const char *verb = n->type == RDZV_NOTE_ENDED ? " has ended" : "";
     char about[EL_SHOW_MAX + 32] = "";
     if (!c->conf.one_job)

@@ -112,7 +112,7 @@ static void on_report(void *ctx, const char *run_id, const struct msg *msg)
     struct report r = job_report_view(&s->report);
     snprintf(script, sizeof script, "job %s", el_show(run_id, shown));
     r.script = script;
-    summary_write(&r, &out, &summary_plain);
+    summary_write(&r, &out, &summary_plain, 0);
     struct text rest = {out.v, out.len}, line;
     while (text_line(&rest, &line))
         el_log(EL_INFO, "%.*s", (int)line.n, line.p);

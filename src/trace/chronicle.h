@@ -112,8 +112,9 @@ bool chronicle_failed(const struct chronicle *c);
 struct chronicle_look {
     struct timeline_look line;
     const struct summary_style *style;
+    unsigned text_columns; /* of the terminal; 0: it is none */
 };
-/* Appends everything for a person, the verdict last. */
+/* Appends everything for a person, the failure's report last. */
 void chronicle_text(const struct chronicle *c, const struct chronicle_look *look, struct el_buf *out);
 /* Appends one JSON object on one line; -1: it did not fit, and nothing is appended. */
 int chronicle_json(const struct chronicle *c, struct el_buf *out);

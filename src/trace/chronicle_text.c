@@ -124,7 +124,7 @@ void chronicle_text(const struct chronicle *c, const struct chronicle_look *look
     if (all && c->agents > 1 && c->end_text[0]) /* of one node the last line says the same */
         el_buf_printf(out, "ended: %s\n", c->end_text);
     if (all)
-        summary_write(&r, out, look->style);
+        summary_write(&r, out, look->style, look->text_columns);
     else
         put_end(c, out);
     el_free(c->mem, all);

@@ -5,6 +5,7 @@
  *   stamp die    attempt 0: stamp "start"; rank 0 waits for the file $BENCH_STAMPS.go, stamps "die" and ends with
  *                status 1, the others are as idle.  Later attempts are as once.
  *   stamp shot   the same, but rank 0 ends by SIGKILL
+ *   stamp told   the same, but rank 0 ends by SIGTERM
  *   stamp pour RATE LINES   stamp "start", write so many lines of 80 bytes to stderr, at most RATE a second, end
  *
  * One line is one write to a file opened for appending: "EVENT RANK ATTEMPT NANOSECONDS". */
@@ -88,7 +89,8 @@ int main(int argc, char **argv)
     snprintf(go, sizeof go, "%s.go", path);
     bool told = access(go, F_OK) == 0;
     stamp("start", started);
-    int shot = strcmp(mode, "shot") == 0, dies = shot || strcmp(mode, "die") == 0;
+    int shot = strcmp(mode, "shot") == 0, told_off = strcmp(mode, "told") == 0;
+    int dies = shot || told_off || strcmp(mode, "die") == 0;
     if (strcmp(mode, "pour") == 0 && argc == 4)
         pour(atol(argv[2]), atol(argv[3]));
     if (strcmp(mode, "once") == 0 || strcmp(mode, "pour") == 0 || (dies && attempt > 0))
@@ -98,6 +100,8 @@ int main(int argc, char **argv)
         stamp("die", now_ns());
         if (shot)
             raise(SIGKILL);
+        if (told_off && signal(SIGTERM, SIG_DFL) != SIG_ERR)
+            raise(SIGTERM);
         _exit(1);
     }
     if (strcmp(mode, "peer") == 0 && !told) {

@@ -21,7 +21,7 @@ sed 's/rm -rf "$1"/rm -rf "$1"; echo mine >"$1"/' "$T/cleared.sh" >"$T/file.sh"
 E2E_MARK=$T "$ELRUN" --no-python --nproc-per-node=2 --max-restarts=1 --tee=3 --log-dir="$T/mine" sh "$T/file.sh" "$T/mine" >"$OUT" 2>"$ERR"
 is "log directory replaced by a file: exit status" "$?" 3
 like "log directory replaced by a file: why there is no restart" "$(cat "$ERR")" "log directory .*$T/mine.*Not a directory"
-like "log directory replaced by a file: the cause is last" "$(tail -n 1 "$ERR")" "rank 1 .*exit code 3"
+like "log directory replaced by a file: the cause" "$(cause_of "$ERR")" "rank 1 .*exit code 3"
 is "log directory replaced by a file: it is left alone" "$(cat "$T/mine")" mine
 is_clean "at the end"
 finished

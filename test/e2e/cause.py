@@ -159,7 +159,7 @@ def run(case):
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                     env={**os.environ, "PYTHON_EXEC": sys.executable}) for i in range(nodes)]
         said = [p.communicate(timeout=100)[0] for p in started]
-    named = {int(n) for text in said for n in re.findall(r"^elrun: .*?rank (\d+) [^:]*failed: ", text.rstrip().rpartition("\n")[2])}
+    named = {int(n) for text in said for n in re.findall(r"^elrun: (?:.*?: )?rank (\d+) [^:]*failed: ", text, re.M)[-1:]}
     return named, "".join(said)
 
 

@@ -12,7 +12,7 @@ one() { ELRUN=$ELRUN "${PY:-python3}" "$HERE/cause.py" one "$@"; }
 like "a rank that raised and cannot end, since a thread of it runs on" "$(one value thread gloo-closed 1 3 2)" "^ok"
 "$ELRUN" --standalone --nproc-per-node=2 --shutdown-timeout=2 "$HERE/cause.py" worker "$T/flag" 1 stay none reset-error >"$T/stay" 2>&1
 like "nobody fails by itself: that the wait is one is said" "$(cat "$T/stay")" "rank 0 .* its last words only say that a peer is gone: waiting up to 2 s for the rank that made it so"
-like "... and the victim is named in the end" "$(tail -1 "$T/stay")" "rank 0 .*failed: exit code 1: ConnectionResetError"
+like "... and the victim is named in the end" "$(cause_of "$T/stay")" "rank 0 failed: ConnectionResetError"
 
 # Ranks that end with 0 while the others still work: nobody failed by itself, and who left is named.
 cat >"$T/left.py" <<'END'
@@ -23,8 +23,8 @@ if rank != 1:
     raise RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:9927")
 END
 "$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/left.py" >"$T/left" 2>&1
-like "a rank had left with 0: the last line names it, and when" "$(tail -1 "$T/left")" "Connection closed by peer.*; rank 1 had ended with 0, 0\.[4-9] s before"
-like "... and what to do" "$(cat "$T/left")" "^advice: network: a rank that ends early leaves the others"
+like "a rank had left with 0: the cause names it, and when" "$(cause_of "$T/left")" "Connection closed by peer.*; rank 1 had ended with 0, 0\.[4-9] s before"
+like "... and what to do" "$(cat "$T/left")" "^  advice: a rank that ends early leaves the others"
 cat >"$T/last.py" <<'END'
 import os, time
 time.sleep(6.5 if os.environ["RANK"] == "2" else 0.2)
@@ -40,7 +40,7 @@ raise Key("first line\n\tMissing: " + ", ".join("layer.%06d" % i for i in range(
 END
 for how in "" "--redirects=3 --log-dir=$T/long-logs" "--tee=3 --log-dir=$T/long-logs"; do
     "$ELRUN" --standalone $how "$T/long.py" >"$T/long" 2>&1
-    like "a message of 400 KB ($how)" "$(tail -1 "$T/long")" "failed: exit code 1: Key: first line \(long\.py:3\)\$"
+    like "a message of 400 KB ($how)" "$(cause_of "$T/long")" "failed: Key: first line \(long\.py:3\)\$"
 done
 is_clean "cause"
 finished

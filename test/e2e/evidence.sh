@@ -2,11 +2,11 @@
 # the report up.
 # Seen to fail: builds that do not look before the first signal ("siblings", "the other node"), nor before SIGKILL ("grace"), that do
 # not read kernel log and core (witness_collect(): "one of four: the log's line", "one shot, one chosen", "core: where it is"), nor
-# stdout (report_io.c), and that wait for the end of a pipe (LINGER_US of stream_io.c: "a pipe that somebody holds").
+# stdout (report_collect_io.c), and that wait for the end of a pipe (LINGER_US of stream_io.c: "a pipe that somebody holds").
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3}"
-report() { sed -n '/^=\{10,\}/,$p' "$ERR"; }
-last() { tail -1 "$ERR"; }
+report() { report_of "$ERR"; }
+last() { cause_of "$ERR"; }
 pid_of() { field "$T/$1.0.$2" pid; }
 state_is() { grep -qE "^[0-9]+ \(.*\) $2 " "/proc/$1/stat"; }
 
@@ -18,14 +18,14 @@ wait_for state_is "$(pid_of a 3)" T; wait_for state_is "$(pid_of a 2)" D; wait_f
 touch "$T/a.go"; finish
 is "siblings: status" "$status" 3
 like "siblings: one was stopped, one held, one running, one asleep" "$(report)" \
-    '^at that moment: rank 3 stopped by a signal.*; rank 2 in state D.*; rank 4 running; rank 0 asleep'
+    '^  at that moment: rank 3 stopped by a signal.*; rank 2 in state D.*; rank 4 running; rank 0 asleep'
 like "grace: what outlives it is looked at before SIGKILL" "$(cat "$ERR")" 'after the first signal, and killed now: rank 4 running'
 like "grace: … with its threads and how much of a processor it used" "$(cat "$ERR")" 'rank 4 has used [1-9][0-9]* % of a processor since; thread 0 running'
 run_workers 1 -- exit 3
 unlike "siblings: nobody, and nothing is said" "$(cat "$ERR")" 'at that moment'
 start_workers 2 --log-format=json -- record "$T/j" touch "$T/jh" @1 await "$T/j.go" @1 exit 3 forever
 wait_for files "$T/jh.0.*" 2; kill -STOP "$(pid_of j 0)"; wait_for state_is "$(pid_of j 0)" T; touch "$T/j.go"; finish
-like "siblings: in the JSON report" "$(last)" '"siblings":"rank 0 stopped by a signal'
+like "siblings: in the JSON report" "$(tail -1 "$ERR")" '"siblings":"rank 0 stopped by a signal'
 
 # --- two nodes: the one that did not fail says what its workers did when the order to stop came
 node() { # NODE VERBS...: its stderr is $T/node.NODE
@@ -60,8 +60,8 @@ if [ "$(id -u)" = 0 ] && [ -c /dev/kmsg ] && [ -n "$mem" ] && mkdir "$mem/eviden
     wait_for files "$T/ph.0.*" 4
     kill -STOP "$elrun_pid"; kill -KILL "$(pid_of p 1)"; touch "$T/p.go"
     wait_for ended "$(pid_of p 3)"; kill -CONT "$elrun_pid"; finish
-    like "one shot, one chosen: the one that was shot is not taken for the other" "$(report)" "exitcode +: -9 \(pid: $(pid_of p 1)\) \(SIGKILL, from outside elrun\)"
-    like "one shot, one chosen: the one that was chosen" "$(report)" "exitcode +: -9 \(pid: $(pid_of p 3)\) \(SIGKILL, out of memory\)"
+    like "one shot, one chosen: the one that was shot is not taken for the other" "$(report)" "rank 1 failed(: signal 9 \(SIGKILL\), from outside elrun| too: .*SIGKILL\), from outside elrun, pid $(pid_of p 1)$)"
+    like "one shot, one chosen: the one that was chosen" "$(report)" "rank 3 failed( too)?: signal 9 \(SIGKILL\), out of memory"
     PREFIX=
     wait_for no_leftovers
     wait_for rmdir "$group"
@@ -81,17 +81,17 @@ PREFIX="sh $T/with-core $T/cores" PYTHON_EXEC=$PY; export PYTHON_EXEC
 if sh "$T/with-core" "$T" true 2>/dev/null; then
     run --standalone "$T/segv.py"
     like "core: the limit is the user's" "$(cat "$ERR")" 'limit \(-1, '
-    like "core: segfault with Python's stack" "$(report)" 'segv\.py", line 3 in <module>'
+    like "core: segfault with Python's stack" "$(cat "$ERR")" 'segv\.py", line 3 in <module>'
     case $(cat /proc/sys/kernel/core_pattern) in
-    [\|@]*) like "core: who has it" "$(report)" 'core +: handed to ' ;;
-    *) like "core: where it is" "$(report)" "core +: /.* \([0-9]+ MiB\)" && ok "core: it is there" test -s "$(report | sed -n 's/^ *core *: \(.*\) ([0-9]* MiB).*/\1/p')" ;;
+    [\|@]*) like "core: who has it" "$(report)" 'core: handed to ' ;;
+    *) like "core: where it is" "$(report)" "core: /.* \([0-9]+ MiB\)" && ok "core: it is there" test -s "$(report | sed -n 's/^ *core: \(.*\) ([0-9]* MiB).*/\1/p')" ;;
     esac
 else
     skip "core" "the hard limit of cores is 0"
 fi
 PREFIX=
 run --standalone "$T/segv.py"
-unlike "core: none was dumped, and nothing is said" "$(report)" 'core +:'
+unlike "core: none was dumped, and nothing is said" "$(report)" ' core: '
 
 # --- stdout, where elrun reads it anyway
 printf 'import sys, traceback\ntry:\n    {}["lr"]\nexcept KeyError:\n    traceback.print_exc(file=sys.stdout)\n    sys.exit(4)\n' >"$T/out.py"
@@ -120,7 +120,7 @@ SCRIPT
 for kind in dir loop shape; do
     run --standalone --log-dir="$T/b$kind" --no-python sh "$T/broken" $kind
     is "error file is $kind: status" "$status" 14
-    like "error file is $kind: said in the report" "$(report)" 'error_file: .*error\.json \(.+\)'
+    like "error file is $kind: said in the report" "$(report)" 'error file: .*error\.json \(.+\)'
 done
 is_clean "at the end"
 finished

@@ -54,10 +54,11 @@ fails() {
     nodes "$tag" --nproc-per-node=8 --max-restarts=0 -- "$@"
 }
 verdict() { sed -n 's/^elrun: \(rank [0-9]* on .* failed: .*\)/\1/p' "$T/$1.0.err" | head -1; }
-summaries() { grep -c '^Root Cause' "$1"; }
-# Each rank that a summary names, as often as it does: entries, "the same : ranks 1,3-5", "failed too:", "stopped by elrun:".
+summaries() { grep -cE '^elrun: rank [0-9]+ on [^ ]+ failed: ' "$1"; }
+# Each rank that a summary names, as often as it does: the cause, who failed too, who ended because of it.
 told() {
-    sed -n 's/^  rank      : \([0-9]*\) .*/\1/p;s/^  the same  : ranks* //p;s/^  failed too: .* ranks* //p;s/^  stopped by elrun: //p' "$1" |
+    report_of "$1" | sed -n 's/^elrun: rank \([0-9]*\) on .* failed: .*/\1/p;s/^  ranks* \([0-9,-]*\) .*failed too: .*/\1/p;s/^  failed too: .* ranks* //p;s/^  [0-9]* others* failed in the same way: ranks* //p
+        /^  [0-9]* others* ended because of it: /{s/.*because of it: ranks* //;s/ ([^)]*)//g;s/, /,/g;p;}' |
         tr ',' '\n' | awk -F- '{ for (i = $1; i <= (NF > 1 ? $2 : $1); i++) print i }' | sort -n | tr '\n' ' '
 }
 
@@ -68,8 +69,8 @@ for batch in 0 3 6 9 12 15 18 21; do
     for k in 0 1 2; do
         r=$((batch + k))
         ended_all p$r
-        case "$(verdict p$r)" in "rank $r on "*"(local rank $((r % 8))) failed: exit code 3: ValueError: planted (train.py:7)") right="$right $r" ;;
-        *) note "rank $r failed first: $(verdict p$r)"; note "$(grep -A30 '^====' "$T/p$r.0.err" | head -40)" ;;
+        case "$(verdict p$r)" in "rank $r on "*" failed: exit code 3: ValueError: planted (train.py:7)") right="$right $r" ;;
+        *) note "rank $r failed first: $(verdict p$r)"; note "$(report_of "$T/p$r.0.err" | head -40)" ;;
         esac
         told=
         for i in 0 1 2; do
@@ -88,7 +89,7 @@ each=
 for r in $(seq 0 23); do [ "$(told "$T/p$r.0.err")" = "$(seq -s ' ' 0 23) " ] || each="$each $r: $(told "$T/p$r.0.err")"; done
 is "a failure at every place: each rank of the world is in the summary, once" "$each" ""
 like "survivors say for whom they stop" "$(cat "$T"/p*.err)" 'stopping: rank [0-9]+ on .* failed: exit code'
-like "the log of the cause is named, with its host" "$(cat "$T/p13.0.err")" "^stderr of rank 13: $(uname -n):$T/logs.p13.1/.*/5/stderr.log"
+like "the log of the cause is named, with its host" "$(cat "$T/p13.0.err")" "^  stderr of rank 13: $(uname -n):$T/logs.p13.1/.*/5/stderr.log"
 
 # --- clocks
 # The coordinator stands still meanwhile: what it hears comes all at once, and only the times tell who was first.
@@ -109,7 +110,7 @@ ahead() { # NODE: this one fails, the others 0.1 s after it; node 1 is an hour a
     wait_for entered "$T/c$node.log" 6
     kill -STOP "$store"
     echo >"$T/go.c$node"
-    for i in 0 1 2; do wait_for grep -q 'failed: exit code' "$T/c$node.$i.err"; done
+    for i in 0 1 2; do wait_for grep -qE 'failed(: | [(])exit code' "$T/c$node.$i.err"; done
     kill -CONT "$store"
     ended_all "c$node"
     like "a clock an hour ahead on node 1, failure on node $node" "$(verdict "c$node")" "^rank $bad on .* failed: exit code 3: ValueError: planted"
@@ -158,8 +159,8 @@ dies() { # TAG HOST: node 2's agent is killed, HOST's has the coordinator
 }
 dies d 0
 is "kill -9 of its agent right after a failure: the job goes on" "$statuses" "0 0 137"
-like "kill -9 of its agent right after a failure: it still counts" "$(cat "$T/d.0.err")" '^elrun: rank 5 on .* \(local rank 1\) failed: exit code 7$'
-like "kill -9 of its agent right after a failure: why there is no more" "$(cat "$T/d.0.err")" '^  traceback : <N/A>: only how it ended was told: its agent was lost'
+like "kill -9 of its agent right after a failure: it still counts" "$(cat "$T/d.0.err")" '^elrun: rank 5 on .* failed: exit code 7$'
+like "kill -9 of its agent right after a failure: why there is no more" "$(cat "$T/d.0.err")" '^  only how it ended was told: its agent was lost'
 dies h 2
 is "kill -9 of the coordinator's host right after its worker's failure: the job goes on" "$statuses" "0 0 137"
 for i in 0 1; do
@@ -174,8 +175,8 @@ wait_for test -s "$T/store.port"
 ports="$(cat "$T/store.port") $ports"
 fails 9 s
 ended_all s
-is "elrun store: one summary in its log, one on rank 0's node" "$(grep -c 'Root Cause' "$T/store.err") $(summaries "$T/s.0.err") $(summaries "$T/s.1.err")" "1 1 0"
-like "elrun store: with the cause" "$(cat "$T/store.err")" 'rank 9 on .* \(local rank 1\) failed: exit code 3: ValueError: planted'
+is "elrun store: one summary in its log, one on rank 0's node" "$(grep -c 'elrun: rank .* on .* failed: ' "$T/store.err") $(summaries "$T/s.0.err") $(summaries "$T/s.1.err")" "1 1 0"
+like "elrun store: with the cause" "$(cat "$T/store.err")" 'rank 9 on .* failed: exit code 3: ValueError: planted'
 kill -TERM "$store"; elrun_pid=$store; finish
 wait_for no_leftovers
 is "incidents: no process is left" "$(leftovers | tr '\n' ' ')" ""

@@ -18,6 +18,10 @@ PORT = "--master-port=29510 "  # else one node is standalone, and the run id ran
 SAME = [
     "train.py",
     "train.py --lr 1 -- -m --nnodes=3",
+    # Where argparse takes a "--" for its own, and where it is the script's.
+    "train.py -- --lr 1", "-- train.py --lr 1", "-- train.py -- --lr 1", "train.py --", "train.py -- --", "train.py a -- b",
+    "train.py a -- -- b", "train.py -- a -- b", "train.py --lr -- 1", "-- train.py --lr -- -- 1", "--role=x train.py -- --lr 1",
+    "--role=x -- train.py -- --lr 1", "-m package.module -- --lr 1", "--no-python ./program -- --flag", "--nnodes=1 -- train.py",
     "--nproc-per-node=2 --max-restarts=3 train.py",
     "--nproc_per_node 2 --max_restarts 3 train.py a b",
     "-m package.module x",

@@ -4,7 +4,7 @@
 # worker's TypeError is enough; one whose budget forgets --restart-window.
 . "$(dirname "$0")/../lib/e2e.sh"
 ENV="PYTHON_EXEC=$PY PYTHONNOUSERSITE=1"
-last() { tail -1 "$ERR"; }
+last() { cause_of "$ERR"; }
 attempts() { ls "$T" | sed -n "s/^$1\.\([0-9]*\)\.[0-9]*\$/\1/p" | sort -nu | tr '\n' ' '; } # NAME: numbers of those begun
 
 # script NAME: its text from stdin, behind lines that leave $T/NAME.ATTEMPT.RANK and define meet(), which waits for ranks.
@@ -33,7 +33,7 @@ job import --nproc-per-node=2 --max-restarts=3
 is "import error everywhere: status" "$status" 1
 is "import error everywhere: one attempt" "$(attempts import)" "0 "
 like "import error everywhere: the cause is last" "$(last)" 'ModuleNotFoundError.*try_import\.py:[0-9]+'
-like "import error everywhere: why it was not tried again" "$(cat "$ERR")" '^no restart: ModuleNotFoundError at try_import\.py:[0-9]+ .*--restart-policy=always'
+like "import error everywhere: why it was not tried again" "$(cat "$ERR")" '^elrun: no restart: ModuleNotFoundError at try_import\.py:[0-9]+ .*--restart-policy=always'
 like "import error everywhere: the budget is untouched" "$(cat "$ERR")" 'restarts: 0 of 3'
 rm -f "$T"/import.[0-9]*
 job import --nproc-per-node=2 --max-restarts=3 --log-format=json
@@ -58,11 +58,11 @@ END
 job usage --nproc-per-node=2 --max-restarts=3
 is "arguments refused: argparse's status" "$status" 2
 is "arguments refused: one attempt" "$(attempts usage)" "0 "
-like "arguments refused: why" "$(cat "$ERR")" '^no restart: the script refused its arguments'
+like "arguments refused: why" "$(cat "$ERR")" '^elrun: no restart: the script refused its arguments'
 
 run --standalone --nproc-per-node=2 --max-restarts=3 --log-dir="$T/logs" --redirects=3 -m no_such_module_anywhere
 is "no such module: status" "$status" 1
-like "no such module: why" "$(cat "$ERR")" '^no restart: Python does not find the module'
+like "no such module: why" "$(cat "$ERR")" '^elrun: no restart: Python does not find the module'
 run --standalone --max-restarts=3 "$T/none.py"
 is "no such script: nothing is started" "$status" 66
 
@@ -107,7 +107,7 @@ END
 job twice --nproc-per-node=2 --max-restarts=5
 is "the same ValueError in two rounds: status" "$status" 1
 is "the same ValueError in two rounds: two attempts" "$(attempts twice)" "0 1 "
-like "the same ValueError in two rounds: why" "$(cat "$ERR")" '^no restart: two rounds in a row ended so: ValueError at try_twice\.py:[0-9]+'
+like "the same ValueError in two rounds: why" "$(cat "$ERR")" '^elrun: no restart: two rounds in a row ended so: ValueError at try_twice\.py:[0-9]+'
 
 # RuntimeError, OSError, an exit status of the script's own choice: no verdict on the program.
 script open <<'END'
@@ -126,7 +126,7 @@ END
 job signal --max-restarts=3 --restart-policy=never
 is "never: the worker's status" "$status" 139
 is "never: one attempt" "$(attempts signal)" "0 "
-like "never: says so" "$(cat "$ERR")" '^no restart: --restart-policy=never'
+like "never: says so" "$(cat "$ERR")" '^elrun: no restart: --restart-policy=never'
 
 # The budget is a window: one restart in half a second, and each attempt takes longer than that.
 script window <<'END'
@@ -146,7 +146,7 @@ sys.exit(9)
 END
 job fruitless --max-restarts=50 --max-fruitless-restarts=2
 is "fruitless: given up" "$(attempts fruitless)" "0 1 2 "
-like "fruitless: why" "$(cat "$ERR")" '^no restart: 3 attempts in a row ended within 60 s'
+like "fruitless: why" "$(cat "$ERR")" '^elrun: no restart: 3 attempts in a row ended within 60 s'
 
 # Where steps are told, a short attempt with a new one is not fruitless, and one without is.
 script steps <<'END'
@@ -156,7 +156,7 @@ sys.exit(9)
 END
 job steps --max-restarts=50 --max-fruitless-restarts=0 '--step-pattern=step %d'
 is "steps: given up after the attempt without a new one" "$(attempts steps)" "0 1 2 3 4 5 "
-like "steps: why" "$(cat "$ERR")" '^no restart: 1 attempts in a row brought nothing, the last one no new step'
+like "steps: why" "$(cat "$ERR")" '^elrun: no restart: 1 attempts in a row brought nothing, the last one no new step'
 # What passes by itself comes after the same exception twice, and after a limit of fruitless attempts.
 script refused <<'END'
 class HfHubHTTPError(OSError):
@@ -167,8 +167,8 @@ END
 job refused --max-restarts=4 --max-fruitless-restarts=0
 is "refused for a while: gets through" "$status" 0
 is "refused for a while: as often as needed" "$(attempts refused)" "0 1 2 "
-like "refused for a while: the wait is said" "$(cat "$ERR")" 'HfHubHTTPError: 429 .*this may pass by itself: restart 2 of 4 in 2 s'
-like "refused for a while: its class" "$(cat "$ERR")" '^advice: network: a service refuses'
+like "refused for a while: the wait is said" "$(cat "$ERR")" '^elrun: this may pass by itself: restart 2 of 4 in 2 s'
+like "refused for a while: its class" "$(cat "$ERR")" '^  advice: a service refuses'
 
 script hydra <<'END'
 sys.stderr.write("Could not override 'lrr'.\nKey 'lrr' not in 'C'\n    full_key: lrr\n\n"

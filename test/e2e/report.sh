@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib/e2e.sh"
 # The summary without the last lines' prefixes and what only one of them can know.
 # The last one: each restart has its own before.
-summary() { awk '{ l[NR] = $0 } / FAILED$/ { from = NR - 1 } END { for (i = from; from && i <= NR; i++) print l[i] }' "$1"; }
+summary() { report_of "$1" | grep -v '^elrun: ended with status '; }
 report() { env -u LC_ALL -u LANG -u COLUMNS "$ELRUN" report "$@" >"$T/rep" 2>"$T/rep.err" </dev/null; echo $?; }
 
 # --- a restart, then a failure
@@ -15,8 +15,8 @@ is "live: status" "$status" 134
 summary "$ERR" >"$T/live"
 like "live: a summary" "$(cat "$T/live")" '^elrun: rank 0 .*SIGABRT'
 is "from events: status" "$(report "$T/one")" 0
-summary "$T/rep" | grep -v '^all logs: ' >"$T/later"
-is "from events: the same summary as live" "$(cat "$T/later")" "$(grep -v '^all logs: ' "$T/live")"
+summary "$T/rep" | grep -v '^  all logs: ' >"$T/later"
+is "from events: the same summary as live" "$(cat "$T/later")" "$(grep -v '^  all logs: ' "$T/live")"
 like "from events: headline" "$(head -1 "$T/rep")" 'worker: failed with status 134 after .*; 2 rounds on 1 node, 1 of 1 restarts'
 like "from events: the failure that was restarted" "$(cat "$T/rep")" '^1 [0-9:]+ rank 1 \(local rank 1\) failed: exit code 4'
 like "from events: the account" "$(cat "$T/rep")" '^time: .* running \([0-9.]+%\).*; 1 restart: '
@@ -31,7 +31,7 @@ is "as JSON: status" "$(report --json "$T/logs")" 0
 ok "as JSON: one object that says the same" "$PY" -c 'import json, sys
 o = json.load(open(sys.argv[1]))
 assert o["failed"] and o["status"] == 134 and o["rounds"] == 2 and o["restarts"] == 1, o
-assert o["summary"]["cause"]["rank"] == 0 and o["summary"]["verdict"] in open(sys.argv[2]).read()
+assert o["summary"]["cause"]["rank"] == 0 and o["summary"]["verdict"].split("failed: ")[1] in open(sys.argv[2]).read()
 assert [m["kind"] for m in o["marks"]] == ["failure"] * 2 and len(o["failures"]) >= 2
 assert {s["state"] for s in o["nodes"][0]["states"]} >= {"starting", "running", "away"}' "$T/rep" "$T/live"
 is "as DLRover has it: status" "$(report --format=dlrover "$T/logs")" 0
@@ -50,7 +50,7 @@ mkdir -p "$T/tr/none_abcdefgh/attempt_0/0" "$T/tr/none_abcdefgh/attempt_0/1" "$T
 printf 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\nKeyError: 7\n' >"$T/tr/none_abcdefgh/attempt_0/1/stderr.log"
 printf '{"message": {"message": "ValueError: bad shape", "extraInfo": {"py_callstack": "x", "timestamp": "1700000000"}}}' >"$T/tr/none_abcdefgh/attempt_1/1/error.json"
 is "a foreign tree: status" "$(report "$T/tr")" 0
-like "a foreign tree: the error file of the last attempt" "$(tail -1 "$T/rep")" '^elrun: rank 1 .*ValueError: bad shape'
+like "a foreign tree: the error file of the last attempt" "$(cause_of "$T/rep")" '^elrun: rank 1 .*ValueError: bad shape'
 like "a foreign tree: the traceback of the first" "$(cat "$T/rep")" '^1 .*KeyError: 7'
 
 # --- two nodes, one of them with a clock that is an hour ahead
@@ -77,8 +77,8 @@ like "two nodes: headline" "$(head -1 "$T/rep")" '; 2 rounds on 2 nodes, 1 of 1 
 like "two nodes: the clock is noticed" "$(cat "$T/rep")" '^note: clocks of the nodes differ by up to (3600|3599) s'
 like "two nodes: first the failure of round 1" "$(cat "$T/rep")" '^1 .*rank 3 .*exit code 4'
 like "two nodes: then that of round 2" "$(cat "$T/rep")" '^2 .*rank 2 .*exit code 5'
-like "two nodes: the verdict" "$(tail -1 "$T/rep")" '^elrun: rank 2 .*failed: exit code 5'
-is "two nodes: the same from the other end" "$(a=$(tail -1 "$T/rep"); report "$T/node.1" "$T/ahead" >"$T/x"; tail -1 "$T/rep" | grep -cF "$a")" 1
+like "two nodes: the verdict" "$(cause_of "$T/rep")" '^elrun: rank 2 .*failed: exit code 5'
+is "two nodes: the same from the other end" "$(a=$(cause_of "$T/rep"); report "$T/node.1" "$T/ahead" >"$T/x"; cause_of "$T/rep" | grep -cF "$a")" 1
 
 # --- what a file may hold; each time one line, and what could be read is shown
 bad() { # NAME STATUS REGEX PATH...
@@ -98,14 +98,14 @@ mkfifo "$T/fifo"; bad "a FIFO" 66 '^elrun: .*/fifo: not a regular file$' "$T/fif
 bad "a device" 66 '^elrun: /dev/zero: not a regular file$' /dev/zero
 mkdir "$T/dir"; bad "a folder of something else" 66 '^elrun: .*/dir: no log folder of a job' "$T/dir"
 bad "one of two is missing" 1 '^note: .*/nowhere: No such file' "$T/one" "$T/nowhere"
-like "one of two is missing: the other is shown" "$(tail -1 "$T/rep")" '^elrun: rank 0 .*SIGABRT'
+like "one of two is missing: the other is shown" "$(cause_of "$T/rep")" '^elrun: rank 0 .*SIGABRT'
 head -c $(($(wc -c <"$T/one") - 40)) "$T/one" >"$T/torn"
 bad "a torn file" 0 '^note: .*breaks off in the middle of a line' "$T/torn"
 { echo junk; cat "$T/one"; echo '{"v":1'; } >"$T/mixed"
 bad "junk between the lines" 0 '^note: .*: 1 of [0-9]+ lines are no events' "$T/mixed"
 truncate -s 3G "$T/huge" 2>/dev/null && { printf '\n'; cat "$T/one"; } >>"$T/huge" && {
     bad "a huge file with holes" 0 '^note: .*only the last 1 GiB was read' "$T/huge"
-    like "a huge file: its end is read" "$(tail -1 "$T/rep")" '^elrun: rank 0 .*SIGABRT'
+    like "a huge file: its end is read" "$(cause_of "$T/rep")" '^elrun: rank 0 .*SIGABRT'
 }
 rm -f "$T/huge"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then

@@ -1,5 +1,4 @@
-# The report's table beside torchrun's own, same script, same failure: the same lines in the same order, but for times,
-# pids, paths and the host's name, and but for what spec/torchrun.md 6 decides (stopped ranks are folded, no launcher's words).
+# The report beside torchrun's own, same script, same failure: what its table has of the root cause, elrun says in fewer lines.
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python with torch}"
 cat >"$T/train.py" <<'SCRIPT'
@@ -19,12 +18,8 @@ def main():
 
 main()
 SCRIPT
-# From the title to the end of the root cause; of the others only what torchrun itself counts as failed by itself.
-table() { # FILE
-    sed -n '/^train.py FAILED/,/^=\{10,\}/p' "$1" | sed -n '/^train.py/p;/^-/p;/^Failures/p;/^Root Cause/,$p' |
-        sed -e 's/^\(  time *:\).*/\1/;s/^\(  host *:\).*/\1/;s/pid: [0-9]*/pid: N/;s/^\(  error_file: \)\/.*error.json$/\1FILE/' \
-            -e 's/)  (/) (/;s/ *$//;/^$/d;s/^-*$/-/;s/^=*$/=/'
-}
+# What torchrun's table has of the root cause: rank, exit code and what was raised.
+facts() { sed -n '/^Root Cause/,$p' "$1" | sed -n 's/^  \(rank\|exitcode\) *: *\([0-9-]*\) .*/\1 \2/p; s/^ *\([A-Za-z]*Error: .*\)/raised \1/p; s/.*Signal \([0-9]* ([A-Z]*)\).*/signal \1/p'; }
 cd "$T" || exit 1
 for how in exception signal; do
     export READY="$T/$how.t."
@@ -32,13 +27,19 @@ for how in exception signal; do
     export READY="$T/$how.e."
     ENV="PYTHON_EXEC=$PY" ERR=elrun.$how
     run --standalone --nproc-per-node=2 --log-dir="$T/$how" train.py $how
-    table torchrun.$how >want.$how
-    table elrun.$how >got.$how
+    facts torchrun.$how >want.$how
 done
-ok "torchrun wrote a table" grep -q 'rank      : 1 (local_rank: 1)' want.exception
-is "an exception under @record: the table is torchrun's" "$(cat got.exception)" "$(cat want.exception)"
-# Where torchrun has only the signal's name, elrun shows the stacks that @record's fault handler wrote to stderr.
-is "a signal: the fields are torchrun's" "$(sed '/^  traceback/,/^=/d' got.signal)" "$(sed '/^  traceback/,/^=/d' want.signal)"
-like "a signal: torchrun's traceback is the signal's name" "$(cat want.signal)" 'traceback : Signal 11 \(SIGSEGV\)'
-like "a signal: the last line has the script's own line" "$(tail -1 elrun.signal)" 'SIGSEGV.*\(train\.py:'
+is "torchrun's table has this of an exception" "$(cat want.exception)" "rank 1
+exitcode 1
+raised ValueError: bad shape (3, 4)"
+like "elrun's first line, too" "$(cause_of elrun.exception)" '^elrun: rank 1 failed: ValueError: bad shape \(3, 4\) \(train\.py:[0-9]+\)$'
+like "and the exit code" "$(report_of elrun.exception)" '^  pid [0-9]+ on .*, exit code 1, '
+like "and the rest of the message" "$(report_of elrun.exception)" '^ *second line$'
+is "torchrun's table has this of a signal" "$(cat want.signal)" "rank 1
+exitcode -11
+signal 11 (SIGSEGV)"
+like "elrun's first line, too, with the script's own line" "$(cause_of elrun.signal)" '^elrun: rank 1 failed: signal 11 \(SIGSEGV\).*\(train\.py:'
+for how in exception signal; do
+    ok "$how: in fewer lines" test "$(report_of elrun.$how | wc -l)" -lt "$(wc -l <torchrun.$how)"
+done
 finished

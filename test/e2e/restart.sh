@@ -15,10 +15,10 @@ for a in 0 1 2; do
     is "attempt $a: one round for all" "$(for r in 0 1 2; do envof "$T/w.$a.$r" ELRUN_ROUND; done | sort -u | wc -l)" 1
 done
 is "a new round in each attempt" "$(for a in 0 1 2; do envof "$T/w.$a.0" ELRUN_ROUND; done | sort -u | wc -l)" 3
-is "each failure has its summary, how many restarts went before it, and the restart behind" \
-    "$(sed -n 's/^Root Cause.*/cause/p;s/^restarts: //p;s/^elrun: \(restart [12] of 2\): rank \(.\) .*/\1 for \2/p' "$ERR" | tr '\n' ';')" \
-    "cause;0 of 2;restart 1 of 2 for 1;cause;1 of 2;restart 2 of 2 for 2;"
-is "each of them accounts for the time" "$(grep -c '^elrun: time so far: .* running' "$ERR")" 2
+is "each failure is told once, and the restart behind it" \
+    "$(sed -n 's/^elrun: \(rank .\) failed: .*/\1/p;s/^elrun: \(restart [12] of 2\); .*/\1/p' "$ERR" | tr '\n' ';')" \
+    "rank 1;restart 1 of 2;rank 2;restart 2 of 2;"
+is "each of them accounts for the time" "$(grep -c '^elrun: restart . of 2; time so far: .* running' "$ERR")" 2
 is_clean "two restarts"
 
 # No worker of an attempt runs beside one of the attempt before, even if that one takes its time to go.
@@ -63,13 +63,13 @@ is "a sibling's own status after SIGTERM is no cause" "$status" 4
 run --standalone --tee=3 --log-dir="$T/gone" --max-restarts=1 --no-python sh -c 'rm -rf "$1"; : >"$1"; exit 5' sh "$T/gone"
 is "a restart that cannot be prepared: the worker's exit status" "$status" 5
 like "a restart that cannot be prepared: why" "$(cat "$ERR")" "restart 1 of 1 could not be made: .*$T/gone.*Not a directory"
-like "a restart that cannot be prepared: the last line is the cause" "$(tail -1 "$ERR")" '^elrun: rank 0 .*failed: exit code 5'
-like "a restart that cannot be prepared: it does not count" "$(cat "$ERR")" '^restarts: 0 of 1$'
+like "a restart that cannot be prepared: the cause" "$(cause_of "$ERR")" '^elrun: rank 0 .*failed: exit code 5'
+like "a restart that cannot be prepared: it does not count" "$(cat "$ERR")" '^  restarts: 0 of 1$'
 # The program is gone: the same.
 printf '#!/bin/sh\nif [ "$RANK" = 1 ]; then : >"$0.up"; exec sleep 1000; fi\nuntil [ -e "$0.up" ]; do sleep 0.01; done\nrm "$0"; exit 6\n' >"$T/suicide"; chmod +x "$T/suicide"
 run --standalone --nproc-per-node=2 --max-restarts=2 --no-python "$T/suicide"
 is "a restart whose workers cannot be started: the worker's exit status" "$status" 6
 like "a restart whose workers cannot be started: why" "$(cat "$ERR")" "restart 1 of 2 could not be made: .*$T/suicide.*No such file"
-like "a restart whose workers cannot be started: the last line is the cause" "$(tail -1 "$ERR")" '^elrun: rank 0 .*failed: exit code 6'
+like "a restart whose workers cannot be started: the cause" "$(cause_of "$ERR")" '^elrun: rank 0 .*failed: exit code 6'
 is_clean "at the end"
 finished

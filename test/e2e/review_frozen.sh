@@ -15,7 +15,7 @@ if dd if=/dev/zero of="$T/img" bs=1M count=16 2>/dev/null && mkfs.ext4 -q "$T/im
     rm "$T/mnt/error.json"
     fsfreeze -f "$T/mnt" && frozen=yes
     start_workers 2 -- @1 exit 3 forever
-    ok "a frozen error file: the report comes all the same" wait_for grep -q 'rank 1 (local rank 1) failed: exit code 3' "$ERR"
+    ok "a frozen error file: the report comes all the same" wait_for grep -q 'rank 1 failed: exit code 3' "$ERR"
     ok "a frozen error file: elrun ends" wait_for ended "$elrun_pid"
     like "a frozen error file: told in one line" "$(cat "$ERR")" "warning: error file $T/mnt/error.json: could not be written"
     fsfreeze -u "$T/mnt" && frozen=

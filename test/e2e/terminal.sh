@@ -99,8 +99,8 @@ like "--capture-stderr=no: stderr on a terminal is left alone" "$(screen)" 'stde
 like "… and the report says how to get more" "$(screen)" 'capture-stderr'
 play -- "$ELRUN" --standalone --no-interactive "$T/tty.py"
 like "in a terminal: one for the worker" "$(screen)" 'stderr is a terminal: True'
-like "in a terminal: the report has the exception" "$(screen | sed -n '/^=====/,$p')" "KeyError: 'deep inside'"
-like "in a terminal: so has the last line" "$(screen | grep 'elrun: rank' | tail -1)" "rank 0 .*KeyError: 'deep inside'"
+like "in a terminal: the report has the exception" "$(screen | sed -n '/elrun: rank 0 failed: /,$p')" "KeyError: 'deep inside'"
+like "in a terminal: the last line says what becomes of the job" "$(screen | grep 'elrun:' | tail -1)" "elrun:.* ended with status 1 after "
 # Its size is that of the real one, also later; its bytes arrive as they were: colours, progress bars, half lines.
 cat >"$T/size.py" <<'PYTHON'
 import os, sys, time

@@ -60,9 +60,9 @@ PYTHON
 for how in record plain; do
     run --standalone --nproc-per-node=2 --redirects=2 --log-dir="$T/f$how" "$T/fails.py" $how
     is "an exception, $how: exit status" "$status" 1
-    like "an exception, $how: rank 1 is the cause" "$(tail -1 "$ERR")" 'rank 1.*ValueError: bad shape in attempt 0'
+    like "an exception, $how: rank 1 is the cause" "$(cause_of "$ERR")" 'rank 1 failed: ValueError: bad shape in attempt 0'
     like "an exception, $how: its traceback" "$(cat "$ERR")" 'fails\.py", line 9'
-    unlike "an exception, $how: the peers' complaints are not the cause" "$(sed -n '/^Root Cause/,$p' "$ERR")" 'rank +: 0 '
+    like "an exception, $how: the peers' complaints are one line" "$(report_of "$ERR")" '^  1 other ended because of it: rank 0 \('
 done
 is_clean "exceptions"
 

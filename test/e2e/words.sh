@@ -14,7 +14,7 @@ train() { begin "$@"; finish; }
 went_back() { cat "$D"/w/log.* | sed -n 's/^1 \([0-9]*\) /\1:/p' | tr '\n' ' '; }
 ends() { cat "$D"/w/log.* | sed -n 's/^end //p' | sort | uniq -c | tr -s ' '; }
 said() { grep -o 'last words: .*' "$ERR" | sed 's/: [0-9.]* MiB in [0-9.]* s$//'; }
-in_turn() { grep -oE '^elrun: (rank [0-9]+ .pid [0-9]+. failed|last words|checkpoint: step [0-9]+ .last words. is on disk)' "$ERR" | sed 's/^elrun: //; s/ (pid [0-9]*)//' | tr '\n' ';'; }
+in_turn() { grep -oE '^elrun: (rank [0-9]+ has failed|last words|checkpoint: step [0-9]+ .last words. is on disk)' "$ERR" | sed 's/^elrun: //' | tr '\n' ';'; }
 once="--max-restarts=1 --restart-policy=always"
 
 train one one 2 $once
@@ -26,7 +26,7 @@ is_clean one
 train raise raise 2 $once
 is "a script fails, each rank has a shard of its own: its own state is captured, too" "$(went_back)" "0:6 60 1:6 60 "
 is "it ends as it should" "$status$(ends)" "0 2 90 True"
-is "that it failed is said before what came of it, though that was captured before" "$(in_turn)" "rank 1 failed;last words;"
+is "that it failed is said before what came of it, though that was captured before" "$(in_turn)" "rank 1 has failed;last words;"
 
 train deaf deaf 2 $once
 is "the agent does not hear that it failed: it does not wait for ever, and the other one is captured" "$(went_back)" "0:6 60 1:6 60 "
@@ -37,8 +37,8 @@ like "and it is said why" "$(said)" "last words: nothing newer is captured, the 
 
 train both both 2 --ckpt-dir="$T/both/ckpt"
 is "two scripts fail, the first one ends last: it is the cause, and none was stopped by elrun" \
-    "$status $(sed -n 's/^  rank  *: //p; s/^elrun: rank .*failed: exit code 1: //p; /stopped by/p' "$ERR" | sed "s/worker.py:[0-9]*/worker.py:LINE/" | tr '\n' ';')" \
-    "1 0 (local_rank: 0);1 (local_rank: 1);RuntimeError: the first (words_worker.py:LINE);"
+    "$status $(sed -n 's/^elrun: \(rank . failed\)/\1/p; s/^  \(rank . failed too\).*/\1/p; /stopped by/p' "$ERR" | sed "s/worker.py:[0-9]*/worker.py:LINE/" | tr '\n' ';')" \
+    "1 rank 1 failed: RuntimeError: the first (words_worker.py:LINE);rank 0 failed too;"
 is_clean both
 
 train late late 2 $once
@@ -52,7 +52,7 @@ train less less 2 $once --ckpt-dir="$T/less/ckpt"
 is "all that the dead one held is held, with more, by others: it has that from disk" "$(went_back)" "0:6 60 1:6 60 "
 
 is "that it was killed is said first, though all is over before it is said" "$(in_turn)" \
-    "rank 1 failed;last words;checkpoint: step 6 (last words) is on disk;"
+    "rank 1 has failed;last words;checkpoint: step 6 (last words) is on disk;"
 
 train tensors less 2 $once --ckpt-dir="$T/tensors/ckpt" --ckpt-layout=megatron
 is "--ckpt-layout=megatron, where parts of tensors are never on disk: the snapshot" "$(went_back)" "0:0 0 1:0 0 "

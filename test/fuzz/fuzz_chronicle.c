@@ -31,7 +31,8 @@ static void feed(struct chronicle *c, const char *bytes, size_t n)
 static void check_text(const struct chronicle *c, unsigned columns)
 {
     struct el_buf out = EL_BUF_INIT(NULL, 0);
-    struct chronicle_look look = {.line = {.columns = columns, .utf8 = columns & 1}, .style = &summary_plain};
+    struct chronicle_look look = {
+        .line = {.columns = columns, .utf8 = columns & 1}, .style = &summary_plain, .text_columns = columns};
     chronicle_text(c, &look, &out);
     assert(!out.len || (!memchr(out.v, '\033', out.len) && !memchr(out.v, 0, out.len)));
     out.len = 0;

@@ -106,3 +106,7 @@ is_clean() {
 zombies_of() { # PID: how many of its children are zombies
     cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //' | awk -v p="$1" '$1 == "Z" && $2 == p { n++ } END { print n + 0 }'
 }
+
+# --- the report on a failure: its first line, the cause; all of it.  Of several in a file the last one.
+cause_of() { grep -E '^elrun: (rank [0-9]+ (on [^ ]+ )?failed: |no worker failed by itself: )' "$1" | tail -1; }
+report_of() { awk '{ l[NR] = $0 } /^elrun: (rank [0-9]+ (on [^ ]+ )?failed: |no worker failed by itself: )/ { from = NR } END { for (i = from; from && i <= NR; i++) print l[i] }' "$1"; }

@@ -70,7 +70,7 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
     bool farewell = ev->signal == SIGTERM || ev->signal == SIGKILL || ev->signal == SIGINT || ev->signal == SIGHUP;
     bool first = j->verdict == AGENT_NO_CAUSE, others = world_leaders(w) || w->spawn_open;
     if (first || j->open)
-        j->hindsight = farewell ? w->now + AGENT_HINDSIGHT : 0;
+        j->hindsight = farewell && ev->signal != SIGKILL ? w->now + AGENT_HINDSIGHT : 0;
     if (w->conf.consequence && !farewell && (j->open || (first && others))) {
         blame(w, AGENT_WORKER_FAILED, ev->slot);
         if (j->open && w->now >= j->open_until)

@@ -229,36 +229,51 @@ static void test_hindsight(void)
              "our TERM first, then the workers': the same end");
 
     s = stage_up(1);
-    at(s, 1000, KILLED(0, SIGKILL));
+    at(s, 1000, KILLED(0, SIGTERM));
     at(s, 1005, KILLED(1, SIGTERM));
     at(s, 1005, LEFT(0));
     at(s, 1006, COLLECTED);
     until(s, 1200);
     at(s, 1201, SIGNAL(SIGTERM));
     stage_is(s,
-             "1.000 exited 0 by KILL -> sweep 0 TERM, all TERM | stopping\n"
+             "1.000 exited 0 by TERM -> sweep 0 TERM, all TERM | stopping\n"
              "1.005 exited 1 by TERM -> sweep 1 TERM, sweep TERM | stopping\n"
              "1.005 left 0 -> collect | finishing\n"
              "1.006 collected | finishing\n"
              "1.200 time -> note 0, prepare | starting\n"
              "1.201 signal TERM -> end: left by TERM | ended\n",
              "200 ms without a word: it was a failure, and is restarted");
+}
 
-    s = stage_up(0);
-    at(s, 1000, KILLED(0, SIGKILL));
+static void test_hindsight_over(void)
+{
+    struct stage *s = stage_up(0);
+    at(s, 1000, KILLED(0, SIGTERM));
     until(s, 1250);
     at(s, 1300, SIGNAL(SIGTERM));
     at(s, 1400, KILLED(1, SIGTERM));
     at(s, 1400, LEFT(0));
     at(s, 1401, COLLECTED);
     stage_is(s,
-             "1.000 exited 0 by KILL -> sweep 0 TERM, all TERM | stopping\n"
+             "1.000 exited 0 by TERM -> sweep 0 TERM, all TERM | stopping\n"
              "1.200 time -> note 0 | stopping\n"
              "1.300 signal TERM | stopping\n"
              "1.400 exited 1 by TERM -> sweep 1 TERM, sweep TERM | stopping\n"
              "1.400 left 0 -> collect | finishing\n"
              "1.401 collected -> end: worker 0 failed | ended\n",
              "a farewell after the 200 ms does not explain the failure");
+
+    s = stage_up(1);
+    at(s, 1000, KILLED(0, SIGKILL));
+    at(s, 1005, KILLED(1, SIGTERM));
+    at(s, 1005, LEFT(0));
+    at(s, 1006, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 by KILL -> sweep 0 TERM, all TERM, note 0 | stopping\n"
+             "1.005 exited 1 by TERM -> sweep 1 TERM, sweep TERM | stopping\n"
+             "1.005 left 0 -> collect | finishing\n"
+             "1.006 collected -> prepare | starting\n",
+             "KILL asks nobody to leave: there is nothing to wait for");
 }
 
 static void test_memory(void)
@@ -407,10 +422,9 @@ static void test_killed_meanwhile(void)
     stage_is(s,
              "1.000 exited 0 code 1 -> sweep 0 TERM, look 0 | running\n"
              "1.002 looked 0: follows | running\n"
-             "1.500 exited 1 by KILL -> sweep 1 TERM, sweep TERM | stopping\n"
+             "1.500 exited 1 by KILL -> sweep 1 TERM, sweep TERM, note 1 | stopping\n"
              "1.502 left 0 -> collect | finishing\n"
-             "1.503 collected | finishing\n"
-             "1.700 time -> note 1, end: worker 1 failed | ended\n",
+             "1.503 collected -> end: worker 1 failed | ended\n",
              "who is killed is nobody's consequence");
 }
 
@@ -430,6 +444,7 @@ int main(void)
     test_exec_fails();
     test_stop_while_starting();
     test_hindsight();
+    test_hindsight_over();
     test_memory();
     return done();
 }

@@ -32,14 +32,12 @@ static void test_failure(void)
     at(s, 1001, LEFT(0));
     at(s, 1002, CAPTURED);
     at(s, 1003, COLLECTED);
-    until(s, 1200);
     stage_is(s,
-             "1.000 exited 0 by KILL -> sweep 0 TERM, capture | stopping\n"
+             "1.000 exited 0 by KILL -> sweep 0 TERM, capture, note 0 | stopping\n"
              "1.001 exited 1 by KILL -> sweep 1 TERM, sweep TERM | stopping\n"
              "1.001 left 0 -> collect | finishing\n"
              "1.002 captured | finishing\n"
-             "1.003 collected | finishing\n"
-             "1.200 time -> note 0, end: worker 0 failed | ended\n",
+             "1.003 collected -> end: worker 0 failed | ended\n",
              "all are dead: nothing is held up");
 }
 

@@ -122,7 +122,7 @@ static void test_report(void)
                   "stood in load (train.py:7)") == 0,
        "the verdict");
     out.len = 0;
-    ok(summary_write(&r, &out, &summary_plain) == 0, "the report");
+    ok(summary_write(&r, &out, &summary_plain, 0) == 0, "the report");
     ok(strstr(el_buf_cstr(&out), "hung too: 0,2-3\n") && !strstr(el_buf_cstr(&out), "stopped by elrun: "),
        "the others hung too, and are in one line");
     ok(strstr(el_buf_cstr(&out), "their stacks: rank 1 in load (train.py:7); 0,2-3 in all_reduce (train.py:28)\n") !=

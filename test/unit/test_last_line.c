@@ -73,9 +73,45 @@ static enum decide_kind kind_of(struct failure *f, int code, const char *text)
     return d.kind;
 }
 
+/* After a warning the program went on: it is not what was wrong. */
+static const struct {
+    const char *name, *text, *line;
+} warnings[] = {
+    {"a warning, then a code",
+     "/x/train.py:12: UserWarning: the scheduler was stepped before the optimizer\n  warnings.warn(\n", ""},
+    {"a warning behind what was wrong",
+     "cannot open shard 7\n/x/y.py:1: FutureWarning: `torch.load` with `weights_only=False`\n  warnings.warn(text)\n",
+     "cannot open shard 7"},
+    {"warnings of torch and of loggers",
+     "[rank0]:[W1127 02:13:06.123456789 ProcessGroupNCCL.cpp:1496] Warning: destroy_process_group() was not called\n"
+     "W1127 02:13:06.123000 4717 torch/distributed/x.py:1] it is slow\n"
+     "2026-11-27 02:13:06,123 - WARNING - cache is cold\nWARNING:root:no GPU\n"
+     "2026-11-27 02:13:06,123 WARNING train: again\n[W socket.cpp:697] [c10d] cannot connect, trying again\n",
+     ""},
+    {"an error that speaks of a warning", "fatal: treated as an error: the Warning: above\n",
+     "fatal: treated as an error: the Warning: above"},
+};
+
+static void test_warnings(void)
+{
+    struct failure f;
+    for (size_t i = 0; i < COUNT_OF(warnings); i++) {
+        kind_of(&f, 3, warnings[i].text);
+        is_str(f.found.message, warnings[i].line, warnings[i].name);
+        ok(f.tail != NULL, "it stays as evidence");
+        failure_free(&f, NULL);
+    }
+    kind_of(&f, 3, "cannot open shard 7\n");
+    failure_silent_since(&f);
+    is_str(f.found.message, "", "nor is a line of long ago");
+    ok(f.tail && strstr(f.tail, "cannot open shard 7"), "it stays as evidence");
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
     struct failure f;
+    test_warnings();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         is_num(kind_of(&f, cases[i].code, cases[i].text), DECIDE_TEXT, cases[i].name);
         is_num(f.class, FAILURE_CLASS_CODE, "its class");

@@ -3,6 +3,7 @@
 #include "incident/summary.h"
 #include "incident/text.h"
 #include "util/utf8.h"
+#include "util/wrap.h"
 #include "lib/tap.h"
 
 #include <jansson.h>
@@ -50,11 +51,11 @@ static void judge_stopped(unsigned from, unsigned to)
         failure_judge(&all[i], true, false);
 }
 
-static void golden(const struct report *r, const char *name, const struct summary_style *style)
+static void golden_at(const struct report *r, const char *name, const struct summary_style *style, unsigned columns)
 {
     char path[200], want[20000];
     struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
-    ok(summary_write(r, &out, style) == 0, name);
+    ok(summary_write(r, &out, style, columns) == 0, name);
     snprintf(path, sizeof path, "test/data/summary/%s.txt", name);
     if (getenv("SUMMARY_WRITE")) {
         FILE *w = fopen(path, "wb");
@@ -74,6 +75,11 @@ static void golden(const struct report *r, const char *name, const struct summar
     json_decref(v);
     el_buf_free(&json);
     el_buf_free(&out);
+}
+
+static void golden(const struct report *r, const char *name, const struct summary_style *style)
+{
+    golden_at(r, name, style, 0);
 }
 
 static const char trace[] =
@@ -109,9 +115,8 @@ static void test_hung(void)
     f->watch = FAILURE_WATCH_TERMINAL;
     failure_judge(f, true, false);
     f->by = FAILURE_BY_ELRUN;
-    summary_write(&r, &out, &summary_plain);
-    ok(strstr(el_buf_cstr(&out), "SIGABRT) received by PID") &&
-           strstr(el_buf_cstr(&out), ": elrun ended it, for it hung\n"),
+    summary_write(&r, &out, &summary_plain, 0);
+    ok(strstr(el_buf_cstr(&out), "failed: it hung: ") && !strstr(el_buf_cstr(&out), "SIGABRT"),
        "a signal by elrun is not put down to the program");
     el_buf_free(&out);
     finish(&r);
@@ -211,9 +216,94 @@ static void test_followers(void)
         stderr_of(f, text);
         failure_judge(f, false, false);
     }
-    ok(summary_write(&r, &out, &summary_plain) == 0, "a report");
-    ok(strstr(el_buf_cstr(&out), "  the same  : ranks 2-7\n"), "followers are one entry, whatever port they name");
-    ok(!strstr(el_buf_cstr(&out), "[2]:"), "and no more");
+    ok(summary_write(&r, &out, &summary_plain, 0) == 0, "a report");
+    ok(strstr(el_buf_cstr(&out), "\n  7 others ended because of it: ranks 1-7 (RuntimeError: Read error)\n"),
+       "followers are one line, whatever port they name");
+    ok(!strstr(el_buf_cstr(&out), "failed too"), "and no more");
+    el_buf_free(&out);
+    finish(&r);
+}
+
+/* What a terminal is given: nothing wider than it, but for words that are. */
+static void test_widths(void)
+{
+    struct report r = start();
+    char name[40];
+    static const unsigned widths[] = {40, 80, 120};
+    r.restarts = 1;
+    r.restarts_max = 3;
+    r.no_restart = "no restart: ValueError (train.py:14) after 3.4 s: a fault of the program or its command line";
+    struct failure *f = add(&r, FAILURE_EXIT, 1);
+    stderr_of(
+        f,
+        "[rank0]: Traceback (most recent call last):\n"
+        "[rank0]:   File \"/home/user/a/long/way/to/the/program/of/somebody/else/train.py\", line 14, in step\n"
+        "[rank0]:     out = self.model(batch.to(device, non_blocking=True), mask=mask, cache=cache, heads=heads)\n"
+        "[rank0]:           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "[rank0]: ValueError: shapes do not match: expected (32, 1024), got (32, 1025) in batch 17 of epoch 3\n");
+    failure_judge(f, false, false);
+    failure_set_line(f, &f->siblings, "ranks 1-2 running; rank 3 asleep in futex_do_wait", &mem);
+    f = add(&r, FAILURE_EXIT, 1);
+    stderr_of(f, "Traceback (most recent call last):\n  File \"b.py\", line 1, in b\nKeyError: 'lr'\n");
+    failure_judge(f, false, false);
+    f = add(&r, FAILURE_EXIT, 1);
+    stderr_of(f, "Traceback (most recent call last):\n  File \"b.py\", line 1, in b\n"
+                 "ConnectionResetError: [Errno 104] Connection reset by peer\n");
+    failure_judge(f, false, false);
+    add(&r, FAILURE_SIGNAL, 15);
+    judge_stopped(3, 3);
+    for (size_t i = 0; i < 3; i++) {
+        struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
+        snprintf(name, sizeof name, "columns_%u", widths[i]);
+        golden_at(&r, name, &summary_plain, widths[i]);
+        summary_write(&r, &out, &summary_plain, widths[i]);
+        struct text rest = {out.v, out.len}, line;
+        size_t widest = 0;
+        while (text_line(&rest, &line))
+            widest = el_columns(line.p, line.n) > widest ? el_columns(line.p, line.n) : widest;
+        ok(widest <= widths[i], "nothing is wider");
+        const char *text = el_buf_cstr(&out), *said = strstr(text, "ValueError");
+        ok(said && said - text < 40, "the cause is in the first line");
+        unsigned times = 0;
+        for (const char *at = text; (at = strstr(at, "(32, 1024)")) != NULL; at++)
+            times++;
+        is_num(times, 1, "and is said once");
+        el_buf_free(&out);
+    }
+    finish(&r);
+}
+
+/* Of one worker whose stderr stands above, only what it did not say. */
+static void test_shown(void)
+{
+    struct report r = start();
+    struct failure *f = add(&r, FAILURE_EXIT, 1);
+    r.stderr_shown = r.again = true;
+    r.restarts_max = 3;
+    stderr_of(f, trace);
+    failure_judge(f, false, false);
+    golden(&r, "shown", &summary_plain);
+    finish(&r);
+}
+
+/* Several that failed by themselves at one time are all there. */
+static void test_several(void)
+{
+    struct report r = start();
+    struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
+    char text[300];
+    for (int i = 0; i < 6; i++) {
+        struct failure *f = add(&r, FAILURE_EXIT, 1);
+        snprintf(text, sizeof text, "Traceback (most recent call last):\n  File \"b.py\", line 1, in b\nKeyError: %d\n",
+                 i);
+        stderr_of(f, text);
+        failure_judge(f, false, false);
+    }
+    ok(summary_write(&r, &out, &summary_plain, 0) == 0, "a report");
+    for (int i = 1; i < 6; i++) {
+        snprintf(text, sizeof text, "  rank %d failed too: KeyError: %d (b.py:1), pid %d\n", i, i, 1000 + i);
+        ok(strstr(el_buf_cstr(&out), text), text);
+    }
     el_buf_free(&out);
     finish(&r);
 }
@@ -233,7 +323,7 @@ static void test_long(void)
     el_buf_puts(&b, "END\n");
     failure_add_stderr(f, b.v, b.len, &mem);
     failure_judge(f, false, false);
-    ok(summary_write(&r, &out, &summary_plain) == 0 && out.len < 12000, "a long report is cut");
+    ok(summary_write(&r, &out, &summary_plain, 0) == 0 && out.len < 12000, "a long report is cut");
     const char *text = el_buf_cstr(&out);
     ok(strstr(text, "frames …]") && strstr(text, "bytes …]") && strstr(text, " long END"),
        "it says where, and keeps the ends");
@@ -242,7 +332,7 @@ static void test_long(void)
         good = (n = el_utf8(text + i, out.len - i)) > 0;
     ok(good, "no character was cut");
     struct el_buf tiny = EL_BUF_INIT(&mem, 300);
-    ok(summary_write(&r, &tiny, &summary_plain) == -1 && tiny.full && tiny.len <= 300, "a full buffer is a result");
+    ok(summary_write(&r, &tiny, &summary_plain, 0) == -1 && tiny.full && tiny.len <= 300, "a full buffer is a result");
     el_buf_free(&tiny);
     struct el_buf middle = EL_BUF_INIT(&mem, 20000);
     ok(summary_json(&r, &middle) == 0, "in JSON that would not fit the long texts are cut");
@@ -257,7 +347,7 @@ static void test_long(void)
         struct el_mem poor = EL_MEM_INIT(0);
         poor.fail_after = n;
         struct el_buf p = EL_BUF_INIT(&poor, 1 << 20), q = EL_BUF_INIT(&poor, 1 << 20);
-        (void)summary_write(&r, &p, &summary_plain);
+        (void)summary_write(&r, &p, &summary_plain, 0);
         (void)summary_json(&r, &q);
         el_buf_free(&p);
         el_buf_free(&q);
@@ -299,6 +389,9 @@ int main(void)
     test_signals();
     test_storm();
     test_followers();
+    test_widths();
+    test_shown();
+    test_several();
     test_long();
     test_errfile();
     is_num(mem.used_bytes, 0, "all memory came back");

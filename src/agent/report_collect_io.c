@@ -1,0 +1,218 @@
+/* What is known of the failed workers of an attempt: their error files and last output are read, then it is judged. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/node.h"
+#include "agent/report_private.h"
+#include "incident/hung.h"
+
+static bool evidence_complete(const struct node *n)
+{
+    for (unsigned i = 0; i < n->evidence_count; i++)
+        if (n->evidence[i]->reading || n->evidence[i]->tailing || !n->evidence[i]->tail_asked)
+            return false;
+    return true;
+}
+
+/* The first one first: the digest keeps its place and time. */
+static void make_digest(struct node *n)
+{
+    n->digest = (struct decide_digest){.kind = DECIDE_SILENT};
+    if (n->core.cause == AGENT_WORKER_FAILED)
+        decide_add(&n->digest, &n->worker[n->core.cause_slot].failure, n->coord);
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].ended && !n->worker[i].bad)
+            decide_passed(&n->digest);
+        else if (n->worker[i].bad && (n->core.cause != AGENT_WORKER_FAILED || i != n->core.cause_slot))
+            decide_add(&n->digest, &n->worker[i].failure, n->coord);
+    n->digest.steps_known = n->steps_here && n->steps.sum.any && !n->steps.sum.wraps;
+    if (n->digest.steps_known)
+        n->digest.steps = n->steps.sum.made - n->steps_before;
+}
+
+static void judge(struct node *n, unsigned slot, bool oom_rose)
+{
+    struct failure *f = &n->worker[slot].failure;
+    failure_judge(f, report_was_signalled(n, slot), oom_rose);
+    f->witnessed |= n->conf->on_text_suspect == CONF_TEXT_ACT;
+}
+
+static void collected(struct node *n)
+{
+    n->collecting = false;
+    loop_timer_at(n->evidence_timer, EL_NEVER);
+    int64_t oom = evidence_oom_count(&n->oom), kills = oom >= 0 && n->oom_before >= 0 ? oom - n->oom_before : 0;
+    witness_tell(n, kills);
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].bad)
+            judge(n, i, kills > 0);
+    last_one_explain(n);
+    struct report r = report_make(n);
+    int odd = hung_odd(r.failures, r.failures_count, NULL);
+    if (odd >= 0)
+        n->worker[r.failures[odd]->local_rank].failure.odd = true;
+    int cause = failure_cause(r.failures, r.failures_count);
+    tell_incidents(n, cause < 0 ? NULL : r.failures[cause]);
+    make_digest(n);
+    node_feed(n, &(struct agent_event){.type = AGENT_EV_COLLECTED, .digest = &n->digest});
+}
+
+static void maybe_collected(struct node *n)
+{
+    if (n->collecting && evidence_complete(n) && witness_complete(n) && output_drained(n->output))
+        collected(n);
+}
+
+void report_evidence_late(void *node)
+{
+    struct node *n = node;
+    if (n->publishing)
+        report_published(n, true);
+    if (!n->collecting)
+        return;
+    el_log(EL_WARN, "some output or error files could not be read within %u s; going on without them",
+           (unsigned)(NODE_EVIDENCE_TIME / EL_SEC(1)));
+    collected(n);
+}
+
+static void read_file(void *ctx)
+{
+    struct evidence_job *job = ctx;
+    evidence_read_errfile(job->path, &job->file);
+}
+
+/* True if nobody waits for the job any more. */
+static bool forgotten(struct evidence_job *job)
+{
+    if (job->node)
+        return false;
+    if (!job->reading && !job->tailing)
+        free(job);
+    return true;
+}
+
+void report_evidence_forget(struct node *n)
+{
+    for (unsigned i = 0; i < n->evidence_count; i++) {
+        n->evidence[i]->node = NULL;
+        forgotten(n->evidence[i]);
+    }
+    n->evidence_count = 0;
+}
+
+static void file_read(void *ctx)
+{
+    struct evidence_job *job = ctx;
+    struct node *n = job->node;
+    job->reading = false;
+    if (forgotten(job) || !n->collecting)
+        return;
+    failure_add_file(&n->worker[job->slot].failure, &job->file, NULL);
+    maybe_collected(n);
+}
+
+static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, const struct output_tail *err)
+{
+    struct evidence_job *job = ctx;
+    struct node *n = job->node;
+    job->tailing = false;
+    if (forgotten(job) || !n->collecting)
+        return;
+    struct failure *f = &n->worker[slot].failure;
+    n->worker[slot].stderr_shown = err->from == OUTPUT_TAIL_READ && output_on_console(n->output, slot, 2);
+    f->watch = err->from == OUTPUT_TAIL_READ || err->from == OUTPUT_TAIL_FILE ? FAILURE_WATCH_YES
+               : err->from == OUTPUT_TAIL_TERMINAL                            ? FAILURE_WATCH_TERMINAL
+                                                                              : FAILURE_WATCH_NO;
+    if (err->path)
+        failure_set_line(f, &f->log_file, err->path, NULL);
+    if (err->len)
+        failure_add_stderr(f, err->bytes, err->len, NULL);
+    if (out->len)
+        failure_add_stdout(f, out->bytes, out->len, NULL);
+    el_usec at = f->tail_from == FAILURE_FROM_STDOUT ? out->at : err->at;
+    if (at && f->at > at + NODE_LAST_LINE_TIME)
+        failure_silent_since(f);
+    maybe_collected(n);
+}
+
+static void ask_tails(struct node *n, struct evidence_job *job)
+{
+    job->tail_asked = true;
+    job->tailing = output_tails_collect(n->output, job->slot, loop_clock() + NODE_EVIDENCE_TIME, on_tails, job) == 0;
+}
+
+static void gather(struct node *n, unsigned slot)
+{
+    struct evidence_job *job = calloc(1, sizeof *job);
+    const char *path = n->worker[slot].failure.error_file;
+    struct el_err e = {0};
+    if (!job)
+        return; /* the exit status is known without it */
+    n->evidence[n->evidence_count++] = job;
+    job->node = n;
+    job->slot = slot;
+    if (path) {
+        snprintf(job->path, sizeof job->path, "%s", path);
+        job->job = (struct pool_job){.work = read_file, .done = file_read, .ctx = job};
+        job->reading = pool_run(n->pool, &job->job, &e) == 0;
+    }
+    if (output_rank_drained(n->output, slot))
+        ask_tails(n, job);
+}
+
+void report_rank_drained(void *node, unsigned slot)
+{
+    struct node *n = node;
+    consequence_drained(n, slot);
+    for (unsigned i = 0; n->collecting && i < n->evidence_count; i++)
+        if (n->evidence[i]->slot == slot && !n->evidence[i]->tail_asked)
+            ask_tails(n, n->evidence[i]);
+    maybe_collected(n);
+}
+
+void report_drained(void *node)
+{
+    maybe_collected(node);
+}
+
+/* Those that elrun has stopped are looked at, too, where the failure that stopped them is another one's consequence. */
+static bool is_evidence(const struct node *n, unsigned slot)
+{
+    bool open = n->core.follows || n->core.hung || n->core.cause == AGENT_HALTED;
+    return n->worker[slot].bad && (open || !report_was_stopped(n, slot));
+}
+
+/* The earliest failures first: one of them is the cause. */
+static int next_cause(const struct node *n, el_usec after, unsigned after_slot)
+{
+    int best = -1;
+    for (unsigned i = 0; i < n->nproc; i++) {
+        const struct worker *w = &n->worker[i];
+        if (!is_evidence(n, i))
+            continue;
+        if (w->failure.at < after || (w->failure.at == after && i <= after_slot && after))
+            continue;
+        if (best < 0 || w->failure.at < n->worker[best].failure.at)
+            best = (int)i;
+    }
+    return best;
+}
+
+void report_collect(struct node *n)
+{
+    n->collecting = true;
+    loop_timer_at(n->evidence_timer, loop_clock() + NODE_EVIDENCE_TIME);
+    for (int i = next_cause(n, 0, 0); i >= 0 && n->evidence_count < NODE_EVIDENCE_MAX;) {
+        gather(n, (unsigned)i);
+        i = next_cause(n, n->worker[i].failure.at, (unsigned)i);
+    }
+    witness_collect(n);
+    unsigned failed = 0;
+    for (unsigned i = 0; i < n->nproc; i++)
+        failed += n->worker[i].bad && !report_was_stopped(n, i);
+    if (failed > NODE_EVIDENCE_MAX)
+        el_log(EL_INFO, "%u workers failed; error files and last output were read of the first %d", failed,
+               NODE_EVIDENCE_MAX);
+    maybe_collected(n);
+}
