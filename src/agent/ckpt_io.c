@@ -174,6 +174,11 @@ void ckpt_common(struct node *n, const struct msg_ckpt_common *c)
         snapshots_common(n->snapshots, (struct pin_step){c->step, -1, c->lineage, 0}, (int64_t)c->from, useless, many);
 }
 
+static void on_digested(void *ctx, const struct keeper_event *ev)
+{
+    alike_digested(ctx, ev);
+}
+
 static bool on_away(void *ctx)
 {
     const struct node *n = ctx;
@@ -218,6 +223,7 @@ int ckpt_init(struct node *n, struct el_err *e)
         .committed = on_committed,
         .taken = on_taken,
         .differ = on_differ,
+        .digested = on_digested,
         .away = on_away,
         .unmet = on_unmet,
         .passed = on_passed,
@@ -239,7 +245,8 @@ int ckpt_init(struct node *n, struct el_err *e)
                                   .live = words_wanted(n),
                                   .several = n->place.kind != ENDPOINT_ALONE};
     n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
-    if (!n->snapshots || words_init(n, e) < 0 || persisting_init(n, e) < 0 || ckpt_asks_init(n, e) < 0)
+    if (!n->snapshots || alike_init(n, e) < 0 || words_init(n, e) < 0 || persisting_init(n, e) < 0 ||
+        ckpt_asks_init(n, e) < 0)
         return -1;
     const struct ckpt_fs *root = persisting_root(n);
     return root ? snapshots_resume(n->snapshots, n->pool, root, (enum ckpt_layout)n->conf->ckpt_layout, e) : 0;
@@ -253,6 +260,7 @@ void ckpt_round(struct node *n)
     restore_begin(&n->restore, 1);
     persisting_round(n);
     words_round(n);
+    alike_round(n);
     snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));
 }
 
@@ -260,5 +268,6 @@ void ckpt_free(struct node *n)
 {
     restore_free(&n->restore, &n->ckpt_mem);
     words_free(n);
+    alike_free(n);
     snapshots_free(n->snapshots);
 }

@@ -119,6 +119,13 @@ static void on_common(void *ctx, const struct msg_ckpt_common *c)
     ckpt_common(ctx, c);
 }
 
+static void on_differ(void *ctx, const struct msg_ckpt_differ *ask)
+{
+    struct node *n = ctx;
+    if (n->snapshots)
+        alike_asked(n, ask);
+}
+
 static void on_go(void *ctx)
 {
     struct node *n = ctx;
@@ -356,6 +363,7 @@ int managed_init(struct node *n, struct el_err *e)
                                               .unsave = on_unsave,
                                               .saved = on_saved,
                                               .common = on_common,
+                                              .differ = on_differ,
                                               .words = on_words,
                                               .verdict = on_verdict,
                                               .logs = on_logs,

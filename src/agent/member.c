@@ -422,7 +422,8 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
     case MSG_CKPT_FILE:
     case MSG_CKPT_PUBLISH:
     case MSG_CKPT_OVER: member_save_order(m, msg, out); break;
-    case MSG_CKPT_COMMON: member_common_order(m, &msg->u.ckpt_common, out); break;
+    case MSG_CKPT_COMMON:
+    case MSG_CKPT_DIFFER: member_common_order(m, msg, out); break;
     case MSG_CKPT_CAPTURE: member_words_order(m, &msg->u.ckpt_capture, out); break;
     case MSG_HOLD: break;
     case MSG_END: on_end(m, &msg->u.end, out); break;
@@ -510,7 +511,8 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
     case MEMBER_EV_PROBE_ID:
     case MEMBER_EV_PROBED: member_probe_event(m, ev->type, out); break;
     case MEMBER_EV_WORKER_FAILED: on_failed(m, ev->incident, out); break;
-    case MEMBER_EV_TAKEN: member_common_event(m, ev, out); break;
+    case MEMBER_EV_TAKEN:
+    case MEMBER_EV_DIGESTS: member_common_event(m, ev, out); break;
     case MEMBER_EV_WENT_BACK: member_save_went_back(m, ev->step); break;
     case MEMBER_EV_STAND: member_words_event(m, ev, out); break;
     case MEMBER_EV_HELD:
@@ -556,6 +558,7 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_READ:
     case MEMBER_EV_READS:
     case MEMBER_EV_TAKEN:
+    case MEMBER_EV_DIGESTS:
     case MEMBER_EV_WENT_BACK:
     case MEMBER_EV_STAND:
     case MEMBER_EV_HELD:

@@ -94,6 +94,7 @@ enum member_event_type {
     MEMBER_EV_READS,         /* not yet, but bytes of it come from disk */
     MEMBER_EV_STAND,         /* stand: the workers are held back, and where; and each change of it */
     MEMBER_EV_TAKEN,         /* taken: which steps all workers have, or may yet have; and each change of it */
+    MEMBER_EV_DIGESTS,       /* digests: of the last step that has some; and each change of it */
     MEMBER_EV_WENT_BACK,     /* step: the script has gone back to it by itself */
     MEMBER_EV_HELD,          /* held: what the workers have committed, or want on disk; and each change of it */
     MEMBER_EV_SAVED,         /* the order to write or to publish is carried out: ok, existed; or text */
@@ -122,7 +123,6 @@ struct member_held {
     uint64_t list;          /* number of the list of their parts; MEMBER_DO_PARTS tells it */
     int64_t parts;          /* in it; -1: not all have declared theirs */
     const char *layout, *steps;
-    const char *alike;  /* "12@9f3a:0=5c1": digests of its parts at one step (ckpt/alike.h) */
     const char *wishes; /* "12@9f3a 15@9f3a": steps that the script wants on disk */
     int64_t least;      /* MEMBER_NO_STEP */
     uint64_t ask;       /* an operator's wish, until it is answered; 0: none */
@@ -147,8 +147,16 @@ struct member_taken {
     bool ready, stuck, elsewhere;
 };
 
+/* Digests of what ranks of other nodes must have alike (rdzv/comparing.h); the shell's, until the next one is told. */
+struct member_digests {
+    uint64_t number, coord, lineage;
+    int64_t step;
+    const char *text;
+};
+
 struct member_event {
     enum member_event_type type;
+    const struct member_digests *digests;
     const struct member_taken *taken;
     const struct member_stand *stand;
     const struct member_held *held;
@@ -193,7 +201,8 @@ enum member_action_type {
     MEMBER_DO_FILES,        /* send CKPT_FILE for each file that was written */
     MEMBER_DO_WORDS,        /* the message that is fed, about last words; hold the workers back, answer STAND */
     MEMBER_DO_WORDS_LOST,   /* there is nobody to agree with: what is not being copied will not be */
-    MEMBER_DO_COMMON,       /* the message that is fed: which step all nodes have */
+    MEMBER_DO_COMMON,       /* the message that is fed: which step all nodes have, */
+    MEMBER_DO_DIFFER,       /* … or which tensors of a part are to be told: send CKPT_TENSORS */
     MEMBER_DO_WRITE,        /* the message that is fed; hold what it names, answer SAVED */
     MEMBER_DO_FILE,         /* the message that is fed: one of those to publish */
     MEMBER_DO_PUBLISH,      /* the message that is fed; answer SAVED */
@@ -297,13 +306,14 @@ struct member {
     bool attempt;              /* workers may exist: from MEMBER_DO_START to MEMBER_EV_CLOSED */
     bool up;                   /* STARTED was seen */
     bool aware, at_boundary, noticed;
-    struct member_notice notice;      /* of `noticed` */
-    struct member_live live;          /* our answer */
-    const struct member_taken *taken; /* of MEMBER_EV_TAKEN; NULL: none yet */
-    const struct member_stand *stand; /* of MEMBER_EV_STAND; NULL: none yet */
-    bool stand_lost;                  /* WORDS_LOST was said of it */
-    bool succeeded;                   /* of `round`, and not stopped since */
-    bool failed, fenced, stuck;       /* how `round` ended here: told again in each HELLO */
+    struct member_notice notice;          /* of `noticed` */
+    struct member_live live;              /* our answer */
+    const struct member_taken *taken;     /* of MEMBER_EV_TAKEN; NULL: none yet */
+    const struct member_digests *digests; /* of MEMBER_EV_DIGESTS; NULL: none yet */
+    const struct member_stand *stand;     /* of MEMBER_EV_STAND; NULL: none yet */
+    bool stand_lost;                      /* WORDS_LOST was said of it */
+    bool succeeded;                       /* of `round`, and not stopped since */
+    bool failed, fenced, stuck;           /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_open; /* the round is not known to be closed: each coordinator is told of it, this one may be new */
     struct decide_digest digest; /* of `round`, for DIGEST */

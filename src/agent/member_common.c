@@ -1,23 +1,50 @@
-/* The step that all nodes hold (rdzv/common.h) as this node takes part in it: which steps it has is state, and said
- * again on each connection. */
+/* The step that all nodes hold (rdzv/common.h), and whether they hold the same in what they share (rdzv/comparing.h),
+ * as this node takes part in it: which steps it has, and the digests of one, are state, and said again on each
+ * connection. */
 #include "agent/member_private.h"
+
+static bool is_present(const struct member *m, uint64_t number, uint64_t coord)
+{
+    return number == m->round.number && coord == m->round.coord;
+}
+
+static void tell_taken(struct member *m, struct member_actions *out)
+{
+    if (m->taken && is_present(m, m->taken->number, m->taken->coord))
+        member_send(m, out, MSG_CKPT_TAKEN);
+}
+
+static void tell_digests(struct member *m, struct member_actions *out)
+{
+    if (m->digests && is_present(m, m->digests->number, m->digests->coord))
+        member_send(m, out, MSG_CKPT_DIGESTS);
+}
 
 void member_common_tell(struct member *m, struct member_actions *out)
 {
-    const struct member_taken *t = m->taken;
-    if (t && t->number == m->round.number && t->coord == m->round.coord)
-        member_send(m, out, MSG_CKPT_TAKEN);
+    tell_taken(m, out);
+    tell_digests(m, out);
 }
 
 void member_common_event(struct member *m, const struct member_event *ev, struct member_actions *out)
 {
-    m->taken = ev->taken;
-    member_common_tell(m, out);
+    if (ev->type == MEMBER_EV_TAKEN) {
+        m->taken = ev->taken;
+        tell_taken(m, out);
+    } else {
+        m->digests = ev->digests;
+        tell_digests(m, out);
+    }
 }
 
-void member_common_order(struct member *m, const struct msg_ckpt_common *c, struct member_actions *out)
+/* What the workers had alike can be told when they are gone, too. */
+void member_common_order(struct member *m, const struct msg *msg, struct member_actions *out)
 {
-    if (m->attempt && m->round.number == c->number && m->round.coord == c->coord)
+    const struct msg_ckpt_common *c = &msg->u.ckpt_common;
+    const struct msg_ckpt_differ *d = &msg->u.ckpt_differ;
+    if (msg->type == MSG_CKPT_DIFFER && is_present(m, d->number, d->coord))
+        member_act(out, MEMBER_DO_DIFFER);
+    else if (msg->type == MSG_CKPT_COMMON && m->attempt && is_present(m, c->number, c->coord))
         member_act(out, MEMBER_DO_COMMON);
 }
 
@@ -34,4 +61,11 @@ void member_common_message(const struct member *m, struct msg_ckpt_taken *out)
                                    .ready = t->ready,
                                    .stuck = t->stuck,
                                    .elsewhere = t->elsewhere};
+}
+
+void member_digests_message(const struct member *m, struct msg_ckpt_digests *out)
+{
+    const struct member_digests *d = m->digests;
+    *out = (struct msg_ckpt_digests){
+        .number = d->number, .coord = d->coord, .step = d->step, .lineage = d->lineage, .digests = d->text};
 }

@@ -114,6 +114,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     case MSG_STOPPED: stopped(m, &out->u.stopped); break;
     case MSG_CKPT_STOCK: member_restore_message(m, &out->u.ckpt_stock); break;
     case MSG_CKPT_TAKEN: member_common_message(m, &out->u.ckpt_taken); break;
+    case MSG_CKPT_DIGESTS: member_digests_message(m, &out->u.ckpt_digests); break;
     case MSG_CKPT_STAND: member_words_message(m, &out->u.ckpt_stand); break;
     case MSG_CKPT_HELD: member_save_message(m, &out->u.ckpt_held); break;
     case MSG_LEAVING:

@@ -43,8 +43,9 @@ void member_words_order(struct member *m, const struct msg_ckpt_capture *c, stru
 void member_words_advance(struct member *m, struct member_actions *out);
 void member_common_tell(struct member *m, struct member_actions *out);
 void member_common_event(struct member *m, const struct member_event *ev, struct member_actions *out);
-void member_common_order(struct member *m, const struct msg_ckpt_common *c, struct member_actions *out);
+void member_common_order(struct member *m, const struct msg *msg, struct member_actions *out);
 void member_common_message(const struct member *m, struct msg_ckpt_taken *out);
+void member_digests_message(const struct member *m, struct msg_ckpt_digests *out);
 void member_words_message(const struct member *m, struct msg_ckpt_stand *out);
 
 /* member_notice.c */

@@ -184,7 +184,6 @@ void member_save_message(const struct member *m, struct msg_ckpt_held *out)
                                   .parts = h->parts,
                                   .layout = h->layout,
                                   .steps = h->steps,
-                                  .alike = h->alike,
                                   .least = h->least,
                                   .wishes = h->wishes,
                                   .ask = h->ask,

@@ -44,6 +44,9 @@ struct membership_ops {
     void (*saved)(void *ctx, const struct member_save *save);
     /* The step that all nodes have: CKPT_COMMON. */
     void (*common)(void *ctx, const struct msg_ckpt_common *c);
+    /* Which tensors of a part: CKPT_DIFFER; say CKPT_TENSORS with membership_logs().  May be called inside
+     * membership_…(). */
+    void (*differ)(void *ctx, const struct msg_ckpt_differ *ask);
     /* Last words: CKPT_CAPTURE as it came, NULL: the coordinator is gone; answered by membership_stand().  May be
      * called inside membership_…(). */
     void (*words)(void *ctx, const struct msg_ckpt_capture *order);
@@ -90,6 +93,8 @@ void membership_held(struct membership *m, const struct member_held *held);
 el_usec membership_away(const struct membership *m); /* so long there has been no coordinator; 0: there is one */
 void membership_went_back(struct membership *m, int64_t step);                 /* the script has, by itself */
 void membership_taken(struct membership *m, const struct member_taken *taken); /* the caller's, until the next one */
+/* The same of what ranks of other nodes must have alike. */
+void membership_digests(struct membership *m, const struct member_digests *digests);
 void membership_stand(struct membership *m, const struct member_stand *stand); /* the caller's, until the next one */
 void membership_saved(struct membership *m, bool good, bool existed, const char *why);
 void membership_moved(struct membership *m, uint64_t bytes);

@@ -39,6 +39,11 @@ void membership_taken(struct membership *m, const struct member_taken *taken)
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_TAKEN, .taken = taken});
 }
 
+void membership_digests(struct membership *m, const struct member_digests *digests)
+{
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_DIGESTS, .digests = digests});
+}
+
 void membership_stand(struct membership *m, const struct member_stand *stand)
 {
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_STAND, .stand = stand});

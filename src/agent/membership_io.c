@@ -330,6 +330,7 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_FILE:
     case MEMBER_DO_PUBLISH: m->ops.saving_order(m->ctx, m->order); break;
     case MEMBER_DO_COMMON: m->ops.common(m->ctx, &m->order->u.ckpt_common); break;
+    case MEMBER_DO_DIFFER: m->ops.differ(m->ctx, &m->order->u.ckpt_differ); break;
     case MEMBER_DO_WORDS: m->ops.words(m->ctx, &m->order->u.ckpt_capture); break;
     case MEMBER_DO_WORDS_LOST: m->ops.words(m->ctx, NULL); break;
     case MEMBER_DO_UNSAVE: m->ops.unsave(m->ctx); break;

@@ -95,9 +95,12 @@ struct node {
     struct restore restore;          /* alone: what a coordinator has for a round */
     struct restore_stock stock;      /* … and what it was told last */
     struct el_mem ckpt_mem;
-    int64_t gone_back;         /* the step that all ranks went on from last */
-    bool gone_fresh;           /* … or none, and that is as it should be */
-    struct member_taken taken; /* which steps the workers have, as it was told last */
+    int64_t gone_back;             /* the step that all ranks went on from last */
+    bool gone_fresh;               /* … or none, and that is as it should be */
+    struct member_taken taken;     /* which steps the workers have, as it was told last */
+    struct replicas *replicas;     /* alike_io.c; NULL: no snapshots are taken */
+    struct member_digests digests; /* as it was told last, */
+    char *digests_text;
     char taken_whole[COMMON_STEPS_TEXT + 1], taken_coming[COMMON_STEPS_TEXT + 1];
     uint64_t gone_attempt;         /* of the agreement in which they did */
     struct words *words;           /* words_io.c; NULL: nothing is captured */
@@ -311,7 +314,13 @@ bool words_has_failed(const struct node *n, unsigned slot);               /* it 
 void words_amend(const struct node *n, unsigned slot, struct failure *f); /* … and so failed then */
 void words_round(struct node *n);
 
-void ckpt_common(struct node *n, const struct msg_ckpt_common *c); /* ckpt_io.c: which step all nodes have */
+/* alike_io.c: whether ranks of other nodes hold the same as those of this one */
+int alike_init(struct node *n, struct el_err *e);
+void alike_free(struct node *n);
+void alike_round(struct node *n);
+void alike_digested(struct node *n, const struct keeper_event *ev);
+void alike_asked(struct node *n, const struct msg_ckpt_differ *ask); /* answered at once */
+void ckpt_common(struct node *n, const struct msg_ckpt_common *c);   /* ckpt_io.c: which step all nodes have */
 
 /* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */
 int persisting_init(struct node *n, struct el_err *e);

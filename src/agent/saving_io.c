@@ -19,7 +19,6 @@ struct saver {
     struct member_held held;
     char *steps;                      /* SAVING_STEPS_TEXT + 1 */
     char layout[SAVING_NAME_MAX + 1]; /* the keeper's may go with the worker that declared it */
-    char alike[SAVING_ALIKE_TEXT + 1];
     char wishes[SAVING_WISHES_TEXT + 1];
     struct loop_timer *telling;
     struct keeper_source *piece; /* the list */
@@ -106,8 +105,6 @@ static void refresh(struct persisting *p)
     if (s->held.parts < 0 && keeper_all_known(k))
         make_list(p);
     put_steps(p);
-    if (s->held.parts > 0)
-        keeper_digests_text(k, s->piece, s->pieces, s->alike, sizeof s->alike);
     s->held.steps = s->steps;
     s->held.least = keeper_least(k);
     s->held.wishes = persist_wishes_text(p->core, SAVING_WISHES_MAX, s->wishes, sizeof s->wishes);
@@ -143,7 +140,6 @@ void saver_round(struct persisting *p)
     s->held.coord = w->coord;
     s->held.parts = -1;
     s->held.layout = "";
-    s->alike[0] = 0;
     s->ended = false;
     s->pieces = 0;
     refresh(p);
@@ -573,7 +569,6 @@ int saver_init(struct persisting *p, struct el_err *e)
     if (s) {
         s->again = KEEPER_NO_STEP;
         s->held = (struct member_held){.parts = -1, .layout = "", .wishes = "", .least = MEMBER_NO_STEP};
-        s->held.alike = s->alike;
         s->steps = calloc(1, SAVING_STEPS_TEXT + 1);
         s->piece = calloc(SAVING_PARTS_MAX, sizeof *s->piece);
         s->index = calloc(SAVING_PARTS_MAX, sizeof *s->index);

@@ -19,6 +19,7 @@
 
 struct snapshots;
 struct keeper;
+struct keeper_event;
 struct keeper_pair;
 struct keeper_reads;
 struct vault;
@@ -57,6 +58,8 @@ struct snapshots_ops {
     void (*taken)(void *ctx, const struct snapshots_taken *taken);
     /* Ranks of this node share a part and hold different ones; it is in the log. */
     void (*differ)(void *ctx, const struct keeper_pair *x);
+    /* There may be other nodes: a snapshot was summed, and its parts have digests and tables: KEEPER_EV_SUMMED. */
+    void (*digested)(void *ctx, const struct keeper_event *ev);
     /* Whether the coordinator has been away for so long that nobody waits for it. */
     bool (*away)(void *ctx);
     /* A worker has left out a step that the script wants on disk. */

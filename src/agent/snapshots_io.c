@@ -180,7 +180,7 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_RELEASE: vault_release(s->vault, a->worker); break;
     case KEEPER_DO_GROW: vault_grow(s->vault, a->worker, a->slot, a->bytes, a->gen); break;
     case KEEPER_DO_SHRINK: vault_shrink(s->vault, a->worker, a->slot, a->bytes, a->gen); break;
-    case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen, a->digests); break;
+    case KEEPER_DO_SUM: vault_sum(s->vault, s->keeper, a->worker, a->slot, a->gen, a->digests, s->several); break;
     case KEEPER_DO_COMPARE: vault_compare(s->vault, keeper_compared(s->keeper)); break;
     case KEEPER_DO_DIFFER: warn_differ(s, keeper_differs(s->keeper)); break;
     case KEEPER_DO_LOAD:
@@ -280,6 +280,8 @@ static void on_told(void *ctx, const struct keeper_event *ev)
     if (!ev->ok)
         say_failed(s, ev);
     feed(s, ev);
+    if (ev->type == KEEPER_EV_SUMMED && ev->part_table)
+        s->ops.digested(s->ctx, ev);
     if (ev->type == KEEPER_EV_READ)
         one_verified(s);
 }

@@ -1,14 +1,12 @@
 #include "ckpt/alike.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "ckpt/alike_table.h"
 #include "ckpt/crc32c.h"
 #include "util/parse.h"
 #include "util/scan.h"
 #include "util/sort.h"
-
-enum { NAMED_MAX = 3 };
 
 /* The listed tensors, in a block of the header's allocator.  NULL: there are none, or no memory. */
 static const struct st_tensor **listed(const struct st *s, size_t *n)
@@ -33,26 +31,44 @@ static const struct st_tensor **listed(const struct st *s, size_t *n)
     return NULL;
 }
 
-uint64_t alike_digest(const struct alike_image *image)
+/* Of the bits of two sums, so that the sum of several of these says nothing of single bits. */
+static uint64_t mixed(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static uint64_t digest_of(const struct alike_image *image, const struct st_tensor *t)
+{
+    const char *type = st_dtype_name(t->dtype);
+    uint32_t about = crc32c(0, t->name, strlen(t->name) + 1);
+    about = crc32c(about, type, strlen(type) + 1);
+    about = crc32c(about, &t->rank, sizeof t->rank);
+    about = crc32c(about, t->shape, t->rank * sizeof *t->shape);
+    return mixed((uint64_t)about << 32 | crc32c(0, image->bytes + image->st->data_at + t->begin, t->end - t->begin));
+}
+
+uint64_t alike_digest(const struct alike_image *image, char **table)
 {
     const struct st *s = image->st;
-    uint32_t names = 0, bytes = 0;
+    uint64_t digest = 0;
     size_t n;
     const struct st_tensor **v = listed(s, &n);
-    if (!v)
-        return 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct st_tensor *t = v[i];
-        const char *type = st_dtype_name(t->dtype);
-        names = crc32c(names, t->name, strlen(t->name) + 1);
-        names = crc32c(names, type, strlen(type) + 1);
-        names = crc32c(names, &t->rank, sizeof t->rank);
-        names = crc32c(names, t->shape, t->rank * sizeof *t->shape);
-        bytes = crc32c(bytes, image->bytes + s->data_at + t->begin, t->end - t->begin);
+    struct alike_row *row = v && table ? el_alloc(s->mem, n * sizeof *row) : NULL;
+    for (size_t i = 0; v && i < n; i++) {
+        uint64_t one = digest_of(image, v[i]);
+        digest += one;
+        if (row) {
+            row[i].digest = one;
+            el_show(v[i]->name, row[i].name);
+        }
     }
+    if (table)
+        *table = row ? alike_table(row, n) : NULL;
+    el_free(s->mem, row);
     el_free(s->mem, v);
-    uint64_t digest = (uint64_t)names << 32 | bytes;
-    return digest ? digest : 1;
+    return v && !digest ? 1 : digest;
 }
 
 static int by_name(const void *a, const void *b)
@@ -69,22 +85,10 @@ static bool is_alike(const struct alike_image *a, const struct st_tensor *x, con
            memcmp(a->bytes + a->st->data_at + x->begin, b->bytes + b->st->data_at + y->begin, x->end - x->begin) == 0;
 }
 
-struct names {
-    char *to;
-    size_t size, at, n;
-};
-
-static void add_name(struct names *l, const char *name)
-{
-    char shown[EL_SHOW_MAX];
-    if (l->n++ < NAMED_MAX && l->at < l->size)
-        l->at +=
-            (size_t)snprintf(l->to + l->at, l->size - l->at, "%s\"%s\"", l->n > 1 ? ", " : "", el_show(name, shown));
-}
-
 size_t alike_compare(const struct alike_image *a, const struct alike_image *b, char *text, size_t size)
 {
-    struct names found = {.to = text, .size = size};
+    struct alike_names found = {.to = text, .size = size};
+    char shown[EL_SHOW_MAX];
     size_t an, bn, i = 0, k = 0;
     const struct st_tensor **x = listed(a->st, &an), **y = listed(b->st, &bn);
     *text = 0;
@@ -93,12 +97,11 @@ size_t alike_compare(const struct alike_image *a, const struct alike_image *b, c
     while (i < an || k < bn) {
         int order = i == an ? 1 : k == bn ? -1 : by_name(&x[i], &y[k]);
         if (order || !is_alike(a, x[i], b, y[k]))
-            add_name(&found, order > 0 ? y[k]->name : x[i]->name);
+            alike_name(&found, el_show(order > 0 ? y[k]->name : x[i]->name, shown));
         i += order <= 0;
         k += order >= 0;
     }
-    if (found.n > NAMED_MAX && found.at < size)
-        snprintf(text + found.at, size - found.at, " and %zu more", found.n - NAMED_MAX);
+    alike_names_end(&found);
     el_free(a->st->mem, x);
     el_free(b->st->mem, y);
     return found.n;

@@ -17,8 +17,10 @@ struct alike_image {
     const char *bytes;
 };
 
-/* Of names, types, shapes and bytes.  0: no tensor is listed, or there is no memory. */
-uint64_t alike_digest(const struct alike_image *image);
+/* Of names, types, shapes and bytes, whatever the order of the tensors is.  0: no tensor is listed, or there is no
+ * memory.  table: NULL, or it becomes a table of the tensors (alike_table.h), or NULL where there is no memory for it;
+ * then el_free(NULL, table). */
+uint64_t alike_digest(const struct alike_image *image, char **table);
 
 /* The listed tensors that only one of the two has, or that differ in type, shape or bytes: how many, and the first
  * ones by name as text: "a", "b", "c" and 4 more.  0, and "": none, or there is no memory. */

@@ -155,6 +155,8 @@ struct keeper_event {
     uint64_t need_bytes, have_bytes; /* ok false, of a budget that is too small: what both slots need, and what is left
                                         for them; else need_bytes is 0 */
     const uint64_t *part_bytes, *part_header_bytes, *part_digest;
+    char **part_table;  /* SUMMED, not the keeper's: of each part that has a digest (alike_table.h), or NULL; who takes
+                           one puts NULL there */
     const char *images; /* CAPTURED */
     const char *text;   /* why not; or why nothing is offered */
     const struct wmsg *msg;
@@ -320,10 +322,6 @@ bool keeper_piece(const struct keeper *k, const struct keeper_source *piece, int
 uint64_t keeper_lineage(const struct keeper *k, int64_t step);
 int64_t keeper_held_below(const struct keeper *k, int64_t below);
 int64_t keeper_least(const struct keeper *k);
-/* Digests of these pieces at the last step that has some: "12@9f3a:0=5c1,3=77", as many as fit.  Where no slot has any
- * the text stays as it is: it is said on, for other nodes may be behind. */
-void keeper_digests_text(const struct keeper *k, const struct keeper_source *piece, unsigned pieces, char *text,
-                         size_t size);
 /* As declared; where workers differ, that of one which has parts of its own.  "": nothing is. */
 const char *keeper_layout_id(const struct keeper *k);
 

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DIGEST_TEXT_MAX = 32 }; /* of one digest, with its number */
-
 /* The same steps everywhere, whatever the distance between two snapshots of a script is: of steps at any fixed distance
  * one in KEEPER_DIGEST_EVERY, which "divisible by 64" would not be. */
 static bool is_drawn(int64_t step)
@@ -156,39 +154,4 @@ void keeper_forget_differences(struct keeper *k)
         for (unsigned x = 0; x < KEEPER_SLOTS; x++)
             w->slot[x].digested = false;
     }
-}
-
-/* --- for other nodes --- */
-
-/* The one that was begun last. */
-static const struct keeper_slot *newest_digested(const struct keeper *k)
-{
-    const struct keeper_slot *best = NULL;
-    for (unsigned i = 0; i < k->conf.workers; i++)
-        for (unsigned x = 0; x < KEEPER_SLOTS; x++) {
-            const struct keeper_slot *s = &k->w[i].slot[x];
-            if (s->state == KEEPER_COMMITTED && s->digested && (!best || s->gen > best->gen))
-                best = s;
-        }
-    return best;
-}
-
-void keeper_digests_text(const struct keeper *k, const struct keeper_source *piece, unsigned pieces, char *text,
-                         size_t size)
-{
-    const struct keeper_slot *of = newest_digested(k);
-    if (!of)
-        return;
-    size_t n = (size_t)snprintf(text, size, "%lld@%llx:", (long long)of->step, (unsigned long long)of->lineage),
-           end = 0;
-    for (unsigned i = 0; i < pieces && size - n >= DIGEST_TEXT_MAX; i++) {
-        struct keeper_source from;
-        if (!keeper_piece(k, &piece[i], of->step, of->lineage, &from))
-            continue;
-        const struct keeper_slot *x = &k->w[from.worker].slot[from.slot];
-        if (x->digested && x->part_digest[from.part])
-            n = end = n + (size_t)snprintf(text + n, size - n, "%s%u=%llx", end ? "," : "", i,
-                                           (unsigned long long)x->part_digest[from.part]);
-    }
-    text[end] = 0;
 }

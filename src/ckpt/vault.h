@@ -44,8 +44,10 @@ void vault_shrink(struct vault *v, unsigned worker, unsigned slot, uint64_t byte
 void vault_release(struct vault *v, unsigned worker);
 
 /* Checks that each part of the slot is an image of the size that the keeper has of it, and sums it; then SUMMED.
- * digests: with the digest of each part, of what must be alike on all ranks (alike.h). */
-void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool digests);
+ * digests: with the digest of each part, of what must be alike on all ranks (alike.h); tables: and the table of its
+ * tensors. */
+void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool digests,
+               bool tables);
 
 /* Compares what must be alike in one part of two slots, which are held by readers; then COMPARED. */
 void vault_compare(struct vault *v, const struct keeper_pair *pair);

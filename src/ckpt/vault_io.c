@@ -74,14 +74,16 @@ static const char *image_of(const struct chest *c, unsigned slot, unsigned part)
     return (const char *)c->slot[slot].mem.at + c->slot[slot].image[part].offset;
 }
 
-/* A part of tensors must be the safetensors file that it was said to be.  digest: NULL where none is asked for. */
-static int check_image(const struct image *p, const char *name, const char *image, uint64_t *digest, struct el_err *e)
+/* A part of tensors must be the safetensors file that it was said to be.  digest, table: NULL where none is asked
+ * for. */
+static int check_image(const struct image *p, const char *name, const char *image, uint64_t *digest, char **table,
+                       struct el_err *e)
 {
     struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
     struct st st = {0};
     int bad = st_read_memory(&st, &mem, image, p->header_bytes, p->bytes, e);
     if (!bad && digest)
-        *digest = alike_digest(&(struct alike_image){&st, image});
+        *digest = alike_digest(&(struct alike_image){&st, image}, table);
     st_free(&st);
     return bad ? el_prefix(e, "part \"%s\"", name) : 0;
 }
@@ -116,7 +118,8 @@ static int sum(struct vault_job *j)
         const struct image *p = &s->image[i];
         const char *image = image_of(c, j->slot, i);
         uint64_t *digest = j->digests ? &j->digest[i] : NULL;
-        if (p->header_bytes && check_image(p, c->name[i], image, digest, &j->error) < 0)
+        char **table = j->tables ? &j->table[i] : NULL;
+        if (p->header_bytes && check_image(p, c->name[i], image, digest, table, &j->error) < 0)
             return -1;
         sums_make(image, p->bytes, s->sums + p->sums);
     }
@@ -216,6 +219,8 @@ static void work(void *ctx)
 
 static void free_job(struct vault_job *j)
 {
+    for (unsigned i = 0; j->tables && i < j->chest->parts; i++)
+        el_free(NULL, j->table[i]);
     free(j->parts);
     free(j);
 }
@@ -239,6 +244,7 @@ static void tell(const struct vault_job *j)
                                     .part_bytes = j->bytes,
                                     .part_header_bytes = j->header_bytes,
                                     .part_digest = j->digests ? j->digest : NULL,
+                                    .part_table = j->table,
                                     .text = compared ? j->names : j->error.text};
     j->vault->told(j->vault->ctx, &ev);
 }
@@ -249,10 +255,11 @@ static void done(void *ctx)
     struct chest *c = j->chest;
     if (!c->released || j->kind == JOB_VERIFY || j->kind == JOB_COMPARE)
         tell(j);
-    vault_drop(c);
-    if (j->other)
-        vault_drop(j->other);
+    struct chest *other = j->other;
     free_job(j);
+    vault_drop(c);
+    if (other)
+        vault_drop(other);
 }
 
 /* What a worker has declared, one block with its strings. */
@@ -279,16 +286,17 @@ static struct load_part *own_parts(const struct keeper *k, unsigned worker)
 static struct vault_job *new_job(struct vault *v, const struct vault_job *spare)
 {
     struct chest *c = v->chest[spare->worker];
-    struct vault_job *j = calloc(1, sizeof *j + 3 * c->parts * sizeof *j->tables);
+    struct vault_job *j = calloc(1, sizeof *j + c->parts * (3 * sizeof *j->numbers + sizeof *j->table));
     if (!j)
         return NULL;
     *j = *spare;
     j->bad = false;
     j->chest = c;
     j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
-    j->bytes = j->tables;
-    j->header_bytes = j->tables + c->parts;
-    j->digest = j->tables + 2 * c->parts;
+    j->bytes = j->numbers;
+    j->header_bytes = j->numbers + c->parts;
+    j->digest = j->numbers + 2 * c->parts;
+    j->table = (char **)(j->numbers + 3 * c->parts);
     return j;
 }
 
@@ -368,10 +376,12 @@ void vault_shrink(struct vault *v, unsigned worker, unsigned slot, uint64_t byte
     start_job(new_job(v, &spare), &spare);
 }
 
-void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool digests)
+void vault_sum(struct vault *v, const struct keeper *k, unsigned worker, unsigned slot, uint64_t gen, bool digests,
+               bool tables)
 {
     struct vault_job spare = spare_of(v, JOB_SUM, worker, slot, gen);
     spare.digests = digests;
+    spare.tables = digests && tables;
     struct vault_job *j = new_job(v, &spare);
     const struct keeper_slot *from = keeper_slot(k, worker, slot);
     if (j) {

@@ -56,7 +56,8 @@ struct vault_job {
     unsigned worker, slot;
     uint64_t gen;
     uint64_t room_bytes; /* GROW, SHRINK: to so many */
-    bool digests;        /* SUM: of each part, what must be alike on all ranks */
+    bool digests;        /* SUM: of each part, what must be alike on all ranks, */
+    bool tables;         /* … and for other nodes of each tensor of it */
     struct keeper_pair pair;
     int64_t step; /* LOAD: this one, */
     uint64_t lineage;
@@ -69,7 +70,8 @@ struct vault_job {
     size_t differing; /* COMPARE: so many tensors; the first are named */
     char names[KEEPER_NAMES_MAX];
     uint64_t *bytes, *header_bytes, *digest; /* of each part, in this snapshot */
-    uint64_t tables[];
+    char **table;                            /* the same, if tables; what is not NULL is freed with the job */
+    uint64_t numbers[];
 };
 
 /* vault_room_io.c: the budget, and what slots have of it. */

@@ -90,6 +90,8 @@ static void send_order(struct coordinator *c, struct job *job, unsigned member)
         peer_send(p, &m);
     if (rdzv_common_word(job->r, member, &m))
         peer_send(p, &m);
+    if (rdzv_comparing_word(job->r, member, &m))
+        peer_send(p, &m);
 }
 
 /* The next members of a walk; the rest in later turns, so that nobody waits for a large job. */

@@ -384,6 +384,7 @@ static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
     rdzv_saving_round(r);
     rdzv_lastwords_round(r);
     common_round(&r->common, r->size);
+    comparing_round(r->comparing, r->number, r->coord, r->size);
 }
 
 static void rebuild_hear(struct rdzv *r, unsigned i, const struct msg_hello *h)

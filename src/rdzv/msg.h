@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "rdzv/common_msg.h"
+#include "rdzv/comparing_msg.h"
 #include "rdzv/limits.h"
 #include "rdzv/restore.h"
 #include "rdzv/saving_msg.h"
@@ -517,6 +518,9 @@
     X(CKPT_CAPTURE, ckpt_capture, 97, "order: last words of live workers")                                             \
     X(CKPT_TAKEN, ckpt_taken, 98, "which steps all workers of this node have, and which they may yet have")            \
     X(CKPT_COMMON, ckpt_common, 99, "which step all nodes have, and what none need keep")                              \
+    X(CKPT_DIGESTS, ckpt_digests, 102, "digests of what ranks of other nodes must have alike with this one's")         \
+    X(CKPT_TENSORS, ckpt_tensors, 103, "answer to CKPT_DIFFER: the tensors of the part")                               \
+    X(CKPT_DIFFER, ckpt_differ, 104, "nodes differ in a part: which tensors has it?")                                  \
     X(CKPT_STOCK, ckpt_stock, 100, "which steps this node can go back to, and how far it is with that")                \
     X(RESTORE, restore, 101, "which step all ranks go back to, and when they may go on")
 

@@ -27,6 +27,9 @@ static uint64_t round_of(const struct msg *m, bool *speaks)
     case MSG_WORLD: return m->u.world.number;
     case MSG_STOP: return m->u.stop.number;
     case MSG_NOTICE: return m->u.notice.number;
+    case MSG_CKPT_DIGESTS: return m->u.ckpt_digests.number;
+    case MSG_CKPT_TENSORS: return m->u.ckpt_tensors.number;
+    case MSG_CKPT_DIFFER: return m->u.ckpt_differ.number;
     case MSG_PROBE: return m->u.probe.number;
     case MSG_RESTORE: return m->u.restore.number;
     case MSG_KNOCK: return m->u.knock.number;
@@ -93,6 +96,11 @@ static int check_attempt(const char *name, uint64_t attempt, uint64_t most, stru
                                                 name, (ull)attempt, (ull)most);
 }
 
+static int check_step(const char *name, int64_t step, struct el_err *e)
+{
+    return step >= 0 ? 0 : el_fail(e, EL_EXIT_PROTOCOL, "%s: \"step\" is below 0", name);
+}
+
 static int check_file(const struct msg_ckpt_publish *p, struct el_err *e)
 {
     return p->step >= 0 && p->world
@@ -123,8 +131,10 @@ int msg_check(const struct msg *m, struct el_err *e)
     case MSG_WORLD: return check_world(&m->u.world, e);
     case MSG_CKPT_STOCK: return check_attempt("CKPT_STOCK", m->u.ckpt_stock.attempt, MSG_ATTEMPTS_MAX, e);
     case MSG_RESTORE: return check_attempt("RESTORE", m->u.restore.attempt, 2 * MSG_ATTEMPTS_MAX, e);
-    case MSG_CKPT_WRITE:
-        return m->u.ckpt_write.step >= 0 ? 0 : el_fail(e, EL_EXIT_PROTOCOL, "CKPT_WRITE: \"step\" is below 0");
+    case MSG_CKPT_WRITE: return check_step("CKPT_WRITE", m->u.ckpt_write.step, e);
+    case MSG_CKPT_DIGESTS: return check_step("CKPT_DIGESTS", m->u.ckpt_digests.step, e);
+    case MSG_CKPT_TENSORS: return check_step("CKPT_TENSORS", m->u.ckpt_tensors.step, e);
+    case MSG_CKPT_DIFFER: return check_step("CKPT_DIFFER", m->u.ckpt_differ.step, e);
     case MSG_CKPT_PUBLISH: return check_file(&m->u.ckpt_publish, e);
     case MSG_SCALE: return check_scale(&m->u.scale, e);
     default: return 0;

@@ -129,7 +129,7 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     rdzv_health_init(r);
     uint64_t used = record ? record->restarts : 0, fruitless = record ? record->fruitless : 0;
     if (rdzv_roster_init(r) < 0 || rdzv_restore_init(r) < 0 || rdzv_saving_init(r) < 0 || rdzv_lastwords_init(r) < 0 ||
-        rdzv_common_init(r) < 0 ||
+        rdzv_common_init(r) < 0 || rdzv_comparing_init(r) < 0 ||
         budget_init(&r->budget, s->max_restarts, EL_MS(s->restart_window_ms), s->max_fruitless, used, fruitless, now,
                     mem) < 0) {
         rdzv_free(r);
@@ -156,6 +156,7 @@ void rdzv_free(struct rdzv *r)
     restore_free(&r->restore, r->mem);
     lastwords_free(&r->lastwords, r->mem);
     common_free(&r->common, r->mem);
+    comparing_free(r->comparing);
     saving_free(r->saving);
     rdzv_roster_free(r);
     budget_free(&r->budget, r->mem);
@@ -360,6 +361,7 @@ static void tell_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 
 static void advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
+    rdzv_comparing_advance(r, now, out);
     if (r->saving_due)
         rdzv_saving_advance(r, now, out);
     if (r->lastwords_due)
@@ -451,7 +453,8 @@ el_usec rdzv_deadline(const struct rdzv *r)
                      rdzv_restore_deadline(r),
                      rdzv_saving_deadline(r),
                      rdzv_lastwords_deadline(r),
-                     rdzv_common_deadline(r)};
+                     rdzv_common_deadline(r),
+                     rdzv_comparing_deadline(r)};
     el_usec first = EL_NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         first = all[i] < first ? all[i] : first;
@@ -478,6 +481,7 @@ void rdzv_check(const struct rdzv *r)
     restore_check(&r->restore);
     lastwords_check(&r->lastwords);
     common_check(&r->common);
+    comparing_check(r->comparing);
     if (r->saving)
         saving_check(r->saving);
     unsigned open = 0, lost = 0, good = 0;

@@ -243,6 +243,9 @@ bool rdzv_saving_word(struct rdzv *r, unsigned member, unsigned i, struct msg *o
  * order. */
 /* Which step all nodes have; told once on a connection. */
 bool rdzv_common_word(struct rdzv *r, unsigned member, struct msg *out);
+/* CKPT_DIFFER, if this member is asked for tensors and was not yet on its connection; strings live until the next call.
+ */
+bool rdzv_comparing_word(struct rdzv *r, unsigned member, struct msg *out);
 bool rdzv_lastwords_word(const struct rdzv *r, unsigned member, struct msg *out);
 /* The report of the last health check, page by page: false behind the last. */
 bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out);

@@ -6,6 +6,7 @@
 #include "incident/order.h"
 #include "rdzv/budget.h"
 #include "rdzv/common.h"
+#include "rdzv/comparing.h"
 #include "rdzv/lastwords.h"
 #include "rdzv/probing.h"
 #include "rdzv/rdzv.h"
@@ -223,6 +224,7 @@ struct rdzv {
     struct restore restore; /* of the present round */
     struct common common;   /* of the present round; */
     char useless[2 * COMMON_STEPS_TEXT + 1];
+    struct comparing *comparing;        /* of the present round; */
     struct lastwords lastwords;         /* and this */
     bool lastwords_due, lastwords_over; /* something has changed; what came of it is said */
     struct saving *saving;              /* NULL: nothing is saved */
@@ -408,6 +410,12 @@ void rdzv_common_taken(struct rdzv *r, unsigned i, const struct msg_ckpt_taken *
                        struct rdzv_actions *out);
 void rdzv_common_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_common_deadline(const struct rdzv *r);
+
+/* comparing_round.c: whether nodes that share a part hold the same */
+int rdzv_comparing_init(struct rdzv *r);
+void rdzv_comparing_message(struct rdzv *r, unsigned i, const struct msg *msg);
+void rdzv_comparing_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_comparing_deadline(const struct rdzv *r);
 
 /* lastwords_round.c: what live workers hold, before they are stopped */
 int rdzv_lastwords_init(struct rdzv *r); /* behind rdzv_saving_init() */

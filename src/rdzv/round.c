@@ -65,6 +65,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_saving_round(r);
     rdzv_lastwords_round(r);
     common_round(&r->common, r->size);
+    comparing_round(r->comparing, r->number, r->coord, r->size);
     rdzv_move(r, RDZV_RUNNING, now);
     rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
              (unsigned long long)r->number, r->size, rdzv_plural(r->size), r->world, rdzv_plural(r->world),
@@ -142,6 +143,7 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
     }
     struct rdzv_seat *s = &r->seat[k];
     s->member = RDZV_NONE;
+    comparing_lost(r->comparing, k);
     rdzv_lastwords_gone(r, k, true);
     r->lost_seats++;
     r->lost_at = now;

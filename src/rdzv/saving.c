@@ -163,7 +163,6 @@ static void take_held(struct saving *s, unsigned node, unsigned seat, const stru
     n->quiet = h->quiet;
     n->least = h->least;
     saving_take_steps(s, n, h);
-    saving_take_alike(s, node, h->alike);
     const struct saving_result *x = saving_result_of(s, h->done, 0);
     bool left = x && x->given_up; /* it has not heard that the job has gone back behind it */
     s->done = h->done > s->done && !left ? h->done : s->done;
@@ -232,7 +231,6 @@ void saving_lost(struct saving *s, unsigned node)
     if (s->phase != SAVING_RESTING && is_needed(s, node))
         fall(s, "%.64s was lost", saving_name(s, node));
     saving_forget_node(s, n);
-    saving_forget_alike(s, node);
 }
 
 void saving_settle(struct saving *s, bool lastwords, el_usec until, el_usec now)

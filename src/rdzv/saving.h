@@ -59,13 +59,6 @@ struct saving_result {
     char text[MSG_TEXT_MAX + 1];
 };
 
-/* Two nodes that hold different bytes of a part where ranks must be alike. */
-struct saving_difference {
-    const char *part, *shard; /* until the next call */
-    unsigned node[2];
-    int64_t step;
-};
-
 struct saving;
 
 /* NULL: no memory. */
@@ -113,9 +106,6 @@ bool saving_has_word(const struct saving *s, unsigned node, uint64_t conn);
 uint64_t saving_results(const struct saving *s); /* so many there were */
 /* NULL: it is not remembered. */
 const struct saving_result *saving_result(const struct saving *s, uint64_t serial);
-unsigned saving_differences(const struct saving *s); /* that were found and not asked for */
-/* The next one, each part once in a round; false: there is none. */
-bool saving_next_difference(struct saving *s, struct saving_difference *to);
 int64_t saving_writing(const struct saving *s); /* SAVING_NO_STEP: nothing is */
 int64_t saving_on_disk(const struct saving *s); /* that it knows of */
 int64_t saving_covered(struct saving *s);       /* the newest that all nodes together hold */

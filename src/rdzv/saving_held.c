@@ -58,7 +58,6 @@ void saving_forget_held(struct saving *s)
         el_free(&s->mem, s->class[i].shard);
     }
     s->classes = 0;
-    s->differences = 0;
     s->declared = 0;
     s->full = false;
     for (unsigned i = 0; i < SAVING_BUCKETS; i++)

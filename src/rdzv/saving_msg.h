@@ -9,7 +9,6 @@
 #define SAVING_PARTS_MAX   4096   /* different parts on a node */
 #define SAVING_FILES_MAX   262144 /* … of a step */
 #define SAVING_STEPS_TEXT  49152
-#define SAVING_ALIKE_TEXT  8192   /* more than 300 digests; of parts beyond that none is told */
 #define SAVING_SUMS_TEXT   524288 /* of 256 GiB in one file */
 #define SAVING_STEPS_MAX   8u     /* different steps that a node tells of, the newest ones */
 #define SAVING_WISHES_MAX  8u  /* … that it wants on disk, the oldest ones: it tells of the next when one is over */
@@ -56,8 +55,7 @@ enum saving_at {
     F(T, NUM, got, SAVING_FILES_MAX, 0) /* FILEs of it that have come */                                               \
     F(T, BOOL, existed, 0, 0)           /* published: somebody else's of that step is there, and valid */              \
     F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
-    F(T, NUM, ask, INT64_MAX, 0) /* an operator wants the newest step on disk: which of such wishes; 0: nobody does */ \
-    F(T, STR, alike, SAVING_ALIKE_TEXT, 0) /* "12@9f3a:0=5c1,3=77": digests of parts of one step, and its lineage */
+    F(T, NUM, ask, INT64_MAX, 0) /* an operator wants the newest step on disk: which of such wishes; 0: nobody does */
 #define MSG_ckpt_file_FIELDS(F, T)                                                                                     \
     MSG_SAVING_ORDER(F, T)                                                                                             \
     F(T, NUM, index, SAVING_FILES_MAX - 1, 1) /* from an agent: in its list of parts; to one: of the order's files */  \

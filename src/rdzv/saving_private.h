@@ -8,13 +8,6 @@
 
 #define SAVING_TARGETS_MAX 64u  /* a wish that finds no room waits at its node */
 #define SAVING_RESULTS_MAX 128u /* results that are remembered */
-/* What must be alike in a part, at the newest step that a node has told a digest of. */
-struct saving_alike {
-    uint64_t digest, lineage; /* digest 0: none yet */
-    int64_t step;
-    uint32_t node, other;
-    bool differs, told;
-};
 
 /* A (part, shard) that somebody has declared. */
 struct saving_class {
@@ -26,7 +19,6 @@ struct saving_class {
     enum lastwords_level best; /* while a step is looked at for last words */
     uint32_t owner;            /* while an order is made: node and its index */
     uint32_t index;
-    struct saving_alike alike;
 };
 
 struct saving_step {
@@ -138,8 +130,7 @@ struct saving {
     uint64_t results;             /* so many in all; the last ones: */
     struct saving_result *result; /* SAVING_RESULTS_MAX */
     bool tell;
-    unsigned differences; /* classes that differ and are not told */
-    char *words;          /* of saving_word() */
+    char *words; /* of saving_word() */
     size_t words_room;
 };
 
@@ -163,9 +154,6 @@ void saving_forget_held(struct saving *s);
 void saving_forget_node(struct saving *s, struct saving_node *n); /* what it declared counts on */
 void saving_take_part(struct saving *s, struct saving_node *n, const struct msg_ckpt_part *p);
 void saving_take_steps(struct saving *s, struct saving_node *n, const struct msg_ckpt_held *h);
-/* saving_alike.c */
-void saving_take_alike(struct saving *s, unsigned node, const char *text);
-void saving_forget_alike(struct saving *s, unsigned node); /* it is lost */
 /* saving_live.c */
 void saving_forget_live(struct saving *s, struct saving_node *n);
 /* saving_ask.c */

@@ -77,20 +77,6 @@ static void say_good(struct rdzv *r, const struct saving_result *x, struct rdzv_
                  (double)x->took / (double)EL_SEC(1));
 }
 
-/* One at a time, in a step that says nothing else: the others follow with the next one. */
-static void say_difference(struct rdzv *r, struct rdzv_actions *out)
-{
-    struct saving_difference x;
-    if (!saving_differences(r->saving))
-        return;
-    r->saving_due = true;
-    if (r->notes || !saving_next_difference(r->saving, &x))
-        return;
-    rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
-             "part \"%.64s\" (shard_id=\"%.32s\") differs between %.48s and %.48s at step %lld: " SAVING_DIFFER_ADVICE,
-             x.part, x.shard, name_of_member(r, x.node[0]), name_of_member(r, x.node[1]), (long long)x.step);
-}
-
 /* What does not fit one step's notes is said with the next one. */
 static void say_results(struct rdzv *r, struct rdzv_actions *out)
 {
@@ -120,7 +106,6 @@ void rdzv_saving_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->saving_due = false;
     if (saving_advance(r->saving, live_seats(r), now))
         rdzv_act(out, RDZV_DO_ORDER_EACH);
-    say_difference(r, out);
     say_results(r, out);
 }
 

@@ -1,8 +1,8 @@
 # Ranks that declare a part with the same shard_id are alike in its parameters: where they are not, one warning and one event name
-# part, ranks and tensors, on one node and over two.  What may differ (statistics, counters, random numbers) is not named, and a part
-# of each rank's own neither.
+# part, ranks and tensors, on one node and over several, whether or not snapshots go to disk.  What may differ (statistics, counters,
+# random numbers) is not named, and a part of each rank's own neither; nor are takes of a step compared that are not the same one.
 # Seen to fail: a build whose keeper_compare_next() does nothing, one that lists all tensors in image.py (statistics are named), one
-# whose saving_take_alike() returns at once.
+# whose comparing_take() returns at once, one whose digests are told with --ckpt-dir alone.
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/coordinator.sh"
 PY=${PY:-python3}
@@ -16,6 +16,9 @@ rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
 mine, extra = nn.Linear(2, 2), nn.Linear(3, 3)
+if wrong == "ddp":
+    torch.distributed.init_process_group("gloo")
+    net = nn.parallel.DistributedDataParallel(net)
 optim = torch.optim.AdamW(net.parameters())
 torch.manual_seed(rank)
 if rank == world - 1 and wrong == "one":
@@ -29,16 +32,22 @@ ck = elrun.connect()
 ck.declare("model", {"net": net, "optim": optim, "rng": elrun.Rng(), "seen": torch.zeros(3) + rank}, shard_id="all")
 ck.declare("extra", extra, shard_id="all")
 ck.declare("mine", mine)
+if wrong == "back" and rank == 0:
+    ck.declare("alone", nn.Linear(2, 2), shard_id="all")  # no other rank has it
 ck.restore()
 grads = [torch.ones_like(p) for p in net.parameters()]
-for step in range(5, 9):
-    net(torch.randn(16, 8))  # statistics move, each rank's own way
-    for p, g in zip(net.parameters(), grads):
-        p.grad = g
+for take, step in enumerate([5, 6, 7, 5, 6, 7] if wrong == "back" else range(5, 9)):
+    loss = net(torch.randn(16, 8)).square().sum()  # statistics move, each rank's own way
+    if wrong == "ddp":
+        optim.zero_grad()
+        loss.backward()
+    else:
+        for p, g in zip(net.parameters(), grads):
+            p.grad = g
     optim.step()
     assert ck.snapshot(step)
-    open(f"{folder}/{step}.{rank}", "w").close()
-    while not all(os.path.exists(f"{folder}/{step}.{r}") for r in range(world)):
+    open(f"{folder}/{take}.{rank}", "w").close()
+    while not all(os.path.exists(f"{folder}/{take}.{r}") for r in range(world)):
         time.sleep(0.01)
 PY
 ENV="PYTHON_EXEC=$PY OMP_NUM_THREADS=1"
@@ -67,25 +76,49 @@ is "two parts: each is said once" "$(differs "$D/events" | cut -d' ' -f1-6)" 'ex
 model all 0 1 1 "net.0.weight"'
 
 serve
-both() { # WRONG
-    D=$T/two.$1; mkdir "$D"
-    for i in 0 1; do
+nodes() { # NAME WRONG NODES OPTION...
+    D=$T/$1; mkdir "$D"
+    name=$1 wrong=$2 n=$3; shift 3
+    i=0
+    while [ $i -lt "$n" ]; do
         OUT=$T/out.$i ERR=$D/err.$i
-        start --nnodes=2 --nproc-per-node=1 --rdzv-endpoint=127.0.0.1:$port --rdzv-id="$1" --ckpt-dir="$D/ckpt" --ckpt-busy=wait \
-            --node-rank=$i "$T/train.py" "$D" "$1"
+        start --nnodes="$n" --nproc-per-node=1 --rdzv-endpoint=127.0.0.1:$port --rdzv-id="$name" --ckpt-busy=wait --node-rank=$i \
+            --events="$D/events.$i" "$@" "$T/train.py" "$D" "$wrong"
         eval "node_$i=$elrun_pid"
+        i=$((i + 1))
     done
-    for i in 0 1; do
+    i=0
+    while [ $i -lt "$n" ]; do
         eval "elrun_pid=\$node_$i"; finish
-        is "$1, node $i of two: exit status" "$status" 0 || note "$(tail -5 "$D/err.$i")"
+        is "$name, node $i: exit status" "$status" 0 || note "$(tail -5 "$D/err.$i")"
+        i=$((i + 1))
     done
+    grep "job $name:" "$T/store" | grep differ >"$D/said"
 }
-both none
-unlike "two nodes, alike: nothing is said" "$(cat "$T/store")" differ
-both one
-is "two nodes: it is said once" "$(grep -c differ "$T/store")" 1
-like "which part, and which nodes" "$(cat "$T/store")" 'part "model" \(shard_id="all"\) differs between .* and .* at step [5-8]: .*without shard_id'
+nodes memory-none none 2 --ckpt-mem=64M
+is "two nodes, in memory alone, alike (but for statistics of BatchNorm): nothing is said" "$(cat "$D/said")" ""
+nodes memory-one one 3 --ckpt-mem=64M
+is "three nodes, in memory alone, one tensor of the last one: it is said once" "$(grep -c differ "$D/said")" 1
+like "which part, ranks, nodes and tensor" "$(cat "$D/said")" \
+    'part "model" \(shard_id="all"\) differs between rank [012] on [^ ]+ and rank [012] on [^ ]+ at step [5-8], in 1 tensor: "net.2.bias": .*without shard_id'
+like "the last one is one of the two" "$(cat "$D/said")" 'rank 2 on'
+nodes memory-two two 2 --ckpt-mem=64M
+is "two parts: each is said once" "$(sed -n 's/.*part "\([a-z]*\)".* in \([0-9]*\) tensors*: \(.*\): a check.*/\1 \2 \3/p' "$D/said" | sort)" \
+    'extra 2 "bias", "weight"
+model 1 "net.0.weight"'
+nodes memory-ddp ddp 2 --ckpt-mem=64M
+is "two nodes, DistributedDataParallel with BatchNorm: nothing is said" "$(cat "$D/said")" ""
+nodes memory-back back 2 --ckpt-mem=64M
+is "the script goes back by itself, and a part is on one node alone: nothing is said" "$(cat "$D/said")" ""
+nodes disk-none none 2 --ckpt-dir="$T/ckpt-none"
+is "with a directory, alike: nothing is said" "$(cat "$D/said")" ""
+nodes disk-one one 2 --ckpt-dir="$T/ckpt-one"
+is "with a directory: it is said once, and the tensor is named" "$(grep -c '1 tensor: "net.2.bias"' "$D/said")" 1
 killed
+port=$("$PY" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+nodes hosted one 2 --ckpt-mem=64M
+is "a coordinator that an agent hosts: its event says the same, once" \
+    "$(grep -h '"event":"finding"' "$D/events.0" "$D/events.1" | grep -c 'in 1 tensor: .*net.2.bias')" 1
 wait_for no_leftovers
 is "no process is left" "$(leftovers)" ""
 finished

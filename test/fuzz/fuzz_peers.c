@@ -72,7 +72,9 @@ static const char *text_of(const struct el_field *f, unsigned pick)
                                         "12@9f3a",
                                         "12@9f3a:0",
                                         "12@9f3a:0-3 9223372036854775807@ffffffffffffffff:0-4095",
-                                        "12@9f3a:0=5c1",
+                                        "1=1 9f3a=5c1",
+                                        "1=2 9f3a=5c1",
+                                        "5c1 net.0.bias\n6 net.1\n",
                                         "9223372036854775807@1",
                                         "12:c,h0-3,c5 11:h,h0-7",
                                         "9223372036854775807:h,c0-4095",
@@ -192,6 +194,8 @@ static void order(struct rdzv *r, unsigned i, el_usec now)
     if (rdzv_lastwords_word(r, i, &m))
         says(&m);
     if (rdzv_restore_word(r, i, &m))
+        says(&m);
+    if (rdzv_comparing_word(r, i, &m))
         says(&m);
     if (rdzv_common_word(r, i, &m))
         says(&m);
@@ -393,13 +397,14 @@ static void member_feed(struct member_scene *s, const struct member_event *ev)
 static void happens(struct member_scene *s, struct tape *t)
 {
     static const struct restore_stock stock = {.told = RESTORE_NO_STEP, .newest = 12};
-    static const struct member_held held = {
-        .list = 1, .parts = 1, .layout = "a", .steps = "", .alike = "", .wishes = ""};
-    static const enum member_event_type types[] = {MEMBER_EV_STOCK,        MEMBER_EV_READ,         MEMBER_EV_HELD,
-                                                   MEMBER_EV_SAVED,        MEMBER_EV_AWARE,        MEMBER_EV_LIVE,
-                                                   MEMBER_EV_AT_BOUNDARY,  MEMBER_EV_LINK_CLOSED,  MEMBER_EV_PROBED,
-                                                   MEMBER_EV_LEASE_CLOSED, MEMBER_EV_KNOCK_FAILED, MEMBER_EV_CLOSED};
-    struct member_event ev = {.type = types[take(t) % COUNT_OF(types)], .stock = &stock, .held = &held, .ok = true};
+    static const struct member_held held = {.list = 1, .parts = 1, .layout = "a", .steps = "", .wishes = ""};
+    static const struct member_digests digests = {.number = 1, .coord = 1, .step = 1, .text = "1=1"};
+    static const enum member_event_type types[] = {
+        MEMBER_EV_STOCK,        MEMBER_EV_READ,        MEMBER_EV_HELD,        MEMBER_EV_SAVED,  MEMBER_EV_AWARE,
+        MEMBER_EV_LIVE,         MEMBER_EV_AT_BOUNDARY, MEMBER_EV_LINK_CLOSED, MEMBER_EV_PROBED, MEMBER_EV_LEASE_CLOSED,
+        MEMBER_EV_KNOCK_FAILED, MEMBER_EV_CLOSED,      MEMBER_EV_DIGESTS};
+    struct member_event ev = {
+        .type = types[take(t) % COUNT_OF(types)], .stock = &stock, .held = &held, .digests = &digests, .ok = true};
     ev.result = MEMBER_SUCCESS;
     if (ev.type == MEMBER_EV_LINK_CLOSED && s->m.link < MEMBER_LINK_HELLO)
         return;

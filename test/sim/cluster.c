@@ -183,6 +183,7 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
     case MEMBER_DO_WORDS: captures_order(c, who, &c->save_order->u.ckpt_capture); break;
     case MEMBER_DO_WORDS_LOST: captures_lost(c, who); break;
     case MEMBER_DO_STOP: do_stop(c, who, x); break;
+    case MEMBER_DO_DIFFER:
     case MEMBER_DO_NOTICE:
     case MEMBER_DO_UNNOTICE:
     case MEMBER_DO_SAY:

@@ -256,8 +256,7 @@ static void make_held(struct cluster *c, uint32_t who)
 void saves_boot(struct cluster *c, uint32_t who)
 {
     uint64_t serial = c->agent[who].save.serial;
-    c->agent[who].save =
-        (struct cluster_save){.serial = serial + 1, .held = {.parts = -1, .least = -1, .wishes = "", .alike = ""}};
+    c->agent[who].save = (struct cluster_save){.serial = serial + 1, .held = {.parts = -1, .least = -1, .wishes = ""}};
 }
 
 void saves_round(struct cluster *c, uint32_t who)
@@ -266,7 +265,7 @@ void saves_round(struct cluster *c, uint32_t who)
     struct cluster_save *x = &a->save;
     if (!c->saves)
         return;
-    x->held = (struct member_held){.number = a->number, .coord = a->coord, .parts = -1, .alike = ""};
+    x->held = (struct member_held){.number = a->number, .coord = a->coord, .parts = -1};
     x->wishes = 0;
     tell(c, who);
 }

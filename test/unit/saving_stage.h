@@ -80,7 +80,7 @@ static inline const struct saving_result *last(void)
 }
 
 struct says {
-    const char *steps, *text, *wishes, *alike;
+    const char *steps, *text, *wishes;
     int64_t parts, least, want, done; /* want: a wish */
     bool quiet, old, existed;         /* old: of another coordinator's order */
     uint64_t order, got, ask;
@@ -99,7 +99,6 @@ static inline void says_(unsigned node, struct says x)
                                            .parts = x.parts ? x.parts : 2,
                                            .layout = "world",
                                            .steps = x.steps ? x.steps : "",
-                                           .alike = x.alike ? x.alike : "",
                                            .least = x.least ? x.least : -1,
                                            .wishes = x.wishes ? x.wishes : one,
                                            .ask = x.ask,

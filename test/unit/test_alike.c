@@ -40,7 +40,7 @@ static uint64_t digest(const char *list, const char *names, const char *shape, c
 {
     struct made m;
     make(&m, list, names, shape, data);
-    uint64_t d = alike_digest(&(struct alike_image){&m.st, m.bytes});
+    uint64_t d = alike_digest(&(struct alike_image){&m.st, m.bytes}, NULL);
     st_free(&m.st);
     return d;
 }

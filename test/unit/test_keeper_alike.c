@@ -88,24 +88,6 @@ static void test_differ(void)
     ok(!found(KEEPER_DO_DIFFER) && !readers(), "they turn out to be alike: nothing is told");
 }
 
-static void test_text(void)
-{
-    char text[64] = "before";
-    struct keeper_source piece;
-    open_pair(2);
-    is_num(keeper_pieces(k, false, &piece, 1), 1, "one piece");
-    keeper_digests_text(k, &piece, 1, text, sizeof text);
-    is_str(text, "before", "no digests yet: what was said is said on");
-    take(0, 7, 0x5c);
-    keeper_digests_text(k, &piece, 1, text, sizeof text);
-    is_str(text, "7@0:0=5c", "other nodes are told of a digest");
-    take(0, 8, 0x5d);
-    keeper_digests_text(k, &piece, 1, text, sizeof text);
-    is_str(text, "8@0:0=5d", "of the last step");
-    keeper_digests_text(k, &piece, 1, text, 16);
-    is_str(text, "", "of none where there is no room for one");
-}
-
 static void test_not_comparable(void)
 {
     open_pair(2);
@@ -133,7 +115,6 @@ int main(void)
     test_which_steps();
     test_differ();
     test_not_comparable();
-    test_text();
     keeper_free(k);
     return done();
 }

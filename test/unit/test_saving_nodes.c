@@ -50,7 +50,6 @@ static void test_layouts(void)
                                     .parts = 2,
                                     .layout = "other",
                                     .steps = "12:0-1",
-                                    .alike = "",
                                     .least = 12,
                                     .wishes = "12",
                                     .done = -1,
@@ -135,54 +134,12 @@ static void test_batches(void)
     is_str(word(0), "FILE m 4; PUBLISH 12 of 5", "and the last one");
 }
 
-static bool differs(unsigned a, unsigned b, int64_t step)
-{
-    struct saving_difference x;
-    return saving_next_difference(s, &x) && x.node[0] == a && x.node[1] == b && x.step == step &&
-           strcmp(x.part, "common") == 0 && strcmp(x.shard, "all") == 0;
-}
-
-static void test_alike(void)
-{
-    static const char *const wrong[] = {"7", "7@", "7@1", "7@1:", "7@1:1", "7@1:1=", "7@1:9=8", "x", "7@1:0=1 1=8"};
-    struct saving_difference x;
-    begin(SAVING_SHARED, 3);
-    for (unsigned i = 0; i < 3; i++)
-        declares(i);
-    says(0, .alike = "7@1:1=5c");
-    says(1, .alike = "7@1:1=5c");
-    says(0, .alike = "8@1:1=5d");
-    ok(!saving_next_difference(s, &x), "digests of one step are alike: there is nothing to tell");
-    says(2, .alike = "7@1:1=77");
-    says(2, .alike = "8@2:1=77");
-    says(0, .alike = "8@1:1=5d");
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        says(2, .alike = wrong[i]);
-    ok(!saving_next_difference(s, &x), "neither of two steps nor of two histories, nor of what cannot be read");
-    says(2, .alike = "8@1:0=1,1=5e");
-    ok(differs(0, 2, 8), "another digest of the same step: which part and whose");
-    says(1, .alike = "8@1:1=5f");
-    says(2, .alike = "9@1:1=60");
-    says(1, .alike = "9@1:1=61");
-    ok(!saving_next_difference(s, &x) && !saving_differences(s), "it is told once in a round");
-    saving_round(s, ROUND + 1, COORD, 3);
-    ok(!saving_next_difference(s, &x), "and forgotten with it");
-    begin(SAVING_SHARED, 2);
-    declares(0);
-    declares(1);
-    says(0, .alike = "7@1:1=5c");
-    saving_lost(s, 0);
-    says(1, .alike = "7@1:1=5d");
-    ok(!saving_next_difference(s, &x), "a node that is lost is not told of");
-}
-
 int main(void)
 {
     test_lineages();
     test_layouts();
     test_local();
     test_batches();
-    test_alike();
     saving_free(s);
     return done();
 }

@@ -187,7 +187,7 @@ static void test_slots(void)
     say(0, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 1, .images = "4096/5242880 0/0"}});
     is_num(keeper_slot(k, 0, 0)->state, KEEPER_WRITING, "an image of one tensor, and nothing of its own");
     ok(pwrite(fds[0], image, BYTES, 0) == (ssize_t)BYTES, "is written into a slot");
-    vault_sum(v, k, 0, 0, 1, false);
+    vault_sum(v, k, 0, 0, 1, false, false);
     ok(came(KEEPER_EV_SUMMED) && told.ok, "summed");
     vault_verify(v, 0, 0, 1);
     ok(came(KEEPER_EV_READ) && told.ok, "and is what was summed");
@@ -209,13 +209,13 @@ static void test_slots(void)
            "with its place");
     image[9] = '!';
     (void)!pwrite(fds[0], image, BYTES, 0);
-    vault_sum(v, k, 0, 0, 1, false);
+    vault_sum(v, k, 0, 0, 1, false, false);
     ok(came(KEEPER_EV_SUMMED) && !told.ok && strstr(text, "part \"model\""),
        "an image that is none is refused with its part");
     write_image(image, 7);
     (void)!pwrite(fds[0], image, BYTES, 0);
     say(0, (struct wmsg){.type = WMSG_SNAP_BEGIN, .u.snap_begin = {.step = 2, .images = "64/5242880 0/0"}});
-    vault_sum(v, k, 0, 0, 1, false);
+    vault_sum(v, k, 0, 0, 1, false, false);
     ok(came(KEEPER_EV_SUMMED) && !told.ok && strstr(text, "its header has 4096 bytes, 64 were announced"), text);
     free(image);
 }
@@ -223,7 +223,7 @@ static void test_slots(void)
 static void test_release(void)
 {
     struct el_err e = {0};
-    vault_sum(v, k, 0, 0, 1, false);
+    vault_sum(v, k, 0, 0, 1, false, false);
     vault_release(v, 0);
     ok(vault_open(v, k, 0, &e) == 0 && grow(0, 0, BYTES + 8192),
        "slots are given back while a thread reads them: nothing of the old ones is told");
@@ -253,7 +253,7 @@ static uint64_t sum_filled(unsigned w, char fill)
     vault_descriptors(v, w, fds);
     ok(pwrite(fds[0], image, BYTES, 0) == (ssize_t)BYTES, "an image is written");
     free(image);
-    vault_sum(v, k, w, 0, 1, true);
+    vault_sum(v, k, w, 0, 1, true, true);
     return came(KEEPER_EV_SUMMED) && told.ok ? digest : 0;
 }
 
@@ -283,7 +283,7 @@ static void test_sum_while_growing(void)
     ok(sum_filled(0, 7) != 0, "a snapshot is summed");
     grown = summed = 0;
     for (unsigned i = 1; i <= 4; i++) {
-        vault_sum(v, k, 0, 0, 1, true);
+        vault_sum(v, k, 0, 0, 1, true, true);
         vault_grow(v, 0, 0, (i + 1) * 5 * MIB, 0);
         while (grown < i || summed < i)
             loop_run(l);
