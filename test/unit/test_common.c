@@ -183,11 +183,13 @@ static bool begin(struct node *n, unsigned i)
     if (slot < 0 && s.waits)
         return false;
     n->at[i] += slot >= 0 || !s.retries;
-    if (slot < 0 && !s.retries)
-        w->passed = of;
-    else
-        w->slot[slot] = (struct pin_slot){PIN_WORK, false, of, ++s.gen}, n->vain[i][slot] = false;
-    return slot >= 0;
+    if (slot < 0) {
+        w->passed = s.retries ? w->passed : of;
+        return false;
+    }
+    w->slot[slot] = (struct pin_slot){PIN_WORK, false, of, ++s.gen};
+    n->vain[i][slot] = false;
+    return true;
 }
 
 /* A step that is not in a slot any more, useless or given away, has been passed. */

@@ -289,7 +289,7 @@ static void test_takes_twice(void)
     ok(begin(0, 4) < 0, "until then there is no slot for more");
     slot = begin(1, 4);
     ok(slot >= 0 && keeper_cover(k, 3, again) == KEEPER_HOPELESS, "it goes on instead, and the first one may, too");
-    snapshot(0, 5), snapshot(1, 5);
+    snapshot(1, 5), snapshot(0, 5);
     ok(common() == 5 && keeper_common(k).lineage == 0x22 && !found(KEEPER_DO_WENT_BACK),
        "so does the first, and what they train is of one lineage still");
     snapshot(0, 5), snapshot(1, 5);
