@@ -170,7 +170,7 @@ check-unit: $(PURE) $(UNIT:%.c=$(BUILD)/%) all
 	@sh test/lib/tap.sh $(BUILD)/tap/unit $(PAIR) -e '' $(UNIT:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) sh test/lib/tap.sh $(BUILD)/tap/unitsh -e sh $(UNITSH)
 # Four side by side: two lanes with PyTorch, where processors are what is short, and beside them what mostly waits.
-LANES := -j4 '--rules=seq=test/e2e/{snapshots*,agent_store,demo,elastic_torch,matrix}.sh' '--rules=seq=test/e2e/{twin*,*torch*,state*,client*}' \
+LANES := -j4 '--rules=seq=test/e2e/{snapshots*,agent_store,demo,elastic_torch,matrix}.sh' '--rules=seq=test/e2e/{twin*,*torch*,state*,client*,replicas*}' \
          '--rules=par=**'
 # Unit tests: what is pure side by side, shells one after the other.
 PAIR  := -j2 '--rules=seq=**_io' '--rules=par=**'
