@@ -1,7 +1,7 @@
 # What a person sees in a terminal of 80 columns and in a pipe: the cause first, each fact once, nothing wider than the terminal,
 # nothing of coordinators on one node; a warning, or a line of long ago, is never given as the reason.
-# Seen to fail: the table of torchrun that elrun had before (its text four times, the cause last); without is_warning() in
-# last_line.c; without failure_silent_since() in report_collect_io.c.
+# Seen to fail: the table of torchrun that elrun had before (its text four times, the cause last); without
+# failure_silent_since() in report_collect_io.c.  Warnings without a pause behind them: test_last_line.
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
 export PYTHON_EXEC="$PY" OMP_NUM_THREADS=1 NO_COLOR=1 TERM=xterm
