@@ -8,6 +8,8 @@
 
 #include "util/snip.h"
 
+#define LEFT_MAX 200
+
 void rdzv_open(struct rdzv *r, const struct rdzv_verdict *v, el_usec now, struct rdzv_actions *out)
 {
     assert(r->state == RDZV_WAITING && v->wait == RDZV_GO && v->target);
@@ -187,13 +189,40 @@ static unsigned status_of(const struct rdzv_incident *x)
     return x->signal > 0 ? EL_EXIT_SIGNAL((unsigned)x->signal) : 1;
 }
 
+/* Whoever says only that a peer is gone may have waited for ranks that left too early: "; ranks 4-7 on host2 had ended
+ * with 0". */
+static const char *left_text(const struct rdzv *r, const struct rdzv_incident *root, char *to, size_t size)
+{
+    size_t at = 0;
+    unsigned more = 0;
+    *to = 0;
+    for (unsigned k = 0; root->order.follower && k < r->size; k++) {
+        const struct rdzv_seat *s = &r->seat[k];
+        if (!s->succeeded || s->member == RDZV_NONE || at) {
+            more += s->succeeded;
+            continue;
+        }
+        const char *host = r->member[s->member].host;
+        if (s->slots == 1)
+            at = (size_t)snprintf(to, size, "; rank %u on %.64s had ended with 0", s->rank_base, host);
+        else
+            at = (size_t)snprintf(to, size, "; ranks %u-%u on %.64s had ended with 0", s->rank_base,
+                                  s->rank_base + s->slots - 1, host);
+    }
+    if (at && more)
+        snprintf(to + at, size - at, ", as had those of %u other node%s", more, rdzv_plural(more));
+    return to;
+}
+
 /* Who failed, now that all have told; the failure that stopped the round may have been its consequence. */
 static const char *cause_text(struct rdzv *r)
 {
     const struct rdzv_incident *root = rdzv_root(r);
+    char left[LEFT_MAX];
     if (!root)
         return r->stop_text;
-    el_snip(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %s", root->order.rank, root->host, root->text);
+    el_snip(r->end_cause, sizeof r->end_cause, "rank %u on %s failed: %s%s", root->order.rank, root->host, root->text,
+            left_text(r, root, left, sizeof left));
     return r->end_cause;
 }
 
@@ -209,11 +238,12 @@ static void say_cause(struct rdzv *r, struct rdzv_actions *out)
 {
     rdzv_find(r);
     const struct rdzv_incident *root = rdzv_root(r);
+    char left[LEFT_MAX];
     if (!root)
         return;
-    rdzv_say(r, out, RDZV_NOTE_CAUSE, RDZV_NONE, "%s rank %u on %s: %s",
+    rdzv_say(r, out, RDZV_NOTE_CAUSE, RDZV_NONE, "%s rank %u on %s: %s%s",
              r->findings.among > 1 ? "among the first to fail:" : "first to fail:", root->order.rank, root->host,
-             root->text);
+             root->text, left_text(r, root, left, sizeof left));
     rdzv_act(out, RDZV_DO_REPORT);
 }
 

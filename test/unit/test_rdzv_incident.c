@@ -79,6 +79,26 @@ static void test_over_nodes(void)
     story_end(&s);
 }
 
+/* Who says that a peer is gone is not all: one may have left too early. */
+static void test_left_with_zero(void)
+{
+    zero(&s);
+    SAY(4000, 'b', SUCCEEDED);
+    FAIL(5000, 'a', 1);
+    INCIDENT('a', .local_rank = 1, .time_us = S(5), .error_us = 400, .class = "network", .follower = true);
+    ALL(5010, "ab", STOPPED);
+    ok(strstr(s.r->end_cause, "rank 1 on a failed: ") && strstr(s.r->end_cause, "; ranks 2-3 on b had ended with 0"),
+       "a rank that waited in vain: who had ended with 0 is named");
+    story_end(&s);
+    zero(&s);
+    SAY(4000, 'b', SUCCEEDED);
+    FAIL(5000, 'a', 1);
+    INCIDENT('a', .local_rank = 1, .time_us = S(5), .error_us = 400, .class = "code error");
+    ALL(5010, "ab", STOPPED);
+    ok(!strstr(s.r->end_cause, "had ended"), "not where the failure speaks for itself");
+    story_end(&s);
+}
+
 static void test_doubt(void)
 {
     pair(&s, 2, 2);
@@ -288,6 +308,7 @@ static void test_heard_late(void)
 int main(void)
 {
     test_over_nodes();
+    test_left_with_zero();
     test_doubt();
     test_node_died();
     test_again();
