@@ -146,7 +146,6 @@ static void print(struct node *n)
     r.log_dir = report_logs(n);
     j->job.log_host = n->host;
     report_print(n, &r);
-    tell_time_so_far(n);
 }
 
 void incident_report(void *node, const struct msg *m)
@@ -161,6 +160,11 @@ void incident_report(void *node, const struct msg *m)
     k->coord = k->report.coord;
     if (!again)
         print(n);
+}
+
+bool incident_printed_before(const struct node *n)
+{
+    return n->incidents && n->incidents->printed && n->incidents->number < membership_world(n->membership)->number;
 }
 
 bool incident_is_printed(const struct node *n)

@@ -221,6 +221,8 @@ void report_restart(struct node *n)
 {
     if (n->core.restarts && !n->membership)
         say_restart(n);
+    else if (n->membership && incident_printed_before(n)) /* the summary of the round before stands here */
+        tell_time_so_far(n);
     n->error = (struct el_err){0};
 }
 
