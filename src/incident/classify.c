@@ -3,9 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "incident/last_line.h"
 #include "incident/traceback_line.h"
 #include "incident/xid.h"
 #include "util/auto.h"
+
+#define FATAL_MAX 1024
 
 enum {
     NEAR_LINES = 20
@@ -117,11 +120,24 @@ static bool is_denial(struct text word)
     return false;
 }
 
+/* Within quotation marks of this kind: one was opened before, behind no letter, and not closed, and is behind. */
+static bool is_within(struct text before, struct text behind, char mark)
+{
+    bool open = false;
+    for (size_t i = 0; i < before.n; i++)
+        if (before.p[i] == mark) {
+            char left = i ? before.p[i - 1] : ' ';
+            bool word = (left >= 'a' && left <= 'z') || (left >= 'A' && left <= 'Z') || (left >= '0' && left <= '9');
+            open = !open && !word;
+        }
+    return open && behind.n && memchr(behind.p, mark, behind.n);
+}
+
 /* "no uncorrectable ECC errors", "checking for …", "'…'": the words are there, and nobody says that it is so. */
 static bool is_denied(struct text line, const char *at, size_t n)
 {
     struct text before = {line.p, (size_t)(at - line.p)}, behind = {at + n, (size_t)(line.p + line.n - at) - n};
-    if (before.n && behind.n && strchr("\"'`", at[-1]) && at[n] == at[-1])
+    if (is_within(before, behind, '"') || is_within(before, behind, '`') || is_within(before, behind, '\''))
         return true;
     for (size_t i = 0, end; i < before.n; i = end + 1) {
         for (end = i; end < before.n && !strchr(" \t,;:!()[]=", before.p[end]);)
@@ -311,10 +327,13 @@ static struct text last_line(struct text t)
     return t.n ? line_at(t, t.p + t.n - 1) : t;
 }
 
-/* Where a row's words are looked for outside an exception's own. */
-static struct text place_of(enum classify_rule r, const struct traceback *t, struct text near)
+/* Where a row's words are looked for outside an exception's own.  Who speaks of sick hardware and goes on to say what
+ * was wrong has quoted, or remembered, something: only fatal, the line that says it, counts. */
+static struct text place_of(enum classify_rule r, const struct traceback *t, struct text near, const char *fatal)
 {
     bool plain = t->kind == TRACEBACK_NONE;
+    if (plain && rows[r].scope == LINE && rows[r].class == FAILURE_CLASS_HARDWARE)
+        return (struct text){fatal, strlen(fatal)};
     if (rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain))
         return near;
     /* A program that says so in its last line, and ends; one that goes on has tried again itself. */
@@ -328,16 +347,19 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
     struct xid_event xid;
     *c = (struct classify){0};
     take_exceptions(c, t, chain, frames);
-    if (near.n && xid_find(near.p, near.n, &xid)) {
+    char fatal[FATAL_MAX];
+    last_line_tell(near, fatal, sizeof fatal);
+    const struct text kernel = t->kind == TRACEBACK_NONE ? (struct text){fatal, strlen(fatal)} : near;
+    if (kernel.n && xid_find(kernel.p, kernel.n, &xid)) {
         c->xid = xid.number;
-        keep_sign(c, (struct text){near.p + xid.start, xid.size});
+        keep_sign(c, (struct text){kernel.p + xid.start, xid.size});
     }
     explain(c, near);
     if (c->rule == CLASSIFY_TYPE)
         return;
     for (enum classify_rule r = FIRST_ROW; near.n && r < CLASSIFY_COUNT && is_text_row(r); r++) {
         struct text line;
-        struct text in = place_of(r, t, near);
+        struct text in = place_of(r, t, near, fatal);
         if (!in.n || !may_replace(c->rule, r) || !find_line(in, rows[r].a, rows[r].b, &line))
             continue;
         c->rule = r;
@@ -398,6 +420,11 @@ bool classify_is_passing(enum classify_rule r)
 bool classify_is_usage(enum classify_rule r)
 {
     return rows[r].code == FAILURE_ANY_CODE;
+}
+
+bool classify_is_command(enum classify_rule r)
+{
+    return rows[r].code == 126 || rows[r].code == 127; /* as shells and env say it */
 }
 
 bool classify_is_helper(enum classify_rule r)

@@ -65,6 +65,8 @@ static const char *clause_of(const struct failure *f)
         return "Python cannot open the script";
     if (classify_is_usage(f->rule) || (f->code == 2 && text_find(said, ": error: ")))
         return "the script refused its arguments";
+    if (classify_is_command(f->rule))
+        return "a command of the program is not there, or cannot be run";
     if (f->code == 1 && (text_find(said, ": No module named ") || text_find(said, ": Error while finding module spec")))
         return "Python does not find the module";
     return NULL;

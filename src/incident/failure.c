@@ -353,12 +353,13 @@ static void classify(struct failure *f, bool oom_rose)
         return;
     }
     /* A fault of some GPU of this host explains nothing where the program's own error is plain. */
-    if (xid_is_suspect(f->xid) && (f->xid_own || f->class != FAILURE_CLASS_CODE)) {
+    bool ran = f->by == FAILURE_BY_OUTSIDE && !f->witnessed; /* whatever it had printed */
+    if (xid_is_suspect(f->xid) && (f->xid_own || (f->class != FAILURE_CLASS_CODE && !ran))) {
         f->class = FAILURE_CLASS_HARDWARE;
         f->follower = false;
         return;
     }
-    if (f->class == FAILURE_CLASS_HARDWARE && f->by == FAILURE_BY_OUTSIDE) /* it ran, whatever it had printed */
+    if (f->class == FAILURE_CLASS_HARDWARE && f->by == FAILURE_BY_OUTSIDE)
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_TYPE && !failure_by_exception(f)) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);

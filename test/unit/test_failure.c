@@ -377,8 +377,40 @@ static void test_stdout(void)
     failure_free(&f, NULL);
 }
 
+/* Whoever speaks of sick hardware need not have it. */
+static void test_spoken_of(void)
+{
+    static const struct {
+        const char *words;
+        int code;
+        const char *class, *about;
+    } ends[] = {
+        {"CUDA error: uncorrectable ECC error encountered\n", 1, "hardware suspect", "its last line says so"},
+        {"CUDA error: uncorrectable ECC error encountered\nloss diverged, stopping\n", 1, "unknown", "it went on"},
+        {"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\nloss diverged, stopping\n", 1, "unknown",
+         "a kernel line, and it went on"},
+        {"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n", -SIGKILL, "killed from outside",
+         "a kernel line, and somebody killed it"},
+        {"INFO restored; the failure before was \"CUDA error: uncorrectable ECC error encountered\" on node7\n", 1,
+         "unknown", "quoted"},
+        {"config: {'on_error': {'if: uncorrectable ECC error': 'reboot'}}\n", 1, "unknown", "in a config"},
+        {"usage: t.py [--on-xid ACTION]\n  --on-xid  what to do when a GPU is lost: GPU is lost\nt.py: error: "
+         "unrecognized arguments: --foo\n",
+         2, "code error", "in a help text"},
+    };
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        bool signal = ends[i].code < 0;
+        struct failure f = make(signal ? FAILURE_SIGNAL : FAILURE_EXIT, signal ? -ends[i].code : ends[i].code, 5, NULL);
+        failure_add_stderr(&f, ends[i].words, strlen(ends[i].words), NULL);
+        failure_judge(&f, false, false);
+        is_str(failure_class_text(f.class), ends[i].class, ends[i].about);
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_spoken_of();
     test_kernel_oom();
     test_kernel_hardware();
     test_stdout();
