@@ -30,6 +30,7 @@ struct coordinator_conf {
     const char *state_dir;    /* folder of the journal; NULL: none is kept */
     const char *name;         /* in front of log lines; NULL = "coordinator" */
     bool one_job;             /* inside an agent: log lines need not name the job */
+    el_usec reader_limit;     /* whoever has asked and takes nothing is closed then */
     el_usec keep_ended;       /* a job that has ended is known so long: who asks is told how it ended */
     const char *only_run_id;  /* an agent's coordinator lives as long as its job and is for no other; NULL: any job */
     const char *only_command; /* … which runs that, for the one who is refused */

@@ -111,10 +111,10 @@ static void give_up_on(struct coordinator *c, struct peer *p, el_usec now)
 {
     char name[EL_ADDR_TEXT_MAX];
     p->unread = p->unread ? p->unread : now;
-    if (now - p->unread < COORDINATOR_READER_LIMIT)
+    if (now - p->unread < c->conf.reader_limit)
         return;
     coordinator_say(c, EL_WARN, "%s: closed: it has not read its rows for %u s", peer_name(p, name),
-                    (unsigned)(COORDINATOR_READER_LIMIT / EL_SEC(1)));
+                    (unsigned)(c->conf.reader_limit / EL_SEC(1)));
     peer_free(p);
 }
 

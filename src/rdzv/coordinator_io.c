@@ -496,6 +496,7 @@ struct coordinator *coordinator_new(struct loop *l, struct pool *pool, const str
     c->out = EL_BUF_INIT(&c->mem, 0);
     c->since = loop_clock();
     c->conf.keep_ended = conf->keep_ended ? conf->keep_ended : COORDINATOR_KEEP_ENDED;
+    c->conf.reader_limit = conf->reader_limit ? conf->reader_limit : COORDINATOR_READER_LIMIT;
     snprintf(c->name, sizeof c->name, "%s", conf->name ? conf->name : "coordinator");
     c->conf.name = c->conf.state_dir = NULL; /* the caller's */
     if (getrandom(&c->coord, sizeof c->coord, 0) != sizeof c->coord ||
