@@ -12,6 +12,7 @@
 #include "util/err.h"
 
 #define COORDINATOR_JOBS_MAX     256
+#define COORDINATOR_JOBS_ONE     128               /* … that were begun from one address and are not over */
 #define COORDINATOR_NEW_MAX      1024              /* connections whose first message has not come */
 #define COORDINATOR_HELLO_LIMIT  EL_SEC(10)        /* how long that may take */
 #define COORDINATOR_HELLO_BYTES  ((size_t)4 << 10) /* of the first message */

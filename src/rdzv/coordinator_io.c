@@ -347,6 +347,15 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
     return true;
 }
 
+static unsigned jobs_from(const struct coordinator *c, const struct el_addr *addr)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < c->jobs; i++)
+        n += !c->job[i]->over && rdzv_has_formed(c->job[i]->r) &&
+             memcmp(c->job[i]->from, addr->ip, sizeof addr->ip) == 0;
+    return n;
+}
+
 static struct job *job_new(struct coordinator *c, struct peer *p, const struct msg_hello *h, uint64_t seen)
 {
     struct el_err e = {0};
@@ -362,6 +371,9 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     rdzv_settings_take(h, &conf.set);
     if (!*h->run_id)
         el_fail(&e, EL_EXIT_CONFIG, "the run id is empty");
+    if (!e.status && jobs_from(c, &p->addr) >= COORDINATOR_JOBS_ONE)
+        el_fail(&e, EL_EXIT_TEMPFAIL, "%d jobs from %s are here already, half of the places", COORDINATOR_JOBS_ONE,
+                p->remote);
     if (!e.status && rdzv_settings_check(&conf.set, &e) == 0 && !make_room(c))
         el_fail(&e, EL_EXIT_TEMPFAIL, "%d jobs are here, and none has ended", COORDINATOR_JOBS_MAX);
     if (e.status) {

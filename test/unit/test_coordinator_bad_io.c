@@ -249,6 +249,47 @@ static void test_deaf_watcher(void)
     reader_limit = 0;
 }
 
+static bool is_answered(void)
+{
+    return ends[1].count[MSG_OPEN_STORE] || ends[1].count[MSG_REFUSED];
+}
+
+/* A round of one node is formed at once, and one that nobody else knows is told in a word: neither keeps a place, and who
+ * starts workers in each gets half of them. */
+static void test_jobs_of_one_host(void)
+{
+    struct msg_hello told = settings("", 1, 1);
+    char name[32];
+    unsigned n = 0;
+    open_coordinator(NULL, true);
+    join(&ends[0], "10.0.0.1", 0xa, settings("waits", 2, 2));
+    ok(wait_type(&ends[0], MSG_PARK, 1), "a job that waits for its other node");
+    told.number = 5, told.group_rank = 0, told.group_size = 1, told.master_port = 1, told.phase = MSG_PHASE_RUNNING;
+    for (; n < 300; n++) {
+        snprintf(name, sizeof name, "told%u", n);
+        told.run_id = name;
+        join(&ends[1], "10.9.9.9", 0xb, n % 2 ? told : settings(name, 1, 1));
+        if (!wait_type(&ends[1], n % 2 ? MSG_WORLD : MSG_OPEN_STORE, 1))
+            break;
+    }
+    is_num(n, 300, "300 jobs of rounds in which nobody starts anything");
+    ok(!ends[0].closed, "end no other host's job");
+    for (n = 0; n < 300; n++) {
+        snprintf(name, sizeof name, "runs%u", n);
+        join(&ends[1], "10.9.9.9", 0xb, settings(name, 1, 1));
+        if (!wait_for(is_answered) || ends[1].count[MSG_REFUSED])
+            break;
+        about_round(&ends[1], MSG_STORE_READY);
+        wait_type(&ends[1], MSG_WORLD, 1);
+        about_round(&ends[1], MSG_STARTED);
+    }
+    ok(n >= COORDINATOR_JOBS_ONE && n < COORDINATOR_JOBS_ONE + 4, "half of those that run are of one host");
+    ok(strstr(ends[1].text, "128 jobs from 10.9.9.9 are here already") != NULL, "and no more");
+    join(&ends[2], "10.0.0.2", 0xc, settings("waits", 2, 2));
+    ok(wait_type(&ends[0], MSG_OPEN_STORE, 1), "others come in");
+    close_coordinator();
+}
+
 /* A message that does not end takes no memory of those who have said nothing. */
 static void test_first_word(void)
 {
@@ -386,6 +427,7 @@ int main(void)
     test_byte_by_byte();
     test_crowd();
     test_many_jobs();
+    test_jobs_of_one_host();
     test_watchers();
     test_deaf_watcher();
     test_first_word();
