@@ -251,8 +251,8 @@ static void judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct 
 static bool brought_something(struct rdzv *r, bool costs, el_usec now)
 {
     bool spared = r->unstarted && rdzv_is_enough(r); /* the others go on without whoever started nothing */
-    bool counts =
-        !spared && !r->planned && r->digest.kind != DECIDE_PASSING && !(costs && r->conf.set.restart_policy == DECIDE_ALWAYS);
+    bool counts = !spared && !r->planned && r->digest.kind != DECIDE_PASSING &&
+                  !(costs && r->conf.set.restart_policy == DECIDE_ALWAYS);
     uint64_t steps = r->digest.steps_known ? r->digest.steps : BUDGET_NO_STEPS;
     return !counts || budget_lived(&r->budget, now - r->started_at, BUDGET_FRUITLESS, steps);
 }

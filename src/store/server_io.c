@@ -264,8 +264,8 @@ static bool is_own_host(int fd, const struct el_addr *peer)
     struct el_addr own;
     socklen_t n = sizeof sa;
     return el_addr_is_loopback(peer->ip) ||
-           (getsockname(fd, (struct sockaddr *)&sa, &n) == 0 &&
-            el_addr_from_sockaddr((struct sockaddr *)&sa, &own) && memcmp(own.ip, peer->ip, sizeof own.ip) == 0);
+           (getsockname(fd, (struct sockaddr *)&sa, &n) == 0 && el_addr_from_sockaddr((struct sockaddr *)&sa, &own) &&
+            memcmp(own.ip, peer->ip, sizeof own.ip) == 0);
 }
 
 static bool permitted(const struct store_server *s, int fd, const struct el_addr *peer)

@@ -254,8 +254,8 @@ static bool is_answered(void)
     return ends[1].count[MSG_OPEN_STORE] || ends[1].count[MSG_REFUSED];
 }
 
-/* A round of one node is formed at once, and one that nobody else knows is told in a word: neither keeps a place, and who
- * starts workers in each gets half of them. */
+/* A round of one node is formed at once, and one that nobody else knows is told in a word: neither keeps a place, and
+ * who starts workers in each gets half of them. */
 static void test_jobs_of_one_host(void)
 {
     struct msg_hello told = settings("", 1, 1);
