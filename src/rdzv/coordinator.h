@@ -33,6 +33,7 @@ struct coordinator_conf {
     bool one_job;             /* inside an agent: log lines need not name the job */
     el_usec reader_limit;     /* whoever has asked and takes nothing is closed then */
     el_usec keep_ended;       /* a job that has ended is known so long: who asks is told how it ended */
+    bool own_user;            /* of the users of this host it listens to its own and to root */
     const char *only_run_id;  /* an agent's coordinator lives as long as its job and is for no other; NULL: any job */
     const char *only_command; /* … which runs that, for the one who is refused */
     /* No member of an earlier coordinator can be there (the agent that hosts this one knows).  Else, and without a

@@ -202,7 +202,8 @@ static void status(struct coordinator *c, struct peer *p, const struct msg_statu
  * business either. */
 static bool may_change(const struct peer *p, const struct job *job)
 {
-    return p->same_host ? !peer_is_foreign(p->conn.fd) || !p->c->conf.only_run_id
+    bool own_user = p->c->conf.only_run_id || p->c->conf.own_user;
+    return p->same_host ? !own_user || !peer_is_foreign(p->conn.fd)
                         : rdzv_is_member_addr(job->r, p->remote);
 }
 

@@ -332,8 +332,9 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
 {
     char shown[EL_SHOW_MAX];
     const struct coordinator_conf *own = &c->conf;
-    if (own->only_run_id && p->same_host && peer_is_foreign(p->conn.fd)) {
-        peer_refuse(p, EL_EXIT_NOPERM, "this coordinator belongs to a job of another user of this host");
+    if ((own->only_run_id || own->own_user) && p->same_host && peer_is_foreign(p->conn.fd)) {
+        peer_refuse(p, EL_EXIT_NOPERM, "this coordinator belongs to %s of another user of this host%s",
+                    own->only_run_id ? "a job" : "an elrun store", own->only_run_id ? "" : " (--any-user)");
         return true;
     }
     if (!own->only_run_id || strcmp(own->only_run_id, h->run_id) == 0)

@@ -140,6 +140,7 @@ static void turn_away(struct client *c, const char *bytes, size_t n)
     }
     bool refused = c->session.end == SESSION_END_REFUSED;
     const char *why = conf->c10d_refused ? conf->c10d_refused
+                      : !conf->admits    ? "its process is another user's (--any-user)"
                                          : "its address is that of no member (--store-allow), or it is another user's";
     server_say_closed(c, EL_WARN, refused ? why : session_end_text(&c->session));
     client_free(c);

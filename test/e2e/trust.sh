@@ -44,6 +44,33 @@ is "logs: … and nothing that steers it" "$(LC_ALL=C tr -d '\r\n\040-\176' <"$T
 is "its own user stops it" $? 0
 wait $job
 
+# A store on loopback is of its user and of root, too; unless all are asked in, by --any-user or by --bind.
+opened() { # OPTIONS...: a store of uid 65534, at $sport
+    rm -f "$T/sdir/port"
+    other "$E" store --port 0 --port-file "$T/sdir/port" "$@" >/dev/null 2>"$T/store.err" &
+    store=$!
+    wait_for test -s "$T/sdir/port"
+    sport=$(cat "$T/sdir/port")
+}
+third() { (cd / && exec setpriv --reuid=65533 --regid=65533 --clear-groups timeout 20 "$E" "$@") >"$T/out" 2>&1; status=$?; }
+mkdir -m 777 "$T/sdir"
+opened
+third store set --endpoint="127.0.0.1:$sport" k v
+is "a store on loopback: not for another user" $status 69
+like "… and it says why" "$(cat "$T/store.err")" "its process is another user's \(--any-user\)"
+third stop --endpoint="127.0.0.1:$sport"
+is "… nor his commands" $status 1
+other "$E" store set --endpoint="127.0.0.1:$sport" k v
+is "its own user is served" $? 0
+is "so is root" "$("$ELRUN" store get --endpoint="127.0.0.1:$sport" k)" v
+kill $store; wait $store 2>/dev/null
+for how in --any-user --bind=0.0.0.0; do
+    opened $how
+    third store set --endpoint="127.0.0.1:$sport" k v
+    is "$how: for all" $status 0
+    kill $store; wait $store 2>/dev/null
+done
+
 # Who has the port of the endpoint, and is another user, is no coordinator.
 other "$PY" -c '
 import socket, sys
