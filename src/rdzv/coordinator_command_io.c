@@ -203,8 +203,7 @@ static void status(struct coordinator *c, struct peer *p, const struct msg_statu
 static bool may_change(const struct peer *p, const struct job *job)
 {
     bool own_user = p->c->conf.only_run_id || p->c->conf.own_user;
-    return p->same_host ? !own_user || !peer_is_foreign(p->conn.fd)
-                        : rdzv_is_member_addr(job->r, p->remote);
+    return p->same_host ? !own_user || !peer_is_foreign(p->conn.fd) : rdzv_is_member_addr(job->r, p->remote);
 }
 
 static const char *run_id_of(const struct msg *m)

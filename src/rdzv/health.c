@@ -102,6 +102,8 @@ static bool make_room(struct rdzv *r, unsigned n)
 static uint64_t place_of(const struct rdzv_member *m)
 {
     static const uint64_t seed[2] = {0x686f7374, 1};
+    if (!*m->remote) /* not known */
+        return 0;
     return m->same_host ? 1 : el_sip(seed, m->remote, strlen(m->remote));
 }
 
