@@ -15,7 +15,7 @@ struct store_conf {
     uint64_t memory_max_bytes;
     struct el_cidr allow[ALLOW_MAX];
     size_t allow_n;
-    bool json;
+    bool json, any_user;
 };
 
 static int set_bind(void *target, const char *value, struct el_err *e)
@@ -66,8 +66,12 @@ static const struct opt_row rows[] = {
      ROW(port_file)},
     {.name = "allow",
      .arg = "CIDR",
-     .help = "Network that may connect, besides loopback; may be repeated; without it everybody may",
+     .help = "Network that may connect, besides this host; may be repeated; without it everybody may",
      ROW_SET(set_allow)},
+    {.name = "any-user",
+     .type = OPT_FLAG,
+     .help = "All users of this host; without it a store that listens on loopback alone is for its own, and root",
+     ROW(any_user)},
     {.name = "max-memory",
      .arg = "SIZE",
      .def = "1G",
@@ -124,6 +128,13 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
+/* What listens on loopback alone is shared with nobody but other users of this host, who have not been asked in. */
+static bool is_own(const struct store_conf *conf)
+{
+    uint8_t ip[16];
+    return !conf->any_user && (!conf->bind || (el_addr_parse(conf->bind, ip) && el_addr_is_loopback(ip)));
+}
+
 static int serve(const struct store_conf *conf, const struct call *call, struct el_err *e)
 {
     struct store_serve_conf s = {
@@ -133,7 +144,8 @@ static int serve(const struct store_conf *conf, const struct call *call, struct 
                    .allow_n = conf->allow_n,
                    .memory_max_bytes = (size_t)conf->memory_max_bytes,
                    .clients_max = conf->clients_max,
-                   .wait_report = conf->wait_report},
+                   .wait_report = conf->wait_report,
+                   .own_user = is_own(conf)},
         .state_dir = conf->state_dir,
         .events = conf->events,
         .keep_ended = conf->forget_after,

@@ -377,6 +377,8 @@ int conf_set_control_allow(void *target, const char *value, struct el_err *e)
     struct run_conf *conf = target;
     char one[64];
     conf->control_allow_n = 0;
+    if (!*value) /* as a variable that is not set: it must not open what it was to close */
+        return el_fail(e, EL_EXIT_USAGE, "want networks such as 10.0.0.0/8 or fd00::/8, commas between");
     for (const char *at = value; *at;) {
         size_t n = strcspn(at, ",");
         if (conf->control_allow_n == CONF_CONTROL_ALLOW_MAX)

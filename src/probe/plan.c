@@ -126,6 +126,12 @@ void plan_domain(struct plan *p, unsigned node, unsigned domain)
     p->node[node].domain = domain;
 }
 
+void plan_host(struct plan *p, unsigned node, uint64_t host)
+{
+    assert(node < p->nodes && p->rounds == 0);
+    p->node[node].host = host;
+}
+
 void plan_rails(struct plan *p, unsigned node, unsigned rails)
 {
     assert(node < p->nodes && p->rounds == 0 && rails > 0 && rails <= p->conf.rails);

@@ -41,6 +41,8 @@ void plan_name(struct plan *p, unsigned node, const char *name);
 void plan_domain(struct plan *p, unsigned node, unsigned domain);
 /* What people call that; its number unless told. */
 void plan_domain_label(struct plan *p, unsigned node, const char *label);
+/* Which host it is on, as others see it: nodes of one host bear witness as one.  0, unless told: one of its own. */
+void plan_host(struct plan *p, unsigned node, uint64_t host);
 /* How many rails the node has (1 … conf.rails); all have conf.rails unless told. */
 void plan_rails(struct plan *p, unsigned node, unsigned rails);
 /* What its single-node checks said.  A node of which nothing is said takes no part in pairs and stays undecided; bad:

@@ -17,9 +17,10 @@ struct plan_node {
     unsigned domain, domain_at; /* where its domain begins in plan.order */
     enum plan_local local;
     bool left, lost, absent;
-    char *name;   /* NULL: none */
-    char *label;  /* of its domain; NULL: none */
-    char *reason; /* of local, left, lost or absent; NULL: none */
+    uint64_t host; /* 0: one of its own */
+    char *name;    /* NULL: none */
+    char *label;   /* of its domain; NULL: none */
+    char *reason;  /* of local, left, lost or absent; NULL: none */
     unsigned broken;
 
     /* What judge() makes of the results. */
@@ -36,12 +37,13 @@ struct plan_node {
 /* Who failed with a rail of a node and is good itself. */
 struct plan_charge {
     unsigned n, near;     /* near: of its own domain */
-    unsigned by[CONDEMN]; /* some of them, near ones first */
+    unsigned by[CONDEMN]; /* some of them, of different hosts, near ones first */
 };
 
 /* How many fast partners a rail of a node has passed with. */
 struct plan_met_fast {
     unsigned n;
+    unsigned by[FAST_PARTNERS]; /* some of them, of different hosts */
     bool near;
 };
 
@@ -101,6 +103,12 @@ static inline uint32_t plan_open(const struct plan_node *x)
 {
     return plan_present(x) ? x->suspect | x->untested : 0;
 }
+/* Do both nodes bear witness as one? */
+static inline bool plan_one_host(const struct plan *p, unsigned a, unsigned b)
+{
+    return a == b || (p->node[a].host && p->node[a].host == p->node[b].host);
+}
+
 /* Rails on which the node can bear witness about speed. */
 static inline uint32_t plan_fast(const struct plan_node *x)
 {

@@ -121,13 +121,23 @@ static void judge_metric(struct plan *p, enum metric m, unsigned rail)
 
 /* --- who has met fast ones ---------------------------------------------------------------------------------------- */
 
+static void count_partner(const struct plan *p, struct plan_met_fast *f, unsigned by)
+{
+    for (unsigned i = 0; i < f->n && i < FAST_PARTNERS; i++)
+        if (plan_one_host(p, f->by[i], by))
+            return;
+    if (f->n < FAST_PARTNERS)
+        f->by[f->n] = by;
+    f->n++;
+}
+
 static void count_fast(struct plan *p, unsigned n, unsigned by, uint32_t ok)
 {
     uint32_t rails = ok & p->node[n].doubtful & plan_fast(&p->node[by]);
     for (unsigned r = 0; rails >> r; r++)
         if (rails >> r & 1) {
             struct plan_met_fast *f = &p->fast[plan_cell(p, n, r)];
-            f->n++;
+            count_partner(p, f, by);
             f->near |= p->node[n].domain == p->node[by].domain;
         }
 }

@@ -37,6 +37,9 @@ static void charge(struct plan *p, unsigned node, unsigned rail, unsigned by)
     struct plan_charge *c = charge_of(p, node, rail);
     bool near = p->node[node].domain == p->node[by].domain;
     unsigned at = near ? c->near : c->n;
+    for (unsigned i = 0; i < c->n && i < CONDEMN; i++)
+        if (plan_one_host(p, c->by[i], by))
+            return;
     if (near && at < CONDEMN && c->n < CONDEMN)
         c->by[c->n] = c->by[at]; /* the far one that stands there makes room */
     if (at < CONDEMN)

@@ -12,6 +12,7 @@
 #include "util/err.h"
 
 #define COORDINATOR_JOBS_MAX     256
+#define COORDINATOR_JOBS_ONE     128               /* … that were begun from one address and are not over */
 #define COORDINATOR_NEW_MAX      1024              /* connections whose first message has not come */
 #define COORDINATOR_HELLO_LIMIT  EL_SEC(10)        /* how long that may take */
 #define COORDINATOR_HELLO_BYTES  ((size_t)4 << 10) /* of the first message */
@@ -30,7 +31,9 @@ struct coordinator_conf {
     const char *state_dir;    /* folder of the journal; NULL: none is kept */
     const char *name;         /* in front of log lines; NULL = "coordinator" */
     bool one_job;             /* inside an agent: log lines need not name the job */
+    el_usec reader_limit;     /* whoever has asked and takes nothing is closed then */
     el_usec keep_ended;       /* a job that has ended is known so long: who asks is told how it ended */
+    bool own_user;            /* of the users of this host it listens to its own and to root */
     const char *only_run_id;  /* an agent's coordinator lives as long as its job and is for no other; NULL: any job */
     const char *only_command; /* … which runs that, for the one who is refused */
     /* No member of an earlier coordinator can be there (the agent that hosts this one knows).  Else, and without a

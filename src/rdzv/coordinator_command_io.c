@@ -111,10 +111,10 @@ static void give_up_on(struct coordinator *c, struct peer *p, el_usec now)
 {
     char name[EL_ADDR_TEXT_MAX];
     p->unread = p->unread ? p->unread : now;
-    if (now - p->unread < COORDINATOR_READER_LIMIT)
+    if (now - p->unread < c->conf.reader_limit)
         return;
     coordinator_say(c, EL_WARN, "%s: closed: it has not read its rows for %u s", peer_name(p, name),
-                    (unsigned)(COORDINATOR_READER_LIMIT / EL_SEC(1)));
+                    (unsigned)(c->conf.reader_limit / EL_SEC(1)));
     peer_free(p);
 }
 
@@ -202,8 +202,8 @@ static void status(struct coordinator *c, struct peer *p, const struct msg_statu
  * business either. */
 static bool may_change(const struct peer *p, const struct job *job)
 {
-    return p->same_host ? !peer_is_foreign(p->conn.fd) || !p->c->conf.only_run_id
-                        : rdzv_is_member_addr(job->r, p->remote);
+    bool own_user = p->c->conf.only_run_id || p->c->conf.own_user;
+    return p->same_host ? !own_user || !peer_is_foreign(p->conn.fd) : rdzv_is_member_addr(job->r, p->remote);
 }
 
 static const char *run_id_of(const struct msg *m)

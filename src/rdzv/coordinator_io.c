@@ -340,8 +340,9 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
 {
     char shown[EL_SHOW_MAX];
     const struct coordinator_conf *own = &c->conf;
-    if (own->only_run_id && p->same_host && peer_is_foreign(p->conn.fd)) {
-        peer_refuse(p, EL_EXIT_NOPERM, "this coordinator belongs to a job of another user of this host");
+    if ((own->only_run_id || own->own_user) && p->same_host && peer_is_foreign(p->conn.fd)) {
+        peer_refuse(p, EL_EXIT_NOPERM, "this coordinator belongs to %s of another user of this host%s",
+                    own->only_run_id ? "a job" : "an elrun store", own->only_run_id ? "" : " (--any-user)");
         return true;
     }
     if (!own->only_run_id || strcmp(own->only_run_id, h->run_id) == 0)
@@ -353,6 +354,15 @@ static bool is_of_another_job(const struct coordinator *c, struct peer *p, const
         own->only_run_id, own->only_command && p->same_host ? own->only_command : "…", el_show(h->run_id, shown),
         h->command);
     return true;
+}
+
+static unsigned jobs_from(const struct coordinator *c, const struct el_addr *addr)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < c->jobs; i++)
+        n += !c->job[i]->over && rdzv_has_formed(c->job[i]->r) &&
+             memcmp(c->job[i]->from, addr->ip, sizeof addr->ip) == 0;
+    return n;
 }
 
 static struct job *job_new(struct coordinator *c, struct peer *p, const struct msg_hello *h, uint64_t seen)
@@ -370,6 +380,9 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     rdzv_settings_take(h, &conf.set);
     if (!*h->run_id)
         el_fail(&e, EL_EXIT_CONFIG, "the run id is empty");
+    if (!e.status && jobs_from(c, &p->addr) >= COORDINATOR_JOBS_ONE)
+        el_fail(&e, EL_EXIT_TEMPFAIL, "%d jobs from %s are here already, half of the places", COORDINATOR_JOBS_ONE,
+                p->remote);
     if (!e.status && rdzv_settings_check(&conf.set, &e) == 0 && !make_room(c))
         el_fail(&e, EL_EXIT_TEMPFAIL, "%d jobs are here, and none has ended", COORDINATOR_JOBS_MAX);
     if (e.status) {
@@ -504,6 +517,7 @@ struct coordinator *coordinator_new(struct loop *l, struct pool *pool, const str
     c->out = EL_BUF_INIT(&c->mem, 0);
     c->since = loop_clock();
     c->conf.keep_ended = conf->keep_ended ? conf->keep_ended : COORDINATOR_KEEP_ENDED;
+    c->conf.reader_limit = conf->reader_limit ? conf->reader_limit : COORDINATOR_READER_LIMIT;
     snprintf(c->name, sizeof c->name, "%s", conf->name ? conf->name : "coordinator");
     c->conf.name = c->conf.state_dir = NULL; /* the caller's */
     if (getrandom(&c->coord, sizeof c->coord, 0) != sizeof c->coord ||

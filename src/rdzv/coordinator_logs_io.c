@@ -80,7 +80,7 @@ void reader_beat(struct peer *p, el_usec now)
 {
     char name[EL_ADDR_TEXT_MAX];
     struct msg m = {.type = MSG_LOGS_TEXT, .u.logs_text = {.rank = p->reader.rank, .text = "", .more = true}};
-    if (now - p->reader.heard > COORDINATOR_READER_LIMIT) {
+    if (now - p->reader.heard > p->c->conf.reader_limit) {
         coordinator_say(p->c, EL_WARN, "%s: closed: it asked for the output of rank %llu and does not read it",
                         peer_name(p, name), (unsigned long long)p->reader.rank);
         peer_free(p);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/sip.h"
+
 enum {
     TRIES_MAX = 3,     /* checks for one round: nodes that come and go must not keep it from starting */
     SAID_MAX = 3,      /* lines about single nodes in one step */
@@ -95,6 +97,16 @@ static bool make_room(struct rdzv *r, unsigned n)
     return h->member && h->instance;
 }
 
+/* By the address of its connection, whatever it says of itself: many agents of one host that accuse another node are
+ * one witness.  Where all are on one host each speaks for itself. */
+static uint64_t place_of(const struct rdzv_member *m)
+{
+    static const uint64_t seed[2] = {0x686f7374, 1};
+    if (!*m->remote) /* not known */
+        return 0;
+    return m->same_host ? 1 : el_sip(seed, m->remote, strlen(m->remote));
+}
+
 /* loopback: where all nodes are on one host; else NULL. */
 static void name_node(struct rdzv *r, unsigned node, const char *loopback)
 {
@@ -108,6 +120,7 @@ static void name_node(struct rdzv *r, unsigned node, const char *loopback)
     else
         snprintf(name, sizeof name, "%s", m->host);
     probing_domain(r->health.probing, node, m->domain);
+    probing_place(r->health.probing, node, loopback ? 0 : place_of(m));
     probing_name(r->health.probing, node, name, loopback ? loopback : m->same_host ? r->self_addr : m->addr);
 }
 

@@ -65,6 +65,11 @@ void probing_domain(struct probing *p, unsigned node, const char *label)
     snprintf(p->node[node].domain, sizeof p->node[node].domain, "%s", label);
 }
 
+void probing_place(struct probing *p, unsigned node, uint64_t host)
+{
+    p->node[node].place = host;
+}
+
 /* --- stages --- */
 
 /* Nodes are given until then; whoever is not heard by the end of the margin is not there. */
@@ -161,8 +166,10 @@ static bool make_plan(struct probing *p)
     if (!p->plan)
         return false;
     probing_number_domains(p);
-    for (unsigned i = 0; i < p->conf.nodes; i++)
+    for (unsigned i = 0; i < p->conf.nodes; i++) {
+        plan_host(p->plan, i, p->node[i].place);
         tell_plan(p, i);
+    }
     for (unsigned m = 0; m < METRIC_COUNT; m++)
         if (p->reference[m])
             plan_reference(p->plan, (enum metric)m, p->reference[m]);

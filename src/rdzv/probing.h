@@ -76,6 +76,9 @@ void probing_name(struct probing *p, unsigned node, const char *host, const char
 /* … and what the rack or switch is called that it stands behind; "": not known. */
 void probing_domain(struct probing *p, unsigned node, const char *label);
 
+/* … and which host it comes from, as we see it; 0: one of its own. */
+void probing_place(struct probing *p, unsigned node, uint64_t host);
+
 /* What is to be told after one of the calls below. */
 enum probing_news {
     PROBING_SAME,

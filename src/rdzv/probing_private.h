@@ -14,6 +14,7 @@ enum { PROBING_MEASURED_MAX = 2 * PLAN_RAILS_MAX * METRIC_COUNT };
 enum probing_presence { PROBING_HERE, PROBING_IS_AWAY, PROBING_GONE };
 
 struct probing_node {
+    uint64_t place;
     char host[MSG_NAME_MAX + 1], addr[MSG_ADDR_MAX + 1], domain[MSG_NAME_MAX];
     enum probing_presence presence;
     el_usec away_since;

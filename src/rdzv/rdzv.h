@@ -257,7 +257,8 @@ bool rdzv_status_member(struct rdzv *r, unsigned member, el_usec now, struct msg
 
 /* No node is left, and no round: who comes next may begin anew.  Also true of a job that has ended for this reason. */
 bool rdzv_is_deserted(const struct rdzv *r);
-/* Has there been a round, of this coordinator or one before it? */
+/* Has there been a round whose workers were started, of this coordinator or, by the journal, one before it?  What an
+ * agent says of a round that nobody else knows is none. */
 bool rdzv_has_formed(const struct rdzv *r);
 /* Do the settings that it was started with fit the job's? */
 bool rdzv_agrees(const struct rdzv *r, const struct msg_hello *h);

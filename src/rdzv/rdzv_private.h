@@ -182,6 +182,8 @@ struct rdzv {
     el_usec open_at;                 /* after several of them: not before */
     char no_store[MSG_TEXT_MAX + 1]; /* why the last one could not */
     unsigned unheard;                /* rebuilding */
+    bool ran;                        /* a node has started the workers of a round that this coordinator formed */
+    bool unstarted;                  /* the present round ended by a node that had not */
     bool formed;                     /* this coordinator has formed or adopted a round */
     char master_addr[MSG_ADDR_MAX + 1], self_addr[MSG_ADDR_MAX + 1];
     unsigned master_port;

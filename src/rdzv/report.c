@@ -78,7 +78,10 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
     if (r->state != RDZV_RUNNING)
         return;
     r->failed = true;
-    r->membership |= !m->started; /* no worker of its own can have failed: that costs the others no restart */
+    if (!m->started) { /* no worker of its own can have failed: that costs the others no restart, but it their trust */
+        r->membership = r->unstarted = true;
+        change(r, i, &m->doubted, true);
+    }
     rdzv_stop(r, now, out, "rank %u on %s failed: %s", rank, m->host, f->text);
 }
 
@@ -221,7 +224,7 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
     case MSG_NO_KNOCK: on_no_knock(r, i, &msg->u.no_knock, now, out); break;
     case MSG_STARTED:
         if (is_present(r, m, msg->u.started.number, msg->u.started.coord))
-            m->started = true;
+            r->ran = m->started = true;
         break;
     case MSG_AWARE:
     case MSG_LIVE:

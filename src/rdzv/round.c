@@ -56,6 +56,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->world_last = r->world;
     r->restarts_told = r->budget.used;
     rdzv_name_successors(r);
+    r->unstarted = false;
     r->started_at = now;
     r->failed = r->membership = r->planned = r->noticed = false;
     r->digest = (struct decide_digest){.kind = DECIDE_SILENT};
@@ -281,8 +282,9 @@ static void judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct 
  */
 static bool brought_something(struct rdzv *r, bool costs, el_usec now)
 {
-    bool counts =
-        !r->planned && r->digest.kind != DECIDE_PASSING && !(costs && r->conf.set.restart_policy == DECIDE_ALWAYS);
+    bool spared = r->unstarted && rdzv_is_enough(r); /* the others go on without whoever started nothing */
+    bool counts = !spared && !r->planned && r->digest.kind != DECIDE_PASSING &&
+                  !(costs && r->conf.set.restart_policy == DECIDE_ALWAYS);
     uint64_t steps = r->digest.steps_known ? r->digest.steps : BUDGET_NO_STEPS;
     return !counts || budget_lived(&r->budget, now - r->started_at, BUDGET_FRUITLESS, steps);
 }

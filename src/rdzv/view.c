@@ -462,7 +462,7 @@ bool rdzv_is_deserted(const struct rdzv *r)
 }
 bool rdzv_has_formed(const struct rdzv *r)
 {
-    return r->formed || r->recorded;
+    return r->ran || r->recorded;
 }
 enum rdzv_state rdzv_state(const struct rdzv *r)
 {

@@ -234,6 +234,7 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
     job_report_init(&s.report);
     struct coordinator_conf coordinator = {.state_dir = conf->state_dir,
                                            .keep_ended = conf->keep_ended,
+                                           .own_user = server.own_user,
                                            .note = on_note,
                                            .report = on_report,
                                            .began = on_began,

@@ -19,7 +19,7 @@ struct store_server;
 struct store_server_conf {
     const char *bind;            /* numeric address; NULL = 127.0.0.1 and, where there is one, ::1 */
     int port;                    /* 0 = a free one */
-    const struct el_cidr *allow; /* who may connect, besides loopback; none = everybody */
+    const struct el_cidr *allow; /* who may connect, besides this host; none = everybody */
     size_t allow_n;
     size_t memory_max_bytes; /* keys, waits and buffers together */
     unsigned clients_max;    /* 0 = as many as descriptors allow */

@@ -14,6 +14,7 @@
 #include "util/auto.h"
 #include "util/likely.h"
 #include "util/log.h"
+#include "util/sockaddr.h"
 
 enum {
     ACCEPTS_PER_TURN = 1024, /* so that those who are connected are served meanwhile */
@@ -147,6 +148,7 @@ static void turn_away(struct client *c, const char *bytes, size_t n)
     }
     bool refused = c->session.end == SESSION_END_REFUSED;
     const char *why = conf->c10d_refused ? conf->c10d_refused
+                      : !conf->admits    ? "its process is another user's (--any-user)"
                                          : "its address is that of no member (--store-allow), or it is another user's";
     server_say_closed(c, EL_WARN, refused ? why : session_end_text(&c->session));
     client_free(c);
@@ -264,9 +266,20 @@ static bool reclaim(struct el_mem *mem)
 
 /* --- coming in ---------------------------------------------------------------------------------------------------- */
 
-static bool permitted(const struct store_server *s, const struct el_addr *peer)
+/* Who comes from this host is at the same address at both ends. */
+static bool is_own_host(int fd, const struct el_addr *peer)
 {
-    bool yes = !s->conf.allow_n || el_addr_is_loopback(peer->ip);
+    struct sockaddr_storage sa;
+    struct el_addr own;
+    socklen_t n = sizeof sa;
+    return el_addr_is_loopback(peer->ip) ||
+           (getsockname(fd, (struct sockaddr *)&sa, &n) == 0 && el_addr_from_sockaddr((struct sockaddr *)&sa, &own) &&
+            memcmp(own.ip, peer->ip, sizeof own.ip) == 0);
+}
+
+static bool permitted(const struct store_server *s, int fd, const struct el_addr *peer)
+{
+    bool yes = !s->conf.allow_n || is_own_host(fd, peer);
     for (size_t i = 0; i < s->conf.allow_n && !yes; i++)
         yes = el_cidr_has(&s->allow[i], peer->ip);
     return yes;
@@ -286,7 +299,7 @@ static bool drop_oldest_silent(struct store_server *s, const char *why)
 static void client_new(struct store_server *s, int fd, const struct el_addr *peer)
 {
     char address[EL_ADDR_TEXT_MAX];
-    if (!permitted(s, peer)) {
+    if (!permitted(s, fd, peer)) {
         server_say(s, EL_WARN, "%s: refused: not in the list of --allow or --control-allow",
                    el_addr_text(peer, address));
         close(fd);

@@ -10,7 +10,7 @@ port=$("$PY" -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.ge
 
 umask 022
 E2E_MARK="$T" "$ELRUN" --nnodes=1:2 --rdzv-endpoint="127.0.0.1:$port" --rdzv-conf=last_call_timeout=1 --settle=0.1 --rdzv-id=mine --no-python \
-    --nproc-per-node=1 --log-dir="$T/log" --redirects=3 --events="$T/events" sh -c 'echo "$MASTER_PORT" >"$0/port"; exec sleep 100' "$T" --token=abc 2>"$T/err" &
+    --nproc-per-node=1 --log-dir="$T/log" --redirects=3 --events="$T/events" sh -c 'printf "\033[2J\033]0;mine\007\302\233Kplain\n"; echo "$MASTER_PORT" >"$0/port"; exec sleep 100' "$T" --token=abc 2>"$T/err" &
 job=$!
 ok "a job" wait_for test -s "$T/port"
 other "$E" status --endpoint="127.0.0.1:$port" >"$T/out" 2>&1
@@ -33,9 +33,43 @@ is "nor gets the workers' store" "$(cat "$T/out")" closed
 is "log files are for their owner" "$(find "$T/log" -type f -perm /077 | wc -l)" 0
 is "so are their folders" "$(find "$T/log" -type d -perm /077 | wc -l)" 0
 is "and the file of events" "$(find "$T/events" -perm /077 | wc -l)" 0
+# What a worker of another host prints may steer no terminal; a file gets it as it is.
+"$ELRUN" logs --endpoint="127.0.0.1:$port" --stream=stdout >"$T/out" 2>/dev/null
+printf '\033[2J\033]0;mine\007\302\233Kplain\n' >"$T/want"
+ok "logs: a file has each byte" cmp "$T/out" "$T/want"
+"$PY" -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$ELRUN" logs --endpoint="127.0.0.1:$port" --stream=stdout >"$T/out" 2>&1 </dev/null
+like "logs: a terminal has the text" "$(cat "$T/out")" 'plain'
+is "logs: … and nothing that steers it" "$(LC_ALL=C tr -d '\r\n\040-\176' <"$T/out" | sed "s/$(printf '\302\267')//g" | od -An -c)" ""
 "$ELRUN" stop --endpoint="127.0.0.1:$port" >"$T/out" 2>&1
 is "its own user stops it" $? 0
 wait $job
+
+# A store on loopback is of its user and of root, too; unless all are asked in, by --any-user or by --bind.
+opened() { # OPTIONS...: a store of uid 65534, at $sport
+    rm -f "$T/sdir/port"
+    other "$E" store --port 0 --port-file "$T/sdir/port" "$@" >/dev/null 2>"$T/store.err" &
+    store=$!
+    wait_for test -s "$T/sdir/port"
+    sport=$(cat "$T/sdir/port")
+}
+third() { (cd / && exec setpriv --reuid=65533 --regid=65533 --clear-groups timeout 20 "$E" "$@") >"$T/out" 2>&1; status=$?; }
+mkdir -m 777 "$T/sdir"
+opened
+third store set --endpoint="127.0.0.1:$sport" k v
+is "a store on loopback: not for another user" $status 69
+like "… and it says why" "$(cat "$T/store.err")" "its process is another user's \(--any-user\)"
+third stop --endpoint="127.0.0.1:$sport"
+is "… nor his commands" $status 1
+other "$E" store set --endpoint="127.0.0.1:$sport" k v
+is "its own user is served" $? 0
+is "so is root" "$("$ELRUN" store get --endpoint="127.0.0.1:$sport" k)" v
+kill $store; wait $store 2>/dev/null
+for how in --any-user --bind=0.0.0.0; do
+    opened $how
+    third store set --endpoint="127.0.0.1:$sport" k v
+    is "$how: for all" $status 0
+    kill $store; wait $store 2>/dev/null
+done
 
 # Who has the port of the endpoint, and is another user, is no coordinator.
 other "$PY" -c '

@@ -225,8 +225,10 @@ static void at_coordinator(struct cluster *c, const struct cluster_item *it, str
 {
     if (!c->coord_up || k->host_life != c->coord_life)
         return;
+    char remote[32]; /* each agent is on a host of its own */
+    snprintf(remote, sizeof remote, "10.0.1.%u", (unsigned)k->agent);
     struct rdzv_event ev = {
-        .conn = it->conn, .member = k->member, .msg = &it->msg, .peer = {"10.0.0.2", "10.0.0.1", false}};
+        .conn = it->conn, .member = k->member, .msg = &it->msg, .peer = {remote, "10.0.0.1", false}};
     if (it->fin)
         ev.type = RDZV_EV_CLOSED;
     else

@@ -60,4 +60,7 @@ void story_commands(struct story *s, unsigned ms, const struct msg *msg);
 /* The same from each of nodes. */
 void story_all_say(struct story *s, unsigned ms, const char *nodes, enum msg_type type);
 
+/* Nodes from this number on come from one address. */
+extern int story_one_host;
+
 #endif

@@ -127,6 +127,8 @@ static inline void hang_up(struct end *x)
     x->closed = false;
 }
 
+static int unsent_room; /* of the coordinator's end; 0: as the kernel has it */
+
 /* A new connection from this address; the preamble is there already. */
 static inline void dial_in(struct end *x, const char *ip)
 {
@@ -135,6 +137,8 @@ static inline void dial_in(struct end *x, const char *ip)
     hang_up(x);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) || !el_addr_parse(ip, addr.ip))
         exit(1);
+    if (unsent_room)
+        (void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &unsent_room, sizeof unsent_room);
     x->fd = pair[0];
     memset(x->count, 0, sizeof x->count);
     x->last = 0;
@@ -308,11 +312,14 @@ static inline void on_knock(void *ctx, int fd, const struct el_addr *peer, const
     memcpy(knocked, bytes, knocked_n);
 }
 
+static el_usec reader_limit; /* 0: the default */
+
 static inline void open_coordinator(const char *state_dir, bool knocks)
 {
     struct el_err e = {0};
     struct coordinator_conf conf = {.state_dir = state_dir, .surely_new = true, .ended = on_ended, .note = on_note};
     conf.knock = knocks ? on_knock : NULL;
+    conf.reader_limit = reader_limit;
     c = coordinator_new(loop, pool, &conf, &e);
     if (!c) {
         printf("Bail out! %s\n", e.text);

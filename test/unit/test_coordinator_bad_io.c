@@ -1,5 +1,8 @@
 /* The coordinator's shell: bad input, strangers, and the other protocols on its port. */
 #include "unit/coordinator_stage.h"
+
+#include <poll.h>
+
 #include "loop/dial.h"
 #include "store/server.h"
 
@@ -152,6 +155,141 @@ static void test_many_jobs(void)
     close_coordinator();
 }
 
+static bool is_one_gone(void)
+{
+    return strstr(logged, "closed by the other side") != NULL;
+}
+
+static void watch(struct end *x, const char *ip)
+{
+    dial_in(x, ip);
+    tell(x, &(struct msg){.type = MSG_STATUS, .u.status = {.run_id = "", .watch = true}});
+}
+
+static struct end crowd[COORDINATOR_WATCHERS_MAX];
+
+/* All that have come have been told something. */
+static bool are_served(void)
+{
+    for (unsigned i = 0; i < COORDINATOR_WATCHERS_MAX; i++) {
+        if (crowd[i].fd < 0)
+            continue;
+        hear(&crowd[i]);
+        if (!crowd[i].count[MSG_STATUS_JOB])
+            return false;
+    }
+    return true;
+}
+
+/* Whoever watches holds a place: so many of one address, so many of all. */
+static void test_watchers(void)
+{
+    const unsigned one = COORDINATOR_WATCHERS_ONE, all = COORDINATOR_WATCHERS_MAX;
+    char ip[32];
+    open_coordinator(NULL, false);
+    join(&ends[0], "10.0.0.1", 0xa, settings("watched", 2, 2));
+    ok(wait_type(&ends[0], MSG_PARK, 1), "a job");
+    for (unsigned i = 0; i < all; i++)
+        crowd[i].fd = -1;
+    for (unsigned i = 0; i < one; i++)
+        watch(&crowd[i], "10.9.9.9");
+    ok(wait_for(are_served), "watchers of one address");
+    watch(&ends[1], "10.9.9.9");
+    ok(wait_type(&ends[1], MSG_DONE, 1) && ends[1].status == 1, "one address has so many watchers");
+    ok(strstr(ends[1].text, "16 others ask already from 10.9.9.9") != NULL, "and is told so");
+    watch(&ends[2], "10.0.0.1");
+    ok(wait_type(&ends[2], MSG_STATUS_MEMBER, 1), "which takes no place of another address");
+    for (unsigned i = one; i < all - 1; i++) {
+        snprintf(ip, sizeof ip, "10.9.%u.1", i);
+        watch(&crowd[i], ip);
+    }
+    ok(wait_for(are_served), "and of many");
+    watch(&ends[1], "10.9.9.2");
+    ok(wait_type(&ends[1], MSG_DONE, 1) && strstr(ends[1].text, "64 others ask already"), "nor are there more of all");
+    logged[0] = 0;
+    hang_up(&crowd[0]);
+    wait_for(is_one_gone);
+    watch(&ends[1], "10.9.9.2");
+    ok(wait_type(&ends[1], MSG_STATUS_MEMBER, 1), "one that goes makes room");
+    for (unsigned i = 0; i < all; i++)
+        hang_up(&crowd[i]);
+    close_coordinator();
+}
+
+static struct end deaf = {.fd = -1};
+
+/* Without taking what was sent. */
+static bool is_given_up(void)
+{
+    struct pollfd p = {.fd = deaf.fd};
+    return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
+/* One that reads, ends[0], and one that does not, whose socket has room for a part of the rows. */
+static void test_deaf_watcher(void)
+{
+    char name[32];
+    reader_limit = EL_MS(200);
+    open_coordinator(NULL, false);
+    for (unsigned i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "job%u", i);
+        join(&ends[1], "10.0.0.1", 0xb, settings(name, 2, 2));
+        if (!wait_type(&ends[1], MSG_PARK, 1))
+            break;
+    }
+    unsent_room = 4096;
+    watch(&ends[0], "10.9.9.9");
+    watch(&deaf, "10.9.9.8");
+    unsent_room = 0;
+    ok(wait_for(is_given_up), "a watcher that does not read is closed");
+    unsigned before = ends[0].count[MSG_STATUS_JOB];
+    ok(wait_type(&ends[0], MSG_STATUS_JOB, before + 1) && !ends[0].closed, "one that reads goes on");
+    hang_up(&deaf);
+    close_coordinator();
+    reader_limit = 0;
+}
+
+static bool is_answered(void)
+{
+    return ends[1].count[MSG_OPEN_STORE] || ends[1].count[MSG_REFUSED];
+}
+
+/* A round of one node is formed at once, and one that nobody else knows is told in a word: neither keeps a place, and
+ * who starts workers in each gets half of them. */
+static void test_jobs_of_one_host(void)
+{
+    struct msg_hello told = settings("", 1, 1);
+    char name[32];
+    unsigned n = 0;
+    open_coordinator(NULL, true);
+    join(&ends[0], "10.0.0.1", 0xa, settings("waits", 2, 2));
+    ok(wait_type(&ends[0], MSG_PARK, 1), "a job that waits for its other node");
+    told.number = 5, told.group_rank = 0, told.group_size = 1, told.master_port = 1, told.phase = MSG_PHASE_RUNNING;
+    for (; n < 300; n++) {
+        snprintf(name, sizeof name, "told%u", n);
+        told.run_id = name;
+        join(&ends[1], "10.9.9.9", 0xb, n % 2 ? told : settings(name, 1, 1));
+        if (!wait_type(&ends[1], n % 2 ? MSG_WORLD : MSG_OPEN_STORE, 1))
+            break;
+    }
+    is_num(n, 300, "300 jobs of rounds in which nobody starts anything");
+    ok(!ends[0].closed, "end no other host's job");
+    for (n = 0; n < 300; n++) {
+        snprintf(name, sizeof name, "runs%u", n);
+        join(&ends[1], "10.9.9.9", 0xb, settings(name, 1, 1));
+        if (!wait_for(is_answered) || ends[1].count[MSG_REFUSED])
+            break;
+        about_round(&ends[1], MSG_STORE_READY);
+        wait_type(&ends[1], MSG_WORLD, 1);
+        about_round(&ends[1], MSG_STARTED);
+    }
+    ok(n >= COORDINATOR_JOBS_ONE && n < COORDINATOR_JOBS_ONE + 4, "half of those that run are of one host");
+    ok(strstr(ends[1].text, "128 jobs from 10.9.9.9 are here already") != NULL, "and no more");
+    join(&ends[2], "10.0.0.2", 0xc, settings("waits", 2, 2));
+    ok(wait_type(&ends[0], MSG_OPEN_STORE, 1), "others come in");
+    close_coordinator();
+}
+
 /* A message that does not end takes no memory of those who have said nothing. */
 static void test_first_word(void)
 {
@@ -289,6 +427,9 @@ int main(void)
     test_byte_by_byte();
     test_crowd();
     test_many_jobs();
+    test_jobs_of_one_host();
+    test_watchers();
+    test_deaf_watcher();
     test_first_word();
     test_knock();
     test_port();

@@ -433,6 +433,32 @@ static void test_memory(void)
     ok(ended > 0, "without memory the plan ends with what it knows");
 }
 
+/* Nodes 0, 1 and 2 lie: whoever else is paired with them fails.  They are of one host, or of three. */
+static enum node_state victim_of(bool one_host)
+{
+    const struct plan_pair *pair;
+    struct world w = {.nodes = 4, .rails = 1};
+    struct plan *p = start(&w, PLAN_CONF_INIT);
+    for (unsigned n = 0; n < w.nodes; n++)
+        plan_host(p, n, n < 3 && one_host ? 7 : n + 1);
+    for (unsigned pairs; (pairs = plan_round(p, &pair));)
+        for (unsigned i = 0; i < pairs; i++) {
+            bool lie = (pair[i].a < 3) != (pair[i].b < 3);
+            w.bad = lie ? UINT64_C(1) << pair[i].a : 0;
+            struct pair_result r = result_of(&w, &pair[i]);
+            plan_result(p, i, &r);
+        }
+    enum node_state v = verdict_state(p, 3);
+    plan_free(p);
+    return v;
+}
+
+static void test_one_host(void)
+{
+    is_num(victim_of(false), NODE_BAD, "three hosts that accuse a node condemn it");
+    ok(victim_of(true) != NODE_BAD, "three nodes of one host do not");
+}
+
 int main(void)
 {
     test_few();
@@ -449,5 +475,6 @@ int main(void)
     test_tries();
     test_again();
     test_memory();
+    test_one_host();
     return done();
 }

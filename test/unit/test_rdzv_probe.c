@@ -199,6 +199,22 @@ static void test_bad_in_pairs(void)
         "a node that fails with three that pass elsewhere is bad, and its first partner is not");
 }
 
+/* Others of one host are one witness, whatever they call themselves. */
+static void test_one_accuser(void)
+{
+    story_one_host = 1;
+    begin(2, 4, 4, HEALTH_START);
+    EACH(10, "abcd");
+    EACHF(20, "ab");
+    EACH(20, "cd");
+    EACHF(30, "ac");
+    EACH(30, "bd");
+    EACHF(40, "ad");
+    EACH(50, "abcd");
+    ok(!strstr(s.text, "a is bad"), "three agents of one host do not condemn a node");
+    story_one_host = 99;
+}
+
 static void test_left(void)
 {
     begin(2, 3, 3, HEALTH_START);
@@ -574,6 +590,7 @@ int main(void)
     test_bad_alone();
     test_too_few();
     test_bad_in_pairs();
+    test_one_accuser();
     test_told();
     test_domains();
     test_left();

@@ -9,17 +9,18 @@ static struct el_mem mem = EL_MEM_INIT((size_t)64 << 20);
 static struct rdzv *r;
 static struct rdzv_actions out;
 static el_usec now;
-static uint64_t conns;
+static uint64_t conns, nodes_max = 2;
 
 static void open_job(uint64_t recorded)
 {
     struct rdzv_conf conf = {.run_id = "job", .coord = 7, .token_start = 1, .surely_new = true};
     conf.set = (struct rdzv_settings){.min = 2,
-                                      .max = 2,
+                                      .max = nodes_max,
                                       .unit = 1,
                                       .max_restarts = 3,
                                       .max_fruitless = 5,
                                       .settle_ms = 10,
+                                      .last_call_ms = 5000,
                                       .join_timeout_ms = 30000,
                                       .keep_alive_ms = 1000,
                                       .keep_alive_attempts = 5,
@@ -149,16 +150,25 @@ static void says(unsigned member, struct msg m)
     rdzv_check(r);
 }
 
-static void form(void)
+static uint64_t m_number, m_coord; /* of the round that runs */
+
+static void launch(void)
 {
     struct msg m;
-    is_str(says_hello(agent(1)), "", "a");
-    is_str(says_hello_from("10.0.0.2", agent(2)), "", "b");
     is_num(order_of(0, &m), MSG_OPEN_STORE, "the store is opened");
     struct msg ready = {.type = MSG_STORE_READY};
     ready.u.store_ready = (struct msg_store_ready){m.u.open_store.number, m.u.open_store.coord, "10.0.0.1", 4711};
     says(0, ready);
     is_num(order_of(1, &m), MSG_WORLD, "a round runs");
+    m_number = m.u.world.number;
+    m_coord = m.u.world.coord;
+}
+
+static void form(void)
+{
+    is_str(says_hello(agent(1)), "", "a");
+    is_str(says_hello_from("10.0.0.2", agent(2)), "", "b");
+    launch();
 }
 
 static unsigned restarts_after(bool started)
@@ -187,6 +197,48 @@ static void test_never_started(void)
 {
     is_num(restarts_after(true), 1, "a worker that failed costs a restart");
     is_num(restarts_after(false), 0, "one of a node that has started none costs nothing");
+}
+
+static struct msg_hello hello_of(uint64_t instance)
+{
+    struct msg_hello h = agent(instance);
+    h.max = nodes_max;
+    h.max_fruitless = 5;
+    return h;
+}
+
+/* One that takes a place and starts nothing: where the others are enough they go on without it, and what it spoiled is
+ * no round without progress of theirs. */
+static void test_spoiler(void)
+{
+    struct msg m;
+    struct rdzv_record x;
+    nodes_max = 3;
+    open_job(0);
+    is_str(says_hello_from("10.0.0.1", hello_of(1)), "", "a");
+    is_str(says_hello_from("10.0.0.2", hello_of(2)), "", "b");
+    is_str(says_hello_from("10.6.6.6", hello_of(3)), "", "a spoiler");
+    launch();
+    is_num(rdzv_size(r), 3, "a round of three");
+    says(0, (struct msg){.type = MSG_STARTED, .u.started = {m_number, m_coord}});
+    says(1, (struct msg){.type = MSG_STARTED, .u.started = {m_number, m_coord}});
+    struct msg failed = {.type = MSG_WORKER_FAILED};
+    failed.u.worker_failed =
+        (struct msg_worker_failed){.number = m_number, .coord = m_coord, .code = 1, .signal = -1, .text = "it says"};
+    says(2, failed);
+    for (unsigned i = 0; i < 3; i++)
+        says(i, (struct msg){.type = MSG_STOPPED, .u.stopped = {.number = m_number, .coord = m_coord}});
+    rdzv_record(r, &x);
+    is_num(x.restarts, 0, "costs no restart");
+    is_num(x.fruitless, 0, "and is none that brought nothing");
+    for (unsigned i = 0; i < 10 && order_of(0, &m) != MSG_OPEN_STORE; i++) {
+        now += EL_SEC(1);
+        struct rdzv_event late = {.type = RDZV_EV_TIMEOUT};
+        rdzv_step(r, &late, now, &out);
+    }
+    is_num(rdzv_size(r), 2, "the next one is formed without it");
+    close_job();
+    nodes_max = 2;
 }
 
 /* Whoever has heard an agent's number cannot take its place with it, nor do what only a seated node's host may. */
@@ -242,6 +294,7 @@ int main(void)
     test_places();
     test_crowd();
     test_never_started();
+    test_spoiler();
     test_numbers();
     test_same_node();
     return done();
