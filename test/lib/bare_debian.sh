@@ -22,13 +22,12 @@ for f in /etc/pip.conf /root/.config/pip/pip.conf /etc/ssl/certs/ca-certificates
 done
 git clone -q . "$root/root/elrun"
 for command; do printf '%s\n' "$command"; done >"$folder/commands"
-# A root of its own, which is a mount point, and processes of its own: what is left behind ends with the first of them.
-root=$root commands=$folder/commands unshare --mount --pid --fork --kill-child sh -eu <<'INSIDE'
+# A root of its own, which is a mount point; processes keep the numbers by which the kernel's log names them.
+root=$root commands=$folder/commands unshare --mount --fork --kill-child sh -eu <<'INSIDE'
 mount --make-rprivate /
 mount --bind "$root" "$root"
 cp "$commands" "$root/root/commands"
-for d in dev sys; do mount --rbind /$d "$root/$d"; done
-mount -t proc proc "$root/proc"
+for d in dev sys proc; do mount --rbind /$d "$root/$d"; done
 mount -t tmpfs tmpfs "$root/tmp"
 cd "$root"
 mkdir -p old
