@@ -292,11 +292,24 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
     el_buf_free(&lines);
 }
 
+/* What the kernel sends to a program that reached a limit, or whose own timer ran out. */
+static const char *limit_text(int number)
+{
+    switch (number) {
+    case SIGXFSZ: return "a file of it would have become larger than is allowed: ulimit -f";
+    case SIGXCPU: return "it has used all the processor time that is allowed: ulimit -t";
+    case SIGALRM:
+    case SIGVTALRM:
+    case SIGPROF: return "a timer of the program ran out (alarm, setitimer), and nothing in it handles that";
+    default: return NULL;
+    }
+}
+
 /* Signals that a program brings upon itself; all others come from somebody. */
 static bool is_crash(int number)
 {
-    return number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL || number == SIGFPE ||
-           number == SIGTRAP || number == SIGSYS || number == SIGPIPE;
+    return limit_text(number) || number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL ||
+           number == SIGFPE || number == SIGTRAP || number == SIGSYS || number == SIGPIPE;
 }
 
 /* The second the error file names had gone by when elrun sent its first signal. */
@@ -460,6 +473,8 @@ const char *failure_advice(const struct failure *f)
 {
     if (f->end == FAILURE_SIGNAL && f->code == SIGBUS)
         return "shared memory may be full: give the container a larger /dev/shm";
+    if (f->end == FAILURE_SIGNAL && limit_text(f->code))
+        return limit_text(f->code);
     if (f->class == FAILURE_CLASS_HARDWARE && xid_is_suspect(f->xid))
         return xid_advice(f->xid);
     if (f->left)

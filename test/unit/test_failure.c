@@ -408,8 +408,22 @@ static void test_spoken_of(void)
     }
 }
 
+/* Nobody sent them: the kernel did, for what the program did. */
+static void test_limits(void)
+{
+    static const int signals[] = {SIGXFSZ, SIGXCPU, SIGALRM};
+    static const char *const advice[] = {"ulimit -f", "ulimit -t", "timer"};
+    for (size_t i = 0; i < COUNT_OF(signals); i++) {
+        struct failure f = make(FAILURE_SIGNAL, signals[i], 5, NULL);
+        failure_judge(&f, false, false);
+        ok(f.by == FAILURE_BY_ITSELF && strstr(failure_advice(&f), advice[i]), advice[i]);
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_limits();
     test_spoken_of();
     test_kernel_oom();
     test_kernel_hardware();
