@@ -46,6 +46,13 @@ static bool is_left(const struct snapshots_left *left, int64_t step, uint64_t li
     return left->step != RESTORE_NO_STEP && step > left->step && lineage != left->lineage;
 }
 
+int64_t snapshots_passes_over(const struct restore_stock *stock, const struct load_found *disk)
+{
+    int64_t best = stock->n ? stock->step[0] : -1;
+    best = disk->n && disk->step[0] > best ? disk->step[0] : best;
+    return disk->unusable > best ? best : -1; /* of nothing at all it is said why, too */
+}
+
 /* What is in memory and on disk is one step. */
 void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, const struct snapshots_left *left)
 {

@@ -99,6 +99,10 @@ void snapshots_news(struct snapshots *s);
 void snapshots_common(struct snapshots *s, struct pin_step step, int64_t from, const struct pin_step *useless,
                       unsigned n);
 
+/* The newest step in memory (before snapshots_add_disk()) or on disk, where one on disk that cannot be used is newer;
+ * -1: none is, or nothing is there. */
+int64_t snapshots_passes_over(const struct restore_stock *stock, const struct load_found *disk);
+
 /* The steps on disk among those in memory, newest first, but for those beyond left->step that are not of its lineage:
  * the script has left them behind (left->step RESTORE_NO_STEP: it has not). */
 struct snapshots_left {

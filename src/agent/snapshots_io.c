@@ -36,6 +36,7 @@ struct snapshots {
     int64_t step;             /* that was offered last, */
     el_usec offered, read;    /* when; and when all had read it */
     struct stops *stops;      /* pages of the workers */
+    int64_t said_unusable;    /* the checkpoint of which it was said last that it cannot be used; -1 */
     struct loop_timer *timer; /* from the first question: for workers that never ask; from an offer: that never read */
     bool asking, reading;     /* what it runs for, */
     el_usec until;            /* … at most until then; reading: from the last byte that came from disk */
@@ -89,8 +90,15 @@ static void tell_choose(struct snapshots *s)
     el_snip(stock.why, sizeof stock.why, "%s", why);
     stock.misfit = *misfit != 0;
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
-    if (s->resume)
-        snapshots_add_disk(&stock, resume_found(s->resume), &s->left);
+    if (s->resume) {
+        const struct load_found *disk = resume_found(s->resume);
+        int64_t best = snapshots_passes_over(&stock, disk);
+        if (best >= 0 && disk->unusable != s->said_unusable)
+            el_log(EL_WARN, "%s: it is passed over; step %lld is the newest that can be gone back to here", disk->why,
+                   (long long)best);
+        s->said_unusable = disk->unusable;
+        snapshots_add_disk(&stock, disk, &s->left);
+    }
     s->ops.choose(s->ctx, &stock);
 }
 
@@ -565,6 +573,7 @@ struct snapshots *snapshots_new(struct loop *l, struct pool *p, const struct sna
         return NULL;
     }
     *s = (struct snapshots){.left = {RESTORE_NO_STEP, 0},
+                            .said_unusable = -1,
                             .loop = l,
                             .ops = *ops,
                             .ctx = ctx,

@@ -37,7 +37,8 @@ struct load_found {
     uint64_t lineage[LOAD_STEPS_MAX];
     bool any;                   /* there are checkpoints, of whatever state */
     int64_t newest;             /* the newest of them that is not of a history that was given up; -1 */
-    char why[LOAD_WHY_MAX + 1]; /* the newest of those that cannot be used, and why not; "" */
+    int64_t unusable;           /* the newest of those that cannot be used; -1 */
+    char why[LOAD_WHY_MAX + 1]; /* … which that is, and why not; "" */
 };
 
 /* A step that was written before one with a lower number is of a history that was given up: it is passed over.  Nothing

@@ -142,7 +142,7 @@ static int by_age(const void *a, const void *b)
 
 static void choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, struct load_found *out)
 {
-    int64_t below = INT64_MAX, named = -1;
+    int64_t below = INT64_MAX;
     el_sort(v, n, sizeof *v, by_age);
     for (unsigned i = 0; i < n; i++) {
         bool known = v[i].created != 0; /* no manifest: nobody knows when it was meant to be */
@@ -154,8 +154,8 @@ static void choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, st
             out->lineage[out->n] = v[i].lineage;
             out->step[out->n++] = v[i].step;
         }
-        if (!v[i].good && v[i].step > named) {
-            named = v[i].step;
+        if (!v[i].good && v[i].step > out->unusable) {
+            out->unusable = v[i].step;
             snprintf(out->why, sizeof out->why, "step %lld in %.50s: %.100s", (long long)v[i].step % 1000000000000,
                      fs->name, v[i].why);
         }
@@ -166,7 +166,7 @@ void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_w
 {
     struct looking *l = el_alloc(mem, sizeof *l);
     struct candidate *v = el_alloc(mem, LOAD_LOOK_MAX * sizeof *v);
-    *out = (struct load_found){.newest = -1};
+    *out = (struct load_found){.newest = -1, .unusable = -1};
     int r = -ENOMEM;
     if (l && v) {
         *l = (struct looking){.fs = fs, .mem = mem, .layout = want->layout};

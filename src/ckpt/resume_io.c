@@ -36,8 +36,12 @@ struct resume *resume_new(struct pool *p, const struct ckpt_fs *fs, enum ckpt_la
 {
     struct resume *r = calloc(1, sizeof *r);
     if (r)
-        *r = (struct resume){
-            .pool = p, .fs = fs, .layout = layout, .looked = looked, .ctx = ctx, .found = {.newest = -1}};
+        *r = (struct resume){.pool = p,
+                             .fs = fs,
+                             .layout = layout,
+                             .looked = looked,
+                             .ctx = ctx,
+                             .found = {.newest = -1, .unusable = -1}};
     return r;
 }
 
@@ -84,7 +88,7 @@ static void done(void *ctx)
 /* Nothing is known: that is not the same as nothing being there. */
 static void failed(struct resume *r, const char *why)
 {
-    r->found = (struct load_found){.newest = -1, .any = true};
+    r->found = (struct load_found){.newest = -1, .unusable = -1, .any = true};
     snprintf(r->found.why, sizeof r->found.why, "%.*s", (int)LOAD_WHY_MAX, why);
     r->looked(r->ctx);
 }

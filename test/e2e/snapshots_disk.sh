@@ -51,6 +51,8 @@ flip "$R/step-000000002/MANIFEST.json" 20
 truncate -s 1000 "$(ls -S "$R"/step-000000001/shard-* | head -1)"
 train 2 read
 is "a manifest that is damaged, a file that is cut off: the one before these" "$BACK" "0 0 0 00;1 0 1 00;"
+like "the newest that is passed over is named" "$(cat "$ERR")" \
+    'warning: step [0-9]* in [^ ]*: .*: it is passed over; step 0 is the newest that can be gone back to here$'
 
 train 1 read
 like "another number of ranks: nothing is loaded, and why" "$BACK" '0 none: no snapshot is left .*it is of layout world2 \(2 ranks\), this job has world1'

@@ -12,6 +12,19 @@
 #define GIB ((uint64_t)1 << 30)
 
 /* "9@2 7@1 7@2": memory and disk together. */
+static void test_passes_over(void)
+{
+    struct restore_stock memory = {.n = 1, .step = {7}};
+    struct load_found disk = {.n = 1, .step = {5}, .unusable = 9};
+    is_num(snapshots_passes_over(&memory, &disk), 7, "a damaged checkpoint beyond what is in memory");
+    disk.unusable = 6;
+    is_num(snapshots_passes_over(&memory, &disk), -1, "one before that: nobody misses it");
+    memory.n = 0;
+    is_num(snapshots_passes_over(&memory, &disk), 5, "beyond what is on disk");
+    disk.n = 0;
+    is_num(snapshots_passes_over(&memory, &disk), -1, "nothing else is there: that is said elsewhere");
+}
+
 static void test_add_disk(void)
 {
     char text[RESTORE_LIST_MAX + 1];
@@ -74,6 +87,7 @@ static void test_module(void)
 
 int main(void)
 {
+    test_passes_over();
     test_add_disk();
     test_source();
     test_ranks();
