@@ -1,5 +1,6 @@
-/* What has become of the last steps that were to be on disk.  It is told to the workers that are there (EVENT), and they
- * may be killed before they ask; so those that are started after them are told once more.  The list is pure; fates_io.c tells it. */
+/* What has become of the last steps that were to be on disk.  It is told to the workers that are there (EVENT), and
+ * they may be killed before they ask; so those that are started after them are told once more.  The list is pure;
+ * fates_io.c tells it. */
 #ifndef AGENT_FATES_H
 #define AGENT_FATES_H
 #include <stdint.h>

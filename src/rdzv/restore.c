@@ -189,8 +189,9 @@ static void note_empty(struct restore *r)
     }
     if (some && none != r->seats)
         snprintf(r->why, sizeof r->why, "%.64s %s", seat_name(r, none),
-                 r->seat[none].since ? "has none"
-                                     : "is new and has none; where all parts are alike restore(share=...) sends it one");
+                 r->seat[none].since
+                     ? "has none"
+                     : "is new and has none; where all parts are alike restore(share=...) sends it one");
 }
 
 /* Nothing that all can have: is that as it should be? */
