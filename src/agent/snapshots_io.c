@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/fates.h"
 #include "agent/host.h"
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
@@ -51,6 +52,7 @@ struct snapshots {
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
     unsigned oom_raise;
+    struct fates fates;
     char socket[108];
 };
 
@@ -77,8 +79,10 @@ static void send_answer(struct snapshots *s, const struct keeper_action *a)
             el_log(EL_ERROR, "local rank %u: the snapshot cannot be offered: %s", a->worker, e.text);
     }
     wsock_send(s->sock, a->worker, m, fds, n);
-    if (m->type == WMSG_WELCOME)
+    if (m->type == WMSG_WELCOME) {
         stops_came(s->stops, a->worker);
+        fates_welcome(&s->fates, s->sock, a->worker);
+    }
 }
 
 static void tell_choose(struct snapshots *s)
@@ -210,6 +214,7 @@ static void act(struct snapshots *s, const struct keeper_action *a)
     case KEEPER_DO_ABSENT: s->ops.absent(s->ctx, keeper_rank(s->keeper, a->worker)); break;
     case KEEPER_DO_WENT_BACK:
         s->left = (struct snapshots_left){a->step, a->lineage};
+        fates_forget_behind(&s->fates, a->step);
         s->ops.went_back(s->ctx, a->step, a->lineage);
         break;
     case KEEPER_DO_BOUNDARY: stops_stands(s->stops, a->worker, a->step); break;
@@ -444,11 +449,14 @@ void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, 
     s->loaded = vault_loaded_bytes(s->vault);
     s->offered = loop_clock();
     set_deadline(s, false, s->step != KEEPER_NO_STEP || decided->fresh);
+    bool on_disk = resume_has(s->resume, s->step, decided->told_lineage);
+    if (on_disk)
+        fates_found(&s->fates, s->sock, s->workers, s->run, s->step);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN,
                                    .step = s->step,
                                    .lineage = decided->told_lineage,
                                    .fresh = decided->fresh,
-                                   .on_disk = resume_has(s->resume, s->step, decided->told_lineage),
+                                   .on_disk = on_disk,
                                    .text = text});
 }
 
@@ -460,6 +468,7 @@ void snapshots_again(struct snapshots *s)
 uint64_t snapshots_confirmed(struct snapshots *s, uint64_t attempt)
 {
     say_restored(s);
+    fates_forget_behind(&s->fates, s->step);
     s->left.step = RESTORE_NO_STEP;
     uint64_t lineage = lineage_begin(s->round, s->coord, attempt);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = lineage});
@@ -503,10 +512,7 @@ struct vault *snapshots_vault(struct snapshots *s)
 
 void snapshots_event(struct snapshots *s, const char *kind, int64_t step, const char *why)
 {
-    const struct wmsg m = {.type = WMSG_EVENT, .u.event = {.kind = kind, .step = step, .why = why}};
-    for (unsigned i = 0; i < s->workers; i++)
-        if (wsock_is_open(s->sock, i))
-            wsock_send(s->sock, i, &m, NULL, 0);
+    fates_event(&s->fates, s->sock, s->workers, &(struct wmsg_event){.kind = kind, .step = step, .why = why});
 }
 
 const char *snapshots_socket(const struct snapshots *s)

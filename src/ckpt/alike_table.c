@@ -113,24 +113,37 @@ static const char *find_bound(const char *const lines[2], const bool more[2], co
     return bound;
 }
 
+/* Those that are shown by one name, and have no like on the other side: each that differs is there on both. */
+static void name_alone(struct alike_names *found, const char *name, size_t alone[2])
+{
+    for (size_t n = alone[0] > alone[1] ? alone[0] : alone[1]; n; n--)
+        alike_name(found, name);
+    alone[0] = alone[1] = 0;
+}
+
 bool alike_table_compare(const char *const lines[2], const bool more[2], char after[EL_SHOW_MAX],
                          struct alike_names *found)
 {
     struct alike_row end, row[2] = {{0}, {0}};
     const char *at[2] = {lines[0], lines[1]}, *bound = find_bound(lines, more, after, &end);
     bool has[2];
+    char name[EL_SHOW_MAX] = "";
+    size_t alone[2] = {0, 0};
     for (unsigned i = 0; i < 2; i++) {
         snprintf(row[i].name, sizeof row[i].name, "%s", after);
         has[i] = next_up_to(&at[i], &row[i], bound);
     }
     while (has[0] || has[1]) {
-        int order = !has[0] ? 1 : !has[1] ? -1 : strcmp(row[0].name, row[1].name);
-        if (order || row[0].digest != row[1].digest)
-            alike_name(found, row[order > 0].name);
+        int order = !has[0] ? 1 : !has[1] ? -1 : by_name(&row[0], &row[1]);
+        if (strcmp(row[order > 0].name, name) != 0)
+            name_alone(found, name, alone);
+        memcpy(name, row[order > 0].name, sizeof name);
+        alone[order > 0] += order != 0;
         for (unsigned i = 0; i < 2; i++)
             if (i ? order >= 0 : order <= 0)
                 has[i] = next_up_to(&at[i], &row[i], bound);
     }
+    name_alone(found, name, alone);
     bool goes_on = bound && strcmp(bound, after) > 0;
     if (goes_on)
         memcpy(after, bound, strlen(bound) + 1);

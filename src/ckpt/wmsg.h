@@ -95,7 +95,11 @@
     F(T, NUM, retry_ms, 3600000, 0) /* else so much later */                                                           \
     F(T, STR, text, WMSG_TEXT_MAX, 0)
 #define WMSG_snap_ack_FIELDS(F, T) F(T, NUM, slot, 1, 1) F(T, INT, step, INT64_MAX, 1)
-#define WMSG_event_FIELDS(F, T)    F(T, STR, kind, 32, 1) F(T, INT, step, INT64_MAX, 1) F(T, STR, why, WMSG_TEXT_MAX, 0)
+#define WMSG_event_FIELDS(F, T)                                                                                        \
+    F(T, STR, kind, 32, 1)                                                                                             \
+    F(T, INT, step, INT64_MAX, 1)                                                                                      \
+    F(T, STR, why, WMSG_TEXT_MAX, 0)                                                                                   \
+    F(T, BOOL, before, 0, 0) /* it was so before this worker came: told once more */
 #define WMSG_restore_offer_FIELDS(F, T)                                                                                \
     F(T, INT, step, INT64_MAX, 1) /* -1: nothing that everybody could have */                                          \
     F(T, BOOL, fresh, 0, 0)       /* … and that is as it should be: begin at the beginning */                        \

@@ -179,11 +179,28 @@ static void note_histories(struct restore *r, int64_t chosen, char text[RESTORE_
         }
 }
 
+/* A node without any, where others have some: it alone is why there is nothing for all. */
+static void note_empty(struct restore *r)
+{
+    unsigned none = r->seats, some = 0;
+    for (unsigned k = 0; k < r->seats; k++) {
+        some += r->seat[k].n != 0;
+        none = r->seat[k].n || r->seat[k].elsewhere || none != r->seats ? none : k;
+    }
+    if (some && none != r->seats)
+        snprintf(r->why, sizeof r->why, "%.64s %s", seat_name(r, none),
+                 r->seat[none].since
+                     ? "has none"
+                     : "is new and has none; where all parts are alike restore(share=...) sends it one");
+}
+
 /* Nothing that all can have: is that as it should be? */
 static void decide_nothing(struct restore *r)
 {
     bool never = never_was_any(r);
     r->fresh = never || r->conf.allow_fresh;
+    if (!never && !*r->why)
+        note_empty(r);
     snprintf(r->text, sizeof r->text, "%s%s%.280s%s",
              never ? "no snapshot was ever complete: beginning at the beginning"
                    : "no snapshot is left that every rank can have",

@@ -63,6 +63,7 @@ static void test_tables(void)
         is_num(differing("abb", "123", "bb", "23", size, text), 1, "also where one side tells less of them at a time");
     }
     ok(pieces > 2, "in several pieces");
+    is_num(differing("aaaa", "1234", "aaaa", "1593", 512, text), 2, "of four with one name two differ");
 }
 
 static size_t said(const char *a, bool a_more, const char *b, bool b_more, char after[EL_SHOW_MAX], bool *all)

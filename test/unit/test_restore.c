@@ -297,6 +297,35 @@ static bool fresh_of(const struct node *v, unsigned n, bool allow)
     return word(0).fresh;
 }
 
+/* One has steps, of which the other has none. */
+static const char *lacking(uint64_t since)
+{
+    begin(2, (struct restore_conf){0});
+    for (unsigned k = 0; k < 2; k++)
+        restore_take(&r, k,
+                     &(struct restore_stock){.attempt = 1,
+                                             .n = !k,
+                                             .step = {7},
+                                             .lineage = {1},
+                                             .since = k ? since : 1,
+                                             .whole = true,
+                                             .newest = 7,
+                                             .told = RESTORE_NO_STEP},
+                     0);
+    return word(0).text;
+}
+
+static void test_lacking(void)
+{
+    is_str(lacking(0),
+           "no snapshot is left that every rank can have (b is new and has none; where all parts are alike "
+           "restore(share=...) sends it one); --allow-fresh would begin at the beginning",
+           "a node that is new has nothing: it is named, and what helps");
+    is_str(lacking(1),
+           "no snapshot is left that every rank can have (b has none); --allow-fresh would begin at the beginning",
+           "a node that has lost what it had is named");
+}
+
 static void test_fresh(void)
 {
     ok(fresh_of((struct node[]){{0, false, false}, {0, false, false}}, 2, false), "all are new: at the beginning");
@@ -419,6 +448,7 @@ int main(void)
     test_waits();
     test_time_out();
     test_fresh();
+    test_lacking();
     test_rollback();
     test_lineages();
     test_lists();

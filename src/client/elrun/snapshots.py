@@ -83,6 +83,8 @@ class Snapshots(Declaring):
         self._busy = ""  # why there was no slot for one
         self._events: List[Event] = []  # that nobody has been told
         self._settled: Dict[int, Event] = {}  # of the newest steps that are on disk, or are not
+        self._before: Dict[int, Event] = {}  # the same of those that were taken before this process came
+        self._from = -1  # the step that restore() has put back: what was taken of later ones is given up
         welcome, fds = self._ask("HELLO", {"proto": PROTO, "rank": self.rank, "local_rank": self.local_rank,
                                            "round": int(self.round)}, "WELCOME")
         self.keeps = bool(welcome.get("snapshots"))  #: False: elrun keeps no snapshots, only steps are watched
@@ -140,6 +142,7 @@ class Snapshots(Declaring):
             if "step" in offer:
                 continue
             self._last = step if step >= 0 else None
+            self._from = step
             self.consumed_samples = samples
             image, self._image = self._image, None
             if share is not None and step >= 0:
@@ -252,11 +255,19 @@ class Snapshots(Declaring):
             self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
         self._taken += 1
+        self._forget_fates(step)
         if persist:
             self._settled.pop(step, None)  # whatever became of it when it was left out, or before going back
         self._acks[self._send("SNAP_COMMIT", {"slot": number, "step": step, "persist": persist, "consumed_samples": samples})] = step
         self._sent = step
         return True
+
+    def _forget_fates(self, step: int) -> None:
+        """What became of this step before it is taken again, and of later ones if the script has gone back by itself."""
+        self._before.pop(step, None)
+        if self._sent is not None and step < self._sent:
+            self._before = {n: event for n, event in self._before.items() if n < step}
+            self._settled = {n: event for n, event in self._settled.items() if n < step}
 
     def _samples(self) -> int:
         return number_of(self.consumed_samples, "ck.consumed_samples", SAMPLES_MAX)
@@ -350,7 +361,7 @@ class Snapshots(Declaring):
             raise Error(f"step {step} is not on disk: elrun has no --ckpt-dir")
         while self.keeps:
             self._drain()
-            event = self._settled.get(step)
+            event = self._settled.get(step) or (self._before.get(step) if step <= self._from else None)
             if event:
                 if event.kind == "failed":
                     raise Error(f"step {step} is not on disk: {event.text}")
@@ -538,7 +549,11 @@ class Snapshots(Declaring):
         for fd in fds:
             os.close(fd)
         if name == "EVENT":
-            self._note(Event(answer.get("kind", ""), answer.get("step", -1), answer.get("why", "")))
+            event = Event(answer.get("kind", ""), answer.get("step", -1), answer.get("why", ""))
+            if answer.get("before"):
+                self._before[event.step] = event
+            else:
+                self._note(event)
             return
         step = self._acks.pop(to, None)
         if step is not None and name == "SNAP_ACK":
