@@ -222,7 +222,7 @@ int64_t keeper_least(const struct keeper *k)
             if (keeper_is_current(k, &k->w[i], x) && x->step > newest)
                 newest = x->step;
         }
-        newest = keeper_passed(&k->w[i], newest);
+        newest = keeper_passed(k, &k->w[i], newest);
         least = newest < least ? newest : least;
     }
     return least;

@@ -44,16 +44,21 @@ static bool is_begun(const struct worker *w, const struct keeper_slot *s)
            s->trained == w->lineage && s->take == w->take;
 }
 
-/* It has its last step in a slot, in work or committed, or asks for one once more.  "while not snapshot(): sleep()" is
- * what scripts do with a step that is left out, and it is known only afterwards: until a script has gone on from such a
- * step, it is taken for one that will ask again.  Else other ranks would give the step away, and go on without it each
- * time anew. */
-static bool has_begun(const struct worker *w)
+/* "while not snapshot(): sleep()" is what scripts do with a step that is left out, and it is known only afterwards:
+ * until one worker has gone on from such a step, all are taken for such that will ask again.  Else other ranks would
+ * give the step away, and go on without it each time anew. */
+static bool insists(const struct keeper *k, const struct worker *w)
+{
+    return w->habit == HABIT_INSISTS || (w->habit == HABIT_NOT_KNOWN && !k->one_goes_on);
+}
+
+/* It has its last step in a slot, in work or committed, or asks for one once more. */
+static bool has_begun(const struct keeper *k, const struct worker *w)
 {
     for (unsigned i = 0; i < KEEPER_SLOTS; i++)
         if (is_begun(w, &w->slot[i]))
             return true;
-    return w->waits || (w->refused && w->insists);
+    return w->waits || (w->refused && insists(k, w));
 }
 
 /* It was committed: what comes now may be another state. */
@@ -67,10 +72,10 @@ static bool has_taken(const struct worker *w)
     return false;
 }
 
-static struct pin_step passed_by(const struct worker *w)
+static struct pin_step passed_by(const struct keeper *k, const struct worker *w)
 {
     struct pin_step passed = {w->begun, w->era, w->lineage, w->take};
-    if (w->begun == KEEPER_NO_STEP || !has_begun(w))
+    if (w->begun == KEEPER_NO_STEP || !has_begun(k, w))
         return passed;
     passed.step -= !w->take;
     passed.take = w->take ? w->take - 1 : UINT64_MAX; /* all takes of the one before */
@@ -82,9 +87,9 @@ static bool is_beyond(struct pin_step passed, int64_t step, uint64_t take)
     return step != passed.step ? step > passed.step : take > passed.take;
 }
 
-int64_t keeper_passed(const struct worker *w, int64_t newest)
+int64_t keeper_passed(const struct keeper *k, const struct worker *w, int64_t newest)
 {
-    int64_t passed = passed_by(w).step;
+    int64_t passed = passed_by(k, w).step;
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
         const struct keeper_slot *s = &w->slot[i];
         bool may = s->state != KEEPER_FREE && s->state != KEEPER_BROKEN && s->state != KEEPER_COMMITTED;
@@ -145,7 +150,7 @@ static struct pin *table(struct keeper *k)
         const struct worker *w = &k->w[i];
         struct pin_worker *to = &k->pinned[i];
         to->comes = comes(w);
-        to->passed = passed_by(w);
+        to->passed = passed_by(k, w);
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             const struct keeper_slot *x = &w->slot[s];
             to->slot[s] = (struct pin_slot){slot_at(x), x->readers > 0, step_of(x), x->gen};
@@ -170,8 +175,10 @@ bool keeper_comes_to(struct keeper *k, struct worker *w, int64_t step, el_usec n
         w->lineage = lineage_back(w->lineage, step);
         k->pin.from = 0;
     }
-    if (again || w->refused)
-        w->insists = again || w->asked_twice;
+    if (again || w->refused) {
+        w->habit = again || w->asked_twice ? HABIT_INSISTS : HABIT_GOES_ON;
+        k->one_goes_on |= w->habit == HABIT_GOES_ON;
+    }
     w->asked_twice = again;
     w->asked = again ? w->asked : now;
     w->begun = step;
@@ -222,7 +229,7 @@ void keeper_look_passed(struct keeper *k)
     bool news = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
         struct worker *w = &k->w[i];
-        const struct judged now = {passed_by(w), comes(w)}, was = w->judged;
+        const struct judged now = {passed_by(k, w), comes(w)}, was = w->judged;
         news |= now.passed.step != was.passed.step || now.passed.take != was.passed.take ||
                 now.passed.era != was.passed.era || now.comes != was.comes;
         w->judged = now;
@@ -261,7 +268,7 @@ bool keeper_may_come(const struct keeper *k, const struct worker *w, int64_t ste
             return true;
     }
     bool now = !lineage || w->lineage == of.lineage;
-    return w->here && !w->absent && (now ? is_beyond(passed_by(w), step, of.take) : of.era > w->era);
+    return w->here && !w->absent && (now ? is_beyond(passed_by(k, w), step, of.take) : of.era > w->era);
 }
 
 /* --- what all have --- */
@@ -374,6 +381,7 @@ void keeper_begin_history(struct keeper *k, uint64_t lineage)
     name_outside(&k->common); /* what is of before is known by its lineage alone, wherever it is held */
     k->common.era = -1;
     k->pin.from = 0;
+    k->one_goes_on = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
         struct worker *w = &k->w[i];
         w->begun = KEEPER_NO_STEP;
@@ -381,7 +389,7 @@ void keeper_begin_history(struct keeper *k, uint64_t lineage)
         w->lineage = lineage;
         w->take = 0;
         w->waits = w->absent = w->refused = w->asked_twice = false;
-        w->insists = true;
+        w->habit = HABIT_NOT_KNOWN;
         w->came = w->asked = w->stuck = 0;
         for (unsigned s = 0; s < KEEPER_SLOTS; s++) {
             w->slot[s].era = -1;

@@ -35,14 +35,14 @@ struct worker {
     bool *told;     /* of each part that is kept: that ranks hold different ones has been told in this round */
     bool elsewhere; /* it needs no slot of this node: what another rank has will do */
     /* What it trains, since all went on together: */
-    int64_t begun;       /* the last step that it came to; KEEPER_NO_STEP: none */
-    int64_t era;         /* so often it has come to a lower one */
-    uint64_t lineage;    /* of what it trains now */
-    uint64_t take;       /* so often has it taken `begun` before */
-    bool waits;          /* it was told to ask again for a slot for `begun` */
-    bool refused;        /* `begun` was left out, and not asked for once more */
-    bool insists;        /* what it leaves out it asks for once more, or may: it has not gone on from such a step yet */
-    bool asked_twice;    /* for `begun` */
+    int64_t begun;    /* the last step that it came to; KEEPER_NO_STEP: none */
+    int64_t era;      /* so often it has come to a lower one */
+    uint64_t lineage; /* of what it trains now */
+    uint64_t take;    /* so often has it taken `begun` before */
+    bool waits;       /* it was told to ask again for a slot for `begun` */
+    bool refused;     /* `begun` was left out, and not asked for once more */
+    bool asked_twice; /* for `begun` */
+    enum { HABIT_NOT_KNOWN, HABIT_INSISTS, HABIT_GOES_ON } habit; /* with a step that is left out */
     bool absent;         /* others have waited for it for too long; until it comes to a step */
     el_usec came, asked; /* when it came to its last step, last and first */
     struct judged {
@@ -59,12 +59,13 @@ struct keeper {
     uint64_t round, gen, round_gen; /* round_gen: gen when the round began */
     unsigned rank_base;
     bool choosing;
-    bool choose_due; /* all ask, but snapshots are being summed */
-    bool loading;    /* what is offered next is being read from disk */
-    bool unloaded;   /* … and some of it could not be */
-    bool fresh;      /* as chosen */
-    bool again;      /* the agreement is repeated: when nobody reads any more */
-    bool had_whole;  /* a step was held by all workers since the last agreement */
+    bool choose_due;  /* all ask, but snapshots are being summed */
+    bool loading;     /* what is offered next is being read from disk */
+    bool unloaded;    /* … and some of it could not be */
+    bool fresh;       /* as chosen */
+    bool again;       /* the agreement is repeated: when nobody reads any more */
+    bool one_goes_on; /* some worker has gone on from a step that was left out, and not asked for it once more */
+    bool had_whole;   /* a step was held by all workers since the last agreement */
     uint64_t since;
     int64_t chosen, reached;
     int64_t went;     /* the step from which all ranks of this round went on; KEEPER_NO_STEP */
@@ -129,7 +130,7 @@ void keeper_is_stuck(struct keeper *k, struct worker *w, bool at_work, el_usec n
 void keeper_name_slot(const struct worker *w, struct keeper_slot *s, int64_t step);
 uint64_t keeper_begun_lineage(const struct worker *w); /* of the step that it has come to */
 /* Of what it trains now it will commit no more up to this step, which is none below that one. */
-int64_t keeper_passed(const struct worker *w, int64_t newest);
+int64_t keeper_passed(const struct keeper *k, const struct worker *w, int64_t newest);
 /* What is held for a step that a worker has passed must not wait for anything else to happen. */
 void keeper_look_passed(struct keeper *k);
 /* A step of that lineage that the worker does not hold may yet come. */

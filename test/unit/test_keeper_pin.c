@@ -344,8 +344,10 @@ static void test_asks_again(void)
     told(KEEPER_EV_COMMON, KEEPER_NO_STEP, 0, 9);
     is_num(begin(0, 3), -1, "another script leaves it out");
     is_num(begin(0, 4), -1, "and goes on");
-    keeper_tell(k, &t);
     is_num(keeper_cover(k, 4, 0x22), KEEPER_HOPELESS, "from then on what it leaves out is never to come");
+    is_num(begin(1, 4), -1, "nor what the other one does, which runs the same script");
+    keeper_tell(k, &t);
+    is_num(t.passed, 4, "and that is told");
 }
 
 int main(void)
