@@ -125,3 +125,25 @@ const char *snapshots_differ(const struct keeper_pair *x, char to[SNAPSHOTS_DIFF
     snprintf(to + n, SNAPSHOTS_DIFFER_MAX - n, ": " SAVING_DIFFER_ADVICE);
     return to;
 }
+
+unsigned snapshots_silent(const struct keeper *k, unsigned base, char to[SNAPSHOTS_RANKS_MAX])
+{
+    unsigned local[SNAPSHOTS_NAMED_MAX], n = 0, workers = keeper_workers(k);
+    for (unsigned w = keeper_silent(k, 0); w < workers; w = keeper_silent(k, w + 1), n++)
+        if (n < SNAPSHOTS_NAMED_MAX)
+            local[n] = w;
+    snapshots_ranks(local, n, base, to);
+    return n;
+}
+
+bool snapshots_back_text(const struct keeper_reads *x, int64_t step, el_usec took, char to[SNAPSHOTS_BACK_MAX])
+{
+    char from[SNAPSHOTS_SOURCE_MAX];
+    if (x->bytes)
+        snprintf(to, SNAPSHOTS_BACK_MAX, "going back to step %lld, from %s: %.1f MiB in %.3f s", (long long)step,
+                 snapshots_source(x, from), (double)x->bytes / (1 << 20), (double)took / EL_SEC(1));
+    else
+        snprintf(to, SNAPSHOTS_BACK_MAX,
+                 "going back to step %lld, which ranks of other nodes have: the script shares it", (long long)step);
+    return x->bytes || step != KEEPER_NO_STEP;
+}

@@ -142,6 +142,13 @@ const char *snapshots_source(const struct keeper_reads *x, char to[SNAPSHOTS_SOU
  * more than SNAPSHOTS_NAMED_MAX, which is all that local has room for, the others are counted. */
 const char *snapshots_ranks(const unsigned *local, unsigned n, unsigned base, char to[SNAPSHOTS_RANKS_MAX]);
 
+/* Who has not called restore(), of this node whose first rank is base; returns how many. */
+unsigned snapshots_silent(const struct keeper *k, unsigned base, char to[SNAPSHOTS_RANKS_MAX]);
+
+/* "going back to step 4, from disk: 1.0 MiB in 0.009 s"; false: to nothing, and there is no line. */
+#define SNAPSHOTS_BACK_MAX 200
+bool snapshots_back_text(const struct keeper_reads *x, int64_t step, el_usec took, char to[SNAPSHOTS_BACK_MAX]);
+
 #define SNAPSHOTS_DIFFER_MAX 1200
 /* The warning: which part, which ranks, which tensors, what it means and what to do. */
 const char *snapshots_differ(const struct keeper_pair *x, char to[SNAPSHOTS_DIFFER_MAX]);

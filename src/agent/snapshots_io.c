@@ -15,7 +15,6 @@
 #include "ckpt/vault.h"
 #include "ckpt/wsock.h"
 #include "proc/ancestor.h"
-#include "util/file.h"
 #include "util/log.h"
 #include "util/snip.h"
 
@@ -28,7 +27,7 @@ struct snapshots {
     void *ctx;
     const struct reap *reap;
     const struct run_conf *run;
-    unsigned workers, rank_base;
+    unsigned workers, rank_base, oom_raise;
     uint64_t round, coord, loaded; /* loaded: bytes from disk when it was looked last */
     struct el_mem mem;
     struct keeper *keeper;
@@ -51,7 +50,6 @@ struct snapshots {
     bool stepping, several;
     unsigned waiting, room; /* events in queue */
     struct keeper_event *queue;
-    unsigned oom_raise;
     struct fates fates;
     char socket[108];
 };
@@ -96,7 +94,7 @@ static void tell_choose(struct snapshots *s)
     stock.elsewhere = keeper_takes_elsewhere(s->keeper);
     if (s->resume) {
         const struct load_found *disk = resume_found(s->resume);
-        int64_t best = snapshots_passes_over(&stock, disk);
+        const int64_t best = snapshots_passes_over(&stock, disk);
         if (best >= 0 && disk->unusable != s->said_unusable)
             el_log(EL_WARN, "%s: it is passed over; step %lld is the newest that can be gone back to here", disk->why,
                    (long long)best);
@@ -352,22 +350,11 @@ static void on_nobody_reads(struct snapshots *s)
     feed(s, &(struct keeper_event){.type = KEEPER_EV_LATE, .text = text});
 }
 
-/* Who has not called restore(); returns how many. */
-static unsigned find_silent(const struct snapshots *s, char to[SNAPSHOTS_RANKS_MAX])
-{
-    unsigned local[SNAPSHOTS_NAMED_MAX], n = 0;
-    for (unsigned w = keeper_silent(s->keeper, 0); w < s->workers; w = keeper_silent(s->keeper, w + 1), n++)
-        if (n < SNAPSHOTS_NAMED_MAX)
-            local[n] = w;
-    snapshots_ranks(local, n, s->rank_base, to);
-    return n;
-}
-
 /* Once, long before the time is over: one rank that takes another way through the script keeps all from training. */
 static void say_silent(struct snapshots *s)
 {
     char who[SNAPSHOTS_RANKS_MAX];
-    unsigned n = find_silent(s, who), others = s->workers - n;
+    unsigned n = snapshots_silent(s->keeper, s->rank_base, who), others = s->workers - n;
     s->say_at = EL_NEVER;
     set_timer(s);
     if (n && others)
@@ -380,7 +367,7 @@ static void say_silent(struct snapshots *s)
 static void on_nobody_asks(struct snapshots *s)
 {
     char who[SNAPSHOTS_RANKS_MAX], text[SNAPSHOTS_RANKS_MAX + 120];
-    unsigned n = find_silent(s, who);
+    unsigned n = snapshots_silent(s->keeper, s->rank_base, who);
     snprintf(text, sizeof text,
              "%s %s not called restore() within %.6g s (--ckpt-restore-timeout): every rank must call it", who,
              n == 1 ? "has" : "have", (double)s->run->ckpt_restore_timeout / EL_SEC(1));
@@ -431,16 +418,12 @@ void snapshots_round(struct snapshots *s, uint64_t number, uint64_t coord, unsig
 }
 
 /* One line for each time. */
-static void say_restored(const struct snapshots *s)
+static void say_back(const struct snapshots *s)
 {
+    char line[SNAPSHOTS_BACK_MAX];
     struct keeper_reads x = keeper_reads(s->keeper);
-    char from[SNAPSHOTS_SOURCE_MAX];
-    if (x.bytes)
-        el_log(EL_INFO, "going back to step %lld, from %s: %.1f MiB in %.3f s", (long long)s->step,
-               snapshots_source(&x, from), (double)x.bytes / (1 << 20), (double)(s->read - s->offered) / EL_SEC(1));
-    else if (s->step != KEEPER_NO_STEP)
-        el_log(EL_INFO, "going back to step %lld, which ranks of other nodes have: the script shares it",
-               (long long)s->step);
+    if (snapshots_back_text(&x, s->step, s->read - s->offered, line))
+        el_log(EL_INFO, "%s", line);
 }
 
 void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, const char *text)
@@ -467,7 +450,7 @@ void snapshots_again(struct snapshots *s)
 
 uint64_t snapshots_confirmed(struct snapshots *s, uint64_t attempt)
 {
-    say_restored(s);
+    say_back(s);
     fates_forget_behind(&s->fates, s->step);
     s->left.step = RESTORE_NO_STEP;
     uint64_t lineage = lineage_begin(s->round, s->coord, attempt);

@@ -72,4 +72,7 @@ void probing_compare_clocks(struct probing *p); /* at the end of the nodes' own 
 void probing_number_domains(struct probing *p); /* for the plan */
 struct pair_result *probing_said(struct probing *p, unsigned node);
 
+/* Until the stage ends (probing_text.c). */
+uint64_t probing_left_ms(const struct probing *p, el_usec now);
+
 #endif
