@@ -65,6 +65,7 @@ static void fill(const struct failure *f, struct msg_incident *x)
                                .by = record_by_word(f->by),
                                .class = failure_class_text(f->class),
                                .follower = f->follower || (f->hung && !f->odd), /* it waited for somebody */
+                               .private_link = f->private_link,
                                .type = f->found.type};
 }
 

@@ -121,6 +121,7 @@ static void take_words(struct failure *f, struct traceback *t, const struct trac
     if (f->words != CLASSIFY_NONE && (c.rule == CLASSIFY_NONE || !classify_is_follower(f->words)))
         return;
     f->words = c.rule;
+    f->words_private = c.private_link;
     memcpy(f->sign, c.sign, sizeof f->sign);
 }
 
@@ -342,6 +343,7 @@ static void set_rule(struct failure *f, enum classify_rule rule)
     f->rule = rule;
     f->class = classify_class(rule);
     f->follower = classify_is_follower(rule);
+    f->private_link = f->follower && rule == f->words && f->words_private;
 }
 
 static void classify(struct failure *f, bool oom_rose)
@@ -393,6 +395,8 @@ static bool sooner(const struct failure *a, const struct failure *b)
 {
     if (a->follower != b->follower)
         return b->follower;
+    if (a->private_link != b->private_link)
+        return a->private_link;
     if (a->hung != b->hung)
         return b->hung; /* one that ended by itself explains why the others stood */
     if (a->hung && a->odd != b->odd)
@@ -475,9 +479,11 @@ const char *failure_advice(const struct failure *f)
                             : "only the program's words say so, and the host stays in use (--on-text-suspect): elrun "
                               "probe checks it";
     case FAILURE_CLASS_NETWORK:
-        return f->follower ? "the other end of a connection is gone, and no rank failed by itself: did one leave "
-                             "early, or a service end?"
-                           : "";
+        return f->private_link ? "the other end of a connection that this rank made itself, it seems, is gone: see the "
+                                 "service there"
+               : f->follower   ? "the other end of a connection is gone, and no rank failed by itself: did one leave "
+                                 "early, or a service end?"
+                               : "";
     case FAILURE_CLASS_HANG: return "a peer did not take part: look for the rank that printed last or not at all";
     case FAILURE_CLASS_OUTSIDE: return "elrun did not send this signal: ask the scheduler or the host's administrator";
     case FAILURE_CLASS_CODE:

@@ -64,6 +64,7 @@ struct failure {
     bool hung;          /* elrun ended it, because all workers of its node stood still */
     bool odd;           /* hung: it stood elsewhere than most, and so keeps them waiting */
     bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
+    bool private_link;  /* follower: the connection may be one of its own, to a service: named before other followers */
     el_usec at;         /* monotonic: when the end was seen */
     int64_t wall_usec;  /* the same moment on the wall clock, since 1970 */
     char time_text[32]; /* local time for people, "2026-11-21_20:36:48" */
@@ -81,7 +82,7 @@ struct failure {
     enum failure_from tail_from; /* one of the two */
     struct traceback found;      /* what it said; kind NONE if nothing was found */
     char *siblings;              /* one line: what the others of its node did at that moment, by proc/scene.h */
-    char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before" */
+    char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before"; or after */
     char *core;   /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
     enum failure_oom oom;
@@ -93,6 +94,7 @@ struct failure {
     bool texts_short;             /* memory for some of the texts was refused */
     enum classify_rule words;     /* the row that its last words fit */
     enum classify_rule rule;      /* the row that decided the class: that one, or one of its exit code */
+    bool words_private;           /* classify.h: private_link of that row */
     char sign[CLASSIFY_SIGN_MAX]; /* a line of its output outside the traceback that says why; "" = none */
 };
 
@@ -131,8 +133,9 @@ bool failure_is_own(const struct failure *f);
  * than the end. */
 el_usec failure_at(const struct failure *f);
 
-/* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another; the
- * earliest, by the error file's time stamp where that is earlier than the end; then the lowest rank.  -1 = none. */
+/* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another,
+ * and of followers one whose connection may be its own; the earliest, by the error file's time stamp where that is
+ * earlier than the end; then the lowest rank.  -1 = none. */
 int failure_cause(const struct failure *const *all, unsigned n);
 
 enum failure_status_as { FAILURE_AS_WORKER, FAILURE_AS_TORCHRUN, FAILURE_AS_CLASS }; /* --exit-code */

@@ -10,6 +10,8 @@ is "of $count failures in which the victims end first nobody else was named" "$(
 grep -v '^ok' "$T/corpus" | head -200
 one() { ELRUN=$ELRUN "${PY:-python3}" "$HERE/cause.py" one "$@"; }
 like "a rank that raised and cannot end, since a thread of it runs on" "$(one value thread gloo-closed 1 3 2)" "^ok"
+like "a rank that lost a connection of its own, before those that lost the rank" "$(one reset finally gloo-closed 1 3 1)" "^ok"
+like "... over nodes" "$(one reset finally gloo-closed 2 2 1)" "^ok"
 "$ELRUN" --standalone --nproc-per-node=2 --shutdown-timeout=2 "$HERE/cause.py" worker "$T/flag" 1 stay none reset-error >"$T/stay" 2>&1
 like "nobody fails by itself: that the wait is one is said" "$(cat "$T/stay")" "rank 0 .* its last words only say that a peer is gone: waiting up to 2 s for the rank that made it so"
 like "... and the victim is named in the end" "$(cause_of "$T/stay")" "rank 0 failed: ConnectionResetError"
@@ -25,6 +27,9 @@ END
 "$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/left.py" >"$T/left" 2>&1
 like "a rank had left with 0: the cause names it, and when" "$(cause_of "$T/left")" "Connection closed by peer.*; rank 1 had ended with 0, 0\.[4-9] s before"
 like "... and what to do" "$(cat "$T/left")" "^  advice: a rank that ends early leaves the others"
+sed 's/time.sleep(.*/time.sleep(1.2 if rank == 1 else 0.4)/' "$T/left.py" >"$T/left2.py"
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/left2.py" >"$T/left2" 2>&1
+like "a rank leaves with 0 only after the others died of it: it is named" "$(cause_of "$T/left2")" "Connection closed by peer.*; rank 1 ended with 0, [01]\.[0-9] s after"
 cat >"$T/last.py" <<'END'
 import os, time
 time.sleep(6.5 if os.environ["RANK"] == "2" else 0.2)
