@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
 #include "incident/xid.h"
@@ -182,6 +183,35 @@ static void unfolded(struct failure *f, struct el_buf *clean)
     el_buf_free(bad ? &out : &old);
 }
 
+static void keep_survived(struct failure *f, const struct traceback *t)
+{
+    const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
+    char type[64], message[110], file[40];
+    text_copy(type, sizeof type, t->type, strlen(t->type));
+    text_copy(message, sizeof message, t->message, strlen(t->message));
+    text_copy(file, sizeof file, name, strlen(name));
+    int n = snprintf(f->survived, sizeof f->survived, "%s%s%s", type, *type && *message ? ": " : "", message);
+    if (t->line)
+        snprintf(f->survived + n, sizeof f->survived - (size_t)n, " (%s:%u)", file, t->line);
+}
+
+/* Looks for what ended the program.  all becomes what it said after the last exception that it survived. */
+static void find_end(struct failure *f, struct text *all, struct traceback *found, struct traceback_chain *chain)
+{
+    struct classify c;
+    f->logged = false;
+    for (;;) {
+        traceback_find_chain(found, chain, all->n ? all->p : "", all->n);
+        f->logged = survived_is_logged(found, *all);
+        classify_words(&c, found, chain, *all);
+        size_t at = survived_at(found, chain, *all, f->logged, classify_is_follower(c.rule));
+        if (!at)
+            return;
+        keep_survived(f, found);
+        *all = (struct text){all->p + at, all->n - at};
+    }
+}
+
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
@@ -193,11 +223,12 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     unfolded(f, &clean);
     struct traceback found;
     struct traceback_chain chain;
-    traceback_find_chain(&found, &chain, clean.len ? clean.v : "", clean.len);
-    take_words(f, &found, &chain, (struct text){clean.len ? clean.v : "", clean.len});
-    struct text span = {clean.len ? clean.v + found.start : "", found.end - found.start};
-    if (from == FAILURE_FROM_STDERR && clean.len)
-        f->raised = is_last_word(&found, (struct text){clean.v, clean.len});
+    struct text all = {clean.len ? clean.v : "", clean.len};
+    find_end(f, &all, &found, &chain);
+    take_words(f, &found, &chain, all);
+    struct text span = {all.p + found.start, found.end - found.start};
+    if (from == FAILURE_FROM_STDERR && all.n)
+        f->raised = is_last_word(&found, all);
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;

@@ -89,13 +89,16 @@ struct failure {
     unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
     bool witnessed; /* class HARDWARE: not its words alone say so, but the kernel too */
     bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
-    char xid_device[20];          /* PCI address */
-    bool raised;                  /* its stderr ends with an exception that nobody caught */
-    bool texts_short;             /* memory for some of the texts was refused */
-    enum classify_rule words;     /* the row that its last words fit */
-    enum classify_rule rule;      /* the row that decided the class: that one, or one of its exit code */
-    bool words_private;           /* classify.h: private_link of that row */
-    char sign[CLASSIFY_SIGN_MAX]; /* a line of its output outside the traceback that says why; "" = none */
+    char xid_device[20];              /* PCI address */
+    bool raised;                      /* its stderr ends with an exception that nobody caught */
+    bool texts_short;                 /* memory for some of the texts was refused */
+    enum classify_rule words;         /* the row that its last words fit */
+    enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */
+    bool words_private;               /* classify.h: private_link of that row */
+    bool logged;                      /* the exception was caught, and printed by a logger */
+    char survived[CLASSIFY_SIGN_MAX]; /* an exception that it had printed before, and gone on: "KeyError: 'x' (a.py:3)"
+                                       */
+    char sign[CLASSIFY_SIGN_MAX];     /* a line of its output outside the traceback that says why; "" = none */
 };
 
 void failure_init(struct failure *f);

@@ -92,6 +92,7 @@ static const struct field top[] = {
     TOP(BOOL, "private_link", private_link, 0, NULL),
     TOP(WORD, "rule", rule, 0, rule_words),
     CHARS("sign", sign),
+    CHARS("survived", survived),
     TOP(BOOL, "hung", hung, 0, NULL),
     TOP(BOOL, "odd", odd, 0, NULL),
     CHARS("time", time_text),

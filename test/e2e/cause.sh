@@ -37,6 +37,25 @@ END
 "$ELRUN" --standalone --nproc-per-node=3 "$T/last.py" >"$T/last" 2>&1
 is "all but one have ended: whom the job waits for is said once" "$(grep -v OMP_NUM_THREADS "$T/last")" "elrun: rank 2 of 3 is still running; the others have ended"
 
+# An exception that was logged and survived decides nothing: not what is named, and not whether it is tried again.
+cat >"$T/survived.py" <<'END'
+import logging, os, sys, time
+if os.environ["RANK"] != "1":
+    time.sleep(20)
+logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+try:
+    {}["metric"]
+except KeyError:
+    logging.exception("evaluation failed")
+for i in range(12):
+    logging.info("step %d", i)
+sys.exit("no data is left")
+END
+"$ELRUN" --standalone --nproc-per-node=2 --max-restarts=1 "$T/survived.py" >"$T/survived" 2>&1
+like "the cause is what was said at the end" "$(cause_of "$T/survived")" "rank 1 failed: exit code 1; its last line: no data is left"
+like "... the survived one is told beside it" "$(cat "$T/survived")" "^  an earlier error, after which it went on: KeyError: 'metric' \(survived\.py:6\)"
+like "... and it is tried again" "$(cat "$T/survived")" "^elrun: restart 1 of 1"
+
 # A message longer than all that is kept of a stream.
 cat >"$T/long.py" <<'END'
 class Key(RuntimeError):
