@@ -59,8 +59,10 @@ static bool is_full(const struct node *n, unsigned slot)
 static void fill(const struct failure *f, struct msg_incident *x)
 {
     *x = (struct msg_incident){.local_rank = f->local_rank,
-                               .code = f->end == FAILURE_EXIT ? f->code : -1,
-                               .signal = f->end == FAILURE_SIGNAL ? f->code : -1,
+                               .code = f->end == FAILURE_EXIT ? f->code
+                                       : failure_was_left(f)  ? 1
+                                                              : -1,
+                               .signal = f->end == FAILURE_SIGNAL && !failure_was_left(f) ? f->code : -1,
                                .oom = f->by == FAILURE_BY_OOM,
                                .by = record_by_word(f->by),
                                .class = failure_class_text(f->class),

@@ -337,17 +337,23 @@ static bool failed_before_stop(const struct failure *f)
     return f->file_sec >= 0 && (f->file_sec + 1) * 1000000 <= f->stop_wall_usec;
 }
 
-/* It had printed why before elrun's signal, which ended it as a signal ends who does not catch it; it may have stood in
- * its own tear-down, or waited for a thread of its own. */
+/* It had printed why before elrun's signal, which ended it as a signal ends who does not catch it (it may have stood in
+ * its own tear-down, or waited for a thread of its own), or came too late to do so. */
 static bool raised_before_stop(const struct failure *f)
 {
-    return f->raised && f->end == FAILURE_SIGNAL && !is_crash(f->code) && !classify_is_follower(f->words) &&
-           classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
+    bool own = f->raised && !classify_is_follower(f->words) && classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
+    return own &&
+           (f->end == FAILURE_SIGNAL ? !is_crash(f->code) : f->end == FAILURE_EXIT && f->code == 1 && f->spoke_first);
+}
+
+bool failure_was_left(const struct failure *f)
+{
+    return f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF && raised_before_stop(f);
 }
 
 bool failure_by_exception(const struct failure *f)
 {
-    return f->end == FAILURE_EXIT || (f->by == FAILURE_BY_ITSELF && raised_before_stop(f));
+    return f->end == FAILURE_EXIT || failure_was_left(f);
 }
 
 static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
@@ -473,7 +479,7 @@ int failure_exit_status(const struct failure *f, enum failure_status_as how)
     switch (f->end) {
     case FAILURE_EXIT:
     case FAILURE_NOT_STARTED: assert(f->code > 0 && f->code < 256); return f->code;
-    case FAILURE_SIGNAL: return EL_EXIT_SIGNAL(f->code);
+    case FAILURE_SIGNAL: return failure_was_left(f) ? 1 : EL_EXIT_SIGNAL(f->code);
     case FAILURE_UNKNOWN: break;
     }
     return EL_EXIT_SOFTWARE;

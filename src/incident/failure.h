@@ -91,6 +91,7 @@ struct failure {
     bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
     char xid_device[20];              /* PCI address */
     bool raised;                      /* its stderr ends with an exception that nobody caught */
+    bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
     bool texts_short;                 /* memory for some of the texts was refused */
     enum classify_rule words;         /* the row that its last words fit */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */
@@ -122,12 +123,15 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
 /* After the evidence: who ended it, and of which class it is.
  * stopped: elrun had signalled this worker before its end.  Such a worker is never a cause, unless its error file
  * proves that it had failed before the signal (stop_wall_usec), or its stderr does: it ends with an exception of its
- * own that nobody caught, and the signal ended it without another word; or the kernel says that it chose it, or it
+ * own that nobody caught, and the signal ended it without another word, or came when all that had been said
+ * (spoke_first) and it exited as one does after an exception; or the kernel says that it chose it, or it
  * hung. oom_rose: the count of out-of-memory kills of this node's cgroup is higher than when the worker started. */
 void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 
 /* Judged: an exception ended it: it exited, or elrun's signal only ended what was left of it. */
 bool failure_by_exception(const struct failure *f);
+/* Judged: the latter.  Its exit status is taken for 1, as Python's would have been. */
+bool failure_was_left(const struct failure *f);
 
 /* Judged: not just ended by elrun because of somebody else.  A worker that hung counts, though elrun ended it. */
 bool failure_is_own(const struct failure *f);

@@ -89,6 +89,7 @@ static const struct field top[] = {
     TOP(WORD, "by", by, 0, by_words),
     TOP(WORD, "class", class, 0, class_words),
     TOP(BOOL, "follower", follower, 0, NULL),
+    TOP(BOOL, "raised", raised, 0, NULL),
     TOP(BOOL, "private_link", private_link, 0, NULL),
     TOP(WORD, "rule", rule, 0, rule_words),
     CHARS("sign", sign),

@@ -248,7 +248,7 @@ static void put_who(struct page *p, const struct failure *f)
         sep = ", ";
     }
     if (summary_is_raised(f)) {
-        el_buf_printf(&p->line, "%sexit code %d", sep, f->code);
+        summary_how(f, &p->line, sep);
         sep = ", ";
     }
     bool told = f->class == FAILURE_CLASS_HANG || (f->class == FAILURE_CLASS_OUTSIDE && f->by == FAILURE_BY_OUTSIDE) ||

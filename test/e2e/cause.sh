@@ -56,6 +56,28 @@ like "the cause is what was said at the end" "$(cause_of "$T/survived")" "rank 1
 like "... the survived one is told beside it" "$(cat "$T/survived")" "^  an earlier error, after which it went on: KeyError: 'metric' \(survived\.py:6\)"
 like "... and it is tried again" "$(cat "$T/survived")" "^elrun: restart 1 of 1"
 
+# Two fail in one instant, and one that has raised does not exit.
+cat >"$T/two.py" <<'END'
+import atexit, os, signal, sys, threading, time
+rank, how = int(os.environ["RANK"]), sys.argv[1]
+if rank == 2 and how == "both":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    atexit.register(time.sleep, 0.6)
+if rank == 1 and how == "stays":
+    threading.Thread(target=time.sleep, args=(60,)).start()
+time.sleep({1: 0.3, 2: 0.1}.get(rank, 20) if how == "both" or rank == 1 else 0.8)
+if rank in (1, 2) and how == "both" or rank == 1:
+    raise ValueError("of rank %d" % rank)
+raise RuntimeError("[/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:1")
+END
+"$ELRUN" --standalone --nproc-per-node=4 "$T/two.py" both >"$T/both" 2>&1
+like "a rank raises, and another one had, whose end elrun's signal only met" "$(cause_of "$T/both")" "rank 1 failed: ValueError: of rank 1"
+like "... it is no victim" "$(cat "$T/both")" "^  rank 2 failed too: ValueError: of rank 2"
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/two.py" stays >"$T/stays" 2>&1
+is "a rank that raised and does not exit: the status of its exception" $? 1
+like "... which is what is said" "$(cause_of "$T/stays")" "rank 1 failed: ValueError: of rank 1"
+like "... and that elrun ended it" "$(cat "$T/stays")" "did not exit, ended by elrun \(SIGTERM\)"
+
 # A message longer than all that is kept of a stream.
 cat >"$T/long.py" <<'END'
 class Key(RuntimeError):

@@ -276,6 +276,41 @@ static void test_private(void)
     is_num(mem.used_bytes, 0, "memory came back");
 }
 
+/* Its own traceback was there before elrun's signal. */
+static void test_raised(void)
+{
+    static const char own[] =
+        "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\nValueError: x\n",
+                      closed[] =
+                          "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\n" CLOSED "\n";
+    static const struct {
+        enum failure_end end;
+        int code;
+        bool first;
+        const char *text;
+        enum failure_by by;
+        bool left;
+        const char *why;
+    } rows[] = {
+        {FAILURE_SIGNAL, 15, false, own, FAILURE_BY_ITSELF, true, "it raised and could not exit"},
+        {FAILURE_EXIT, 1, true, own, FAILURE_BY_ITSELF, false, "it raised in the moment in which another one did"},
+        {FAILURE_EXIT, 1, false, own, FAILURE_BY_ELRUN, false, "an exception that elrun's signal may have raised"},
+        {FAILURE_EXIT, 3, true, own, FAILURE_BY_ELRUN, false, "the status is not that of an exception"},
+        {FAILURE_EXIT, 1, true, closed, FAILURE_BY_ELRUN, false, "only a peer was gone"},
+        {FAILURE_EXIT, 1, true, "bye\n", FAILURE_BY_ELRUN, false, "it raised nothing"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct failure f = make(rows[i].end, rows[i].code, 0, NULL);
+        f.spoke_first = rows[i].first;
+        failure_add_stderr(&f, rows[i].text, strlen(rows[i].text), NULL);
+        failure_judge(&f, true, false);
+        ok(f.by == rows[i].by && failure_was_left(&f) == rows[i].left, rows[i].why);
+        if (rows[i].left)
+            is_num(failure_exit_status(&f, FAILURE_AS_WORKER), 1, "... and has the status of its exception");
+        failure_free(&f, NULL);
+    }
+}
+
 static void test_status(void)
 {
     struct failure f = make(FAILURE_EXIT, 85, 0, NULL), s = make(FAILURE_SIGNAL, 9, 0, NULL),
@@ -454,6 +489,7 @@ int main(void)
     test_cause();
     test_chains();
     test_private();
+    test_raised();
     test_status();
     test_huge();
     return done();
