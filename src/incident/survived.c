@@ -7,10 +7,10 @@
 #include "util/auto.h"
 
 enum {
-    MANY = 20,       /* lines of its own: nobody prints so many while ending */
-    MANY_LOGGED = 8, /* where it is known that the exception was caught */
-    RUN = 4,         /* lines of one form, but for their numbers: no message is written so */
-    HEAD = 96,       /* bytes in which a line of a logger's says its level */
+    MANY = 20,        /* lines of its own: nobody prints so many while ending */
+    MANY_LOGGED = 12, /* where it is known that the exception was caught */
+    RUN = 4,          /* lines of one form, but for their numbers: no message is written so */
+    HEAD = 96,        /* bytes in which a line of a logger's says its level */
     TOLD_LEAST = 6,
     TOLD_MOST = 60, /* bytes of the message that are looked for in later lines */
 };
@@ -102,8 +102,13 @@ static bool is_noise(struct text line)
     if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t' || line_is_foreign(line) || line_is_box(line) ||
         last_line_is_hint(line) || (text_find(line, "Warning: ") && !is_record(line)) || text_find(line, " NCCL "))
         return true;
+    static const char *const ending[] = {"losing",     "hutting down", "xiting",   "leaning up", "leanup", "inaliz",
+                                         "erminating", "topping",      "ploading", "lushing",    "estroy", "isconnect"};
     for (size_t i = 0; i < COUNT_OF(starts); i++)
         if (text_starts(line, starts[i]))
+            return true;
+    for (size_t i = 0; i < COUNT_OF(ending); i++) /* whatever the case of its first letter */
+        if (text_find(line, ending[i]))
             return true;
     return false;
 }

@@ -13,6 +13,7 @@
 #define STEP   "2026-11-27 03:47:15,100 INFO step 1 loss 0.1\n"
 #define STEPS4 STEP STEP STEP STEP
 #define PLAIN4 "step 1 loss 0.1\nstep 2 loss 0.1\nstep 33 loss 0.12\nstep 4 loss 0.1\n"
+#define CLOSE3 "2026-11-27 03:47:16 INFO closing dataset 1\nINFO Shutting down\nuploading logs\n"
 #define CLOSED "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:1\n"
 
 static const struct {
@@ -21,8 +22,11 @@ static const struct {
 } rows[] = {
     {"an uncaught exception", TB "KeyError: 'a'\n", "KeyError: 'a'", false},
     {"logged as the program ends", LOGGED "KeyError: 'a'\n" STEP STEP "bye\n", "KeyError: 'a'", false},
-    {"logged, then much output", LOGGED "KeyError: 'a'\n" STEPS4 STEPS4, NULL, true},
-    {"... at whose end it says why it ends", LOGGED "KeyError: 'a'\n" STEPS4 STEPS4 "no data\n", NULL, true},
+    {"logged, then much output", LOGGED "KeyError: 'a'\n" STEPS4 STEPS4 STEPS4, NULL, true},
+    {"... at whose end it says why it ends", LOGGED "KeyError: 'a'\n" STEPS4 STEPS4 STEPS4 "no data\n", NULL, true},
+    {"logged, then a long tear-down, and an error that sums it up",
+     LOGGED "KeyError: 'a'\n" CLOSE3 CLOSE3 CLOSE3 CLOSE3 CLOSE3 "2026-11-27 03:47:17 ERROR job failed\n",
+     "KeyError: 'a'", false},
     {"not logged, and not that much: a thread goes on", TB "KeyError: 'a'\n" STEPS4 STEPS4, "KeyError: 'a'", false},
     {"not logged, then very much", TB "KeyError: 'a'\n" STEPS4 STEPS4 STEPS4 STEPS4 STEPS4, NULL, true},
     {"lines of no logger's", TB "KeyError: 'a'\n" PLAIN4 PLAIN4 PLAIN4 PLAIN4 PLAIN4, NULL, true},
@@ -35,7 +39,7 @@ static const struct {
     {"an error directly behind it is its last word", TB "KeyError: 'a'\nERROR: training failed\n", "KeyError: 'a'",
      false},
     {"who tells it again has not survived it",
-     LOGGED "MyError: shard 17\n" STEPS4 STEPS4 "ERROR run failed: shard 17\n", "MyError: shard 17", false},
+     LOGGED "MyError: shard 17\n" STEPS4 STEPS4 STEPS4 "ERROR run failed: shard 17\n", "MyError: shard 17", false},
     {"who says that it goes on, does", "WARNING:root:no accelerator, falling back\n" TB "ImportError: x\n", NULL, true},
     {"... and who says that it does not, does not", "ERROR:root:failed, not retrying\n" TB "KeyError: 'a'\n",
      "KeyError: 'a'", false},
@@ -47,8 +51,8 @@ static const struct {
      "KeyError: 'a'", false},
     {"a peer that is gone ends with many words", LOGGED CLOSED STEPS4 "ERROR giving up\n" STEPS4,
      "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:1", false},
-    {"survived, and then the one that ended it", LOGGED "KeyError: 'a'\n" STEPS4 STEPS4 TB "MyError: b\n", "MyError: b",
-     false},
+    {"survived, and then the one that ended it", LOGGED "KeyError: 'a'\n" STEPS4 STEPS4 STEPS4 TB "MyError: b\n",
+     "MyError: b", false},
 };
 
 static void test_rows(void)
@@ -72,7 +76,7 @@ static void test_rows(void)
 
 static void test_what(void)
 {
-    static const char text[] = LOGGED "KeyError: 'a'\n" STEPS4 STEPS4 "no data in /data\n";
+    static const char text[] = LOGGED "KeyError: 'a'\n" STEPS4 STEPS4 STEPS4 "no data in /data\n";
     struct failure f;
     failure_init(&f);
     failure_add_stderr(&f, text, sizeof text - 1, NULL);
