@@ -67,7 +67,8 @@ static void fill(const struct failure *f, struct msg_incident *x)
                                .by = record_by_word(f->by),
                                .class = failure_class_text(f->class),
                                .follower = f->follower || (f->hung && !f->odd), /* it waited for somebody */
-                               .private_link = f->private_link,
+                               /* whoever knows who had left says more than the other followers */
+                               .private_link = f->private_link || (f->follower && f->left),
                                .type = f->found.type};
 }
 

@@ -30,6 +30,14 @@ like "... and what to do" "$(cat "$T/left")" "^  advice: a rank that ends early 
 sed 's/time.sleep(.*/time.sleep(1.2 if rank == 1 else 0.4)/' "$T/left.py" >"$T/left2.py"
 "$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/left2.py" >"$T/left2" 2>&1
 like "a rank leaves with 0 only after the others died of it: it is named" "$(cause_of "$T/left2")" "Connection closed by peer.*; rank 1 ended with 0, [01]\.[0-9] s after"
+sed 's/time.sleep(.*/time.sleep({2: 0.7, 3: 1.4}.get(rank, 0.4))/; s/rank != 1/rank != 3/' "$T/left.py" >"$T/left3.py"
+port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for i in 0 1; do
+    "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=left --nproc-per-node=2 --shutdown-timeout=2 \
+        "$T/left3.py" >"$T/left3.$i" 2>&1 &
+done
+wait
+like "... also where a rank on another node failed first" "$(cat "$T/left3.0")" "failed: .*Connection closed by peer.*; rank 3 ended with 0, [0-9.]* s after"
 cat >"$T/last.py" <<'END'
 import os, time
 time.sleep(6.5 if os.environ["RANK"] == "2" else 0.2)
