@@ -114,7 +114,9 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         if (f->found.function[0])
             el_buf_printf(out, "; it stood in %s", f->found.function);
     } else if (f->message) {
-        el_buf_puts(out, brief ? "" : ": ");
+        /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
+        bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
+        el_buf_puts(out, brief ? "" : apart ? "; it had printed: " : ": ");
         summary_line(out, text_of(f->message));
     } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
         el_buf_printf(out, ": %s", signame_meaning(f->code));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "incident/failure.h"
+#include "incident/summary.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 
@@ -85,8 +86,34 @@ static void test_what(void)
     failure_free(&f, NULL);
 }
 
+/* Killed from outside a while after an exception: the one is not the other's reason. */
+static void test_killed(void)
+{
+    static const struct {
+        int signal;
+        const char *text, *ending;
+    } killed[] = {
+        {9, LOGGED "KeyError: 'a'\n", "signal 9 (SIGKILL), from outside elrun; it had printed: KeyError: 'a' (t.py:3)"},
+        {2, TB "KeyboardInterrupt\n", "signal 2 (SIGINT), from outside elrun: KeyboardInterrupt (t.py:3)"},
+    };
+    for (size_t i = 0; i < COUNT_OF(killed); i++) {
+        struct failure f;
+        struct el_buf out = EL_BUF_INIT(NULL, 0);
+        failure_init(&f);
+        f.end = FAILURE_SIGNAL;
+        f.code = killed[i].signal;
+        failure_add_stderr(&f, killed[i].text, strlen(killed[i].text), NULL);
+        failure_judge(&f, false, false);
+        summary_ending(&f, &out);
+        is_str(el_buf_cstr(&out), killed[i].ending, killed[i].ending);
+        el_buf_free(&out);
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_killed();
     test_rows();
     test_what();
     return done();
