@@ -59,12 +59,16 @@ static bool is_full(const struct node *n, unsigned slot)
 static void fill(const struct failure *f, struct msg_incident *x)
 {
     *x = (struct msg_incident){.local_rank = f->local_rank,
-                               .code = f->end == FAILURE_EXIT ? f->code : -1,
-                               .signal = f->end == FAILURE_SIGNAL ? f->code : -1,
+                               .code = f->end == FAILURE_EXIT ? f->code
+                                       : failure_was_left(f)  ? 1
+                                                              : -1,
+                               .signal = f->end == FAILURE_SIGNAL && !failure_was_left(f) ? f->code : -1,
                                .oom = f->by == FAILURE_BY_OOM,
                                .by = record_by_word(f->by),
                                .class = failure_class_text(f->class),
                                .follower = f->follower || (f->hung && !f->odd), /* it waited for somebody */
+                               /* whoever knows who had left says more than the other followers */
+                               .private_link = f->private_link || (f->follower && f->left),
                                .type = f->found.type};
 }
 

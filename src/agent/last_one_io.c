@@ -42,6 +42,29 @@ static double seconds(el_usec t)
     return (double)t / (double)EL_SEC(1);
 }
 
+/* Nobody had ended with 0 before; one that tears down slowly does it only then, if it does: "rank 1 ended with 0, 1.5 s
+ * after". */
+static void put_left_after(const struct node *n, el_usec from, struct el_buf *out)
+{
+    struct el_buf ranks = EL_BUF_INIT(NULL, 400);
+    struct el_ranges s = {0};
+    el_usec first = EL_NEVER;
+    unsigned count = 0;
+    for (unsigned i = 0; i < n->nproc; i++) {
+        const struct worker *w = &n->worker[i];
+        if (!w->ended || w->bad || report_was_signalled(n, i))
+            continue;
+        el_ranges_add(&s, &ranks, workers_rank(n, i));
+        first = w->ended_at < first ? w->ended_at : first;
+        count++;
+    }
+    el_ranges_end(&s, &ranks);
+    if (count)
+        el_buf_printf(out, "rank%s %s ended with 0, %.1f s after", count == 1 ? "" : "s", el_buf_cstr(&ranks),
+                      seconds(first - from));
+    el_buf_free(&ranks);
+}
+
 /* "rank 1 had ended with 0, 3.2 s before"; nothing if nobody had. */
 static void put_left(const struct node *n, el_usec before, struct el_buf *out)
 {
@@ -74,6 +97,8 @@ void last_one_explain(struct node *n)
         struct el_buf text = EL_BUF_INIT(NULL, 600);
         if (n->worker[i].bad && failure_is_own(f) && (f->follower || f->hung))
             put_left(n, f->at, &text);
+        if (!text.len && n->worker[i].bad && failure_is_own(f) && f->follower)
+            put_left_after(n, f->at, &text);
         if (text.len)
             failure_set_line(f, &f->left, el_buf_cstr(&text), NULL);
         el_buf_free(&text);

@@ -126,6 +126,7 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
                                                                               : FAILURE_WATCH_NO;
     if (err->path)
         failure_set_line(f, &f->log_file, err->path, NULL);
+    f->spoke_first = err->at && f->wall_usec - ((int64_t)f->at - (int64_t)err->at) <= f->stop_wall_usec;
     if (err->len)
         failure_add_stderr(f, err->bytes, err->len, NULL);
     if (out->len)
@@ -176,11 +177,15 @@ void report_drained(void *node)
     maybe_collected(node);
 }
 
-/* Those that elrun has stopped are looked at, too, where the failure that stopped them is another one's consequence. */
+/* Those that elrun has stopped are looked at, too, where the failure that stopped them is another one's consequence;
+ * and those that ended as one does after an exception, which may have been printed in the same moment as the first
+ * one's. */
 static bool is_evidence(const struct node *n, unsigned slot)
 {
+    const struct failure *f = &n->worker[slot].failure;
     bool open = n->core.follows || n->core.hung || n->core.cause == AGENT_HALTED;
-    return n->worker[slot].bad && (open || !report_was_stopped(n, slot));
+    bool near = n->core.cause == AGENT_WORKER_FAILED && f->at - n->core.stopped < EL_SEC(1);
+    return n->worker[slot].bad && (open || near || !report_was_stopped(n, slot));
 }
 
 /* The earliest failures first: one of them is the cause. */

@@ -256,6 +256,56 @@ static bool improves(enum classify_rule best, enum classify_rule r, const struct
     return e->link != TRACEBACK_CONTEXT || is_text_row(r) || code_kind(last_part(e->type)) == CLEAR;
 }
 
+/* May the connection be one that the program made itself? */
+static bool is_any_connection(enum classify_rule r)
+{
+    static const enum classify_rule any[] = {
+#define X(name) CLASSIFY_##name,
+        FAILURE_ANY_CONNECTION(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT_OF(any); i++)
+        if (r == any[i])
+            return true;
+    return false;
+}
+
+/* Is the innermost frame the user's, or that of a library that makes no collectives? */
+static bool is_private(struct text frames)
+{
+    static const char *const collective[] = {"/torch/distributed/", "/horovod/", "/mpi4py/", "/deepspeed/comm/"};
+    struct line_frame frame;
+    struct text line, last = {0};
+    while (text_line(&frames, &line)) {
+        const char *at = text_find(line, "  File \""); /* with whatever stands in front of each line */
+        if (at && line_is_frame((struct text){at, line.n - (size_t)(at - line.p)}, &frame))
+            last = frame.file;
+    }
+    for (size_t i = 0; i < COUNT_OF(collective); i++)
+        if (last.n && text_find(last, collective[i]))
+            return false;
+    return last.n > 0;
+}
+
+/* The first exception that says anything says that a collective lost its peer: what came of it, a clean-up that failed
+ * or the program's own word for it, is a consequence. */
+static void take_first(struct classify *c, const struct traceback_chain *chain)
+{
+    for (unsigned i = 0; i + 1 < chain->n; i++) {
+        const struct traceback_exception *e = &chain->v[i];
+        enum classify_rule r = match(e->type, e->words, (struct text){0}, true);
+        bool common = e->link == TRACEBACK_CONTEXT && r == CLASSIFY_TYPE && code_kind(last_part(e->type)) != CLEAR;
+        if (r == CLASSIFY_NONE || common || e->link == TRACEBACK_INNER)
+            continue;
+        if (!rows[r].follower || is_any_connection(r))
+            return;
+        c->rule = r;
+        c->cause = e->words;
+        c->cause_type = e->type;
+        return;
+    }
+}
+
 static void take_exceptions(struct classify *c, const struct traceback *t, const struct traceback_chain *chain,
                             struct text frames)
 {
@@ -277,6 +327,9 @@ static void take_exceptions(struct classify *c, const struct traceback *t, const
         best = r;
     }
     c->rule = best;
+    if (python && chain->n && !rows[best].follower)
+        take_first(c, chain);
+    c->private_link = python && rows[c->rule].follower && is_any_connection(c->rule) && is_private(frames);
 }
 
 /* From so many lines before the exception on; where there is none, the last ones. */

@@ -30,12 +30,14 @@ struct classify {
     struct text cause; /* words of an earlier exception that decided, where the last only says that a peer is
                           gone; they point into the input; n 0 = the last one's own */
     struct text cause_type;
-    unsigned xid;                 /* the gravest in stderr, 0 = none */
+    bool private_link; /* a follower, and the connection may be one of its own: to a service, not to a rank */
+    unsigned xid;      /* the gravest in stderr, 0 = none */
     char sign[CLASSIFY_SIGN_MAX]; /* the line that decided or explains, where it is not the exception's; "" = none */
 };
 
-/* The last exception decides; where it only says that a peer is gone, or says nothing, the one that led to it; else a
- * line near the end.  t and chain are what traceback_find_chain() made of this text. */
+/* The last exception decides; where it only says that a peer is gone, or says nothing, the one that led to it; where
+ * the first one says that a collective lost its peer, that one, since what was raised while it was handled is its
+ * consequence as well; else a line near the end.  t and chain are what traceback_find_chain() made of this text. */
 void classify_words(struct classify *c, const struct traceback *t, const struct traceback_chain *chain,
                     struct text all);
 

@@ -96,6 +96,8 @@ static void describe(struct decide_digest *one, const struct failure *f)
     one->kind = kind_of_type(f->found.type);
     if (one->kind == DECIDE_CALL && is_written(f->found.message))
         one->kind = DECIDE_TEXT;
+    if (f->logged) /* who catches an exception may go on after it, and end of something else */
+        one->kind = DECIDE_CODE;
     snprintf(one->what, sizeof one->what, "%s", last_name(f->found.type));
     if (f->found.file[0])
         snprintf(one->place, sizeof one->place, "%s:%u", f->found.file, f->found.line);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
 #include "incident/xid.h"
@@ -121,6 +122,7 @@ static void take_words(struct failure *f, struct traceback *t, const struct trac
     if (f->words != CLASSIFY_NONE && (c.rule == CLASSIFY_NONE || !classify_is_follower(f->words)))
         return;
     f->words = c.rule;
+    f->words_private = c.private_link;
     memcpy(f->sign, c.sign, sizeof f->sign);
 }
 
@@ -181,6 +183,35 @@ static void unfolded(struct failure *f, struct el_buf *clean)
     el_buf_free(bad ? &out : &old);
 }
 
+static void keep_survived(struct failure *f, const struct traceback *t)
+{
+    const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
+    char type[64], message[110], file[40];
+    text_copy(type, sizeof type, t->type, strlen(t->type));
+    text_copy(message, sizeof message, t->message, strlen(t->message));
+    text_copy(file, sizeof file, name, strlen(name));
+    int n = snprintf(f->survived, sizeof f->survived, "%s%s%s", type, *type && *message ? ": " : "", message);
+    if (t->line)
+        snprintf(f->survived + n, sizeof f->survived - (size_t)n, " (%s:%u)", file, t->line);
+}
+
+/* Looks for what ended the program.  all becomes what it said after the last exception that it survived. */
+static void find_end(struct failure *f, struct text *all, struct traceback *found, struct traceback_chain *chain)
+{
+    struct classify c;
+    f->logged = false;
+    for (;;) {
+        traceback_find_chain(found, chain, all->n ? all->p : "", all->n);
+        f->logged = survived_is_logged(found, *all);
+        classify_words(&c, found, chain, *all);
+        size_t at = survived_at(found, chain, *all, f->logged, classify_is_follower(c.rule));
+        if (!at)
+            return;
+        keep_survived(f, found);
+        *all = (struct text){all->p + at, all->n - at};
+    }
+}
+
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
@@ -192,11 +223,12 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     unfolded(f, &clean);
     struct traceback found;
     struct traceback_chain chain;
-    traceback_find_chain(&found, &chain, clean.len ? clean.v : "", clean.len);
-    take_words(f, &found, &chain, (struct text){clean.len ? clean.v : "", clean.len});
-    struct text span = {clean.len ? clean.v + found.start : "", found.end - found.start};
-    if (from == FAILURE_FROM_STDERR && clean.len)
-        f->raised = is_last_word(&found, (struct text){clean.v, clean.len});
+    struct text all = {clean.len ? clean.v : "", clean.len};
+    find_end(f, &all, &found, &chain);
+    take_words(f, &found, &chain, all);
+    struct text span = {all.p + found.start, found.end - found.start};
+    if (from == FAILURE_FROM_STDERR && all.n)
+        f->raised = is_last_word(&found, all);
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;
@@ -318,17 +350,23 @@ static bool failed_before_stop(const struct failure *f)
     return f->file_sec >= 0 && (f->file_sec + 1) * 1000000 <= f->stop_wall_usec;
 }
 
-/* It had printed why before elrun's signal, which ended it as a signal ends who does not catch it; it may have stood in
- * its own tear-down, or waited for a thread of its own. */
+/* It had printed why before elrun's signal, which ended it as a signal ends who does not catch it (it may have stood in
+ * its own tear-down, or waited for a thread of its own), or came too late to do so. */
 static bool raised_before_stop(const struct failure *f)
 {
-    return f->raised && f->end == FAILURE_SIGNAL && !is_crash(f->code) && !classify_is_follower(f->words) &&
-           classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
+    bool own = f->raised && !classify_is_follower(f->words) && classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
+    return own &&
+           (f->end == FAILURE_SIGNAL ? !is_crash(f->code) : f->end == FAILURE_EXIT && f->code == 1 && f->spoke_first);
+}
+
+bool failure_was_left(const struct failure *f)
+{
+    return f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF && raised_before_stop(f);
 }
 
 bool failure_by_exception(const struct failure *f)
 {
-    return f->end == FAILURE_EXIT || (f->by == FAILURE_BY_ITSELF && raised_before_stop(f));
+    return f->end == FAILURE_EXIT || failure_was_left(f);
 }
 
 static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
@@ -355,6 +393,7 @@ static void set_rule(struct failure *f, enum classify_rule rule)
     f->rule = rule;
     f->class = classify_class(rule);
     f->follower = classify_is_follower(rule);
+    f->private_link = f->follower && rule == f->words && f->words_private;
 }
 
 static void classify(struct failure *f, bool oom_rose)
@@ -407,6 +446,8 @@ static bool sooner(const struct failure *a, const struct failure *b)
 {
     if (a->follower != b->follower)
         return b->follower;
+    if (a->private_link != b->private_link)
+        return a->private_link;
     if (a->hung != b->hung)
         return b->hung; /* one that ended by itself explains why the others stood */
     if (a->hung && a->odd != b->odd)
@@ -452,7 +493,7 @@ int failure_exit_status(const struct failure *f, enum failure_status_as how)
     switch (f->end) {
     case FAILURE_EXIT:
     case FAILURE_NOT_STARTED: assert(f->code > 0 && f->code < 256); return f->code;
-    case FAILURE_SIGNAL: return EL_EXIT_SIGNAL(f->code);
+    case FAILURE_SIGNAL: return failure_was_left(f) ? 1 : EL_EXIT_SIGNAL(f->code);
     case FAILURE_UNKNOWN: break;
     }
     return EL_EXIT_SOFTWARE;
@@ -491,9 +532,11 @@ const char *failure_advice(const struct failure *f)
                             : "only the program's words say so, and the host stays in use (--on-text-suspect): elrun "
                               "probe checks it";
     case FAILURE_CLASS_NETWORK:
-        return f->follower ? "the other end of a connection is gone, and no rank failed by itself: did one leave "
-                             "early, or a service end?"
-                           : "";
+        return f->private_link ? "the other end of a connection that this rank made itself, it seems, is gone: see the "
+                                 "service there"
+               : f->follower   ? "the other end of a connection is gone, and no rank failed by itself: did one leave "
+                                 "early, or a service end?"
+                               : "";
     case FAILURE_CLASS_HANG: return "a peer did not take part: look for the rank that printed last or not at all";
     case FAILURE_CLASS_OUTSIDE: return "elrun did not send this signal: ask the scheduler or the host's administrator";
     case FAILURE_CLASS_CODE:

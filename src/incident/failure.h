@@ -64,6 +64,7 @@ struct failure {
     bool hung;          /* elrun ended it, because all workers of its node stood still */
     bool odd;           /* hung: it stood elsewhere than most, and so keeps them waiting */
     bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
+    bool private_link;  /* follower: the connection may be one of its own, to a service: named before other followers */
     el_usec at;         /* monotonic: when the end was seen */
     int64_t wall_usec;  /* the same moment on the wall clock, since 1970 */
     char time_text[32]; /* local time for people, "2026-11-21_20:36:48" */
@@ -81,19 +82,24 @@ struct failure {
     enum failure_from tail_from; /* one of the two */
     struct traceback found;      /* what it said; kind NONE if nothing was found */
     char *siblings;              /* one line: what the others of its node did at that moment, by proc/scene.h */
-    char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before" */
+    char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before"; or after */
     char *core;   /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
     enum failure_oom oom;
     unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
     bool witnessed; /* class HARDWARE: not its words alone say so, but the kernel too */
     bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
-    char xid_device[20];          /* PCI address */
-    bool raised;                  /* its stderr ends with an exception that nobody caught */
-    bool texts_short;             /* memory for some of the texts was refused */
-    enum classify_rule words;     /* the row that its last words fit */
-    enum classify_rule rule;      /* the row that decided the class: that one, or one of its exit code */
-    char sign[CLASSIFY_SIGN_MAX]; /* a line of its output outside the traceback that says why; "" = none */
+    char xid_device[20];              /* PCI address */
+    bool raised;                      /* its stderr ends with an exception that nobody caught */
+    bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
+    bool texts_short;                 /* memory for some of the texts was refused */
+    enum classify_rule words;         /* the row that its last words fit */
+    enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */
+    bool words_private;               /* classify.h: private_link of that row */
+    bool logged;                      /* the exception was caught, and printed by a logger */
+    char survived[CLASSIFY_SIGN_MAX]; /* an exception that it had printed before, and gone on: "KeyError: 'x' (a.py:3)"
+                                       */
+    char sign[CLASSIFY_SIGN_MAX];     /* a line of its output outside the traceback that says why; "" = none */
 };
 
 void failure_init(struct failure *f);
@@ -117,12 +123,15 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
 /* After the evidence: who ended it, and of which class it is.
  * stopped: elrun had signalled this worker before its end.  Such a worker is never a cause, unless its error file
  * proves that it had failed before the signal (stop_wall_usec), or its stderr does: it ends with an exception of its
- * own that nobody caught, and the signal ended it without another word; or the kernel says that it chose it, or it
+ * own that nobody caught, and the signal ended it without another word, or came when all that had been said
+ * (spoke_first) and it exited as one does after an exception; or the kernel says that it chose it, or it
  * hung. oom_rose: the count of out-of-memory kills of this node's cgroup is higher than when the worker started. */
 void failure_judge(struct failure *f, bool stopped, bool oom_rose);
 
 /* Judged: an exception ended it: it exited, or elrun's signal only ended what was left of it. */
 bool failure_by_exception(const struct failure *f);
+/* Judged: the latter.  Its exit status is taken for 1, as Python's would have been. */
+bool failure_was_left(const struct failure *f);
 
 /* Judged: not just ended by elrun because of somebody else.  A worker that hung counts, though elrun ended it. */
 bool failure_is_own(const struct failure *f);
@@ -131,8 +140,9 @@ bool failure_is_own(const struct failure *f);
  * than the end. */
 el_usec failure_at(const struct failure *f);
 
-/* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another; the
- * earliest, by the error file's time stamp where that is earlier than the end; then the lowest rank.  -1 = none. */
+/* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another,
+ * and of followers one whose connection may be its own; the earliest, by the error file's time stamp where that is
+ * earlier than the end; then the lowest rank.  -1 = none. */
 int failure_cause(const struct failure *const *all, unsigned n);
 
 enum failure_status_as { FAILURE_AS_WORKER, FAILURE_AS_TORCHRUN, FAILURE_AS_CLASS }; /* --exit-code */

@@ -112,6 +112,8 @@
     X(SHARER_REFUSED, FRAME, "ConnectionRefusedError", "/multiprocessing/resource_sharer.py", UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(SHARER_GONE,    FRAME, "FileNotFoundError", "/multiprocessing/resource_sharer.py", UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(SHARER_EOF,     FRAME, "EOFError", "/multiprocessing/connection.py",  UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    /* gRPC says it of a peer that ended, with the status UNAVAILABLE. */ \
+    X(GRPC_CLOSED,    WORDS, "Socket closed", "",                           NETWORK, true, "") \
     /* A service that refuses for a while, or is not found for now: trying again later helps (FAILURE_PASSING). */ \
     X(OFFLINE,        WORDS, "ffline mode is enabled", "",                  CODE, false, "HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set") \
     X(TOO_MANY,       WORDS, "Too Many Requests", "",                       NETWORK, false, FAILURE_ADVICE_SERVICE) \
@@ -221,9 +223,13 @@
     X(UCX_RESET,      LINE,  "Connection reset by remote peer", "",         NETWORK, true, "") \
     X(UCX_ENDPOINT,   LINE,  "UCX", "Endpoint timeout",                     NETWORK, true, "") \
     X(NCCL_REMOTE_NAME, LINE, "ncclRemoteError", "",                        NETWORK, true, "") \
+    X(MPI_FAILED,     LINE,  "MPI_ERR_PROC_FAILED", "",                     NETWORK, true, "") \
+    X(MPI_REVOKED,    LINE,  "MPI_ERR_REVOKED", "",                         NETWORK, true, "") \
     X(MPI_LOST,       LINE,  "lost communication with", "process",          NETWORK, true, "") \
     X(RPC_GONE,       WORDS, "this error originated at tensorpipe", "",     NETWORK, true, "") \
     X(HOROVOD,        TYPE,  "HorovodInternalError", "",                    NETWORK, true, "") \
+    X(HOROVOD_DOWN,   WORDS, "Horovod has been shut down", "",              NETWORK, true, "") \
+    X(GLOO_RESET_TYPE, TYPE, "ConnectionResetError", "Gloo",                NETWORK, true, "") \
     X(STORE_RESET,    WORDS, "TCPStore", "Connection reset by peer",        NETWORK, true, "") \
     /* PyTorch 1.13 and older: the store has no type of its own for it. */ \
     X(STORE_OLD_RESET, WORDS, "RuntimeError: Connection reset by peer", "", NETWORK, true, "") \
@@ -304,6 +310,10 @@
 /* Failures that pass by themselves: the program is right, and its turn comes later.  From (with) the first row to the
  * second. */
 #define FAILURE_PASSING(X) X(TOO_MANY, RESOLVE_CURL) X(FILE_LOCK, TRITON_FILE) X(CONNECTION, URL)
+
+/* Followers whose words do not tell a collective's connection from one that the program made itself: outside
+ * torch.distributed it may well be a service that is gone, and then no other rank is to blame. */
+#define FAILURE_ANY_CONNECTION(X) X(GRPC_CLOSED) X(RESET) X(REFUSED) X(ABORTED) X(PIPE)
 
 /* Exceptions of libraries that refuse a command line or a configuration. */
 #define FAILURE_USAGE_TYPES(X) \

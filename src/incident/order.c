@@ -6,6 +6,8 @@ bool order_sooner(const struct order_entry *a, const struct order_entry *b)
         return b->elrun;
     if (a->follower != b->follower)
         return b->follower;
+    if (a->private_link != b->private_link)
+        return a->private_link;
     return a->time != b->time ? a->time < b->time : a->rank < b->rank;
 }
 
@@ -25,7 +27,8 @@ struct order_cause order_cause(const struct order_entry *all, unsigned n)
         if (!all[i].elrun && (out.root < 0 || order_sooner(&all[i], &all[out.root])))
             out.root = (int)i;
     for (unsigned i = 0; out.root >= 0 && i < n; i++)
-        if (!all[i].elrun && all[i].follower == all[out.root].follower && may_be_first(&all[i], &all[out.root]))
+        if (!all[i].elrun && all[i].follower == all[out.root].follower &&
+            all[i].private_link == all[out.root].private_link && may_be_first(&all[i], &all[out.root]))
             out.among++;
     return out;
 }

@@ -63,12 +63,16 @@ int summary_stopped(const struct report *r, struct el_buf *out)
     return out->full ? -1 : 0;
 }
 
-/* "exit code 3", "signal 11 (SIGSEGV)". */
-static void put_how(struct el_buf *out, const struct failure *f)
+void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
 {
     char name[SIGNAME_MAX];
+    el_buf_puts(out, sep);
     if (f->hung && f->by == FAILURE_BY_ELRUN) {
         el_buf_puts(out, "it hung: no output, no processor time; ended by elrun");
+        return;
+    }
+    if (failure_was_left(f)) {
+        el_buf_printf(out, "did not exit, ended by elrun (%s)", signame(f->code, name));
         return;
     }
     switch (f->end) {
@@ -105,12 +109,14 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         return;
     }
     if (!brief)
-        put_how(out, f);
+        summary_how(f, out, "");
     if (f->hung) {
         if (f->found.function[0])
             el_buf_printf(out, "; it stood in %s", f->found.function);
     } else if (f->message) {
-        el_buf_puts(out, brief ? "" : ": ");
+        /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
+        bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
+        el_buf_puts(out, brief ? "" : apart ? "; it had printed: " : ": ");
         summary_line(out, text_of(f->message));
     } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
         el_buf_printf(out, ": %s", signame_meaning(f->code));
@@ -132,8 +138,8 @@ void summary_ending(const struct failure *f, struct el_buf *out)
 
 bool summary_is_raised(const struct failure *f)
 {
-    return f->end == FAILURE_EXIT && f->code == 1 && f->by == FAILURE_BY_ITSELF && f->message && !f->hung &&
-           f->watch != FAILURE_WATCH_UNTOLD;
+    return ((f->end == FAILURE_EXIT && f->code == 1) || failure_was_left(f)) && f->by == FAILURE_BY_ITSELF &&
+           f->message && !f->hung && f->watch != FAILURE_WATCH_UNTOLD;
 }
 
 void summary_brief(const struct failure *f, struct el_buf *out)
@@ -213,7 +219,7 @@ int summary_json(const struct report *r, struct el_buf *out)
 int summary_errfile(const struct failure *f, struct el_buf *out)
 {
     struct el_buf line = EL_BUF_INIT(out->mem, 0);
-    put_how(&line, f);
+    summary_how(f, &line, "");
     if (f->message)
         el_buf_printf(&line, ": %s", f->message);
     el_buf_puts(out, "{\"message\": {\"message\": ");
@@ -222,7 +228,9 @@ int summary_errfile(const struct failure *f, struct el_buf *out)
     struct text stack = f->stack ? text_of(f->stack) : f->tail ? text_of(f->tail) : (struct text){line.v, line.len};
     text_json(out, stack.p, stack.n);
     el_buf_printf(out, ", \"timestamp\": \"%lld\"}, \"errorCode\": %d}}", (long long)(f->wall_usec / 1000000),
-                  f->end == FAILURE_SIGNAL ? -f->code : f->code);
+                  failure_was_left(f)        ? 1
+                  : f->end == FAILURE_SIGNAL ? -f->code
+                                             : f->code);
     out->full |= line.full;
     el_buf_free(&line);
     return out->full ? -1 : 0;

@@ -158,7 +158,7 @@ static const char *no_stack(const struct failure *f)
                "many failed at once; what it wrote lies in the logs of its node, if anywhere";
     case FAILURE_WATCH_YES: break;
     }
-    return f->tail ? "" : "it wrote nothing to stderr";
+    return f->tail || f->survived[0] ? "" : "it wrote nothing to stderr";
 }
 
 /* More than the one line that stands behind the cause. */
@@ -248,7 +248,7 @@ static void put_who(struct page *p, const struct failure *f)
         sep = ", ";
     }
     if (summary_is_raised(f)) {
-        el_buf_printf(&p->line, "%sexit code %d", sep, f->code);
+        summary_how(f, &p->line, sep);
         sep = ", ";
     }
     bool told = f->class == FAILURE_CLASS_HANG || (f->class == FAILURE_CLASS_OUTSIDE && f->by == FAILURE_BY_OUTSIDE) ||
@@ -285,6 +285,10 @@ static void put_evidence(struct page *p, const struct failure *f)
     else if (!f->stack && !(f->message && f->end != FAILURE_SIGNAL && f->watch != FAILURE_WATCH_UNTOLD) &&
              !(p->r->stderr_shown && f->tail))
         put_tail(p, f);
+    if (f->survived[0]) {
+        el_buf_printf(&p->line, "an earlier error, after which it went on: %s", f->survived);
+        put(p, INDENT);
+    }
     put_who(p, f);
     if (job && job->among > 1) {
         el_buf_printf(&p->line, "among the first %u to fail: the clocks of the nodes tell no more", job->among);

@@ -231,7 +231,8 @@ void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg
     struct order_entry order = {.node = m->seat,
                                 .rank = rank_of(r, m->seat, (unsigned)f->local_rank),
                                 .elrun = strcmp(f->by, "elrun") == 0 && class != FAILURE_CLASS_HANG,
-                                .follower = f->follower};
+                                .follower = f->follower,
+                                .private_link = f->private_link};
     if (f->local_rank >= r->seat[m->seat].slots)
         return;
     if (f->ranks && *f->ranks) {

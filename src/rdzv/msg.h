@@ -173,6 +173,7 @@
     F(T, STR, by, MSG_NAME_MAX, 1)    /* record_by_word() */                                                           \
     F(T, STR, class, MSG_NAME_MAX, 1) /* failure_class_text() */                                                       \
     F(T, BOOL, follower, 0, 0)                                                                                         \
+    F(T, BOOL, private_link, 0, 0)                                                                                     \
     F(T, STR, type, MSG_EXCEPTION_MAX, 0)                                                                              \
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
     F(T, STR, document, MSG_DOCUMENT_MAX, 0)                                                                           \

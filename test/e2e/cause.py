@@ -44,6 +44,11 @@ VICTIMS = {
     "horovod": ("horovod.common.exceptions.HorovodInternalError", "[/tmp/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.1]:1"),
     "ucc": ("RuntimeError", "[/opt/pytorch/torch/csrc/distributed/c10d/ProcessGroupUCC.cpp:482] [Rank 0][ProcessGroupUCC][COLL_POST]"
             "Connection reset by remote peer"),
+    "mpi": (0, "[node1:123] *** An error occurred in MPI_Allreduce\n[node1:123] *** MPI_ERR_PROC_FAILED: Process Failure"),
+    "horovod-down": ("RuntimeError", "Horovod has been shut down. This was caused by an exception on one of the ranks or an attempt to "
+                     "allreduce a tensor after one of the ranks finished execution."),
+    "grpc": ("RuntimeError", "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = \"Socket closed\""),
+    "cleanup": ("RuntimeError", f"[{GLOO}pair.cc:553] Connection closed by peer [127.0.0.1]:27558"),
     "watchdog": (None, "[rank0]:[E1126 10:00:00.1 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: "
                  "WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1) ran for 600000 milliseconds before timing out."),
     "logged": (0, f"ERROR train: all_reduce failed: [{GLOO}pair.cc:553] Connection closed by peer [127.0.0.1]:1"),
@@ -86,6 +91,8 @@ def cause(kind):
         os.kill(os.getpid(), {"segv": signal.SIGSEGV, "abort": signal.SIGABRT, "kill": signal.SIGKILL}[kind])
     if kind == "group" and sys.version_info >= (3, 11):
         raise ExceptionGroup("several", [ValueError("the true cause"), OSError("beside it")])  # noqa: F821
+    if kind == "reset":  # its own connection, to a service
+        raise ConnectionResetError(104, "Connection reset by peer")
     if kind == "stay":  # it has closed its connections, and stands
         time.sleep(60)
     try:
@@ -101,7 +108,11 @@ def victim_dies(flag, rank, victim):
     time.sleep(0.01 * rank)
     name, words = VICTIMS[victim]
     if name:
-        raise victim_error(name, words)
+        try:
+            raise victim_error(name, words)
+        finally:
+            if victim == "cleanup":
+                {}["wandb_run"]
     print(words, file=sys.stderr, flush=True)
     if name is None:
         os.abort()

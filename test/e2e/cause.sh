@@ -10,6 +10,8 @@ is "of $count failures in which the victims end first nobody else was named" "$(
 grep -v '^ok' "$T/corpus" | head -200
 one() { ELRUN=$ELRUN "${PY:-python3}" "$HERE/cause.py" one "$@"; }
 like "a rank that raised and cannot end, since a thread of it runs on" "$(one value thread gloo-closed 1 3 2)" "^ok"
+like "a rank that lost a connection of its own, before those that lost the rank" "$(one reset finally gloo-closed 1 3 1)" "^ok"
+like "... over nodes" "$(one reset finally gloo-closed 2 2 1)" "^ok"
 "$ELRUN" --standalone --nproc-per-node=2 --shutdown-timeout=2 "$HERE/cause.py" worker "$T/flag" 1 stay none reset-error >"$T/stay" 2>&1
 like "nobody fails by itself: that the wait is one is said" "$(cat "$T/stay")" "rank 0 .* its last words only say that a peer is gone: waiting up to 2 s for the rank that made it so"
 like "... and the victim is named in the end" "$(cause_of "$T/stay")" "rank 0 failed: ConnectionResetError"
@@ -25,12 +27,64 @@ END
 "$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/left.py" >"$T/left" 2>&1
 like "a rank had left with 0: the cause names it, and when" "$(cause_of "$T/left")" "Connection closed by peer.*; rank 1 had ended with 0, 0\.[4-9] s before"
 like "... and what to do" "$(cat "$T/left")" "^  advice: a rank that ends early leaves the others"
+sed 's/time.sleep(.*/time.sleep(1.2 if rank == 1 else 0.4)/' "$T/left.py" >"$T/left2.py"
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/left2.py" >"$T/left2" 2>&1
+like "a rank leaves with 0 only after the others died of it: it is named" "$(cause_of "$T/left2")" "Connection closed by peer.*; rank 1 ended with 0, [01]\.[0-9] s after"
+sed 's/time.sleep(.*/time.sleep({2: 0.7, 3: 1.4}.get(rank, 0.4))/; s/rank != 1/rank != 3/' "$T/left.py" >"$T/left3.py"
+port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for i in 0 1; do
+    "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=left --nproc-per-node=2 --shutdown-timeout=2 \
+        "$T/left3.py" >"$T/left3.$i" 2>&1 &
+done
+wait
+like "... also where a rank on another node failed first" "$(cat "$T/left3.0")" "failed: .*Connection closed by peer.*; rank 3 ended with 0, [0-9.]* s after"
 cat >"$T/last.py" <<'END'
 import os, time
 time.sleep(6.5 if os.environ["RANK"] == "2" else 0.2)
 END
 "$ELRUN" --standalone --nproc-per-node=3 "$T/last.py" >"$T/last" 2>&1
 is "all but one have ended: whom the job waits for is said once" "$(grep -v OMP_NUM_THREADS "$T/last")" "elrun: rank 2 of 3 is still running; the others have ended"
+
+# An exception that was logged and survived decides nothing: not what is named, and not whether it is tried again.
+cat >"$T/survived.py" <<'END'
+import logging, os, sys, time
+if os.environ["RANK"] != "1":
+    time.sleep(20)
+logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+try:
+    {}["metric"]
+except KeyError:
+    logging.exception("evaluation failed")
+for i in range(12):
+    logging.info("step %d", i)
+sys.exit("no data is left")
+END
+"$ELRUN" --standalone --nproc-per-node=2 --max-restarts=1 "$T/survived.py" >"$T/survived" 2>&1
+like "the cause is what was said at the end" "$(cause_of "$T/survived")" "rank 1 failed: exit code 1; its last line: no data is left"
+like "... the survived one is told beside it" "$(cat "$T/survived")" "^  an earlier error, after which it went on: KeyError: 'metric' \(survived\.py:6\)"
+like "... and it is tried again" "$(cat "$T/survived")" "^elrun: restart 1 of 1"
+
+# Two fail in one instant, and one that has raised does not exit.
+cat >"$T/two.py" <<'END'
+import atexit, os, signal, sys, threading, time
+rank, how = int(os.environ["RANK"]), sys.argv[1]
+if rank == 2 and how == "both":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    atexit.register(time.sleep, 0.6)
+if rank == 1 and how == "stays":
+    threading.Thread(target=time.sleep, args=(60,)).start()
+time.sleep({1: 0.3, 2: 0.1}.get(rank, 20) if how == "both" or rank == 1 else 0.8)
+if rank in (1, 2) and how == "both" or rank == 1:
+    raise ValueError("of rank %d" % rank)
+raise RuntimeError("[/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:1")
+END
+"$ELRUN" --standalone --nproc-per-node=4 "$T/two.py" both >"$T/both" 2>&1
+like "a rank raises, and another one had, whose end elrun's signal only met" "$(cause_of "$T/both")" "rank 1 failed: ValueError: of rank 1"
+like "... it is no victim" "$(cat "$T/both")" "^  rank 2 failed too: ValueError: of rank 2"
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/two.py" stays >"$T/stays" 2>&1
+is "a rank that raised and does not exit: the status of its exception" $? 1
+like "... which is what is said" "$(cause_of "$T/stays")" "rank 1 failed: ValueError: of rank 1"
+like "... and that elrun ended it" "$(cat "$T/stays")" "did not exit, ended by elrun \(SIGTERM\)"
 
 # A message longer than all that is kept of a stream.
 cat >"$T/long.py" <<'END'

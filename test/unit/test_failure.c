@@ -128,6 +128,15 @@ static const struct {
     {"torch.distributed.DistBackendError: NCCL error: unhandled system error", "network", false},
     {"ConnectionResetError: [Errno 104] Connection reset by peer", "network", true},
     {"ConnectionRefusedError: [Errno 111] Connection refused", "network", true},
+    {"RuntimeError: Horovod has been shut down. This was caused by an exception on one of the ranks", "network", true},
+    {"mpi4py.MPI.Exception: MPI_ERR_PROC_FAILED: Process Failure", "network", true},
+    {"mpi4py.MPI.Exception: MPI_ERR_REVOKED: Communication Object Revoked", "network", true},
+    {"grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n\tstatus = "
+     "StatusCode.UNAVAILABLE\n\tdetails = \"Socket closed\"",
+     "network", true},
+    {"grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n\tstatus = "
+     "StatusCode.UNAVAILABLE\n\tdetails = \"failed to connect to all addresses\"",
+     "network", false},
     {"OSError: [Errno 113] No route to host", "network", false},
     {"KeyboardInterrupt", "killed from outside", false},
     {"RuntimeError: something else", "unknown", false},
@@ -207,6 +216,99 @@ static void test_cause(void)
     is_num(cause_of(d, 2), 0, "nor one from before its start");
     struct failure e[2] = {make(FAILURE_EXIT, 1, 5, NULL), make(FAILURE_EXIT, 1, 5, NULL)};
     is_num(cause_of(e, 2), 0, "at the same moment: the lower rank");
+}
+
+#define CONTEXT "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+#define DIRECT  "\n\nThe above exception was the direct cause of the following exception:\n\n"
+#define HEAD    "Traceback (most recent call last):\n  File \"t.py\", line 7, in g\n    h()\n"
+#define CLOSED                                                                                                         \
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:1"
+
+/* Whose fault is a chain of exceptions? */
+static void test_chains(void)
+{
+    static const struct {
+        const char *words;
+        bool follower;
+        const char *message, *why;
+    } chains[] = {
+        {CLOSED CONTEXT HEAD "KeyError: 'wandb_run'", true, CLOSED, "a clean-up that fails after the peer was gone"},
+        {CLOSED DIRECT HEAD "TrainingError: step 3 failed", true, CLOSED,
+         "the program's own word for a peer that is gone"},
+        {"KeyError: 'cache'" CONTEXT HEAD CLOSED CONTEXT HEAD "KeyError: 'wandb_run'", true, CLOSED,
+         "a look into a cache before explains nothing"},
+        {"ValueError: bad shard 17" CONTEXT HEAD CLOSED CONTEXT HEAD "KeyError: 'wandb_run'", false,
+         "KeyError: 'wandb_run'", "it had an error of its own before the peer was gone"},
+        {"ConnectionResetError: [Errno 104] Connection reset by peer" CONTEXT HEAD "ValueError: no shard", false,
+         "ValueError: no shard", "a connection of its own, and an error in what handles that"},
+    };
+    struct el_mem mem = EL_MEM_INIT(0);
+    for (size_t i = 0; i < COUNT_OF(chains); i++) {
+        struct failure f = said(0, chains[i].words, &mem);
+        failure_judge(&f, false, false);
+        is_num(f.follower, chains[i].follower, chains[i].why);
+        is_str(f.message, chains[i].message, "... and what is shown of it");
+        failure_free(&f, &mem);
+    }
+    is_num(mem.used_bytes, 0, "memory came back");
+}
+
+/* Of those that lost a connection, one that may have been its own goes before those that lost a peer. */
+static void test_private(void)
+{
+    static const char own[] = "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 1, in f\n"
+                              "[rank1]:     c.recv(1)\n[rank1]: ConnectionResetError: [Errno 104] Connection reset by "
+                              "peer\n",
+                      torch[] =
+                          "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\n"
+                          "  File \"/v/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py\", line "
+                          "3, in all_reduce\n    work.wait()\n"
+                          "ConnectionResetError: [Errno 104] Connection reset by peer\n";
+    struct el_mem mem = EL_MEM_INIT(0);
+    struct failure a[3] = {said(10, CLOSED, &mem), make(FAILURE_EXIT, 1, 20, NULL), make(FAILURE_EXIT, 1, 30, NULL)};
+    failure_add_stderr(&a[1], torch, sizeof torch - 1, &mem);
+    failure_add_stderr(&a[2], own, sizeof own - 1, &mem);
+    is_num(cause_of(a, 3), 2, "the one whose connection was not torch's");
+    ok(a[2].follower && a[2].private_link && !a[1].private_link && !a[0].private_link,
+       "it waits for others all the same");
+    for (int i = 0; i < 3; i++)
+        failure_free(&a[i], &mem);
+    is_num(mem.used_bytes, 0, "memory came back");
+}
+
+/* Its own traceback was there before elrun's signal. */
+static void test_raised(void)
+{
+    static const char own[] =
+        "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\nValueError: x\n",
+                      closed[] =
+                          "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\n" CLOSED "\n";
+    static const struct {
+        enum failure_end end;
+        int code;
+        bool first;
+        const char *text;
+        enum failure_by by;
+        bool left;
+        const char *why;
+    } rows[] = {
+        {FAILURE_SIGNAL, 15, false, own, FAILURE_BY_ITSELF, true, "it raised and could not exit"},
+        {FAILURE_EXIT, 1, true, own, FAILURE_BY_ITSELF, false, "it raised in the moment in which another one did"},
+        {FAILURE_EXIT, 1, false, own, FAILURE_BY_ELRUN, false, "an exception that elrun's signal may have raised"},
+        {FAILURE_EXIT, 3, true, own, FAILURE_BY_ELRUN, false, "the status is not that of an exception"},
+        {FAILURE_EXIT, 1, true, closed, FAILURE_BY_ELRUN, false, "only a peer was gone"},
+        {FAILURE_EXIT, 1, true, "bye\n", FAILURE_BY_ELRUN, false, "it raised nothing"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct failure f = make(rows[i].end, rows[i].code, 0, NULL);
+        f.spoke_first = rows[i].first;
+        failure_add_stderr(&f, rows[i].text, strlen(rows[i].text), NULL);
+        failure_judge(&f, true, false);
+        ok(f.by == rows[i].by && failure_was_left(&f) == rows[i].left, rows[i].why);
+        if (rows[i].left)
+            is_num(failure_exit_status(&f, FAILURE_AS_WORKER), 1, "... and has the status of its exception");
+        failure_free(&f, NULL);
+    }
 }
 
 static void test_status(void)
@@ -431,6 +533,9 @@ int main(void)
     test_judge();
     test_rules();
     test_cause();
+    test_chains();
+    test_private();
+    test_raised();
     test_status();
     test_huge();
     return done();

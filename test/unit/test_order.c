@@ -34,6 +34,9 @@ static void causes(void)
        N(.time = 90000, .node = 2));
     IS(1, 2, "unless there is nobody else", N(.time = 1010, .error = 20, .node = 1, .follower = true),
        N(.time = 1000, .error = 20, .node = 2, .follower = true), N(.time = 900, .node = 3, .elrun = true));
+    IS(0, 1, "of those, one whose connection may have been its own",
+       N(.time = 1010, .node = 1, .follower = true, .private_link = true),
+       N(.time = 1000, .node = 2, .follower = true));
     IS(0, 1, "the lower rank of the same moment", N(.time = 1000, .node = 1, .rank = 3),
        N(.time = 1000, .node = 2, .rank = 2, .follower = true));
     IS(1, 2, "of the same kind, too", N(.time = 1000, .node = 1, .rank = 3), N(.time = 1000, .node = 2, .rank = 2));

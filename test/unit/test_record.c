@@ -26,6 +26,7 @@ static struct failure sample(void)
     f.elapsed = 42;
     f.restart = 2;
     f.round = 7;
+    f.follower = f.private_link = true;
     f.watch = FAILURE_WATCH_YES;
     f.file_state = ERRFILE_WHOLE;
     f.file_sec = 1700000000;
@@ -68,9 +69,10 @@ static bool equal(const struct failure *a, const struct failure *b)
            a->stop_wall_usec == b->stop_wall_usec && a->elapsed == b->elapsed && a->restart == b->restart &&
            a->round == b->round && strcmp(a->time_text, b->time_text) == 0 && a->watch == b->watch &&
            a->file_state == b->file_state && a->file_sec == b->file_sec && a->stack_from == b->stack_from &&
-           a->tail_from == b->tail_from && equal_texts(a->siblings, b->siblings) && equal_texts(a->left, b->left) &&
-           equal_texts(a->core, b->core) && equal_texts(a->kernel, b->kernel) && a->oom == b->oom && a->xid == b->xid &&
-           a->xid_own == b->xid_own && strcmp(a->xid_device, b->xid_device) == 0 && a->texts_short == b->texts_short &&
+           a->private_link == b->private_link && a->tail_from == b->tail_from &&
+           equal_texts(a->siblings, b->siblings) && equal_texts(a->left, b->left) && equal_texts(a->core, b->core) &&
+           equal_texts(a->kernel, b->kernel) && a->oom == b->oom && a->xid == b->xid && a->xid_own == b->xid_own &&
+           strcmp(a->xid_device, b->xid_device) == 0 && a->texts_short == b->texts_short &&
            equal_texts(a->message, b->message) && equal_texts(a->stack, b->stack) && equal_texts(a->tail, b->tail) &&
            equal_texts(a->error_file, b->error_file) && equal_texts(a->log_file, b->log_file) && a->rule == b->rule &&
            strcmp(a->sign, b->sign) == 0 && a->found.kind == b->found.kind && a->found.line == b->found.line &&

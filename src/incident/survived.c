@@ -1,0 +1,244 @@
+#include "incident/survived.h"
+
+#include <string.h>
+
+#include "incident/last_line.h"
+#include "incident/traceback_line.h"
+#include "util/auto.h"
+
+enum {
+    MANY = 20,        /* lines of its own: nobody prints so many while ending */
+    MANY_LOGGED = 12, /* where it is known that the exception was caught */
+    RUN = 4,          /* lines of one form, but for their numbers: no message is written so */
+    HEAD = 96,        /* bytes in which a line of a logger's says its level */
+    TOLD_LEAST = 6,
+    TOLD_MOST = 60, /* bytes of the message that are looked for in later lines */
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "[rank1]: " in front of each line, since torch 2.3. */
+static struct text without_rank(struct text line)
+{
+    const char *at = text_starts(line, "[rank") ? text_find(line, "]:") : NULL;
+    size_t n = at ? (size_t)(at - line.p) + 2 : 0;
+    n += n && n < line.n && line.p[n] == ' ';
+    return (struct text){line.p + n, line.n - n};
+}
+
+/* Is there such a word, with no letter beside it? */
+static bool has_word(struct text t, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at; t.n && (at = text_find(t, word)) != NULL;) {
+        size_t i = (size_t)(at - t.p);
+        bool before = i && ((t.p[i - 1] | 32) >= 'a' && (t.p[i - 1] | 32) <= 'z');
+        bool behind = i + n < t.n && ((t.p[i + n] | 32) >= 'a' && (t.p[i + n] | 32) <= 'z');
+        if (!before && !behind)
+            return true;
+        t = (struct text){at + n, t.n - i - n};
+    }
+    return false;
+}
+
+static const char *const errors[] = {"ERROR", "CRITICAL", "FATAL", "error", "critical", "fatal"};
+static const char *const levels[] = {"INFO", "WARNING", "DEBUG", "WARN", "ERROR", "CRITICAL", "FATAL"};
+
+static bool has_level(struct text line, const char *const *names, size_t n)
+{
+    const struct text head = {line.p, line.n < HEAD ? line.n : HEAD};
+    for (size_t i = 0; i < n; i++)
+        if (has_word(head, names[i]))
+            return true;
+    return false;
+}
+
+/* "INFO:root:…", "WARNING retrying", "[ERROR] …". */
+static bool starts_with_level(struct text t)
+{
+    size_t skip = t.n && t.p[0] == '[';
+    t = (struct text){t.p + skip, t.n - skip};
+    for (size_t i = 0; i < COUNT_OF(levels); i++) {
+        size_t n = strlen(levels[i]);
+        if (text_starts(t, levels[i]) && t.n > n && strchr(": ]-", t.p[n]))
+            return true;
+    }
+    return false;
+}
+
+/* "2026-11-27 03:47:14,599 …", "[2026-11-27 …", "03:47:14 …", "[11/27/26 …". */
+static bool starts_with_time(struct text t)
+{
+    size_t skip = t.n && t.p[0] == '[', digits = 0;
+    t = (struct text){t.p + skip, t.n - skip};
+    while (digits < t.n && is_digit(t.p[digits]))
+        digits++;
+    return (digits == 4 || digits == 2) && digits + 2 < t.n && strchr("-/:", t.p[digits]) &&
+           is_digit(t.p[digits + 1]) && is_digit(t.p[digits + 2]);
+}
+
+static bool is_record(struct text line)
+{
+    return starts_with_time(line) || starts_with_level(line);
+}
+
+/* The program's own word for an error. */
+static bool is_error(struct text line)
+{
+    for (size_t i = 0; i < COUNT_OF(errors); i++)
+        if (text_starts(line, errors[i]) && line.n > strlen(errors[i]) && strchr(": ", line.p[strlen(errors[i])]))
+            return true;
+    return text_starts(line, "Error: ") || (is_record(line) && has_level(line, errors, COUNT_OF(errors)));
+}
+
+/* Printed as a program ends, whoever prints it: no sign that it went on. */
+static bool is_noise(struct text line)
+{
+    static const char *const starts[] = {"frame #", "Exception raised from", "wandb: ", "swanlab: ", "srun: ", "| ",
+                                         "+-"};
+    if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t' || line_is_foreign(line) || line_is_box(line) ||
+        last_line_is_hint(line) || (text_find(line, "Warning: ") && !is_record(line)) || text_find(line, " NCCL "))
+        return true;
+    static const char *const ending[] = {"losing",     "hutting down", "xiting",   "leaning up", "leanup", "inaliz",
+                                         "erminating", "topping",      "ploading", "lushing",    "estroy", "isconnect"};
+    for (size_t i = 0; i < COUNT_OF(starts); i++)
+        if (text_starts(line, starts[i]))
+            return true;
+    for (size_t i = 0; i < COUNT_OF(ending); i++) /* whatever the case of its first letter */
+        if (text_find(line, ending[i]))
+            return true;
+    return false;
+}
+
+/* Equal but for their numbers, of which there are some. */
+static bool is_one_form(struct text a, struct text b)
+{
+    size_t i = 0, k = 0;
+    bool number = false;
+    while (i < a.n && k < b.n) {
+        if (is_digit(a.p[i]) && is_digit(b.p[k])) {
+            number = true;
+            while (i < a.n && is_digit(a.p[i]))
+                i++;
+            while (k < b.n && is_digit(b.p[k]))
+                k++;
+        } else if (a.p[i++] != b.p[k++]) {
+            return false;
+        }
+    }
+    return number && i == a.n && k == b.n;
+}
+
+/* Of the lines that were taken for the exception's message: from which on are they other output? */
+static size_t message_ends(struct text all, size_t from, size_t end)
+{
+    struct text rest = {all.p + from, end - from}, line, last = {0};
+    unsigned run = 0;
+    size_t run_at = end;
+    while (text_line(&rest, &line)) {
+        size_t at = (size_t)(line.p - all.p);
+        line = without_rank(line);
+        if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t')
+            continue;
+        if (is_record(line))
+            return run ? run_at : at;
+        bool same = last.n && is_one_form(last, line);
+        run = same ? run + 1 : 0;
+        run_at = same ? run_at : at;
+        if (run + 1 >= RUN)
+            return run_at;
+        last = line;
+    }
+    return end;
+}
+
+/* Behind the line in which the last exception is named. */
+static size_t named_at(const struct traceback *t, const struct traceback_chain *chain, struct text all)
+{
+    if (t->kind != TRACEBACK_PYTHON || !chain->n)
+        return t->end;
+    const struct text words = chain->v[chain->n - 1].words;
+    const char *line = words.n ? memchr(words.p, '\n', words.n) : NULL;
+    size_t at = line ? (size_t)(line - all.p) + 1 : t->end;
+    return at < t->end ? at : t->end;
+}
+
+/* The line that stands before the traceback. */
+static struct text line_before(const struct traceback *t, struct text all)
+{
+    struct text before = {all.p, t->start};
+    while (before.n && strchr(" \t\n", before.p[before.n - 1]))
+        before.n--;
+    for (size_t i = before.n; i > 0; i--)
+        if (before.p[i - 1] == '\n') {
+            before = (struct text){before.p + i, before.n - i};
+            break;
+        }
+    return before.n ? without_rank(before) : before;
+}
+
+bool survived_is_logged(const struct traceback *t, struct text all)
+{
+    static const char *const caught[] = {"ERROR", "CRITICAL", "FATAL",    "WARNING",
+                                         "WARN",  "error",    "critical", "warning"};
+    struct text head = {all.p + t->start, t->end - t->start}, line;
+    if (t->kind == TRACEBACK_NONE)
+        return false;
+    struct text before = line_before(t, all);
+    if (before.n && is_record(before) && has_level(before, caught, COUNT_OF(caught)))
+        return true;
+    return text_line(&head, &line) && is_record(without_rank(line));
+}
+
+/* "eval failed, continuing without it": whoever caught it says so. */
+static bool says_it_goes_on(struct text line)
+{
+    static const char *const on[] = {"continuing", "falling back", "fallback", "retrying",  "will retry", "skipping",
+                                     "skipped",    "ignoring",     "ignored",  "non-fatal", "proceeding"},
+                             *const denied[] = {"not",     "Not",   "giving up",       "cannot",
+                                                "no more", "never", "without retrying"};
+    bool any = false;
+    for (size_t i = 0; line.n && i < COUNT_OF(on); i++)
+        any |= has_word(line, on[i]);
+    for (size_t i = 0; any && i < COUNT_OF(denied); i++)
+        any = !has_word(line, denied[i]);
+    return any;
+}
+
+size_t survived_at(const struct traceback *t, const struct traceback_chain *chain, struct text all, bool logged,
+                   bool follower)
+{
+    if ((t->kind != TRACEBACK_PYTHON && t->kind != TRACEBACK_GROUP) || t->nested)
+        return 0;
+    const size_t at = message_ends(all, named_at(t, chain, all), t->end);
+    if (logged && says_it_goes_on(line_before(t, all)))
+        return at;
+    struct text rest = {all.p + at, all.n - at}, line, told = {t->message, strlen(t->message)};
+    char words[TOLD_MOST + 1];
+    unsigned own = 0, others = 0;
+    bool error = false, inside = false;
+    text_copy(words, sizeof words, told.p, told.n < TOLD_MOST ? told.n : TOLD_MOST);
+    while (text_line(&rest, &line)) {
+        line = without_rank(line);
+        if (text_starts(line, "Traceback (most recent call last):")) {
+            inside = true;
+            continue;
+        }
+        if (is_noise(line))
+            continue;
+        if (inside) { /* another exception's last line: of a thread, or of a destructor */
+            inside = false;
+            continue;
+        }
+        if (told.n >= TOLD_LEAST && text_find(line, words))
+            return 0;
+        own++;
+        error |= others && is_error(line);
+        others += !is_error(line);
+    }
+    bool many = own >= (logged && !follower ? MANY_LOGGED : MANY);
+    return many || (error && !follower) ? at : 0;
+}
