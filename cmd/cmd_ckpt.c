@@ -27,8 +27,8 @@ static const struct opt_row rows[] = {
      ROW("ls:", glob)},
     {.name = "deep",
      .type = OPT_FLAG,
-     .help = "Read every byte and compare it with the checksums that are there; gc: of the newest checkpoint, before "
-             "anything is deleted",
+     .help = "Read every byte and compare it with the checksums that are there; gc always does, of the newest "
+             "checkpoint, before anything is deleted",
      ROW("verify, gc:", deep)},
     {.name = "jobs",
      .letter = 'j',
@@ -89,7 +89,8 @@ static const struct opt_table options = {
     .operands = "[PATH ...]",
     .about = " ls [PATH]           what is there: checkpoints of a root, or one of them; --tensors\n"
              " verify PATH ...     is it whole?  --deep reads every byte, --add-manifest writes checksums\n"
-             " gc ROOT             delete what --keep-last and --keep-every do not keep, if the newest is whole\n"
+             " gc ROOT             delete what --keep-last and --keep-every do not keep, if the newest is whole, byte "
+             "by byte\n"
              " pin, unpin PATH     gc never deletes what is pinned\n"
              " cat PATH TENSOR     its bytes, row-major and little endian, on standard output\n"
              " status              snapshots of jobs on this host: newest in memory and on disk, and their ages\n"

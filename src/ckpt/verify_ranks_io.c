@@ -259,8 +259,37 @@ static void check_grid(struct verify *v, const struct look *l)
     }
 }
 
+static bool ends(const char *name, const char *with)
+{
+    size_t n = strlen(name), k = strlen(with);
+    return n >= k && strcmp(name + n - k, with) == 0;
+}
+
+/* With --use-distributed-optimizer the state of the optimizer is in files of its own.  That the first of them is
+ * missing is told by the grid if there is any other. */
+static void check_apart(struct verify *v, const struct look *l)
+{
+    unsigned at[DIMS];
+    const char *file;
+    size_t says = SIZE_MAX;
+    for (size_t i = 0; i < l->n; i++) {
+        if (!place_of(l->names[i], at, &file))
+            continue;
+        if (ends(file, "optim.pt"))
+            return;
+        says = says == SIZE_MAX && v->counts[i].apart ? i : says;
+    }
+    if (says == SIZE_MAX)
+        return;
+    char path[CKPT_PATH_MAX];
+    place_of(l->names[says], at, &file);
+    snprintf(path, sizeof path, "%.*sdistrib_optim.pt", (int)(file - l->names[says]), l->names[says]);
+    verify_find(v, CKPT_INCOMPLETE, path, "it is missing: the optimizer is distributed, as the file beside it says");
+}
+
 int verify_ranks(struct verify *v, const struct look *l, struct el_err *e)
 {
     check_grid(v, l);
+    check_apart(v, l);
     return l->format == CKPT_FORMAT_ATORCH ? check_atorch(v, l, e) : 0;
 }
