@@ -89,8 +89,7 @@ static const struct opt_table options = {
     .operands = "[PATH ...]",
     .about = " ls [PATH]           what is there: checkpoints of a root, or one of them; --tensors\n"
              " verify PATH ...     is it whole?  --deep reads every byte, --add-manifest writes checksums\n"
-             " gc ROOT             delete what --keep-last and --keep-every do not keep, if the newest is whole, byte "
-             "by byte\n"
+             " gc ROOT             delete what --keep-last and --keep-every do not keep, if the newest is whole\n"
              " pin, unpin PATH     gc never deletes what is pinned\n"
              " cat PATH TENSOR     its bytes, row-major and little endian, on standard output\n"
              " status              snapshots of jobs on this host: newest in memory and on disk, and their ages\n"

@@ -112,8 +112,9 @@ static bool of_count(const char *name, const struct part *p, bool flat, struct f
         if (!set_numbers(m, name, at, of + 1))
             return false;
         bool rank = word_before(p, at, "rank") != NULL;
+        bool plain = strncmp(at + n, "-of-", 4) == 0 || flat; /* "best_2of3" is none of a set */
         m->first = !flat && !rank && m->i > 0;
-        m->sure = true;
+        m->sure = plain || rank || word_before(p, at, "shard") || word_before(p, at, "part");
         return m->n >= 1 && m->i < m->n + m->first;
     }
     return false;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ckpt/verify_private.h"
+#include "util/parse.h"
 
 static bool starts(const char *s, const char *with)
 {
@@ -51,13 +52,15 @@ static bool has_weights(const struct look *l)
     return false;
 }
 
-/* In one file, in files of ranks, or in those of DeepSpeed. */
+/* In one file, in files of ranks ("rank0-of-4-optimizer.pt"), in a folder, or in those of DeepSpeed. */
 static bool has_optimizer(const struct look *l)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (starts(l->names[i], "optimizer") || starts(l->names[i], "global_step") ||
-            strstr(last_part(l->names[i]), "_optim_states.pt") || strstr(last_part(l->names[i]), "_model_states.pt"))
+    for (size_t i = 0; i < l->n; i++) {
+        const char *last = last_part(l->names[i]);
+        if (starts(l->names[i], "optimizer") || starts(l->names[i], "global_step") || strstr(last, "optimizer") ||
+            strstr(last, "_optim_states.pt") || strstr(last, "_model_states.pt"))
             return true;
+    }
     return false;
 }
 
@@ -137,6 +140,22 @@ static void check_shards(struct verify *v, const struct look *l)
 
 /* --- accelerate --------------------------------------------------------------------------------------------------- */
 
+/* The first of several is called without a number. */
+static void check_first(struct verify *v, const struct look *l)
+{
+    static const char *const of[][2] = {{"model.safetensors", "model_1.safetensors"},
+                                        {"pytorch_model.bin", "pytorch_model_1.bin"},
+                                        {"optimizer.bin", "optimizer_1.bin"},
+                                        {"scheduler.bin", "scheduler_1.bin"}};
+    char text[80];
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        if (has(l, of[i][0]) || !has(l, of[i][1]))
+            continue;
+        snprintf(text, sizeof text, "it is missing: there is %s", of[i][1]);
+        verify_find(v, CKPT_INCOMPLETE, of[i][0], text);
+    }
+}
+
 /* Accelerator.save_state(): models, optimizers, schedules, samplers, the scale of gradients, and last the random
  * numbers of each rank.  A model that is not prepared has no optimizer, and an optimizer need have no schedule. */
 static void check_accelerate(struct verify *v, const struct look *l)
@@ -152,6 +171,7 @@ static void check_accelerate(struct verify *v, const struct look *l)
                                : "there is a sampler.bin, but no weights of a model");
     if (schedule && !has_optimizer(l))
         verify_find(v, CKPT_INCOMPLETE, "", "there is a scheduler.bin, but no optimizer");
+    check_first(v, l);
     if (!random)
         verify_find(v, CKPT_INCOMPLETE, "random_states_0.pkl", "it is missing: accelerate writes it last");
 }
@@ -182,6 +202,19 @@ static void check_common(struct verify *v, const struct look *l)
     }
 }
 
+/* NeMo: a file beside the folder, which is there while it is written. */
+static void check_marker(struct verify *v, const struct look *l)
+{
+    char path[CKPT_PATH_MAX], text[200], shown[EL_PATH_MAX];
+    struct fs_stat st;
+    if (!*l->dir || snprintf(path, sizeof path, "%s-unfinished", l->dir) >= (int)sizeof path ||
+        l->fs->stat(l->fs->ctx, path, &st) < 0)
+        return;
+    snprintf(text, sizeof text, "%.120s beside it says that it was not written to its end",
+             el_show_path(last_part(path), shown, sizeof shown));
+    verify_find(v, CKPT_INCOMPLETE, "", text);
+}
+
 void verify_folders(struct verify *v, const struct look *l)
 {
     check_unfinished(v, l);
@@ -190,4 +223,5 @@ void verify_folders(struct verify *v, const struct look *l)
     check_shards(v, l);
     check_accelerate(v, l);
     check_common(v, l);
+    check_marker(v, l);
 }

@@ -158,9 +158,35 @@ for case, name, count, gone in (("verl", "actor/model_world_size_4_rank_{}.pt", 
     (copy(f"{case}-gone", top / case) / name.format(gone)).unlink()
 alone = top / "innocent"
 alone.mkdir()
-for name in ("lora_r8_w16.pt", "model_epoch_3_of_10.pt", "fold_2_of_5.pt", "model_tp2.pt", "model_tp4.pt", "model_tp8.pt", "step_4_rank_1.pt"):
+for name in ("lora_r8_w16.pt", "model_epoch_3_of_10.pt", "fold_2_of_5.pt", "model_tp2.pt", "model_tp4.pt", "model_tp8.pt", "step_4_rank_1.pt",
+             "top1_of_5.pt", "best_2of3.pt"):
     torch.save(weights, alone / name)
 torch.save({"world_size": 8, "w": weights}, alone / "last_rank0.pt")
+
+# Other people's names: verl's root, NeMo's ranks and its mark, PyTorch XLA's ranks of a Trainer, Colossal-AI's optimizer.
+shutil.copytree(top / "verl", top / "verl-root" / "global_step_50")
+(top / "verl-root" / "latest_checkpointed_iteration.txt").write_text("50")
+(copy("verl-tracker", top / "verl-root") / "latest_checkpointed_iteration.txt").write_text("60")
+for tensor in range(2):
+    for pipeline in range(2):
+        place = top / "nemo" / "step10" / f"tp_rank_0{tensor}_pp_rank_00{pipeline}"
+        place.mkdir(parents=True)
+        torch.save(weights, place / "megatron_gpt.ckpt")
+shutil.rmtree(copy("nemo-gone", top / "nemo") / "step10" / "tp_rank_00_pp_rank_001")
+(copy("nemo-begun", top / "nemo") / "step10-unfinished").write_text("")
+xla = trainer(top / "xla", 2)
+(xla / "optimizer.pt").unlink()
+(xla / "model.safetensors").unlink()
+for rank in range(2):
+    torch.save(weights, xla / f"rank{rank}-of-2-pytorch_model.bin")
+    torch.save(weights, xla / f"rank{rank}-of-2-optimizer.pt")
+(copy("xla-gone", xla) / "rank1-of-2-optimizer.pt").unlink()
+colossal = top / "colossal" / "epoch0-step5" / "optimizer"
+colossal.mkdir(parents=True)
+for number in (1, 2):
+    torch.save({number: {"exp_avg": torch.zeros(4)}}, colossal / f"pytorch_optim-0000{number}.bin")
+(colossal / "pytorch_optim.bin.index.json").write_text(json.dumps({"weight_map": {i: f"pytorch_optim-0000{i}.bin" for i in (1, 2)}}))
+(copy("colossal-gone", top / "colossal") / "epoch0-step5" / "optimizer" / "pytorch_optim-00002.bin").unlink()
 
 # Ended halfway: what a Trainer, accelerate and Megatron write last is not there; and those that never had it.
 half = trainer(top / "half")
@@ -188,6 +214,7 @@ torch.save({}, saved / "sampler.bin")
 (copy("saved-optimizer", saved) / "optimizer.bin").unlink()
 (copy("saved-schedule", saved) / "scheduler.bin").unlink()
 (copy("saved-alone", top / "saved-optimizer") / "scheduler.bin").unlink()
+(copy("saved-first", saved) / "optimizer.bin").rename(top / "saved-first" / "optimizer_1.bin")
 for path in copy("saved-random", saved).glob("random*"):
     path.unlink()
 

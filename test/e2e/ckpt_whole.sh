@@ -90,7 +90,13 @@ of 3 numbers-shard-gone 'model_shard_3.pt: the file of rank 2 beside it is missi
 of 3 llama-gone 'the file of rank 3 beside it is missing: there are 3, and their number is a power of 2'
 of 3 inside-gone 'ckpt_rank2.pt: the file of rank 3 beside it is missing: there were 4 ranks, as it says'
 of 3 inside-one-gone 'ckpt_rank0.pt: the file of rank 1 beside it is missing: there were 2 ranks'
-of 0 innocent 'valid \(torch, 8 files'
+of 0 innocent 'valid \(torch, 10 files'
+for case in verl-root nemo xla colossal; do of 0 $case ': valid'; done
+of 3 verl-tracker 'latest_checkpointed_iteration.txt: it names iteration 60, but there is no iter_0000060'
+of 3 nemo-gone 'tp_rank_00_pp_rank_001 is missing'
+of 3 nemo-begun 'step10-unfinished beside it says that it was not written to its end'
+of 3 xla-gone 'rank0-of-2-optimizer.pt: number 1 of this set of 2 files is missing'
+of 3 colossal-gone 'pytorch_optim-00002.bin is missing, with tensor "2"'
 
 # --- ended halfway ----------------------------------------------------------------------------------------------------
 for case in half half-random half-begun; do of 3 $case 'trainer_state.json: it is missing: a Trainer writes it last'; done
@@ -104,6 +110,7 @@ of 3 listless 'pytorch_model.bin.index.json: it is missing: the model is in 2 fi
 for case in saved saved-schedule saved-alone; do of 0 $case 'valid'; done
 of 3 saved-model 'there is an optimizer.bin, but no weights of a model'
 of 3 saved-optimizer 'there is a scheduler.bin, but no optimizer'
+of 3 saved-first 'optimizer.bin: it is missing: there is optimizer_1.bin'
 of 3 saved-random 'random_states_0.pkl: it is missing: accelerate writes it last'
 
 # --- suffixes, and what stands in the place of a file -----------------------------------------------------------------

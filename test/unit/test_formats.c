@@ -425,7 +425,8 @@ static void test_names(void)
         {"actor/optim_world_size_16_rank_10.pt", 10, 16, true},
         {"rank_3_of_4.pt", 3, 4, true},
         {"rank3of4.bin", 3, 4, true},
-        {"model.0.of.8.pt", 0, 8, true},
+        {"model.0.of.8.pt", 0, 8, false},
+        {"shard_0_of_8.pt", 0, 8, true},
         {"weights_rank-3_world-4.pt", 3, 4, true},
         {"rank3_world_size4.pt", 3, 4, true},
         {"rank_3_of_world_4.pt", 3, 4, true},
@@ -475,6 +476,7 @@ static void test_sets(void)
            "what is missing in each set, also where two of them are mixed");
     out.len = 0;
     static const char *const ranks[] = {
+        "best_1of3.pt",
         "lora_r8_w16.pt", /* one of a kind that may be something else */
         "model_r0_w4.pt",
         "model_r1_w4.pt",
