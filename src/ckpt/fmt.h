@@ -83,6 +83,7 @@ struct fmt_counts {
     uint64_t zero_stage;
     uint64_t tensor, pipeline, expert; /* Megatron: its ranks in each direction */
     bool apart;                        /* Megatron: each data parallel rank has its part of the optimizer */
+    uint64_t processes;                /* a Trainer's arguments */
     uint64_t world;                    /* anybody's: "world_size" at the top … */
     bool rank;                         /* … and "rank" beside it: every rank has written one */
 };

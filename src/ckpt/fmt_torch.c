@@ -311,6 +311,7 @@ static void read_counts(struct fmt_counts *to, const struct pickle_node *root)
         .pipeline = whole(pickle_get(args, "pipeline_model_parallel_size")),
         .expert = whole(pickle_get(args, "expert_model_parallel_size")),
         .apart = is_true(pickle_get(args, "use_distributed_optimizer")) && !is_true(pickle_get(args, "no_save_optim")),
+        .processes = whole(pickle_get(pickle_get(root, "distributed_state"), "num_processes")),
         .world = whole(pickle_get(root, "world_size")),
         .rank = pickle_get(root, "rank") != NULL};
     if (!to->zero_stage)

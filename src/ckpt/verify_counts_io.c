@@ -369,16 +369,19 @@ static void check_numbers(struct verify *v, const struct look *l)
     el_free(v->mem, all);
 }
 
-/* A Trainer's ranks keep the state of their random numbers beside what DeepSpeed writes, which tells how many there
- * were. */
+/* A Trainer's ranks keep the state of their random numbers; its arguments, and what DeepSpeed writes beside it, tell
+ * how many there were. */
 static void check_random(struct verify *v, const struct look *l)
 {
     uint64_t ranks = 0, n = 0, number;
-    char text[160];
-    size_t last = 0;
+    char text[240];
+    size_t last = 0, says = 0;
     for (size_t i = 0; i < l->n; i++) {
+        const struct fmt_counts *c = &v->counts[i];
         const char *at = l->names[i];
-        ranks = v->counts[i].data_ranks > ranks ? v->counts[i].data_ranks : ranks;
+        uint64_t told = c->processes > c->data_ranks ? c->processes : c->data_ranks;
+        says = told > ranks ? i : says;
+        ranks = told > ranks ? told : ranks;
         if (!take(&at, "rng_state_", &number) || strcmp(at, ".pth") != 0)
             continue;
         last = number >= n ? i : last;
@@ -386,8 +389,8 @@ static void check_random(struct verify *v, const struct look *l)
     }
     if (!n || n >= ranks)
         return;
-    snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there were %llu data parallel ranks",
-             (unsigned long long)n, (unsigned long long)ranks);
+    snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there were %llu ranks, as %.80s says",
+             (unsigned long long)n, (unsigned long long)ranks, last_part(l->names[says]));
     verify_find(v, CKPT_INCOMPLETE, l->names[last], text);
 }
 

@@ -188,6 +188,11 @@ for number in (1, 2):
 (colossal / "pytorch_optim.bin.index.json").write_text(json.dumps({"weight_map": {i: f"pytorch_optim-0000{i}.bin" for i in (1, 2)}}))
 (copy("colossal-gone", top / "colossal") / "epoch0-step5" / "optimizer" / "pytorch_optim-00002.bin").unlink()
 
+# As accelerate's PartialState is pickled with a Trainer's arguments.
+said = trainer(top / "trainer-said", 3)
+torch.save(argparse.Namespace(distributed_state=argparse.Namespace(num_processes=3, process_index=0)), said / "training_args.bin")
+(copy("trainer-said-gone", said) / "rng_state_2.pth").unlink()
+
 # Ended halfway: what a Trainer, accelerate and Megatron write last is not there; and those that never had it.
 half = trainer(top / "half")
 torch.save({"lr": 1}, half / "training_args.bin")
