@@ -341,7 +341,7 @@ static void check_set(struct verify *v, const struct ranked *set, size_t n)
                  (unsigned long long)gap, (unsigned long long)world);
     else if (!inner && set[0].meta && (n & (n - 1)))
         snprintf(text, sizeof text,
-                 "the file of rank %llu beside it is missing: there are %zu, and their number is a power of 2",
+                 "the file of rank %llu beside it is missing: there are %zu, and their number must be a power of 2",
                  (unsigned long long)gap, n);
     else
         return;

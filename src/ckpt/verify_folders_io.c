@@ -202,6 +202,14 @@ static void check_common(struct verify *v, const struct look *l)
     }
 }
 
+/* "epoch=1-step=10.ckpt", a folder: what is not divided among the ranks is in a file that Lightning writes last. */
+static void check_lightning(struct verify *v, const struct look *l)
+{
+    const char *last = last_part(l->dir), *end = strstr(last, ".ckpt");
+    if (strstr(last, "step=") && end && !end[5] && has(l, ".metadata") && !has(l, "meta.pt") && !l->others)
+        verify_find(v, CKPT_INCOMPLETE, "meta.pt", "it is missing: Lightning writes it last");
+}
+
 /* NeMo: a file beside the folder, which is there while it is written. */
 static void check_marker(struct verify *v, const struct look *l)
 {
@@ -223,5 +231,6 @@ void verify_folders(struct verify *v, const struct look *l)
     check_shards(v, l);
     check_accelerate(v, l);
     check_common(v, l);
+    check_lightning(v, l);
     check_marker(v, l);
 }

@@ -188,6 +188,11 @@ for number in (1, 2):
 (colossal / "pytorch_optim.bin.index.json").write_text(json.dumps({"weight_map": {i: f"pytorch_optim-0000{i}.bin" for i in (1, 2)}}))
 (copy("colossal-gone", top / "colossal") / "epoch0-step5" / "optimizer" / "pytorch_optim-00002.bin").unlink()
 
+# Lightning's folders of FSDP.
+for name in ("epoch=2-step=7.ckpt", "epoch=3-step=9.ckpt"):
+    dcp.save(weights, checkpoint_id=top / name, no_dist=True)
+torch.save({"epoch": 2}, top / "epoch=2-step=7.ckpt" / "meta.pt")
+
 # As accelerate's PartialState is pickled with a Trainer's arguments.
 said = trainer(top / "trainer-said", 3)
 torch.save(argparse.Namespace(distributed_state=argparse.Namespace(num_processes=3, process_index=0)), said / "training_args.bin")

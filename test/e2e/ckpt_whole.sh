@@ -87,7 +87,7 @@ for case in rank-of-count short dashes from-zero; do of 3 $case-gone 'number 3 o
 of 3 folders-gone 'rank_0_of_3: number 2 of this set of 3 folders is missing'
 of 3 numbers-tp-gone 'model_tp3.pt: the file of rank 1 beside it is missing'
 of 3 numbers-shard-gone 'model_shard_3.pt: the file of rank 2 beside it is missing'
-of 3 llama-gone 'the file of rank 3 beside it is missing: there are 3, and their number is a power of 2'
+of 3 llama-gone 'the file of rank 3 beside it is missing: there are 3, and their number must be a power of 2'
 of 3 inside-gone 'ckpt_rank2.pt: the file of rank 3 beside it is missing: there were 4 ranks, as it says'
 of 3 inside-one-gone 'ckpt_rank0.pt: the file of rank 1 beside it is missing: there were 2 ranks'
 of 0 innocent 'valid \(torch, 10 files'
@@ -112,6 +112,8 @@ of 3 listless 'pytorch_model.bin.index.json: it is missing: the model is in 2 fi
 for case in saved saved-schedule saved-alone; do of 0 $case 'valid'; done
 of 3 saved-model 'there is an optimizer.bin, but no weights of a model'
 of 3 saved-optimizer 'there is a scheduler.bin, but no optimizer'
+of 0 epoch=2-step=7.ckpt 'valid'
+of 3 epoch=3-step=9.ckpt 'meta.pt: it is missing: Lightning writes it last'
 of 3 saved-first 'optimizer.bin: it is missing: there is optimizer_1.bin'
 of 3 saved-random 'random_states_0.pkl: it is missing: accelerate writes it last'
 
@@ -124,6 +126,7 @@ of 0 plain 'plain: valid \(torch, 1 file'
 of 0 files/old.bin 'valid \(torch, 1 file, .*, 1 tensor\); there are no checksums'
 of 1 files/cut-old.bin 'truncated: storage 0 of 1 begins at byte [0-9]+, the file ends at'
 of 0 files/weights 'valid \(safetensors'
+verdict "a glance says so, too" 0 '; there are no checksums to compare the bytes of 1 file with' verify "$W/files/weights"
 of 1 files/cut-weights 'truncated: tensor "w" has bytes'
 of 1 files/called.safetensors 'it is a zip archive, as torch.save writes them, not safetensors'
 of 1 files/cut-arrays.npz truncated
