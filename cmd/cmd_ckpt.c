@@ -27,8 +27,8 @@ static const struct opt_row rows[] = {
      ROW("ls:", glob)},
     {.name = "deep",
      .type = OPT_FLAG,
-     .help = "Read every byte and compare it with the checksums that are there; gc: of the newest checkpoint, before "
-             "anything is deleted",
+     .help = "Read every byte and compare it with the checksums that are there; gc always does, of the newest "
+             "checkpoint, before anything is deleted",
      ROW("verify, gc:", deep)},
     {.name = "jobs",
      .letter = 'j',

@@ -38,21 +38,20 @@ static void tell(void *ctx, const struct scan_entry *x, const char *why)
         el_buf_printf(out, "%-8s  %9s  ", what, ckpt_size(x->bytes, size));
         ckpt_put_shown(out, x->name);
         el_buf_printf(out, "%s%s", why ? ": " : "", why ? why : "");
-        el_buf_puts(out, !x->proved         ? "\n"
-                         : t->c->conf->deep ? "; found whole, every byte, before anything older goes\n"
-                                            : "; found whole before anything older goes\n");
+        el_buf_puts(out, x->proved ? "; found whole, every byte, before anything older goes\n" : "\n");
     }
     t->any = true;
 }
 
-/* Nothing is deleted because of a newer one that is not whole: the same test as that of `verify`. */
+/* Nothing is deleted because of a newer one that is not whole.  Every byte is read, also without --deep: headers alone
+ * say nothing of what lies behind them, and what is deleted cannot be asked any more. */
 static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
 {
     struct teller *t = ctx;
     struct ckpt_call *c = t->c;
     struct look l;
     struct verify v;
-    ckpt_verifier(c, &v, c->conf->deep);
+    ckpt_verifier(c, &v, true);
     int r = look_open(&l, &t->p->fs, &c->mem, newest->name, NULL, e);
     if (!r)
         r = verify_dir(&v, &l, e);

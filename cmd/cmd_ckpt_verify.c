@@ -160,7 +160,8 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const char *
     struct look l;
     struct verify v;
     bool added = false;
-    ckpt_verifier(c, &v, c->conf->deep);
+    /* A manifest vouches for what it lists: bytes that their own checksums deny get none. */
+    ckpt_verifier(c, &v, c->conf->deep || c->conf->add_manifest);
     int bad = ckpt_place_look(p, dir, &l, &c->mem, e);
     if (!bad)
         bad = verify_dir(&v, &l, e);
@@ -202,6 +203,28 @@ static int repair_latest(struct ckpt_call *c, const struct ckpt_place *p, const 
     return commit_replace(&p->fs, CKPT_TRACKER_FILE, c->nonce, text, (size_t)n, e);
 }
 
+static void tell_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+{
+    char text[200];
+    snprintf(text, sizeof text, "number %llu of this set of %llu folders is missing", (unsigned long long)missing,
+             (unsigned long long)total);
+    verify_find(arg, CKPT_INCOMPLETE, name, text);
+}
+
+/* Folders of ranks, rank_0_of_4 and so on: each is looked at by itself, and together they are one. */
+static int check_ranks(struct verify *v, const struct scan *s, struct el_err *e)
+{
+    const char **names = el_alloc(v->mem, s->n * sizeof *names);
+    if (!names)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    for (size_t i = 0; i < s->n; i++)
+        names[i] = s->v[i].name;
+    v->end = v->end ? v->end : &v->findings;
+    int r = fmt_gaps(names, s->n, v->mem, tell_gap, v, e);
+    el_free(v->mem, names);
+    return r;
+}
+
 static int verify_root(struct report *r, const struct ckpt_place *p, const char *path, struct el_err *e)
 {
     struct scan s;
@@ -221,6 +244,8 @@ static int verify_root(struct report *r, const struct ckpt_place *p, const char 
         bad = repair_latest(r->c, p, &s, e);
     if (!bad)
         verify_hints(&hints, &p->fs);
+    if (!bad)
+        bad = check_ranks(&hints, &s, e);
     if (!bad && !seen && !hints.findings_n)
         verify_find(&hints, CKPT_UNSUPPORTED, "", "there is no checkpoint of a known format");
     if (!bad && hints.findings_n)

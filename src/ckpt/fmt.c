@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "ckpt/layout.h"
-#include "util/parse.h"
-#include "util/sort.h"
 
 const char *ckpt_format_word(enum ckpt_format f)
 {
@@ -122,99 +120,13 @@ enum ckpt_format fmt_detect(const char *const *names, size_t n)
         deepspeed |= is_deepspeed(last_part(names[i]));
         trainer |= strcmp(names[i], "trainer_state.json") == 0;
     }
-    return atorch                        ? CKPT_FORMAT_ATORCH
-           : trainer                     ? CKPT_FORMAT_TRAINER
-           : deepspeed                   ? CKPT_FORMAT_DEEPSPEED
-           : megatron && (dcp || common) ? CKPT_FORMAT_MEGATRON
-           : dcp                         ? CKPT_FORMAT_DCP
-           : sets                        ? CKPT_FORMAT_HF
-           : st                          ? CKPT_FORMAT_SAFETENSORS
-           : zip                         ? CKPT_FORMAT_TORCH
-                                         : CKPT_FORMAT_NONE;
-}
-
-/* --- numbered sets ------------------------------------------------------------------------------------------------ */
-
-static size_t digits(const char *s)
-{
-    size_t n = 0;
-    while (s[n] >= '0' && s[n] <= '9')
-        n++;
-    return n;
-}
-
-bool fmt_member(const char *name, struct fmt_member *m)
-{
-    const char *last = last_part(name);
-    bool flat = starts(last, "flat_param.") || starts(last, "flat_meta.") || starts(last, "optim_param.");
-    const char *between = flat ? "-" : "-of-";
-    for (const char *p = last; *p; p++) {
-        size_t n = digits(p), k;
-        if (!n || n > 9) {
-            p += n ? n - 1 : 0;
-            continue;
-        }
-        const char *second = p + n + strlen(between);
-        if (strncmp(p + n, between, strlen(between)) != 0 || !(k = digits(second)) || k > 9) {
-            p += n - 1;
-            continue;
-        }
-        if (el_parse_u64n(p, n, &m->i) || el_parse_u64n(second, k, &m->n))
-            return false;
-        size_t before = (size_t)(p - last);
-        bool rank = (before >= 4 && strncmp(p - 4, "rank", 4) == 0) ||
-                    (before >= 5 && strncmp(p - 5, "rank", 4) == 0 && (p[-1] == '_' || p[-1] == '-'));
-        m->first = !flat && !rank;
-        m->number_at = (size_t)(p - name);
-        m->end = (size_t)(second + k - name);
-        return m->n >= 1 && m->i >= m->first && m->i < m->n + m->first;
-    }
-    return false;
-}
-
-struct numbered {
-    const char *name;
-    struct fmt_member at;
-};
-
-/* Members of one set have the same name but for the numbers, and the same total; they stand together, in order. */
-static int by_set(const struct numbered *x, const struct numbered *y)
-{
-    size_t p = x->at.number_at, q = y->at.number_at;
-    int c = memcmp(x->name, y->name, p < q ? p : q);
-    if (!c && p != q)
-        c = p < q ? -1 : 1;
-    if (!c)
-        c = strcmp(x->name + x->at.end, y->name + y->at.end);
-    return c ? c : x->at.n < y->at.n ? -1 : x->at.n > y->at.n;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const struct numbered *x = a, *y = b;
-    int c = by_set(x, y);
-    if (!c)
-        c = x->at.i < y->at.i ? -1 : x->at.i > y->at.i;
-    return c ? c : strcmp(x->name, y->name);
-}
-
-int fmt_gaps(const char *const *names, size_t n, struct el_mem *mem, fmt_gap_fn *gap, void *arg, struct el_err *e)
-{
-    struct numbered *v = el_alloc(mem, n * sizeof *v);
-    size_t members = 0;
-    if (!v)
-        return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        if (fmt_member(names[i], &v[members].at))
-            v[members++].name = names[i];
-    el_sort(v, members, sizeof *v, by_number);
-    for (size_t i = 0, first; i < members;) {
-        uint64_t want = v[i].at.first;
-        for (first = i; i < members && by_set(&v[i], &v[first]) == 0; i++)
-            want += v[i].at.i == want;
-        if (want < v[first].at.n + v[first].at.first)
-            gap(arg, v[first].name, want, v[first].at.n);
-    }
-    el_free(mem, v);
-    return 0;
+    return atorch                                             ? CKPT_FORMAT_ATORCH
+           : trainer                                          ? CKPT_FORMAT_TRAINER
+           : deepspeed                                        ? CKPT_FORMAT_DEEPSPEED
+           : (megatron && (dcp || common)) || (dcp && common) ? CKPT_FORMAT_MEGATRON
+           : dcp                                              ? CKPT_FORMAT_DCP
+           : sets                                             ? CKPT_FORMAT_HF
+           : st                                               ? CKPT_FORMAT_SAFETENSORS
+           : zip                                              ? CKPT_FORMAT_TORCH
+                                                              : CKPT_FORMAT_NONE;
 }

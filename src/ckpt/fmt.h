@@ -50,12 +50,14 @@ bool fmt_is_state(enum fmt_kind kind);
 /* Of all names of a directory. */
 enum ckpt_format fmt_detect(const char *const *names, size_t n);
 
-/* One of a numbered set: "model-00002-of-00005.safetensors" is 2 of 5 of "model-.safetensors"; "flat_param.00001-00004"
- * is 1 of 4, counted from 0; so are ranks ("rank0-of-4"). */
+/* One of a numbered set, whose name says how many there are: "model-00002-of-00005.safetensors" is 2 of 5, counted from
+ * 1, or from 0 where there is a number 0; "flat_param.00001-00004" is 1 of 4, counted from 0; so are ranks:
+ * "rank_0_of_4", "model_world_size_4_rank_0", "rank-0_world-4", "r0_w4".  Also the name of a folder. */
 struct fmt_member {
     uint64_t i, n;
-    unsigned first;        /* 0 or 1 */
-    size_t number_at, end; /* the part of the name that counts */
+    unsigned first; /* 0 or 1 */
+    bool sure;      /* nothing else is called so; else only a set of which half is there is one */
+    size_t number_at, number_end, count_at, count_end; /* the parts of the name that count */
 };
 bool fmt_member(const char *name, struct fmt_member *m);
 
@@ -80,6 +82,10 @@ struct fmt_counts {
     uint64_t partitions;              /* into which ZeRO has divided the optimizer */
     uint64_t zero_stage;
     uint64_t tensor, pipeline, expert; /* Megatron: its ranks in each direction */
+    bool apart;                        /* Megatron: each data parallel rank has its part of the optimizer */
+    uint64_t processes;                /* a Trainer's arguments */
+    uint64_t world;                    /* anybody's: "world_size" at the top … */
+    bool rank;                         /* … and "rank" beside it: every rank has written one */
 };
 
 /* The tensors of a torch.save archive.  base: where it begins in the file; bytes speaks of the archive alone.  counts

@@ -294,6 +294,11 @@ static uint64_t largest(const struct pickle_node *x)
     return most;
 }
 
+static bool is_true(const struct pickle_node *x)
+{
+    return x && x->kind == PICKLE_BOOL && x->number;
+}
+
 static void read_counts(struct fmt_counts *to, const struct pickle_node *root)
 {
     const struct pickle_node *optimizer = pickle_get(root, "optimizer_state_dict"), *args = pickle_get(root, "args");
@@ -304,7 +309,11 @@ static void read_counts(struct fmt_counts *to, const struct pickle_node *root)
         .zero_stage = whole(pickle_get(pickle_get(pickle_get(root, "ds_config"), "zero_optimization"), "stage")),
         .tensor = whole(pickle_get(args, "tensor_model_parallel_size")),
         .pipeline = whole(pickle_get(args, "pipeline_model_parallel_size")),
-        .expert = whole(pickle_get(args, "expert_model_parallel_size"))};
+        .expert = whole(pickle_get(args, "expert_model_parallel_size")),
+        .apart = is_true(pickle_get(args, "use_distributed_optimizer")) && !is_true(pickle_get(args, "no_save_optim")),
+        .processes = whole(pickle_get(pickle_get(root, "distributed_state"), "num_processes")),
+        .world = whole(pickle_get(root, "world_size")),
+        .rank = pickle_get(root, "rank") != NULL};
     if (!to->zero_stage)
         to->zero_stage = whole(pickle_get(optimizer, "zero_stage"));
 }

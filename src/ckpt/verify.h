@@ -25,7 +25,7 @@ struct verify {
     size_t findings_n;
     int verdict; /* of all of them */
     uint64_t files, bytes_read;
-    uint64_t bare_files;       /* deep: whose format has no checksums, and no manifest has them */
+    uint64_t bare_files;       /* whose format has no checksums, and no manifest has them */
     uint64_t silent_bytes;     /* deep: of archives that were written without their checksums */
     struct fmt_counts *counts; /* what each file of the look says of the others */
     struct tensors tensors;    /* all of them, sorted; files are names of the look */

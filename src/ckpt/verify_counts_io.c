@@ -198,48 +198,101 @@ static void check_deepspeed(struct verify *v, const struct look *l)
 /* --- numbers of ranks ----------------------------------------------------------------------------------------------
  */
 
-/* rng_state_3.pth, random_states_3.pkl, pytorch_model_fsdp_rank3.bin, consolidated.03.pth; of DeepSpeed
+/* rng_state_3.pth, random_states_3.pkl, pytorch_model_fsdp_rank3.bin, consolidated.03.pth, model_tp3.pt; of DeepSpeed
  * layer_04-model_01-model_states.pt and layer_4_expert_7_mp_rank_00_model_states.pt. */
 struct ranked {
     const char *name;
+    size_t of;      /* the look's */
     size_t at, end; /* the number in it */
     uint64_t number;
     bool sure;
+    bool whole; /* of all ranks, not only of those in one direction */
+    bool meta;  /* consolidated.03.pth */
+    bool from0; /* only where there is a number 0 */
 };
+
+/* The same kinds of parallel ranks, without the word. */
+static const char *const directions[] = {"tp", "mp", "pp", "dp", "ep", "cp", "shard", "part"};
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* "tp3", "tp_3", "tp-3", behind anything but a letter. */
+static bool take_direction(const char *name, const char *last, struct ranked *to)
+{
+    for (size_t i = 0; i < sizeof directions / sizeof directions[0]; i++) {
+        size_t n = strlen(directions[i]);
+        for (const char *at = strstr(last, directions[i]); at; at = strstr(at + 1, directions[i])) {
+            const char *number = at + n + (at[n] == '_' || at[n] == '-'), *end = number;
+            if ((at > last && is_letter(at[-1])) || !take(&end, "", &to->number) ||
+                (*end != '.' && *end != '_' && *end != '-'))
+                continue;
+            to->at = (size_t)(number - name);
+            to->end = (size_t)(end - name);
+            to->from0 = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "tp_rank_3" is one of those in a direction, "local_rank_3" of a node: their number is not that of all. */
+static bool is_of_some(const char *last, const char *rank)
+{
+    size_t n = (size_t)(rank - last);
+    if (n && (rank[-1] == '_' || rank[-1] == '-'))
+        n--;
+    if (n >= 5 && (strncmp(last + n - 5, "local", 5) == 0))
+        return true;
+    if (n >= 4 && strncmp(last + n - 4, "node", 4) == 0)
+        return true;
+    return n >= 2 && last[n - 1] == 'p' && (n == 2 || !is_letter(last[n - 3]));
+}
 
 /* sure: nothing else is called so.  "rank" may also be that of a matrix: lora_rank_64.safetensors. */
 static bool is_ranked(const char *name, struct ranked *to)
 {
     static const struct {
         const char *begin, *words;
-        bool sure;
+        bool sure, whole, meta;
     } kinds[] = {
-        {"rng_state_", "rng_state_", true},
-        {"random_states_", "random_states_", true},
-        {"consolidated.", "consolidated.", true},
-        {"", "expp_rank_", true},
-        {"layer_", "_expert_", true},
-        {"layer_", "-model_", true},
-        {"", "rank", false},
-        {"", "rank_", false},
-        {"", "rank-", false},
+        {"rng_state_", "rng_state_", true, true, false},
+        {"random_states_", "random_states_", true, true, false},
+        {"consolidated.", "consolidated.", true, false, true},
+        {"", "expp_rank_", true, false, false},
+        {"layer_", "_expert_", true, false, false},
+        {"layer_", "-model_", true, false, false},
+        {"", "rank", false, true, false},
+        {"", "rank_", false, true, false},
+        {"", "rank-", false, true, false},
     };
     const char *last = last_part(name);
     uint64_t data, model;
+    *to = (struct ranked){.name = name};
     if (shard_of(name, &data, &model) != SHARD_NONE || starts(last, "mp_rank_"))
         return false;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const char *at = starts(last, kinds[i].begin) ? strstr(last, kinds[i].words) : NULL, *end = at;
         if (!at || !take(&end, kinds[i].words, &to->number) || (*end != '.' && *end != '_' && *end != '-') ||
-            starts(end, "-of-") || (!kinds[i].sure && strstr(end, "rank")))
+            (!kinds[i].sure && strstr(end, "rank")))
             continue;
-        to->name = name;
         to->at = (size_t)(at - name) + strlen(kinds[i].words);
         to->end = (size_t)(end - name);
         to->sure = kinds[i].sure;
+        to->whole = kinds[i].whole && !is_of_some(last, at);
+        to->meta = kinds[i].meta;
         return true;
     }
-    return false;
+    return take_direction(name, last, to);
+}
+
+/* Those whose names say how many there are have been looked at: fmt_gaps(). */
+static bool is_counted(const struct ranked *x)
+{
+    struct fmt_member m;
+    return fmt_member(x->name, &m) && m.number_at == x->at;
 }
 
 static int same_set(const struct ranked *x, const struct ranked *y)
@@ -258,83 +311,87 @@ static int by_set(const void *a, const void *b)
     return c ? c : x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Ranks are counted from 0: a number that is missing below the highest is a file that is. */
+/* How many ranks there were, by what is in the files; 0: they do not say. */
+static uint64_t world_of(const struct verify *v, const struct ranked *set, size_t n)
+{
+    uint64_t world = 0;
+    bool each = n > 1; /* one alone may have been written for all */
+    for (size_t i = 0; i < n && set[i].whole; i++) {
+        const struct fmt_counts *c = &v->counts[set[i].of];
+        each = each || c->rank;
+        world = c->world > world ? c->world : world;
+    }
+    return each && world <= RANKS_MAX ? world : 0;
+}
+
+/* Ranks are counted from 0: a number that is missing below the highest is a file that is, and so is one below the
+ * number of ranks that the others tell. */
+static void check_set(struct verify *v, const struct ranked *set, size_t n)
+{
+    char text[200];
+    uint64_t most = set[n - 1].number, world = world_of(v, set, n), gap = 0;
+    while (gap < n && set[gap].number == gap)
+        gap++;
+    bool inner = gap < n, half = n >= 2 && 2 * n >= most + 1;
+    if (inner && (set[0].sure || (half && (!set[0].from0 || set[0].number == 0)) || world > most))
+        snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there is one of rank %llu",
+                 (unsigned long long)gap, (unsigned long long)most);
+    else if (!inner && world > n)
+        snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there were %llu ranks, as it says",
+                 (unsigned long long)gap, (unsigned long long)world);
+    else if (!inner && set[0].meta && (n & (n - 1)))
+        snprintf(text, sizeof text,
+                 "the file of rank %llu beside it is missing: there are %zu, and their number must be a power of 2",
+                 (unsigned long long)gap, n);
+    else
+        return;
+    verify_find(v, CKPT_INCOMPLETE, set[n - 1].name, text);
+}
+
 static void check_numbers(struct verify *v, const struct look *l)
 {
     struct ranked *all = el_alloc(v->mem, l->n * sizeof *all);
     size_t n = 0;
     unsigned told = 0;
-    for (size_t i = 0; all && i < l->n; i++)
-        n += fmt_kind(l->names[i]) != FMT_LEFTOVER && is_ranked(l->names[i], &all[n]);
+    for (size_t i = 0; all && i < l->n; i++) {
+        if (fmt_kind(l->names[i]) == FMT_LEFTOVER || !is_ranked(l->names[i], &all[n]) || is_counted(&all[n]))
+            continue;
+        all[n++].of = i;
+    }
     el_sort(all, n, sizeof *all, by_set);
     for (size_t i = 0, first; i < n && told < TOLD_MAX;) {
-        uint64_t want = 0, gap = UINT64_MAX;
-        for (first = i; i < n && same_set(&all[i], &all[first]) == 0; i++) {
-            gap = all[i].number != want && gap == UINT64_MAX ? want : gap;
-            want = all[i].number + 1;
-        }
-        /* Where that is not sure, most of them are there. */
-        if (gap == UINT64_MAX || (!all[first].sure && (i - first < 2 || 2 * (i - first) < want)))
-            continue;
-        char text[120];
-        snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there is one of rank %llu",
-                 (unsigned long long)gap, (unsigned long long)all[i - 1].number);
-        verify_find(v, CKPT_INCOMPLETE, all[i - 1].name, text);
-        told++;
+        for (first = i; i < n && same_set(&all[i], &all[first]) == 0;)
+            i++;
+        size_t before = v->findings_n;
+        check_set(v, &all[first], i - first);
+        told += v->findings_n > before;
     }
     el_free(v->mem, all);
 }
 
-/* --- folders of a Trainer ------------------------------------------------------------------------------------------
- */
-
-/* Not what else is saved with them. */
-static bool is_weights(const char *name)
+/* A Trainer's ranks keep the state of their random numbers; its arguments, and what DeepSpeed writes beside it, tell
+ * how many there were. */
+static void check_random(struct verify *v, const struct look *l)
 {
-    static const char *const others[] = {"optimizer",     "scheduler", "rng_state", "random_states",
-                                         "training_args", "scaler",    "sampler",   "tokenizer"};
-    enum fmt_kind kind = fmt_kind(name);
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (starts(name, others[i]) || starts(last_part(name), others[i]))
-            return false;
-    return fmt_is_state(kind) && kind != FMT_INDEX;
-}
-
-/* A Trainer saves its schedule with the optimizer, and goes on without both if one of them is not there. */
-static void check_optimizer(struct verify *v, const struct look *l)
-{
-    bool optimizer = false;
-    for (size_t i = 0; i < l->n; i++)
-        optimizer |= starts(l->names[i], "optimizer") || starts(l->names[i], "global_step");
-    if (!optimizer && !l->others && look_find(l, "trainer_state.json") != SIZE_MAX &&
-        look_find(l, "scheduler.pt") != SIZE_MAX)
-        verify_find(v, CKPT_INCOMPLETE, "", "there is a scheduler.pt, but no optimizer");
-}
-
-/* Megatron's distributed form keeps beside its pieces what all ranks have alike. */
-static void check_common(struct verify *v, const struct look *l)
-{
-    char *text;
-    size_t n;
-    if (l->format != CKPT_FORMAT_MEGATRON || look_find(l, ".metadata") == SIZE_MAX ||
-        look_find(l, "common.pt") != SIZE_MAX || verify_read(l, "metadata.json", CKPT_PATH_MAX, v->mem, &text, &n) < 0)
+    uint64_t ranks = 0, n = 0, number;
+    char text[240];
+    size_t last = 0, says = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct fmt_counts *c = &v->counts[i];
+        const char *at = l->names[i];
+        uint64_t told = c->processes > c->data_ranks ? c->processes : c->data_ranks;
+        says = told > ranks ? i : says;
+        ranks = told > ranks ? told : ranks;
+        if (!take(&at, "rng_state_", &number) || strcmp(at, ".pth") != 0)
+            continue;
+        last = number >= n ? i : last;
+        n = number >= n ? number + 1 : n;
+    }
+    if (!n || n >= ranks)
         return;
-    if (strstr(text, "\"sharded_backend\""))
-        verify_find(v, CKPT_INCOMPLETE, "common.pt", "it is missing");
-    el_free(v->mem, text);
-}
-
-/* What says that a model is there, without one. */
-static void check_trainer(struct verify *v, const struct look *l)
-{
-    bool state = look_find(l, "trainer_state.json") != SIZE_MAX,
-         adapter = look_find(l, "adapter_config.json") != SIZE_MAX, weights = false;
-    for (size_t i = 0; i < l->n && !weights; i++)
-        weights = is_weights(l->names[i]);
-    if (!weights && l->n && (state || adapter) && !l->others)
-        verify_find(v, CKPT_INCOMPLETE, "",
-                    adapter ? "there is an adapter_config.json, but no adapter_model"
-                            : "there is a trainer_state.json, but no weights of a model");
+    snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there were %llu ranks, as %.80s says",
+             (unsigned long long)n, (unsigned long long)ranks, last_part(l->names[says]));
+    verify_find(v, CKPT_INCOMPLETE, l->names[last], text);
 }
 
 /* --- hints ----------------------------------------------------------------------------------------------------------
@@ -366,9 +423,8 @@ void verify_counts(struct verify *v, const struct look *l)
         return;
     check_deepspeed(v, l);
     check_numbers(v, l);
-    check_trainer(v, l);
-    check_optimizer(v, l);
-    check_common(v, l);
+    check_random(v, l);
+    verify_folders(v, l);
     for (size_t i = 0; i < l->n; i++)
         if (strcmp(last_part(l->names[i]), CKPT_LATEST_FILE) == 0)
             check_latest(v, l, l->names[i]);

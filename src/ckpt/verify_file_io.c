@@ -183,13 +183,27 @@ static bool stands_in(struct verify_job *j, struct look_file *f, enum fmt_kind k
            (s->kind == SNIFF_TEXT && binary);
 }
 
+/* A large blob of a hub's cache is called by its SHA-256. */
+static const char *sum_of(const struct verify_job *j)
+{
+    const char *real = j->l->hub ? j->l->reals[j->file] : NULL, *last = real ? strrchr(real, '/') : NULL;
+    return last && strlen(last) == SHA256_HEX && strspn(last + 1, "0123456789abcdef") == SHA256_HEX - 1 ? last + 1
+                                                                                                        : NULL;
+}
+
+/* Nothing but a manifest, or the name of a blob, has checksums of it. */
+static bool is_bare(const struct verify_job *j)
+{
+    return !vouched(j) && !sum_of(j);
+}
+
 static void check_safetensors(struct verify_job *j, struct look_file *f)
 {
     struct st s = {0};
     if (st_read(&s, &j->mem, &f->bytes, &j->err) == 0)
         fmt_st_tensors(&j->tensors, j->l->names[j->file], &s, &j->err);
     st_free(&s);
-    j->bare = j->v->deep && !vouched(j);
+    j->bare = is_bare(j);
 }
 
 /* By what is in it. */
@@ -203,7 +217,7 @@ static void check_content(struct verify_job *j, struct look_file *f, enum fmt_ki
         check_archive(j, f);
     } else if (s->kind == SNIFF_OLD) {
         fmt_old_tensors(&j->tensors, j->l->names[j->file], &f->bytes, &j->counts, &j->err);
-        j->bare = j->v->deep && !vouched(j);
+        j->bare = is_bare(j);
     } else if (s->kind == SNIFF_PICKLE) {
         check_pickle(j, f);
     } else if (s->kind == SNIFF_NPY) {
@@ -243,14 +257,6 @@ static void check_beginning(struct verify_job *j, enum fmt_kind kind, const stru
     ckpt_fail(&j->err, e.status, "%s", words ? words + 2 : e.text);
 }
 
-/* A large blob of a hub's cache is called by its SHA-256. */
-static const char *sum_of(const struct verify_job *j)
-{
-    const char *real = j->l->hub ? j->l->reals[j->file] : NULL, *last = real ? strrchr(real, '/') : NULL;
-    return last && strlen(last) == SHA256_HEX && strspn(last + 1, "0123456789abcdef") == SHA256_HEX - 1 ? last + 1
-                                                                                                        : NULL;
-}
-
 static void check_sum(struct verify_job *j, struct look_file *f, const char *sum)
 {
     struct sha256 s;
@@ -267,7 +273,6 @@ static void check_sum(struct verify_job *j, struct look_file *f, const char *sum
     if (!j->err.status && strcmp(hex, sum) != 0)
         ckpt_fail(&j->err, CKPT_DAMAGED, "its bytes have SHA-256 %s, its blob is called %s", hex, sum);
     el_free(&j->mem, piece);
-    j->bare = false;
     j->silent_bytes = 0;
 }
 

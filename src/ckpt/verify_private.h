@@ -38,9 +38,12 @@ void verify_unreadable(struct verify *v, const struct look *l, const char *name,
 /* The first entry of that name in a sorted list, or where it would stand. */
 size_t verify_first_of(const struct tensors *t, const char *name);
 
-/* There are as many files of ranks as names and what is in the files say: DeepSpeed, those of a Trainer, numbers of
- * ranks; and what a file called `latest` names is there. */
+/* There are as many files of ranks as names and what is in the files say: DeepSpeed, numbers of ranks;
+ * and what a file called `latest` names is there. */
 void verify_counts(struct verify *v, const struct look *l);
+
+/* What a Trainer, accelerate and Megatron write into a folder is all there: what they write last, too. */
+void verify_folders(struct verify *v, const struct look *l);
 
 /* What the ranks of Megatron and of ATorch wrote belongs together and leaves nothing out.  v->tensors is sorted.  -1:
  * no memory. */

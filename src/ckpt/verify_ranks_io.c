@@ -153,17 +153,28 @@ static int check_atorch(struct verify *v, const struct look *l, struct el_err *e
 /* --- Megatron -------------------------------------------------------------------------------------------------------
  */
 
-/* mp_rank_TT[_PPP][_EEE]/file: the numbers, and how many there are; 0: another name. */
+/* Digits, as the number of a rank has. */
+static bool take_number(const char **at, unsigned *number)
+{
+    unsigned digits = 0;
+    for (*number = 0; **at >= '0' && **at <= '9' && digits < 5; (*at)++, digits++)
+        *number = 10 * *number + (unsigned)(**at - '0');
+    return digits > 0;
+}
+
+/* mp_rank_TT[_PPP][_EEE]/file, of NeMo tp_rank_TT_pp_rank_PPP/file: the numbers, and how many there are; 0: another
+ * name. */
 static unsigned place_of(const char *name, unsigned at[DIMS], const char **file)
 {
     unsigned n = 0;
-    if (strncmp(name, "mp_rank", 7) != 0)
+    bool nemo = strncmp(name, "tp_rank_", 8) == 0;
+    if (!nemo && strncmp(name, "mp_rank_", 8) != 0)
         return 0;
     for (name += 7; *name == '_' && n < DIMS; n++) {
-        unsigned digits = 0;
-        for (at[n] = 0, name++; *name >= '0' && *name <= '9' && digits < 5; name++, digits++)
-            at[n] = 10 * at[n] + (unsigned)(*name - '0');
-        if (!digits)
+        name++;
+        if (nemo && n == 1 && strncmp(name, "pp_rank_", 8) == 0)
+            name += 8;
+        if (!take_number(&name, &at[n]))
             return 0;
     }
     *file = name + 1;
@@ -222,6 +233,16 @@ static void reach(const struct verify *v, const struct look *l, unsigned dims, u
     }
 }
 
+static bool is_nemo(const struct look *l)
+{
+    unsigned at[DIMS];
+    const char *file;
+    for (size_t i = 0; i < l->n; i++)
+        if (place_of(l->names[i], at, &file))
+            return l->names[i][0] == 't';
+    return false;
+}
+
 /* Tensor, pipeline and expert parallel ranks make a grid without gaps, and all of its places have the same files. */
 static void check_grid(struct verify *v, const struct look *l)
 {
@@ -229,6 +250,7 @@ static void check_grid(struct verify *v, const struct look *l)
     unsigned at[DIMS], most[DIMS] = {0}, told = 0, files_n = files_of(l, files), dims = grid_of(v, l, most);
     char name[64], path[CKPT_PATH_MAX], text[600], shown[EL_PATH_MAX];
     uint64_t places = dims != 0;
+    bool nemo = dims && is_nemo(l);
     reach(v, l, dims, most);
     for (unsigned d = 0; d < dims; d++)
         places *= most[d] + 1ull;
@@ -241,9 +263,9 @@ static void check_grid(struct verify *v, const struct look *l)
         unsigned missing = 0, first = 0;
         for (unsigned d = dims; d-- > 0; left /= most[d] + 1ull)
             at[d] = (unsigned)(left % (most[d] + 1ull));
-        int n = snprintf(name, sizeof name, "mp_rank_%02u", at[0]);
+        int n = snprintf(name, sizeof name, "%cp_rank_%02u", nemo ? 't' : 'm', at[0]);
         for (unsigned d = 1; d < dims; d++)
-            n += snprintf(name + n, sizeof name - (size_t)n, "_%03u", at[d]);
+            n += snprintf(name + n, sizeof name - (size_t)n, "%s_%03u", nemo && d == 1 ? "_pp_rank" : "", at[d]);
         for (unsigned i = 0; i < files_n; i++) {
             bool fits = snprintf(path, sizeof path, "%s/%s", name, files[i]) < (int)sizeof path;
             bool gone = fits && look_find(l, path) == SIZE_MAX;
@@ -259,8 +281,37 @@ static void check_grid(struct verify *v, const struct look *l)
     }
 }
 
+static bool ends(const char *name, const char *with)
+{
+    size_t n = strlen(name), k = strlen(with);
+    return n >= k && strcmp(name + n - k, with) == 0;
+}
+
+/* With --use-distributed-optimizer the state of the optimizer is in files of its own.  That the first of them is
+ * missing is told by the grid if there is any other. */
+static void check_apart(struct verify *v, const struct look *l)
+{
+    unsigned at[DIMS];
+    const char *file;
+    size_t says = SIZE_MAX;
+    for (size_t i = 0; i < l->n; i++) {
+        if (!place_of(l->names[i], at, &file))
+            continue;
+        if (ends(file, "optim.pt"))
+            return;
+        says = says == SIZE_MAX && v->counts[i].apart ? i : says;
+    }
+    if (says == SIZE_MAX)
+        return;
+    char path[CKPT_PATH_MAX];
+    place_of(l->names[says], at, &file);
+    snprintf(path, sizeof path, "%.*sdistrib_optim.pt", (int)(file - l->names[says]), l->names[says]);
+    verify_find(v, CKPT_INCOMPLETE, path, "it is missing: the optimizer is distributed, as the file beside it says");
+}
+
 int verify_ranks(struct verify *v, const struct look *l, struct el_err *e)
 {
     check_grid(v, l);
+    check_apart(v, l);
     return l->format == CKPT_FORMAT_ATORCH ? check_atorch(v, l, e) : 0;
 }

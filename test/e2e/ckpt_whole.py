@@ -144,6 +144,90 @@ ranks.mkdir()
 for rank in range(3):
     torch.save(weights, ranks / f"model_rank{rank}-of-4.pt")
 
+# Names with the number of ranks in them, or files: all of one set, and the set without a rank.
+for case, name, count, gone in (("verl", "actor/model_world_size_4_rank_{}.pt", 4, 3), ("verl-first", "model_world_size_4_rank_{}.pt", 4, 0),
+                                ("rank-of-count", "rank_{}_of_4.pt", 4, 3), ("short", "state_r{}_w4.pt", 4, 3),
+                                ("dashes", "weights_rank-{}_world-4.pt", 4, 3), ("from-zero", "shard-0000{}-of-00004.pt", 4, 3),
+                                ("folders", "rank_{}_of_3/model.pt", 3, 2), ("numbers-tp", "model_tp{}.pt", 4, 1),
+                                ("numbers-shard", "model_shard_{}.pt", 4, 2), ("llama", "consolidated.0{}.pth", 4, 3),
+                                ("inside", "ckpt_rank{}.pt", 4, 3), ("inside-one", "ckpt_rank{}.pt", 2, 1)):
+    for rank in range(count):
+        file = top / case / name.format(rank)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        torch.save({"world_size": count, "rank": rank, "w": weights} if case.startswith("inside") else weights, file)
+    (copy(f"{case}-gone", top / case) / name.format(gone)).unlink()
+alone = top / "innocent"
+alone.mkdir()
+for name in ("lora_r8_w16.pt", "model_epoch_3_of_10.pt", "fold_2_of_5.pt", "model_tp2.pt", "model_tp4.pt", "model_tp8.pt", "step_4_rank_1.pt",
+             "top1_of_5.pt", "best_2of3.pt"):
+    torch.save(weights, alone / name)
+torch.save({"world_size": 8, "w": weights}, alone / "last_rank0.pt")
+
+# Other people's names: verl's root, NeMo's ranks and its mark, PyTorch XLA's ranks of a Trainer, Colossal-AI's optimizer.
+shutil.copytree(top / "verl", top / "verl-root" / "global_step_50")
+(top / "verl-root" / "latest_checkpointed_iteration.txt").write_text("50")
+(copy("verl-tracker", top / "verl-root") / "latest_checkpointed_iteration.txt").write_text("60")
+for tensor in range(2):
+    for pipeline in range(2):
+        place = top / "nemo" / "step10" / f"tp_rank_0{tensor}_pp_rank_00{pipeline}"
+        place.mkdir(parents=True)
+        torch.save(weights, place / "megatron_gpt.ckpt")
+shutil.rmtree(copy("nemo-gone", top / "nemo") / "step10" / "tp_rank_00_pp_rank_001")
+(copy("nemo-begun", top / "nemo") / "step10-unfinished").write_text("")
+xla = trainer(top / "xla", 2)
+(xla / "optimizer.pt").unlink()
+(xla / "model.safetensors").unlink()
+for rank in range(2):
+    torch.save(weights, xla / f"rank{rank}-of-2-pytorch_model.bin")
+    torch.save(weights, xla / f"rank{rank}-of-2-optimizer.pt")
+(copy("xla-gone", xla) / "rank1-of-2-optimizer.pt").unlink()
+colossal = top / "colossal" / "epoch0-step5" / "optimizer"
+colossal.mkdir(parents=True)
+for number in (1, 2):
+    torch.save({number: {"exp_avg": torch.zeros(4)}}, colossal / f"pytorch_optim-0000{number}.bin")
+(colossal / "pytorch_optim.bin.index.json").write_text(json.dumps({"weight_map": {i: f"pytorch_optim-0000{i}.bin" for i in (1, 2)}}))
+(copy("colossal-gone", top / "colossal") / "epoch0-step5" / "optimizer" / "pytorch_optim-00002.bin").unlink()
+
+# Lightning's folders of FSDP.
+for name in ("epoch=2-step=7.ckpt", "epoch=3-step=9.ckpt"):
+    dcp.save(weights, checkpoint_id=top / name, no_dist=True)
+torch.save({"epoch": 2}, top / "epoch=2-step=7.ckpt" / "meta.pt")
+
+# As accelerate's PartialState is pickled with a Trainer's arguments.
+said = trainer(top / "trainer-said", 3)
+torch.save(argparse.Namespace(distributed_state=argparse.Namespace(num_processes=3, process_index=0)), said / "training_args.bin")
+(copy("trainer-said-gone", said) / "rng_state_2.pth").unlink()
+
+# Ended halfway: what a Trainer, accelerate and Megatron write last is not there; and those that never had it.
+half = trainer(top / "half")
+torch.save({"lr": 1}, half / "training_args.bin")
+(half / "trainer_state.json").unlink()
+(copy("half-random", half) / "training_args.bin").unlink()
+begun = copy("half-begun/checkpoint-500", half)
+for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
+    (begun / name).unlink()
+copy("half-used", begun)
+own = copy("half-own", half)
+for name in ("training_args.bin", "rng_state.pth"):
+    (own / name).unlink()
+(copy("trainer-schedule", top / "trainer") / "scheduler.pt").unlink()
+(copy("trainer-neither", top / "trainer") / "scheduler.pt").unlink()
+(top / "trainer-neither" / "optimizer.pt").unlink()
+torch.save({}, deepspeed(trainer(top / "trainer-zero-random", 2), 2, 2).parent / "training_args.bin")
+(copy("trainer-zero-random-gone", top / "trainer-zero-random") / "rng_state_1.pth").unlink()
+shutil.copy(top / "trainer" / "config.json", copy("listless", shards))
+(top / "listless" / "pytorch_model.bin.index.json").unlink()
+saved = copy("saved", accelerate)
+torch.save({"last_epoch": 3}, saved / "scheduler.bin")
+torch.save({}, saved / "sampler.bin")
+(copy("saved-model", saved) / "model.safetensors").unlink()
+(copy("saved-optimizer", saved) / "optimizer.bin").unlink()
+(copy("saved-schedule", saved) / "scheduler.bin").unlink()
+(copy("saved-alone", top / "saved-optimizer") / "scheduler.bin").unlink()
+(copy("saved-first", saved) / "optimizer.bin").rename(top / "saved-first" / "optimizer_1.bin")
+for path in copy("saved-random", saved).glob("random*"):
+    path.unlink()
+
 # Megatron: its arguments say how many ranks there were.
 for name, tensors, pipelines in (("megatron", 2, 1), ("megatron-grid", 2, 2)):
     for tensor in range(tensors):
@@ -159,6 +243,19 @@ for tensor in range(2):
 
 dcp.save(weights, checkpoint_id=top / "megatron-common" / "iter_0000010", no_dist=True)
 (top / "megatron-common" / "iter_0000010" / "metadata.json").write_text('{"sharded_backend": "torch_dist", "sharded_backend_version": 1}')
+
+torch.save({"iteration": 10}, copy("megatron-common-only", top / "megatron-common") / "iter_0000010" / "common.pt")
+(copy("megatron-written", top / "megatron-common-only") / "iter_0000010" / "metadata.json").unlink()
+for name, said in (("megatron-apart", {}), ("megatron-no-optimizer", {"no_save_optim": True})):
+    for rank in range(2):
+        place = top / name / "iter_0000010" / f"mp_rank_0{rank}"
+        place.mkdir(parents=True)
+        torch.save({"args": argparse.Namespace(tensor_model_parallel_size=2, use_distributed_optimizer=True, **said), "model": weights},
+                   place / "model_optim_rng.pt")
+for rank in range(2):
+    torch.save(weights, (copy("megatron-parts", top / "megatron-apart") if not rank else top / "megatron-parts") / "iter_0000010" /
+               f"mp_rank_0{rank}" / "distrib_optim.pt")
+(copy("megatron-part", top / "megatron-parts") / "iter_0000010" / "mp_rank_01" / "distrib_optim.pt").unlink()
 
 # Suffixes, none, and what stands in the place of a file.
 files = top / "files"
@@ -261,6 +358,7 @@ archive(top / "million.pt", b"\x80\x02]q\0(" + b"h\0" * 1000000 + b"e.")
 for step in (1, 2, 3):
     deepspeed(trainer(top / "root" / f"checkpoint-{step}"), 2, 2)
     deepspeed(trainer(top / "said" / f"checkpoint-{step}"), 1, 1 if step == 3 else 2)
+    trainer(top / "zeroed" / f"checkpoint-{step}")
 (top / "two-ranks").mkdir()
 torch.save({"optimizer_state_dict": {"zero_stage": 2, "partition_count": [2, 2], "x": weights}},
            top / "two-ranks" / "zero_pp_rank_0_mp_rank_00_optim_states.pt")

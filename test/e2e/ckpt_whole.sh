@@ -1,7 +1,8 @@
 # elrun ckpt verify and gc on what frameworks write, with a file of a rank missing, a pointer, a page or zeros in the place of a
 # file, an archive without checksums, a hub's cache, a crafted pickle: what is whole is, and nothing else is called so.
 # Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
-# links that are followed or let out, the bound of visits, the proof before gc deletes.
+# links that are followed or let out, the bound of visits, the proof before gc deletes, the number of ranks in names and in
+# files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums.
 . "$(dirname "$0")/../lib/e2e.sh"
 W=$T/w; mkdir "$W"
 "$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
@@ -68,6 +69,54 @@ of 3 megatron-common 'common.pt: it is missing'
 of 3 megatron-last 'mp_rank_01 is missing'
 of 3 megatron-stage 'mp_rank_00_001 is missing'
 
+of 3 megatron-written 'metadata.json: it is missing: Megatron reads nothing without it'
+like "megatron-written: format" "$(cat "$T/out")" 'iter_0000010: incomplete \(megatron'
+of 0 megatron-common-only 'iter_0000010: valid \(megatron'
+of 3 megatron-apart 'mp_rank_00/distrib_optim.pt: it is missing: the optimizer is distributed'
+of 0 megatron-no-optimizer 'valid \(megatron'
+of 0 megatron-parts 'valid \(megatron'
+of 3 megatron-part 'mp_rank_01/distrib_optim.pt is missing'
+
+# --- the number of ranks in names, and in files -----------------------------------------------------------------------
+for case in verl verl-first rank-of-count short dashes from-zero folders numbers-tp numbers-shard llama inside inside-one; do
+    of 0 $case 'valid \(torch'
+done
+of 3 verl-gone 'model_world_size_4_rank_0.pt: number 3 of this set of 4 files is missing'
+of 3 verl-first-gone 'number 0 of this set of 4 files'
+for case in rank-of-count short dashes from-zero; do of 3 $case-gone 'number 3 of this set of 4 files is missing'; done
+of 3 folders-gone 'rank_0_of_3: number 2 of this set of 3 folders is missing'
+of 3 numbers-tp-gone 'model_tp3.pt: the file of rank 1 beside it is missing'
+of 3 numbers-shard-gone 'model_shard_3.pt: the file of rank 2 beside it is missing'
+of 3 llama-gone 'the file of rank 3 beside it is missing: there are 3, and their number must be a power of 2'
+of 3 inside-gone 'ckpt_rank2.pt: the file of rank 3 beside it is missing: there were 4 ranks, as it says'
+of 3 inside-one-gone 'ckpt_rank0.pt: the file of rank 1 beside it is missing: there were 2 ranks'
+of 0 innocent 'valid \(torch, 10 files'
+for case in verl-root nemo xla colossal; do of 0 $case ': valid'; done
+of 3 verl-tracker 'latest_checkpointed_iteration.txt: it names iteration 60, but there is no iter_0000060'
+of 3 nemo-gone 'tp_rank_00_pp_rank_001 is missing'
+of 3 nemo-begun 'step10-unfinished beside it says that it was not written to its end'
+of 3 xla-gone 'rank0-of-2-optimizer.pt: number 1 of this set of 2 files is missing'
+of 3 colossal-gone 'pytorch_optim-00002.bin is missing, with tensor "2"'
+
+# --- ended halfway ----------------------------------------------------------------------------------------------------
+for case in half half-random half-begun; do of 3 $case 'trainer_state.json: it is missing: a Trainer writes it last'; done
+of 0 half-used 'valid \(safetensors'
+of 0 half-own 'valid \(safetensors'
+of 3 trainer-schedule 'there is an optimizer.pt, but no scheduler.pt'
+of 3 trainer-neither 'there is the state of random numbers, but no optimizer'
+of 0 trainer-zero-random 'valid \(trainer'
+of 3 trainer-zero-random-gone 'rng_state_0.pth: the file of rank 1 beside it is missing: there were 2 ranks, as mp_rank_00_model_states.pt says'
+of 0 trainer-said 'valid \(trainer'
+of 3 trainer-said-gone 'rng_state_1.pth: the file of rank 2 beside it is missing: there were 3 ranks, as training_args.bin says'
+of 3 listless 'pytorch_model.bin.index.json: it is missing: the model is in 2 files, of which it is the list'
+for case in saved saved-schedule saved-alone; do of 0 $case 'valid'; done
+of 3 saved-model 'there is an optimizer.bin, but no weights of a model'
+of 3 saved-optimizer 'there is a scheduler.bin, but no optimizer'
+of 0 epoch=2-step=7.ckpt 'valid'
+of 3 epoch=3-step=9.ckpt 'meta.pt: it is missing: Lightning writes it last'
+of 3 saved-first 'optimizer.bin: it is missing: there is optimizer_1.bin'
+of 3 saved-random 'random_states_0.pkl: it is missing: accelerate writes it last'
+
 # --- suffixes, and what stands in the place of a file -----------------------------------------------------------------
 for f in net.pth.tar net.th net net.model; do
     of 0 files/$f "valid \\(torch, 1 file, .*, 1 tensor\\)\$"
@@ -77,6 +126,7 @@ of 0 plain 'plain: valid \(torch, 1 file'
 of 0 files/old.bin 'valid \(torch, 1 file, .*, 1 tensor\); there are no checksums'
 of 1 files/cut-old.bin 'truncated: storage 0 of 1 begins at byte [0-9]+, the file ends at'
 of 0 files/weights 'valid \(safetensors'
+verdict "a glance says so, too" 0 '; there are no checksums to compare the bytes of 1 file with' verify "$W/files/weights"
 of 1 files/cut-weights 'truncated: tensor "w" has bytes'
 of 1 files/called.safetensors 'it is a zip archive, as torch.save writes them, not safetensors'
 of 1 files/cut-arrays.npz truncated
@@ -131,9 +181,19 @@ verdict "gc relies on the newest that is whole, and says so" 0 'kept .* checkpoi
 is "what it leaves" "$(ls "$W/root" | tr '\n' ' ')" "checkpoint-2 checkpoint-3 "
 verdict "a manifest that is content" 0 'checkpoint-3: valid .*, manifest written' verify --add-manifest --run-id=r "$W/said"
 cp "$W"/two-ranks/* "$W/said/checkpoint-3/global_step500/"
-verdict "gc asks what verify asks" 3 'nothing is deleted: the newest checkpoint, checkpoint-3, is incomplete: .*zero_pp_rank_1.*it is missing' gc "$W/said" --keep-last=1
+verdict "gc reads every byte, also without --deep" 1 \
+    'nothing is deleted: the newest checkpoint, checkpoint-3, is damaged: .*zero_pp_rank_0.*: bytes 0-[0-9]+ have CRC32C' gc "$W/said" --keep-last=1
 is "and deletes nothing" "$(ls "$W/said" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-3 "
 dd if=/dev/zero of="$W/root/checkpoint-2/global_step500/mp_rank_00_model_states.pt" bs=1 count=1000 conv=notrunc 2>/dev/null
 verdict "what no manifest has vouched for" 1 'mp_rank_00_model_states.pt: bytes 0-[0-9]+ have CRC32C' verify "$W/root/checkpoint-2"
-verdict "in JSON, with nothing else on stdout" 3 '^elrun: nothing is deleted' gc "$W/said" --keep-last=1 --json
+verdict "in JSON, with nothing else on stdout" 1 '^elrun: nothing is deleted' gc "$W/said" --keep-last=1 --json
+verdict "a manifest of three" 0 'checkpoint-3: valid .*, manifest written' verify --add-manifest --run-id=r "$W/zeroed"
+dd if=/dev/zero of="$W/zeroed/checkpoint-3/model.safetensors" bs=1 seek=200 count=50 conv=notrunc 2>/dev/null
+verdict "zeros in the place of a tensor's data" 1 'nothing is deleted: .*checkpoint-3, is damaged: model.safetensors: bytes 0-[0-9]+ have CRC32C.*; tensor "w"' \
+    gc "$W/zeroed" --keep-last=1
+is "the whole ones stay" "$(ls "$W/zeroed" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-3 "
+cp -r "$W/trainer" "$W/vouched"
+printf X | dd of="$W/vouched/optimizer.pt" bs=1 seek="$(grep -abo exp_avg "$W/vouched/optimizer.pt" | head -1 | cut -d: -f1)" conv=notrunc 2>/dev/null
+verdict "bytes that their own checksums deny get no manifest" 1 'optimizer.pt: .*have CRC-32' verify --add-manifest "$W/vouched"
+ok "and have none" test ! -e "$W/vouched/MANIFEST.json"
 finished

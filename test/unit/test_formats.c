@@ -413,9 +413,49 @@ static void test_names(void)
        "its last numbers count");
     ok(fmt_member("optim-rank0-of-4.pt", &m) && m.i == 0 && m.n == 4 && m.first == 0, "so are ranks");
     ok(fmt_member("flat_param.00003-00004", &m) && m.i == 3 && m.n == 4 && m.first == 0, "counted from 0");
-    ok(!fmt_member("model-00006-of-00005.safetensors", &m) && !fmt_member("model-1.safetensors", &m) &&
-           !fmt_member("model-00000-of-00005.safetensors", &m),
+    ok(fmt_member("shard-00000-of-00004.pt", &m) && m.i == 0 && m.n == 4 && m.first == 0, "and where there is a 0");
+    ok(!fmt_member("model-00006-of-00005.safetensors", &m) && !fmt_member("model-1.safetensors", &m),
        "others are none");
+    static const struct {
+        const char *name;
+        unsigned i, n;
+        bool sure;
+    } worlds[] = {
+        {"model_world_size_4_rank_3.pt", 3, 4, true},
+        {"actor/optim_world_size_16_rank_10.pt", 10, 16, true},
+        {"rank_3_of_4.pt", 3, 4, true},
+        {"rank3of4.bin", 3, 4, true},
+        {"model.0.of.8.pt", 0, 8, false},
+        {"shard_0_of_8.pt", 0, 8, true},
+        {"weights_rank-3_world-4.pt", 3, 4, true},
+        {"rank3_world_size4.pt", 3, 4, true},
+        {"rank_3_of_world_4.pt", 3, 4, true},
+        {"state_r3_w4.pt", 3, 4, false},
+        {"w8-r0.pt", 0, 8, false},
+        {"step100_rank_3_world_4.pt", 3, 4, true},
+        {"rank_3_of_4/model.pt", 3, 4, true},
+        {"epoch_2/model_rank_1_of_2.pt", 1, 2, true},
+    };
+    for (size_t i = 0; i < COUNT_OF(worlds); i++)
+        ok(fmt_member(worlds[i].name, &m) && m.i == worlds[i].i && m.n == worlds[i].n && m.sure == worlds[i].sure,
+           worlds[i].name);
+    static const char *const none[] = {"epoch_3_of_10.pt",
+                                       "step100_of_1000.pt",
+                                       "fold-1-of-5.pt",
+                                       "lora_rank_8.pt",
+                                       "world_4.pt",
+                                       "rank_4_world_4.pt",
+                                       "hello_worlds_3_r2.pt",
+                                       "rank_3_epoch_4.pt",
+                                       "r3-x-w4.pt",
+                                       "proof4.pt",
+                                       "rank_2_of_world.pt",
+                                       "4.pt",
+                                       "iter_3_of_9/model.pt",
+                                       "model_xr3_xw4.pt",
+                                       "of4.pt"};
+    for (size_t i = 0; i < COUNT_OF(none); i++)
+        ok(!fmt_member(none[i], &m), none[i]);
 }
 
 static void note_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
@@ -434,6 +474,27 @@ static void test_sets(void)
     fmt_gaps(set, COUNT_OF(set), &mem, note_gap, &out, &e);
     is_str(el_buf_cstr(&out), "a-1-of-3.pt: 2 of 3; a-1-of-4.pt: 4 of 4; b-2-of-2.pt: 1 of 2; ",
            "what is missing in each set, also where two of them are mixed");
+    out.len = 0;
+    static const char *const ranks[] = {
+        "best_1of3.pt",
+        "lora_r8_w16.pt", /* one of a kind that may be something else */
+        "model_r0_w4.pt",
+        "model_r1_w4.pt",
+        "model_r2_w4.pt",
+        "r1_w2.pt",
+        "rank_0_of_2.pt",
+        "rank_1_of_2.pt",
+        "s-0-of-2.pt",
+        "s-1-of-2.pt",
+        "world_size_2_rank_0.pt",
+        "world_size_3_rank_0.pt",
+        "world_size_3_rank_2.pt",
+        "z_rank_0_of_2.pt.tmp",
+    };
+    fmt_gaps(ranks, COUNT_OF(ranks), &mem, note_gap, &out, &e);
+    is_str(el_buf_cstr(&out),
+           "model_r0_w4.pt: 3 of 4; r1_w2.pt: 0 of 2; world_size_2_rank_0.pt: 1 of 2; world_size_3_rank_0.pt: 1 of 3; ",
+           "and among ranks");
     out.len = 0;
     for (unsigned i = 0; i < COUNT_OF(many); i++) {
         snprintf(names[i], sizeof names[i], "model-%05u-of-50001.safetensors", i + 1 + (i >= 40000));
