@@ -1,5 +1,4 @@
 #include "agent/member.h"
-#include "proc/signame.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 
 #include "agent/member_private.h"
+#include "proc/signame.h"
 
 enum { SIG_KILL = 9, SIG_TERM = 15 }; /* the kernel's numbers: <signal.h> is for the shell */
 
@@ -589,8 +589,7 @@ el_usec member_deadline(const struct member *m)
 void member_check(const struct member *m)
 {
     assert(m->place == MEMBER_ENDED || m->place == place_of(m));
-    assert(!m->up || m->attempt);
-    assert(!m->stopping || m->attempt);
+    assert(m->attempt || !(m->up || m->stopping));
     assert(!(m->entering && m->attempt) && !(m->succeeded && m->attempt));
     assert(!m->probing || !(m->attempt || m->entering || m->opening));
     assert(!m->attempt || m->round.number);

@@ -178,11 +178,11 @@ static int compare_spans(const char *x, size_t x_from, size_t x_to, const char *
 /* Members of one set have the same name but for the numbers, and the same total; they stand together, in order. */
 static int by_set(const struct numbered *x, const struct numbered *y)
 {
-    size_t a[6], b[6];
+    size_t v[2][6], *a = v[0], *b = v[1];
     for (int i = 0; i < 2; i++) {
         const struct fmt_member *m = i ? &y->at : &x->at;
         bool swapped = m->count_at < m->number_at;
-        size_t *to = i ? b : a;
+        size_t *to = v[i];
         to[0] = 0;
         to[1] = swapped ? m->count_at : m->number_at;
         to[2] = swapped ? m->count_end : m->number_end;

@@ -407,6 +407,10 @@ static void test_names(void)
     for (size_t i = 0; i < COUNT_OF(dirs); i++)
         is_str(ckpt_format_word(fmt_detect(dirs[i].names, dirs[i].n)), ckpt_format_word(dirs[i].format),
                dirs[i].n ? dirs[i].names[0] : "nothing");
+}
+
+static void test_members(void)
+{
     struct fmt_member m;
     ok(fmt_member("model-00002-of-00005.safetensors", &m) && m.i == 2 && m.n == 5 && m.first == 1, "a member");
     ok(fmt_member("shard-00003-model-00001-of-00001.safetensors", &m) && m.i == 1 && m.n == 1,
@@ -658,6 +662,7 @@ int main(void)
     test_old();
     test_laughs();
     test_names();
+    test_members();
     test_sets();
     test_pieces();
     test_index();
