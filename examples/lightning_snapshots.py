@@ -9,12 +9,15 @@ bit for bit, when a worker was killed.
     elrun --standalone --nproc-per-node=2 --max-restarts=3 --ckpt-mem=4G train.py
 
 Kept: what a checkpoint of Lightning has (modules, optimizers, schedules, precision, loops, callbacks, data module, and what
-on_save_checkpoint() adds, called at each snapshot) and the random numbers of each rank.  The place in the epoch is that of a
+on_save_checkpoint() adds, called at each snapshot) and the random numbers of each rank.  It is taken when on_train_batch_end()
+of all callbacks and of the module have run, whatever their order: EMAWeightAveraging is in it.  The place in the epoch is that of a
 loader with a state, as torchdata's StatefulDataLoader; with another one Lightning begins the epoch's data again.
 
 Not kept: gradients that are being accumulated, metrics of an epoch that is not over (self.log(on_epoch=True)), random
 numbers that a dataset draws in __getitem__ without workers.  For one device and for DDP: the strategies of FSDP and
 DeepSpeed load files only."""
+import functools
+
 from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.pytorch import Callback
 from lightning.pytorch.plugins.io import TorchCheckpointIO
@@ -64,9 +67,21 @@ class Snapshots(Callback):
         self.step = self.kept = self.ck.restore() or 0
         return "elrun" if self.step else None
 
+    def setup(self, trainer, module, stage):
+        """Becomes the first of all callbacks: none has begun the next epoch before the snapshot that is taken there."""
+        trainer.callbacks = [self, *(c for c in trainer.callbacks if c is not self)]
+
     def on_train_start(self, trainer, module):
         if self.ck:
             self.training.trainer = trainer
+            own = module.on_train_batch_end
+
+            @functools.wraps(own)
+            def and_keep(*args):
+                own(*args)
+                self._step_is_over(trainer)
+
+            module.on_train_batch_end = and_keep  # the last that Lightning calls for a batch: all callbacks, then the module
         if self.memory.checkpoint is not None:
             self._go_on(trainer.fit_loop, self.memory.checkpoint["loops"]["fit_loop"]["state_dict"])
             self.memory.checkpoint = None
@@ -91,7 +106,10 @@ class Snapshots(Callback):
             self.update = self.ck.update(self.step + 1)
             self.update.__enter__()
 
-    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+    def on_train_end(self, trainer, module):
+        vars(module).pop("on_train_batch_end", None)
+
+    def _step_is_over(self, trainer):
         if self.update is not None:
             self.step += 1
             update, self.update = self.update, None

@@ -86,6 +86,7 @@ def refused():
 
 def lightning():
     import lightning.pytorch as L
+    from lightning.pytorch.callbacks import EMAWeightAveraging
     from torchdata.stateful_dataloader import StatefulDataLoader
 
     from lightning_snapshots import Snapshots
@@ -94,6 +95,16 @@ def lightning():
         def __init__(self):
             super().__init__()
             self.net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.Dropout(0.2), torch.nn.Linear(16, 1))
+            self.ended = []
+
+        def on_train_batch_end(self, *_):
+            self.ended.append(self.global_step)
+
+        def on_save_checkpoint(self, checkpoint):
+            checkpoint["ended"] = list(self.ended)
+
+        def on_load_checkpoint(self, checkpoint):
+            self.ended = checkpoint["ended"]
 
         def training_step(self, batch, index):
             loss = self.net(batch[0]).square().mean()
@@ -107,6 +118,19 @@ def lightning():
             optim = torch.optim.AdamW(self.parameters(), lr=1e-2)
             return [optim], [torch.optim.lr_scheduler.StepLR(optim, 1, 0.9)]
 
+    class Epochs(L.Callback):
+        """Counts those that have begun."""
+        n = 0
+
+        def on_train_epoch_start(self, *_):
+            self.n += 1
+
+        def state_dict(self):
+            return {"n": self.n}
+
+        def load_state_dict(self, saved):
+            self.n = saved["n"]
+
     class Tested(Snapshots):
         def _keep(self):
             super()._keep()
@@ -116,13 +140,14 @@ def lightning():
     data = torch.utils.data.TensorDataset(torch.randn(48, 8))
     sampler = torch.utils.data.DistributedSampler(data, world, rank, seed=5)
     loader = StatefulDataLoader(data, batch_size=3, sampler=sampler)
-    module, snapshots = Module(), Tested()
+    module, snapshots, epochs = Module(), Tested(), Epochs()
     torch.manual_seed(1000 + rank)
     trainer = L.Trainer(max_steps=steps, accelerator="cpu", devices=world, strategy="ddp" if world > 1 else "auto", accumulate_grad_batches=2,
-                        callbacks=[snapshots], plugins=[snapshots.memory], logger=False, enable_checkpointing=False,
+                        callbacks=[epochs, snapshots, EMAWeightAveraging(decay=0.9)], plugins=[snapshots.memory], logger=False, enable_checkpointing=False,
                         enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False, num_sanity_val_steps=0)
     trainer.fit(module, loader, torch.utils.data.DataLoader(data, batch_size=24), ckpt_path=snapshots.restore())
     write(f"weights {digest(module.state_dict())} {trainer.global_step} {trainer.current_epoch} {torch.rand(()).item()}")
+    write(f"batches that have ended: {module.ended}; epochs that have begun: {epochs.n}")
 
 
 def transformers():

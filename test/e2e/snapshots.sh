@@ -89,7 +89,7 @@ import elrun
 
 print(elrun.accumulate(24, 2), elrun.accumulate(24, 2, 6))
 print(elrun.scale_lr(0.5), elrun.scale_lr(0.5, "sqrt", 16, 4), elrun.scale_lr(0.5, "none"), elrun.scale_lr(0.5, first=1))
-for wrong in (lambda: elrun.accumulate(25, 2), lambda: elrun.scale_lr(0.5, "cubic")):
+for wrong in (lambda: elrun.accumulate(25, 2), lambda: elrun.accumulate(0, 0), lambda: elrun.scale_lr(0.5, "cubic")):
     try:
         print(wrong())
     except ValueError as e:
@@ -99,6 +99,7 @@ is "accumulate() and scale_lr()" "$(WORLD_SIZE=4 ELRUN_WORLD_SIZE_FIRST=2 PYTHON
     '3 2
 1.0 1.0 0.5 2.0
 a global batch of 25 is not a multiple of 2 samples x 4 ranks
+a batch has at least one sample: not a global batch of 0 in micro batches of 0
 rule "cubic": want linear, sqrt or none'
 run --standalone --ckpt-mem=100000T /bin/true
 is "more than the host has: exit status" "$status" 78

@@ -808,6 +808,35 @@ refused("bad_other_form", LoadArgs, "load_state_dict|state_dict_list")
 refused("bad_raises", Raises, "gather it first")
 refused("bad_class", lambda: Obj, CANNOT + "|class|type")
 refused("bad_function", lambda: rand, CANNOT + "|function")
+
+
+def optim_state(steps=0, kind=torch.optim.Adam):
+    net = torch.nn.Linear(2, 2)
+    optim = kind(net.parameters())
+    for _ in range(steps):
+        net(rand(2)).sum().backward()
+        optim.step()
+    return optim.state_dict()
+
+
+def schedule_state(kind, *args):
+    return kind(torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=1), *args).state_dict()
+
+
+ITSELF = "this is a copy of {0}'s state, out of which {0} is not restored: declare the "
+refused("bad_copy_of_an_optimizer", optim_state, ITSELF.format("an optimizer") + "optimizer itself")
+refused("bad_copy_of_an_optimizer_that_has_stepped", lambda: optim_state(2), ITSELF.format("an optimizer") + "optimizer itself")
+refused("bad_copies_as_in_a_checkpoint", lambda: {"model": torch.nn.Linear(2, 2).state_dict(), "optim": optim_state(1), "epoch": 3},
+        '"optim": ' + ITSELF.format("an optimizer") + "optimizer itself")
+refused("bad_copy_of_a_schedule", lambda: {"sched": schedule_state(torch.optim.lr_scheduler.StepLR, 3)}, '"sched": ' + ITSELF.format("a scheduler"))
+refused("bad_copy_of_a_plateau", lambda: schedule_state(torch.optim.lr_scheduler.ReduceLROnPlateau), ITSELF.format("a scheduler"))
+refused("bad_copy_of_a_scaler", lambda: torch.amp.GradScaler("cpu").state_dict(), ITSELF.format("a scaler"))
+case("own_dict_like_an_optimizer_state", lambda: {"state": {"x": 1}, "param_groups": ["a"]}, lambda d, s: d["state"].update(x=s))
+case("state_dict_of_a_module", lambda: torch.nn.Linear(2, 2).state_dict(), lambda d, s: d["weight"].data.add_(1))
+case("copy_that_comes_later", lambda: {"best": None}, lambda d, s: d.update(best=optim_state(s)))
+refused("bad_module_random", lambda: {"rng": random}, '"rng": the module random is no object: declare elrun.Rng()')
+refused("bad_module_of_numpys_random_numbers", lambda: np.random, 'the module numpy.random is no object: declare elrun.Rng()')
+refused("bad_loader_without_a_place", lambda: {"data": torch.utils.data.DataLoader([1, 2, 3])}, 'DataLoader does not say where it stands: see "Data and random numbers"')
 refused("bad_data_loader", lambda: {"it": iter(torch.utils.data.DataLoader([1, 2, 3]))}, "it")
 
 case("own_pair_with_numbers", IntKeys, lambda x, s: x.state.update(epoch=s))

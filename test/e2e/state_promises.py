@@ -381,6 +381,10 @@ def steps():
         verdict(False, "consumed_samples that are an int64 of numpy", f"{type(e).__name__}: {e}")
     ck.consumed_samples = 0
     verdict(ck.snapshot(10, persist=np.bool_(False)) is True and ck.wait() == 10, "persist that is a bool of numpy")
+    try:
+        verdict(False, "persist that is a text is refused", ck.snapshot(11, persist="no"))
+    except TypeError as e:
+        verdict("persist='no'" in str(e), "persist that is a text is refused", e)
     end()
 
 
@@ -421,6 +425,11 @@ def counted():
                 verdict(False, "update() within update() is refused")
         except elrun.Error as e:
             verdict("update(2) within update(1)" in str(e), "update() within update() is refused", e)
+        for name, call in (("snapshot(1) within update(1)", lambda: ck.snapshot(1)), ("restore() within update(1)", ck.restore)):
+            try:
+                verdict(False, f"{name} is refused", call())
+            except elrun.Error as e:
+                verdict(name in str(e), f"{name} is refused", e)
     with ck.update(2):
         state["n"] = 2
     verdict(ck.snapshot(2) is True, "and the next step is one")

@@ -283,8 +283,8 @@ class Emergency:
         for i, view, sample in zip(plan.picked, plan.views, plan.samples):
             copied = _elements(written[i], self.sources[i].is_contiguous())
             if not th.equal(_bits(view), _bits(sample)) or not th.equal(_bits(copied), _bits(sample.cpu())):
-                return ("parameters were changed outside of ck.update(), past torch's count (through .data): weights swapped for "
-                        "a validation belong into `with ck.swapped():`")
+                return (f"{names[i]} and maybe other tensors were changed outside of ck.update(), past torch's count (through "
+                        ".data): weights swapped for a validation belong into `with ck.swapped():`")
         return ""
 
     def _beat(self) -> None:

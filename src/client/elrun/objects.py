@@ -344,6 +344,12 @@ class Walk:
                               {n: self.take(join(path, n), v, inside) for n, v in names.items()})
         if inside:
             return self._saved_object(path, value)
+        if isinstance(value, types.ModuleType) and value.__name__ in ("random", "numpy.random", "torch.random"):
+            raise Refused(f"{self.where(path)}: the module {value.__name__} is no object: declare elrun.Rng(), which has the random "
+                          "numbers of Python, numpy and torch")
+        if special.is_loader(value):
+            raise Refused(f"{self.where(path)}: {a_class(value)} does not say where it stands: see \"Data and random numbers\" in "
+                          "elrun-worker(7)")
         for has, lacks in (("state_dict", "load_state_dict"), ("load_state_dict", "state_dict")):
             if callable(getattr(value, has, None)) and not isinstance(value, type):
                 raise Refused(f"{self.where(path)}: {a_class(value)} has {has}(), but no {lacks}(): it cannot be put back "
@@ -352,6 +358,10 @@ class Walk:
                       "number or array: give it that pair, or declare what is in it")
 
     def _dict(self, path: str, value: Any, inside: bool) -> Any:
+        owner = special.owner_of_copy(value) if self.first and not inside else ""
+        if owner:
+            raise Refused(f"{self.where(path)}: this is a copy of {owner}'s state, out of which {owner} is not restored: declare the "
+                          f"{owner.split()[-1]} itself")
         many = None if inside or type(value) is not dict else self._many(path, value, value.values())
         if many is not None:
             return many

@@ -11,6 +11,8 @@ def accumulate(global_batch: int, micro_batch: int, world: Optional[int] = None)
     """How many micro batches each rank accumulates so that a step sees global_batch samples whatever the world size is.
     world: by default WORLD_SIZE.  ValueError: it does not come out even."""
     world = world or int(os.environ.get("WORLD_SIZE", "1"))
+    if global_batch < 1 or micro_batch < 1:
+        raise ValueError(f"a batch has at least one sample: not a global batch of {global_batch} in micro batches of {micro_batch}")
     if global_batch % (micro_batch * world):
         raise ValueError(f"a global batch of {global_batch} is not a multiple of {micro_batch} samples x {world} ranks")
     return global_batch // (micro_batch * world)

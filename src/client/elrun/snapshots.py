@@ -59,7 +59,7 @@ def number_of(value: Any, what: str, most: int = STEP_MAX) -> int:
         n = operator.index(value)
     except TypeError:
         raise TypeError(text) from None
-    if isinstance(value, bool) or not 0 <= n <= STEP_MAX:
+    if isinstance(value, bool) or not 0 <= n <= most:
         raise ValueError(text)
     return n
 
@@ -121,6 +121,9 @@ class Snapshots(Declaring):
             return None
         if self._swapped:
             raise Error("restore() within swapped(): the weights are not the model's there")
+        if self._inside is not None:
+            raise Error(f"restore() within update({self._inside}): the rest of that step would change what is put back; call it "
+                        "between two steps")
         self._grant()
         if share is not None and self._layout() != "all":
             raise Error('restore(share=...) is for parts that every rank has alike: declare(..., shard_id="all")')
@@ -208,13 +211,18 @@ class Snapshots(Declaring):
         What follows a commit may find that a snapshot does not count (its image was not what was declared); the next
         call then raises Error, once."""
         step = number_of(step, "snapshot(step): a step")
+        if persist != bool(persist):
+            raise TypeError(f"snapshot({step}, persist={persist!r}): persist is True or False")
         self._check_process()
         if not self.keeps:
             return False
-        if persist and not self._disk:
-            self._memory_only(step)
         if self._swapped:
             raise Error("snapshot() within swapped(): the weights are not the model's there")
+        if self._inside is not None:
+            raise Error(f"snapshot({step}) within update({self._inside}): the state is half changed there; take it behind the `with` "
+                        "block")
+        if persist and not self._disk:
+            self._memory_only(step)
         before = self._page.word[PHASE]
         if before != INIT:
             self._page.word[PHASE] = SNAPSHOT
@@ -389,8 +397,8 @@ class Snapshots(Declaring):
         no tensor, up to 1 MiB, which are laid aside at the end of each.
 
         Error: within another update().  A step that is not higher than the last one is named in elrun's log, once: only
-        a script that has gone back by itself makes it.  Numbers may be left out, but then a planned change goes back to
-        the last snapshot.
+        a script that has gone back by itself makes it.  Where a number is left out, a planned change goes back to the last
+        snapshot.
 
         Raises Regroup where all ranks stop for a planned change (elrun --boundary-wait): behind the announced step, after
         a snapshot of it."""
