@@ -33,14 +33,14 @@ train_with() { # VERSION PYTHON
     is "... and the end" "$(cat "$D"/result.* | grep -c '^ok .*the end is that')" 2
     like "PyTorch $1: the words of a rank whose peer is gone are known" "$said" 'rank 0 .* its last words only say that a peer is gone'
     is "... so the cause of each restart is the rank that failed by itself" \
-        "$(sed -n 's/^elrun: restart \([12]\) of 2: .*\(rank [0-9]*\) (local.* failed: \([^(]*\).*/\1: \2, \3/p' "$D/err" | sed 's/ *$//')" \
-        "1: rank 1, exit code 1: ValueError: the true cause
-2: rank 1, signal 9"
+        "$(sed -n 's/^elrun: \(rank [0-9]*\) failed: \([^(,]*\).*/\1, \2/p' "$D/err" | sed 's/ *$//')" \
+        "rank 1, ValueError: the true cause
+rank 1, signal 9"
 }
 fail_with() { # VERSION PYTHON
     for kind in all_reduce recv objects monitored time-out time-out-group time-out-init; do
         ENV="PYTHON_EXEC=$2" run --standalone --nproc-per-node=2 "$HERE/matrix_worker.py" "$kind" -
-        like "PyTorch $1, $kind: the rank that raised is named" "$(tail -1 "$ERR")" 'rank 1 \(.*failed: .*: ValueError: the true cause'
+        like "PyTorch $1, $kind: the rank that raised is named" "$(cause_of "$ERR")" 'rank 1 failed: ValueError: the true cause'
     done
 }
 
