@@ -234,7 +234,7 @@ def frozen(pid):
     Who says nothing at all may stay, as the second connection of PyTorch before 2.1 does; of many such only some."""
     sockets = lambda: sum(os.readlink(f).startswith("socket:") for f in glob.glob("/proc/%d/fd/*" % pid) if os.path.islink(f))
     before = sockets()
-    late, half, stub, mute = connect(b""), connect(HELLO[:2]), connect(HELLO[:2]), [connect(b"") for _ in range(700)]
+    late, half, torn, mute = connect(b""), connect(HELLO[:2]), connect(HELLO[:2]), [connect(b"") for _ in range(700)]
     end = time.time() + 60
     while sockets() < before + 3 + len(mute):
         assert time.time() < end
@@ -247,7 +247,7 @@ def frozen(pid):
     finally:
         os.kill(pid, signal.SIGCONT)
     assert recv(late, 4) == PING[1:] and recv(half, 4) == PING[1:]
-    assert closed(stub)
+    assert closed(torn)
     end = time.time() + 60
     while sockets() > before + 2 + 650:
         assert time.time() < end

@@ -5,7 +5,9 @@
 E=$T/elrun
 install -m 755 "$ELRUN" "$E"
 chmod 711 "$T"
-other() { (cd / && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"); }
+# beside PROGRAM...: with & alone, for it becomes the program, whose number $! then is
+beside() { cd / && E2E_MARK="$T" exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+other() { (beside "$@"); }
 port=$("$PY" -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
 
 umask 022
@@ -47,7 +49,7 @@ wait $job
 # A store on loopback is of its user and of root, too; unless all are asked in, by --any-user or by --bind.
 opened() { # OPTIONS...: a store of uid 65534, at $sport
     rm -f "$T/sdir/port"
-    other "$E" store --port 0 --port-file "$T/sdir/port" "$@" >/dev/null 2>"$T/store.err" &
+    beside "$E" store --port 0 --port-file "$T/sdir/port" "$@" >/dev/null 2>"$T/store.err" &
     store=$!
     wait_for test -s "$T/sdir/port"
     sport=$(cat "$T/sdir/port")
@@ -72,7 +74,7 @@ for how in --any-user --bind=0.0.0.0; do
 done
 
 # Who has the port of the endpoint, and is another user, is no coordinator.
-other "$PY" -c '
+beside "$PY" -c '
 import socket, sys
 s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -90,7 +92,7 @@ kill $fake; wait $fake 2>/dev/null
 
 # An agent's socket of another user says what it likes of the snapshots.
 mkdir -m 777 "$T/socks"
-other "$PY" -c '
+beside "$PY" -c '
 import json, os, socket, struct, sys
 lie = json.dumps({"run_id": "x", "host": "h", "pid": 1, "workers": 1, "budget_bytes": 1, "step": 99999, "age_ms": 1, "dir": "/d",
                   "disk_step": 99999, "disk_age_ms": 1, "writing": -1, "failed": -1, "more": False,
@@ -115,4 +117,5 @@ ok "an agent of another user is not believed" [ $status != 0 ]
 unlike "whatever it says" "$(cat "$T/out")" 99999
 kill $fake; wait $fake 2>/dev/null
 wait_for no_leftovers
+is "no process is left" "$(leftovers | tr '\n' ' ')" ""
 finished
