@@ -130,7 +130,8 @@ def alone():
 
 def lacks():
     """One step is wanted on disk, and rank 1 has it not: HOW=room: it is too large there; refused: it cannot be saved; skipped: it
-    is not asked for.  That is said, and costs no other step but the next one."""
+    is not asked for.  That is said, and costs no other step but the next one; the first time perhaps one more, until it is known
+    that this script goes on without a step that is left out."""
     how = os.environ["HOW"]
     state = {"w": np.zeros(1 << 10, "u1")}
     ck.declare("w", state)
@@ -148,7 +149,7 @@ def lacks():
             pass
         state["w"] = np.zeros(1 << 10, "u1")
         ck.wait()
-    verdict({0, 3, 4, 7, 8} <= set(taken), f"rank {rank}: the others are taken", taken)
+    verdict({0, 4, 7, 8} <= set(taken), f"rank {rank}: the others are taken", taken)
     meet()
     failed = [e.step for e in ck.events() if e.kind == "failed"]
     verdict(failed == [1, 5], f"rank {rank}: an event for each that is not on disk", failed)
