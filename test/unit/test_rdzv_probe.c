@@ -212,6 +212,7 @@ static void test_one_accuser(void)
     EACHF(40, "ad");
     EACH(50, "abcd");
     ok(!strstr(s.text, "a is bad"), "three agents of one host do not condemn a node");
+    story_end(&s);
     story_one_host = 99;
 }
 
