@@ -10,7 +10,8 @@ mem=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ { print $2; exit }' /proc/m
 }
 group=$mem/elrun-snapshots.$$
 [ -n "$mem" ] && mkdir "$group" 2>/dev/null || skip_all "no memory cgroup can be made"
-at_exit() { rmdir "$group" 2>/dev/null; }
+arrays=$(mktemp -d "$BUILD/oom.XXXXXX") # not below /tmp, which may be memory itself
+at_exit() { rmdir "$group" 2>/dev/null; rm -rf "$arrays"; }
 echo 600M >"$group/$file"; echo 600M >"$group/memory.memsw.limit_in_bytes" 2>/dev/null
 [ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
 printf 'echo $$ >"$1/cgroup.procs" || exit 99\nshift; exec "$@"\n' >"$T/in-group"
@@ -23,9 +24,9 @@ import time
 import elrun
 import numpy
 
-folder, rank, attempt = sys.argv[1], int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+folder, arrays, rank, attempt = sys.argv[1], sys.argv[2], int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 # In a file: the kernel can take its memory back at any time, so the slots are nearly all that there is.
-state = {"count": 0, "array": numpy.memmap(f"{folder}/array.{rank}.{attempt}", "u1", "w+", shape=100 << 20)}
+state = {"count": 0, "array": numpy.memmap(f"{arrays}/{os.path.basename(folder)}.{rank}.{attempt}", "u1", "w+", shape=100 << 20)}
 ck = elrun.connect()
 ck.declare("state", state)
 step = ck.restore()
@@ -59,7 +60,7 @@ like "what there is" "$(cat "$ERR")" "wants 200 MiB for snapshots, and this host
 in_group() { # NAME: two ranks with two slots of 100 MiB each in 600 MiB, and one or both grow
     D=$T/$1; mkdir "$D"
     [ "$1" = one ] || : >"$D/both"
-    ENV="PYTHON_EXEC=$PY" PREFIX="sh $T/in-group $group" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-mem=410M "$T/train.py" "$D"
+    ENV="PYTHON_EXEC=$PY" PREFIX="sh $T/in-group $group" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-mem=410M "$T/train.py" "$D" "$arrays"
 }
 in_group one
 is "a rank grows until it is shot: exit status" "$status" 0
