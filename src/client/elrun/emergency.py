@@ -3,12 +3,16 @@
 Another worker has failed, and the main thread may stand in a collective for ever.  The state is that behind the last
 step, as long as only steps change it.  What else moves between two steps, the values that are no tensors, buffers and
 arrays, is laid aside at the end of each.  A step that begins meanwhile, or a tensor that was changed outside
-of one, is noticed, and the copy does not count: by torch's count of changes, by the place of its memory, and by elements
-that are compared, since what is written through `.data` is counted by nobody."""
+of one, is noticed, and the copy does not count: by torch's count of changes, by the place of its memory, by elements
+that are compared, since what is written through `.data` is counted by nobody, and by who still holds it.  Whether a script
+changes something between any two steps, an average of the weights for example, is looked at now and then: nothing would
+tell it from a failure that comes just before."""
 
 from __future__ import annotations
 
 import atexit
+import collections
+import itertools
 import operator
 import os
 import random
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
 SAMPLED_MAX = 512  # tensors of which elements are compared: weights first, of more by lot
 SAMPLES = 2  # elements of each, side by side: one kernel of a device copies those of all tensors
+LOOKS = 64  # one step in so many begins with a look at what was changed behind the one before; early ones more often
 LARGE_STEPS = 100  # for which who has too many values is not asked for them
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
 
@@ -47,6 +52,7 @@ class _Plan(NamedTuple):
     picked: List[int]  #: numbers of some of the rest,
     views: List[Any]  #: elements of them,
     samples: List[Any]  #: … as they were behind the step
+    loose: List[int]  #: of the rest: in no block
     keep: List[Any]  #: whose memory is in the key
     uncounted: Set[int]  #: of the rest: made in inference mode, where torch counts no changes
 
@@ -65,6 +71,11 @@ class Emergency:
         self.versions: List[int] = []
         self.places: List[int] = []
         self.trouble = ""
+        self.loose: List[Any] = []  # tensors whose holders are counted,
+        self.holders: List[int] = []  # … and how many they had behind the step
+        self.kept = False  # what stands here is of the last step, and may be compared with what is there when the next begins
+        self.steps = self.habits = 0  # steps that were begun; looks that have found something changed behind one
+        self.habit = ""  # what it was: nothing counts that is captured
         self.large = 0  # steps for which nothing is laid aside: it was too much
         self.schedulers = [(part.name, s) for part in ck.parts if isinstance(part, Part) for s in _schedulers(part.value)]
         self.counts: List[Any] = []  # of their steps, behind the step
@@ -86,6 +97,7 @@ class Emergency:
     def keep(self, step: int) -> None:
         """Behind a step: nothing of its state moves before the next one begins but what is laid aside here."""
         self.step = None
+        self.kept = False
         if self.schedulers:
             self.counts = [s.last_epoch for _, s in self.schedulers]
         if self.large:
@@ -104,9 +116,44 @@ class Emergency:
         if why:
             return
         self.held, self.sources, self.samples_consumed = held, sources, samples
+        self.loose = [sources[i] for i in self.plan.loose] if self.plan else []
+        self.holders = list(map(sys.getrefcount, self.loose))
         if self.mark:
             self.mark.record()
+        self.kept = True
         self.step = step
+
+    def changed_behind(self) -> str:
+        """As a step begins: what was changed since the last one ended, if this is a step for a look; "": nothing, or it is
+        none.  Which steps are looked at is the same on all ranks, since a state_dict() may talk to them.  What a script
+        does once, when it unfreezes a layer, is passed over at the next look."""
+        self.steps += 1
+        if not self.kept or (self.steps & (self.steps - 1) and self.steps % LOOKS):
+            return ""
+        try:
+            held = self.ck._take()
+        except Exception:  # a snapshot will say so
+            return ""
+        name = self._differs(held)
+        if not name and self.habits < 2:
+            self.habit = ""
+        self.habits += bool(name)
+        return name
+
+    def _differs(self, held: List[Held]) -> str:
+        """A tensor that is not what it was behind the last step, or ""."""
+        plan = self.plan
+        if plan is None or [one.layout for one in held] != [one.layout for one in self.held]:
+            known = {name for one in self.held for name in _names(one)}
+            return next((f"tensor {name}" for one in held for name in _names(one) if name not in known), "")
+        names = [name for one in held for name in _names(one)]
+        sources = [s for one in held for s in one.sources]
+        moved = (i for i, place in zip(plan.rest, self.places) if sources[i].data_ptr() != place)
+        i = next(moved, -1)
+        if i < 0:
+            k = _first_other(plan.views, plan.samples)
+            i = plan.picked[k] if k >= 0 else -1
+        return f"tensor {names[i]}" if i >= 0 else ""
 
     def stepped(self) -> str:
         """The part of a scheduler that has made a step since, whose copy is behind; "": none has.  It is asked for until
@@ -120,12 +167,12 @@ class Emergency:
     def forget(self, why: str) -> None:
         """What stands in the objects now is no state that a step has left."""
         self.step = None
+        self.kept = False
         self.trouble = why
 
     def is_as_kept(self) -> bool:
         """The elements that are compared are what they were behind the step that was kept last."""
-        th, plan = torch(), self.plan
-        return plan is None or all(th.equal(_bits(view), _bits(sample)) for view, sample in zip(plan.views, plan.samples))
+        return self.plan is None or _first_other(self.plan.views, self.plan.samples) < 0
 
     def _watch(self, held: List[Held], sources: List[Any]) -> str:
         """Lays aside, and notes by what a change will be seen; why not, or ""."""
@@ -167,7 +214,28 @@ class Emergency:
         looked = {i: _elements(sources[i], sources[i].is_contiguous()) for i in some}
         looked = {i: view for i, view in looked.items() if view is not None and not view.is_conj() and not view.is_neg()}
         samples = [v.clone() for v in looked.values()]
-        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, list(sources), uncounted)
+        in_blocks = {id(t) for part in self.ck.parts if isinstance(part, Part) for block in part.blocks.values() for t in block.locals}
+        loose = [i for i in rest if id(sources[i]) not in in_blocks]
+        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, loose, list(sources), uncounted)
+
+    def _replaced(self) -> str:
+        """A tensor that stood in the objects behind the step and does not any more, or "".  No object is asked, since this
+        is another thread, and the other ranks may stand still: a block knows by itself whether it is what it was, and a
+        tensor that nobody holds but this module was replaced."""
+        for part in self.ck.parts:
+            if isinstance(part, Part) and not all(block.guard() for block in list(part.blocks.values())):
+                return f'part "{part.name}" does not hold what it held after its last step'
+        plan = self.plan
+        if plan is None or not self.loose:
+            return ""
+        ours = collections.Counter(map(id, itertools.chain(self.sources, plan.keep, *(one.sources for one in self.held))))
+        alone = next(map(sys.getrefcount, [object()]))  # for what one list counts
+        names = [name for one in self.held for name in _names(one)]
+        holders = list(map(sys.getrefcount, self.loose))
+        for i, tensor, was, now in zip(plan.loose, self.loose, self.holders, holders):
+            if now < was and now <= alone + ours[id(tensor)]:
+                return f"{names[i]} was replaced outside of ck.update()"
+        return ""
 
     def _failed(self, *what: Any) -> None:
         """sys.excepthook: the script ends badly.  Its state is whole, unless it failed inside of a step."""
@@ -234,6 +302,8 @@ class Emergency:
         ck, turn = self.ck, self.ck._turn
         if turn & 1 or self.step != step:
             return self.trouble or "it is not between these steps any more", ""
+        if self.habit:
+            return self.habit, ""
         while self.mark and not self.mark.query():  # the step's work on the device
             self._beat()
             time.sleep(0.001)
@@ -254,6 +324,7 @@ class Emergency:
                 written = self._write(slot, held, where, step, sources)
         else:
             written = self._write(slot, held, where, step, sources)
+        del sources  # who holds a tensor is counted
         return self._changed(turn, plan, written), images_text([one.size for one in held])
 
     def _write(self, slot: Any, held: List[Held], where: Any, step: int, sources: List[Any]) -> List[Any]:
@@ -272,9 +343,12 @@ class Emergency:
     def _changed(self, turn: int, plan: _Plan, written: List[Any]) -> str:
         """What was changed outside of a step, or "".  What was written is looked at, too: a change may have ended
         meanwhile."""
-        names = [row.spec.name for one in self.held for row in (one.layout.rows if one.layout else [])]
+        names = [name for one in self.held for name in _names(one)]
         if self.ck._turn != turn:
             return "a step, or ck.swapped(), began or ended while it was copied"
+        replaced = self._replaced()
+        if replaced:
+            return replaced
         for i, version, place in zip(plan.rest, self.versions, self.places):
             counted = 0 if i in plan.uncounted else self.sources[i]._version
             if counted != version or self.sources[i].data_ptr() != place:
@@ -304,6 +378,10 @@ def _is_tensor(value: Any) -> bool:
     return th is not None and isinstance(value, th.Tensor)
 
 
+def _names(one: Held) -> List[str]:
+    return [row.spec.name for row in one.layout.rows] if one.layout else []
+
+
 def _elements(tensor: Any, middle: bool) -> Any:
     """A view of a few elements from the middle of the tensor, or of the first; None: it has none."""
     tensor = tensor.detach()
@@ -320,3 +398,13 @@ def _bits(tensor: Any) -> Any:
     th = torch()
     return tensor.clone(memory_format=th.contiguous_format).reshape(-1).view(th.uint8)
 
+
+
+def _first_other(views: List[Any], samples: List[Any]) -> int:
+    """The first of the samples that its view is not equal to; -1: there is none.  Those of a device are compared at once."""
+    th = torch()
+    for device in {view.device for view in views}:
+        here = [i for i, view in enumerate(views) if view.device == device]
+        if not th.equal(th.cat([_bits(views[i]) for i in here]), th.cat([_bits(samples[i]) for i in here])):
+            return next(i for i in here if not th.equal(_bits(views[i]), _bits(samples[i])))
+    return -1

@@ -446,7 +446,7 @@ class Snapshots(Declaring):
         """This worker has the state after that step."""
         self._ended = -1 if step is None else step
         if self._emergency:
-            self._emergency.counts = []  # of before
+            self._emergency.counts, self._emergency.kept = [], False  # of before
         if step is not None:
             self._page.long[LIVE] = step
             self._sent = step
@@ -456,8 +456,8 @@ class Snapshots(Declaring):
             raise Error(f"update({step}) within update({self._inside}): a step has one, around all that changes the state in it")
         if step <= self._ended and not self._miscounted:
             self._warn_miscounted(step)
-        if self._emergency and self._emergency.schedulers:
-            self._look_behind(step)
+        if self._emergency:
+            self._look_behind(step, self._emergency)
         page = self._page
         page.begin(step)
         if step > page.long[LIMIT]:
@@ -465,12 +465,19 @@ class Snapshots(Declaring):
         self._turn = (self._turn | 1) + 2
         self._inside = step
 
-    def _look_behind(self, step: int) -> None:
-        name = self._emergency.stepped() if self._emergency else ""
+    def _look_behind(self, step: int, emergency: Emergency) -> None:
+        name = emergency.stepped() if emergency.schedulers else ""
         if name:
             text = (f"part {name}: a scheduler was stepped between update({self._ended}) and update({step}): what is captured when a "
                     "worker fails has it as it was before; call its step() within ck.update()")
             self._send("NOTE", {"error": False, "text": cut(text)})
+        name = emergency.changed_behind()
+        if name:
+            text = f"{name} was changed between update({self._ended}) and update({step})"
+            if not emergency.habit:
+                self._send("NOTE", {"error": False, "text": cut(f"{text}: where a script does so again and again, nothing newer than "
+                                    "the last snapshot is captured when a worker fails; what is declared changes within ck.update()")})
+            emergency.habit = cut(text)
 
     def _warn_miscounted(self, step: int) -> None:
         """No exception: the training is not wrong, and may be hours old when its second epoch begins."""

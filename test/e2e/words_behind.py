@@ -1,0 +1,54 @@
+"""words_behind.py FOLDER: attempt N changes something outside of ck.update() in the way of MODES[N], and fails; it appends
+"MODE: STEPS" to FOLDER/log, how many steps behind its first one the next attempt goes on from."""
+import os
+import sys
+
+import torch
+
+import elrun
+
+MODES = ["replaced", "parameter", "average, made anew", "average, in place", "a layer that is unfrozen once", "nothing", "end"]
+SNAPSHOT, LAST = 2, 9
+
+folder, attempt = sys.argv[1], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+mode = MODES[attempt]
+torch.manual_seed(5)
+model = torch.nn.Linear(3, 2)
+optim = torch.optim.SGD(model.parameters(), 0.1)
+average = {name: value.clone() for name, value in model.state_dict().items()}
+extra = {}
+ck = elrun.connect()
+for name, value in (("model", model), ("optim", optim), ("average", average), ("extra", extra)):
+    ck.declare(name, value)
+done = ck.restore()
+first = 0 if done is None else done + 1
+if attempt:
+    with open(f"{folder}/first") as f, open(f"{folder}/log", "a") as log:
+        log.write(f"{MODES[attempt - 1]}: {done - int(f.read())}\n")
+if mode == "end":
+    sys.exit(0)
+with open(f"{folder}/first", "w") as f:
+    f.write(str(first))
+for k in range(LAST + 1):
+    optim.zero_grad()
+    model(torch.full((3,), float(k))).sum().backward()
+    with ck.update(first + k):
+        optim.step()
+    if mode.startswith("average"):
+        if k == LAST:
+            break
+        for name, value in model.state_dict().items():
+            if mode.endswith("anew"):
+                average[name] = average[name] * 0.5 + value * 0.5
+            else:
+                average[name].mul_(0.5).add_(value, alpha=0.5)
+    if k == SNAPSHOT:
+        ck.snapshot(first + k)
+        ck.wait()
+    if mode.startswith("a layer") and k == SNAPSHOT + 1:
+        extra["layer"] = torch.ones(4)
+if mode == "replaced":
+    average["bias"] = average["bias"] + 1
+if mode == "parameter":
+    model.bias = torch.nn.Parameter(model.bias.detach() + 1)
+raise RuntimeError("a validation that fails")
