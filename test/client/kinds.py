@@ -295,10 +295,16 @@ GENERATORS = {
     "philox": lambda s: np.random.Generator(np.random.Philox(s)), "legacy": np.random.RandomState, "bits": np.random.PCG64,
 }
 BAD = (
-    lambda: (lambda: 0), threading.Lock, lambda: iter([1]), lambda: torch.zeros(2, device="meta"), lambda: functools.partial(int, "1"),
+    lambda: (lambda: 0), threading.Lock, lambda: iter([1]), lambda: torch.zeros(2, device="meta"), lambda: _partial(),
     lambda: _cycle(), lambda: _attributed(), lambda: type("Local", (dict,), {})(), lambda: {(1, torch.zeros(1)): 2}, lambda: memoryview(b"x"),
     lambda: {1, threading.Lock()}, lambda: Exception("x"),
 )
+
+
+def _partial():
+    it = functools.partial(int, "1")
+    vars(it)  # whoever looks makes it, and it is pickled as {} from then on and not as None
+    return it
 
 
 def _cycle():
