@@ -14,7 +14,8 @@ of all callbacks and of the module have run, whatever their order: EMAWeightAver
 loader with a state, as torchdata's StatefulDataLoader; with another one Lightning begins the epoch's data again.
 
 Not kept: gradients that are being accumulated, metrics of an epoch that is not over (self.log(on_epoch=True)), random
-numbers that a dataset draws in __getitem__ without workers.  For one device and for DDP: the strategies of FSDP and
+numbers that a dataset draws in __getitem__ without workers.  A validation within an epoch (val_check_interval) that was under way
+or due is not made up for, and what counts validations, ModelCheckpoint or EarlyStopping, has one less.  For one device and for DDP: the strategies of FSDP and
 DeepSpeed load files only."""
 import functools
 

@@ -34,7 +34,8 @@ static int note_name(void *arg, const char *name, enum fs_kind kind)
     struct looking *l = arg;
     enum ckpt_layout layout;
     int64_t step;
-    if (kind != FS_DIR || !ckpt_step_of(name, &layout, &step) || layout != l->layout)
+    /* A link is a checkpoint that somebody has moved: it is not followed, which has to be said. */
+    if ((kind != FS_DIR && kind != FS_LINK) || !ckpt_step_of(name, &layout, &step) || layout != l->layout)
         return 0;
     l->any = true;
     unsigned at = l->n;
@@ -122,7 +123,10 @@ static void judge(struct looking *l, const struct load_want *want, int64_t step,
         else
             bad = check_sizes(l->fs, dir, &c.m, &why);
     }
-    if (bad)
+    struct fs_stat st;
+    if (bad && l->fs->stat(l->fs->ctx, dir, &st) >= 0 && st.kind == FS_LINK)
+        snprintf(to->why, sizeof to->why, "%.80s is a link, which is not followed", dir);
+    else if (bad)
         snprintf(to->why, sizeof to->why, "%.*s", (int)LOAD_WHY_MAX, why.text);
     else if (is_bad(want, step, to->lineage))
         snprintf(to->why, sizeof to->why, "it could not be read before");

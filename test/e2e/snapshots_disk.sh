@@ -53,6 +53,13 @@ train 2 read
 is "a manifest that is damaged, a file that is cut off: the one before these" "$BACK" "0 0 0 00;1 0 1 00;"
 like "the newest that is passed over is named" "$(cat "$ERR")" \
     'warning: step [0-9]* in [^ ]*: .*: it is passed over; step 0 is the newest that can be gone back to here$'
+mv "$R/step-000000003" "$T/moved"
+ln -s "$T/moved" "$R/step-000000003"
+train 2 read
+is "one that was moved, with a link in its place, is not followed" "$BACK" "0 0 0 00;1 0 1 00;"
+like "and is named" "$(cat "$ERR")" 'warning: step 3 in [^ ]*: step-000000003 is a link, which is not followed: it is passed over; step 0 is the newest'
+rm "$R/step-000000003"
+mv "$T/moved" "$R/step-000000003"
 
 train 1 read
 like "another number of ranks: nothing is loaded, and why" "$BACK" '0 none: no snapshot is left .*it is of layout world2 \(2 ranks\), this job has world1'

@@ -315,7 +315,7 @@ class Fill:
             raise self.misfit(path, "an array of numpy was saved, and numpy is not imported")
         saved = self.tensors(node.name, node.dtype, node.shape)
         same = type(old) is getattr(np, node.cls) or (type(old) is np.memmap and node.cls == "ndarray")
-        if same and old.dtype == node.dtype and tuple(old.shape) == node.shape and old.flags.writeable \
+        if same and old.dtype == node.dtype and tuple(old.shape) == node.shape and old.flags.writeable and node.writeable \
                 and self.memory.takes(old, saved):
             self.copies.append(lambda: np.copyto(old, saved))
             return old
