@@ -143,7 +143,7 @@ void member_enter(struct member *m, el_usec now, struct member_actions *out)
     m->entering = true;
     m->up = m->stopping = m->aware = m->at_boundary = m->noticed = m->live.told = false;
     m->succeeded = m->failed = m->fenced = false;
-    m->opening = m->store_ready = m->over_told = false;
+    m->opening = m->store_ready = m->over_told = m->stand_lost = m->stand_over = false;
     m->failed_status = 0;
     round_is_closed(m);
     member_save_free(m);

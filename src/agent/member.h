@@ -312,6 +312,7 @@ struct member {
     const struct member_digests *digests; /* of MEMBER_EV_DIGESTS; NULL: none yet */
     const struct member_stand *stand;     /* of MEMBER_EV_STAND; NULL: none yet */
     bool stand_lost;                      /* WORDS_LOST was said of it */
+    bool stand_over;                      /* the coordinator has said that it is over */
     bool succeeded;                       /* of `round`, and not stopped since */
     bool failed, fenced, stuck;           /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;

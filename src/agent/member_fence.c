@@ -7,7 +7,10 @@
  * acknowledgement from a proxy that passes nothing on.  Only another node of the round can tell: it says that it is
  * refused as well (MSG_VIEW_REFUSED), or that the coordinator takes what it sends and does not answer it either
  * (MSG_VIEW_STILL), and ours count for so long.  Nodes that hear nothing at all prove nothing: the way may be cut, for
- * several together as for one. */
+ * several together as for one.
+ *
+ * A node of the round may know that the coordinator has stopped it when we cannot be told: then nothing is worth the
+ * wait, except for last words that are being copied, which have until the limit. */
 #include <assert.h>
 
 #include "agent/member_private.h"
@@ -185,7 +188,7 @@ el_usec member_fence_at(const struct member *m)
 {
     if (!m->attempt || m->fenced || m->conf.hosts_coordinator)
         return EL_NEVER;
-    if (m->over_told && m->link != MEMBER_LINK_UP)
+    if (m->over_told && m->link != MEMBER_LINK_UP && !member_words_last(m))
         return 0;
     return member_last_heard(m) + member_silence_limit(m);
 }

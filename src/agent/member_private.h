@@ -41,6 +41,7 @@ void member_words_tell(struct member *m, struct member_actions *out);
 void member_words_event(struct member *m, const struct member_event *ev, struct member_actions *out);
 void member_words_order(struct member *m, const struct msg_ckpt_capture *c, struct member_actions *out);
 void member_words_advance(struct member *m, struct member_actions *out);
+bool member_words_last(const struct member *m); /* they are being agreed upon, or copied */
 void member_common_tell(struct member *m, struct member_actions *out);
 void member_common_event(struct member *m, const struct member_event *ev, struct member_actions *out);
 void member_common_order(struct member *m, const struct msg *msg, struct member_actions *out);

@@ -24,12 +24,18 @@ void member_words_order(struct member *m, const struct msg_ckpt_capture *c, stru
 {
     if (m->attempt && m->round.number == c->number && m->round.coord == c->coord)
         member_act(out, MEMBER_DO_WORDS);
+    m->stand_over |= c->what == LASTWORDS_OVER && m->round.number == c->number && m->round.coord == c->coord;
+}
+
+bool member_words_last(const struct member *m)
+{
+    return is_of_round(m, m->stand) && !m->stand->ends && !m->stand_over;
 }
 
 /* Once for each time that it waits. */
 void member_words_advance(struct member *m, struct member_actions *out)
 {
-    if (m->link == MEMBER_LINK_UP || m->stand_lost || !is_of_round(m, m->stand) || m->stand->ends)
+    if (m->link == MEMBER_LINK_UP || m->stand_lost || !member_words_last(m))
         return;
     m->stand_lost = true;
     member_act(out, MEMBER_DO_WORDS_LOST);

@@ -388,7 +388,7 @@ void persisting_passed(struct node *n)
     if (!p)
         return;
     pump(p);
-    if (p->saver && !persist_is_idle(p->core)) /* how far they are is what others judge it by */
+    if (p->saver) /* how far they are is what others judge it by */
         saver_committed(p);
 }
 

@@ -115,12 +115,11 @@ static void on_looked(void *ctx)
 
 static void look(struct snapshots *s)
 {
-    if (!s->resume || *keeper_misfit(s->keeper)) {
+    s->looking = s->resume && !*keeper_misfit(s->keeper);
+    if (s->looking)
+        resume_look(s->resume, s->keeper, s->several);
+    else
         tell_choose(s);
-        return;
-    }
-    s->looking = true;
-    resume_look(s->resume, s->keeper);
 }
 
 static void one_verified(struct snapshots *s)
@@ -424,6 +423,7 @@ static void say_back(const struct snapshots *s)
     struct keeper_reads x = keeper_reads(s->keeper);
     if (snapshots_back_text(&x, s->step, s->read - s->offered, line))
         el_log(EL_INFO, "%s", line);
+    resume_went(s->resume);
 }
 
 void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, const char *text)
@@ -432,7 +432,7 @@ void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, 
     s->loaded = vault_loaded_bytes(s->vault);
     s->offered = loop_clock();
     set_deadline(s, false, s->step != KEEPER_NO_STEP || decided->fresh);
-    bool on_disk = resume_has(s->resume, s->step, decided->told_lineage);
+    bool on_disk = resume_goes(s->resume, s->step, decided->told_lineage);
     if (on_disk)
         fates_found(&s->fates, s->sock, s->workers, s->run, s->step);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN,

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "ckpt/layout.h"
 #include "ckpt/lineage.h"
 
 static_assert(PIN_SLOTS == KEEPER_SLOTS && PIN_NO_STEP == KEEPER_NO_STEP, "one table");
@@ -87,21 +88,21 @@ static bool is_beyond(struct pin_step passed, int64_t step, uint64_t take)
     return step != passed.step ? step > passed.step : take > passed.take;
 }
 
+/* Who has not come in this round will. */
+static bool comes(const struct worker *w)
+{
+    return (w->here || !w->known) && !w->absent;
+}
+
 int64_t keeper_passed(const struct keeper *k, const struct worker *w, int64_t newest)
 {
-    int64_t passed = passed_by(k, w).step;
+    int64_t passed = comes(w) ? passed_by(k, w).step : CKPT_STEP_MAX;
     for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
         const struct keeper_slot *s = &w->slot[i];
         bool may = s->state != KEEPER_FREE && s->state != KEEPER_BROKEN && s->state != KEEPER_COMMITTED;
         passed = may && s->trained == w->lineage && s->step <= passed ? s->step - 1 : passed;
     }
     return passed > newest ? passed : newest;
-}
-
-/* Who has not come in this round will. */
-static bool comes(const struct worker *w)
-{
-    return (w->here || !w->known) && !w->absent;
 }
 
 /* --- the table --- */
@@ -226,15 +227,16 @@ static bool is_held(const struct keeper *k)
 
 void keeper_look_passed(struct keeper *k)
 {
-    bool news = false;
+    bool news = false, went = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
         struct worker *w = &k->w[i];
         const struct judged now = {passed_by(k, w), comes(w)}, was = w->judged;
         news |= now.passed.step != was.passed.step || now.passed.take != was.passed.take ||
                 now.passed.era != was.passed.era || now.comes != was.comes;
+        went |= was.comes && !now.comes;
         w->judged = now;
     }
-    if (news && is_held(k))
+    if (went || (news && is_held(k)))
         keeper_act(k, KEEPER_DO_PASSED, &k->w[0]);
 }
 

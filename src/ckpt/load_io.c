@@ -9,13 +9,14 @@
 #include "ckpt/crc32c.h"
 #include "ckpt/layout.h"
 #include "util/scan.h"
+#include "util/snip.h"
 #include "util/sort.h"
 
 struct candidate {
     int64_t step;
     uint64_t created, lineage;
     bool good;
-    char why[LOAD_WHY_MAX + 1];
+    char why[LOAD_WHY_MAX + 1]; /* not; of one that is good, what nobody declares */
 };
 
 struct looking {
@@ -107,6 +108,43 @@ static bool fits(const struct manifest *m, const struct load_want *want, char *w
     return true;
 }
 
+/* Whose part it was is here.  What all ranks have is told by the node of rank 0; of other shards nobody knows on which
+ * node of several they are. */
+static bool is_of_here(const struct load_want *want, const char *shard_id)
+{
+    uint64_t rank = strcmp(shard_id, "all") == 0 ? 0 : rank_of(shard_id);
+    return want->whole || (rank >= want->rank_base && rank < (uint64_t)want->rank_base + want->ranks);
+}
+
+static bool is_wanted(const struct load_want *want, const struct manifest_part *p)
+{
+    for (size_t i = 0; i < want->n; i++)
+        if (strcmp(want->v[i].part, p->part) == 0 && strcmp(want->v[i].shard_id, p->shard_id) == 0)
+            return true;
+    return strcmp(p->part, LOAD_OWN_PART) == 0;
+}
+
+/* Each name once, as many as there is room for. */
+static void put_left(const struct manifest *m, const struct load_want *want, char to[LOAD_LEFT_MAX])
+{
+    char name[LOAD_LEFT_MAX];
+    static const char more[] = ", ...";
+    for (size_t i = 0, n = 0; i < m->parts_n; i++) {
+        const struct manifest_part *p = &m->parts[i];
+        if (!is_of_here(want, p->shard_id) || is_wanted(want, p))
+            continue;
+        el_snip(name, 110, "\"%s", p->part);
+        snprintf(name + strlen(name), 2, "\"");
+        if (strstr(to, name))
+            continue;
+        if (n + strlen(name) + 2 * sizeof more > LOAD_LEFT_MAX) {
+            snprintf(to + n, LOAD_LEFT_MAX - n, "%s", more);
+            return;
+        }
+        n += (size_t)snprintf(to + n, LOAD_LEFT_MAX - n, "%s%s", n ? ", " : "", name);
+    }
+}
+
 static void judge(struct looking *l, const struct load_want *want, int64_t step, struct candidate *to)
 {
     char dir[CKPT_PATH_MAX];
@@ -132,6 +170,8 @@ static void judge(struct looking *l, const struct load_want *want, int64_t step,
         snprintf(to->why, sizeof to->why, "it could not be read before");
     else
         to->good = fits(&c.m, want, to->why, sizeof to->why);
+    if (to->good)
+        put_left(&c.m, want, to->why);
     check_close(&c);
 }
 
@@ -156,6 +196,7 @@ static void choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, st
         out->newest = v[i].step > out->newest ? v[i].step : out->newest;
         if (v[i].good && out->n < LOAD_STEPS_MAX) {
             out->lineage[out->n] = v[i].lineage;
+            snprintf(out->left[out->n], LOAD_LEFT_MAX, "%s", v[i].why);
             out->step[out->n++] = v[i].step;
         }
         if (!v[i].good && v[i].step > out->unusable) {

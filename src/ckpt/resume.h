@@ -14,10 +14,14 @@ struct resume *resume_new(struct pool *p, const struct ckpt_fs *fs, enum ckpt_la
 /* After pool_free(). */
 void resume_free(struct resume *r);
 
-/* For what the workers have declared; a look that is under way is not waited for, but done once more. */
-void resume_look(struct resume *r, const struct keeper *k);
+/* For what the workers have declared (several: there are other nodes); a look that is under way is not waited for, but
+ * done once more. */
+void resume_look(struct resume *r, const struct keeper *k, bool several);
 const struct load_found *resume_found(const struct resume *r);
-bool resume_has(const struct resume *r, int64_t step, uint64_t lineage);
+/* That is what is gone back to: is it there?  And it has been: what it has, and the script does not declare, is warned
+ * of. */
+bool resume_goes(struct resume *r, int64_t step, uint64_t lineage);
+void resume_went(const struct resume *r);
 
 /* It could not be read: not looked at any more. */
 void resume_is_bad(struct resume *r, int64_t step, uint64_t lineage);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/log.h"
+
 #define BAD_MAX     256u /* steps; the oldest is tried again then */
 #define LOOK_MEMORY ((size_t)1 << 30)
 
@@ -25,6 +27,7 @@ struct resume {
     void (*looked)(void *ctx);
     void *ctx;
     struct load_found found;
+    unsigned goes; /* to that of `found`; found.n: to none */
     struct load_bad bad[BAD_MAX];
     unsigned bad_n;
     bool busy;             /* one runs; */
@@ -123,7 +126,7 @@ static const char *copy(char **at, const char *text)
     return to;
 }
 
-static struct look_job *new_job(struct resume *r, const struct keeper *k, unsigned workers)
+static struct look_job *new_job(struct resume *r, const struct keeper *k, unsigned workers, bool several)
 {
     size_t parts, bytes = names_bytes(k, workers, &parts);
     struct look_job *j = calloc(1, sizeof *j);
@@ -137,8 +140,13 @@ static struct look_job *new_job(struct resume *r, const struct keeper *k, unsign
         return NULL;
     }
     char *at = j->text;
-    j->want = (struct load_want){
-        .layout = r->layout, .layout_id = copy(&at, keeper_layout_id(k)), .v = j->parts, .bad = j->bad};
+    j->want = (struct load_want){.layout = r->layout,
+                                 .layout_id = copy(&at, keeper_layout_id(k)),
+                                 .v = j->parts,
+                                 .bad = j->bad,
+                                 .whole = !several,
+                                 .rank_base = keeper_rank(k, 0),
+                                 .ranks = workers};
     for (unsigned w = 0; w < workers; w++)
         for (unsigned i = 0; i < keeper_parts(k, w); i++) {
             const struct keeper_part *p = keeper_part(k, w, i);
@@ -151,9 +159,9 @@ static struct look_job *new_job(struct resume *r, const struct keeper *k, unsign
     return j;
 }
 
-void resume_look(struct resume *r, const struct keeper *k)
+void resume_look(struct resume *r, const struct keeper *k, bool several)
 {
-    struct look_job *j = new_job(r, k, keeper_workers(k));
+    struct look_job *j = new_job(r, k, keeper_workers(k), several);
     if (!j) {
         failed(r, "out of memory");
     } else if (r->busy) {
@@ -169,12 +177,24 @@ const struct load_found *resume_found(const struct resume *r)
     return &r->found;
 }
 
-bool resume_has(const struct resume *r, int64_t step, uint64_t lineage)
+bool resume_goes(struct resume *r, int64_t step, uint64_t lineage)
 {
-    for (unsigned i = 0; r && i < r->found.n; i++)
-        if (r->found.step[i] == step && r->found.lineage[i] == lineage)
-            return true;
-    return false;
+    unsigned i = 0;
+    if (!r)
+        return false;
+    while (i < r->found.n && (r->found.step[i] != step || r->found.lineage[i] != lineage))
+        i++;
+    r->goes = i;
+    return i < r->found.n;
+}
+
+void resume_went(const struct resume *r)
+{
+    if (r && r->goes < r->found.n && *r->found.left[r->goes])
+        el_log(EL_WARN,
+               "the checkpoint of step %lld holds what the script does not declare, %s: it is not put back, and is in "
+               "no later checkpoint",
+               (long long)r->found.step[r->goes], r->found.left[r->goes]);
 }
 
 void resume_is_bad(struct resume *r, int64_t step, uint64_t lineage)

@@ -558,8 +558,10 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
             rdzv_act(out, RDZV_DO_ORDER_EACH);
         return;
     }
-    rdzv_stop(r, now, out,
-              r->unheard ? "%u of %u nodes of round %llu are not heard any more"
-                         : "%u of %u nodes are lost, others of round %llu have stopped",
-              r->unheard, r->size, (unsigned long long)r->number);
+    if (r->unheard)
+        rdzv_stop(r, now, out, "%u of %u nodes of round %llu are not heard any more", r->unheard, r->size,
+                  (unsigned long long)r->number);
+    else
+        rdzv_stop(r, now, out, "workers of round %llu have ended, or were stopped, while no coordinator was there",
+                  (unsigned long long)r->number);
 }

@@ -1,6 +1,6 @@
 # Ranks that declare different things: some have only what all have alike, and one has more.  All of it is brought to disk,
 # and all go on from there.
-# Seen to fail: a build for which the first worker's layout is the node's, and nodes' layouts are equal or nothing is written.
+# Seen to fail: a build that waits for a rank which has ended ("left"), and one for which the first worker's layout is the node's, and nodes' layouts are equal or nothing is written.
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/coordinator.sh"
 PY=${PY:-python3}
@@ -62,6 +62,49 @@ for turn in 1 2; do
     killed
 done
 for D in "$T/shared" "$T/local"; do is "${D##*/}: all go on from disk" "$(went_on)" "0:0 10 0 1:0 10 1 2:0 10 10 "; done
+
+# A rank that ends without a step that the others want on disk, while a rank beside it goes on.
+cat >"$T/left.py" <<'PY'
+import os
+import sys
+import time
+
+import elrun
+
+folder, rank = sys.argv[1], int(os.environ["RANK"])
+ck = elrun.connect()
+ck.declare("own", {"n": rank})
+ck.restore()
+if rank == 3:
+    while not all(os.path.exists(f"{folder}/taken.{r}") for r in range(3)):
+        time.sleep(0.01)
+    ck.close()
+    sys.exit(0)
+ck.snapshot(7, persist=True)
+ck.wait()
+open(f"{folder}/taken.{rank}", "w").close()
+try:
+    said = ck.wait_persist(7, timeout=60)
+except elrun.Error as e:
+    said = e
+with open(f"{folder}/said.{rank}", "w") as f:
+    print(said, file=f)
+ck.close()
+PY
+serve
+D=$T/left; mkdir "$D"
+for i in 0 1; do
+    OUT=$T/out.$i ERR=$D/err.$i ENV="PYTHON_EXEC=$PY"
+    start --nnodes=2 --nproc-per-node=2 --rdzv-endpoint=127.0.0.1:$port --rdzv-id=left --ckpt-dir="$D/ckpt" --node-rank=$i "$T/left.py" "$D"
+    eval "left_$i=$elrun_pid"
+done
+for i in 0 1; do
+    eval "elrun_pid=\$left_$i"; finish
+    is "left: node $i ends" "$status" 0 || note "$(tail -3 "$D/err.$i")"
+done
+is "left: the others are told at once, and why" "$(cat "$D"/said.* | sort | uniq -c | tr -s ' ')" \
+    ' 3 step 7 is not on disk: no node that is left holds part "own" of it (shard "rank3")'
+killed
 wait_for no_leftovers
 is "no process is left" "$(leftovers)" ""
 finished

@@ -1,7 +1,7 @@
 # Going on from disk: a job that is started again fills its ranks from the newest checkpoint that all of them can read, with every
 # byte compared, and begins at the beginning only where it should.  Seen to fail: with load_read() of load_io.c without its
 # comparison ("one byte of the newest"), with choose() there taking what was given up ("a history that was given up"), with a
-# commit that takes a step for whole by its sizes ("in its place").
+# commit that takes a step for whole by its sizes ("in its place"), a load that says nothing of what is not declared ("named, once").
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
 R=$T/root n=0
@@ -68,6 +68,15 @@ is "an array of another size in a dict, and a value more: there is what was save
     "0 1048576 set();0 0 0 00;1 1048576 set();1 0 1 00;"
 train 2 other
 like "a part of another name: nothing is loaded" "$BACK" '0 none: no snapshot is left .*;1 none: no snapshot is left'
+cp -a "$R" "$T/fewer"
+R=$T/fewer
+train 2 fewer
+is "a part that is not declared any more: the others are put back" "$BACK" "0 0 0 00;1 0 1 00;"
+is "and it is named, once" "$(grep -c 'holds what' "$ERR") $(sed -n 's/^elrun: warning: \(.* holds what\)/\1/p' "$ERR")" \
+    '1 the checkpoint of step 0 holds what the script does not declare, "nomen": it is not put back, and is in no later checkpoint'
+train 2 fewer
+is "of a later one there is nothing to say" "$BACK $(grep -c 'holds what' "$ERR")" "0 2 20 02;1 2 21 02; 0"
+R=$T/root
 train 2 misfit --allow-fresh
 is "an array of another shape: nothing is filled, and --allow-fresh does not change that" "$BACK" \
     "$(for r in 0 1; do echo "$r refused, 0: what was saved does not fit what is declared here, and nothing was changed: part \"nomen\": an array float64 of shape [64] was saved, and float64 of shape [65] is declared"; done | tr '\n' ';')"

@@ -24,7 +24,8 @@ if mode == "larger":
     state["more"] = 1
 ck = elrun.connect()
 ck.declare("state", state)
-ck.declare("names" if mode == "other" else "nomen", numpy.zeros(65 if mode == "misfit" else 64))
+if mode != "fewer":
+    ck.declare("names" if mode == "other" else "nomen", numpy.zeros(65 if mode == "misfit" else 64))
 ck.declare("common", {"text": bytearray(b"x" * 99)}, shard_id="all")
 try:
     step = ck.restore()
@@ -37,7 +38,7 @@ except elrun.Error as e:
 if mode == "larger":
     write(f"{len(state['bytes'])} {state.keys() - {'count', 'bytes', 'rng'}}")
 write(f"{step} {state['count']} {bytes(state['bytes'][:1]).hex()}")
-if mode not in ("", "one"):
+if mode not in ("", "one", "fewer"):
     sys.exit(0)
 first = 0 if step is None else step + 1
 for now in range(first, first + (1 if mode == "one" else 2)):

@@ -2,6 +2,7 @@
 arrays of numpy, tensors of every kind, generators, and classes with a state of their own."""
 import array
 import collections
+import copy
 import dataclasses
 import datetime
 import decimal
@@ -831,6 +832,51 @@ refused("bad_copies_as_in_a_checkpoint", lambda: {"model": torch.nn.Linear(2, 2)
 refused("bad_copy_of_a_schedule", lambda: {"sched": schedule_state(torch.optim.lr_scheduler.StepLR, 3)}, '"sched": ' + ITSELF.format("a scheduler"))
 refused("bad_copy_of_a_plateau", lambda: schedule_state(torch.optim.lr_scheduler.ReduceLROnPlateau), ITSELF.format("a scheduler"))
 refused("bad_copy_of_a_scaler", lambda: torch.amp.GradScaler("cpu").state_dict(), ITSELF.format("a scaler"))
+
+
+class Beside:
+    """Lives on beside what is declared."""
+
+    alive: list = []
+
+    def __init__(self, kind=torch.optim.Adam, schedule=torch.optim.lr_scheduler.StepLR, steps=2, **how):
+        self.net = torch.nn.Linear(2, 2)
+        self.optim = kind(self.net.parameters(), lr=.1, **how)
+        self.schedule = schedule(self.optim, 3)
+        for _ in range(steps):
+            self.step()
+        Beside.alive.append(self)
+
+    def step(self):
+        self.net(rand(2)).sum().backward()
+        self.optim.step()
+        self.schedule.step()
+
+    def states(self, how=copy.deepcopy):
+        return {"optim": how(self.optim.state_dict()), "epoch": 1}
+
+
+def shallow(state):
+    return {**state, "state": {k: dict(v) for k, v in state["state"].items()}}
+
+
+def views(state):
+    return {**state, "state": {k: {n: t.detach() for n, t in v.items()} for k, v in state["state"].items()}}
+
+
+BEHIND, DEEP = "itself; a copy that is to be kept beside it, as the best one so far, is declared behind it", "itself; what is to be kept beside it, as the best one so far, is its copy.deepcopy()"
+for how in (dict, copy.copy, shallow, views):
+    refused(f"bad_{how.__name__}_of_a_living_optimizer", lambda how=how: Beside().states(how), '"optim": ' + ITSELF.format("an optimizer") + "optimizer " + DEEP)
+refused("bad_copy_beside_its_optimizer", lambda: (lambda b: {"best": b.optim.state_dict(), "optim": b.optim})(Beside()), '"best": ' + ITSELF.format("an optimizer") + "optimizer " + DEEP)
+refused("bad_copy_of_a_living_schedule", lambda: {"sched": Beside().schedule.state_dict()}, '"sched": ' + ITSELF.format("a scheduler") + "scheduler " + DEEP)
+refused("bad_copy_before_the_first_step", lambda: Beside(steps=0).states(), BEHIND)
+refused("bad_copy_without_moments", lambda: Beside(torch.optim.SGD).states(), BEHIND)
+case("best_optimizer_so_far", lambda: Beside().states(), lambda d, s: d.update(Beside(steps=s + 1).states()) if s in (1, 4) else None)
+case("best_optimizer_so_far_changed", lambda: Beside().states(), lambda d, s: d["optim"]["state"][0]["exp_avg"].add_(1))
+case("best_schedule_so_far", lambda: {"sched": copy.deepcopy(Beside().schedule.state_dict())}, lambda d, s: d["sched"].update(last_epoch=s))
+for first in ("best", "optim"):
+    case(f"best_before_the_first_step_{first}_first", lambda first=first: (lambda b: dict(sorted({"optim": b.optim, **{"best": b.states()}}.items(), reverse=first == "optim")))(Beside(steps=0)),
+         lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["optim"].state_dict()])
 case("own_dict_like_an_optimizer_state", lambda: {"state": {"x": 1}, "param_groups": ["a"]}, lambda d, s: d["state"].update(x=s))
 case("state_dict_of_a_module", lambda: torch.nn.Linear(2, 2).state_dict(), lambda d, s: d["weight"].data.add_(1))
 case("copy_that_comes_later", lambda: {"best": None}, lambda d, s: d.update(best=optim_state(s)))

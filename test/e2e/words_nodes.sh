@@ -2,6 +2,7 @@
 # step that all could go back to, and it is copied before anybody is stopped.
 # Seen to fail: agents that hold nobody back ("one" and all that capture something); a coordinator that does not allow the
 # step that others are in ("behind"), counts nodes of which nothing is left ("memory"), and no limit of its own ("deaf").
+# Agents that kill what is copied as soon as another node says that the round is over ("exits").
 # An agent for which a worker that was signalled while it waited had not failed ("both").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/coordinator.sh"
@@ -149,6 +150,16 @@ wait_for holds "$D/err.0" "the coordinator is away"
 serve "$port"
 ends 0 0 1
 is "lost: the coordinator dies while they copy: they end that, and go on from it" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
+
+job exits slowexit 2 2
+wait_for files "$D/w/copies.*" 2
+wait_for holds "$D/err.0" "^elrun: stopping: rank 3 .* failed: exit code 3"
+killed
+touch "$D/w/go"
+wait_for holds "$D/err.[01]" "the coordinator is away"
+serve "$port"
+ends 0 0 1
+is "exits: the same when all were told why they are stopped, and tell each other" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
 killed
 wait_for no_leftovers
 is "no process is left" "$(leftovers)" ""

@@ -100,6 +100,8 @@ def before_step(now):
         ready()
     if mode == "slow" and rank == world - 1:
         die()
+    if mode == "slowexit" and rank == world - 1:
+        os._exit(3)
 
 
 far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -127,7 +129,7 @@ if mode == "both" and rank == 0:  # the copy comes behind the word that its scri
     Emergency._copy = lambda *what: wait_for("second") or first_copy(*what)
 if mode in ("silent", "mute") and rank == 0 and attempt == 0:  # as if it had been stopped
     Emergency._copy = lambda *_: time.sleep(1000)
-if mode == "slow" and attempt == 0:  # a copy takes its time, so that something can happen meanwhile
+if mode in ("slow", "slowexit") and attempt == 0:  # a copy takes its time, so that something can happen meanwhile
     copy = Emergency._copy
 
     def slowly(*what):

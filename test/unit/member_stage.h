@@ -65,6 +65,8 @@ static inline void put_action(const struct member_action *x)
         [MEMBER_DO_RESTOCK] = "restock",
         [MEMBER_DO_PARTS] = "parts",
         [MEMBER_DO_FILES] = "files",
+        [MEMBER_DO_WORDS] = "words",
+        [MEMBER_DO_WORDS_LOST] = "words lost",
         [MEMBER_DO_WRITE] = "write",
         [MEMBER_DO_FILE] = "file",
         [MEMBER_DO_PUBLISH] = "publish",

@@ -195,6 +195,11 @@ static void test_least(void)
     commit(1, slot, 5);
     begin(1, 6);
     is_num(keeper_least(k), 2, "which it may yet, wherever it has gone");
+    open_two(false, false);
+    snapshot(0, 1), snapshot(1, 1), snapshot(0, 2);
+    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
+    ok(found(KEEPER_DO_PASSED) && keeper_least(k) == 2,
+       "whoever has ended comes to none, and that is told although nothing is held");
 }
 
 static void told(enum keeper_event_type type, int64_t step, uint64_t lineage, uint64_t from)

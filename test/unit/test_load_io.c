@@ -105,6 +105,33 @@ static void test_look(void)
     bad.lineage++;
     f = look(&fs, "l", both, 2, &bad, 1);
     is_str(list(&f), "100 90 ", "but not what was written in its place");
+    struct load_want want = {.layout_id = "l", .v = both, .n = 2, .whole = true};
+    load_look(&fs, &mem, &want, &f);
+    ok(!*f.left[1] && strcmp(f.left[0], "\"model\"") == 0, "a part that nobody declares is named, of its own step");
+    names = own_names;
+    make(&fs, 130, 50, "l", 3);
+    names = plain_names;
+    static const struct {
+        const char *text;
+        unsigned base, n;
+        const struct load_part v[2];
+    } nodes[] = {{"", 0, 2, {{"model", "rank2", false, false}, {"model", "all", false, false}}},
+                 {"\"model\"", 0, 3, {{"model", "all", false, false}}},
+                 {"\"model\"", 0, 2, {{"model", "rank2", false, false}}},
+                 {"", 4, 2, {{"model", "rank2", false, false}}},
+                 {"\"model\"", 9, 2, {{"model", "all", false, false}}}};
+    for (unsigned i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        want = (struct load_want){.layout_id = "l",
+                                  .v = nodes[i].v,
+                                  .n = nodes[i].v[1].part ? 2 : 1,
+                                  .rank_base = nodes[i].base,
+                                  .ranks = nodes[i].n};
+        load_look(&fs, &mem, &want, &f);
+        is_str(f.left[0], nodes[i].text,
+               "of several nodes each tells of its own ranks, the first one of what all have");
+    }
+    fs.remove(&m, "step-000000130/MANIFEST.json");
+    f = look(&fs, "l", both, 2, NULL, 0);
     const struct load_part none = {"model", "d", false, false}, own = {"model@rank", "rank0", false, true};
     f = look(&fs, "l", &none, 1, NULL, 0);
     is_num(f.n, 0, "a part that is not there");

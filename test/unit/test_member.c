@@ -364,6 +364,41 @@ static void test_host_is_told(void)
              "the host of the store learns from another node that its round is over, and passes it on");
 }
 
+/* What the workers hold is copied until the shell says that it is over, but not beyond the limit of silence. */
+static void test_last_words_first(void)
+{
+    struct msg over = {.type = MSG_CKPT_CAPTURE, .u.ckpt_capture = {.number = 1, .coord = 9, .what = LASTWORDS_OVER}};
+    struct member_stand stand = {.number = 1, .coord = 9, .steps = "", .why = ""}, ends = stand;
+    ends.ends = true;
+    for (int how = 0; how < 3; how++) {
+        running(0, 3);
+        AT(1000, "stand", .type = MEMBER_EV_STAND, .stand = &stand);
+        if (how == 2)
+            order(1001, over);
+        LOST(1002);
+        tenant_over(1005);
+        if (how == 0)
+            AT(1800, "stand", .type = MEMBER_EV_STAND, .stand = &ends);
+        until(6000);
+        len = drop_lines("time -> disconnect |");
+        len = drop_lines("time -> connect |");
+        story_is(how == 0   ? "1.000 stand -> CKPT_STAND | running\n"
+                              "1.002 link closed -> words lost | running\n"
+                              "1.005 tenant: ROUND_OVER -> tenants ROUND_OVER | running\n"
+                              "1.800 stand -> stop 9 in 0 s, fenced | stopping\n"
+                 : how == 1 ? "1.000 stand -> CKPT_STAND | running\n"
+                              "1.002 link closed -> words lost | running\n"
+                              "1.005 tenant: ROUND_OVER -> tenants ROUND_OVER | running\n"
+                              "5.010 time -> stop 9 in 0 s, fenced | stopping\n"
+                            : "1.000 stand -> CKPT_STAND | running\n"
+                              "1.001 CKPT_CAPTURE -> words | running\n"
+                              "1.005 tenant: ROUND_OVER -> tenants ROUND_OVER, stop 9 in 0 s, fenced | stopping\n",
+                 how == 0   ? "a round that is over while last words are copied: these first"
+                 : how == 1 ? "last words that never end: until the others may have the ranks"
+                            : "last words that are over are not waited for");
+    }
+}
+
 static void test_told_with_link(void)
 {
     running(0, 3);
@@ -546,6 +581,7 @@ int main(void)
     test_late_knock();
     test_latecomer();
     test_host_is_told();
+    test_last_words_first();
     test_told_with_link();
     test_no_knock();
     test_stop_unknown();

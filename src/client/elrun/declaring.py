@@ -6,6 +6,7 @@ import os
 from typing import Any, Callable, List, Optional, Set, Union
 
 from .connection import Connection
+from .copies import fault
 from .packets import Error
 from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Slot, asked
 from .tree import Refused, a_class, class_name
@@ -59,6 +60,9 @@ class Declaring(Connection):
         part = Part(name, state, shard_id or f"rank{self.rank}", prefix, shard_id is not None)
         try:
             part.take(first=True)
+            why = fault(state, [getattr(p, "value", None) for p in self.parts])
+            if why:
+                raise Refused(why)
         except Refused as e:
             raise TypeError(f'part "{name}": {e}') from e.__cause__
         except UnicodeError as e:

@@ -358,10 +358,6 @@ class Walk:
                       "number or array: give it that pair, or declare what is in it")
 
     def _dict(self, path: str, value: Any, inside: bool) -> Any:
-        owner = special.owner_of_copy(value) if self.first and not inside else ""
-        if owner:
-            raise Refused(f"{self.where(path)}: this is a copy of {owner}'s state, out of which {owner} is not restored: declare the "
-                          f"{owner.split()[-1]} itself")
         many = None if inside or type(value) is not dict else self._many(path, value, value.values())
         if many is not None:
             return many

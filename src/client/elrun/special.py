@@ -187,27 +187,6 @@ def is_loader(value: Any) -> bool:
     return data is not None and isinstance(value, data.DataLoader)
 
 
-# --- copies -------------------------------------------------------------------------------------------------------------
-
-_COPIES = (("an optimizer", {"state", "param_groups"}), ("a scheduler", {"last_epoch", "_step_count"}),
-           ("a scheduler", {"last_epoch", "num_bad_epochs"}), ("a scaler", {"scale", "growth_factor", "backoff_factor"}))
-
-
-def owner_of_copy(value: Dict[Any, Any]) -> str:
-    """Whose state_dict() this is, if restoring it would fill nobody; "": it is another dict.  That of a module is none: its
-    tensors are the module's own."""
-    for owner, keys in _COPIES:
-        if keys <= value.keys():
-            return owner if owner != "an optimizer" or _is_of_optimizer(value) else ""
-    return ""
-
-
-def _is_of_optimizer(value: Dict[Any, Any]) -> bool:
-    groups = value["param_groups"]
-    return (len(value) == 2 and isinstance(value["state"], dict) and isinstance(groups, list)
-            and all(isinstance(g, dict) and "params" in g for g in groups))
-
-
 # --- modules ------------------------------------------------------------------------------------------------------------
 
 
