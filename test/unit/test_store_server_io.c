@@ -228,6 +228,7 @@ static void test_mute(void)
 int main(void)
 {
     struct el_err e = {0};
+    alarm(120); /* else a client that is never closed is waited for for ever */
     loop = loop_new(&e);
     memset(value, 'v', sizeof value);
     loop_at_turn_end(loop, on_turn, NULL);
