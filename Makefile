@@ -34,6 +34,7 @@ UNIT := $(wildcard test/unit/test_*.c)
 UNITSH := $(wildcard test/unit/test_*.sh)
 SIM  := $(wildcard test/sim/sim_*.c)
 FUZZ := $(wildcard test/fuzz/fuzz_*.c)
+PEERS := $(wildcard test/fuzz/fuzz_peers*.c)
 # Small programs that end-to-end tests and benchmarks start: workers, load generators, bare servers.
 PROG := $(wildcard test/e2e/*.c test/bench/*.c)
 TLIB := $(wildcard test/lib/*.c) $(filter-out $(SIM),$(wildcard test/sim/*.c))
@@ -191,7 +192,9 @@ check-e2e-san:
 	@$(MAKE) --no-print-directory check-e2e AGENT=$(BUILD)/san/elrun
 # For each target first the corpus that is kept, then T seconds more; new finds stay under $(BUILD) until minimised and committed.
 fuzz: $(FUZZ:test/fuzz/%.c=run-%)
-fuzz-peers: run-fuzz_peers
+# What a peer may say, with each value at its limits: to coordinators and agents, to stores, to the agent of a worker.  T is for all.
+fuzz-peers:
+	@$(MAKE) --no-print-directory $(patsubst test/fuzz/%.c,run-%,$(PEERS)) T=$$(( ($(or $(T),60) + $(words $(PEERS)) - 1) / $(words $(PEERS)) ))
 run-fuzz_%: $(BUILD)/test/fuzz/fuzz_%
 	@new=$(BUILD)/new/fuzz_$*; kept=test/fuzz/corpus/fuzz_$*; mkdir -p $$new $$kept; \
 	{ $< -runs=0 $$kept && \

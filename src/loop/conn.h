@@ -22,10 +22,14 @@ struct conn;
  *
  * data(): the bytes are valid during the call.  What it returns is sent and the buffer, which stays the owner's,
  * emptied; NULL: nothing, or the connection is gone.  An answer that is returned is cheaper than one that is sent by
- * conn_send(): on many machines each function that is open during a system call returns slowly. */
+ * conn_send(): on many machines each function that is open during a system call returns slowly.
+ *
+ * moved(), if there is one: the socket did not take all of what data() returned; or it took some of what was unsent; or
+ * it has room, which was awaited.  It may conn_close(), too. */
 struct conn_ops {
     struct el_buf *(*data)(struct conn *c, const char *bytes, size_t n);
     void (*closed)(struct conn *c, enum conn_why why, int sys);
+    void (*moved)(struct conn *c);
 };
 
 /* Embedded by its owner; the fields are conn_io.c's.  Those that each read and write needs stand together at the end.
@@ -41,7 +45,7 @@ struct conn {
     char *to; /* where the next bytes are wanted; NULL: anywhere */
     const struct conn_ops *ops;
     int fd;
-    bool broken, eof, paused;
+    bool broken, eof, paused, awaits;
     bool growing; /* its queue is being made larger: conn_shed() must not touch it */
 };
 
@@ -51,6 +55,12 @@ int conn_open(struct conn *c, struct loop *l, int fd, const struct conn_ops *ops
 
 /* Sends now what the socket takes and queues the rest. */
 void conn_send(struct conn *c, const void *bytes, size_t n);
+
+/* Sends what the socket takes now, unless others are unsent: how much. */
+size_t conn_send_some(struct conn *c, const void *bytes, size_t n);
+
+/* While it is awaited: moved() is called in each turn in which the socket has room. */
+void conn_await_room(struct conn *c, bool awaits);
 
 /* The next bytes are wanted at `to`, at most n of them, because the owner keeps them anyway; once, and the memory must
  * live so long.  NULL: anywhere. */

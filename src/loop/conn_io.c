@@ -16,7 +16,7 @@ static char scratch[128 << 10];
 static void want(struct conn *c)
 {
     unsigned read = c->broken || !(c->eof || c->paused) ? LOOP_READ : 0;
-    loop_fd_set(c->watch, read | (conn_unsent(c) ? LOOP_WRITE : 0));
+    loop_fd_set(c->watch, read | (conn_unsent(c) || c->awaits ? LOOP_WRITE : 0));
 }
 
 /* The shutdown makes the socket readable, so closed() comes from the loop and not from inside a send. */
@@ -28,6 +28,7 @@ static EL_COLD void break_off(struct conn *c, enum conn_why why, int sys)
     el_buf_free(&c->out);
     c->out_at = 0;
     c->to = NULL;
+    c->awaits = false;
     shutdown(c->fd, SHUT_RDWR);
     want(c);
 }
@@ -131,6 +132,11 @@ void conn_send(struct conn *c, const void *bytes, size_t n)
     transmit(c, bytes, n);
 }
 
+size_t conn_send_some(struct conn *c, const void *bytes, size_t n)
+{
+    return c->broken || conn_unsent(c) || !n ? 0 : send_some(c, bytes, n);
+}
+
 static inline void answer(struct conn *c, struct el_buf *reply)
 {
     transmit(c, reply->v, reply->len);
@@ -161,6 +167,10 @@ static EL_COLD bool on_unusual(struct conn *c, unsigned events)
             c->ops->closed(c, CONN_EOF, 0);
             return false;
         }
+    }
+    if (!c->broken && events & LOOP_WRITE && c->ops->moved) {
+        c->ops->moved(c); /* it may be gone; what is to be read is so in the next turn */
+        return false;
     }
     if (!c->broken)
         return events & LOOP_READ;
@@ -194,8 +204,11 @@ static void on_ready(void *ctx, unsigned events)
     }
     c->to = NULL;
     struct el_buf *reply = c->ops->data(c, to, (size_t)n);
-    if (reply)
-        answer(c, reply);
+    if (!reply)
+        return;
+    answer(c, reply);
+    if (EL_UNLIKELY(conn_unsent(c)) && c->ops->moved)
+        c->ops->moved(c);
 }
 
 int conn_open(struct conn *c, struct loop *l, int fd, const struct conn_ops *ops, struct el_mem *mem,
@@ -215,6 +228,14 @@ void conn_read_to(struct conn *c, char *to, size_t n)
 {
     c->to = to;
     c->to_n = n;
+}
+
+void conn_await_room(struct conn *c, bool awaits)
+{
+    if (awaits == c->awaits || c->broken)
+        return;
+    c->awaits = awaits;
+    want(c);
 }
 
 void conn_pause(struct conn *c)

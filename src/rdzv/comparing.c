@@ -7,9 +7,8 @@
 #include "ckpt/alike_table.h"
 #include "util/scan.h"
 
-#define MEM_BYTES ((size_t)64 << 20)
-#define BUCKETS   4096u
-#define NONE      UINT32_MAX
+#define BUCKETS 4096u
+#define NONE    UINT32_MAX
 
 /* A part that some node has a digest of, at the newest step. */
 struct key {
@@ -32,12 +31,14 @@ struct side {
 enum state { IDLE, ASKING, FOUND };
 
 struct comparing {
-    struct el_mem mem;
+    struct el_mem *mem, *sums;
     unsigned room, seats;
     uint64_t number, coord;
     struct key *key;
     uint32_t keys, keys_room, bucket[BUCKETS];
     unsigned differences; /* keys that differ and are not told */
+    bool short_of_room, said;
+    int64_t left_out; /* a step of which parts were, when there was no room */
 
     enum state state;
     struct key about; /* as it was when it was found to differ */
@@ -54,7 +55,7 @@ struct comparing {
 static void forget_lines(struct comparing *c)
 {
     for (unsigned i = 0; i < 2; i++) {
-        el_free(&c->mem, c->side[i].lines);
+        el_free(c->sums, c->side[i].lines);
         c->side[i].lines = NULL;
     }
 }
@@ -66,12 +67,13 @@ static void rest(struct comparing *c)
     c->until = EL_NEVER;
 }
 
-struct comparing *comparing_new(unsigned room)
+struct comparing *comparing_new(unsigned room, struct el_mem *mem, struct el_mem *sums)
 {
-    struct comparing *c = el_alloc(NULL, sizeof *c);
+    struct comparing *c = el_alloc(mem, sizeof *c);
     if (!c)
         return NULL;
-    c->mem = EL_MEM_INIT(MEM_BYTES);
+    c->mem = mem;
+    c->sums = sums;
     c->room = room;
     comparing_round(c, 0, 0, 0);
     return c;
@@ -82,8 +84,8 @@ void comparing_free(struct comparing *c)
     if (!c)
         return;
     forget_lines(c);
-    el_free(&c->mem, c->key);
-    el_free(NULL, c);
+    el_free(c->sums, c->key);
+    el_free(c->mem, c);
 }
 
 void comparing_round(struct comparing *c, uint64_t number, uint64_t coord, unsigned seats)
@@ -93,7 +95,9 @@ void comparing_round(struct comparing *c, uint64_t number, uint64_t coord, unsig
     c->number = number;
     c->coord = coord;
     c->seats = seats;
-    c->keys = c->differences = 0;
+    el_free(c->sums, c->key); /* others may need it meanwhile */
+    c->key = NULL;
+    c->keys = c->keys_room = c->differences = 0;
     for (unsigned i = 0; i < BUCKETS; i++)
         c->bucket[i] = NONE;
 }
@@ -110,7 +114,7 @@ static struct key *key_of(struct comparing *c, uint64_t key)
         return NULL;
     if (c->keys == c->keys_room) {
         uint32_t room = c->keys_room ? 2 * c->keys_room : 64;
-        struct key *more = el_realloc(&c->mem, c->key, room * sizeof *more);
+        struct key *more = el_realloc(c->sums, c->key, room * sizeof *more);
         if (!more)
             return NULL;
         c->key = more;
@@ -148,8 +152,12 @@ static void take_digests(struct comparing *c, unsigned seat, const struct msg_ck
         if (!scan_hex(&at, &now.digest))
             return;
         struct key *k = now.digest ? key_of(c, now.key) : NULL;
-        if (k)
+        if (k) {
             compare(c, k, &now);
+        } else if (now.digest) {
+            c->short_of_room = true;
+            c->left_out = now.step;
+        }
     }
 }
 
@@ -197,7 +205,7 @@ static void take_tensors(struct comparing *c, unsigned seat, const struct msg_ck
         struct side *x = &c->side[i];
         if (x->seat != seat || x->answered)
             continue;
-        x->lines = el_strndup(&c->mem, t->lines, strlen(t->lines));
+        x->lines = el_strndup(c->sums, t->lines, strlen(t->lines));
         x->answered = true;
         x->held = t->held;
         x->named = t->named && x->lines;
@@ -326,6 +334,16 @@ bool comparing_next(struct comparing *c, struct comparing_difference *to)
         to->rank[i] = c->side[i].rank;
     }
     c->state = IDLE;
+    return true;
+}
+
+bool comparing_left_out(struct comparing *c, int64_t *step, unsigned *compared)
+{
+    if (!c->short_of_room || c->said)
+        return false;
+    c->said = true;
+    *step = c->left_out;
+    *compared = c->keys;
     return true;
 }
 

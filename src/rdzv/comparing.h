@@ -12,7 +12,7 @@
 #include "util/mem.h"
 #include "util/time.h"
 
-#define COMPARING_KEYS_MAX   262144u /* of parts beyond that none is compared */
+#define COMPARING_KEYS_MAX   262144u /* of parts beyond that none is compared; 16 MiB */
 #define COMPARING_PATIENCE   EL_SEC(30)
 #define COMPARING_PIECES_MAX 1024u /* messages of each node for one part */
 #define COMPARING_TEXT_MAX   320u  /* of the names */
@@ -29,7 +29,9 @@ struct comparing_difference {
 
 struct comparing;
 
-struct comparing *comparing_new(unsigned room); /* NULL: no memory */
+/* NULL: no memory.  What is remembered of parts is paid by `sums`, which may be shared by jobs: what it has no room for
+ * is not compared. */
+struct comparing *comparing_new(unsigned room, struct el_mem *mem, struct el_mem *sums);
 void comparing_free(struct comparing *c);
 
 /* A round of so many nodes begins, or is adopted. */
@@ -47,6 +49,8 @@ bool comparing_word(struct comparing *c, unsigned seat, uint64_t conn, struct ms
 
 /* One that was found; false: there is none.  Then comparing_advance(). */
 bool comparing_next(struct comparing *c, struct comparing_difference *to);
+/* True, once: parts of a step are left out.  *compared: so many are not. */
+bool comparing_left_out(struct comparing *c, int64_t *step, unsigned *compared);
 void comparing_check(const struct comparing *c);
 
 #endif

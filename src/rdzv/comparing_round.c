@@ -6,7 +6,7 @@
 
 int rdzv_comparing_init(struct rdzv *r)
 {
-    r->comparing = comparing_new(r->conf.room);
+    r->comparing = comparing_new(r->conf.room, r->mem, r->conf.sums ? r->conf.sums : r->mem);
     return r->comparing ? 0 : -1;
 }
 
@@ -43,7 +43,14 @@ void rdzv_comparing_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
     unsigned seats[2];
     if (r->state != RDZV_RUNNING && r->state != RDZV_STOPPING)
         return;
+    int64_t step;
+    unsigned compared;
     bool asks = comparing_advance(r->comparing, now);
+    if (!r->notes && comparing_left_out(r->comparing, &step, &compared))
+        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
+                 "what nodes hold in common is compared in part only, from step %lld on: there is room for %u parts of "
+                 "this job",
+                 (long long)step, compared);
     if (!r->notes && comparing_next(r->comparing, &x)) {
         say(r, &x, out);
         asks |= comparing_advance(r->comparing, now);

@@ -12,16 +12,18 @@
 #include "util/err.h"
 
 #define COORDINATOR_JOBS_MAX     256
-#define COORDINATOR_JOBS_ONE     128               /* … that were begun from one address and are not over */
-#define COORDINATOR_NEW_MAX      1024              /* connections whose first message has not come */
-#define COORDINATOR_HELLO_LIMIT  EL_SEC(10)        /* how long that may take */
-#define COORDINATOR_HELLO_BYTES  ((size_t)4 << 10) /* of the first message */
-#define COORDINATOR_WATCHERS_MAX 64                /* `elrun status --watch`, */
-#define COORDINATOR_WATCHERS_ONE 16                /* … of one address */
-#define COORDINATOR_READERS_MAX  64                /* `elrun logs` */
-#define COORDINATOR_READER_LIMIT EL_SEC(60)        /* how long one of them may take nothing */
-#define COORDINATOR_UNSENT_BYTES ((size_t)1 << 20) /* more for one connection: it does not read, and is closed */
-#define COORDINATOR_MEMORY_BYTES ((size_t)1 << 30) /* all jobs and connections */
+#define COORDINATOR_JOBS_ONE     128                /* … that were begun from one address and are not over */
+#define COORDINATOR_NEW_MAX      1024               /* connections whose first message has not come */
+#define COORDINATOR_HELLO_LIMIT  EL_SEC(10)         /* how long that may take */
+#define COORDINATOR_HELLO_BYTES  ((size_t)4 << 10)  /* of the first message */
+#define COORDINATOR_WATCHERS_MAX 64                 /* `elrun status --watch`, */
+#define COORDINATOR_WATCHERS_ONE 16                 /* … of one address */
+#define COORDINATOR_READERS_MAX  64                 /* `elrun logs` */
+#define COORDINATOR_READER_LIMIT EL_SEC(60)         /* how long one of them may take nothing */
+#define COORDINATOR_UNSENT_BYTES ((size_t)1 << 20)  /* more for one connection: it does not read, and is closed */
+#define COORDINATOR_MEMORY_BYTES ((size_t)1 << 30)  /* all jobs and connections, */
+#define COORDINATOR_MEMORY_ONE   ((size_t)1 << 29)  /* … of which jobs of one address, */
+#define COORDINATOR_SUMS_ONE     ((size_t)64 << 20) /* … of which what is remembered to compare their parts */
 #define COORDINATOR_KEEP_ENDED   EL_SEC(600)
 
 struct coordinator;

@@ -285,6 +285,7 @@ static void job_free(struct coordinator *c, size_t i)
             peer_free(p);
     }
     rdzv_free(job->r);
+    purse_leave(c, job->purse);
     el_free(&c->mem, job);
     c->jobs--;
     memmove(&c->job[i], &c->job[i + 1], (c->jobs - i) * sizeof(struct job *));
@@ -299,14 +300,24 @@ static size_t least_missed(const struct coordinator *c)
     for (size_t i = 0; i < c->jobs; i++) {
         unsigned n = 0;
         for (size_t k = 0; k < c->jobs; k++)
-            n +=
-                !rdzv_has_formed(c->job[k]->r) && memcmp(c->job[k]->from, c->job[i]->from, sizeof c->job[i]->from) == 0;
+            n += !rdzv_has_formed(c->job[k]->r) && c->job[k]->purse == c->job[i]->purse;
         if (rdzv_has_formed(c->job[i]->r) || n <= best)
             continue;
         best = n;
         least = i;
     }
     return least;
+}
+
+static bool give_up_one(struct coordinator *c, const char *what)
+{
+    size_t i = least_missed(c);
+    if (i == c->jobs)
+        return false;
+    coordinator_say(c, EL_WARN, "job %.100s is given up: it never formed a round, and others need the %s",
+                    rdzv_run_id(c->job[i]->r), what);
+    job_free(c, i);
+    return true;
 }
 
 /* Room for one more: an ended one may go before its time, and one of which nothing has come. */
@@ -318,11 +329,8 @@ static bool make_room(struct coordinator *c)
     for (size_t i = 0; i < c->jobs; i++)
         if (c->job[i]->over && (oldest == c->jobs || c->job[i]->forget_at < c->job[oldest]->forget_at))
             oldest = i;
-    if (oldest == c->jobs && (oldest = least_missed(c)) < c->jobs)
-        coordinator_say(c, EL_WARN, "job %.100s is given up: it never formed a round, and others need the place",
-                        rdzv_run_id(c->job[oldest]->r));
     if (oldest == c->jobs)
-        return false;
+        return give_up_one(c, "place");
     job_free(c, oldest);
     return true;
 }
@@ -333,6 +341,20 @@ static const struct rdzv_record *take_known(struct coordinator *c, const char *r
     if (!journal_set_take(&c->known, run_id, to))
         return NULL;
     return to->ended && loop_now(c->loop) - c->since > c->conf.keep_ended ? NULL : to;
+}
+
+/* NULL: no memory.  That of all is made room in; who has used up that of his address pays himself. */
+static struct rdzv *core_new(struct coordinator *c, struct rdzv_conf *conf, struct purse *purse)
+{
+    const struct el_mem *all = &c->mem, *own = &purse->mem;
+    struct rdzv_record old;
+    const struct rdzv_record *known = take_known(c, conf->run_id, &old);
+    struct rdzv *r;
+    conf->sums = &purse->sums;
+    while (!(r = rdzv_new(conf, known, loop_now(c->loop), &purse->mem)))
+        if (own->limit_bytes - own->used_bytes <= all->limit_bytes - all->used_bytes || !give_up_one(c, "memory"))
+            return NULL;
+    return r;
 }
 
 /* An agent's coordinator ends with its job: another one that joined would end with it. */
@@ -361,7 +383,7 @@ static unsigned jobs_from(const struct coordinator *c, const struct el_addr *add
     unsigned n = 0;
     for (size_t i = 0; i < c->jobs; i++)
         n += !c->job[i]->over && rdzv_has_formed(c->job[i]->r) &&
-             memcmp(c->job[i]->from, addr->ip, sizeof addr->ip) == 0;
+             memcmp(c->job[i]->purse->ip, addr->ip, sizeof addr->ip) == 0;
     return n;
 }
 
@@ -394,18 +416,22 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     snprintf(conf.own_process, sizeof conf.own_process, "%s", c->conf.own_process ? c->conf.own_process : "");
     conf.room = rdzv_room(&conf.set);
     conf.surely_new = c->journal || c->conf.surely_new || now - c->since >= limit;
-    struct rdzv_record old;
     struct job *job = el_alloc(&c->mem, sizeof *job);
-    if (job)
-        job->r = rdzv_new(&conf, take_known(c, conf.run_id, &old), now, &c->mem);
+    struct purse *purse = purse_of(c, &p->addr);
+    if (job && purse)
+        job->r = core_new(c, &conf, purse);
     if (!job || !job->r) {
         el_free(&c->mem, job);
-        peer_refuse(p, EL_EXIT_TEMPFAIL, "the coordinator has no memory for a job of %llu nodes",
-                    (unsigned long long)conf.set.max);
+        purse_leave(c, purse);
+        peer_refuse(p, EL_EXIT_TEMPFAIL,
+                    "the coordinator has no memory for a job of %llu nodes beside the others of %s (%zu MiB for one "
+                    "address, %zu for all)",
+                    (unsigned long long)conf.set.max, p->remote, COORDINATOR_MEMORY_ONE >> 20,
+                    COORDINATOR_MEMORY_BYTES >> 20);
         return NULL;
     }
     job->c = c;
-    memcpy(job->from, p->addr.ip, sizeof job->from);
+    job->purse = purse;
     job->id = ++c->job_ids;
     c->job[c->jobs++] = job;
     if (c->conf.began)

@@ -8,6 +8,14 @@
 
 #define COORDINATOR_SLICE 256 /* messages of one walk in a turn of the loop */
 
+/* What the jobs of one address may take together, however many they are. */
+struct purse {
+    struct purse *next;
+    uint8_t ip[16]; /* of the HELLOs that began them */
+    unsigned jobs;
+    struct el_mem mem, sums;
+};
+
 struct job {
     struct coordinator *c;
     struct rdzv *r;
@@ -17,7 +25,7 @@ struct job {
     uint64_t journaled; /* serial to be answered, without a journal; 0: none */
     bool over;
     el_usec forget_at;
-    uint8_t from[16]; /* address of the HELLO that began it */
+    struct purse *purse;
 };
 
 enum peer_role {
@@ -75,6 +83,7 @@ struct coordinator {
     struct journal_set known; /* what the journal knew at the start */
     struct job *job[COORDINATOR_JOBS_MAX];
     size_t jobs;
+    struct purse *purses;
     uint64_t job_ids;
     struct peer **slot; /* connections by the low bits of their number */
     uint32_t *free_slot;
@@ -89,6 +98,10 @@ struct coordinator {
         unsigned lines, dropped;
     } brake;
 };
+
+/* coordinator_purse.c */
+struct purse *purse_of(struct coordinator *c, const struct el_addr *addr); /* NULL: no memory */
+void purse_leave(struct coordinator *c, struct purse *of);                 /* one job less; of may be NULL */
 
 /* coordinator_io.c */
 struct job *coordinator_job(struct coordinator *c, const char *run_id);

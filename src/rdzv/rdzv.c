@@ -125,6 +125,7 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     r->waiting_since = r->last_join = r->last_turn = r->state_since = now;
     r->seen = conf->seen;
     r->documents = EL_MEM_INIT(RDZV_DOCUMENTS_MAX);
+    r->documents.parent = mem;
     r->findings.root = -1;
     rdzv_health_init(r);
     uint64_t used = record ? record->restarts : 0, fruitless = record ? record->fruitless : 0;

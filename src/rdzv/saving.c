@@ -13,23 +13,24 @@
 
 struct saving *saving_new(const struct saving_conf *conf)
 {
-    struct saving *s = el_alloc(NULL, sizeof *s);
+    struct saving *s = el_alloc(conf->mem, sizeof *s);
     if (!s)
         return NULL;
     s->conf = *conf;
     s->mem = EL_MEM_INIT(SAVING_MEM_BYTES);
-    s->node = el_alloc(NULL, conf->room * sizeof *s->node);
-    s->bucket = el_alloc(NULL, SAVING_BUCKETS * sizeof *s->bucket);
-    s->seat_known = el_alloc(NULL, conf->room);
-    s->result = el_alloc(NULL, SAVING_RESULTS_MAX * sizeof *s->result);
+    s->mem.parent = conf->mem;
+    s->node = el_alloc(conf->mem, conf->room * sizeof *s->node);
+    s->bucket = el_alloc(conf->mem, SAVING_BUCKETS * sizeof *s->bucket);
+    s->seat_known = el_alloc(conf->mem, conf->room);
+    s->result = el_alloc(conf->mem, SAVING_RESULTS_MAX * sizeof *s->result);
     s->step = s->done = s->again = SAVING_NO_STEP;
     s->settle_until = s->until = EL_NEVER;
     if (!s->node || !s->bucket || !s->seat_known || !s->result) {
-        el_free(NULL, s->result);
-        el_free(NULL, s->node);
-        el_free(NULL, s->bucket);
-        el_free(NULL, s->seat_known);
-        el_free(NULL, s);
+        el_free(conf->mem, s->result);
+        el_free(conf->mem, s->node);
+        el_free(conf->mem, s->bucket);
+        el_free(conf->mem, s->seat_known);
+        el_free(conf->mem, s);
         return NULL;
     }
     s->used = conf->room;
@@ -59,15 +60,16 @@ void saving_free(struct saving *s)
 {
     if (!s)
         return;
+    struct el_mem *mem = s->conf.mem;
     forget_order(s);
     saving_forget_held(s);
     el_free(&s->mem, s->class);
     el_free(&s->mem, s->words);
-    el_free(NULL, s->result);
-    el_free(NULL, s->node);
-    el_free(NULL, s->bucket);
-    el_free(NULL, s->seat_known);
-    el_free(NULL, s);
+    el_free(mem, s->result);
+    el_free(mem, s->node);
+    el_free(mem, s->bucket);
+    el_free(mem, s->seat_known);
+    el_free(mem, s);
 }
 
 /* --- what became of a step --- */

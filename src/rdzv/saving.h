@@ -43,6 +43,7 @@ struct saving_conf {
     uint64_t giver;                                      /* 64 random bits of this coordinator's start */
     const char *(*name)(const void *ctx, unsigned node); /* for texts */
     const void *ctx;
+    struct el_mem *mem; /* pays for all, of which SAVING_MEM_BYTES at most are what nodes declare and want; or NULL */
 };
 
 /* What became of an order; or of a step for which none could be given. */

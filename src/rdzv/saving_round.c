@@ -19,6 +19,7 @@ int rdzv_saving_init(struct rdzv *r)
                                      .room = r->conf.room,
                                      .giver = r->conf.coord,
                                      .name = name_of_member,
+                                     .mem = r->mem,
                                      .ctx = r};
     if (conf.store == SAVING_OFF)
         return 0;

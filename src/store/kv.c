@@ -103,6 +103,18 @@ struct kv *kv_new(struct el_mem *mem, const uint8_t seed[16])
     return kv;
 }
 
+static struct kv_block *block_of(const struct kv_entry *e)
+{
+    return (struct kv_block *)(void *)e->value - 1;
+}
+
+static void value_drop(struct kv *kv, struct kv_entry *e)
+{
+    if (e->value)
+        kv_drop_block(kv, block_of(e));
+    e->value = NULL;
+}
+
 static void queue_free(struct kv *kv, struct queue *q)
 {
     while (q && q->head) {
@@ -117,12 +129,12 @@ void kv_free(struct kv *kv)
 {
     if (!kv)
         return;
-    assert(!kv->pending_first && !kv->woken_first);
+    assert(!kv->pending_first && !kv->woken_first && !kv->listers);
     for (size_t i = 0; i < kv->cap; i++) {
         struct kv_entry *e = kv->slots[i].entry;
         if (!e)
             continue;
-        el_free(kv->mem, e->value);
+        value_drop(kv, e);
         queue_free(kv, e->queue);
         el_free(kv->mem, e);
     }
@@ -154,38 +166,54 @@ static void valued_add(struct kv *kv, struct kv_entry *e)
     if (e->value_next)
         e->value_next->value_prev = e;
     kv->valued_first = e;
+    e->born = ++kv->births;
     kv->count++;
 }
 
 static void valued_remove(struct kv *kv, struct kv_entry *e)
 {
+    if (kv->listers)
+        kv_tell_listers(kv, e);
     *(e->value_prev ? &e->value_prev->value_next : &kv->valued_first) = e->value_next;
     if (e->value_next)
         e->value_next->value_prev = e->value_prev;
     kv->count--;
 }
 
-/* Room for a value of n bytes of which the first `keep` stay.  A large block that became much too large is given back.
- */
+/* A block of its own for the value, of which the first `keep` bytes stay. */
+static bool value_move(struct kv *kv, struct kv_entry *e, size_t keep, size_t want)
+{
+    bool alone = e->value && block_of(e)->refs == 1;
+    struct kv_block *block = keep && alone ? el_realloc(kv->mem, block_of(e), sizeof *block + want)
+                                           : el_alloc(kv->mem, sizeof *block + want);
+    if (!block)
+        return false;
+    if (!(keep && alone)) {
+        *block = (struct kv_block){.refs = 1};
+        if (keep)
+            memcpy(block + 1, e->value, keep);
+        if (e->value)
+            kv_drop_block(kv, block_of(e));
+        else
+            valued_add(kv, e);
+    }
+    e->value = (char *)(block + 1);
+    e->value_cap = want;
+    return true;
+}
+
+/* Room for a value of n bytes of which the first `keep` stay: all that there are, or none.  A large block that became
+ * much too large is given back; what somebody holds is not written over. */
 static bool value_room(struct kv *kv, struct kv_entry *e, size_t keep, size_t n)
 {
     size_t want = n ? n : 1;
-    if (e->value && e->value_cap >= want && (e->value_cap < 1024 || e->value_cap / 4 < want))
+    bool mine = e->value && (keep || block_of(e)->refs == 1);
+    if (mine && e->value_cap >= want && (e->value_cap < 1024 || e->value_cap / 4 < want))
         return true;
-    if (keep && want < e->value_cap + e->value_cap / 2)
-        want = e->value_cap + e->value_cap / 2; /* appended to: more will follow */
-    char *v = keep ? el_realloc(kv->mem, e->value, want) : el_alloc(kv->mem, want);
-    if (!v && keep && want > n)
-        v = el_realloc(kv->mem, e->value, want = n);
-    if (!v)
-        return e->value && e->value_cap >= n;
-    if (!keep)
-        el_free(kv->mem, e->value);
-    if (!e->value)
-        valued_add(kv, e);
-    e->value = v;
-    e->value_cap = want;
-    return true;
+    size_t more = keep && want < e->value_cap + e->value_cap / 2 ? e->value_cap + e->value_cap / 2 : want;
+    if (value_move(kv, e, keep, more) || (more > want && value_move(kv, e, keep, want)))
+        return true;
+    return mine && e->value_cap >= n;
 }
 
 static enum kv_result value_store(struct kv *kv, struct kv_entry *e, struct kv_bytes value)
@@ -312,8 +340,7 @@ bool kv_delete(struct kv *kv, struct kv_bytes key)
     struct kv_entry *e = kv_find(kv, key);
     if (!e || !e->value)
         return false;
-    el_free(kv->mem, e->value);
-    e->value = NULL;
+    value_drop(kv, e);
     e->value_n = e->value_cap = 0;
     valued_remove(kv, e);
     kv_settle(kv, e);
@@ -323,16 +350,6 @@ bool kv_delete(struct kv *kv, struct kv_bytes key)
 size_t kv_count(const struct kv *kv)
 {
     return kv->count;
-}
-
-bool kv_next_key(const struct kv *kv, const struct kv_entry **at, struct kv_bytes *key)
-{
-    const struct kv_entry *e = *at ? (*at)->value_next : kv->valued_first;
-    if (!e)
-        return false;
-    *key = (struct kv_bytes){e->key, e->key_n};
-    *at = e;
-    return true;
 }
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
@@ -349,6 +366,7 @@ enum kv_result kv_queue_push(struct kv *kv, struct kv_bytes key, struct kv_bytes
         kv_settle(kv, e);
         return KV_NO_MEMORY;
     }
+    item->block.refs = 1;
     item->n = value.n;
     if (value.n)
         memcpy(item->v, value.v, value.n);
@@ -367,28 +385,4 @@ size_t kv_queue_length(const struct kv *kv, struct kv_bytes key)
 {
     const struct kv_entry *e = kv_find(kv, key);
     return e && e->queue ? e->queue->n : 0;
-}
-
-bool kv_queue_head(const struct kv *kv, struct kv_bytes key, struct kv_bytes *value)
-{
-    const struct kv_entry *e = kv_find(kv, key);
-    if (!e || !e->queue)
-        return false;
-    *value = (struct kv_bytes){e->queue->head->v, e->queue->head->n};
-    return true;
-}
-
-void kv_queue_drop(struct kv *kv, struct kv_bytes key)
-{
-    struct kv_entry *e = kv_find(kv, key);
-    assert(e && e->queue);
-    struct item *item = e->queue->head;
-    e->queue->head = item->next;
-    e->queue->n--;
-    el_free(kv->mem, item);
-    if (!e->queue->head) {
-        el_free(kv->mem, e->queue);
-        e->queue = NULL;
-        kv_settle(kv, e);
-    }
 }

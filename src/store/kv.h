@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/buf.h"
 #include "util/mem.h"
 #include "util/time.h"
 
@@ -61,6 +62,20 @@ bool kv_get(const struct kv *kv, struct kv_bytes key, struct kv_bytes *value);
 /* In the map, or a queue that is not empty. */
 bool kv_has(const struct kv *kv, struct kv_bytes key);
 
+/* Bytes of a value that stay as they are now, whatever becomes of the key: for who sends them piece by piece.  Zeroed,
+ * it holds nothing.  The memory is that of the map, until the key has another value. */
+struct kv_hold {
+    struct kv_block *block;
+    struct kv_bytes bytes;
+};
+
+/* False: too many hold it already.  A key that is not there is held as empty. */
+bool kv_hold(const struct kv *kv, struct kv_bytes key, struct kv_hold *hold);
+void kv_release(struct kv *kv, struct kv_hold *hold);
+
+/* This hold's share of memory that nobody but holders needs. */
+size_t kv_hold_costs(const struct kv_hold *hold);
+
 /* Changes wake the waiters of the key. */
 enum kv_result kv_set(struct kv *kv, struct kv_bytes key, struct kv_bytes value);
 enum kv_result kv_append(struct kv *kv, struct kv_bytes key, struct kv_bytes value);
@@ -80,14 +95,29 @@ bool kv_delete(struct kv *kv, struct kv_bytes key);
 /* Number of keys in the map; queues are not counted. */
 size_t kv_count(const struct kv *kv);
 
-/* Every key of the map once, in any order: *at starts as NULL.  False at the end.  No change in between. */
-bool kv_next_key(const struct kv *kv, const struct kv_entry **at, struct kv_bytes *key);
+/* The keys that there are when it begins, piece by piece, whatever changes meanwhile.  Zeroed by its owner; must be
+ * ended before it goes away. */
+struct kv_lister {
+    struct kv_lister *prev, *next; /* all that are under way */
+    const struct kv_entry *at;     /* the next key */
+    size_t left;                   /* keys that are to come */
+    struct el_buf gone;            /* keys that were deleted before it came to them: length and bytes of each */
+    size_t gone_at;
+    bool torn; /* one of those was lost, for want of memory */
+};
+void kv_list_begin(struct kv *kv, struct kv_lister *l);
+/* The view is valid until the next call or change.  False: that was all, or it is torn. */
+bool kv_list_next(struct kv_lister *l, struct kv_bytes *key);
+void kv_list_end(struct kv *kv, struct kv_lister *l);
+/* True while a change tells those who list of a key: within an allocation that this makes, no list may end. */
+bool kv_is_telling(const struct kv *kv);
 
 /* Queues have a name space of their own.  A push releases at most one waiter. */
 enum kv_result kv_queue_push(struct kv *kv, struct kv_bytes key, struct kv_bytes value);
 size_t kv_queue_length(const struct kv *kv, struct kv_bytes key);
 bool kv_queue_head(const struct kv *kv, struct kv_bytes key, struct kv_bytes *value);
-void kv_queue_drop(struct kv *kv, struct kv_bytes key);
+/* Takes the first out of it, to be released.  False: there is none. */
+bool kv_queue_take(struct kv *kv, struct kv_bytes key, struct kv_hold *hold);
 
 /* Registers `wait` for `n` keys, of which it is known that they are missing: kv_wait_begin, then exactly n times
  * kv_wait_for.  If one of them is refused, the wait is cancelled. */

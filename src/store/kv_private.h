@@ -3,7 +3,14 @@
 #define STORE_KV_PRIVATE_H
 #include "store/kv.h"
 
+/* At the front of a block whose bytes may be held (kv_hold): it is freed by the last who needs it. */
+struct kv_block {
+    uint32_t refs; /* the map's own, while it is there, and one for each hold */
+    bool gone;     /* from the map */
+};
+
 struct item {
+    struct kv_block block;
     struct item *next;
     size_t n;
     char v[];
@@ -18,6 +25,7 @@ struct queue {
 struct kv_entry {
     struct kv_entry *prev, *next;             /* all entries with waiters */
     struct kv_entry *value_prev, *value_next; /* all entries with a value */
+    uint64_t born;                            /* when it got its value, as a number that grows */
     el_usec report_at;
     size_t waiters;
     struct kv_link *last;
@@ -25,7 +33,7 @@ struct kv_entry {
     uint64_t hash;
     size_t value_cap;
     struct kv_link *first; /* from here on what each request looks at stands together */
-    char *value;           /* NULL: not in the map */
+    char *value;           /* NULL: not in the map; behind a struct kv_block */
     size_t value_n, key_n;
     char key[];
 };
@@ -44,6 +52,9 @@ struct kv {
     struct kv_entry
         *valued_first; /* so that a list of keys costs as much as it is long, however many are only awaited */
     size_t count;      /* entries with a value */
+    uint64_t births;
+    struct kv_lister *listers;
+    bool telling;
     struct kv_wait *pending_first, *pending_last;
     struct kv_wait *woken_first, *woken_last;
     struct kv_entry *awaited_first, *awaited_last;
@@ -52,6 +63,12 @@ struct kv {
 /* The entry of the key; kv_obtain makes it if it is not there (NULL: no memory). */
 struct kv_entry *kv_find(const struct kv *kv, struct kv_bytes key);
 struct kv_entry *kv_obtain(struct kv *kv, struct kv_bytes key);
+
+/* kv_hold.c: the map needs the block no more. */
+void kv_drop_block(struct kv *kv, struct kv_block *block);
+
+/* The entry loses its value: who lists the keys and has not come to it shall have it all the same. */
+void kv_tell_listers(struct kv *kv, const struct kv_entry *e);
 
 /* Frees the entry if nothing needs it any more. */
 void kv_settle(struct kv *kv, struct kv_entry *e);

@@ -10,7 +10,8 @@
 #include "util/err.h"
 
 #define STORE_HELLO_MAX          EL_SEC(10) /* who has begun to speak and has not shown that it is c10d is closed then */
-#define STORE_UNSENT_MAX_BYTES   (64u << 20) /* a client that asks on while so much waits for it is closed */
+#define STORE_READ_MAX           EL_SEC(60)   /* who reads none of its answers for so long is closed */
+#define STORE_TURN_BYTES         (512u << 10) /* for one client, then it is the others' turn */
 #define STORE_MEMORY_MAX_DEFAULT ((size_t)1 << 30)
 
 struct store_server;
@@ -23,6 +24,7 @@ struct store_server_conf {
     size_t allow_n;
     size_t memory_max_bytes; /* keys, waits and buffers together */
     unsigned clients_max;    /* 0 = as many as descriptors allow */
+    el_usec read_max;        /* STORE_READ_MAX */
     el_usec wait_report;     /* a wait that is older is reported; 0 = never */
     unsigned world_size;     /* how many ranks are expected; 0 = not known */
     const char *name;        /* in front of log lines; NULL = "store" */

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -30,6 +31,8 @@ enum {
 void server_set_timer(struct store_server *s)
 {
     el_usec at = s->fresh.first ? s->fresh.first->since + STORE_HELLO_MAX : EL_NEVER;
+    if (s->slow.first && s->slow.first->since + s->conf.read_max < at)
+        at = s->slow.first->since + s->conf.read_max;
     if (s->resume_at < at)
         at = s->resume_at;
     if (s->report_at < at)
@@ -38,7 +41,7 @@ void server_set_timer(struct store_server *s)
     loop_timer_at(s->timer, dropped_at < at ? dropped_at : at);
 }
 
-static void silent_add(struct silent *in, struct client *c)
+void server_silent_add(struct silent *in, struct client *c)
 {
     c->in = in;
     c->silent_prev = in->last;
@@ -51,7 +54,7 @@ static void silent_add(struct silent *in, struct client *c)
     in->n++;
 }
 
-static void silent_remove(struct client *c)
+void server_silent_remove(struct client *c)
 {
     struct silent *in = c->in;
     if (!in)
@@ -72,7 +75,7 @@ static void fresh_add(struct client *c)
 {
     struct store_server *s = c->server;
     c->since = loop_now(s->loop);
-    silent_add(&s->fresh, c);
+    server_silent_add(&s->fresh, c);
 }
 
 static void accept_resume(struct store_server *s)
@@ -84,13 +87,13 @@ static void accept_resume(struct store_server *s)
         loop_fd_set(s->listeners[i].watch, LOOP_READ);
 }
 
-/* The only way for a client to go. */
-static void client_free(struct client *c)
+void server_client_free(struct client *c)
 {
     struct store_server *s = c->server;
     session_close(&c->session);
     conn_close(&c->conn);
-    silent_remove(c);
+    el_buf_free(&c->rest);
+    server_silent_remove(c);
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -102,146 +105,20 @@ static void client_free(struct client *c)
     accept_resume(s);
 }
 
-/* --- bytes -------------------------------------------------------------------------------------------------------- */
-
-static struct client *client_of(struct conn *conn)
-{
-    return (struct client *)((char *)conn - offsetof(struct client, conn));
-}
-
-static struct client *client_of_wait(struct kv_wait *w)
-{
-    return (struct client *)((char *)session_of(w) - offsetof(struct client, session));
-}
-
-/* One byte to each whose wait is over. */
-static void release(struct kv *kv)
-{
-    static const char stop_waiting = WIRE_STOP_WAITING;
-    for (struct kv_wait *w; (w = kv_woken(kv));)
-        conn_send(&client_of_wait(w)->conn, &stop_waiting, 1);
-}
-
-/* The session has taken the preamble, in one piece or in several: whoever gets the connection sees it whole. */
-static void hand_over(struct client *c, const char *bytes, size_t n)
-{
-    struct store_server *s = c->server;
-    struct el_addr peer = c->session.peer;
-    struct el_buf all = EL_BUF_INIT(NULL, 0);
-    int bad = el_buf_put(&all, c->session.hello, c->session.hello_n) | el_buf_put(&all, bytes, n);
-    int fd = bad ? -1 : conn_detach(&c->conn);
-    if (bad)
-        server_say_closed(c, EL_WARN, "no memory");
-    client_free(c);
-    if (fd >= 0)
-        s->conf.control(s->conf.control_ctx, fd, &peer, all.v, all.len);
-    el_buf_free(&all);
-}
-
-/* Not to be served: handed over, or closed with a line. */
-static void turn_away(struct client *c, const char *bytes, size_t n)
-{
-    const struct store_server_conf *conf = &c->server->conf;
-    if (c->session.end == SESSION_END_CONTROL && conf->control && !conn_broken(&c->conn)) {
-        hand_over(c, bytes, n);
-        return;
-    }
-    bool refused = c->session.end == SESSION_END_REFUSED;
-    const char *why = conf->c10d_refused ? conf->c10d_refused
-                      : !conf->admits    ? "its process is another user's (--any-user)"
-                                         : "its address is that of no member (--store-allow), or it is another user's";
-    server_say_closed(c, EL_WARN, refused ? why : session_end_text(&c->session));
-    client_free(c);
-}
-
-/* Asked when the first bytes come: the store of a round may have begun since the connection did. */
-static bool admitted(const struct store_server *s, const struct client *c)
-{
-    if (!s->kv || (s->conf.own_user && peer_is_foreign(c->conn.fd)))
-        return false;
-    return !s->conf.admits || s->conf.admits(s->conf.control_ctx, &c->session.peer);
-}
-
-/* It has just shown that it is a client of c10d, or it waits, or the rest of a request has not come. */
-static EL_COLD void note(struct client *c)
-{
-    struct store_server *s = c->server;
-    struct session *w = &c->session;
-    if (c->in && session_greeted(w))
-        silent_remove(c);
-    if (w->in.len) {
-        size_t n = 0;
-        char *to = session_room(w, &n);
-        conn_read_to(&c->conn, to, n);
-    }
-    if (w->wait.state != KV_WAIT_PENDING)
-        return;
-    if (!w->wait.since)
-        w->wait.since = loop_now(s->loop);
-    if (s->report_at == EL_NEVER && s->conf.wait_report) {
-        s->report_at = loop_now(s->loop) + s->conf.wait_report;
-        server_set_timer(s);
-    }
-}
-
-static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
-{
-    struct client *c = client_of(conn);
-    struct store_server *s = c->server;
-    struct session *w = &c->session;
-    if (EL_UNLIKELY(w->state == SESSION_NEW))
-        w->kv = admitted(s, c) ? s->kv : NULL;
-    for (;;) {
-        size_t used = 0;
-        enum session_step step = session_feed(w, bytes, n, &used, &s->reply);
-        if (w->kv)
-            release(w->kv);
-        if (EL_LIKELY(step == SESSION_MORE))
-            break;
-        conn_send(conn, s->reply.v, s->reply.len);
-        s->reply.len = 0;
-        bytes += used;
-        n -= used;
-        if (step == SESSION_END) {
-            el_buf_free(&s->reply); /* what was refused for want of memory must not keep it */
-            turn_away(c, bytes, n);
-            return NULL;
-        }
-        if (conn_broken(conn))
-            break;
-    }
-    if (EL_UNLIKELY(c->in || w->in.len || w->wait.state == KV_WAIT_PENDING))
-        note(c);
-    return &s->reply;
-}
-
-static void on_closed(struct conn *conn, enum conn_why why, int sys)
-{
-    struct client *c = client_of(conn);
-    char text[128];
-    switch (why) {
-    case CONN_EOF: server_say_closed(c, EL_DEBUG, "by the client"); break;
-    case CONN_ERROR: server_say_closed(c, EL_DEBUG, strerror_r(sys, text, sizeof text)); break;
-    case CONN_OVERFLOW:
-        snprintf(text, sizeof text, "it does not read: %u MiB are unsent", STORE_UNSENT_MAX_BYTES >> 20);
-        server_say_closed(c, EL_WARN, text);
-        break;
-    case CONN_NO_MEMORY:
-        server_say_closed(
-            c, EL_WARN,
-            "it does not read, or not finish what it sends, and the store's memory limit is reached (--max-memory)");
-        break;
-    }
-    client_free(c);
-}
-
-static const struct conn_ops client_ops = {.data = on_data, .closed = on_closed};
-
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static size_t held(const struct client *c)
 {
-    return conn_held(&c->conn) + c->session.in.cap;
+    return conn_held(&c->conn) + session_costs(&c->session) + c->rest.cap;
+}
+
+static bool shed(struct client *c)
+{
+    if (c->feeding || session_busy(&c->session) || !conn_shed(&c->conn))
+        return false;
+    el_buf_free(&c->rest);
+    c->rest_at = 0;
+    return session_shed(&c->session);
 }
 
 /* Memory is short.  Whoever asks for it pays, unless answers that nobody fetches and requests that do not go on take
@@ -250,15 +127,20 @@ static size_t held(const struct client *c)
 static bool reclaim(struct el_mem *mem)
 {
     struct store_server *s = (struct store_server *)((char *)mem - offsetof(struct store_server, mem));
-    struct client *most = s->clients;
+    struct client *most = NULL;
     size_t sum = 0;
     if (s->no_hoards_at == loop_now(s->loop))
         return false; /* looked through in this turn: a large answer asks often */
-    for (struct client *c = most; c; c = c->next) {
-        sum += held(c);
-        most = held(c) > held(most) ? c : most;
+    size_t mosts = 0;
+    for (struct client *c = s->clients; c; c = c->next) {
+        size_t n = held(c);
+        sum += n;
+        if (n > mosts) {
+            most = c;
+            mosts = n;
+        }
     }
-    if (sum > mem->limit_bytes / 2 && !most->session.busy && conn_shed(&most->conn) && session_shed(&most->session))
+    if (mosts && sum > mem->limit_bytes / 2 && shed(most))
         return true;
     s->no_hoards_at = loop_now(s->loop);
     return false;
@@ -292,7 +174,7 @@ static bool drop_oldest_silent(struct store_server *s, const char *why)
     if (!oldest)
         return false;
     server_say_closed(oldest, EL_WARN, why);
-    client_free(oldest);
+    server_client_free(oldest);
     return true;
 }
 
@@ -312,13 +194,14 @@ static void client_new(struct store_server *s, int fd, const struct el_addr *pee
         return;
     }
     struct client *c = el_alloc(&s->mem, sizeof *c);
-    if (!c || conn_open(&c->conn, s->loop, fd, &client_ops, &s->mem, STORE_UNSENT_MAX_BYTES)) {
+    if (!c || conn_open(&c->conn, s->loop, fd, &server_client_ops, &s->mem, SERVER_UNSENT_MAX)) {
         server_say(s, EL_WARN, "%s: refused: no memory", el_addr_text(peer, address));
         if (!c)
             close(fd);
         el_free(&s->mem, c);
         return;
     }
+    c->rest = EL_BUF_INIT(&s->mem, 0);
     session_init(&c->session, NULL, &s->mem);
     c->session.peer = *peer;
     c->server = s;
@@ -385,11 +268,36 @@ static bool has_spoken(const struct client *c)
     return recv(c->conn.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+/* The kernel has taken all that it was given, so it has read some: that we stood still for so long is not its fault. */
+static bool has_read(const struct client *c)
+{
+    struct pollfd p = {.fd = c->conn.fd, .events = POLLOUT};
+    return poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
+}
+
 /* PyTorch before 2.1 opens a second connection and says nothing on it: its client spins if it is closed.  So may one of
  * whom nothing was heard stay, if c10d is for it, while such are few beside the others. */
 static bool may_be_quiet(const struct store_server *s, const struct client *c)
 {
-    return !c->session.hello_n && s->quiet.n < s->clients_n / 2 + QUIET_MORE && admitted(s, c);
+    return !c->session.hello_n && s->quiet.n < s->clients_n / 2 + QUIET_MORE && server_admits(s, c);
+}
+
+static void drop_slow(struct store_server *s)
+{
+    while (s->slow.first && s->slow.first->since + s->conf.read_max <= loop_now(s->loop)) {
+        struct client *c = s->slow.first;
+        char text[128];
+        if (has_read(c)) {
+            server_silent_remove(c);
+            c->since = loop_now(s->loop);
+            server_silent_add(&s->slow, c);
+            continue;
+        }
+        snprintf(text, sizeof text, "it has not read for %lld s what it asked for",
+                 (long long)(s->conf.read_max / EL_SEC(1)));
+        server_say_closed(c, EL_WARN, text);
+        server_client_free(c);
+    }
 }
 
 static void on_timer(void *ctx)
@@ -398,18 +306,19 @@ static void on_timer(void *ctx)
     el_usec now = loop_now(s->loop);
     while (s->fresh.first && s->fresh.first->since + STORE_HELLO_MAX <= now) {
         struct client *c = s->fresh.first;
-        silent_remove(c);
+        server_silent_remove(c);
         if (has_spoken(c)) {
             fresh_add(c);
             continue;
         }
         if (may_be_quiet(s, c)) {
-            silent_add(&s->quiet, c);
+            server_silent_add(&s->quiet, c);
             continue;
         }
         server_say_closed(c, EL_DEBUG, "it did not say that it is a c10d client");
-        client_free(c);
+        server_client_free(c);
     }
+    drop_slow(s);
     if (s->resume_at <= now)
         accept_resume(s);
     if (s->report_at <= now)
@@ -457,6 +366,8 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->mem.reclaim = reclaim;
     s->reply = EL_BUF_INIT(&s->mem, 0);
     s->resume_at = s->report_at = EL_NEVER;
+    if (!s->conf.read_max)
+        s->conf.read_max = STORE_READ_MAX;
     if (!s->conf.clients_max)
         s->conf.clients_max = clients_possible();
     snprintf(s->name, sizeof s->name, "%s", conf->name ? conf->name : "store");
@@ -490,7 +401,7 @@ void store_server_free(struct store_server *s)
     s->listeners_n = 0;
     s->resume_at = EL_NEVER;
     while (s->clients)
-        client_free(s->clients);
+        server_client_free(s->clients);
     kv_free(s->kv);
     el_buf_free(&s->reply);
     assert(s->mem.used_bytes == 0);
@@ -509,7 +420,7 @@ int store_server_c10d(struct store_server *s, const char *why, struct el_err *e)
     for (struct client *c = s->clients, *next; c; c = next) {
         next = c->next;
         if (c->session.state != SESSION_NEW)
-            client_free(c);
+            server_client_free(c);
         else
             c->session.kv = NULL; /* its next bytes may still say that it is no client of c10d */
     }

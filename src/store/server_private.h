@@ -1,4 +1,5 @@
-/* What the files of the server share: server_io.c (connections, bytes) and server_words_io.c (what it says).  Nobody
+/* What the files of the server share: server_io.c (connections, memory, time), server_serve_io.c
+ * (bytes) and server_words_io.c (what it says).  Nobody
  * else includes it. */
 #ifndef STORE_SERVER_PRIVATE_H
 #define STORE_SERVER_PRIVATE_H
@@ -16,7 +17,7 @@ struct brake {
     unsigned lines, dropped;
 };
 
-/* Clients that have not greeted, oldest first. */
+/* Clients that are waited for, oldest first: those that have not greeted, and those that do not read. */
 struct silent {
     struct client *first, *last;
     size_t n;
@@ -25,8 +26,11 @@ struct silent {
 struct client {
     struct client *prev, *next; /* all clients */
     struct client *silent_prev, *silent_next;
-    struct silent *in; /* NULL: it has greeted */
-    el_usec since;     /* when it came */
+    struct silent *in;  /* NULL: it has greeted, and has read what there was */
+    el_usec since;      /* when it came; when it has read something */
+    struct el_buf rest; /* that was read, and comes after the answer that is being sent */
+    size_t rest_at;
+    bool feeding; /* from there */
     struct conn conn;
     struct store_server *server; /* from here on what each request touches stands together */
     struct session session;
@@ -51,6 +55,7 @@ struct store_server {
     struct client *clients;
     size_t clients_n;
     struct silent fresh, quiet; /* quiet: for longer than STORE_HELLO_MAX */
+    struct silent slow;         /* something waits for them to read */
     struct el_buf reply;        /* of the request at hand */
     struct loop_timer *timer;
     el_usec resume_at, report_at;      /* EL_NEVER: accepting; nobody waits */
@@ -61,7 +66,20 @@ struct store_server {
     bool full; /* descriptors have run out, and that has been said */
 };
 
-/* The one timer: for silent clients, for accepting again, for reports, for lines that were left out. */
+/* Never reached: beside what is soft, one echo of a COMPARE_SET waits, which is a value. */
+#define SERVER_UNSENT_MAX (16 << 20)
+
+extern const struct conn_ops server_client_ops;
+
+/* The only way for a client to go. */
+void server_client_free(struct client *c);
+void server_silent_add(struct silent *in, struct client *c);
+void server_silent_remove(struct client *c);
+/* Asked when the first bytes come: the store of a round may have begun since the connection did. */
+bool server_admits(const struct store_server *s, const struct client *c);
+
+/* The one timer: for silent clients, for those that do not read, for accepting again, for reports, for lines that were
+ * left out. */
 void server_set_timer(struct store_server *s);
 
 /* A line of the log, unless there were too many of this level within this second: those are counted, and their number

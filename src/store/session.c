@@ -20,6 +20,8 @@ void session_close(struct session *s)
 {
     kv_wait_cancel(s->kv, &s->wait);
     el_buf_free(&s->in);
+    answer_free(s->answer);
+    s->answer = NULL;
     s->state = SESSION_ENDED;
 }
 
@@ -91,11 +93,26 @@ static enum session_end end_of(enum kv_result r)
     return SESSION_END_NO_MEMORY;
 }
 
-static enum session_end put_value(const struct session *s, struct kv_bytes key, struct el_buf *out)
+/* The answer is as good as any that was made: session_feed() begins to send it. */
+static enum session_end answer_by(struct session *s, struct answer *a)
+{
+    s->answer = a;
+    return a ? SESSION_END_NONE : SESSION_END_NO_MEMORY;
+}
+
+static EL_COLD enum session_end hold_value(struct session *s, struct kv_bytes key)
+{
+    struct answer *a = answer_of_values(s->kv, s->in.mem, 1);
+    bool held = a && kv_hold(s->kv, key, &a->hold[0]);
+    answer_by(s, a);
+    return held ? SESSION_END_NONE : SESSION_END_NO_MEMORY;
+}
+
+static enum session_end put_value(struct session *s, struct kv_bytes key, struct el_buf *out)
 {
     struct kv_bytes value = {NULL, 0};
     kv_get(s->kv, key, &value); /* a key that is not there reads as empty */
-    return check_put(wire_put_bytes(out, value));
+    return EL_LIKELY(value.n <= ANSWER_COPY_BYTES) ? check_put(wire_put_bytes(out, value)) : hold_value(s, key);
 }
 
 static size_t count_missing(const struct session *s, const struct wire_request *r)
@@ -145,26 +162,34 @@ static enum session_end do_compare_set(struct session *s, const struct wire_requ
 {
     struct kv_bytes reply;
     enum kv_result result = kv_compare_set(s->kv, r->key, r->value, r->second, &reply);
+    if (result == KV_DONE && reply.n > ANSWER_COPY_BYTES && kv_get(s->kv, r->key, &(struct kv_bytes){0}))
+        return hold_value(s, r->key); /* the reply is what the key has now */
     return result == KV_DONE ? check_put(wire_put_bytes(out, reply)) : end_of(result);
 }
 
-/* A request of a few bytes may ask for the same long values many times. */
-static bool is_too_long(const struct session *s, const struct wire_request *r)
+/* All values are those of this instant, as they are in torch's server, whenever their bytes go out. */
+static EL_COLD enum session_end hold_list(struct session *s, struct kv_bytes list, size_t count)
 {
-    struct kv_bytes list = r->list, value;
-    size_t sum = 0;
-    for (size_t i = 0; i < r->count; i++)
-        sum += kv_get(s->kv, wire_next(&list), &value) ? value.n : 0;
-    return sum > SESSION_ANSWER_MAX_BYTES;
+    struct answer *a = answer_of_values(s->kv, s->in.mem, count);
+    bool held = a;
+    for (size_t i = 0; i < count && held; i++)
+        held = kv_hold(s->kv, wire_next(&list), &a->hold[i]);
+    answer_by(s, a);
+    return held ? SESSION_END_NONE : SESSION_END_NO_MEMORY;
 }
 
-static enum session_end do_multi_get(const struct session *s, const struct wire_request *r, struct el_buf *out)
+static enum session_end do_multi_get(struct session *s, const struct wire_request *r, struct el_buf *out)
 {
     struct kv_bytes list = r->list;
-    enum session_end e = is_too_long(s, r) ? SESSION_END_ANSWER : SESSION_END_NONE;
-    for (size_t i = 0; i < r->count && e == SESSION_END_NONE; i++)
-        e = put_value(s, wire_next(&list), out);
-    return e;
+    for (size_t i = 0; i < r->count; i++) {
+        struct kv_bytes rest = list, value = {NULL, 0};
+        kv_get(s->kv, wire_next(&list), &value);
+        if (value.n > ANSWER_COPY_BYTES || out->len >= SESSION_OUT_SOFT_BYTES)
+            return hold_list(s, rest, r->count - i);
+        if (wire_put_bytes(out, value))
+            return SESSION_END_NO_MEMORY;
+    }
+    return SESSION_END_NONE;
 }
 
 static enum session_end do_multi_set(struct session *s, const struct wire_request *r)
@@ -181,23 +206,21 @@ static enum session_end do_multi_set(struct session *s, const struct wire_reques
 static enum session_end do_queue_pop(struct session *s, const struct wire_request *r, struct el_buf *out)
 {
     struct kv_bytes head;
+    struct kv_hold taken;
     int full = wire_put_u64(out, kv_queue_length(s->kv, r->key));
     if (full || !kv_queue_head(s->kv, r->key, &head))
         return check_put(full);
+    if (head.n > ANSWER_COPY_BYTES) {
+        struct answer *a = answer_of_values(s->kv, s->in.mem, 1);
+        if (a)
+            kv_queue_take(s->kv, r->key, &a->hold[0]);
+        return answer_by(s, a);
+    }
     if (wire_put_bytes(out, head))
         return SESSION_END_NO_MEMORY;
-    kv_queue_drop(s->kv, r->key);
+    if (kv_queue_take(s->kv, r->key, &taken))
+        kv_release(s->kv, &taken);
     return SESSION_END_NONE;
-}
-
-static enum session_end do_list_keys(const struct session *s, struct el_buf *out)
-{
-    struct kv_bytes key;
-    const struct kv_entry *at = NULL;
-    int full = wire_put_u64(out, kv_count(s->kv));
-    while (!full && kv_next_key(s->kv, &at, &key))
-        full = wire_put_bytes(out, key);
-    return check_put(full);
 }
 
 static enum session_end execute(struct session *s, const struct wire_request *r, struct el_buf *out)
@@ -225,7 +248,7 @@ static enum session_end execute(struct session *s, const struct wire_request *r,
     case WIRE_QUEUE_PUSH: return end_of(kv_queue_push(s->kv, r->key, r->value));
     case WIRE_QUEUE_POP: return do_queue_pop(s, r, out);
     case WIRE_QUEUE_LEN: return check_put(wire_put_u64(out, kv_queue_length(s->kv, r->key)));
-    case WIRE_LIST_KEYS: return do_list_keys(s, out);
+    case WIRE_LIST_KEYS: return answer_by(s, answer_of_keys(s->kv, s->in.mem));
     case WIRE_BARRIER: return do_barrier(s, r, out);
     case WIRE_WATCH_KEY: return check_put(wire_put_u8(out, WIRE_REGISTERED));
     case WIRE_VALIDATE:
@@ -309,7 +332,9 @@ static inline enum session_step one_request(struct session *s, const char *bytes
         return scan == WIRE_BAD ? end(s, SESSION_END_WIRE) : SESSION_MORE;
     s->state = SESSION_OPEN; /* if it was SESSION_LEGACY_NEW */
     enum session_end why = execute(s, &r, out);
-    return EL_LIKELY(why == SESSION_END_NONE) ? SESSION_MORE : end(s, why);
+    if (EL_UNLIKELY(why != SESSION_END_NONE))
+        return end(s, why);
+    return EL_LIKELY(!s->answer) ? SESSION_MORE : SESSION_HELD;
 }
 
 /* Room for n bytes.  A long value doubles it as it comes; what was only announced gets none. */
@@ -332,11 +357,44 @@ char *session_room(struct session *s, size_t *n)
     return s->in.v + s->in.len;
 }
 
+enum session_step session_piece(struct session *s, struct el_buf *out, struct kv_bytes *piece)
+{
+    s->busy = true;
+    enum answer_step step = answer_step(s->answer, out, piece);
+    s->busy = false;
+    switch (step) {
+    case ANSWER_MORE: return SESSION_HELD;
+    case ANSWER_NO_MEMORY: return end(s, SESSION_END_NO_MEMORY);
+    case ANSWER_OVER: break;
+    }
+    answer_free(s->answer);
+    s->answer = NULL;
+    return SESSION_MORE;
+}
+
+void session_took(struct session *s, size_t n)
+{
+    answer_took(s->answer, n);
+}
+
+size_t session_costs(const struct session *s)
+{
+    return s->in.cap + (s->answer ? answer_costs(s->answer) : 0);
+}
+
+bool session_busy(const struct session *s)
+{
+    return s->busy || (s->answer && s->answer->lists && kv_is_telling(s->kv));
+}
+
 bool session_shed(struct session *s)
 {
-    if (!s->busy)
-        el_buf_free(&s->in);
-    return !s->busy;
+    if (session_busy(s))
+        return false;
+    el_buf_free(&s->in);
+    answer_free(s->answer);
+    s->answer = NULL;
+    return true;
 }
 
 /* Completes the request whose beginning lies in s->in, which is empty then: only as many bytes are moved there as it
@@ -346,12 +404,12 @@ static EL_COLD enum session_step continue_request(struct session *s, const char 
 {
     for (size_t length = 0;;) {
         enum session_step step = one_request(s, s->in.v, s->in.len, &length, out);
-        if (step != SESSION_MORE)
+        if (step == SESSION_END)
             return step;
         if (length) {
             assert(length == s->in.len);
             el_buf_free(&s->in);
-            return SESSION_MORE;
+            return step;
         }
         assert(s->wire.need > s->in.len);
         size_t lacks = s->wire.need - s->in.len, take = n - *used < lacks ? n - *used : lacks;
@@ -376,7 +434,7 @@ static EL_COLD enum session_step keep(struct session *s, const char *bytes, size
 
 enum session_step session_feed(struct session *s, const char *bytes, size_t n, size_t *used, struct el_buf *out)
 {
-    assert(s->state != SESSION_ENDED);
+    assert(s->state != SESSION_ENDED && !s->answer);
     *used = 0;
     enum session_step step;
     if (EL_UNLIKELY(s->state == SESSION_NEW) && (step = greet(s, bytes, n, used)) != SESSION_MORE)

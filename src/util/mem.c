@@ -18,10 +18,8 @@ static int fits(const struct el_mem *mem, size_t more)
     return !mem->limit_bytes || (more <= mem->limit_bytes && mem->used_bytes <= mem->limit_bytes - more);
 }
 
-static int permitted(struct el_mem *mem, size_t more)
+static int permits(struct el_mem *mem, size_t more)
 {
-    if (!mem)
-        return 1;
     if (mem->fail_after == 0)
         return 0;
     if (mem->fail_after > 0)
@@ -32,14 +30,22 @@ static int permitted(struct el_mem *mem, size_t more)
     return 1;
 }
 
+static int permitted(struct el_mem *mem, size_t more)
+{
+    for (; mem; mem = mem->parent)
+        if (!permits(mem, more))
+            return 0;
+    return 1;
+}
+
 static void count(struct el_mem *mem, size_t add, size_t sub)
 {
-    if (!mem)
-        return;
-    assert(mem->used_bytes >= sub);
-    mem->used_bytes = mem->used_bytes - sub + add;
-    if (mem->used_bytes > mem->peak_bytes)
-        mem->peak_bytes = mem->used_bytes;
+    for (; mem; mem = mem->parent) {
+        assert(mem->used_bytes >= sub);
+        mem->used_bytes = mem->used_bytes - sub + add;
+        if (mem->used_bytes > mem->peak_bytes)
+            mem->peak_bytes = mem->used_bytes;
+    }
 }
 
 void *el_alloc(struct el_mem *mem, size_t n)

@@ -13,6 +13,7 @@ struct el_mem {
     /* Called when the limit says no: may el_free() what nobody up to the caller of the allocation uses, and say so:
      * then it is tried again.  NULL: the limit is the last word. */
     bool (*reclaim)(struct el_mem *mem);
+    struct el_mem *parent; /* pays, too, and outlives it: the limit of several of its kind together.  NULL: none */
 };
 
 #define EL_MEM_INIT(limit) ((struct el_mem){.limit_bytes = (limit), .fail_after = -1})

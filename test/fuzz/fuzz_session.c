@@ -31,6 +31,13 @@ static void feed(struct kv *kv, struct peer *p, const uint8_t *bytes, size_t n)
         enum session_step step = session_feed(&p->s, (const char *)bytes + at, n - at, &used, &p->out);
         assert(used <= n - at && (step != SESSION_MORE || used == n - at));
         drain(kv);
+        for (struct kv_bytes piece; step == SESSION_HELD;) {
+            step = session_piece(&p->s, &p->out, &piece);
+            size_t take = piece.n < 77 ? piece.n : 77;
+            el_buf_put(&p->out, piece.v, take);
+            if (step == SESSION_HELD)
+                session_took(&p->s, take);
+        }
         p->ended = step == SESSION_END;
     }
 }

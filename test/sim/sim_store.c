@@ -428,8 +428,16 @@ static void deliver(int i, size_t n)
     struct client *c = &clients[i];
     struct model_client *m = &model.c[i];
     size_t used = 0;
-    enum session_step step = session_feed(&c->s, c->bytes.v + c->delivered, n, &used, &c->out);
-    drain();
+    enum session_step step = SESSION_MORE;
+    for (size_t at = 0; at < n && step != SESSION_END; at += used) {
+        step = session_feed(&c->s, c->bytes.v + c->delivered + at, n - at, &used, &c->out);
+        drain();
+        for (struct kv_bytes piece; step == SESSION_HELD;)
+            if ((step = session_piece(&c->s, &c->out, &piece)) == SESSION_HELD && piece.n) {
+                el_buf_put(&c->out, piece.v, piece.n);
+                session_took(&c->s, piece.n);
+            }
+    }
     c->delivered += n;
     for (; c->asks_done < c->asks_n && c->asks[c->asks_done].end <= c->delivered; c->asks_done++, requests++)
         model_apply(m, &c->asks[c->asks_done]);

@@ -119,6 +119,7 @@ void storm_report(struct cluster *c)
 void storm_memory(struct cluster *c)
 {
     size_t most = c->mem_base + (size_t)2 * WORKERS_MAX * c->n + 6 * MSG_RANKS_MAX;
+    most += RDZV_DOCUMENTS_MAX + ((size_t)8 << 10) * c->n; /* records of failures; what nodes declare, hold and want */
     if (c->conf.set.health_check) /* the last check is kept, with what was said of each node, and its report */
         most += ((size_t)3 << 10) * c->n + ((size_t)32 << 10);
     if (c->mem.used_bytes > most)

@@ -13,13 +13,14 @@
 #define COORD 0xabcu
 
 static struct comparing *c;
+static struct el_mem sums = EL_MEM_INIT(64 << 20);
 static el_usec now;
 static bool asks;
 
 static void begin(unsigned seats)
 {
     comparing_free(c);
-    c = comparing_new(8);
+    c = comparing_new(8, NULL, &sums);
     now = 0;
     comparing_round(c, ROUND, COORD, seats);
 }
@@ -284,6 +285,40 @@ static void test_bound(void)
     ok(nothing(), "of more parts than it holds none is compared");
     digests(1, 7, 1, "1=6");
     ok(!nothing(), "those before are");
+    int64_t step;
+    unsigned compared;
+    ok(comparing_left_out(c, &step, &compared) && step == 7 && compared == COMPARING_KEYS_MAX, "which is said");
+    ok(!comparing_left_out(c, &step, &compared), "once");
+    is_num(sums.used_bytes < (size_t)16 << 20, 1, "16 MiB are the most that one job takes");
+    begin(2);
+    is_num(sums.used_bytes, 0, "and a round that has said nothing takes none");
+}
+
+/* Jobs share what they are remembered with: who has no room compares what it has, and the next round has its own. */
+static void test_shared(void)
+{
+    char text[REPLICAS_TEXT + 1];
+    struct comparing *other = comparing_new(8, NULL, &sums);
+    size_t n = 0;
+    int64_t step;
+    unsigned compared;
+    comparing_round(other, ROUND, COORD, 2);
+    for (uint64_t key = 0x1000; n < sizeof text - 40; key++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%llx=1", n ? " " : "", (unsigned long long)key);
+    begin(2);
+    digests(0, 7, 1, "1=5");
+    ok(!comparing_left_out(c, &step, &compared), "there is room");
+    sums.limit_bytes = sums.used_bytes;
+    comparing_take(other, 0, &(struct msg){.type = MSG_CKPT_DIGESTS, .u.ckpt_digests = {ROUND, COORD, 7, 1, text}});
+    ok(comparing_left_out(other, &step, &compared) && step == 7 && compared == 0, "another job has none, and says so");
+    digests(1, 7, 1, "1=6");
+    ok(!nothing(), "what was there before is compared");
+    sums.limit_bytes = 64 << 20;
+    comparing_round(other, ROUND + 1, COORD, 2);
+    const struct msg m = {.type = MSG_CKPT_DIGESTS, .u.ckpt_digests = {ROUND + 1, COORD, 7, 1, text}};
+    comparing_take(other, 0, &m);
+    ok(sums.used_bytes > 4096, "a later round finds room again");
+    comparing_free(other);
 }
 
 int main(void)
@@ -294,6 +329,8 @@ int main(void)
     test_missing();
     test_two_parts();
     test_bound();
+    test_shared();
     comparing_free(c);
+    is_num(sums.used_bytes, 0, "nothing is left");
     return done();
 }

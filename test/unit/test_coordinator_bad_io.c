@@ -419,6 +419,45 @@ static void test_port(void)
     store_server_free(s);
 }
 
+static bool is_heard(void)
+{
+    return ends[1].count[MSG_PARK] || ends[1].count[MSG_OPEN_STORE] || ends[1].count[MSG_REFUSED];
+}
+
+/* The largest jobs that can be asked for, of one address: there is memory for some of them, and for another address's.
+ */
+static void test_memory_of_one(void)
+{
+    char id[16];
+    unsigned n = 0;
+    open_coordinator(NULL, true);
+    for (unsigned i = 0; i < COORDINATOR_JOBS_MAX; i++) {
+        snprintf(id, sizeof id, "large%u", i);
+        join(&ends[1], "10.0.0.1", 0x100 + i, settings(id, 1, 65536));
+        if (!wait_for(is_heard) || ends[1].count[MSG_REFUSED])
+            break;
+        n++;
+    }
+    printf("# %u jobs of 65536 nodes\n", n);
+    ok(ends[1].count[MSG_REFUSED] &&
+           strstr(ends[1].text, "no memory for a job of 65536 nodes beside the others of 10.0.0.1"),
+       "they end at what one address may take, which is said");
+    ok(coordinator_jobs(c) == n && n > 0 && n < COORDINATOR_JOBS_ONE, "before they take all places");
+    join(&ends[2], "10.0.0.2", 0xb, settings("honest", 1, 65536));
+    ok(wait_type(&ends[2], MSG_PARK, 1), "another address has memory for as much");
+    for (unsigned k = 3; k < 6; k++)
+        for (unsigned i = 0; i < n; i++) {
+            char ip[16];
+            snprintf(id, sizeof id, "more%u.%u", k, i);
+            snprintf(ip, sizeof ip, "10.0.0.%u", k);
+            join(&ends[1], ip, 0x1000 * k + i, settings(id, 1, 65536));
+            wait_for(is_heard);
+        }
+    join(&ends[3], "10.0.0.99", 0xc, settings("late", 1, 65536));
+    ok(wait_type(&ends[3], MSG_PARK, 1), "of many addresses those go for it that never formed a round");
+    close_coordinator();
+}
+
 int main(void)
 {
     stage_open();
@@ -431,6 +470,7 @@ int main(void)
     test_watchers();
     test_deaf_watcher();
     test_first_word();
+    test_memory_of_one();
     test_knock();
     test_port();
     stage_close();

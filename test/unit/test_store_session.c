@@ -97,36 +97,137 @@ static const char *const modern[] = {
     NULL,
 };
 
-/* A request of a few bytes whose answer would be larger than what may wait for one client. */
+static size_t multi_get(char *to, unsigned count)
+{
+    size_t n = 0;
+    to[n++] = 0x0a;
+    memset(to + n, 0, 8);
+    to[n] = (char)(count & 255);
+    to[n + 1] = (char)(count >> 8);
+    n += 8;
+    for (unsigned i = 0; i < count; i++) {
+        memset(to + n, 0, 8);
+        to[n] = 2;
+        memcpy(to + n + 8, "/k", 2);
+        n += 10;
+    }
+    return n;
+}
+
+static int all_are(const struct el_buf *out, size_t count, char c, size_t n)
+{
+    int good = out->len == count * (n + 8);
+    for (size_t i = 0; i < count && good; i++)
+        good = wire_get_u64(out->v + i * (n + 8)) == n && out->v[i * (n + 8) + 8] == c &&
+               !memcmp(out->v + i * (n + 8) + 8, out->v + i * (n + 8) + 9, n - 1);
+    return good;
+}
+
+/* A request of a few bytes that asks for a thousand times as many: others have their turn between its pieces, it holds
+ * no copy of them, and what it gets is what there was when it asked. */
 static void test_long_answer(void)
 {
-    static char request[1 << 12], long_value[1 << 20];
+    enum { COUNT = 600, LONG = 100 << 10 };
+    static char request[1 << 14], values[2][1 << 20];
+    static const size_t sizes[] = {LONG, 1000};
+    memset(values[0], 'a', sizeof values[0]);
+    memset(values[1], 'b', sizeof values[1]);
+    for (size_t i = 0; i < 2; i++) {
+        struct peer p, q;
+        size_t n = multi_get(request, COUNT), used, most = 0, before;
+        open_kv();
+        peer_open(&p);
+        peer_open(&q);
+        kv_set(kv, (struct kv_bytes){"/k", 2}, (struct kv_bytes){values[0], sizes[i]});
+        send_line(&p, "> 00 ce f7 85 3c");
+        send_line(&q, "> 00 ce f7 85 3c");
+        before = mem.used_bytes;
+        p.last = session_feed(&p.s, request, n, &used, &p.out);
+        ok(p.last == SESSION_HELD && used == n && p.out.len <= SESSION_OUT_SOFT_BYTES + 1008, "it is begun");
+        ok(mem.used_bytes - before < COUNT * 24 + 1024, "and nothing is copied for what is to come");
+        send_line(&q, "> 03 02 00.. '/n'");
+        ok(got(&q, "< 00 00.."), "another is served between its pieces");
+        kv_set(kv, (struct kv_bytes){"/k", 2}, (struct kv_bytes){values[1], sizes[i]});
+        is_num(session_costs(&p.s) >= sizes[i], 1, "what was replaced meanwhile is at its cost");
+        kv_append(kv, (struct kv_bytes){"/k", 2}, (struct kv_bytes){values[1], 1 << 20});
+        kv_delete(kv, (struct kv_bytes){"/k", 2});
+        size_t calls = take_held(&p, &most);
+        ok(p.last == SESSION_MORE && all_are(&p.out, COUNT, 'a', sizes[i]), "all values are those of the asking");
+        ok(most <= SESSION_OUT_SOFT_BYTES + 1008 && calls > COUNT * sizes[i] / (SESSION_OUT_SOFT_BYTES * 2),
+           "each piece is bounded");
+        p.out.len = 0;
+        send_line(&p, "> 03 02 00.. '/n'");
+        ok(got(&p, "< 00 00.."), "then it goes on");
+        peer_close(&p);
+        peer_close(&q);
+        close_kv();
+    }
+}
+
+/* One value, however it is asked for: by reference if it is long, and whoever goes in the middle leaves nothing. */
+static void test_long_value(void)
+{
+    static char value[200 << 10], line[256];
+    static const char *const asks[] = {"> 03 02 00.. '/k'", "> 0f 02 00.. '/q'",
+                                       "> 02 02 00.. '/k' 01 00.. 'a' 01 00.. 'b'", "> 0a 01 00.. 02 00.. '/k'"};
+    memset(value, 'v', sizeof value);
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++)
+        for (int whole = 0; whole < 2; whole++) {
+            struct peer p;
+            open_kv();
+            peer_open(&p);
+            kv_set(kv, (struct kv_bytes){"/k", 2}, (struct kv_bytes){value, sizeof value});
+            kv_queue_push(kv, (struct kv_bytes){"/q", 2}, (struct kv_bytes){value, sizeof value});
+            send_line(&p, "> 00 ce f7 85 3c");
+            long n = vector_bytes(asks[i], line, sizeof line);
+            size_t used, before = mem.used_bytes, skip = i == 1 ? 8 : 0;
+            p.last = session_feed(&p.s, line, (size_t)n, &used, &p.out);
+            ok(p.last == SESSION_HELD && p.out.len == skip && mem.used_bytes <= before + 1024, "nothing is copied");
+            if (whole)
+                take_held(&p, NULL);
+            ok(!whole || (p.out.len == skip + 8 + sizeof value && wire_get_u64(p.out.v + skip) == sizeof value &&
+                          !memcmp(p.out.v + skip + 8, value, sizeof value)),
+               "the value comes whole, or its client goes in between");
+            is_num(kv_queue_length(kv, (struct kv_bytes){"/q", 2}), i != 1, "a queue's head is taken by its POP");
+            peer_close(&p);
+            close_kv();
+        }
+}
+
+/* A list of keys is that of its instant, whatever comes and goes before it is sent. */
+static void test_long_list(void)
+{
+    enum { COUNT = 40000 };
+    static char seen[COUNT];
+    char key[32];
     struct peer p;
+    size_t used, most = 0;
     open_kv();
     peer_open(&p);
-    kv_set(kv, (struct kv_bytes){"/k", 2}, (struct kv_bytes){long_value, sizeof long_value});
     send_line(&p, "> 00 ce f7 85 3c");
-    for (unsigned count = 64; count <= 65; count++) {
-        size_t n = 0;
-        request[n++] = 0x0a;
-        memset(request + n, 0, 8);
-        request[n] = (char)count;
-        n += 8;
-        for (unsigned i = 0; i < count; i++) {
-            memset(request + n, 0, 8);
-            request[n] = 2;
-            memcpy(request + n + 8, "/k", 2);
-            n += 10;
-        }
-        size_t before = p.out.len;
-        feed(&p, request, n);
-        if (count == 64)
-            ok(p.last != SESSION_END && p.out.len - before == 64 * (sizeof long_value + 8), "64 MiB are given");
-        else
-            ok(p.last == SESSION_END && p.s.end == SESSION_END_ANSWER && p.out.len == before,
-               "more is refused, and none of it was copied");
-        p.out.len = 0;
+    for (int i = 0; i < COUNT; i++)
+        kv_set(kv, (struct kv_bytes){key, (size_t)snprintf(key, sizeof key, "%029d", i)}, (struct kv_bytes){"", 0});
+    p.last = session_feed(&p.s, "\x11", 1, &used, &p.out);
+    struct kv_bytes piece;
+    p.last = session_piece(&p.s, &p.out, &piece);
+    ok(p.last == SESSION_HELD && p.out.len <= SESSION_OUT_SOFT_BYTES + 64, "a long list is begun");
+    for (int i = 0; i < COUNT; i += 3)
+        kv_delete(kv, (struct kv_bytes){key, (size_t)snprintf(key, sizeof key, "%029d", i)});
+    for (int i = 0; i < COUNT; i += 6)
+        kv_set(kv, (struct kv_bytes){key, (size_t)snprintf(key, sizeof key, "%029d", i)}, (struct kv_bytes){"x", 1});
+    kv_set(kv, KV_BYTES("new"), KV_BYTES("x"));
+    take_held(&p, &most);
+    int good = p.last == SESSION_MORE && p.out.len == 8 + COUNT * 37 && wire_get_u64(p.out.v) == COUNT;
+    for (size_t at = 8; good && at < p.out.len; at += 37) {
+        int i = atoi(memcpy(key, p.out.v + at + 8, 29));
+        good = wire_get_u64(p.out.v + at) == 29 && i < COUNT && !seen[i]++;
     }
+    ok(good, "each key that there was comes once");
+    ok(most <= SESSION_OUT_SOFT_BYTES + 64, "in pieces");
+    p.out.len = 0;
+    send_line(&p, "> 07");
+    ok(p.out.len == 8 && wire_get_u64(p.out.v) == kv_count(kv), "then it goes on");
+    p.last = session_feed(&p.s, "\x11", 1, &used, &p.out);
     peer_close(&p);
     close_kv();
 }
@@ -383,6 +484,8 @@ int main(void)
     test_queue_wakes_one();
     test_barrier();
     test_long_answer();
+    test_long_value();
+    test_long_list();
     test_legacy_abandoned_wait();
     test_refused();
     test_sums();

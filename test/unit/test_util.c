@@ -25,6 +25,25 @@ static void test_mem(void)
     ok(!el_alloc(NULL, (size_t)-1), "a size that wraps is refused");
 }
 
+/* Several of a kind have a limit together, beside their own. */
+static void test_parent(void)
+{
+    struct el_mem all = EL_MEM_INIT(400), a = EL_MEM_INIT(300), b = EL_MEM_INIT(300);
+    a.parent = b.parent = &all;
+    void *p = el_alloc(&a, 234);
+    is_num(all.used_bytes, 250, "what one takes is counted for all");
+    ok(!el_alloc(&a, 134), "its own limit refuses");
+    ok(!el_alloc(&b, 200) && b.used_bytes == 0, "so does that of all");
+    void *q = el_alloc(&b, 134);
+    ok(q && all.used_bytes == 400, "what is left of it is given out");
+    ok(!el_realloc(&b, q, 135) && all.used_bytes == 400, "and not more by growing");
+    el_free(&a, p);
+    q = el_realloc(&b, q, 200);
+    is_num(all.used_bytes, 216, "what comes back is free for the others");
+    el_free(&b, q);
+    is_num(all.used_bytes, 0, "all came back");
+}
+
 /* What may be taken back when memory is short. */
 static void *spare;
 static int asked;
@@ -166,6 +185,7 @@ static void test_hash(void)
 int main(void)
 {
     test_mem();
+    test_parent();
     test_reclaim();
     test_sip();
     test_hash();

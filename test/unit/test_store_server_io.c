@@ -1,0 +1,239 @@
+/* A store and its clients in one loop: whose turn it is, what it holds for whom, and who is closed. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/tap.h"
+#include "store/server.h"
+#include "store/wire.h"
+#include "util/auto.h"
+
+enum { GREEDY = 4, COUNT = 60, LONG = 1 << 20, ANSWER = COUNT * (LONG + 8) };
+
+struct user {
+    struct loop_fd *watch;
+    int fd;
+    size_t got, most; /* bytes at a time; 0: it does not read */
+    bool closed;
+};
+
+static struct loop *loop;
+static struct store_server *store;
+static struct user users[GREEDY + 1];
+static char value[LONG], bytes[LONG + (COUNT + 4) * 64];
+static unsigned turns;
+static bool (*over)(void);
+
+static void on_readable(void *ctx, unsigned events)
+{
+    struct user *u = ctx;
+    (void)events;
+    ssize_t n = recv(u->fd, bytes, u->most, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN)) {
+        u->closed = true;
+        loop_fd_set(u->watch, 0);
+    } else if (n > 0) {
+        u->got += (size_t)n;
+    }
+}
+
+static void on_turn(void *ctx)
+{
+    (void)ctx;
+    turns++;
+    if (over())
+        loop_stop(loop);
+}
+
+static void run_until(bool (*what)(void))
+{
+    over = what;
+    loop_run(loop);
+}
+
+static void say(const struct user *u, const struct el_buf *b)
+{
+    for (size_t at = 0; at < b->len;) {
+        ssize_t n = send(u->fd, b->v + at, b->len - at, MSG_NOSIGNAL);
+        if (n <= 0)
+            printf("Bail out! send: %s\n", strerror(errno)), exit(1);
+        at += (size_t)n;
+    }
+}
+
+static void connect_user(struct user *u, size_t most)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)},
+                             .sin_port = htons((uint16_t)store_server_port(store))};
+    *u = (struct user){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .most = most};
+    int small = 64 << 10;
+    setsockopt(u->fd, SOL_SOCKET, SO_RCVBUF, &small,
+               sizeof small); /* so that what it does not read fills the other side */
+    if (connect(u->fd, (struct sockaddr *)&to, sizeof to))
+        printf("Bail out! connect: %s\n", strerror(errno)), exit(1);
+    u->watch = loop_fd_new(loop, u->fd, most ? LOOP_READ : 0, on_readable, u);
+}
+
+static void request(struct el_buf *b, unsigned count)
+{
+    wire_put_u8(b, 0);
+    wire_put_u32(b, WIRE_MAGIC);
+    wire_put_op(b, WIRE_MODERN, WIRE_MULTI_GET);
+    wire_put_u64(b, count);
+    for (unsigned i = 0; i < count; i++)
+        wire_put_bytes(b, KV_BYTES("/k"));
+}
+
+static bool honest_served(void)
+{
+    return users[GREEDY].got >= 8 || users[GREEDY].closed;
+}
+
+static void open_store(el_usec read_max)
+{
+    struct store_server_conf conf = {.memory_max_bytes = (size_t)4 << 20, .read_max = read_max};
+    struct el_err e = {0};
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    store = store_server_new(loop, &conf, &e);
+    if (!store)
+        printf("Bail out! %s\n", e.text), exit(1);
+    connect_user(&users[GREEDY], 64);
+    wire_put_u8(&b, 0);
+    wire_put_u32(&b, WIRE_MAGIC);
+    wire_put_op(&b, WIRE_MODERN, WIRE_SET);
+    wire_put_bytes(&b, KV_BYTES("/k"));
+    wire_put_bytes(&b, (struct kv_bytes){value, sizeof value});
+    wire_put_op(&b, WIRE_MODERN, WIRE_GETNUMKEYS);
+    /* Larger than what sockets take: sent by its own process. */
+    if (fork() == 0) {
+        say(&users[GREEDY], &b);
+        _exit(0);
+    }
+    run_until(honest_served);
+    el_buf_free(&b);
+}
+
+static void close_store(void)
+{
+    for (unsigned i = 0; i < COUNT_OF(users); i++) {
+        if (users[i].watch)
+            loop_fd_free(users[i].watch);
+        close(users[i].fd);
+        users[i].watch = NULL;
+    }
+    store_server_free(store);
+}
+
+static size_t greedy_got(void)
+{
+    size_t sum = 0;
+    for (unsigned i = 0; i < GREEDY; i++)
+        sum += users[i].got;
+    return sum;
+}
+
+static bool greedy_are_busy(void)
+{
+    return greedy_got() > ANSWER;
+}
+
+static bool all_is_read(void)
+{
+    bool all = true;
+    for (unsigned i = 0; i < GREEDY; i++)
+        all &= users[i].got == ANSWER || users[i].closed;
+    return all;
+}
+
+/* 600 bytes that ask for 60 MiB, of a store that may hold 4: it holds nothing for them, and who asks beside four of
+ * them has its answer in the turn in which it asks, or the next ones. */
+static void test_turns(void)
+{
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    open_store(0);
+    request(&b, COUNT);
+    for (unsigned i = 0; i < GREEDY; i++) {
+        connect_user(&users[i], 256 << 10);
+        say(&users[i], &b);
+    }
+    run_until(greedy_are_busy);
+    b.len = 0;
+    wire_put_op(&b, WIRE_MODERN, WIRE_GETNUMKEYS);
+    users[GREEDY].got = turns = 0;
+    size_t before = greedy_got();
+    say(&users[GREEDY], &b);
+    run_until(honest_served);
+    printf("# in %u turns, in which the others read %zu bytes\n", turns, greedy_got() - before);
+    ok(users[GREEDY].got == 8 && turns <= 3 && greedy_got() < (size_t)GREEDY * ANSWER, "another is served in between");
+    run_until(all_is_read);
+    is_num(greedy_got(), (size_t)GREEDY * ANSWER, "and all have what they asked for");
+    is_num(store_server_clients(store), GREEDY + 1, "nobody was closed");
+    el_buf_free(&b);
+    close_store();
+}
+
+static void sip(void *ctx)
+{
+    struct user *u = &users[1];
+    on_readable(u, 0);
+    loop_timer_at(*(struct loop_timer **)ctx, loop_now(loop) + EL_MS(5));
+}
+
+static bool all_have_come(void)
+{
+    return store_server_clients(store) == 3;
+}
+
+static bool one_is_closed(void)
+{
+    return store_server_clients(store) < 3;
+}
+
+static bool mute_is_known(void)
+{
+    return users[0].closed || users[0].got == ANSWER;
+}
+
+/* Who asks and never reads is closed; who reads slowly is not. */
+static void test_mute(void)
+{
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    struct loop_timer *timer = loop_timer_new(loop, sip, &timer);
+    open_store(EL_SEC(1));
+    request(&b, COUNT);
+    connect_user(&users[0], 0);
+    connect_user(&users[1], 0);
+    say(&users[0], &b);
+    say(&users[1], &b);
+    users[1].most = 128 << 10;
+    users[0].most = sizeof bytes;
+    loop_timer_at(timer, 1);
+    for (unsigned i = 2; i < GREEDY; i++)
+        users[i] = (struct user){.fd = -1};
+    run_until(all_have_come);
+    run_until(one_is_closed);
+    ok(!users[1].closed && !users[GREEDY].closed, "who reads slowly stays, and who has read all");
+    loop_fd_set(users[0].watch, LOOP_READ);
+    run_until(mute_is_known);
+    ok(users[0].got < ANSWER, "who does not read is closed");
+    loop_timer_free(timer);
+    el_buf_free(&b);
+    close_store();
+}
+
+int main(void)
+{
+    struct el_err e = {0};
+    alarm(120); /* else a client that is never closed is waited for for ever */
+    loop = loop_new(&e);
+    memset(value, 'v', sizeof value);
+    loop_at_turn_end(loop, on_turn, NULL);
+    test_turns();
+    test_mute();
+    loop_free(loop);
+    return done();
+}
