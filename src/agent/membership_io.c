@@ -18,7 +18,7 @@ static void perform(struct membership *m, const struct member_action *a);
 void membership_feed(struct membership *m, const struct member_event *ev)
 {
     if (m->stepping) {
-        assert(m->queued < MEMBERSHIP_QUEUE_MAX && !ev->msg && !ev->incident);
+        assert(m->queued < MEMBERSHIP_QUEUE_MAX && !ev->msg && (!ev->incident || ev->incident == &m->failed));
         m->queue[m->queued++] = *ev;
         return;
     }
@@ -412,7 +412,8 @@ void membership_probed(struct membership *m)
 
 void membership_failed(struct membership *m, const struct member_incident *incident)
 {
-    membership_feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = incident});
+    m->failed = *incident;
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = &m->failed});
 }
 
 void membership_closed(struct membership *m, const struct member_event *closed)
