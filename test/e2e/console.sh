@@ -38,6 +38,15 @@ is "a status without a word" "$(own | sed -n '1,2p')" "elrun: rank 0 failed: exi
 printf 'raise KeyError("lr")\n' >"$T/one.py"
 terminal 80 "$ELRUN" --standalone "$T/one.py"
 is "one worker: its traceback is there once" "$(grep -c 'one\.py", line 1' "$T/shown")" 1
+# --- a line that a worker did not end
+printf 'import os, sys, time\nsys.stderr.write("epoch 3: 17/100")\nsys.stderr.flush()\ntime.sleep(0.3)\nos._exit(3)\n' >"$T/part.py"
+for count in 1 2; do
+    run --standalone --nproc-per-node=$count "$T/part.py"
+    is "$count: a report begins on a line of its own" "$(grep -c '^elrun: rank [0-9]* failed' "$ERR")" 1 || note "$(head -3 "$ERR")"
+done
+printf 'import sys\nsys.stderr.write("epoch 3: 17/100\\n")\nsys.exit(3)\n' >"$T/whole.py"
+run --standalone "$T/whole.py"
+is "no empty line stands before it" "$(grep -c '^$' "$ERR")" 0
 # --- what is no reason
 cat >"$T/warns.py" <<'PYTHON'
 import sys, time, warnings
