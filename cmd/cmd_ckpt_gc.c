@@ -13,7 +13,9 @@
 struct teller {
     struct ckpt_call *c;
     const struct ckpt_place *p;
+    const struct scan *s;
     bool any;
+    char like[CKPT_PATH_MAX]; /* the one that has as many files as the newest, if that is what speaks for it */
 };
 
 static void tell(void *ctx, const struct scan_entry *x, const char *why)
@@ -38,9 +40,29 @@ static void tell(void *ctx, const struct scan_entry *x, const char *why)
         el_buf_printf(out, "%-8s  %9s  ", what, ckpt_size(x->bytes, size));
         ckpt_put_shown(out, x->name);
         el_buf_printf(out, "%s%s", why ? ": " : "", why ? why : "");
-        el_buf_puts(out, x->proved ? "; found whole, every byte, before anything older goes\n" : "\n");
+        el_buf_puts(out, x->proved ? "; found whole, every byte, before anything older goes" : "");
+        if (x->proved && *t->like) {
+            el_buf_puts(out, "; as many files as ");
+            ckpt_put_shown(out, t->like);
+        }
+        el_buf_puts(out, "\n");
     }
     t->any = true;
+}
+
+/* A manifest lists the files that were there when it was written: of a set that nothing else counts another that
+ * has as many speaks for it. */
+static int prove_count(struct teller *t, const struct scan_entry *newest, const struct verify *v, struct el_err *e)
+{
+    const struct scan_entry *like = v->uncounted ? verify_as_many(t->s, newest->name) : NULL;
+    if (v->uncounted && !like)
+        return ckpt_fail(
+            e, CKPT_UNSUPPORTED,
+            "nothing is deleted: that the newest checkpoint, %s, is complete cannot be proved: nothing counts "
+            "the files of %s's set, and no other checkpoint has as many files",
+            newest->name, v->uncounted_like);
+    snprintf(t->like, sizeof t->like, "%s", like ? like->name : "");
+    return 0;
 }
 
 /* Nothing is deleted because of a newer one that is not whole.  Every byte is read, also without --deep: headers alone
@@ -61,6 +83,8 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
                       "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s", newest->name,
                       ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE), v.findings ? v.findings->file : "",
                       v.findings && *v.findings->file ? ": " : "", v.findings ? v.findings->text : l.why.text);
+    if (!r)
+        r = prove_count(t, newest, &v, e);
     verify_free(&v);
     look_close(&l);
     return r;
@@ -82,7 +106,7 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
 {
     struct ckpt_place p;
     struct scan s = {0};
-    struct teller t = {.c = c, .p = &p};
+    struct teller t = {.c = c, .p = &p, .s = &s};
     if (!c->conf->keep_last)
         return el_fail(e, EL_EXIT_USAGE, "gc: say how many to keep: --keep-last=K");
     int r = ckpt_place_open(&p, c->argv[0], e);

@@ -26,7 +26,8 @@ static int tensor_count(const struct verify *v)
 /* Nothing is wrong that could be seen, but bytes were to be compared and could not be. */
 static const char *word_of(const struct verify *v)
 {
-    bool alone = v->silent_bytes && v->findings_n == 1 && v->verdict == CKPT_UNSUPPORTED;
+    bool alone = (v->silent_bytes || v->uncounted) && v->verdict == CKPT_UNSUPPORTED &&
+                 v->findings_n == (size_t)(v->silent_bytes > 0) + (v->uncounted > 0);
     return alone ? "unproved" : ckpt_verdict_word(v->verdict);
 }
 
@@ -152,9 +153,17 @@ static void find_silent(struct verify *v)
     verify_find(v, CKPT_UNSUPPORTED, "", text);
 }
 
+/* Nor is anything known of files that are not there, where nothing says how many there were. */
+static void find_uncounted(struct verify *v)
+{
+    verify_find(v, CKPT_UNSUPPORTED, v->uncounted_like,
+                "complete cannot be proved: nothing counts the files of its set, so the last ones may be missing");
+}
+
 /* --- one of them -------------------------------------------------------------------------------------------------- */
 
-static int verify_one(struct report *r, const struct ckpt_place *p, const char *dir, const char *name, struct el_err *e)
+static int verify_one(struct report *r, const struct ckpt_place *p, const struct scan *s, const char *dir,
+                      const char *name, struct el_err *e)
 {
     struct ckpt_call *c = r->c;
     struct look l;
@@ -175,8 +184,14 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const char *
         bad = write_manifest(c, &v, &l, e);
         added = !bad && !v.verdict;
     }
+    /* A manifest lists the files, and others of the same kind speak for it. */
+    bool uncounted = !bad && v.uncounted && !added && !v.verdict && l.why.status == CKPT_INCOMPLETE &&
+                     !(s && verify_as_many(s, dir));
     if (!bad && !added && !v.verdict && v.silent_bytes)
         find_silent(&v);
+    v.uncounted = uncounted ? v.uncounted : 0;
+    if (uncounted)
+        find_uncounted(&v);
     ckpt_verifier_end(c);
     if (!bad)
         tell(r, name, &l, &v, added);
@@ -237,7 +252,7 @@ static int verify_root(struct report *r, const struct ckpt_place *p, const char 
         if (s.v[i].state == SCAN_STAGE || s.v[i].state == SCAN_STALE || s.v[i].state == SCAN_ASIDE)
             continue;
         snprintf(name, sizeof name, "%.1000s/%s", path, s.v[i].name);
-        bad = verify_one(r, p, s.v[i].name, name, e);
+        bad = verify_one(r, p, &s, s.v[i].name, name, e);
         seen++;
     }
     if (!bad && r->c->conf->repair_latest)
@@ -277,7 +292,7 @@ int ckpt_verify(struct ckpt_call *c, struct el_err *e)
         if (!bad && p.dir && c->conf->repair_latest)
             bad = el_fail(e, EL_EXIT_USAGE, "--repair-latest is for a root, not for one checkpoint");
         if (!bad)
-            bad = p.dir ? verify_one(&r, &p, p.dir, c->argv[i], e) : verify_root(&r, &p, c->argv[i], e);
+            bad = p.dir ? verify_one(&r, &p, NULL, p.dir, c->argv[i], e) : verify_root(&r, &p, c->argv[i], e);
         ckpt_place_close(&p);
         if (bad && c->argc > 1 && (e->status == EL_EXIT_NOINPUT || e->status == EL_EXIT_NOPERM)) {
             tell_unreadable(&r, c->argv[i], e);

@@ -4,8 +4,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "agent/hindsight.h"
+
 enum { SIG_INT = 2, SIG_USR1 = 10, SIG_USR2 = 12, SIG_TERM = 15, SIG_TSTP = 20 }; /* Linux, x86-64 and aarch64 */
-enum { SIG_HUP = 1, SIG_ABRT = 6, SIG_KILL = 9 };
+enum { SIG_ABRT = 6 };
 
 /* Each state with its allowed successors. */
 static const struct {
@@ -159,6 +161,7 @@ static void on_captured(struct agent *a, const struct agent_event *ev, el_usec n
     if (a->capture != AGENT_CAPTURE_ASKED || (ev->attempt && ev->attempt != a->attempts))
         return; /* of an attempt that is over */
     a->capture = AGENT_CAPTURE_OVER;
+    a->hindsight_until = a->sure_at < a->hindsight_until ? a->sure_at : a->hindsight_until;
     if (a->held)
         stop(a, a->held_signal, a->held_grace, now, out);
 }
@@ -271,27 +274,22 @@ static void on_prepared(struct agent *a, const struct agent_event *ev, el_usec n
     take_group(out, &group);
 }
 
-/* By a signal that a person, a scheduler or the kernel sends. */
-static bool is_from_outside(int signal)
-{
-    return signal == SIG_TERM || signal == SIG_KILL || signal == SIG_INT || signal == SIG_HUP;
-}
-
-/* Perhaps everybody was signalled, and elrun's own is on its way.  Not SIGKILL: it is no request, and an elrun that got
- * it, too, says nothing any more.  Of several nodes the coordinator is told later all the same: what the live workers
- * hold is captured meanwhile, whatever becomes of it. */
-static bool may_be_the_end(const struct agent *a, int signal)
-{
-    return is_from_outside(signal) && (signal != SIG_KILL || a->conf.managed);
-}
-
 static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out);
 
 /* A signal from outside is nobody's consequence; and without anybody else there is no other cause. */
 static bool may_follow(const struct agent *a, const struct agent_event *ev)
 {
     bool judging = a->judge_until != EL_NEVER, others = a->group.up || a->group.spawning || a->conf.managed;
-    return a->conf.consequence && !is_from_outside(ev->signal) && (judging || (a->cause == AGENT_NO_CAUSE && others));
+    bool own = a->conf.consequence && !hindsight_is_from_outside(ev->signal);
+    return own && (judging || (a->cause == AGENT_NO_CAUSE && others));
+}
+
+/* What the live workers hold is being captured, and the coordinator is a part of that: it is told afterwards. */
+static void look_back(struct agent *a, int signal, el_usec now)
+{
+    a->sure_at = now + hindsight_time(signal, may_restart(a, now) || a->conf.managed);
+    bool waits = a->conf.managed && a->held && hindsight_is_from_outside(signal);
+    a->hindsight_until = waits ? now + HINDSIGHT_LONG : a->sure_at;
 }
 
 /* The first one that failed by itself: the others are stopped. */
@@ -319,12 +317,12 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
         leave(a, SIG_INT, now, out);
         return;
     }
-    if (first || a->judge_until != EL_NEVER) {
-        a->hindsight_until = may_be_the_end(a, ev->signal) ? now + AGENT_HINDSIGHT : 0;
-        a->note_due = true;
-    }
+    bool open = first || a->judge_until != EL_NEVER;
+    a->note_due |= open;
     if (!may_follow(a, ev)) {
         condemn(a, ev->slot, now, out);
+        if (open)
+            look_back(a, ev->signal, now);
         return;
     }
     blame(a, AGENT_WORKER_FAILED, ev->slot);

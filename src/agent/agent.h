@@ -20,11 +20,6 @@
 /* Workers that stand at a step boundary end by themselves, and may close their files; then they are signalled. */
 #define AGENT_PARTING EL_SEC(10)
 
-/* A worker ended by a SIGTERM, SIGINT or SIGHUP that elrun did not send waits so long for the one that tells elrun
- * itself to leave: schedulers signal everybody, one after the other, and a job that is being ended has not failed.
- * Nothing tells such a signal from one that was meant for the worker alone.  SIGKILL does not wait: it asks nobody to
- * leave. */
-#define AGENT_HINDSIGHT EL_MS(200)
 /* A worker whose last words only say that a peer is gone waits so long for the one that made it so: that one may still
  * be tearing down, and would be stopped before it has said why. */
 #define AGENT_CONSEQUENCE EL_SEC(5)
@@ -140,7 +135,8 @@ struct agent {
     unsigned cause_slot;
     int leave_signal;        /* AGENT_LEAVING: which */
     unsigned interrupts;     /* SIGINT so far */
-    el_usec hindsight_until; /* no word, no restart and no verdict before */
+    el_usec hindsight_until; /* no word, no restart and no verdict before (agent/hindsight.h) */
+    el_usec sure_at;         /* … and, when what the others hold is captured, before this */
     bool note_due;           /* cause_slot's failure has not been told yet */
     el_usec judge_until; /* cause_slot may not be the cause: known when another one fails by itself, or then; EL_NEVER:
                             it is judged */

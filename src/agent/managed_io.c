@@ -8,6 +8,7 @@
 
 #include "agent/conf_rdzv.h"
 #include "agent/node.h"
+#include "agent/told.h"
 #include "proc/signame.h"
 #include "util/sockaddr.h"
 
@@ -28,13 +29,18 @@ static void name_log(const struct node *n, char *to, size_t size)
 static void say_round(struct node *n, const struct msg_world *w)
 {
     unsigned last = (unsigned)w->rank_base + n->nproc - 1;
-    char log[PATH_MAX + 512] = "";
+    char log[PATH_MAX + 512] = "", why[MSG_TEXT_MAX + 1];
+    snprintf(why, sizeof why, "%s", w->why ? w->why : "");
+    if (!told_cut(why, n->stop_said ? n->stop_why : NULL, incident_printed_before(n)) && w->why && *w->why)
+        snprintf(why, sizeof why, "restart %llu", (unsigned long long)w->restarts);
+    n->stop_due = n->stop_said = false;
+    n->stop_why[0] = 0;
     if (!w->rank_base)
         name_log(n, log, sizeof log);
     el_log(EL_INFO, "round %llu: node %llu of %llu, ranks %llu-%u of %llu; rank 0 is on %s%s%s%s",
            (unsigned long long)w->number, (unsigned long long)w->group_rank, (unsigned long long)w->group_size,
            (unsigned long long)w->rank_base, last, (unsigned long long)w->world_size, w->rank0_host, log,
-           w->why && w->why[0] ? "; " : "", w->why ? w->why : "");
+           why[0] ? "; " : "", why);
 }
 
 void managed_prepared(struct node *n)
@@ -55,6 +61,21 @@ static void on_stop(void *ctx, int signal, el_usec grace)
 {
     meet_note_missing(ctx); /* the first failure is perhaps on another node, the round's store is here */
     node_feed(ctx, &(struct agent_event){.type = AGENT_EV_HALT, .signal = signal, .grace = grace});
+}
+
+/* On the node of rank 0, and on the coordinator's, the report tells more, and is near. */
+static void on_say(void *ctx, const char *line)
+{
+    struct node *n = ctx;
+    const char *why = told_stop(line);
+    if (why)
+        snprintf(n->stop_why, sizeof n->stop_why, "%s", why);
+    n->stop_due = why && (!membership_world(n->membership)->rank_base || membership_hosts(n->membership));
+    n->stop_said = why && !n->stop_due;
+    if (n->stop_due)
+        loop_timer_at(n->note_timer, loop_clock() + NODE_NOTE_TIME);
+    else
+        el_log(EL_INFO, "%s", line);
 }
 
 static void on_fence(void *ctx, el_usec at)
@@ -350,6 +371,7 @@ int managed_init(struct node *n, struct el_err *e)
                                               .notice = on_notice,
                                               .fence = on_fence,
                                               .exit = on_exit_order,
+                                              .say = on_say,
                                               .incidents = incident_tell,
                                               .report = on_report,
                                               .probe = on_probe,

@@ -24,7 +24,8 @@ struct membership_ops {
      * planned any more. */
     void (*notice)(void *ctx, const struct member_notice *n, const char *text);
     void (*exit)(void *ctx, unsigned status, const char *text);
-    void (*incidents)(void *ctx); /* membership_incident() for each failure; inside membership_…() */
+    void (*say)(void *ctx, const char *line); /* on the console; may be called inside membership_…() */
+    void (*incidents)(void *ctx);             /* membership_incident() for each failure; inside membership_…() */
     void (*report)(void *ctx, const struct msg *msg); /* REPORT or a row of it, PROBE_PAGE: this process prints it */
     /* A stage of a health check, or more ids of its pair; end and forget it; say PROBE_ID or PROBE_RESULT with
      * membership_logs(): these four may be called inside membership_…(). */
@@ -112,6 +113,7 @@ bool membership_stays(
 /* The slice to run; valid from start() to the next one. */
 const struct msg_world *membership_world(const struct membership *m);
 uint64_t membership_coord(const struct membership *m);
+bool membership_hosts(const struct membership *m); /* the job's coordinator is in this process */
 
 /* If the round's store is here: who has not come, as store_server_missing(); and that a worker was started. */
 void membership_missing(struct membership *m, struct el_buf *out);

@@ -18,7 +18,7 @@ static void perform(struct membership *m, const struct member_action *a);
 void membership_feed(struct membership *m, const struct member_event *ev)
 {
     if (m->stepping) {
-        assert(m->queued < MEMBERSHIP_QUEUE_MAX && !ev->msg && !ev->incident);
+        assert(m->queued < MEMBERSHIP_QUEUE_MAX && !ev->msg && (!ev->incident || ev->incident == &m->failed));
         m->queue[m->queued++] = *ev;
         return;
     }
@@ -340,7 +340,7 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_STOP: m->ops.stop(m->ctx, a->signal, a->grace); break;
     case MEMBER_DO_NOTICE: m->ops.notice(m->ctx, &m->core.notice, m->core.text); break;
     case MEMBER_DO_UNNOTICE: m->ops.notice(m->ctx, NULL, ""); break;
-    case MEMBER_DO_SAY: el_log(EL_INFO, "%s", m->core.text); break;
+    case MEMBER_DO_SAY: m->ops.say(m->ctx, m->core.text); break;
     case MEMBER_DO_SAY_FENCED: {
         char text[MSG_TEXT_MAX + 1];
         el_log(EL_WARN, "%s", member_fence_text(&m->core, text));
@@ -412,7 +412,8 @@ void membership_probed(struct membership *m)
 
 void membership_failed(struct membership *m, const struct member_incident *incident)
 {
-    membership_feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = incident});
+    m->failed = *incident;
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_WORKER_FAILED, .incident = &m->failed});
 }
 
 void membership_closed(struct membership *m, const struct member_event *closed)
@@ -457,6 +458,11 @@ bool membership_stays(const struct membership *m)
 const struct msg_world *membership_world(const struct membership *m)
 {
     return member_world(&m->core);
+}
+
+bool membership_hosts(const struct membership *m)
+{
+    return m->hosting && hosting_coordinator(m->hosting);
 }
 
 uint64_t membership_coord(const struct membership *m)

@@ -22,6 +22,7 @@ struct membership {
     unsigned queued;
     bool stepping;
     struct restore_stock stock;    /* what an event that waits in the queue points to */
+    struct member_incident failed; /* the same: an attempt has one */
     const struct msg_probe *probe; /* the order that is being fed */
     const struct msg *order;       /* the same, of any kind */
     char saved[MSG_TEXT_MAX + 1];  /* what an answer that waits in the queue points to */

@@ -186,8 +186,11 @@ struct node {
     struct loop_timer *evidence_timer;
     struct loop_timer *note_timer; /* somebody failed; the others still run */
     unsigned note_slot;
-    bool note_due;    /* … and that has not been said */
-    bool report_said; /* of the attempt that failed, before the wait for the next one */
+    bool note_due;                   /* … and that has not been said */
+    bool stop_due;                   /* for whom the workers are stopped has not: the report is near */
+    bool stop_said;                  /* it has, by a line of its own */
+    char stop_why[MSG_TEXT_MAX + 1]; /* which is this; "": nobody on another node has failed in this round */
+    bool report_said;                /* of the attempt that failed, before the wait for the next one */
     bool collecting;
     struct decide_digest digest;     /* of the attempt that was collected last */
     const struct failure **failures; /* nproc; filled while a report is made */

@@ -5,6 +5,7 @@
 
 #include "agent/node.h"
 #include "agent/report_private.h"
+#include "agent/told.h"
 #include "incident/farewell.h"
 #include "incident/summary.h"
 #include "proc/signame.h"
@@ -76,6 +77,21 @@ static void say_trouble(struct node *n)
                n->error.text);
 }
 
+/* The coordinator's, without the cause that stands above it. */
+static void say_farewell(struct node *n)
+{
+    char line[sizeof n->farewell], own[sizeof n->stop_why] = "";
+    snprintf(line, sizeof line, "%s", n->farewell);
+    if (n->membership && n->core.cause == AGENT_WORKER_FAILED)
+        snprintf(own, sizeof own, "rank %u on %s failed: ", workers_rank(n, n->core.cause_slot), n->host);
+    bool reported = n->membership && incident_is_printed(n);
+    bool left = told_cut(line, n->stop_said ? n->stop_why : NULL, reported);
+    if (left && *own && strstr(line, own))
+        left = told_cut(line, NULL, true);
+    if (left)
+        el_log(n->status ? EL_ERROR : EL_INFO, "%s", line);
+}
+
 static void say_last_words(struct node *n)
 {
     char name[SIGNAME_MAX];
@@ -96,8 +112,9 @@ static void say_last_words(struct node *n)
         el_log(EL_INFO, "ended by %s", signame(n->core.leave_signal, name));
     else if (n->core.restarts && !n->membership)
         el_log(EL_INFO, "succeeded after %u restart%s", n->core.restarts, n->core.restarts == 1 ? "" : "s");
+    report_stopping(n);
     if (n->farewell[0])
-        el_log(n->status ? EL_ERROR : EL_INFO, "%s", n->farewell);
+        say_farewell(n);
 }
 
 /* Of an end that is none as it should be, in one line; NULL of another. */

@@ -133,9 +133,18 @@ void report_announce(struct node *n)
         announce(n, 0);
 }
 
+void report_stopping(struct node *n)
+{
+    if (n->stop_due)
+        el_log(EL_INFO, "stopping: %s", n->stop_why);
+    n->stop_said |= n->stop_due;
+    n->stop_due = false;
+}
+
 static void on_note(void *ctx)
 {
     struct node *n = ctx;
+    report_stopping(n);
     unsigned left = n->core.state == AGENT_STOPPING ? n->core.group.up : 0;
     if (n->note_due && (left || n->membership)) /* of several nodes the report is the coordinator's, who may be away */
         announce(n, left);
@@ -252,7 +261,7 @@ void report_files(const struct node *n, struct el_err *e)
 void report_print(struct node *n, const struct report *r)
 {
     struct el_buf text = EL_BUF_INIT(NULL, 1u << 20);
-    n->note_due = false;
+    n->note_due = n->stop_due = false;
     if (console_is_json(n->console)) {
         if (summary_json(r, &text) == 0)
             el_buf_puts(&text, "\n");

@@ -19,4 +19,7 @@ void report_evidence_late(void *node); /* the timer's: evidence, or what is publ
 void report_evidence_forget(struct node *n);
 void report_published(struct node *n, bool late);
 
+/* Says for whom the workers are stopped, if that waited for a report. */
+void report_stopping(struct node *n);
+
 #endif

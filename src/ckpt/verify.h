@@ -4,6 +4,7 @@
 #define CKPT_VERIFY_H
 #include "ckpt/look.h"
 #include "ckpt/manifest.h"
+#include "ckpt/scan.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* those beyond are counted */
 
@@ -25,10 +26,13 @@ struct verify {
     size_t findings_n;
     int verdict; /* of all of them */
     uint64_t files, bytes_read;
-    uint64_t bare_files;       /* whose format has no checksums, and no manifest has them */
-    uint64_t silent_bytes;     /* deep: of archives that were written without their checksums */
-    struct fmt_counts *counts; /* what each file of the look says of the others */
-    struct tensors tensors;    /* all of them, sorted; files are names of the look */
+    uint64_t bare_files;   /* whose format has no checksums, and no manifest has them */
+    uint64_t silent_bytes; /* deep: of archives that were written without their checksums */
+    /* Files of ranks without a gap, of which nothing says how many there were: the last ones may be missing. */
+    uint64_t uncounted;                 /* files of such sets */
+    char uncounted_like[CKPT_PATH_MAX]; /* the last one of the first set */
+    struct fmt_counts *counts;          /* what each file of the look says of the others */
+    struct tensors tensors;             /* all of them, sorted; files are names of the look */
     _Atomic uint64_t done;
 };
 
@@ -39,6 +43,10 @@ void verify_free(struct verify *v);
 
 /* Notes something; e is read, not changed. */
 void verify_find(struct verify *v, int verdict, const char *file, const char *text);
+
+/* Another checkpoint of the root, of another step, that has as many files in the same format: what speaks for one whose
+ * files nothing counts.  NULL: none has. */
+const struct scan_entry *verify_as_many(const struct scan *s, const char *name);
 
 /* Reads every byte of the files of a look for the manifest of a directory that somebody else has written.  files_n is
  * l->n; names are those of the look; chunks are the caller's, by el_free(v->mem). */

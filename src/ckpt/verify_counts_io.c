@@ -326,6 +326,12 @@ static uint64_t world_of(const struct verify *v, const struct ranked *set, size_
 
 /* Ranks are counted from 0: a number that is missing below the highest is a file that is, and so is one below the
  * number of ranks that the others tell. */
+static bool is_uncounted(const struct ranked *set, size_t n, uint64_t world)
+{
+    bool one_of_more = n > 1 || set[0].from0; /* rank 0 alone may have written for all */
+    return !world && !set[0].sure && one_of_more;
+}
+
 static void check_set(struct verify *v, const struct ranked *set, size_t n)
 {
     char text[200];
@@ -343,8 +349,14 @@ static void check_set(struct verify *v, const struct ranked *set, size_t n)
         snprintf(text, sizeof text,
                  "the file of rank %llu beside it is missing: there are %zu, and their number must be a power of 2",
                  (unsigned long long)gap, n);
-    else
+    else {
+        if (!inner && is_uncounted(set, n, world)) {
+            if (!v->uncounted)
+                snprintf(v->uncounted_like, sizeof v->uncounted_like, "%s", set[n - 1].name);
+            v->uncounted += n;
+        }
         return;
+    }
     verify_find(v, CKPT_INCOMPLETE, set[n - 1].name, text);
 }
 
@@ -415,6 +427,21 @@ static void check_latest(struct verify *v, const struct look *l, const char *nam
         verify_find(v, n ? CKPT_INCOMPLETE : CKPT_DAMAGED, name, words);
     }
     el_free(v->mem, text);
+}
+
+const struct scan_entry *verify_as_many(const struct scan *s, const char *name)
+{
+    const struct scan_entry *of = NULL, *like = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->v[i].name, name) == 0)
+            of = &s->v[i];
+    for (size_t i = 0; of && of->step >= 0 && i < s->n; i++) {
+        const struct scan_entry *x = &s->v[i];
+        bool there = x->state == SCAN_VALID || x->state == SCAN_FOREIGN;
+        if (there && x->step >= 0 && x->step != of->step && x->format == of->format && x->files == of->files)
+            like = x;
+    }
+    return like;
 }
 
 void verify_counts(struct verify *v, const struct look *l)

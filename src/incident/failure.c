@@ -71,6 +71,19 @@ static void keep(struct failure *f, char **place, struct text t, size_t max, str
     f->texts_short |= t.n && !*place;
 }
 
+/* What was left out before, where the stream was kept (proc/head.c): "[... 1234 bytes left out ...]". */
+static size_t lost_before(struct text t)
+{
+    static const char mark[] = "[... ", rest[] = " bytes left out ...]";
+    const char *at = text_find(t, mark), *end = t.p + t.n;
+    size_t lost = 0, note = sizeof "\n\t" - 1 + sizeof mark - 1 + sizeof rest - 1 + sizeof "\n\t" - 1;
+    if (!at || !text_find(t, rest))
+        return 0;
+    for (at += sizeof mark - 1; at < end && *at >= '0' && *at <= '9'; at++, note++)
+        lost = lost * 10 + (size_t)(*at - '0');
+    return lost > note ? lost - note : 0;
+}
+
 /* Of a longer one the beginning stays, with the frames, and the end. */
 static void keep_stack(struct failure *f, struct text t, struct el_mem *mem)
 {
@@ -85,7 +98,7 @@ static void keep_stack(struct failure *f, struct text t, struct el_mem *mem)
     while (end < t.n && ((unsigned char)t.p[end] & 0xc0) == 0x80)
         end++;
     el_buf_put(&text, t.p, half);
-    el_buf_printf(&text, " [… %zu bytes …] ", end - half);
+    el_buf_printf(&text, " [… %zu bytes …] ", end - half + lost_before((struct text){t.p + half, end - half}));
     el_buf_put(&text, t.p + end, t.n - end);
     f->texts_short |= text.full;
     keep(f, &f->stack, (struct text){text.v, text.len}, text.len, mem);

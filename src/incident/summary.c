@@ -102,6 +102,14 @@ int summary_verdict(const struct report *r, struct el_buf *out)
     return out->full ? -1 : 0;
 }
 
+static void put_message(const struct failure *f, const char *message, struct el_buf *out)
+{
+    size_t left = summary_left_out(f);
+    summary_line(out, text_of(message));
+    if (left)
+        el_buf_printf(out, " [%zu bytes more]", left);
+}
+
 static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
 {
     if (f->watch == FAILURE_WATCH_UNTOLD && f->message) { /* made by this function on its own node */
@@ -117,12 +125,12 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
         bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
         el_buf_puts(out, brief ? "" : apart ? "; it had printed: " : ": ");
-        summary_line(out, text_of(f->message));
+        put_message(f, f->message, out);
     } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
         el_buf_printf(out, ": %s", signame_meaning(f->code));
     } else if (f->found.message[0]) {
         el_buf_puts(out, "; its last line: ");
-        summary_line(out, text_of(f->found.message));
+        put_message(f, f->found.message, out);
     }
     const char *slash = strrchr(f->found.file, '/');
     if (f->found.user_frame && f->found.line)

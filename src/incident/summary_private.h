@@ -21,4 +21,20 @@ bool summary_is_raised(const struct failure *f);
 /* As summary_ending(), without what the exception says already. */
 void summary_brief(const struct failure *f, struct el_buf *out);
 
+/* "[rank1]: " in front of each line, since torch 2.3: whose lines they are is said already. */
+struct text summary_without_rank(struct text line);
+
+/* Said by the cause's line, or by nobody. */
+bool summary_says_nothing_new(const struct failure *f, struct text line, bool marks);
+
+/* Bytes that the message has lost of its line; 0: none, or the line is not there. */
+size_t summary_left_out(const struct failure *f);
+
+/* Why there is no traceback, and how to get one; "" where there is nothing to be said. */
+const char *summary_no_stack(const struct failure *f);
+
+/* More than the one line that stands behind the cause; and whether that is the last one. */
+bool summary_has_more(const struct failure *f);
+bool summary_tells_last(const struct failure *f);
+
 #endif

@@ -44,43 +44,6 @@ static void put(struct page *p, unsigned indent)
 
 /* --- what the worker said --- */
 
-static bool is_marks(struct text line)
-{
-    bool any = false;
-    for (size_t i = 0; i < line.n; i++)
-        if (line.p[i] == '^' || line.p[i] == '~')
-            any = true;
-        else if (line.p[i] != ' ')
-            return false;
-    return any;
-}
-
-/* "[rank1]: " in front of each line, since torch 2.3: whose lines they are is said already. */
-static struct text without_rank(struct text line)
-{
-    size_t i = 5;
-    if (!text_starts(line, "[rank"))
-        return line;
-    while (i < line.n && line.p[i] >= '0' && line.p[i] <= '9')
-        i++;
-    if (i == 5 || line.n < i + 2 || memcmp(line.p + i, "]:", 2) != 0)
-        return line;
-    i += i + 2 < line.n && line.p[i + 2] == ' ' ? 3 : 2;
-    return (struct text){line.p + i, line.n - i};
-}
-
-static bool is_text(struct text line, const char *text)
-{
-    return text && line.n == strlen(text) && memcmp(line.p, text, line.n) == 0;
-}
-
-/* Said by the cause's line, or by nobody. */
-static bool says_nothing_new(const struct failure *f, struct text line, bool marks)
-{
-    return (!marks && is_marks(line)) || is_text(line, f->message) || is_text(line, f->found.message) ||
-           is_text(line, "Traceback (most recent call last):");
-}
-
 /* Of a frame the name of the file and the line matter, not the way to it. */
 static void put_cut(struct page *p, struct text line, unsigned columns)
 {
@@ -122,8 +85,8 @@ static void put_news(struct page *p, const struct failure *f, struct text t)
     struct el_buf news = EL_BUF_INIT(p->out->mem, 0);
     bool marks = f->found.kind == TRACEBACK_SYNTAX || f->found.kind == TRACEBACK_NONE;
     for (struct text line; text_line(&t, &line);) {
-        line = without_rank(line);
-        if (says_nothing_new(f, line, marks))
+        line = summary_without_rank(line);
+        if (summary_says_nothing_new(f, line, marks))
             continue;
         el_buf_put(&news, line.n ? line.p : "", line.n);
         el_buf_puts(&news, "\n");
@@ -142,45 +105,16 @@ static void put_stack(struct page *p, const struct failure *f)
     el_buf_free(&folded);
 }
 
-/* Why there is no traceback, and how to get one; "" where there is nothing to be said. */
-static const char *no_stack(const struct failure *f)
-{
-    switch (f->watch) {
-    case FAILURE_WATCH_NOT_LOOKED: return "no traceback: its stderr was not looked at, others failed before";
-    case FAILURE_WATCH_TERMINAL:
-        return "no traceback: stderr is a terminal that elrun leaves alone (--capture-stderr=no); without that option, "
-               "or "
-               "with torch's @record, it stands here";
-    case FAILURE_WATCH_NO:
-        return "no traceback: stderr goes where elrun cannot read it; to see it here use --tee 3, or torch's @record";
-    case FAILURE_WATCH_UNTOLD:
-        return "only how it ended was told: its agent was lost before it could tell more, its events break off, or too "
-               "many failed at once; what it wrote lies in the logs of its node, if anywhere";
-    case FAILURE_WATCH_YES: break;
-    }
-    return f->tail || f->survived[0] ? "" : "it wrote nothing to stderr";
-}
-
-/* More than the one line that stands behind the cause. */
-static bool has_more(const struct failure *f)
-{
-    struct text rest = text_of(f->tail), line;
-    while (text_line(&rest, &line))
-        if (line.n && !is_text(line, f->message ? f->message : f->found.message))
-            return true;
-    return false;
-}
-
 static void put_tail(struct page *p, const struct failure *f)
 {
-    const char *why = no_stack(f);
+    const char *why = summary_no_stack(f);
     if (*why) {
         el_buf_puts(&p->line, why);
         put(p, INDENT);
-    } else if (has_more(f)) {
-        bool out = f->tail_from == FAILURE_FROM_STDOUT, told = f->found.message[0] && !f->message;
-        el_buf_printf(&p->line, "%s%s", told ? "before that, its " : "its ",
-                      out ? "stdout ends with (stderr is empty):" : "stderr ends with:");
+    } else if (summary_has_more(f)) {
+        bool out = f->tail_from == FAILURE_FROM_STDOUT;
+        el_buf_printf(&p->line, "its %s%s%s", out ? "stdout" : "stderr",
+                      summary_tells_last(f) ? ", before that line" : " ends with", out ? " (stderr is empty):" : ":");
         put(p, INDENT);
         put_news(p, f, text_of(f->tail));
     }

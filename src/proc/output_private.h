@@ -58,6 +58,7 @@ struct rank {
 struct mouth {
     struct sink *sink;
     struct stream *holder; /* is in the middle of a line: the others wait */
+    bool open;             /* what was passed on as it is has not ended its line */
     el_usec held_at;
     struct loop_timer *timer;
 };

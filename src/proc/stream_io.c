@@ -136,6 +136,8 @@ static void say(struct stream *s, int fed)
     struct mouth *m = s->o->mouth[s->which];
     if (m->holder && m->holder != s && s->o->text.len)
         break_line(m); /* s does not wait for what is shown in parts; else it is given up */
+    if (s->o->text.len)
+        m->open = s->route.raw && s->o->text.v[s->o->text.len - 1] != '\n';
     put_text(s, m->sink, s->which, fed);
     hold(s);
 }
@@ -210,6 +212,9 @@ void output_break_line(struct output *o)
     struct mouth *m = o->mouth[2];
     if (m->holder && m->holder->shown)
         break_line(m);
+    if (m->open)
+        put(o, m->sink, 2, "\n", 1);
+    m->open = false;
 }
 
 /* Returns true if the stream has something to wait for. */

@@ -45,10 +45,11 @@ static enum el_level note_level(enum rdzv_note_type type)
     return grave ? EL_WARN : type == RDZV_NOTE_RECONNECTED ? EL_DEBUG : EL_INFO;
 }
 
-/* Inside an agent the report, and the member's last line, say the same on the same console. */
+/* Inside an agent the report, and lines of the member, say the same on the same console. */
 static bool is_told_beside(enum rdzv_note_type type)
 {
-    return type == RDZV_NOTE_FAILED || type == RDZV_NOTE_STOPPING || type == RDZV_NOTE_CAUSE || type == RDZV_NOTE_ENDED;
+    return type == RDZV_NOTE_FORMED || type == RDZV_NOTE_FAILED || type == RDZV_NOTE_STOPPING ||
+           type == RDZV_NOTE_CAUSE || type == RDZV_NOTE_ENDED;
 }
 
 /* Who comes and goes is told by strangers' leave; what becomes of the job is always told. */

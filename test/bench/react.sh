@@ -15,6 +15,6 @@ for who in elrun torchrun; do
     emit $who 8.restart "worker's death to all 8 running again" ms "last instruction of the dying worker" "main() of the last restarted worker" "<= 15 ms"
     emit $who 8shot.term "worker's death by SIGKILL to its siblings' signal, 8 workers" ms "raise(SIGKILL) of the dying worker" "SIGTERM handler of the last sibling"
     emit $who 8shot.restart "worker's death by SIGKILL to all 8 running again" ms "raise(SIGKILL) of the dying worker" "main() of the last restarted worker"
-    emit $who 8told.restart "worker's death by SIGTERM to all 8 running again (elrun waits 200 ms: is it told, too?)" ms "raise(SIGTERM) of the dying worker" "main() of the last restarted worker"
+    emit $who 8told.restart "worker's death by SIGTERM to all 8 running again (elrun waits 20 ms: is it told, too?)" ms "raise(SIGTERM) of the dying worker" "main() of the last restarted worker"
     emit $who 8.gone "SIGTERM to gone, 8 obedient workers" ms "kill() of the launcher" "its exit"
 done

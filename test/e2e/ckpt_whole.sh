@@ -78,9 +78,12 @@ of 0 megatron-parts 'valid \(megatron'
 of 3 megatron-part 'mp_rank_01/distrib_optim.pt is missing'
 
 # --- the number of ranks in names, and in files -----------------------------------------------------------------------
-for case in verl verl-first rank-of-count short dashes from-zero folders numbers-tp numbers-shard llama inside inside-one; do
+for case in verl verl-first rank-of-count short dashes from-zero folders llama inside inside-one; do
     of 0 $case 'valid \(torch'
 done
+of 4 numbers-tp 'unproved .*
+  model_tp3.pt: complete cannot be proved: nothing counts the files of its set'
+of 4 numbers-shard 'model_shard_3.pt: complete cannot be proved'
 of 3 verl-gone 'model_world_size_4_rank_0.pt: number 3 of this set of 4 files is missing'
 of 3 verl-first-gone 'number 0 of this set of 4 files'
 for case in rank-of-count short dashes from-zero; do of 3 $case-gone 'number 3 of this set of 4 files is missing'; done
@@ -196,4 +199,17 @@ cp -r "$W/trainer" "$W/vouched"
 printf X | dd of="$W/vouched/optimizer.pt" bs=1 seek="$(grep -abo exp_avg "$W/vouched/optimizer.pt" | head -1 | cut -d: -f1)" conv=notrunc 2>/dev/null
 verdict "bytes that their own checksums deny get no manifest" 1 'optimizer.pt: .*have CRC-32' verify --add-manifest "$W/vouched"
 ok "and have none" test ! -e "$W/vouched/MANIFEST.json"
+# --- files that nothing counts: another checkpoint with as many speaks for one
+for step in 1 2; do mkdir -p "$W/count"; cp -r "$W/numbers-tp" "$W/count/checkpoint-$step"; done
+verdict "with one that has as many" 0 'checkpoint-2: valid' verify "$W/count/"
+cp -r "$W/numbers-tp" "$W/count/checkpoint-3"; rm "$W/count/checkpoint-3/model_tp3.pt"
+verdict "with fewer than any other" 4 'checkpoint-3: unproved .*
+  model_tp2.pt: complete cannot be proved' verify "$W/count"
+verdict "a manifest lists what is there" 0 'checkpoint-3: valid .*, manifest written' verify --add-manifest --run-id=r "$W"/count/checkpoint-*
+verdict "gc does not rely on that" 4 'nothing is deleted: that the newest checkpoint, checkpoint-3, is complete cannot be proved: nothing counts the files of model_tp2.pt' \
+    gc "$W/count" --keep-last=1
+is "and deletes nothing" "$(ls "$W/count" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-3 "
+rm -r "$W/count/checkpoint-3"
+verdict "gc says what speaks for it" 0 'kept .* checkpoint-2: among the newest; found whole, every byte, .*; as many files as checkpoint-1' gc "$W/count" --keep-last=1
+is "and deletes the other" "$(ls "$W/count" | tr '\n' ' ')" "checkpoint-2 "
 finished

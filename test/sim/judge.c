@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include "agent/hindsight.h"
+
 /* A stop may take so long, whatever the processes do: until they are killed, then state D twice (leader, leftovers) and
  * one linger. */
 static el_usec leaders_gone_by(const struct world *w)
@@ -49,6 +51,12 @@ static void condemn(struct world *w, unsigned slot)
     want_stop(w, SIGTERM, w->conf.grace);
 }
 
+/* A failure may lead to another attempt. */
+static bool restarts(const struct world *w)
+{
+    return w->judge.attempts <= w->conf.max_restarts && !w->agent.group.stuck && w->conf.restart_policy != DECIDE_NEVER;
+}
+
 static void on_exited(struct world *w, const struct agent_event *ev, const struct world_proc *ended)
 {
     struct world_judge *j = &w->judge;
@@ -70,7 +78,8 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
     bool farewell = ev->signal == SIGTERM || ev->signal == SIGKILL || ev->signal == SIGINT || ev->signal == SIGHUP;
     bool first = j->verdict == AGENT_NO_CAUSE, others = world_leaders(w) || w->spawn_open;
     if (first || j->open)
-        j->hindsight = farewell && ev->signal != SIGKILL ? w->now + AGENT_HINDSIGHT : 0;
+        j->hindsight =
+            !farewell || ev->signal == SIGKILL ? 0 : w->now + (restarts(w) ? HINDSIGHT_INSTANT : HINDSIGHT_LONG);
     if (w->conf.consequence && !farewell && (j->open || (first && others))) {
         blame(w, AGENT_WORKER_FAILED, ev->slot);
         if (j->open && w->now >= j->open_until)
@@ -139,11 +148,9 @@ static void on_signal(struct world *w, const struct agent_event *ev)
         return;
     j->asked_to_leave = true;
     bool done = j->exited_ok == w->conf.slots && !j->stop_due;
-    bool restarts =
-        j->attempts <= w->conf.max_restarts && !w->agent.group.stuck && w->conf.restart_policy != DECIDE_NEVER;
     if (done)
         blame(w, AGENT_SUCCESS, 0);
-    if (j->verdict == AGENT_WORKER_FAILED && (restarts || w->now < j->hindsight))
+    if (j->verdict == AGENT_WORKER_FAILED && (restarts(w) || w->now < j->hindsight))
         j->verdict = AGENT_NO_CAUSE;
     blame(w, AGENT_LEAVING, 0);
     j->open = j->open && j->verdict == AGENT_WORKER_FAILED;

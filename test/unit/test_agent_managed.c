@@ -130,6 +130,40 @@ static void test_cannot_prepare(void)
              "a node that cannot make its logs says so and stays");
 }
 
+static void test_from_outside(void)
+{
+    struct stage *s = managed_up();
+    at(s, 1000, KILLED(1, SIGKILL));
+    stage_is(s, "1.000 exited 1 by KILL -> sweep 1 TERM, all TERM, note 1 | stopping\n",
+             "SIGKILL asks nobody to leave: the coordinator is told at once");
+
+    s = managed_up();
+    at(s, 1000, KILLED(1, SIGTERM));
+    until(s, 1100);
+    stage_is(s,
+             "1.000 exited 1 by TERM -> sweep 1 TERM, all TERM | stopping\n"
+             "1.020 time -> note 1 | stopping\n",
+             "SIGTERM: after an instant, for whoever signals all of them");
+
+    s = managed_up();
+    s->a.conf.captures = true;
+    at(s, 1000, KILLED(1, SIGKILL));
+    at(s, 1050, CAPTURED);
+    stage_is(s,
+             "1.000 exited 1 by KILL -> sweep 1 TERM, capture | stopping\n"
+             "1.050 captured -> all TERM, note 1 | stopping\n",
+             "it is told when what the others hold is captured");
+
+    s = managed_up();
+    s->a.conf.captures = true;
+    at(s, 1000, KILLED(1, SIGKILL));
+    until(s, 1300);
+    stage_is(s,
+             "1.000 exited 1 by KILL -> sweep 1 TERM, capture | stopping\n"
+             "1.200 time -> note 1 | stopping\n",
+             "... or when that takes long");
+}
+
 int main(void)
 {
     test_halt();
@@ -138,5 +172,6 @@ int main(void)
     test_halt_while_preparing();
     test_fence();
     test_cannot_prepare();
+    test_from_outside();
     return done();
 }

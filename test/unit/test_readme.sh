@@ -8,6 +8,10 @@ check "README has its place for figures" "$(grep -q '^<!-- figures:' README.md &
 check "figures in README are rows of RESULTS.md" "$(printf '%s\n' "$figures" | while IFS= read -r row; do
     [ -z "$row" ] || grep -qxF -e "$row" test/bench/RESULTS.md || printf 'not in RESULTS.md: %s\n' "$row"
 done)"
+check "README shows every restart that RESULTS.md has, the slow ones, too" "$(
+    grep "^| worker's death.* to all [0-9]* running again" test/bench/RESULTS.md | awk -F' [|] ' '!seen[$1]++' | while IFS= read -r row; do
+        printf '%s\n' "$figures" | grep -qxF -e "$row" || printf 'not in README: %s\n' "$row"
+    done)"
 check "README has figures" "$([ -n "$figures" ] || echo 'README shows none of RESULTS.md')"
 for page in README.md CONTRIBUTING.md examples/README.md; do
     check "links of $page lead somewhere" "$(grep -o '](\([^)#]*\)' "$page" | sed 's/^](//' | while read -r to; do

@@ -1,0 +1,27 @@
+/* A worker ended by a signal that elrun did not send: is the job being ended, or was that worker meant?
+ *
+ * Schedulers signal everybody, one process after the other, and a job that is being ended has not failed.  Nothing
+ * tells who sent a signal that another process died of; but such a sender needs microseconds for each process, and
+ * elrun reads its own signals before it hears of a death.  So one that has nothing of its own to read is not meant,
+ * unless the sender was interrupted between the two. */
+#ifndef AGENT_HINDSIGHT_H
+#define AGENT_HINDSIGHT_H
+#include <stdbool.h>
+
+#include "util/time.h"
+
+/* Time for a sender that was interrupted, before another attempt, or before the coordinator is told. */
+#define HINDSIGHT_INSTANT EL_MS(20)
+/* The same where the job ends by it: nobody waits for that.  And how long a coordinator is told nothing, at most, while
+ * it has captured what live workers hold: told of a failure, and then lost, it would leave nodes that must end their
+ * workers at once. */
+#define HINDSIGHT_LONG EL_MS(200)
+
+/* By a signal that a person, a scheduler or the kernel sends. */
+bool hindsight_is_from_outside(int signal);
+
+/* How long elrun's own may still be on its way; again: there may be another attempt.  Not after SIGKILL: it is no
+ * request, and an elrun that got it, too, says nothing any more. */
+el_usec hindsight_time(int signal, bool again);
+
+#endif

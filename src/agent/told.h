@@ -1,0 +1,14 @@
+/* The console says a cause once.  The coordinator's texts have it in each place where it may be asked for: why a round
+ * stops, why the next one forms, why the job ends. */
+#ifndef AGENT_TOLD_H
+#define AGENT_TOLD_H
+#include <stdbool.h>
+
+/* Of "stopping: WHY" the why, if it is a worker's failure; else NULL. */
+const char *told_stop(const char *line);
+
+/* Leaves out of line the cause (rank 1 on b failed: …) that has been said: as a report, or as told, of which what goes
+ * on behind it is news.  NULL: nothing has been said so.  false: nothing is left to say. */
+bool told_cut(char *line, const char *told, bool reported);
+
+#endif

@@ -1,0 +1,119 @@
+/* What the worker said itself: which of its lines the report's first one has already. */
+#include <string.h>
+
+#include "incident/summary_private.h"
+
+static struct text text_of(const char *s)
+{
+    return (struct text){s, s ? strlen(s) : 0};
+}
+
+static bool is_marks(struct text line)
+{
+    bool any = false;
+    for (size_t i = 0; i < line.n; i++)
+        if (line.p[i] == '^' || line.p[i] == '~')
+            any = true;
+        else if (line.p[i] != ' ')
+            return false;
+    return any;
+}
+
+struct text summary_without_rank(struct text line)
+{
+    size_t i = 5;
+    if (!text_starts(line, "[rank"))
+        return line;
+    while (i < line.n && line.p[i] >= '0' && line.p[i] <= '9')
+        i++;
+    if (i == 5 || line.n < i + 2 || memcmp(line.p + i, "]:", 2) != 0)
+        return line;
+    i += i + 2 < line.n && line.p[i + 2] == ' ' ? 3 : 2;
+    return (struct text){line.p + i, line.n - i};
+}
+
+static bool is_text(struct text line, const char *text)
+{
+    return text && line.n == strlen(text) && memcmp(line.p, text, line.n) == 0;
+}
+
+static const char dots[] = "\xe2\x80\xa6"; /* text_copy()'s, of a message that it has cut */
+
+/* It is the line that text is, or was before it was cut. */
+static bool is_cut_text(struct text line, const char *text)
+{
+    size_t len = text ? strlen(text) : 0, end = sizeof dots - 1;
+    if (len <= end || strcmp(text + len - end, dots) != 0)
+        return is_text(line, text);
+    return line.n > len - end && memcmp(line.p, text, len - end) == 0;
+}
+
+static const char *said(const struct failure *f)
+{
+    return f->message ? f->message : f->found.message;
+}
+
+bool summary_says_nothing_new(const struct failure *f, struct text line, bool marks)
+{
+    return (!marks && is_marks(line)) || is_cut_text(line, f->message) || is_cut_text(line, f->found.message) ||
+           is_text(line, "Traceback (most recent call last):");
+}
+
+/* A stack that is too long has lost its middle (failure.c), which may lie in this line: "[… 1234 bytes …] ". */
+static size_t lost_in(struct text line)
+{
+    static const char around[] = "  bytes \xe2\x80\xa6] ";
+    size_t lost = 0, i = sizeof "[\xe2\x80\xa6 " - 1, mark = i;
+    const char *at = text_find(line, "[\xe2\x80\xa6 "), *end = line.p + line.n;
+    for (; at && at + i < end && at[i] >= '0' && at[i] <= '9'; i++)
+        lost = lost * 10 + (size_t)(at[i] - '0');
+    i += i > mark ? sizeof around - 1 : 0;
+    return at && i > mark && lost > i ? lost - i : 0;
+}
+
+size_t summary_left_out(const struct failure *f)
+{
+    const char *text = said(f);
+    struct text rest = text_of(f->stack), line; /* of what is no exception the beginning is not kept */
+    while (text_line(&rest, &line)) {
+        line = summary_without_rank(line);
+        if (!is_text(line, text) && is_cut_text(line, text))
+            return line.n - (strlen(text) - (sizeof dots - 1)) + lost_in(line);
+    }
+    return 0;
+}
+
+const char *summary_no_stack(const struct failure *f)
+{
+    switch (f->watch) {
+    case FAILURE_WATCH_NOT_LOOKED: return "no traceback: its stderr was not looked at, others failed before";
+    case FAILURE_WATCH_TERMINAL:
+        return "no traceback: stderr is a terminal that elrun leaves alone (--capture-stderr=no); without that option, "
+               "or "
+               "with torch's @record, it stands here";
+    case FAILURE_WATCH_NO:
+        return "no traceback: stderr goes where elrun cannot read it; to see it here use --tee 3, or torch's @record";
+    case FAILURE_WATCH_UNTOLD:
+        return "only how it ended was told: its agent was lost before it could tell more, its events break off, or too "
+               "many failed at once; what it wrote lies in the logs of its node, if anywhere";
+    case FAILURE_WATCH_YES: break;
+    }
+    return f->tail || f->survived[0] ? "" : "it wrote nothing to stderr";
+}
+
+bool summary_has_more(const struct failure *f)
+{
+    struct text rest = text_of(f->tail), line;
+    while (text_line(&rest, &line))
+        if (line.n && !is_cut_text(line, said(f)))
+            return true;
+    return false;
+}
+
+bool summary_tells_last(const struct failure *f)
+{
+    struct text rest = text_of(f->tail), line, last = {0};
+    while (text_line(&rest, &line))
+        last = line.n ? line : last;
+    return !f->message && f->found.message[0] && is_cut_text(last, f->found.message);
+}
