@@ -25,6 +25,17 @@ static unsigned undocumented(const char *json)
     return section ? n : 1;
 }
 
+/* It stops since 102 s. */
+static void test_wait(struct account w)
+{
+    char line[400];
+    account_enter(&w, ACCOUNT_WAIT, EL_SEC(102) + 10000);
+    account_enter(&w, ACCOUNT_START, EL_SEC(107) + 10000);
+    account_text(&w, EL_SEC(107) + 10000, line, sizeof line);
+    is_str(line, "7.0s: 3.0ms starting, 1.9s running (28.4%), 10ms stopping, 5.0s waiting to start again",
+           "a back-off is not stopping");
+}
+
 int main(void)
 {
     is_str(duration(40), "40us", "microseconds");
@@ -43,13 +54,7 @@ int main(void)
     account_text(&a, EL_SEC(102) + 10000, line, sizeof line);
     is_str(line, "2.0s: 3.0ms starting, 1.9s running (99.3%), 10ms stopping", "one attempt");
 
-    struct account w = a;
-    account_enter(&w, ACCOUNT_WAIT, EL_SEC(102) + 10000);
-    account_enter(&w, ACCOUNT_START, EL_SEC(107) + 10000);
-    account_text(&w, EL_SEC(107) + 10000, line, sizeof line);
-    is_str(line, "7.0s: 3.0ms starting, 1.9s running (28.4%), 10ms stopping, 5.0s waiting to start again",
-           "a back-off is not stopping");
-
+    test_wait(a);
     account_signalled(&a, EL_SEC(103)); /* without a failure of a worker's own: a stop by signal */
     account_failed(&a, EL_SEC(103));
     account_failed(&a, EL_SEC(104));
