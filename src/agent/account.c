@@ -128,8 +128,8 @@ size_t account_text(const struct account *a, el_usec now, char *to, size_t size)
     el_usec total = now - a->began;
     size_t n = more(to, size, 0, "%s:", account_duration(total, d[0], sizeof d[0]));
     for (int i = 0, said = 0; i < ACCOUNT_PARTS; i++) {
-        if (i == ACCOUNT_FORM && !sum.spent[i])
-            continue; /* alone, nobody is waited for */
+        if ((i == ACCOUNT_FORM || i == ACCOUNT_WAIT) && !sum.spent[i])
+            continue; /* alone, nobody is waited for; and few failures have to pass by themselves */
         n = more(to, size, n, "%s %s %s", said++ ? "," : "", account_duration(sum.spent[i], d[0], sizeof d[0]),
                  names[i]);
         if (i == ACCOUNT_RUN)

@@ -12,7 +12,8 @@
     X(FORM, "forming rounds", "forming_usec")                                                                          \
     X(START, "starting", "starting_usec")                                                                              \
     X(RUN, "running", "running_usec")                                                                                  \
-    X(STOP, "stopping", "stopping_usec")
+    X(STOP, "stopping", "stopping_usec")                                                                               \
+    X(WAIT, "waiting to start again", "waiting_usec")
 
 enum account_part {
 #define X(name, text, key) ACCOUNT_##name,

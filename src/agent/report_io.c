@@ -221,6 +221,7 @@ void report_wait(struct node *n)
 {
     struct report r = report_make(n);
     r.again = n->report_said = true;
+    account_enter(&n->account, ACCOUNT_WAIT, loop_clock());
     report_print(n, &r);
     el_log(EL_INFO, "this may pass by itself: restart %u of %u in %u s", n->core.restarts + 1, n->conf->max_restarts,
            (unsigned)(n->core.verdict.wait / EL_SEC(1)));

@@ -3,16 +3,21 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "incident/text.h"
+
 static const char stopping[] = "stopping: ";
 
 /* "rank N on HOST failed: " */
 static bool is_cause(const char *text)
 {
+    size_t digits = 0;
     if (strncmp(text, "rank ", 5) != 0)
         return false;
     text += 5;
-    size_t digits = strspn(text, "0123456789");
-    return digits && strncmp(text + digits, " on ", 4) == 0 && strstr(text, " failed: ");
+    while (text[digits] >= '0' && text[digits] <= '9')
+        digits++;
+    return digits && strncmp(text + digits, " on ", 4) == 0 &&
+           text_find((struct text){text, strlen(text)}, " failed: ");
 }
 
 const char *told_stop(const char *line)
@@ -27,8 +32,8 @@ static char *find(char *line, const char *told, size_t len)
 {
     if (is_cause(line) && strncmp(line, told, len) == 0)
         return line;
-    for (char *at = line; (at = strstr(at, ": rank ")); at += 2)
-        if (is_cause(at + 2) && strncmp(at + 2, told, len) == 0)
+    for (char *at = line; *at; at++)
+        if (strncmp(at, ": rank ", 7) == 0 && is_cause(at + 2) && strncmp(at + 2, told, len) == 0)
             return at + 2;
     return NULL;
 }

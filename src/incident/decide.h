@@ -23,7 +23,8 @@
  *  4. What passes by itself (a service that refuses for now, a name that cannot be resolved, a library that another
  *     process still builds) is tried again while the budget lasts, each time after a longer wait; neither rule 3 nor
  * the limit of fruitless attempts ends it.
- *  5. All else (OSError and its children, RuntimeError, SystemExit, signals, memory, network, hang, what nobody knows)
+ *  5. All else (OSError and its children, RuntimeError but for one that is classed as code, such as a device-side
+ *     assert, SystemExit, signals, memory, network, hang, what nobody knows)
  *     is tried again while the budget lasts.
  *
  * `always` tries everything again, as torchrun does, and sets nobody aside; `never` tries nothing again. */

@@ -231,6 +231,7 @@ static void take_account(struct chronicle *c, const struct event_account *x)
     a->starting += event_number(o, "starting_usec");
     a->running += event_number(o, "running_usec");
     a->stopping += event_number(o, "stopping_usec");
+    a->waiting += event_number(o, "waiting_usec");
     a->effective += event_number(o, "effective_usec");
     a->repeated += event_number(o, "repeated_usec");
     a->steps_new += event_number(o, "steps_new");

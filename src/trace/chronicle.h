@@ -37,7 +37,7 @@ struct chronicle_lost {
 /* Sums over the nodes of what their agents counted. */
 struct chronicle_account {
     unsigned nodes;
-    double total, forming, starting, running, stopping, effective, repeated, steps_new, steps_again, step;
+    double total, forming, starting, running, stopping, waiting, effective, repeated, steps_new, steps_again, step;
     bool steps;
     char text[CHRONICLE_TEXT_MAX]; /* of the only node, as it said it */
 };

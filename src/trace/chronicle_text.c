@@ -76,6 +76,7 @@ static void put_account(const struct chronicle *c, struct el_buf *out)
     put_part(out, "forming rounds", a->forming, a->total, &said);
     put_part(out, "starting", a->starting, a->total, &said);
     put_part(out, "stopping", a->stopping, a->total, &said);
+    put_part(out, "waiting to start again", a->waiting, a->total, &said);
     if (a->steps) { /* told by the node that has the rank that prints them */
         el_usec each = (el_usec)(a->total / a->nodes);
         el_buf_printf(out, "; effective %s: %.0f new steps", account_share((el_usec)a->effective, each, d, sizeof d),
@@ -145,8 +146,8 @@ static void put_json_account(const struct chronicle_account *a, struct el_buf *o
 {
     el_buf_printf(out,
                   ",\"time\":{\"nodes\":%u,\"total_usec\":%.0f,\"forming_usec\":%.0f,\"starting_usec\":%.0f,"
-                  "\"running_usec\":%.0f,\"stopping_usec\":%.0f",
-                  a->nodes, a->total, a->forming, a->starting, a->running, a->stopping);
+                  "\"running_usec\":%.0f,\"stopping_usec\":%.0f,\"waiting_usec\":%.0f",
+                  a->nodes, a->total, a->forming, a->starting, a->running, a->stopping, a->waiting);
     if (a->total > 0)
         el_buf_printf(out, ",\"running_share\":%.4f", a->running / a->total);
     if (a->steps && a->total > 0)

@@ -25,6 +25,17 @@ static unsigned undocumented(const char *json)
     return section ? n : 1;
 }
 
+/* It stops since 102 s. */
+static void test_wait(struct account w)
+{
+    char line[400];
+    account_enter(&w, ACCOUNT_WAIT, EL_SEC(102) + 10000);
+    account_enter(&w, ACCOUNT_START, EL_SEC(107) + 10000);
+    account_text(&w, EL_SEC(107) + 10000, line, sizeof line);
+    is_str(line, "7.0s: 3.0ms starting, 1.9s running (28.4%), 10ms stopping, 5.0s waiting to start again",
+           "a back-off is not stopping");
+}
+
 int main(void)
 {
     is_str(duration(40), "40us", "microseconds");
@@ -43,6 +54,7 @@ int main(void)
     account_text(&a, EL_SEC(102) + 10000, line, sizeof line);
     is_str(line, "2.0s: 3.0ms starting, 1.9s running (99.3%), 10ms stopping", "one attempt");
 
+    test_wait(a);
     account_signalled(&a, EL_SEC(103)); /* without a failure of a worker's own: a stop by signal */
     account_failed(&a, EL_SEC(103));
     account_failed(&a, EL_SEC(104));
@@ -59,12 +71,13 @@ int main(void)
     ok(strstr(line, "; effective 40.0%: 16 new steps of 100ms, 2 made again (200ms)"), "steps are known");
     struct el_buf json = EL_BUF_INIT(NULL, 0);
     account_json(&a, EL_SEC(104), &json);
-    is_str(el_buf_cstr(&json),
-           "{\"total_usec\":4000000,\"forming_usec\":0,\"starting_usec\":3000,\"running_usec\":1997000,"
-           "\"stopping_usec\":2000000,\"running_share\":0.4993,\"steps_new\":16,\"step_usec\":100000,"
-           "\"step_highest\":16,\"effective_usec\":1600000,\"effective_share\":0.4000,\"steps_again\":2,"
-           "\"repeated_usec\":200000,\"restarts\":1,\"detect_usec\":40,\"restart_usec\":9000}",
-           "the same for programs");
+    is_str(
+        el_buf_cstr(&json),
+        "{\"total_usec\":4000000,\"forming_usec\":0,\"starting_usec\":3000,\"running_usec\":1997000,"
+        "\"stopping_usec\":2000000,\"waiting_usec\":0,\"running_share\":0.4993,\"steps_new\":16,\"step_usec\":100000,"
+        "\"step_highest\":16,\"effective_usec\":1600000,\"effective_share\":0.4000,\"steps_again\":2,"
+        "\"repeated_usec\":200000,\"restarts\":1,\"detect_usec\":40,\"restart_usec\":9000}",
+        "the same for programs");
     is_num(undocumented(el_buf_cstr(&json)), 0, "each number is in the manual");
     a.steps.wraps = true;
     account_text(&a, EL_SEC(104), line, sizeof line);

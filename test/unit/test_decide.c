@@ -304,6 +304,9 @@ static void test_passing(void)
     struct decide_digest symbol = said("ImportError: /usr/lib/a.so: undefined symbol: _ZN1aE");
     is_num(symbol.kind, DECIDE_TEXT, "a symbol that an installed library lacks does not pass");
     is_num(said("RuntimeError: 429 samples are too many").kind, DECIDE_OTHER, "a number alone is no refusal");
+    is_num(said("RuntimeError: the batch is odd").kind, DECIDE_OTHER, "RuntimeError is tried again");
+    is_num(said("RuntimeError: CUDA error: device-side assert triggered").kind, DECIDE_CODE,
+           "... unless its words name a mistake of the program: as the manual has it");
     is_num(said("ValueError: Too Many Requests").kind, DECIDE_CODE, "the program's own error may quote anything");
     is_num(said("ConnectionError: Offline mode is enabled.").kind, DECIDE_CODE, "nor does a setting pass");
     is_num(printed("step 3\nERROR: 503 Server Error: Service Unavailable for url: https://hub/x\n").kind,
