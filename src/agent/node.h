@@ -75,6 +75,8 @@ struct evidence_job {
     bool reading, tail_asked, tailing;
 };
 
+#define PERSISTING_OWES_MAX 512u
+
 struct node {
     const struct run_conf *conf;
     char **env;
@@ -124,8 +126,10 @@ struct node {
     /* tell_io.c */
     struct hooks *hooks; /* --hook; NULL: there are none */
     struct loop_timer *sweep_timer;
-    unsigned sweeps;          /* so far, of what hooks and helpers left */
-    char end_why[512];        /* of agent_ended; "": all is well */
+    unsigned sweeps;   /* so far, of what hooks and helpers left */
+    char end_why[512]; /* of agent_ended; "": all is well */
+    bool owes;         /* it succeeded, but for what was promised: */
+    char owed[PERSISTING_OWES_MAX];
     void (*told)(void *node); /* hooks and events are done with */
     enum agent_state shown;   /* on the status line */
     struct console_status status_line;
@@ -342,6 +346,8 @@ void persisting_signal(struct node *n, int signal); /* one that ends the job */
 void persisting_ended(struct node *n);              /* none is left */
 void persisting_leave(struct node *n,
                       void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
+/* The last step that the script wanted on disk is not there, nor is a later one: which, and why. */
+bool persisting_owes(const struct node *n, char to[PERSISTING_OWES_MAX]);
 
 /* The newest step that is in memory is wanted on disk, also if that failed before: which (KEEPER_NO_STEP: none is
  * there). What becomes of it is seen by persisting_view(); ckpt_news() is called when something has.  Among several

@@ -367,6 +367,7 @@ void persisting_went_back(struct node *n, int64_t step, uint64_t lineage, bool b
     if (!p)
         return;
     persist_went_back(p->core, step, lineage);
+    p->owed = p->owed > step ? KEEPER_NO_STEP : p->owed; /* another one is trained now */
     p->back = (struct disk_about){.step = step, .lineage = lineage, .nonce = "0", .layout_id = ""};
     p->sets_aside |= by_itself || p->saver;
     pump(p);
@@ -443,7 +444,7 @@ int persisting_init(struct node *n, struct el_err *e)
     p->node = n;
     p->mem = EL_MEM_INIT(0);
     p->left_at = EL_NEVER;
-    p->failed_step = p->given_up = KEEPER_NO_STEP;
+    p->failed_step = p->given_up = p->owed = p->operators = KEEPER_NO_STEP;
     p->tick = loop_timer_new(n->loop, on_tick, p);
     p->chest = calloc(n->nproc, sizeof *p->chest);
     p->core = persist_new(snapshots_keeper(n->snapshots), n->nproc, &p->mem);
@@ -468,7 +469,8 @@ int64_t persisting_save(struct node *n, uint64_t *ask)
         return step;
     }
     persist_forgive(p->core);
-    persist_want_newest(p->core, false);
+    if (persist_want_newest(p->core, false))
+        p->operators = step;
     pump(p);
     return step;
 }

@@ -27,6 +27,9 @@ struct persisting {
     char said[CKPT_PATH_MAX + 700];
     int64_t failed_step; /* the last one that is not on disk, and why; KEEPER_NO_STEP: none since */
     char failed_why[MSG_TEXT_MAX + 1];
+    int64_t owed; /* the script wanted it on disk, where neither it nor a later one is, and why; KEEPER_NO_STEP: none */
+    char owed_why[MSG_TEXT_MAX + 1];
+    int64_t operators; /* the step that an operator wanted there last */
 
     uint64_t asked, answered; /* several nodes: operators' wishes, and the last one that has its answer */
     int answer_status;
@@ -50,6 +53,7 @@ struct persisting {
 /* persist_say_io.c */
 void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, const char *why);
 void persisting_say_committed(struct persisting *p, bool existed, const char *trouble);
+void persisting_owe(struct persisting *p, int64_t step, const char *why); /* a promise to the script is not kept */
 void persisting_show(struct persisting *p); /* how far a long write is, in the status line */
 /* Among several nodes: what has become of a step, for people and workers that ask here. */
 void persisting_note_saved(struct persisting *p, const struct member_save *x, const char *where);

@@ -3,6 +3,7 @@
 
 #include "agent/persist_private.h"
 #include "util/log.h"
+#include "util/snip.h"
 
 #define PROGRESS_AFTER EL_SEC(1) /* what takes longer is shown on a terminal */
 
@@ -14,6 +15,31 @@ const char *persisting_size(uint64_t bytes, char to[32])
     return to;
 }
 
+void persisting_owe(struct persisting *p, int64_t step, const char *why)
+{
+    if (step <= persist_on_disk(p->core) || step < p->owed)
+        return;
+    p->owed = step;
+    snprintf(p->owed_why, sizeof p->owed_why, "%s", why);
+}
+
+static void keep(struct persisting *p, int64_t step)
+{
+    p->failed_step = KEEPER_NO_STEP;
+    p->owed = step >= p->owed ? KEEPER_NO_STEP : p->owed;
+}
+
+bool persisting_owes(const struct node *n, char to[PERSISTING_OWES_MAX])
+{
+    const struct persisting *p = n->persisting;
+    if (!p || p->owed == KEEPER_NO_STEP)
+        return false;
+    el_snip(to, PERSISTING_OWES_MAX,
+            "the script wanted step %lld on disk (persist=True), and neither it nor a later one is there: %s",
+            (long long)p->owed, p->owed_why);
+    return true;
+}
+
 void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, const char *why)
 {
     el_log(EL_WARN, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
@@ -22,6 +48,8 @@ void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, c
     snapshots_event(p->node->snapshots, "failed", step, why);
     p->failed_step = step;
     snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
+    if (!lastwords && step != p->operators)
+        persisting_owe(p, step, why);
     ckpt_news(p->node);
 }
 
@@ -49,7 +77,7 @@ void persisting_say_committed(struct persisting *p, bool existed, const char *tr
                                                         .text = where});
     snapshots_event(p->node->snapshots, "committed", p->about.step, where);
     p->on_disk_at = loop_clock();
-    p->failed_step = KEEPER_NO_STEP;
+    keep(p, p->about.step);
     ckpt_news(p->node);
 }
 
@@ -66,7 +94,7 @@ void persisting_note_saved(struct persisting *p, const struct member_save *x, co
     else if (persist_on_disk(p->core) != x->over_step) /* else more is known of it */
         snprintf(p->said, sizeof p->said, "step %lld is on disk: %s", (long long)x->over_step, where);
     p->on_disk_at = persist_on_disk(p->core) == x->over_step ? p->on_disk_at : loop_clock();
-    p->failed_step = KEEPER_NO_STEP;
+    keep(p, x->over_step);
 }
 
 void persisting_note_failed(struct persisting *p, int64_t step, const char *why)

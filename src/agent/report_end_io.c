@@ -30,7 +30,7 @@ static void say_own_failure(struct node *n)
     el_buf_free(&text);
 }
 
-static int status_of(struct node *n)
+static int status_of_job(struct node *n)
 {
     bool as_torchrun = n->conf->exit_code == FAILURE_AS_TORCHRUN;
     if (n->membership) /* the job's, or why this node is no part of it any more */
@@ -47,6 +47,16 @@ static int status_of(struct node *n)
     case AGENT_NO_CAUSE: break;
     }
     return EL_EXIT_SOFTWARE;
+}
+
+/* A job that has done all but keep what was promised is none that went well. */
+static int status_of(struct node *n)
+{
+    int status = status_of_job(n);
+    if (status || !persisting_owes(n, n->owed))
+        return status;
+    n->owes = true;
+    return n->conf->exit_code == FAILURE_AS_TORCHRUN ? 1 : EL_EXIT_IOERR;
 }
 
 /* How it ended, and where its time went; nothing of an end as it should be. */
@@ -89,7 +99,7 @@ static void say_farewell(struct node *n)
     if (left && *own && strstr(line, own))
         left = told_cut(line, NULL, true);
     if (left)
-        el_log(n->status ? EL_ERROR : EL_INFO, "%s", line);
+        el_log(n->status && !n->owes ? EL_ERROR : EL_INFO, "%s", line);
 }
 
 static void say_last_words(struct node *n)
@@ -115,6 +125,8 @@ static void say_last_words(struct node *n)
     report_stopping(n);
     if (n->farewell[0])
         say_farewell(n);
+    if (n->owes) /* of a node that is alone why has been said */
+        el_log(EL_ERROR, "%.*s", (int)(n->membership ? strlen(n->owed) : strcspn(n->owed, ":")), n->owed);
 }
 
 /* Of an end that is none as it should be, in one line; NULL of another. */
@@ -133,7 +145,7 @@ static void tell_how_it_ended(struct node *n)
     } else if (n->core.cause == AGENT_STUCK) {
         why = "a process survives SIGKILL";
     }
-    tell_end(n, n->farewell[0] ? n->farewell : why);
+    tell_end(n, n->owes ? n->owed : n->farewell[0] ? n->farewell : why);
     el_buf_free(&verdict);
 }
 

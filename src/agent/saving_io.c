@@ -482,8 +482,10 @@ static void want_again(struct persisting *p)
         return;
     bool current = keeper_held_below(snapshots_keeper(p->node->snapshots), step + 1) == step;
     if (!current || !persist_again(p->core, step, s->lineage)) {
-        persist_over(p->core, step, s->lineage, false);
-        persisting_note_failed(p, step, "the order to write it is no more, and it is not held any more");
+        static const char why[] = "the order to write it is no more, and it is not held any more";
+        if (persist_over(p->core, step, s->lineage, false))
+            persisting_owe(p, step, why);
+        persisting_note_failed(p, step, why);
     }
     refresh(p);
 }
@@ -544,6 +546,8 @@ void saver_over(struct node *n, const struct member_save *x)
     bool wished = persist_over(p->core, x->over_step, x->over_lineage, x->over_good);
     if (!x->over_good && (wished || x->over_ask || p->failed_step != x->over_step)) /* else: a second answer */
         persisting_note_failed(p, x->over_step, x->over_text);
+    if (!x->over_good && wished && !x->over_lastwords)
+        persisting_owe(p, x->over_step, x->over_text);
     s->held.ask = persisting_note_answer(p, x) ? 0 : s->held.ask;
     ckpt_news(n);
     if (wished || x->over_ask)

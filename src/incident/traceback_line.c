@@ -39,7 +39,8 @@ static bool ends(struct text t, const char *with)
 static bool is_users(struct text file)
 {
     static const char *const theirs[] = {"/site-packages/", "/dist-packages/",     "/lib/python3",    "/lib64/python3",
-                                         "<frozen ",        "<__array_function__", "<eval_with_key>", "/bin/torchrun"};
+                                         "<frozen ",        "<__array_function__", "<eval_with_key>", "/bin/torchrun",
+                                         "/py/elrun/" /* ours: each agent has it in a folder of its own */};
     for (size_t i = 0; i < COUNT_OF(theirs); i++)
         if (text_find(file, theirs[i]))
             return false;

@@ -12,6 +12,7 @@
     X(OSERR, 71, "the system refused: fork, memory, descriptors")                                                      \
     X(UNHEALTHY, 72, "this node was judged unhealthy")                                                                 \
     X(CANTCREAT, 73, "cannot create logs or files")                                                                    \
+    X(IOERR, 74, "all workers succeeded, and the last checkpoint that they asked for is not on disk")                  \
     X(TEMPFAIL, 75, "temporary: start me again")                                                                       \
     X(PROTOCOL, 76, "the other side speaks another protocol or version")                                               \
     X(NOPERM, 77, "not allowed")                                                                                       \

@@ -1,7 +1,7 @@
 # Snapshots on their way to disk, on one node: what the script wants there is a checkpoint, what a job leaves behind when it
 # ends badly is one, and nothing that is wrong with the disk hurts the training.
 # Seen to fail: a build that ends the job while a checkpoint is being written ("last"); one without last words ("one",
-# "all", "term"); one that publishes without comparing what was written with what was committed ("late").
+# "all", "term"); one that ends with 0 although it owes a checkpoint; one that publishes without comparing what was written with what was committed ("late").
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
 
@@ -94,12 +94,14 @@ is "declare_file() with another layout: an error that names the option" "$(grep 
     'declare_file("a/b.pt") is for elrun --ckpt-layout=megatron; declare() is for tensors and values'
 is "and the script goes on as it likes" "$status" 0
 
+owes() { holds "$ERR" "^elrun: the script wanted step $1 on disk .persist=True., and neither it nor a later one is there\$"; }
 train events events 4 1,2
 is "wait_persist(): it is a checkpoint; events() say so" "$(cat "$D"/log.* | sed -n '/^told 1/p; /1)\]$/p' | sort | uniq -c | tr -s ' ')" " 2 events [('persisted', 1), ('committed', 1)]
  2 told 1 True"
 is "it will not be one: why" "$(grep -ch '^step 2 is not on disk: .*No such file or directory' "$D"/log.* | tr '\n' ' ')" "1 1 "
 is "and the event" "$(grep -ch "^events \[('failed', 2)\]" "$D"/log.* | tr '\n' ' ')" "1 1 "
-is "the job is none the worse for it" "$status" 0
+is "the job has trained to its end, and owes a checkpoint" "$status" 74
+ok "which one is said" owes 2
 
 # --- the disk -----------------------------------------------------------------------------------------------------
 refused() { # NAME STATUS REGEX OPTIONS...
@@ -133,10 +135,17 @@ if small full size=6m; then # room for two of them
     wait_for seen_failed 2 ".*No space left on device"
     is "a full disk: older checkpoints are untouched" "$(whole 0) $(whole 1)" "0 0"
     touch "$D/failed.2"; finish
-    is "a full disk: the training goes on" "$status" 0
+    is "a full disk: the training goes on, and it owes a checkpoint at the end" "$status" 74
+    ok "a full disk: which one is said" owes 2
     is "a full disk: no half of one is left" "$(ls -A "$ROOT/.stage")" ""
-    is "a full disk: it is said once" "$(grep -c 'No space left' "$ERR")" 1
+    is "a full disk: why is said once" "$(grep -c 'No space left' "$ERR")" 1
     is "a full disk: what is needed and how to get it" "$(grep -c 'bytes are needed; older checkpoints are untouched; `elrun ckpt gc` makes room' "$ERR")" 1
+    rm -rf "$ROOT"/step-*
+    begin room fails 6 0,1,2,3
+    for s in 0 1 3; do touch "$D/failed.$s"; done
+    wait_for seen_failed 2 ".*No space left on device"
+    mount -o remount,size=32m "$ROOT"; touch "$D/failed.2"; finish
+    is "a disk that was full for a while: a later one is there, and nothing is owed" "$status $(whole 3)" "0 0"
     ROOT=
 else
     skip "no right to mount" "a full disk"
@@ -148,7 +157,7 @@ if small ro size=16m; then
     mount -o remount,ro "$ROOT"; touch "$D/failed.0"
     wait_for seen_failed 1 ".*Read-only file system"
     touch "$D/failed.1"; finish
-    is "the disk becomes read-only: the training goes on" "$status" 0
+    is "the disk becomes read-only: the training goes on" "$status" 74
     is "the disk becomes read-only: what is there is whole" "$(whole 0)" 0
     refused "read-only from the start" 73 "--ckpt-dir: $ROOT cannot be written to: Read-only file system" --ckpt-dir="$ROOT"
     ROOT=
@@ -160,13 +169,13 @@ wait_for test -e "$R/step-000000000/MANIFEST.json"
 mv "$R" "$R.gone" && rm -rf "$R.gone"; touch "$D/failed.0"
 wait_for seen_failed 1 ".*No such file or directory"
 touch "$D/failed.1"; finish
-is "the directory vanishes: the training goes on" "$status" 0
+is "the directory vanishes: the training goes on" "$status" 74
 begin moved fails 4 0,1
 wait_for test -e "$R/step-000000000/MANIFEST.json"
 mv "$R" "$R.moved" && mkdir "$R"; touch "$D/failed.0"
 wait_for seen_failed 1 ".*another directory than it was at the start: it was moved or replaced"
 touch "$D/failed.1"; finish
-is "the directory is moved and another one made: the training goes on" "$status" 0
+is "the directory is moved and another one made: the training goes on" "$status" 74
 is "nothing is written where nobody looks" "$(ls "$R" "$R.moved" | grep -c step-000000001)" 0
 is_clean vanished
 finished

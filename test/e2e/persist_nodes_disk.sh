@@ -31,7 +31,7 @@ went_back() { cat "$D"/log.? | sed -n 's/^0 \([01]\) \([^ ]*\) .*/\1:\2/p' | tr 
 serve
 # The directories have one name on two hosts, and are not one.
 job apart none 6 5
-ends 0
+ends 74
 is "each its own directory: that is no checkpoint of both" "$(steps)" "0 0 "
 is "each its own directory: what is wrong" "$(said 'step 5 is not on disk: .* is missing: is --ckpt-dir one directory for all nodes')" 1
 
@@ -86,7 +86,8 @@ if mkdir "$T/full" && small "$T/full/ckpt.1" size=3300k; then # room for two of 
     ok "a full disk of one node: it is said" wait_for holds "$T/store" \
         'checkpoint: step 2 is not on disk: .*No space left on device .*ckpt gc'
     touch "$D/failed.2"
-    ends 0
+    ends 74
+    ok "a full disk of one node: both say what they owe" holds "$D/err.0" "^elrun: the script wanted step 2 on disk .*: .*No space left"
     is "a full disk of one node: once" "$(said 'step 2 is not on disk')" 1
     is "a full disk of one node: both have what was there before" "$(steps)$(whole)" "2 2 0 0 "
     is "a full disk of one node: no half of one is left" "$(ls -A "$R.0/.stage" "$R.1/.stage" | grep -c step)" 0
@@ -105,7 +106,7 @@ if mkdir "$T/half" && small "$T/half/ckpt.1" nr_inodes=7; then
     ok "a disk that is full at the last moment: it is said" wait_for holds "$T/store" \
         'job half: checkpoint: step 1 is not on disk: .*MANIFEST.*No space left'
     touch "$D/failed.1"
-    ends 0
+    ends 74
     is "a disk that is full at the last moment: nobody calls it a checkpoint" "$(cat "$D"/err.? | grep -c 'step 1 is on disk')" 0
 fi
 

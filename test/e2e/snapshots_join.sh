@@ -1,7 +1,8 @@
 # A training that grows, from memory alone: a third node joins at a step boundary, and its rank gets the state from the others by
 # the script (examples/elastic.py, restore(share=...)).  No step is lost or made twice, all ranks have the same parameters and optimizer
 # behind each step, and they are those of a training on one rank.
-# Seen to fail: without share= in the example (nothing is left that every rank can have); with a share() that gives nothing back.
+# Seen to fail: without share= in the example (nothing is left that every rank can have); with a share() that gives nothing back; with frames
+# of elrun's own package taken for the script's, which lie elsewhere on each node ("does not share").
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3 with torch}"
 E2E_MARK="$T" TMPDIR="$T/tmp" "$ELRUN" store --port 0 --port-file "$T/port" >"$T/store" 2>&1 &
@@ -36,6 +37,44 @@ near() { # but for the order in which floating point numbers are added
         "$T/grows/log.0" "$T/one/log.0"
 }
 is "and has come to the same" "$(near)" "2:0"
+
+# A script that shares nothing: nothing is left that the new rank could have, in the next round as in this one.
+mkdir "$T/alone"
+cat >"$T/alone.py" <<'PY'
+import os
+import sys
+import time
+
+import elrun
+
+ck = elrun.connect()
+state = {"step": 0}
+ck.declare("state", state, shard_id="all")
+step = ck.restore()
+with open(f"{sys.argv[1]}/rounds.{os.environ['RANK']}", "a") as f:
+    print(os.environ["WORLD_SIZE"], step, file=f)
+for now in range(1000000):
+    with ck.update(now):
+        state["step"] = now
+    ck.snapshot(now)
+    time.sleep(0.02)
+PY
+alone() { # NAME
+    OUT=$T/$1.out ERR=$T/$1.err ENV="PYTHON_EXEC=$PY"
+    start --nnodes=2:3 --nproc-per-node=1 --rdzv-endpoint="127.0.0.1:$(cat "$T/port")" --rdzv-id=alone --scale-up-delay=0.2 \
+        --max-restarts=5 --boundary-wait=100 --ckpt-mem=64M "$T/alone.py" "$T/alone"
+    eval "agent_$1=$elrun_pid"
+}
+alone d; alone e
+wait_for files "$T/alone/rounds.*" 2
+alone f
+for n in d e f; do
+    eval "elrun_pid=\$agent_$n"; finish
+    is "a script that does not share: node $n ends" "$status" 1
+done
+ok "a script that does not share: it is not tried until the restarts are spent" holds "$T/store" \
+    'job alone has ended: status 1: no restart: two rounds in a row ended so: NoSnapshot at alone.py:'
+is "a script that does not share: no rank began anew" "$(cat "$T"/alone/rounds.? | sort | uniq -c | tr -s ' ')" " 2 2 None"
 kill -TERM $store
 wait_for no_leftovers
 is "no process is left" "$(leftovers | tr '\n' ' ')" ""

@@ -30,6 +30,7 @@ static const char *say(const char *text)
 
 #define TB   "Traceback (most recent call last):\n  File \"t.py\", line 3, in main\n    f(x)\n    ^^^^\n"
 #define SITE "  File \"/v/lib/python3.11/site-packages/torch/nn/m.py\", line 9, in forward\n    return g()\n"
+#define OURS "  File \"/tmp/elrun-X5o8A0/py/elrun/snapshots.py\", line 138, in restore\n    raise Error\n"
 
 static void test_plain(void)
 {
@@ -41,6 +42,7 @@ static void test_plain(void)
     is_str(say(TB "ValueError: bad"), "ValueError: bad @t.py:3 main", "the last newline is missing");
     is_str(say(TB "ValueError\n"), "ValueError:  @t.py:3 main", "no message");
     is_str(say(TB SITE "RuntimeError: x\n"), "RuntimeError: x @t.py:3 main", "the user's frame, not the library's");
+    is_str(say(TB OURS "elrun.Error: x\n"), "elrun.Error: x @t.py:3 main", "nor that of our own package");
     is_str(say("Traceback (most recent call last):\n" SITE "pkg.E: x\n"),
            "pkg.E: x @/v/lib/python3.11/site-packages/torch/nn/m.py:9 forward", "only library frames: the innermost");
     is_str(say(TB "__main__.f.<locals>.Odd: x\n"), "__main__.f.<locals>.Odd: x @t.py:3 main", "a local class");
