@@ -229,7 +229,7 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     size_t used = 0;
     if (EL_UNLIKELY(w->state == SESSION_NEW))
         w->kv = server_admits(s, c) ? s->kv : NULL;
-    if (EL_UNLIKELY(conn_unsent(conn)) && !w->in.len) {
+    if (EL_UNLIKELY(conn_unsent(conn) || conn->paused) && (conn->paused || !w->in.len)) {
         put_off(c, bytes, n, 0);
         return NULL;
     }
