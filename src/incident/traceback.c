@@ -17,6 +17,8 @@ enum {
 };
 
 /* How much a find says about the end of the program. */
+#define GO_LINES_MAX 60u /* of one goroutine */
+
 enum weight { IGNORED, SHELL, THREAD, MAIN }; /* SHELL: what a shell around the program says */
 
 struct find {
@@ -251,6 +253,54 @@ static void take_abort(struct finder *f, struct find *x, enum line_abort what, s
     }
 }
 
+/* Rust's words stand in the line of the place, or in the next one. */
+static bool take_rust_panic(struct finder *f, struct find *x, struct text line, size_t *pos)
+{
+    bool in_main;
+    size_t next;
+    if (!line_is_rust_panic(line, &x->frame, &in_main, &x->message))
+        return false;
+    x->t.kind = TRACEBACK_PANIC;
+    x->type = (struct text){"panic", 5};
+    x->has_frame = true;
+    x->weight = in_main ? MAIN : THREAD;
+    if (!x->message.n && peek(f, *pos, &line, &next)) {
+        x->message = line;
+        *pos = next;
+    }
+    x->t.end = *pos;
+    return true;
+}
+
+/* Go's words are followed by the stacks of its goroutines, that of the one which panicked first.  Without any it is
+ * somebody else's line. */
+static bool take_go_panic(struct finder *f, struct find *x, struct text line, size_t *pos)
+{
+    static const char *const starts[] = {"panic: ", "fatal error: "};
+    struct text message = {line.p, 0}, rest;
+    for (size_t i = 0; i < COUNT_OF(starts); i++)
+        if (text_starts(line, starts[i]))
+            message = (struct text){line.p + strlen(starts[i]), line.n - strlen(starts[i])};
+    bool running = false;
+    size_t at = *pos, next;
+    for (unsigned n = 0; message.n && n < GO_LINES_MAX && peek(f, at, &rest, &next); n++, at = next) {
+        struct line_frame frame;
+        bool is_frame = running && line_is_go_frame(rest, &frame);
+        if (is_frame && (!x->has_frame || (frame.user && !x->frame.user)))
+            take_frame(x, &frame, false);
+        if (running && line_is_blank(rest)) /* the other goroutines only wait */
+            break;
+        running |= text_starts(rest, "goroutine ");
+    }
+    if (!running)
+        return false;
+    x->t.kind = TRACEBACK_PANIC;
+    x->type = (struct text){"panic", 5};
+    x->message = message;
+    *pos = x->t.end = at;
+    return true;
+}
+
 /* torchrun inside this worker: what it says about its own worker, from the table's root cause. */
 static void take_nested_table(struct find *x, struct text all)
 {
@@ -303,7 +353,8 @@ static void chain_add(struct finder *f, struct find *x)
         c->n--;
     }
     const char *from = x->type.p, *end = f->all.p + (x->words_end ? x->words_end : x->t.end);
-    if (x->t.kind == TRACEBACK_ABORT || x->t.kind == TRACEBACK_CPLUS) /* "abort" does not stand in the text */
+    if (x->t.kind == TRACEBACK_ABORT || x->t.kind == TRACEBACK_CPLUS || x->t.kind == TRACEBACK_PANIC)
+        /* "abort" does not stand in the text */
         from = f->all.p + x->block_start;
     assert(from >= f->all.p && from < end);
     c->v[c->n++] = (struct traceback_exception){TRACEBACK_LAST, x->type, {from, (size_t)(end - from)}};
@@ -391,6 +442,8 @@ static bool try_block(struct finder *f, struct text line, size_t start, size_t n
         take_timeout(f, &x, line, pos);
     } else if ((what = line_is_abort(line, &x.type, &x.message))) {
         take_abort(f, &x, what, pos);
+    } else if (take_rust_panic(f, &x, line, pos) || take_go_panic(f, &x, line, pos)) {
+        ;
     } else if ((at = text_find(line, "File \"")) && at - line.p >= 2) {
         struct line_frame frame;
         at -= 2; /* a frame is indented by two */

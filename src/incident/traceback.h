@@ -15,6 +15,7 @@ enum traceback_kind {
     TRACEBACK_FATAL,  /* "Fatal Python error: …", faulthandler's stacks */
     TRACEBACK_CPLUS,  /* "terminate called …", also when faulthandler's stacks follow */
     TRACEBACK_ABORT,  /* a line of the C library or of assert() */
+    TRACEBACK_PANIC,  /* of Rust or Go */
 };
 
 #define TRACEBACK_LAST_LINES 20 /* what TRACEBACK_NONE keeps */

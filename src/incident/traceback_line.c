@@ -257,6 +257,61 @@ enum line_abort line_is_abort(struct text t, struct text *type, struct text *mes
     return LINE_NO_ABORT;
 }
 
+/* "src/main.rs:4:5" or "main.go:9": with the columns or without. */
+static bool take_place(struct text t, unsigned numbers, struct line_frame *f)
+{
+    size_t at = t.n;
+    for (; numbers; numbers--) {
+        size_t end = at;
+        while (at && is_digit(t.p[at - 1]))
+            at--;
+        if (at == end || end - at > 9 || at < 2 || t.p[--at] != ':')
+            return false;
+        f->line = 0;
+        for (size_t i = at + 1; i < end; i++)
+            f->line = 10 * f->line + (unsigned)(t.p[i] - '0');
+    }
+    f->file = upto(t, t.p + at);
+    return true;
+}
+
+bool line_is_rust_panic(struct text t, struct line_frame *f, bool *in_main, struct text *message)
+{
+    const char *at = text_find(t, "' panicked at ");
+    const char *numbered = at ? NULL : text_find(t, ") panicked at "); /* thread 'main' (71) panicked at */
+    if (!text_starts(t, "thread '") || (!at && !numbered))
+        return false;
+    *in_main = text_starts(t, "thread 'main'");
+    struct text place = after(t, (size_t)((at ? at : numbered) - t.p) + 14);
+    *message = (struct text){place.p, 0};
+    *f = (struct line_frame){.user = true};
+    if (place.n && place.p[0] == '\'') { /* the old form: the words, then the place */
+        size_t comma = place.n;
+        while (comma > 3 && memcmp(place.p + comma - 3, "', ", 3) != 0)
+            comma--;
+        if (comma <= 3)
+            return false;
+        *message = (struct text){place.p + 1, comma - 4};
+        place = after(place, comma);
+    } else if (ends(place, ":")) {
+        place.n--;
+    }
+    return take_place(place, 2, f);
+}
+
+bool line_is_go_frame(struct text t, struct line_frame *f)
+{
+    if (!text_starts(t, "\t"))
+        return false;
+    const char *plus = text_find(t, " +0x");
+    struct text place = after(plus ? upto(t, plus) : t, 1);
+    *f = (struct line_frame){0};
+    if (!text_find(place, ".go:") || !take_place(place, 1, f))
+        return false;
+    f->user = !text_find(place, "/src/runtime/") && !text_find(place, "/pkg/mod/");
+    return true;
+}
+
 bool line_is_blank(struct text t)
 {
     for (size_t i = 0; i < t.n; i++)

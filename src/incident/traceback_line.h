@@ -1,4 +1,4 @@
-/* What single lines of a Python or C++ program's last words look like.  Private to traceback.c, what stands
+/* What single lines of a Python, C++, Rust or Go program's last words look like.  Private to traceback.c, what stands
  * beside it (classify.c, fold.c, stacks.c) and their tests. */
 #ifndef INCIDENT_TRACEBACK_LINE_H
 #define INCIDENT_TRACEBACK_LINE_H
@@ -34,6 +34,13 @@ bool line_is_foreign(struct text t);
 /* Last words of C++ or the C library.  CPLUS: the exception's type is in *type if it was named. */
 enum line_abort { LINE_NO_ABORT, LINE_CPLUS, LINE_ABORT };
 enum line_abort line_is_abort(struct text t, struct text *type, struct text *message);
+
+/* Rust: `thread 'main' panicked at src/main.rs:4:5:`, the words on the next line, as of 1.73; before it was `thread
+ * 'main' panicked at 'words', src/main.rs:4:5`.  message.n 0: they come next. */
+bool line_is_rust_panic(struct text t, struct line_frame *f, bool *in_main, struct text *message);
+
+/* Go: a frame `\t/src/main.go:9 +0x1d` of the stack behind `panic: …`. */
+bool line_is_go_frame(struct text t, struct line_frame *f);
 
 /* Only white space. */
 bool line_is_blank(struct text t);

@@ -155,6 +155,33 @@ static void test_others(void)
            "A::B: gone", "an exception long ago, then a crash: the crash");
 }
 
+static void test_panics(void)
+{
+#define STACK                                                                                                          \
+    "\ngoroutine 1 [running]:\nmain.f(...)\n\t/usr/lib/go/src/runtime/panic.go:3\nmain.main()\n"                       \
+    "\t/home/u/x/main.go:9 +0x1d\n"
+    is_str(say("panic: runtime error: index out of range [5] with length 3\n" STACK "exit status 2\n"),
+           "panic: runtime error: index out of range [5] with length 3 @/home/u/x/main.go:9 ", "a panic of Go");
+    is_str(say("fatal error: all goroutines are asleep - deadlock!\n" STACK
+               "\ngoroutine 7 [chan receive]:\nmain.g()\n\t/home/u/x/other.go:5 +0x1\n"),
+           "panic: all goroutines are asleep - deadlock! @/home/u/x/main.go:9 ",
+           "its deadlock, with another goroutine");
+    is_str(say("panic: don't\nbye\n"), "- bye", "the word alone is nobody's");
+    is_str(say("\nthread 'main' panicked at src/main.rs:4:5:\nindex out of bounds: the len is 3 but the index is 5\n"
+               "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n"),
+           "panic: index out of bounds: the len is 3 but the index is 5 @src/main.rs:4 ", "a panic of Rust");
+    is_str(say("thread 'main' (7123) panicked at src/main.rs:4:5:\nboom\n"), "panic: boom @src/main.rs:4 ",
+           "with the thread's number");
+    is_str(say("thread 'main' panicked at 'it's, ' gone', src/main.rs:41:5\n"), "panic: it's, ' gone @src/main.rs:41 ",
+           "as it was before 1.73");
+    is_str(say("thread 'tokio-1' panicked at a.rs:4:5:\nboom\n" TB "ValueError: bad\n"), "ValueError: bad @t.py:3 main",
+           "one of a thread before the main thread's exception");
+    is_str(say("thread '<unnamed>' panicked at src/lib.rs:4:5:\nboom\n" TB "pyo3_runtime.PanicException: boom\n"),
+           "pyo3_runtime.PanicException: boom @t.py:3 main", "one that becomes an exception of Python");
+    is_str(say("thread 'main' panicked at nowhere\n"), "- thread 'main' panicked at nowhere",
+           "without a place it is a line");
+}
+
 static void test_nested(void)
 {
 #define LAUNCHER                                                                                                       \
@@ -223,6 +250,7 @@ int main(void)
     test_prefix();
     test_chain();
     test_others();
+    test_panics();
     test_nested();
     test_clean();
     return done();
