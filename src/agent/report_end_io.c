@@ -95,7 +95,9 @@ static void say_farewell(struct node *n)
     if (n->membership && n->core.cause == AGENT_WORKER_FAILED)
         snprintf(own, sizeof own, "rank %u on %s failed: ", workers_rank(n, n->core.cause_slot), n->host);
     bool reported = n->membership && incident_is_printed(n);
-    bool left = told_cut(line, n->stop_said ? n->stop_why : NULL, reported);
+    /* A worker of this node was named since then: all of it once more. */
+    bool between = report_worker_failed(n) && !reported;
+    bool left = told_cut(line, n->stop_said && !between ? n->stop_why : NULL, reported);
     if (left && *own && strstr(line, own))
         left = told_cut(line, NULL, true);
     if (left)

@@ -19,7 +19,7 @@ at() { wait_for files "$T/$1/at.*" 2; touch "$T/$1/go"; }
 ends() { # NAME STATUS
     for i in 0 1; do
         eval "elrun_pid=\$$1_$i"; finish
-        is "$1: node $i ends" "$status" 0 || note "$(tail -8 "$T/$1/err.$i")"
+        is "$1: node $i ends" "$status" "$2" || note "$(tail -8 "$T/$1/err.$i")"
     done
 }
 list() { "$ELRUN" ckpt ls "$R" --json | "$PY" -c '
@@ -30,15 +30,15 @@ for x in json.load(sys.stdin)["checkpoints"]:
 serve; first=$coordinator; job first 2
 serve; job second 4
 wait_for files "$T/first/at.*" 2; wait_for files "$T/second/at.*" 2 # both began when the directory was empty
-at first; ends first
-at second; ends second
+at first; ends first 0
+at second; ends second 74
 is "two at the same time: the second one's step is not written among the first one's" "$(list)" "2 valid latest"
 like "and it is said why" "$(cat "$T/store")" \
     "step 4 is not on disk: .*another job that runs now has the run id same, too, and has written $R/step-000000002: end one of them"
 kill -KILL "$first"; wait "$first" 2>/dev/null; killed
 
 serve; rm -r "$T/second"; job second 4
-at second; ends second
+at second; ends second 0
 is "one after the other: it goes on from there" "$(sed -n 's/^0 0 \([0-9]*\) .*/\1/p' "$T/second/log.0") $(list)" "2 2 valid
 4 valid latest"
 killed
