@@ -7,8 +7,10 @@ import torch
 
 import elrun
 
-MODES = ["replaced", "parameter", "average, made anew", "average, in place", "a layer that is unfrozen once", "nothing", "end"]
+MODES = ["replaced", "parameter", "average, made anew", "average, in place", "copies", "held", "another", "object",
+         "a layer that is unfrozen once", "nothing", "end"]
 SNAPSHOT, LAST = 2, 9
+AGAIN = 108  # a change was seen long ago
 
 folder, attempt = sys.argv[1], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 mode = MODES[attempt]
@@ -17,8 +19,35 @@ model = torch.nn.Linear(3, 2)
 optim = torch.optim.SGD(model.parameters(), 0.1)
 average = {name: value.clone() for name, value in model.state_dict().items()}
 extra = {}
+
+
+class Copies:
+    """What its state_dict() gives is another tensor each time."""
+
+    def __init__(self):
+        self.number = 0
+
+    def state_dict(self):
+        return {"number": torch.tensor(self.number), "weight": model.weight.clone()}
+
+    def load_state_dict(self, state):
+        self.number = int(state["number"])
+
+
+class Object:
+    def __init__(self):
+        self.tensor = torch.zeros(3)
+
+    def state_dict(self):
+        return vars(self)
+
+    def load_state_dict(self, state):
+        self.tensor.copy_(state["tensor"])
+
+
+copies, an_object = Copies(), Object()
 ck = elrun.connect()
-for name, value in (("model", model), ("optim", optim), ("average", average), ("extra", extra)):
+for name, value in (("model", model), ("optim", optim), ("average", average), ("extra", extra), ("copies", copies), ("object", an_object)):
     ck.declare(name, value)
 done = ck.restore()
 first = 0 if done is None else done + 1
@@ -29,13 +58,15 @@ if mode == "end":
     sys.exit(0)
 with open(f"{folder}/first", "w") as f:
     f.write(str(first))
-for k in range(LAST + 1):
+last = AGAIN if mode.endswith("once") else LAST
+for k in range(last + 1):
     optim.zero_grad()
     model(torch.full((3,), float(k))).sum().backward()
     with ck.update(first + k):
         optim.step()
+        copies.number += 1
     if mode.startswith("average"):
-        if k == LAST:
+        if k == last:
             break
         for name, value in model.state_dict().items():
             if mode.endswith("anew"):
@@ -49,6 +80,13 @@ for k in range(LAST + 1):
         extra["layer"] = torch.ones(4)
 if mode == "replaced":
     average["bias"] = average["bias"] + 1
+if mode == "held":
+    old = average["bias"]
+    average["bias"] = old + 1
+if mode == "another":
+    extra["another"] = torch.ones(2)
+if mode == "object":
+    an_object.tensor = an_object.tensor + 1
 if mode == "parameter":
     model.bias = torch.nn.Parameter(model.bias.detach() + 1)
 raise RuntimeError("a validation that fails")

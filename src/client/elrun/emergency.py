@@ -23,11 +23,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Set, Tuple
 
+from .blocks import local_of
+from .objects import fields_of
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Held, Part, copy_all
 from .texts import cut
 from .tree import Refused
-from .values import torch
+from .values import SIMPLE, has_pair, torch
 
 if TYPE_CHECKING:
     from .snapshots import Snapshots
@@ -36,6 +38,7 @@ ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid
 SAMPLED_MAX = 512  # tensors of which elements are compared: weights first, of more by lot
 SAMPLES = 2  # elements of each, side by side: one kernel of a device copies those of all tensors
 LOOKS = 64  # one step in so many begins with a look at what was changed behind the one before; early ones more often
+HABIT_STEPS = 100  # without a change behind them, for which nothing is captured once one was seen
 LARGE_STEPS = 100  # for which who has too many values is not asked for them
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
 
@@ -52,7 +55,9 @@ class _Plan(NamedTuple):
     picked: List[int]  #: numbers of some of the rest,
     views: List[Any]  #: elements of them,
     samples: List[Any]  #: … as they were behind the step
-    loose: List[int]  #: of the rest: in no block
+    loose: List[int]  #: of the rest: in no block,
+    reached: Set[int]  #: … and in a container
+    counts: List[int]  #: of all tensors in the containers of each part
     keep: List[Any]  #: whose memory is in the key
     uncounted: Set[int]  #: of the rest: made in inference mode, where torch counts no changes
 
@@ -74,8 +79,8 @@ class Emergency:
         self.loose: List[Any] = []  # tensors whose holders are counted,
         self.holders: List[int] = []  # … and how many they had behind the step
         self.kept = False  # what stands here is of the last step, and may be compared with what is there when the next begins
-        self.steps = self.habits = 0  # steps that were begun; looks that have found something changed behind one
-        self.habit = ""  # what it was: nothing counts that is captured
+        self.steps = self.clean = 0  # steps that were begun; looks in a row that have found nothing
+        self.habit = ""  # what the script changes behind its steps: nothing counts that is captured
         self.large = 0  # steps for which nothing is laid aside: it was too much
         self.schedulers = [(part.name, s) for part in ck.parts if isinstance(part, Part) for s in _schedulers(part.value)]
         self.counts: List[Any] = []  # of their steps, behind the step
@@ -125,35 +130,23 @@ class Emergency:
 
     def changed_behind(self) -> str:
         """As a step begins: what was changed since the last one ended, if this is a step for a look; "": nothing, or it is
-        none.  Which steps are looked at is the same on all ranks, since a state_dict() may talk to them.  What a script
-        does once, when it unfreezes a layer, is passed over at the next look."""
+        none.  Who has been seen to do so is looked at in each step, until it was not for HABIT_STEPS."""
         self.steps += 1
-        if not self.kept or (self.steps & (self.steps - 1) and self.steps % LOOKS):
+        if not self.kept or not (self.habit or self.steps & (self.steps - 1) == 0 or self.steps % LOOKS == 0):
             return ""
-        try:
-            held = self.ck._take()
-        except Exception:  # a snapshot will say so
-            return ""
-        name = self._differs(held)
-        if not name and self.habits < 2:
-            self.habit = ""
-        self.habits += bool(name)
-        return name
-
-    def _differs(self, held: List[Held]) -> str:
-        """A tensor that is not what it was behind the last step, or ""."""
         plan = self.plan
-        if plan is None or [one.layout for one in held] != [one.layout for one in self.held]:
-            known = {name for one in self.held for name in _names(one)}
-            return next((f"tensor {name}" for one in held for name in _names(one) if name not in known), "")
-        names = [name for one in held for name in _names(one)]
-        sources = [s for one in held for s in one.sources]
-        moved = (i for i, place in zip(plan.rest, self.places) if sources[i].data_ptr() != place)
-        i = next(moved, -1)
-        if i < 0:
-            k = _first_other(plan.views, plan.samples)
-            i = plan.picked[k] if k >= 0 else -1
-        return f"tensor {names[i]}" if i >= 0 else ""
+        assert plan is not None
+        i = self._moved()
+        what = f"tensor {self._name(i)}" if i >= 0 else self._replaced()
+        k = -1 if what else _first_other(plan.views, plan.samples)
+        what = f"tensor {self._name(plan.picked[k])}" if k >= 0 else what
+        self.clean = 0 if what else self.clean + 1
+        if self.clean == HABIT_STEPS:
+            self.habit = ""
+        return what
+
+    def _name(self, i: int) -> str:
+        return [name for one in self.held for name in _names(one)][i]
 
     def stepped(self) -> str:
         """The part of a scheduler that has made a step since, whose copy is behind; "": none has.  It is asked for until
@@ -216,25 +209,44 @@ class Emergency:
         samples = [v.clone() for v in looked.values()]
         in_blocks = {id(t) for part in self.ck.parts if isinstance(part, Part) for block in part.blocks.values() for t in block.locals}
         loose = [i for i in rest if id(sources[i]) not in in_blocks]
-        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, loose, list(sources), uncounted)
+        there = [_in_containers(part) for part in self.ck.parts]
+        reached = {i for i in loose if any(id(sources[i]) in here for here in there)}
+        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, loose, reached, list(map(len, there)), list(sources),
+                     uncounted)
+
+    def _moved(self) -> int:
+        """A source that torch has counted a change of since the step, or that lies elsewhere; -1: none."""
+        plan = self.plan
+        assert plan is not None
+        for i, version, place in zip(plan.rest, self.versions, self.places):
+            counted = 0 if i in plan.uncounted else self.sources[i]._version
+            if counted != version or self.sources[i].data_ptr() != place:
+                return i
+        return -1
 
     def _replaced(self) -> str:
-        """A tensor that stood in the objects behind the step and does not any more, or "".  No object is asked, since this
-        is another thread, and the other ranks may stand still: a block knows by itself whether it is what it was, and a
-        tensor that nobody holds but this module was replaced."""
+        """What stood in the objects behind the step and does not any more, or "".  No object is asked, since this may be
+        another thread, and the other ranks may stand still.  A block knows by itself whether it is what it was, containers
+        are looked through, and of what a state_dict() has given, a tensor that nobody holds but this module was replaced; if
+        nobody else has held it behind the step, the state_dict() gives copies."""
         for part in self.ck.parts:
             if isinstance(part, Part) and not all(block.guard() for block in list(part.blocks.values())):
-                return f'part "{part.name}" does not hold what it held after its last step'
+                return f'part "{part.name}"'
         plan = self.plan
-        if plan is None or not self.loose:
+        if plan is None:
             return ""
         ours = collections.Counter(map(id, itertools.chain(self.sources, plan.keep, *(one.sources for one in self.held))))
         alone = next(map(sys.getrefcount, [object()]))  # for what one list counts
-        names = [name for one in self.held for name in _names(one)]
         holders = list(map(sys.getrefcount, self.loose))
+        there: Set[int] = set()
+        for part, count in zip(self.ck.parts, plan.counts):
+            here = _in_containers(part)
+            if len(here) != count:
+                return f'part "{part.name}"'
+            there |= here
         for i, tensor, was, now in zip(plan.loose, self.loose, self.holders, holders):
-            if now < was and now <= alone + ours[id(tensor)]:
-                return f"{names[i]} was replaced outside of ck.update()"
+            if i in plan.reached and id(tensor) not in there or now < was and now <= alone + ours[id(tensor)]:
+                return f"tensor {self._name(i)}"
         return ""
 
     def _failed(self, *what: Any) -> None:
@@ -343,21 +355,17 @@ class Emergency:
     def _changed(self, turn: int, plan: _Plan, written: List[Any]) -> str:
         """What was changed outside of a step, or "".  What was written is looked at, too: a change may have ended
         meanwhile."""
-        names = [name for one in self.held for name in _names(one)]
         if self.ck._turn != turn:
             return "a step, or ck.swapped(), began or ended while it was copied"
-        replaced = self._replaced()
-        if replaced:
-            return replaced
-        for i, version, place in zip(plan.rest, self.versions, self.places):
-            counted = 0 if i in plan.uncounted else self.sources[i]._version
-            if counted != version or self.sources[i].data_ptr() != place:
-                return f"{names[i]} was changed outside of ck.update()"
+        i = self._moved()
+        what = f"{self._name(i)}" if i >= 0 else self._replaced()
+        if what:
+            return f"{what} was changed outside of ck.update()"
         th = torch()
         for i, view, sample in zip(plan.picked, plan.views, plan.samples):
             copied = _elements(written[i], self.sources[i].is_contiguous())
             if not th.equal(_bits(view), _bits(sample)) or not th.equal(_bits(copied), _bits(sample.cpu())):
-                return (f"{names[i]} and maybe other tensors were changed outside of ck.update(), past torch's count (through "
+                return (f"{self._name(i)} and maybe other tensors were changed outside of ck.update(), past torch's count (through "
                         ".data): weights swapped for a validation belong into `with ck.swapped():`")
         return ""
 
@@ -376,6 +384,28 @@ def _schedulers(value: Any, depth: int = 4) -> List[Any]:
 def _is_tensor(value: Any) -> bool:
     th = torch()
     return th is not None and isinstance(value, th.Tensor)
+
+
+def _in_containers(part: Any) -> Set[int]:
+    """The ids of the tensors that stand in containers of the part, without asking any object; those of blocks aside, which
+    know by themselves."""
+    found: Set[int] = set()
+    seen: Set[int] = {id(block.of) for block in part.blocks.values()} if isinstance(part, Part) else set()
+    todo = [part.value] if isinstance(part, Part) else []
+    while todo:
+        value = todo.pop()
+        if type(value) in SIMPLE or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if _is_tensor(value):
+            found.add(id(local_of(value)))
+        elif isinstance(value, dict):
+            todo += value.values()
+        elif isinstance(value, (list, tuple, collections.deque)):
+            todo += value
+        elif not has_pair(value):
+            todo += (fields_of(value) or {}).values()
+    return found
 
 
 def _names(one: Held) -> List[str]:

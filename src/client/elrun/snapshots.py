@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from . import packets
 from .check import compare
 from .declaring import Declaring
-from .emergency import Emergency
+from .emergency import HABIT_STEPS, Emergency
 from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PHASE, PROTO, REASON, SNAPSHOT, UPDATING, WHY,
                       Error, Extent, Page, end_of, extents, images_of, images_text)
 from .parts import FilePart, Held, Saved, put_back, unmade
@@ -78,6 +78,7 @@ class Snapshots(Declaring):
         self._image: Optional[SavedImage] = None  # what restore() has read last, while it runs
         self._sent: Optional[int] = None  # step of the last commit
         self._taken = 0  # snapshots of this process
+        self._said_habit = False
         self._full = False  # it was said that --ckpt-mem is too small
         self._lacks_room = False  # it was for the last snapshot
         self._busy = ""  # why there was no slot for one
@@ -471,12 +472,13 @@ class Snapshots(Declaring):
             text = (f"part {name}: a scheduler was stepped between update({self._ended}) and update({step}): what is captured when a "
                     "worker fails has it as it was before; call its step() within ck.update()")
             self._send("NOTE", {"error": False, "text": cut(text)})
-        name = emergency.changed_behind()
-        if name:
-            text = f"{name} was changed between update({self._ended}) and update({step})"
-            if not emergency.habit:
-                self._send("NOTE", {"error": False, "text": cut(f"{text}: where a script does so again and again, nothing newer than "
-                                    "the last snapshot is captured when a worker fails; what is declared changes within ck.update()")})
+        what = emergency.changed_behind()
+        if what:
+            text = f"{what} was changed between update({self._ended}) and update({step})"
+            if not self._said_habit:
+                self._said_habit = True
+                self._send("NOTE", {"error": False, "text": cut(f"{text}: until {HABIT_STEPS} steps were without such a change, nothing newer "
+                                    "than the last snapshot is captured when a worker fails; what is declared changes within ck.update()")})
             emergency.habit = cut(text)
 
     def _warn_miscounted(self, step: int) -> None:
