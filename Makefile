@@ -2,7 +2,7 @@
 #
 #   make            build/elrun
 #   make demo       install what is missing, then train a small model and kill a worker half-way
-#   make check      install what is missing, then run every test (under 15 minutes)
+#   make check      install what is missing, then run every test (some 18 minutes on two processors)
 #   make check-fast unit tests, purity, a short swarm, the same sources with clang (under a minute)
 BUILD   ?= build
 # One name for each file: an object that was made as /…/build/x.o would not be made anew when a header of build/x.o changes.
