@@ -1,6 +1,5 @@
-/* Where nothing in a checkpoint counts the files of its ranks, those of the other steps do: one with as many of each
- * set speaks for it, one with more against it.
- */
+/* Where nothing in a checkpoint counts the files of its ranks, those of other steps do: one with as many speaks for it,
+ * one with more against it. */
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,8 @@
 # file, an archive without checksums, a hub's cache, a crafted pickle: what is whole is, and nothing else is called so.
 # Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
 # links that are followed or let out, the bound of visits, the proof before gc deletes, the number of ranks in names and in
-# files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums.
+# files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums, all files
+# counted instead of those of a set.
 . "$(dirname "$0")/../lib/e2e.sh"
 W=$T/w; mkdir "$W"
 "$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
