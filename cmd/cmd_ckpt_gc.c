@@ -15,7 +15,7 @@ struct teller {
     const struct ckpt_place *p;
     const struct scan *s;
     bool any;
-    char like[CKPT_PATH_MAX]; /* the one that has as many files as the newest, if that is what speaks for it */
+    const struct scan_entry **like; /* of each of the scan: has as many files of ranks, where that is what proves it */
 };
 
 static void tell(void *ctx, const struct scan_entry *x, const char *why)
@@ -41,9 +41,10 @@ static void tell(void *ctx, const struct scan_entry *x, const char *why)
         ckpt_put_shown(out, x->name);
         el_buf_printf(out, "%s%s", why ? ": " : "", why ? why : "");
         el_buf_puts(out, x->proved ? "; found whole, every byte, before anything older goes" : "");
-        if (x->proved && *t->like) {
-            el_buf_puts(out, "; as many files as ");
-            ckpt_put_shown(out, t->like);
+        const struct scan_entry *like = t->like[x - t->s->v];
+        if (x->proved && like) {
+            el_buf_puts(out, "; as many files of ranks as ");
+            ckpt_put_shown(out, like->name);
         }
         el_buf_puts(out, "\n");
     }
@@ -51,17 +52,24 @@ static void tell(void *ctx, const struct scan_entry *x, const char *why)
 }
 
 /* A manifest lists the files that were there when it was written: of a set that nothing else counts another that
- * has as many speaks for it. */
+ * has as many speaks for it, and one that has more against it. */
 static int prove_count(struct teller *t, const struct scan_entry *newest, const struct verify *v, struct el_err *e)
 {
-    const struct scan_entry *like = v->uncounted ? verify_as_many(t->s, newest->name) : NULL;
-    if (v->uncounted && !like)
+    struct verify_others o;
+    char text[700];
+    verify_others(v, t->s, newest->name, &o);
+    if (o.more) {
+        verify_others_put(&o, text, sizeof text);
+        return ckpt_fail(e, CKPT_UNSUPPORTED, "nothing is deleted: the newest checkpoint, %s, is unproved: %s%s%s",
+                         newest->name, o.mine ? o.mine->name : "", o.mine ? ": " : "", text);
+    }
+    if (v->uncounted && !o.like)
         return ckpt_fail(
             e, CKPT_UNSUPPORTED,
             "nothing is deleted: that the newest checkpoint, %s, is complete cannot be proved: nothing counts "
-            "the files of %s's set, and no other checkpoint has as many files",
+            "the files of %s's set, and no other checkpoint has as many of them",
             newest->name, v->uncounted_like);
-    snprintf(t->like, sizeof t->like, "%s", like ? like->name : "");
+    t->like[newest - t->s->v] = o.like;
     return 0;
 }
 
@@ -115,6 +123,9 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
                     p.file ? "a file" : "one checkpoint, or holds none");
     if (!r)
         r = scan_open(&s, &p.fs, &c->mem, (int64_t)time(NULL), e);
+    t.like = r ? NULL : el_alloc(&c->mem, s.n * sizeof *t.like);
+    if (!r && !t.like)
+        r = el_fail(e, EL_EXIT_OSERR, "out of memory");
     struct gc g = {.fs = &p.fs,
                    .mem = &c->mem,
                    .rule = {c->conf->keep_last, c->conf->keep_every},
@@ -134,6 +145,7 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
         else
             tell_end(c, &g);
     }
+    el_free(&c->mem, t.like);
     scan_close(&s);
     ckpt_place_close(&p);
     return r;

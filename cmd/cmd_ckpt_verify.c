@@ -160,6 +160,14 @@ static void find_uncounted(struct verify *v)
                 "complete cannot be proved: nothing counts the files of its set, so the last ones may be missing");
 }
 
+/* Another of its root has more of them. */
+static void find_fewer(struct verify *v, const struct verify_others *o)
+{
+    char text[700];
+    verify_others_put(o, text, sizeof text);
+    verify_find(v, CKPT_UNSUPPORTED, o->mine ? o->mine->name : "", text);
+}
+
 /* --- one of them -------------------------------------------------------------------------------------------------- */
 
 static int verify_one(struct report *r, const struct ckpt_place *p, const struct scan *s, const char *dir,
@@ -168,6 +176,7 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const struct
     struct ckpt_call *c = r->c;
     struct look l;
     struct verify v;
+    struct verify_others others = {0};
     bool added = false;
     /* A manifest vouches for what it lists: bytes that their own checksums deny get none. */
     ckpt_verifier(c, &v, c->conf->deep || c->conf->add_manifest);
@@ -180,17 +189,21 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const struct
         bad = el_fail(e, EL_EXIT_USAGE, "--add-manifest is for a directory");
     if (!bad && c->conf->add_manifest && l.hub)
         bad = el_fail(e, EL_EXIT_USAGE, "--add-manifest: %s is of a cache, which only its hub writes to", name);
-    if (!bad && c->conf->add_manifest && !v.verdict && l.why.status == CKPT_INCOMPLETE) {
+    if (!bad && s && !v.verdict)
+        verify_others(&v, s, dir, &others);
+    if (!bad && c->conf->add_manifest && !v.verdict && !others.more && l.why.status == CKPT_INCOMPLETE) {
         bad = write_manifest(c, &v, &l, e);
         added = !bad && !v.verdict;
     }
-    /* A manifest lists the files, and others of the same kind speak for it. */
-    bool uncounted = !bad && v.uncounted && !added && !v.verdict && l.why.status == CKPT_INCOMPLETE &&
-                     !(s && verify_as_many(s, dir));
+    /* A manifest lists the files, as others of the same kind speak for them; it is no answer to one with more. */
+    bool fewer = !bad && !v.verdict && others.more;
+    bool uncounted = !bad && v.uncounted && !added && !v.verdict && l.why.status == CKPT_INCOMPLETE && !others.like;
     if (!bad && !added && !v.verdict && v.silent_bytes)
         find_silent(&v);
-    v.uncounted = uncounted ? v.uncounted : 0;
-    if (uncounted)
+    v.uncounted = fewer || uncounted;
+    if (fewer)
+        find_fewer(&v, &others);
+    else if (uncounted)
         find_uncounted(&v);
     ckpt_verifier_end(c);
     if (!bad)

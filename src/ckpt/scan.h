@@ -4,6 +4,7 @@
 #include "ckpt/fs.h"
 #include "ckpt/layout.h"
 #include "ckpt/look.h"
+#include "ckpt/ranked.h"
 
 #define SCAN_ENTRIES_MAX 100000u
 #define SCAN_LEASE_SEC   3600 /* a lease that was not touched for so long is nobody's */
@@ -34,6 +35,7 @@ struct scan_entry {
     int64_t changed_sec; /* when it was committed, else when a file of it was written last */
     uint64_t world, bytes;
     size_t files;
+    struct rank_sets sets; /* of a checkpoint that is not elrun's own */
     bool lastwords, pinned, leased, latest;
     bool proved;            /* gc: it was found whole before anything went because of it */
     char *run_id;           /* "" if nobody says */

@@ -4,6 +4,7 @@
 #define CKPT_VERIFY_H
 #include "ckpt/look.h"
 #include "ckpt/manifest.h"
+#include "ckpt/ranked.h"
 #include "ckpt/scan.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* those beyond are counted */
@@ -31,6 +32,7 @@ struct verify {
     /* Files of ranks without a gap, of which nothing says how many there were: the last ones may be missing. */
     uint64_t uncounted;                 /* files of such sets */
     char uncounted_like[CKPT_PATH_MAX]; /* the last one of the first set */
+    struct rank_sets sets;              /* all of ranks; names are those of the look */
     struct fmt_counts *counts;          /* what each file of the look says of the others */
     struct tensors tensors;             /* all of them, sorted; files are names of the look */
     _Atomic uint64_t done;
@@ -44,9 +46,17 @@ void verify_free(struct verify *v);
 /* Notes something; e is read, not changed. */
 void verify_find(struct verify *v, int verdict, const char *file, const char *text);
 
-/* Another checkpoint of the root, of another step, that has as many files in the same format: what speaks for one whose
- * files nothing counts.  NULL: none has. */
-const struct scan_entry *verify_as_many(const struct scan *s, const char *name);
+/* What the other checkpoints of its root say of how many files of ranks there should be. */
+struct verify_others {
+    const struct scan_entry *like; /* of another step, with as many of each set that nothing counts; NULL: none */
+    const struct scan_entry *more; /* it has more of a set; NULL: none */
+    const struct rank_set *mine;   /* of which there are fewer here; NULL: there are none at all */
+    const struct rank_set *its;
+};
+void verify_others(const struct verify *v, const struct scan *s, const char *name, struct verify_others *to);
+
+/* What speaks against it, for where there is a `more`. */
+void verify_others_put(const struct verify_others *o, char *text, size_t n);
 
 /* Reads every byte of the files of a look for the manifest of a directory that somebody else has written.  files_n is
  * l->n; names are those of the look; chunks are the caller's, by el_free(v->mem). */

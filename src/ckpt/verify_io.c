@@ -48,7 +48,9 @@ void verify_free(struct verify *v)
     v->findings = NULL;
     tensors_free(&v->tensors);
     el_free(v->mem, v->counts);
+    el_free(v->mem, v->sets.v);
     v->counts = NULL;
+    v->sets = (struct rank_sets){0};
 }
 
 /* --- what one thread does ----------------------------------------------------------------------------------------- */

@@ -2,7 +2,8 @@
 # file, an archive without checksums, a hub's cache, a crafted pickle: what is whole is, and nothing else is called so.
 # Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
 # links that are followed or let out, the bound of visits, the proof before gc deletes, the number of ranks in names and in
-# files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums.
+# files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums, all files
+# counted instead of those of a set.
 . "$(dirname "$0")/../lib/e2e.sh"
 W=$T/w; mkdir "$W"
 "$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
@@ -199,17 +200,98 @@ cp -r "$W/trainer" "$W/vouched"
 printf X | dd of="$W/vouched/optimizer.pt" bs=1 seek="$(grep -abo exp_avg "$W/vouched/optimizer.pt" | head -1 | cut -d: -f1)" conv=notrunc 2>/dev/null
 verdict "bytes that their own checksums deny get no manifest" 1 'optimizer.pt: .*have CRC-32' verify --add-manifest "$W/vouched"
 ok "and have none" test ! -e "$W/vouched/MANIFEST.json"
-# --- files that nothing counts: another checkpoint with as many speaks for one
+# --- files that nothing counts: another checkpoint with as many speaks for one, and one with more against it ----------
 for step in 1 2; do mkdir -p "$W/count"; cp -r "$W/numbers-tp" "$W/count/checkpoint-$step"; done
 verdict "with one that has as many" 0 'checkpoint-2: valid' verify "$W/count/"
 cp -r "$W/numbers-tp" "$W/count/checkpoint-3"; rm "$W/count/checkpoint-3/model_tp3.pt"
 verdict "with fewer than any other" 4 'checkpoint-3: unproved .*
   model_tp2.pt: complete cannot be proved' verify "$W/count"
 verdict "a manifest lists what is there" 0 'checkpoint-3: valid .*, manifest written' verify --add-manifest --run-id=r "$W"/count/checkpoint-*
-verdict "gc does not rely on that" 4 'nothing is deleted: that the newest checkpoint, checkpoint-3, is complete cannot be proved: nothing counts the files of model_tp2.pt' \
+verdict "gc does not rely on that" 4 'nothing is deleted: the newest checkpoint, checkpoint-3, is unproved: model_tp2.pt: complete cannot be proved: checkpoint-[12] has 4 files of its set, this one has 3$' \
     gc "$W/count" --keep-last=1
 is "and deletes nothing" "$(ls "$W/count" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-3 "
 rm -r "$W/count/checkpoint-3"
-verdict "gc says what speaks for it" 0 'kept .* checkpoint-2: among the newest; found whole, every byte, .*; as many files as checkpoint-1' gc "$W/count" --keep-last=1
+verdict "gc says what speaks for it" 0 'kept .* checkpoint-2: among the newest; found whole, every byte, .*; as many files of ranks as checkpoint-1' gc "$W/count" --keep-last=1
 is "and deletes the other" "$(ls "$W/count" | tr '\n' ' ')" "checkpoint-2 "
+# lay ROOT STEP NAME...: a checkpoint of such files.
+lay() {
+    l_to=$W/$1/checkpoint-$2; shift 2
+    for l_name; do
+        mkdir -p "$(dirname "$l_to/$l_name")"
+        case $l_name in *.json) echo '{"lr": 1}' >"$l_to/$l_name" ;; *) cp "$W/numbers-tp/model_tp0.pt" "$l_to/$l_name" ;; esac
+    done
+}
+# vouch ROOT: a manifest of each, as it is; named alone, a checkpoint is not compared with the others.
+vouch() { "$ELRUN" ckpt verify --add-manifest --run-id=r "$W/$1"/checkpoint-* >"$T/out" 2>"$T/err"; }
+# stays ROOT REGEX: all are vouched for, and gc deletes nothing, because of that.
+stays() {
+    vouch "$1"
+    s_before=$(ls "$W/$1")
+    verdict "$1: gc" 4 "^elrun: nothing is deleted: .*$2" gc "$W/$1" --keep-last=1
+    is "$1: all stay" "$(ls "$W/$1")" "$s_before"
+    verdict "$1: nor does verify rely on a manifest" 4 ': unproved ' verify "$W/$1"
+}
+four='model_tp0.pt model_tp1.pt model_tp2.pt model_tp3.pt' three='model_tp0.pt model_tp1.pt model_tp2.pt'
+lay other-file 1 $four; lay other-file 2 $three args.json
+verdict "a file of another kind is none of the set" 4 'checkpoint-2: unproved .*
+  model_tp2.pt: complete cannot be proved: checkpoint-1 has 4 files of its set, this one has 3$' verify "$W/other-file"
+verdict "where another has more, there is no manifest" 4 'checkpoint-2: unproved \(torch, 4 files, [^,]*, 3 tensors\)
+' verify --add-manifest --run-id=r "$W/other-file"
+is "only for the one that has most" "$(ls -d "$W"/other-file/*/MANIFEST.json)" "$W/other-file/checkpoint-1/MANIFEST.json"
+verdict "gc leaves alone what has none" 0 '0 deleted.* 2 kept' gc "$W/other-file" --keep-last=1
+stays other-file 'checkpoint-2, is unproved: model_tp2.pt: .*checkpoint-1 has 4 files'
+lay beside 1 $four args.json; lay beside 2 $four
+verdict "nor is it missing" 0 'checkpoint-1: valid .*
+.*checkpoint-2: valid' verify "$W/beside"
+lay disk-full 1 $four; lay disk-full 2 $three; lay disk-full 3 $three
+verdict "two that are cut are no more than the whole one" 4 'checkpoint-2: unproved .*
+  model_tp2.pt: .*checkpoint-1 has 4 files of its set, this one has 3
+.*checkpoint-3: unproved .*
+  model_tp2.pt: .*checkpoint-1 has 4' verify "$W/disk-full"
+stays disk-full 'checkpoint-3, is unproved: .*checkpoint-1 has 4'
+lay reshard 1 $four; lay reshard 2 $four; lay reshard 3 model_tp0.pt model_tp1.pt; lay reshard 4 model_tp0.pt model_tp1.pt
+stays reshard 'checkpoint-4, is unproved: model_tp1.pt: .* has 4 files of its set, this one has 2'
+lay two-sets 1 model_tp0.pt model_tp1.pt optim_tp0.pt optim_tp1.pt optim_tp2.pt
+lay two-sets 2 model_tp0.pt model_tp1.pt optim_tp0.pt optim_tp1.pt args.json
+stays two-sets 'optim_tp1.pt: .*checkpoint-1 has 3 files of its set, this one has 2'
+lay crossed 1 model_tp0.pt model_tp1.pt optim_tp0.pt optim_tp1.pt optim_tp2.pt
+lay crossed 2 model_tp0.pt model_tp1.pt model_tp2.pt optim_tp0.pt optim_tp1.pt
+stays crossed 'optim_tp1.pt: .*checkpoint-1 has 3 files of its set, this one has 2'
+lay no-set 1 $four optim_tp0.pt optim_tp1.pt; lay no-set 2 $four; lay no-set 3 $four
+stays no-set 'checkpoint-1 has optim_tp1.pt, of whose set nothing is here'
+lay stage 1 m_tp0_pp0.pt m_tp1_pp0.pt m_tp0_pp1.pt m_tp1_pp1.pt
+for step in 2 3; do lay stage $step m_tp0_pp0.pt m_tp1_pp0.pt; done
+stays stage 'checkpoint-1 has m_tp1_pp1.pt, of whose set nothing is here'
+for step in 1 2; do lay kinds $step $three; done; lay kinds 3 optim_tp0.pt optim_tp1.pt; lay kinds 4 optim_tp0.pt optim_tp1.pt
+verdict "checkpoints without a set in common say nothing of each other" 0 'checkpoint-4: valid' verify "$W/kinds"
+lay middle 1 model_tp0.pt model_tp1.pt model_tp3.pt; lay middle 2 $three
+verdict "one with a gap does not speak for another" 3 'checkpoint-1: incomplete .*
+.*checkpoint-2: unproved .*
+  model_tp2.pt: .*the set goes on in checkpoint-1, up to model_tp3.pt' verify "$W/middle"
+lay first 1 $four; lay first 2 model_tp1.pt model_tp2.pt model_tp3.pt
+stays first 'model_tp3.pt: .*checkpoint-1 has 4 files of its set, this one has 3'
+lay padded 1 model_tp00.pt model_tp01.pt model_tp02.pt model_tp03.pt; lay padded 2 $three args.json
+stays padded 'model_tp2.pt: .*checkpoint-1 has 4'
+lay padded-twice 1 $four; lay padded-twice 2 $three model_tp02.pt
+stays padded-twice 'checkpoint-1 has 4 files of its set, this one has 3'
+lay folder 1 net.pt w/model_tp0.pt w/model_tp1.pt w/model_tp2.pt; lay folder 2 net.pt w/model_tp0.pt w/model_tp1.pt model_tp2.pt
+stays folder 'w/model_tp1.pt: .*checkpoint-1 has 3 files of its set, this one has 2'
+lay single 1 model_rank0.pt model_rank1.pt; lay single 2 model_rank0.pt
+stays single 'model_rank0.pt: .*checkpoint-1 has 2 files of its set, this one has 1'
+lay power 1 consolidated.00.pth consolidated.01.pth; lay power 2 consolidated.00.pth
+stays power 'consolidated.00.pth: .*checkpoint-1 has 2'
+for step in 10 20; do lay named $step m_${step}_tp0.pt m_${step}_tp1.pt; done
+verdict "names with the step in them" 0 'checkpoint-10: valid .*
+.*checkpoint-20: valid' verify "$W/named"
+for step in 30 40; do lay named $step m_${step}_tp0.pt; done
+stays named 'm_40_tp0.pt: .*checkpoint-[12]0 has 2 files of its set, this one has 1'
+for step in 1 2; do lay damaged $step $three; done
+lay damaged 3 $four; printf '{' >"$W/damaged/checkpoint-3/MANIFEST.json"
+"$ELRUN" ckpt verify --add-manifest --run-id=r "$W/damaged/checkpoint-1" "$W/damaged/checkpoint-2" >"$T/out" 2>"$T/err"
+verdict "one that is damaged speaks against others" 4 'checkpoint-2, is unproved: model_tp2.pt: .*checkpoint-3 has 4' gc "$W/damaged" --keep-last=1
+is "and nothing goes" "$(ls "$W/damaged" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-3 "
+mkdir -p "$W/told"; cp -r "$W/inside" "$W/told/checkpoint-1"; cp -r "$W/inside-one" "$W/told/checkpoint-2"
+vouch told
+verdict "what counts its ranks itself needs no other" 0 'kept .* checkpoint-2: among the newest; found whole' gc "$W/told" --keep-last=1
+is "and the older one goes" "$(ls "$W/told")" checkpoint-2
 finished
