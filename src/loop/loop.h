@@ -3,6 +3,7 @@
 #ifndef LOOP_LOOP_H
 #define LOOP_LOOP_H
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/signalfd.h>
 
 #include "util/err.h"
@@ -57,6 +58,13 @@ void loop_post(struct loop *l, struct loop_post *node);
 
 /* Calls fn(ctx) once at the end of every turn, after all other callbacks: where a shell drains its inbox. */
 void loop_at_turn_end(struct loop *l, void (*fn)(void *ctx), void *ctx);
+
+/* Work that is done bit by bit: while it is on, fn(ctx) is called once in every turn, after what has happened and
+ * before that of loop_at_turn_end(), and the loop waits for nothing.  fn may turn it off, and may not free it. */
+struct loop_chore;
+struct loop_chore *loop_chore_new(struct loop *l, void (*fn)(void *ctx), void *ctx);
+void loop_chore_set(struct loop_chore *c, bool on);
+void loop_chore_free(struct loop_chore *c);
 
 /* Of the library below, for `elrun version`. */
 const char *loop_library_version(void);

@@ -286,6 +286,64 @@ void loop_timer_free(struct loop_timer *t)
     free(t);
 }
 
+/* --- chores --- */
+
+/* libev calls an idle watcher only where nothing else happens: it is there for the loop not to wait. */
+struct loop_chore {
+    ev_idle idle;
+    ev_prepare prepare;
+    struct loop *loop;
+    void (*fn)(void *ctx);
+    void *ctx;
+};
+
+static void on_idle(struct ev_loop *ev, ev_idle *w, int revents)
+{
+    (void)ev, (void)w, (void)revents;
+}
+
+static void on_chore(struct ev_loop *ev, ev_prepare *w, int revents)
+{
+    (void)ev, (void)revents;
+    const struct loop_chore *c = w->data;
+    c->fn(c->ctx);
+}
+
+struct loop_chore *loop_chore_new(struct loop *l, void (*fn)(void *ctx), void *ctx)
+{
+    struct loop_chore *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->loop = l;
+    c->fn = fn;
+    c->ctx = ctx;
+    ev_idle_init(&c->idle, on_idle);
+    ev_prepare_init(&c->prepare, on_chore);
+    c->prepare.data = c;
+    return c;
+}
+
+void loop_chore_set(struct loop_chore *c, bool on)
+{
+    if (on == (ev_is_active(&c->prepare) != 0))
+        return;
+    if (on) {
+        ev_idle_start(c->loop->ev, &c->idle);
+        ev_prepare_start(c->loop->ev, &c->prepare);
+    } else {
+        ev_idle_stop(c->loop->ev, &c->idle);
+        ev_prepare_stop(c->loop->ev, &c->prepare);
+    }
+}
+
+void loop_chore_free(struct loop_chore *c)
+{
+    if (!c)
+        return;
+    loop_chore_set(c, false);
+    free(c);
+}
+
 /* --- signals --- */
 
 static void on_signal_fd(struct ev_loop *ev, ev_io *io, int revents)

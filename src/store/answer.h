@@ -6,8 +6,8 @@
 #include "store/kv.h"
 #include "util/buf.h"
 
-/* Output beyond which an answer is not made further before that is sent. */
-#define ANSWER_SOFT_BYTES (256u << 10)
+/* Output beyond which an answer is not made further before that is sent: some thousand keys, a millisecond. */
+#define ANSWER_SOFT_BYTES (64u << 10)
 
 /* A longer value is not copied: it is sent from where it lies. */
 #define ANSWER_COPY_BYTES (64u << 10)

@@ -11,7 +11,8 @@
 
 #define STORE_HELLO_MAX          EL_SEC(10) /* who has begun to speak and has not shown that it is c10d is closed then */
 #define STORE_READ_MAX           EL_SEC(60)   /* who reads none of its answers for so long is closed */
-#define STORE_TURN_BYTES         (512u << 10) /* for one client, then it is the others' turn */
+#define STORE_TURN_BYTES         (512u << 10) /* of long answers in a turn of the loop, whoever asked for them */
+#define STORE_PIECE_BYTES        (64u << 10)  /* of a long value, then it is the next client's turn */
 #define STORE_MEMORY_MAX_DEFAULT ((size_t)1 << 30)
 
 struct store_server;

@@ -94,6 +94,7 @@ void server_client_free(struct client *c)
     conn_close(&c->conn);
     el_buf_free(&c->rest);
     server_silent_remove(c);
+    server_turn_leave(c);
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -377,7 +378,8 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->workers_n = conf->world_size;
     s->kv = conf->c10d_refused ? NULL : kv_new(&s->mem, seed);
     s->timer = loop_timer_new(l, on_timer, s);
-    if (!s->allow || !s->worker_pid || (!s->kv && !conf->c10d_refused) || !s->timer)
+    s->chore = loop_chore_new(l, server_turn, s);
+    if (!s->allow || !s->worker_pid || (!s->kv && !conf->c10d_refused) || !s->timer || !s->chore)
         el_fail(e, EL_EXIT_OSERR, "store: no memory");
     else if (open_listeners(s, conf->bind, e) == 0) {
         if (conf->allow_n)
@@ -406,6 +408,7 @@ void store_server_free(struct store_server *s)
     el_buf_free(&s->reply);
     assert(s->mem.used_bytes == 0);
     loop_timer_free(s->timer);
+    loop_chore_free(s->chore);
     el_free(NULL, s->worker_pid);
     el_free(NULL, s->allow);
     el_free(NULL, s);

@@ -26,6 +26,8 @@ struct silent {
 struct client {
     struct client *prev, *next; /* all clients */
     struct client *silent_prev, *silent_next;
+    struct client *turn_prev, *turn_next;
+    bool queued;        /* for its turn */
     struct silent *in;  /* NULL: it has greeted, and has read what there was */
     el_usec since;      /* when it came; when it has read something */
     struct el_buf rest; /* that was read, and comes after the answer that is being sent */
@@ -34,6 +36,11 @@ struct client {
     struct conn conn;
     struct store_server *server; /* from here on what each request touches stands together */
     struct session session;
+};
+
+/* Clients that are owed an answer and whose sockets have room, in the order in which they are served. */
+struct turns {
+    struct client *first, *last;
 };
 
 struct listener {
@@ -56,7 +63,9 @@ struct store_server {
     size_t clients_n;
     struct silent fresh, quiet; /* quiet: for longer than STORE_HELLO_MAX */
     struct silent slow;         /* something waits for them to read */
-    struct el_buf reply;        /* of the request at hand */
+    struct turns turns;
+    struct loop_chore *chore; /* while somebody is among those */
+    struct el_buf reply;      /* of the request at hand */
     struct loop_timer *timer;
     el_usec resume_at, report_at;      /* EL_NEVER: accepting; nobody waits */
     el_usec no_hoards_at;              /* the turn in which nobody was found who hoards memory */
@@ -66,7 +75,8 @@ struct store_server {
     bool full; /* descriptors have run out, and that has been said */
 };
 
-/* Never reached: beside what is soft, one echo of a COMPARE_SET waits, which is a value. */
+/* Never reached: while something is unsent no request is looked at, and the answers to those before it are bounded
+ * softly, but for the echo of a COMPARE_SET, which is a value. */
 #define SERVER_UNSENT_MAX (16 << 20)
 
 extern const struct conn_ops server_client_ops;
@@ -75,6 +85,8 @@ extern const struct conn_ops server_client_ops;
 void server_client_free(struct client *c);
 void server_silent_add(struct silent *in, struct client *c);
 void server_silent_remove(struct client *c);
+void server_turn_leave(struct client *c);
+void server_turn(void *ctx); /* the chore */
 /* Asked when the first bytes come: the store of a round may have begun since the connection did. */
 bool server_admits(const struct store_server *s, const struct client *c);
 

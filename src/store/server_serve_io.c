@@ -72,11 +72,9 @@ static EL_COLD void note(struct client *c)
     struct session *w = &c->session;
     if (c->in && c->in != &s->slow && session_greeted(w))
         server_silent_remove(c);
-    if (w->in.len) {
-        size_t n = 0;
-        char *to = session_room(w, &n);
-        conn_read_to(&c->conn, to, n);
-    }
+    size_t n = 0;
+    char *to = c->conn.paused || !w->in.len ? NULL : session_room(w, &n);
+    conn_read_to(&c->conn, to, n); /* what is paused may complete its request from c->rest: not to where that was */
     if (w->wait.state != KV_WAIT_PENDING)
         return;
     if (!w->wait.since)
@@ -105,18 +103,44 @@ static void is_slow(struct client *c, bool slow)
         server_set_timer(s);
 }
 
-/* While it has not been sent what it asked for, no more is read from it. */
-static void settle(struct client *c)
+void server_turn_leave(struct client *c)
+{
+    struct turns *q = &c->server->turns;
+    if (!c->queued)
+        return;
+    c->queued = false;
+    *(c->turn_prev ? &c->turn_prev->turn_next : &q->first) = c->turn_next;
+    *(c->turn_next ? &c->turn_next->turn_prev : &q->last) = c->turn_prev;
+}
+
+static void await_turn(struct client *c)
+{
+    struct turns *q = &c->server->turns;
+    if (c->queued)
+        return;
+    c->queued = true;
+    c->turn_prev = q->last;
+    c->turn_next = NULL;
+    *(q->last ? &q->last->turn_next : &q->first) = c;
+    q->last = c;
+    loop_chore_set(c->server->chore, true);
+}
+
+/* While it has not been sent what it asked for, no more is read from it.  It waits for room in its socket or, if there
+ * is some, for its turn. */
+static void settle(struct client *c, bool room)
 {
     struct conn *conn = &c->conn;
-    bool owed = c->session.answer || c->rest.len;
+    bool owed = c->session.answer || c->rest.len, reads = !owed && !conn_unsent(conn);
     if (conn_broken(conn))
         return;
+    if (reads == conn->paused)
+        (reads ? conn_resume : conn_pause)(conn);
     note(c);
-    if (owed != conn->paused)
-        (owed ? conn_pause : conn_resume)(conn);
-    conn_await_room(conn, owed);
-    is_slow(c, owed || conn_unsent(conn));
+    conn_await_room(conn, owed && !room);
+    if (owed && room)
+        await_turn(c);
+    is_slow(c, !reads);
 }
 
 static enum session_step feed(struct client *c, const char *bytes, size_t n, size_t *used)
@@ -128,74 +152,89 @@ static enum session_step feed(struct client *c, const char *bytes, size_t n, siz
     return step;
 }
 
-/* The next piece: how much went out.  *step: SESSION_END if it is over with the client. */
-static size_t send_piece(struct client *c, size_t most, enum session_step *step)
+/* The next piece.  *n: how much of it went out; *room: the socket took all of it. */
+static enum session_step send_piece(struct client *c, size_t *n, bool *room)
 {
     struct el_buf *out = &c->server->reply;
     struct kv_bytes piece;
-    *step = session_piece(&c->session, out, &piece);
-    size_t n = out->len, more = 0;
-    conn_send(&c->conn, out->v, n);
+    enum session_step step = session_piece(&c->session, out, &piece);
+    size_t sent = 0, most = piece.n < STORE_PIECE_BYTES ? piece.n : STORE_PIECE_BYTES;
+    *n = out->len;
+    conn_send(&c->conn, out->v, out->len);
     out->len = 0;
-    if (*step == SESSION_HELD && n < most)
-        more = conn_send_some(&c->conn, piece.v, piece.n < most - n ? piece.n : most - n);
-    if (*step == SESSION_HELD)
-        session_took(&c->session, more);
-    return n + more;
+    if (step == SESSION_HELD) {
+        sent = conn_send_some(&c->conn, piece.v, most);
+        session_took(&c->session, sent);
+        *room = sent == most;
+    }
+    *n += sent;
+    return step;
 }
 
-/* The requests behind the one that has been answered.  *step as above; *n: how many bytes are answers. */
-static size_t feed_rest(struct client *c, enum session_step *step)
+/* The requests behind the one that has been answered.  *n: how many bytes they and their answers are. */
+static enum session_step feed_rest(struct client *c, size_t *n)
 {
     struct el_buf *out = &c->server->reply;
     size_t used = 0;
     c->feeding = true;
-    *step = feed(c, c->rest.v + c->rest_at, c->rest.len - c->rest_at, &used);
+    enum session_step step = feed(c, c->rest.v + c->rest_at, c->rest.len - c->rest_at, &used);
     c->feeding = false;
-    size_t n = out->len;
-    conn_send(&c->conn, out->v, n);
+    *n = out->len + used;
+    conn_send(&c->conn, out->v, out->len);
     out->len = 0;
     c->rest_at += used;
     if (c->rest_at == c->rest.len) {
         el_buf_free(&c->rest);
         c->rest_at = 0;
     }
+    return step;
+}
+
+/* One piece for the client whose turn it is: how many bytes that was.  It may be gone then. */
+static size_t serve(struct client *c)
+{
+    enum session_step step = SESSION_MORE;
+    size_t n = 0;
+    bool room = true;
+    server_turn_leave(c);
+    if (conn_broken(&c->conn))
+        return 0;
+    if (c->in == &c->server->slow)
+        server_silent_remove(c); /* it was not the client that took its time */
+    if (c->session.answer)
+        step = send_piece(c, &n, &room);
+    else if (c->rest.len)
+        step = feed_rest(c, &n);
+    if (step == SESSION_END) {
+        el_buf_free(&c->server->reply); /* what was refused for want of memory must not keep it */
+        turn_away(c, NULL, 0);
+    } else {
+        settle(c, room && !conn_unsent(&c->conn));
+    }
     return n;
 }
 
-/* Sends on while the socket takes it and it is this client's turn.  The client may be gone then. */
-static void serve(struct client *c, size_t sent)
+/* At the end of each turn of the loop, when all have been heard: so many bytes of long answers, a piece to one after
+ * the other.  However many ask for them, those who ask for little are heard again soon. */
+void server_turn(void *ctx)
 {
-    enum session_step step = SESSION_MORE;
-    while (sent < STORE_TURN_BYTES && !conn_unsent(&c->conn) && !conn_broken(&c->conn)) {
-        size_t n;
-        if (c->session.answer)
-            n = send_piece(c, STORE_TURN_BYTES - sent, &step);
-        else if (c->rest.len)
-            n = feed_rest(c, &step);
-        else
-            break;
-        if (step == SESSION_END) {
-            el_buf_free(&c->server->reply); /* what was refused for want of memory must not keep it */
-            turn_away(c, NULL, 0);
-            return;
-        }
-        if (!n && c->session.answer)
-            break;
-        sent += n;
-    }
-    settle(c);
+    enum { CALL_COSTS = 4 << 10 }; /* as much time as so many bytes: a piece may be short */
+    struct store_server *s = ctx;
+    size_t spent = 0;
+    while (s->turns.first && spent < STORE_TURN_BYTES)
+        spent += serve(s->turns.first) + CALL_COSTS;
+    loop_chore_set(s->chore, s->turns.first);
 }
 
 /* What follows must wait until there is room for its answers. */
-static EL_COLD void put_off(struct client *c, const char *bytes, size_t n, size_t sent)
+static EL_COLD void put_off(struct client *c, const char *bytes, size_t n)
 {
     if (n && el_buf_put(&c->rest, bytes, n)) {
         server_say_closed(c, EL_WARN, "the store's memory limit is reached (--max-memory)");
         server_client_free(c);
         return;
     }
-    serve(c, sent);
+    settle(c, !conn_unsent(&c->conn));
 }
 
 static void on_moved(struct conn *conn)
@@ -203,21 +242,20 @@ static void on_moved(struct conn *conn)
     struct client *c = client_of(conn);
     if (c->in == &c->server->slow)
         server_silent_remove(c); /* it reads: its time begins anew */
-    serve(c, 0);
+    settle(c, !conn_unsent(conn));
 }
 
 /* Not all is answered, or none of it is to be. */
 static EL_COLD void on_step(struct client *c, enum session_step step, const char *bytes, size_t n)
 {
     struct el_buf *reply = &c->server->reply;
-    size_t sent = reply->len;
-    conn_send(&c->conn, reply->v, sent);
+    conn_send(&c->conn, reply->v, reply->len);
     reply->len = 0;
     if (step == SESSION_END) {
         el_buf_free(reply); /* as above */
         turn_away(c, bytes, n);
     } else {
-        put_off(c, bytes, n, sent);
+        put_off(c, bytes, n);
     }
 }
 
@@ -229,8 +267,8 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     size_t used = 0;
     if (EL_UNLIKELY(w->state == SESSION_NEW))
         w->kv = server_admits(s, c) ? s->kv : NULL;
-    if (EL_UNLIKELY(conn_unsent(conn) || conn->paused) && (conn->paused || !w->in.len)) {
-        put_off(c, bytes, n, 0);
+    if (EL_UNLIKELY(conn_unsent(conn) || conn->paused)) {
+        put_off(c, bytes, n);
         return NULL;
     }
     enum session_step step = session_feed(w, bytes, n, &used, &s->reply);

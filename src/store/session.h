@@ -35,7 +35,7 @@ enum session_end {
 enum session_state { SESSION_NEW, SESSION_LEGACY_NEW, SESSION_OPEN, SESSION_ENDED };
 
 /* Output beyond which session_feed() wants it sent before it goes on. */
-#define SESSION_OUT_SOFT_BYTES ANSWER_SOFT_BYTES
+#define SESSION_OUT_SOFT_BYTES (256u << 10)
 
 #define SESSION_HELLO_MAX 5
 

@@ -236,6 +236,48 @@ static void test_turn_end(void)
     finish();
 }
 
+struct bits {
+    struct loop_chore *chore;
+    struct loop_timer *timer;
+    unsigned done, ends;
+};
+
+static void on_bit(void *ctx)
+{
+    struct bits *b = ctx;
+    if (b->done++ != b->ends)
+        b->done = 100;
+    if (b->done < 3)
+        return;
+    loop_chore_set(b->chore, false);
+    loop_timer_at(b->timer, loop_now(loop) + EL_MS(1));
+}
+
+static void on_bits_end(void *ctx)
+{
+    ((struct bits *)ctx)->ends++;
+}
+
+static void on_bits_over(void *ctx)
+{
+    (void)ctx;
+    loop_stop(loop);
+}
+
+/* Nothing else happens in this loop: it would wait for ever. */
+static void test_chore(void)
+{
+    begin();
+    struct bits b = {.chore = loop_chore_new(loop, on_bit, &b), .timer = loop_timer_new(loop, on_bits_over, NULL)};
+    loop_at_turn_end(loop, on_bits_end, &b);
+    loop_chore_set(b.chore, true);
+    loop_run(loop);
+    is_num(b.done, 3, "a chore is called in each turn, before the end of it, until it is turned off");
+    loop_timer_free(b.timer);
+    loop_chore_free(b.chore);
+    finish();
+}
+
 /* --- posts --- */
 
 #define THREADS 4
@@ -397,6 +439,7 @@ int main(void)
     test_free();
     test_pause();
     test_turn_end();
+    test_chore();
     test_posts();
     test_post_in_post();
     test_signals();

@@ -1,8 +1,10 @@
 /* A store and its clients in one loop: whose turn it is, what it holds for whom, and who is closed. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,7 +13,7 @@
 #include "store/wire.h"
 #include "util/auto.h"
 
-enum { GREEDY = 4, COUNT = 60, LONG = 1 << 20, ANSWER = COUNT * (LONG + 8) };
+enum { GREEDY = 4, COUNT = 60, LONG = 1 << 20, ANSWER = COUNT * (LONG + 8), CROWD = 40 };
 
 struct user {
     struct loop_fd *watch;
@@ -22,7 +24,7 @@ struct user {
 
 static struct loop *loop;
 static struct store_server *store;
-static struct user users[GREEDY + 1];
+static struct user users[GREEDY + 1], crowd[CROWD];
 static char value[LONG], bytes[LONG + (COUNT + 4) * 64];
 static unsigned turns;
 static bool (*over)(void);
@@ -98,6 +100,8 @@ static void open_store(el_usec read_max)
     struct store_server_conf conf = {.memory_max_bytes = (size_t)4 << 20, .read_max = read_max};
     struct el_err e = {0};
     struct el_buf b = EL_BUF_INIT(NULL, 0);
+    for (unsigned i = 0; i < GREEDY; i++)
+        users[i] = (struct user){.fd = -1};
     store = store_server_new(loop, &conf, &e);
     if (!store)
         printf("Bail out! %s\n", e.text), exit(1);
@@ -117,14 +121,17 @@ static void open_store(el_usec read_max)
     el_buf_free(&b);
 }
 
+static void leave(struct user *u)
+{
+    loop_fd_free(u->watch);
+    close(u->fd);
+    u->watch = NULL;
+}
+
 static void close_store(void)
 {
-    for (unsigned i = 0; i < COUNT_OF(users); i++) {
-        if (users[i].watch)
-            loop_fd_free(users[i].watch);
-        close(users[i].fd);
-        users[i].watch = NULL;
-    }
+    for (unsigned i = 0; i < COUNT_OF(users); i++)
+        leave(&users[i]);
     store_server_free(store);
 }
 
@@ -176,6 +183,135 @@ static void test_turns(void)
     close_store();
 }
 
+static size_t reached, largest; /* of the crowd: by now, and in one turn */
+static bool all_reached;
+
+static size_t crowd_reached(void)
+{
+    size_t sum = 0;
+    all_reached = true;
+    for (unsigned i = 0; i < CROWD; i++) {
+        int there = 0;
+        ioctl(crowd[i].fd, FIONREAD, &there);
+        sum += crowd[i].got + (size_t)there;
+        all_reached &= there > 0 || crowd[i].got || crowd[i].closed;
+    }
+    return sum;
+}
+
+static bool crowd_is_begun(void)
+{
+    size_t sum = crowd_reached();
+    largest = sum - reached > largest ? sum - reached : largest;
+    reached = sum;
+    return all_reached;
+}
+
+static bool crowd_is_served(void)
+{
+    bool all = true;
+    for (unsigned i = 0; i < CROWD; i++)
+        all &= crowd[i].got == LONG + 8 || crowd[i].closed;
+    return all;
+}
+
+/* Forty ask in the same turn for what fills their sockets: all of them together have no more of it than one could. */
+static void test_crowd(void)
+{
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    size_t sum = 0;
+    open_store(0);
+    request(&b, 1);
+    for (unsigned i = 0; i < CROWD; i++) {
+        connect_user(&crowd[i], 0);
+        say(&crowd[i], &b);
+    }
+    reached = largest = turns = 0;
+    run_until(crowd_is_begun);
+    printf("# %zu bytes in %u turns, at most %zu in one\n", reached, turns, largest);
+    ok(largest < 2 * STORE_TURN_BYTES, "a turn is as long for many as for one");
+    ok(turns <= CROWD, "all are begun before anyone is through");
+    for (unsigned i = 0; i < CROWD; i++) {
+        crowd[i].most = 256 << 10;
+        loop_fd_set(crowd[i].watch, LOOP_READ);
+    }
+    run_until(crowd_is_served);
+    for (unsigned i = 0; i < CROWD; i++) {
+        sum += crowd[i].got;
+        leave(&crowd[i]);
+    }
+    is_num(sum, (size_t)CROWD * (LONG + 8), "and all have what they asked for");
+    el_buf_free(&b);
+    close_store();
+}
+
+enum { SHORT = 60000, ASKED = 400, LINE = 11, LINES = 4 };
+static struct el_buf stream;
+static size_t stream_at;
+
+/* Each of what is sent ends inside a request. */
+static void pipe_on(void *ctx)
+{
+    size_t n = stream_at ? LINES * LINE : 8 + LINES * LINE;
+    n = stream.len - stream_at < n ? stream.len - stream_at : n;
+    struct el_buf part = {.v = stream.v + stream_at, .len = n};
+    say(&users[0], &part);
+    stream_at += n;
+    if (stream_at < stream.len)
+        loop_timer_at(*(struct loop_timer **)ctx, loop_now(loop) + EL_MS(1));
+}
+
+static bool two_have_come(void)
+{
+    return store_server_clients(store) == 2;
+}
+
+static bool pipe_is_full(void)
+{
+    return stream_at == stream.len || store_server_clients(store) < 2;
+}
+
+static bool pipe_is_read(void)
+{
+    return users[0].closed || users[0].got == (size_t)ASKED * (SHORT + 8);
+}
+
+/* Who sends request on request and reads later is not closed, and what the store holds for it is bounded: all answers
+ * together are many times what it may hold. */
+static void test_pipelining(void)
+{
+    struct loop_timer *timer = loop_timer_new(loop, pipe_on, &timer);
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    open_store(0);
+    wire_put_op(&b, WIRE_MODERN, WIRE_SET);
+    wire_put_bytes(&b, KV_BYTES("/s"));
+    wire_put_bytes(&b, (struct kv_bytes){value, SHORT});
+    wire_put_op(&b, WIRE_MODERN, WIRE_GETNUMKEYS);
+    users[GREEDY].got = 0;
+    say(&users[GREEDY], &b);
+    run_until(honest_served);
+    stream.len = stream_at = 0;
+    wire_put_u8(&stream, 0);
+    wire_put_u32(&stream, WIRE_MAGIC);
+    for (unsigned i = 0; i < ASKED; i++) {
+        wire_put_op(&stream, WIRE_MODERN, WIRE_GET);
+        wire_put_bytes(&stream, KV_BYTES("/s"));
+    }
+    connect_user(&users[0], 0);
+    setsockopt(users[0].fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    loop_timer_at(timer, 1);
+    run_until(two_have_come);
+    run_until(pipe_is_full);
+    users[0].most = sizeof bytes;
+    loop_fd_set(users[0].watch, LOOP_READ);
+    run_until(pipe_is_read);
+    is_num(users[0].got, (size_t)ASKED * (SHORT + 8), "all requests of a pipeline are answered, whenever that is read");
+    loop_timer_free(timer);
+    el_buf_free(&stream);
+    el_buf_free(&b);
+    close_store();
+}
+
 static void sip(void *ctx)
 {
     struct user *u = &users[1];
@@ -212,8 +348,6 @@ static void test_mute(void)
     users[1].most = 128 << 10;
     users[0].most = sizeof bytes;
     loop_timer_at(timer, 1);
-    for (unsigned i = 2; i < GREEDY; i++)
-        users[i] = (struct user){.fd = -1};
     run_until(all_have_come);
     run_until(one_is_closed);
     ok(!users[1].closed && !users[GREEDY].closed, "who reads slowly stays, and who has read all");
@@ -233,6 +367,8 @@ int main(void)
     memset(value, 'v', sizeof value);
     loop_at_turn_end(loop, on_turn, NULL);
     test_turns();
+    test_crowd();
+    test_pipelining();
     test_mute();
     loop_free(loop);
     return done();
