@@ -77,9 +77,9 @@ static bool is_digit(char c)
 }
 
 /* One byte differs, and not one digit from another: that is a name, too. */
-static bool almost(const char *x, const char *y)
+static bool almost(const char *x, size_t n, const char *y)
 {
-    size_t n = strlen(x), differ = 0;
+    size_t differ = 0;
     if (n != strlen(y))
         return false;
     for (size_t i = 0; i < n; i++)
@@ -127,7 +127,7 @@ int fmt_dcp_names(const struct pickle *p, struct el_err *e)
             return ckpt_fail(e, CKPT_DAMAGED, "its pickle names a class \"%s\", which can be none",
                              el_show(x->text, shown));
         for (size_t i = 0; !fmt_dcp_is_torch(x->text) && i < sizeof known / sizeof known[0]; i++)
-            if (almost(x->text, known[i]))
+            if (almost(x->text, x->text_n, known[i]))
                 return ckpt_fail(e, CKPT_DAMAGED, "its pickle names \"%s\", of which one byte is not that of \"%s\"",
                                  el_show(x->text, shown), known[i]);
         if (!is_of_package(x->text))
