@@ -107,10 +107,23 @@ struct fmt_dcp_item {
     const uint64_t *shape, *from, *size;
 };
 
+#define FMT_DCP_MODULE "torch.distributed.checkpoint.metadata"
+
 /* .metadata: calls each() for each piece.  CKPT_INCOMPLETE: a piece that is promised and stored nowhere;
  * CKPT_UNSUPPORTED: stored with a transformation. */
 int fmt_dcp(const struct pickle *p, struct el_mem *mem, int (*each)(void *arg, const struct fmt_dcp_item *item),
             void *arg, struct el_err *e);
+
+/* Whether all that it would import is what such a file has.  -1: CKPT_DAMAGED, a name that is none or is almost that of
+ * a class of torch's; CKPT_UNSUPPORTED, of a stranger's module. */
+int fmt_dcp_names(const struct pickle *p, struct el_err *e);
+
+/* planner_data has where each value lies in the tree of dicts, from which its name was made: -1, CKPT_DAMAGED: one byte
+ * differs. */
+int fmt_dcp_paths(const struct pickle_node *paths, struct el_err *e);
+
+/* A class, or a type, that torch has in such a file. */
+bool fmt_dcp_is_torch(const char *name);
 
 /* "torch float32" -> "F32"; NULL: no such type. */
 const char *fmt_torch_dtype(const struct pickle_node *x);

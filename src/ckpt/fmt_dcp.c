@@ -16,6 +16,7 @@ struct stored {
     const struct pickle_node *fqn, *offset; /* offset: NULL for what is no piece of a tensor */
     const struct pickle_node *path;
     uint64_t at, bytes;
+    bool told;
 };
 
 struct dcp {
@@ -90,12 +91,36 @@ static bool is_none(const struct pickle_node *x)
     return !x || x->kind == PICKLE_NONE;
 }
 
+/* An object of a class of torch's is of this one; of a stranger's it is what it has. */
+static bool is_other(const struct pickle_node *x, const char *class)
+{
+    return !x || x->kind != PICKLE_CALL || x->fn->kind != PICKLE_GLOBAL ||
+           (fmt_dcp_is_torch(x->fn->text) && strcmp(x->fn->text, class) != 0);
+}
+
+/* (dtype, layout, …): the layout is pickled with its name. */
+static int check_layout(struct dcp *d, const struct pickle_node *state)
+{
+    static const char *const layouts[] = {"torch.strided",    "torch.sparse_coo", "torch.sparse_csr",
+                                          "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc",
+                                          "torch.jagged",     "torch._mkldnn"};
+    const struct pickle_node *x = pickle_item(state, 1),
+                             *name = x && x->kind == PICKLE_CALL ? pickle_item(x->args, 0) : 0;
+    for (size_t i = 0; x && i < sizeof layouts / sizeof layouts[0]; i++)
+        if (pickle_is_text(name, layouts[i]))
+            return 0;
+    return x ? bad(d, "the layout of a tensor is none") : 0;
+}
+
 static int read_stored(struct dcp *d, const struct pickle_node *key, const struct pickle_node *info, struct stored *s)
 {
     const struct pickle_node *at = pickle_get(info, "offset"), *length = pickle_get(info, "length");
     *s = (struct stored){.fqn = pickle_get(key, "fqn"), .path = pickle_get(info, "relative_path")};
     const struct pickle_node *offset = pickle_get(key, "offset");
     s->offset = is_none(offset) ? NULL : offset;
+    if (is_other(key, FMT_DCP_MODULE " MetadataIndex") ||
+        is_other(info, "torch.distributed.checkpoint.filesystem _StorageInfo"))
+        return bad(d, "an entry of storage_data is of another class");
     if (!s->fqn || s->fqn->kind != PICKLE_TEXT || !s->path || s->path->kind != PICKLE_TEXT || !at ||
         at->kind != PICKLE_INT || at->number < 0 || !length || length->kind != PICKLE_INT || length->number < 0)
         return bad(d, "an entry of storage_data has no name, file or place");
@@ -113,8 +138,9 @@ static const char *as_text(struct el_buf *b, const struct pickle_node *x)
     return el_buf_cstr(b);
 }
 
-static int tell(struct dcp *d, const struct stored *s, struct fmt_dcp_item *item)
+static int tell(struct dcp *d, struct stored *s, struct fmt_dcp_item *item)
 {
+    s->told = true;
     item->name = as_text(&d->name, s->fqn);
     item->file = as_text(&d->file, s->path);
     item->at = s->at;
@@ -149,7 +175,7 @@ static size_t first_of(const struct dcp *d, const struct pickle_node *fqn, const
     return from < d->n && compare_text(d->v[from].fqn, fqn) == 0 ? from : d->n;
 }
 
-static int find_piece(struct dcp *d, const struct pickle_node *fqn, const struct place *place, const struct stored **to)
+static int find_piece(struct dcp *d, const struct pickle_node *fqn, const struct place *place, struct stored **to)
 {
     struct place at;
     char shown[EL_SHOW_MAX];
@@ -176,13 +202,22 @@ static int read_tensor(struct dcp *d, const struct pickle_node *fqn, const struc
     char shown[EL_SHOW_MAX];
     if (rank < 0 || !chunks || chunks->kind != PICKLE_LIST)
         return bad(d, "a tensor has no size or no list of pieces");
+    if (is_other(meta, FMT_DCP_MODULE " TensorStorageMetadata") ||
+        is_other(properties, FMT_DCP_MODULE " TensorProperties"))
+        return bad(d, "the description of a tensor is of another class");
+    if (pickle_item(state, 3) && is_other(pickle_item(state, 3), FMT_DCP_MODULE " _MEM_FORMAT_ENCODING"))
+        return bad(d, "the memory format of a tensor is none");
+    if (check_layout(d, state))
+        return -1;
     if (!dtype)
         return ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: tensor \"%s\" is of an unknown type",
                          el_show(as_text(&d->name, fqn), shown));
     for (size_t i = 0; (chunk = pickle_item(chunks, i)); i++) {
-        const struct stored *s = NULL;
+        struct stored *s = NULL;
         if (spend(d, fqn, pickle_get(chunk, "offsets")))
             return -1;
+        if (is_other(chunk, FMT_DCP_MODULE " ChunkStorageMetadata"))
+            return bad(d, "a piece of a tensor is of another class");
         if (d->pieces++ == d->n) /* each is stored for itself */
             return bad(d, "there are more pieces of tensors than are stored");
         from.rank = pickle_sizes(pickle_get(chunk, "offsets"), from.at, RANK_MAX);
@@ -213,7 +248,8 @@ static int read_all(struct dcp *d, const struct pickle_node *root, const struct 
         if (fqn->kind != PICKLE_TEXT)
             return bad(d, "a name is no text");
         int r = 0;
-        if (pickle_get(meta, "chunks")) {
+        if (pickle_get(meta, "chunks") ||
+            (meta->kind == PICKLE_CALL && pickle_is_global(meta->fn, FMT_DCP_MODULE " TensorStorageMetadata"))) {
             r = read_tensor(d, fqn, meta);
         } else {
             struct fmt_dcp_item item = {0};
@@ -226,6 +262,13 @@ static int read_all(struct dcp *d, const struct pickle_node *root, const struct 
         if (r)
             return r;
     }
+    /* What is described nowhere has a place all the same. */
+    for (size_t i = 0; i < d->n; i++) {
+        struct fmt_dcp_item item = {0};
+        int r = d->v[i].told ? 0 : tell(d, &d->v[i], &item);
+        if (r)
+            return r;
+    }
     return 0;
 }
 
@@ -233,6 +276,8 @@ int fmt_dcp(const struct pickle *p, struct el_mem *mem, int (*each)(void *arg, c
             void *arg, struct el_err *e)
 {
     const struct pickle_node *storage = pickle_get(p->root, "storage_data");
+    if (fmt_dcp_names(p, e) || fmt_dcp_paths(pickle_get(p->root, "planner_data"), e))
+        return -1;
     struct dcp d = {
         .name = EL_BUF_INIT(mem, 64 << 10), .file = EL_BUF_INIT(mem, 4096), .each = each, .arg = arg, .e = e};
     if (!storage || storage->kind != PICKLE_DICT)

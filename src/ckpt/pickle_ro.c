@@ -264,6 +264,8 @@ static int push_global(struct machine *m, const char *module, size_t module_n, c
     text[module_n + 1 + name_n] = 0;
     x->text = text;
     x->text_n = module_n + 1 + name_n;
+    x->fn = m->p->globals;
+    m->p->globals = x;
     return push(m, x);
 }
 
@@ -302,6 +304,8 @@ static int op_call(struct machine *m)
     struct pickle_node *args = pop(m), *fn = args ? pop(m) : NULL, *x = fn ? node(m, PICKLE_CALL) : NULL;
     if (!x)
         return -1;
+    if (fn->kind != PICKLE_GLOBAL && fn->kind != PICKLE_CALL && fn->kind != PICKLE_PERSISTENT)
+        return fail(m, "a call of what is no class");
     x->fn = fn;
     x->args = args;
     return push(m, x);
@@ -326,6 +330,9 @@ static int fill(struct machine *m, size_t from, size_t below, bool pairs)
               : to->kind != PICKLE_LIST && to->kind != PICKLE_SET && to->kind != PICKLE_CALL)
         return fail(m, "values in what is no container");
     to->pairs = pairs;
+    for (size_t i = from; pairs && i < m->depth; i += 2)
+        if (m->stack[i] && (m->stack[i]->kind == PICKLE_DICT || m->stack[i]->kind == PICKLE_LIST))
+            return fail(m, "a key that is a container");
     for (size_t i = from; i < m->depth; i++)
         if (!m->stack[i] ? fail(m, "a mark among values") : add_item(m, to, m->stack[i]))
             return -1;
@@ -427,11 +434,20 @@ static int protocol(struct machine *m, uint64_t v)
     return v <= 5 ? 0 : ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has protocol %llu", (unsigned long long)v);
 }
 
-static int nothing(struct machine *m, uint64_t v)
+static int frame(struct machine *m, uint64_t bytes_of)
 {
-    (void)m;
-    (void)v;
-    return 0;
+    m->p->cut |= bytes_of > m->n - m->at;
+    return m->p->cut ? fail(m, "it ends too early") : 0;
+}
+
+/* Of any protocol: they mean something, but not to us. */
+static int none_of_ours(struct machine *m, char op)
+{
+    if (!op || !strchr("ILSTUFVgpdlio12P\x82\x83\x84\x92\x96\x97\x98", op))
+        return ckpt_fail(m->e, CKPT_DAMAGED, "the pickle is broken at byte %zu: 0x%02x is no operation", m->at - 1,
+                         (unsigned char)op);
+    return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has the operation 0x%02x at byte %zu", (unsigned char)op,
+                     m->at - 1);
 }
 
 static int containers(struct machine *m, char op)
@@ -452,9 +468,7 @@ static int containers(struct machine *m, char op)
     case '\x90': return fill_from_mark(m, false);
     case 'u': return fill_from_mark(m, true);
     case '\x91': return op_frozenset(m);
-    default:
-        return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has the operation 0x%02x at byte %zu", (unsigned char)op,
-                         m->at - 1);
+    default: return none_of_ours(m, op);
     }
 }
 
@@ -462,7 +476,7 @@ static int one(struct machine *m, char op)
 {
     switch (op) {
     case '\x80': return with_number(m, 1, protocol);
-    case '\x95': return with_number(m, 8, nothing); /* FRAME */
+    case '\x95': return with_number(m, 8, frame);
     case 'N': return push(m, node(m, PICKLE_NONE));
     case '\x88': return push_number(m, PICKLE_BOOL, 1);
     case '\x89': return push_number(m, PICKLE_BOOL, 0);

@@ -43,8 +43,9 @@ struct pickle_node {
     double real;
     struct pickle_node **items;
     size_t items_n, items_room;
-    unsigned searches;                     /* pickle_get() */
-    struct pickle_node *fn, *args, *state; /* state: what BUILD gave it */
+    unsigned searches; /* pickle_get() */
+    struct pickle_node *fn, *args,
+        *state; /* state: what BUILD gave it; fn of a GLOBAL: the one before it in the input */
 };
 
 struct pickle {
@@ -53,6 +54,7 @@ struct pickle {
     size_t room; /* bytes left in the first block */
     size_t nodes, items;
     struct pickle_node *root;
+    struct pickle_node *globals;     /* the last one in the input */
     size_t used;                     /* bytes of the input up to its end */
     bool cut;                        /* it failed because the input has no more bytes */
     struct pickle_node **persistent; /* all that are in it */

@@ -190,27 +190,7 @@ void sniff_fail(const struct sniff *s, struct el_err *e)
                   el_show(s->begin, shown));
 }
 
-bool sniff_json_ends(const char *text, size_t n)
+bool sniff_zeros_in_front(const char *head, size_t n)
 {
-    size_t depth = 0, at = begins(text, n, "\xef\xbb\xbf") ? 3 : 0;
-    bool quoted = false, ended = false;
-    while (at < n && is_space(text[at]))
-        at++;
-    if (at == n || (text[at] != '{' && text[at] != '['))
-        return at < n && text[at];
-    for (; at < n; at++) {
-        char c = text[at];
-        if (quoted) {
-            at += c == '\\';
-            quoted = c != '"';
-            continue;
-        }
-        if (ended && !is_space(c))
-            return c == '{' || c == '['; /* one behind the other: a log, which may end anywhere */
-        quoted = c == '"';
-        depth += c == '{' || c == '[';
-        if ((c == '}' || c == ']') && --depth == 0) /* never below: behind 0 it has ended */
-            ended = true;
-    }
-    return ended;
+    return n >= 32 && all_zero(head, n / 2);
 }

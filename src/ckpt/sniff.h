@@ -40,8 +40,7 @@ void sniff(struct sniff *s, const char *head, size_t n);
 /* In *e, CKPT_DAMAGED: that it stands in the place of a file.  Only for EMPTY, ZEROS, POINTER, DOCUMENT and TEXT. */
 void sniff_fail(const struct sniff *s, struct el_err *e);
 
-/* Whether a JSON text goes on to the end of its first object or array, and then ends or goes on with another one.  What
- * is in it is not looked at: Python writes NaN where JSON has none. */
-bool sniff_json_ends(const char *text, size_t n);
+/* Whether zeros are at least the first half of that: no file of a known format begins so. */
+bool sniff_zeros_in_front(const char *head, size_t n);
 
 #endif

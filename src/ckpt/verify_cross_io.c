@@ -203,7 +203,7 @@ static int read_metadata(struct verify *v, const struct look *l, const char *nam
     char folder[CKPT_PATH_MAX];
     const char *slash = strrchr(name, '/');
     struct dcp d = {v, l, folder, e};
-    struct pickle p;
+    struct pickle p = {0};
     struct el_err why = {0};
     char *text;
     size_t n;
@@ -213,8 +213,13 @@ static int read_metadata(struct verify *v, const struct look *l, const char *nam
         verify_unreadable(v, l, name, r);
         return 0;
     }
-    if (pickle_read(&p, v->mem, text, n, &why) == 0)
+    bool pickle = n && text[0] == '\x80'; /* else verify_file() tells, unless a manifest vouches for it */
+    if (!pickle && !l->why.status && manifest_find(&l->manifest.m, name))
+        verify_find(v, CKPT_DAMAGED, name, "it is no pickle, as torch writes it");
+    if (pickle && pickle_read(&p, v->mem, text, n, &why) == 0)
         fmt_dcp(&p, v->mem, dcp_item, &d, &why);
+    if (pickle && !why.status && p.used < n)
+        ckpt_fail(&why, CKPT_DAMAGED, "its pickle ends at byte %zu, the file at %zu", p.used, n);
     if (why.status && why.status != EL_EXIT_OSERR)
         verify_find(v, why.status, name, why.text);
     pickle_free(&p);

@@ -1,15 +1,33 @@
 /* What is in one file: its name says what should be, its first bytes what is. */
 #include <string.h>
 
+#include "ckpt/json_text.h"
 #include "ckpt/sha256.h"
 #include "ckpt/sniff.h"
 #include "ckpt/verify_private.h"
+#include "util/parse.h"
 
 enum { TEXT_MAX = 64 << 20, PICKLE_FILE_MAX = 256 << 20, SAMPLE = 4096, PIECE = 1 << 20 };
+
+#define TRAINER_STATE "trainer_state.json"
 
 static bool vouched(const struct verify_job *j)
 {
     return !j->l->why.status && manifest_find(&j->l->manifest.m, j->l->names[j->file]) != NULL;
+}
+
+/* A large blob of a hub's cache is called by its SHA-256. */
+static const char *sum_of(const struct verify_job *j)
+{
+    const char *real = j->l->hub ? j->l->reals[j->file] : NULL, *last = real ? strrchr(real, '/') : NULL;
+    return last && strlen(last) == SHA256_HEX && strspn(last + 1, "0123456789abcdef") == SHA256_HEX - 1 ? last + 1
+                                                                                                        : NULL;
+}
+
+/* Nothing but a manifest, or the name of a blob, has checksums of it. */
+static bool is_bare(const struct verify_job *j)
+{
+    return !vouched(j) && !sum_of(j);
 }
 
 int verify_zip(struct verify_job *j, struct look_file *f, bool tensors)
@@ -62,13 +80,49 @@ static char *whole_text(struct verify_job *j, struct look_file *f)
     return text;
 }
 
-static void check_json(struct verify_job *j, struct look_file *f)
+/* What its readers index by names. */
+static bool is_object(const char *name, enum fmt_kind kind)
 {
+    static const char *const names[] = {TRAINER_STATE,           "config.json",
+                                        "adapter_config.json",   "generation_config.json",
+                                        "tokenizer_config.json", "training_args.json"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return kind == FMT_INDEX;
+}
+
+static void judge_json(struct verify_job *j, const struct json_text *x, enum fmt_kind kind, const struct sniff *s)
+{
+    const char *slash = strrchr(j->l->names[j->file], '/'), *name = slash ? slash + 1 : j->l->names[j->file];
+    bool object = is_object(name, kind);
+    char shown[EL_SHOW_MAX];
+    el_show(s->begin, shown);
+    if (x->kind == JSON_TEXT_CUT)
+        ckpt_fail(&j->err, CKPT_DAMAGED, "truncated: its JSON does not end where the file does, at byte %zu", x->at);
+    else if (x->kind == JSON_TEXT_BROKEN && x->at == x->begin && s->kind == SNIFF_TEXT)
+        sniff_fail(s, &j->err);
+    else if (x->kind == JSON_TEXT_BROKEN)
+        ckpt_fail(&j->err, CKPT_DAMAGED, "it is no JSON: byte %zu cannot be there", x->at);
+    else if (object && x->kind == JSON_TEXT_LOG)
+        ckpt_fail(&j->err, CKPT_DAMAGED, "its JSON ends, and at byte %zu another one begins", x->at);
+    else if (object && !x->object)
+        ckpt_fail(&j->err, CKPT_DAMAGED, "it is JSON, but no object: it begins \"%s\"", shown);
+    else if (strcmp(name, TRAINER_STATE) == 0 && !x->number)
+        ckpt_fail(&j->err, CKPT_DAMAGED,
+                  "it is no state of a Trainer, which has a number \"global_step\": it begins \"%s\"", shown);
+}
+
+static void check_json(struct verify_job *j, struct look_file *f, enum fmt_kind kind, const struct sniff *s)
+{
+    struct json_text x;
     char *text = f->bytes.bytes <= TEXT_MAX ? whole_text(j, f) : NULL;
-    if (text && !sniff_json_ends(text, (size_t)f->bytes.bytes))
-        ckpt_fail(&j->err, CKPT_DAMAGED, "truncated: its JSON does not end where the file does, at byte %llu",
-                  (unsigned long long)f->bytes.bytes);
+    if (text) {
+        json_text_look(&x, text, (size_t)f->bytes.bytes, "global_step");
+        judge_json(j, &x, kind, s);
+    }
     el_free(&j->mem, text);
+    j->bare = is_bare(j);
 }
 
 /* Operations that are none of ours are no news of a pickle that is not torch's. */
@@ -170,31 +224,30 @@ static bool is_raw(const char *name)
     return ends(name, ".swp") || ends(name, ".raw") || ends(name, ".dat");
 }
 
+/* So begins a pickle of protocol 0, which is a text and ends with its operation to stop.  What accelerate calls so is
+ * of torch.save. */
+static bool may_be_text(struct verify_job *j, struct look_file *f, enum fmt_kind kind, const struct sniff *s)
+{
+    const char *slash = strrchr(j->l->names[j->file], '/'), *name = slash ? slash + 1 : j->l->names[j->file];
+    char last = 0;
+    if (kind == FMT_ZIP)
+        return s->begin[0] == '(';
+    if ((s->begin[0] != '(' && s->begin[0] != 'c') || strncmp(name, "random_states_", 14) == 0)
+        return false;
+    return f->bytes.read(f->bytes.ctx, f->bytes.bytes - 1, &last, 1, &j->err) == 0 && last == '.';
+}
+
 /* What stands in the place of a file is told of any file; what is no state by its name may be empty, or a text. */
 static bool stands_in(struct verify_job *j, struct look_file *f, enum fmt_kind kind, const struct sniff *s)
 {
     const char *name = j->l->names[j->file];
     bool data = fmt_is_state(kind) || kind == FMT_JSON || kind == FMT_DATA || j->l->one;
-    bool binary = kind == FMT_SAFETENSORS || kind == FMT_DCP_METADATA || kind == FMT_DCP_DATA ||
-                  (kind == FMT_ZIP && s->begin[0] != '('); /* so begins a pickle of protocol 0 */
+    bool binary = kind == FMT_SAFETENSORS || kind == FMT_DCP_METADATA || kind == FMT_DCP_DATA || kind == FMT_ZIP ||
+                  kind == FMT_DATA;
     return (s->kind == SNIFF_EMPTY && data) ||
            (s->kind == SNIFF_ZEROS && (data || (!is_raw(name) && !more_than_zeros(j, f)))) ||
            s->kind == SNIFF_POINTER || (s->kind == SNIFF_DOCUMENT && (s->xml ? data : !is_prose(name))) ||
-           (s->kind == SNIFF_TEXT && binary);
-}
-
-/* A large blob of a hub's cache is called by its SHA-256. */
-static const char *sum_of(const struct verify_job *j)
-{
-    const char *real = j->l->hub ? j->l->reals[j->file] : NULL, *last = real ? strrchr(real, '/') : NULL;
-    return last && strlen(last) == SHA256_HEX && strspn(last + 1, "0123456789abcdef") == SHA256_HEX - 1 ? last + 1
-                                                                                                        : NULL;
-}
-
-/* Nothing but a manifest, or the name of a blob, has checksums of it. */
-static bool is_bare(const struct verify_job *j)
-{
-    return !vouched(j) && !sum_of(j);
+           (s->kind == SNIFF_TEXT && binary && !may_be_text(j, f, kind, s));
 }
 
 static void check_safetensors(struct verify_job *j, struct look_file *f)
@@ -203,6 +256,14 @@ static void check_safetensors(struct verify_job *j, struct look_file *f)
     if (st_read(&s, &j->mem, &f->bytes, &j->err) == 0)
         fmt_st_tensors(&j->tensors, j->l->names[j->file], &s, &j->err);
     st_free(&s);
+    j->bare = is_bare(j);
+}
+
+/* What is in it concerns the other files: verify_dcp(). */
+static void check_metadata(struct verify_job *j, const struct sniff *s, unsigned first)
+{
+    if (s->kind != SNIFF_PICKLE && s->kind != SNIFF_OLD)
+        ckpt_fail(&j->err, CKPT_DAMAGED, "it is no pickle, as torch writes it: it begins with byte 0x%02x", first);
     j->bare = is_bare(j);
 }
 
@@ -220,6 +281,7 @@ static void check_content(struct verify_job *j, struct look_file *f, enum fmt_ki
         j->bare = is_bare(j);
     } else if (s->kind == SNIFF_PICKLE) {
         check_pickle(j, f);
+        j->bare = is_bare(j);
     } else if (s->kind == SNIFF_NPY) {
         check_npy(j, f);
     } else if (s->kind == SNIFF_PACKED && (kind == FMT_ZIP || j->l->one)) {
@@ -289,6 +351,8 @@ void verify_file(struct verify_job *j)
     size_t n = f.bytes.bytes < sizeof head ? (size_t)f.bytes.bytes : sizeof head;
     if (f.bytes.read(f.bytes.ctx, 0, head, n, &j->err) == 0) {
         sniff(&s, head, n);
+        if ((fmt_is_state(kind) || kind == FMT_JSON || kind == FMT_DATA) && sniff_zeros_in_front(head, n))
+            s.kind = SNIFF_ZEROS;
         if (is_opaque(j, kind, &s)) {
             check_beginning(j, kind, &s);
         } else if (stands_in(j, &f, kind, &s)) {
@@ -299,8 +363,10 @@ void verify_file(struct verify_job *j)
         } else if (kind == FMT_SAFETENSORS) {
             check_safetensors(j, &f);
         } else if (kind == FMT_JSON || kind == FMT_INDEX) {
-            check_json(j, &f);
-        } else if (kind != FMT_DCP_DATA && kind != FMT_DCP_METADATA) {
+            check_json(j, &f, kind, &s);
+        } else if (kind == FMT_DCP_METADATA) {
+            check_metadata(j, &s, (unsigned char)head[0]);
+        } else if (kind != FMT_DCP_DATA) {
             check_content(j, &f, kind, &s);
         }
         if (!j->err.status && j->v->deep && sum_of(j))

@@ -156,13 +156,24 @@ static void check_first(struct verify *v, const struct look *l)
     }
 }
 
+/* Its names of models, at the top. */
+static bool has_model(const struct look *l)
+{
+    static const char *const begins[] = {"model.safetensors", "model_", "model-0", "pytorch_model"};
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+        if (has_some(l, begins[i]))
+            return true;
+    return false;
+}
+
 /* Accelerator.save_state(): models, optimizers, schedules, samplers, the scale of gradients, and last the random
  * numbers of each rank.  A model that is not prepared has no optimizer, and an optimizer need have no schedule. */
 static void check_accelerate(struct verify *v, const struct look *l)
 {
     bool random = has_some(l, "random_states_"), optimizer = has(l, "optimizer.bin"),
          schedule = has(l, "scheduler.bin"), sampler = has(l, "sampler.bin");
-    if (l->others || !(random || sampler) || has(l, "trainer_state.json"))
+    bool called_so = (optimizer || schedule) && has_model(l) && !has(l, "training_args.bin");
+    if (l->others || !(random || sampler || called_so) || has(l, "trainer_state.json"))
         return;
     if (!has_weights(l) && (optimizer || schedule || sampler))
         verify_find(v, CKPT_INCOMPLETE, "",

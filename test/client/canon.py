@@ -108,7 +108,7 @@ def _tensor(t):
     if torch.nn.parameter.is_lazy(t):
         return "tensor", type(t).__name__, "lazy"
     kind = "Parameter" if isinstance(t, torch.nn.Parameter) else type(t).__name__
-    grad = t.requires_grad if t.is_leaf and not t._is_view() else None  # a view that was written to belongs to its base's graph
+    grad = t.requires_grad if t.is_leaf and t.numel() else None  # an empty view that was written to belongs to its base's graph
     head = "tensor", kind, str(t.dtype), str(t.layout), grad
     if t.is_nested:
         return (*head, tuple(map(_tensor, t.unbind())))

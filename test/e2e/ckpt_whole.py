@@ -9,6 +9,7 @@ import pickle
 import shutil
 import struct
 import sys
+import types
 import warnings
 import zipfile
 from pathlib import Path
@@ -228,6 +229,38 @@ torch.save({}, saved / "sampler.bin")
 for path in copy("saved-random", saved).glob("random*"):
     path.unlink()
 
+begun = copy("saved-begun", top / "saved-random")
+torch.save({"last_epoch": 3}, begun / "scheduler.bin")
+(begun / "sampler.bin").unlink()
+(copy("saved-answer", saved) / "random_states_1.pkl").write_text("(nothing to see here).")
+
+# JSON that is none, and what only Python takes for JSON.
+for name, file, text in (("answer", "trainer_state.json", "Internal Server Error\n"), ("quota", "trainer_state.json", '{"error": "quota exceeded"}'),
+                         ("list", "config.json", "[]"), ("torn", "tokenizer.json", '{"a": 1, "b"\0\0\0}')):
+    (copy(f"trainer-{name}", top / "trainer") / file).write_text(text)
+(copy("trainer-python", top / "trainer") / "tokenizer.json").write_text(
+    json.dumps({"vocab": {"\0": 0, "\ud800": float("inf")}, "n": 10**400, "x": [-float("inf"), float("nan"), 1e-300, {}, []]}))
+path = copy("trainer-half", top / "trainer") / "scheduler.pt"
+path.write_bytes(bytes(path.stat().st_size // 2) + path.read_bytes()[path.stat().st_size // 2:])
+
+# .metadata has no checksum.
+dcp.save({"model": weights}, checkpoint_id=top / "dcp", no_dist=True)
+metadata = (top / "dcp" / ".metadata").read_bytes()
+for name, data in (("class", metadata.replace(b"torch.distributed", b"tosch.distributed")), ("tail", metadata + b"junk"),
+                   ("half", bytes(len(metadata) // 2) + metadata[len(metadata) // 2:]), ("type", metadata.replace(b"float32", b"float3r")),
+                   ("path", metadata.replace(b"model.w", b"model.x"))):
+    (copy(f"dcp-{name}", top / "dcp") / ".metadata").write_bytes(data)
+described = pickle.loads(metadata)
+index = next(iter(described.storage_data))
+described.storage_data[type(index)("beyond")] = type(described.storage_data[index])("__0_0.distcp", 10, 1000000)
+(copy("dcp-place", top / "dcp") / ".metadata").write_bytes(pickle.dumps(described))
+sys.modules["acme"] = types.ModuleType("acme")
+sys.modules["acme.storage"] = acme = types.ModuleType("acme.storage")
+acme.Place = type("Place", (), {"__module__": "acme.storage"})
+described = pickle.loads(metadata)
+described.storage_meta = acme.Place()
+(copy("dcp-stranger", top / "dcp") / ".metadata").write_bytes(pickle.dumps(described))
+
 # Megatron: its arguments say how many ranks there were.
 for name, tensors, pipelines in (("megatron", 2, 1), ("megatron-grid", 2, 2)):
     for tensor in range(tensors):
@@ -359,6 +392,8 @@ for step in (1, 2, 3):
     deepspeed(trainer(top / "root" / f"checkpoint-{step}"), 2, 2)
     deepspeed(trainer(top / "said" / f"checkpoint-{step}"), 1, 1 if step == 3 else 2)
     trainer(top / "zeroed" / f"checkpoint-{step}")
+    trainer(top / "answered" / f"checkpoint-{step}")
+(top / "answered" / "checkpoint-3" / "trainer_state.json").write_text("Internal Server Error\n")
 (top / "two-ranks").mkdir()
 torch.save({"optimizer_state_dict": {"zero_stage": 2, "partition_count": [2, 2], "x": weights}},
            top / "two-ranks" / "zero_pp_rank_0_mp_rank_00_optim_states.pt")

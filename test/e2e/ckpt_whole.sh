@@ -1,9 +1,9 @@
 # elrun ckpt verify and gc on what frameworks write, with a file of a rank missing, a pointer, a page or zeros in the place of a
 # file, an archive without checksums, a hub's cache, a crafted pickle: what is whole is, and nothing else is called so.
 # Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
-# links that are followed or let out, the bound of visits, the proof before gc deletes, the number of ranks in names and in
-# files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums, all files
-# counted instead of those of a set.
+# links that are followed or let out, JSON that is none, names in .metadata, the bound of visits, the proof before gc deletes, the
+# number of ranks in names and in files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums, all
+# files counted instead of those of a set.
 . "$(dirname "$0")/../lib/e2e.sh"
 W=$T/w; mkdir "$W"
 "$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
@@ -30,7 +30,7 @@ of 0 epoch=1-step=5.ckpt 'checkpoint: valid \(deepspeed'
 of 0 universal 'valid'
 
 # --- folders of a Trainer, of accelerate, of adapters -----------------------------------------------------------------
-of 0 trainer 'valid \(trainer, 6 files.*; there are no checksums to compare the bytes of 1 file with'
+of 0 trainer 'valid \(trainer, 6 files.*; there are no checksums to compare the bytes of 3 files with'
 of 0 trainer-ranks 'valid \(trainer, 9 files'
 of 3 trainer-rank 'rng_state_3.pth: the file of rank 1 beside it is missing'
 of 3 trainer-model 'there is a trainer_state.json, but no weights of a model'
@@ -119,6 +119,7 @@ of 3 saved-optimizer 'there is a scheduler.bin, but no optimizer'
 of 0 epoch=2-step=7.ckpt 'valid'
 of 3 epoch=3-step=9.ckpt 'meta.pt: it is missing: Lightning writes it last'
 of 3 saved-first 'optimizer.bin: it is missing: there is optimizer_1.bin'
+of 3 saved-begun 'random_states_0.pkl: it is missing: accelerate writes it last'
 of 3 saved-random 'random_states_0.pkl: it is missing: accelerate writes it last'
 
 # --- suffixes, and what stands in the place of a file -----------------------------------------------------------------
@@ -150,6 +151,31 @@ of 1 trainer-pointer 'optimizer.pt: a Git LFS pointer'
 of 1 trainer-tokenizer 'tokenizer.model: a Git LFS pointer'
 of 1 trainer-zeros 'optimizer.pt: there are zeros'
 of 1 unknown 'model.gguf: a Git LFS pointer'
+
+# --- JSON, and pickles that are none ----
+of 1 trainer-answer 'trainer_state.json: a text stands in the place of the file: it begins "Internal Server Error"'
+of 1 trainer-quota 'trainer_state.json: it is no state of a Trainer, which has a number "global_step": it begins "\{.*quota'
+of 1 trainer-list 'config.json: it is JSON, but no object'
+of 1 trainer-torn 'tokenizer.json: it is no JSON: byte 12 cannot be there'
+of 1 trainer-half 'scheduler.pt: there are zeros where it should begin'
+of 1 saved-answer 'random_states_1.pkl: a text stands in the place of the file: it begins "\(nothing'
+of 0 trainer-python 'valid \(trainer'
+for case in class half type place tail path; do
+    case $case in
+    class) v_says='its pickle names "tosch.distributed' ;;
+    half) v_says='there are zeros where it should begin' ;;
+    type) v_says='its pickle names "torch float3r"' ;;
+    place) v_says='"beyond" has bytes 10-1000010, the file ends' ;;
+    tail) v_says='its pickle ends at byte [0-9]+, the file at [0-9]+' ;;
+    path) v_says='the name "model.x" differs in one byte from that of its path, "model.w"' ;;
+    esac
+    of 1 dcp-$case "$v_says"
+done
+of 4 dcp-stranger 'its pickle names "acme.storage Place", which is of no module that writes such files'
+of 0 dcp 'valid \(dcp, 2 files.*; there are no checksums to compare the bytes of 1 file with'
+verdict "manifests but for the newest, whose state is a text" 1 'checkpoint-3: damaged' verify --add-manifest --run-id=r "$W/answered"
+verdict "gc relies on the one before" 0 'kept .* checkpoint-2: among the newest; found whole' gc "$W/answered" --keep-last=1
+is "which stays" "$(ls "$W/answered" | tr '\n' ' ')" "checkpoint-2 checkpoint-3 "
 
 # --- archives without checksums ---------------------------------------------------------------------------------------
 for case in silent.pt silent trainer-silent; do of 4 $case ': unproved .*'; like "$case: says why" "$(cat "$T/out")" 'no checksums to compare: [0-9]'; done

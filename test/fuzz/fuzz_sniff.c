@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ckpt/fmt.h"
+#include "ckpt/json_text.h"
 #include "ckpt/layout.h"
 #include "ckpt/sniff.h"
 
@@ -39,7 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         sniff_fail(&s, &e);
         assert(e.status == CKPT_DAMAGED && e.text[0]);
     }
-    sniff_json_ends((const char *)data, n);
+    struct json_text x;
+    json_text_look(&x, (const char *)data, n, "a");
+    assert(x.begin <= x.at && x.at <= n && (x.kind != JSON_TEXT_WHOLE || x.at == n));
+    sniff_zeros_in_front((const char *)data, n < SNIFF_BYTES ? n : SNIFF_BYTES);
     char target[300], to[CKPT_PATH_MAX];
     size_t k = n < sizeof target - 1 ? n : sizeof target - 1;
     memcpy(target, data, k);

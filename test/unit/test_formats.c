@@ -277,6 +277,10 @@ static const struct {
     {P("\x93."), CKPT_DAMAGED, "a value is missing"},
     {P("NN\x93."), CKPT_DAMAGED, "without a name"},
     {P("(R."), CKPT_DAMAGED, "a value is missing"},
+    {P("\0\0\0\0"), CKPT_DAMAGED, "broken at byte 0: 0x00 is no operation"},
+    {P("N\x95\2\0\0\0\0\0\0\0."), CKPT_DAMAGED, "too early"}, /* a frame of more than there is */
+    {P("N)R."), CKPT_DAMAGED, "a call of what is no class"},
+    {P("}]Ns."), CKPT_DAMAGED, "a key that is a container"},
     {P("i1\n2\n."), CKPT_UNSUPPORTED, "operation 0x69 at byte 0"},
     {P("I1\n."), CKPT_UNSUPPORTED, "operation 0x49"},
     {P("\x8b\xff\xff\xff\x7f."), CKPT_UNSUPPORTED, "a number of 2147483647 bytes"},

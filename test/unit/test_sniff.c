@@ -1,5 +1,6 @@
-/* What a file is by its first bytes, where JSON ends, where links of a hub's cache lead, and SHA-256.
+/* What a file is by its first bytes, what is JSON, where links of a hub's cache lead, and SHA-256.
  * Seen to fail: without each kind, with the size of a pointer left out, with a link that leads out let through. */
+#include "ckpt/json_text.h"
 #include "ckpt/layout.h"
 #include "ckpt/sha256.h"
 #include "ckpt/sniff.h"
@@ -63,16 +64,41 @@ static void test_heads(void)
     ok(s.kind == SNIFF_ZIP && !s.torch, "others do not");
 }
 
+static bool is_whole(const char *text, size_t n)
+{
+    struct json_text x;
+    json_text_look(&x, text, n, "n");
+    return x.kind == JSON_TEXT_WHOLE;
+}
+
 static void test_json(void)
 {
-    static const char *const whole[] = {"{}",       " {\"a\": [1, {\"b\": NaN}]}\n", "[\"}\\\"{\"]", "3", "\"x\"",
-                                        "{}\n{}\n{"};
-    static const char *const bad[] = {"", "  ", "{", "{\"a\": 1", "{} x", "[\"]", "{\"a\": \"b\\\"}"};
+    struct json_text x;
+    static const char *const whole[] = {"{}",           " {\"a\": [1, {\"b\": NaN}]}\n",
+                                        "[\"}\\\"{\"]", "3",
+                                        "\"x\"",        "[-Infinity, -0.5e+3, \"\\ud800\\u0000\", null]"};
+    static const char *const bad[] = {
+        "",    "  ",   "{",  "{\"a\": 1", "{} x",     "[\"]",           "{\"a\": \"b\\\"}", "{\"a\" 1}",   "[1,]",
+        "{,}", "[01]", "[}", "nul",       "[\"\1\"]", "[\"\xff    \"]", "Internal",         "{\"a\": tru}"};
     for (size_t i = 0; i < COUNT_OF(whole); i++)
-        ok(sniff_json_ends(whole[i], strlen(whole[i])), whole[i]);
+        ok(is_whole(whole[i], strlen(whole[i])), whole[i]);
     for (size_t i = 0; i < COUNT_OF(bad); i++)
-        ok(!sniff_json_ends(bad[i], strlen(bad[i])), bad[i]);
-    ok(!sniff_json_ends("{}\0\0", 4), "zeros behind it");
+        ok(!is_whole(bad[i], strlen(bad[i])), bad[i]);
+    ok(!is_whole("{}\0\0", 4), "zeros behind it");
+    json_text_look(&x, T("{}\n{}\n{"), "n");
+    ok(x.kind == JSON_TEXT_LOG && x.at == 3, "one behind the other: a log");
+    json_text_look(&x, T("{\"a\": {\"n\": 1}, \"m\": 1, \"n\": null}"), "n");
+    ok(x.kind == JSON_TEXT_WHOLE && x.object && !x.number, "a key below, or without a number, is none");
+    json_text_look(&x, T("{\"a\": [], \"n\": -1}"), "n");
+    ok(x.kind == JSON_TEXT_WHOLE && x.number, "a key with a number");
+    json_text_look(&x, T("{\"a\": [1, 2"), "n");
+    ok(x.kind == JSON_TEXT_CUT && x.at == 11, "cut off is not broken");
+    json_text_look(&x, T(" [1, x]"), "n");
+    ok(x.kind == JSON_TEXT_BROKEN && x.begin == 1 && x.at == 5, "where it is broken");
+    char deep[1100];
+    memset(deep, '[', sizeof deep);
+    json_text_look(&x, deep, sizeof deep, "n");
+    ok(x.kind == JSON_TEXT_BROKEN && x.at == JSON_TEXT_DEPTH_MAX, "deeper than Python goes");
 }
 
 /* Of the standard's own examples, and in pieces of any size. */
