@@ -5,6 +5,7 @@
 
 #include "agent/job_report.h"
 #include "agent/node.h"
+#include "agent/told.h"
 #include "util/ranges.h"
 #include "incident/record.h"
 
@@ -168,10 +169,27 @@ void incident_report(void *node, const struct msg *m)
 
 bool incident_printed_before(const struct node *n)
 {
-    return n->incidents && n->incidents->printed && n->incidents->number < membership_world(n->membership)->number;
+    return n->incidents && n->incidents->printed && n->incidents->number + 1 == membership_world(n->membership)->number;
 }
 
 bool incident_is_printed(const struct node *n)
 {
     return n->incidents && n->incidents->printed && n->incidents->number == membership_world(n->membership)->number;
+}
+
+bool incident_cut(const struct node *n, char *line)
+{
+    const struct incidents *k = n->incidents;
+    bool left = true;
+    if (k->number != k->report.number || k->report.open) /* a newer one is on its way */
+        return true;
+    for (unsigned i = 0; i < k->report.n && left; i++) {
+        const struct failure *f = k->report.failures[i];
+        struct el_buf told = EL_BUF_INIT(NULL, 0);
+        el_buf_printf(&told, "rank %u on %s failed: ", f->rank, k->report.record[i]->host);
+        summary_ending(f, &told);
+        left = told_cut(line, el_buf_cstr(&told), true);
+        el_buf_free(&told);
+    }
+    return left;
 }

@@ -31,7 +31,10 @@ static void say_round(struct node *n, const struct msg_world *w)
     unsigned last = (unsigned)w->rank_base + n->nproc - 1;
     char log[PATH_MAX + 512] = "", why[MSG_TEXT_MAX + 1];
     snprintf(why, sizeof why, "%s", w->why ? w->why : "");
-    if (!told_cut(why, n->stop_said ? n->stop_why : NULL, incident_printed_before(n)) && w->why && *w->why)
+    bool left = !incident_printed_before(n) || incident_cut(n, why);
+    if (left)
+        left = told_cut(why, n->stop_said ? n->stop_why : NULL, false);
+    if (!left && w->why && *w->why)
         snprintf(why, sizeof why, "restart %llu", (unsigned long long)w->restarts);
     n->stop_due = n->stop_said = false;
     n->stop_why[0] = 0;

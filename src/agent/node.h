@@ -262,7 +262,9 @@ void incident_closed(struct node *n, struct member_event *ev); /* fills what STO
 void incident_tell(void *node);                                /* INCIDENT for each failure of the last attempt */
 void incident_report(void *node, const struct msg *m);         /* REPORT or a row of it, to be printed here */
 bool incident_is_printed(const struct node *n);                /* that of the last round */
-bool incident_printed_before(const struct node *n);            /* … of an earlier one */
+bool incident_printed_before(const struct node *n);            /* … of the one before it */
+/* Leaves the failures of the report that was printed last out of line; false: nothing is left to say. */
+bool incident_cut(const struct node *n, char *line);
 
 /* workers_io.c */
 unsigned workers_rank(const struct node *n, unsigned slot); /* global rank in the present attempt */

@@ -38,12 +38,13 @@ void persisting_forget_files(struct persisting *p)
 
 static void finish(struct persisting *p, bool good, int broken, const char *why)
 {
+    bool promised = persist_is_promised(p->core);
     persisting_forget_files(p);
     persist_done(p->core, good, broken);
     persist_check(p->core);
     p->failed = !good;
     if (!good && p->about.step != p->given_up) /* which has been said */
-        persisting_say_failed(p, p->about.step, p->about.lastwords, why);
+        persisting_say_failed(p, p->about.step, p->about.lastwords, promised, why);
     persisting_show(p);
     pump(p);
     if (p->left && is_done(p))
@@ -205,7 +206,7 @@ static void pump(struct persisting *p)
         persist_want_newest(p->core, true);
     while ((news = persist_next(p->core)).what != PERSIST_NOTHING) {
         if (news.what == PERSIST_GIVEN_UP)
-            persisting_say_failed(p, news.step, false, news.text);
+            persisting_say_failed(p, news.step, false, news.promised, news.text);
         else
             begin(p, news.step);
     }
@@ -234,15 +235,17 @@ static void leave(struct persisting *p)
 static void give_up(struct persisting *p, const char *why)
 {
     int64_t step, writing = persist_writing(p->core);
+    bool promised;
     if (writing != KEEPER_NO_STEP)
-        persisting_say_failed(p, writing, p->about.lastwords, why);
+        persisting_say_failed(p, writing, p->about.lastwords, persist_is_promised(p->core), why);
     p->given_up = writing;
     disk_stop(p->disk);
     if (persist_is_idle(p->core)) /* its sums are not made yet */
-        persisting_say_failed(p, keeper_covered(snapshots_keeper(p->node->snapshots)), p->last_words, why);
-    while (persist_drop_wish(p->core, &step))
+        persisting_say_failed(p, keeper_covered(snapshots_keeper(p->node->snapshots)), p->last_words, !p->last_words,
+                              why);
+    while (persist_drop_wish(p->core, &step, &promised))
         if (step != writing)
-            persisting_say_failed(p, step, false, why);
+            persisting_say_failed(p, step, false, promised, why);
     leave(p);
 }
 
@@ -444,7 +447,7 @@ int persisting_init(struct node *n, struct el_err *e)
     p->node = n;
     p->mem = EL_MEM_INIT(0);
     p->left_at = EL_NEVER;
-    p->failed_step = p->given_up = p->owed = p->operators = KEEPER_NO_STEP;
+    p->failed_step = p->given_up = p->owed = KEEPER_NO_STEP;
     p->tick = loop_timer_new(n->loop, on_tick, p);
     p->chest = calloc(n->nproc, sizeof *p->chest);
     p->core = persist_new(snapshots_keeper(n->snapshots), n->nproc, &p->mem);
@@ -469,8 +472,7 @@ int64_t persisting_save(struct node *n, uint64_t *ask)
         return step;
     }
     persist_forgive(p->core);
-    if (persist_want_newest(p->core, false))
-        p->operators = step;
+    persist_want_newest(p->core, false);
     pump(p);
     return step;
 }

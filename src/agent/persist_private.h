@@ -29,7 +29,6 @@ struct persisting {
     char failed_why[MSG_TEXT_MAX + 1];
     int64_t owed; /* the script wanted it on disk, where neither it nor a later one is, and why; KEEPER_NO_STEP: none */
     char owed_why[MSG_TEXT_MAX + 1];
-    int64_t operators; /* the step that an operator wanted there last */
 
     uint64_t asked, answered; /* several nodes: operators' wishes, and the last one that has its answer */
     int answer_status;
@@ -51,7 +50,8 @@ struct persisting {
 };
 
 /* persist_say_io.c */
-void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, const char *why);
+/* promised: to the script, which was not kept. */
+void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, bool promised, const char *why);
 void persisting_say_committed(struct persisting *p, bool existed, const char *trouble);
 void persisting_owe(struct persisting *p, int64_t step, const char *why); /* a promise to the script is not kept */
 void persisting_show(struct persisting *p); /* how far a long write is, in the status line */

@@ -40,7 +40,7 @@ bool persisting_owes(const struct node *n, char to[PERSISTING_OWES_MAX])
     return true;
 }
 
-void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, const char *why)
+void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, bool promised, const char *why)
 {
     el_log(EL_WARN, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
     tell_checkpoint(p->node, &(struct event_checkpoint){
@@ -48,7 +48,7 @@ void persisting_say_failed(struct persisting *p, int64_t step, bool lastwords, c
     snapshots_event(p->node->snapshots, "failed", step, why);
     p->failed_step = step;
     snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
-    if (!lastwords && step != p->operators)
+    if (promised)
         persisting_owe(p, step, why);
     ckpt_news(p->node);
 }

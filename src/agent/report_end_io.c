@@ -87,21 +87,33 @@ static void say_trouble(struct node *n)
                n->error.text);
 }
 
+/* What has been said of a worker of this node, as the coordinator would say it. */
+static void own_cause(struct node *n, struct el_buf *to)
+{
+    if (!n->membership || n->core.cause != AGENT_WORKER_FAILED)
+        return;
+    struct report r = report_make(n);
+    const struct failure *f = report_cause_of(n, &r);
+    el_buf_printf(to, "rank %u on %s failed: ", f->rank, n->host);
+    summary_ending(f, to);
+}
+
 /* The coordinator's, without the cause that stands above it. */
 static void say_farewell(struct node *n)
 {
-    char line[sizeof n->farewell], own[sizeof n->stop_why] = "";
+    char line[sizeof n->farewell];
+    struct el_buf own = EL_BUF_INIT(NULL, 0);
     snprintf(line, sizeof line, "%s", n->farewell);
-    if (n->membership && n->core.cause == AGENT_WORKER_FAILED)
-        snprintf(own, sizeof own, "rank %u on %s failed: ", workers_rank(n, n->core.cause_slot), n->host);
+    own_cause(n, &own);
     bool reported = n->membership && incident_is_printed(n);
     /* A worker of this node was named since then: all of it once more. */
-    bool between = report_worker_failed(n) && !reported;
-    bool left = told_cut(line, n->stop_said && !between ? n->stop_why : NULL, reported);
-    if (left && *own && strstr(line, own))
-        left = told_cut(line, NULL, true);
+    bool between = report_worker_failed(n);
+    bool left = reported ? incident_cut(n, line) : told_cut(line, n->stop_said && !between ? n->stop_why : NULL, false);
+    if (left)
+        left = told_cut(line, el_buf_cstr(&own), true);
     if (left)
         el_log(n->status && !n->owes ? EL_ERROR : EL_INFO, "%s", line);
+    el_buf_free(&own);
 }
 
 static void say_last_words(struct node *n)

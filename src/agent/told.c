@@ -7,46 +7,79 @@
 
 static const char stopping[] = "stopping: ";
 
-/* "rank N on HOST failed: " */
-static bool is_cause(const char *text)
+/* The length of "rank N on HOST failed: ", with which it begins; 0: with something else. */
+static size_t head_of(const char *text)
 {
     size_t digits = 0;
     if (strncmp(text, "rank ", 5) != 0)
-        return false;
-    text += 5;
-    while (text[digits] >= '0' && text[digits] <= '9')
+        return 0;
+    while (text[5 + digits] >= '0' && text[5 + digits] <= '9')
         digits++;
-    return digits && strncmp(text + digits, " on ", 4) == 0 &&
-           text_find((struct text){text, strlen(text)}, " failed: ");
+    if (!digits || strncmp(text + 5 + digits, " on ", 4) != 0)
+        return 0;
+    const char *failed = text_find((struct text){text, strlen(text)}, " failed: ");
+    return failed ? (size_t)(failed - text) + 9 : 0;
 }
 
 const char *told_stop(const char *line)
 {
-    if (strncmp(line, stopping, sizeof stopping - 1) != 0 || !is_cause(line + sizeof stopping - 1))
+    if (strncmp(line, stopping, sizeof stopping - 1) != 0 || !head_of(line + sizeof stopping - 1))
         return NULL;
     return line + sizeof stopping - 1;
 }
 
-/* Where a cause begins in it, of which told is the beginning. */
-static char *find(char *line, const char *told, size_t len)
+/* Where the cause with this head begins in it. */
+static char *find(char *line, const char *head, size_t len)
 {
-    if (is_cause(line) && strncmp(line, told, len) == 0)
+    if (strncmp(line, head, len) == 0)
         return line;
     for (char *at = line; *at; at++)
-        if (strncmp(at, ": rank ", 7) == 0 && is_cause(at + 2) && strncmp(at + 2, told, len) == 0)
+        if (strncmp(at, ": ", 2) == 0 && strncmp(at + 2, head, len) == 0)
             return at + 2;
     return NULL;
 }
 
-bool told_cut(char *line, const char *told, bool reported)
+/* A piece of a cause ends here: not in the middle of a word or of a number. */
+static bool is_edge(const char *at)
 {
-    size_t len = told ? strlen(told) : 0;
-    char *at = len || reported ? find(line, reported ? "" : told, reported ? 0 : len) : NULL;
-    if (!at)
+    return !*at || *at == ';' || strncmp(at, ": ", 2) == 0 || strncmp(at, ", ", 2) == 0 || strncmp(at, " (", 2) == 0;
+}
+
+/* What goes on behind a cause of which told is the beginning; NULL: it is not. */
+static char *news_behind(char *at, const char *told)
+{
+    size_t len = strlen(told);
+    if (strncmp(at, told, len) != 0 || !is_edge(at + len))
+        return NULL;
+    at += len;
+    return *at == ';' || *at == ':' ? at : at + strlen(at);
+}
+
+/* … behind one that has been told in full: what the line has of it may be less, or cut short. */
+static char *rest_behind(char *at, const char *told, size_t head)
+{
+    size_t same = head;
+    while (at[same] && at[same] == told[same])
+        same++;
+    while (same > head && !(is_edge(at + same) && is_edge(told + same)))
+        same--;
+    bool ends = at[same] == ';' && told[same] != ';';
+    return at + (ends ? same : strlen(at));
+}
+
+bool told_cut(char *line, const char *told, bool in_full)
+{
+    size_t head = told ? head_of(told) : 0;
+    char *at = head ? find(line, told, head) : NULL;
+    const char *news = at ? in_full ? rest_behind(at, told, head) : news_behind(at, told) : NULL;
+    if (!news)
         return true;
-    const char *news = !reported && strncmp(at + len, ": ", 2) == 0 ? at + len + 2 : "";
+    if (*news == ':')
+        news += 2;
+    else if (at > line)
+        at -= 2; /* the colon before it */
+    else
+        news += strspn(news, "; ");
     memmove(at, news, strlen(news) + 1);
-    if (!*at && at > line)
-        at[-2] = 0; /* the colon before it */
     return *line;
 }

@@ -7,8 +7,9 @@
 /* Of "stopping: WHY" the why, if it is a worker's failure; else NULL. */
 const char *told_stop(const char *line);
 
-/* Leaves out of line the cause (rank 1 on b failed: …) that has been said: as a report, or as told, of which what goes
- * on behind it is news.  NULL: nothing has been said so.  false: nothing is left to say. */
-bool told_cut(char *line, const char *told, bool reported);
+/* Leaves out of line the cause that has been said: told, "rank 1 on b failed: ...", NULL: none; another one stays.
+ * in_full: a report has told all of it; else what goes on behind told is news.  What a semicolon adds to the line
+ * stays. false: nothing is left to say. */
+bool told_cut(char *line, const char *told, bool in_full);
 
 #endif

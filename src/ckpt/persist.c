@@ -17,6 +17,7 @@ struct wish {
     int64_t step;
     uint64_t lineage;
     bool lastwords;
+    bool promised;   /* the script wants it, not only somebody who asked, or the last words */
     bool ordered;    /* it is being written, or others are about to say that it is on disk */
     bool ended;      /* its workers have: no rank will commit it any more */
     const char *why; /* it is given up, which is not told yet; NULL: it is not */
@@ -32,7 +33,7 @@ struct persist {
     uint64_t writing_lineage, unmet_lineage;
     bool deferred;
     bool stale;                    /* what is being written is of a history that was given up */
-    bool lastwords;                /* of what is written */
+    bool lastwords, promised;      /* of what is written */
     struct hold *hold;             /* of the wishes: workers x KEEPER_SLOTS */
     struct keeper_source *sources; /* of what is written */
     uint64_t *gens;
@@ -123,10 +124,10 @@ static int by_step(const void *a, const void *b)
                               : (x->lineage > y->lineage) - (x->lineage < y->lineage);
 }
 
-static struct wish *add(struct persist *p, int64_t step, uint64_t lineage, bool lastwords)
+static struct wish *add(struct persist *p, int64_t step, uint64_t lineage, bool promised)
 {
     assert(p->wishes < p->wish_room);
-    p->wish[p->wishes++] = (struct wish){.step = step, .lineage = lineage, .lastwords = lastwords};
+    p->wish[p->wishes++] = (struct wish){.step = step, .lineage = lineage, .promised = promised};
     el_sort(p->wish, p->wishes, sizeof *p->wish, by_step);
     return find(p, step, lineage);
 }
@@ -154,9 +155,14 @@ void persist_committed(struct persist *p, unsigned worker, unsigned slot)
     const struct keeper_slot *s = keeper_slot(p->keeper, worker, slot);
     bool said = !p->deferred && s->step == p->unmet && s->lineage == p->unmet_lineage &&
                 keeper_cover(p->keeper, s->step, s->lineage) == KEEPER_HOPELESS;
-    if (s->persist && !said && !is_written(p, s->step, s->lineage) && !find(p, s->step, s->lineage))
-        add(p, s->step, s->lineage, false);
-    if (find(p, s->step, s->lineage))
+    struct wish *w = find(p, s->step, s->lineage);
+    if (s->persist && !said && !is_written(p, s->step, s->lineage) && !w)
+        w = add(p, s->step, s->lineage, true);
+    if (s->persist && w)
+        w->promised = true;
+    if (s->persist && is_written(p, s->step, s->lineage))
+        p->promised = true;
+    if (w)
         hold(p, worker, slot);
 }
 
@@ -170,11 +176,8 @@ void persist_unmet(struct persist *p, int64_t step, uint64_t lineage, const char
         return;
     p->unmet = step;
     p->unmet_lineage = lineage;
-    if (w) {
-        give_up(p, w, why);
-        return;
-    }
-    w = add(p, step, lineage, false);
+    w = w ? w : add(p, step, lineage, true);
+    w->promised = true;
     give_up(p, w, why);
 }
 
@@ -185,7 +188,7 @@ bool persist_want_newest(struct persist *p, bool lastwords)
     if (step == KEEPER_NO_STEP || step <= p->on_disk || step == p->failed || step == p->writing ||
         find(p, step, lineage))
         return false;
-    add(p, step, lineage, lastwords);
+    add(p, step, lineage, false)->lastwords = lastwords;
     hold_all(p, step, lineage);
     return true;
 }
@@ -283,6 +286,7 @@ bool persist_order(struct persist *p, int64_t step, uint64_t lineage, bool lastw
     p->writing = step;
     p->writing_lineage = lineage;
     p->lastwords = lastwords;
+    p->promised = false; /* who says when knows it */
     struct wish *w = find(p, step, lineage);
     if (w)
         w->ordered = true;
@@ -304,17 +308,18 @@ bool persist_again(struct persist *p, int64_t step, uint64_t lineage)
     if (is_written(p, step, lineage) || keeper_cover(p->keeper, step, lineage) != KEEPER_COVERED)
         return false;
     if (!w)
-        w = add(p, step, lineage, false);
+        w = add(p, step, lineage, true);
     w->ordered = false;
     hold_all(p, step, lineage);
     return true;
 }
 
-bool persist_drop_wish(struct persist *p, int64_t *step)
+bool persist_drop_wish(struct persist *p, int64_t *step, bool *promised)
 {
     for (unsigned i = 0; i < p->wishes; i++)
         if (!p->wish[i].why) {
             *step = p->wish[i].step;
+            *promised = p->wish[i].promised;
             drop(p, &p->wish[i]);
             return true;
         }
@@ -347,7 +352,7 @@ static const char *hopeless(const struct persist *p, const struct wish *w)
 
 static struct persist_news tell(struct persist *p, unsigned i)
 {
-    struct persist_news news = {PERSIST_GIVEN_UP, p->wish[i].step, p->wish[i].why};
+    struct persist_news news = {PERSIST_GIVEN_UP, p->wish[i].step, p->wish[i].promised, p->wish[i].why};
     memmove(&p->wish[i], &p->wish[i + 1], (p->wishes - i - 1) * sizeof *p->wish);
     p->wishes--;
     return news;
@@ -375,9 +380,10 @@ struct persist_news persist_next(struct persist *p)
         p->writing = w->step;
         p->writing_lineage = w->lineage;
         p->lastwords = w->lastwords;
-        return (struct persist_news){PERSIST_WRITE, w->step, ""};
+        p->promised = w->promised;
+        return (struct persist_news){PERSIST_WRITE, w->step, w->promised, ""};
     }
-    return (struct persist_news){PERSIST_NOTHING, KEEPER_NO_STEP, ""};
+    return (struct persist_news){PERSIST_NOTHING, KEEPER_NO_STEP, false, ""};
 }
 
 /* --- for those who look --- */
@@ -401,6 +407,11 @@ int64_t persist_on_disk(const struct persist *p)
 bool persist_is_lastwords(const struct persist *p)
 {
     return p->lastwords;
+}
+
+bool persist_is_promised(const struct persist *p)
+{
+    return p->promised;
 }
 
 bool persist_is_idle(const struct persist *p)

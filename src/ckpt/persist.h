@@ -28,6 +28,7 @@ struct persist_news {
         PERSIST_GIVEN_UP /* a wished step will not be written: text says why */
     } what;
     int64_t step;
+    bool promised; /* GIVEN_UP: the script wanted it on disk */
     const char *text;
 };
 
@@ -37,8 +38,8 @@ void persist_free(struct persist *p);
 
 /* A slot was committed (KEEPER_DO_COMMITTED).  After this and after each of the next: persist_next() until NOTHING. */
 void persist_committed(struct persist *p, unsigned worker, unsigned slot);
-/* The newest covered step is wished if it is neither on disk nor on its way, and has not failed: last words.  True: it
- * is now. */
+/* The newest covered step is wished if it is neither on disk nor on its way, and has not failed: for the last words, or
+ * because somebody asks for it.  Nothing was promised to the script so.  True: it is now. */
 bool persist_want_newest(struct persist *p, bool lastwords);
 /* A step that failed may be tried once more: somebody asks for it. */
 void persist_forgive(struct persist *p);
@@ -65,7 +66,7 @@ bool persist_again(struct persist *p, int64_t step, uint64_t lineage);
 /* The wishes that are not over, the lowest step first, "12@9f3a 15@9f3a", at most so many; to. */
 const char *persist_wishes_text(const struct persist *p, unsigned max, char *to, size_t size);
 /* The first of them is not waited for any more; false: there is none. */
-bool persist_drop_wish(struct persist *p, int64_t *step);
+bool persist_drop_wish(struct persist *p, int64_t *step, bool *promised);
 
 /* All ranks go on from this step (KEEPER_NO_STEP: from the beginning): what is beyond it, on disk, wished or being
  * written, is of a history that was given up, but for what is of the lineage that they have begun since (0: none). */
@@ -77,7 +78,8 @@ const struct keeper_source *persist_sources(const struct persist *p, unsigned *n
 int64_t persist_writing(const struct persist *p); /* KEEPER_NO_STEP: nothing is */
 int64_t persist_on_disk(const struct persist *p); /* newest step that was written here; KEEPER_NO_STEP: none was */
 bool persist_is_lastwords(const struct persist *p);
-bool persist_is_idle(const struct persist *p); /* nothing is wished or written */
+bool persist_is_promised(const struct persist *p); /* what is being written: the script wanted it on disk */
+bool persist_is_idle(const struct persist *p);     /* nothing is wished or written */
 void persist_check(const struct persist *p);
 
 #endif

@@ -839,13 +839,14 @@ class Beside:
 
     alive: list = []
 
-    def __init__(self, kind=torch.optim.Adam, schedule=torch.optim.lr_scheduler.StepLR, steps=2, **how):
-        self.net = torch.nn.Linear(2, 2)
+    def __init__(self, kind=torch.optim.Adam, schedule=torch.optim.lr_scheduler.StepLR, steps=2, layers=1, stays=True, **how):
+        self.net = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(layers)])
         self.optim = kind(self.net.parameters(), lr=.1, **how)
         self.schedule = schedule(self.optim, 3)
         for _ in range(steps):
             self.step()
-        Beside.alive.append(self)
+        if stays:
+            Beside.alive.append(self)
 
     def step(self):
         self.net(rand(2)).sum().backward()
@@ -864,6 +865,7 @@ def views(state):
     return {**state, "state": {k: {n: t.detach() for n, t in v.items()} for k, v in state["state"].items()}}
 
 
+EVERY = "itself; a copy that is to be kept beside it, as the best one so far, is declared behind every optimizer, and one of class "
 BEHIND, DEEP = "itself; a copy that is to be kept beside it, as the best one so far, is declared behind it", "itself; what is to be kept beside it, as the best one so far, is its copy.deepcopy()"
 for how in (dict, copy.copy, shallow, views):
     refused(f"bad_{how.__name__}_of_a_living_optimizer", lambda how=how: Beside().states(how), '"optim": ' + ITSELF.format("an optimizer") + "optimizer " + DEEP)
@@ -874,8 +876,18 @@ refused("bad_copy_without_moments", lambda: Beside(torch.optim.SGD).states(), BE
 case("best_optimizer_so_far", lambda: Beside().states(), lambda d, s: d.update(Beside(steps=s + 1).states()) if s in (1, 4) else None)
 case("best_optimizer_so_far_changed", lambda: Beside().states(), lambda d, s: d["optim"]["state"][0]["exp_avg"].add_(1))
 case("best_schedule_so_far", lambda: {"sched": copy.deepcopy(Beside().schedule.state_dict())}, lambda d, s: d["sched"].update(last_epoch=s))
+refused("bad_copy_beside_another_optimizer", lambda: (lambda g, d: {"g": g.optim, "d": d.optim.state_dict()})(Beside(steps=0), Beside(steps=0)),
+        '"d": ' + ITSELF.format("an optimizer") + "optimizer " + EVERY)
+refused("bad_copy_without_moments_beside_another_optimizer", lambda: (lambda g, d: {"g": g.optim, "d": d.states()})(Beside(torch.optim.SGD), Beside(torch.optim.SGD)),
+        '"d.optim": ' + ITSELF.format("an optimizer") + "optimizer " + EVERY)
+refused("bad_copy_beside_another_scaler", lambda: (lambda g, d: Beside.alive.extend([g, d]) or {"g": g, "d": d.state_dict()})(torch.amp.GradScaler("cpu"), torch.amp.GradScaler("cpu")),
+        '"d": ' + ITSELF.format("a scaler") + "scaler " + EVERY.replace("optimizer", "scaler"))
+case("best_of_two_optimizers", lambda: (lambda g, d: {"g": g.optim, "best": g.states()})(Beside(), Beside()), lambda d, s: d["best"].update(epoch=s),
+     see=lambda d: [d["best"], d["g"].state_dict()])
+case("best_of_two_before_the_first_step", lambda: (lambda g, d: {"best": g.states(), "g": g.optim, "d": d.optim})(Beside(steps=0, layers=3, stays=False), Beside(steps=0, layers=3, stays=False)),
+     lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["g"].state_dict(), d["d"].state_dict()])
 for first in ("best", "optim"):
-    case(f"best_before_the_first_step_{first}_first", lambda first=first: (lambda b: dict(sorted({"optim": b.optim, **{"best": b.states()}}.items(), reverse=first == "optim")))(Beside(steps=0)),
+    case(f"best_before_the_first_step_{first}_first", lambda first=first: (lambda b: dict(sorted({"optim": b.optim, **{"best": b.states()}}.items(), reverse=first == "optim")))(Beside(steps=0, layers=2 + (first == "best") * 2, stays=False)),
          lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["optim"].state_dict()])
 case("own_dict_like_an_optimizer_state", lambda: {"state": {"x": 1}, "param_groups": ["a"]}, lambda d, s: d["state"].update(x=s))
 case("state_dict_of_a_module", lambda: torch.nn.Linear(2, 2).state_dict(), lambda d, s: d["weight"].data.add_(1))

@@ -339,6 +339,54 @@ static void test_last_words(void)
     close_all();
 }
 
+/* Somebody has asked for a step that the script does not want on disk: what becomes of it is no promise to the script,
+ * but that is forgotten with it. */
+static void test_promises(void)
+{
+    open_all(1, false);
+    snapshot(0, 4, true);
+    ok(next(PERSIST_WRITE, 4) && persist_is_promised(p), "the script wants a step on disk: a promise");
+    persist_done(p, true, -1);
+    snapshot(0, 5, false);
+    ok(persist_want_newest(p, false) && next(PERSIST_WRITE, 5) && !persist_is_promised(p),
+       "somebody asks for one: none");
+    persist_done(p, false, -1);
+    persist_went_back(p, 4, 1);
+    snapshot(0, 5, true);
+    ok(next(PERSIST_WRITE, 5) && persist_is_promised(p),
+       "the job goes back, and its script wants that step: a promise");
+    persist_done(p, false, -1);
+    snapshot(0, 6, false);
+    ok(persist_want_newest(p, true) && next(PERSIST_WRITE, 6) && !persist_is_promised(p), "last words: none");
+    persist_done(p, true, -1);
+    close_all();
+
+    open_all(2, false);
+    snapshot(0, 5, false), snapshot(1, 5, false);
+    snapshot(0, 6, true);
+    ok(persist_want_newest(p, false) && next(PERSIST_WRITE, 5), "one was asked for while a promised one waits");
+    int64_t step;
+    bool promised;
+    ok(persist_drop_wish(p, &step, &promised) && step == 5 && !promised && persist_drop_wish(p, &step, &promised) &&
+           step == 6 && promised,
+       "nothing is waited for any more: it is known which of them was promised");
+    persist_done(p, false, -1);
+    close_all();
+
+    open_all(2, false);
+    snapshot(0, 5, false), snapshot(1, 5, false);
+    persist_want_newest(p, false);
+    persist_went_back(p, 3, 0);
+    struct persist_news news = persist_next(p);
+    ok(news.what == PERSIST_GIVEN_UP && news.step == 5 && !news.promised, "given up: no promise either");
+    persist_want_newest(p, false);
+    persist_unmet(p, 9, 0, "why");
+    while ((news = persist_next(p)).what == PERSIST_WRITE)
+        persist_done(p, true, -1);
+    ok(news.what == PERSIST_GIVEN_UP && news.step == 9 && news.promised, "the script's that was left out: one");
+    close_all();
+}
+
 /* Any order: what is written is covered and held all the while; in the end no slot is held, and each wish was written
  * or given up, once. */
 static bool storm(uint64_t start)
@@ -435,6 +483,7 @@ int main(void)
     test_unmet();
     test_deferred();
     test_last_words();
+    test_promises();
     unsigned bad = 0;
     for (uint64_t s = 0; s < 2000; s++)
         if (!storm(s)) {

@@ -3,8 +3,8 @@ that lives, which would not be restored out of it, or a copy to be kept, of the 
 
 It shows in what the two share.  state_dict() makes the dicts that hold all of it anew, but what stands in them is the
 object's: moments, lists.  A deep copy has nothing of that.  Where there is nothing to be shared, before the first step or
-in a dict of numbers, one looks like the other.  Then it is a copy if such an object is declared itself, which is
-restored by that; so it is where no such object is found that would share what it has."""
+in a dict of numbers, one looks like the other.  Then it is a copy if every object that lives and could have given it is
+declared itself, which is restored by that: a second optimizer that is not would begin anew."""
 
 from __future__ import annotations
 
@@ -46,13 +46,50 @@ def fault(value: Any, others: List[Any]) -> str:
 def _way_out(state: Dict[Any, Any], kind: _Kind, declared: List[Any]) -> str:
     """What to do instead; "": nothing, it is a copy to be kept."""
     mine = _shared_by_state_dict(state, kind)
-    if mine:
-        alive = declared + list(_alive(kind))
-        if any(not mine.isdisjoint(_identities(vars(o))) for o in alive):
-            return "what is to be kept beside it, as the best one so far, is its copy.deepcopy()"
-        if alive and all(_shares_what_it_has(o) for o in alive if not any(o is d for d in declared)):
-            return ""
-    return "" if declared else "a copy that is to be kept beside it, as the best one so far, is declared behind it"
+    alive = declared + list(_alive(kind))
+    if mine and any(not mine.isdisjoint(_identities(vars(o))) for o in alive):
+        return "what is to be kept beside it, as the best one so far, is its copy.deepcopy()"
+    if not alive:
+        return _BEHIND + "it"
+    del alive
+    other = _other_owner(state, kind, declared, bool(mine))
+    if other:
+        gc.collect()  # it may be one that nobody has any more
+        other = _other_owner(state, kind, declared, bool(mine))
+    if not other:
+        return ""
+    return _BEHIND + (f"every {kind.name.split()[-1]}, and {other} is not declared yet" if declared else "it")
+
+
+_BEHIND = "a copy that is to be kept beside it, as the best one so far, is declared behind "
+
+
+def _other_owner(state: Dict[Any, Any], kind: _Kind, declared: List[Any], has_own: bool) -> str:
+    """The class of an object that lives, is not declared and may have given this state; "": none.  has_own: the state has
+    something that would be such an object's, and none has it."""
+    known = {id(d) for one in declared for d in [one, *_inside(one, kind)]}
+    for o in _alive(kind):
+        if id(o) not in known and _may_have_given(o, state, kind, has_own):
+            return f"one of class {type(o).__name__}"
+    return ""
+
+
+def _inside(value: Any, kind: _Kind) -> Iterator[Any]:
+    """Those that one of several parts restores with itself, as SequentialLR its schedulers."""
+    for one in vars(value).values():
+        yield from (o for o in (one if isinstance(one, (list, tuple)) else [one]) if _is_owner(o, kind))
+
+
+def _may_have_given(owner: Any, state: Dict[Any, Any], kind: _Kind, has_own: bool) -> bool:
+    if not _shares_what_it_has(owner):
+        return True
+    return not has_own and (kind.name != "an optimizer" or _sizes(owner) == _sizes(state))
+
+
+def _sizes(optimizer: Any) -> List[int]:
+    """How many tensors each of its groups has, or of its state's."""
+    groups = optimizer["param_groups"] if isinstance(optimizer, dict) else optimizer.param_groups
+    return [len(g["params"]) for g in groups]
 
 
 # --- what is declared ---------------------------------------------------------------------------------------------------
@@ -114,9 +151,10 @@ def _is_owner(value: Any, kind: _Kind) -> bool:
 
 
 def _shares_what_it_has(value: Any) -> bool:
-    """An optimizer with a state_dict() of its own may make all of it anew."""
+    """An optimizer with a state_dict() or a hook of its own may make all of it anew."""
     th = torch()
-    return not hasattr(value, "param_groups") or (th is not None and type(value).state_dict is th.optim.Optimizer.state_dict)
+    return not hasattr(value, "param_groups") or (th is not None and type(value).state_dict is th.optim.Optimizer.state_dict
+                                                  and not getattr(value, "_optimizer_state_dict_post_hooks", None))
 
 
 def _shared_by_state_dict(state: Dict[Any, Any], kind: _Kind) -> Set[Tuple[str, int]]:
