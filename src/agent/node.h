@@ -43,6 +43,7 @@
 #define NODE_NOTE_TIME      EL_SEC(2) /* so long the others may take to end before it is said that they are waited for */
 #define NODE_WIPE_TIME      EL_MS(200) /* for taking the status line away before elrun is stopped */
 #define NODE_EVIDENCE_MAX   16         /* failures of one attempt whose files and tails are read; the rest is counted */
+#define NODE_LINGER_TIME    EL_SEC(1)  /* who ends so long after its last word perhaps ended of something else */
 #define NODE_EVIDENCE_TIME  EL_SEC(5)  /* for reading them */
 #define NODE_PREPARE_TIME   EL_SEC(60) /* for making logs and port */
 #define NODE_PUBLISH_TIME   EL_SEC(5)  /* for the error file that elrun's own parent asked for */
