@@ -153,7 +153,8 @@ struct node {
     int report_fd[2];            /* spawn reports of the children: read end, write end */
     struct loop_fd *report_watch;
     int null_fd;
-    int terminal_fd; /* --interactive: the terminal of local rank 0, else -1 */
+    int terminal_fd;     /* --interactive: the terminal of local rank 0, else -1 */
+    struct typed *typed; /* its Ctrl-C, while that goes to the only worker; else NULL */
     pid_t own_group;
     bool suspending; /* the workers stand, elrun is about to */
     bool has_proc;   /* /proc is there: leftovers can be found by their session */
@@ -275,6 +276,7 @@ int workers_prepare(struct node *n, struct el_err *e); /* the port of a new atte
 void workers_act(struct node *n, const struct policy_action *a);
 void workers_forward(struct node *n, int signal);
 void workers_suspend(struct node *n);
+bool workers_typed(struct node *n); /* the only worker has ended: a short while after Ctrl-C? */
 void workers_close(struct node *n); /* the attempt is closed */
 void workers_child(struct node *n); /* SIGCHLD */
 
