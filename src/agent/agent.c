@@ -313,7 +313,8 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
         return;
     /* The terminal's Ctrl-C goes to the worker that has the terminal, and not to elrun; 130 is a shell's word for it.
      */
-    if (first && (ev->signal == SIG_INT || ev->code == 128 + SIG_INT) && a->conf.slots == 1 && !a->conf.managed) {
+    if (first && (ev->typed || ev->signal == SIG_INT || ev->code == 128 + SIG_INT) && a->conf.slots == 1 &&
+        !a->conf.managed) {
         leave(a, SIG_INT, now, out);
         return;
     }

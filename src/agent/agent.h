@@ -88,6 +88,7 @@ struct agent_event {
     const struct decide_digest *digest; /* read in this step only; NULL: nothing is known */
     bool ok;
     bool follows;
+    bool typed;  /* EXITED: Ctrl-C had reached the worker, which has the terminal, a short while before */
     bool forked; /* SPAWN_FAILED: there is a child, whose exit follows, or came just before */
 };
 

@@ -212,6 +212,7 @@ static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end
     assert(!n->draining && !n->inbox_count && !n->after_reap.n);
     report_ended(n, slot, end);
     struct agent_event ev = {.type = AGENT_EV_EXITED, .slot = slot, .code = end->code, .signal = end->signal};
+    ev.typed = workers_typed(n);
     step(n, &ev, &n->after_reap);
     struct agent_actions *out = &n->after_reap;
     unsigned now = 0;

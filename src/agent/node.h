@@ -43,6 +43,7 @@
 #define NODE_NOTE_TIME      EL_SEC(2) /* so long the others may take to end before it is said that they are waited for */
 #define NODE_WIPE_TIME      EL_MS(200) /* for taking the status line away before elrun is stopped */
 #define NODE_EVIDENCE_MAX   16         /* failures of one attempt whose files and tails are read; the rest is counted */
+#define NODE_LINGER_TIME    EL_SEC(1)  /* who ends so long after its last word perhaps ended of something else */
 #define NODE_EVIDENCE_TIME  EL_SEC(5)  /* for reading them */
 #define NODE_PREPARE_TIME   EL_SEC(60) /* for making logs and port */
 #define NODE_PUBLISH_TIME   EL_SEC(5)  /* for the error file that elrun's own parent asked for */
@@ -152,7 +153,8 @@ struct node {
     int report_fd[2];            /* spawn reports of the children: read end, write end */
     struct loop_fd *report_watch;
     int null_fd;
-    int terminal_fd; /* --interactive: the terminal of local rank 0, else -1 */
+    int terminal_fd;     /* --interactive: the terminal of local rank 0, else -1 */
+    struct typed *typed; /* its Ctrl-C, while that goes to the only worker; else NULL */
     pid_t own_group;
     bool suspending; /* the workers stand, elrun is about to */
     bool has_proc;   /* /proc is there: leftovers can be found by their session */
@@ -276,6 +278,7 @@ int workers_prepare(struct node *n, struct el_err *e); /* the port of a new atte
 void workers_act(struct node *n, const struct policy_action *a);
 void workers_forward(struct node *n, int signal);
 void workers_suspend(struct node *n);
+bool workers_typed(struct node *n); /* the only worker has ended: a short while after Ctrl-C? */
 void workers_close(struct node *n); /* the attempt is closed */
 void workers_child(struct node *n); /* SIGCHLD */
 

@@ -11,6 +11,7 @@
 #include "agent/argv.h"
 #include "agent/node.h"
 #include "proc/procstat.h"
+#include "proc/typed.h"
 #include "util/file.h"
 
 /* --- once --- */
@@ -104,6 +105,8 @@ int workers_init(struct node *n, struct el_err *e)
     n->has_proc = access("/proc/self/stat", R_OK) == 0;
     if (n->terminal_fd >= 0)
         reap_watch_stops(n->reap, 0);
+    if (n->terminal_fd >= 0 && n->nproc == 1)
+        n->typed = typed_new();
     return (n->guard = guard_new(n->nproc + HOOK_KINDS, n->cgroup, run_folder_path(n->folder), e)) ? 0 : -1;
 }
 
@@ -193,6 +196,23 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
     return place;
 }
 
+/* To the terminal of a worker that has it alone. */
+static void listen_in(struct node *n, pid_t group)
+{
+    pid_t pid = n->typed ? typed_listen(n->typed, group) : -1;
+    if (pid > 0)
+        reap_help(n->reap, pid);
+}
+
+bool workers_typed(struct node *n)
+{
+    if (!n->typed)
+        return false;
+    el_usec at = typed_at(n->typed);
+    typed_end(n->typed);
+    return at && loop_clock() - at <= n->conf->shutdown_timeout;
+}
+
 static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
 {
     const char *error_file = "";
@@ -230,6 +250,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
         n->worker[slot].started = loop_clock();
         failure_set_line(&n->worker[slot].failure, &n->worker[slot].failure.error_file, place.error_file, NULL);
         reap_add(n->reap, slot, pid);
+        listen_in(n, pid);
         meet_worker(n, slot);
         tell_worker_started(n, slot);
     }
@@ -343,6 +364,8 @@ void workers_close(struct node *n)
     meet_close(n);
     if (n->terminal_fd >= 0)
         tcsetpgrp(n->terminal_fd, n->own_group);
+    typed_free(n->typed);
+    n->typed = NULL;
 }
 
 void workers_child(struct node *n)

@@ -475,6 +475,12 @@ bool classify_is_usage(enum classify_rule r)
     return rows[r].code == FAILURE_ANY_CODE;
 }
 
+const char *classify_usage_words(enum classify_rule r)
+{
+    assert(classify_is_usage(r));
+    return rows[r].b[0] ? rows[r].b : rows[r].a;
+}
+
 bool classify_is_command(enum classify_rule r)
 {
     return rows[r].code == 126 || rows[r].code == 127; /* as shells and env say it */

@@ -47,10 +47,11 @@ enum classify_rule classify_exit(int code, const char *last_lines);
 const char *classify_name(enum classify_rule r); /* "NCCL_REMOTE"; "" = NONE */
 enum failure_class classify_class(enum classify_rule r);
 bool classify_is_follower(enum classify_rule r);
-const char *classify_advice(enum classify_rule r); /* "" = what the class says */
-bool classify_is_passing(enum classify_rule r);    /* tried again later, the same program may succeed */
-bool classify_is_usage(enum classify_rule r);      /* the program refused its command line */
-bool classify_is_command(enum classify_rule r);    /* a command that it wanted is not there, or cannot be run */
-bool classify_is_helper(enum classify_rule r);     /* a helper process was killed: by whom the words do not say */
+const char *classify_advice(enum classify_rule r);      /* "" = what the class says */
+bool classify_is_passing(enum classify_rule r);         /* tried again later, the same program may succeed */
+bool classify_is_usage(enum classify_rule r);           /* the program refused its command line */
+const char *classify_usage_words(enum classify_rule r); /* ... in which line; a newline in front: at its beginning */
+bool classify_is_command(enum classify_rule r);         /* a command that it wanted is not there, or cannot be run */
+bool classify_is_helper(enum classify_rule r);          /* a helper process was killed: by whom the words do not say */
 
 #endif

@@ -75,7 +75,7 @@ static bool comes_again(const struct decide_round *round, const struct decide_di
                         const struct decide_digest *last)
 {
     bool code = d->kind == DECIDE_CODE || d->kind == DECIDE_CALL || d->kind == DECIDE_TEXT;
-    bool located = d->place[0] || d->kind == DECIDE_TEXT;
+    bool located = d->place[0] || d->kind == DECIDE_TEXT || strchr(d->what, ' '); /* a clause has no place */
     bool everywhere = round->nodes == 1 || d->several_nodes || last->several_nodes || d->node != last->node;
     return code && located && same(d, last) && everywhere && d->elapsed <= twice(last->elapsed);
 }

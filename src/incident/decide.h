@@ -15,8 +15,10 @@
  *         line), a script or module that is not there: the program's text decides these, no rank and no data do;
  *       - any other AttributeError or TypeError: data can be the reason, so at least two workers must have ended so at
  *         the same place, or the only one there is;
- *     and nothing shows that the program can get further than that: nobody succeeded, nobody was left waiting for a
- *     peer, no earlier round lasted more than twice as long, and it came within DECIDE_START of the start.
+ *     and nothing shows that the program can get further than that: it was not caught and logged, no other lines of the
+ *     program came behind it, and its end came at once (else it was perhaps survived, or a helper's); nobody succeeded,
+ * nobody was left waiting for a peer, no earlier round lasted more than twice as long, and it came within DECIDE_START
+ * of the start.
  *  3. The job ends when two rounds in a row ended with the same exception (type, file and line of the user's innermost
  *     frame) and nothing else, the second within twice the time of the first.  If there are several nodes, two
  *     of them must have met it in these rounds: what one node alone meets may be its own.

@@ -78,7 +78,7 @@ static void describe(struct decide_digest *one, const struct failure *f)
     one->elapsed = f->elapsed;
     one->witnesses = 1;
     if (clause) {
-        one->kind = DECIDE_TEXT;
+        one->kind = f->went_on ? DECIDE_CODE : DECIDE_TEXT;
         snprintf(one->what, sizeof one->what, "%s", clause);
         return;
     }
@@ -96,7 +96,7 @@ static void describe(struct decide_digest *one, const struct failure *f)
     one->kind = kind_of_type(f->found.type);
     if (one->kind == DECIDE_CALL && is_written(f->found.message))
         one->kind = DECIDE_TEXT;
-    if (f->logged) /* who catches an exception may go on after it, and end of something else */
+    if (f->logged || f->went_on) /* who catches an exception may go on after it, and end of something else */
         one->kind = DECIDE_CODE;
     snprintf(one->what, sizeof one->what, "%s", last_name(f->found.type));
     if (f->found.file[0])

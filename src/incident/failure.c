@@ -240,6 +240,8 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     find_end(f, &all, &found, &chain);
     take_words(f, &found, &chain, all);
     struct text span = {all.p + found.start, found.end - found.start};
+    bool named = found.kind != TRACEBACK_NONE && !f->stack;
+    f->went_on |= named && !survived_is_end(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
         f->raised = is_last_word(&found, all);
     if (found.kind == TRACEBACK_NONE && !f->tail) {
@@ -247,7 +249,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
         f->tail_from = from;
         if (f->found.kind == TRACEBACK_NONE)
             f->found = found;
-    } else if (found.kind != TRACEBACK_NONE && !f->stack) {
+    } else if (named) {
         keep_stack(f, span, mem);
         f->stack_from = from;
         f->found = found;
@@ -273,6 +275,11 @@ void failure_silent_since(struct failure *f)
 {
     if (f->found.kind == TRACEBACK_NONE)
         f->found.message[0] = 0;
+}
+
+void failure_lingered(struct failure *f)
+{
+    f->went_on = true;
 }
 
 /* --- the kernel's log --- */
@@ -409,9 +416,25 @@ static void set_rule(struct failure *f, enum classify_rule rule)
     f->private_link = f->follower && rule == f->words && f->words_private;
 }
 
+/* Was it this program's own command line that was refused, and did that end it?  A helper's may be, long before. */
+static void judge_usage(struct failure *f)
+{
+    const struct text tail = {f->tail, strlen(f->tail)};
+    struct text line;
+    enum survived_usage u = survived_usage(tail, classify_usage_words(f->rule), &line);
+    bool lingered = f->went_on && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
+    f->went_on |= u != SURVIVED_USAGE_END;
+    if (u == SURVIVED_USAGE_ERROR || lingered)
+        set_rule(f, CLASSIFY_NONE);
+    if (u == SURVIVED_USAGE_ERROR && !f->survived[0])
+        text_copy(f->survived, sizeof f->survived, line.p, line.n);
+}
+
 static void classify(struct failure *f, bool oom_rose)
 {
     set_rule(f, f->words);
+    if (f->stack && f->stack_from == FAILURE_FROM_FILE) /* written as the exception left the main function */
+        f->went_on = false;
     if (f->by == FAILURE_BY_OOM || ((oom_rose || f->oom == FAILURE_OOM_CHOSEN) && classify_is_helper(f->rule))) {
         f->class = FAILURE_CLASS_OOM_HOST;
         f->follower = false;
@@ -430,6 +453,8 @@ static void classify(struct failure *f, bool oom_rose)
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
         set_rule(f, classify_exit(f->code, f->tail));
+    if (f->tail && classify_is_usage(f->rule))
+        judge_usage(f);
     if (f->end == FAILURE_NOT_STARTED && f->code == EL_EXIT_NOINPUT)
         f->class = FAILURE_CLASS_CODE;
     if (f->by == FAILURE_BY_OUTSIDE && f->class == FAILURE_CLASS_UNKNOWN)

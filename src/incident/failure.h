@@ -92,6 +92,7 @@ struct failure {
     char xid_device[20];              /* PCI address */
     bool raised;                      /* its stderr ends with an exception that nobody caught */
     bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
+    bool went_on;                     /* perhaps: other lines, or a while without any, came between that and its end */
     bool texts_short;                 /* memory for some of the texts was refused */
     enum classify_rule words;         /* the row that its last words fit */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */
@@ -117,6 +118,8 @@ void failure_add_stderr(struct failure *f, const char *bytes, size_t n, struct e
 void failure_add_stdout(struct failure *f, const char *bytes, size_t n, struct el_mem *mem);
 /* Its last line is old: it stays as evidence, and is not shown as what was wrong. */
 void failure_silent_since(struct failure *f);
+/* By itself it ended only a while after its last word: longer than an interpreter needs to come to its end. */
+void failure_lingered(struct failure *f);
 /* What the kernel's log has had since the worker's start. */
 void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el_mem *mem);
 

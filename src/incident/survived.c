@@ -242,3 +242,75 @@ size_t survived_at(const struct traceback *t, const struct traceback_chain *chai
     bool many = own >= (logged && !follower ? MANY_LOGGED : MANY);
     return many || (error && !follower) ? at : 0;
 }
+
+/* Printed by the interpreter or a library as the program ends.  More narrow than is_noise(): no words of the program.
+ */
+static bool is_foot(struct text line)
+{
+    static const char *const starts[] = {"frame #",
+                                         "Exception raised from",
+                                         "wandb: ",
+                                         "swanlab: ",
+                                         "COMET ",
+                                         "srun: ",
+                                         "slurmstepd: ",
+                                         "| ",
+                                         "+-",
+                                         "Current thread ",
+                                         "Thread 0x",
+                                         "Python runtime state: ",
+                                         "Extension modules: ",
+                                         "<no Python frame>",
+                                         "Error in atexit._run_exitfuncs",
+                                         "Sentry is attempting to send",
+                                         "Waiting up to ",
+                                         "\xe2\x94", /* a line of a box, or its edge */
+                                         "\xe2\x95",
+                                         "Press Ctrl-C to quit"};
+    for (size_t i = 0; i < COUNT_OF(starts); i++)
+        if (text_starts(line, starts[i]))
+            return true;
+    bool indented = line.n && (line.p[0] == ' ' || line.p[0] == '\t');
+    if (line_is_blank(line) || (indented && !text_find(line, "%|") && !text_find(line, "it/s"))) /* tqdm's bar */
+        return true;
+    return line_is_foreign(line) || line_is_box(line) || last_line_is_hint(line) || text_find(line, " NCCL ") ||
+           text_find(line, "conda.cli.main_run") || (text_find(line, "Warning: ") && !is_record(line));
+}
+
+/* The last line that is more than that; n 0: there is none. */
+static struct text last_of_program(struct text rest)
+{
+    struct text line, last = {0};
+    bool inside = false;
+    while (text_line(&rest, &line)) {
+        line = without_rank(line);
+        bool header = text_starts(line, "Traceback (most recent call last):"), foot = is_foot(line);
+        if (!header && !foot && !inside) /* inside: the last line of a destructor's exception, or of a thread's */
+            last = line;
+        inside = header || (inside && foot);
+    }
+    return last;
+}
+
+bool survived_is_end(const struct traceback *t, const struct traceback_chain *chain, struct text all)
+{
+    const size_t at = message_ends(all, named_at(t, chain, all), t->end);
+    return !last_of_program((struct text){all.p + at, all.n - at}).n;
+}
+
+enum survived_usage survived_usage(struct text all, const char *words, struct text *line)
+{
+    struct text rest = all, one, last;
+    words += *words == '\n';
+    *line = (struct text){0};
+    for (last = all; text_line(&rest, &one);)
+        if (text_find(one, words)) {
+            *line = one;
+            last = rest;
+        }
+    if (line->n)
+        last = last_of_program(last);
+    if (!line->n || !last.n)
+        return SURVIVED_USAGE_END;
+    return is_error(last) ? SURVIVED_USAGE_ERROR : SURVIVED_USAGE_OPEN;
+}

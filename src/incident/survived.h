@@ -18,4 +18,16 @@ bool survived_is_logged(const struct traceback *t, struct text all);
 size_t survived_at(const struct traceback *t, const struct traceback_chain *chain, struct text all, bool logged,
                    bool follower);
 
+/* Is the exception, or the line in which a command line was refused (that of the words; of several the last), the end
+ * of what was said?  Behind it come only lines that are printed while a program ends: its own hints, warnings at exit,
+ * faulthandler's stacks, and the like.  Other lines, even few, may mean that the program went on. */
+bool survived_is_end(const struct traceback *t, const struct traceback_chain *chain, struct text all);
+enum survived_usage {
+    SURVIVED_USAGE_END,
+    SURVIVED_USAGE_OPEN,  /* other lines follow */
+    SURVIVED_USAGE_ERROR, /* ... the last of which is an error of the program's own: that is why it ended */
+};
+/* *line: the one in which it was refused; n 0 = words is in none. */
+enum survived_usage survived_usage(struct text all, const char *words, struct text *line);
+
 #endif

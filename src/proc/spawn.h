@@ -1,5 +1,6 @@
-/* The only place that forks.  Called in the loop's thread only: a parent-death signal fires when the *thread* that
- * forked ends, and a pool thread may hold malloc's lock at any time. */
+/* The only place that forks (but for typed_io.c, whose child joins a group).  Called in the loop's thread only: a
+ * parent-death signal fires when the *thread* that forked ends, and a pool thread may hold malloc's lock at any time.
+ */
 #ifndef PROC_SPAWN_H
 #define PROC_SPAWN_H
 #include <stdbool.h>

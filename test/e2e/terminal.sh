@@ -43,6 +43,26 @@ PYTHON
 play '=ready' '<\x03' '=interrupted, going on' -- "$ELRUN" --standalone "$T/int.py"
 ok "Ctrl-C with one worker reaches the script" seen
 is "Ctrl-C with one worker: exit status" "$status" 0
+# A worker that makes an exit status of its own of it is not started again; one that fails later, for another reason, is.
+cat >"$T/own.py" <<'PYTHON'
+import os, sys, time
+open(sys.argv[2], "w").write(str(os.getpid()))
+try:
+    print("ready", os.environ["TORCHELASTIC_RESTART_COUNT"], flush=True)
+    time.sleep(600 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else 0)
+except KeyboardInterrupt:
+    time.sleep(float(sys.argv[1]))
+    sys.exit(1)
+PYTHON
+play '=ready' '<\x03' -- "$ELRUN" --standalone --max-restarts=1 "$T/own.py" 0.3 "$T/own.pid"
+is "Ctrl-C with one worker that exits with 1: exit status" "$status" 130
+unlike "… and no restart" "$(screen)" 'ready 1'
+like "… and elrun says so" "$(screen)" 'ended by SIGINT'
+play '=ready' '<\x03' '=ready 1' -- "$ELRUN" --standalone --max-restarts=1 --shutdown-timeout=0.2 "$T/own.py" 1 "$T/own.pid"
+ok "one that ends long after Ctrl-C has failed by itself" seen
+is "… and is started again" "$status" 0
+play '=ready' "!kill -INT \$(cat $T/own.pid)" '=ready 1' -- "$ELRUN" --standalone --max-restarts=1 "$T/own.py" 0 "$T/own.pid"
+ok "a SIGINT of kill(1) to the worker alone is no Ctrl-C" seen
 play '=ready' '<\x03' -- "$ELRUN" --standalone --no-interactive "$T/int.py"
 is "Ctrl-C without --interactive ends the job" "$status" 130
 play '=up' '<\x03' -- "$ELRUN" --standalone --nproc-per-node=2 --no-python "$WORKER" catch INT "$T/int.got" on INT 0 touch "$T/int" @1 await "$T/int.0.0" @1 out up forever

@@ -326,8 +326,67 @@ static void test_passing(void)
         DECIDE_PASSING, "an exception made of one that passes");
 }
 
+#define HELP   "usage: report_tool [-h]\nreport_tool: error: unrecognized arguments: --gpu\n"
+#define IMPORT "Traceback (most recent call last):\n  File \"t.py\", line 3, in main\nImportError: no x\n"
+#define STEPS  "2026-11-27 03:47:15,100 INFO step 1 loss 0.1\n2026-11-27 03:47:15,200 INFO step 2 loss 0.1\n"
+
+static enum decide_next ended(int code, const char *text, bool lingered)
+{
+    struct decide_digest d = {.kind = DECIDE_SILENT};
+    struct failure f;
+    failure_init(&f);
+    f.end = FAILURE_EXIT;
+    f.code = code;
+    f.elapsed = EL_SEC(1);
+    failure_add_stderr(&f, text, strlen(text), NULL);
+    if (lingered)
+        failure_lingered(&f);
+    failure_judge(&f, false, false);
+    decide_add(&d, &f, 1);
+    failure_free(&f, NULL);
+    return next(8, 1, &d);
+}
+
+/* What refuses a restart at once must be the end of what was said: a helper's error, or one that was survived, is not.
+ */
+static void test_behind(void)
+{
+    static const struct {
+        const char *why, *text;
+        int code;
+        bool lingered;
+        enum decide_next first, second;
+    } cases[] = {
+        {"arguments, at the end", HELP, 2, false, DECIDE_STOP, DECIDE_STOP},
+        {"... and a while without a word", HELP, 2, true, DECIDE_RESTART, DECIDE_STOP},
+        {"... and another status", HELP, 1, true, DECIDE_RESTART, DECIDE_RESTART},
+        {"... and log lines behind", HELP STEPS, 2, false, DECIDE_RESTART, DECIDE_STOP},
+        {"... the last of them an error", HELP STEPS "2026-11-27 03:47:16 ERROR license lost\n", 2, false,
+         DECIDE_RESTART, DECIDE_RESTART},
+        {"... and foot lines behind",
+         HELP "\nwandb: done\nException ignored in: <f>\n" IMPORT "a.py:3: UserWarning: resource_tracker: leaked\n"
+              "  warnings.warn(\n",
+         2, false, DECIDE_STOP, DECIDE_STOP},
+        {"an import, at the end", IMPORT, 1, false, DECIDE_STOP, DECIDE_STOP},
+        {"... with faulthandler's stacks behind",
+         IMPORT "Fatal Python error: _enter_buffered_busy: x\nPython runtime state: finalizing (tstate=0x1)\n\n"
+                "Current thread 0x1 (most recent call first):\n<no Python frame>\n",
+         1, false, DECIDE_STOP, DECIDE_STOP},
+        {"... and log lines behind", IMPORT STEPS, 1, false, DECIDE_RESTART, DECIDE_STOP},
+        {"... and a bar of progress behind", IMPORT "  2026-11-27 9%|# | 9/99 [00:01<00:09, 9.1it/s]\n" STEPS, 1, false,
+         DECIDE_RESTART, DECIDE_STOP},
+        {"... and a while without a word", IMPORT, 1, true, DECIDE_RESTART, DECIDE_STOP},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        history = (struct decide_history){.longest = 0};
+        is_num(ended(cases[i].code, cases[i].text, cases[i].lingered), cases[i].first, cases[i].why);
+        is_num(ended(cases[i].code, cases[i].text, cases[i].lingered), cases[i].second, "... and when it comes again");
+    }
+}
+
 int main(void)
 {
+    test_behind();
     test_passing();
     test_at_once();
     test_speaks_against();

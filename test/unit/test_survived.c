@@ -75,6 +75,29 @@ static void test_rows(void)
     }
 }
 
+/* A helper's command line was refused, and the program ended of something else. */
+static void test_usage(void)
+{
+    static const char text[] = "usage: report [-h]\nreport: error: unrecognized arguments: --gpu\n" STEPS4
+                               "2026-11-27 03:47:17 ERROR license lost\n";
+    struct failure f;
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    failure_init(&f);
+    f.end = FAILURE_EXIT;
+    f.code = 2;
+    failure_add_stderr(&f, text, sizeof text - 1, NULL);
+    failure_judge(&f, false, false);
+    is_str(f.survived, "report: error: unrecognized arguments: --gpu",
+           "refused arguments are told as an earlier error");
+    is_str(failure_class_text(f.class), "unknown", "... that gives no class");
+    is_str(failure_advice(&f), "", "... and no advice");
+    summary_ending(&f, &out);
+    is_str(el_buf_cstr(&out), "exit code 2; its last line: 2026-11-27 03:47:17 ERROR license lost",
+           "... nor the cause");
+    el_buf_free(&out);
+    failure_free(&f, NULL);
+}
+
 static void test_what(void)
 {
     static const char text[] = LOGGED "KeyError: 'a'\n" STEPS4 STEPS4 STEPS4 "no data in /data\n";
@@ -116,5 +139,6 @@ int main(void)
     test_killed();
     test_rows();
     test_what();
+    test_usage();
     return done();
 }
