@@ -72,6 +72,8 @@ except elrun.NoSnapshot as e:
     sys.exit(9)
 write(f"{attempt} {rank} {step} {state['count']}")
 if mode == "back" and step is not None:
+    while not all(os.path.exists(f"{folder}/log.{r}") for r in range(world)):
+        time.sleep(0.01)  # the others are stopped as soon as this one ends
     die()
 for now in range(0 if step is None else step + 1, steps):
     state["count"] = 10 * now

@@ -14,7 +14,7 @@ ck.declare("state", state)
 while os.environ["RANK"] in silent and not os.path.exists(f"{folder}/go"):
     time.sleep(0.01)
 try:
-    print(ck.restore())
+    print(f"{ck.restore()}\n", end="")  # in one piece: the others print at the same time
 except elrun.Error as e:
     print(e)
     sys.exit(9)
