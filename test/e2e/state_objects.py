@@ -865,9 +865,13 @@ def views(state):
     return {**state, "state": {k: {n: t.detach() for n, t in v.items()} for k, v in state["state"].items()}}
 
 
+def with_epoch(state):
+    return {**state, "epoch": 3}
+
+
 EVERY = "itself; a copy that is to be kept beside it, as the best one so far, is declared behind every optimizer, and one of class "
 BEHIND, DEEP = "itself; a copy that is to be kept beside it, as the best one so far, is declared behind it", "itself; what is to be kept beside it, as the best one so far, is its copy.deepcopy()"
-for how in (dict, copy.copy, shallow, views):
+for how in (dict, copy.copy, shallow, views, with_epoch):
     refused(f"bad_{how.__name__}_of_a_living_optimizer", lambda how=how: Beside().states(how), '"optim": ' + ITSELF.format("an optimizer") + "optimizer " + DEEP)
 refused("bad_copy_beside_its_optimizer", lambda: (lambda b: {"best": b.optim.state_dict(), "optim": b.optim})(Beside()), '"best": ' + ITSELF.format("an optimizer") + "optimizer " + DEEP)
 refused("bad_copy_of_a_living_schedule", lambda: {"sched": Beside().schedule.state_dict()}, '"sched": ' + ITSELF.format("a scheduler") + "scheduler " + DEEP)

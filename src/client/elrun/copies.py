@@ -118,7 +118,7 @@ def _look(path: str, value: Any, found: List[Tuple[str, Dict[Any, Any], _Kind]],
 
 def _is_of_optimizer(value: Dict[Any, Any]) -> bool:
     groups = value["param_groups"]
-    return (len(value) == 2 and isinstance(value["state"], dict) and isinstance(groups, list)
+    return (isinstance(value["state"], dict) and isinstance(groups, list)
             and all(isinstance(g, dict) and "params" in g for g in groups))
 
 
