@@ -284,7 +284,7 @@ static bool may_follow(const struct agent *a, const struct agent_event *ev)
     return own && (judging || (a->cause == AGENT_NO_CAUSE && others));
 }
 
-/* What the live workers hold is being captured, and the coordinator is a part of that: it is told afterwards. */
+/* The coordinator leads the emergency checkpoint of the live workers, so the failure is reported to it afterwards. */
 static void look_back(struct agent *a, int signal, el_usec now)
 {
     a->sure_at = now + hindsight_time(signal, may_restart(a, now) || a->conf.managed);

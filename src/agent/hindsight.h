@@ -10,11 +10,10 @@
 
 #include "util/time.h"
 
-/* Time for a sender that was interrupted, before another attempt, or before the coordinator is told. */
+/* Time for a sender that was interrupted, before another attempt, or before a report to the coordinator. */
 #define HINDSIGHT_INSTANT EL_MS(20)
-/* The same where the job ends by it: nobody waits for that.  And how long a coordinator is told nothing, at most, while
- * it has captured what live workers hold: told of a failure, and then lost, it would leave nodes that must end their
- * workers at once. */
+/* The same where the job ends by it: nobody waits for that.  It also bounds how long the report waits for an emergency
+ * checkpoint: nodes that know of a failure and then lose the coordinator end their workers at once. */
 #define HINDSIGHT_LONG EL_MS(200)
 
 /* By a signal that a person, a scheduler or the kernel sends. */

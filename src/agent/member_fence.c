@@ -10,7 +10,7 @@
  * several together as for one.
  *
  * A node of the round may know that the coordinator has stopped it when we cannot be told: then nothing is worth the
- * wait, except for last words that are being copied, which have until the limit. */
+ * wait, except for an emergency checkpoint that is being copied, which has until the limit. */
 #include <assert.h>
 
 #include "agent/member_private.h"

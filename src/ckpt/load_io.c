@@ -108,8 +108,8 @@ static bool fits(const struct manifest *m, const struct load_want *want, char *w
     return true;
 }
 
-/* Whose part it was is here.  What all ranks have is told by the node of rank 0; of other shards nobody knows on which
- * node of several they are. */
+/* This node reports a part of this shard: that of one of its ranks, and on rank 0's node also those that all ranks
+ * have.  Of other shards no node knows which one of several holds them. */
 static bool is_of_here(const struct load_want *want, const char *shard_id)
 {
     uint64_t rank = strcmp(shard_id, "all") == 0 ? 0 : rank_of(shard_id);

@@ -17,7 +17,7 @@ struct wish {
     int64_t step;
     uint64_t lineage;
     bool lastwords;
-    bool promised;   /* the script wants it, not only somebody who asked, or the last words */
+    bool promised;   /* the script wants it, not an operator or an emergency checkpoint alone */
     bool ordered;    /* it is being written, or others are about to say that it is on disk */
     bool ended;      /* its workers have: no rank will commit it any more */
     const char *why; /* it is given up, which is not told yet; NULL: it is not */

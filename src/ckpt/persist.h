@@ -38,8 +38,8 @@ void persist_free(struct persist *p);
 
 /* A slot was committed (KEEPER_DO_COMMITTED).  After this and after each of the next: persist_next() until NOTHING. */
 void persist_committed(struct persist *p, unsigned worker, unsigned slot);
-/* The newest covered step is wished if it is neither on disk nor on its way, and has not failed: for the last words, or
- * because somebody asks for it.  Nothing was promised to the script so.  True: it is now. */
+/* The newest covered step is wished if it is neither on disk nor on its way, and has not failed: for an emergency
+ * checkpoint, or because an operator asks for it.  That promises nothing to the script.  True: it is now. */
 bool persist_want_newest(struct persist *p, bool lastwords);
 /* A step that failed may be tried once more: somebody asks for it. */
 void persist_forgive(struct persist *p);

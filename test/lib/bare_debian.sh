@@ -17,22 +17,22 @@ debootstrap --variant=minbase --include=ca-certificates,git,make,python3 "$(. /e
 cp -a /etc/apt/. "$root/etc/apt/"
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || :
 cp -a /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null || :
-for f in /etc/pip.conf /root/.config/pip/pip.conf /etc/ssl/certs/ca-certificates.crt ${PIP_CERT:-}; do
+for f in /etc/pip.conf "$HOME/.config/pip/pip.conf" /etc/ssl/certs/ca-certificates.crt ${PIP_CERT:-}; do
     [ ! -f "$f" ] || { mkdir -p "$root$(dirname "$f")"; cp -L "$f" "$root$f"; }
 done
-git clone -q . "$root/root/elrun"
+git clone -q . "$root/srv/elrun"
 for command; do printf '%s\n' "$command"; done >"$folder/commands"
 # A root of its own, which is a mount point; processes keep the numbers by which the kernel's log names them.
 root=$root commands=$folder/commands unshare --mount --fork --kill-child sh -eu <<'INSIDE'
 mount --make-rprivate /
 mount --bind "$root" "$root"
-cp "$commands" "$root/root/commands"
+cp "$commands" "$root/srv/commands"
 for d in dev sys proc; do mount --rbind /$d "$root/$d"; done
 mount -t tmpfs tmpfs "$root/tmp"
 cd "$root"
 mkdir -p old
 pivot_root . old
-cd /root/elrun
+cd /srv/elrun
 umount -l /old
 while read -r command; do
     began=$(date +%s)
@@ -41,5 +41,5 @@ while read -r command; do
     else
         echo "bare_debian: $command: wrong, status $?"; exit 1
     fi
-done </root/commands
+done </srv/commands
 INSIDE
