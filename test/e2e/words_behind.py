@@ -7,7 +7,7 @@ import torch
 
 import elrun
 
-MODES = ["replaced", "parameter", "average, made anew", "average, in place", "copies", "held", "another", "object",
+MODES = ["replaced", "parameter", "average, made anew", "average, in place", "copies", "held", "another", "object", "buffer",
          "a layer that is unfrozen once", "nothing", "end"]
 SNAPSHOT, LAST = 2, 9
 AGAIN = 108  # a change was seen long ago
@@ -16,6 +16,8 @@ folder, attempt = sys.argv[1], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 mode = MODES[attempt]
 torch.manual_seed(5)
 model = torch.nn.Linear(3, 2)
+model.register_buffer("mean", torch.ones(2))
+many = [torch.zeros(1) for _ in range(20)]
 optim = torch.optim.SGD(model.parameters(), 0.1)
 average = {name: value.clone() for name, value in model.state_dict().items()}
 extra = {}
@@ -47,7 +49,7 @@ class Object:
 
 copies, an_object = Copies(), Object()
 ck = elrun.connect()
-for name, value in (("model", model), ("optim", optim), ("average", average), ("extra", extra), ("copies", copies), ("object", an_object)):
+for name, value in (("model", model), ("optim", optim), ("average", average), ("extra", extra), ("copies", copies), ("object", an_object), ("many", many)):
     ck.declare(name, value)
 done = ck.restore()
 first = 0 if done is None else done + 1
@@ -62,6 +64,10 @@ last = AGAIN if mode.endswith("once") else LAST
 for k in range(last + 1):
     optim.zero_grad()
     model(torch.full((3,), float(k))).sum().backward()
+    if mode == "buffer":
+        model.mean = model.mean * 0.9
+        for p in many:
+            p.requires_grad_(k % 2 == 0)
     with ck.update(first + k):
         optim.step()
         copies.number += 1

@@ -23,7 +23,7 @@ def write(what):
 
 dist.init_process_group("gloo")
 torch.manual_seed(17)
-model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
+model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2), torch.nn.Linear(2, 2))  # the last one is the root's own
 for part in (model[0], model[2], model):
     fully_shard(part, mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
 optim = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -38,10 +38,10 @@ write(done)
 for step in range(0 if done is None else done + 1, STEPS):
     if mode == "raised" and step == FAULT and attempt == 0:
         dist.barrier()  # both have done the step before
-        if rank == 1:
-            raise RuntimeError("it cannot go on")
     x = torch.randn(32, 16)
     loss = (model(x) - x[:, :2]).square().mean()
+    if mode == "raised" and step == FAULT and attempt == 0 and rank == 1:
+        raise RuntimeError("a loss that is none")  # whole parameters stand in the model until the backward pass is over
     optim.zero_grad()
     loss.backward()
     with ck.update(step):

@@ -118,6 +118,11 @@ class Block:
     def guard(self) -> bool:
         raise NotImplementedError
 
+    def holds_the_same(self) -> bool:
+        """The same tensors are there that were, whatever is set on them; safe to ask from another thread, and while the
+        object is at work."""
+        raise NotImplementedError
+
     def values(self, walk: "Walk") -> List[Any]:
         """What is pickled at each snapshot beside the tree."""
         return []
@@ -146,6 +151,9 @@ class DictBlock(Block):
             return (list(map(id, value.values())) == self.ids and list(value) == self.names
                     and (self.kinds is None or list(map(type, value)) == self.kinds))
         return list(map(id, value)) == self.ids
+
+    def holds_the_same(self) -> bool:
+        return list(map(id, self.value.values() if isinstance(self.value, dict) else self.value)) == self.ids
 
 
 def _container(value: Any, items: Any) -> Any:
@@ -182,6 +190,8 @@ class ModuleBlock(Block):
         self.of = module
         self.parameters, self.buffers = list(map(_PARAMETERS, self.modules)), list(map(_BUFFERS, self.modules))
         self.ids, self.names = self._look()
+        self.swaps = raw or self.spread  # FSDP puts whole parameters there while it computes
+        self.parameter_ids = self._parameter_ids()
         self.keep = tuple(self.dicts) + tuple(v for d in self.dicts for v in d.values())
 
     def _look(self) -> Tuple[List[int], List[Any]]:
@@ -193,6 +203,13 @@ class ModuleBlock(Block):
         return (not any(self.empty) and self._look() == (self.ids, self.names) and list(map(list, self.sets)) == self.contents
                 and all(map(operator.is_, map(_PARAMETERS, self.modules), self.parameters))
                 and all(map(operator.is_, map(_BUFFERS, self.modules), self.buffers)))
+
+    def _parameter_ids(self) -> List[int]:
+        return list(map(id, itertools.chain.from_iterable(map(dict.values, map(_PARAMETERS, self.modules)))))
+
+    def holds_the_same(self) -> bool:
+        """Buffers may be made anew in each forward pass."""
+        return self.swaps or self._parameter_ids() == self.parameter_ids
 
 
 class OptimizerBlock(Block):
@@ -240,10 +257,13 @@ class OptimizerBlock(Block):
         return list(map(id, itertools.chain.from_iterable(g["params"] for g in self.optim.param_groups)))
 
     def guard(self) -> bool:
+        return (list(map(torch().Tensor.numel, self.params)) == self.numels and special.is_stock_optimizer(self.optim)
+                and self.holds_the_same())
+
+    def holds_the_same(self) -> bool:
         optim = self.optim
         if (self._ids() != self.ids or [len(g["params"]) for g in optim.param_groups] != self.lengths
-                or len(optim.state) != len(self.states) or list(map(torch().Tensor.numel, self.params)) != self.numels
-                or not special.is_stock_optimizer(optim)):
+                or len(optim.state) != len(self.states)):
             return False
         get, params = optim.state.get, self.params
         states = [get(params[i]) for i in self.owners]

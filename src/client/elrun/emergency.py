@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import itertools
 import operator
 import os
@@ -57,7 +58,6 @@ class _Plan(NamedTuple):
     samples: List[Any]  #: … as they were behind the step
     loose: List[int]  #: of the rest: in no block,
     reached: Set[int]  #: … and in a container
-    counts: List[int]  #: of all tensors in the containers of each part
     keep: List[Any]  #: whose memory is in the key
     uncounted: Set[int]  #: of the rest: made in inference mode, where torch counts no changes
 
@@ -78,6 +78,7 @@ class Emergency:
         self.trouble = ""
         self.loose: List[Any] = []  # tensors whose holders are counted,
         self.holders: List[int] = []  # … and how many they had behind the step
+        self.tensors: List[int] = []  # how many stand in the containers of each part
         self.kept = False  # what stands here is of the last step, and may be compared with what is there when the next begins
         self.steps = self.clean = 0  # steps that were begun; looks in a row that have found nothing
         self.habit = ""  # what the script changes behind its steps: nothing counts that is captured
@@ -123,6 +124,7 @@ class Emergency:
         self.held, self.sources, self.samples_consumed = held, sources, samples
         self.loose = [sources[i] for i in self.plan.loose] if self.plan else []
         self.holders = list(map(sys.getrefcount, self.loose))
+        self.tensors = [len(_in_containers(part)) for part in self.ck.parts]
         if self.mark:
             self.mark.record()
         self.kept = True
@@ -209,10 +211,9 @@ class Emergency:
         samples = [v.clone() for v in looked.values()]
         in_blocks = {id(t) for part in self.ck.parts if isinstance(part, Part) for block in part.blocks.values() for t in block.locals}
         loose = [i for i in rest if id(sources[i]) not in in_blocks]
-        there = [_in_containers(part) for part in self.ck.parts]
-        reached = {i for i in loose if any(id(sources[i]) in here for here in there)}
-        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, loose, reached, list(map(len, there)), list(sources),
-                     uncounted)
+        there = set().union(*map(_in_containers, self.ck.parts)) if loose else set()
+        reached = {i for i in loose if id(sources[i]) in there}
+        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, loose, reached, list(sources), uncounted)
 
     def _moved(self) -> int:
         """A source that torch has counted a change of since the step, or that lies elsewhere; -1: none."""
@@ -230,7 +231,7 @@ class Emergency:
         are looked through, and of what a state_dict() has given, a tensor that nobody holds but this module was replaced; if
         nobody else has held it behind the step, the state_dict() gives copies."""
         for part in self.ck.parts:
-            if isinstance(part, Part) and not all(block.guard() for block in list(part.blocks.values())):
+            if isinstance(part, Part) and not all(block.holds_the_same() for block in list(part.blocks.values())):
                 return f'part "{part.name}"'
         plan = self.plan
         if plan is None:
@@ -239,7 +240,7 @@ class Emergency:
         alone = next(map(sys.getrefcount, [object()]))  # for what one list counts
         holders = list(map(sys.getrefcount, self.loose))
         there: Set[int] = set()
-        for part, count in zip(self.ck.parts, plan.counts):
+        for part, count in zip(self.ck.parts, self.tensors):
             here = _in_containers(part)
             if len(here) != count:
                 return f'part "{part.name}"'
@@ -331,13 +332,11 @@ class Emergency:
         sources = list(self.sources)
         for i, copy in zip(plan.aside, plan.copies):
             sources[i] = copy
-        if self.side:
-            with torch().cuda.stream(self.side):  # what the main thread waits for does not hold it up
-                written = self._write(slot, held, where, step, sources)
-        else:
+        with torch().cuda.stream(self.side) if self.side else contextlib.nullcontext():  # not behind what the main thread waits for
             written = self._write(slot, held, where, step, sources)
-        del sources  # who holds a tensor is counted
-        return self._changed(turn, plan, written), images_text([one.size for one in held])
+            del sources  # who holds a tensor is counted
+            why = self._changed(turn, plan, written)
+        return why, images_text([one.size for one in held])
 
     def _write(self, slot: Any, held: List[Held], where: Any, step: int, sources: List[Any]) -> List[Any]:
         """In pieces, with a sign of life after each.  What they were written to."""
