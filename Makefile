@@ -261,7 +261,7 @@ bench: deps venv
 bench-here: all $(PROG:%.c=$(BUILD)/%)
 	@ELRUN=$(abspath $(BUILD)/elrun) BUILD=$(abspath $(BUILD)) PY=$(PY) sh test/bench/all.sh $(BENCH)
 bench-store: DEBIAN += redis-server
-bench-store bench-nodes bench-errors bench-probe bench-ckpt: deps venv
+bench-store bench-nodes bench-errors bench-probe bench-ckpt bench-gpu: deps venv
 	@$(MAKE) --no-print-directory bench-here BENCH=$(@:bench-%=%)
 # DLRover's published week with elrun's measured constants: a model, which says what it assumes.
 week: $(BUILD)/test/bench/week ; @$<
@@ -275,7 +275,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-san built-tsan check-steps check-behind deps deps-torch venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt week demo install clean
+.PHONY: all built built-san built-tsan check-steps check-behind deps deps-torch venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt bench-gpu week demo install clean
 # What stands between a test and its source is kept.  Not all files: an object that is missing would not be made then.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(UNIT) $(SIM) $(PROG))
 .DELETE_ON_ERROR:

@@ -1,6 +1,6 @@
-# all.sh [store | nodes | errors | probe | ckpt | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
+# all.sh [store | nodes | errors | probe | ckpt | gpu | NAME...]: runs benchmarks and reports.  None named: those of one machine, to test/bench/RESULTS.md;
 # "store": that of the store, to RESULTS-store.md; "nodes": those of several nodes, to RESULTS-nodes.md; "errors": those of failures, to
-# RESULTS-errors.md; "probe": elrun probe, to RESULTS-probe.md; "ckpt": snapshots, to RESULTS-ckpt.md.
+# RESULTS-errors.md; "probe": elrun probe, to RESULTS-probe.md; "ckpt": snapshots, to RESULTS-ckpt.md; "gpu": what needs one, to RESULTS-gpu.md.
 # Only this program writes these.  Some that are named: to stdout, for a look.
 : "${ELRUN:?path of elrun}" "${BUILD:?folder with the built programs}" "${PY:?a python3 with torch}"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,8 @@ trap 'exit 143' TERM
 fact() { echo "$1: $2" >>"$work/facts"; }
 # A result belongs to a commit only if nothing but the results differs from it.
 dirty=$(git -C "$here" status --porcelain 2>/dev/null | grep -v 'test/bench/RESULTS.*md$')
-fact commit "$(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null || echo unknown)${dirty:+, with changes}"
+# Without a repository, where only the tree was copied to: the commit that the program was built from.
+fact commit "$(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null || "$ELRUN" --version | sed -n "s/.*(\([0-9a-f]*\)).*/\1/p")${dirty:+, with changes}"
 fact date "$(date -u +%Y-%m-%d)"
 fact machine "$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) processors, $(awk '/^MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)"
 fact kernel "$(uname -sr)"
@@ -27,6 +28,7 @@ case ${*:-one} in
     errors) results=RESULTS-errors.md; set -- watch incident ;;
     probe) results=RESULTS-probe.md; set -- probe ;;
     ckpt) results=RESULTS-ckpt.md; set -- ckpt ;;
+    gpu) results=RESULTS-gpu.md; set -- gpu ;;
 esac
 for b; do
     echo "bench: $b" >&2

@@ -2,7 +2,8 @@
 
 ckpt.py FOLDER blocked RUNS: under elrun with snapshots, one rank.  The first attempt takes snapshots and saves; each later one
 goes back, reads the same state from disk as well, and dies.
-ckpt.py FOLDER sizes RUNS: under elrun with snapshots: a model, its optimizer and its counters, in the size SIZE of SIZES.
+ckpt.py FOLDER sizes RUNS: under elrun with snapshots: a model, its optimizer and its counters, in the size SIZE of SIZES, on
+DEVICE.  On a GPU "copy" is one of the same bytes into page-locked memory that is there.
 ckpt.py FOLDER persist RUNS: under elrun with --ckpt-dir=FOLDER/disk.
 ckpt.py FOLDER heal RUNS: under elrun with snapshots, or any launcher with torch.save: both ranks are killed, RUNS times; when
 does the next step end?"""
@@ -114,7 +115,8 @@ def blocked():
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-SIZES = {"tiny": (8, 128), "many": (2000, 8), "mid": (12, 1560), "large": (40, 1640)}  # layers without a bias, their width
+SIZES = {"tiny": (8, 128), "many": (2000, 8), "mid": (12, 1560), "large": (40, 1640), "huge": (40, 4600)}  # layers without a bias, their width
+DEVICE = os.environ.get("DEVICE", "cpu")  # of the training in `sizes`
 
 
 def sizes():
@@ -124,15 +126,29 @@ def sizes():
 
     size = os.environ["SIZE"]
     layers, width = SIZES[size]
-    model = torch.nn.ModuleList(torch.nn.Linear(width, width, bias=False) for _ in range(layers))
+    gpu = DEVICE != "cpu"
+    model = torch.nn.ModuleList(torch.nn.Linear(width, width, bias=False, device=DEVICE) for _ in range(layers))
     optim = torch.optim.AdamW(model.parameters()) if size != "many" else torch.optim.SGD(model.parameters())
     state = {"model": model, "optim": optim, "loss": []}
     for param in model.parameters():
         param.grad = torch.zeros_like(param)
 
+    def settle():
+        if gpu:
+            torch.cuda.synchronize()
+
+    def copy():
+        for a, b in zip(to, tensors):
+            if gpu:
+                a.copy_(b, non_blocking=True)
+            else:
+                ctypes.memmove(a.data_ptr(), b.data_ptr(), b.numel() * b.element_size())
+
     def timed(who, metric, call):
+        settle()  # what was begun before on the device is not this call's
         begin = now()
         call()
+        settle()
         sample(who, f"{size}.{metric}", (now() - begin) * 1e3)
 
     ck = elrun.connect()
@@ -141,7 +157,7 @@ def sizes():
     time.sleep(2)  # a script's data and first batch
     optim.step()
     tensors = [*model.parameters(), *(t for s in optim.state.values() for t in s.values() if isinstance(t, torch.Tensor))]
-    to = [t.detach().clone() for t in tensors]
+    to = [torch.empty(t.shape, dtype=t.dtype, pin_memory=True) if gpu else t.detach().clone() for t in tensors]
     timed("elrun", "first.ms", lambda: ck.snapshot(0))
     ck.wait()
     dist.init_process_group("gloo")
@@ -158,7 +174,7 @@ def sizes():
         timed("elrun", "update.ms", step)
         timed("elrun", "snapshot.ms", lambda: ck.snapshot(2 * i + 1))
         ck.wait()
-        timed("memcpy", "snapshot.ms", lambda: [ctypes.memmove(a.data_ptr(), b.data_ptr(), b.numel() * b.element_size()) for a, b in zip(to, tensors)])
+        timed("copy" if gpu else "memcpy", "snapshot.ms", copy)
         whole = {"model": model.state_dict(), "optim": optim.state_dict()}
         timed("torch.save", "snapshot.ms", lambda: torch.save({"model": model.state_dict(), "optim": optim.state_dict()}, f"{folder}/state.pt"))
         shutil.rmtree(f"{folder}/dcp", ignore_errors=True)

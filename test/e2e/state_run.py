@@ -7,7 +7,8 @@ SIGKILL.  The second attempt makes the objects with other values, restores step 
 kills itself; the third restores step 5.  Every reading is compared with the twin's: after declare(), restore() and
 snapshot(), which change nothing, behind each step, and after each restore().  FOLDER/result gets one line for each case.
 
-SCRIPT.py FOLDER [CASE...]: no CASE runs all; CASE "refused" tries what declare() must refuse."""
+SCRIPT.py FOLDER [CASE...]: no CASE runs all; CASE "refused" tries what declare() must refuse.  STATE_DEVICE: where tensors are
+made that no case makes elsewhere."""
 import gc
 import os
 import pickle
@@ -108,6 +109,8 @@ def surroundings():
         found["flags"] = (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(),
                           torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(),
                           torch.get_float32_matmul_precision(), torch.is_autocast_enabled("cpu"))
+        if torch.cuda.is_available():
+            found["cuda"] = (torch.cuda.get_rng_state().numpy().tobytes(), torch.cuda.current_device(), torch.cuda.current_stream())
     return found
 
 
@@ -308,6 +311,8 @@ def main():
     import elrun
 
     folder, names = sys.argv[1], sys.argv[2:]
+    if "STATE_DEVICE" in os.environ:
+        torch.set_default_device(os.environ["STATE_DEVICE"])
     assert names == ["refused"] or not set(names) - {c.name for c in CASES}, names
     run = Run(folder, [c for c in CASES if not names or c.name in names], elrun.connect(), elrun.Error)
     if run.attempt and not os.path.exists(f"{folder}/kept"):

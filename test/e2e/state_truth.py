@@ -200,7 +200,7 @@ def _overlaps(t):
 
 
 def _raw(t):
-    t = t.resolve_conj().resolve_neg().contiguous().reshape(-1)
+    t = t.resolve_conj().resolve_neg().contiguous().reshape(-1).cpu()
     if t.numel() == 0:
         return b""
     return bytes(t.clone().view(torch.uint8).numpy())  # of a clone: an array of numpy pins the storage that it views

@@ -19,7 +19,7 @@ verdicts() {
 cases() {
     title=$1 script=$2; shift 2
     rm -rf "$T/run"; mkdir "$T/run"; : >"$T/run/result"
-    ENV="PYTHON_EXEC=$PY PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1" run --standalone --max-restarts=2 --ckpt-mem=${MEM:-256M} \
+    ENV="PYTHON_EXEC=$PY PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 ${E2E_ENV-}" run --standalone --max-restarts=2 --ckpt-mem=${MEM:-256M} \
         --ckpt-busy=wait $CHECK "$HERE/$script" "$T/run" "$@"
     verdicts "$title" "$T/run/result"
     is "$title: exit status" "$status" 0
