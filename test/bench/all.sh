@@ -16,6 +16,7 @@ dirty=$(git -C "$here" status --porcelain 2>/dev/null | grep -v 'test/bench/RESU
 fact commit "$(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null || "$ELRUN" --version | sed -n "s/.*(\([0-9a-f]*\)).*/\1/p")${dirty:+, with changes}"
 fact date "$(date -u +%Y-%m-%d)"
 fact machine "$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) processors, $(awk '/^MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)"
+gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | paste -sd';') && [ -n "$gpu" ] && fact GPU "$gpu"
 fact kernel "$(uname -sr)"
 fact peer "$("$PY" -c 'import platform, torch; print("torchrun of PyTorch", torch.__version__, "on Python", platform.python_version())' 2>/dev/null || echo "none: no PyTorch")"
 fact "load before" "$(cut -d' ' -f1-3 /proc/loadavg) (1, 5 and 15 minutes)"
