@@ -12,8 +12,7 @@ trap 'exit 143' TERM
 fact() { echo "$1: $2" >>"$work/facts"; }
 # A result belongs to a commit only if nothing but the results differs from it.
 dirty=$(git -C "$here" status --porcelain 2>/dev/null | grep -v 'test/bench/RESULTS.*md$')
-# Without a repository, where only the tree was copied to: the commit that the program was built from.
-fact commit "$(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null || "$ELRUN" --version | sed -n "s/.*(\([0-9a-f]*\)).*/\1/p")${dirty:+, with changes}"
+fact commit "$(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null || echo unknown)${dirty:+, with changes}"
 fact date "$(date -u +%Y-%m-%d)"
 fact machine "$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) processors, $(awk '/^MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)"
 gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | paste -sd';') && [ -n "$gpu" ] && fact GPU "$gpu"

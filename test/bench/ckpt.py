@@ -115,7 +115,7 @@ def blocked():
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-SIZES = {"tiny": (8, 128), "many": (2000, 8), "mid": (12, 1560), "large": (40, 1640), "huge": (40, 4600)}  # layers without a bias, their width
+SIZES = {"tiny": (8, 128), "many": (2000, 8), "mid": (12, 1560), "large": (40, 1640), "huge": (40, 3000)}  # layers without a bias, their width
 DEVICE = os.environ.get("DEVICE", "cpu")  # of the training in `sizes`
 
 

@@ -285,6 +285,78 @@ def moments_of_another_device():
         cuda.is_available, cuda.current_device = was
 
 
+def page_locked_is_what_the_snapshot_occupies():
+    """Of what a GPU would write to: a slot whose snapshots grow and shrink, with calls of CUDA that only note what they are asked."""
+    import mmap
+    from elrun.pagelock import LOCKS_MAX, PageLock
+
+    class Cudart:
+        locked, calls, refuses = {}, [], False
+
+        def cudaHostRegister(self, at, n, flags):
+            assert flags == 1 and not any(a < at + n and at < a + m for a, m in self.locked.items())
+            self.calls.append("+")
+            if not self.refuses:
+                self.locked[at] = n
+            return 2 * self.refuses
+
+        def cudaHostUnregister(self, at):
+            del self.locked[at]
+            self.calls.append("-")
+            return 0
+
+    runtime, cuda, zeros = Cudart(), torch.cuda, torch.zeros
+    was, cuda.cudart = cuda.cudart, lambda: runtime
+    try:
+        memory, lock = memoryview(mmap.mmap(-1, 1 << 20)), PageLock()
+        for used, calls in ((8192, "+"), (8192, "+"), (4096, "+-+"), (65536, "+-+-+")):
+            lock.keep(used)
+            assert used in [*runtime.locked.values(), 0] or not runtime.locked
+            lock.take(memory[:used])
+            assert list(runtime.locked.values()) == [used] and "".join(runtime.calls) == calls, (used, runtime.calls)
+        lock.keep(4096)  # the agent may take back what lies behind that: nothing of it is locked
+        assert not runtime.locked
+        for i in range(2 * LOCKS_MAX):
+            lock.keep(4096 * (i + 1))
+            lock.take(memory[: 4096 * (i + 1)])
+        assert runtime.calls.count("+") == LOCKS_MAX and not runtime.locked
+        runtime.calls, runtime.refuses, lock, torch.zeros = [], True, PageLock(), lambda *_, **__: runtime.calls.append("!")
+        lock.take(memory)
+        lock.take(memory)
+        lock.keep(0)
+        assert runtime.calls == ["+", "!"], runtime.calls  # tried once, and its error is not left for others to report
+    finally:
+        cuda.cudart, torch.zeros = was, zeros
+
+
+def what_its_own_loader_keeps_lies_where_it_lay():
+    """As saved on a GPU, which is the meta device here: a module that keeps what it is given, beside one that copies."""
+    import elrun.doors
+    import elrun.fill
+
+    class Keeps(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("queue", torch.zeros(3))
+
+        def _load_from_state_dict(self, state, prefix, *rest):
+            self.queue = state[prefix + "queue"]
+
+    given, module = {}, torch.nn.ModuleDict({"plain": torch.nn.BatchNorm1d(2), "keeps": Keeps()})
+    load, was = elrun.doors._load_module, elrun.fill.Fill.device
+    elrun.fill.Fill.device = lambda self, name: torch.device("meta")
+    elrun.doors._load_module = lambda module, state, plain: given.update(state)
+    try:
+        job = Alone()
+        job.declare("m", module)
+        _, memory = job.take_into(0, 0).copy()
+        job.put_back(memory, job.take_into(0, 0).where)
+    finally:
+        elrun.doors._load_module, elrun.fill.Fill.device = load, was
+    assert {k: v.device.type for k, v in given.items()}["keeps.queue"] == "meta", given
+    assert all(v.device.type == "cpu" for k, v in given.items() if k.startswith("plain")) and len(given) == 6, given
+
+
 def one_container_in_two_parts():
     for make, change in ((list, lambda q: q.append({"i": [1, torch.ones(1)]})), (dict, lambda q: q.update(a={"i": 1})),
                          (collections.deque, lambda q: q.append(torch.ones(2)))):

@@ -25,7 +25,7 @@ plausible "copy inside the device" "$(value '"copy_d2d"' median burn)" GB/s 20 2
 plausible "copy to the device" "$(value '"copy_h2d"' median burn)" GB/s 1 1000
 plausible "copy from the device" "$(value '"copy_d2h"' median burn)" GB/s 1 1000
 if command -v compute-sanitizer >/dev/null; then
-    for tool in memcheck racecheck initcheck; do
+    for tool in ${SANITIZERS-memcheck racecheck initcheck}; do
         PREFIX="compute-sanitizer --tool $tool --error-exitcode 86 --log-file $T/san.$tool" gpu burn burn quick=1 step_ms=300000 burn_ms=10
         is "compute-sanitizer $tool" "$status" 0 || note "$(tail -20 "$T/san.$tool")"
     done

@@ -49,7 +49,7 @@ if mode.startswith("plain"):
 else:
     ck = elrun.connect()
     ck.declare("model", ddp)
-    ck.declare("train", {"optim": optim, "rates": rates, "scaler": scaler, "mean": mean, "draws": draws, "rng": elrun.Rng()})
+    ck.declare("train", {"optim": optim, "rates": rates, "scaler": scaler, "mean": vars(mean), "draws": draws, "rng": elrun.Rng()})
     ck.declare("more", more)
 done = ck.restore() if ck else None
 if attempt == 0:

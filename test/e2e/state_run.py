@@ -313,6 +313,8 @@ def main():
     folder, names = sys.argv[1], sys.argv[2:]
     if "STATE_DEVICE" in os.environ:
         torch.set_default_device(os.environ["STATE_DEVICE"])
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.backends.cudnn.deterministic = True
     assert names == ["refused"] or not set(names) - {c.name for c in CASES}, names
     run = Run(folder, [c for c in CASES if not names or c.name in names], elrun.connect(), elrun.Error)
     if run.attempt and not os.path.exists(f"{folder}/kept"):

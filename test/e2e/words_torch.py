@@ -47,6 +47,7 @@ for step in range(0 if done is None else done + 1, STEPS):
     if mode == "outside" and step == FAULT and attempt == 0:
         with torch.no_grad():
             model[0].bias.add_(1)
+        dist.barrier()
         if now:
             os.kill(os.getpid(), signal.SIGKILL)
     drawn = torch.Generator(device).manual_seed(step * 100 + rank) if alike else None

@@ -83,7 +83,8 @@ def _holds_all(dtype: Any, saved: str) -> bool:
 def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None:
     if node.raw != special.is_fsdp1(module):
         raise fill.misfit(path, "it was saved wrapped in FSDP, and is not" if node.raw else "it was not wrapped in FSDP when it was saved")
-    plain = node.raw or (special.is_stock_module(module) and special.loads_plainly(module))
+    own = special.own_loaders(module)
+    plain = node.raw or (special.is_stock_module(module) and not own)
     live: Dict[str, Any] = {}
     if plain:
         special.reshard(module)
@@ -96,8 +97,8 @@ def _plan_module(fill: "Fill", path: str, module: Any, node: ModuleNode) -> None
     values = []
     for key, was in zip(node.keys, node.tensors):
         saved = fill.tensors(was.name, was.dtype, was.shape)
-        if not plain:
-            saved = saved.clone()
+        if not plain:  # the module may keep it: as torch.load() gives it
+            saved = saved.clone().to(fill.device(was.device) if key.startswith(own) else "cpu")
         values.append((key, fill._spread(join(path, key), saved, was.spread, live.get(key)) if was.spread else saved))
     state: Any = collections.OrderedDict(values)
     state._metadata = collections.OrderedDict(node.metadata)
@@ -257,7 +258,7 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
         for entry in special.module_entries(target, [], [], {}):
             was, local = saved.get(entry.key), local_of(entry.tensor)
             if isinstance(was, TensorNode) and special.is_block_tensor(local):
-                if special.loads_plainly(target) and tuple(local.shape) != was.shape:
+                if not special.own_loaders(target) and tuple(local.shape) != was.shape:
                     raise fill.misfit(path, f"{entry.key} was saved with shape {list(was.shape)}, and has {list(local.shape)}")
                 _keeps_values(fill, path, entry.key, local, was)
         state = fill.make(path, tree)

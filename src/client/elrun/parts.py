@@ -11,6 +11,7 @@ from .image import Image, Layout, pickled, room_for
 from .blocks import Block, Spec
 from .objects import Walk
 from .packets import Error, Extent
+from .pagelock import PageLock, devices_of
 from .sharing import Sharing
 from .tree import Refused
 from .values import numpy, torch
@@ -188,14 +189,19 @@ class Slot:
         self.fd = fd
         self.bytes = 0
         self.ready = 0  # of them are mapped with their memory
+        self.used = 0  # by the newest snapshot
         self.map: Optional[mmap.mmap] = None
         self.memory = memoryview(bytearray())  # files may be empty, all of them
         self.views: Dict[int, Tuple[Any, int, List[Any]]] = {}  # by number of the part: for which layout, where
+        self.lock = PageLock()
 
     def grow(self, n: int, used: int) -> None:
         """The agent has made it n bytes long, and has had memory for those that are used; what lies behind them has none
         yet, and must not get any before it counts as part of --ckpt-mem."""
+        self.lock.keep(used)
+        self.used = used
         if n > self.bytes:
+            self.lock.keep(0)
             self.views.clear()
             self.map = mmap.mmap(self.fd, n)
             self.memory = memoryview(self.map)
@@ -224,14 +230,18 @@ class Slot:
             to += views[2]
             sources += one.sources
             plain = plain and one.layout.plain
-        if plain:
-            copy_tensors(to, sources)
-        else:
-            copy_all(to, sources)
+        devices = devices_of(sources)
+        if devices:
+            self.lock.take(self.memory[: self.used])
+        copy = copy_tensors if plain else copy_all
+        copy(to, sources, bool(devices))
+        for device in devices:
+            torch().cuda.current_stream(device).synchronize()
 
 
-def copy_all(to: List[Any], sources: List[Any]) -> None:
-    """Tensors and arrays into the views that stand for them; None: it has no elements."""
+def copy_all(to: List[Any], sources: List[Any], queued: bool = False) -> None:
+    """Tensors and arrays into the views that stand for them; None: it has no elements.  queued: copies of a device's memory
+    need not have ended yet."""
     np = numpy()
     tensors: List[Any] = []
     values: List[Any] = []
@@ -243,20 +253,20 @@ def copy_all(to: List[Any], sources: List[Any]) -> None:
         else:
             tensors.append(view)
             values.append(source)
-    copy_tensors(tensors, values)
+    copy_tensors(tensors, values, queued)
 
 
-def copy_tensors(to: List[Any], sources: List[Any]) -> None:
+def copy_tensors(to: List[Any], sources: List[Any], queued: bool = False) -> None:
     """The same for tensors that have elements."""
     th = torch()
     if not to:
         return
     with th.no_grad():
         if hasattr(th, "_foreach_copy_"):
-            th._foreach_copy_(to, sources)
+            th._foreach_copy_(to, sources, queued)
         else:
             for view, source in zip(to, sources):
-                view.copy_(source)
+                view.copy_(source, queued)
 
 
 class Saved(NamedTuple):

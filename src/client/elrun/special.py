@@ -269,17 +269,17 @@ def is_stock_module(module: Any) -> bool:
     return True
 
 
-def loads_plainly(module: Any) -> bool:
-    """load_state_dict() copies values into the module's tensors, by the same names, and keeps none of what it is given."""
-    for m in module.modules():
-        kind = type(m)
-        if "load_state_dict" in m.__dict__ or not kind.load_state_dict.__module__.startswith("torch."):
-            return False
-        if not kind._load_from_state_dict.__module__.startswith(("torch.nn.modules.module", "torch.nn.modules.batchnorm")):
-            return False
-        if not all(map(_is_fsdp2_hook, m._load_state_dict_pre_hooks.values())):
-            return False
-    return True
+def own_loaders(module: Any) -> Tuple[str, ...]:
+    """With what the names of tensors begin that load_state_dict() does more with than to copy their values into those of the
+    module, which may be to keep them.  "": that may be so for all."""
+    return tuple(name + "." if name else "" for name, m in module.named_modules() if not _loads_plainly(m))
+
+
+def _loads_plainly(m: Any) -> bool:
+    kind = type(m)
+    return ("load_state_dict" not in m.__dict__ and kind.load_state_dict.__module__.startswith("torch.")
+            and kind._load_from_state_dict.__module__.startswith(("torch.nn.modules.module", "torch.nn.modules.batchnorm"))
+            and all(map(_is_fsdp2_hook, m._load_state_dict_pre_hooks.values())))
 
 
 def module_entries(module: Any, dicts: List[Any], sets: List[Any], metadata: Dict[str, Any]) -> List[Entry]:

@@ -1,0 +1,66 @@
+"""Memory of a snapshot that a GPU copies into by itself.
+
+Into page-locked memory a GPU writes at the speed of its bus, some four times as fast as into memory that the driver has to
+copy to once more.  Locked is exactly what the newest snapshot in a slot occupies, never more: the agent may take back what lies behind
+it (fallocate() with FALLOC_FL_PUNCH_HOLE), and a GPU would then go on writing into pages that are no longer those of the slot."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, List
+
+from .values import torch
+
+LOCKS_MAX = 8  # each takes about 80 ms for a GiB: a state that changes its size all the time is not locked
+_PORTABLE = 1  # cudaHostRegisterPortable: for the contexts of all devices
+
+
+def devices_of(tensors: List[Any]) -> List[Any]:
+    """The CUDA devices on which some of them lie."""
+    th = torch()
+    if th is None or not th.cuda.is_available() or not th.cuda.is_initialized():
+        return []
+    return list({t.device for t in tensors if getattr(t, "is_cuda", False)})
+
+
+class PageLock:
+    """Of one slot.  Where CUDA refuses it nothing is locked, and copies are slower."""
+
+    def __init__(self) -> None:
+        self.at = self.bytes = 0
+        self.taken = 0  # how often
+
+    def keep(self, n: int) -> None:
+        """The slot is going to be used for n bytes: what is locked for another number of them is not locked any more."""
+        if self.bytes and n != self.bytes:
+            at, self.bytes = self.at, 0
+            _cleared(torch().cuda.cudart().cudaHostUnregister(at))
+
+    def take(self, memory: memoryview) -> None:
+        """Locks it, if it is not."""
+        n = len(memory)
+        if self.bytes == n or self.taken >= LOCKS_MAX:
+            return
+        self.keep(0)
+        self.taken += 1
+        at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        try:
+            locked = _cleared(torch().cuda.cudart().cudaHostRegister(at, n, _PORTABLE))
+        except (AttributeError, RuntimeError):
+            locked = False
+        if locked:
+            self.at, self.bytes = at, n
+        else:
+            self.taken = LOCKS_MAX
+
+
+def _cleared(status: Any) -> bool:
+    """Whether a call of CUDA has succeeded.  If not, its error is reported a second time, by whatever torch starts next on
+    the device: that is done here."""
+    if int(status) == 0:
+        return True
+    try:
+        torch().zeros(1, device="cuda")
+    except RuntimeError:
+        pass
+    return False
