@@ -24,8 +24,8 @@ timed() {
 	END
 }
 export T
-both() { # KEY "what" [BUDGET]
-    emit elrun "$1.wall" "$2: wall time" ms "start of the command" "its end" "${3-}"
+both() { # KEY "what" [TAIL]
+    emit elrun "$1.wall" "$2: wall time" ms "start of the command" "its end" "" "${3-}"
     emit elrun "$1.cpu" "$2: processor time of all its processes" ms "start of the command" "its end"
 }
 
@@ -33,8 +33,9 @@ for i in $(seq "$RUNS"); do
     timed alone "$ELRUN" probe --backend=tcp || exit 1
     timed cheap "$ELRUN" probe --backend=tcp --checks=-speed || exit 1
 done
-both alone "this machine alone, all checks"
-both cheap "this machine alone, without measuring speeds"
+again="a process of this host waited in the kernel: a look 100 ms later says whether it still does (stuck_processes)"
+both alone "this machine alone, all checks" "$again"
+both cheap "this machine alone, without measuring speeds" "$again"
 
 # many N OPTIONS...: N agents on this machine; the shell ends when all have ended, with the worst status
 cat >"$T/many" <<'END'

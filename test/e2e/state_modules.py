@@ -135,7 +135,9 @@ pair("shared_by_two_models", lambda: (lambda m: nn.ModuleDict({"a": m, "b": nn.S
 
 conv = lambda: nn.Conv2d(3, 4, 3)
 module("to_channels_last", conv, lambda m, s: m.to(memory_format=torch.channels_last), (2, 3, 8, 8))
-pair("to_channels_last_in_optimizer", conv, lambda x, s: x.net.to(memory_format=torch.channels_last), (2, 3, 8, 8))
+# A device computes other last bits in another memory format, which load_state_dict() leaves as it is: it is set before.
+pair("to_channels_last_in_optimizer", conv, lambda x, s: x.net.to(memory_format=torch.channels_last), (2, 3, 8, 8),
+     again=lambda: conv().to(memory_format=torch.channels_last))
 
 
 def cast(dtype):
