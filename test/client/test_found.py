@@ -316,6 +316,11 @@ def page_locked_is_what_the_snapshot_occupies():
             assert list(runtime.locked.values()) == [used] and "".join(runtime.calls) == calls, (used, runtime.calls)
         lock.keep(4096)  # the agent may take back what lies behind that: nothing of it is locked
         assert not runtime.locked
+        lock.take(memory[:4096])
+        assert lock.splits(8192) and not lock.splits(4096)
+        lock.leave(memory)  # in an emergency CUDA is asked nothing
+        assert list(runtime.locked.values()) == [4096] and not lock.splits(8192) and lock.left
+        runtime.locked.clear()
         for i in range(2 * LOCKS_MAX):
             lock.keep(4096 * (i + 1))
             lock.take(memory[: 4096 * (i + 1)])

@@ -328,7 +328,7 @@ class Emergency:
         if end_of(where) > slot_bytes:
             return f"its state has grown to {end_of(where)} bytes, and the slot has {slot_bytes}", ""
         slot = ck._slots[number]
-        slot.grow(slot_bytes, end_of(where))
+        slot.grow(slot_bytes, end_of(where), hung=True)
         sources = list(self.sources)
         for i, copy in zip(plan.aside, plan.copies):
             sources[i] = copy
@@ -341,13 +341,15 @@ class Emergency:
     def _write(self, slot: Any, held: List[Held], where: Any, step: int, sources: List[Any]) -> List[Any]:
         """In pieces, with a sign of life after each.  What they were written to."""
         written: List[Any] = []
+        splits = slot.lock.splits(end_of(where))
         for one, extent in zip(held, where):
             assert one.layout is not None
             image = slot.memory[extent.at : extent.at + extent.bytes]
             one.layout.write(image, step, one.blob)
             for view in one.layout.views(image):
                 self._beat()
-                copy_all([view], [sources[len(written)]])
+                source = sources[len(written)]
+                copy_all([view], [source.cpu() if splits and getattr(source, "is_cuda", False) else source])
                 written.append(view)
         return written
 

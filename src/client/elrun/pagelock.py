@@ -29,12 +29,23 @@ class PageLock:
     def __init__(self) -> None:
         self.at = self.bytes = 0
         self.taken = 0  # how often
+        self.left: List[Any] = []  # memory that stays mapped because it is locked
 
     def keep(self, n: int) -> None:
         """The slot is going to be used for n bytes: what is locked for another number of them is not locked any more."""
         if self.bytes and n != self.bytes:
             at, self.bytes = self.at, 0
             _cleared(torch().cuda.cudart().cudaHostUnregister(at))
+
+    def leave(self, memory: Any) -> None:
+        """The slot is going to be mapped anew."""
+        if self.bytes:
+            self.left.append(memory)
+            self.bytes = 0
+
+    def splits(self, used: int) -> bool:
+        """Some of these bytes are locked, and some not: CUDA copies nothing into a range that is partly locked."""
+        return self.bytes not in (0, used)
 
     def take(self, memory: memoryview) -> None:
         """Locks it, if it is not."""

@@ -195,13 +195,14 @@ class Slot:
         self.views: Dict[int, Tuple[Any, int, List[Any]]] = {}  # by number of the part: for which layout, where
         self.lock = PageLock()
 
-    def grow(self, n: int, used: int) -> None:
+    def grow(self, n: int, used: int, hung: bool = False) -> None:
         """The agent has made it n bytes long, and has had memory for those that are used; what lies behind them has none
-        yet, and must not get any before it counts as part of --ckpt-mem."""
-        self.lock.keep(used)
+        yet, and must not get any before it counts as part of --ckpt-mem.  hung: calls of CUDA may never return."""
+        if not hung:
+            self.lock.keep(0 if n > self.bytes else used)
         self.used = used
         if n > self.bytes:
-            self.lock.keep(0)
+            self.lock.leave(self.map)
             self.views.clear()
             self.map = mmap.mmap(self.fd, n)
             self.memory = memoryview(self.map)
