@@ -318,6 +318,9 @@ def page_locked_is_what_the_snapshot_occupies():
         assert not runtime.locked
         lock.take(memory[:4096])
         assert lock.splits(8192) and not lock.splits(4096)
+        lock.keep(4096)  # the same as before, but there was something else in between
+        assert not runtime.locked
+        lock.take(memory[:4096])
         lock.leave(memory)  # in an emergency CUDA is asked nothing
         assert list(runtime.locked.values()) == [4096] and not lock.splits(8192) and lock.left
         runtime.locked.clear()

@@ -29,12 +29,13 @@ class PageLock:
     def __init__(self) -> None:
         self.at = self.bytes = 0
         self.taken = 0  # how often
+        self.stale = False  # the slot was used for less since
         self.left: List[Any] = []  # memory that stays mapped because it is locked
 
     def keep(self, n: int) -> None:
         """The slot is going to be used for n bytes: what is locked for another number of them is not locked any more."""
-        if self.bytes and n != self.bytes:
-            at, self.bytes = self.at, 0
+        if self.bytes and (n != self.bytes or self.stale):
+            at, self.bytes, self.stale = self.at, 0, False
             _cleared(torch().cuda.cudart().cudaHostUnregister(at))
 
     def leave(self, memory: Any) -> None:
@@ -44,7 +45,9 @@ class PageLock:
             self.bytes = 0
 
     def splits(self, used: int) -> bool:
-        """Some of these bytes are locked, and some not: CUDA copies nothing into a range that is partly locked."""
+        """The slot is used for so many bytes without a keep(): some of them are locked and some not, or more than they.  CUDA
+        copies nothing into a range that is partly locked."""
+        self.stale = self.stale or self.bytes not in (0, used)
         return self.bytes not in (0, used)
 
     def take(self, memory: memoryview) -> None:
