@@ -11,6 +11,7 @@ import torch
 
 from alone import Alone
 from elrun import emergency
+from elrun.objects import Walk
 from elrun.packets import end_of, images_of
 
 torch.set_num_threads(1)
@@ -135,6 +136,84 @@ def buffers_have_a_limit_of_their_own(folder):
     assert job.captured(1) == ""
     net.large.add_(1)
     assert job.captured(1) == "r00000/large was changed outside of ck.update()", job.captured(1)
+
+
+class Given:
+    """give() makes of its tensors what its state_dict() gives."""
+
+    def __init__(self, give, n=600):
+        self.tensors, self.give = {i: torch.full((4,), float(i)) for i in range(n)}, give
+
+    def state_dict(self):
+        return {"n": 1, "t": {k: self.give(v) for k, v in self.tensors.items()}}
+
+    def load_state_dict(self, state):
+        self.tensors = state["t"]
+
+
+def copies_cost_no_plan_and_no_walk(folder):
+    it = Given(torch.clone)
+    job = Watched(folder, it=it)
+    job._emergency.keep(0)
+    samples, looks, look = job._emergency.plan.samples, [], Walk.loose_tensor
+    Walk.loose_tensor = lambda *what: looks.append(what) or look(*what)
+    try:
+        for step in range(1, 5):
+            it.tensors[9].fill_(step)
+            job._emergency.keep(step)
+            assert job._emergency.changed_behind() == ""
+    finally:
+        Walk.loose_tensor = look
+    assert job._emergency.plan.samples is samples and not looks, len(looks)
+    it.tensors[9].fill_(77)
+    back = Given(torch.clone)
+    assert job.captured(4, it=back) == ""
+    assert back.tensors[9].tolist() == [4] * 4 and back.tensors[10].tolist() == [10] * 4
+
+
+def tensors_that_become_other_ones(folder):
+    """Of another shape or kind: the plan is made anew, and what is captured is right."""
+    with torch.inference_mode():
+        inference = torch.full((4,), 5.0)
+    for other in (torch.full((8,), 5.0)[::2], torch.full((2, 4), 5.0), torch.full((4,), 5.0, dtype=torch.float64), torch.full((4, 2), 5.0).t()[:1], torch.tensor(5.0),
+                  torch.empty(0), inference, torch.full((4,), 5.0).to_sparse()):
+        it = Given(lambda t: t, 20)
+        job = Watched(folder, it=it)
+        job._emergency.keep(0)
+        job._emergency.keep(1)
+        it.tensors[3] = other
+        job._emergency.keep(2)
+        back = Given(torch.clone, 20)
+        assert job.captured(2, it=back) == "", job.captured(2)
+        assert type(back.tensors[3]) is torch.Tensor and torch.equal(back.tensors[3].to_dense(), other.to_dense()), (other, back.tensors[3])
+
+
+def what_a_state_gives_of_the_object_itself(folder):
+    for give in (lambda t: t, torch.detach, lambda t: t[:3]):
+        it = Given(give)
+        job = Watched(folder, it=it)
+        job._emergency.keep(0)
+        job._emergency.keep(1)
+        assert job.captured(1) == ""
+        it.tensors[9].add_(1)
+        assert job.captured(1) == "r00000/t.9 was changed outside of ck.update()", job.captured(1)
+        job._emergency.keep(2)
+        few = Given(give, 20)
+        job = Watched(folder, it=few)
+        job._emergency.keep(0)
+        few.tensors = {k: v + 1 for k, v in few.tensors.items()}
+        job._emergency.keep(1)
+        few.tensors[19].data[1:3] = 7
+        assert "past torch's count" in job.captured(1), job.captured(1)
+
+
+def one_that_is_replaced(folder):
+    it = Given(lambda t: t)
+    job = Watched(folder, it=it)
+    for step in range(2):
+        job._emergency.keep(step)
+    it.tensors[9] = torch.ones(4)
+    assert job.captured(1) == "tensor r00000/t.9 was changed outside of ck.update()", job.captured(1)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from .blocks import local_of
 from .objects import fields_of
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Held, Part, copy_all
+from .special import is_tensor as _is_tensor
 from .texts import cut
 from .tree import Refused
 from .values import SIMPLE, has_pair, numpy, torch
@@ -45,6 +46,7 @@ LARGE_STEPS = 100  # for which who has too many values is not asked for them
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
 
 _VERSION = operator.attrgetter("_version")
+_IS_INFERENCE = operator.methodcaller("is_inference")
 
 
 class _Plan(NamedTuple):
@@ -198,7 +200,8 @@ class Emergency:
     def _plan(self, held: List[Held], sources: List[Any], places: List[int]) -> _Plan:
         th = torch()
         layouts = [one.layout for one in held]
-        uncounted = {i for i, s in enumerate(sources) if _is_tensor(s) and s.is_inference()}
+        tensors = [i for i, s in enumerate(sources) if _is_tensor(s)]
+        uncounted = set(itertools.compress(tensors, map(_IS_INFERENCE, [sources[i] for i in tensors])))
         had = self.plan
         if had is not None and had.layouts == layouts and had.uncounted == uncounted:
             plan = self._same_elsewhere(had, sources, places)
@@ -257,7 +260,7 @@ class Emergency:
         """What stood in the objects behind the step and does not any more, or "".  No object is asked, since this may be
         another thread, and the other ranks may stand still.  A block knows by itself whether it is what it was, containers
         are looked through, and of what a state_dict() has given, a tensor that nobody holds but this module was replaced; if
-        nobody else has held it behind the step, the state_dict() gives copies."""
+        nobody else has held it behind the step, the state_dict() gives copies, or views of what it has."""
         for part in self.ck.parts:
             if isinstance(part, Part) and not all(block.holds_the_same() for block in list(part.blocks.values())):
                 return f'part "{part.name}"'
@@ -408,11 +411,6 @@ def _schedulers(value: Any, depth: int = 4) -> List[Any]:
     return [s for member in members if depth for s in _schedulers(member, depth - 1)]
 
 
-def _is_tensor(value: Any) -> bool:
-    th = torch()
-    return th is not None and isinstance(value, th.Tensor)
-
-
 def _in_containers(part: Any) -> Set[int]:
     """The ids of the tensors that stand in containers of the part, without asking any object; those of blocks aside, which
     know by themselves."""
@@ -467,7 +465,7 @@ def _elements(tensor: Any, middle: bool) -> Any:
         return None
     if not middle:
         return tensor[(slice(0, 1),) * tensor.dim()]
-    return tensor.view(-1)[n // 2 :][:SAMPLES]
+    return tensor.view(-1).narrow(0, n // 2, min(SAMPLES, n - n // 2))
 
 
 def _bits(tensor: Any) -> Any:
