@@ -164,7 +164,8 @@ def copies_cost_no_plan_and_no_walk(folder):
             assert job._emergency.changed_behind() == ""
     finally:
         Walk.loose_tensor = look
-    assert job._emergency.plan.samples is samples and not looks, len(looks)
+    assert job._emergency.plan.samples is samples
+    assert not looks or not hasattr(torch.Tensor, "untyped_storage"), len(looks)
     it.tensors[9].fill_(77)
     back = Given(torch.clone)
     assert job.captured(4, it=back) == ""

@@ -183,8 +183,9 @@ class StateBlock(Block):
 
     @staticmethod
     def may_be(value: Any) -> bool:
-        return (type(value) is dict and all(map(special.is_block_tensor, value.values())) and not any(map(_DICT, value.values()))
-                and all(map(special.is_plain_class, value.values())) and not any(hasattr(t, "_local_tensor") for t in value.values())
+        """torch before 2.0 does not tell the places of tensors: there one that stands beside the dict, too, would be two."""
+        return (type(value) is dict and hasattr(torch().Tensor, "untyped_storage") and all(map(special.is_block_tensor, value.values()))
+                and not any(map(_DICT, value.values())) and all(map(special.is_plain_class, value.values())) and not any(hasattr(t, "_local_tensor") for t in value.values())
                 and len(set(map(id, value.values()))) == len(value))
 
 
