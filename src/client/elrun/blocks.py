@@ -184,9 +184,10 @@ class StateBlock(Block):
     @staticmethod
     def may_be(value: Any) -> bool:
         """torch before 2.0 does not tell the places of tensors: there one that stands beside the dict, too, would be two."""
-        return (type(value) is dict and hasattr(torch().Tensor, "untyped_storage") and all(map(special.is_block_tensor, value.values()))
-                and not any(map(_DICT, value.values())) and all(map(special.is_plain_class, value.values())) and not any(hasattr(t, "_local_tensor") for t in value.values())
-                and len(set(map(id, value.values()))) == len(value))
+        tensors = list(value.values())
+        return (type(value) is dict and hasattr(torch().Tensor, "untyped_storage") and all(map(special.is_block_tensor, tensors))
+                and not any(map(_DICT, tensors)) and all(map(special.is_plain_class, tensors))
+                and not any(hasattr(t, "_local_tensor") for t in tensors) and len(set(map(id, tensors))) == len(tensors))
 
 
 def _alike(tensors: List[Any]) -> List[Any]:
