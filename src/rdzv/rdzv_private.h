@@ -237,6 +237,7 @@ struct rdzv {
         el_usec since;
     } held, on_disk;      /* newest snapshot that all nodes hold, newest checkpoint; and since when that is known */
     uint64_t saving_told; /* serial of the last result that was said */
+    uint64_t saving_late; /* … of the last step of which it was said that it waits */
 
     uint64_t serial; /* of the last JOURNAL */
     bool serial_waits;

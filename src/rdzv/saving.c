@@ -516,8 +516,11 @@ bool saving_advance(struct saving *s, unsigned live, el_usec now)
 el_usec saving_deadline(const struct saving *s)
 {
     el_usec first = s->phase != SAVING_RESTING ? s->until : EL_NEVER;
-    for (unsigned i = 0; i < s->targets && s->phase == SAVING_RESTING; i++)
-        first = s->target[i].until < first ? s->target[i].until : first;
+    for (unsigned i = 0; i < s->targets && s->phase == SAVING_RESTING; i++) {
+        const struct saving_target *t = &s->target[i];
+        el_usec next = t->word < t->until ? t->word : t->until;
+        first = next < first ? next : first;
+    }
     if (s->settling && s->settle_until < first)
         first = s->settle_until;
     if (s->settling && s->phase == SAVING_RESTING && s->quiet_until < first)

@@ -29,6 +29,7 @@
 #define SAVING_NO_SEAT   UINT32_MAX
 #define SAVING_QUIET     EL_SEC(30)          /* so long a node's last word is waited for */
 #define SAVING_STALL     EL_SEC(600)         /* so long without a byte, or for a step to be whole */
+#define SAVING_WORD      EL_SEC(30)          /* after so long that a step is not whole it is said for whom it waits */
 #define SAVING_BATCH     ((size_t)256 << 10) /* bytes of CKPT_FILEs that are sent to a node before it answers */
 #define SAVING_MEM_BYTES ((size_t)256 << 20)
 
@@ -107,6 +108,14 @@ bool saving_has_word(const struct saving *s, unsigned node, uint64_t conn);
 uint64_t saving_results(const struct saving *s); /* so many there were */
 /* NULL: it is not remembered. */
 const struct saving_result *saving_result(const struct saving *s, uint64_t serial);
+/* A step that waits for a part of it, said once, and with it for all that wait then; serial counts them, 0: none did.
+ */
+struct saving_late {
+    uint64_t serial;
+    int64_t step;
+    char text[MSG_TEXT_MAX + 1];
+};
+const struct saving_late *saving_late(const struct saving *s);
 int64_t saving_writing(const struct saving *s); /* SAVING_NO_STEP: nothing is */
 int64_t saving_on_disk(const struct saving *s); /* that it knows of */
 int64_t saving_covered(struct saving *s);       /* the newest that all nodes together hold */

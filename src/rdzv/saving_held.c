@@ -271,6 +271,7 @@ static void mark_held(struct saving *s, int64_t step, uint64_t lineage)
             if (!holds && !may)
                 continue;
             c->held = holds || (c->mark == s->mark && c->held);
+            c->may = may ? i : c->may;
             c->mark = s->mark;
         }
     }
@@ -336,8 +337,10 @@ static enum saving_cover cover_shared(struct saving *s, int64_t step, uint64_t l
                      c->shard);
             return SAVING_HOPELESS;
         }
+        if (found == SAVING_COVERED) /* the first one is named */
+            snprintf(text, size, "no node holds part \"%.60s\" of it yet (shard \"%.60s\", of %.64s)", c->part,
+                     c->shard, saving_name(s, c->may));
         found = SAVING_WAITS;
-        snprintf(text, size, "no node holds part \"%.60s\" of it yet (shard \"%.60s\")", c->part, c->shard);
     }
     return found;
 }

@@ -16,6 +16,7 @@ struct saving_class {
     uint32_t next; /* of its bucket */
     uint32_t mark; /* of the look that has found it held, or that it may come */
     bool held;
+    uint32_t may;              /* a node to which it may come, if it is not held */
     enum lastwords_level best; /* while a step is looked at for last words */
     uint32_t owner;            /* while an order is made: node and its index */
     uint32_t index;
@@ -44,7 +45,7 @@ struct saving_wish {
 struct saving_target {
     int64_t step;
     uint64_t lineage;
-    el_usec until;
+    el_usec word, until; /* EL_NEVER: it was said for whom it waits */
 };
 
 struct saving_node {
@@ -108,6 +109,7 @@ struct saving {
     unsigned live;
     unsigned targets; /* the lowest step first */
     struct saving_target target[SAVING_TARGETS_MAX];
+    struct saving_late late;
     int64_t done;  /* newest on disk */
     int64_t again; /* an order to write it came to nothing: another one is looked for */
     bool settling, lastwords;

@@ -78,10 +78,25 @@ static void say_good(struct rdzv *r, const struct saving_result *x, struct rdzv_
                  (double)x->took / (double)EL_SEC(1));
 }
 
+static unsigned say_late(struct rdzv *r, struct rdzv_actions *out)
+{
+    const struct saving_late *x = saving_late(r->saving);
+    if (x->serial == r->saving_late)
+        return 0;
+    r->saving_late = x->serial;
+    rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
+             "checkpoint: step %lld has waited %u s to be written: %.300s; every rank has to call snapshot() for it, "
+             "and after "
+             "%u s it is given up",
+             (long long)x->step, (unsigned)(SAVING_WORD / EL_SEC(1)), x->text, (unsigned)(SAVING_STALL / EL_SEC(1)));
+    return 1;
+}
+
 /* What does not fit one step's notes is said with the next one. */
 static void say_results(struct rdzv *r, struct rdzv_actions *out)
 {
-    for (unsigned lines = 0; lines < SAVING_LINES && r->saving_told < saving_results(r->saving); lines++) {
+    for (unsigned lines = say_late(r, out); lines < SAVING_LINES && r->saving_told < saving_results(r->saving);
+         lines++) {
         const struct saving_result *x = saving_result(r->saving, ++r->saving_told);
         if (x && x->good)
             say_good(r, x, out);

@@ -116,7 +116,7 @@ static bool aim(struct saving *s, int64_t step, uint64_t lineage, el_usec now)
         return true;
     if (s->targets == SAVING_TARGETS_MAX)
         return false;
-    s->target[s->targets++] = (struct saving_target){step, lineage, now + SAVING_STALL};
+    s->target[s->targets++] = (struct saving_target){step, lineage, now + SAVING_WORD, now + SAVING_STALL};
     el_sort(s->target, s->targets, sizeof s->target[0], by_step);
     s->tell = true;
     return true;
@@ -165,6 +165,21 @@ static void aim_again(struct saving *s, el_usec now)
         }
 }
 
+const struct saving_late *saving_late(const struct saving *s)
+{
+    return &s->late;
+}
+
+/* It is said of the lowest that is due; most often all wait for the same rank. */
+static void say_late(struct saving *s, struct saving_target *t, const char *text, el_usec now)
+{
+    s->late.serial++;
+    s->late.step = t->step;
+    snprintf(s->late.text, sizeof s->late.text, "%.300s", text);
+    for (unsigned i = 0; i < s->targets; i++)
+        s->target[i].word = s->target[i].word <= now ? EL_NEVER : s->target[i].word;
+}
+
 int64_t saving_covered_target(struct saving *s, bool all_quiet, el_usec now)
 {
     char text[MSG_TEXT_MAX + 1];
@@ -179,8 +194,11 @@ int64_t saving_covered_target(struct saving *s, bool all_quiet, el_usec now)
         else if (t.until <= now)
             deny(s, t, now, "not every rank has committed it within %u s: %.300s", (unsigned)(SAVING_STALL / EL_SEC(1)),
                  text);
-        else
+        else {
+            if (t.word <= now)
+                say_late(s, &s->target[i], text, now);
             i++;
+        }
     }
     if (full)
         aim_again(s, now);

@@ -1,10 +1,12 @@
 """Cases that went wrong once, as small as they can be.  Exit status 0: all are right now."""
 import array
 import collections
+import gc
 import random
 import sys
 import traceback
 import warnings
+import weakref
 
 import numpy as np
 import torch
@@ -108,6 +110,48 @@ def arrays_of_which_there_are_views():
 def tensors_of_types_that_pickle_loses():
     kind = getattr(torch, "uint16", torch.int16)
     back(lambda: kinds.Holder(None), lambda it: setattr(it, "value", kinds.Data(torch.zeros(3, dtype=kind), np.zeros(2, ">c8"))))
+
+
+def many_tensors_in_a_state():
+    def make():
+        many = {str(i): torch.full((2, 3), float(i)) for i in range(20)}
+        return {"holder": kinds.Holder({"many": many, "other": many["3"], "row": many["4"][0]}), "beside": many["5"]}
+
+    def put(key, value):
+        back(make, lambda it: it["holder"].value["many"].update({key: value}))
+
+    back(make, lambda it: it["holder"].value["many"]["2"].add_(1))
+    back(make, lambda it: it["holder"].value["many"].pop("7"))
+    back(make, lambda it: it["holder"].value["many"].update(a=it["holder"].value["many"].pop("7")))
+    back(make, lambda it: it["holder"].value["many"].update({"1": it["holder"].value["many"]["2"]}))
+    back(make, lambda it: it["holder"].value.update(many=collections.OrderedDict(it["holder"].value["many"])))
+    back(make, lambda it: it["holder"].value.update(many={int(k): v for k, v in it["holder"].value["many"].items()}))
+    back(lambda: kinds.Holder({i: torch.zeros(2) for i in range(20)}), lambda it: setattr(it, "value", {(i if i != 1 else True): v for i, v in it.value.items()}))
+    back(make, lambda it: setattr(it["holder"].value["many"]["6"], "note", 7))
+    for value in (1, torch.ones(4), torch.ones(3, 2).t(), torch.ones(2, 3, dtype=torch.int32), torch.ones(2, 3, requires_grad=True),
+                  torch.nn.Parameter(torch.ones(2, 3)), torch.eye(3).to_sparse(), torch.ones(2, 3, dtype=torch.complex64).conj(),
+                  torch.ones(3).expand(2, 3), torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.qint8), [torch.ones(2, 3)]):
+        put("8", value)
+
+
+def many_tensors_in_a_state_are_not_kept_for_the_next_one():
+    given = []
+
+    class Copies:
+        def state_dict(self):
+            state = {str(i): torch.zeros(2) for i in range(20)}
+            given.append(weakref.ref(state["3"]))
+            return state
+
+        def load_state_dict(self, state):
+            pass
+
+    job = Alone()
+    job.declare("it", Copies())
+    for step in range(3):
+        job.take_into(0, step)
+    gc.collect()
+    assert not any(ref() is not None for ref in given)
 
 
 def an_object_in_a_state_and_beside_it():

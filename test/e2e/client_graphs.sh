@@ -6,6 +6,7 @@ CLIENT=$HERE/../client
 "$PY" -c 'import torch, hypothesis' 2>/dev/null || skip_all "this python has no torch and hypothesis: $PY"
 
 ok "cases that once failed" "$PY" "$CLIENT/test_found.py"
+ok "what is laid aside behind a step, and what a change is noticed by" "$PY" "$CLIENT/test_emergency.py"
 if [ "$LONG" ]; then
     "$PY" "$CLIENT/test_graphs.py" --examples 10000 --seed 1 >"$T/graphs.1" 2>&1 & one=$!
     "$PY" "$CLIENT/test_graphs.py" --examples 10000 --seed 2 >"$T/graphs.2" 2>&1 & two=$!

@@ -80,7 +80,7 @@ for now in range(0 if step is None else step + 1, steps):
     common["count"] = now
     state["bytes"][:] = bytes([now % 256]) * size
     wanted = now in persist
-    if wanted and mode in ("gate", "left"):
+    if wanted and mode in ("gate", "left") or wanted and mode == "behind" and rank == 2:
         mark(f"at.{rank}")
         wait_for(f"{folder}/go")
     if wanted and mode == "left" and now == last:

@@ -865,6 +865,16 @@ def views(state):
     return {**state, "state": {k: {n: t.detach() for n, t in v.items()} for k, v in state["state"].items()}}
 
 
+def living_groups():
+    b = Beside()
+    return {"state": copy.deepcopy(b.optim.state_dict()["state"]), "param_groups": b.optim.param_groups}
+
+
+def shallow_groups():
+    state = living_groups()
+    return {**state, "param_groups": [dict(g) for g in state["param_groups"]]}
+
+
 def with_epoch(state):
     return {**state, "epoch": 3}
 
@@ -873,6 +883,8 @@ EVERY = "itself; a copy that is to be kept beside it, as the best one so far, is
 BEHIND, DEEP = "itself; a copy that is to be kept beside it, as the best one so far, is declared behind it", "itself; what is to be kept beside it, as the best one so far, is its copy.deepcopy()"
 for how in (dict, copy.copy, shallow, views, with_epoch):
     refused(f"bad_{how.__name__}_of_a_living_optimizer", lambda how=how: Beside().states(how), '"optim": ' + ITSELF.format("an optimizer") + "optimizer " + DEEP)
+for half in (living_groups, shallow_groups):
+    refused(f"bad_copy_with_{half.__name__}", half, ITSELF.format("an optimizer") + "optimizer " + DEEP)
 refused("bad_copy_beside_its_optimizer", lambda: (lambda b: {"best": b.optim.state_dict(), "optim": b.optim})(Beside()), '"best": ' + ITSELF.format("an optimizer") + "optimizer " + DEEP)
 refused("bad_copy_of_a_living_schedule", lambda: {"sched": Beside().schedule.state_dict()}, '"sched": ' + ITSELF.format("a scheduler") + "scheduler " + DEEP)
 refused("bad_copy_before_the_first_step", lambda: Beside(steps=0).states(), BEHIND)

@@ -3,12 +3,13 @@
 import os
 import sys
 
+import numpy as np
 import torch
 
 import elrun
 
 MODES = ["replaced", "parameter", "average, made anew", "average, in place", "copies", "held", "another", "object", "buffer",
-         "a layer that is unfrozen once", "nothing", "end"]
+         "a layer that is unfrozen once", "inference", "arrays", "nothing", "end"]
 SNAPSHOT, LAST = 2, 9
 AGAIN = 108  # a change was seen long ago
 
@@ -47,6 +48,8 @@ class Object:
         self.tensor.copy_(state["tensor"])
 
 
+with torch.inference_mode():
+    extra["made in inference mode"] = torch.zeros(8)
 copies, an_object = Copies(), Object()
 ck = elrun.connect()
 for name, value in (("model", model), ("optim", optim), ("average", average), ("extra", extra), ("copies", copies), ("object", an_object), ("many", many)):
@@ -56,6 +59,9 @@ first = 0 if done is None else done + 1
 if attempt:
     with open(f"{folder}/first") as f, open(f"{folder}/log", "a") as log:
         log.write(f"{MODES[attempt - 1]}: {done - int(f.read())}\n")
+    if extra["made in inference mode"].any():
+        sys.exit("a state that no step has left")
+    extra.pop("large", None)
 if mode == "end":
     sys.exit(0)
 with open(f"{folder}/first", "w") as f:
@@ -68,6 +74,8 @@ for k in range(last + 1):
         model.mean = model.mean * 0.9
         for p in many:
             p.requires_grad_(k % 2 == 0)
+    if mode == "arrays" and k == SNAPSHOT + 1:
+        extra["large"] = np.zeros((8 << 20) + 1)
     with ck.update(first + k):
         optim.step()
         copies.number += 1
@@ -84,6 +92,9 @@ for k in range(last + 1):
         ck.wait()
     if mode.startswith("a layer") and k == SNAPSHOT + 1:
         extra["layer"] = torch.ones(4)
+if mode == "inference":
+    with torch.inference_mode():
+        extra["made in inference mode"][0] = 99
 if mode == "replaced":
     average["bias"] = average["bias"] + 1
 if mode == "held":

@@ -150,11 +150,20 @@ static void test_wants(void)
     declares(1);
     says(0, .steps = "12:0-1", .least = 12, .want = 12);
     says(1, .steps = "");
+    is_num(saving_deadline(s) == SAVING_WORD, 1, "it waits");
+    is_num(saving_late(s)->serial, 0, "and nothing is said yet");
+    now = SAVING_WORD;
+    step_on();
+    is_num(saving_late(s)->serial, 1, "it is said once");
+    is_num(saving_late(s)->step, 12, "of which step");
+    is_str(saving_late(s)->text, "no node holds part \"model\" of it yet (shard \"r1\", of b)",
+           "and for whom it waits");
     is_num(saving_deadline(s) == SAVING_STALL, 1, "it is not waited for for ever");
     now = SAVING_STALL;
     step_on();
     has(word(0),
-        "OVER 12 not every rank has committed it within 600 s: no node holds part \"model\" of it yet (shard \"r1\")",
+        "OVER 12 not every rank has committed it within 600 s: no node holds part \"model\" of it yet (shard \"r1\", "
+        "of b)",
         "and then it is said, with what is missing");
 }
 

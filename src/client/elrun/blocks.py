@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PARAMETERS, _BUFFERS = operator.attrgetter("_parameters"), operator.attrgetter("_buffers")
 _SHAPE = operator.attrgetter("shape", "dtype")
 _GRAD = operator.attrgetter("requires_grad")
+_LOOK = operator.attrgetter("shape", "dtype", "device", "requires_grad", "is_leaf", "layout")
 _DICT = operator.attrgetter("__dict__")  # of a tensor: what a script has set on it
 
 
@@ -154,6 +155,45 @@ class DictBlock(Block):
 
     def holds_the_same(self) -> bool:
         return list(map(id, self.value.values() if isinstance(self.value, dict) else self.value)) == self.ids
+
+
+class StateBlock(Block):
+    """A dict of nothing but tensors that a state_dict() gives: another one each time, and the tensors in it may be, too.  It
+    holds none of them: copies would be kept until there are others."""
+
+    def __init__(self, walk: "Walk", path: str, value: Any):
+        tensors = list(value.values())
+        nodes = [walk.loose_tensor(join(path, k), t) for k, t in value.items()]
+        tree = MappingNode(type(value), [(k, node._replace(place=None)) for k, node in zip(value, nodes)], None)
+        super().__init__(walk.take_loose(len(nodes)), [], tree, path)
+        self.names, self.kinds, self.classes = list(value), list(map(type, value)), list(map(type, tensors))
+        self.alike = _alike(tensors)
+
+    def fits(self, value: Any, tensors: List[Any]) -> bool:
+        if (list(value) != self.names or list(map(type, value)) != self.kinds or list(map(type, tensors)) != self.classes
+                or len(set(map(id, tensors))) < len(tensors)):
+            return False
+        try:
+            return bool(_alike(tensors) == self.alike)
+        except RuntimeError:  # a sparse one, or a nested one, has not all of that
+            return False
+
+    def holds_the_same(self) -> bool:
+        return True  # who holds them is counted
+
+    @staticmethod
+    def may_be(value: Any) -> bool:
+        """torch before 2.0 does not tell the places of tensors: there one that stands beside the dict, too, would be two."""
+        tensors = list(value.values())
+        return (type(value) is dict and hasattr(torch().Tensor, "untyped_storage") and all(map(special.is_block_tensor, tensors))
+                and not any(map(_DICT, tensors)) and all(map(special.is_plain_class, tensors))
+                and not any(hasattr(t, "_local_tensor") for t in tensors) and len(set(map(id, tensors))) == len(tensors))
+
+
+def _alike(tensors: List[Any]) -> List[Any]:
+    """All that is saved of tensors, but for their values and where they lie."""
+    kind = torch().Tensor
+    return [list(map(_LOOK, tensors)), list(map(kind.stride, tensors)), any(map(_DICT, tensors))]
 
 
 def _container(value: Any, items: Any) -> Any:

@@ -2,7 +2,7 @@
 that lives, which would not be restored out of it, or a copy to be kept, of the best epoch for example?
 
 It shows in what the two share.  state_dict() makes the dicts that hold all of it anew, but what stands in them is the
-object's: moments, lists.  A deep copy has nothing of that.  Where there is nothing to be shared, before the first step or
+object's: moments, lists, or in a dict of a script's own, the groups and their parameters.  A deep copy has nothing of that.  Where there is nothing to be shared, before the first step or
 in a dict of numbers, one looks like the other.  Then it is a copy if every object that lives and could have given it is
 declared itself, which is restored by that: a second optimizer that is not would begin anew."""
 
@@ -47,7 +47,8 @@ def _way_out(state: Dict[Any, Any], kind: _Kind, declared: List[Any]) -> str:
     """What to do instead; "": nothing, it is a copy to be kept."""
     mine = _shared_by_state_dict(state, kind)
     alive = declared + list(_alive(kind))
-    if mine and any(not mine.isdisjoint(_identities(vars(o))) for o in alive):
+    shared = mine | _identities(state["param_groups"]) if kind.name == "an optimizer" else mine
+    if shared and any(not shared.isdisjoint(_identities(vars(o))) for o in alive):
         return "what is to be kept beside it, as the best one so far, is its copy.deepcopy()"
     if not alive:
         return _BEHIND + "it"

@@ -2,7 +2,7 @@
 
 Another worker has failed, and the main thread may stand in a collective for ever.  The state is that behind the last
 step, as long as only steps change it.  What else moves between two steps, the values that are no tensors, buffers and
-arrays, is laid aside at the end of each.  A step that begins meanwhile, or a tensor that was changed outside
+arrays, is laid aside at the end of each, and so is what was made in inference mode, of which torch counts no change.  A step that begins meanwhile, or a tensor that was changed outside
 of one, is noticed, and the copy does not count: by torch's count of changes, by the place of its memory, by elements
 that are compared, since what is written through `.data` is counted by nobody, and by who still holds it.  Whether a script
 changes something between any two steps, an average of the weights for example, is looked at now and then: nothing would
@@ -28,14 +28,16 @@ from .blocks import local_of
 from .objects import fields_of
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Held, Part, copy_all
+from .special import is_tensor as _is_tensor
 from .texts import cut
 from .tree import Refused
-from .values import SIMPLE, has_pair, torch
+from .values import SIMPLE, has_pair, numpy, torch
 
 if TYPE_CHECKING:
     from .snapshots import Snapshots
 
-ASIDE_MAX = 1 << 20  # bytes of what is no tensor, and of buffers, that are laid aside behind each step
+ASIDE_MAX = 1 << 20  # bytes of values, and of buffers, that are laid aside behind each step,
+UNCOUNTED_MAX = 64 << 20  # … and of arrays and tensors of which nobody counts the changes: some 5 ms; to sum them takes longer
 SAMPLED_MAX = 512  # tensors of which elements are compared: weights first, of more by lot
 SAMPLES = 2  # elements of each, side by side: one kernel of a device copies those of all tensors
 LOOKS = 64  # one step in so many begins with a look at what was changed behind the one before; early ones more often
@@ -44,13 +46,17 @@ LARGE_STEPS = 100  # for which who has too many values is not asked for them
 FAILING_MAX = 180.0  # seconds that a script which has failed waits until it is captured
 
 _VERSION = operator.attrgetter("_version")
+_IS_INFERENCE = operator.methodcaller("is_inference")
 
 
 class _Plan(NamedTuple):
     """What of the sources of one layout is laid aside, and how the others are watched."""
 
-    key: Tuple[Any, ...]  #: the layouts, and where the memory of the sources is
-    aside: List[int]  #: numbers of sources
+    layouts: List[Any]
+    places: List[int]  #: where the memory of the sources is
+    uncounted: Set[int]  #: numbers of sources: tensors made in inference mode, where torch counts no changes
+    refused: str  #: why they cannot be captured
+    aside: List[int]
     rest: List[int]
     copies: List[Any]  #: of those that are laid aside
     picked: List[int]  #: numbers of some of the rest,
@@ -58,8 +64,7 @@ class _Plan(NamedTuple):
     samples: List[Any]  #: … as they were behind the step
     loose: List[int]  #: of the rest: in no block,
     reached: Set[int]  #: … and in a container
-    keep: List[Any]  #: whose memory is in the key
-    uncounted: Set[int]  #: of the rest: made in inference mode, where torch counts no changes
+    keep: List[Any]  #: at these places
 
 
 class Emergency:
@@ -173,55 +178,81 @@ class Emergency:
         """Lays aside, and notes by what a change will be seen; why not, or ""."""
         if any(one.layout is None for one in held):
             return "files (declare_file) are not copied beside the script"
+        if sum(len(one.blob) for one in held) > ASIDE_MAX:
+            self.large = LARGE_STEPS
+            return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
         if sources and all(one.layout.plain for one in held if one.layout):
             places = list(map(torch().Tensor.data_ptr, sources))
         else:
             places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
-        key = (*(one.layout for one in held), *places)
         plan = self.plan
-        if plan is None or plan.key != key:
-            plan = self.plan = self._plan(key, held, sources)
-        if sum(len(one.blob) for one in held) > ASIDE_MAX:
+        if plan is None or plan.places != places or plan.layouts != [one.layout for one in held]:
+            plan = self.plan = self._plan(held, sources, places)
+        if plan.refused:
             self.large = LARGE_STEPS
-            return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
-        tensors = [sources[i] for i in plan.rest]
-        self.versions = list(map(_VERSION, tensors)) if not plan.uncounted else [0 if i in plan.uncounted else sources[i]._version for i in plan.rest]
+            return plan.refused
+        self.versions = list(map(_VERSION, [sources[i] for i in plan.rest]))
         self.places = [places[i] for i in plan.rest]
         copy_all(plan.copies, [sources[i] for i in plan.aside])
         copy_all(plan.samples, plan.views)
         return ""
 
-    def _plan(self, key: Tuple[Any, ...], held: List[Held], sources: List[Any]) -> _Plan:
+    def _plan(self, held: List[Held], sources: List[Any], places: List[int]) -> _Plan:
         th = torch()
-        rows = [row for one in held for row in (one.layout.rows if one.layout else [])]
+        layouts = [one.layout for one in held]
+        tensors = [i for i, s in enumerate(sources) if _is_tensor(s)]
+        uncounted = set(itertools.compress(tensors, map(_IS_INFERENCE, [sources[i] for i in tensors])))
+        had = self.plan
+        if had is not None and had.layouts == layouts and had.uncounted == uncounted:
+            plan = self._same_elsewhere(had, sources, places)
+            if plan is not None:
+                return plan
+        rows = [row for one in layouts for row in (one.rows if one else [])]
+        free = [i for i, s in enumerate(sources) if i in uncounted or not _is_tensor(s)]
+        refused = _too_many([rows[i] for i in free])
+        aside = [] if refused else free
         left = ASIDE_MAX
-        aside: List[int] = []
-        for i in sorted((i for i, row in enumerate(rows) if row.spec.moves or not _is_tensor(sources[i])), key=lambda i: rows[i].bytes):
+        for i in sorted(set(i for i, row in enumerate(rows) if row.spec.moves).difference(free), key=lambda i: rows[i].bytes):
             left -= rows[i].bytes
-            if left >= 0 or not _is_tensor(sources[i]):
+            if left >= 0:
                 aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
-        picked = set(aside)
+        picked = set(aside).union(free)
         rest = [i for i in range(len(rows)) if i not in picked]
-        uncounted = {i for i in rest if sources[i].is_inference()}
-        copies = [sources[i].clone() if _is_tensor(sources[i]) else sources[i].copy() for i in aside]
+        with th.inference_mode(False) if uncounted else contextlib.nullcontext():
+            copies = [th.empty_like(sources[i]) if _is_tensor(sources[i]) else _array_like(sources[i]) for i in aside]
         drawn = random.Random(len(rest)).sample(rest, len(rest))
         some = sorted(drawn, key=lambda i: not sources[i].requires_grad)[:SAMPLED_MAX]  # weights are what scripts swap
-        looked = {i: _elements(sources[i], sources[i].is_contiguous()) for i in some}
-        looked = {i: view for i, view in looked.items() if view is not None and not view.is_conj() and not view.is_neg()}
+        looked = {i: view for i in some for view in [_watched(sources[i])] if view is not None}
         samples = [v.clone() for v in looked.values()]
+        loose, reached = self._in_no_block(rest, sources)
+        return _Plan(layouts, places, uncounted, refused, aside, rest, copies, list(looked), list(looked.values()), samples, loose, reached,
+                     list(sources))
+
+    def _same_elsewhere(self, had: _Plan, sources: List[Any], places: List[int]) -> Optional[_Plan]:
+        """The same plan for tensors that lie elsewhere, as they do if a state_dict() gives copies; None: they differ otherwise."""
+        views = list(had.views)
+        for k, (i, sample) in enumerate(zip(had.picked, had.samples)):
+            if places[i] != had.places[i]:
+                view = _watched(sources[i])
+                if view is None or view.shape != sample.shape or view.device != sample.device:
+                    return None
+                views[k] = view
+        loose, reached = self._in_no_block(had.rest, sources)
+        return had._replace(places=places, views=views, loose=loose, reached=reached, keep=list(sources))
+
+    def _in_no_block(self, rest: List[int], sources: List[Any]) -> Tuple[List[int], Set[int]]:
+        """Which of them are, and which of these stand in a container."""
         in_blocks = {id(t) for part in self.ck.parts if isinstance(part, Part) for block in part.blocks.values() for t in block.locals}
         loose = [i for i in rest if id(sources[i]) not in in_blocks]
         there = set().union(*map(_in_containers, self.ck.parts)) if loose else set()
-        reached = {i for i in loose if id(sources[i]) in there}
-        return _Plan(key, aside, rest, copies, list(looked), list(looked.values()), samples, loose, reached, list(sources), uncounted)
+        return loose, {i for i in loose if id(sources[i]) in there}
 
     def _moved(self) -> int:
         """A source that torch has counted a change of since the step, or that lies elsewhere; -1: none."""
         plan = self.plan
         assert plan is not None
         for i, version, place in zip(plan.rest, self.versions, self.places):
-            counted = 0 if i in plan.uncounted else self.sources[i]._version
-            if counted != version or self.sources[i].data_ptr() != place:
+            if self.sources[i]._version != version or self.sources[i].data_ptr() != place:
                 return i
         return -1
 
@@ -229,7 +260,7 @@ class Emergency:
         """What stood in the objects behind the step and does not any more, or "".  No object is asked, since this may be
         another thread, and the other ranks may stand still.  A block knows by itself whether it is what it was, containers
         are looked through, and of what a state_dict() has given, a tensor that nobody holds but this module was replaced; if
-        nobody else has held it behind the step, the state_dict() gives copies."""
+        nobody else has held it behind the step, the state_dict() gives copies, or views of what it has."""
         for part in self.ck.parts:
             if isinstance(part, Part) and not all(block.holds_the_same() for block in list(part.blocks.values())):
                 return f'part "{part.name}"'
@@ -382,11 +413,6 @@ def _schedulers(value: Any, depth: int = 4) -> List[Any]:
     return [s for member in members if depth for s in _schedulers(member, depth - 1)]
 
 
-def _is_tensor(value: Any) -> bool:
-    th = torch()
-    return th is not None and isinstance(value, th.Tensor)
-
-
 def _in_containers(part: Any) -> Set[int]:
     """The ids of the tensors that stand in containers of the part, without asking any object; those of blocks aside, which
     know by themselves."""
@@ -413,6 +439,26 @@ def _names(one: Held) -> List[str]:
     return [row.spec.name for row in one.layout.rows] if one.layout else []
 
 
+def _too_many(rows: List[Any]) -> str:
+    """Why these are not laid aside, or ""."""
+    n = sum(row.bytes for row in rows)
+    if n <= UNCOUNTED_MAX:
+        return ""
+    most = max(rows, key=lambda row: row.bytes)
+    return (f"more than {UNCOUNTED_MAX >> 20} MiB of arrays of numpy and tensors made in inference mode, whose changes nothing counts: {n >> 20} "
+            f"MiB, the largest is {most.spec.name}")
+
+
+def _array_like(array: Any) -> Any:
+    return numpy().empty_like(array, subok=False)
+
+
+def _watched(tensor: Any) -> Any:
+    """A view of the elements that are compared; None: there are none."""
+    view = _elements(tensor, tensor.is_contiguous())
+    return None if view is None or view.is_conj() or view.is_neg() else view
+
+
 def _elements(tensor: Any, middle: bool) -> Any:
     """A view of a few elements from the middle of the tensor, or of the first; None: it has none."""
     tensor = tensor.detach()
@@ -421,14 +467,13 @@ def _elements(tensor: Any, middle: bool) -> Any:
         return None
     if not middle:
         return tensor[(slice(0, 1),) * tensor.dim()]
-    return tensor.view(-1)[n // 2 :][:SAMPLES]
+    return tensor.view(-1).narrow(0, n // 2, min(SAMPLES, n - n // 2))
 
 
 def _bits(tensor: Any) -> Any:
     """Not a number is equal to itself here."""
     th = torch()
     return tensor.clone(memory_format=th.contiguous_format).reshape(-1).view(th.uint8)
-
 
 
 def _first_other(views: List[Any], samples: List[Any]) -> int:

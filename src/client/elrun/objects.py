@@ -15,8 +15,9 @@ import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
-from .blocks import Block, DictBlock, ModuleBlock, OptimizerBlock, Spec, local_of, spread_of, tensor_node
+from .blocks import Block, DictBlock, ModuleBlock, OptimizerBlock, Spec, StateBlock, local_of, spread_of, tensor_node
 from .generators import generator, layer_below
+from .sharing import pack_places
 from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, OptimizerNode, Packed, Plain,
                    Refused, SavedNode, SequenceNode, SetNode, ShardedOptimizerNode, SparseNode, a_class, class_name, join)
@@ -53,6 +54,7 @@ class Walk:
         self.seen: Dict[Tuple[int, bool], Any] = {}  # nodes by the id of their object, and whether it stands in a state_dict()
         self.alive: List[Any] = []  # whose ids are in seen
         self.open: Set[int] = set()  # containers that are being looked at
+        self.of_pair = False  # within what the state_dict() of an object has given that is neither a module nor an optimizer
 
     def object(self, value: Any) -> Taken:
         why = alone_fault(value) if self.first else ""
@@ -113,7 +115,10 @@ class Walk:
             why = why or (door_fault(value, state) if self.first else "")
             if why:
                 raise Refused(f"{self.where(path)}: {why}")
-            return DoorNode(class_name(value), self.take(path, state, True), {})
+            self.of_pair = True
+            tree = self.take(path, state, True)
+            self.of_pair = False
+            return DoorNode(class_name(value), tree, {})
         return None
 
     def _generator(self, path: str, value: Any, node: GeneratorNode) -> Any:
@@ -358,7 +363,7 @@ class Walk:
                       "number or array: give it that pair, or declare what is in it")
 
     def _dict(self, path: str, value: Any, inside: bool) -> Any:
-        many = None if inside or type(value) is not dict else self._many(path, value, value.values())
+        many = None if type(value) is not dict else self._given(path, value) if inside else self._many(path, value, value.values())
         if many is not None:
             return many
         self._no_attributes(path, value, inside)
@@ -395,6 +400,20 @@ class Walk:
                 return None
             block = self._use(path, DictBlock(self, path, value))
         return block.pack([])
+
+    def _given(self, path: str, value: Any) -> Optional[Packed]:
+        """The same of a dict in what a state_dict() gave."""
+        if not self.of_pair or len(value) < BLOCK_MIN:
+            return None
+        block, tensors = self.blocks.get(path), list(value.values())
+        if type(block) is not StateBlock or not block.fits(value, tensors):
+            if not StateBlock.may_be(value):
+                return None
+            block = StateBlock(self, path, value)
+        self.used.add(path)
+        self.blocks[path] = block
+        self.chunks.append((block.specs, tensors))
+        return Packed(block.packed, [], pack_places(tensors))
 
     def _tuple(self, path: str, value: Any, inside: bool) -> Any:
         kind = type(value)

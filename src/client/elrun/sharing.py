@@ -7,6 +7,7 @@ what is filled in place and what is made; if these shared memory, the second one
 from __future__ import annotations
 
 import array
+import operator
 import pickle
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
@@ -22,6 +23,9 @@ def pack_places(tensors: List[Any]) -> bytes:
     """Of the tensors of a block, in few bytes: what is alone in its storage has two numbers."""
     storages, objects = array.array("Q"), array.array("Q")
     odd: Dict[int, Tuple[int, int, Tuple[int, ...]]] = {}
+    alone = _alone(tensors)
+    if alone is not None:
+        return pickle.dumps((array.array("Q", alone), array.array("Q", map(id, tensors)), odd), special.PICKLE)
     for i, tensor in enumerate(tensors):
         place = special.place_of(tensor) or Place(0, 0, 0, (), 0)
         storages.append(place.storage)
@@ -29,6 +33,20 @@ def pack_places(tensors: List[Any]) -> bytes:
         if place.storage and (place.offset or place.size != tensor.numel() * tensor.element_size() or not tensor.is_contiguous()):
             odd[i] = (place.size, place.offset, place.stride)
     return pickle.dumps((storages, objects, odd), special.PICKLE)
+
+
+def _alone(tensors: List[Any]) -> Optional[List[int]]:
+    """Where the storages of many ordinary tensors lie, if each fills its own; None: not all do.  In few calls of Python."""
+    th = torch()
+    kind = th.Tensor
+    if not {kind, th.nn.Parameter}.issuperset(map(type, tensors)) or not hasattr(kind, "untyped_storage"):
+        return None
+    storages = list(map(kind.untyped_storage, tensors))
+    at = [s.data_ptr() for s in storages]
+    sizes = list(map(operator.mul, map(kind.numel, tensors), map(kind.element_size, tensors)))
+    fills = (0 not in at and at == list(map(kind.data_ptr, tensors)) and [s.nbytes() for s in storages] == sizes
+             and all(map(kind.is_contiguous, tensors)) and not any(map(kind.is_neg, tensors)) and not any(map(kind.is_conj, tensors)))
+    return at if fills else None
 
 
 def placed(nodes: List[Any], packed: bytes) -> List[Any]:

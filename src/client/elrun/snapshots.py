@@ -394,8 +394,8 @@ class Snapshots(Declaring):
         """Around what changes the state in a step, `with ck.update(step): optim.step()`: model, optimizer, scheduler,
         counters, all that was declared.  Steps count up by one, the same on all ranks, and every rank makes them.  The
         agent knows from it how far this worker is, and when workers must be stopped it may copy the state behind its
-        last step: nothing that was declared may change outside of a step, but for buffers of modules, arrays, and what is
-        no tensor, up to 1 MiB, which are laid aside at the end of each.
+        last step: nothing that was declared may change outside of a step, but for what is laid aside at the end of each:
+        buffers of modules and values, up to 1 MiB, and arrays and tensors made in inference mode, up to 64 MiB.
 
         Error: within another update().  A step that is not higher than the last one is named in elrun's log, once: only
         a script that has gone back by itself makes it.  Where a number is left out, a planned change goes back to the last

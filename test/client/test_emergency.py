@@ -1,0 +1,232 @@
+"""What is laid aside behind each step, and what a change behind it is noticed by.  Exit status 0: all is as it should be."""
+import os
+import socket
+import sys
+import tempfile
+import traceback
+import types
+
+import numpy as np
+import torch
+
+from alone import Alone
+from elrun import emergency
+from elrun.objects import Walk
+from elrun.packets import end_of, images_of
+
+torch.set_num_threads(1)
+SIZE = 256 << 20
+
+
+class Watched(Alone):
+    """One that an agent has asked for nothing yet."""
+
+    def __init__(self, folder, **parts):
+        super().__init__()
+        for name, value in parts.items():
+            self.declare(name, value)
+        self.take_into(0, 0)
+        self._page = types.SimpleNamespace(long={}, word={})
+        self._slots = [self.slots[0]]
+        os.ftruncate(self.slots[0].fd, SIZE)
+        path = tempfile.mktemp(dir=folder)
+        self.agent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.agent.bind(path)
+        self.agent.listen()
+        self._emergency = emergency.Emergency(self, path)
+        self.plans = 0
+        make = self._emergency._plan
+
+        def counted(*what):
+            self.plans += 1
+            return make(*what)
+
+        self._emergency._plan = counted
+
+    def captured(self, step, **parts):
+        """Why nothing is; "": it is, and these were filled with it."""
+        why, images = self._emergency._copy(0, step, SIZE)
+        if why:
+            return why
+        if not parts:
+            return ""
+        again, where = Alone(), images_of(images)
+        for name, value in parts.items():
+            again.declare(name, value)
+        trouble, _ = again.put_back(memoryview(bytes(self.slots[0].memory[: end_of(where)])), where)
+        assert not trouble, trouble
+        return ""
+
+
+def inferred(n, value=0.0):
+    with torch.inference_mode():
+        return torch.full((n,), value)
+
+
+def made_in_inference_mode(folder):
+    state = {"q": inferred(8), "many": [inferred(4, i) for i in range(20)]}
+    job = Watched(folder, state=state)
+    job._emergency.keep(1)
+    with torch.inference_mode():
+        state["q"][0] = 99
+        state["many"][3].add_(1)
+    back = {"q": torch.ones(8), "many": [torch.ones(4) for _ in range(20)]}
+    assert job.captured(1, state=back) == ""
+    assert back["q"].tolist() == [0] * 8 and back["many"][3].tolist() == [3] * 4, back
+
+
+def made_in_inference_mode_and_kept_there(folder):
+    state = {"q": inferred(8)}
+    job = Watched(folder, state=state)
+    with torch.inference_mode():
+        job._emergency.keep(1)
+        state["q"][0] = 99
+    job._emergency.keep(2)
+    with torch.inference_mode():
+        state["q"][1] = 98
+    back = {"q": torch.ones(8)}
+    assert job.captured(2, state=back) == ""
+    assert back["q"].tolist() == [99] + [0] * 7, back
+
+
+def replaced_by_one_made_in_inference_mode(folder):
+    state = {"q": torch.zeros(8)}
+    job = Watched(folder, state=state)
+    job._emergency.keep(1)
+    state["q"] = inferred(8, 1)
+    job._emergency.keep(2)
+    with torch.inference_mode():
+        state["q"][0] = 99
+    back = {"q": torch.zeros(8)}
+    assert job.captured(2, state=back) == ""
+    assert back["q"].tolist() == [1] * 8, back
+
+
+def too_large_to_be_laid_aside(folder):
+    most = emergency.UNCOUNTED_MAX
+    for state, name in (({"t": inferred(most // 4 + 1), "a": np.zeros(3)}, "t"),
+                        ({"t": inferred(most // 8), "a": np.zeros(most // 16 + 1)}, "a")):
+        job = Watched(folder, state=state)
+        job._emergency.keep(1)
+        why = job.captured(1)
+        assert why == (f"more than 64 MiB of arrays of numpy and tensors made in inference mode, whose changes nothing counts: 64 MiB, the "
+                       f"largest is r00000/{name}"), why
+        assert not job._emergency.plan.copies
+
+
+def as_many_as_can_be_laid_aside(folder):
+    state = {"a": np.zeros(emergency.UNCOUNTED_MAX // 8, "<f8")[1:], "large": torch.zeros(1 << 19)}
+    job = Watched(folder, state=state)
+    job._emergency.keep(1)
+    state["a"][-1] = 7
+    back = {"a": np.ones(len(state["a"])), "large": torch.ones(1 << 19)}
+    assert job.captured(1, state=back) == ""
+    assert not back["a"].any()
+
+
+def buffers_have_a_limit_of_their_own(folder):
+    """Arrays leave them their room, and a larger one is watched."""
+    net = torch.nn.Linear(2, 2)
+    net.register_buffer("small", torch.zeros(10))
+    net.register_buffer("large", torch.zeros(emergency.ASIDE_MAX // 4 + 1))
+    state = {"a": np.zeros(emergency.ASIDE_MAX // 8)}
+    job = Watched(folder, net=net, state=state)
+    job._emergency.keep(1)
+    net.small.add_(1)
+    assert job.captured(1) == ""
+    net.large.add_(1)
+    assert job.captured(1) == "r00000/large was changed outside of ck.update()", job.captured(1)
+
+
+class Given:
+    """give() makes of its tensors what its state_dict() gives."""
+
+    def __init__(self, give, n=600):
+        self.tensors, self.give = {i: torch.full((4,), float(i)) for i in range(n)}, give
+
+    def state_dict(self):
+        return {"n": 1, "t": {k: self.give(v) for k, v in self.tensors.items()}}
+
+    def load_state_dict(self, state):
+        self.tensors = state["t"]
+
+
+def copies_cost_no_plan_and_no_walk(folder):
+    it = Given(torch.clone)
+    job = Watched(folder, it=it)
+    job._emergency.keep(0)
+    samples, looks, look = job._emergency.plan.samples, [], Walk.loose_tensor
+    Walk.loose_tensor = lambda *what: looks.append(what) or look(*what)
+    try:
+        for step in range(1, 5):
+            it.tensors[9].fill_(step)
+            job._emergency.keep(step)
+            assert job._emergency.changed_behind() == ""
+    finally:
+        Walk.loose_tensor = look
+    assert job._emergency.plan.samples is samples
+    assert not looks or not hasattr(torch.Tensor, "untyped_storage"), len(looks)
+    it.tensors[9].fill_(77)
+    back = Given(torch.clone)
+    assert job.captured(4, it=back) == ""
+    assert back.tensors[9].tolist() == [4] * 4 and back.tensors[10].tolist() == [10] * 4
+
+
+def tensors_that_become_other_ones(folder):
+    """Of another shape or kind: the plan is made anew, and what is captured is right."""
+    with torch.inference_mode():
+        inference = torch.full((4,), 5.0)
+    for other in (torch.full((8,), 5.0)[::2], torch.full((2, 4), 5.0), torch.full((4,), 5.0, dtype=torch.float64), torch.full((4, 2), 5.0).t()[:1], torch.tensor(5.0),
+                  torch.empty(0), inference, torch.full((4,), 5.0).to_sparse()):
+        it = Given(lambda t: t, 20)
+        job = Watched(folder, it=it)
+        job._emergency.keep(0)
+        job._emergency.keep(1)
+        it.tensors[3] = other
+        job._emergency.keep(2)
+        back = Given(torch.clone, 20)
+        assert job.captured(2, it=back) == "", job.captured(2)
+        assert type(back.tensors[3]) is torch.Tensor and torch.equal(back.tensors[3].to_dense(), other.to_dense()), (other, back.tensors[3])
+
+
+def what_a_state_gives_of_the_object_itself(folder):
+    for give in (lambda t: t, torch.detach, lambda t: t[:3]):
+        it = Given(give)
+        job = Watched(folder, it=it)
+        job._emergency.keep(0)
+        job._emergency.keep(1)
+        assert job.captured(1) == ""
+        it.tensors[9].add_(1)
+        assert job.captured(1) == "r00000/t.9 was changed outside of ck.update()", job.captured(1)
+        job._emergency.keep(2)
+        few = Given(give, 20)
+        job = Watched(folder, it=few)
+        job._emergency.keep(0)
+        few.tensors = {k: v + 1 for k, v in few.tensors.items()}
+        job._emergency.keep(1)
+        few.tensors[19].data[1:3] = 7
+        assert "past torch's count" in job.captured(1), job.captured(1)
+
+
+def one_that_is_replaced(folder):
+    it = Given(lambda t: t)
+    job = Watched(folder, it=it)
+    for step in range(2):
+        job._emergency.keep(step)
+    it.tensors[9] = torch.ones(4)
+    assert job.captured(1) == "tensor r00000/t.9 was changed outside of ck.update()", job.captured(1)
+
+
+if __name__ == "__main__":
+    bad = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, test in list(globals().items()):
+            if getattr(test, "__module__", "") == "__main__" and isinstance(test, types.FunctionType) and name not in ("inferred",):
+                try:
+                    test(folder)
+                except Exception:
+                    bad.append(name)
+                    traceback.print_exc()
+    print(*bad, file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(bool(bad))
