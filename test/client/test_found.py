@@ -448,7 +448,7 @@ def a_view_of_what_is_resized():
 
     fresh = back(make, change)
     fresh["b"].add_(1)
-    assert fresh["v"].tolist() == [2.0, 2.0]
+    assert fresh["v"].tolist() == ([2.0, 2.0] if hasattr(fresh["b"], "untyped_storage") else [1.0, 1.0])  # the manual says so of 1.13
 
 
 def what_is_set_on_a_tensor_and_is_no_value():

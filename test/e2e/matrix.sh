@@ -50,6 +50,9 @@ for version in $TORCH_ALWAYS ${LONG:+$TORCH_LONG}; do
         store_begins "$version" "$python"
         train_with "$version" "$python"
         [ -z "$LONG" ] || fail_with "$version" "$python"
+        for test in found emergency; do
+            ok "PyTorch $version: client/test_$test" env PYTHONPATH="$HERE/../../src/client" "$python" "$HERE/../client/test_$test.py"
+        done
         store_ends "$version"
         is_clean "PyTorch $version"
     else absent "PyTorch $version" "no python has it: PY_TORCH_$(echo "$version" | tr . _) may name one"; fi

@@ -183,9 +183,8 @@ class StateBlock(Block):
 
     @staticmethod
     def may_be(value: Any) -> bool:
-        """torch before 2.0 does not tell the places of tensors: there one that stands beside the dict, too, would be two."""
         tensors = list(value.values())
-        return (type(value) is dict and hasattr(torch().Tensor, "untyped_storage") and all(map(special.is_block_tensor, tensors))
+        return (type(value) is dict and all(map(special.is_block_tensor, tensors))
                 and not any(map(_DICT, tensors)) and all(map(special.is_plain_class, tensors))
                 and not any(hasattr(t, "_local_tensor") for t in tensors) and len(set(map(id, tensors))) == len(tensors))
 

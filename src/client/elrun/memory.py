@@ -41,9 +41,9 @@ def cells_of(value: Any) -> Cells:
 
 def fits_place(tensor: Any, place: Place) -> bool:
     """A tensor lies in its storage as the one that was saved lay in its own."""
-    if not hasattr(tensor, "untyped_storage") or hasattr(tensor, "_local_tensor") or tensor.is_conj() or tensor.is_neg():
+    if hasattr(tensor, "_local_tensor") or tensor.is_conj() or tensor.is_neg():
         return False
-    storage = tensor.untyped_storage()
+    storage = special.storage_of(tensor)
     return bool(storage.nbytes() == place.size and tensor.data_ptr() - storage.data_ptr() == place.offset
                 and tuple(tensor.stride()) == place.stride)
 

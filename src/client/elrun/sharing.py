@@ -39,9 +39,9 @@ def _alone(tensors: List[Any]) -> Optional[List[int]]:
     """Where the storages of many ordinary tensors lie, if each fills its own; None: not all do.  In few calls of Python."""
     th = torch()
     kind = th.Tensor
-    if not {kind, th.nn.Parameter}.issuperset(map(type, tensors)) or not hasattr(kind, "untyped_storage"):
+    if not {kind, th.nn.Parameter}.issuperset(map(type, tensors)):
         return None
-    storages = list(map(kind.untyped_storage, tensors))
+    storages = list(map(kind.untyped_storage if hasattr(kind, "untyped_storage") else special.storage_of, tensors))
     at = [s.data_ptr() for s in storages]
     sizes = list(map(operator.mul, map(kind.numel, tensors), map(kind.element_size, tensors)))
     fills = (0 not in at and at == list(map(kind.data_ptr, tensors)) and [s.nbytes() for s in storages] == sizes
@@ -168,7 +168,7 @@ class Sharing:
         base = storage.live.detach()
         if str(base.dtype) != f"torch.{node.dtype}":
             base = torch().empty(0, dtype=getattr(torch(), node.dtype), device=base.device)
-        return _in_storage(base, storage.live.untyped_storage(), node.place.offset // _size_of(node), node)
+        return _in_storage(base, special.storage_of(storage.live), node.place.offset // _size_of(node), node)
 
     def new_memory(self, node: TensorNode, saved: Any, device: Any, door: bool) -> Any:
         """The same of memory that is new; None: it has its own."""
@@ -188,7 +188,7 @@ class Sharing:
         if _cells(node) not in members:
             return None
         offset = (node.place.offset - begin) // _size_of(node)
-        return _in_storage(torch().empty(0, dtype=saved.dtype, device=device), memory.untyped_storage(), offset, node)
+        return _in_storage(torch().empty(0, dtype=saved.dtype, device=device), special.storage_of(memory), offset, node)
 
     # -- between the two
 

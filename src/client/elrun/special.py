@@ -77,11 +77,16 @@ def stride_of(tensor: Any) -> Optional[Tuple[int, ...]]:
     return tuple(torch().empty_like(tensor, device="meta").stride())
 
 
+def storage_of(tensor: Any) -> Any:
+    """The memory that it is a view of, by bytes."""
+    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage().untyped()  # torch 1.13
+
+
 def place_of(tensor: Any) -> Optional[Place]:
     """None: it shares its memory in no way that could be made anew."""
-    if hasattr(tensor, "_local_tensor") or not hasattr(tensor, "untyped_storage"):
+    if hasattr(tensor, "_local_tensor"):
         return None
-    storage = tensor.untyped_storage()
+    storage = storage_of(tensor)
     at, own = storage.data_ptr(), tensor.data_ptr()
     if not tensor.numel() or own < at or tensor.is_conj() or tensor.is_neg():
         at = own = 0
