@@ -25,7 +25,7 @@ enum {
 static const char *const end_words[] = {"unknown", "exit", "signal", "not started", NULL};
 static const char *const by_words[] = {"itself", "elrun", "oom killer", "outside", NULL};
 static const char *const watch_words[] = {"not looked", "yes", "terminal", "no", "untold", NULL};
-static const char *const kind_words[] = {"none", "python", "group", "syntax", "fatal", "c++", "abort", NULL};
+static const char *const kind_words[] = {"none", "python", "group", "syntax", "fatal", "c++", "abort", "panic", NULL};
 static const char *const from_words[] = {"error file", "stderr", "stdout", NULL};
 static const char *const oom_words[] = {"nothing", "chosen", "others", NULL};
 static const char *const class_words[] = {
@@ -36,6 +36,9 @@ static const char *const class_words[] = {
 static const char *const rule_words[] = {"none", "TYPE",
 #define X(name, scope, a, b, class, follower, advice) #name,
                                          FAILURE_RULES(X)
+#undef X
+#define X(name, a, b) #name,
+                                             FAILURE_USAGES(X)
 #undef X
 #define X(name, code, a, b, class, advice) #name,
                                              FAILURE_EXITS(X)
