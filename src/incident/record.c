@@ -97,6 +97,7 @@ static const struct field top[] = {
     TOP(WORD, "rule", rule, 0, rule_words),
     CHARS("sign", sign),
     CHARS("survived", survived),
+    CHARS("thread", thread),
     TOP(BOOL, "hung", hung, 0, NULL),
     TOP(BOOL, "odd", odd, 0, NULL),
     CHARS("time", time_text),

@@ -67,6 +67,11 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
 {
     char name[SIGNAME_MAX];
     el_buf_puts(out, sep);
+    if (f->hung && f->by == FAILURE_BY_ELRUN && f->thread[0]) {
+        el_buf_printf(out, "a thread or child process of it ended with %s, and then it hung; ended by elrun",
+                      f->thread);
+        return;
+    }
     if (f->hung && f->by == FAILURE_BY_ELRUN) {
         el_buf_puts(out, "it hung: no output, no processor time; ended by elrun");
         return;
@@ -118,13 +123,15 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
     }
     if (!brief)
         summary_how(f, out, "");
+    if (failure_by_thread(f))
+        el_buf_printf(out, "%sin a thread or child process of it, and the main thread went on", brief ? "" : ", ");
     if (f->hung) {
         if (f->found.function[0])
             el_buf_printf(out, "; it stood in %s", f->found.function);
     } else if (f->message) {
         /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
         bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
-        el_buf_puts(out, brief ? "" : apart ? "; it had printed: " : ": ");
+        el_buf_puts(out, brief && !failure_by_thread(f) ? "" : apart ? "; it had printed: " : ": ");
         put_message(f, f->message, out);
     } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
         el_buf_printf(out, ": %s", signame_meaning(f->code));
