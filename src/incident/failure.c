@@ -400,6 +400,8 @@ bool failure_by_thread(const struct failure *f)
 
 bool failure_was_left(const struct failure *f)
 {
+    if (f->absent)
+        return true;
     return f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF && (raised_before_stop(f) || stood_by_thread(f));
 }
 
@@ -526,7 +528,7 @@ static bool sooner(const struct failure *a, const struct failure *b)
 
 bool failure_is_own(const struct failure *f)
 {
-    return f->by != FAILURE_BY_ELRUN || f->hung;
+    return f->by != FAILURE_BY_ELRUN || f->hung || f->absent;
 }
 
 int failure_cause(const struct failure *const *all, unsigned n)

@@ -63,6 +63,7 @@ struct failure {
     enum failure_class class;
     bool hung;          /* elrun ended it, because all workers of its node stood still */
     bool odd;           /* hung: it stood elsewhere than most, and so keeps them waiting */
+    bool absent;        /* elrun stopped it, and another one's words name it as the rank that did not come */
     bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
     bool private_link;  /* follower: the connection may be one of its own, to a service: named before other followers */
     el_usec at;         /* monotonic: when the end was seen */

@@ -66,6 +66,9 @@ const char *failure_advice(const struct failure *f)
     if (f->thread[0] && (f->hung || failure_by_thread(f)))
         return "an exception ends only the thread that raised it, and who waits for that one waits for ever: catch it "
                "there, and raise it again in the main thread";
+    if (f->absent)
+        return "look at what this rank did at that moment: the others had come to the barrier before their time ran "
+               "out";
     if (f->left)
         return "a rank that ends early leaves the others in their collectives: give all ranks the same number of "
                "steps, "

@@ -192,10 +192,10 @@
     X(WATCHDOG_HEART, LINE,  "ProcessGroupNCCL", "watchdog got stuck for",  HANG, true, "") \
     X(WATCHDOG_BEAT,  LINE,  "ProcessGroupNCCL", "Heartbeat monitor timed out", HANG, true, "") \
     X(WATCHDOG_OTHER, LINE,  "ProcessGroupNCCL", "dump signal",             HANG, true, "") \
-    X(GLOO_TIMEOUT,   WORDS, "gloo", "Timed out waiting",                   HANG, true, "") \
-    X(GLOO_APP,       WORDS, "gloo", "Application timeout caused pair closure", HANG, true, "") \
     X(MONITORED,      WORDS, "monitoredBarrier", "",                        HANG, true, \
       "the message names the ranks that did not come: look at their output") \
+    X(GLOO_TIMEOUT,   WORDS, "gloo", "Timed out waiting",                   HANG, true, "") \
+    X(GLOO_APP,       WORDS, "gloo", "Application timeout caused pair closure", HANG, true, "") \
     X(STORE_BARRIER,  WORDS, "in store based barrier", "",                  HANG, true, "") \
     X(STORE_TIMEOUT,  TYPE,  "DistStoreError", "",                          HANG, true, "") \
     X(STORE_SOCKET,   WORDS, "RuntimeError: Socket Timeout", "",            HANG, true, "") \

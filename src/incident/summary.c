@@ -76,6 +76,10 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
         el_buf_puts(out, "it hung: no output, no processor time; ended by elrun");
         return;
     }
+    if (f->absent) {
+        el_buf_printf(out, "did not come to a barrier, ended by elrun (%s)", signame(f->code, name));
+        return;
+    }
     if (failure_was_left(f)) {
         el_buf_printf(out, "did not exit, ended by elrun (%s)", signame(f->code, name));
         return;

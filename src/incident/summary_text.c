@@ -379,7 +379,7 @@ static void put_reason(struct el_buf *out, const struct failure *f)
     if (t.n && *t.p == '[' && (end = memchr(t.p, ']', t.n)) != NULL) { /* Gloo's and Python's: a place, a number */
         t.n -= (size_t)(end + 1 - t.p);
         t.p = end + 1;
-        while (t.n && *t.p == ' ')
+        while (t.n && (*t.p == ' ' || *t.p == ':'))
             t.p++, t.n--;
     }
     if ((end = text_find(t, " [")) != NULL || (end = text_find(t, ". ")) != NULL || (end = text_find(t, ": [")) != NULL)

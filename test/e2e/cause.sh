@@ -45,6 +45,22 @@ END
 "$ELRUN" --standalone --nproc-per-node=3 "$T/last.py" >"$T/last" 2>&1
 is "all but one have ended: whom the job waits for is said once" "$(grep -v OMP_NUM_THREADS "$T/last")" "elrun: rank 2 of 3 is still running; the others have ended"
 
+# Gloo's barrier that names who did not come: that rank lives, and waits for something.
+cat >"$T/barrier.py" <<'END'
+import os, sys, time
+rank = int(os.environ["RANK"])
+time.sleep(30 if rank == 2 else 0.3)
+raise RuntimeError("[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms\n Original exception: \n"
+                   "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 2000ms for recv operation to complete"
+                   if rank == 0 else "Rank %d successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+                   "from rank 0. Please check rank 0 logs for faulty rank." % rank)
+END
+"$ELRUN" --standalone --nproc-per-node=4 --shutdown-timeout=2 "$T/barrier.py" >"$T/barrier" 2>&1
+is "a barrier's words name who did not come: the status is that of an exception" $? 1
+like "... that rank is the cause" "$(cause_of "$T/barrier")" "rank 2 failed: did not come to a barrier, ended by elrun"
+like "... who says so" "$(cat "$T/barrier")" "^  because: \[Rank 0\]: Rank 2 failed to pass monitoredBarrier in 2000 ms"
+like "... and where it stood" "$(cat "$T/barrier")" "^  at that moment: .*rank 2 asleep in "
+
 # An exception that was logged and survived decides nothing: not what is named, and not whether it is tried again.
 cat >"$T/survived.py" <<'END'
 import logging, os, sys, time

@@ -360,9 +360,8 @@ static void test_thread(void)
            "behind any that failed by itself");
     struct failure hung = make(FAILURE_SIGNAL, SIGABRT, 0, NULL);
     hung.hung = hung.odd = true;
-    failure_judge(&hung, true, false);
-    hung.rank = 0;
     all[HUNG].rank = 1;
+    failure_judge(&hung, true, false);
     is_num(failure_cause((const struct failure *const[]){&hung, &all[HUNG]}, 2), 1, "before one that hung elsewhere");
     failure_free(&lost, NULL);
     for (unsigned i = 0; i < ROWS; i++)
