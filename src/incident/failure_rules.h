@@ -281,6 +281,9 @@
     X(AZURE_REQUEST,  TYPE,  "ServiceRequestError", "",                     NETWORK, false, "") \
     X(AZURE_RESPONSE, TYPE,  "ServiceResponseError", "",                    NETWORK, false, "") \
     X(URL,            TYPE,  "URLError", "urlopen error [Errno",            NETWORK, false, "") \
+    /* Told again by the program, or by a library that is not known. */ \
+    X(CLOSED_WORDS,   WORDS, "Connection closed by peer", "",               NETWORK, true, "") \
+    X(RESET_WORDS,    WORDS, "Connection reset by peer", "",                NETWORK, true, "") \
     X(UNREACHABLE,    WORDS, "No route to host", "",                        NETWORK, false, "") \
     X(NET_UNREACHABLE, WORDS, "Network is unreachable", "",                 NETWORK, false, "") \
     X(ETIMEDOUT,      WORDS, "[Errno 110] Connection timed out", "",        NETWORK, false, "") \
@@ -313,7 +316,7 @@
 
 /* Followers whose words do not tell a collective's connection from one that the program made itself: outside
  * torch.distributed it may well be a service that is gone, and then no other rank is to blame. */
-#define FAILURE_ANY_CONNECTION(X) X(GRPC_CLOSED) X(RESET) X(REFUSED) X(ABORTED) X(PIPE)
+#define FAILURE_ANY_CONNECTION(X) X(GRPC_CLOSED) X(RESET) X(REFUSED) X(ABORTED) X(PIPE) X(CLOSED_WORDS) X(RESET_WORDS)
 
 /* Exceptions of libraries that refuse a command line or a configuration. */
 #define FAILURE_USAGE_TYPES(X) \

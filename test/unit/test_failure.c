@@ -80,13 +80,11 @@ static const struct {
     bool follower;
 } rules[] = {
     {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out of GPU memory", false},
-    {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.79 GiB total capacity)",
-     "out of GPU memory", false},
+    {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0)", "out of GPU memory", false},
     {"RuntimeError: CUDA error: out of memory", "out of GPU memory", false},
     {"RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB", "out of GPU memory", false},
     {"RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you "
-     "tried "
-     "to allocate 4294967296 bytes.",
+     "tried to allocate 4294967296 bytes.",
      "out of memory", false},
     {"MemoryError", "out of memory", false},
     {"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc", "out of memory",
@@ -107,15 +105,13 @@ static const struct {
     {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:2: Connection refused",
      "network", true},
     {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for "
-     "recv "
-     "operation to complete",
+     "recv operation to complete",
      "hang", true},
     {"torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or there was a network "
-     "error, NCCL "
-     "version 2.18.1",
+     "error, "
+     "NCCL version 2.18.1",
      "network", true},
-    {"torch.distributed.DistBackendError: NCCL error: socketProgress: Connection closed by remote peer "
-     "node-1<31000>",
+    {"torch.distributed.DistBackendError: NCCL error: socketProgress: Connection closed by remote peer n1<3>",
      "network", true},
     {"terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  [Rank 0] Watchdog caught "
      "collective operation timeout: WorkNCCL(SeqNum=5, "
@@ -140,6 +136,10 @@ static const struct {
     {"OSError: [Errno 113] No route to host", "network", false},
     {"KeyboardInterrupt", "killed from outside", false},
     {"RuntimeError: something else", "unknown", false},
+    {"RuntimeError: step 6: lost a rank: Connection closed by peer", "network", true},
+    {"ValueError: step 6: [../third_party/gloo/gloo/transport/tcp/pair.cc:1] Connection closed by peer", "network",
+     true},
+    {"ValueError: the log says: Connection closed by peer", "code error", false},
 };
 
 static void test_rules(void)
