@@ -298,7 +298,7 @@ void failure_silent_since(struct failure *f)
 
 void failure_lingered(struct failure *f)
 {
-    f->went_on = true;
+    f->lingered = true;
 }
 
 /* --- the kernel's log --- */
@@ -444,7 +444,7 @@ static void judge_usage(struct failure *f)
     const struct text tail = {f->tail, strlen(f->tail)};
     struct text line;
     enum survived_usage u = survived_usage(tail, classify_usage_words(f->rule), &line);
-    bool lingered = f->went_on && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
+    bool lingered = f->lingered && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
     f->went_on |= u != SURVIVED_USAGE_END;
     if (u == SURVIVED_USAGE_ERROR || lingered)
         set_rule(f, CLASSIFY_NONE);
@@ -456,7 +456,7 @@ static void classify(struct failure *f, bool oom_rose)
 {
     set_rule(f, f->words);
     if (f->stack && f->stack_from == FAILURE_FROM_FILE) /* written as the exception left the main function */
-        f->went_on = false;
+        f->went_on = f->lingered = false;
     if (f->by == FAILURE_BY_OOM || ((oom_rose || f->oom == FAILURE_OOM_CHOSEN) && classify_is_helper(f->rule))) {
         f->class = FAILURE_CLASS_OOM_HOST;
         f->follower = false;

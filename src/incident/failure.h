@@ -93,7 +93,8 @@ struct failure {
     char xid_device[20];              /* PCI address */
     bool raised;                      /* its stderr ends with an exception that nobody caught, of whichever thread */
     bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
-    bool went_on;                     /* perhaps: other lines, or a while without any, came between that and its end */
+    bool went_on;                     /* perhaps: other lines came between that and its end */
+    bool lingered;                    /* ... or a while without any */
     bool texts_short;                 /* memory for some of the texts was refused */
     enum classify_rule words;         /* the row that its last words fit */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */

@@ -322,7 +322,9 @@
 #define FAILURE_USAGE_TYPES(X) \
     X("ConfigCompositionException") X("OverrideParseException") X("MissingConfigException") \
     X("UnrecognizedFlagError") X("IllegalFlagValueError") X("ArgumentError") X("UsageError") X("BadParameter") \
-    X("MissingParameter") X("NoSuchOption") X("BadOptionUsage") X("BadArgumentUsage") X("NoSuchCommand")
+    X("MissingParameter") X("NoSuchOption") X("BadOptionUsage") X("BadArgumentUsage") X("NoSuchCommand") \
+    X("GetoptError") X("ConfigKeyError") X("ConfigAttributeError") X("MissingMandatoryValue") X("DecodingError") \
+    X("ParsingError")
 
 /* Kinds of Python's own program errors: the class is clear whatever the words are.  plain: often raised and caught in
  * the ordinary course of things, so that one which was only being handled explains nothing. */
@@ -364,6 +366,7 @@
     X(TYRO,           "For full helptext, ", "") \
     X(FIRE,           "ERROR: ", "For detailed information on this command, run:") \
     X(ABSL,           "FATAL Flags parsing error: ", "") \
+    X(DOCOPT,         "Usage:\n", "") \
     X(HYDRA,          "Set the environment variable HYDRA_FULL_ERROR=1", "")
 
 /* Exit codes with a meaning of their own: name, code, two texts of the last lines ("" = none), class, advice. */
