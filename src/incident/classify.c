@@ -496,7 +496,12 @@ bool classify_is_command(enum classify_rule r)
     return rows[r].code == 126 || rows[r].code == 127; /* as shells and env say it */
 }
 
+bool classify_is_loader(enum classify_rule r)
+{
+    return r >= CLASSIFY_SHARER_RESET && r <= CLASSIFY_SHARER_EOF;
+}
+
 bool classify_is_helper(enum classify_rule r)
 {
-    return strcmp(classify_advice(r), FAILURE_ADVICE_HELPER) == 0;
+    return r == CLASSIFY_POOL_BROKEN || strcmp(classify_advice(r), FAILURE_ADVICE_HELPER) == 0;
 }

@@ -242,6 +242,17 @@ static void find_end(struct failure *f, struct text *all, struct traceback *foun
     }
 }
 
+/* A helper process died, and had printed of what: "Fatal Python error: Segmentation fault (a.py:3)". */
+static void find_helper(struct failure *f, const struct traceback *found, struct text all)
+{
+    struct traceback before;
+    if (!classify_is_helper(f->words) || !found->start || f->sign[0])
+        return;
+    traceback_find(&before, all.p, found->start);
+    if (before.kind == TRACEBACK_FATAL || before.kind == TRACEBACK_CPLUS || before.kind == TRACEBACK_ABORT)
+        put_found(f->sign, sizeof f->sign, &before);
+}
+
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
@@ -256,6 +267,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     struct text all = {clean.len ? clean.v : "", clean.len};
     find_end(f, &all, &found, &chain);
     take_words(f, &found, &chain, all);
+    find_helper(f, &found, all);
     struct text span = {all.p + found.start, found.end - found.start};
     bool named = found.kind != TRACEBACK_NONE && !f->stack;
     f->went_on |= named && !survived_is_end(&found, &chain, all);

@@ -73,6 +73,8 @@ const char *failure_advice(const struct failure *f)
         return "a rank that ends early leaves the others in their collectives: give all ranks the same number of "
                "steps, "
                "or let them wait for each other (a barrier, Join) before they end";
+    if (f->sign[0] && classify_is_helper(f->rule) && f->by != FAILURE_BY_OOM) /* it says of what the helper died */
+        return "";
     if (classify_advice(f->rule)[0] && classify_class(f->rule) == f->class)
         return classify_advice(f->rule);
     switch (f->class) {

@@ -25,6 +25,12 @@
     "check this host's InfiniBand or RoCE ports (ibstat, link counters) and those of the peer in the line"
 #define FAILURE_ADVICE_HELPER                                                                                          \
     "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
+#define FAILURE_ADVICE_POOL                                                                                            \
+    "a worker process of the pool died, and these words do not tell of what: of a signal (a crash; the out-of-memory " \
+    "killer, see dmesg), or by an exit of its own"
+#define FAILURE_ADVICE_UNPRINTED                                                                                       \
+    "another exception came while this one was printed, likely from a data loader whose worker process had died: if "  \
+    "its memory grew, see dmesg for the out-of-memory killer"
 
 #define FAILURE_ADVICE_RESOLVE "a host name could not be resolved on this host: see its DNS"
 #define FAILURE_ADVICE_SERVICE                                                                                         \
@@ -294,7 +300,7 @@
     /* Known, and open who is to blame: no class, but an advice. */ \
     X(LOADER_KILLED,  WORDS, "is killed by signal: Killed", "",             UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(LOADER_GONE,    WORDS, "DataLoader worker", "exited unexpectedly",    UNKNOWN, false, FAILURE_ADVICE_HELPER) \
-    X(POOL_BROKEN,    TYPE,  "BrokenProcessPool", "",                       UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(POOL_BROKEN,    TYPE,  "BrokenProcessPool", "",                       UNKNOWN, false, FAILURE_ADVICE_POOL) \
     X(SPAWN_KILLED,   TYPE,  "ProcessExitedException", "SIGKILL",           UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(CUDA_ADDRESS,   WORDS, "an illegal memory access was encountered", "", UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
     X(CUDA_ALIGN,     WORDS, "misaligned address", "",                      UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
@@ -379,6 +385,7 @@
     X(CRLF_BASH,      126, "^M: bad interpreter", "",                   CODE, FAILURE_ADVICE_CRLF) \
     X(NO_INTERPRETER, 126, ": bad interpreter: ", "",                   CODE, "the interpreter of the script's #! line is not on this node") \
     X(NOT_EXECUTABLE, 126, "", "",                                  CODE, "the file is not executable") \
+    X(UNPRINTED,      1,   "object type name: ", "lost sys.stderr", UNKNOWN, FAILURE_ADVICE_UNPRINTED) \
     X(TIME_LIMIT,     124, "", "",                                  HANG, "this is what timeout(1) says when the time is over") \
     X(EXIT_HUP,       129, "", "",                                  OUTSIDE, "the program ended on SIGHUP: start the job with nohup, tmux or the scheduler") \
     X(EXIT_INT,       130, "", "",                                  OUTSIDE, "") \

@@ -93,6 +93,7 @@ bool last_line_is_hint(struct text line)
         "Usage: ",
         "usage: ",
         "note: run with `RUST_BACKTRACE",
+        "lost sys.stderr", /* CPython, where printing an exception raises another one: its repr stands above */
     };
     struct text t = trim(line);
     for (size_t i = 0; i < COUNT_OF(starts); i++)

@@ -41,9 +41,9 @@ static const char *const rule_words[] = {"none", "TYPE",
                                              FAILURE_USAGES(X)
 #undef X
 #define X(name, code, a, b, class, advice) #name,
-                                             FAILURE_EXITS(X)
+                                                 FAILURE_EXITS(X)
 #undef X
-                                                 NULL};
+                                                     NULL};
 static const char *const state_words[] = {
 #define X(name, text) text,
     ERRFILE_STATE_LIST(X)

@@ -135,7 +135,11 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
     } else if (f->message) {
         /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
         bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
-        el_buf_puts(out, brief && !failure_by_thread(f) ? "" : apart ? "; it had printed: " : ": ");
+        /* The words are those of the connection to it. */
+        bool loader = classify_is_loader(f->rule) && !strstr(f->message, "worker");
+        el_buf_puts(out, loader ? brief ? "" : ": " : "");
+        el_buf_puts(out, loader ? "a data loader's worker process died while it handed over a batch" : "");
+        el_buf_puts(out, brief && !loader && !failure_by_thread(f) ? "" : apart ? "; it had printed: " : ": ");
         put_message(f, f->message, out);
     } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
         el_buf_printf(out, ": %s", signame_meaning(f->code));

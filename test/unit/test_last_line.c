@@ -108,9 +108,24 @@ static void test_warnings(void)
     failure_free(&f, NULL);
 }
 
+/* CPython raised another one while it printed it: torch's data loader does so as a worker process of it dies. */
+static void test_unprinted(void)
+{
+    struct failure f;
+    kind_of(
+        &f, 1,
+        "Traceback (most recent call last):\nobject address  : 0x7fce5f0f7240\nobject type name: ConnectionResetError\n"
+        "object repr     : ConnectionResetError(104, 'Connection reset by peer')\nlost sys.stderr\n");
+    is_str(f.found.message, "object repr     : ConnectionResetError(104, 'Connection reset by peer')",
+           "what was raised");
+    ok(strstr(failure_advice(&f), "data loader"), "... and what it is likely of");
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
     struct failure f;
+    test_unprinted();
     test_warnings();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         is_num(kind_of(&f, cases[i].code, cases[i].text), DECIDE_TEXT, cases[i].name);
