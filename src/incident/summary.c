@@ -192,7 +192,8 @@ static void put_json(const struct report *r, struct el_buf *out, size_t each_byt
     put_field(out, "stopped_by_elrun", el_buf_cstr(&line));
     el_buf_free(&line);
     el_buf_printf(out, ",\"restarts\":%u,\"restarts_max\":%u", r->restarts, r->restarts_max);
-    put_field(out, "no_restart", r->no_restart && r->no_restart[0] ? r->no_restart : NULL);
+    if (r->no_restart && r->no_restart[0])
+        put_field(out, "no_restart", r->no_restart);
     put_field(out, "log_dir", r->log_dir);
     el_buf_puts(out, ",\"cause\":");
     if (cause >= 0)
