@@ -88,6 +88,14 @@ static const struct {
      "2026-11-27 02:13:06,123 - WARNING - cache is cold\nWARNING:root:no GPU\n"
      "2026-11-27 02:13:06,123 WARNING train: again\n[W socket.cpp:697] [c10d] cannot connect, trying again\n",
      ""},
+    {"a notice, after which it went on",
+     "Failed to load the fast kernel: no module 'kernels'\n"
+     "[rank0]:[W1127 10:15:18.130536212 reducer.cpp:1529] Warning: find_unused_parameters=True was specified\n",
+     ""},
+    {"an error before a warning of the end",
+     "cannot open shard 7\n"
+     "[rank0]:[W1127 02:13:06.123456789 ProcessGroupNCCL.cpp:1496] Warning: destroy_process_group() was not called\n",
+     "cannot open shard 7"},
     {"an error that speaks of a warning", "fatal: treated as an error: the Warning: above\n",
      "fatal: treated as an error: the Warning: above"},
 };
