@@ -136,7 +136,7 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
         bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
         /* The words are those of the connection to it. */
-        bool loader = classify_is_loader(f->rule) && !strstr(f->message, "worker");
+        bool loader = classify_is_loader(f->rule) && !text_find(text_of(f->message), "worker");
         el_buf_puts(out, loader ? brief ? "" : ": " : "");
         el_buf_puts(out, loader ? "a data loader's worker process died while it handed over a batch" : "");
         el_buf_puts(out, brief && !loader && !failure_by_thread(f) ? "" : apart ? "; it had printed: " : ": ");
