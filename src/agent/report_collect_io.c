@@ -54,14 +54,19 @@ static void find_absent(struct node *n)
     int cause = failure_cause(r.failures, r.failures_count);
     if (cause < 0 || !r.failures[cause]->follower)
         return;
-    for (unsigned i = 0; i < r.failures_count; i++)
+    for (unsigned i = 0; i < r.failures_count; i++) {
+        bool here = r.failures[i]->rule != CLASSIFY_MONITORED;
         for (unsigned k = 0; k < n->nproc; k++) {
             struct failure *f = &n->worker[k].failure;
             if (!n->worker[k].bad || f->by != FAILURE_BY_ELRUN || f->absent || !absent_names(r.failures[i], f->rank))
                 continue;
             absent_mark(f, r.failures[i]);
             take_scene(f, &r);
+            here = true;
         }
+        if (!here) /* it is on another node: of those that wait, who names it says most */
+            n->worker[r.failures[i]->local_rank].failure.private_link = true;
+    }
 }
 
 static void collected(struct node *n)

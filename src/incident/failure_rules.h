@@ -198,6 +198,7 @@
     X(WATCHDOG_HEART, LINE,  "ProcessGroupNCCL", "watchdog got stuck for",  HANG, true, "") \
     X(WATCHDOG_BEAT,  LINE,  "ProcessGroupNCCL", "Heartbeat monitor timed out", HANG, true, "") \
     X(WATCHDOG_OTHER, LINE,  "ProcessGroupNCCL", "dump signal",             HANG, true, "") \
+    X(MONITORED_CAME, WORDS, "successfully reached monitoredBarrier", "",  HANG, true, "") \
     X(MONITORED,      WORDS, "monitoredBarrier", "",                        HANG, true, \
       "the message names the ranks that did not come: look at their output") \
     X(GLOO_TIMEOUT,   WORDS, "gloo", "Timed out waiting",                   HANG, true, "") \

@@ -60,6 +60,14 @@ is "a barrier's words name who did not come: the status is that of an exception"
 like "... that rank is the cause" "$(cause_of "$T/barrier")" "rank 2 failed: did not come to a barrier, ended by elrun"
 like "... who says so" "$(cat "$T/barrier")" "^  because: \[Rank 0\]: Rank 2 failed to pass monitoredBarrier in 2000 ms"
 like "... and where it stood" "$(cat "$T/barrier")" "^  at that moment: .*rank 2 asleep in "
+port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for i in 0 1; do
+    "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=barrier --nproc-per-node=2 --shutdown-timeout=2 \
+        "$T/barrier.py" >"$T/barrier.$i" 2>&1 &
+done
+wait
+like "... on another node: first is who names it" "$(cause_of "$T/barrier.0")" "rank 0 on .* failed: RuntimeError: \[Rank 0\]: Rank 2 failed to pass"
+like "... and it is told as no victim" "$(cat "$T/barrier.0")" "^  rank 2 did not come, by these words"
 
 # An exception that was logged and survived decides nothing: not what is named, and not whether it is tried again.
 cat >"$T/survived.py" <<'END'
