@@ -18,6 +18,15 @@ void account_enter(struct account *a, enum account_part part, el_usec now)
     a->part = part;
 }
 
+void account_waited(struct account *a, el_usec waited, el_usec now)
+{
+    account_enter(a, a->part, now);
+    if (waited > a->spent[ACCOUNT_FORM])
+        waited = a->spent[ACCOUNT_FORM];
+    a->spent[ACCOUNT_FORM] -= waited;
+    a->spent[ACCOUNT_WAIT] += waited;
+}
+
 void account_failed(struct account *a, el_usec now)
 {
     if (!a->failed_at)

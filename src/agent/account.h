@@ -36,6 +36,8 @@ struct account {
 void account_init(struct account *a, el_usec now);
 /* From now on time belongs to this part. */
 void account_enter(struct account *a, enum account_part part, el_usec now);
+/* So much of the time that went into forming rounds was waited on purpose. */
+void account_waited(struct account *a, el_usec waited, el_usec now);
 void account_failed(struct account *a, el_usec now);    /* a worker's own failure was seen */
 void account_signalled(struct account *a, el_usec now); /* its siblings have been signalled */
 void account_started(struct account *a, el_usec now);   /* the last worker of an attempt was started */

@@ -56,6 +56,7 @@ static void on_start(void *ctx)
 {
     struct node *n = ctx;
     unsigned restarts = (unsigned)membership_world(n->membership)->restarts;
+    account_waited(&n->account, EL_MS(membership_world(n->membership)->waited_ms), loop_clock());
     n->fence_fell = false;
     node_feed(n, &(struct agent_event){.type = AGENT_EV_ATTEMPT, .restarts = restarts});
 }

@@ -5,6 +5,7 @@
 
 #include "agent/node.h"
 #include "agent/report_private.h"
+#include "incident/absent.h"
 #include "incident/hung.h"
 
 static bool evidence_complete(const struct node *n)
@@ -38,6 +39,36 @@ static void judge(struct node *n, unsigned slot, bool oom_rose)
     f->witnessed |= n->conf->on_text_suspect == CONF_TEXT_ACT;
 }
 
+/* Where all stood is known of the moment in which the first one failed. */
+static void take_scene(struct failure *f, const struct report *r)
+{
+    for (unsigned i = 0; i < r->failures_count && !f->siblings; i++)
+        if (r->failures[i]->siblings)
+            failure_set_line(f, &f->siblings, r->failures[i]->siblings, NULL);
+}
+
+/* Nobody failed by itself, and the words of one name another one. */
+static void find_absent(struct node *n)
+{
+    struct report r = report_make(n);
+    int cause = failure_cause(r.failures, r.failures_count);
+    if (cause < 0 || !r.failures[cause]->follower)
+        return;
+    for (unsigned i = 0; i < r.failures_count; i++) {
+        bool here = r.failures[i]->rule != CLASSIFY_MONITORED;
+        for (unsigned k = 0; k < n->nproc; k++) {
+            struct failure *f = &n->worker[k].failure;
+            if (!n->worker[k].bad || f->by != FAILURE_BY_ELRUN || f->absent || !absent_names(r.failures[i], f->rank))
+                continue;
+            absent_mark(f, r.failures[i]);
+            take_scene(f, &r);
+            here = true;
+        }
+        if (!here) /* it is on another node: of those that wait, who names it says most */
+            n->worker[r.failures[i]->local_rank].failure.private_link = true;
+    }
+}
+
 static void collected(struct node *n)
 {
     n->collecting = false;
@@ -47,6 +78,7 @@ static void collected(struct node *n)
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
             judge(n, i, kills > 0);
+    find_absent(n);
     last_one_explain(n);
     struct report r = report_make(n);
     int odd = hung_odd(r.failures, r.failures_count, NULL);

@@ -66,11 +66,10 @@ static void say_time(struct node *n)
     bool failed = report_worker_failed(n);
     n->account.steps = n->steps.sum;
     account_text(&n->account, loop_clock(), line, sizeof line);
-    if (failed && !n->membership)
+    if ((failed || n->membership) && n->status && !n->conf->probe_only)
         el_log(EL_INFO, "ended with status %d after %s", n->status, line);
     else
-        el_log(n->core.restarts || (n->membership && n->status && !n->conf->probe_only) ? EL_INFO : EL_DEBUG,
-               "time: %s", line);
+        el_log(n->core.restarts ? EL_INFO : EL_DEBUG, "time: %s", line);
 }
 
 static void say_trouble(struct node *n)

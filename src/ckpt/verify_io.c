@@ -19,6 +19,14 @@ enum { CHUNKS_A_JOB = 64, ITEMS_A_JOB = 256 };
 
 /* --- what is found ------------------------------------------------------------------------------------------------ */
 
+/* Parsers name the file that they read; here it is named in front of what they say. */
+static const char *without_name(const char *file, const char *text)
+{
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    size_t n = strlen(name);
+    return n && strncmp(text, name, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
 void verify_find(struct verify *v, int verdict, const char *file, const char *text)
 {
     v->verdict = v->findings_n ? ckpt_verdict_worse(v->verdict, verdict) : verdict;
@@ -26,6 +34,7 @@ void verify_find(struct verify *v, int verdict, const char *file, const char *te
         return;
     struct verify_finding *f = el_alloc(v->mem, sizeof *f);
     char *name = f ? el_strndup(v->mem, file, strlen(file)) : NULL;
+    text = without_name(file, text);
     char *words = name ? el_strndup(v->mem, text, strlen(text)) : NULL;
     if (!words) {
         el_free(v->mem, name);

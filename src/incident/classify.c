@@ -184,6 +184,26 @@ static enum kind code_kind(struct text type)
     return NOT_KNOWN;
 }
 
+/* May the connection be one that the program made itself? */
+static bool is_any_connection(enum classify_rule r)
+{
+    static const enum classify_rule any[] = {
+#define X(name) CLASSIFY_##name,
+        FAILURE_ANY_CONNECTION(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT_OF(any); i++)
+        if (r == any[i])
+            return true;
+    return false;
+}
+
+/* Who catches the loss of a peer raises an error of whichever type, with its words in it.  No other text has them. */
+static bool is_told_again(enum classify_rule r)
+{
+    return rows[r].follower && !is_any_connection(r);
+}
+
 /* One exception: its row, or TYPE, or NONE.  typed: only a Python exception's type means anything by itself. */
 static enum classify_rule match(struct text type, struct text words, struct text frames, bool typed)
 {
@@ -198,8 +218,9 @@ static enum classify_rule match(struct text type, struct text words, struct text
         case FRAME: fits = is_equal(name, x->a) && has(frames, x->b); break;
         case LINE:
         case WORDS:
-            fits = !quoting && (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line)
-                                                           : has(words, x->a) && has(words, x->b));
+            fits =
+                (!quoting || is_told_again(r)) &&
+                (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line) : has(words, x->a) && has(words, x->b));
             break;
         }
         if (fits)
@@ -254,20 +275,6 @@ static bool improves(enum classify_rule best, enum classify_rule r, const struct
         return false;
     /* What was being handled need not be the reason: a key that was not in a cache never is. */
     return e->link != TRACEBACK_CONTEXT || is_text_row(r) || code_kind(last_part(e->type)) == CLEAR;
-}
-
-/* May the connection be one that the program made itself? */
-static bool is_any_connection(enum classify_rule r)
-{
-    static const enum classify_rule any[] = {
-#define X(name) CLASSIFY_##name,
-        FAILURE_ANY_CONNECTION(X)
-#undef X
-    };
-    for (size_t i = 0; i < COUNT_OF(any); i++)
-        if (r == any[i])
-            return true;
-    return false;
 }
 
 /* Is the innermost frame the user's, or that of a library that makes no collectives? */
@@ -387,6 +394,9 @@ static struct text place_of(enum classify_rule r, const struct traceback *t, str
     bool plain = t->kind == TRACEBACK_NONE;
     if (plain && rows[r].scope == LINE && rows[r].class == FAILURE_CLASS_HARDWARE)
         return (struct text){fatal, strlen(fatal)};
+    if (plain &&
+        (r == CLASSIFY_CLOSED_WORDS || r == CLASSIFY_RESET_WORDS)) /* many a program speaks of such, and goes on */
+        return last_line(near);
     if (rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain))
         return near;
     /* A program that says so in its last line, and ends; one that goes on has tried again itself. */
@@ -486,7 +496,12 @@ bool classify_is_command(enum classify_rule r)
     return rows[r].code == 126 || rows[r].code == 127; /* as shells and env say it */
 }
 
+bool classify_is_loader(enum classify_rule r)
+{
+    return r >= CLASSIFY_SHARER_RESET && r <= CLASSIFY_SHARER_EOF;
+}
+
 bool classify_is_helper(enum classify_rule r)
 {
-    return strcmp(classify_advice(r), FAILURE_ADVICE_HELPER) == 0;
+    return r == CLASSIFY_POOL_BROKEN || strcmp(classify_advice(r), FAILURE_ADVICE_HELPER) == 0;
 }

@@ -45,9 +45,6 @@ static enum decide_kind kind_of_type(const char *type)
         {"AttributeError", DECIDE_CALL},
         {"TypeError", DECIDE_CALL},
         {"UnboundLocalError", DECIDE_CALL}, /* a child of NameError, but which way the program took decides it */
-#define X(name) {name, DECIDE_TEXT},
-        FAILURE_USAGE_TYPES(X)
-#undef X
     };
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         if (strcmp(last_name(type), kinds[i].type) == 0)
@@ -72,13 +69,27 @@ static const char *clause_of(const struct failure *f)
     return NULL;
 }
 
+/* Raised by a parser of command lines or configurations, some of which raise what others raise, too. */
+static bool is_refusal(const struct failure *f)
+{
+    static const char *const types[] = {
+#define X(name) name,
+        FAILURE_USAGE_TYPES(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        if (strcmp(last_name(f->found.type), types[i]) == 0)
+            return true;
+    return text_find((struct text){f->found.message, strlen(f->found.message)}, "are not used by the HfArgumentParser");
+}
+
 static void describe(struct decide_digest *one, const struct failure *f)
 {
     const char *clause = clause_of(f);
     one->elapsed = f->elapsed;
     one->witnesses = 1;
     if (clause) {
-        one->kind = f->went_on ? DECIDE_CODE : DECIDE_TEXT;
+        one->kind = f->went_on || f->lingered ? DECIDE_CODE : DECIDE_TEXT;
         snprintf(one->what, sizeof one->what, "%s", clause);
         return;
     }
@@ -94,9 +105,11 @@ static void describe(struct decide_digest *one, const struct failure *f)
         return;
     }
     one->kind = kind_of_type(f->found.type);
-    if (one->kind == DECIDE_CALL && is_written(f->found.message))
+    if (is_refusal(f) || (one->kind == DECIDE_CALL && is_written(f->found.message)))
         one->kind = DECIDE_TEXT;
-    if (f->logged || f->went_on) /* who catches an exception may go on after it, and end of something else */
+    /* An interpreter with large libraries takes its time; the parser of a command line is not asked twice. */
+    bool on = f->went_on || (f->lingered && !is_refusal(f));
+    if (f->logged || on) /* who catches an exception may go on after it, and end of something else */
         one->kind = DECIDE_CODE;
     snprintf(one->what, sizeof one->what, "%s", last_name(f->found.type));
     if (f->found.file[0])

@@ -173,14 +173,15 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
     el_buf_free(&text);
 }
 
-/* Nothing but a few lines comes behind an exception that ended the main thread. */
-static bool is_last_word(const struct traceback *t, struct text all)
+/* Nothing but a few lines comes behind an exception that ended the main thread, or another one. */
+static bool is_last_word(const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
     struct text rest = {all.p + t->end, all.n - t->end}, line;
     unsigned lines = 0;
     while (text_line(&rest, &line))
         lines += line.n > 0;
-    return (t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP) && !t->in_thread && lines <= LINES_BEHIND_MAX;
+    return (t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP) && lines <= LINES_BEHIND_MAX &&
+           (!t->in_thread || survived_is_end(t, chain, all)); /* the others go on, and say so */
 }
 
 /* In place; without memory for it the text stays as it is. */
@@ -196,16 +197,32 @@ static void unfolded(struct failure *f, struct el_buf *clean)
     el_buf_free(bad ? &out : &old);
 }
 
-static void keep_survived(struct failure *f, const struct traceback *t)
+/* "KeyError: 'x' (a.py:3)" */
+static void put_found(char *to, size_t size, const struct traceback *t)
 {
     const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
     char type[64], message[110], file[40];
     text_copy(type, sizeof type, t->type, strlen(t->type));
     text_copy(message, sizeof message, t->message, strlen(t->message));
     text_copy(file, sizeof file, name, strlen(name));
-    int n = snprintf(f->survived, sizeof f->survived, "%s%s%s", type, *type && *message ? ": " : "", message);
+    int n = snprintf(to, size, "%s%s%s", type, *type && *message ? ": " : "", message);
     if (t->line)
-        snprintf(f->survived + n, sizeof f->survived - (size_t)n, " (%s:%u)", file, t->line);
+        snprintf(to + n, size - (size_t)n, " (%s:%u)", file, t->line);
+}
+
+/* An exception of a thread is printed, and the main thread goes on: perhaps it waits for that thread, for ever. */
+static void find_thread(struct failure *f, const struct traceback *found, struct text all)
+{
+    struct traceback before;
+    if (found->in_thread) {
+        put_found(f->thread, sizeof f->thread, found);
+        return;
+    }
+    if (found->kind == TRACEBACK_NONE || !found->start)
+        return;
+    traceback_find(&before, all.p, found->start);
+    if (before.in_thread)
+        put_found(f->thread, sizeof f->thread, &before);
 }
 
 /* Looks for what ended the program.  all becomes what it said after the last exception that it survived. */
@@ -220,9 +237,20 @@ static void find_end(struct failure *f, struct text *all, struct traceback *foun
         size_t at = survived_at(found, chain, *all, f->logged, classify_is_follower(c.rule));
         if (!at)
             return;
-        keep_survived(f, found);
+        put_found(f->survived, sizeof f->survived, found);
         *all = (struct text){all->p + at, all->n - at};
     }
+}
+
+/* A helper process died, and had printed of what: "Fatal Python error: Segmentation fault (a.py:3)". */
+static void find_helper(struct failure *f, const struct traceback *found, struct text all)
+{
+    struct traceback before;
+    if (!classify_is_helper(f->words) || !found->start || f->sign[0])
+        return;
+    traceback_find(&before, all.p, found->start);
+    if (before.kind == TRACEBACK_FATAL || before.kind == TRACEBACK_CPLUS || before.kind == TRACEBACK_ABORT)
+        put_found(f->sign, sizeof f->sign, &before);
 }
 
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
@@ -239,11 +267,14 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     struct text all = {clean.len ? clean.v : "", clean.len};
     find_end(f, &all, &found, &chain);
     take_words(f, &found, &chain, all);
+    find_helper(f, &found, all);
     struct text span = {all.p + found.start, found.end - found.start};
     bool named = found.kind != TRACEBACK_NONE && !f->stack;
     f->went_on |= named && !survived_is_end(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
-        f->raised = is_last_word(&found, all);
+        f->raised = is_last_word(&found, &chain, all);
+    if (from == FAILURE_FROM_STDERR && all.n)
+        find_thread(f, &found, all);
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;
@@ -279,7 +310,7 @@ void failure_silent_since(struct failure *f)
 
 void failure_lingered(struct failure *f)
 {
-    f->went_on = true;
+    f->lingered = true;
 }
 
 /* --- the kernel's log --- */
@@ -344,24 +375,11 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
     el_buf_free(&lines);
 }
 
-/* What the kernel sends to a program that reached a limit, or whose own timer ran out. */
-static const char *limit_text(int number)
-{
-    switch (number) {
-    case SIGXFSZ: return "a file of it would have become larger than is allowed: ulimit -f";
-    case SIGXCPU: return "it has used all the processor time that is allowed: ulimit -t";
-    case SIGALRM:
-    case SIGVTALRM:
-    case SIGPROF: return "a timer of the program ran out (alarm, setitimer), and nothing in it handles that";
-    default: return NULL;
-    }
-}
-
 /* Signals that a program brings upon itself; all others come from somebody. */
 static bool is_crash(int number)
 {
-    return limit_text(number) || number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL ||
-           number == SIGFPE || number == SIGTRAP || number == SIGSYS || number == SIGPIPE;
+    return failure_limit_text(number) || number == SIGSEGV || number == SIGABRT || number == SIGBUS ||
+           number == SIGILL || number == SIGFPE || number == SIGTRAP || number == SIGSYS || number == SIGPIPE;
 }
 
 /* The second the error file names had gone by when elrun sent its first signal. */
@@ -374,14 +392,29 @@ static bool failed_before_stop(const struct failure *f)
  * its own tear-down, or waited for a thread of its own), or came too late to do so. */
 static bool raised_before_stop(const struct failure *f)
 {
-    bool own = f->raised && !classify_is_follower(f->words) && classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
+    bool own = f->raised && !f->found.in_thread && !classify_is_follower(f->words) &&
+               classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
     return own &&
            (f->end == FAILURE_SIGNAL ? !is_crash(f->code) : f->end == FAILURE_EXIT && f->code == 1 && f->spoke_first);
 }
 
+/* A thread of it had ended by an exception, and it stood until elrun ended it. */
+static bool stood_by_thread(const struct failure *f)
+{
+    return f->raised && f->found.in_thread && f->end == FAILURE_SIGNAL && !is_crash(f->code) &&
+           !classify_is_follower(f->words);
+}
+
+bool failure_by_thread(const struct failure *f)
+{
+    return f->by == FAILURE_BY_ITSELF && f->follower && stood_by_thread(f);
+}
+
 bool failure_was_left(const struct failure *f)
 {
-    return f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF && raised_before_stop(f);
+    if (f->absent)
+        return true;
+    return f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF && (raised_before_stop(f) || stood_by_thread(f));
 }
 
 bool failure_by_exception(const struct failure *f)
@@ -394,9 +427,10 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
     /* The kernel says so itself: whatever elrun has sent, it came too late. */
     if (f->oom == FAILURE_OOM_CHOSEN && f->end == FAILURE_SIGNAL && f->code == SIGKILL)
         return FAILURE_BY_OOM;
-    if (stopped && !failed_before_stop(f) && !raised_before_stop(f))
+    bool raised = raised_before_stop(f) || (stood_by_thread(f) && !f->hung);
+    if (stopped && !failed_before_stop(f) && !raised)
         return FAILURE_BY_ELRUN;
-    if (stopped && raised_before_stop(f))
+    if (stopped && raised)
         return FAILURE_BY_ITSELF;
     /* 137 is what a shell around the program makes of the killer's SIGKILL. */
     bool killed =
@@ -422,7 +456,7 @@ static void judge_usage(struct failure *f)
     const struct text tail = {f->tail, strlen(f->tail)};
     struct text line;
     enum survived_usage u = survived_usage(tail, classify_usage_words(f->rule), &line);
-    bool lingered = f->went_on && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
+    bool lingered = f->lingered && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
     f->went_on |= u != SURVIVED_USAGE_END;
     if (u == SURVIVED_USAGE_ERROR || lingered)
         set_rule(f, CLASSIFY_NONE);
@@ -434,7 +468,7 @@ static void classify(struct failure *f, bool oom_rose)
 {
     set_rule(f, f->words);
     if (f->stack && f->stack_from == FAILURE_FROM_FILE) /* written as the exception left the main function */
-        f->went_on = false;
+        f->went_on = f->lingered = false;
     if (f->by == FAILURE_BY_OOM || ((oom_rose || f->oom == FAILURE_OOM_CHOSEN) && classify_is_helper(f->rule))) {
         f->class = FAILURE_CLASS_OOM_HOST;
         f->follower = false;
@@ -466,8 +500,13 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
     assert(f->end != FAILURE_EXIT || (f->code > 0 && f->code < 256));
     f->by = who(f, stopped, oom_rose);
     classify(f, oom_rose);
-    if (f->hung && f->by == FAILURE_BY_ELRUN)
+    if (f->hung && f->by == FAILURE_BY_ELRUN) {
         f->class = FAILURE_CLASS_HANG;
+        f->odd |= f->thread[0] != 0;
+    } else if (stopped && f->by == FAILURE_BY_ITSELF && stood_by_thread(f)) {
+        f->follower = true; /* likely, not known: whoever has failed by itself comes first */
+    }
+    f->private_link |= f->follower && f->thread[0];
 }
 
 el_usec failure_at(const struct failure *f)
@@ -488,6 +527,8 @@ static bool sooner(const struct failure *a, const struct failure *b)
         return a->private_link;
     if (a->hung != b->hung)
         return b->hung; /* one that ended by itself explains why the others stood */
+    if (a->hung && !a->thread[0] != !b->thread[0])
+        return a->thread[0] != 0;
     if (a->hung && a->odd != b->odd)
         return a->odd;
     if (a->hung)
@@ -499,7 +540,7 @@ static bool sooner(const struct failure *a, const struct failure *b)
 
 bool failure_is_own(const struct failure *f)
 {
-    return f->by != FAILURE_BY_ELRUN || f->hung;
+    return f->by != FAILURE_BY_ELRUN || f->hung || f->absent;
 }
 
 int failure_cause(const struct failure *const *all, unsigned n)
@@ -509,76 +550,4 @@ int failure_cause(const struct failure *const *all, unsigned n)
         if (failure_is_own(all[i]) && (cause < 0 || sooner(all[i], all[cause])))
             cause = (int)i;
     return cause;
-}
-
-static int class_status(enum failure_class c)
-{
-    switch (c) {
-#define X(name, text, status)                                                                                          \
-    case FAILURE_CLASS_##name: return status;
-        FAILURE_CLASS_LIST(X)
-#undef X
-    }
-    return 1;
-}
-
-int failure_exit_status(const struct failure *f, enum failure_status_as how)
-{
-    if (how == FAILURE_AS_TORCHRUN)
-        return 1;
-    if (how == FAILURE_AS_CLASS && f->end != FAILURE_NOT_STARTED)
-        return class_status(f->class);
-    switch (f->end) {
-    case FAILURE_EXIT:
-    case FAILURE_NOT_STARTED: assert(f->code > 0 && f->code < 256); return f->code;
-    case FAILURE_SIGNAL: return failure_was_left(f) ? 1 : EL_EXIT_SIGNAL(f->code);
-    case FAILURE_UNKNOWN: break;
-    }
-    return EL_EXIT_SOFTWARE;
-}
-
-const char *failure_class_text(enum failure_class c)
-{
-    switch (c) {
-#define X(name, text, status)                                                                                          \
-    case FAILURE_CLASS_##name: return text;
-        FAILURE_CLASS_LIST(X)
-#undef X
-    }
-    return "";
-}
-
-const char *failure_advice(const struct failure *f)
-{
-    if (f->end == FAILURE_SIGNAL && f->code == SIGBUS)
-        return "shared memory may be full: give the container a larger /dev/shm";
-    if (f->end == FAILURE_SIGNAL && limit_text(f->code))
-        return limit_text(f->code);
-    if (f->class == FAILURE_CLASS_HARDWARE && xid_is_suspect(f->xid))
-        return xid_advice(f->xid);
-    if (f->left)
-        return "a rank that ends early leaves the others in their collectives: give all ranks the same number of "
-               "steps, "
-               "or let them wait for each other (a barrier, Join) before they end";
-    if (classify_advice(f->rule)[0] && classify_class(f->rule) == f->class)
-        return classify_advice(f->rule);
-    switch (f->class) {
-    case FAILURE_CLASS_OOM_HOST: return "give the job more memory, or use fewer data loader workers or smaller buffers";
-    case FAILURE_CLASS_OOM_GPU: return "use a smaller batch, or see what else uses this GPU";
-    case FAILURE_CLASS_HARDWARE:
-        return f->witnessed ? "have this host's GPUs checked before the next start"
-                            : "only the program's words say so, and the host stays in use (--on-text-suspect): elrun "
-                              "probe checks it";
-    case FAILURE_CLASS_NETWORK:
-        return f->private_link ? "the other end of a connection that this rank made itself, it seems, is gone: see the "
-                                 "service there"
-               : f->follower   ? "the other end of a connection is gone, and no rank failed by itself: did one leave "
-                                 "early, or a service end?"
-                               : "";
-    case FAILURE_CLASS_HANG: return "a peer did not take part: look for the rank that printed last or not at all";
-    case FAILURE_CLASS_OUTSIDE: return "elrun did not send this signal: ask the scheduler or the host's administrator";
-    case FAILURE_CLASS_CODE:
-    case FAILURE_CLASS_UNKNOWN: break;
-    }
-    return "";
 }

@@ -63,6 +63,7 @@ struct failure {
     enum failure_class class;
     bool hung;          /* elrun ended it, because all workers of its node stood still */
     bool odd;           /* hung: it stood elsewhere than most, and so keeps them waiting */
+    bool absent;        /* elrun stopped it, and another one's words name it as the rank that did not come */
     bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
     bool private_link;  /* follower: the connection may be one of its own, to a service: named before other followers */
     el_usec at;         /* monotonic: when the end was seen */
@@ -90,9 +91,10 @@ struct failure {
     bool witnessed; /* class HARDWARE: not its words alone say so, but the kernel too */
     bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
     char xid_device[20];              /* PCI address */
-    bool raised;                      /* its stderr ends with an exception that nobody caught */
+    bool raised;                      /* its stderr ends with an exception that nobody caught, of whichever thread */
     bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
-    bool went_on;                     /* perhaps: other lines, or a while without any, came between that and its end */
+    bool went_on;                     /* perhaps: other lines came between that and its end */
+    bool lingered;                    /* ... or a while without any */
     bool texts_short;                 /* memory for some of the texts was refused */
     enum classify_rule words;         /* the row that its last words fit */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */
@@ -100,6 +102,7 @@ struct failure {
     bool logged;                      /* the exception was caught, and printed by a logger */
     char survived[CLASSIFY_SIGN_MAX]; /* an exception that it had printed before, and gone on: "KeyError: 'x' (a.py:3)"
                                        */
+    char thread[CLASSIFY_SIGN_MAX];   /* the same of a thread of it, whose end ends no program; "" = none */
     char sign[CLASSIFY_SIGN_MAX];     /* a line of its output outside the traceback that says why; "" = none */
 };
 
@@ -136,6 +139,10 @@ bool failure_by_exception(const struct failure *f);
 /* Judged: the latter.  Its exit status is taken for 1, as Python's would have been. */
 bool failure_was_left(const struct failure *f);
 
+/* Judged: a thread of it had ended by an exception, and it stood until elrun ended it: if nobody failed by itself, that
+ * is likely what the others waited for.  It counts as left, and as follower. */
+bool failure_by_thread(const struct failure *f);
+
 /* Judged: not just ended by elrun because of somebody else.  A worker that hung counts, though elrun ended it. */
 bool failure_is_own(const struct failure *f);
 
@@ -152,6 +159,9 @@ enum failure_status_as { FAILURE_AS_WORKER, FAILURE_AS_TORCHRUN, FAILURE_AS_CLAS
 
 /* elrun's exit status for this root cause, as spec/torchrun.md 7 and 12 have it. */
 int failure_exit_status(const struct failure *f, enum failure_status_as how);
+
+/* What this signal says of a limit that was reached, or a timer; NULL: nothing. */
+const char *failure_limit_text(int signal);
 
 const char *failure_class_text(enum failure_class c);
 /* What to do about it, one line; "" where the class knows nothing. */

@@ -25,6 +25,12 @@
     "check this host's InfiniBand or RoCE ports (ibstat, link counters) and those of the peer in the line"
 #define FAILURE_ADVICE_HELPER                                                                                          \
     "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
+#define FAILURE_ADVICE_POOL                                                                                            \
+    "a worker process of the pool died, and these words do not tell of what: of a signal (a crash; the out-of-memory " \
+    "killer, see dmesg), or by an exit of its own"
+#define FAILURE_ADVICE_UNPRINTED                                                                                       \
+    "another exception came while this one was printed, likely from a data loader whose worker process had died: if "  \
+    "its memory grew, see dmesg for the out-of-memory killer"
 
 #define FAILURE_ADVICE_RESOLVE "a host name could not be resolved on this host: see its DNS"
 #define FAILURE_ADVICE_SERVICE                                                                                         \
@@ -192,10 +198,11 @@
     X(WATCHDOG_HEART, LINE,  "ProcessGroupNCCL", "watchdog got stuck for",  HANG, true, "") \
     X(WATCHDOG_BEAT,  LINE,  "ProcessGroupNCCL", "Heartbeat monitor timed out", HANG, true, "") \
     X(WATCHDOG_OTHER, LINE,  "ProcessGroupNCCL", "dump signal",             HANG, true, "") \
-    X(GLOO_TIMEOUT,   WORDS, "gloo", "Timed out waiting",                   HANG, true, "") \
-    X(GLOO_APP,       WORDS, "gloo", "Application timeout caused pair closure", HANG, true, "") \
+    X(MONITORED_CAME, WORDS, "successfully reached monitoredBarrier", "",  HANG, true, "") \
     X(MONITORED,      WORDS, "monitoredBarrier", "",                        HANG, true, \
       "the message names the ranks that did not come: look at their output") \
+    X(GLOO_TIMEOUT,   WORDS, "gloo", "Timed out waiting",                   HANG, true, "") \
+    X(GLOO_APP,       WORDS, "gloo", "Application timeout caused pair closure", HANG, true, "") \
     X(STORE_BARRIER,  WORDS, "in store based barrier", "",                  HANG, true, "") \
     X(STORE_TIMEOUT,  TYPE,  "DistStoreError", "",                          HANG, true, "") \
     X(STORE_SOCKET,   WORDS, "RuntimeError: Socket Timeout", "",            HANG, true, "") \
@@ -281,6 +288,9 @@
     X(AZURE_REQUEST,  TYPE,  "ServiceRequestError", "",                     NETWORK, false, "") \
     X(AZURE_RESPONSE, TYPE,  "ServiceResponseError", "",                    NETWORK, false, "") \
     X(URL,            TYPE,  "URLError", "urlopen error [Errno",            NETWORK, false, "") \
+    /* Told again by the program, or by a library that is not known. */ \
+    X(CLOSED_WORDS,   WORDS, "Connection closed by peer", "",               NETWORK, true, "") \
+    X(RESET_WORDS,    WORDS, "Connection reset by peer", "",                NETWORK, true, "") \
     X(UNREACHABLE,    WORDS, "No route to host", "",                        NETWORK, false, "") \
     X(NET_UNREACHABLE, WORDS, "Network is unreachable", "",                 NETWORK, false, "") \
     X(ETIMEDOUT,      WORDS, "[Errno 110] Connection timed out", "",        NETWORK, false, "") \
@@ -291,7 +301,7 @@
     /* Known, and open who is to blame: no class, but an advice. */ \
     X(LOADER_KILLED,  WORDS, "is killed by signal: Killed", "",             UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(LOADER_GONE,    WORDS, "DataLoader worker", "exited unexpectedly",    UNKNOWN, false, FAILURE_ADVICE_HELPER) \
-    X(POOL_BROKEN,    TYPE,  "BrokenProcessPool", "",                       UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(POOL_BROKEN,    TYPE,  "BrokenProcessPool", "",                       UNKNOWN, false, FAILURE_ADVICE_POOL) \
     X(SPAWN_KILLED,   TYPE,  "ProcessExitedException", "SIGKILL",           UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(CUDA_ADDRESS,   WORDS, "an illegal memory access was encountered", "", UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
     X(CUDA_ALIGN,     WORDS, "misaligned address", "",                      UNKNOWN, false, FAILURE_ADVICE_ADDRESS) \
@@ -313,13 +323,15 @@
 
 /* Followers whose words do not tell a collective's connection from one that the program made itself: outside
  * torch.distributed it may well be a service that is gone, and then no other rank is to blame. */
-#define FAILURE_ANY_CONNECTION(X) X(GRPC_CLOSED) X(RESET) X(REFUSED) X(ABORTED) X(PIPE)
+#define FAILURE_ANY_CONNECTION(X) X(GRPC_CLOSED) X(RESET) X(REFUSED) X(ABORTED) X(PIPE) X(CLOSED_WORDS) X(RESET_WORDS)
 
 /* Exceptions of libraries that refuse a command line or a configuration. */
 #define FAILURE_USAGE_TYPES(X) \
     X("ConfigCompositionException") X("OverrideParseException") X("MissingConfigException") \
     X("UnrecognizedFlagError") X("IllegalFlagValueError") X("ArgumentError") X("UsageError") X("BadParameter") \
-    X("MissingParameter") X("NoSuchOption") X("BadOptionUsage") X("BadArgumentUsage") X("NoSuchCommand")
+    X("MissingParameter") X("NoSuchOption") X("BadOptionUsage") X("BadArgumentUsage") X("NoSuchCommand") \
+    X("GetoptError") X("ConfigKeyError") X("ConfigAttributeError") X("MissingMandatoryValue") X("DecodingError") \
+    X("ParsingError")
 
 /* Kinds of Python's own program errors: the class is clear whatever the words are.  plain: often raised and caught in
  * the ordinary course of things, so that one which was only being handled explains nothing. */
@@ -361,6 +373,7 @@
     X(TYRO,           "For full helptext, ", "") \
     X(FIRE,           "ERROR: ", "For detailed information on this command, run:") \
     X(ABSL,           "FATAL Flags parsing error: ", "") \
+    X(DOCOPT,         "Usage:\n", "") \
     X(HYDRA,          "Set the environment variable HYDRA_FULL_ERROR=1", "")
 
 /* Exit codes with a meaning of their own: name, code, two texts of the last lines ("" = none), class, advice. */
@@ -373,6 +386,7 @@
     X(CRLF_BASH,      126, "^M: bad interpreter", "",                   CODE, FAILURE_ADVICE_CRLF) \
     X(NO_INTERPRETER, 126, ": bad interpreter: ", "",                   CODE, "the interpreter of the script's #! line is not on this node") \
     X(NOT_EXECUTABLE, 126, "", "",                                  CODE, "the file is not executable") \
+    X(UNPRINTED,      1,   "object type name: ", "lost sys.stderr", UNKNOWN, FAILURE_ADVICE_UNPRINTED) \
     X(TIME_LIMIT,     124, "", "",                                  HANG, "this is what timeout(1) says when the time is over") \
     X(EXIT_HUP,       129, "", "",                                  OUTSIDE, "the program ended on SIGHUP: start the job with nohup, tmux or the scheduler") \
     X(EXIT_INT,       130, "", "",                                  OUTSIDE, "") \

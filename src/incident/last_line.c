@@ -9,7 +9,7 @@ enum { LINES_MAX = TRACEBACK_LAST_LINES };
 
 struct line {
     struct text raw, text; /* without blanks around it, and without the frame of a box */
-    bool boxed, edge, hint, warning, indented;
+    bool boxed, edge, hint, warning, going_on, indented;
 };
 
 static bool is_blank(char c)
@@ -93,6 +93,7 @@ bool last_line_is_hint(struct text line)
         "Usage: ",
         "usage: ",
         "note: run with `RUST_BACKTRACE",
+        "lost sys.stderr", /* CPython, where printing an exception raises another one: its repr stands above */
     };
     struct text t = trim(line);
     for (size_t i = 0; i < COUNT_OF(starts); i++)
@@ -139,6 +140,23 @@ static bool is_warning(struct text t)
            text_find(head, " - WARNING - ");
 }
 
+/* A warning of a program at work, which none prints while it ends: what stands before it was survived. */
+static bool is_at_work(struct text t)
+{
+    static const char *const ending[] = {"destroy_process_group",
+                                         "leaked",
+                                         "before all shared CUDA tensors",
+                                         "symboliz",
+                                         "resource_tracker",
+                                         "tdown",
+                                         "xiting",
+                                         "erminat"};
+    for (size_t i = 0; i < COUNT_OF(ending); i++)
+        if (text_find(t, ending[i]))
+            return false;
+    return !is_typed_warning(t) && !text_starts(t, "Warning: ") && !text_starts(t, "warning: ");
+}
+
 static struct line look(struct text t)
 {
     struct line l = {.raw = t, .text = trim(t), .indented = t.n && is_blank(t.p[0])};
@@ -146,6 +164,7 @@ static struct line look(struct text t)
     l.edge = l.text.n && is_edge(l.text);
     l.hint = l.text.n && last_line_is_hint(l.text);
     l.warning = l.text.n && is_warning(l.text);
+    l.going_on = l.warning && is_at_work(l.text);
     return l;
 }
 
@@ -169,8 +188,13 @@ static int choose(const struct line *v, int n)
 {
     bool hinted = false;
     int at = n - 1;
-    for (; at >= 0 && !says(&v[at]); at--)
+    bool went_on = false;
+    for (; at >= 0 && !says(&v[at]); at--) {
         hinted |= v[at].hint;
+        went_on |= v[at].going_on;
+    }
+    if (went_on && at >= 0 && !is_named(&v[at]))
+        return -1;
     if (at >= 0 && v[at].boxed) { /* its first line: others in the box explain, or offer something */
         while (at > 0 && v[at - 1].boxed)
             at--;

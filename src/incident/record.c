@@ -25,7 +25,7 @@ enum {
 static const char *const end_words[] = {"unknown", "exit", "signal", "not started", NULL};
 static const char *const by_words[] = {"itself", "elrun", "oom killer", "outside", NULL};
 static const char *const watch_words[] = {"not looked", "yes", "terminal", "no", "untold", NULL};
-static const char *const kind_words[] = {"none", "python", "group", "syntax", "fatal", "c++", "abort", NULL};
+static const char *const kind_words[] = {"none", "python", "group", "syntax", "fatal", "c++", "abort", "panic", NULL};
 static const char *const from_words[] = {"error file", "stderr", "stdout", NULL};
 static const char *const oom_words[] = {"nothing", "chosen", "others", NULL};
 static const char *const class_words[] = {
@@ -37,10 +37,13 @@ static const char *const rule_words[] = {"none", "TYPE",
 #define X(name, scope, a, b, class, follower, advice) #name,
                                          FAILURE_RULES(X)
 #undef X
-#define X(name, code, a, b, class, advice) #name,
-                                             FAILURE_EXITS(X)
+#define X(name, a, b) #name,
+                                             FAILURE_USAGES(X)
 #undef X
-                                                 NULL};
+#define X(name, code, a, b, class, advice) #name,
+                                                 FAILURE_EXITS(X)
+#undef X
+                                                     NULL};
 static const char *const state_words[] = {
 #define X(name, text) text,
     ERRFILE_STATE_LIST(X)
@@ -94,8 +97,10 @@ static const struct field top[] = {
     TOP(WORD, "rule", rule, 0, rule_words),
     CHARS("sign", sign),
     CHARS("survived", survived),
+    CHARS("thread", thread),
     TOP(BOOL, "hung", hung, 0, NULL),
     TOP(BOOL, "odd", odd, 0, NULL),
+    TOP(BOOL, "absent", absent, 0, NULL),
     CHARS("time", time_text),
     TOP(U64, "at_usec", at, INT64_MAX / 4, NULL),
     TOP(I64, "wall_usec", wall_usec, INT64_MAX / 4, NULL),

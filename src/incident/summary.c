@@ -67,8 +67,17 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
 {
     char name[SIGNAME_MAX];
     el_buf_puts(out, sep);
+    if (f->hung && f->by == FAILURE_BY_ELRUN && f->thread[0]) {
+        el_buf_printf(out, "a thread or child process of it ended with %s, and then it hung; ended by elrun",
+                      f->thread);
+        return;
+    }
     if (f->hung && f->by == FAILURE_BY_ELRUN) {
         el_buf_puts(out, "it hung: no output, no processor time; ended by elrun");
+        return;
+    }
+    if (f->absent) {
+        el_buf_printf(out, "did not come to a barrier, ended by elrun (%s)", signame(f->code, name));
         return;
     }
     if (failure_was_left(f)) {
@@ -118,13 +127,19 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
     }
     if (!brief)
         summary_how(f, out, "");
+    if (failure_by_thread(f))
+        el_buf_printf(out, "%sin a thread or child process of it, and the main thread went on", brief ? "" : ", ");
     if (f->hung) {
         if (f->found.function[0])
             el_buf_printf(out, "; it stood in %s", f->found.function);
     } else if (f->message) {
         /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
         bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
-        el_buf_puts(out, brief ? "" : apart ? "; it had printed: " : ": ");
+        /* The words are those of the connection to it. */
+        bool loader = classify_is_loader(f->rule) && !text_find(text_of(f->message), "worker");
+        el_buf_puts(out, loader ? brief ? "" : ": " : "");
+        el_buf_puts(out, loader ? "a data loader's worker process died while it handed over a batch" : "");
+        el_buf_puts(out, brief && !loader && !failure_by_thread(f) ? "" : apart ? "; it had printed: " : ": ");
         put_message(f, f->message, out);
     } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
         el_buf_printf(out, ": %s", signame_meaning(f->code));
@@ -177,7 +192,8 @@ static void put_json(const struct report *r, struct el_buf *out, size_t each_byt
     put_field(out, "stopped_by_elrun", el_buf_cstr(&line));
     el_buf_free(&line);
     el_buf_printf(out, ",\"restarts\":%u,\"restarts_max\":%u", r->restarts, r->restarts_max);
-    put_field(out, "no_restart", r->no_restart && r->no_restart[0] ? r->no_restart : NULL);
+    if (r->no_restart && r->no_restart[0])
+        put_field(out, "no_restart", r->no_restart);
     put_field(out, "log_dir", r->log_dir);
     el_buf_puts(out, ",\"cause\":");
     if (cause >= 0)

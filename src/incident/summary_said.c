@@ -53,10 +53,24 @@ static const char *said(const struct failure *f)
     return f->message ? f->message : f->found.message;
 }
 
+/* "  | ValueError: x" of a group, whose message names the group and its first exception: "…; ValueError: x". */
+static bool is_of_group(const struct failure *f, struct text line)
+{
+    const char *text = f->message, *at;
+    if (f->found.kind != TRACEBACK_GROUP || !text)
+        return false;
+    while (line.n && (line.p[0] == ' ' || line.p[0] == '|'))
+        line = (struct text){line.p + 1, line.n - 1};
+    for (; line.n && (at = text_find((struct text){text, strlen(text)}, "; ")) != NULL; text = at + 2)
+        if (line.n == (size_t)(at - text) && memcmp(line.p, text, line.n) == 0)
+            return true;
+    return line.n && is_cut_text(line, text);
+}
+
 bool summary_says_nothing_new(const struct failure *f, struct text line, bool marks)
 {
     return (!marks && is_marks(line)) || is_cut_text(line, f->message) || is_cut_text(line, f->found.message) ||
-           is_text(line, "Traceback (most recent call last):");
+           is_of_group(f, line) || is_text(line, "Traceback (most recent call last):");
 }
 
 /* A stack that is too long has lost its middle (failure.c), which may lie in this line: "[… 1234 bytes …] ". */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/absent.h"
 #include "incident/fold.h"
 #include "incident/hung.h"
 #include "incident/summary.h"
@@ -266,7 +267,7 @@ struct kind {
 struct others {
     struct kind own[SUMMARY_KINDS_MAX], victims[SUMMARY_KINDS_MAX];
     unsigned own_n, victims_n;
-    struct kind same, rest, hung, stopped;
+    struct kind same, rest, hung, stopped, absent;
 };
 
 static bool is_same(const struct failure *a, const struct failure *b)
@@ -310,6 +311,22 @@ static unsigned count_ranges(const char *text)
     return n;
 }
 
+/* Of several nodes.  Whom the cause's words name is no victim of it. */
+static void collect_stopped(const struct report *r, int cause, struct others *o)
+{
+    const char *text = r->job->stopped_ranks;
+    unsigned first, last;
+    bool names = cause >= 0 && r->failures[cause]->rule == CLASSIFY_MONITORED;
+    if (!names) {
+        el_buf_puts(&o->stopped.ranks, text);
+        o->stopped.count = count_ranges(text);
+        return;
+    }
+    while (el_ranges_next(&text, &first, &last))
+        for (unsigned rank = first; rank <= last; rank++)
+            add_rank(absent_names(r->failures[cause], rank) ? &o->absent : &o->stopped, rank);
+}
+
 static void collect(const struct page *p, int cause, struct others *o)
 {
     const struct report *r = p->r;
@@ -317,7 +334,8 @@ static void collect(const struct page *p, int cause, struct others *o)
     *o = (struct others){.same.ranks = EL_BUF_INIT(mem, 0),
                          .rest.ranks = EL_BUF_INIT(mem, 0),
                          .hung.ranks = EL_BUF_INIT(mem, 0),
-                         .stopped.ranks = EL_BUF_INIT(mem, 0)};
+                         .stopped.ranks = EL_BUF_INIT(mem, 0),
+                         .absent.ranks = EL_BUF_INIT(mem, 0)};
     for (unsigned i = 0; i < r->failures_count; i++) {
         const struct failure *f = r->failures[i];
         if ((int)i == cause)
@@ -335,10 +353,8 @@ static void collect(const struct page *p, int cause, struct others *o)
         else
             add(o->own, &o->own_n, &o->rest, f, mem);
     }
-    if (r->job) {
-        el_buf_puts(&o->stopped.ranks, r->job->stopped_ranks);
-        o->stopped.count = count_ranges(r->job->stopped_ranks);
-    }
+    if (r->job)
+        collect_stopped(r, cause, o);
 }
 
 static const char *ranks_of(struct kind *k)
@@ -379,7 +395,7 @@ static void put_reason(struct el_buf *out, const struct failure *f)
     if (t.n && *t.p == '[' && (end = memchr(t.p, ']', t.n)) != NULL) { /* Gloo's and Python's: a place, a number */
         t.n -= (size_t)(end + 1 - t.p);
         t.p = end + 1;
-        while (t.n && *t.p == ' ')
+        while (t.n && (*t.p == ' ' || *t.p == ':'))
             t.p++, t.n--;
     }
     if ((end = text_find(t, " [")) != NULL || (end = text_find(t, ". ")) != NULL || (end = text_find(t, ": [")) != NULL)
@@ -448,6 +464,11 @@ static void put_others(struct page *p, int cause)
                       o.same.count == 1 ? "" : "s", o.same.count == 1 ? "" : "s", ranks_of(&o.same));
         put(p, INDENT);
     }
+    if (o.absent.count) {
+        el_buf_printf(&p->line, "rank%s %s did not come, by these words, and had to be stopped by elrun: look there",
+                      o.absent.count == 1 ? "" : "s", ranks_of(&o.absent));
+        put(p, INDENT);
+    }
     for (unsigned i = 0; i < o.own_n; i++)
         put_own(p, &o.own[i]);
     if (cause >= 0)
@@ -459,6 +480,7 @@ static void put_others(struct page *p, int cause)
     free_kinds(p, &o.rest, 1);
     free_kinds(p, &o.hung, 1);
     free_kinds(p, &o.stopped, 1);
+    free_kinds(p, &o.absent, 1);
 }
 
 /* --- the rest --- */

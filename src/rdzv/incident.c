@@ -348,6 +348,7 @@ void rdzv_find(struct rdzv *r)
     r->findings.number = r->number;
     r->findings.coord = r->coord;
     r->findings.world = r->world;
+    r->findings.restarts = r->restarts_told;
     r->findings.reader = reader(r);
     r->findings.rank0 = r->seat[0].member == RDZV_NONE ? 0 : r->member[r->seat[0].member].instance;
     r->findings.nodes = r->findings.nodes_like_root = 0;
@@ -410,7 +411,7 @@ static void report_head(struct rdzv *r, struct msg *out)
     out->u.report = (struct msg_report){.number = f->number,
                                         .coord = f->coord,
                                         .world_size = f->world,
-                                        .restarts = r->budget.used,
+                                        .restarts = f->restarts,
                                         .max_restarts = r->conf.set.max_restarts,
                                         .failed = f->failed > rows ? f->failed : rows,
                                         .among = f->among,

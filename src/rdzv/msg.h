@@ -253,6 +253,7 @@
     F(T, NUM, master_port, 65535, 1)                                                                                   \
     F(T, NUM, restarts, 1000000000, 1)                                                                                 \
     F(T, NUM, max_restarts, 1000000000, 1)                                                                             \
+    F(T, NUM, waited_ms, MSG_MS_MAX, 0) /* before it, since what made the last one fail had to pass */                 \
     F(T, STR, rank0_host, MSG_NAME_MAX, 0)                                                                             \
     F(T, STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                              \
     F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */                     \

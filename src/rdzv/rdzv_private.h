@@ -94,6 +94,7 @@ struct rdzv_findings {
     unsigned world, reader; /* its workers; the member that is sent the report */
     uint64_t rank0;         /* instance of its node; 0: that was lost */
     int root;               /* of rdzv.incident; -1: no worker failed by itself */
+    uint64_t restarts;      /* made before it */
     unsigned among;         /* so many may have been the first, the root included */
     uint64_t failed, by_class[RDZV_CLASSES];
     unsigned nodes, nodes_like_root; /* of those kept: with a failure; whose first one has the root's class and type */
@@ -192,6 +193,7 @@ struct rdzv {
     char successors[4 * (MSG_ADDR_MAX + 1)];
     char stop_text[MSG_TEXT_MAX + 1];
     uint64_t restarts_told; /* of the round's WORLD */
+    el_usec waited;         /* before this round, since what made the last one fail had to pass */
 
     bool failed, membership, planned; /* how the present round ends */
     bool noticed;

@@ -178,7 +178,7 @@ void rdzv_wait_again(struct rdzv *r, el_usec now)
 {
     r->waiting_since = now;
     r->abandons = 0;
-    r->open_at = 0;
+    r->open_at = r->waited = 0;
     r->min_since = EL_NEVER;
     rdzv_move(r, RDZV_WAITING, now);
 }
@@ -335,6 +335,7 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_health_closed(r);
     rdzv_wait_again(r, now);
     r->open_at = v.wait ? now + v.wait : 0;
+    r->waited = v.wait;
     rdzv_journal(r, out);
 }
 

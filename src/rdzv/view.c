@@ -138,6 +138,7 @@ void rdzv_slice(const struct rdzv *r, unsigned i, struct msg *out)
     w->master_port = r->master_port;
     w->restarts = r->restarts_told;
     w->max_restarts = r->conf.set.max_restarts;
+    w->waited_ms = r->waited / EL_MS(1);
     w->rank0_host = r->seat[0].member == RDZV_NONE ? "" : r->member[r->seat[0].member].host;
     w->why = r->why;
     w->successors = r->successors;

@@ -49,6 +49,9 @@ VICTIMS = {
                      "allreduce a tensor after one of the ranks finished execution."),
     "grpc": ("RuntimeError", "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = \"Socket closed\""),
     "cleanup": ("RuntimeError", f"[{GLOO}pair.cc:553] Connection closed by peer [127.0.0.1]:27558"),
+    # Raised again "from None", by the program: in another type, or shortened.
+    "again-type": ("ValueError", f"training step 6 failed: [{GLOO}pair.cc:553] Connection closed by peer [127.0.0.1]:27558"),
+    "again-short": ("RuntimeError", "training step 6 failed: lost a rank (Connection reset by peer)"),
     "watchdog": (None, "[rank0]:[E1126 10:00:00.1 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: "
                  "WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1) ran for 600000 milliseconds before timing out."),
     "logged": (0, f"ERROR train: all_reduce failed: [{GLOO}pair.cc:553] Connection closed by peer [127.0.0.1]:1"),

@@ -45,6 +45,30 @@ END
 "$ELRUN" --standalone --nproc-per-node=3 "$T/last.py" >"$T/last" 2>&1
 is "all but one have ended: whom the job waits for is said once" "$(grep -v OMP_NUM_THREADS "$T/last")" "elrun: rank 2 of 3 is still running; the others have ended"
 
+# Gloo's barrier that names who did not come: that rank lives, and waits for something.
+cat >"$T/barrier.py" <<'END'
+import os, sys, time
+rank = int(os.environ["RANK"])
+time.sleep(30 if rank == 2 else 0.3)
+raise RuntimeError("[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms\n Original exception: \n"
+                   "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 2000ms for recv operation to complete"
+                   if rank == 0 else "Rank %d successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+                   "from rank 0. Please check rank 0 logs for faulty rank." % rank)
+END
+"$ELRUN" --standalone --nproc-per-node=4 --shutdown-timeout=2 "$T/barrier.py" >"$T/barrier" 2>&1
+is "a barrier's words name who did not come: the status is that of an exception" $? 1
+like "... that rank is the cause" "$(cause_of "$T/barrier")" "rank 2 failed: did not come to a barrier, ended by elrun"
+like "... who says so" "$(cat "$T/barrier")" "^  because: \[Rank 0\]: Rank 2 failed to pass monitoredBarrier in 2000 ms"
+like "... and where it stood" "$(cat "$T/barrier")" "^  at that moment: .*rank 2 asleep in "
+port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for i in 0 1; do
+    "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=barrier --nproc-per-node=2 --shutdown-timeout=2 \
+        "$T/barrier.py" >"$T/barrier.$i" 2>&1 &
+done
+wait
+like "... on another node: first is who names it" "$(cause_of "$T/barrier.0")" "rank 0 on .* failed: RuntimeError: \[Rank 0\]: Rank 2 failed to pass"
+like "... and it is told as no victim" "$(cat "$T/barrier.0")" "^  rank 2 did not come, by these words"
+
 # An exception that was logged and survived decides nothing: not what is named, and not whether it is tried again.
 cat >"$T/survived.py" <<'END'
 import logging, os, sys, time

@@ -171,6 +171,7 @@ for case in class half type place tail path; do
     esac
     of 1 dcp-$case "$v_says"
 done
+of 1 dcp-nowhere '  \.metadata: there are more pieces of tensors than are stored'
 of 4 dcp-stranger 'its pickle names "acme.storage Place", which is of no module that writes such files'
 of 0 dcp 'valid \(dcp, 2 files.*; there are no checksums to compare the bytes of 1 file with'
 verdict "manifests but for the newest, whose state is a text" 1 'checkpoint-3: damaged' verify --add-manifest --run-id=r "$W/answered"

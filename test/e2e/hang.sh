@@ -88,6 +88,26 @@ like "no restart left: equal stacks are told together" "$err" '^  their stacks: 
 like "no restart left: the cause is the one that stood elsewhere" "$(cause_of "$ERR")" 'rank 2 failed: it hung: .* stood in load_batch'
 is_clean "no restart left"
 
+# A thread raises, and the main thread waits for it, as all others wait for that rank.
+cat >"$T/loader.py" <<'PYTHON'
+import os, queue, sys, threading, time
+def load(): raise KeyError("no image")
+if os.environ["RANK"] == "1":
+    threading.Thread(target=load, daemon=True).start()
+    queue.Queue().get()
+time.sleep(float(sys.argv[1]))
+raise RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 3000ms for recv operation")
+PYTHON
+run --standalone --nproc-per-node=3 --hang-timeout=1 "$T/loader.py" 1000
+like "a thread has raised: its rank is the cause, and the exception is told" "$(cause_of "$ERR")" \
+    "rank 1 failed: a thread or child process of it ended with KeyError: 'no image' \(loader\.py:2\), and then it hung"
+like "a thread has raised: what to do" "$(cat "$ERR")" '^  advice: .*raise it again in the main thread'
+run --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/loader.py" 0.6
+like "... also where the others run into their own time limit" "$(cause_of "$ERR")" \
+    "rank 1 failed: in a thread or child process of it, and the main thread went on: KeyError: 'no image' \(loader\.py:2\)"
+like "... they are its victims" "$(cat "$ERR")" '^  2 others ended because of it: ranks 0,2 \(RuntimeError: Timed out'
+is_clean "a thread has raised"
+
 # What is no hang: one worker that computes, one that prints, a child that computes, all asleep for less than the time-out.
 cat >"$T/alive.py" <<'PYTHON'
 import os, subprocess, sys, time

@@ -126,7 +126,7 @@ fi
 nodes one --nproc-per-node=1 --max-restarts=0 -- meet @2 exit 3 forever
 ended_all one
 is "one node fails: statuses" "$statuses" "3 3 3"
-like "one node fails: rank 0's node, where nobody did, accounts for the time too" "$(cat "$T/one.0.err")" '^elrun: time: .* running'
+like "one node fails: rank 0's node, where nobody did, accounts for the time too, and says how it ended" "$(cat "$T/one.0.err")" '^elrun: ended with status [1-9][0-9]* after .* running'
 
 # --- storm
 nodes storm --nproc-per-node=32 --max-restarts=0 -- meet err "$TRACE" exit 3

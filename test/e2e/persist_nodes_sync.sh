@@ -55,7 +55,7 @@ for kind in local shared; do
     spoil 1 1 # that of the stage or of a file, as the threads share the work
     seen 1
     ok "$kind: it is said which file could not be kept, and why" wait_for holds "$T/store" \
-        "job $kind: checkpoint: step 2 is not on disk: .*: [mw][a-z]* $(root 1)/.stage[^:]*: Input/output error"
+        "job $kind: checkpoint: step 2 is not on disk: .*: (make|write) $(root 1)/\.stage/step-000000002\.r[0-9]+\.[^/: ]+(/[^/: ]+)?: Input/output error"
     is "$kind: it was the disk" "$(grep -c INJECTED "$T/strace" | sed 's/[1-9][0-9]*/some/')" some
     heal
     is "$kind: both have what was there before, whole" "$(steps) $(whole)" "$(of_each '1;') $(of_each '0 ')"

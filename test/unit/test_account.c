@@ -34,6 +34,14 @@ static void test_wait(struct account w)
     account_text(&w, EL_SEC(107) + 10000, line, sizeof line);
     is_str(line, "7.0s: 3.0ms starting, 1.9s running (28.4%), 10ms stopping, 5.0s waiting to start again",
            "a back-off is not stopping");
+    account_enter(&w, ACCOUNT_FORM, EL_SEC(107) + 10000);
+    account_waited(&w, EL_SEC(4), EL_SEC(112) + 10000);
+    account_enter(&w, ACCOUNT_START, EL_SEC(112) + 10000);
+    account_text(&w, EL_SEC(112) + 10000, line, sizeof line);
+    is_str(
+        line,
+        "12.0s: 1.0s forming rounds, 3.0ms starting, 1.9s running (16.6%), 10ms stopping, 9.0s waiting to start again",
+        "nor forming a round, where a coordinator waits");
 }
 
 int main(void)

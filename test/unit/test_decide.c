@@ -51,14 +51,22 @@ static enum decide_next alone(struct decide_digest d) /* the first round of a jo
 
 static void test_at_once(void)
 {
-    static const char *const text[] = {"SyntaxError",         "IndentationError", "ImportError",
-                                       "ModuleNotFoundError", "NameError",        "pkg.errors.ImportError"};
+    static const char *const text[] = {"SyntaxError",
+                                       "IndentationError",
+                                       "ImportError",
+                                       "ModuleNotFoundError",
+                                       "NameError",
+                                       "pkg.errors.ImportError",
+                                       "getopt.GetoptError",
+                                       "omegaconf.errors.ConfigKeyError",
+                                       "draccus.utils.DecodingError"};
     for (size_t i = 0; i < COUNT_OF(text); i++)
         is_num(alone(one(text[i], 3, 2, 1)), DECIDE_STOP, text[i]);
-    is_str(verdict.why,
-           "no restart: ImportError at train.py:3 after 2.0 s: a fault of the program or its command line, which would "
-           "come again (--restart-policy=always restarts all the same)",
-           "why, for a person");
+    is_str(
+        verdict.why,
+        "no restart: DecodingError at train.py:3 after 2.0 s: a fault of the program or its command line, which would "
+        "come again (--restart-policy=always restarts all the same)",
+        "why, for a person");
     is_num(alone(one("TypeError", 3, 2, 1)), DECIDE_RESTART, "TypeError of one of eight: perhaps its data");
     is_num(alone(two("TypeError", 3, 2)), DECIDE_STOP, "of two at one place: the program");
     is_num(alone(two("AttributeError", 3, 2)), DECIDE_STOP, "AttributeError alike");
@@ -367,6 +375,16 @@ static void test_behind(void)
          HELP "\nwandb: done\nException ignored in: <f>\n" IMPORT "a.py:3: UserWarning: resource_tracker: leaked\n"
               "  warnings.warn(\n",
          2, false, DECIDE_STOP, DECIDE_STOP},
+        {"docopt's", "Usage:\n  t.py --lr=<x>\n", 1, false, DECIDE_STOP, DECIDE_STOP},
+        {"an exception of a parser, and a slow end",
+         "Traceback (most recent call last):\n  File \"t.py\", line 3, in main\ngetopt.GetoptError: option --lrr not "
+         "recognized\n",
+         1, true, DECIDE_STOP, DECIDE_STOP},
+        {"a type that others raise, too",
+         "Traceback (most recent call last):\n  File \"t.py\", line 3, in main\nValueError: Some specified arguments "
+         "are "
+         "not used by the HfArgumentParser: ['--lrr', '1']\n",
+         1, false, DECIDE_STOP, DECIDE_STOP},
         {"an import, at the end", IMPORT, 1, false, DECIDE_STOP, DECIDE_STOP},
         {"... with faulthandler's stacks behind",
          IMPORT "Fatal Python error: _enter_buffered_busy: x\nPython runtime state: finalizing (tstate=0x1)\n\n"

@@ -80,13 +80,11 @@ static const struct {
     bool follower;
 } rules[] = {
     {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out of GPU memory", false},
-    {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.79 GiB total capacity)",
-     "out of GPU memory", false},
+    {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0)", "out of GPU memory", false},
     {"RuntimeError: CUDA error: out of memory", "out of GPU memory", false},
     {"RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB", "out of GPU memory", false},
     {"RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you "
-     "tried "
-     "to allocate 4294967296 bytes.",
+     "tried to allocate 4294967296 bytes.",
      "out of memory", false},
     {"MemoryError", "out of memory", false},
     {"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc", "out of memory",
@@ -107,15 +105,13 @@ static const struct {
     {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:2: Connection refused",
      "network", true},
     {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for "
-     "recv "
-     "operation to complete",
+     "recv operation to complete",
      "hang", true},
     {"torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or there was a network "
-     "error, NCCL "
-     "version 2.18.1",
+     "error, "
+     "NCCL version 2.18.1",
      "network", true},
-    {"torch.distributed.DistBackendError: NCCL error: socketProgress: Connection closed by remote peer "
-     "node-1<31000>",
+    {"torch.distributed.DistBackendError: NCCL error: socketProgress: Connection closed by remote peer n1<3>",
      "network", true},
     {"terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  [Rank 0] Watchdog caught "
      "collective operation timeout: WorkNCCL(SeqNum=5, "
@@ -140,6 +136,10 @@ static const struct {
     {"OSError: [Errno 113] No route to host", "network", false},
     {"KeyboardInterrupt", "killed from outside", false},
     {"RuntimeError: something else", "unknown", false},
+    {"RuntimeError: step 6: lost a rank: Connection closed by peer", "network", true},
+    {"ValueError: step 6: [../third_party/gloo/gloo/transport/tcp/pair.cc:1] Connection closed by peer", "network",
+     true},
+    {"ValueError: the log says: Connection closed by peer", "code error", false},
 };
 
 static void test_rules(void)
@@ -309,6 +309,63 @@ static void test_raised(void)
             is_num(failure_exit_status(&f, FAILURE_AS_WORKER), 1, "... and has the status of its exception");
         failure_free(&f, NULL);
     }
+}
+
+/* A thread of it raised, and its main thread waited: a guess, but a better one than who only lost a peer. */
+static void test_thread(void)
+{
+    static const char thread[] = "Exception in thread Thread-1 (f):\nTraceback (most recent call last):\n"
+                                 "  File \"/w/t.py\", line 4, in f\n    g()\nKeyError: 'image'\n",
+                      main_said[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\n",
+                      dump[] =
+                          "Fatal Python error: Aborted\n\nCurrent thread 0x00007fbb0991eb80 (most recent call first):\n"
+                          "  File \"/w/t.py\", line 9 in get\n";
+    enum { HUNG, LEFT, WENT_ON, LOST, OWN, ROWS };
+    static const struct {
+        enum failure_end end;
+        int code;
+        bool stopped;
+        const char *more, *why;
+    } rows[ROWS] = {
+        [HUNG] = {FAILURE_SIGNAL, SIGABRT, true, dump, "it hung"},
+        [LEFT] = {FAILURE_SIGNAL, SIGTERM, true, "", "elrun stopped it"},
+        [WENT_ON] = {FAILURE_SIGNAL, SIGTERM, true, "INFO step 7 loss 0.1\n", "it had gone on, and was stopped"},
+        [LOST] = {FAILURE_EXIT, 1, false, CLOSED "\n", "it lost a peer"},
+        [OWN] = {FAILURE_EXIT, 1, false, "ValueError: x\n", "an exception ended it"},
+    };
+    struct failure all[ROWS];
+    for (unsigned i = 0; i < ROWS; i++) {
+        struct el_buf text = EL_BUF_INIT(NULL, 0);
+        bool raised = rows[i].end == FAILURE_EXIT;
+        el_buf_printf(&text, "%s%s%s", thread, raised ? main_said : "", rows[i].more);
+        all[i] = make(rows[i].end, rows[i].code, 10 * i, NULL);
+        all[i].rank = i;
+        all[i].hung = i == HUNG;
+        failure_add_stderr(&all[i], text.v, text.len, NULL);
+        failure_judge(&all[i], rows[i].stopped, false);
+        is_str(all[i].thread, "KeyError: 'image' (t.py:4)", rows[i].why);
+        is_num(failure_by_thread(&all[i]), i == LEFT, "... is the thread its last word?");
+        el_buf_free(&text);
+    }
+    ok(all[HUNG].odd && all[HUNG].by == FAILURE_BY_ELRUN, "it hung, and keeps the others waiting");
+    ok(strstr(failure_advice(&all[HUNG]), "main thread"), "... and what to do");
+    is_num(all[WENT_ON].by, FAILURE_BY_ELRUN, "who prints other lines afterwards was at work");
+    ok(all[LOST].follower && all[LOST].private_link, "it only lost a peer, and is named before those that say no more");
+    ok(!all[OWN].follower, "an exception of the main thread's is the cause");
+    struct failure lost = said(1, CLOSED, NULL);
+    failure_judge(&lost, false, false);
+    is_num(failure_cause((const struct failure *const[]){&lost, &all[LEFT]}, 2), 1,
+           "before one that lost a peer sooner");
+    is_num(failure_cause((const struct failure *const[]){&all[LEFT], &all[OWN]}, 2), 1,
+           "behind any that failed by itself");
+    struct failure hung = make(FAILURE_SIGNAL, SIGABRT, 0, NULL);
+    hung.hung = hung.odd = true;
+    all[HUNG].rank = 1;
+    failure_judge(&hung, true, false);
+    is_num(failure_cause((const struct failure *const[]){&hung, &all[HUNG]}, 2), 1, "before one that hung elsewhere");
+    failure_free(&lost, NULL);
+    for (unsigned i = 0; i < ROWS; i++)
+        failure_free(&all[i], NULL);
 }
 
 static void test_status(void)
@@ -536,6 +593,7 @@ int main(void)
     test_chains();
     test_private();
     test_raised();
+    test_thread();
     test_status();
     test_huge();
     return done();

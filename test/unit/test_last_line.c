@@ -88,6 +88,14 @@ static const struct {
      "2026-11-27 02:13:06,123 - WARNING - cache is cold\nWARNING:root:no GPU\n"
      "2026-11-27 02:13:06,123 WARNING train: again\n[W socket.cpp:697] [c10d] cannot connect, trying again\n",
      ""},
+    {"a notice, after which it went on",
+     "Failed to load the fast kernel: no module 'kernels'\n"
+     "[rank0]:[W1127 10:15:18.130536212 reducer.cpp:1529] Warning: find_unused_parameters=True was specified\n",
+     ""},
+    {"an error before a warning of the end",
+     "cannot open shard 7\n"
+     "[rank0]:[W1127 02:13:06.123456789 ProcessGroupNCCL.cpp:1496] Warning: destroy_process_group() was not called\n",
+     "cannot open shard 7"},
     {"an error that speaks of a warning", "fatal: treated as an error: the Warning: above\n",
      "fatal: treated as an error: the Warning: above"},
 };
@@ -108,9 +116,24 @@ static void test_warnings(void)
     failure_free(&f, NULL);
 }
 
+/* CPython raised another one while it printed it: torch's data loader does so as a worker process of it dies. */
+static void test_unprinted(void)
+{
+    struct failure f;
+    kind_of(
+        &f, 1,
+        "Traceback (most recent call last):\nobject address  : 0x7fce5f0f7240\nobject type name: ConnectionResetError\n"
+        "object repr     : ConnectionResetError(104, 'Connection reset by peer')\nlost sys.stderr\n");
+    is_str(f.found.message, "object repr     : ConnectionResetError(104, 'Connection reset by peer')",
+           "what was raised");
+    ok(strstr(failure_advice(&f), "data loader"), "... and what it is likely of");
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
     struct failure f;
+    test_unprinted();
     test_warnings();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         is_num(kind_of(&f, cases[i].code, cases[i].text), DECIDE_TEXT, cases[i].name);

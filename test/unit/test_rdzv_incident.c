@@ -69,6 +69,7 @@ static void test_over_nodes(void)
        "each counted once, by what it turned out to be");
     ok(f->nodes == 2 && f->nodes_like_root == 1, "nodes");
     is_num(rows(), 2, "two rows");
+    is_num(head()->restarts, 0, "the restart that follows is not counted before it is made");
     is_num(row(0)->rank, 4, "the cause first");
     is_str(row(0)->document, "{}", "with its document");
     ok(row(0)->more && !row(1)->more && head()->more, "and it is said where they end");

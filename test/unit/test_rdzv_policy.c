@@ -20,6 +20,8 @@ static void says(unsigned ms, char node, struct msg_digest d)
 #define VALUE(ms, node)  SAYS(ms, node, .kind = DECIDE_CODE, .what = "ValueError")
 #define BROKEN(ms, node) SAYS(ms, node, .kind = DECIDE_OTHER, .hardware = true, .evidence = ECC)
 
+static void one_round(unsigned ms, char first);
+
 static void aside_line(void)
 {
     struct msg m;
@@ -50,6 +52,22 @@ static void test_at_once(void)
     story_is("5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
              "5.002 b STOPPED -> a: open 2\n",
              "another node's workers had got further");
+}
+
+/* What passes by itself: the others are told how long the coordinator has waited on purpose. */
+static void test_waits(void)
+{
+    pair(&s, 2, 2);
+    FAIL(5000, 'a', 1);
+    SAYS(5001, 'a', .kind = DECIDE_PASSING);
+    ALL(5002, "ab", STOPPED);
+    SAY(6100, 'a', STORE_READY);
+    struct msg m;
+    rdzv_slice(s.r, 0, &m);
+    is_num(m.u.world.waited_ms, 1000, "a round waited for what passes by itself, and says so");
+    one_round(8000, 'b');
+    rdzv_slice(s.r, 0, &m);
+    is_num(m.u.world.waited_ms, 0, "... the next one has not");
 }
 
 static void one_round(unsigned ms, char first)
@@ -301,6 +319,7 @@ int main(void)
 {
     test_at_once();
     test_rebuilt();
+    test_waits();
     test_two_rounds();
     test_free_rounds();
     test_policies();

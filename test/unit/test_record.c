@@ -310,8 +310,32 @@ static void test_manual(void)
     failure_free(&f, &mem);
 }
 
+/* An enumeration and its words are two lists. */
+static void test_words(void)
+{
+    struct failure f = sample();
+    struct el_err e = {0};
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < CLASSIFY_COUNT; i++) {
+        struct el_buf out = EL_BUF_INIT(&mem, 0);
+        struct record r;
+        char want[64];
+        f.rule = i;
+        f.found.kind = i % (TRACEBACK_PANIC + 1);
+        record_write(&f, RECORD_BYTES_MAX, &out);
+        snprintf(want, sizeof want, "\"rule\":\"%s\"", i ? classify_name(i) : "none");
+        record_read(&r, out.v, out.len, &mem, &e);
+        wrong += !strstr(el_buf_cstr(&out), want) || r.failure.rule != i || r.failure.found.kind != f.found.kind;
+        record_free(&r, &mem);
+        el_buf_free(&out);
+    }
+    is_num(wrong, 0, "each rule has its own name, and comes back, as each kind of traceback does");
+    failure_free(&f, &mem);
+}
+
 int main(void)
 {
+    test_words();
     round_trip();
     limits();
     worst();

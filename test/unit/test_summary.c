@@ -72,6 +72,7 @@ static void golden_at(const struct report *r, const char *name, const struct sum
     ok(summary_json(r, &json) == 0, "as JSON");
     json_t *v = json_loadb(json.v, json.len, JSON_REJECT_DUPLICATES, NULL);
     ok(v && !memchr(json.v, '\n', json.len), "one object on one line");
+    ok(!json_is_null(json_object_get(v, "no_restart")), "why there is no restart, or nothing of it");
     json_decref(v);
     el_buf_free(&json);
     el_buf_free(&out);
