@@ -286,7 +286,7 @@ static void job_free(struct coordinator *c, size_t i)
             peer_free(p);
     }
     rdzv_free(job->r);
-    purse_leave(c, job->purse);
+    purse_leave(job->purse);
     el_free(&c->mem, job);
     c->jobs--;
     memmove(&c->job[i], &c->job[i + 1], (c->jobs - i) * sizeof(struct job *));
@@ -423,7 +423,7 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
         job->r = core_new(c, &conf, purse);
     if (!job || !job->r) {
         el_free(&c->mem, job);
-        purse_leave(c, purse);
+        purse_leave(purse);
         peer_refuse(p, EL_EXIT_TEMPFAIL,
                     "the coordinator has no memory for a job of %llu nodes beside the others of %s (%zu MiB for one "
                     "address, %zu for all)",

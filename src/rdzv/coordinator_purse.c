@@ -1,36 +1,80 @@
-/* Who pays for a job: its address, for all of its jobs together. */
+/* Who pays for a job and for what a connection holds: its address, for all of them together. */
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "rdzv/coordinator_private.h"
+#include "util/sip.h"
 
-struct purse *purse_of(struct coordinator *c, const struct el_addr *addr)
+static size_t held(const struct peer *p)
 {
-    struct purse *of = c->purses;
-    while (of && memcmp(of->ip, addr->ip, sizeof of->ip) != 0)
-        of = of->next;
-    if (!of && (of = el_alloc(&c->mem, sizeof *of))) {
-        memcpy(of->ip, addr->ip, sizeof of->ip);
-        of->mem = EL_MEM_INIT(COORDINATOR_MEMORY_ONE);
-        of->mem.parent = &c->mem;
-        of->sums = EL_MEM_INIT(COORDINATOR_SUMS_ONE);
-        of->sums.parent = &of->mem;
-        of->next = c->purses;
-        c->purses = of;
+    return p->in.cap + conn_held(&p->conn);
+}
+
+/* The connections of an address hold all that they may: the one that holds most goes, unless it is the one that asks.
+ * It is only broken off here; the loop closes it later. */
+static bool reclaim(struct el_mem *mem)
+{
+    struct purse *of = (struct purse *)((char *)mem - offsetof(struct purse, conns));
+    const struct coordinator *c = of->c;
+    struct peer *most = NULL;
+    for (unsigned i = 0; i < c->slots; i++) {
+        struct peer *p = c->slot[i];
+        if (p && p->purse == of && held(p) > (most ? held(most) : 0))
+            most = p;
     }
-    if (of)
-        of->jobs++;
+    if (!most || most == c->hearing || !conn_shed(&most->conn))
+        return false;
+    el_buf_free(&most->in);
+    return true;
+}
+
+static struct purse **list_of(struct coordinator *c, const uint8_t ip[16])
+{
+    while (!c->purse_seed[0])
+        c->purse_seed[0] = el_rng_next(&c->rng);
+    return &c->purses[el_sip(c->purse_seed, ip, 16) % COORDINATOR_PURSES];
+}
+
+static struct purse *purse_new(struct coordinator *c, const uint8_t ip[16])
+{
+    struct purse *of = el_alloc(&c->mem, sizeof *of);
+    if (!of)
+        return NULL;
+    of->c = c;
+    memcpy(of->ip, ip, sizeof of->ip);
+    of->mem = EL_MEM_INIT(COORDINATOR_MEMORY_ONE);
+    of->mem.parent = &c->mem;
+    of->sums = EL_MEM_INIT(COORDINATOR_SUMS_ONE);
+    of->sums.parent = &of->mem;
+    of->conns = EL_MEM_INIT(COORDINATOR_CONNS_ONE);
+    of->conns.parent = &c->mem;
+    of->conns.reclaim = reclaim;
     return of;
 }
 
-void purse_leave(struct coordinator *c, struct purse *of)
+struct purse *purse_of(struct coordinator *c, const struct el_addr *addr)
 {
-    struct purse **at = &c->purses;
-    if (!of || --of->jobs)
+    struct purse **list = list_of(c, addr->ip), *of = *list;
+    while (of && memcmp(of->ip, addr->ip, sizeof of->ip) != 0)
+        of = of->next;
+    if (!of && (of = purse_new(c, addr->ip))) {
+        of->next = *list;
+        *list = of;
+    }
+    if (of)
+        of->users++;
+    return of;
+}
+
+void purse_leave(struct purse *of)
+{
+    if (!of || --of->users)
         return;
+    struct purse **at = list_of(of->c, of->ip);
     while (*at != of)
         at = &(*at)->next;
     *at = of->next;
-    assert(of->mem.used_bytes == 0);
-    el_free(&c->mem, of);
+    assert(of->mem.used_bytes == 0 && of->conns.used_bytes == 0);
+    el_free(&of->c->mem, of);
 }
