@@ -108,9 +108,12 @@ struct coordinator {
 /* coordinator_purse.c */
 struct purse *purse_of(struct coordinator *c, const struct el_addr *addr); /* one more user of it; NULL: no memory */
 void purse_leave(struct purse *of);                                        /* one less; of may be NULL */
+/* A job that never formed a round goes, because others need `what` of it.  False: there is none. */
+bool purse_give_up_one(struct coordinator *c, const char *what);
 
 /* coordinator_io.c */
 struct job *coordinator_job(struct coordinator *c, const char *run_id);
+void coordinator_job_free(struct coordinator *c, size_t i); /* its members are cut off */
 void coordinator_step(struct coordinator *c, struct job *job, const struct rdzv_event *ev);
 void coordinator_hello(struct coordinator *c, struct peer *p, const struct msg *m);
 void coordinator_closed(struct coordinator *c, uint64_t job, unsigned member, uint64_t conn);

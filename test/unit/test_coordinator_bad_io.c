@@ -143,6 +143,7 @@ static void test_many_jobs(void)
     open_coordinator(NULL, true);
     join(&ends[0], "10.0.0.1", 0xa, settings("waits", 2, 2));
     ok(wait_type(&ends[0], MSG_PARK, 1), "a job that waits for its other node");
+    join(&ends[3], "10.9.9.9", 0xd, settings("first", 2, 2));
     for (unsigned i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "invented%u", i);
         join(&ends[1], "10.9.9.9", 0xb, settings(name, 2, 2));
@@ -150,6 +151,9 @@ static void test_many_jobs(void)
             break;
     }
     is_num(ends[1].count[MSG_REFUSED], 0, "300 jobs that one host has invented");
+    ok(wait_type(&ends[3], MSG_REFUSED, 1) && ends[3].retry &&
+           strstr(ends[3].text, "gave this job up, which had not formed a round: others need its place"),
+       "the first of them is given up, and its node told why");
     join(&ends[2], "10.0.0.2", 0xc, settings("waits", 2, 2));
     ok(wait_type(&ends[0], MSG_OPEN_STORE, 1), "keep no other host's job out, nor end it");
     close_coordinator();
