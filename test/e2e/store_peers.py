@@ -329,17 +329,21 @@ def main():
         i = rng.randrange(len(clients))
         c = clients[i]
         what = rng.random()
-        if c.gone or what < 0.006:
-            leave(c, janitor)
-            clients[i] = rng.choice((Orderly, Hungry, Chaotic))()
+        leaves = c.gone or what < 0.006
+        if leaves:
+            pass
         elif what < 0.012:
             c.deaf = rng.choice((10, 100, 1000))
         elif what < 0.35:
             c.ask()
         elif what < 0.65:
             c.push()
+            leaves = not c.gone and isinstance(c, Hungry) and rng.random() < 0.03  # while its answer is being sent
         else:
             c.pull()
+        if leaves:
+            leave(c, janitor)
+            clients[i] = rng.choice((Orderly, Hungry, Chaotic))()
         if step % 1000 == 0:
             janitor.pending += shared
             janitor.sweep()
@@ -375,7 +379,7 @@ def settle(clients):
             c.deaf = 0
             ready.register(c.s, selectors.EVENT_READ | selectors.EVENT_WRITE, c)
         while ready.get_map():
-            events = ready.select(100)
+            events = ready.select(60)
             if not events:
                 raise SystemExit("# an answer does not come")
             for key, what in events:
