@@ -105,7 +105,7 @@ struct coordinator {
     } brake;
 };
 
-/* coordinator_purse.c */
+/* coordinator_purse_io.c */
 struct purse *purse_of(struct coordinator *c, const struct el_addr *addr); /* one more user of it; NULL: no memory */
 void purse_leave(struct purse *of);                                        /* one less; of may be NULL */
 /* A job that never formed a round goes, because others need `what` of it.  False: there is none. */
