@@ -169,7 +169,8 @@ class Orderly(Client):
         want = self.due[self.at : self.at + len(got)]
         if got != want:
             i = next((i for i in range(len(got)) if got[i : i + 1] != want[i : i + 1]))
-            raise SystemExit("# client %s: byte %d of its answers is %r, not %r" % (self.prefix, self.at + i, got[i : i + 20], want[i : i + 20]))
+            what = (self.prefix, self.at + i, got[i : i + 20], want[i : i + 20])
+            raise SystemExit("# client %s: byte %d of its answers is %r, not %r" % what)
         self.at += len(got)
         if self.at > 1 << 20:
             del self.due[: self.at]
@@ -199,7 +200,8 @@ class Hungry(Client):
         if len(self.out) > 2 << 20 or self.due > 60:
             return
         if rng.random() < 0.6:
-            self.out += op("SET", text(b"/shared"), text(bytes([rng.randrange(256)]) * rng.choice((9, KEPT, KEPT + 1, 300000, 300000))))
+            new = bytes([rng.randrange(256)]) * rng.choice((9, KEPT, KEPT + 1, 300000, 300000))
+            self.out += op("SET", text(b"/shared"), text(new))
         else:
             n = rng.choice((0, 1, 3, 30))
             self.out += op("MULTI_GET", u64(n), *[text(b"/shared")] * n)
@@ -324,7 +326,8 @@ def main():
     honest.put()
     honest.check()
     clients = [rng.choice((Orderly, Hungry, Chaotic))() for _ in range(14)]
-    shared = [op("DELETE", text(b"/x%d" % k)) for k in range(5)] + [op("POP", text(b"/x%d" % k)) * 20 for k in range(5)] + [op("DELETE", text(b"/shared"))]
+    keys = [text(b"/x%d" % k) for k in range(5)]
+    shared = [op("DELETE", k) for k in keys + [text(b"/shared")]] + [op("POP", k) * 20 for k in keys]
     for step in range(steps):
         i = rng.randrange(len(clients))
         c = clients[i]
