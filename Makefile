@@ -201,6 +201,9 @@ run-fuzz_%: $(BUILD)/test/fuzz/fuzz_%
 	$< -seed=$(or $(SEED),0) -max_total_time=$(or $(T),60) -timeout=10 -rss_limit_mb=1024 $$new $$kept; } >$$new.log 2>&1 \
 	|| { tail -30 $$new.log; echo "fuzz: fuzz_$* FAILED"; exit 1; }; \
 	echo "fuzz: fuzz_$* $$(grep -o '^Done.*' $$new.log | tail -1)"
+# Each mutant is a patch of one line of the core; its fuzz target must find it within T seconds.
+fuzz-mutants: $(BUILD)/fuzz.a
+	@BUILD=$(abspath $(BUILD)) FUZZING='$(FUZZING)' LIBS='$(CORELIBS)' sh test/fuzz/mutants.sh $(or $(T),60)
 # KNOWN=--known: the same seeds in every run (make check); without it new ones are drawn, to find more.
 SWARM := $(SIM:test/sim/%.c=swarm-%)
 swarm: $(SWARM)
@@ -208,7 +211,7 @@ swarm-%: $(BUILD)/test/sim/% ; @$< --seconds $(or $(T),60) $(KNOWN)
 SAN = BUILD=$(BUILD)/san PURE= CC=gcc STATIC=-pie CFLAGS='-Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 # Short end-to-end tests, for what no unit test links: cmd/ and the shells of an agent, with children, peers and files.  A job of
 # the pool that still runs at the end is no leak: those are looked for elsewhere.
-SANE2E := $(patsubst %,test/e2e/probe_%.sh,rails files wrong network stand)
+SANE2E := $(patsubst %,test/e2e/probe_%.sh,rails files wrong network stand) test/e2e/store_peers.sh
 check-san: all $(PROG:%.c=$(BUILD)/%)
 	@$(SIDE) $(SAN) built-san
 	@$(MAKE) --no-print-directory $(SAN) check-san-here
@@ -275,7 +278,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-san built-tsan check-steps check-behind deps deps-torch venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt bench-gpu week demo install clean
+.PHONY: all built built-san built-tsan check-steps check-behind deps deps-torch venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt bench-gpu week demo install clean fuzz-mutants
 # What stands between a test and its source is kept.  Not all files: an object that is missing would not be made then.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(UNIT) $(SIM) $(PROG))
 .DELETE_ON_ERROR:

@@ -24,6 +24,7 @@
 #define COORDINATOR_MEMORY_BYTES ((size_t)1 << 30)  /* all jobs and connections, */
 #define COORDINATOR_MEMORY_ONE   ((size_t)1 << 29)  /* … of which jobs of one address, */
 #define COORDINATOR_SUMS_ONE     ((size_t)64 << 20) /* … of which what is remembered to compare their parts */
+#define COORDINATOR_CONNS_ONE    ((size_t)64 << 20) /* what connections of one address have half sent or do not read */
 #define COORDINATOR_KEEP_ENDED   EL_SEC(600)
 
 struct coordinator;

@@ -277,48 +277,19 @@ struct job *coordinator_job_by_id(struct coordinator *c, uint64_t id)
     return NULL;
 }
 
-static void job_free(struct coordinator *c, size_t i)
+void coordinator_job_free(struct coordinator *c, size_t i)
 {
     struct job *job = c->job[i];
     for (unsigned k = 0; k < rdzv_room_used(job->r); k++) {
         struct peer *p = peer_find(c, rdzv_conn(job->r, k));
-        if (p)
+        if (p && p->role == PEER_AGENT)
             peer_free(p);
     }
     rdzv_free(job->r);
-    purse_leave(c, job->purse);
+    purse_leave(job->purse);
     el_free(&c->mem, job);
     c->jobs--;
     memmove(&c->job[i], &c->job[i + 1], (c->jobs - i) * sizeof(struct job *));
-}
-
-/* Of those that never formed a round, of the address that has begun most of them: the oldest.  Their agents, if there
- * are any, ask again. */
-static size_t least_missed(const struct coordinator *c)
-{
-    size_t least = c->jobs;
-    unsigned best = 0;
-    for (size_t i = 0; i < c->jobs; i++) {
-        unsigned n = 0;
-        for (size_t k = 0; k < c->jobs; k++)
-            n += !rdzv_has_formed(c->job[k]->r) && c->job[k]->purse == c->job[i]->purse;
-        if (rdzv_has_formed(c->job[i]->r) || n <= best)
-            continue;
-        best = n;
-        least = i;
-    }
-    return least;
-}
-
-static bool give_up_one(struct coordinator *c, const char *what)
-{
-    size_t i = least_missed(c);
-    if (i == c->jobs)
-        return false;
-    coordinator_say(c, EL_WARN, "job %.100s is given up: it never formed a round, and others need the %s",
-                    rdzv_run_id(c->job[i]->r), what);
-    job_free(c, i);
-    return true;
 }
 
 /* Room for one more: an ended one may go before its time, and one of which nothing has come. */
@@ -331,8 +302,8 @@ static bool make_room(struct coordinator *c)
         if (c->job[i]->over && (oldest == c->jobs || c->job[i]->forget_at < c->job[oldest]->forget_at))
             oldest = i;
     if (oldest == c->jobs)
-        return give_up_one(c, "place");
-    job_free(c, oldest);
+        return purse_give_up_one(c, "place");
+    coordinator_job_free(c, oldest);
     return true;
 }
 
@@ -353,7 +324,7 @@ static struct rdzv *core_new(struct coordinator *c, struct rdzv_conf *conf, stru
     struct rdzv *r;
     conf->sums = &purse->sums;
     while (!(r = rdzv_new(conf, known, loop_now(c->loop), &purse->mem)))
-        if (own->limit_bytes - own->used_bytes <= all->limit_bytes - all->used_bytes || !give_up_one(c, "memory"))
+        if (own->limit_bytes - own->used_bytes <= all->limit_bytes - all->used_bytes || !purse_give_up_one(c, "memory"))
             return NULL;
     return r;
 }
@@ -423,10 +394,10 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
         job->r = core_new(c, &conf, purse);
     if (!job || !job->r) {
         el_free(&c->mem, job);
-        purse_leave(c, purse);
+        purse_leave(purse);
         peer_refuse(p, EL_EXIT_TEMPFAIL,
                     "the coordinator has no memory for a job of %llu nodes beside the others of %s (%zu MiB for one "
-                    "address, %zu for all)",
+                    "address, %zu for all): a smaller MAX of --nnodes needs less",
                     (unsigned long long)conf.set.max, p->remote, COORDINATOR_MEMORY_ONE >> 20,
                     COORDINATOR_MEMORY_BYTES >> 20);
         return NULL;
@@ -453,7 +424,7 @@ static bool give_way(struct coordinator *c, struct job *job, const struct msg_he
     size_t i = 0;
     while (c->job[i] != job)
         i++;
-    job_free(c, i);
+    coordinator_job_free(c, i);
     return true;
 }
 
@@ -515,7 +486,7 @@ static void on_timer(void *ctx)
     }
     for (size_t i = c->jobs; i-- > 0;)
         if (c->job[i]->over && c->job[i]->forget_at <= now)
-            job_free(c, i);
+            coordinator_job_free(c, i);
     close_overdue(c, now);
     command_rows(c, now);
     coordinator_rearm(c);
@@ -564,7 +535,7 @@ void coordinator_free(struct coordinator *c)
     if (!c)
         return;
     while (c->jobs)
-        job_free(c, c->jobs - 1);
+        coordinator_job_free(c, c->jobs - 1);
     for (unsigned i = 0; i < c->slots; i++)
         if (c->slot[i])
             peer_free(c->slot[i]);

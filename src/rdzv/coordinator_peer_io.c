@@ -84,6 +84,7 @@ void peer_free(struct peer *p)
     unlist(p);
     conn_close(&p->conn);
     el_buf_free(&p->in);
+    purse_leave(p->purse);
     c->slot[slot] = NULL;
     c->free_slot[c->free_slots++] = slot;
     el_free(&c->mem, p);
@@ -226,6 +227,29 @@ static void give_up(struct peer *p, const struct el_err *e)
         coordinator_closed(c, job, member, conn);
 }
 
+static void say_no_room(const struct peer *p)
+{
+    char name[EL_ADDR_TEXT_MAX];
+    coordinator_say(
+        p->c, EL_WARN,
+        "%s: closed: no memory for messages that it has half sent, or does not read: %zu MiB for all of %s, "
+        "%zu for all",
+        peer_name(p, name), COORDINATOR_CONNS_ONE >> 20, p->remote, COORDINATOR_MEMORY_BYTES >> 20);
+}
+
+/* Cut without a word to it: an agent comes again.  The peer is gone. */
+static void cut_off(struct peer *p)
+{
+    struct coordinator *c = p->c;
+    uint64_t job = p->job, conn = p->id;
+    unsigned member = p->member;
+    bool bound = p->role == PEER_AGENT;
+    say_no_room(p);
+    peer_free(p);
+    if (bound)
+        coordinator_closed(c, job, member, conn);
+}
+
 /* Takes whole messages from the front.  How many bytes were used, or -1: the peer is gone, or of no use any more. */
 static long take_frames(struct peer *p, const char *bytes, size_t n)
 {
@@ -254,12 +278,10 @@ static long take_frames(struct peer *p, const char *bytes, size_t n)
 /* Everything that has come and was not used. */
 static void take_bytes(struct peer *p, struct el_buf *begun, const char *bytes, size_t n)
 {
-    struct coordinator *c = p->c;
     struct el_err e = {0};
     bool joined = begun->len > 0;
     if (joined && el_buf_put(begun, bytes, n)) {
-        el_fail(&e, EL_EXIT_TEMPFAIL, "no memory");
-        give_up(p, &e);
+        cut_off(p);
         return;
     }
     const char *all = joined ? begun->v : bytes;
@@ -272,9 +294,9 @@ static void take_bytes(struct peer *p, struct el_buf *begun, const char *bytes, 
         el_fail(&e, EL_EXIT_PROTOCOL, "a first message of more than %zu bytes", COORDINATOR_HELLO_BYTES);
     } else if (joined && !used) {
         p->in = *begun; /* a large message, piece by piece: it is not moved each time */
-        *begun = EL_BUF_INIT(&c->mem, 0);
+        *begun = EL_BUF_INIT(&p->purse->conns, 0);
     } else if (rest && el_buf_put(&p->in, all + used, rest)) {
-        el_fail(&e, EL_EXIT_TEMPFAIL, "no memory");
+        cut_off(p);
     }
     if (e.status)
         give_up(p, &e);
@@ -284,12 +306,17 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
 {
     struct peer *p = (struct peer *)((char *)conn - offsetof(struct peer, conn));
     struct coordinator *c = p->c;
+    struct purse *purse = p->purse;
     struct el_buf begun = p->in; /* what a message does to the peer must not free the bytes under it */
     if (p->role == PEER_CLOSING)
         return NULL;
-    p->in = EL_BUF_INIT(&c->mem, 0);
+    purse->users++; /* it pays for `begun`, whatever becomes of the peer */
+    c->hearing = p;
+    p->in = EL_BUF_INIT(&purse->conns, 0);
     take_bytes(p, &begun, bytes, n);
+    c->hearing = NULL;
     el_buf_free(&begun);
+    purse_leave(purse);
     coordinator_rearm(c);
     return NULL;
 }
@@ -307,7 +334,7 @@ static void on_closed(struct conn *conn, enum conn_why why, int sys)
     case CONN_EOF: coordinator_say(c, EL_DEBUG, "%s: closed by the other side", name); break;
     case CONN_ERROR: coordinator_say(c, EL_DEBUG, "%s: %s", name, strerror_r(sys, text, sizeof text)); break;
     case CONN_OVERFLOW: coordinator_say(c, EL_WARN, "%s: closed: it does not read", name); break;
-    case CONN_NO_MEMORY: coordinator_say(c, EL_WARN, "%s: closed: no memory", name); break;
+    case CONN_NO_MEMORY: say_no_room(p); break;
     }
     peer_free(p);
     if (bound)
@@ -375,12 +402,14 @@ void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *add
         peer_free(oldest);
     }
     bool full = !c->free_slots && more_slots(c);
-    struct peer *p = full ? NULL : el_alloc(&c->mem, sizeof *p);
-    if (!p || conn_open(&p->conn, c->loop, fd, &peer_ops, &c->mem, COORDINATOR_UNSENT_BYTES)) {
+    struct purse *purse = full ? NULL : purse_of(c, addr);
+    struct peer *p = purse ? el_alloc(&c->mem, sizeof *p) : NULL;
+    if (!p || conn_open(&p->conn, c->loop, fd, &peer_ops, &purse->conns, COORDINATOR_UNSENT_BYTES)) {
         coordinator_say(c, EL_WARN, "%s: closed: no memory", el_addr_text(addr, name));
         if (!p)
             close(fd);
         el_free(&c->mem, p);
+        purse_leave(purse);
         return;
     }
     uint32_t slot = c->free_slot[--c->free_slots];
@@ -388,7 +417,8 @@ void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *add
     p->id = ++c->conns << SLOT_BITS | slot;
     p->c = c;
     p->addr = *addr;
-    p->in = EL_BUF_INIT(&c->mem, 0);
+    p->purse = purse;
+    p->in = EL_BUF_INIT(&purse->conns, 0);
     name_ends(p);
     peer_move(p, PEER_NEW);
     if (n)

@@ -6,14 +6,17 @@
 #include "rdzv/journal.h"
 #include "rdzv/rdzv.h"
 
-#define COORDINATOR_SLICE 256 /* messages of one walk in a turn of the loop */
+#define COORDINATOR_SLICE  256  /* messages of one walk in a turn of the loop */
+#define COORDINATOR_PURSES 4096 /* lists of addresses, by hash: a job's nodes are as many */
 
-/* What the jobs of one address may take together, however many they are. */
+/* What the jobs that one address has begun, and its connections, may take together, however many they are. */
 struct purse {
     struct purse *next;
-    uint8_t ip[16]; /* of the HELLOs that began them */
-    unsigned jobs;
-    struct el_mem mem, sums;
+    struct coordinator *c;
+    uint8_t ip[16];
+    unsigned users;          /* its jobs and connections */
+    struct el_mem mem, sums; /* of its jobs */
+    struct el_mem conns;     /* of its connections: messages that are half sent, or not read */
 };
 
 struct job {
@@ -43,6 +46,7 @@ struct peer {
     struct msg_decoder decoder;
     struct el_buf in; /* the beginning of a message */
     struct el_addr addr;
+    struct purse *purse;
     el_usec unread; /* COMMAND: since then rows wait that it does not read; 0: none do */
     char remote[EL_ADDR_TEXT_MAX], local[EL_ADDR_TEXT_MAX]; /* without ports */
     bool same_host, greeted;
@@ -83,7 +87,8 @@ struct coordinator {
     struct journal_set known; /* what the journal knew at the start */
     struct job *job[COORDINATOR_JOBS_MAX];
     size_t jobs;
-    struct purse *purses;
+    struct purse *purses[COORDINATOR_PURSES];
+    uint64_t purse_seed[2];
     uint64_t job_ids;
     struct peer **slot; /* connections by the low bits of their number */
     uint32_t *free_slot;
@@ -92,19 +97,23 @@ struct coordinator {
     struct peer_list fresh, asking, closing;
     unsigned readers; /* of those that ask */
     struct loop_timer *timer;
-    struct el_buf out; /* the message being sent */
+    struct el_buf out;          /* the message being sent */
+    const struct peer *hearing; /* what it has sent is at hand */
     struct {
         el_usec second;
         unsigned lines, dropped;
     } brake;
 };
 
-/* coordinator_purse.c */
-struct purse *purse_of(struct coordinator *c, const struct el_addr *addr); /* NULL: no memory */
-void purse_leave(struct coordinator *c, struct purse *of);                 /* one job less; of may be NULL */
+/* coordinator_purse_io.c */
+struct purse *purse_of(struct coordinator *c, const struct el_addr *addr); /* one more user of it; NULL: no memory */
+void purse_leave(struct purse *of);                                        /* one less; of may be NULL */
+/* A job that never formed a round goes, because others need `what` of it.  False: there is none. */
+bool purse_give_up_one(struct coordinator *c, const char *what);
 
 /* coordinator_io.c */
 struct job *coordinator_job(struct coordinator *c, const char *run_id);
+void coordinator_job_free(struct coordinator *c, size_t i); /* its members are cut off */
 void coordinator_step(struct coordinator *c, struct job *job, const struct rdzv_event *ev);
 void coordinator_hello(struct coordinator *c, struct peer *p, const struct msg *m);
 void coordinator_closed(struct coordinator *c, uint64_t job, unsigned member, uint64_t conn);

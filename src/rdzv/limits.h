@@ -20,6 +20,8 @@
  *              documents of failures          RDZV_DOCUMENTS_MAX           those of lesser failures go
  *              ranks of whom a fate is kept   RDZV_FATES_MAX               ranks are not named, but counted
  *              a health check's report        RDZV_PROBE_REPORT_MAX        it is made briefer
+ *     connections of one address: messages    COORDINATOR_CONNS_ONE        the one that holds most is closed
+ *     that are half sent, or not read
  *     one connection: unsent                  COORDINATOR_UNSENT_BYTES     closed
  *              a message                      MSG_FRAME_MAX; before the    closed
  *                                             first COORDINATOR_HELLO_BYTES

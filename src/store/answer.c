@@ -43,7 +43,7 @@ void answer_free(struct answer *a)
 
 size_t answer_costs(const struct answer *a)
 {
-    size_t sum = sizeof *a + a->n * sizeof a->hold[0] + a->lister.gone.cap;
+    size_t sum = sizeof *a + a->n * sizeof a->hold[0] + (a->lists ? kv_list_costs(a->kv, &a->lister) : 0);
     for (size_t i = a->at; i < a->n; i++)
         sum += kv_hold_costs(&a->hold[i]);
     return sum;
@@ -56,7 +56,7 @@ static enum answer_step put_keys(struct answer *a, struct el_buf *out)
         return ANSWER_NO_MEMORY;
     a->measured = true;
     while (out->len < ANSWER_SOFT_BYTES) {
-        if (!kv_list_next(&a->lister, &key))
+        if (!kv_list_next(a->kv, &a->lister, &key))
             return a->lister.torn ? ANSWER_NO_MEMORY : ANSWER_OVER;
         if (wire_put_bytes(out, key))
             return ANSWER_NO_MEMORY;

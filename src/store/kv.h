@@ -101,14 +101,18 @@ struct kv_lister {
     struct kv_lister *prev, *next; /* all that are under way */
     const struct kv_entry *at;     /* the next key */
     size_t left;                   /* keys that are to come */
-    struct el_buf gone;            /* keys that were deleted before it came to them: length and bytes of each */
+    struct el_buf gone;            /* pointers to keys that were deleted before it came to them */
     size_t gone_at;
-    bool torn; /* one of those was lost, for want of memory */
+    struct kv_gone *shown; /* the last one of those that was handed out */
+    bool torn;             /* one of those was lost, for want of memory */
 };
 void kv_list_begin(struct kv *kv, struct kv_lister *l);
 /* The view is valid until the next call or change.  False: that was all, or it is torn. */
-bool kv_list_next(struct kv_lister *l, struct kv_bytes *key);
+bool kv_list_next(struct kv *kv, struct kv_lister *l, struct kv_bytes *key);
 void kv_list_end(struct kv *kv, struct kv_lister *l);
+size_t kv_lists(const struct kv *kv); /* how many are under way: as many hear of a key that is deleted */
+/* What deleted keys it keeps, one alone or with others. */
+size_t kv_list_costs(const struct kv *kv, const struct kv_lister *l);
 /* True while a change tells those who list of a key: within an allocation that this makes, no list may end. */
 bool kv_is_telling(const struct kv *kv);
 

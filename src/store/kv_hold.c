@@ -81,10 +81,36 @@ void kv_list_begin(struct kv *kv, struct kv_lister *l)
     if (l->next)
         l->next->prev = l;
     kv->listers = l;
+    kv->listers_n++;
 }
 
-bool kv_list_next(struct kv_lister *l, struct kv_bytes *key)
+static void gone_unref(struct kv *kv, struct kv_gone *gone)
 {
+    if (!gone)
+        return;
+    assert(gone->refs && kv->gone_refs);
+    kv->gone_refs--;
+    if (--gone->refs)
+        return;
+    kv->gone_bytes -= gone->n;
+    el_free(kv->mem, gone);
+}
+
+/* NULL: there is none. */
+static struct kv_gone *gone_next(struct kv_lister *l)
+{
+    struct kv_gone *gone = NULL;
+    if (l->gone_at == l->gone.len)
+        return NULL;
+    memcpy(&gone, l->gone.v + l->gone_at, sizeof gone);
+    l->gone_at += sizeof gone;
+    return gone;
+}
+
+bool kv_list_next(struct kv *kv, struct kv_lister *l, struct kv_bytes *key)
+{
+    gone_unref(kv, l->shown);
+    l->shown = NULL;
     if (l->torn || !l->left)
         return false;
     l->left--;
@@ -93,34 +119,75 @@ bool kv_list_next(struct kv_lister *l, struct kv_bytes *key)
         l->at = l->at->value_next;
         return true;
     }
-    assert(l->gone_at < l->gone.len);
-    memcpy(&key->n, l->gone.v + l->gone_at, sizeof key->n);
-    key->v = l->gone.v + l->gone_at + sizeof key->n;
-    l->gone_at += sizeof key->n + key->n;
+    l->shown = gone_next(l);
+    assert(l->shown);
+    *key = (struct kv_bytes){l->shown->key, l->shown->n};
     return true;
 }
 
 void kv_list_end(struct kv *kv, struct kv_lister *l)
 {
+    gone_unref(kv, l->shown);
+    for (struct kv_gone *gone; (gone = gone_next(l));)
+        gone_unref(kv, gone);
     *(l->prev ? &l->prev->next : &kv->listers) = l->next;
     if (l->next)
         l->next->prev = l->prev;
+    kv->listers_n--;
     el_buf_free(&l->gone);
     *l = (struct kv_lister){0};
+}
+
+size_t kv_lists(const struct kv *kv)
+{
+    return kv->listers_n;
+}
+
+size_t kv_list_costs(const struct kv *kv, const struct kv_lister *l)
+{
+    size_t refs = (l->gone.len - l->gone_at) / sizeof(struct kv_gone *);
+    return l->gone.cap + (kv->gone_refs ? kv->gone_bytes / kv->gone_refs * refs : 0);
+}
+
+static struct kv_gone *gone_new(struct kv *kv, const struct kv_entry *e)
+{
+    struct kv_gone *gone = el_alloc(kv->mem, sizeof *gone + e->key_n);
+    if (!gone)
+        return NULL;
+    gone->n = e->key_n;
+    memcpy(gone->key, e->key, e->key_n);
+    kv->gone_bytes += gone->n;
+    gone->refs = 1;
+    kv->gone_refs++;
+    return gone;
+}
+
+/* One more list has to name it.  False: no memory. */
+static bool gone_put(struct kv *kv, struct kv_lister *l, struct kv_gone *gone)
+{
+    if (!gone || el_buf_put(&l->gone, &gone, sizeof gone))
+        return false;
+    gone->refs++;
+    kv->gone_refs++;
+    return true;
 }
 
 /* The list of values has the newest in front, and they are walked from there: what was born no later than the next is
  * still to come. */
 void kv_tell_listers(struct kv *kv, const struct kv_entry *e)
 {
+    struct kv_gone *gone = NULL;
     kv->telling = true;
     for (struct kv_lister *l = kv->listers; l; l = l->next) {
         if (!l->at || e->born > l->at->born)
             continue;
         if (l->at == e)
             l->at = e->value_next;
-        l->torn |= el_buf_put(&l->gone, &e->key_n, sizeof e->key_n) || el_buf_put(&l->gone, e->key, e->key_n);
+        if (!l->torn && !gone)
+            gone = gone_new(kv, e);
+        l->torn = l->torn || !gone_put(kv, l, gone);
     }
+    gone_unref(kv, gone);
     kv->telling = false;
 }
 

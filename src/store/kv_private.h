@@ -9,6 +9,12 @@ struct kv_block {
     bool gone;     /* from the map */
 };
 
+/* A deleted key that some list still has to name: once for all of them, however many they are. */
+struct kv_gone {
+    size_t refs, n;
+    char key[];
+};
+
 struct item {
     struct kv_block block;
     struct item *next;
@@ -54,6 +60,8 @@ struct kv {
     size_t count;      /* entries with a value */
     uint64_t births;
     struct kv_lister *listers;
+    size_t listers_n;
+    size_t gone_refs, gone_bytes; /* of all keys that are kept for them: pointers, and bytes without those */
     bool telling;
     struct kv_wait *pending_first, *pending_last;
     struct kv_wait *woken_first, *woken_last;

@@ -171,6 +171,8 @@ static enum session_step send_piece(struct client *c, size_t *n, bool *room)
     return step;
 }
 
+enum { TOIL_COSTS = STORE_TURN_BYTES / SESSION_TOIL_SOFT }; /* as much time as so many bytes */
+
 /* The requests behind the one that has been answered.  *n: how many bytes they and their answers are. */
 static enum session_step feed_rest(struct client *c, size_t *n)
 {
@@ -179,7 +181,7 @@ static enum session_step feed_rest(struct client *c, size_t *n)
     c->feeding = true;
     enum session_step step = feed(c, c->rest.v + c->rest_at, c->rest.len - c->rest_at, &used);
     c->feeding = false;
-    *n = out->len + used;
+    *n = out->len + used + c->session.toil * TOIL_COSTS;
     conn_send(&c->conn, out->v, out->len);
     out->len = 0;
     c->rest_at += used;

@@ -203,6 +203,13 @@ static enum session_end do_multi_set(struct session *s, const struct wire_reques
     return end_of(result);
 }
 
+static enum session_end do_delete(struct session *s, const struct wire_request *r, struct el_buf *out)
+{
+    bool was = kv_delete(s->kv, r->key);
+    s->toil += was ? kv_lists(s->kv) : 0;
+    return check_put(wire_put_u64(out, was));
+}
+
 static enum session_end do_queue_pop(struct session *s, const struct wire_request *r, struct el_buf *out)
 {
     struct kv_bytes head;
@@ -239,7 +246,7 @@ static enum session_end execute(struct session *s, const struct wire_request *r,
     case WIRE_CHECK: return check_put(wire_put_u8(out, count_missing(s, r) ? WIRE_NOT_READY : WIRE_READY));
     case WIRE_WAIT: return do_wait(s, r, out);
     case WIRE_GETNUMKEYS: return check_put(wire_put_u64(out, kv_count(s->kv)));
-    case WIRE_DELETE_KEY: return check_put(wire_put_u64(out, kv_delete(s->kv, r->key)));
+    case WIRE_DELETE_KEY: return do_delete(s, r, out);
     case WIRE_APPEND: return end_of(kv_append(s->kv, r->key, r->value));
     case WIRE_MULTI_GET: return do_multi_get(s, r, out);
     case WIRE_MULTI_SET: return do_multi_set(s, r);
@@ -436,6 +443,7 @@ enum session_step session_feed(struct session *s, const char *bytes, size_t n, s
 {
     assert(s->state != SESSION_ENDED && !s->answer);
     *used = 0;
+    s->toil = 0;
     enum session_step step;
     if (EL_UNLIKELY(s->state == SESSION_NEW) && (step = greet(s, bytes, n, used)) != SESSION_MORE)
         return step;
@@ -450,7 +458,7 @@ enum session_step session_feed(struct session *s, const char *bytes, size_t n, s
     }
     size_t at = *used;
     for (size_t length; EL_LIKELY(at < n); at += length, answered = true) {
-        if (EL_UNLIKELY(answered && out->len >= SESSION_OUT_SOFT_BYTES)) {
+        if (EL_UNLIKELY(answered && (out->len >= SESSION_OUT_SOFT_BYTES || s->toil >= SESSION_TOIL_SOFT))) {
             *used = at;
             return SESSION_FLUSH;
         }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ckpt/keeper.h"
+#include "fuzz/vault.h"
 
 #define WORKERS 2u
 #define BUDGET  ((uint64_t)1 << 30)
@@ -11,9 +12,7 @@
 struct stage {
     struct keeper *k;
     const unsigned char *at, *end;
-    uint64_t capacity[WORKERS][KEEPER_SLOTS];
-    unsigned pending; /* orders of the vault that have no answer yet */
-    struct keeper_action order[64];
+    struct vault vault;
 };
 
 static unsigned next(struct stage *s)
@@ -35,16 +34,11 @@ static void look_at_answer(struct stage *s, const struct keeper_action *a)
 {
     const struct wmsg *m = keeper_reply(s->k, a->reply);
     uint64_t header_bytes[WMSG_PARTS_MAX], bytes[WMSG_PARTS_MAX];
-    if (m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy) {
-        const struct keeper_slot *slot = keeper_slot(s->k, a->worker, (unsigned)m->u.snap_slot.slot);
-        if (slot->bytes > s->capacity[a->worker][m->u.snap_slot.slot] || m->u.snap_slot.slot_bytes < slot->bytes)
-            abort();
-    }
+    vault_judge(&s->vault, s->k, a);
     if (m->type == WMSG_RESTORE_OFFER && m->u.restore_offer.step >= 0 && !m->u.restore_offer.elsewhere) {
         unsigned parts = keeper_parts(s->k, a->worker);
         if (images_get(m->u.restore_offer.images, parts, header_bytes, bytes) ||
-            images_bytes(bytes, parts) != m->u.restore_offer.slot_bytes ||
-            m->u.restore_offer.slot_bytes > s->capacity[a->source][a->slot])
+            images_bytes(bytes, parts) != m->u.restore_offer.slot_bytes)
             abort();
     }
 }
@@ -57,44 +51,16 @@ static void step(struct stage *s, const struct keeper_event *ev)
         const struct keeper_action *a = &did->v[i];
         if (a->type == KEEPER_DO_SEND)
             look_at_answer(s, a);
-        if (a->type == KEEPER_DO_RELEASE)
-            memset(s->capacity[a->worker], 0, sizeof s->capacity[a->worker]);
-        bool is_job = a->type == KEEPER_DO_GROW || a->type == KEEPER_DO_SHRINK || a->type == KEEPER_DO_SUM ||
-                      a->type == KEEPER_DO_LOAD || a->type == KEEPER_DO_OPEN;
-        if (is_job && s->pending < 64)
-            s->order[s->pending++] = *a;
+        vault_take(&s->vault, a);
     }
 }
 
-/* One order of the vault has its result, in any order. */
 static void settle(struct stage *s)
 {
-    static const uint64_t bytes[WMSG_PARTS_MAX] = {8192, 100}, header_bytes[WMSG_PARTS_MAX] = {4096, 64};
-    unsigned i = s->pending ? next(s) % s->pending : 0, luck = next(s);
-    if (!s->pending)
-        return;
-    struct keeper_action a = s->order[i];
-    s->order[i] = s->order[--s->pending];
-    uint64_t *capacity = &s->capacity[a.worker][a.slot], want = a.type == KEEPER_DO_LOAD ? 16384 : a.bytes;
-    struct keeper_event ev = {.worker = a.worker,
-                              .slot = a.slot,
-                              .gen = a.gen,
-                              .ok = luck % 8 != 0 && want <= BUDGET / 4,
-                              .part_bytes = bytes,
-                              .part_header_bytes = header_bytes,
-                              .need_bytes = luck % 2,
-                              .text = "no"};
-    ev.type = a.type == KEEPER_DO_GROW     ? KEEPER_EV_GROWN
-              : a.type == KEEPER_DO_SHRINK ? KEEPER_EV_SHRUNK
-              : a.type == KEEPER_DO_SUM    ? KEEPER_EV_SUMMED
-              : a.type == KEEPER_DO_LOAD   ? KEEPER_EV_LOADED
-                                           : KEEPER_EV_OPENED;
-    if (ev.ok && (a.type == KEEPER_DO_GROW || a.type == KEEPER_DO_LOAD) && *capacity < want)
-        *capacity = want;
-    if (ev.ok && a.type == KEEPER_DO_SHRINK && *capacity > a.bytes)
-        *capacity = a.bytes;
-    ev.capacity = ev.file_bytes = *capacity;
-    step(s, &ev);
+    unsigned pick = next(s), luck = next(s);
+    struct keeper_event ev;
+    if (vault_settle(&s->vault, pick, luck, &ev))
+        step(s, &ev);
 }
 
 static void say(struct stage *s, unsigned w, unsigned what)
@@ -167,7 +133,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     struct keeper_conf conf = {.workers = WORKERS, .budget_bytes = BUDGET, .live = true};
-    struct stage s = {.at = data, .end = data + size};
+    struct stage s = {.at = data, .end = data + size, .vault = {.budget = BUDGET / 4}};
     conf.files = next(&s) % 2;
     s.k = keeper_new(&conf, NULL);
     step(&s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});

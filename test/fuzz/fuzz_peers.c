@@ -9,6 +9,7 @@
 #include "agent/member.h"
 #include "rdzv/msg.h"
 #include "rdzv/rdzv.h"
+#include "fuzz/tape.h"
 #include "util/auto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,15 +27,6 @@ static const struct {
     MSG_LIST(X)
 #undef X
 };
-
-struct tape {
-    const uint8_t *at, *end;
-};
-
-static unsigned take(struct tape *t)
-{
-    return t->at < t->end ? *t->at++ : 0;
-}
 
 struct scene { /* what a peer would know */
     uint64_t number, coord;

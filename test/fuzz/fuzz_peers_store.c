@@ -10,20 +10,12 @@
 
 #include "store/session.h"
 #include "store/waiters.h"
+#include "fuzz/tape.h"
 #include "util/auto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { PEERS = 4, MEMORY = 6 << 20 };
-
-struct tape {
-    const uint8_t *at, *end;
-};
-
-static unsigned take(struct tape *t)
-{
-    return t->at < t->end ? *t->at++ : 0;
-}
 
 struct peer {
     struct session s;

@@ -8,11 +8,14 @@
 #include <string.h>
 
 #include "ckpt/keeper.h"
+#include "ckpt/layout.h"
+#include "fuzz/tape.h"
+#include "fuzz/vault.h"
 #include "util/auto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { WORKERS = 3 };
+enum { WORKERS = VAULT_WORKERS };
 #define BUDGET ((uint64_t)1 << 40)
 
 #define X(NAME, name, number, fds, text)                                                                               \
@@ -29,22 +32,20 @@ static const struct {
 #undef X
 };
 
-struct tape {
-    const uint8_t *at, *end;
-};
-
-static unsigned take(struct tape *t)
-{
-    return t->at < t->end ? *t->at++ : 0;
-}
-
 struct stage {
     struct tape *t;
     struct keeper *k;
     el_usec now;
-    uint64_t number, capacity[WORKERS][KEEPER_SLOTS];
-    unsigned pending; /* orders that have no answer yet */
-    struct keeper_action order[64];
+    uint64_t number;
+    struct vault vault;
+    bool compares;
+    bool many; /* have been declared: once, for it takes its time */
+    struct {
+        unsigned worker, slot;
+        uint64_t gen;
+    } read[4]; /* slots that are being read, for a disk or another node */
+    unsigned reads;
+    bool given[WORKERS][KEEPER_SLOTS]; /* to be written by its worker, or by who captures */
 };
 
 /* --- values at their limits --- */
@@ -146,13 +147,30 @@ static void look_at_answer(struct stage *s, const struct keeper_action *a)
         abort();
     }
     wmsg_release(&out);
-    if (m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy &&
-        keeper_slot(s->k, a->worker, (unsigned)m->u.snap_slot.slot)->bytes >
-            s->capacity[a->worker][m->u.snap_slot.slot])
+    vault_judge(&s->vault, s->k, a);
+    if (m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy)
+        s->given[a->worker][m->u.snap_slot.slot] = true;
+}
+
+/* What is summed was given out to be written, once. */
+static void look_at_sum(struct stage *s, const struct keeper_action *a)
+{
+    if (!s->given[a->worker][a->slot])
         abort();
-    if (m->type == WMSG_RESTORE_OFFER && m->u.restore_offer.step >= 0 && !m->u.restore_offer.elsewhere &&
-        m->u.restore_offer.slot_bytes > s->capacity[a->source][a->slot])
-        abort();
+    s->given[a->worker][a->slot] = false;
+}
+
+/* What has no name on disk is nowhere, whoever announced it. */
+static void look_at_slots(const struct stage *s)
+{
+    for (unsigned w = 0; w < WORKERS; w++)
+        for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+            const struct keeper_slot *slot = keeper_slot(s->k, w, i);
+            bool named = slot->step >= 0 && slot->step <= CKPT_STEP_MAX;
+            bool empty = slot->state == KEEPER_FREE || slot->state == KEEPER_BROKEN;
+            if ((!named && !empty) || slot->bytes > WMSG_BYTES_MAX)
+                abort();
+        }
 }
 
 static void feed(struct stage *s, const struct keeper_event *ev)
@@ -163,29 +181,64 @@ static void feed(struct stage *s, const struct keeper_event *ev)
         const struct keeper_action *a = &did->v[i];
         if (a->type == KEEPER_DO_SEND)
             look_at_answer(s, a);
-        if (a->type == KEEPER_DO_RELEASE)
-            memset(s->capacity[a->worker], 0, sizeof s->capacity[a->worker]);
-        bool is_job = a->type == KEEPER_DO_GROW || a->type == KEEPER_DO_SHRINK || a->type == KEEPER_DO_SUM ||
-                      a->type == KEEPER_DO_LOAD || a->type == KEEPER_DO_OPEN;
-        if (is_job && s->pending < COUNT_OF(s->order))
-            s->order[s->pending++] = *a;
+        if (a->type == KEEPER_DO_SUM)
+            look_at_sum(s, a);
+        vault_take(&s->vault, a);
     }
+    look_at_slots(s);
 }
 
 /* --- what happens --- */
 
+static void tell(struct stage *s, unsigned w, const struct wmsg *m, bool away)
+{
+    struct wmsg got;
+    struct el_err e = {0};
+    if (!over_the_wire(m, &got, &e))
+        return;
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = w, .now = s->now, .away = away, .msg = &got});
+    wmsg_release(&got);
+}
+
 static void say(struct stage *s, unsigned w)
 {
     unsigned row = take(s->t) % COUNT_OF(rows);
-    struct wmsg m = {.type = rows[row].type, .seq = take(s->t)}, got;
-    struct el_err e = {0};
+    struct wmsg m = {.type = rows[row].type, .seq = take(s->t)};
     for (const struct el_field *f = rows[row].fields; f->name; f++)
         fill(s, f, (char *)&m.u, w);
-    if (!over_the_wire(&m, &got, &e))
-        return;
-    feed(s, &(struct keeper_event){
-                .type = KEEPER_EV_MSG, .worker = w, .now = s->now, .away = take(s->t) > 250, .msg = &got});
-    wmsg_release(&got);
+    tell(s, w, &m, take(s->t) > 250);
+}
+
+/* With a new round nobody reads but those whom the keeper does not know, unless it compares. */
+static void look_at_readers(const struct stage *s)
+{
+    for (unsigned w = 0; w < WORKERS; w++)
+        for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+            unsigned readers = 0;
+            for (unsigned n = 0; n < s->reads; n++)
+                readers += s->read[n].worker == w && s->read[n].slot == i;
+            if (keeper_slot(s->k, w, i)->readers != readers)
+                abort();
+        }
+}
+
+/* Somebody begins to read a slot, or has read it. */
+static void read_slot(struct stage *s, unsigned w, unsigned x)
+{
+    if (x % 2 && s->reads < COUNT_OF(s->read) && keeper_take(s->k, w, x / 2 % KEEPER_SLOTS)) {
+        unsigned slot = x / 2 % KEEPER_SLOTS;
+        s->read[s->reads].worker = w;
+        s->read[s->reads].slot = slot;
+        s->read[s->reads++].gen = keeper_slot(s->k, w, slot)->gen;
+    } else if (x % 2 == 0 && s->reads) {
+        unsigned i = x / 2 % s->reads;
+        struct keeper_event ev = {.type = KEEPER_EV_READ, .now = s->now, .ok = x < 240};
+        ev.worker = s->read[i].worker, ev.slot = s->read[i].slot, ev.gen = s->read[i].gen;
+        if (keeper_slot(s->k, ev.worker, ev.slot)->gen != ev.gen)
+            abort(); /* it was written meanwhile */
+        s->read[i] = s->read[--s->reads];
+        feed(s, &ev);
+    }
 }
 
 /* What a script does that has not lost its way, so that there is something to lose. */
@@ -194,43 +247,87 @@ static void declare(struct stage *s, unsigned w)
     const struct wmsg said[] = {
         {.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = w, .local_rank = w, .round = s->number}},
         {.type = WMSG_PART, .u.part = {.index = 0, .name = "model", .shard_id = "all", .file = ""}},
+        {.type = WMSG_PART, .u.part = {.index = 1, .name = "optim", .shard_id = "all", .file = ""}},
+        {.type = WMSG_DECLARE, .u.declare = {.layout_id = "all", .parts = 2}},
         {.type = WMSG_DECLARE, .u.declare = {.layout_id = "all", .parts = 1}}};
+    bool both = take(s->t) % 2;
     for (size_t i = 0; i < COUNT_OF(said); i++)
-        feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = w, .now = s->now, .msg = &said[i]});
+        if (both ? i < 4 : i != 2 && i != 3)
+            tell(s, w, &said[i], false);
 }
 
-/* One order of the vault has its result, in any order. */
+/* The slot of this worker that it may write to, with its step. */
+static int slot_given(const struct stage *s, unsigned w)
+{
+    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
+        if (keeper_slot(s->k, w, i)->state == KEEPER_WRITING)
+            return (int)i;
+    return -1;
+}
+
+/* What such a script says next; the values are often those that fit. */
+static void behave(struct stage *s, unsigned w)
+{
+    static const char *const sizes[] = {
+        "64/8192",           "64/100", "64/1048576",     "64/549755813888",
+        "64/70368744177664", "8/8",    "64/8192 64/100", "64/70368744177664 64/70368744177664",
+        "64/8192 64/1048576"};
+    unsigned what = take(s->t), x = take(s->t);
+    int slot = slot_given(s, w);
+    struct wmsg m = {.type = WMSG_RESTORE_QUERY, .seq = what};
+    m.u.restore_query = (struct wmsg_restore_query){.layout_id = "all"};
+    if (what % 4 == 1) {
+        m.type = WMSG_SNAP_BEGIN;
+        m.u.snap_begin = (struct wmsg_snap_begin){
+            .step = step_of(x), .images = sizes[what / 4 % COUNT_OF(sizes)], .persist = what > 192};
+    } else if (what % 4 == 2) {
+        m.type = WMSG_SNAP_COMMIT;
+        m.u.snap_commit = (struct wmsg_snap_commit){.slot = slot < 0 ? x % 2 : (unsigned)slot};
+        m.u.snap_commit.step = keeper_slot(s->k, w, (unsigned)m.u.snap_commit.slot)->step;
+    } else if (what % 4 == 3) {
+        m.type = WMSG_RESTORE_DONE;
+        m.u.restore_done = (struct wmsg_restore_done){.step = step_of(x), .ok = what > 64, .why = "no"};
+    }
+    tell(s, w, &m, false);
+}
+
+/* All go back to what one of them holds, or did. */
+static void go_back(struct stage *s)
+{
+    const struct keeper_slot *slot = keeper_slot(s->k, take(s->t) % WORKERS, take(s->t) % KEEPER_SLOTS);
+    feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN,
+                                   .now = s->now,
+                                   .step = slot->step < 0 ? KEEPER_NO_STEP : slot->step,
+                                   .lineage = slot->lineage,
+                                   .on_disk = take(s->t) % 4 == 0});
+}
+
+/* As many parts as there may be, and one more. */
+static void declare_many(struct stage *s, unsigned w)
+{
+    char name[16];
+    struct wmsg m = {.type = WMSG_PART, .u.part = {.name = name, .shard_id = "all", .file = ""}};
+    s->many = true;
+    for (unsigned i = 0; i <= WMSG_PARTS_MAX + 1; i++) {
+        m.u.part.index = i < WMSG_PARTS_MAX ? i : WMSG_PARTS_MAX - 1;
+        snprintf(name, sizeof name, "p%u", i);
+        tell(s, w, &m, false);
+    }
+}
+
 static void settle(struct stage *s)
 {
-    static const uint64_t bytes[WMSG_PARTS_MAX] = {8192, 100}, header_bytes[WMSG_PARTS_MAX] = {4096, 64};
-    unsigned i = s->pending ? take(s->t) % s->pending : 0, luck = take(s->t);
-    if (!s->pending)
+    unsigned pick = take(s->t), luck = take(s->t);
+    struct keeper_event ev;
+    if (!vault_settle(&s->vault, pick, luck, &ev))
         return;
-    struct keeper_action a = s->order[i];
-    s->order[i] = s->order[--s->pending];
-    uint64_t *capacity = &s->capacity[a.worker][a.slot], want = a.type == KEEPER_DO_LOAD ? 16384 : a.bytes;
-    struct keeper_event ev = {
-        .worker = a.worker, .slot = a.slot, .gen = a.gen, .now = s->now, .ok = luck % 8 != 0 && want <= BUDGET};
-    ev.part_bytes = bytes;
-    ev.part_header_bytes = header_bytes;
-    ev.need_bytes = luck % 2;
-    ev.text = "no";
-    ev.type = a.type == KEEPER_DO_GROW     ? KEEPER_EV_GROWN
-              : a.type == KEEPER_DO_SHRINK ? KEEPER_EV_SHRUNK
-              : a.type == KEEPER_DO_SUM    ? KEEPER_EV_SUMMED
-              : a.type == KEEPER_DO_LOAD   ? KEEPER_EV_LOADED
-                                           : KEEPER_EV_OPENED;
-    if (ev.ok && (a.type == KEEPER_DO_GROW || a.type == KEEPER_DO_LOAD) && *capacity < want)
-        *capacity = want;
-    if (ev.ok && a.type == KEEPER_DO_SHRINK && *capacity > a.bytes)
-        *capacity = a.bytes;
-    ev.capacity = ev.file_bytes = *capacity;
+    ev.now = s->now;
     feed(s, &ev);
 }
 
 static void happens(struct stage *s, unsigned w)
 {
-    unsigned what = take(s->t) % 8, x = take(s->t);
+    unsigned what = take(s->t) % 9, x = take(s->t);
     struct keeper_event ev = {.type = KEEPER_EV_GONE, .worker = w, .now = s->now};
     switch (what) {
     case 0: s->now += EL_SEC(60); return;
@@ -245,13 +342,17 @@ static void happens(struct stage *s, unsigned w)
         int slot = keeper_capture(s->k, w, step_of(x), x % 4);
         if (slot < 0)
             return;
+        s->given[w][slot] = true;
         ev.type = KEEPER_EV_CAPTURED, ev.slot = (unsigned)slot, ev.ok = x & 1, ev.images = text_of(&f, x), ev.text = "";
         break;
     }
     case 6: keeper_captures_end(s->k, step_of(x)); return;
+    case 7: read_slot(s, w, x); return;
     default: break;
     }
     feed(s, &ev);
+    if (what == 1 && !s->compares)
+        look_at_readers(s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -266,15 +367,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     conf.compares = how & 128;
     conf.patience = EL_SEC(300);
     struct el_mem mem = EL_MEM_INIT((size_t)64 << 20);
-    struct stage s = {.t = &t, .now = EL_SEC(1), .number = 1};
+    struct stage s = {.t = &t, .now = EL_SEC(1), .number = 1, .vault = {.budget = BUDGET}};
+    s.compares = conf.compares;
     s.k = keeper_new(&conf, &mem);
     feed(&s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});
     while (t.at < t.end) {
         unsigned what = take(&t), w = what % WORKERS;
-        if (what < 128)
+        if (what < 48)
             say(&s, w);
-        else if (what < 144)
+        else if (what < 120)
+            behave(&s, w);
+        else if (what < 128)
+            go_back(&s);
+        else if (what < 143)
             declare(&s, w);
+        else if (what < 144 && !s.many)
+            declare_many(&s, w);
         else if (what < 184)
             happens(&s, w);
         else

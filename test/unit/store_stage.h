@@ -116,4 +116,19 @@ static inline void close_kv(void)
         printf("Bail out! %zu bytes leaked\n", mem.used_bytes), exit(1);
 }
 
+/* A store with two clients. */
+static inline void open_two(struct peer *a, struct peer *b)
+{
+    open_kv();
+    peer_open(a);
+    peer_open(b);
+}
+
+static inline void close_two(struct peer *a, struct peer *b)
+{
+    peer_close(a);
+    peer_close(b);
+    close_kv();
+}
+
 #endif

@@ -143,6 +143,7 @@ static void test_many_jobs(void)
     open_coordinator(NULL, true);
     join(&ends[0], "10.0.0.1", 0xa, settings("waits", 2, 2));
     ok(wait_type(&ends[0], MSG_PARK, 1), "a job that waits for its other node");
+    join(&ends[3], "10.9.9.9", 0xd, settings("first", 2, 2));
     for (unsigned i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "invented%u", i);
         join(&ends[1], "10.9.9.9", 0xb, settings(name, 2, 2));
@@ -150,6 +151,9 @@ static void test_many_jobs(void)
             break;
     }
     is_num(ends[1].count[MSG_REFUSED], 0, "300 jobs that one host has invented");
+    ok(wait_type(&ends[3], MSG_REFUSED, 1) && ends[3].retry &&
+           strstr(ends[3].text, "gave this job up, which had not formed a round: others need its place"),
+       "the first of them is given up, and its node told why");
     join(&ends[2], "10.0.0.2", 0xc, settings("waits", 2, 2));
     ok(wait_type(&ends[0], MSG_OPEN_STORE, 1), "keep no other host's job out, nor end it");
     close_coordinator();
@@ -458,6 +462,81 @@ static void test_memory_of_one(void)
     close_coordinator();
 }
 
+/* --- messages that are not sent to their end ---------------------------------------------------------------------- */
+
+enum { HOARDERS = 100, HALF_BYTES = 1000 << 10 };
+static struct end hoard[HOARDERS];
+static size_t hoarded[HOARDERS]; /* bytes of a message that each has sent */
+
+static bool are_parked(void)
+{
+    for (unsigned i = 0; i < HOARDERS; i++) {
+        hear(&hoard[i]);
+        if (!hoard[i].count[MSG_PARK] && !hoard[i].closed)
+            return false;
+    }
+    return true;
+}
+
+/* Each has sent all but the end of a message of 1 MiB, or was closed for it. */
+static bool are_half_sent(void)
+{
+    static char spaces[64 << 10];
+    bool all = true;
+    for (unsigned i = 0; i < HOARDERS; i++) {
+        hear(&hoard[i]);
+        while (!hoard[i].closed && hoarded[i] < HALF_BYTES) {
+            size_t lacks = HALF_BYTES - hoarded[i];
+            ssize_t n = send(hoard[i].fd, spaces, lacks < sizeof spaces ? lacks : sizeof spaces, MSG_NOSIGNAL);
+            if (n < 0)
+                break;
+            hoarded[i] += (size_t)n;
+        }
+        all &= hoard[i].closed || hoarded[i] == HALF_BYTES;
+    }
+    return all;
+}
+
+/* What the connections of one address have begun to send is bounded, which no other address feels. */
+static void test_half_messages(void)
+{
+    const unsigned char head[] = {0xf0, 0xff, 0x0f, 0, MSG_VERSION, 0, MSG_STOPPED, 0};
+    struct el_buf beat = EL_BUF_INIT(NULL, 0);
+    unsigned kept = 0;
+    open_coordinator(NULL, false);
+    form(&ends[0], &ends[1], "honest", 2);
+    msg_encode(&(struct msg){.type = MSG_BEAT, .u.beat = {.time = 77}}, &beat);
+    (void)!send(ends[0].fd, beat.v, 9, MSG_NOSIGNAL);
+    for (unsigned i = 0; i < HOARDERS; i++) {
+        hoard[i].fd = -1;
+        join(&hoard[i], "10.9.9.9", 0x100 + i, settings("hoard", HOARDERS + 1, HOARDERS + 1));
+    }
+    ok(wait_for(are_parked), "many agents of one address");
+    wait_ms(1100); /* lines are counted by the second, and those have come */
+    logged[0] = 0;
+    for (unsigned i = 0; i < HOARDERS; i++)
+        raw(&hoard[i], head, sizeof head);
+    ok(wait_for(are_half_sent), "each begins a message of 1 MiB and does not end it");
+    wait_ms(20);
+    for (unsigned i = 0; i < HOARDERS; i++) {
+        hear(&hoard[i]);
+        kept += !hoard[i].closed;
+    }
+    printf("# %u of %u are open\n", kept, HOARDERS);
+    ok(kept * (size_t)HALF_BYTES <= COORDINATOR_CONNS_ONE && kept > 16, "so many go as there is no memory for");
+    ok(strstr(logged,
+              "10.9.9.9:1234: closed: no memory for messages that it has half sent, or does not read: 64 MiB for "
+              "all of 10.9.9.9"),
+       "which is said");
+    (void)!send(ends[0].fd, beat.v + 9, beat.len - 9, MSG_NOSIGNAL);
+    ok(wait_type(&ends[0], MSG_BEAT_REPLY, 1) && !ends[1].closed, "others' half messages are kept");
+    is_num(ends[0].count[MSG_STOP], 0, "and their job goes on");
+    for (unsigned i = 0; i < HOARDERS; i++)
+        hang_up(&hoard[i]);
+    el_buf_free(&beat);
+    close_coordinator();
+}
+
 int main(void)
 {
     stage_open();
@@ -470,6 +549,7 @@ int main(void)
     test_watchers();
     test_deaf_watcher();
     test_first_word();
+    test_half_messages();
     test_memory_of_one();
     test_knock();
     test_port();

@@ -135,9 +135,7 @@ static void test_long_answer(void)
     for (size_t i = 0; i < 2; i++) {
         struct peer p, q;
         size_t n = multi_get(request, COUNT), used, most = 0, before;
-        open_kv();
-        peer_open(&p);
-        peer_open(&q);
+        open_two(&p, &q);
         kv_set(kv, (struct kv_bytes){"/k", 2}, (struct kv_bytes){values[0], sizes[i]});
         send_line(&p, "> 00 ce f7 85 3c");
         send_line(&q, "> 00 ce f7 85 3c");
@@ -158,9 +156,7 @@ static void test_long_answer(void)
         p.out.len = 0;
         send_line(&p, "> 03 02 00.. '/n'");
         ok(got(&p, "< 00 00.."), "then it goes on");
-        peer_close(&p);
-        peer_close(&q);
-        close_kv();
+        close_two(&p, &q);
     }
 }
 
@@ -232,6 +228,55 @@ static void test_long_list(void)
     close_kv();
 }
 
+/* Who deletes keys while many list them: it takes little memory for each, others are heard in between, and each list is
+ * that of its instant. */
+static void test_deletes_under_lists(void)
+{
+    enum { LISTS = 200, KEYS = 300, LONG = 400, TOLD = 8 + 8 };
+    static struct peer lists[LISTS];
+    struct peer p;
+    char key[LONG + 1];
+    struct el_buf asks = EL_BUF_INIT(NULL, 0);
+    size_t used = 0, most = 0, turns = 0;
+    open_kv();
+    peer_open(&p);
+    send_line(&p, "> 00 ce f7 85 3c");
+    for (int i = 0; i < KEYS; i++) {
+        struct kv_bytes name = {key, (size_t)snprintf(key, sizeof key, "%0*d", LONG, i)};
+        kv_set(kv, name, (struct kv_bytes){"", 0});
+        wire_put_op(&asks, WIRE_MODERN, WIRE_DELETE_KEY);
+        wire_put_bytes(&asks, name);
+    }
+    for (int i = 0; i < LISTS; i++) {
+        peer_open(&lists[i]);
+        send_line(&lists[i], "> 00 ce f7 85 3c");
+        lists[i].last = session_feed(&lists[i].s, "\x11", 1, &used, &lists[i].out);
+    }
+    size_t before = mem.used_bytes;
+    p.last = SESSION_FLUSH;
+    for (size_t at = 0; p.last == SESSION_FLUSH; at += used, turns++) {
+        size_t answered = p.out.len;
+        p.last = session_feed(&p.s, asks.v + at, asks.len - at, &used, &p.out);
+        most = p.out.len - answered > most ? p.out.len - answered : most;
+    }
+    ok(p.last == SESSION_MORE && p.out.len == KEYS * 8 && !kv_count(kv), "all keys are deleted");
+    ok(turns > 1 && most / 8 * LISTS <= SESSION_TOIL_SOFT + LISTS, "others are heard before all lists know of all");
+    ok(mem.used_bytes < before + LISTS * KEYS * TOLD, "what is told to many is kept once");
+    ok(session_costs(&lists[0].s) >= KEYS * LONG / LISTS, "at the cost of those who have not read it");
+    for (int i = 0; i < LISTS; i += LISTS - 1) {
+        take_held(&lists[i], NULL);
+        int good = lists[i].out.len == 8 + KEYS * (8 + LONG) && wire_get_u64(lists[i].out.v) == KEYS;
+        for (size_t k = 0; good && k < KEYS; k++)
+            good = atoi(memcpy(key, lists[i].out.v + 8 + k * (8 + LONG) + 8, LONG)) == (int)k;
+        ok(good, "a list has each of them");
+    }
+    for (int i = 0; i < LISTS; i++)
+        peer_close(&lists[i]);
+    peer_close(&p);
+    el_buf_free(&asks);
+    close_kv();
+}
+
 static void run_vectors(const char *const *lines, const char *name)
 {
     static char in[8192], want[8192];
@@ -287,9 +332,7 @@ static void test_wake(void)
     char what[96];
     for (size_t i = 0; i < sizeof wakers / sizeof *wakers; i++) {
         struct peer a, b;
-        open_kv();
-        peer_open(&a);
-        peer_open(&b);
+        open_two(&a, &b);
         send_line(&a, "> 00 ce f7 85 3c 06 02 00.. 02 00.. '/w' 02 00.. '/k'");
         send_line(&b, "> 00 ce f7 85 3c 01 02 00.. '/k' 00 00..");
         ok(got(&a, "<"), "one of two keys does not release");
@@ -299,27 +342,21 @@ static void test_wake(void)
         send_line(&b, wakers[i].request);
         send_line(&a, "> 0c");
         ok(got(&a, "< 01"), "released once; CANCEL_WAIT with nothing pending is answered");
-        peer_close(&a);
-        peer_close(&b);
-        close_kv();
+        close_two(&a, &b);
     }
 }
 
 static void test_compare_set_wakes_nobody(void)
 {
     struct peer a, b;
-    open_kv();
-    peer_open(&a);
-    peer_open(&b);
+    open_two(&a, &b);
     send_line(&a, "> 00 ce f7 85 3c 06 01 00.. 02 00.. '/w'");
     send_line(&b, "> 00 ce f7 85 3c 02 02 00.. '/w' 01 00.. 'a' 01 00.. 'x'");
     ok(got(&a, "<") && got(&b, "< 01 00.. 'a'"), "a COMPARE_SET that stores nothing releases nobody");
     send_line(&b, "> 01 02 00.. '/w' 00 00.. 0d 01 00 00 00");
     send_line(&a, "> 0c");
     ok(got(&a, "< 00 01"), "a cancel that comes too late is answered after the release");
-    peer_close(&a);
-    peer_close(&b);
-    close_kv();
+    close_two(&a, &b);
 }
 
 static void test_queue_wakes_one(void)
@@ -365,9 +402,7 @@ static void test_barrier(void)
 static void test_legacy_abandoned_wait(void)
 {
     struct peer a, b;
-    open_kv();
-    peer_open(&a);
-    peer_open(&b);
+    open_two(&a, &b);
     send_line(&a, "> 00 02 00.. '/x' 01 00.. '7'");
     send_line(&a, "> 05 01 00.. 06 00.. '/never'");
     send_line(&a, "> 05 01 00.. 02 00.. '/x' 02 02 00.. '/x'");
@@ -375,9 +410,7 @@ static void test_legacy_abandoned_wait(void)
     send_line(&b, "> 00 06 00.. '/never' 00 00..");
     send_line(&a, "> 03 02 00.. '/c' 03 00.. 05 01 00.. 02 00.. '/x'");
     ok(got(&a, "< 03 00.. 00"), "answers are not shifted by a key that came later");
-    peer_close(&a);
-    peer_close(&b);
-    close_kv();
+    close_two(&a, &b);
 }
 
 static const struct {
@@ -426,9 +459,7 @@ static void test_refused(void)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct peer p, q;
         size_t before = mem.peak_bytes = mem.used_bytes;
-        open_kv();
-        peer_open(&p);
-        peer_open(&q);
+        open_two(&p, &q);
         send_line(&q, "> 00 ce f7 85 3c");
         send_line(&p, refused[i].bytes);
         char what[128];
@@ -438,9 +469,7 @@ static void test_refused(void)
         ok(mem.peak_bytes - before < 4096, "nothing is allocated by a length that a peer sent");
         send_line(&q, "> 05 00 00..");
         ok(got(&q, "< 00"), "the others are served");
-        peer_close(&p);
-        peer_close(&q);
-        close_kv();
+        close_two(&p, &q);
     }
 }
 
@@ -486,6 +515,7 @@ int main(void)
     test_long_answer();
     test_long_value();
     test_long_list();
+    test_deletes_under_lists();
     test_legacy_abandoned_wait();
     test_refused();
     test_sums();
