@@ -217,6 +217,60 @@ def one_that_is_replaced(folder):
     assert job.captured(1) == "tensor r00000/t.9 was changed outside of ck.update()", job.captured(1)
 
 
+def planned_in_inference_mode(folder):
+    """A step, or ck.swapped(), that ends there: what is laid aside then can be written to behind it."""
+    state = {"w": torch.zeros(4, requires_grad=True), "b": torch.zeros(2), "n": []}
+    job = Watched(folder, state=state)
+    job._emergency.keep(1)
+    state["n"].extend([0.1] * 400)  # another layout
+    with torch.inference_mode():
+        job._emergency.keep(2)
+    for step in (3, 4):
+        with torch.no_grad():
+            state["w"].add_(1)
+        job._emergency.keep(step)
+        assert job._emergency.kept, job._emergency.trouble
+    back = {"w": torch.ones(4, requires_grad=True), "b": torch.ones(2), "n": []}
+    assert job.captured(4, state=back) == ""
+    assert back["w"].tolist() == [2] * 4 and len(back["n"]) == 400, back
+
+
+def a_plan_that_failed(folder):
+    """It is not used again."""
+    state = {"w": torch.zeros(4), "b": torch.zeros(2)}
+    job = Watched(folder, state=state)
+    job._emergency.keep(1)
+    copied, emergency.copy_all = emergency.copy_all, lambda *_: 1 / 0
+    try:
+        job._emergency.keep(2)
+    finally:
+        emergency.copy_all = copied
+    assert not job._emergency.kept and job.plans == 1
+    job._emergency.keep(3)
+    assert job._emergency.kept and job.plans == 2
+
+
+def a_parameter_set_anew_before_a_snapshot_that_was_left_out(folder):
+    """The snapshot has looked at the module, and the step before it must not be told with what it saw."""
+    net = torch.nn.Linear(2, 2)
+    job = Watched(folder, net=net)
+    job._emergency.keep(1)
+    net.weight = torch.nn.Parameter(torch.ones(2, 2))
+    job._take()
+    assert job.captured(1) == 'part "net" was changed outside of ck.update()', job.captured(1)
+
+
+def turned_within_a_step(folder):
+    """Square, so that its address and shape stay the same."""
+    state = {"w": torch.arange(9.0).reshape(3, 3).requires_grad_(), "b": torch.zeros(2)}
+    job = Watched(folder, state=state)
+    for step in range(3):
+        state["w"].data = state["w"].data.t()
+        job._emergency.keep(step)
+        back = {"w": torch.zeros(3, 3, requires_grad=True), "b": torch.ones(2)}
+        assert job.captured(step, state=back) == "" and torch.equal(back["w"], state["w"]), (step, back)
+
+
 if __name__ == "__main__":
     bad = []
     with tempfile.TemporaryDirectory() as folder:

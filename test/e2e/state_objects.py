@@ -857,6 +857,35 @@ class Beside:
         return {"optim": how(self.optim.state_dict()), "epoch": 1}
 
 
+class Trainer:
+    """Of a script: it has an optimizer, and gives its state within its own."""
+
+    def __init__(self, b):
+        self.parts, self.epoch = {"optim": b.optim}, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "optim": {k: v.state_dict() for k, v in self.parts.items()}}
+
+    def load_state_dict(self, state):
+        self.epoch = state["epoch"]
+        self.parts["optim"].load_state_dict(state["optim"]["optim"])
+
+
+class Wrapped:
+    """As accelerate wraps an optimizer: its groups are another object's."""
+
+    def __init__(self, b):
+        self.optimizer = b.optim
+
+    param_groups = property(lambda self: self.optimizer.param_groups)
+
+    def state_dict(self):
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state):
+        self.optimizer.load_state_dict(state)
+
+
 def shallow(state):
     return {**state, "state": {k: dict(v) for k, v in state["state"].items()}}
 
@@ -905,6 +934,12 @@ case("best_of_two_before_the_first_step", lambda: (lambda g, d: {"best": g.state
 for first in ("best", "optim"):
     case(f"best_before_the_first_step_{first}_first", lambda first=first: (lambda b: dict(sorted({"optim": b.optim, **{"best": b.states()}}.items(), reverse=first == "optim")))(Beside(steps=0, layers=2 + (first == "best") * 2, stays=False)),
          lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["optim"].state_dict()])
+for layers, keeper in ((7, Trainer), (17, Wrapped)):
+    for steps in (0, 2):
+        case(f"best_beside_a_{keeper.__name__}_of_{steps}", lambda keeper=keeper, steps=steps, layers=layers: (lambda b: {"it": keeper(b), "best": copy.deepcopy(keeper(b).state_dict())})(Beside(steps=steps, layers=layers + steps, stays=False)),
+             lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["it"].state_dict()])
+refused("bad_copy_beside_its_schedule_alone", lambda: (lambda b: {"sched": b.schedule, "optim": b.states()})(Beside(steps=0, layers=31)),
+        '"optim.optim": ' + ITSELF.format("an optimizer") + "optimizer " + BEHIND)
 case("own_dict_like_an_optimizer_state", lambda: {"state": {"x": 1}, "param_groups": ["a"]}, lambda d, s: d["state"].update(x=s))
 case("state_dict_of_a_module", lambda: torch.nn.Linear(2, 2).state_dict(), lambda d, s: d["weight"].data.add_(1))
 case("copy_that_comes_later", lambda: {"best": None}, lambda d, s: d.update(best=optim_state(s)))

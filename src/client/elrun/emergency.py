@@ -31,7 +31,7 @@ from .parts import Held, Part, copy_all
 from .special import is_tensor as _is_tensor
 from .texts import cut
 from .tree import Refused
-from .values import SIMPLE, has_pair, numpy, torch
+from .values import SIMPLE, counting_changes, has_pair, numpy, torch
 
 if TYPE_CHECKING:
     from .snapshots import Snapshots
@@ -54,6 +54,7 @@ class _Plan(NamedTuple):
 
     layouts: List[Any]
     places: List[int]  #: where the memory of the sources is
+    dense: List[bool]  #: of the tensors among them: they are contiguous
     uncounted: Set[int]  #: numbers of sources: tensors made in inference mode, where torch counts no changes
     refused: str  #: why they cannot be captured
     aside: List[int]
@@ -83,6 +84,7 @@ class Emergency:
         self.trouble = ""
         self.loose: List[Any] = []  # tensors whose holders are counted,
         self.holders: List[int] = []  # … and how many they had behind the step
+        self.blocks: List[Tuple[str, List[Any]]] = []  # of each part behind the step
         self.tensors: List[int] = []  # how many stand in the containers of each part
         self.kept = False  # what stands here is of the last step, and may be compared with what is there when the next begins
         self.steps = self.clean = 0  # steps that were begun; looks in a row that have found nothing
@@ -115,20 +117,22 @@ class Emergency:
             self.large -= 1
             return
         try:
-            held = self.ck._take()
-            sources = [s for one in held for s in one.sources]
-            samples = self.ck._samples()
-            why = self._watch(held, sources)
+            with counting_changes():
+                held = self.ck._take()
+                sources = [s for one in held for s in one.sources]
+                samples = self.ck._samples()
+                why = self._watch(held, sources)
         except (Error, Refused) as e:
             why = str(e)
         except Exception as e:  # a snapshot will say so
-            why = f"{type(e).__name__}: {e}"
+            why, self.plan = f"{type(e).__name__}: {e}", None
         self.trouble = why
         if why:
             return
         self.held, self.sources, self.samples_consumed = held, sources, samples
         self.loose = [sources[i] for i in self.plan.loose] if self.plan else []
         self.holders = list(map(sys.getrefcount, self.loose))
+        self.blocks = [(part.name, list(part.blocks.values())) for part in self.ck.parts if isinstance(part, Part)]
         self.tensors = [len(_in_containers(part)) for part in self.ck.parts]
         if self.mark:
             self.mark.record()
@@ -185,9 +189,10 @@ class Emergency:
             places = list(map(torch().Tensor.data_ptr, sources))
         else:
             places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
+        dense = [s.is_contiguous() for s in sources if _is_tensor(s)]
         plan = self.plan
-        if plan is None or plan.places != places or plan.layouts != [one.layout for one in held]:
-            plan = self.plan = self._plan(held, sources, places)
+        if plan is None or plan.places != places or plan.dense != dense or plan.layouts != [one.layout for one in held]:
+            plan = self.plan = self._plan(held, sources, places, dense)
         if plan.refused:
             self.large = LARGE_STEPS
             return plan.refused
@@ -197,13 +202,13 @@ class Emergency:
         copy_all(plan.samples, plan.views)
         return ""
 
-    def _plan(self, held: List[Held], sources: List[Any], places: List[int]) -> _Plan:
+    def _plan(self, held: List[Held], sources: List[Any], places: List[int], dense: List[bool]) -> _Plan:
         th = torch()
         layouts = [one.layout for one in held]
         tensors = [i for i, s in enumerate(sources) if _is_tensor(s)]
         uncounted = set(itertools.compress(tensors, map(_IS_INFERENCE, [sources[i] for i in tensors])))
         had = self.plan
-        if had is not None and had.layouts == layouts and had.uncounted == uncounted:
+        if had is not None and had.layouts == layouts and had.uncounted == uncounted and had.dense == dense:
             plan = self._same_elsewhere(had, sources, places)
             if plan is not None:
                 return plan
@@ -218,14 +223,13 @@ class Emergency:
                 aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
         picked = set(aside).union(free)
         rest = [i for i in range(len(rows)) if i not in picked]
-        with th.inference_mode(False) if uncounted else contextlib.nullcontext():
-            copies = [th.empty_like(sources[i]) if _is_tensor(sources[i]) else _array_like(sources[i]) for i in aside]
+        copies = [th.empty_like(sources[i]) if _is_tensor(sources[i]) else _array_like(sources[i]) for i in aside]
         drawn = random.Random(len(rest)).sample(rest, len(rest))
         some = sorted(drawn, key=lambda i: not sources[i].requires_grad)[:SAMPLED_MAX]  # weights are what scripts swap
         looked = {i: view for i in some for view in [_watched(sources[i])] if view is not None}
         samples = [v.clone() for v in looked.values()]
         loose, reached = self._in_no_block(rest, sources)
-        return _Plan(layouts, places, uncounted, refused, aside, rest, copies, list(looked), list(looked.values()), samples, loose, reached,
+        return _Plan(layouts, places, dense, uncounted, refused, aside, rest, copies, list(looked), list(looked.values()), samples, loose, reached,
                      list(sources))
 
     def _same_elsewhere(self, had: _Plan, sources: List[Any], places: List[int]) -> Optional[_Plan]:
@@ -261,9 +265,9 @@ class Emergency:
         another thread, and the other ranks may stand still.  A block knows by itself whether it is what it was, containers
         are looked through, and of what a state_dict() has given, a tensor that nobody holds but this module was replaced; if
         nobody else has held it behind the step, the state_dict() gives copies, or views of what it has."""
-        for part in self.ck.parts:
-            if isinstance(part, Part) and not all(block.holds_the_same() for block in list(part.blocks.values())):
-                return f'part "{part.name}"'
+        for name, blocks in self.blocks:
+            if not all(block.holds_the_same() for block in blocks):
+                return f'part "{name}"'
         plan = self.plan
         if plan is None:
             return ""
@@ -426,10 +430,9 @@ def _in_containers(part: Any) -> Set[int]:
         seen.add(id(value))
         if _is_tensor(value):
             found.add(id(local_of(value)))
-        elif isinstance(value, dict):
-            todo += value.values()
-        elif isinstance(value, (list, tuple, collections.deque)):
-            todo += value
+        elif isinstance(value, (dict, list, tuple, collections.deque)):
+            members = value.values() if isinstance(value, dict) else value
+            todo += () if SIMPLE.issuperset(map(type, members)) else members
         elif not has_pair(value):
             todo += (fields_of(value) or {}).values()
     return found

@@ -23,6 +23,12 @@ def devices_of(tensors: List[Any]) -> List[Any]:
     return list({t.device for t in tensors if getattr(t, "is_cuda", False)})
 
 
+def may_be_queued(tensors: List[Any]) -> bool:
+    """Copies of them to the host may end later.  torch turns the sign of a conjugated or negated view on the host, behind the
+    copy that it has only begun."""
+    return not any(t.is_conj() or t.is_neg() for t in tensors if hasattr(t, "is_conj"))
+
+
 class PageLock:
     """Of one slot.  Where CUDA refuses it nothing is locked, and copies are slower."""
 
@@ -42,13 +48,13 @@ class PageLock:
         """The slot is going to be mapped anew."""
         if self.bytes:
             self.left.append(memory)
-            self.bytes = 0
+            self.bytes, self.stale = 0, False
 
     def splits(self, used: int) -> bool:
         """The slot is used for so many bytes without a keep(): some of them are locked and some not, or more than they.  CUDA
         copies nothing into a range that is partly locked."""
         self.stale = self.stale or self.bytes not in (0, used)
-        return self.bytes not in (0, used)
+        return self.stale
 
     def take(self, memory: memoryview) -> None:
         """Locks it, if it is not."""

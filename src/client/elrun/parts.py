@@ -11,7 +11,7 @@ from .image import Image, Layout, pickled, room_for
 from .blocks import Block, Spec
 from .objects import Walk
 from .packets import Error, Extent
-from .pagelock import PageLock, devices_of
+from .pagelock import PageLock, devices_of, may_be_queued
 from .sharing import Sharing
 from .tree import Refused
 from .values import numpy, torch
@@ -235,7 +235,7 @@ class Slot:
         if devices:
             self.lock.take(self.memory[: self.used])
         copy = copy_tensors if plain else copy_all
-        copy(to, sources, bool(devices))
+        copy(to, sources, bool(devices) and may_be_queued(sources))
         for device in devices:
             torch().cuda.current_stream(device).synchronize()
 

@@ -22,7 +22,7 @@ from .parts import FilePart, Held, Saved, put_back, unmade
 from .records import Change, Event, NoSnapshot, Regroup, SavedImage
 from .texts import cut
 from .tree import Misfit, Refused
-from .values import torch
+from .values import counting_changes, torch
 
 MISFIT = "what was saved does not fit what "  # begins what other ranks are told of one (src/ckpt/keeper_restore.c)
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
@@ -225,10 +225,10 @@ class Snapshots(Declaring):
         if persist and not self._disk:
             self._memory_only(step)
         before = self._page.word[PHASE]
-        if before != INIT:
-            self._page.word[PHASE] = SNAPSHOT
+        self._page.word[PHASE] = SNAPSHOT if before != INIT else INIT
         try:
-            return self._take_snapshot(step, bool(persist))
+            with counting_changes():
+                return self._take_snapshot(step, bool(persist))
         finally:
             self._page.word[PHASE] = before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import enum
@@ -13,7 +14,7 @@ import re
 import sys
 import types
 import uuid
-from typing import Any
+from typing import Any, ContextManager, cast
 
 SIMPLE = frozenset((type(None), bool, int, float, complex, str, bytes))
 _IMMUTABLE = (int, float, complex, str, bytes, decimal.Decimal, fractions.Fraction, datetime.date, datetime.time,
@@ -28,6 +29,14 @@ def torch() -> Any:
 
 def numpy() -> Any:
     return sys.modules.get("numpy")
+
+
+def counting_changes() -> ContextManager[Any]:
+    """What is made in inference mode could be changed in it alone."""
+    th = torch()
+    if th is not None and hasattr(th, "is_inference_mode_enabled") and th.is_inference_mode_enabled():
+        return cast(ContextManager[Any], th.inference_mode(False))
+    return contextlib.nullcontext()
 
 
 def is_value(value: Any) -> bool:
