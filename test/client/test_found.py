@@ -316,6 +316,14 @@ def keys_of_a_block_that_are_of_another_type_later():
     assert set(map(type, back(lambda: {i: torch.zeros(2) for i in range(20)}, change))) == {float}
 
 
+def a_parameter_of_another_shape_than_the_tensor_that_is_there():
+    def change(it):
+        it["t"], it["many"][6] = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(3), requires_grad=False)
+
+    fresh = back(lambda: {"t": torch.zeros(3, 3), "many": [torch.zeros(2) for _ in range(20)]}, change)
+    assert type(fresh["t"]) is type(fresh["many"][6]) is torch.nn.Parameter and fresh["t"].requires_grad and not fresh["many"][6].requires_grad
+
+
 def moments_of_another_device():
     """As saved with a GPU; torch says that there is one, and makes them on the CPU."""
     import elrun.fill

@@ -55,7 +55,7 @@ class _Plan(NamedTuple):
     layouts: List[Any]
     places: List[int]  #: where the memory of the sources is
     dense: List[bool]  #: of the tensors among them: they are contiguous
-    uncounted: Set[int]  #: numbers of sources: tensors made in inference mode, where torch counts no changes
+    uncounted: Set[int]  #: numbers of sources: tensors made in inference mode or of numpy's memory, where torch counts no changes
     refused: str  #: why they cannot be captured
     aside: List[int]
     rest: List[int]
@@ -207,6 +207,7 @@ class Emergency:
         layouts = [one.layout for one in held]
         tensors = [i for i, s in enumerate(sources) if _is_tensor(s)]
         uncounted = set(itertools.compress(tensors, map(_IS_INFERENCE, [sources[i] for i in tensors])))
+        uncounted.update(i for i in tensors if _is_of_numpy(sources[i]))
         had = self.plan
         if had is not None and had.layouts == layouts and had.uncounted == uncounted and had.dense == dense:
             plan = self._same_elsewhere(had, sources, places)
@@ -448,8 +449,16 @@ def _too_many(rows: List[Any]) -> str:
     if n <= UNCOUNTED_MAX:
         return ""
     most = max(rows, key=lambda row: row.bytes)
-    return (f"more than {UNCOUNTED_MAX >> 20} MiB of arrays of numpy and tensors made in inference mode, whose changes nothing counts: {n >> 20} "
-            f"MiB, the largest is {most.spec.name}")
+    return (f"more than {UNCOUNTED_MAX >> 20} MiB of arrays of numpy, tensors in their memory and tensors made in inference mode, whose changes "
+            f"nothing counts: {n >> 20} MiB, the largest is {most.spec.name}")
+
+
+def _is_of_numpy(tensor: Any) -> bool:
+    """Its memory may be an array's, as from_numpy() gives it: torch does not count what is written through that.  Not asked of
+    parameters, which are read out of mapped files so."""
+    th = torch()
+    return (type(tensor) is th.Tensor and tensor.device.type == "cpu" and tensor.layout is th.strided and not tensor.requires_grad
+            and hasattr(tensor, "untyped_storage") and not tensor.untyped_storage().resizable() and not tensor.is_shared())
 
 
 def _array_like(array: Any) -> Any:

@@ -233,7 +233,7 @@ class Fill:
         if not path:
             raise self.misfit("", f"a tensor {node.dtype} of shape {list(node.shape)} was saved, and one "
                                   f"{str(local.dtype)[6:]} of {list(local.shape)} is declared")
-        if same_kind and not node.spread and not old.requires_grad and type(old) is th.Tensor and old._base is None \
+        if same_kind and not node.spread and not node.parameter and not old.requires_grad and type(old) is th.Tensor and old._base is None \
                 and not old.is_inference() and self.memory.is_free(old):
             views = special.can_grow(old) and len(self.views.get(old.untyped_storage().data_ptr(), ())) > 1
             if views and node.stride is None and old.is_contiguous() and not old.storage_offset():
