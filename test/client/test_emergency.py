@@ -1,4 +1,5 @@
 """What is laid aside behind each step, and what a change behind it is noticed by.  Exit status 0: all is as it should be."""
+import io
 import os
 import socket
 import sys
@@ -109,7 +110,7 @@ def too_large_to_be_laid_aside(folder):
         job = Watched(folder, state=state)
         job._emergency.keep(1)
         why = job.captured(1)
-        assert why == (f"more than 64 MiB of arrays of numpy, tensors in their memory and tensors made in inference mode, whose changes nothing counts: 64 MiB, the "
+        assert why == (f"more than 64 MiB of arrays of numpy and tensors made in inference mode, whose changes nothing counts: 64 MiB, the "
                        f"largest is r00000/{name}"), why
         assert not job._emergency.plan.copies
 
@@ -229,6 +230,44 @@ def memory_of_an_array(folder):
     assert job.captured(1, state=back) == ""
     tells = hasattr(torch.Tensor, "untyped_storage")  # the manual says what torch 1.13 does not
     assert back["t"].tolist() == [0, 0 if tells else 99] + [0] * 62, back
+
+
+def what_was_loaded(folder):
+    """It looks like an array's memory, and is captured, however large it is."""
+    net = torch.nn.Linear(2200, 2200)
+    optim = torch.optim.Adam(net.parameters())
+    net(torch.ones(1, 2200)).sum().backward()
+    optim.step()
+    data = io.BytesIO()
+    torch.save({"optim": optim.state_dict(), "mean": {"w": torch.ones(3000, 3000)}}, data)
+    data.seek(0)
+    loaded = torch.load(data)
+    optim.load_state_dict(loaded["optim"])
+    job = Watched(folder, state={"net": net, "optim": optim, "mean": loaded["mean"]})
+    job._emergency.keep(1)
+    assert job.captured(1) == "" and not {s.numel() for s in job._emergency.plan.copies} & {2200 * 2200, 3000 * 3000}
+
+
+def asked_in_the_mode_of_the_script(folder):
+    """An object's state_dict() may need inference mode, and gradients to be off."""
+
+    class Packs:
+        def __init__(self):
+            self.to = inferred(4)
+
+        def state_dict(self):
+            assert torch.is_inference_mode_enabled() and not torch.is_grad_enabled()
+            self.to.add_(1)
+            return {"to": self.to}
+
+        def load_state_dict(self, state):
+            self.to.copy_(state["to"])
+
+    with torch.inference_mode():
+        job = Watched(folder, it=Packs())
+        job._emergency.keep(1)
+        assert job._emergency.kept, job._emergency.trouble
+        job.take_into(0, 0)
 
 
 def planned_in_inference_mode(folder):

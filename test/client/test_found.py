@@ -420,7 +420,8 @@ def what_its_own_loader_keeps_lies_where_it_lay():
 
 def one_container_in_two_parts():
     for make, change in ((list, lambda q: q.append({"i": [1, torch.ones(1)]})), (dict, lambda q: q.update(a={"i": 1})),
-                         (collections.deque, lambda q: q.append(torch.ones(2)))):
+                         (collections.deque, lambda q: q.append(torch.ones(2))),
+                         (list, lambda q: q.append(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]) if hasattr(torch.Tensor, "untyped_storage") else 0))):
         job, again, q, fresh = Alone(), Alone(), make(), make()
         for one, held in ((job, q), (again, fresh)):
             one.declare("a", {"q": held})

@@ -857,22 +857,8 @@ class Beside:
         return {"optim": how(self.optim.state_dict()), "epoch": 1}
 
 
-class Trainer:
-    """Of a script: it has an optimizer, and gives its state within its own."""
-
-    def __init__(self, b):
-        self.parts, self.epoch = {"optim": b.optim}, 0
-
-    def state_dict(self):
-        return {"epoch": self.epoch, "optim": {k: v.state_dict() for k, v in self.parts.items()}}
-
-    def load_state_dict(self, state):
-        self.epoch = state["epoch"]
-        self.parts["optim"].load_state_dict(state["optim"]["optim"])
-
-
-class Wrapped:
-    """As accelerate wraps an optimizer: its groups are another object's."""
+class AcceleratedOptimizer:
+    """As that of accelerate: its groups are another object's."""
 
     def __init__(self, b):
         self.optimizer = b.optim
@@ -934,10 +920,9 @@ case("best_of_two_before_the_first_step", lambda: (lambda g, d: {"best": g.state
 for first in ("best", "optim"):
     case(f"best_before_the_first_step_{first}_first", lambda first=first: (lambda b: dict(sorted({"optim": b.optim, **{"best": b.states()}}.items(), reverse=first == "optim")))(Beside(steps=0, layers=2 + (first == "best") * 2, stays=False)),
          lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["optim"].state_dict()])
-for layers, keeper in ((7, Trainer), (17, Wrapped)):
-    for steps in (0, 2):
-        case(f"best_beside_a_{keeper.__name__}_of_{steps}", lambda keeper=keeper, steps=steps, layers=layers: (lambda b: {"it": keeper(b), "best": copy.deepcopy(keeper(b).state_dict())})(Beside(steps=steps, layers=layers + steps, stays=False)),
-             lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["it"].state_dict()])
+for steps in (0, 2):
+    case(f"best_beside_a_wrapped_optimizer_of_{steps}", lambda steps=steps: (lambda b: {"it": AcceleratedOptimizer(b), "best": copy.deepcopy(b.states())})(Beside(steps=steps, layers=17 + steps, stays=False)),
+         lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["it"].state_dict()])
 refused("bad_copy_beside_its_schedule_alone", lambda: (lambda b: {"sched": b.schedule, "optim": b.states()})(Beside(steps=0, layers=31)),
         '"optim.optim": ' + ITSELF.format("an optimizer") + "optimizer " + BEHIND)
 case("own_dict_like_an_optimizer_state", lambda: {"state": {"x": 1}, "param_groups": ["a"]}, lambda d, s: d["state"].update(x=s))

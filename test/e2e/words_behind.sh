@@ -26,7 +26,7 @@ arrays: 2
 nothing: 9"
 like "a tensor that is replaced: it is said which" "$(grep 'last words' "$ERR")" 'average/bias was changed outside of ck\.update\(\)'
 like "in a module: it is said in which part" "$(grep 'last words' "$ERR")" 'part "model" was changed outside of ck\.update\(\)'
-like "more arrays than can be laid aside: it is said" "$(grep 'last words' "$ERR")" 'more than 64 MiB of arrays of numpy, tensors in their memory and tensors made in inference mode.*64 MiB, the largest is r00000/large'
+like "more arrays than can be laid aside: it is said" "$(grep 'last words' "$ERR")" 'more than 64 MiB of arrays of numpy and tensors made in inference mode.*64 MiB, the largest is r00000/large'
 is "what is done between all steps is said once in each attempt" "$(grep -c 'was changed between update([0-9]*) and update([0-9]*): until' "$ERR")" 3
 is_clean "changes behind a step"
 finished

@@ -18,9 +18,6 @@ from .tree import join
 from .values import has_pair, torch
 
 
-DEPTH = 4  # containers and objects in each other that are looked through for an owner
-
-
 class _Kind(NamedTuple):
     name: str
     keys: Set[str]  # of its state
@@ -39,18 +36,21 @@ def fault(value: Any, others: List[Any]) -> str:
     found: List[Tuple[str, Dict[Any, Any], _Kind]] = []
     declared = [o for one in others for o in _look("", one, [], set())] + _look("", value, found, set())
     for path, state, kind in found:
-        way = _way_out(state, kind, declared)
+        bare = [o for one in declared for o in (_inside(one, kind) if type(one).__name__ in _WRAPPERS else [one])]
+        way = _way_out(state, kind, [o for o in bare if _is_owner(o, kind)])
         if way:
             return (f"{path or 'what is declared'}: this is a copy of {kind.name}'s state, out of which {kind.name} is not "
                     f"restored: declare the {kind.name.split()[-1]} itself; {way}")
     return ""
 
 
+_WRAPPERS = ("AcceleratedOptimizer", "AcceleratedScheduler")  # of accelerate: their state is that of the one object they have
+
+
 def _way_out(state: Dict[Any, Any], kind: _Kind, declared: List[Any]) -> str:
     """What to do instead; "": nothing, it is a copy to be kept."""
     mine = _shared_by_state_dict(state, kind)
-    owners = [o for o in declared if _is_owner(o, kind)]
-    alive = owners + list(_alive(kind))
+    alive = declared + list(_alive(kind))
     shared = mine | _identities(state["param_groups"]) if kind.name == "an optimizer" else mine
     if shared and any(not shared.isdisjoint(_identities(vars(o))) for o in alive):
         return "what is to be kept beside it, as the best one so far, is its copy.deepcopy()"
@@ -63,7 +63,7 @@ def _way_out(state: Dict[Any, Any], kind: _Kind, declared: List[Any]) -> str:
         other = _other_owner(state, kind, declared, bool(mine))
     if not other:
         return ""
-    return _BEHIND + (f"every {kind.name.split()[-1]}, and {other} is not declared yet" if owners else "it")
+    return _BEHIND + (f"every {kind.name.split()[-1]}, and {other} is not declared yet" if declared else "it")
 
 
 _BEHIND = "a copy that is to be kept beside it, as the best one so far, is declared behind "
@@ -72,50 +72,20 @@ _BEHIND = "a copy that is to be kept beside it, as the best one so far, is decla
 def _other_owner(state: Dict[Any, Any], kind: _Kind, declared: List[Any], has_own: bool) -> str:
     """The class of an object that lives, is not declared and may have given this state; "": none.  has_own: the state has
     something that would be such an object's, and none has it."""
-    known = {id(d) for one in declared for d in [one, *_restored_with(one, kind)]}
+    known = {id(d) for one in declared for d in [one, *_inside(one, kind)]}
     for o in _alive(kind):
         if id(o) not in known and _may_have_given(o, state, kind, has_own):
             return f"one of class {type(o).__name__}"
     return ""
 
 
-def _restored_with(value: Any, kind: _Kind) -> Iterator[Any]:
-    """Those that an object has, and whose state is in what its state_dict() gives: SequentialLR has its schedulers so, a
-    script's Trainer its optimizer; not a scheduler its optimizer."""
-    if is_module(value):
+def _inside(value: Any, kind: _Kind) -> Iterator[Any]:
+    """Those that one of several parts restores with itself, as SequentialLR its schedulers."""
+    if type(value).__name__ in _WRAPPERS:
+        yield from (o for o in vars(value).values() if _has_pair(type(o)))
         return
-    try:
-        given = list(_states(value.state_dict(), kind))
-    except Exception:  # it was asked before, and has answered
-        return
-    for o in _parts_of(value) if given else ():
-        if _is_owner(o, kind) and any(_gives(o, state, kind) for state in given):
-            yield o
-
-
-def _gives(owner: Any, state: Dict[Any, Any], kind: _Kind) -> bool:
-    mine = _shared_by_state_dict(state, kind)
-    return not mine.isdisjoint(_identities(vars(owner))) or _may_have_given(owner, state, kind, bool(mine))
-
-
-def _states(value: Any, kind: _Kind, depth: int = DEPTH) -> Iterator[Dict[Any, Any]]:
-    """States of such objects, as they stand in what a state_dict() gives."""
-    if isinstance(value, dict) and kind.keys <= value.keys() and (kind.name != "an optimizer" or _is_of_optimizer(value)):
-        yield value
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    for one in members if depth else ():
-        yield from _states(one, kind, depth - 1)
-
-
-def _parts_of(value: Any, depth: int = DEPTH) -> Iterator[Any]:
-    """What stands in the attributes of an object, and of those that have a state_dict(), too."""
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else vars(value).values()
-    for one in members if depth else ():
-        if isinstance(one, (dict, list, tuple)):
-            yield from _parts_of(one, depth - 1)
-        elif not isinstance(one, type) and has_pair(one) and not is_module(one) and hasattr(one, "__dict__"):
-            yield one
-            yield from _parts_of(one, depth - 1)
+    for one in vars(value).values():
+        yield from (o for o in (one if isinstance(one, (list, tuple)) else [one]) if _is_owner(o, kind))
 
 
 def _may_have_given(owner: Any, state: Dict[Any, Any], kind: _Kind, has_own: bool) -> bool:

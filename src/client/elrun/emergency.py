@@ -55,7 +55,7 @@ class _Plan(NamedTuple):
     layouts: List[Any]
     places: List[int]  #: where the memory of the sources is
     dense: List[bool]  #: of the tensors among them: they are contiguous
-    uncounted: Set[int]  #: numbers of sources: tensors made in inference mode or of numpy's memory, where torch counts no changes
+    uncounted: Set[int]  #: numbers of sources: tensors made in inference mode, where torch counts no changes
     refused: str  #: why they cannot be captured
     aside: List[int]
     rest: List[int]
@@ -117,10 +117,10 @@ class Emergency:
             self.large -= 1
             return
         try:
+            held = self.ck._take()
+            sources = [s for one in held for s in one.sources]
+            samples = self.ck._samples()
             with counting_changes():
-                held = self.ck._take()
-                sources = [s for one in held for s in one.sources]
-                samples = self.ck._samples()
                 why = self._watch(held, sources)
         except (Error, Refused) as e:
             why = str(e)
@@ -187,9 +187,10 @@ class Emergency:
             return f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors"
         if sources and all(one.layout.plain for one in held if one.layout):
             places = list(map(torch().Tensor.data_ptr, sources))
+            dense = list(map(torch().Tensor.is_contiguous, sources))
         else:
             places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
-        dense = [s.is_contiguous() for s in sources if _is_tensor(s)]
+            dense = [s.is_contiguous() for s in sources if _is_tensor(s)]
         plan = self.plan
         if plan is None or plan.places != places or plan.dense != dense or plan.layouts != [one.layout for one in held]:
             plan = self.plan = self._plan(held, sources, places, dense)
@@ -207,7 +208,6 @@ class Emergency:
         layouts = [one.layout for one in held]
         tensors = [i for i, s in enumerate(sources) if _is_tensor(s)]
         uncounted = set(itertools.compress(tensors, map(_IS_INFERENCE, [sources[i] for i in tensors])))
-        uncounted.update(i for i in tensors if _is_of_numpy(sources[i]))
         had = self.plan
         if had is not None and had.layouts == layouts and had.uncounted == uncounted and had.dense == dense:
             plan = self._same_elsewhere(had, sources, places)
@@ -218,7 +218,8 @@ class Emergency:
         refused = _too_many([rows[i] for i in free])
         aside = [] if refused else free
         left = ASIDE_MAX
-        for i in sorted(set(i for i, row in enumerate(rows) if row.spec.moves).difference(free), key=lambda i: rows[i].bytes):
+        moves = (i for i, row in enumerate(rows) if row.spec.moves or (row.bytes <= ASIDE_MAX and not row.spec.shared and _is_of_numpy(sources[i])))
+        for i in sorted(set(moves).difference(free), key=lambda i: rows[i].bytes):
             left -= rows[i].bytes
             if left >= 0:
                 aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
@@ -449,16 +450,16 @@ def _too_many(rows: List[Any]) -> str:
     if n <= UNCOUNTED_MAX:
         return ""
     most = max(rows, key=lambda row: row.bytes)
-    return (f"more than {UNCOUNTED_MAX >> 20} MiB of arrays of numpy, tensors in their memory and tensors made in inference mode, whose changes "
-            f"nothing counts: {n >> 20} MiB, the largest is {most.spec.name}")
+    return (f"more than {UNCOUNTED_MAX >> 20} MiB of arrays of numpy and tensors made in inference mode, whose changes nothing counts: {n >> 20} "
+            f"MiB, the largest is {most.spec.name}")
 
 
 def _is_of_numpy(tensor: Any) -> bool:
-    """Its memory may be an array's, as from_numpy() gives it: torch does not count what is written through that.  Not asked of
-    parameters, which are read out of mapped files so."""
+    """Its memory may be an array's, as from_numpy() gives it: torch does not count what is written through that.  What
+    torch.load() has read looks the same."""
     th = torch()
-    return (type(tensor) is th.Tensor and tensor.device.type == "cpu" and tensor.layout is th.strided and not tensor.requires_grad
-            and hasattr(tensor, "untyped_storage") and not tensor.untyped_storage().resizable() and not tensor.is_shared())
+    return (type(tensor) is th.Tensor and tensor.device.type == "cpu" and tensor.layout is th.strided
+            and hasattr(tensor, "untyped_storage") and not tensor.untyped_storage().resizable())
 
 
 def _array_like(array: Any) -> Any:

@@ -579,7 +579,9 @@ def _hold_alike(x: Any, y: Any) -> bool:
     if type(x) is not type(y):
         return False
     if special.is_tensor(x):
-        return bool(x.shape == y.shape and (x.dtype, x.device) == (y.dtype, y.device) and special.is_block_tensor(x) and special.is_block_tensor(y) and is_alike(x, y))
+        if not special.is_block_tensor(x) or not special.is_block_tensor(y):
+            return special.to_bytes(x) == special.to_bytes(y)
+        return bool((x.shape, x.dtype, x.device) == (y.shape, y.dtype, y.device) and is_alike(x, y))
     if isinstance(x, dict):
         return _hold_alike(list(x.items()), list(y.items()))
     if isinstance(x, (tuple, list, collections.deque)):

@@ -14,7 +14,7 @@ from .packets import Error, Extent
 from .pagelock import PageLock, devices_of, may_be_queued
 from .sharing import Sharing
 from .tree import Refused
-from .values import numpy, torch
+from .values import counting_changes, numpy, torch
 
 _POPULATE_WRITE = 23  # Linux: MADV_POPULATE_WRITE
 NAME_MAX = 128  # bytes of the name of a part
@@ -227,7 +227,8 @@ class Slot:
             one.layout.write(image, step, one.blob)
             views = self.views.get(i)
             if views is None or views[0] is not one.layout or views[1] != extent.at:
-                views = self.views[i] = (one.layout, extent.at, one.layout.views(image))
+                with counting_changes():
+                    views = self.views[i] = (one.layout, extent.at, one.layout.views(image))
             to += views[2]
             sources += one.sources
             plain = plain and one.layout.plain

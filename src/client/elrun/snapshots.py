@@ -22,7 +22,7 @@ from .parts import FilePart, Held, Saved, put_back, unmade
 from .records import Change, Event, NoSnapshot, Regroup, SavedImage
 from .texts import cut
 from .tree import Misfit, Refused
-from .values import counting_changes, torch
+from .values import torch
 
 MISFIT = "what was saved does not fit what "  # begins what other ranks are told of one (src/ckpt/keeper_restore.c)
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
@@ -227,8 +227,7 @@ class Snapshots(Declaring):
         before = self._page.word[PHASE]
         self._page.word[PHASE] = SNAPSHOT if before != INIT else INIT
         try:
-            with counting_changes():
-                return self._take_snapshot(step, bool(persist))
+            return self._take_snapshot(step, bool(persist))
         finally:
             self._page.word[PHASE] = before
 

@@ -14,7 +14,7 @@ import re
 import sys
 import types
 import uuid
-from typing import Any, ContextManager, cast
+from typing import Any, Iterator
 
 SIMPLE = frozenset((type(None), bool, int, float, complex, str, bytes))
 _IMMUTABLE = (int, float, complex, str, bytes, decimal.Decimal, fractions.Fraction, datetime.date, datetime.time,
@@ -31,12 +31,15 @@ def numpy() -> Any:
     return sys.modules.get("numpy")
 
 
-def counting_changes() -> ContextManager[Any]:
-    """What is made in inference mode could be changed in it alone."""
+@contextlib.contextmanager
+def counting_changes() -> Iterator[None]:
+    """Tensors that are made in inference mode could be written to in it alone: here they are made outside of it."""
     th = torch()
-    if th is not None and hasattr(th, "is_inference_mode_enabled") and th.is_inference_mode_enabled():
-        return cast(ContextManager[Any], th.inference_mode(False))
-    return contextlib.nullcontext()
+    if th is None or not hasattr(th, "is_inference_mode_enabled") or not th.is_inference_mode_enabled():
+        yield
+        return
+    with th.inference_mode(False), th.no_grad():
+        yield
 
 
 def is_value(value: Any) -> bool:
