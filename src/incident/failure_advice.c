@@ -67,8 +67,7 @@ const char *failure_advice(const struct failure *f)
         return "an exception ends only the thread that raised it, and who waits for that one waits for ever: catch it "
                "there, and raise it again in the main thread";
     if (f->absent)
-        return "look at what this rank did at that moment: the others had come to the barrier before their time ran "
-               "out";
+        return "look at what this rank did at that moment: the others waited for it until their time ran out";
     if (f->left)
         return "a rank that ends early leaves the others in their collectives: give all ranks the same number of "
                "steps, "

@@ -77,7 +77,10 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
         return;
     }
     if (f->absent) {
-        el_buf_printf(out, "did not come to a barrier, ended by elrun (%s)", signame(f->code, name));
+        el_buf_printf(out, "did not %s, ended by elrun",
+                      f->rule == CLASSIFY_MONITORED ? "come to a barrier" : "take part in a collective");
+        if (f->end == FAILURE_SIGNAL)
+            el_buf_printf(out, " (%s)", signame(f->code, name));
         return;
     }
     if (failure_was_left(f)) {

@@ -62,7 +62,7 @@ static void test_whole(void)
     ok(strstr(text, "\n  rank 9 on node-2 failed too: signal 9; only how it ended was told\n"),
        "a failure without a document, in clean text, which does not claim to know more of it");
     ok(!strstr(text, "among the first"), "the first");
-    ok(strstr(text, "failed by themselves: code error 1, network 4\n"), "classes");
+    ok(strstr(text, "by class: code error 1, network 4\n"), "classes");
     ok(strstr(text, "store, when the first worker failed: rank 5 (pid 7) has not come\n  store, when the first worker "
                     "failed: rank 6"),
        "who was missing");

@@ -225,6 +225,32 @@ static void test_followers(void)
     finish(&r);
 }
 
+/* What stands for several is true of each; and who only waited has not made the others end. */
+static void test_alike(void)
+{
+    static const char *const ways[] = {"recv", "send", "recv"};
+    struct report r = start();
+    struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
+    char text[400];
+    for (int i = 0; i < 3; i++) {
+        struct failure *f = add(&r, FAILURE_EXIT, 1);
+        snprintf(text, sizeof text, "%s", trace);
+        snprintf(strstr(text, "ValueError"), 200,
+                 "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 6000ms for %s operation\n",
+                 ways[i]);
+        stderr_of(f, text);
+        failure_judge(f, false, false);
+    }
+    failure_judge(add(&r, FAILURE_SIGNAL, 15), true, false);
+    ok(summary_write(&r, &out, &summary_plain, 0) == 0, "a report");
+    ok(strstr(el_buf_cstr(&out), "\n  1 other failed in the same way: rank 2\n"), "the same words");
+    ok(strstr(el_buf_cstr(&out), "\n  2 others ended too: ranks 1 (RuntimeError: Timed out waiting 6000ms for send "
+                                 "operation), 3 (stopped by elrun)\n"),
+       "other ones apart, and no victims of one that only waited");
+    el_buf_free(&out);
+    finish(&r);
+}
+
 /* What a terminal is given: nothing wider than it, but for words that are. */
 static void test_widths(void)
 {
@@ -391,6 +417,7 @@ int main(void)
     test_signals();
     test_storm();
     test_followers();
+    test_alike();
     test_widths();
     test_shown();
     test_several();
