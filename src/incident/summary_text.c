@@ -84,15 +84,20 @@ static void put_lines(struct page *p, struct text t, unsigned indent)
 static void put_news(struct page *p, const struct failure *f, struct text t)
 {
     struct el_buf news = EL_BUF_INIT(p->out->mem, 0);
+    const struct text first = summary_first(f);
+    size_t end = 0; /* of what is not blank */
     bool marks = f->found.kind == TRACEBACK_SYNTAX || f->found.kind == TRACEBACK_NONE;
     for (struct text line; text_line(&t, &line);) {
         line = summary_without_rank(line);
-        if (summary_says_nothing_new(f, line, marks))
+        if (summary_says_nothing_new(f, line, marks) || (!line.n && !news.len))
             continue;
+        if (first.n && line.n == first.n && memcmp(line.p, first.p, line.n) == 0)
+            el_buf_puts(&news, "first: ");
         el_buf_put(&news, line.n ? line.p : "", line.n);
         el_buf_puts(&news, "\n");
+        end = line.n ? news.len : end;
     }
-    put_lines(p, (struct text){news.v, news.len}, DEEP);
+    put_lines(p, (struct text){news.v, end}, DEEP);
     p->out->full |= news.full;
     el_buf_free(&news);
 }
@@ -531,7 +536,12 @@ static void put_places(struct page *p, const struct failure *f)
         put(p, INDENT);
     }
     if (p->r->log_dir) {
-        el_buf_printf(&p->line, "all logs: %s%s%s", job ? job->log_host : "", job ? ":" : "", p->r->log_dir);
+        if (job)
+            el_buf_printf(&p->line, "logs of node %u: %s:%s", job->log_node, job->log_host, p->r->log_dir);
+        else
+            el_buf_printf(&p->line, "all logs: %s", p->r->log_dir);
+        if (job && f && f->node_rank != job->log_node && !f->log_file)
+            el_buf_printf(&p->line, "; those of rank %u: on %s, node %u", f->rank, f->host, f->node_rank);
         put(p, INDENT);
     }
     if (f && failure_advice(f)[0]) {
