@@ -54,15 +54,18 @@ static const char *said(const struct failure *f)
 }
 
 /* "  | ExceptionGroup: x" of a group, whose message names the group and one of its members: "x; ValueError: y".  The
- * member's own line stays, or its frames would be nobody's. */
+ * line of that member stays if there are others: among their frames it says which are whose. */
 static bool is_of_group(const struct failure *f, struct text line)
 {
-    const char *text = f->message;
+    const char *text = f->message, *only;
     if (f->found.kind != TRACEBACK_GROUP || !text)
         return false;
     while (line.n && (line.p[0] == ' ' || line.p[0] == '|'))
         line = (struct text){line.p + 1, line.n - 1};
-    return line.n && strncmp(line.p, text, line.n) == 0 && (!text[line.n] || text_starts(text_of(text + line.n), "; "));
+    if (line.n && strncmp(line.p, text, line.n) == 0 && (!text[line.n] || text_starts(text_of(text + line.n), "; ")))
+        return true;
+    only = text_find(text_of(text), "(1 sub-exception); ");
+    return only && is_cut_text(line, only + strlen("(1 sub-exception); "));
 }
 
 bool summary_says_nothing_new(const struct failure *f, struct text line, bool marks)

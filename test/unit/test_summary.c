@@ -290,8 +290,9 @@ static void test_evidence(void)
          "    +------------------------------------\n",
          "OSError: disk (t.py:5)\n", NULL, "of a group the place is the member's that is named", FAILURE_EXIT, 1},
         {"  + Exception Group Traceback (most recent call last):\n  |   File \"t.py\", line 9, in main\n"
-         "  | ExceptionGroup: one (1 sub-exception)\n  +-+---------------- 1 ----------------\n"
+         "  | ExceptionGroup: one (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n"
          "    | Traceback (most recent call last):\n    |   File \"t.py\", line 5, in f\n    | OSError: disk\n"
+         "    +---------------- 2 ----------------\n    | OSError: net\n"
          "    +------------------------------------\n",
          "\n        | OSError: disk\n        +-", "\n      | ExceptionGroup", "the member's line stays with its frames",
          FAILURE_EXIT, 1},
