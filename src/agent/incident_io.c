@@ -150,6 +150,7 @@ static void print(struct node *n)
     r.script = n->conf->script;
     r.log_dir = report_logs(n);
     j->job.log_host = n->host;
+    j->job.log_node = (unsigned)membership_world(n->membership)->group_rank;
     report_print(n, &r);
 }
 

@@ -69,6 +69,20 @@ static void find_absent(struct node *n)
     }
 }
 
+/* Nobody failed by itself, and the time of a collective ran out: who said nothing did not take part in it. */
+static void find_silent(struct node *n)
+{
+    struct report r = report_make(n);
+    int cause = failure_cause(r.failures, r.failures_count);
+    for (unsigned k = 0; cause >= 0 && k < n->nproc; k++) {
+        struct failure *f = &n->worker[k].failure;
+        if (!n->worker[k].bad || !absent_is_silent(f, r.failures[cause]))
+            continue;
+        absent_mark(f, r.failures[cause]);
+        take_scene(f, &r);
+    }
+}
+
 static void collected(struct node *n)
 {
     n->collecting = false;
@@ -80,6 +94,7 @@ static void collected(struct node *n)
             judge(n, i, kills > 0);
     find_absent(n);
     last_one_explain(n);
+    find_silent(n);
     struct report r = report_make(n);
     int odd = hung_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)

@@ -1,6 +1,7 @@
 #include "incident/absent.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "incident/text.h"
@@ -54,11 +55,23 @@ bool absent_names(const struct failure *f, unsigned rank)
     return false;
 }
 
+bool absent_is_silent(const struct failure *f, const struct failure *waited)
+{
+    bool late = waited->follower && !waited->private_link && !waited->left && classify_is_late(waited->rule);
+    bool spoke = classify_is_follower(f->words) || (f->raised && f->spoke_first);
+    return late && f->by == FAILURE_BY_ELRUN && !f->hung && !f->absent && f->watch != FAILURE_WATCH_NOT_LOOKED &&
+           !spoke;
+}
+
 void absent_mark(struct failure *f, const struct failure *accuser)
 {
     const char *said = accuser->found.message[0] ? accuser->found.message : accuser->message;
-    assert(f->by == FAILURE_BY_ELRUN && absent_names(accuser, f->rank));
+    assert(f->by == FAILURE_BY_ELRUN && (absent_names(accuser, f->rank) || absent_is_silent(f, accuser)));
     f->absent = f->follower = f->private_link = true;
     f->class = FAILURE_CLASS_HANG;
-    text_copy(f->sign, sizeof f->sign, said, strlen(said));
+    f->rule = accuser->rule;
+    if (accuser->rule == CLASSIFY_MONITORED)
+        text_copy(f->sign, sizeof f->sign, said, strlen(said));
+    else
+        snprintf(f->sign, sizeof f->sign, "rank %u: %.*s", accuser->rank, (int)sizeof f->sign - 20, said);
 }

@@ -1,4 +1,4 @@
-/* Whom a failure's words name as the rank that did not come. */
+/* The rank that did not come: whom a failure's words name; or who said nothing while the others waited in vain. */
 #ifndef INCIDENT_ABSENT_H
 #define INCIDENT_ABSENT_H
 #include "incident/failure.h"
@@ -7,7 +7,12 @@
  * the ranks of a group whose numbers are others name nobody. */
 bool absent_names(const struct failure *f, unsigned rank);
 
-/* Judged, stopped by elrun, and named by those words: it is the better cause, if nobody failed by itself. */
+/* Judged.  waited is the first cause of its node, and only says that the time of a collective ran out: f, which elrun
+ * stopped, said neither that nor anything of its own before.  (No connection of waited's own, and nobody had left with
+ * 0: these explain it better.) */
+bool absent_is_silent(const struct failure *f, const struct failure *waited);
+
+/* Judged, stopped by elrun, and one of both: it is the better cause, if nobody failed by itself. */
 void absent_mark(struct failure *f, const struct failure *accuser);
 
 #endif

@@ -501,6 +501,12 @@ bool classify_is_loader(enum classify_rule r)
     return r >= CLASSIFY_SHARER_RESET && r <= CLASSIFY_SHARER_EOF;
 }
 
+bool classify_is_late(enum classify_rule r)
+{
+    return r == CLASSIFY_WATCHDOG || r == CLASSIFY_WATCHDOG_DOWN || r == CLASSIFY_GLOO_TIMEOUT ||
+           r == CLASSIFY_STORE_BARRIER || r == CLASSIFY_HCCL_NOTIFY;
+}
+
 bool classify_is_helper(enum classify_rule r)
 {
     return r == CLASSIFY_POOL_BROKEN || strcmp(classify_advice(r), FAILURE_ADVICE_HELPER) == 0;

@@ -53,6 +53,7 @@ bool classify_is_usage(enum classify_rule r);           /* the program refused i
 const char *classify_usage_words(enum classify_rule r); /* ... in which line; a newline in front: at its beginning */
 bool classify_is_command(enum classify_rule r);         /* a command that it wanted is not there, or cannot be run */
 bool classify_is_loader(enum classify_rule r);          /* a data loader's process died while it handed over a batch */
+bool classify_is_late(enum classify_rule r);            /* the time of a collective ran out: somebody did not come */
 bool classify_is_helper(enum classify_rule r);          /* a helper process was killed: by whom the words do not say */
 
 #endif

@@ -525,6 +525,8 @@ static bool sooner(const struct failure *a, const struct failure *b)
         return b->follower;
     if (a->private_link != b->private_link)
         return a->private_link;
+    if (a->follower && (a->class == FAILURE_CLASS_HANG) != (b->class == FAILURE_CLASS_HANG))
+        return a->class == FAILURE_CLASS_HANG;
     if (a->hung != b->hung)
         return b->hung; /* one that ended by itself explains why the others stood */
     if (a->hung && !a->thread[0] != !b->thread[0])

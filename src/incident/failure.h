@@ -63,7 +63,7 @@ struct failure {
     enum failure_class class;
     bool hung;          /* elrun ended it, because all workers of its node stood still */
     bool odd;           /* hung: it stood elsewhere than most, and so keeps them waiting */
-    bool absent;        /* elrun stopped it, and another one's words name it as the rank that did not come */
+    bool absent;        /* elrun stopped it, and it did not come where others waited: incident/absent.h */
     bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
     bool private_link;  /* follower: the connection may be one of its own, to a service: named before other followers */
     el_usec at;         /* monotonic: when the end was seen */
@@ -151,8 +151,9 @@ bool failure_is_own(const struct failure *f);
 el_usec failure_at(const struct failure *f);
 
 /* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another,
- * and of followers one whose connection may be its own; the earliest, by the error file's time stamp where that is
- * earlier than the end; then the lowest rank.  -1 = none. */
+ * and of followers one whose connection may be its own, then one whose time ran out, since a connection is closed by
+ * who ends of that; the earliest, by the error file's time stamp where that is earlier than the end; then the lowest
+ * rank.  -1 = none. */
 int failure_cause(const struct failure *const *all, unsigned n);
 
 enum failure_status_as { FAILURE_AS_WORKER, FAILURE_AS_TORCHRUN, FAILURE_AS_CLASS }; /* --exit-code */

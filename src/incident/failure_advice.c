@@ -1,8 +1,10 @@
 /* What a failure means for elrun's exit status, and what to do about it. */
 #include <assert.h>
 #include <signal.h>
+#include <string.h>
 
 #include "incident/failure.h"
+#include "incident/text.h"
 #include "incident/xid.h"
 
 /* What the kernel sends to a program that reached a limit, or whose own timer ran out. */
@@ -55,6 +57,12 @@ const char *failure_class_text(enum failure_class c)
     return "";
 }
 
+static bool sends_itself(const struct failure *f)
+{
+    const struct text stack = {f->stack, f->stack ? strlen(f->stack) : 0};
+    return stack.n && (text_find(stack, "os.kill(os.getpid(),") || text_find(stack, "signal.raise_signal("));
+}
+
 const char *failure_advice(const struct failure *f)
 {
     if (f->end == FAILURE_SIGNAL && f->code == SIGBUS)
@@ -67,8 +75,7 @@ const char *failure_advice(const struct failure *f)
         return "an exception ends only the thread that raised it, and who waits for that one waits for ever: catch it "
                "there, and raise it again in the main thread";
     if (f->absent)
-        return "look at what this rank did at that moment: the others had come to the barrier before their time ran "
-               "out";
+        return "look at what this rank did at that moment: the others waited for it until their time ran out";
     if (f->left)
         return "a rank that ends early leaves the others in their collectives: give all ranks the same number of "
                "steps, "
@@ -91,7 +98,10 @@ const char *failure_advice(const struct failure *f)
                                  "early, or a service end?"
                                : "";
     case FAILURE_CLASS_HANG: return "a peer did not take part: look for the rank that printed last or not at all";
-    case FAILURE_CLASS_OUTSIDE: return "elrun did not send this signal: ask the scheduler or the host's administrator";
+    case FAILURE_CLASS_OUTSIDE:
+        if (sends_itself(f))
+            return "the program sent this signal to itself, by its traceback";
+        return "elrun did not send this signal: ask the scheduler or the host's administrator";
     case FAILURE_CLASS_CODE:
     case FAILURE_CLASS_UNKNOWN: break;
     }

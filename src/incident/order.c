@@ -8,6 +8,8 @@ bool order_sooner(const struct order_entry *a, const struct order_entry *b)
         return b->follower;
     if (a->private_link != b->private_link)
         return a->private_link;
+    if (a->follower && a->late != b->late)
+        return a->late;
     return a->time != b->time ? a->time < b->time : a->rank < b->rank;
 }
 
@@ -28,7 +30,8 @@ struct order_cause order_cause(const struct order_entry *all, unsigned n)
             out.root = (int)i;
     for (unsigned i = 0; out.root >= 0 && i < n; i++)
         if (!all[i].elrun && all[i].follower == all[out.root].follower &&
-            all[i].private_link == all[out.root].private_link && may_be_first(&all[i], &all[out.root]))
+            all[i].private_link == all[out.root].private_link && all[i].late == all[out.root].late &&
+            may_be_first(&all[i], &all[out.root]))
             out.among++;
     return out;
 }

@@ -16,10 +16,11 @@ struct order_entry {
     bool elrun;          /* stopped by elrun: never a cause */
     bool follower;       /* says only that a peer went away: a cause only if nobody else is there */
     bool private_link;   /* a follower whose connection may be its own, or that knows who had left: before the others */
+    bool late;           /* a follower whose time ran out: before one whose connection was closed, perhaps by its end */
 };
 
 /* Is a rather the cause than b?  A total order: elrun's own last, followers before them, of those the private ones
- * first, then by time and rank. */
+ * first, then the late ones, then by time and rank. */
 bool order_sooner(const struct order_entry *a, const struct order_entry *b);
 
 struct order_cause {

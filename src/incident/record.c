@@ -132,6 +132,7 @@ static const struct field found[] = {
     TOP(BOOL, "chained", found.chained, 0, NULL),
     TOP(BOOL, "nested", found.nested, 0, NULL),
     TOP(BOOL, "in_thread", found.in_thread, 0, NULL),
+    TOP(BOOL, "in_process", found.in_process, 0, NULL),
 };
 
 const char *record_end_word(enum failure_end end)

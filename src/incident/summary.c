@@ -77,7 +77,10 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
         return;
     }
     if (f->absent) {
-        el_buf_printf(out, "did not come to a barrier, ended by elrun (%s)", signame(f->code, name));
+        el_buf_printf(out, "did not %s, ended by elrun",
+                      f->rule == CLASSIFY_MONITORED ? "come to a barrier" : "take part in a collective");
+        if (f->end == FAILURE_SIGNAL)
+            el_buf_printf(out, " (%s)", signame(f->code, name));
         return;
     }
     if (failure_was_left(f)) {
@@ -133,6 +136,9 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         if (f->found.function[0])
             el_buf_printf(out, "; it stood in %s", f->found.function);
     } else if (f->message) {
+        const char *where = f->found.in_process ? "in a child process of it" : "in a thread of it";
+        if (f->found.in_thread && !failure_by_thread(f))
+            el_buf_printf(out, "%s%s%s", brief ? "" : ": ", where, brief ? ": " : "");
         /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
         bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
         /* The words are those of the connection to it. */
@@ -145,7 +151,7 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         el_buf_printf(out, ": %s", signame_meaning(f->code));
     } else if (f->found.message[0]) {
         el_buf_puts(out, "; its last line: ");
-        put_message(f, f->found.message, out);
+        put_message(f, summary_without_rank(text_of(f->found.message)).p, out);
     }
     const char *slash = strrchr(f->found.file, '/');
     if (f->found.user_frame && f->found.line)

@@ -26,6 +26,7 @@ struct report_job {
     const char *classes;       /* "network 12, unknown 3" */
     const char *missing;       /* lines: who had not come to the store when the first failed */
     const char *log_host;      /* whose log_dir it is */
+    unsigned log_node;
 };
 
 struct report {

@@ -37,4 +37,7 @@ const char *summary_no_stack(const struct failure *f);
 bool summary_has_more(const struct failure *f);
 bool summary_tells_last(const struct failure *f);
 
+/* The line of the exception while whose handling the one that is told was raised; n 0: there is none. */
+struct text summary_first(const struct failure *f);
+
 #endif

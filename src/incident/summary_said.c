@@ -53,24 +53,27 @@ static const char *said(const struct failure *f)
     return f->message ? f->message : f->found.message;
 }
 
-/* "  | ValueError: x" of a group, whose message names the group and its first exception: "…; ValueError: x". */
+/* "  | ExceptionGroup: x" of a group, whose message names the group and one of its members: "x; ValueError: y".  The
+ * line of that member stays if there are others: among their frames it says which are whose. */
 static bool is_of_group(const struct failure *f, struct text line)
 {
-    const char *text = f->message, *at;
+    const char *text = f->message, *only;
     if (f->found.kind != TRACEBACK_GROUP || !text)
         return false;
     while (line.n && (line.p[0] == ' ' || line.p[0] == '|'))
         line = (struct text){line.p + 1, line.n - 1};
-    for (; line.n && (at = text_find((struct text){text, strlen(text)}, "; ")) != NULL; text = at + 2)
-        if (line.n == (size_t)(at - text) && memcmp(line.p, text, line.n) == 0)
-            return true;
-    return line.n && is_cut_text(line, text);
+    if (line.n && strncmp(line.p, text, line.n) == 0 && (!text[line.n] || text_starts(text_of(text + line.n), "; ")))
+        return true;
+    only = text_find(text_of(text), "(1 sub-exception); ");
+    return only && is_cut_text(line, only + strlen("(1 sub-exception); "));
 }
 
 bool summary_says_nothing_new(const struct failure *f, struct text line, bool marks)
 {
-    return (!marks && is_marks(line)) || is_cut_text(line, f->message) || is_cut_text(line, f->found.message) ||
-           is_of_group(f, line) || is_text(line, "Traceback (most recent call last):");
+    const char *last = summary_without_rank(text_of(f->found.message)).p;
+    return (!marks && is_marks(line)) || is_cut_text(line, f->message) || is_cut_text(line, last) ||
+           is_of_group(f, line) || text_starts(line, "Extension modules: ") ||
+           /* faulthandler's: of no use */ is_text(line, "Traceback (most recent call last):");
 }
 
 /* A stack that is too long has lost its middle (failure.c), which may lie in this line: "[… 1234 bytes …] ". */
@@ -130,4 +133,19 @@ bool summary_tells_last(const struct failure *f)
     while (text_line(&rest, &line))
         last = line.n ? line : last;
     return !f->message && f->found.message[0] && is_cut_text(last, f->found.message);
+}
+
+struct text summary_first(const struct failure *f)
+{
+    struct traceback t;
+    struct traceback_chain chain;
+    struct text line = {0}, words;
+    if (!f->stack || !f->found.chained)
+        return line;
+    traceback_find_chain(&t, &chain, f->stack, strlen(f->stack));
+    bool led = chain.n > 1 && chain.v[0].link != TRACEBACK_INNER;
+    words = led ? chain.v[0].words : (struct text){0};
+    if (words.n)
+        text_line(&words, &line);
+    return line;
 }

@@ -84,15 +84,20 @@ static void put_lines(struct page *p, struct text t, unsigned indent)
 static void put_news(struct page *p, const struct failure *f, struct text t)
 {
     struct el_buf news = EL_BUF_INIT(p->out->mem, 0);
+    const struct text first = summary_first(f);
+    size_t end = 0; /* of what is not blank */
     bool marks = f->found.kind == TRACEBACK_SYNTAX || f->found.kind == TRACEBACK_NONE;
     for (struct text line; text_line(&t, &line);) {
         line = summary_without_rank(line);
-        if (summary_says_nothing_new(f, line, marks))
+        if (summary_says_nothing_new(f, line, marks) || (!line.n && !news.len))
             continue;
+        if (first.n && line.n == first.n && memcmp(line.p, first.p, line.n) == 0)
+            el_buf_puts(&news, "first: ");
         el_buf_put(&news, line.n ? line.p : "", line.n);
         el_buf_puts(&news, "\n");
+        end = line.n ? news.len : end;
     }
-    put_lines(p, (struct text){news.v, news.len}, DEEP);
+    put_lines(p, (struct text){news.v, end}, DEEP);
     p->out->full |= news.full;
     el_buf_free(&news);
 }
@@ -270,13 +275,54 @@ struct others {
     struct kind same, rest, hung, stopped, absent;
 };
 
+/* "Connection reset by peer", short and without addresses. */
+static void reason_of(const struct failure *f, char shown[REASON_MAX])
+{
+    struct text t = text_of(f->message);
+    const char *type = f->found.type, *end;
+    if (*type && text_starts(t, type) && t.n > strlen(type) + 1) {
+        t.p += strlen(type) + 1;
+        t.n -= strlen(type) + 1;
+        while (t.n && *t.p == ' ')
+            t.p++, t.n--;
+    }
+    if (t.n && *t.p == '[' && (end = memchr(t.p, ']', t.n)) != NULL) { /* Gloo's and Python's: a place, a number */
+        t.n -= (size_t)(end + 1 - t.p);
+        t.p = end + 1;
+        while (t.n && (*t.p == ' ' || *t.p == ':'))
+            t.p++, t.n--;
+    }
+    if ((end = text_find(t, " [")) != NULL || (end = text_find(t, ". ")) != NULL || (end = text_find(t, ": [")) != NULL)
+        t.n = (size_t)(end - t.p);
+    text_copy(shown, REASON_MAX, t.n ? t.p : "", t.n);
+}
+
+static void put_reason(struct el_buf *out, const struct failure *f)
+{
+    const char *type = f->found.type;
+    char shown[REASON_MAX];
+    reason_of(f, shown);
+    if (!*type && !*shown)
+        summary_ending(f, out);
+    else
+        el_buf_printf(out, "%s%s%s", type, *type && *shown ? ": " : "", shown);
+}
+
+/* Followers say the same with other addresses. */
+static bool is_same_reason(const struct failure *a, const struct failure *b)
+{
+    char x[REASON_MAX], y[REASON_MAX];
+    reason_of(a, x);
+    reason_of(b, y);
+    return strcmp(a->found.type, b->found.type) == 0 && strcmp(x, y) == 0;
+}
+
 static bool is_same(const struct failure *a, const struct failure *b)
 {
     const char *x = a->message ? a->message : a->found.message, *y = b->message ? b->message : b->found.message;
-    /* Followers say the same with other addresses. */
-    bool words = a->follower ? b->follower && strcmp(a->found.type, b->found.type) == 0 : strcmp(x, y) == 0;
+    bool words = a->follower ? b->follower && is_same_reason(a, b) : strcmp(x, y) == 0;
     return a->end == b->end && a->code == b->code && a->by == b->by && a->class == b->class && words &&
-           a->watch == b->watch && !a->kernel == !b->kernel;
+           a->watch == b->watch && a->absent == b->absent && !a->kernel == !b->kernel;
 }
 
 /* Of several nodes the order is not that of ranks. */
@@ -316,7 +362,14 @@ static void collect_stopped(const struct report *r, int cause, struct others *o)
 {
     const char *text = r->job->stopped_ranks;
     unsigned first, last;
-    bool names = cause >= 0 && r->failures[cause]->rule == CLASSIFY_MONITORED;
+    const struct failure *f = cause < 0 ? NULL : r->failures[cause];
+    bool late = f && f->follower && !f->absent && !f->left && classify_is_late(f->rule);
+    bool names = f && f->rule == CLASSIFY_MONITORED;
+    if (late) {
+        el_buf_puts(&o->absent.ranks, text);
+        o->absent.count = count_ranges(text);
+        return;
+    }
     if (!names) {
         el_buf_puts(&o->stopped.ranks, text);
         o->stopped.count = count_ranges(text);
@@ -324,7 +377,7 @@ static void collect_stopped(const struct report *r, int cause, struct others *o)
     }
     while (el_ranges_next(&text, &first, &last))
         for (unsigned rank = first; rank <= last; rank++)
-            add_rank(absent_names(r->failures[cause], rank) ? &o->absent : &o->stopped, rank);
+            add_rank(absent_names(f, rank) ? &o->absent : &o->stopped, rank);
 }
 
 static void collect(const struct page *p, int cause, struct others *o)
@@ -380,35 +433,8 @@ static void put_own(struct page *p, struct kind *k)
     put_kernel(p, f);
 }
 
-/* "ConnectionResetError: Connection reset by peer", short and without addresses. */
-static void put_reason(struct el_buf *out, const struct failure *f)
-{
-    struct text t = text_of(f->message);
-    const char *type = f->found.type, *end;
-    char shown[REASON_MAX];
-    if (*type && text_starts(t, type) && t.n > strlen(type) + 1) {
-        t.p += strlen(type) + 1;
-        t.n -= strlen(type) + 1;
-        while (t.n && *t.p == ' ')
-            t.p++, t.n--;
-    }
-    if (t.n && *t.p == '[' && (end = memchr(t.p, ']', t.n)) != NULL) { /* Gloo's and Python's: a place, a number */
-        t.n -= (size_t)(end + 1 - t.p);
-        t.p = end + 1;
-        while (t.n && (*t.p == ' ' || *t.p == ':'))
-            t.p++, t.n--;
-    }
-    if ((end = text_find(t, " [")) != NULL || (end = text_find(t, ". ")) != NULL || (end = text_find(t, ": [")) != NULL)
-        t.n = (size_t)(end - t.p);
-    text_copy(shown, sizeof shown, t.n ? t.p : "", t.n);
-    if (!*type && !*shown)
-        summary_ending(f, out);
-    else
-        el_buf_printf(out, "%s%s%s", type, *type && *shown ? ": " : "", shown);
-}
-
 /* "7 others ended because of it: ranks 1-3 (ConnectionResetError: …), 4-7 (stopped by elrun)". */
-static void put_victims(struct page *p, struct others *o)
+static void put_victims(struct page *p, struct others *o, const struct failure *cause)
 {
     unsigned count = o->stopped.count;
     const char *sep = "";
@@ -416,8 +442,9 @@ static void put_victims(struct page *p, struct others *o)
         count += o->victims[i].count;
     if (!count)
         return;
-    el_buf_printf(&p->line, "%u other%s ended because of it: rank%s ", count, count == 1 ? "" : "s",
-                  count == 1 ? "" : "s");
+    bool known = !cause->follower || cause->private_link || cause->left; /* it is no victim itself */
+    el_buf_printf(&p->line, "%u other%s ended %s: rank%s ", count, count == 1 ? "" : "s",
+                  known ? "because of it" : "too", count == 1 ? "" : "s");
     for (unsigned i = 0; i < o->victims_n; i++, sep = ", ") {
         el_buf_printf(&p->line, "%s%s (", sep, ranks_of(&o->victims[i]));
         put_reason(&p->line, o->victims[i].first);
@@ -465,14 +492,16 @@ static void put_others(struct page *p, int cause)
         put(p, INDENT);
     }
     if (o.absent.count) {
-        el_buf_printf(&p->line, "rank%s %s did not come, by these words, and had to be stopped by elrun: look there",
-                      o.absent.count == 1 ? "" : "s", ranks_of(&o.absent));
+        bool named = p->r->failures[cause]->rule == CLASSIFY_MONITORED;
+        el_buf_printf(&p->line, "rank%s %s %s, and had to be stopped by elrun: look there",
+                      o.absent.count == 1 ? "" : "s", ranks_of(&o.absent),
+                      named ? "did not come, by these words" : "said nothing of a time-out");
         put(p, INDENT);
     }
     for (unsigned i = 0; i < o.own_n; i++)
         put_own(p, &o.own[i]);
     if (cause >= 0)
-        put_victims(p, &o);
+        put_victims(p, &o, p->r->failures[cause]);
     put_rest(p, &o);
     free_kinds(p, o.own, o.own_n);
     free_kinds(p, o.victims, o.victims_n);
@@ -489,7 +518,7 @@ static void put_job(struct page *p)
 {
     const struct report_job *job = p->r->job;
     if (job && job->failed > 1) {
-        el_buf_printf(&p->line, "failed by themselves: %s", job->classes);
+        el_buf_printf(&p->line, "by class: %s", job->classes);
         put(p, INDENT);
     }
     struct text missing = text_of(job ? job->missing : NULL), line;
@@ -507,7 +536,12 @@ static void put_places(struct page *p, const struct failure *f)
         put(p, INDENT);
     }
     if (p->r->log_dir) {
-        el_buf_printf(&p->line, "all logs: %s%s%s", job ? job->log_host : "", job ? ":" : "", p->r->log_dir);
+        if (job)
+            el_buf_printf(&p->line, "logs of node %u: %s:%s", job->log_node, job->log_host, p->r->log_dir);
+        else
+            el_buf_printf(&p->line, "all logs: %s", p->r->log_dir);
+        if (job && f && f->node_rank != job->log_node && !f->log_file)
+            el_buf_printf(&p->line, "; those of rank %u: on %s, node %u", f->rank, f->host, f->node_rank);
         put(p, INDENT);
     }
     if (f && failure_advice(f)[0]) {

@@ -28,6 +28,7 @@ struct find {
     struct line_frame frame; /* the one to show */
     bool has_frame;
     enum weight weight;
+    struct text header;           /* the line in front of it: "Exception in thread …" */
     unsigned message_lines;       /* behind the first; C++ stacks do not count */
     size_t block_start;           /* of its own part, where t.start is that of the chain */
     size_t words_end;             /* 0 = where the find ends */
@@ -42,6 +43,7 @@ struct finder {
     enum traceback_link chain_link; /* what the line that opened it says */
     struct traceback_chain last_chain;
     enum weight last_weight;
+    struct text last_header;
     size_t last_start, last_end; /* of the newest complete find */
     bool nested;
     struct find best;
@@ -65,7 +67,11 @@ static bool peek(struct finder *f, size_t pos, struct text *line, size_t *next)
 /* Of the frames of one stack: the user's own is shown, else any.  last: the innermost comes last, else first. */
 static void take_frame(struct find *x, const struct line_frame *frame, bool last)
 {
-    bool better = !x->has_frame || (frame->user && !x->frame.user) || (last && frame->user == x->frame.user);
+    /* Torch's handler of SIGCHLD: where the program stood just then is no place of the error. */
+    static const char file[] = "torch/utils/data/_utils/signal_handling.py";
+    bool handler = frame->file.n >= sizeof file - 1 &&
+                   memcmp(frame->file.p + frame->file.n - (sizeof file - 1), file, sizeof file - 1) == 0;
+    bool better = !x->has_frame || handler || (frame->user && !x->frame.user) || (last && frame->user == x->frame.user);
     if (better)
         x->frame = *frame;
     x->has_frame = true;
@@ -157,12 +163,21 @@ static bool group_strip(struct text line, struct text *inside)
     return true;
 }
 
-/* An exception group: its own exception names the type; the first leaf is what the user wants to read. */
+static bool is_lost_connection(struct text t)
+{
+    return text_find(t, "Connection reset by peer") || text_find(t, "Connection closed by peer") ||
+           text_starts(t, "BrokenPipeError") || text_starts(t, "ConnectionAbortedError") ||
+           text_starts(t, "ConnectionResetError");
+}
+
+/* An exception group: its own exception names the type; the first leaf is what the user wants to read, with the frame
+ * of that one.  A lost connection is rather the consequence of another leaf. */
 static bool take_group(struct finder *f, struct find *x, struct text prefix, size_t *pos)
 {
     struct text line, bare, inside, type, message;
     size_t next;
-    bool named = false;
+    bool named = false, lost = false; /* lost: the leaf only tells of a connection */
+    struct find member = {0};
     x->t.kind = TRACEBACK_GROUP;
     for (; peek(f, *pos, &line, &next); *pos = next) {
         struct line_frame frame;
@@ -170,15 +185,18 @@ static bool take_group(struct finder *f, struct find *x, struct text prefix, siz
             break;
         x->t.end = next;
         if (line_is_frame(inside, &frame)) {
-            take_frame(x, &frame, true);
+            take_frame(named ? &member : x, &frame, true);
         } else if (inside.n && inside.p[0] != ' ' && line_is_exception(inside, true, &type, &message)) {
             if (!named) {
                 x->type = type;
                 x->message = message;
                 named = true;
-            } else if (!x->leaf.n && !text_find(type, "ExceptionGroup")) {
+            } else if (!text_find(type, "ExceptionGroup") && (!x->leaf.n || (lost && !is_lost_connection(inside)))) {
+                lost = is_lost_connection(inside);
                 x->leaf = inside;
+                x->frame = member.has_frame ? member.frame : x->frame;
             }
+            member.has_frame = false;
         }
     }
     return named;
@@ -364,10 +382,12 @@ static void chain_add(struct finder *f, struct find *x)
 static void consider(struct finder *f, struct find *x)
 {
     x->t.in_thread = x->weight == THREAD;
+    x->t.in_process = x->t.in_thread && text_starts(x->header, "Process ");
     chain_add(f, x);
     f->last_start = x->t.start;
     f->last_end = x->t.end;
     f->last_weight = x->weight;
+    f->last_header = x->header;
     bool launcher = x->type.n >= 16 && memcmp(x->type.p + x->type.n - 16, "ChildFailedError", 16) == 0;
     f->nested |= launcher;
     if (launcher)
@@ -418,6 +438,7 @@ static bool try_block(struct finder *f, struct text line, size_t start, size_t n
 {
     bool chained = f->chain_open || is_inner(f, line, start);
     struct find x = {.t = {.start = chained ? f->last_start : start, .chained = chained}, .block_start = start};
+    x.header = chained ? f->last_header : f->before;
     x.weight = chained ? f->last_weight : weight_of(f->before);
     const char *at;
     enum line_abort what;

@@ -33,6 +33,7 @@ struct traceback {
     bool chained;    /* more than one exception: type is the last one's */
     bool nested;     /* below it a launcher's ChildFailedError: this worker was itself a launcher */
     bool in_thread;  /* of a thread or a child process, not of the main thread */
+    bool in_process; /* of the latter: a child process of multiprocessing */
 };
 
 enum { TRACEBACK_CHAIN_MAX = 6 };

@@ -232,7 +232,8 @@ void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg
                                 .rank = rank_of(r, m->seat, (unsigned)f->local_rank),
                                 .elrun = strcmp(f->by, "elrun") == 0 && class != FAILURE_CLASS_HANG,
                                 .follower = f->follower,
-                                .private_link = f->private_link};
+                                .private_link = f->private_link,
+                                .late = f->follower && class == FAILURE_CLASS_HANG};
     if (f->local_rank >= r->seat[m->seat].slots)
         return;
     if (f->ranks && *f->ranks) {

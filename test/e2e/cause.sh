@@ -69,6 +69,35 @@ wait
 like "... on another node: first is who names it" "$(cause_of "$T/barrier.0")" "rank 0 on .* failed: RuntimeError: \[Rank 0\]: Rank 2 failed to pass"
 like "... and it is told as no victim" "$(cat "$T/barrier.0")" "^  rank 2 did not come, by these words"
 
+# A rank that sleeps, while the time of the others' collective runs out, or their connection to one whose time ran out.
+cat >"$T/asleep.py" <<'END'
+import os, time
+rank = int(os.environ["RANK"])
+time.sleep(60 if str(rank) in os.environ["ASLEEP"] else (0.3, 0.5, 0, 0.8)[rank])
+at = "[/pytorch/third_party/gloo/gloo/transport/tcp/"
+raise RuntimeError(at + "pair.cc:553] Connection closed by peer [127.0.0.1]:2192" if rank == 0 else
+                   at + "unbound_buffer.cc:78] Timed out waiting 6000ms for %s operation to complete" % ("recv" if rank == 1 else "send"))
+END
+ASLEEP=2 "$ELRUN" --standalone --nproc-per-node=4 --shutdown-timeout=2 "$T/asleep.py" >"$T/asleep" 2>&1
+is "a collective's time ran out: the status is that of an exception" $? 1
+like "... who said nothing is the cause" "$(cause_of "$T/asleep")" "rank 2 failed: did not take part in a collective, ended by elrun \\(SIGTERM\\)"
+like "... whose time ran out" "$(cat "$T/asleep")" "^  because: rank 1: .*Timed out waiting 6000ms for recv"
+like "... and where it stood" "$(cat "$T/asleep")" "^  at that moment: .*rank 2 asleep in "
+like "... the others ended of it, each by its own words" "$(cat "$T/asleep")" \
+    "^  3 others ended because of it: ranks 0 \\(.*closed by peer\\), 1 \\(.*for recv operation.*\\), 3 \\(.*for send operation.*\\)$"
+for ranks in 2 2,3; do
+    port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    for i in 0 1; do
+        ASLEEP=$ranks "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=asleep --nproc-per-node=2 \
+            --shutdown-timeout=2 --log-dir="$T/logs$i" "$T/asleep.py" >"$T/asleep$ranks.$i" 2>&1 &
+    done
+    wait
+done
+like "... over nodes: beside one whose time ran out" "$(cause_of "$T/asleep2.0")" "rank 2 on .* failed: did not take part in a collective"
+unlike "... nobody contradicts that" "$(cat "$T/asleep2.0")" "by themselves|no rank failed by itself"
+like "... alone on a node: first is whose time ran out" "$(cause_of "$T/asleep2,3.0")" "rank 1 on .* failed: RuntimeError: .*Timed out waiting"
+like "... and they are told as no victims" "$(cat "$T/asleep2,3.0")" "^  ranks 2-3 said nothing of a time-out, and had to be stopped by elrun: look there"
+
 # An exception that was logged and survived decides nothing: not what is named, and not whether it is tried again.
 cat >"$T/survived.py" <<'END'
 import logging, os, sys, time

@@ -4,6 +4,7 @@
 #include "util/auto.h"
 
 #include <signal.h>
+#include <string.h>
 
 static struct failure make(unsigned rank, enum failure_end end, int code)
 {
@@ -75,9 +76,45 @@ static void test_mark(void)
     failure_free(&f, NULL);
 }
 
+static const char timed_out[] =
+    "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 6000ms for recv operation";
+static const char closed[] =
+    "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.1]:2192";
+
+/* One sleeps, another one's time runs out, and the third loses the connection to that one. */
+static void test_silent(void)
+{
+    struct failure late = says(0, timed_out), lost = says(2, closed), f = make(1, FAILURE_SIGNAL, SIGTERM);
+    const struct failure *all[] = {&late, &f, &lost};
+    lost.at = EL_SEC(1);
+    f.watch = FAILURE_WATCH_YES;
+    failure_judge(&f, true, false);
+    is_num(failure_cause(all, 3), 0, "a time-out explains a closed connection, however early that was");
+    ok(absent_is_silent(&f, &late), "who was stopped and had said nothing did not take part");
+    ok(!absent_is_silent(&f, &lost), "a closed connection alone says no such thing");
+    ok(!absent_is_silent(&lost, &late), "who failed is not silent");
+    late.private_link = true;
+    ok(!absent_is_silent(&f, &late), "a connection of its own");
+    late.private_link = false;
+    late.left = lost.message; /* whatever it is */
+    ok(!absent_is_silent(&f, &late), "somebody had left with 0");
+    late.left = NULL;
+    f.words = CLASSIFY_GLOO_CLOSED;
+    ok(!absent_is_silent(&f, &late), "it was in the collective, too, by its words");
+    f.words = CLASSIFY_NONE;
+    absent_mark(&f, &late);
+    is_num(failure_cause(all, 3), 1, "it comes before those that waited for it");
+    ok(strncmp(f.sign, "rank 0: [/pytorch/", 18) == 0, "the evidence is whose time ran out");
+    is_num(f.class, FAILURE_CLASS_HANG, "a hang");
+    failure_free(&late, NULL);
+    failure_free(&lost, NULL);
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
     test_names();
     test_mark();
+    test_silent();
     return done();
 }

@@ -28,6 +28,7 @@ static bool row(struct msg_report_row r)
 static const char *summary(struct el_buf *out, bool json)
 {
     struct report r = job_report_view(&j);
+    j.job.log_host = "node-1";
     out->len = 0;
     r.script = "train.py";
     r.log_dir = "/logs";
@@ -36,6 +37,18 @@ static const char *summary(struct el_buf *out, bool json)
     else
         summary_write(&r, out, &summary_plain, 0);
     return el_buf_cstr(out);
+}
+
+/* Each node may have a log directory of its own. */
+static void test_logs(void)
+{
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    ok(!HEAD(.number = 2, .failed = 1, .among = 1, .more = true) &&
+           ROW(.rank = 9, .group_rank = 1, .host = "node-2", .text = "exit code 3", .code = 3),
+       "a report");
+    ok(strstr(summary(&out, false), "\n  logs of node 0: node-1:/logs; those of rank 9: on node-2, node 1\n"),
+       "the failed rank's are on another node");
+    el_buf_free(&out);
 }
 
 static void test_whole(void)
@@ -55,6 +68,7 @@ static void test_whole(void)
     const char *text = summary(&out, false);
     ok(strstr(text, "elrun: rank 37 on node-5 failed: exit code 3: ValueError: x\n") == text,
        "the cause names the node");
+    ok(strstr(text, "\n  logs of node 0: node-1:/logs\n"), "whose logs lie there; the cause's own are named");
     ok(strstr(text, "local rank 5"), "who it was is the coordinator's word");
     ok(strstr(text, "  1020 others ended because of it: ranks 0-36,38-99,103-1023 (stopped by elrun)\n") &&
            strstr(text, "  failed too: 3 more, ranks 100-102\n"),
@@ -62,7 +76,7 @@ static void test_whole(void)
     ok(strstr(text, "\n  rank 9 on node-2 failed too: signal 9; only how it ended was told\n"),
        "a failure without a document, in clean text, which does not claim to know more of it");
     ok(!strstr(text, "among the first"), "the first");
-    ok(strstr(text, "failed by themselves: code error 1, network 4\n"), "classes");
+    ok(strstr(text, "by class: code error 1, network 4\n"), "classes");
     ok(strstr(text, "store, when the first worker failed: rank 5 (pid 7) has not come\n  store, when the first worker "
                     "failed: rank 6"),
        "who was missing");
@@ -110,6 +124,7 @@ static void test_strangers(void)
 int main(void)
 {
     job_report_init(&j);
+    test_logs();
     test_whole();
     test_strangers();
     job_report_free(&j);

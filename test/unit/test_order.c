@@ -37,6 +37,8 @@ static void causes(void)
     IS(0, 1, "of those, one whose connection may have been its own",
        N(.time = 1010, .node = 1, .follower = true, .private_link = true),
        N(.time = 1000, .node = 2, .follower = true));
+    IS(1, 1, "then one whose time ran out", N(.time = 1000, .error = 90, .node = 1, .follower = true),
+       N(.time = 1010, .error = 90, .node = 2, .follower = true, .late = true));
     IS(0, 1, "the lower rank of the same moment", N(.time = 1000, .node = 1, .rank = 3),
        N(.time = 1000, .node = 2, .rank = 2, .follower = true));
     IS(1, 2, "of the same kind, too", N(.time = 1000, .node = 1, .rank = 3), N(.time = 1000, .node = 2, .rank = 2));

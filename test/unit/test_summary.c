@@ -225,6 +225,95 @@ static void test_followers(void)
     finish(&r);
 }
 
+/* What stands for several is true of each; and who only waited has not made the others end. */
+static void test_alike(void)
+{
+    static const char *const ways[] = {"recv", "send", "recv"};
+    struct report r = start();
+    struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
+    char text[400];
+    for (int i = 0; i < 3; i++) {
+        struct failure *f = add(&r, FAILURE_EXIT, 1);
+        snprintf(text, sizeof text, "%s", trace);
+        snprintf(
+            strstr(text, "ValueError"), 200,
+            "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 6000ms for %s operation\n",
+            ways[i]);
+        stderr_of(f, text);
+        failure_judge(f, false, false);
+    }
+    failure_judge(add(&r, FAILURE_SIGNAL, 15), true, false);
+    ok(summary_write(&r, &out, &summary_plain, 0) == 0, "a report");
+    ok(strstr(el_buf_cstr(&out), "\n  1 other failed in the same way: rank 2\n"), "the same words");
+    ok(strstr(el_buf_cstr(&out), "\n  2 others ended too: ranks 1 (RuntimeError: Timed out waiting 6000ms for send "
+                                 "operation), 3 (stopped by elrun)\n"),
+       "other ones apart, and no victims of one that only waited");
+    el_buf_free(&out);
+    finish(&r);
+}
+
+/* The evidence: what each line of it is of, and nothing that the first line says already. */
+static void test_evidence(void)
+{
+    static const struct {
+        const char *text, *says, *not, *about;
+        enum failure_end end;
+        int code;
+    } rows[] = {
+        {"[rank0]: | t.py:10 |\n[rank0]: ValueError: bad batch 17\n",
+         "elrun: rank 0 failed: exit code 1; its last line: ValueError: bad batch 17\n  its stderr, before that line:\n"
+         "    | t.py:10 |\n  pid",
+         NULL, "the last line, in front of which stands the rank, is said once", FAILURE_EXIT, 1},
+        {"Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f (most recent call first):\n"
+         "  File \"t.py\", line 4 in f\n\nExtension modules: torch._C, numpy.linalg (total: 2)\n",
+         "(t.py:4)\n    Current thread 0x00007f (most recent call first):\n      File \"t.py\", line 4 in f\n  pid",
+         "Extension", "which modules are loaded is no evidence", FAILURE_SIGNAL, 11},
+        {"Traceback (most recent call last):\n  File \"t.py\", line 1, in f\nIndexError: 50257\n\n"
+         "During handling of the above exception, another exception occurred:\n\n"
+         "Traceback (most recent call last):\n  File \"t.py\", line 2, in g\nRuntimeError: upload refused\n",
+         "\n    first: IndexError: 50257\n", NULL, "what was being handled when it was raised", FAILURE_EXIT, 1},
+        {"Process ForkProcess-1:\nTraceback (most recent call last):\n  File \"t.py\", line 1, in f\nIndexError: x\n",
+         "failed: in a child process of it: IndexError: x (t.py:1)\n", NULL, "the exception is a child process's",
+         FAILURE_EXIT, 1},
+        {"Exception in thread Thread-1 (f):\nTraceback (most recent call last):\n  File \"t.py\", line 1, in f\n"
+         "IndexError: x\n",
+         "failed: exit code 3: in a thread of it: IndexError: x (t.py:1)\n", NULL, "or a thread's", FAILURE_EXIT, 3},
+        {"Traceback (most recent call last):\n  File \"t.py\", line 4, in f\n    os.kill(os.getpid(), signal.SIGINT)\n"
+         "KeyboardInterrupt\n",
+         "advice: the program sent this signal to itself", "scheduler", "nobody else sent the signal", FAILURE_SIGNAL,
+         2},
+        {"  + Exception Group Traceback (most recent call last):\n  |   File \"t.py\", line 9, in main\n"
+         "  | ExceptionGroup: two (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n"
+         "    | Traceback (most recent call last):\n    |   File \"t.py\", line 5, in f\n    | OSError: disk\n"
+         "    +---------------- 2 ----------------\n"
+         "    | Traceback (most recent call last):\n    |   File \"t.py\", line 6, in f\n    | OSError: net\n"
+         "    +------------------------------------\n",
+         "OSError: disk (t.py:5)\n", NULL, "of a group the place is the member's that is named", FAILURE_EXIT, 1},
+        {"  + Exception Group Traceback (most recent call last):\n  |   File \"t.py\", line 9, in main\n"
+         "  | ExceptionGroup: one (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n"
+         "    | Traceback (most recent call last):\n    |   File \"t.py\", line 5, in f\n    | OSError: disk\n"
+         "    +---------------- 2 ----------------\n    | OSError: net\n"
+         "    +------------------------------------\n",
+         "\n        | OSError: disk\n        +-", "\n      | ExceptionGroup", "the member's line stays with its frames",
+         FAILURE_EXIT, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct report r = start();
+        struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
+        struct failure *f = add(&r, rows[i].end, rows[i].code);
+        stderr_of(f, rows[i].text);
+        failure_judge(f, false, false);
+        ok(summary_write(&r, &out, &summary_plain, 0) == 0, "a report");
+        const char *text = el_buf_cstr(&out);
+        if (!strstr(text, rows[i].says) || (rows[i].not &&strstr(text, rows[i].not )))
+            is_str(text, rows[i].says, rows[i].about);
+        else
+            ok(1, rows[i].about);
+        el_buf_free(&out);
+        finish(&r);
+    }
+}
+
 /* What a terminal is given: nothing wider than it, but for words that are. */
 static void test_widths(void)
 {
@@ -391,6 +480,8 @@ int main(void)
     test_signals();
     test_storm();
     test_followers();
+    test_alike();
+    test_evidence();
     test_widths();
     test_shown();
     test_several();

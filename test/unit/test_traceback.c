@@ -155,6 +155,36 @@ static void test_others(void)
            "A::B: gone", "an exception long ago, then a crash: the crash");
 }
 
+/* A member's exception stands with that member's frame; one of a lost connection gives way to another one. */
+static void test_groups(void)
+{
+    is_str(
+        say("  + Exception Group Traceback (most recent call last):\n  |   File \"t.py\", line 9, in main\n"
+            "  | ExceptionGroup: two (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n"
+            "    | Traceback (most recent call last):\n    |   File \"t.py\", line 6, in f\n"
+            "    | ConnectionResetError: [Errno 104] Connection reset by peer\n    +---------------- 2 "
+            "----------------\n"
+            "    | Traceback (most recent call last):\n    |   File \"t.py\", line 7, in f\n    | ValueError: empty\n"
+            "    +------------------------------------\n"),
+        "ExceptionGroup: two (2 sub-exceptions); ValueError: empty @t.py:7 f", "the member that is no lost connection");
+    is_str(say("  + Exception Group Traceback (most recent call last):\n  |   File \"t.py\", line 9, in main\n"
+               "  | ExceptionGroup: one (1 sub-exception)\n  +-+---------------- 1 ----------------\n"
+               "    | TypeError: no shape\n    +------------------------------------\n"),
+           "ExceptionGroup: one (1 sub-exception); TypeError: no shape @t.py:9 main",
+           "a member without frames: the group's");
+}
+
+/* Torch's handler raises wherever the program stands when a data loader's process dies. */
+static void test_handler(void)
+{
+    is_str(say(TB "  File \"/v/site-packages/torch/utils/data/_utils/signal_handling.py\", line 73, in handler\n"
+                  "    _error_if_any_worker_fails()\nRuntimeError: DataLoader worker (pid 3) is killed by signal: "
+                  "Killed. \n"),
+           "RuntimeError: DataLoader worker (pid 3) is killed by signal: Killed. "
+           "@/v/site-packages/torch/utils/data/_utils/signal_handling.py:73 handler",
+           "no place in the program");
+}
+
 static void test_panics(void)
 {
 #define STACK                                                                                                          \
@@ -250,6 +280,8 @@ int main(void)
     test_prefix();
     test_chain();
     test_others();
+    test_groups();
+    test_handler();
     test_panics();
     test_nested();
     test_clean();
