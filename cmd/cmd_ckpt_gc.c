@@ -89,7 +89,10 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
     if (!r && (v.verdict || l.why.status))
         r = ckpt_fail(e, v.verdict ? v.verdict : CKPT_INCOMPLETE,
                       "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s", newest->name,
-                      ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE), v.findings ? v.findings->file : "",
+                      v.alone && v.alone == v.findings_n
+                          ? "unproved"
+                          : ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE),
+                      v.findings ? v.findings->file : "",
                       v.findings && *v.findings->file ? ": " : "", v.findings ? v.findings->text : l.why.text);
     if (!r)
         r = prove_count(t, newest, &v, e);

@@ -26,9 +26,9 @@ static int tensor_count(const struct verify *v)
 /* Nothing is wrong that could be seen, but bytes were to be compared and could not be. */
 static const char *word_of(const struct verify *v)
 {
-    bool alone = (v->silent_bytes || v->uncounted) && v->verdict == CKPT_UNSUPPORTED &&
-                 v->findings_n == (size_t)(v->silent_bytes > 0) + (v->uncounted > 0);
-    return alone ? "unproved" : ckpt_verdict_word(v->verdict);
+    bool only = (v->silent_bytes || v->uncounted || v->alone) && v->verdict == CKPT_UNSUPPORTED &&
+                v->findings_n == (size_t)(v->silent_bytes > 0) + (v->uncounted > 0) + v->alone;
+    return only ? "unproved" : ckpt_verdict_word(v->verdict);
 }
 
 static void put_findings(struct el_buf *out, const struct verify *v)
@@ -157,7 +157,7 @@ static void find_silent(struct verify *v)
 static void find_uncounted(struct verify *v)
 {
     verify_find(v, CKPT_UNSUPPORTED, v->uncounted_like,
-                "complete cannot be proved: nothing counts the files of its set, so the last ones may be missing");
+                "complete cannot be proved: nothing counts the files of its set, so others may be missing");
 }
 
 /* Another of its root has more of them. */

@@ -32,6 +32,7 @@ struct verify {
     /* Files of ranks without a gap, of which nothing says how many there were: the last ones may be missing. */
     uint64_t uncounted;                 /* files of such sets */
     char uncounted_like[CKPT_PATH_MAX]; /* the last one of the first set */
+    uint64_t alone;                     /* files of a rank that say of others, of which none is there: findings */
     struct rank_sets sets;              /* all of ranks; names are those of the look */
     struct fmt_counts *counts;          /* what each file of the look says of the others */
     struct tensors tensors;             /* all of them, sorted; files are names of the look */

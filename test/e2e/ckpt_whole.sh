@@ -95,6 +95,24 @@ of 3 llama-gone 'the file of rank 3 beside it is missing: there are 3, and their
 of 3 inside-gone 'ckpt_rank2.pt: the file of rank 3 beside it is missing: there were 4 ranks, as it says'
 of 3 inside-one-gone 'ckpt_rank0.pt: the file of rank 1 beside it is missing: there were 2 ranks'
 of 0 innocent 'valid \(torch, 10 files'
+of 4 lone 'unproved .*
+  model_rank0.pt: complete cannot be proved: nothing counts the files of its set, so others may be missing'
+of 4 lone-fifth 'unproved .*
+  model_rank5.pt: complete cannot be proved: nothing counts'
+of 3 lone-second 'model_rank1.pt: the file of rank 0 beside it is missing: there is one of rank 1'
+of 3 lone-step 'step_4_rank_1.pt: the file of rank 0 beside it is missing'
+of 3 lone-told 'model_rank5.pt: the file of rank 0 beside it is missing'
+of 0 lone-one 'valid \(torch'
+for key in world_size world num_ranks; do
+    of 4 lone-$key 'unproved .*
+  rank0.pt: complete cannot be proved: it says that there were 2 ranks, and no file of another rank is beside it'
+done
+verdict "nor does another that is as short count, or a manifest of it" 4 'step_20: unproved' verify --add-manifest --run-id=r "$W"/lone-root
+is "which is not written" "$(ls "$W"/lone-root/step_*)" "$W/lone-root/step_10:
+rank0.pt
+
+$W/lone-root/step_20:
+rank0.pt"
 for case in verl-root nemo xla colossal; do of 0 $case ': valid'; done
 of 3 verl-tracker 'latest_checkpointed_iteration.txt: it names iteration 60, but there is no iter_0000060'
 of 3 nemo-gone 'tp_rank_00_pp_rank_001 is missing'
