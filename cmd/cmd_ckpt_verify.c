@@ -160,12 +160,12 @@ static void find_uncounted(struct verify *v)
                 "complete cannot be proved: nothing counts the files of its set, so others may be missing");
 }
 
-/* Another of its root has more of them. */
+/* Another of its root has more of them, or a file that is lost here. */
 static void find_fewer(struct verify *v, const struct verify_others *o)
 {
     char text[700];
     verify_others_put(o, text, sizeof text);
-    verify_find(v, CKPT_UNSUPPORTED, o->mine ? o->mine->name : "", text);
+    verify_find(v, CKPT_UNSUPPORTED, o->file, text);
 }
 
 /* --- one of them -------------------------------------------------------------------------------------------------- */

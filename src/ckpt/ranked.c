@@ -99,7 +99,8 @@ static bool is_of_some(const char *last, const char *rank)
     return n >= 2 && last[n - 1] == 'p' && (n == 2 || !is_letter(last[n - 3]));
 }
 
-/* sure: nothing else is called so.  "rank" may also be that of a matrix, by its name or by its number: lora_rank_64.safetensors. */
+/* sure: nothing else is called so.  "rank" may also be that of a matrix, by its name or by its number:
+ * lora_rank_64.safetensors. */
 static bool is_ranked(const char *name, struct ranked *to)
 {
     static const struct {
