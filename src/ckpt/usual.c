@@ -33,7 +33,7 @@ static bool is_note(const char *last)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         if (n > strlen(ends[i]) && strcmp(last + n - strlen(ends[i]), ends[i]) == 0)
             return true;
-    return strcmp(last, "latest") == 0 || strstr(last, "tfevents") != NULL;
+    return strcmp(last, "latest") == 0 || memmem(last, n, "tfevents", 8) != NULL;
 }
 
 static bool is_hidden(const char *name)
