@@ -3,7 +3,7 @@
 # Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
 # links that are followed or let out, JSON that is none, names in .metadata, the bound of visits, the proof before gc deletes, the
 # number of ranks in names and in files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums, all
-# files counted instead of those of a set.
+# files counted instead of those of a set, without half of the earlier ones, with runs or notes mixed up, one rank believed alone.
 . "$(dirname "$0")/../lib/e2e.sh"
 W=$T/w; mkdir "$W"
 "$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
