@@ -61,7 +61,7 @@ static int prove_count(struct teller *t, const struct scan_entry *newest, const 
     if (o.more) {
         verify_others_put(&o, text, sizeof text);
         return ckpt_fail(e, CKPT_UNSUPPORTED, "nothing is deleted: the newest checkpoint, %s, is unproved: %s%s%s",
-                         newest->name, o.mine ? o.mine->name : "", o.mine ? ": " : "", text);
+                         newest->name, o.file, *o.file ? ": " : "", text);
     }
     if (v->uncounted && !o.like)
         return ckpt_fail(
@@ -89,8 +89,10 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
     if (!r && (v.verdict || l.why.status))
         r = ckpt_fail(e, v.verdict ? v.verdict : CKPT_INCOMPLETE,
                       "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s", newest->name,
-                      ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE), v.findings ? v.findings->file : "",
-                      v.findings && *v.findings->file ? ": " : "", v.findings ? v.findings->text : l.why.text);
+                      v.alone && v.alone == v.findings_n ? "unproved"
+                                                         : ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE),
+                      v.findings ? v.findings->file : "", v.findings && *v.findings->file ? ": " : "",
+                      v.findings ? v.findings->text : l.why.text);
     if (!r)
         r = prove_count(t, newest, &v, e);
     verify_free(&v);

@@ -26,9 +26,9 @@ static int tensor_count(const struct verify *v)
 /* Nothing is wrong that could be seen, but bytes were to be compared and could not be. */
 static const char *word_of(const struct verify *v)
 {
-    bool alone = (v->silent_bytes || v->uncounted) && v->verdict == CKPT_UNSUPPORTED &&
-                 v->findings_n == (size_t)(v->silent_bytes > 0) + (v->uncounted > 0);
-    return alone ? "unproved" : ckpt_verdict_word(v->verdict);
+    bool only = (v->silent_bytes || v->uncounted || v->alone) && v->verdict == CKPT_UNSUPPORTED &&
+                v->findings_n == (size_t)(v->silent_bytes > 0) + (v->uncounted > 0) + v->alone;
+    return only ? "unproved" : ckpt_verdict_word(v->verdict);
 }
 
 static void put_findings(struct el_buf *out, const struct verify *v)
@@ -157,15 +157,15 @@ static void find_silent(struct verify *v)
 static void find_uncounted(struct verify *v)
 {
     verify_find(v, CKPT_UNSUPPORTED, v->uncounted_like,
-                "complete cannot be proved: nothing counts the files of its set, so the last ones may be missing");
+                "complete cannot be proved: nothing counts the files of its set, so others may be missing");
 }
 
-/* Another of its root has more of them. */
+/* Another of its root has more of them, or a file that is lost here. */
 static void find_fewer(struct verify *v, const struct verify_others *o)
 {
     char text[700];
     verify_others_put(o, text, sizeof text);
-    verify_find(v, CKPT_UNSUPPORTED, o->mine ? o->mine->name : "", text);
+    verify_find(v, CKPT_UNSUPPORTED, o->file, text);
 }
 
 /* --- one of them -------------------------------------------------------------------------------------------------- */

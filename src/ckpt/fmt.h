@@ -84,8 +84,8 @@ struct fmt_counts {
     uint64_t tensor, pipeline, expert; /* Megatron: its ranks in each direction */
     bool apart;                        /* Megatron: each data parallel rank has its part of the optimizer */
     uint64_t processes;                /* a Trainer's arguments */
-    uint64_t world;                    /* anybody's: "world_size" at the top … */
-    bool rank;                         /* … and "rank" beside it: every rank has written one */
+    uint64_t world;                    /* anybody's: "world_size", "num_ranks", … at the top */
+    bool rank;                         /* and "rank" beside it: every rank has written one */
 };
 
 /* The tensors of a torch.save archive.  base: where it begins in the file; bytes speaks of the archive alone.  counts

@@ -299,6 +299,16 @@ static bool is_true(const struct pickle_node *x)
     return x && x->kind == PICKLE_BOOL && x->number;
 }
 
+/* As scripts call it. */
+static uint64_t world(const struct pickle_node *root)
+{
+    static const char *const names[] = {"world_size", "world", "num_ranks", "nranks", "n_ranks", "num_processes"};
+    uint64_t n = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !n; i++)
+        n = whole(pickle_get(root, names[i]));
+    return n;
+}
+
 static void read_counts(struct fmt_counts *to, const struct pickle_node *root)
 {
     const struct pickle_node *optimizer = pickle_get(root, "optimizer_state_dict"), *args = pickle_get(root, "args");
@@ -312,7 +322,7 @@ static void read_counts(struct fmt_counts *to, const struct pickle_node *root)
         .expert = whole(pickle_get(args, "expert_model_parallel_size")),
         .apart = is_true(pickle_get(args, "use_distributed_optimizer")) && !is_true(pickle_get(args, "no_save_optim")),
         .processes = whole(pickle_get(pickle_get(root, "distributed_state"), "num_processes")),
-        .world = whole(pickle_get(root, "world_size")),
+        .world = world(root),
         .rank = pickle_get(root, "rank") != NULL};
     if (!to->zero_stage)
         to->zero_stage = whole(pickle_get(optimizer, "zero_stage"));

@@ -99,7 +99,8 @@ static bool is_of_some(const char *last, const char *rank)
     return n >= 2 && last[n - 1] == 'p' && (n == 2 || !is_letter(last[n - 3]));
 }
 
-/* sure: nothing else is called so.  "rank" may also be that of a matrix: lora_rank_64.safetensors. */
+/* sure: nothing else is called so.  "rank" may also be that of a matrix, by its name or by its number:
+ * lora_rank_64.safetensors. */
 static bool is_ranked(const char *name, struct ranked *to)
 {
     static const struct {
@@ -124,7 +125,7 @@ static bool is_ranked(const char *name, struct ranked *to)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const char *at = starts(last, kinds[i].begin) ? find(last, kinds[i].words) : NULL, *end = at;
         if (!at || !ranked_take(&end, kinds[i].words, &to->number) || (*end != '.' && *end != '_' && *end != '-') ||
-            (!kinds[i].sure && find(end, "rank")))
+            (!kinds[i].sure && (find(end, "rank") || find(last, "lora"))))
             continue;
         to->at = (size_t)(at - name) + strlen(kinds[i].words);
         to->end = (size_t)(end - name);

@@ -5,6 +5,7 @@
 #include "ckpt/layout.h"
 #include "ckpt/look.h"
 #include "ckpt/ranked.h"
+#include "ckpt/usual.h"
 
 #define SCAN_ENTRIES_MAX 100000u
 #define SCAN_LEASE_SEC   3600 /* a lease that was not touched for so long is nobody's */
@@ -36,6 +37,7 @@ struct scan_entry {
     uint64_t world, bytes;
     size_t files;
     struct rank_sets sets; /* of a checkpoint that is not elrun's own */
+    struct usual usual;    /* the same, unless it is of a hub */
     bool lastwords, pinned, leased, latest;
     bool proved;            /* gc: it was found whole before anything went because of it */
     char *run_id;           /* "" if nobody says */

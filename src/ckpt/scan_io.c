@@ -120,6 +120,8 @@ static int take_checkpoint(struct walk *w, const char *name)
         x->latest = strcmp(w->s->latest, name) == 0;
         if (l.format != CKPT_FORMAT_ELRUN)
             r = ranked_sets(&x->sets, (const char *const *)l.names, l.n, w->s->mem, w->e);
+        if (!r && l.format != CKPT_FORMAT_ELRUN && !l.hub)
+            r = usual_take(&x->usual, (const char *const *)l.names, l.n, w->s->mem, w->e);
     } else if (!nothing) {
         r = no_memory(w->e);
     }
@@ -330,6 +332,7 @@ void scan_close(struct scan *s)
         el_free(s->mem, s->v[i].run_id);
         el_free(s->mem, s->v[i].why);
         ranked_sets_free(&s->v[i].sets, s->mem);
+        usual_free(&s->v[i].usual, s->mem);
     }
     el_free(s->mem, s->v);
     *s = (struct scan){0};

@@ -32,6 +32,7 @@ struct verify {
     /* Files of ranks without a gap, of which nothing says how many there were: the last ones may be missing. */
     uint64_t uncounted;                 /* files of such sets */
     char uncounted_like[CKPT_PATH_MAX]; /* the last one of the first set */
+    uint64_t alone;                     /* files of a rank that say of others, of which none is there: findings */
     struct rank_sets sets;              /* all of ranks; names are those of the look */
     struct fmt_counts *counts;          /* what each file of the look says of the others */
     struct tensors tensors;             /* all of them, sorted; files are names of the look */
@@ -46,10 +47,13 @@ void verify_free(struct verify *v);
 /* Notes something; e is read, not changed. */
 void verify_find(struct verify *v, int verdict, const char *file, const char *text);
 
-/* What the other checkpoints of its root say of how many files of ranks there should be. */
+/* What the other checkpoints of its root say of how many files of ranks there should be, and which others. */
 struct verify_others {
     const struct scan_entry *like; /* of another step, with as many of each set that nothing counts; NULL: none */
-    const struct scan_entry *more; /* it has more of a set; NULL: none */
+    const struct scan_entry *more; /* it has more of a set, or what is lost here; NULL: none */
+    const char *file;              /* which the finding is about; "" */
+    const char *lost;              /* a file that `more` has, the latest of those that have it; NULL: it is a set */
+    size_t have, before;           /* so many of the earlier ones have that file */
     const struct rank_set *mine;   /* of which there are fewer here; NULL: there are none at all */
     const struct rank_set *its;
 };

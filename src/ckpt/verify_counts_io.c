@@ -162,17 +162,30 @@ static void check_deepspeed(struct verify *v, const struct look *l)
 
 /* --- numbers of ranks --------------------------------------------------------------------------------------------- */
 
-/* How many ranks there were, by what is in the files; 0: they do not say. */
-static uint64_t world_of(const struct verify *v, const struct ranked *set, size_t n)
+/* How many ranks there were, by what is in the files; 0: they do not say.  each: and that each of them wrote one; else
+ * rank 0 may have written for all. */
+static uint64_t world_of(const struct verify *v, const struct ranked *set, size_t n, bool *each)
 {
     uint64_t world = 0;
-    bool each = n > 1; /* one alone may have been written for all */
+    *each = n > 1 || set[0].number > 0;
     for (size_t i = 0; i < n && set[i].whole; i++) {
         const struct fmt_counts *c = &v->counts[set[i].of];
-        each = each || c->rank;
+        *each = *each || c->rank;
         world = c->world > world ? c->world : world;
     }
-    return each && world <= RANKS_MAX ? world : 0;
+    return world <= RANKS_MAX ? world : 0;
+}
+
+/* A file of rank 0 that knows of more ranks, and is the only one: neither other checkpoints nor a manifest, which were
+ * written by the same, can say whether the rest is missing. */
+static void tell_alone(struct verify *v, const char *name, uint64_t world)
+{
+    char text[200];
+    snprintf(text, sizeof text,
+             "complete cannot be proved: it says that there were %llu ranks, and no file of another rank is beside it",
+             (unsigned long long)world);
+    verify_find(v, CKPT_UNSUPPORTED, name, text);
+    v->alone++;
 }
 
 /* The random numbers of ranks, of which a Trainer's arguments or what DeepSpeed writes say how many there were:
@@ -194,13 +207,16 @@ static uint64_t told_ranks(const struct verify *v, const struct look *l, size_t 
 static void check_set(struct verify *v, const struct ranked *set, size_t n, struct rank_set *s)
 {
     char text[200];
-    uint64_t most = s->most, world = world_of(v, set, n), gap = 0;
+    bool each;
+    uint64_t most = s->most, told = world_of(v, set, n, &each), world = each || told == 1 ? told : 0, gap = 0;
     for (size_t i = 0; i < n && set[i].number <= gap; i++)
         gap += set[i].number == gap;
     bool inner = gap <= most, half = s->n >= 2 && 2 * s->n >= most + 1;
     s->counted = s->counted || world;
-    s->uncounted = !inner && !world && !set[0].sure && s->many; /* rank 0 alone may have written for all */
-    if (inner && (set[0].sure || (half && (!set[0].from0 || s->zero)) || world > most))
+    /* "tp2" without a "tp0" is the model of two ranks; one file alone with the number 1 is that of the second rank. */
+    bool variant = set[0].from0 && !s->zero, second = s->n == 1 && most == 1 && !variant;
+    s->uncounted = !world && !set[0].sure && (!inner || !variant);
+    if (inner && (set[0].sure || (half && !variant) || second || world > most))
         snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there is one of rank %llu",
                  (unsigned long long)gap, (unsigned long long)most);
     else if (!inner && world > s->n)
@@ -211,8 +227,11 @@ static void check_set(struct verify *v, const struct ranked *set, size_t n, stru
                  "the file of rank %llu beside it is missing: there are %llu, and their number must be a power of 2",
                  (unsigned long long)gap, (unsigned long long)s->n);
     else
-        return;
-    verify_find(v, CKPT_INCOMPLETE, s->name, text);
+        text[0] = 0;
+    if (*text)
+        verify_find(v, CKPT_INCOMPLETE, s->name, text);
+    else if (told > 1 && !each)
+        tell_alone(v, s->name, told);
 }
 
 static void check_numbers(struct verify *v, const struct look *l)

@@ -1,10 +1,12 @@
 /* Where nothing in a checkpoint counts the files of its ranks, those of other steps do: one with as many speaks for it,
- * one with more against it. */
+ * one with more against it.  Of other files those count that earlier checkpoints have. */
 #include <stdio.h>
 #include <string.h>
 
 #include "ckpt/verify.h"
 #include "util/parse.h"
+
+enum { BEFORE_MAX = 256 };
 
 /* As many of each set that nothing counts. */
 static bool speaks_for(const struct verify *v, const struct scan_entry *of, const struct scan_entry *x)
@@ -42,10 +44,69 @@ static bool speaks_against(const struct verify *v, const struct scan_entry *of, 
     return false;
 }
 
+/* --- files that are no rank's ------------------------------------------------------------------------------------- */
+
+/* An earlier one of the same job: it has a file that is called as one here is.  In a later one there may be more, for a
+ * script may begin to write another file. */
+static bool is_before(const struct scan_entry *of, const struct scan_entry *x)
+{
+    if (of->step < 0 || x->step < 0 || x->step >= of->step)
+        return false;
+    if (*of->run_id && *x->run_id && strcmp(of->run_id, x->run_id) != 0)
+        return false;
+    for (size_t i = 0; i < of->sets.n; i++)
+        if (ranked_find(&x->sets, x->step, &of->sets.v[i], of->step))
+            return true;
+    return usual_kin(&of->usual, &x->usual);
+}
+
+/* At least half of them have more files that are called so. */
+static bool is_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n, const char *name,
+                    struct verify_others *to)
+{
+    size_t here = usual_count(&of->usual, name);
+    to->have = 0;
+    for (size_t i = 0; i < n; i++)
+        to->have += usual_count(&before[i]->usual, name) > here;
+    return 2 * to->have >= n;
+}
+
+/* before: those that were written before it, the latest first. */
+static void find_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n,
+                      struct verify_others *to)
+{
+    to->before = n;
+    for (size_t i = 0; i < n; i++) {
+        const struct usual *its = &before[i]->usual;
+        for (size_t k = 0, end; k < its->n; k = end) {
+            end = usual_next(its, k);
+            if (end - k <= usual_count(&of->usual, its->v[k]) || !is_lost(of, before, n, its->v[k], to))
+                continue;
+            while (k + 1 < end && usual_has(&of->usual, its->v[k]))
+                k++;
+            to->more = before[i];
+            to->file = to->lost = its->v[k];
+            return;
+        }
+    }
+}
+
+static void others_before(const struct scan *s, const struct scan_entry *of, struct verify_others *to)
+{
+    const struct scan_entry *before[BEFORE_MAX];
+    size_t n = 0;
+    for (size_t i = (size_t)(of - s->v); i-- > 0 && n < BEFORE_MAX;) /* they are sorted by step */
+        if (is_before(of, &s->v[i]))
+            before[n++] = &s->v[i];
+    find_lost(of, before, n, to);
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
+
 void verify_others(const struct verify *v, const struct scan *s, const char *name, struct verify_others *to)
 {
     const struct scan_entry *of = NULL;
-    *to = (struct verify_others){0};
+    *to = (struct verify_others){.file = ""};
     for (size_t i = 0; i < s->n; i++)
         if (strcmp(s->v[i].name, name) == 0)
             of = &s->v[i];
@@ -58,6 +119,9 @@ void verify_others(const struct verify *v, const struct scan *s, const char *nam
         if (x != of && v->uncounted && speaks_for(v, of, x))
             to->like = x;
     }
+    to->file = to->more && to->mine ? to->mine->name : "";
+    if (!to->more)
+        others_before(s, of, to);
     to->like = to->more ? NULL : to->like;
 }
 
@@ -65,8 +129,13 @@ void verify_others_put(const struct verify_others *o, char *text, size_t n)
 {
     char shown[EL_SHOW_MAX], file[EL_SHOW_MAX];
     el_show(o->more->name, shown);
-    el_show(o->its->name, file);
-    if (!o->mine)
+    el_show(o->lost ? o->lost : o->its->name, file);
+    if (o->lost)
+        snprintf(text, n, "complete cannot be proved: it is not here, but in %s%s", shown,
+                 o->have < 2            ? ""
+                 : o->have == o->before ? ", and in all others before this one"
+                                        : ", and in most others before this one");
+    else if (!o->mine)
         snprintf(text, n, "complete cannot be proved: %s has %s, of whose set nothing is here", shown, file);
     else if (o->its->n > o->mine->n)
         snprintf(text, n, "complete cannot be proved: %s has %llu files of its set, this one has %llu", shown,

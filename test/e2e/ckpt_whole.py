@@ -159,10 +159,18 @@ for case, name, count, gone in (("verl", "actor/model_world_size_4_rank_{}.pt", 
     (copy(f"{case}-gone", top / case) / name.format(gone)).unlink()
 alone = top / "innocent"
 alone.mkdir()
-for name in ("lora_r8_w16.pt", "model_epoch_3_of_10.pt", "fold_2_of_5.pt", "model_tp2.pt", "model_tp4.pt", "model_tp8.pt", "step_4_rank_1.pt",
+for name in ("lora_r8_w16.pt", "model_epoch_3_of_10.pt", "fold_2_of_5.pt", "model_tp2.pt", "model_tp4.pt", "model_tp8.pt", "lora_rank_1.pt",
              "top1_of_5.pt", "best_2of3.pt"):
     torch.save(weights, alone / name)
-torch.save({"world_size": 8, "w": weights}, alone / "last_rank0.pt")
+torch.save({"world_size": 8, "w": weights}, alone / "last.pt")
+# Ranks of which one file is left; whose name, or what is in it, says that there were more.
+for case, name, more in (("lone", "model_rank0.pt", {}), ("lone-second", "model_rank1.pt", {}), ("lone-fifth", "model_rank5.pt", {}),
+                         ("lone-step", "step_4_rank_1.pt", {}), ("lone-one", "rank0.pt", {"world_size": 1}),
+                         ("lone-world_size", "rank0.pt", {"world_size": 2}), ("lone-world", "rank0.pt", {"world": 2}),
+                         ("lone-num_ranks", "rank0.pt", {"num_ranks": 2}), ("lone-told", "model_rank5.pt", {"world_size": 8}),
+                         ("lone-root/step_10", "rank0.pt", {"world_size": 2}), ("lone-root/step_20", "rank0.pt", {"world_size": 2})):
+    (top / case).mkdir(parents=True)
+    torch.save({"model": weights, "step": 20, **more}, top / case / name)
 
 # Other people's names: verl's root, NeMo's ranks and its mark, PyTorch XLA's ranks of a Trainer, Colossal-AI's optimizer.
 shutil.copytree(top / "verl", top / "verl-root" / "global_step_50")

@@ -3,7 +3,7 @@
 # Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
 # links that are followed or let out, JSON that is none, names in .metadata, the bound of visits, the proof before gc deletes, the
 # number of ranks in names and in files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums, all
-# files counted instead of those of a set.
+# files counted instead of those of a set, without half of the earlier ones, with runs or notes mixed up, one rank believed alone.
 . "$(dirname "$0")/../lib/e2e.sh"
 W=$T/w; mkdir "$W"
 "$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
@@ -13,7 +13,12 @@ verdict() {
     v_name=$1 v_status=$2 v_regex=$3; shift 3
     "$ELRUN" ckpt "$@" >"$T/out" 2>"$T/err"; status=$?
     is "$v_name: status" "$status" "$v_status"
-    like "$v_name: words" "$(cat "$T/out" "$T/err")" "$v_regex"
+    # One of several lines is for several lines, in this order; to grep it would be a choice.
+    case $v_regex in
+    *"
+"*) like "$v_name: words" "$(cat "$T/out" "$T/err" | tr '\n' '~' | sed 's/~$//')" "$(printf %s "$v_regex" | tr '\n' '~')" ;;
+    *) like "$v_name: words" "$(cat "$T/out" "$T/err")" "$v_regex" ;;
+    esac
 }
 # of STATUS CASE REGEX: by verify --deep
 of() { verdict "$2" "$1" "$3" verify --deep "$W/$2"; }
@@ -95,6 +100,24 @@ of 3 llama-gone 'the file of rank 3 beside it is missing: there are 3, and their
 of 3 inside-gone 'ckpt_rank2.pt: the file of rank 3 beside it is missing: there were 4 ranks, as it says'
 of 3 inside-one-gone 'ckpt_rank0.pt: the file of rank 1 beside it is missing: there were 2 ranks'
 of 0 innocent 'valid \(torch, 10 files'
+of 4 lone 'unproved .*
+  model_rank0.pt: complete cannot be proved: nothing counts the files of its set, so others may be missing'
+of 4 lone-fifth 'unproved .*
+  model_rank5.pt: complete cannot be proved: nothing counts'
+of 3 lone-second 'model_rank1.pt: the file of rank 0 beside it is missing: there is one of rank 1'
+of 3 lone-step 'step_4_rank_1.pt: the file of rank 0 beside it is missing'
+of 3 lone-told 'model_rank5.pt: the file of rank 0 beside it is missing'
+of 0 lone-one 'valid \(torch'
+for key in world_size world num_ranks; do
+    of 4 lone-$key 'unproved .*
+  rank0.pt: complete cannot be proved: it says that there were 2 ranks, and no file of another rank is beside it'
+done
+verdict "nor does another that is as short count, or a manifest of it" 4 'step_20: unproved' verify --add-manifest --run-id=r "$W"/lone-root
+is "which is not written" "$(ls "$W"/lone-root/step_*)" "$W/lone-root/step_10:
+rank0.pt
+
+$W/lone-root/step_20:
+rank0.pt"
 for case in verl-root nemo xla colossal; do of 0 $case ': valid'; done
 of 3 verl-tracker 'latest_checkpointed_iteration.txt: it names iteration 60, but there is no iter_0000060'
 of 3 nemo-gone 'tp_rank_00_pp_rank_001 is missing'
@@ -262,14 +285,15 @@ four='model_tp0.pt model_tp1.pt model_tp2.pt model_tp3.pt' three='model_tp0.pt m
 lay other-file 1 $four; lay other-file 2 $three args.json
 verdict "a file of another kind is none of the set" 4 'checkpoint-2: unproved .*
   model_tp2.pt: complete cannot be proved: checkpoint-1 has 4 files of its set, this one has 3$' verify "$W/other-file"
-verdict "where another has more, there is no manifest" 4 'checkpoint-2: unproved \(torch, 4 files, [^,]*, 3 tensors\)
-' verify --add-manifest --run-id=r "$W/other-file"
+verdict "where another has more, there is no manifest" 4 'checkpoint-2: unproved \(torch, 4 files, [^,]*, 1 tensor\)
+  model_tp2.pt' verify --add-manifest --run-id=r "$W/other-file"
 is "only for the one that has most" "$(ls -d "$W"/other-file/*/MANIFEST.json)" "$W/other-file/checkpoint-1/MANIFEST.json"
 verdict "gc leaves alone what has none" 0 '0 deleted.* 2 kept' gc "$W/other-file" --keep-last=1
 stays other-file 'checkpoint-2, is unproved: model_tp2.pt: .*checkpoint-1 has 4 files'
 lay beside 1 $four args.json; lay beside 2 $four
-verdict "nor is it missing" 0 'checkpoint-1: valid .*
-.*checkpoint-2: valid' verify "$W/beside"
+verdict "and one that is lost is told by itself" 4 'checkpoint-1: valid .*
+.*checkpoint-2: unproved .*
+  args.json: complete cannot be proved: it is not here, but in checkpoint-1$' verify "$W/beside"
 lay disk-full 1 $four; lay disk-full 2 $three; lay disk-full 3 $three
 verdict "two that are cut are no more than the whole one" 4 'checkpoint-2: unproved .*
   model_tp2.pt: .*checkpoint-1 has 4 files of its set, this one has 3
@@ -321,4 +345,61 @@ mkdir -p "$W/told"; cp -r "$W/inside" "$W/told/checkpoint-1"; cp -r "$W/inside-o
 vouch told
 verdict "what counts its ranks itself needs no other" 0 'kept .* checkpoint-2: among the newest; found whole' gc "$W/told" --keep-last=1
 is "and the older one goes" "$(ls "$W/told")" checkpoint-2
+# --- files of other names: those that earlier checkpoints have --------------------------------------------------------
+# root NAME CASE STEP...: checkpoints that are copies of a case.
+root() {
+    r_name=$1 r_case=$2; shift 2
+    mkdir -p "$W/$r_name"
+    for r_step; do cp -r "$W/$r_case" "$W/$r_name/checkpoint-$r_step"; done
+}
+root lost saved 1 2 3; vouch lost
+rm "$W/lost/checkpoint-3/scheduler.bin" "$W/lost/checkpoint-3/MANIFEST.json"
+stays lost 'checkpoint-3, is unproved: scheduler.bin: complete cannot be proved: it is not here, but in checkpoint-2, and in all others before this one$'
+root lost-middle trainer 2 4 6; rm "$W/lost-middle/checkpoint-4/rng_state.pth"
+verdict "one in the middle" 4 'checkpoint-2: valid .*
+.*checkpoint-4: unproved .*
+  rng_state.pth: complete cannot be proved: it is not here, but in checkpoint-2
+.*checkpoint-6: valid' verify "$W/lost-middle"
+verdict "which gets no manifest" 4 'checkpoint-4: unproved' verify --add-manifest --run-id=r "$W/lost-middle"
+is "but the others do" "$(cd "$W/lost-middle" && ls -d */MANIFEST.json | tr '\n' ' ')" "checkpoint-2/MANIFEST.json checkpoint-6/MANIFEST.json "
+verdict "gc relies on the newest, which is whole" 0 'deleted .* checkpoint-2.*
+.*kept .* checkpoint-4: without a manifest' gc "$W/lost-middle" --keep-last=1
+root lost-config trainer 2 4; rm "$W/lost-config/checkpoint-4/config.json"
+stays lost-config 'config.json: .*it is not here, but in checkpoint-2$'
+lay lost-twice 1 model.pt optim.pt; lay lost-twice 2 model.pt; lay lost-twice 3 model.pt
+stays lost-twice 'checkpoint-3, is unproved: optim.pt: .*it is not here, but in checkpoint-1$'
+lay lost-two 1 model.pt optimizer_1.bin optimizer_2.bin optimizer.bin; lay lost-two 2 model.pt optimizer_2.bin optimizer.bin
+stays lost-two 'optimizer_1.bin: .*it is not here, but in checkpoint-1$'
+lay lost-rank 1 meta.pt rank0.pt rank1.pt; lay lost-rank 2 rank0.pt rank1.pt
+stays lost-rank 'meta.pt: .*it is not here, but in checkpoint-1$'
+lay lost-format 1 model.safetensors other.pt; cp "$W/trainer/model.safetensors" "$W/lost-format/checkpoint-1/"; lay lost-format 2 other.pt
+stays lost-format 'model.safetensors: .*it is not here, but in checkpoint-1$'
+# whole ROOT WHY: nothing speaks against any, and gc deletes all but the newest.
+whole() {
+    vouch "$1"
+    like "$1: all are valid: $2" "$("$ELRUN" ckpt verify "$W/$1" 2>&1; echo "status $?")" 'status 0$'
+    verdict "$1: gc" 0 'deleted' gc "$W/$1" --keep-last=1
+    is "$1: one is left" "$(ls "$W/$1" | wc -l)" 1
+}
+lay later 1 model.pt; lay later 2 model.pt optim.pt; lay later 3 model.pt optim.pt
+whole later "a script has begun to write another file"
+lay ended 1 model.pt best.pt
+for step in 2 3 4; do lay ended $step model.pt; done
+verdict "a file of the first alone, at the second and the third" 4 'checkpoint-2: unproved .*
+.*
+.*checkpoint-3: unproved .*
+.*
+.*checkpoint-4: valid' verify "$W/ended"
+for step in 1 2 3; do lay numbered ${step}00 optim.pt model_epoch$step.pt step_${step}00.pt; done
+whole numbered "numbers in names"
+for step in 1 2 3; do lay noted $step model.pt; echo x >"$W/noted/checkpoint-$step/note$step.txt"; done
+echo x >"$W/noted/checkpoint-1/events.out.tfevents.1"; touch "$W/noted/checkpoint-1/run.log" "$W/noted/checkpoint-1/.seen"
+whole noted "notes and logs"
+lay strangers 1 net.pt; lay strangers 2 model.pt
+whole strangers "no name in common"
+lay best 5 model.pt optim.pt; mkdir "$W/best/final"; cp "$W/best/checkpoint-5/model.pt" "$W/best/final/"
+verdict "what has no step is not compared" 0 'final: valid' verify "$W/best"
+lay runs 1 model.pt optim.pt; vouch runs; lay runs 2 model.pt
+"$ELRUN" ckpt verify --add-manifest --run-id=other "$W/runs/checkpoint-2" >"$T/out" 2>"$T/err"
+verdict "nor is another run" 0 'checkpoint-2: valid' verify "$W/runs"
 finished

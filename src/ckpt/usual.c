@@ -1,0 +1,170 @@
+#include "ckpt/usual.h"
+
+#include <string.h>
+
+#include "ckpt/fmt.h"
+#include "ckpt/ranked.h"
+#include "util/sort.h"
+
+static bool starts(const char *s, const char *with)
+{
+    return strncmp(s, with, strlen(with)) == 0;
+}
+
+static const char *last_part(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* --- which of them count ------------------------------------------------------------------------------------------ */
+
+/* What is written now and then, or for people. */
+static bool is_note(const char *last)
+{
+    static const char *const ends[] = {".txt", ".md",  ".log",  ".out", ".err",  ".csv", ".tsv", ".png", ".jpg",
+                                       ".svg", ".gif", ".jpeg", ".pdf", ".html", ".py",  ".sh",  ".swp", ".jsonl"};
+    size_t n = strlen(last);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (n > strlen(ends[i]) && strcmp(last + n - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return strcmp(last, "latest") == 0 || memmem(last, n, "tfevents", 8) != NULL;
+}
+
+static bool is_hidden(const char *name)
+{
+    bool metadata = strcmp(last_part(name), ".metadata") == 0;
+    for (const char *at = name; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (*at == '.' && !(metadata && at == last_part(name)))
+            return true;
+    return false;
+}
+
+static bool is_usual(const char *name)
+{
+    struct fmt_member m;
+    uint64_t data, model;
+    enum fmt_kind kind = fmt_kind(name);
+    const char *last = last_part(name);
+    if (kind == FMT_LEFTOVER || kind == FMT_DCP_DATA || is_hidden(name) || is_note(last))
+        return false;
+    if (kind == FMT_OTHER && last != name)
+        return false;
+    /* Of these formats tell how many there are. */
+    return !fmt_member(name, &m) && ranked_shard(name, &data, &model) == SHARD_NONE && !starts(name, "mp_rank_") &&
+           !starts(name, "tp_rank_");
+}
+
+/* --- their order -------------------------------------------------------------------------------------------------- */
+
+/* Numbers are all one. */
+static int compare(const char *a, const char *b)
+{
+    while (*a && *b) {
+        if (is_digit(*a) && is_digit(*b)) {
+            a += strspn(a, "0123456789");
+            b += strspn(b, "0123456789");
+        } else if (*a != *b) {
+            break;
+        } else {
+            a++;
+            b++;
+        }
+    }
+    char x = is_digit(*a) ? '0' : *a, y = is_digit(*b) ? '0' : *b;
+    return (x > y) - (x < y);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    int c = compare(x, y);
+    return c ? c : strcmp(x, y);
+}
+
+static int with_name(const void *item, const void *name)
+{
+    return compare(*(char *const *)item, name);
+}
+
+int usual_take(struct usual *u, const char *const *names, size_t names_n, struct el_mem *mem, struct el_err *e)
+{
+    struct ranked *list;
+    size_t ranks, n = 0;
+    *u = (struct usual){0};
+    if (ranked_list(names, names_n, mem, &list, &ranks, e))
+        return -1;
+    bool *of_rank = el_alloc(mem, names_n * sizeof *of_rank);
+    for (size_t i = 0; of_rank && i < names_n; i++)
+        of_rank[i] = !is_usual(names[i]);
+    for (size_t i = 0; of_rank && i < ranks; i++)
+        of_rank[list[i].of] = true;
+    for (size_t i = 0; of_rank && i < names_n; i++)
+        n += !of_rank[i];
+    n = n > USUAL_MAX ? 0 : n;
+    u->v = of_rank ? el_alloc(mem, n * sizeof *u->v) : NULL;
+    for (size_t i = 0; u->v && u->n < n && i < names_n; i++) {
+        if (of_rank[i])
+            continue;
+        u->v[u->n] = el_strndup(mem, names[i], strlen(names[i]));
+        if (!u->v[u->n])
+            break;
+        u->n++;
+    }
+    el_free(mem, of_rank);
+    el_free(mem, list);
+    if (!u->v || u->n < n)
+        return el_fail(e, EL_EXIT_OSERR, "out of memory");
+    el_sort(u->v, u->n, sizeof *u->v, by_name);
+    return 0;
+}
+
+void usual_free(struct usual *u, struct el_mem *mem)
+{
+    for (size_t i = 0; i < u->n; i++)
+        el_free(mem, u->v[i]);
+    el_free(mem, u->v);
+    *u = (struct usual){0};
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+static size_t first_of(const struct usual *u, const char *name)
+{
+    return el_first(u->v, u->n, sizeof *u->v, name, with_name);
+}
+
+size_t usual_next(const struct usual *u, size_t i)
+{
+    size_t end = i + 1;
+    while (end < u->n && compare(u->v[end], u->v[i]) == 0)
+        end++;
+    return end;
+}
+
+size_t usual_count(const struct usual *u, const char *name)
+{
+    size_t i = first_of(u, name);
+    return i < u->n && compare(u->v[i], name) == 0 ? usual_next(u, i) - i : 0;
+}
+
+bool usual_has(const struct usual *u, const char *name)
+{
+    for (size_t i = first_of(u, name); i < u->n && compare(u->v[i], name) == 0; i++)
+        if (strcmp(u->v[i], name) == 0)
+            return true;
+    return false;
+}
+
+bool usual_kin(const struct usual *a, const struct usual *b)
+{
+    for (size_t i = 0; i < a->n; i = usual_next(a, i))
+        if (usual_count(b, a->v[i]))
+            return true;
+    return false;
+}

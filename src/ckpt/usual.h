@@ -1,0 +1,36 @@
+/* Files that the checkpoints of one job have alike: a name that earlier ones have and a later one lacks is a file that
+ * may have been lost. */
+#ifndef CKPT_USUAL_H
+#define CKPT_USUAL_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "util/err.h"
+#include "util/mem.h"
+
+#define USUAL_MAX 4096u /* a checkpoint with more such files is not compared */
+
+/* Names that are one but for their numbers lie together. */
+struct usual {
+    char **v;
+    size_t n;
+};
+
+/* Those among the names of a directory that hold state or settings, and of which nothing else tells how many there are:
+ * no files of ranks, no members of numbered sets, no logs.  -1: no memory; usual_free() also then. */
+int usual_take(struct usual *u, const char *const *names, size_t names_n, struct el_mem *mem, struct el_err *e);
+void usual_free(struct usual *u, struct el_mem *mem);
+
+/* How many are called like this one but for their numbers: "model_epoch3.pt" and "model_epoch4.pt" are alike. */
+size_t usual_count(const struct usual *u, const char *name);
+
+/* Where the next ones begin that are called otherwise. */
+size_t usual_next(const struct usual *u, size_t i);
+
+/* Whether there is one that is called so, number and all. */
+bool usual_has(const struct usual *u, const char *name);
+
+/* Whether they have any in common. */
+bool usual_kin(const struct usual *a, const struct usual *b);
+
+#endif

@@ -1,0 +1,73 @@
+/* Files that checkpoints of one job have alike: which count, and what is called alike.
+ * Seen to fail: with each digit taken for itself, with files of ranks, of numbered sets or logs counted. */
+#include "ckpt/usual.h"
+#include "lib/tap.h"
+#include "util/auto.h"
+
+static struct el_mem mem = EL_MEM_INIT(1 << 20);
+
+static struct usual usual_of(const char *const *names, size_t n)
+{
+    struct usual u;
+    struct el_err e = {0};
+    ok(usual_take(&u, names, n, &mem, &e) == 0, e.text);
+    return u;
+}
+
+static void test_names(void)
+{
+    static const char *const names[] = {
+        "config.json",      "optimizer_10.bin",
+        "optimizer_2.bin",  "optimizer.bin",
+        ".metadata",        "weights",
+        "sub/.metadata",    "rng_state_0.pth", /* a rank's, from here on none is usual */
+        "model_tp0.pt",     "model-00001-of-00002.safetensors",
+        "__0_0.distcp",     "global_step5/zero_pp_rank_0_mp_rank_00_optim_states.pt",
+        "notes.txt",        "events.out.tfevents.1",
+        "latest",           "optimizer.pt.tmp",
+        ".git/config.json", "sub/something"};
+    static const char *const later[] = {"optimizer_3.bin", "other.pt"}, *const stranger[] = {"other.pt", "config.pt"};
+    struct usual u = usual_of(names, COUNT_OF(names)), v = usual_of(later, COUNT_OF(later)),
+                 w = usual_of(stranger, COUNT_OF(stranger));
+    is_num(u.n, 7, "those that hold state or settings, and are not counted otherwise");
+    is_num(usual_count(&u, "optimizer_7.bin"), 2, "numbers are all one");
+    is_num(usual_count(&u, "optimizer_.bin"), 0, "but no number is none");
+    is_num(usual_count(&u, "optimizer.bin"), 1, "nor is a name with one called as one without");
+    ok(usual_has(&u, "optimizer_2.bin") && !usual_has(&u, "optimizer_3.bin"), "the very name");
+    ok(usual_kin(&u, &v) && usual_kin(&v, &u), "kin by one of them");
+    ok(!usual_kin(&u, &w), "and strangers");
+    size_t kinds = 0;
+    for (size_t i = 0; i < u.n; i = usual_next(&u, i))
+        kinds++;
+    is_num(kinds, 6, "those called alike lie together");
+    usual_free(&u, &mem);
+    usual_free(&v, &mem);
+    usual_free(&w, &mem);
+    is_num(mem.used_bytes, 0, "all is given back");
+}
+
+static void test_many(void)
+{
+    static char text[USUAL_MAX + 1][16];
+    static const char *names[USUAL_MAX + 1];
+    for (unsigned i = 0; i <= USUAL_MAX; i++) {
+        snprintf(text[i], sizeof text[i], "piece_%u.npy", i);
+        names[i] = text[i];
+    }
+    struct usual u = usual_of(names, USUAL_MAX);
+    is_num(u.n, USUAL_MAX, "as many as are compared");
+    usual_free(&u, &mem);
+    u = usual_of(names, USUAL_MAX + 1);
+    is_num(u.n, 0, "one more, and none are");
+    usual_free(&u, &mem);
+    u = usual_of(names, 0);
+    is_num(usual_count(&u, "a"), 0, "none");
+    usual_free(&u, &mem);
+}
+
+int main(void)
+{
+    test_names();
+    test_many();
+    return done();
+}
