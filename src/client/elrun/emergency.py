@@ -458,7 +458,7 @@ def _is_of_numpy(tensor: Any) -> bool:
     """Its memory may be an array's, as from_numpy() gives it: torch does not count what is written through that.  What
     torch.load() has read looks the same."""
     th = torch()
-    return (type(tensor) is th.Tensor and tensor.device.type == "cpu" and tensor.layout is th.strided
+    return (th is not None and type(tensor) is th.Tensor and tensor.device.type == "cpu" and tensor.layout is th.strided
             and hasattr(tensor, "untyped_storage") and not tensor.untyped_storage().resizable())
 
 
