@@ -248,6 +248,17 @@ def what_was_loaded(folder):
     assert job.captured(1) == "" and not {s.numel() for s in job._emergency.plan.copies} & {2200 * 2200, 3000 * 3000}
 
 
+def buffers_come_before_what_was_loaded(folder):
+    data = io.BytesIO()
+    torch.save({i: torch.zeros(1000) for i in range(300)}, data)
+    data.seek(0)
+    net = torch.nn.BatchNorm1d(2048)
+    job = Watched(folder, net=net, ema=torch.load(data))
+    job._emergency.keep(1)
+    net(torch.randn(4, 2048))
+    assert job.captured(1) == "", job.captured(1)
+
+
 def asked_in_the_mode_of_the_script(folder):
     """An object's state_dict() may need inference mode, and gradients to be off."""
 

@@ -860,8 +860,8 @@ class Beside:
 class AcceleratedOptimizer:
     """As that of accelerate: its groups are another object's."""
 
-    def __init__(self, b):
-        self.optimizer = b.optim
+    def __init__(self, b, scaler=None):
+        self.optimizer, self.scaler = b.optim, scaler
 
     param_groups = property(lambda self: self.optimizer.param_groups)
 
@@ -923,6 +923,8 @@ for first in ("best", "optim"):
 for steps in (0, 2):
     case(f"best_beside_a_wrapped_optimizer_of_{steps}", lambda steps=steps: (lambda b: {"it": AcceleratedOptimizer(b), "best": copy.deepcopy(b.states())})(Beside(steps=steps, layers=17 + steps, stays=False)),
          lambda d, s: d["best"].update(epoch=s), see=lambda d: [d["best"], d["it"].state_dict()])
+refused("bad_scaler_beside_a_wrapped_optimizer", lambda: (lambda s: Beside.alive.append(s) or {"it": AcceleratedOptimizer(Beside(torch.optim.SGD), s), "scaler": s.state_dict()})(torch.amp.GradScaler("cpu")),
+        '"scaler": ' + ITSELF.format("a scaler") + "scaler ")
 refused("bad_copy_beside_its_schedule_alone", lambda: (lambda b: {"sched": b.schedule, "optim": b.states()})(Beside(steps=0, layers=31)),
         '"optim.optim": ' + ITSELF.format("an optimizer") + "optimizer " + BEHIND)
 case("own_dict_like_an_optimizer_state", lambda: {"state": {"x": 1}, "param_groups": ["a"]}, lambda d, s: d["state"].update(x=s))

@@ -44,7 +44,7 @@ def fault(value: Any, others: List[Any]) -> str:
     return ""
 
 
-_WRAPPERS = ("AcceleratedOptimizer", "AcceleratedScheduler")  # of accelerate: their state is that of the one object they have
+_WRAPPERS = {"AcceleratedOptimizer": "optimizer", "AcceleratedScheduler": "scheduler"}  # of accelerate, and whose state theirs is
 
 
 def _way_out(state: Dict[Any, Any], kind: _Kind, declared: List[Any]) -> str:
@@ -82,7 +82,7 @@ def _other_owner(state: Dict[Any, Any], kind: _Kind, declared: List[Any], has_ow
 def _inside(value: Any, kind: _Kind) -> Iterator[Any]:
     """Those that one of several parts restores with itself, as SequentialLR its schedulers."""
     if type(value).__name__ in _WRAPPERS:
-        yield from (o for o in vars(value).values() if _has_pair(type(o)))
+        yield vars(value).get(_WRAPPERS[type(value).__name__])
         return
     for one in vars(value).values():
         yield from (o for o in (one if isinstance(one, (list, tuple)) else [one]) if _is_owner(o, kind))

@@ -219,7 +219,7 @@ class Emergency:
         aside = [] if refused else free
         left = ASIDE_MAX
         moves = (i for i, row in enumerate(rows) if row.spec.moves or (row.bytes <= ASIDE_MAX and not row.spec.shared and _is_of_numpy(sources[i])))
-        for i in sorted(set(moves).difference(free), key=lambda i: rows[i].bytes):
+        for i in sorted(set(moves).difference(free), key=lambda i: (not rows[i].spec.moves, rows[i].bytes)):
             left -= rows[i].bytes
             if left >= 0:
                 aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed

@@ -41,8 +41,10 @@ class PageLock:
     def keep(self, n: int) -> None:
         """The slot is going to be used for n bytes: what is locked for another number of them is not locked any more."""
         if self.bytes and (n != self.bytes or self.stale):
-            at, self.bytes, self.stale = self.at, 0, False
-            _cleared(torch().cuda.cudart().cudaHostUnregister(at))
+            if _cleared(torch().cuda.cudart().cudaHostUnregister(self.at)):
+                self.bytes, self.stale = 0, False
+            else:
+                self.stale, self.taken = True, LOCKS_MAX
 
     def leave(self, memory: Any) -> None:
         """The slot is going to be mapped anew."""
@@ -61,7 +63,6 @@ class PageLock:
         n = len(memory)
         if self.bytes == n or self.taken >= LOCKS_MAX:
             return
-        self.keep(0)
         self.taken += 1
         at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         try:
