@@ -68,6 +68,7 @@ static void test_waits(void)
     one_round(8000, 'b');
     rdzv_slice(s.r, 0, &m);
     is_num(m.u.world.waited_ms, 0, "... the next one has not");
+    story_end(&s);
 }
 
 static void one_round(unsigned ms, char first)
