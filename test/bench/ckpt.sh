@@ -49,12 +49,7 @@ for who in elrun "torch.load" DCP; do
 done
 emit elrun first.ms "the first restore(), $MIB MiB: there is nothing" ms "the call" "it returns"
 for size in tiny many mid large; do
-    case $size in
-    tiny) what="1.6 MB: 8 layers and AdamW" ;;
-    many) what="2,000 small tensors" ;;
-    mid) what="353 MB: 12 layers and AdamW" ;;
-    large) what="1.3 GB: 40 layers and AdamW" ;;
-    esac
+    what=$(size_of $size)
     for who in elrun memcpy "torch.save" "async DCP"; do
         emit "$who" $size.snapshot.ms "a snapshot, training is blocked, $what" ms "the call" "it returns"
     done

@@ -9,13 +9,7 @@ for size in ${SIZES-tiny many mid large huge}; do
     runs=$RUNS; [ $size = huge ] && runs=$SOME
     SIZE=$size timeout 600 "$ELRUN" --standalone --nproc-per-node=1 --ckpt-mem="${MEM:-12G}" --ckpt-busy=wait "$here/ckpt.py" "$T" sizes "$runs" \
         >"$T/run.out" 2>&1 || { tail -20 "$T/run.out" >&2; exit 1; }
-    case $size in
-    tiny) what="1.6 MB: 8 layers and AdamW" ;;
-    many) what="2,000 small tensors" ;;
-    mid) what="353 MB: 12 layers and AdamW" ;;
-    large) what="1.3 GB: 40 layers and AdamW" ;;
-    huge) what="4.3 GB: 40 layers and AdamW" ;;
-    esac
+    what=$(size_of $size)
     for who in elrun copy "torch.save" "async DCP"; do
         emit "$who" $size.snapshot.ms "a snapshot from the GPU, training is blocked, $what" ms "the call" "it returns, the device is idle"
     done

@@ -381,6 +381,14 @@ def page_locked_is_what_the_snapshot_occupies():
             lock.keep(4096 * (i + 1))
             lock.take(memory[: 4096 * (i + 1)])
         assert runtime.calls.count("+") == LOCKS_MAX and not runtime.locked
+        runtime.locked.clear()
+        lock, torch.zeros = PageLock(), lambda *_, **__: None
+        lock.take(memory[:4096])
+        runtime.cudaHostUnregister = lambda at: 1
+        lock.keep(8192)  # it stays locked, so nothing is copied past it in an emergency, and nothing is locked over it
+        lock.take(memory[:8192])
+        assert lock.splits(8192) and lock.bytes == 4096 and list(runtime.locked.values()) == [4096]
+        runtime.locked.clear()
         runtime.calls, runtime.refuses, lock, torch.zeros = [], True, PageLock(), lambda *_, **__: runtime.calls.append("!")
         lock.take(memory)
         lock.take(memory)

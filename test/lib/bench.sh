@@ -28,6 +28,16 @@ take() {
         [ "$take_who" != elrun ]
     fi
 }
+# size_of SIZE: what a state of that name in test/bench/ckpt.py is
+size_of() {
+    case $1 in
+    tiny) echo "1.6 MB: 8 layers and AdamW" ;;
+    many) echo "2,000 small tensors" ;;
+    mid) echo "353 MB: 12 layers and AdamW" ;;
+    large) echo "1.3 GB: 40 layers and AdamW" ;;
+    huge) echo "4.3 GB: 40 layers and AdamW" ;;
+    esac
+}
 # emit WHO KEY.METRIC "what" UNIT "from" "to" [BUDGET [TAIL]]
 emit() {
     sed -n "s/^$1:$2 //p" "$T/samples" | paste -sd, - >"$T/list"

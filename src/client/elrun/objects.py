@@ -115,9 +115,11 @@ class Walk:
             why = why or (door_fault(value, state) if self.first else "")
             if why:
                 raise Refused(f"{self.where(path)}: {why}")
-            self.of_pair = True
-            tree = self.take(path, state, True)
-            self.of_pair = False
+            outer, self.of_pair = self.of_pair, True
+            try:
+                tree = self.take(path, state, True)
+            finally:
+                self.of_pair = outer
             return DoorNode(class_name(value), tree, {})
         return None
 

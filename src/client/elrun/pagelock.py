@@ -1,8 +1,8 @@
 """Memory of a snapshot that a GPU copies into by itself.
 
-Into page-locked memory a GPU writes at the speed of its bus, some four times as fast as into memory that the driver has to
-copy to once more.  Locked is exactly what the newest snapshot in a slot occupies, never more: the agent may take back what lies behind
-it (fallocate() with FALLOC_FL_PUNCH_HOLE), and a GPU would then go on writing into pages that are no longer those of the slot."""
+Into page-locked memory a GPU writes at the speed of its bus; into other memory the driver has to copy once more.  Locked is
+exactly what the newest snapshot in a slot occupies, never more: the agent may give back what lies behind it (fallocate() with
+FALLOC_FL_PUNCH_HOLE), and a GPU would then go on writing into pages that are no longer those of the slot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, List
 
 from .values import torch
 
-LOCKS_MAX = 8  # each takes about 80 ms for a GiB: a state that changes its size all the time is not locked
+LOCKS_MAX = 8  # locking takes longer than a copy: a state that changes its size all the time is not locked
 _PORTABLE = 1  # cudaHostRegisterPortable: for the contexts of all devices
 
 
