@@ -413,7 +413,7 @@ class Snapshots(Declaring):
         block, or elements that are compared are not back."""
         self._swapped += 1
         emergency = self._emergency
-        step = emergency.step if emergency else None
+        end = emergency.end if emergency else None
         if emergency:
             emergency.forget("other weights are in its place (ck.swapped())")
         self._turn += 2  # a copy that has begun does not count
@@ -425,11 +425,11 @@ class Snapshots(Declaring):
         finally:
             self._swapped -= 1
             self._turn += 2
-            if emergency and step is not None and back and self._turn == turn + 2 and not self._swapped:
-                if emergency.is_as_kept():
-                    emergency.keep(step)
+            if emergency and end is not None and back and self._turn == turn + 2 and not self._swapped:
+                if not end.sampled():
+                    emergency.keep(end.step)
                 else:
-                    self._send("NOTE", {"error": False, "text": f"behind swapped() the weights are not what they were after step {step}: "
+                    self._send("NOTE", {"error": False, "text": f"behind swapped() the weights are not what they were after step {end.step}: "
                                         "until the next step is done nothing newer than the last snapshot can be captured"})
 
     @property
@@ -446,7 +446,8 @@ class Snapshots(Declaring):
         """This worker has the state after that step."""
         self._ended = -1 if step is None else step
         if self._emergency:
-            self._emergency.counts, self._emergency.kept = [], False  # of before
+            self._emergency.forget("restore() was called since")
+            self._emergency.counts = []
         if step is not None:
             self._page.long[LIVE] = step
             self._sent = step
@@ -517,7 +518,7 @@ class Snapshots(Declaring):
                 pass
         if self._emergency:
             self._emergency.keep(step)
-            self._reserve_for(self._emergency.held)
+            self._reserve_for(self._emergency.end.held if self._emergency.end else [])
         self._turn = (self._turn | 1) + 1
         self._ended = step
         if not self._page.end(step):

@@ -1,0 +1,290 @@
+"""The end of a step: what is noted of the state there, so that a change behind it is noticed, and what is laid aside of it, so
+that it can be captured although it moves.
+
+Values that are no tensors, buffers and arrays may change between two steps, and are laid aside at the end of each; so is what
+was made in inference mode, and what may be an array's memory, of which torch counts no change.  Of the others a change is
+noticed: by torch's count, by the place of their memory, by elements that are compared, since what is written through `.data`
+is counted by nobody, and by who still holds them."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import operator
+import random
+import sys
+from typing import Any, List, NamedTuple, Optional, Set, Tuple
+
+from .blocks import local_of
+from .objects import fields_of
+from .packets import Error
+from .parts import Held, Part, copy_all
+from .special import is_tensor as _is_tensor
+from .values import SIMPLE, has_pair, numpy, torch
+
+ASIDE_MAX = 1 << 20  # bytes of values, and of buffers, that are laid aside behind each step,
+UNCOUNTED_MAX = 64 << 20  # … and of arrays and tensors of which nobody counts the changes: some 5 ms; to sum them takes longer
+SAMPLED_MAX = 512  # tensors of which elements are compared: weights first, of more by lot
+SAMPLES = 2  # elements of each, side by side: one kernel of a device copies those of all tensors
+
+_VERSION = operator.attrgetter("_version")
+_IS_INFERENCE = operator.methodcaller("is_inference")
+
+
+class TooLarge(Error):
+    """More would have to be laid aside than a step should cost."""
+
+
+class Plan(NamedTuple):
+    """What of the sources of one layout is laid aside, and how the others are watched."""
+
+    layouts: List[Any]
+    places: List[int]  #: where the memory of the sources is
+    dense: List[bool]  #: of the tensors among them: they are contiguous
+    uncounted: Set[int]  #: numbers of sources: tensors made in inference mode, where torch counts no changes
+    aside: List[int]
+    rest: List[int]
+    copies: List[Any]  #: of those that are laid aside
+    numpys: List[int]  #: numbers of some of the rest: their memory may become an array's
+    picked: List[int]  #: numbers of some of the rest,
+    views: List[Any]  #: elements of them,
+    samples: List[Any]  #: … as they were behind the step
+    loose: List[int]  #: of the rest: in no block,
+    reached: Set[int]  #: … and in a container
+    keep: List[Any]  #: at these places
+
+
+def planned(had: Optional[Plan], held: List[Held], sources: List[Any], parts: List[Any]) -> Plan:
+    """The plan for what the parts hold; had: the one of the step before, which is used again if it fits.  TooLarge, or Error:
+    nothing of it can be captured."""
+    if any(one.layout is None for one in held):
+        raise Error("files (declare_file) are not copied beside the script")
+    if sum(len(one.blob) for one in held) > ASIDE_MAX:
+        raise TooLarge(f"more than {ASIDE_MAX >> 10} KiB of values that are no tensors")
+    layouts = [one.layout for one in held]
+    if sources and all(layout.plain for layout in layouts if layout):
+        places = list(map(torch().Tensor.data_ptr, sources))
+        dense = list(map(torch().Tensor.is_contiguous, sources))
+    else:
+        places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
+        dense = [s.is_contiguous() for s in sources if _is_tensor(s)]
+    if had is not None and had.dense == dense and had.layouts == layouts and not _has_arrays(had.numpys, sources):
+        if had.places == places:
+            return had
+        if had.uncounted == _uncounted(sources):
+            plan = _elsewhere(had, sources, places, parts)
+            if plan is not None:
+                return plan
+    return _plan(layouts, sources, places, dense, parts)
+
+
+def _uncounted(sources: List[Any]) -> Set[int]:
+    tensors = [i for i, s in enumerate(sources) if _is_tensor(s)]
+    return set(itertools.compress(tensors, map(_IS_INFERENCE, [sources[i] for i in tensors])))
+
+
+def _plan(layouts: List[Any], sources: List[Any], places: List[int], dense: List[bool], parts: List[Any]) -> Plan:
+    th = torch()
+    uncounted = _uncounted(sources)
+    rows = [row for one in layouts for row in (one.rows if one else [])]
+    free = [i for i, s in enumerate(sources) if i in uncounted or not _is_tensor(s)]
+    _check_size([rows[i] for i in free])
+    aside = free[:]
+    small = [i for i in sorted(set(range(len(rows))).difference(free)) if rows[i].bytes <= ASIDE_MAX]
+    numpys = [i for i in small if not rows[i].spec.shared and not rows[i].spec.moves and _may_be_of_numpy(sources[i])]
+    of_numpy = [i for i in numpys if not sources[i].untyped_storage().resizable()]
+    left = ASIDE_MAX
+    for i in sorted({*of_numpy, *(i for i in small if rows[i].spec.moves)}, key=lambda i: (not rows[i].spec.moves, rows[i].bytes)):
+        left -= rows[i].bytes
+        if left >= 0:
+            aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
+    picked = set(aside).union(free)
+    rest = [i for i in range(len(rows)) if i not in picked]
+    copies = [th.empty_like(sources[i]) if _is_tensor(sources[i]) else _array_like(sources[i]) for i in aside]
+    drawn = random.Random(len(rest)).sample(rest, len(rest))
+    some = sorted(drawn, key=lambda i: not sources[i].requires_grad)[:SAMPLED_MAX]  # weights are what scripts swap
+    looked = {i: view for i in some for view in [_watched(sources[i])] if view is not None}
+    loose, reached = _in_no_block(rest, sources, parts)
+    return Plan(layouts, places, dense, uncounted, aside, rest, copies, sorted(set(numpys).difference(of_numpy)), list(looked), list(looked.values()),
+                [v.clone() for v in looked.values()], loose, reached, list(sources))
+
+
+def _elsewhere(had: Plan, sources: List[Any], places: List[int], parts: List[Any]) -> Optional[Plan]:
+    """The same plan for tensors that lie elsewhere, as they do if a state_dict() gives copies; None: they differ otherwise."""
+    views = list(had.views)
+    for k, (i, sample) in enumerate(zip(had.picked, had.samples)):
+        if places[i] != had.places[i]:
+            view = _watched(sources[i])
+            if view is None or view.shape != sample.shape or view.device != sample.device:
+                return None
+            views[k] = view
+    loose, reached = _in_no_block(had.rest, sources, parts)
+    return had._replace(places=places, views=views, loose=loose, reached=reached, keep=list(sources))
+
+
+def _in_no_block(rest: List[int], sources: List[Any], parts: List[Any]) -> Tuple[List[int], Set[int]]:
+    """Which of them are, and which of these stand in a container."""
+    in_blocks = {id(t) for part in parts if isinstance(part, Part) for block in part.blocks.values() for t in block.locals}
+    loose = [i for i in rest if id(sources[i]) not in in_blocks]
+    there = set().union(*map(in_containers, parts)) if loose else set()
+    return loose, {i for i in loose if id(sources[i]) in there}
+
+
+class StepEnd:
+    """What the parts held behind one step.  It is made by the main thread, and does not change then, but for what its plan
+    lays aside, which the end of the next step writes to."""
+
+    def __init__(self, step: int, samples_consumed: int, held: List[Held], sources: List[Any], plan: Plan, parts: List[Any]):
+        self.step, self.samples_consumed = step, samples_consumed
+        self.held, self.sources, self.plan, self.parts = held, sources, plan, parts
+        self.versions = list(map(_VERSION, [sources[i] for i in plan.rest]))
+        self.places = [plan.places[i] for i in plan.rest]
+        copy_all(plan.copies, [sources[i] for i in plan.aside])
+        copy_all(plan.samples, plan.views)
+        self.blocks = [(part.name, list(part.blocks.values())) for part in parts if isinstance(part, Part)]
+        self.tensors = [len(in_containers(part)) for part in parts]
+        self.loose = [sources[i] for i in plan.loose]  # whose holders are counted,
+        self.holders = list(map(sys.getrefcount, self.loose))
+
+    def name(self, i: int) -> str:
+        return [row.spec.name for one in self.held if one.layout for row in one.layout.rows][i]
+
+    def changed(self) -> str:
+        """What is not any more as it was behind the step, or "": nothing is known to be.  Safe to ask from another thread."""
+        i = self._moved()
+        return f"tensor {self.name(i)}" if i >= 0 else self._replaced()
+
+    def sampled(self) -> str:
+        """The tensor of which elements that are compared have changed, past torch's count of changes; "": none."""
+        k = _first_other(self.plan.views, self.plan.samples)
+        return f"tensor {self.name(self.plan.picked[k])}" if k >= 0 else ""
+
+    def copied(self) -> List[Any]:
+        """What a copy of the state is made of."""
+        sources = list(self.sources)
+        for i, copy in zip(self.plan.aside, self.plan.copies):
+            sources[i] = copy
+        return sources
+
+    def differs(self, written: List[Any]) -> str:
+        """The same as sampled() while the state is copied: elements of what was written are compared, too, since a change may
+        have ended meanwhile."""
+        th, plan = torch(), self.plan
+        for i, view, sample in zip(plan.picked, plan.views, plan.samples):
+            there = _elements(written[i], self.sources[i].is_contiguous())
+            if not th.equal(_bits(view), _bits(sample)) or not th.equal(_bits(there), _bits(sample.cpu())):
+                return self.name(i)
+        return ""
+
+    def _moved(self) -> int:
+        """A source that torch has counted a change of since the step, or that lies elsewhere; -1: none."""
+        for i, version, place in zip(self.plan.rest, self.versions, self.places):
+            if self.sources[i]._version != version or self.sources[i].data_ptr() != place:
+                return i
+        return -1
+
+    def _replaced(self) -> str:
+        """What stood in the objects behind the step and does not any more, or "".  No object is asked, since this may be
+        another thread, and the other ranks may stand still.  A block knows by itself whether it is what it was, containers
+        are looked through, and of what a state_dict() has given, a tensor that nobody holds but this module was replaced; if
+        nobody else has held it behind the step, the state_dict() gives copies, or views of what it has."""
+        for name, blocks in self.blocks:
+            if not all(block.holds_the_same() for block in blocks):
+                return f'part "{name}"'
+        plan = self.plan
+        ours = collections.Counter(map(id, itertools.chain(self.sources, plan.keep, *(one.sources for one in self.held))))
+        alone = next(map(sys.getrefcount, [object()]))  # for what one list counts
+        holders = list(map(sys.getrefcount, self.loose))
+        there: Set[int] = set()
+        for part, count in zip(self.parts, self.tensors):
+            here = in_containers(part)
+            if len(here) != count:
+                return f'part "{part.name}"'
+            there |= here
+        for i, tensor, was, now in zip(plan.loose, self.loose, self.holders, holders):
+            if i in plan.reached and id(tensor) not in there or now < was and now <= alone + ours[id(tensor)]:
+                return f"tensor {self.name(i)}"
+        return ""
+
+
+def in_containers(part: Any) -> Set[int]:
+    """The ids of the tensors that stand in containers of the part, without asking any object; those of blocks aside, which
+    know by themselves."""
+    found: Set[int] = set()
+    seen: Set[int] = {id(block.of) for block in part.blocks.values()} if isinstance(part, Part) else set()
+    todo = [part.value] if isinstance(part, Part) else []
+    while todo:
+        value = todo.pop()
+        if type(value) in SIMPLE or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if _is_tensor(value):
+            found.add(id(local_of(value)))
+        elif isinstance(value, (dict, list, tuple, collections.deque)):
+            members = value.values() if isinstance(value, dict) else value
+            todo += () if SIMPLE.issuperset(map(type, members)) else members
+        elif not has_pair(value):
+            todo += (fields_of(value) or {}).values()
+    return found
+
+
+def _check_size(rows: List[Any]) -> None:
+    n = sum(row.bytes for row in rows)
+    if n > UNCOUNTED_MAX:
+        most = max(rows, key=lambda row: row.bytes)
+        raise TooLarge(f"more than {UNCOUNTED_MAX >> 20} MiB of arrays of numpy and tensors made in inference mode, whose changes nothing counts: "
+                       f"{n >> 20} MiB, the largest is {most.spec.name}")
+
+
+def _may_be_of_numpy(tensor: Any) -> bool:
+    """Its memory may be an array's, or become it.  torch says so since 2.0."""
+    th = torch()
+    return (th is not None and type(tensor) is th.Tensor and tensor.device.type == "cpu" and tensor.layout is th.strided
+            and hasattr(tensor, "untyped_storage"))
+
+
+def _has_arrays(numbers: List[int], sources: List[Any]) -> bool:
+    """The memory of one of them is an array's, by from_numpy() or numpy(), so that torch does not count what is written to it
+    through that.  What torch.load() has read looks the same."""
+    th = torch()
+    if not numbers:
+        return False
+    storages = map(th.Tensor.untyped_storage, [sources[i] for i in numbers])
+    return not all(map(th.UntypedStorage.resizable, storages))
+
+
+def _array_like(array: Any) -> Any:
+    return numpy().empty_like(array, subok=False)
+
+
+def _watched(tensor: Any) -> Any:
+    """A view of the elements that are compared; None: there are none."""
+    view = _elements(tensor, tensor.is_contiguous())
+    return None if view is None or view.is_conj() or view.is_neg() else view
+
+
+def _elements(tensor: Any, middle: bool) -> Any:
+    """A view of a few elements from the middle of the tensor, or of the first; None: it has none."""
+    tensor = tensor.detach()
+    n = tensor.numel()
+    if not n:
+        return None
+    if not middle:
+        return tensor[(slice(0, 1),) * tensor.dim()]
+    return tensor.view(-1).narrow(0, n // 2, min(SAMPLES, n - n // 2))
+
+
+def _bits(tensor: Any) -> Any:
+    """Not a number is equal to itself here."""
+    th = torch()
+    return tensor.clone(memory_format=th.contiguous_format).reshape(-1).view(th.uint8)
+
+
+def _first_other(views: List[Any], samples: List[Any]) -> int:
+    """The first of the samples that its view is not equal to; -1: there is none.  Those of a device are compared at once."""
+    th = torch()
+    for device in {view.device for view in views}:
+        here = [i for i, view in enumerate(views) if view.device == device]
+        if not th.equal(th.cat([_bits(views[i]) for i in here]), th.cat([_bits(samples[i]) for i in here])):
+            return next(i for i in here if not th.equal(_bits(views[i]), _bits(samples[i])))
+    return -1
