@@ -43,6 +43,7 @@ void member_link_lost(struct member *m, const char *why, bool refused, el_usec n
 
 void member_link_drop(struct member *m, const char *why, el_usec now, struct member_actions *out)
 {
+    m->ran = false;
     member_act(out, MEMBER_DO_DISCONNECT);
     member_link_lost(m, why, false, now);
 }
@@ -88,8 +89,11 @@ void member_link_event(struct member *m, const struct member_event *ev, el_usec 
 {
     if (ev->type == MEMBER_EV_CONNECTED)
         on_connected(m, now, out);
-    else if (m->link != MEMBER_LINK_DOWN)
+    else if (m->link != MEMBER_LINK_DOWN) {
+        if (m->link >= MEMBER_LINK_HELLO) /* else nobody was there */
+            m->ran = m->link == MEMBER_LINK_UP && m->attempt && !m->fenced;
         member_link_lost(m, ev->text, ev->refused, now);
+    }
 }
 
 /* An order came: the other side is a coordinator, and it knows us. */

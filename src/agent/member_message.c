@@ -33,12 +33,14 @@ static void hello(const struct member *m, struct msg_hello *h)
                             .number = m->round.number,
                             .coord = m->round.coord,
                             .seen = m->seen,
+                            .ran = m->ran && !m->fenced,
                             .failed = m->failed,
                             .fenced = m->fenced,
                             .stuck = m->stuck};
     h->group_rank = m->round.number ? (int64_t)m->world.group_rank : -1;
     if (m->round.number) {
         h->group_size = m->world.group_size;
+        h->rank_base = m->world.rank_base;
         h->restarts = m->world.restarts;
         h->token = m->world.token;
         h->world_size_first = m->world.world_size_first;

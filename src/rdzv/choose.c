@@ -136,8 +136,14 @@ void rdzv_count_world(struct rdzv *r)
 {
     memset(r->role_world, 0, sizeof r->role_world);
     r->world = 0;
+    unsigned room = 0; /* for ranks of nodes that were not heard, as those behind them report */
     for (unsigned k = 0; k < r->size; k++) {
         struct rdzv_seat *s = &r->seat[k];
+        room += s->slots ? 0 : MSG_SLOTS_MAX;
+        if (s->reported_base > r->world && s->reported_base - r->world <= room) {
+            room -= s->reported_base - r->world;
+            r->world = s->reported_base;
+        }
         s->rank_base = r->world;
         s->role_base = r->role_world[s->role];
         r->world += s->slots;

@@ -300,6 +300,7 @@ static void take_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
                             .node_rank = m->node_rank,
                             .slots = m->slots,
                             .role = m->role,
+                            .reported_base = (unsigned)h->rank_base,
                             .digested = s->digested};
     memcpy(s->remote, m->remote, sizeof s->remote);
 }
@@ -308,12 +309,14 @@ static void take_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
 static void take_late(struct rdzv *r, unsigned i, const struct msg_hello *h)
 {
     unsigned k = r->member[i].seat;
+    unsigned had = r->world;
     take_seat(r, i, h);
     rdzv_count_world(r);
     r->world_last = r->world;
     if (r->saving)
         saving_world(r->saving, r->world);
-    rdzv_incidents_insert(r, r->seat[k].rank_base, r->seat[k].slots);
+    if (r->world > had) /* else the others had left room for its ranks */
+        rdzv_incidents_insert(r, r->seat[k].rank_base, r->world - had);
 }
 
 /* The seat that this report speaks of, if it is one of the round that is present and nobody else holds it. */
@@ -347,6 +350,7 @@ static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
     s->stopped = h->phase == MSG_PHASE_IDLE;
     s->failed = h->failed;
     s->stopping = h->phase == MSG_PHASE_STOPPING || h->fenced;
+    s->ended = (s->stopped || s->stopping) && !h->ran;
     r->unheard--;
     return true;
 }
@@ -435,7 +439,8 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
 
 /* Every seat of the highest round that was reported is heard.  Is that the last one?  What the journal does not have
  * has never left.  Without one others may run a round that was formed when these had stopped or succeeded or were cut
- * off, and be on their way; but not if these run. */
+ * off, and be on their way; but not if these run, or had workers when the coordinator was lost: it waits for the end of
+ * all workers of a round before it forms the next. */
 static bool is_whole(const struct rdzv *r)
 {
     /* The agent that hosted the coordinator before: its process is known to be dead, and is not waited for. */
@@ -446,7 +451,7 @@ static bool is_whole(const struct rdzv *r)
     bool runs = false, stops = r->number < r->seen;
     for (unsigned k = 0; k < r->size; k++) {
         runs |= !r->seat[k].succeeded;
-        stops |= r->seat[k].stopped || r->seat[k].stopping;
+        stops |= r->seat[k].ended;
     }
     return r->recorded || (runs && !stops);
 }

@@ -28,7 +28,8 @@
 #define MSG_DEPTH_MAX     8u
 
 #define MSG_NODES_MAX      65536     /* node ranks, members of a round */
-#define MSG_WORLD_MAX      268435456 /* workers: MSG_NODES_MAX x CONF_SLOTS_MAX */
+#define MSG_SLOTS_MAX      4096      /* workers of a node */
+#define MSG_WORLD_MAX      268435456 /* workers: MSG_NODES_MAX x MSG_SLOTS_MAX */
 #define MSG_RUN_ID_MAX     128       /* bytes of strings, without the 0 */
 #define MSG_NAME_MAX       64        /* host name, role */
 #define MSG_PROCESS_MAX    127       /* a process of this host: agent/mark.h */
@@ -124,7 +125,7 @@
     F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
     F(T, STR, addr, MSG_ADDR_MAX, 0)           /* --local-addr */                                                      \
     F(T, INT, node_rank, MSG_NODES_MAX - 1, 1) /* -1: none */                                                          \
-    F(T, NUM, slots, 4096, 1)                                                                                          \
+    F(T, NUM, slots, MSG_SLOTS_MAX, 1)                                                                                 \
     F(T, STR, role, MSG_NAME_MAX, 1)                                                                                   \
     F(T, STR, domain, MSG_NAME_MAX - 1, 0) /* --probe-domain */                                                        \
     F(T, NUM, uid, UINT32_MAX, 0)                                                                                      \
@@ -137,6 +138,7 @@
     F(T, INT, group_rank, MSG_NODES_MAX - 1, 0)                                                                        \
     F(T, NUM, group_size, MSG_NODES_MAX, 0)                                                                            \
     /* of that round's WORLD: */                                                                                       \
+    F(T, NUM, rank_base, MSG_WORLD_MAX, 0)                                                                             \
     F(T, NUM, restarts, 1000000000, 0)                                                                                 \
     F(T, HEX, token, 0, 0)                                                                                             \
     F(T, NUM, world_size_first, MSG_WORLD_MAX, 0)                                                                      \
@@ -144,6 +146,7 @@
     F(T, STR, master_addr, MSG_ADDR_MAX, 0)                                                                            \
     F(T, NUM, master_port, 65535, 0)                                                                                   \
     /* how it went on here: */                                                                                         \
+    F(T, BOOL, ran, 0, 0)    /* it had workers when the connection before this one was closed by the other side */     \
     F(T, BOOL, failed, 0, 0) /* that round ended here because a worker failed */                                       \
     F(T, BOOL, fenced, 0, 0) /* that round ended here because this node was cut off */                                 \
     F(T, BOOL, stuck, 0, 0)                                                                                            \
@@ -392,7 +395,7 @@
     F(T, INT, node_rank, MSG_NODES_MAX - 1, 1)                                                                         \
     F(T, INT, group_rank, MSG_NODES_MAX - 1, 1) /* -1: spare */                                                        \
     F(T, NUM, rank_base, MSG_WORLD_MAX, 0)                                                                             \
-    F(T, NUM, slots, 4096, 1)                                                                                          \
+    F(T, NUM, slots, MSG_SLOTS_MAX, 1)                                                                                 \
     F(T, NUM, heard_ms, MSG_MS_MAX, 1) /* since the last sign of life */                                               \
     F(T, BOOL, more, 0, 1)
 #define MSG_scale_FIELDS(F, T)                                                                                         \

@@ -68,7 +68,9 @@ struct rdzv_seat {
     int node_rank;
     unsigned slots, role;
     unsigned rank_base, role_base;
+    unsigned reported_base;                    /* rank_base, as its node has it; 0: nobody has reported it */
     bool stopped, succeeded, failed, stopping; /* the last two: as reported while rebuilding */
+    bool ended;                                /* … it had no workers any more before the coordinator was lost */
     bool digested;                             /* its DIGEST has been counted */
     char remote[RDZV_REMOTE_MAX];              /* where its member comes from */
 };

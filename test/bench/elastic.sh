@@ -37,6 +37,9 @@ for i in $(seq "$RUNS"); do
     done
     nodes elrun calm lose 3 "$ELRUN" --nnodes=2:3 $JOB $LOCAL --no-python "$STAMP" idle || exit 1
     nodes elrun fail lose 3 "$ELRUN" --nnodes=2:3 $JOB $LOCAL --no-python "$STAMP" peer || exit 1
+    for key in leadcalm:idle leadfail:peer; do
+        nodes elrun ${key%:*} lead 3 "$ELRUN" --nnodes=2:3 $JOB $LOCAL --no-python "$STAMP" ${key#*:} || exit 1
+    done
     nodes elrun late late 2 "$ELRUN" --nnodes=1:2 $JOB $LOCAL --no-python "$STAMP" idle || exit 1
     nodes "torchrun, best settings" fail lose 3 $TUNED --nnodes=2:3 $JOB $C10D $BEST --no-python "$STAMP" peer
     nodes "torchrun, best settings" late late 2 $TUNED --nnodes=1:2 $JOB $C10D --rdzv-conf=last_call_timeout=1 --no-python "$STAMP" idle
@@ -87,6 +90,11 @@ for who in elrun torchrun "torchrun, best settings"; do
     best=; [ "$who" != "torchrun, best settings" ] || best=yes
     for n in 2 3; do [ "$best" ] || emit "$who" $n.joined "$n agents start" ms "$FORK" "$RUN"; done
     [ "$who" != elrun ] || emit elrun calm.lost "one of three agents killed, workers notice nothing (torchrun: never)" ms "kill -9 of the third agent" "$NEW" "<= 300 ms"
+    for key in calm fail; do
+        did="notice nothing"; [ $key = calm ] || did="of the others fail in that moment"
+        [ "$who" != elrun ] || emit elrun lead$key.lost "the agent with the coordinator killed, workers $did (torchrun: never)" ms \
+            "kill -9 of the first of three agents on a host" "$NEW" "<= 300 ms"
+    done
     emit "$who" fail.lost "one of three agents killed, workers of the others fail in that moment" ms "kill -9 of the third agent" "$NEW" "<= 300 ms"
     emit "$who" late.alone "one node of a job of 1:2 starts" ms "before the fork of the agent" "main() of its worker"
     emit "$who" late.joined "the second joins" ms "before the fork of the second agent" "$RUN of both"

@@ -1,15 +1,17 @@
 /* Takes one sample of several agents of one job on this machine: starts them, makes them do what the mode says, prints
  * lines "METRIC VALUE" in ms.
  *
- *   nodes join|lose|late|cut STAMPS AGENTS COMMAND...
+ *   nodes join|lose|lead|late|cut STAMPS AGENTS COMMAND...
  *
  *   join  joined: from before the fork of the first agent to the first instruction of the last worker
  *   lose  lost: from kill -9 of the last agent to the first instruction of the survivors' last new worker.  In the same
  *         moment the file STAMPS.go appears.  The first agent hosts the endpoint.
- *   late  alone: from before the fork of the first agent to its worker's first instruction; joined, if AGENTS is 2:
- * from before the fork of the second to the first instruction of the last worker of both cut   lost: as lose, but the
- * shell command $BENCH_CUT is run instead of a kill The command starts one agent with one worker of test/bench/stamp.c.
- * In its words @PORT@ stands for a free port and
+ *   lead  lost: as lose, but of the first agent
+ *   late  alone: from before the fork of the first agent to its worker's first instruction; joined, if AGENTS is 2: from
+ *         before the fork of the second to the first instruction of the last worker of both
+ *   cut   lost: as lose, but the shell command $BENCH_CUT is run instead of a kill
+ *
+ * The command starts one agent with one worker of test/bench/stamp.c.  In its words @PORT@ stands for a free port and
  * @AGENT@ for the number of the agent.  Output goes to STAMPS.out.  Nothing that was started is left behind. */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -242,20 +244,30 @@ static void start_all(int local)
     settle();
 }
 
-static void do_lose(void)
+static void lose(int i)
 {
     char go[WORD_SIZE];
     snprintf(go, sizeof go, "%s.go", stamps);
     start_all(1);
     long long at = now_ns();
-    kill(agent[agents - 1], SIGKILL);
+    kill(agent[i], SIGKILL);
     int fd = open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         fail("%s: %s", go, strerror(errno));
     close(fd);
-    waitpid(agent[agents - 1], NULL, 0);
-    agent[agents - 1] = 0;
+    waitpid(agent[i], NULL, 0);
+    agent[i] = 0;
     tell("lost", await_workers(agents - 1, at) - at);
+}
+
+static void do_lose(void)
+{
+    lose(agents - 1);
+}
+
+static void do_lead(void)
+{
+    lose(0);
 }
 
 static void do_late(void)
@@ -285,7 +297,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"join", do_join}, {"lose", do_lose}, {"late", do_late}, {"cut", do_cut}};
+    } modes[] = {{"join", do_join}, {"lose", do_lose}, {"lead", do_lead}, {"late", do_late}, {"cut", do_cut}};
     char path[WORD_SIZE];
     if (argc < 5)
         return fprintf(stderr, "usage: nodes MODE STAMPS AGENTS COMMAND...\n"), 2;

@@ -10,7 +10,7 @@ for op in get set add; do
         n=$((n + 1)); [ $n -lt 600 ] || { echo "profile: the store did not start" >&2; kill "$pid"; exit 1; }
         sleep 0.1
     done
-    timeout 60 "$BUILD/test/bench/store" load $op 64 1 5 4 "$(cat "$T/port")" >"$T/lines" || { kill "$pid"; exit 1; }
+    timeout 60 "$BUILD/test/bench/store" load $op 64 1 5 4 "$(cat "$T/port")" >"$T/lines" || { cat "$T/err" >&2; kill "$pid"; exit 1; }
     kill "$pid"
     wait "$pid"
     requests=$(sed -n 's/^requests //p' "$T/lines")

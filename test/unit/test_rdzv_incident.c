@@ -292,7 +292,7 @@ static void test_heard_late(void)
     U(10050);
     INCIDENT('c', .local_rank = 0, .time_us = 10010000, .error_us = 300);
     stopped_with('c', "1", "");
-    is_num(row(0)->rank, 2, "of the first node nobody knows how many workers it has");
+    is_num(row(0)->rank, 4, "its rank is the one that it has, though nobody has heard of those before it");
     RF(10100, 'b', IDLE);
     INCIDENT('b', .local_rank = 1, .time_us = 4900000, .error_us = 300);
     INCIDENT('b', .local_rank = 0, .time_us = 4900000, .error_us = 300, .ranks = "0-1");
