@@ -1,4 +1,5 @@
 """What is laid aside behind each step, and what a change behind it is noticed by.  Exit status 0: all is as it should be."""
+import copy
 import io
 import os
 import socket
@@ -14,7 +15,7 @@ import torch
 from alone import Alone
 from elrun import emergency, step_end
 from elrun.objects import Walk
-from elrun.packets import end_of, images_of
+from elrun.packets import BOUNDARY, LIMIT, NO_STEP, end_of, images_of
 
 torch.set_num_threads(1)
 SIZE = 256 << 20
@@ -292,7 +293,7 @@ def too_much_once_costs_one_step(folder):
 def containers_that_cannot_be_looked_through(folder):
     """An exception in a property of the script's ends no step."""
     job = Watched(folder, state={"n": 1})
-    looked, step_end.in_containers = step_end.in_containers, lambda part: 1 / 0
+    looked, step_end.in_containers = step_end.in_containers, lambda *_: 1 / 0
     try:
         job.keep(1)
     finally:
@@ -309,6 +310,139 @@ def a_step_that_begins_while_it_is_compared(folder):
         assert "a step, or ck.swapped(), began" in job.captured(1), job.captured(1)
     finally:
         emergency._changed = compared
+
+
+def an_arrays_memory_in_another_guise(folder):
+    """As a Parameter, in the place of one, and beside buffers that leave no room."""
+    if not hasattr(torch.Tensor, "untyped_storage"):
+        return
+    array = np.zeros(64, np.float32)
+
+    def replaced(state):
+        state["t"] = torch.from_numpy(array)
+
+    for first, then in ((torch.zeros(64), replaced), (torch.nn.Parameter(torch.zeros(64)), replaced),
+                        (torch.nn.Parameter(torch.from_numpy(array)), lambda state: None)):
+        state = {"net": torch.nn.BatchNorm1d(150000), "t": first}
+        job = Watched(folder, state=state)
+        job.keep(1)
+        then(state)
+        job.keep(2)
+        array[1] = 99
+        back = {"net": torch.nn.BatchNorm1d(150000), "t": type(state["t"])(torch.ones(64))}
+        assert job.captured(2, state=back) == ""
+        assert not back["t"].any(), back["t"]
+        array[1] = 0
+
+
+def copies_that_others_know_weakly(folder):
+    """Nobody else holds them, behind any step: they were not replaced."""
+
+    class Cached:
+        def __init__(self):
+            self.known, self.of = weakref.WeakValueDictionary(), torch.zeros(4)
+
+        def state_dict(self):
+            one = self.known.get("t")
+            if one is None:
+                one = self.known["t"] = self.of.clone()
+            return {"t": one, "n": torch.get_rng_state()}
+
+        def load_state_dict(self, state):
+            pass
+
+    job = Watched(folder, it=Cached())
+    for step in range(10):
+        job.keep(step)
+        assert job.captured(step) == "", (step, job.captured(step))
+        if step % 2:
+            with job.swapped():
+                pass
+            assert job.captured(step) == "", (step, job.captured(step))
+
+
+def memory_that_was_given_back(folder):
+    """As moments are that are moved elsewhere for a while: it cannot be read."""
+    state = {"t": torch.zeros(1 << 16, requires_grad=True), "other": torch.zeros(1 << 19)}
+    job = Watched(folder, state=state)
+    job.keep(1)
+    storage = state["other"].untyped_storage() if hasattr(torch.Tensor, "untyped_storage") else state["other"].storage()
+    notes, job._send = [], lambda name, body: notes.append(body["text"])
+    with job.swapped():
+        storage.resize_(0)
+    assert len(notes) == 1 and notes[0].startswith("behind swapped() the weights are not what they were after step 1:"), notes
+    assert "other weights are in its place" in job.captured(1), job.captured(1)
+    storage.resize_(1 << 21)
+    job.keep(2)
+    storage.resize_(0)
+    assert job._emergency.changed_behind() == "tensor r00000/other"
+    assert job.captured(2) == "tensor r00000/other was changed outside of ck.update()", job.captured(2)
+
+
+def a_look_that_fails(folder):
+    """It ends no step."""
+    job = Watched(folder, state={"t": torch.zeros(4)})
+    job.keep(1)
+    job._emergency.end.changed = lambda: 1 / 0
+    assert job._emergency.changed_behind() == ""
+    job._emergency.end.sampled = lambda: 1 / 0
+    assert not job._emergency.end.is_there()
+
+
+def objects_that_are_replaced(folder):
+    """Whatever a snapshot has seen since."""
+    net = torch.nn.Linear(2, 2)
+    state = {"ema": copy.deepcopy(net), "own": Given(torch.clone, 2), "d": {i: torch.zeros(9, requires_grad=True) for i in range(20)}}
+    changes = {
+        "ema": lambda: state.update(ema=copy.deepcopy(net)),
+        "own": lambda: state.update(own=Given(torch.clone, 2)),
+        "d": lambda: state.update(d={i: torch.ones(9, requires_grad=True) for i in range(20)}),
+    }
+    for change in changes.values():
+        for walks in (False, True):
+            job = Watched(folder, state=state)
+            job.keep(1)
+            change()
+            if walks:
+                job._take()
+            assert job._emergency.changed_behind() == 'part "state"'
+            assert job.captured(1) == 'part "state" was changed outside of ck.update()', job.captured(1)
+    job = Watched(folder, state=state)
+    job.keep(1)
+    state["d"][3].tag = 1  # no change of what it holds: its block is made anew all the same
+    job._take()
+    assert job._emergency.changed_behind() == job.captured(1) == ""
+
+
+def restored_since(folder):
+    """Where there was nothing to restore, all is as it was."""
+    job = Watched(folder, state={"t": torch.zeros(4)})
+    job.keep(1)
+    job._live(None)
+    assert job.captured(1) == ""
+    job._live(0)
+    assert job.captured(1) == "restore() was called since" and job._emergency.plan is None
+
+
+def nested_swaps(folder):
+    job = Watched(folder, state={"t": torch.zeros(4)})
+    job.keep(1)
+    with job.swapped():
+        with job.swapped():
+            pass
+        assert job.captured(1) == "other weights are in its place (ck.swapped())"
+    assert job.captured(1) == ""
+
+
+def closed(folder):
+    """It holds nothing any more."""
+    net = torch.nn.Linear(2, 2)
+    job = Watched(folder, net=net)
+    job._page.long = {LIMIT: NO_STEP, BOUNDARY: NO_STEP}
+    hook = sys.excepthook
+    job.keep(1)
+    job._emergency.close()
+    assert job._emergency.end is job._emergency.plan is None and sys.excepthook != hook
 
 
 def what_was_loaded(folder):

@@ -45,6 +45,7 @@ class Emergency:
         self.steps = self.clean = 0  # steps that were begun; looks in a row that have found nothing
         self.habit = ""  # what the script changes behind its steps: nothing counts that is captured
         self.pause = self.next_pause = 0  # steps for which nothing is laid aside: it was too much
+        self.too_large = ""
         self.schedulers = [(part.name, s) for part in ck.parts if isinstance(part, Part) for s in _schedulers(part.value)]
         self.counts: List[Any] = []  # of their steps, behind the step
         self.busy = False
@@ -69,18 +70,19 @@ class Emergency:
             self.counts = [s.last_epoch for _, s in self.schedulers]
         if self.pause:
             self.pause -= 1
+            self.trouble = self.too_large
             return
         try:
             end = self._end_of(step)
         except TooLarge as e:
             self.pause, self.next_pause = self.next_pause, min(2 * self.next_pause + 1, PAUSE_MAX)
-            why = str(e)
+            why = self.too_large = str(e)
         except (Error, Refused) as e:
             why = str(e)
         except Exception as e:  # a snapshot will say so
             why = f"{type(e).__name__}: {e}"
         else:
-            self.end, self.plan, self.trouble, self.next_pause = end, end.plan, "", 0
+            self.end, self.trouble, self.next_pause = end, "", 0
             return
         self.plan, self.trouble = None, why
 
@@ -89,8 +91,8 @@ class Emergency:
         sources = [s for one in held for s in one.sources]
         samples = self.ck._samples()
         with counting_changes():
-            plan = planned(self.plan, held, sources, self.ck.parts)
-            end = StepEnd(step, samples, held, sources, plan, list(self.ck.parts))
+            self.plan = planned(self.plan, held, sources, self.ck.parts)  # the one before goes: who holds a tensor is counted
+            end = StepEnd(step, samples, held, sources, self.plan, self.ck.parts)
         if self.mark:
             self.mark.record()
         return end
@@ -101,7 +103,10 @@ class Emergency:
         self.steps += 1
         if not self.end or not (self.habit or self.steps & (self.steps - 1) == 0 or self.steps % LOOKS == 0):
             return ""
-        what = self.end.changed() or self.end.sampled()
+        try:
+            what = self.end.changed() or self.end.sampled()
+        except Exception:  # of what the script has put there: a capture will say so
+            return ""
         self.clean = 0 if what else self.clean + 1
         if self.clean == HABIT_STEPS:
             self.habit = ""
@@ -120,6 +125,13 @@ class Emergency:
         """What stands in the objects now is no state that a step has left."""
         self.end = None
         self.trouble = why
+
+    def restored(self, anything: bool) -> None:
+        """What the schedulers count is of before, and if anything was put back, what stands in the objects is, too."""
+        self.counts = []
+        if anything:
+            self.forget("restore() was called since")
+            self.plan = None
 
     def _failed(self, *what: Any) -> None:
         """sys.excepthook: the script ends badly.  Its state is whole, unless it failed inside of a step."""
@@ -154,6 +166,10 @@ class Emergency:
         except OSError:
             pass
         self.thread.join(1)
+        atexit.unregister(self.close)
+        if sys.excepthook == self._failed:
+            sys.excepthook = self.hook
+        self.end = self.plan = None
 
     # -- in its own
 
@@ -200,13 +216,18 @@ class Emergency:
         n = end_of(where)
         if n > slot_bytes:
             return f"its state has grown to {n} bytes, and the slot has {slot_bytes}", "", 0
+        what = end.changed()  # memory that was given back cannot be read
+        if ck._turn != turn:
+            return _NOT_BETWEEN, "", 0
+        if what:
+            return _outside(what), "", 0
         slot = ck._slots[number]
         slot.grow(slot_bytes, n, hung=True)
         with torch().cuda.stream(self.side) if self.side else contextlib.nullcontext():  # not behind what the main thread waits for
             written = self._write(slot, where, end)
             why = _changed(end, written)
         if ck._turn != turn:  # asked last: what was read before may be of either step
-            why = "a step, or ck.swapped(), began or ended while it was copied"
+            why = _NOT_BETWEEN
         return why, images_text(sizes), end.samples_consumed
 
     def _write(self, slot: Any, where: Any, end: StepEnd) -> List[Any]:
@@ -237,11 +258,18 @@ def _schedulers(value: Any, depth: int = 4) -> List[Any]:
     return [s for member in members if depth for s in _schedulers(member, depth - 1)]
 
 
+_NOT_BETWEEN = "a step, or ck.swapped(), began or ended while it was copied"
+
+
+def _outside(what: str) -> str:
+    return f"{what} was changed outside of ck.update()"
+
+
 def _changed(end: StepEnd, written: List[Any]) -> str:
     """What was changed outside of a step, or ""."""
     what = end.changed()
     if what:
-        return f"{what} was changed outside of ck.update()"
+        return _outside(what)
     name = end.differs(written)
     if name:
         return (f"tensor {name} and maybe other tensors were changed outside of ck.update(), past torch's count (through .data): weights "

@@ -417,7 +417,6 @@ class Snapshots(Declaring):
         if emergency:
             emergency.forget("other weights are in its place (ck.swapped())")
         self._turn += 2  # a copy that has begun does not count
-        turn = self._turn
         back = False
         try:
             yield
@@ -425,11 +424,13 @@ class Snapshots(Declaring):
         finally:
             self._swapped -= 1
             self._turn += 2
-            if emergency and end is not None and back and self._turn == turn + 2 and not self._swapped:
-                if not end.sampled():
-                    emergency.keep(end.step)
+            if emergency and end is not None and back and not self._turn & 1 and not self._swapped:
+                step, there = end.step, end.is_there()
+                del end  # who holds a tensor is counted
+                if there:
+                    emergency.keep(step)
                 else:
-                    self._send("NOTE", {"error": False, "text": f"behind swapped() the weights are not what they were after step {end.step}: "
+                    self._send("NOTE", {"error": False, "text": f"behind swapped() the weights are not what they were after step {step}: "
                                         "until the next step is done nothing newer than the last snapshot can be captured"})
 
     @property
@@ -446,8 +447,7 @@ class Snapshots(Declaring):
         """This worker has the state after that step."""
         self._ended = -1 if step is None else step
         if self._emergency:
-            self._emergency.forget("restore() was called since")
-            self._emergency.counts = []
+            self._emergency.restored(step is not None)
         if step is not None:
             self._page.long[LIVE] = step
             self._sent = step

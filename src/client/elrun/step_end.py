@@ -13,9 +13,9 @@ import itertools
 import operator
 import random
 import sys
-from typing import Any, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Iterable, List, NamedTuple, Optional, Set, Tuple
 
-from .blocks import local_of
+from .blocks import Block, local_of
 from .objects import fields_of
 from .packets import Error
 from .parts import Held, Part, copy_all
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
 
     layouts: List[Any]
     places: List[int]  #: where the memory of the sources is
-    dense: List[bool]  #: of the tensors among them: they are contiguous
+    dense: List[bool]  #: whether they are contiguous
     uncounted: Set[int]  #: numbers of sources: tensors made in inference mode, where torch counts no changes
     aside: List[int]
     rest: List[int]
@@ -67,7 +67,7 @@ def planned(had: Optional[Plan], held: List[Held], sources: List[Any], parts: Li
         dense = list(map(torch().Tensor.is_contiguous, sources))
     else:
         places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
-        dense = [s.is_contiguous() for s in sources if _is_tensor(s)]
+        dense = [not _is_tensor(s) or s.is_contiguous() for s in sources]
     if had is not None and had.dense == dense and had.layouts == layouts and not _has_arrays(had.numpys, sources):
         if had.places == places:
             return had
@@ -93,17 +93,18 @@ def _plan(layouts: List[Any], sources: List[Any], places: List[int], dense: List
     small = [i for i in sorted(set(range(len(rows))).difference(free)) if rows[i].bytes <= ASIDE_MAX]
     numpys = [i for i in small if not rows[i].spec.shared and not rows[i].spec.moves and _may_be_of_numpy(sources[i])]
     of_numpy = [i for i in numpys if not sources[i].untyped_storage().resizable()]
-    left = ASIDE_MAX
-    for i in sorted({*of_numpy, *(i for i in small if rows[i].spec.moves)}, key=lambda i: (not rows[i].spec.moves, rows[i].bytes)):
-        left -= rows[i].bytes
-        if left >= 0:
-            aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
+    for some in ([i for i in small if rows[i].spec.moves], of_numpy):
+        left = ASIDE_MAX
+        for i in sorted(some, key=lambda i: rows[i].bytes):
+            left -= rows[i].bytes
+            if left >= 0:
+                aside.append(i)  # one that is larger is a constant, most likely; if it is not, that is noticed
     picked = set(aside).union(free)
     rest = [i for i in range(len(rows)) if i not in picked]
     copies = [th.empty_like(sources[i]) if _is_tensor(sources[i]) else _array_like(sources[i]) for i in aside]
     drawn = random.Random(len(rest)).sample(rest, len(rest))
-    some = sorted(drawn, key=lambda i: not sources[i].requires_grad)[:SAMPLED_MAX]  # weights are what scripts swap
-    looked = {i: view for i in some for view in [_watched(sources[i])] if view is not None}
+    weights = sorted(drawn, key=lambda i: not sources[i].requires_grad)[:SAMPLED_MAX]  # first: they are what scripts swap
+    looked = {i: view for i in weights for view in [_watched(sources[i])] if view is not None}
     loose, reached = _in_no_block(rest, sources, parts)
     return Plan(layouts, places, dense, uncounted, aside, rest, copies, sorted(set(numpys).difference(of_numpy)), list(looked), list(looked.values()),
                 [v.clone() for v in looked.values()], loose, reached, list(sources))
@@ -126,8 +127,17 @@ def _in_no_block(rest: List[int], sources: List[Any], parts: List[Any]) -> Tuple
     """Which of them are, and which of these stand in a container."""
     in_blocks = {id(t) for part in parts if isinstance(part, Part) for block in part.blocks.values() for t in block.locals}
     loose = [i for i in rest if id(sources[i]) not in in_blocks]
-    there = set().union(*map(in_containers, parts)) if loose else set()
+    there: Set[int] = set().union(*(in_containers(part.value, part.blocks.values())[0] for part in parts if isinstance(part, Part))) if loose else set()
     return loose, {i for i in loose if id(sources[i]) in there}
+
+
+class _Contents(NamedTuple):
+    """What a part consists of."""
+
+    part: Part
+    blocks: List[Block]
+    tensors: int  #: so many stand in containers,
+    objects: List[Any]  #: … and these objects that have a state_dict(), if they are no blocks
 
 
 class StepEnd:
@@ -136,13 +146,12 @@ class StepEnd:
 
     def __init__(self, step: int, samples_consumed: int, held: List[Held], sources: List[Any], plan: Plan, parts: List[Any]):
         self.step, self.samples_consumed = step, samples_consumed
-        self.held, self.sources, self.plan, self.parts = held, sources, plan, parts
+        self.held, self.sources, self.plan = held, sources, plan
         self.versions = list(map(_VERSION, [sources[i] for i in plan.rest]))
         self.places = [plan.places[i] for i in plan.rest]
         copy_all(plan.copies, [sources[i] for i in plan.aside])
         copy_all(plan.samples, plan.views)
-        self.blocks = [(part.name, list(part.blocks.values())) for part in parts if isinstance(part, Part)]
-        self.tensors = [len(in_containers(part)) for part in parts]
+        self.contents = [_contents(part) for part in parts if isinstance(part, Part)]
         self.loose = [sources[i] for i in plan.loose]  # whose holders are counted,
         self.holders = list(map(sys.getrefcount, self.loose))
 
@@ -156,8 +165,18 @@ class StepEnd:
 
     def sampled(self) -> str:
         """The tensor of which elements that are compared have changed, past torch's count of changes; "": none."""
+        for i, view in zip(self.plan.picked, self.plan.views):
+            if not _has_memory(view) or not _has_memory(self.sources[i]):  # nothing of it can be read
+                return f"tensor {self.name(i)}"
         k = _first_other(self.plan.views, self.plan.samples)
         return f"tensor {self.name(self.plan.picked[k])}" if k >= 0 else ""
+
+    def is_there(self) -> bool:
+        """What is compared is what it was."""
+        try:
+            return not self.sampled()
+        except Exception:  # of what the script has put in its place
+            return False
 
     def copied(self) -> List[Any]:
         """What a copy of the state is made of."""
@@ -177,9 +196,10 @@ class StepEnd:
         return ""
 
     def _moved(self) -> int:
-        """A source that torch has counted a change of since the step, or that lies elsewhere; -1: none."""
+        """A source that torch has counted a change of since the step, or that lies elsewhere, or otherwise; -1: none."""
         for i, version, place in zip(self.plan.rest, self.versions, self.places):
-            if self.sources[i]._version != version or self.sources[i].data_ptr() != place:
+            source = self.sources[i]
+            if source._version != version or source.data_ptr() != place or source.is_contiguous() != self.plan.dense[i] or not _has_memory(source):
                 return i
         return -1
 
@@ -188,17 +208,17 @@ class StepEnd:
         another thread, and the other ranks may stand still.  A block knows by itself whether it is what it was, containers
         are looked through, and of what a state_dict() has given, a tensor that nobody holds but this module was replaced; if
         nobody else has held it behind the step, the state_dict() gives copies, or views of what it has."""
-        for name, blocks in self.blocks:
+        for part, blocks, _, _ in self.contents:
             if not all(block.holds_the_same() for block in blocks):
-                return f'part "{name}"'
+                return f'part "{part.name}"'
         plan = self.plan
         ours = collections.Counter(map(id, itertools.chain(self.sources, plan.keep, *(one.sources for one in self.held))))
         alone = next(map(sys.getrefcount, [object()]))  # for what one list counts
         holders = list(map(sys.getrefcount, self.loose))
         there: Set[int] = set()
-        for part, count in zip(self.parts, self.tensors):
-            here = in_containers(part)
-            if len(here) != count:
+        for part, blocks, count, objects in self.contents:
+            here, others = in_containers(part.value, blocks)
+            if len(here) != count or set(map(id, others)) != set(map(id, objects)):
                 return f'part "{part.name}"'
             there |= here
         for i, tensor, was, now in zip(plan.loose, self.loose, self.holders, holders):
@@ -207,12 +227,19 @@ class StepEnd:
         return ""
 
 
-def in_containers(part: Any) -> Set[int]:
-    """The ids of the tensors that stand in containers of the part, without asking any object; those of blocks aside, which
-    know by themselves."""
+def _contents(part: Part) -> _Contents:
+    blocks = list(part.blocks.values())
+    tensors, objects = in_containers(part.value, blocks)
+    return _Contents(part, blocks, len(tensors), objects)
+
+
+def in_containers(value: Any, blocks: Iterable[Block]) -> Tuple[Set[int], List[Any]]:
+    """The ids of the tensors that stand in containers, and the objects there that can say what they hold, without asking any;
+    those of blocks aside, which know by themselves."""
     found: Set[int] = set()
-    seen: Set[int] = {id(block.of) for block in part.blocks.values()} if isinstance(part, Part) else set()
-    todo = [part.value] if isinstance(part, Part) else []
+    objects: List[Any] = []
+    seen: Set[int] = {id(block.of) for block in blocks}
+    todo = [value]
     while todo:
         value = todo.pop()
         if type(value) in SIMPLE or id(value) in seen:
@@ -223,9 +250,11 @@ def in_containers(part: Any) -> Set[int]:
         elif isinstance(value, (dict, list, tuple, collections.deque)):
             members = value.values() if isinstance(value, dict) else value
             todo += () if SIMPLE.issuperset(map(type, members)) else members
-        elif not has_pair(value):
+        elif has_pair(value):
+            objects.append(value)
+        else:
             todo += (fields_of(value) or {}).values()
-    return found
+    return found, objects
 
 
 def _check_size(rows: List[Any]) -> None:
@@ -239,7 +268,7 @@ def _check_size(rows: List[Any]) -> None:
 def _may_be_of_numpy(tensor: Any) -> bool:
     """Its memory may be an array's, or become it.  torch says so since 2.0."""
     th = torch()
-    return (th is not None and type(tensor) is th.Tensor and tensor.device.type == "cpu" and tensor.layout is th.strided
+    return (th is not None and type(tensor) in (th.Tensor, th.nn.Parameter) and tensor.device.type == "cpu" and tensor.layout is th.strided
             and hasattr(tensor, "untyped_storage"))
 
 
@@ -251,6 +280,12 @@ def _has_arrays(numbers: List[int], sources: List[Any]) -> bool:
         return False
     storages = map(th.Tensor.untyped_storage, [sources[i] for i in numbers])
     return not all(map(th.UntypedStorage.resizable, storages))
+
+
+def _has_memory(tensor: Any) -> bool:
+    """It has not been given back, by storage.resize_(0)."""
+    storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+    return bool(storage.nbytes()) or not tensor.numel()
 
 
 def _array_like(array: Any) -> Any:
