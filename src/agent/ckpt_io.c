@@ -258,10 +258,11 @@ void ckpt_round(struct node *n)
     if (!n->snapshots)
         return;
     restore_begin(&n->restore, 1);
+    /* First: the others ask the keeper what is declared, and that of the last round has other ranks. */
+    snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));
     persisting_round(n);
     words_round(n);
     alike_round(n);
-    snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));
 }
 
 void ckpt_free(struct node *n)

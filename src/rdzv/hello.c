@@ -350,7 +350,7 @@ static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
     s->stopped = h->phase == MSG_PHASE_IDLE;
     s->failed = h->failed;
     s->stopping = h->phase == MSG_PHASE_STOPPING || h->fenced;
-    s->ended = (s->stopped || s->stopping) && !h->ran;
+    s->ran = h->ran;
     r->unheard--;
     return true;
 }
@@ -439,8 +439,8 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
 
 /* Every seat of the highest round that was reported is heard.  Is that the last one?  What the journal does not have
  * has never left.  Without one others may run a round that was formed when these had stopped or succeeded or were cut
- * off, and be on their way; but not if these run, or had workers when the coordinator was lost: it waits for the end of
- * all workers of a round before it forms the next. */
+ * off, and be on their way; but not if these run.  Nor if they ran when the connection to a coordinator was closed whose
+ * process is known to be dead: it would have waited for the end of their workers before it formed another one. */
 static bool is_whole(const struct rdzv *r)
 {
     /* The agent that hosted the coordinator before: its process is known to be dead, and is not waited for. */
@@ -451,7 +451,7 @@ static bool is_whole(const struct rdzv *r)
     bool runs = false, stops = r->number < r->seen;
     for (unsigned k = 0; k < r->size; k++) {
         runs |= !r->seat[k].succeeded;
-        stops |= r->seat[k].ended;
+        stops |= (r->seat[k].stopped || r->seat[k].stopping) && !(dead && r->seat[k].ran);
     }
     return r->recorded || (runs && !stops);
 }

@@ -345,6 +345,31 @@ static void test_coordinator_restart_done(void)
              "without a journal a round that has succeeded ends the job when the time for others is over");
 }
 
+/* The agent that hosted the coordinator was killed, which another one on its host knows, and the workers of the others have
+ * failed of it before these have told it.  c had no workers any more when that coordinator went: not known to be the last. */
+static void test_coordinator_host_killed(void)
+{
+    for (int how = 0; how < 2; how++) {
+        trio(&s);
+        s.conf.dead_number = 1;
+        s.node[1].ran = true;
+        s.node[2].ran = how == 0;
+        CRASH(5000, false);
+        RF(5010, 'b', STOPPING);
+        RF(5020, 'c', IDLE);
+        SAY(5030, 'b', STOPPED);
+        SAY(5040, 'b', STORE_READY);
+        U(6000);
+        story_is(how == 0 ? "5.010 b returns -> b: hold\n"
+                            "5.020 c returns -> b: stop 1; c: hold\n"
+                            "5.030 b STOPPED -> b: open 2\n"
+                            "5.040 b STORE_READY -> b: world 2, 0 of 2; c: world 2, 1 of 2\n"
+                          : "5.010 b returns -> b: hold\n"
+                            "5.020 c returns -> c: hold\n",
+                 how == 0 ? "no later round can have been formed: nobody waits" : "another round may run");
+    }
+}
+
 static void test_coordinator_restart_blind(void)
 {
     pair(&s, 2, 2);
@@ -533,6 +558,7 @@ int main(void)
     test_coordinator_restart_old_round();
     test_coordinator_restart_old_success();
     test_coordinator_restart_done();
+    test_coordinator_host_killed();
     test_coordinator_restart_blind();
     test_coordinator_restart_failed();
     test_coordinator_restart_success();

@@ -306,6 +306,23 @@ static void test_heard_late(void)
     story_end(&s);
 }
 
+/* Of a node that nobody has heard of the others know how many ranks it had. */
+static void test_never_heard(void)
+{
+    trio(&s);
+    s.conf.dead_number = 1;
+    s.node[1].ran = s.node[2].ran = true;
+    CRASH(5000, false);
+    RF(5100, 'c', STOPPING);
+    INCIDENT('c', .local_rank = 1, .time_us = 4900000, .error_us = 300);
+    RF(5200, 'b', STOPPING);
+    INCIDENT('b', .local_rank = 0, .time_us = 4800000, .error_us = 300);
+    ALL(5300, "bc", STOPPED);
+    is_num(row(0) ? row(0)->rank : 0, 2, "the cause is called as its own output calls it");
+    is_num(row(1) ? row(1)->rank : 0, 5, "and so is the other one");
+    story_end(&s);
+}
+
 int main(void)
 {
     test_over_nodes();
@@ -321,5 +338,6 @@ int main(void)
     test_told_anew();
     test_rebuilt();
     test_heard_late();
+    test_never_heard();
     return done();
 }
