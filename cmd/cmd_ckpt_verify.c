@@ -45,7 +45,8 @@ static void put_findings(struct el_buf *out, const struct verify *v)
         el_buf_printf(out, "  and %zu more\n", v->findings_n - n);
 }
 
-static void put_json(struct el_buf *out, const char *name, const struct look *l, const struct verify *v, bool added)
+static void put_json(struct el_buf *out, const char *name, const struct look *l, const struct verify *v,
+                     const struct verify_others *o, bool added)
 {
     el_buf_puts(out, "{");
     ckpt_put_string(out, "path", name);
@@ -61,6 +62,12 @@ static void put_json(struct el_buf *out, const char *name, const struct look *l,
                       added || !l->why.status ? "true" : "false", v->deep ? "true" : "false",
                       (unsigned long long)v->bare_files, l->others);
     }
+    if (o && o->once) {
+        el_buf_puts(out, ", ");
+        ckpt_put_string(out, "without", o->gone);
+        el_buf_puts(out, ", ");
+        ckpt_put_string(out, "without_in", o->once->name);
+    }
     el_buf_puts(out, ", \"findings\": [");
     for (const struct verify_finding *f = v->findings; f; f = f->next) {
         el_buf_puts(out, f == v->findings ? "{" : ", {");
@@ -74,7 +81,8 @@ static void put_json(struct el_buf *out, const char *name, const struct look *l,
     el_buf_printf(out, "], \"findings_count\": %zu}", v->findings_n);
 }
 
-static void put_text(struct el_buf *out, const char *name, const struct look *l, const struct verify *v, bool added)
+static void put_text(struct el_buf *out, const char *name, const struct look *l, const struct verify *v,
+                     const struct verify_others *o, bool added)
 {
     char size[32];
     ckpt_put_shown(out, name);
@@ -92,17 +100,25 @@ static void put_text(struct el_buf *out, const char *name, const struct look *l,
     if (l && l->others)
         el_buf_printf(out, "; %zu link%s or special file%s not followed", l->others, l->others == 1 ? "" : "s",
                       l->others == 1 ? "" : "s");
+    if (o && o->once) {
+        el_buf_puts(out, "; without ");
+        ckpt_put_shown(out, o->gone);
+        el_buf_puts(out, ", which ");
+        ckpt_put_shown(out, o->once->name);
+        el_buf_puts(out, " has");
+    }
     el_buf_puts(out, "\n");
     put_findings(out, v);
 }
 
-static void tell(struct report *r, const char *name, const struct look *l, const struct verify *v, bool added)
+static void tell(struct report *r, const char *name, const struct look *l, const struct verify *v,
+                 const struct verify_others *o, bool added)
 {
     if (r->c->conf->json) {
         el_buf_puts(&r->c->out, r->any ? ",\n" : "{\"checkpoints\": [\n");
-        put_json(&r->c->out, name, l, v, added);
+        put_json(&r->c->out, name, l, v, o, added);
     } else {
-        put_text(&r->c->out, name, l, v, added);
+        put_text(&r->c->out, name, l, v, o, added);
     }
     r->any = true;
     r->verdict = ckpt_verdict_worse(r->verdict, v->verdict);
@@ -207,7 +223,7 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const struct
         find_uncounted(&v);
     ckpt_verifier_end(c);
     if (!bad)
-        tell(r, name, &l, &v, added);
+        tell(r, name, &l, &v, &others, added);
     verify_free(&v);
     look_close(&l);
     return bad;
@@ -277,7 +293,7 @@ static int verify_root(struct report *r, const struct ckpt_place *p, const char 
     if (!bad && !seen && !hints.findings_n)
         verify_find(&hints, CKPT_UNSUPPORTED, "", "there is no checkpoint of a known format");
     if (!bad && hints.findings_n)
-        tell(r, path, NULL, &hints, false);
+        tell(r, path, NULL, &hints, NULL, false);
     verify_free(&hints);
     scan_close(&s);
     return bad;
@@ -291,7 +307,7 @@ static void tell_unreadable(struct report *r, const char *path, struct el_err *e
     v.end = &v.findings;
     verify_find(&v, e->status, "", e->text);
     *e = (struct el_err){0};
-    tell(r, path, NULL, &v, false);
+    tell(r, path, NULL, &v, NULL, false);
     verify_free(&v);
 }
 

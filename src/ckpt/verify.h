@@ -54,6 +54,8 @@ struct verify_others {
     const char *file;              /* which the finding is about; "" */
     const char *lost;              /* a file that `more` has, the latest of those that have it; NULL: it is a set */
     size_t have, before;           /* so many of the earlier ones have that file */
+    const struct scan_entry *once; /* has a file that is not here, as few of the earlier ones have; NULL: none */
+    const char *gone;              /* that file */
     const struct rank_set *mine;   /* of which there are fewer here; NULL: there are none at all */
     const struct rank_set *its;
 };

@@ -60,6 +60,15 @@ static bool is_before(const struct scan_entry *of, const struct scan_entry *x)
     return usual_kin(&of->usual, &x->usual);
 }
 
+/* The random numbers of one rank are called otherwise than those of several, and how many there are may change. */
+static bool has_random(const struct scan_entry *of, const char *name)
+{
+    static const char one[] = "rng_state.pth", many[] = "rng_state_0.pth";
+    if (strcmp(name, one) == 0)
+        return ranked_find(&of->sets, of->step, &(struct rank_set){.name = many, .at = 10, .end = 11}, -1);
+    return strncmp(name, many, 10) == 0 && usual_has(&of->usual, one);
+}
+
 /* At least half of them have more files that are called so. */
 static bool is_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n, const char *name,
                     struct verify_others *to)
@@ -71,24 +80,52 @@ static bool is_lost(const struct scan_entry *of, const struct scan_entry *const 
     return 2 * to->have >= n;
 }
 
-/* before: those that were written before it, the latest first. */
-static void find_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n,
-                      struct verify_others *to)
+/* At least half of them have a set of ranks of which nothing at all is here. */
+static bool is_set_lost(const struct scan_entry *const *before, size_t n, const struct scan_entry *its,
+                        const struct rank_set *set, struct verify_others *to)
 {
-    to->before = n;
-    for (size_t i = 0; i < n; i++) {
-        const struct usual *its = &before[i]->usual;
-        for (size_t k = 0, end; k < its->n; k = end) {
-            end = usual_next(its, k);
-            if (end - k <= usual_count(&of->usual, its->v[k]) || !is_lost(of, before, n, its->v[k], to))
-                continue;
-            while (k + 1 < end && usual_has(&of->usual, its->v[k]))
-                k++;
-            to->more = before[i];
-            to->file = to->lost = its->v[k];
-            return;
-        }
+    to->have = 0;
+    for (size_t i = 0; i < n; i++)
+        to->have += ranked_find(&before[i]->sets, before[i]->step, set, its->step) != NULL;
+    return 2 * to->have >= n;
+}
+
+/* It is not here: most have it, so it is lost; or few, and it may be that the script no longer writes it. */
+static bool tell_lost(struct verify_others *to, const struct scan_entry *in, const char *name, bool lost)
+{
+    if (lost) {
+        to->more = in;
+        to->file = to->lost = name;
+    } else if (!to->once) {
+        to->once = in;
+        to->gone = name;
     }
+    return lost;
+}
+
+/* What one that was written before it has. */
+static bool find_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n,
+                      const struct scan_entry *in, struct verify_others *to)
+{
+    const struct usual *its = &in->usual;
+    for (size_t k = 0, end; k < its->n; k = end) {
+        end = usual_next(its, k);
+        if (end - k <= usual_count(&of->usual, its->v[k]) || has_random(of, its->v[k]))
+            continue;
+        bool lost = is_lost(of, before, n, its->v[k], to);
+        while (k + 1 < end && usual_has(&of->usual, its->v[k]))
+            k++;
+        if (tell_lost(to, in, its->v[k], lost))
+            return true;
+    }
+    for (size_t k = 0; k < in->sets.n; k++) {
+        const struct rank_set *set = &in->sets.v[k];
+        if (!set->zero || !set->many || ranked_find(&of->sets, of->step, set, in->step) || has_random(of, set->name))
+            continue;
+        if (tell_lost(to, in, set->name, is_set_lost(before, n, in, set, to)))
+            return true;
+    }
+    return false;
 }
 
 static void others_before(const struct scan *s, const struct scan_entry *of, struct verify_others *to)
@@ -98,7 +135,10 @@ static void others_before(const struct scan *s, const struct scan_entry *of, str
     for (size_t i = (size_t)(of - s->v); i-- > 0 && n < BEFORE_MAX;) /* they are sorted by step */
         if (is_before(of, &s->v[i]))
             before[n++] = &s->v[i];
-    find_lost(of, before, n, to);
+    to->before = n;
+    for (size_t i = 0; i < n; i++) /* the latest first */
+        if (find_lost(of, before, n, before[i], to))
+            return;
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
@@ -123,6 +163,7 @@ void verify_others(const struct verify *v, const struct scan *s, const char *nam
     if (!to->more)
         others_before(s, of, to);
     to->like = to->more ? NULL : to->like;
+    to->once = to->more ? NULL : to->once;
 }
 
 void verify_others_put(const struct verify_others *o, char *text, size_t n)

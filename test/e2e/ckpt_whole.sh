@@ -3,7 +3,8 @@
 # Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
 # links that are followed or let out, JSON that is none, names in .metadata, the bound of visits, the proof before gc deletes, the
 # number of ranks in names and in files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums, all
-# files counted instead of those of a set, without half of the earlier ones, with runs or notes mixed up, one rank believed alone.
+# files counted instead of those of a set, without half of the earlier ones, with runs or notes mixed up, one rank believed alone,
+# the last with some file deleted, or for one that is damaged.
 . "$(dirname "$0")/../lib/e2e.sh"
 W=$T/w; mkdir "$W"
 "$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
@@ -396,7 +397,33 @@ for step in 1 2 3; do lay noted $step model.pt; echo x >"$W/noted/checkpoint-$st
 echo x >"$W/noted/checkpoint-1/events.out.tfevents.1"; touch "$W/noted/checkpoint-1/run.log" "$W/noted/checkpoint-1/.seen"
 whole noted "notes and logs"
 lay strangers 1 net.pt; lay strangers 2 model.pt
-whole strangers "no name in common"
+vouch strangers
+verdict "no name in common" 0 'checkpoint-2: valid .* 1 tensor\)$' verify "$W/strangers"
+# remain ROOT REGEX CHECKPOINT...: nothing speaks against the newest, and gc keeps the last that have what it lacks.
+remain() {
+    n_root=$1 n_regex=$2; shift 2
+    vouch "$n_root"
+    verdict "$n_root: gc" 0 "$n_regex" gc "$W/$n_root" --keep-last=1
+    is "$n_root: what stays" "$(ls "$W/$n_root" | tr '\n' ' ')" "$* "
+}
+verdict "a file that few have" 4 'checkpoint-4: valid .*; without best.pt, which checkpoint-1 has$' verify "$W/ended"
+remain ended 'kept .* checkpoint-1: no newer one has all its files: checkpoint-4 lacks best.pt$' checkpoint-1 checkpoint-4
+lay all-later 1 model.pt optim_rank0.pt optim_rank1.pt w_world_size_2_rank_0.pt w_world_size_2_rank_1.pt
+for step in 2 3 4; do lay all-later $step model.pt optim_rank0.pt optim_rank1.pt; done
+for step in 5 6 7 8 9 10; do lay all-later $step model.pt; done
+verdict "a set of which nothing is here" 4 'checkpoint-5: unproved .*
+  optim_rank1.pt: complete cannot be proved: it is not here, but in checkpoint-4, and in all others before this one.*' verify "$W/all-later"
+remain all-later 'checkpoint-1: no newer one has all its files: checkpoint-10 lacks [^ ]*
+.*deleted .* checkpoint-3
+.*kept .* checkpoint-4: no newer one has all its files: checkpoint-10 lacks optim_rank1.pt; found whole, .*' checkpoint-1 checkpoint-10 checkpoint-4
+lay lone-cut 1 model.pt optim.pt; lay lone-cut 2 model.pt optim.pt
+for step in 3 4 5 6 7; do lay lone-cut $step model.pt; done
+vouch lone-cut; printf XX | dd of="$W/lone-cut/checkpoint-2/optim.pt" bs=1 seek=700 conv=notrunc 2>/dev/null
+verdict "nor does the last that has it go for one that is damaged" 0 'kept .* checkpoint-1: no newer one has all its files' gc "$W/lone-cut" --keep-last=1
+is "both stay" "$(ls "$W/lone-cut" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-7 "
+lay scaled 1 model.pt rng_state.pth; lay scaled 2 model.pt rng_state_0.pth rng_state_1.pth; lay scaled 3 model.pt rng_state.pth
+verdict "random numbers of one rank and of two" 0 'checkpoint-2: valid [^;]* 1 tensor\)
+[^;]*checkpoint-3: valid [^;]* 1 tensor\)$' verify "$W/scaled"
 lay best 5 model.pt optim.pt; mkdir "$W/best/final"; cp "$W/best/checkpoint-5/model.pt" "$W/best/final/"
 verdict "what has no step is not compared" 0 'final: valid' verify "$W/best"
 lay runs 1 model.pt optim.pt; vouch runs; lay runs 2 model.pt
