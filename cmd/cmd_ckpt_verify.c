@@ -62,6 +62,8 @@ static void put_json(struct el_buf *out, const char *name, const struct look *l,
                       added || !l->why.status ? "true" : "false", v->deep ? "true" : "false",
                       (unsigned long long)v->bare_files, l->others);
     }
+    if (v->hollow_files)
+        el_buf_printf(out, ", \"zeros\": %llu", (unsigned long long)v->hollow_files);
     if (o && o->once) {
         el_buf_puts(out, ", ");
         ckpt_put_string(out, "without", o->gone);
@@ -100,6 +102,13 @@ static void put_text(struct el_buf *out, const char *name, const struct look *l,
     if (l && l->others)
         el_buf_printf(out, "; %zu link%s or special file%s not followed", l->others, l->others == 1 ? "" : "s",
                       l->others == 1 ? "" : "s");
+    if (l && v->hollow_files) {
+        el_buf_puts(out, "; all data of ");
+        ckpt_put_shown(out, v->hollow);
+        if (v->hollow_files > 1)
+            el_buf_printf(out, " and %llu more", (unsigned long long)v->hollow_files - 1);
+        el_buf_puts(out, " are zeros");
+    }
     if (o && o->once) {
         el_buf_puts(out, "; without ");
         ckpt_put_shown(out, o->gone);

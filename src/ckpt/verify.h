@@ -28,6 +28,8 @@ struct verify {
     int verdict; /* of all of them */
     uint64_t files, bytes_read;
     uint64_t bare_files;   /* whose format has no checksums, and no manifest has them */
+    uint64_t hollow_files; /* of safetensors, all of whose data are zeros, and no manifest has them */
+    const char *hollow;    /* the first of them, a name of the look */
     uint64_t silent_bytes; /* deep: of archives that were written without their checksums */
     /* Files of ranks without a gap, of which nothing says how many there were: the last ones may be missing. */
     uint64_t uncounted;                 /* files of such sets */

@@ -254,6 +254,8 @@ static int collect(struct verify *v, struct verify_job *jobs, size_t n, struct e
         if (j->what == VERIFY_FILE && v->counts)
             v->counts[j->file] = j->counts;
         v->bare_files += j->bare;
+        if (j->hollow && !v->hollow_files++)
+            v->hollow = j->l->names[j->file];
         v->silent_bytes += j->silent_bytes;
     }
     for (size_t i = 0; i < n; i++) {

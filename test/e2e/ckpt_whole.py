@@ -262,6 +262,22 @@ described = pickle.loads(metadata)
 index = next(iter(described.storage_data))
 described.storage_data[type(index)("beyond")] = type(described.storage_data[index])("__0_0.distcp", 10, 1000000)
 (copy("dcp-place", top / "dcp") / ".metadata").write_bytes(pickle.dumps(described))
+# Bytes that are no item's: junk, less than a page of zeros, an item that two ranks have written, and a page of zeros.
+pieces = {"junk": b"junk", "padding": bytes(4000), "twice": b"PK\3\4" + bytes(100), "zeros": bytes(4096)}
+for name, piece in pieces.items():
+    with open(copy(f"dcp-behind-{name}", top / "dcp") / "__0_0.distcp", "ab") as file:
+        file.write(piece)
+    path = copy(f"dcp-front-{name}", top / "dcp") / "__0_0.distcp"
+    path.write_bytes(piece + path.read_bytes())
+    described = pickle.loads(metadata)
+    for place in described.storage_data.values():
+        place.offset += len(piece)
+    (path.parent / ".metadata").write_bytes(pickle.dumps(described))
+data = path.read_bytes()[4096:]
+(copy("dcp-between", top / "dcp") / "__0_0.distcp").write_bytes(data + b"junk" + data)
+described = pickle.loads(metadata)
+described.storage_data[type(index)("again")] = type(place)("__0_0.distcp", len(data) + 4, len(data))
+(top / "dcp-between" / ".metadata").write_bytes(pickle.dumps(described))
 described = pickle.loads(metadata)
 described.storage_data.clear()
 (copy("dcp-nowhere", top / "dcp") / ".metadata").write_bytes(pickle.dumps(described))
@@ -307,6 +323,9 @@ files.mkdir()
 for name in ("net.pth.tar", "net.th", "net", "net.model"):
     torch.save(weights, files / name)
 torch.save(weights, files / "old.bin", _use_new_zipfile_serialization=False)
+old = (files / "old.bin").read_bytes()
+(files / "old-twice.bin").write_bytes(old + old)
+(files / "old-behind.bin").write_bytes(old + b"junk")
 safetensors.torch.save_file(weights, files / "weights")
 torch.save(weights, files / "called.safetensors")
 numpy.savez(files / "arrays.npz", a=numpy.arange(100))
@@ -326,6 +345,14 @@ for name in ("a.safetensors", "a.bin", "a.pt", "a.ckpt", "a.th", "a.pth.tar", "a
     (files / f"zeros{stem}").write_bytes(bytes(100000))
     (files / f"empty{stem}").write_bytes(b"")
 (files / "answer.bin").write_text("Entry not found")
+# Zeros behind a right header, in the place of its length, and of all; one number among zeros.
+for name, place in (("last", 99999), ("middle", 60001), (None, None)):
+    hollow = torch.zeros(100000)
+    if name:
+        hollow[place] = 1e-30
+    safetensors.torch.save_file({"w": hollow}, files / f"hollow-{name}.safetensors")
+hollow = (files / "hollow-None.safetensors").read_bytes()
+(files / "headless.safetensors").write_bytes(bytes(8) + hollow[8:])
 pages = trainer(top / "trainer-pointer")
 (pages / "optimizer.pt").write_text(pointer)
 pages = trainer(top / "trainer-tokenizer")

@@ -153,6 +153,8 @@ for f in net.pth.tar net.th net net.model; do
 done
 of 0 plain 'plain: valid \(torch, 1 file'
 of 0 files/old.bin 'valid \(torch, 1 file, .*, 1 tensor\); there are no checksums'
+of 0 files/old-twice.bin 'valid'
+of 1 files/old-behind.bin 'bytes [0-9]+-[0-9]+ behind the last storage belong to none'
 of 1 files/cut-old.bin 'truncated: storage 0 of 1 begins at byte [0-9]+, the file ends at'
 of 0 files/weights 'valid \(safetensors'
 verdict "a glance says so, too" 0 '; there are no checksums to compare the bytes of 1 file with' verify "$W/files/weights"
@@ -171,6 +173,12 @@ for stem in .safetensors .bin .pt .ckpt .th .pth.tar "" .distcp .json .npz .gguf
     of 1 "files/zeros$stem" 'there are zeros where it should begin'
     of 1 "files/empty$stem" 'it is empty'
 done
+of 0 files/hollow-None.safetensors 'valid .*; all data of hollow-None.safetensors are zeros$'
+for f in last middle; do
+    of 0 files/hollow-$f.safetensors 'valid .*--add-manifest writes them$'
+done
+verdict "a glance tells zeros, too" 0 'valid .*; all data of hollow-None.safetensors are zeros$' verify "$W/files/hollow-None.safetensors"
+of 1 files/headless.safetensors 'headless.safetensors: bytes 0-7 are zeros: there is no header'
 of 1 trainer-pointer 'optimizer.pt: a Git LFS pointer'
 of 1 trainer-tokenizer 'tokenizer.model: a Git LFS pointer'
 of 1 trainer-zeros 'optimizer.pt: there are zeros'
@@ -196,6 +204,11 @@ for case in class half type place tail path; do
     of 1 dcp-$case "$v_says"
 done
 of 1 dcp-nowhere '  \.metadata: there are more pieces of tensors than are stored'
+of 1 dcp-behind-junk '__0_0.distcp: bytes [0-9]+-[0-9]+ behind the last item belong to none'
+of 1 dcp-behind-zeros '__0_0.distcp: bytes [0-9]+-[0-9]+ behind the last item belong to none'
+of 1 dcp-front-junk '__0_0.distcp: bytes 0-4 in front of the first item belong to none'
+of 1 dcp-between '__0_0.distcp: bytes [0-9]+-[0-9]+ between two items belong to none'
+for case in behind-padding behind-twice front-twice; do of 0 dcp-$case 'valid \(dcp, 2 files'; done
 of 4 dcp-stranger 'its pickle names "acme.storage Place", which is of no module that writes such files'
 of 0 dcp 'valid \(dcp, 2 files.*; there are no checksums to compare the bytes of 1 file with'
 verdict "manifests but for the newest, whose state is a text" 1 'checkpoint-3: damaged' verify --add-manifest --run-id=r "$W/answered"
