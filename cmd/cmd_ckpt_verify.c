@@ -256,11 +256,12 @@ static int repair_latest(struct ckpt_call *c, const struct ckpt_place *p, const 
     return commit_replace(&p->fs, CKPT_TRACKER_FILE, c->nonce, text, (size_t)n, e);
 }
 
-static void tell_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+static void tell_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
 {
-    char text[200];
-    snprintf(text, sizeof text, "number %llu of this set of %llu folders is missing", (unsigned long long)missing,
-             (unsigned long long)total);
+    char text[200], numbers[FMT_MISSING_TEXT];
+    bool one = missing->n == 1;
+    snprintf(text, sizeof text, "number%s %s of this set of %llu folders %s missing", one ? "" : "s",
+             fmt_missing_put(missing, numbers), (unsigned long long)total, one ? "is" : "are");
     verify_find(arg, CKPT_INCOMPLETE, name, text);
 }
 

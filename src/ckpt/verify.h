@@ -55,6 +55,8 @@ struct verify_others {
     const struct scan_entry *more; /* it has more of a set, or what is lost here; NULL: none */
     const char *file;              /* which the finding is about; "" */
     const char *lost;              /* a file that `more` has, the latest of those that have it; NULL: it is a set */
+    size_t lost_n;                 /* so many files are lost */
+    const char *also[3];           /* the next ones */
     size_t have, before;           /* so many of the earlier ones have that file */
     const struct scan_entry *once; /* has a file that is not here, as few of the earlier ones have; NULL: none */
     const char *gone;              /* that file */

@@ -3,11 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/crc32c.h"
 #include "ckpt/verify_private.h"
 #include "util/parse.h"
 #include "util/sort.h"
 
-enum { PAGE_BYTES = 4096, GAPS_MAX = 20 };
+enum { PAGE_BYTES = 4096, GAPS_MAX = 20, FILES_TOLD = 20 };
 
 #define INDEX_MAX    ((size_t)256 << 20)
 #define METADATA_MAX ((size_t)1 << 30)
@@ -28,13 +29,32 @@ void verify_unreadable(struct verify *v, const struct look *l, const char *name,
 
 /* --- Hugging Face index ------------------------------------------------------------------------------------------- */
 
+/* Files that are missing, by a digest of their names: each is told once, with the first that is in it, and a thousand
+ * are no more news than these. */
+struct told {
+    uint32_t v[FILES_TOLD];
+    unsigned n;
+};
+
+static bool is_news(struct told *t, const char *name)
+{
+    uint32_t digest = crc32c(0, name, strlen(name));
+    for (unsigned i = 0; i < t->n; i++)
+        if (t->v[i] == digest)
+            return false;
+    if (t->n == FILES_TOLD)
+        return false;
+    t->v[t->n++] = digest;
+    return true;
+}
+
 struct index {
     struct verify *v;
     const struct look *l;
     char folder[CKPT_PATH_MAX]; /* in which the index lies, with its slash */
-    size_t *missing;            /* by file of the first missing: how many tensors */
     const char *name;
-    unsigned told;
+    struct told missing;
+    unsigned lacking; /* so many tensors are not in their file */
 };
 
 static int with_name(const void *item, const void *name)
@@ -68,7 +88,7 @@ static int index_entry(void *arg, const char *tensor, const char *file)
     const char *last = strrchr(x->name, '/');
     if (!missing && strstr(last ? last : x->name, "optim"))
         return 0;
-    if (x->told++ >= 20) /* one is as good as a thousand */
+    if (missing ? !is_news(&x->missing, file) : x->lacking++ >= FILES_TOLD)
         return 0;
     snprintf(text, sizeof text, missing ? "%s is missing, with tensor \"%s\"" : "%s has no tensor \"%s\"", shown,
              el_show(tensor, name));
@@ -97,11 +117,12 @@ static int check_index(struct verify *v, const struct look *l, const char *name)
 
 /* --- sets of files ------------------------------------------------------------------------------------------------ */
 
-static void tell_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+static void tell_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
 {
-    char text[200];
-    snprintf(text, sizeof text, "number %llu of this set of %llu files is missing", (unsigned long long)missing,
-             (unsigned long long)total);
+    char text[200], numbers[FMT_MISSING_TEXT];
+    bool one = missing->n == 1;
+    snprintf(text, sizeof text, "number%s %s of this set of %llu files %s missing", one ? "" : "s",
+             fmt_missing_put(missing, numbers), (unsigned long long)total, one ? "is" : "are");
     verify_find(arg, CKPT_INCOMPLETE, name, text);
 }
 
@@ -169,6 +190,7 @@ struct dcp {
     struct el_err *e;
     struct span *spans;
     size_t spans_n, room;
+    struct told missing;
 };
 
 static int add_span(struct dcp *d, size_t file, uint64_t from, uint64_t bytes)
@@ -245,8 +267,10 @@ static int dcp_item(void *arg, const struct fmt_dcp_item *item)
     }
     size_t at = look_find(d->l, path);
     if (at == SIZE_MAX) {
-        snprintf(text, sizeof text, "it is missing, with \"%s\"", shown);
-        verify_find(d->v, CKPT_INCOMPLETE, path, text);
+        if (is_news(&d->missing, path)) {
+            snprintf(text, sizeof text, "it is missing, with \"%s\"", shown);
+            verify_find(d->v, CKPT_INCOMPLETE, path, text);
+        }
         return 0;
     }
     if (item->at > d->l->sizes[at] || item->bytes > d->l->sizes[at] - item->at) {

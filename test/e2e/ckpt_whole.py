@@ -366,6 +366,35 @@ plain = top / "plain"
 plain.mkdir()
 torch.save(weights, plain / "weights-of-monday")
 
+# Several are lost.
+for case, source, gone in (("two-verl", "verl", ("actor/model_world_size_4_rank_1.pt", "actor/model_world_size_4_rank_3.pt")),
+                           ("two-random", "trainer-ranks", ("rng_state_0.pth", "rng_state_2.pth")),
+                           ("two-inside", "inside", ("ckpt_rank1.pt", "ckpt_rank3.pt")),
+                           ("two-said", "trainer-said", ("rng_state_1.pth", "rng_state_2.pth")),
+                           ("two-folders", "folders", ("rank_1_of_3/model.pt", "rank_2_of_3/model.pt"))):
+    copy(case, top / source)
+    for name in gone:
+        (top / case / name).unlink()
+for rank in (1, 2):
+    (top / "two-folders" / f"rank_{rank}_of_3").rmdir()
+(top / "two-shards").mkdir()
+torch.save({f"b{i}": torch.zeros(4) for i in range(30)}, top / "two-shards" / "pytorch_model-00002-of-00003.bin")
+(top / "two-shards" / "pytorch_model.bin.index.json").write_text(json.dumps(
+    {"metadata": {}, "weight_map": {f"{name}{i}": f"pytorch_model-0000{k + 1}-of-00003.bin" for k, name in enumerate("abc") for i in range(30)}}))
+dcp.save({f"w{i}": torch.arange(64.0) + i for i in range(4)}, no_dist=True,
+         storage_writer=dcp.FileSystemWriter(top / "two-pieces", single_file_per_rank=False))
+for name in ("__0_0.distcp", "__0_2.distcp"):
+    (top / "two-pieces" / name).unlink()
+grid = copy("two-grid", top / "megatron-parts") / "iter_0000010"
+for rank in range(2):
+    torch.save(weights, grid / f"mp_rank_0{rank}" / "more.pt")
+for name in ("distrib_optim.pt", "more.pt"):
+    (grid / "mp_rank_01" / name).unlink()
+copy("two-listed", top / "trainer")
+trainer(top / "many-listed", 10)
+for letter in "abcde":
+    torch.save(weights, (copy("trainer-five", top / "trainer") if letter == "a" else top / "trainer-five") / f"part_{letter}.bin")
+
 # Archives without checksums.
 config.save.compute_crc32 = False
 torch.save(weights, top / "silent.pt")

@@ -107,7 +107,7 @@ of 4 lone-fifth 'unproved .*
   model_rank5.pt: complete cannot be proved: nothing counts'
 of 3 lone-second 'model_rank1.pt: the file of rank 0 beside it is missing: there is one of rank 1'
 of 3 lone-step 'step_4_rank_1.pt: the file of rank 0 beside it is missing'
-of 3 lone-told 'model_rank5.pt: the file of rank 0 beside it is missing'
+of 3 lone-told 'model_rank5.pt: the files of ranks 0, 1, 2, 3 and 3 more beside it are missing: there is one of rank 5'
 of 0 lone-one 'valid \(torch'
 for key in world_size world num_ranks; do
     of 4 lone-$key 'unproved .*
@@ -125,6 +125,24 @@ of 3 nemo-gone 'tp_rank_00_pp_rank_001 is missing'
 of 3 nemo-begun 'step10-unfinished beside it says that it was not written to its end'
 of 3 xla-gone 'rank0-of-2-optimizer.pt: number 1 of this set of 2 files is missing'
 of 3 colossal-gone 'pytorch_optim-00002.bin is missing, with tensor "2"'
+
+# --- several are lost: each is named, and a crowd by its first and how many -------------------------------------------
+of 3 two-verl 'model_world_size_4_rank_0.pt: numbers 1 and 3 of this set of 4 files are missing'
+of 3 two-random 'rng_state_3.pth: the files of ranks 0 and 2 beside it are missing: there is one of rank 3'
+of 3 two-inside 'the files of ranks 1 and 3 beside it are missing: there is one of rank 2'
+of 3 two-said 'rng_state_0.pth: the files of ranks 1 and 2 beside it are missing: there were 3 ranks, as training_args.bin says'
+of 3 two-folders 'rank_0_of_3: numbers 1 and 2 of this set of 3 folders are missing'
+of 3 two-shards '  [^:]*: pytorch_model-00001-of-00003.bin is missing, with tensor "a[0-9]*"
+  [^:]*: pytorch_model-00003-of-00003.bin is missing, with tensor "c[0-9]*"$'
+of 3 two-pieces '  __0_0.distcp: it is missing, with "[^"]*"
+  __0_2.distcp: it is missing, with "[^"]*"$'
+of 3 two-grid '  mp_rank_01/distrib_optim.pt is missing, and so is 1 more of its files$'
+verdict "a manifest" 0 'manifest written' verify --add-manifest --run-id=r "$W/two-listed" "$W/many-listed"
+rm "$W/two-listed/optimizer.pt" "$W/two-listed/scheduler.pt" "$W"/many-listed/rng_state_?.pth
+of 3 two-listed '  optimizer.pt is missing
+  scheduler.pt is missing'
+of 3 many-listed '  rng_state_7.pth is missing
+  and 2 more of its files are missing, or not of their size'
 
 # --- ended halfway ----------------------------------------------------------------------------------------------------
 for case in half half-random half-begun; do of 3 $case 'trainer_state.json: it is missing: a Trainer writes it last'; done
@@ -369,6 +387,8 @@ root() {
 root lost saved 1 2 3; vouch lost
 rm "$W/lost/checkpoint-3/scheduler.bin" "$W/lost/checkpoint-3/MANIFEST.json"
 stays lost 'checkpoint-3, is unproved: scheduler.bin: complete cannot be proved: it is not here, but in checkpoint-2, and in all others before this one$'
+root lost-five trainer-five 1 2; rm "$W/lost-five/checkpoint-2"/part_?.bin
+stays lost-five 'part_a.bin: .*it is not here, but in checkpoint-1; nor are part_b.bin, part_c.bin, part_d.bin and 1 more$'
 root lost-middle trainer 2 4 6; rm "$W/lost-middle/checkpoint-4/rng_state.pth"
 verdict "one in the middle" 4 'checkpoint-2: valid .*
 .*checkpoint-4: unproved .*
