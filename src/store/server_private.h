@@ -32,7 +32,7 @@ struct client {
     el_usec since;      /* when it came; when it has read something */
     struct el_buf rest; /* that was read, and comes after the answer that is being sent */
     size_t rest_at;
-    bool feeding; /* from there */
+    bool feeding; /* from there, or to there: it gives up nothing meanwhile */
     struct conn conn;
     struct store_server *server; /* from here on what each request touches stands together */
     struct session session;
