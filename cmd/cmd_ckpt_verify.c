@@ -45,7 +45,8 @@ static void put_findings(struct el_buf *out, const struct verify *v)
         el_buf_printf(out, "  and %zu more\n", v->findings_n - n);
 }
 
-static void put_json(struct el_buf *out, const char *name, const struct look *l, const struct verify *v, bool added)
+static void put_json(struct el_buf *out, const char *name, const struct look *l, const struct verify *v,
+                     const struct verify_others *o, bool added)
 {
     el_buf_puts(out, "{");
     ckpt_put_string(out, "path", name);
@@ -61,6 +62,14 @@ static void put_json(struct el_buf *out, const char *name, const struct look *l,
                       added || !l->why.status ? "true" : "false", v->deep ? "true" : "false",
                       (unsigned long long)v->bare_files, l->others);
     }
+    if (v->hollow_files)
+        el_buf_printf(out, ", \"zeros\": %llu", (unsigned long long)v->hollow_files);
+    if (o && o->once) {
+        el_buf_puts(out, ", ");
+        ckpt_put_string(out, "without", o->gone);
+        el_buf_puts(out, ", ");
+        ckpt_put_string(out, "without_in", o->once->name);
+    }
     el_buf_puts(out, ", \"findings\": [");
     for (const struct verify_finding *f = v->findings; f; f = f->next) {
         el_buf_puts(out, f == v->findings ? "{" : ", {");
@@ -74,7 +83,8 @@ static void put_json(struct el_buf *out, const char *name, const struct look *l,
     el_buf_printf(out, "], \"findings_count\": %zu}", v->findings_n);
 }
 
-static void put_text(struct el_buf *out, const char *name, const struct look *l, const struct verify *v, bool added)
+static void put_text(struct el_buf *out, const char *name, const struct look *l, const struct verify *v,
+                     const struct verify_others *o, bool added)
 {
     char size[32];
     ckpt_put_shown(out, name);
@@ -92,17 +102,32 @@ static void put_text(struct el_buf *out, const char *name, const struct look *l,
     if (l && l->others)
         el_buf_printf(out, "; %zu link%s or special file%s not followed", l->others, l->others == 1 ? "" : "s",
                       l->others == 1 ? "" : "s");
+    if (l && v->hollow_files) {
+        el_buf_puts(out, "; all data of ");
+        ckpt_put_shown(out, v->hollow);
+        if (v->hollow_files > 1)
+            el_buf_printf(out, " and %llu more", (unsigned long long)v->hollow_files - 1);
+        el_buf_puts(out, " are zeros");
+    }
+    if (o && o->once) {
+        el_buf_puts(out, "; without ");
+        ckpt_put_shown(out, o->gone);
+        el_buf_puts(out, ", which ");
+        ckpt_put_shown(out, o->once->name);
+        el_buf_puts(out, " has");
+    }
     el_buf_puts(out, "\n");
     put_findings(out, v);
 }
 
-static void tell(struct report *r, const char *name, const struct look *l, const struct verify *v, bool added)
+static void tell(struct report *r, const char *name, const struct look *l, const struct verify *v,
+                 const struct verify_others *o, bool added)
 {
     if (r->c->conf->json) {
         el_buf_puts(&r->c->out, r->any ? ",\n" : "{\"checkpoints\": [\n");
-        put_json(&r->c->out, name, l, v, added);
+        put_json(&r->c->out, name, l, v, o, added);
     } else {
-        put_text(&r->c->out, name, l, v, added);
+        put_text(&r->c->out, name, l, v, o, added);
     }
     r->any = true;
     r->verdict = ckpt_verdict_worse(r->verdict, v->verdict);
@@ -207,7 +232,7 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const struct
         find_uncounted(&v);
     ckpt_verifier_end(c);
     if (!bad)
-        tell(r, name, &l, &v, added);
+        tell(r, name, &l, &v, &others, added);
     verify_free(&v);
     look_close(&l);
     return bad;
@@ -231,11 +256,12 @@ static int repair_latest(struct ckpt_call *c, const struct ckpt_place *p, const 
     return commit_replace(&p->fs, CKPT_TRACKER_FILE, c->nonce, text, (size_t)n, e);
 }
 
-static void tell_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+static void tell_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
 {
-    char text[200];
-    snprintf(text, sizeof text, "number %llu of this set of %llu folders is missing", (unsigned long long)missing,
-             (unsigned long long)total);
+    char text[200], numbers[FMT_MISSING_TEXT];
+    bool one = missing->n == 1;
+    snprintf(text, sizeof text, "number%s %s of this set of %llu folders %s missing", one ? "" : "s",
+             fmt_missing_put(missing, numbers), (unsigned long long)total, one ? "is" : "are");
     verify_find(arg, CKPT_INCOMPLETE, name, text);
 }
 
@@ -277,7 +303,7 @@ static int verify_root(struct report *r, const struct ckpt_place *p, const char 
     if (!bad && !seen && !hints.findings_n)
         verify_find(&hints, CKPT_UNSUPPORTED, "", "there is no checkpoint of a known format");
     if (!bad && hints.findings_n)
-        tell(r, path, NULL, &hints, false);
+        tell(r, path, NULL, &hints, NULL, false);
     verify_free(&hints);
     scan_close(&s);
     return bad;
@@ -291,7 +317,7 @@ static void tell_unreadable(struct report *r, const char *path, struct el_err *e
     v.end = &v.findings;
     verify_find(&v, e->status, "", e->text);
     *e = (struct el_err){0};
-    tell(r, path, NULL, &v, false);
+    tell(r, path, NULL, &v, NULL, false);
     verify_free(&v);
 }
 

@@ -61,9 +61,20 @@ struct fmt_member {
 };
 bool fmt_member(const char *name, struct fmt_member *m);
 
-/* Calls gap() for each numbered set of which not all members are among the names: a member of it, the first number that
- * is missing, and how many there should be.  Sets that differ in their total are different sets.  -1: no memory. */
-typedef void fmt_gap_fn(void *arg, const char *name, uint64_t missing, uint64_t total);
+/* Numbers that are missing: the first of them, and how many there are. */
+#define FMT_MISSING_TOLD 4
+#define FMT_MISSING_TEXT 80
+struct fmt_missing {
+    uint64_t v[FMT_MISSING_TOLD], n;
+};
+/* Those from `from` on below `to`. */
+void fmt_missing_add(struct fmt_missing *m, uint64_t from, uint64_t to);
+/* "3", "1 and 3", "1, 3, 4, 6 and 12 more"; returns text. */
+const char *fmt_missing_put(const struct fmt_missing *m, char text[FMT_MISSING_TEXT]);
+
+/* Calls gap() for each numbered set of which not all members are among the names: a member of it, the numbers that are
+ * missing, and how many there should be.  Sets that differ in their total are different sets.  -1: no memory. */
+typedef void fmt_gap_fn(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total);
 int fmt_gaps(const char *const *names, size_t n, struct el_mem *mem, fmt_gap_fn *gap, void *arg, struct el_err *e);
 
 /* --- what files say --- */

@@ -1,4 +1,5 @@
 /* Numbered sets: files whose names say how many of them there are. */
+#include <stdio.h>
 #include <string.h>
 
 #include "ckpt/fmt.h"
@@ -205,6 +206,27 @@ static int by_number(const void *a, const void *b)
     return c ? c : strcmp(x->name, y->name);
 }
 
+void fmt_missing_add(struct fmt_missing *m, uint64_t from, uint64_t to)
+{
+    for (; from < to && m->n < FMT_MISSING_TOLD; from++)
+        m->v[m->n++] = from;
+    m->n += from < to ? to - from : 0;
+}
+
+const char *fmt_missing_put(const struct fmt_missing *m, char text[FMT_MISSING_TEXT])
+{
+    size_t told = m->n < FMT_MISSING_TOLD ? (size_t)m->n : FMT_MISSING_TOLD, at = 0;
+    for (size_t i = 0; i < told && at < FMT_MISSING_TEXT; i++)
+        at += (size_t)snprintf(text + at, FMT_MISSING_TEXT - at, "%s%llu",
+                               !i                              ? ""
+                               : i + 1 == told && told == m->n ? " and "
+                                                               : ", ",
+                               (unsigned long long)m->v[i]);
+    if (m->n > told && at < FMT_MISSING_TEXT)
+        snprintf(text + at, FMT_MISSING_TEXT - at, " and %llu more", (unsigned long long)(m->n - told));
+    return text;
+}
+
 int fmt_gaps(const char *const *names, size_t n, struct el_mem *mem, fmt_gap_fn *gap, void *arg, struct el_err *e)
 {
     struct numbered *v = el_alloc(mem, n * sizeof *v);
@@ -217,10 +239,14 @@ int fmt_gaps(const char *const *names, size_t n, struct el_mem *mem, fmt_gap_fn 
     el_sort(v, members, sizeof *v, by_number);
     for (size_t i = 0, first; i < members;) {
         uint64_t want = v[i].at.first, end = v[i].at.n + v[i].at.first;
-        for (first = i; i < members && by_set(&v[i], &v[first]) == 0; i++)
-            want += v[i].at.i == want;
-        if (want < end && (v[first].at.sure || 2 * (i - first) >= v[first].at.n))
-            gap(arg, v[first].name, want, v[first].at.n);
+        struct fmt_missing missing = {0};
+        for (first = i; i < members && by_set(&v[i], &v[first]) == 0; i++) {
+            fmt_missing_add(&missing, want, v[i].at.i);
+            want = v[i].at.i >= want ? v[i].at.i + 1 : want;
+        }
+        fmt_missing_add(&missing, want, end);
+        if (missing.n && (v[first].at.sure || 2 * (i - first) >= v[first].at.n))
+            gap(arg, v[first].name, &missing, v[first].at.n);
     }
     el_free(mem, v);
     return 0;

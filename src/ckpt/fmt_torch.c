@@ -420,6 +420,19 @@ static size_t list_old(const struct pickle *object, struct old_storage *v)
     return once;
 }
 
+/* A second object may be saved into the same file, and begins as the first does. */
+static int check_behind(uint64_t at, const struct ckpt_bytes *bytes, struct el_err *e)
+{
+    char first;
+    if (at >= bytes->bytes)
+        return 0;
+    if (bytes->read(bytes->ctx, at, &first, 1, e))
+        return -1;
+    return first == '\x80' ? 0
+                           : ckpt_fail(e, CKPT_DAMAGED, "bytes %llu-%llu behind the last storage belong to none",
+                                       (unsigned long long)at, (unsigned long long)bytes->bytes);
+}
+
 /* Storages stand in the order of the list of keys, each behind its number of elements. */
 static int place_old(const struct pickle *keys, struct old_storage *v, size_t n, uint64_t at,
                      const struct ckpt_bytes *bytes, struct el_err *e)
@@ -449,7 +462,7 @@ static int place_old(const struct pickle *keys, struct old_storage *v, size_t n,
         s->there = true;
         at = s->at + size;
     }
-    return 0;
+    return check_behind(at, bytes, e);
 }
 
 static int take_old(struct walk *w, const struct pickle *object, const struct pickle *keys, uint64_t at,

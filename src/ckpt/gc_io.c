@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/parse.h"
+
 /* --- deleting ----------------------------------------------------------------------------------------------------- */
 
 enum { NAMES_AT_ONCE = 64 };
@@ -179,6 +181,53 @@ static int prove_all(struct gc *g, struct scan *s, const struct retain_item *ite
     return 0;
 }
 
+/* --- the last one with a file that newer ones lack ---------------------------------------------------------------- */
+
+/* A kind of file that x has and y does not, by name; NULL: none. */
+static const char *lacks(const struct scan_entry *x, const struct scan_entry *y)
+{
+    for (size_t i = 0; i < x->sets.n; i++)
+        if (x->sets.v[i].zero && x->sets.v[i].many && !ranked_find(&y->sets, y->step, &x->sets.v[i], x->step))
+            return x->sets.v[i].name;
+    return usual_lacks(&x->usual, &y->usual);
+}
+
+/* It has all that x has, it stays, and it is whole, which is looked at if nobody has. */
+static bool stands_for(struct gc *g, struct scan_entry *y, const struct scan_entry *x)
+{
+    struct el_err e = {0};
+    if (y->state != SCAN_VALID || y->step <= x->step || strcmp(y->run_id, x->run_id) != 0 || lacks(x, y))
+        return false;
+    if (!y->proved && !y->refused && g->prove)
+        y->refused = g->prove(g->ctx, y, &e) != 0;
+    y->proved = !y->refused;
+    return y->proved;
+}
+
+/* A file that only earlier ones have may be one that the script no longer writes; or one that all later ones have lost.
+ * What goes cannot be asked, so the last that has it stays. */
+static char *why_lone(struct gc *g, struct scan *s, const struct retain_item *items, size_t i)
+{
+    char text[400], shown[EL_SHOW_MAX], newest[EL_SHOW_MAX];
+    const struct scan_entry *x = &s->v[i], *last = newest_of(s, x);
+    const char *name = last ? lacks(x, last) : NULL;
+    if (!name)
+        return NULL;
+    for (size_t k = s->n; k-- > i + 1;) /* they are sorted by step */
+        if ((items[k].why || s->v[k].lone) && stands_for(g, &s->v[k], x))
+            return NULL;
+    snprintf(text, sizeof text, "no newer one has all its files: %s lacks %s", el_show(last->name, newest),
+             el_show(name, shown));
+    return el_strndup(s->mem, text, strlen(text));
+}
+
+static void keep_lone(struct gc *g, struct scan *s, struct retain_item *items)
+{
+    for (size_t i = s->n; i-- > 0;)
+        if (s->v[i].state == SCAN_VALID && !items[i].why && (s->v[i].lone = why_lone(g, s, items, i)))
+            items[i].why = s->v[i].lone;
+}
+
 int gc_run(struct gc *g, struct scan *s, struct el_err *e)
 {
     struct retain_item *items = el_alloc(g->mem, s->n * sizeof *items);
@@ -188,6 +237,8 @@ int gc_run(struct gc *g, struct scan *s, struct el_err *e)
     fill(g, s, items);
     retain_choose(items, s->n, &g->rule);
     r = prove_all(g, s, items, e);
+    if (!r)
+        keep_lone(g, s, items);
     for (size_t i = 0; !r && i < s->n; i++) {
         const struct scan_entry *x = &s->v[i];
         const char *why = why_stays(s, x, &items[i]);

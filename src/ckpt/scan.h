@@ -39,7 +39,8 @@ struct scan_entry {
     struct rank_sets sets; /* of a checkpoint that is not elrun's own */
     struct usual usual;    /* the same, unless it is of a hub */
     bool lastwords, pinned, leased, latest;
-    bool proved;            /* gc: it was found whole before anything went because of it */
+    bool proved, refused;   /* gc: it was found whole before anything went because of it; it was not */
+    char *lone;             /* gc: why it stays, where no newer one has all its files; NULL */
     char *run_id;           /* "" if nobody says */
     uint64_t number, coord; /* the round that wrote it; 0: nobody says */
     char *why;              /* it is not valid; "" */

@@ -331,6 +331,7 @@ void scan_close(struct scan *s)
         el_free(s->mem, s->v[i].name);
         el_free(s->mem, s->v[i].run_id);
         el_free(s->mem, s->v[i].why);
+        el_free(s->mem, s->v[i].lone);
         ranked_sets_free(&s->v[i].sets, s->mem);
         usual_free(&s->v[i].usual, s->mem);
     }

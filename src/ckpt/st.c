@@ -286,7 +286,9 @@ int st_parse(struct st *s, struct el_mem *mem, const char *json, size_t n, uint6
     json_error_t why;
     assert(file_bytes >= ST_PREFIX + n);
     *s = (struct st){.mem = mem, .data_at = ST_PREFIX + n, .data_bytes = file_bytes - ST_PREFIX - n};
-    if (!n || json[0] != '{')
+    if (!n)
+        return ckpt_fail(e, CKPT_DAMAGED, "bytes 0-7 are zeros: there is no header");
+    if (json[0] != '{')
         return ckpt_fail(e, CKPT_DAMAGED, "byte 8, where the header begins, is no '{': this is no safetensors file");
     if (!json_limit_holds(json, n, VALUES_MAX, DEPTH_MAX))
         return ckpt_fail(e, CKPT_UNSUPPORTED, "the header has more values than %d, or is nested deeper than %d",

@@ -56,8 +56,8 @@ static bool is_usual(const char *name)
     if (kind == FMT_OTHER && last != name)
         return false;
     /* Of these formats tell how many there are. */
-    return !fmt_member(name, &m) && ranked_shard(name, &data, &model) == SHARD_NONE && !starts(name, "mp_rank_") &&
-           !starts(name, "tp_rank_");
+    return (!fmt_member(name, &m) || m.sure) && ranked_shard(name, &data, &model) == SHARD_NONE &&
+           !starts(name, "mp_rank_") && !starts(name, "tp_rank_");
 }
 
 /* --- their order -------------------------------------------------------------------------------------------------- */
@@ -92,6 +92,17 @@ static int with_name(const void *item, const void *name)
     return compare(*(char *const *)item, name);
 }
 
+/* Of a numbered set one is enough, for its names say how many there are: that it is here at all is what counts. */
+static size_t once_each(const char **v, size_t n)
+{
+    struct fmt_member m;
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!k || compare(v[k - 1], v[i]) != 0 || !fmt_member(v[i], &m))
+            v[k++] = v[i];
+    return k;
+}
+
 int usual_take(struct usual *u, const char *const *names, size_t names_n, struct el_mem *mem, struct el_err *e)
 {
     struct ranked *list;
@@ -100,28 +111,27 @@ int usual_take(struct usual *u, const char *const *names, size_t names_n, struct
     if (ranked_list(names, names_n, mem, &list, &ranks, e))
         return -1;
     bool *of_rank = el_alloc(mem, names_n * sizeof *of_rank);
+    const char **taken = el_alloc(mem, names_n * sizeof *taken);
     for (size_t i = 0; of_rank && i < names_n; i++)
         of_rank[i] = !is_usual(names[i]);
     for (size_t i = 0; of_rank && i < ranks; i++)
         of_rank[list[i].of] = true;
-    for (size_t i = 0; of_rank && i < names_n; i++)
-        n += !of_rank[i];
-    n = n > USUAL_MAX ? 0 : n;
-    u->v = of_rank ? el_alloc(mem, n * sizeof *u->v) : NULL;
-    for (size_t i = 0; u->v && u->n < n && i < names_n; i++) {
-        if (of_rank[i])
-            continue;
-        u->v[u->n] = el_strndup(mem, names[i], strlen(names[i]));
-        if (!u->v[u->n])
-            break;
-        u->n++;
+    for (size_t i = 0; of_rank && taken && i < names_n; i++)
+        if (!of_rank[i])
+            taken[n++] = names[i];
+    if (of_rank && taken) {
+        el_sort(taken, n, sizeof *taken, by_name);
+        n = once_each(taken, n);
+        n = n > USUAL_MAX ? 0 : n;
+        u->v = el_alloc(mem, n * sizeof *u->v);
     }
+    for (; u->v && u->n < n; u->n++)
+        if (!(u->v[u->n] = el_strndup(mem, taken[u->n], strlen(taken[u->n]))))
+            break;
+    el_free(mem, taken);
     el_free(mem, of_rank);
     el_free(mem, list);
-    if (!u->v || u->n < n)
-        return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    el_sort(u->v, u->n, sizeof *u->v, by_name);
-    return 0;
+    return u->v && u->n == n ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 
 void usual_free(struct usual *u, struct el_mem *mem)
@@ -159,6 +169,16 @@ bool usual_has(const struct usual *u, const char *name)
         if (strcmp(u->v[i], name) == 0)
             return true;
     return false;
+}
+
+const char *usual_lacks(const struct usual *x, const struct usual *y)
+{
+    for (size_t i = 0, end; i < x->n; i = end) {
+        end = usual_next(x, i);
+        if (end - i > usual_count(y, x->v[i]))
+            return x->v[i];
+    }
+    return NULL;
 }
 
 bool usual_kin(const struct usual *a, const struct usual *b)

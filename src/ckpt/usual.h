@@ -17,7 +17,7 @@ struct usual {
 };
 
 /* Those among the names of a directory that hold state or settings, and of which nothing else tells how many there are:
- * no files of ranks, no members of numbered sets, no logs.  -1: no memory; usual_free() also then. */
+ * no files of ranks, no logs, and of each numbered set one.  -1: no memory; usual_free() also then. */
 int usual_take(struct usual *u, const char *const *names, size_t names_n, struct el_mem *mem, struct el_err *e);
 void usual_free(struct usual *u, struct el_mem *mem);
 
@@ -29,6 +29,9 @@ size_t usual_next(const struct usual *u, size_t i);
 
 /* Whether there is one that is called so, number and all. */
 bool usual_has(const struct usual *u, const char *name);
+
+/* One of x that y has none of, or fewer that are called so; NULL: none. */
+const char *usual_lacks(const struct usual *x, const struct usual *y);
 
 /* Whether they have any in common. */
 bool usual_kin(const struct usual *a, const struct usual *b);

@@ -28,6 +28,8 @@ struct verify {
     int verdict; /* of all of them */
     uint64_t files, bytes_read;
     uint64_t bare_files;   /* whose format has no checksums, and no manifest has them */
+    uint64_t hollow_files; /* of safetensors, all of whose data are zeros, and no manifest has them */
+    const char *hollow;    /* the first of them, a name of the look */
     uint64_t silent_bytes; /* deep: of archives that were written without their checksums */
     /* Files of ranks without a gap, of which nothing says how many there were: the last ones may be missing. */
     uint64_t uncounted;                 /* files of such sets */
@@ -53,7 +55,11 @@ struct verify_others {
     const struct scan_entry *more; /* it has more of a set, or what is lost here; NULL: none */
     const char *file;              /* which the finding is about; "" */
     const char *lost;              /* a file that `more` has, the latest of those that have it; NULL: it is a set */
+    size_t lost_n;                 /* so many files are lost */
+    const char *also[3];           /* the next ones */
     size_t have, before;           /* so many of the earlier ones have that file */
+    const struct scan_entry *once; /* has a file that is not here, as few of the earlier ones have; NULL: none */
+    const char *gone;              /* that file */
     const struct rank_set *mine;   /* of which there are fewer here; NULL: there are none at all */
     const struct rank_set *its;
 };

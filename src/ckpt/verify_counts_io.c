@@ -202,34 +202,46 @@ static uint64_t told_ranks(const struct verify *v, const struct look *l, size_t 
     return ranks;
 }
 
+/* "the file of rank 1 beside it is missing", "the files of ranks 1 and 3 beside it are missing", and why. */
+static void tell_ranks(struct verify *v, const char *name, const struct fmt_missing *m, const char *why)
+{
+    char text[400], numbers[FMT_MISSING_TEXT];
+    bool one = m->n == 1;
+    snprintf(text, sizeof text, "the file%s of rank%s %s beside it %s missing: %s", one ? "" : "s", one ? "" : "s",
+             fmt_missing_put(m, numbers), one ? "is" : "are", why);
+    verify_find(v, CKPT_INCOMPLETE, name, text);
+}
+
 /* Ranks are counted from 0: a number that is missing below the highest is a file that is, and so is one below the
  * number of ranks that the others tell. */
 static void check_set(struct verify *v, const struct ranked *set, size_t n, struct rank_set *s)
 {
-    char text[200];
+    char why[160];
     bool each;
-    uint64_t most = s->most, told = world_of(v, set, n, &each), world = each || told == 1 ? told : 0, gap = 0;
-    for (size_t i = 0; i < n && set[i].number <= gap; i++)
-        gap += set[i].number == gap;
-    bool inner = gap <= most, half = s->n >= 2 && 2 * s->n >= most + 1;
+    struct fmt_missing gaps = {0};
+    uint64_t most = s->most, told = world_of(v, set, n, &each), world = each || told == 1 ? told : 0, next = 0;
+    for (size_t i = 0; i < n; i++) {
+        fmt_missing_add(&gaps, next, set[i].number);
+        next = set[i].number + 1;
+    }
+    bool inner = gaps.n, half = s->n >= 2 && 2 * s->n >= most + 1;
     s->counted = s->counted || world;
     /* "tp2" without a "tp0" is the model of two ranks; one file alone with the number 1 is that of the second rank. */
     bool variant = set[0].from0 && !s->zero, second = s->n == 1 && most == 1 && !variant;
     s->uncounted = !world && !set[0].sure && (!inner || !variant);
-    if (inner && (set[0].sure || (half && !variant) || second || world > most))
-        snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there is one of rank %llu",
-                 (unsigned long long)gap, (unsigned long long)most);
-    else if (!inner && world > s->n)
-        snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there were %llu ranks, as it says",
-                 (unsigned long long)gap, (unsigned long long)world);
-    else if (!inner && set[0].meta && (s->n & (s->n - 1)))
-        snprintf(text, sizeof text,
-                 "the file of rank %llu beside it is missing: there are %llu, and their number must be a power of 2",
-                 (unsigned long long)gap, (unsigned long long)s->n);
-    else
-        text[0] = 0;
-    if (*text)
-        verify_find(v, CKPT_INCOMPLETE, s->name, text);
+    if (world > next)
+        fmt_missing_add(&gaps, next, world);
+    why[0] = 0;
+    if (inner && (set[0].sure || (half && !variant) || second || world > most)) {
+        snprintf(why, sizeof why, "there is one of rank %llu", (unsigned long long)most);
+    } else if (!inner && world > s->n) {
+        snprintf(why, sizeof why, "there were %llu ranks, as it says", (unsigned long long)world);
+    } else if (!inner && set[0].meta && (s->n & (s->n - 1))) {
+        snprintf(why, sizeof why, "there are %llu, and their number must be a power of 2", (unsigned long long)s->n);
+        fmt_missing_add(&gaps, next, next + 1);
+    }
+    if (*why)
+        tell_ranks(v, s->name, &gaps, why);
     else if (told > 1 && !each)
         tell_alone(v, s->name, told);
 }
@@ -265,7 +277,8 @@ static void check_numbers(struct verify *v, const struct look *l)
 static void check_random(struct verify *v, const struct look *l)
 {
     uint64_t n = 0, number;
-    char text[240];
+    char why[160];
+    struct fmt_missing missing = {0};
     size_t last = 0, says = 0;
     uint64_t ranks = told_ranks(v, l, &says);
     for (size_t i = 0; i < l->n; i++) {
@@ -277,9 +290,10 @@ static void check_random(struct verify *v, const struct look *l)
     }
     if (!n || n >= ranks)
         return;
-    snprintf(text, sizeof text, "the file of rank %llu beside it is missing: there were %llu ranks, as %.80s says",
-             (unsigned long long)n, (unsigned long long)ranks, last_part(l->names[says]));
-    verify_find(v, CKPT_INCOMPLETE, l->names[last], text);
+    fmt_missing_add(&missing, n, ranks);
+    snprintf(why, sizeof why, "there were %llu ranks, as %.80s says", (unsigned long long)ranks,
+             last_part(l->names[says]));
+    tell_ranks(v, l->names[last], &missing, why);
 }
 
 /* --- hints ----------------------------------------------------------------------------------------------------------

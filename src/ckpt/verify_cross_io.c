@@ -3,9 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/crc32c.h"
 #include "ckpt/verify_private.h"
 #include "util/parse.h"
 #include "util/sort.h"
+
+enum { PAGE_BYTES = 4096, GAPS_MAX = 20, FILES_TOLD = 20 };
 
 #define INDEX_MAX    ((size_t)256 << 20)
 #define METADATA_MAX ((size_t)1 << 30)
@@ -26,13 +29,32 @@ void verify_unreadable(struct verify *v, const struct look *l, const char *name,
 
 /* --- Hugging Face index ------------------------------------------------------------------------------------------- */
 
+/* Files that are missing, by a digest of their names: each is told once, with the first that is in it, and a thousand
+ * are no more news than these. */
+struct told {
+    uint32_t v[FILES_TOLD];
+    unsigned n;
+};
+
+static bool is_news(struct told *t, const char *name)
+{
+    uint32_t digest = crc32c(0, name, strlen(name));
+    for (unsigned i = 0; i < t->n; i++)
+        if (t->v[i] == digest)
+            return false;
+    if (t->n == FILES_TOLD)
+        return false;
+    t->v[t->n++] = digest;
+    return true;
+}
+
 struct index {
     struct verify *v;
     const struct look *l;
     char folder[CKPT_PATH_MAX]; /* in which the index lies, with its slash */
-    size_t *missing;            /* by file of the first missing: how many tensors */
     const char *name;
-    unsigned told;
+    struct told missing;
+    unsigned lacking; /* so many tensors are not in their file */
 };
 
 static int with_name(const void *item, const void *name)
@@ -66,7 +88,7 @@ static int index_entry(void *arg, const char *tensor, const char *file)
     const char *last = strrchr(x->name, '/');
     if (!missing && strstr(last ? last : x->name, "optim"))
         return 0;
-    if (x->told++ >= 20) /* one is as good as a thousand */
+    if (missing ? !is_news(&x->missing, file) : x->lacking++ >= FILES_TOLD)
         return 0;
     snprintf(text, sizeof text, missing ? "%s is missing, with tensor \"%s\"" : "%s has no tensor \"%s\"", shown,
              el_show(tensor, name));
@@ -95,11 +117,12 @@ static int check_index(struct verify *v, const struct look *l, const char *name)
 
 /* --- sets of files ------------------------------------------------------------------------------------------------ */
 
-static void tell_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+static void tell_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
 {
-    char text[200];
-    snprintf(text, sizeof text, "number %llu of this set of %llu files is missing", (unsigned long long)missing,
-             (unsigned long long)total);
+    char text[200], numbers[FMT_MISSING_TEXT];
+    bool one = missing->n == 1;
+    snprintf(text, sizeof text, "number%s %s of this set of %llu files %s missing", one ? "" : "s",
+             fmt_missing_put(missing, numbers), (unsigned long long)total, one ? "is" : "are");
     verify_find(arg, CKPT_INCOMPLETE, name, text);
 }
 
@@ -154,12 +177,84 @@ int verify_cross(struct verify *v, const struct look *l, struct el_err *e)
 
 /* --- torch.distributed.checkpoint --------------------------------------------------------------------------------- */
 
+/* Where an item lies: in which file of the look, and its bytes. */
+struct span {
+    size_t file;
+    uint64_t from, to;
+};
+
 struct dcp {
     struct verify *v;
     const struct look *l;
     const char *folder;
     struct el_err *e;
+    struct span *spans;
+    size_t spans_n, room;
+    struct told missing;
 };
+
+static int add_span(struct dcp *d, size_t file, uint64_t from, uint64_t bytes)
+{
+    if (d->spans_n == d->room) {
+        size_t room = d->room ? 2 * d->room : 64;
+        struct span *more = el_realloc(d->v->mem, d->spans, room * sizeof *more);
+        if (!more)
+            return el_fail(d->e, EL_EXIT_OSERR, "out of memory");
+        d->spans = more;
+        d->room = room;
+    }
+    d->spans[d->spans_n++] = (struct span){file, from, from + bytes};
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    int c = x->file < y->file ? -1 : x->file > y->file;
+    return c ? c : x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Less than a page of zeros is what a writer leaves that begins each item at a round place; an archive is an item that
+ * another rank has written, too, and whose place .metadata names there. */
+static bool is_innocent(const struct dcp *d, size_t file, uint64_t from, uint64_t to)
+{
+    char b[PAGE_BYTES] = {0};
+    size_t n = to - from < sizeof b ? (size_t)(to - from) : sizeof b;
+    struct look_file f;
+    struct el_err e = {0};
+    if (look_file_open(&f, d->l, d->l->names[file], &d->v->done, &e))
+        return true; /* which is told elsewhere */
+    int r = f.bytes.read(f.bytes.ctx, from, b, n, &e);
+    look_file_close(&f);
+    return r || memcmp(b, "PK\3\4", 4) == 0 || (n < sizeof b && !b[0] && memcmp(b, b + 1, sizeof b - 1) == 0);
+}
+
+/* torch writes item behind item: what lies between two, or behind the last, was put there by somebody else. */
+static void check_between(struct dcp *d, size_t file, uint64_t from, uint64_t to, const char *where)
+{
+    char text[160];
+    if (from >= to || is_innocent(d, file, from, to))
+        return;
+    snprintf(text, sizeof text, "bytes %llu-%llu %s belong to none", (unsigned long long)from, (unsigned long long)to,
+             where);
+    verify_find(d->v, CKPT_DAMAGED, d->l->names[file], text);
+}
+
+static void check_spans(struct dcp *d)
+{
+    el_sort(d->spans, d->spans_n, sizeof *d->spans, by_place);
+    for (size_t i = 0; i < d->spans_n;) {
+        size_t file = d->spans[i].file;
+        uint64_t at = 0;
+        unsigned gaps = 0;
+        for (; i < d->spans_n && d->spans[i].file == file; i++) {
+            if (d->spans[i].from > at && gaps++ < GAPS_MAX)
+                check_between(d, file, at, d->spans[i].from, at ? "between two items" : "in front of the first item");
+            at = d->spans[i].to > at ? d->spans[i].to : at;
+        }
+        check_between(d, file, at, d->l->sizes[file], "behind the last item");
+    }
+}
 
 static int dcp_item(void *arg, const struct fmt_dcp_item *item)
 {
@@ -172,8 +267,10 @@ static int dcp_item(void *arg, const struct fmt_dcp_item *item)
     }
     size_t at = look_find(d->l, path);
     if (at == SIZE_MAX) {
-        snprintf(text, sizeof text, "it is missing, with \"%s\"", shown);
-        verify_find(d->v, CKPT_INCOMPLETE, path, text);
+        if (is_news(&d->missing, path)) {
+            snprintf(text, sizeof text, "it is missing, with \"%s\"", shown);
+            verify_find(d->v, CKPT_INCOMPLETE, path, text);
+        }
         return 0;
     }
     if (item->at > d->l->sizes[at] || item->bytes > d->l->sizes[at] - item->at) {
@@ -183,6 +280,8 @@ static int dcp_item(void *arg, const struct fmt_dcp_item *item)
         verify_find(d->v, CKPT_DAMAGED, path, text);
         return 0;
     }
+    if (add_span(d, at, item->at, item->bytes))
+        return -1;
     if (!item->dtype)
         return 0;
     struct tensor t = {.name = item->name,
@@ -202,11 +301,11 @@ static int read_metadata(struct verify *v, const struct look *l, const char *nam
 {
     char folder[CKPT_PATH_MAX];
     const char *slash = strrchr(name, '/');
-    struct dcp d = {v, l, folder, e};
+    struct dcp d = {.v = v, .l = l, .folder = folder, .e = e};
     struct pickle p = {0};
     struct el_err why = {0};
     char *text;
-    size_t n;
+    size_t n, before = v->findings_n;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - name + 1) : 0, name);
     int r = verify_read(l, name, METADATA_MAX, v->mem, &text, &n);
     if (r < 0) {
@@ -222,6 +321,9 @@ static int read_metadata(struct verify *v, const struct look *l, const char *nam
         ckpt_fail(&why, CKPT_DAMAGED, "its pickle ends at byte %zu, the file at %zu", p.used, n);
     if (why.status && why.status != EL_EXIT_OSERR)
         verify_find(v, why.status, name, why.text);
+    else if (pickle && !e->status && v->findings_n == before) /* else what is wrong is told already */
+        check_spans(&d);
+    el_free(v->mem, d.spans);
     pickle_free(&p);
     el_free(v->mem, text);
     return e->status ? -1 : why.status == EL_EXIT_OSERR ? el_fail(e, EL_EXIT_OSERR, "%s", why.text) : 0;

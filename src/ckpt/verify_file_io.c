@@ -7,7 +7,7 @@
 #include "ckpt/verify_private.h"
 #include "util/parse.h"
 
-enum { TEXT_MAX = 64 << 20, PICKLE_FILE_MAX = 256 << 20, SAMPLE = 4096, PIECE = 1 << 20 };
+enum { TEXT_MAX = 64 << 20, PICKLE_FILE_MAX = 256 << 20, SAMPLE = 4096, PIECE = 1 << 20, GLANCE_MAX = 64 << 20 };
 
 #define TRAINER_STATE "trainer_state.json"
 
@@ -250,11 +250,39 @@ static bool stands_in(struct verify_job *j, struct look_file *f, enum fmt_kind k
            (s->kind == SNIFF_TEXT && binary && !may_be_text(j, f, kind, s));
 }
 
+/* Bytes at - at + n are zeros; what cannot be read is none of them. */
+static bool are_zeros(struct look_file *f, uint64_t at, char *to, size_t n)
+{
+    struct el_err e = {0};
+    return f->bytes.read(f->bytes.ctx, at, to, n, &e) == 0 && !to[0] && memcmp(to, to + 1, n - 1) == 0;
+}
+
+/* Behind a right header nothing but zeros: so a file is whose data never reached the disk, or a model that was never
+ * filled.  Places all over it are looked at first, and all of it only where these are zeros; of a large one with --deep
+ * alone. */
+static bool is_hollow(struct verify_job *j, struct look_file *f, const struct st *s)
+{
+    uint64_t n = s->data_bytes, end = s->data_at + n;
+    char *piece = n < SAMPLE || (n > GLANCE_MAX && !j->v->deep) ? NULL : el_alloc(&j->mem, PIECE);
+    _Atomic uint64_t *done = f->done;
+    f->done = NULL; /* these are not among the bytes that progress waits for */
+    bool zeros = piece != NULL;
+    for (unsigned i = 0; zeros && i < 16; i++)
+        zeros = are_zeros(f, s->data_at + (n - SAMPLE) / 15 * i, piece, SAMPLE);
+    for (uint64_t at = s->data_at; zeros && at < end; at += PIECE)
+        zeros = are_zeros(f, at, piece, end - at < PIECE ? (size_t)(end - at) : PIECE);
+    f->done = done;
+    el_free(&j->mem, piece);
+    return zeros;
+}
+
 static void check_safetensors(struct verify_job *j, struct look_file *f)
 {
     struct st s = {0};
-    if (st_read(&s, &j->mem, &f->bytes, &j->err) == 0)
+    if (st_read(&s, &j->mem, &f->bytes, &j->err) == 0) {
         fmt_st_tensors(&j->tensors, j->l->names[j->file], &s, &j->err);
+        j->hollow = !vouched(j) && is_hollow(j, f, &s);
+    }
     st_free(&s);
     j->bare = is_bare(j);
 }

@@ -15,7 +15,7 @@
 #define JOB_MEMORY_MAX ((size_t)4 << 30)
 #define PROGRESS_EVERY (EL_SEC(1) / 5)
 
-enum { CHUNKS_A_JOB = 64, ITEMS_A_JOB = 256 };
+enum { CHUNKS_A_JOB = 64, ITEMS_A_JOB = 256, FILES_TOLD = 8 };
 
 /* --- what is found ------------------------------------------------------------------------------------------------ */
 
@@ -254,6 +254,8 @@ static int collect(struct verify *v, struct verify_job *jobs, size_t n, struct e
         if (j->what == VERIFY_FILE && v->counts)
             v->counts[j->file] = j->counts;
         v->bare_files += j->bare;
+        if (j->hollow && !v->hollow_files++)
+            v->hollow = j->l->names[j->file];
         v->silent_bytes += j->silent_bytes;
     }
     for (size_t i = 0; i < n; i++) {
@@ -314,9 +316,32 @@ static size_t plan_items(struct verify *v, const struct look *l, struct verify_j
     return n;
 }
 
+/* Each file that is missing or of another size, by name the first of them. */
+static bool check_files(struct verify *v, const struct look *l)
+{
+    const struct manifest *m = &l->manifest.m;
+    size_t bad = 0;
+    int worst = 0;
+    for (size_t i = 0; i < m->files_n; i++) {
+        struct manifest one = {.files = &m->files[i], .files_n = 1};
+        struct el_err e = {0};
+        if (!check_sizes(l->fs, l->dir, &one, &e))
+            continue;
+        if (bad++ < FILES_TOLD)
+            verify_find(v, e.status, "", e.text);
+        else
+            worst = worst ? ckpt_verdict_worse(worst, e.status) : e.status;
+    }
+    if (worst) {
+        char text[120];
+        snprintf(text, sizeof text, "and %zu more of its files are missing, or not of their size", bad - FILES_TOLD);
+        verify_find(v, worst, "", text);
+    }
+    return !bad;
+}
+
 static int check_manifest(struct verify *v, const struct look *l)
 {
-    struct el_err e = {0};
     enum ckpt_layout layout;
     int64_t step;
     const char *last = strrchr(l->dir, '/');
@@ -332,9 +357,8 @@ static int check_manifest(struct verify *v, const struct look *l)
         verify_find(v, CKPT_DAMAGED, "", text);
     }
     const struct manifest *m = &l->manifest.m;
-    if (check_sizes(l->fs, l->dir, m, &e))
-        verify_find(v, e.status, "", e.text);
-    for (size_t i = 0; !e.status && i < m->files_n; i++) {
+    bool there = check_files(v, l);
+    for (size_t i = 0; there && i < m->files_n; i++) {
         size_t at = look_find(l, m->files[i].name);
         if (at == SIZE_MAX || l->sizes[at] != m->files[i].size)
             verify_find(v, CKPT_DAMAGED, m->files[i].name, "it changes while it is looked at");

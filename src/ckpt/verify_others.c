@@ -60,34 +60,68 @@ static bool is_before(const struct scan_entry *of, const struct scan_entry *x)
     return usual_kin(&of->usual, &x->usual);
 }
 
-/* At least half of them have more files that are called so. */
-static bool is_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n, const char *name,
-                    struct verify_others *to)
+/* The random numbers of one rank are called otherwise than those of several, and how many there are may change. */
+static bool has_random(const struct scan_entry *of, const char *name)
 {
-    size_t here = usual_count(&of->usual, name);
-    to->have = 0;
-    for (size_t i = 0; i < n; i++)
-        to->have += usual_count(&before[i]->usual, name) > here;
-    return 2 * to->have >= n;
+    static const char one[] = "rng_state.pth", many[] = "rng_state_0.pth";
+    if (strcmp(name, one) == 0)
+        return ranked_find(&of->sets, of->step, &(struct rank_set){.name = many, .at = 10, .end = 11}, -1);
+    return strncmp(name, many, 10) == 0 && usual_has(&of->usual, one);
 }
 
-/* before: those that were written before it, the latest first. */
-static void find_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n,
-                      struct verify_others *to)
+/* How many of them have more files that are called so. */
+static size_t have_more(const struct scan_entry *of, const struct scan_entry *const *before, size_t n, const char *name)
 {
-    to->before = n;
-    for (size_t i = 0; i < n; i++) {
-        const struct usual *its = &before[i]->usual;
-        for (size_t k = 0, end; k < its->n; k = end) {
-            end = usual_next(its, k);
-            if (end - k <= usual_count(&of->usual, its->v[k]) || !is_lost(of, before, n, its->v[k], to))
-                continue;
-            while (k + 1 < end && usual_has(&of->usual, its->v[k]))
-                k++;
-            to->more = before[i];
-            to->file = to->lost = its->v[k];
-            return;
-        }
+    size_t here = usual_count(&of->usual, name), have = 0;
+    for (size_t i = 0; i < n; i++)
+        have += usual_count(&before[i]->usual, name) > here;
+    return have;
+}
+
+static size_t have_set(const struct scan_entry *const *before, size_t n, const struct scan_entry *its,
+                       const struct rank_set *set)
+{
+    size_t have = 0;
+    for (size_t i = 0; i < n; i++)
+        have += ranked_find(&before[i]->sets, before[i]->step, set, its->step) != NULL;
+    return have;
+}
+
+/* It is not here: at least half of them have it, so it is lost; or few, and it may be that the script no longer writes
+ * it. */
+static void tell_lost(struct verify_others *to, const struct scan_entry *in, const char *name, size_t have)
+{
+    if (2 * have >= to->before && to->lost_n++) {
+        if (to->lost_n - 2 < sizeof to->also / sizeof to->also[0])
+            to->also[to->lost_n - 2] = name;
+    } else if (2 * have >= to->before) {
+        to->more = in;
+        to->file = to->lost = name;
+        to->have = have;
+    } else if (!to->once) {
+        to->once = in;
+        to->gone = name;
+    }
+}
+
+/* What one that was written before it has. */
+static void find_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n,
+                      const struct scan_entry *in, struct verify_others *to)
+{
+    const struct usual *its = &in->usual;
+    for (size_t k = 0, end; k < its->n; k = end) {
+        end = usual_next(its, k);
+        if (end - k <= usual_count(&of->usual, its->v[k]) || has_random(of, its->v[k]))
+            continue;
+        size_t have = have_more(of, before, n, its->v[k]);
+        while (k + 1 < end && usual_has(&of->usual, its->v[k]))
+            k++;
+        tell_lost(to, in, its->v[k], have);
+    }
+    for (size_t k = 0; k < in->sets.n; k++) {
+        const struct rank_set *set = &in->sets.v[k];
+        if (set->zero && set->many && !ranked_find(&of->sets, of->step, set, in->step) && !has_random(of, set->name))
+            tell_lost(to, in, set->name, have_set(before, n, in, set));
     }
 }
 
@@ -98,7 +132,9 @@ static void others_before(const struct scan *s, const struct scan_entry *of, str
     for (size_t i = (size_t)(of - s->v); i-- > 0 && n < BEFORE_MAX;) /* they are sorted by step */
         if (is_before(of, &s->v[i]))
             before[n++] = &s->v[i];
-    find_lost(of, before, n, to);
+    to->before = n;
+    for (size_t i = 0; i < n && !to->more; i++) /* the latest first */
+        find_lost(of, before, n, before[i], to);
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
@@ -123,18 +159,20 @@ void verify_others(const struct verify *v, const struct scan *s, const char *nam
     if (!to->more)
         others_before(s, of, to);
     to->like = to->more ? NULL : to->like;
+    to->once = to->more ? NULL : to->once;
 }
 
 void verify_others_put(const struct verify_others *o, char *text, size_t n)
 {
     char shown[EL_SHOW_MAX], file[EL_SHOW_MAX];
+    size_t at = 0, also = sizeof o->also / sizeof o->also[0];
     el_show(o->more->name, shown);
     el_show(o->lost ? o->lost : o->its->name, file);
     if (o->lost)
-        snprintf(text, n, "complete cannot be proved: it is not here, but in %s%s", shown,
-                 o->have < 2            ? ""
-                 : o->have == o->before ? ", and in all others before this one"
-                                        : ", and in most others before this one");
+        at = (size_t)snprintf(text, n, "complete cannot be proved: it is not here, but in %s%s", shown,
+                              o->have < 2            ? ""
+                              : o->have == o->before ? ", and in all others before this one"
+                                                     : ", and in most others before this one");
     else if (!o->mine)
         snprintf(text, n, "complete cannot be proved: %s has %s, of whose set nothing is here", shown, file);
     else if (o->its->n > o->mine->n)
@@ -142,4 +180,12 @@ void verify_others_put(const struct verify_others *o, char *text, size_t n)
                  (unsigned long long)o->its->n, (unsigned long long)o->mine->n);
     else
         snprintf(text, n, "complete cannot be proved: the set goes on in %s, up to %s", shown, file);
+    for (size_t i = 0; i + 1 < o->lost_n && i < also && at < n; i++)
+        at += (size_t)snprintf(text + at, n - at, "%s%s",
+                               i               ? ", "
+                               : o->lost_n > 2 ? "; nor are "
+                                               : "; nor is ",
+                               el_show(o->also[i], file));
+    if (o->lost_n > also + 1 && at < n)
+        snprintf(text + at, n - at, " and %zu more", o->lost_n - also - 1);
 }

@@ -19,7 +19,7 @@ struct verify_job {
     struct el_err err;
     struct tensors tensors;
     struct fmt_counts counts;
-    bool bare; /* see struct verify */
+    bool bare, hollow; /* see struct verify */
     uint64_t silent_bytes;
 };
 

@@ -275,8 +275,11 @@ static void check_grid(struct verify *v, const struct look *l)
         if (!missing)
             continue;
         told++;
-        snprintf(text, sizeof text, "%s%s%.100s is missing", name, missing == files_n ? "" : "/",
-                 missing == files_n ? "" : el_show_path(files[first], shown, sizeof shown));
+        int k = snprintf(text, sizeof text, "%s%s%.100s is missing", name, missing == files_n ? "" : "/",
+                         missing == files_n ? "" : el_show_path(files[first], shown, sizeof shown));
+        if (missing > 1 && missing < files_n)
+            snprintf(text + k, sizeof text - (size_t)k, ", and so %s %u more of its files", missing > 2 ? "are" : "is",
+                     missing - 1);
         verify_find(v, CKPT_INCOMPLETE, "", text);
     }
 }

@@ -365,6 +365,8 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->conf = *conf;
     s->mem = EL_MEM_INIT(conf->memory_max_bytes ? conf->memory_max_bytes : STORE_MEMORY_MAX_DEFAULT);
     s->mem.reclaim = reclaim;
+    size_t leaves = s->mem.limit_bytes / 8 < STORE_LEAVES_BYTES ? s->mem.limit_bytes / 8 : STORE_LEAVES_BYTES;
+    s->kv_mem = (struct el_mem){.fail_after = -1, .parent = &s->mem, .leaves_bytes = leaves};
     s->reply = EL_BUF_INIT(&s->mem, 0);
     s->resume_at = s->report_at = EL_NEVER;
     if (!s->conf.read_max)
@@ -376,7 +378,7 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->allow = el_alloc(NULL, conf->allow_n * sizeof *s->allow);
     s->worker_pid = el_alloc(NULL, conf->world_size * sizeof *s->worker_pid);
     s->workers_n = conf->world_size;
-    s->kv = conf->c10d_refused ? NULL : kv_new(&s->mem, seed);
+    s->kv = conf->c10d_refused ? NULL : kv_new(&s->kv_mem, seed);
     s->timer = loop_timer_new(l, on_timer, s);
     s->chore = loop_chore_new(l, server_turn, s);
     if (!s->allow || !s->worker_pid || (!s->kv && !conf->c10d_refused) || !s->timer || !s->chore)
@@ -418,7 +420,7 @@ int store_server_c10d(struct store_server *s, const char *why, struct el_err *e)
 {
     uint8_t seed[16];
     struct kv *fresh = NULL;
-    if (!why && (getrandom(seed, sizeof seed, 0) != sizeof seed || !(fresh = kv_new(&s->mem, seed))))
+    if (!why && (getrandom(seed, sizeof seed, 0) != sizeof seed || !(fresh = kv_new(&s->kv_mem, seed))))
         return el_fail(e, EL_EXIT_OSERR, "%s: no memory", s->name);
     for (struct client *c = s->clients, *next; c; c = next) {
         next = c->next;

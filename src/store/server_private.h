@@ -32,7 +32,7 @@ struct client {
     el_usec since;      /* when it came; when it has read something */
     struct el_buf rest; /* that was read, and comes after the answer that is being sent */
     size_t rest_at;
-    bool feeding; /* from there */
+    bool feeding; /* from there, or to there: it gives up nothing meanwhile */
     struct conn conn;
     struct store_server *server; /* from here on what each request touches stands together */
     struct session session;
@@ -51,8 +51,8 @@ struct listener {
 
 struct store_server {
     struct loop *loop;
-    struct el_mem mem;
-    struct kv *kv; /* NULL: c10d is refused */
+    struct el_mem mem, kv_mem; /* kv_mem: of the first, but for what answers need */
+    struct kv *kv;             /* NULL: c10d is refused */
     struct store_server_conf conf;
     struct el_cidr *allow;
     char name[128];
@@ -78,6 +78,10 @@ struct store_server {
 /* Never reached: while something is unsent no request is looked at, and the answers to those before it are bounded
  * softly, but for the echo of a COMPARE_SET, which is a value. */
 #define SERVER_UNSENT_MAX (16 << 20)
+
+/* What keys and values leave of --max-memory, at most an eighth of it: in a store that they fill somebody can still
+ * connect, ask and be answered, and so take some of them away. */
+#define STORE_LEAVES_BYTES ((size_t)256 << 10)
 
 extern const struct conn_ops server_client_ops;
 

@@ -231,7 +231,10 @@ void server_turn(void *ctx)
 /* What follows must wait until there is room for its answers. */
 static EL_COLD void put_off(struct client *c, const char *bytes, size_t n)
 {
-    if (n && el_buf_put(&c->rest, bytes, n)) {
+    c->feeding = true; /* these bytes may lie in what it would give up, and grow what it holds */
+    bool full = n && el_buf_put(&c->rest, bytes, n);
+    c->feeding = false;
+    if (full) {
         server_say_closed(c, EL_WARN, "the store's memory limit is reached (--max-memory)");
         server_client_free(c);
         return;

@@ -32,7 +32,7 @@ static int permits(struct el_mem *mem, size_t more)
 
 static int permitted(struct el_mem *mem, size_t more)
 {
-    for (; mem; mem = mem->parent)
+    for (; mem; more = mem->leaves_bytes < SIZE_MAX - more ? more + mem->leaves_bytes : SIZE_MAX, mem = mem->parent)
         if (!permits(mem, more))
             return 0;
     return 1;

@@ -14,6 +14,7 @@ struct el_mem {
      * then it is tried again.  NULL: the limit is the last word. */
     bool (*reclaim)(struct el_mem *mem);
     struct el_mem *parent; /* pays, too, and outlives it: the limit of several of its kind together.  NULL: none */
+    size_t leaves_bytes;   /* so much of the parent's limit it never takes: for those beside it */
 };
 
 #define EL_MEM_INIT(limit) ((struct el_mem){.limit_bytes = (limit), .fail_after = -1})

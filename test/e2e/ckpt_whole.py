@@ -262,6 +262,22 @@ described = pickle.loads(metadata)
 index = next(iter(described.storage_data))
 described.storage_data[type(index)("beyond")] = type(described.storage_data[index])("__0_0.distcp", 10, 1000000)
 (copy("dcp-place", top / "dcp") / ".metadata").write_bytes(pickle.dumps(described))
+# Bytes that are no item's: junk, less than a page of zeros, an item that two ranks have written, and a page of zeros.
+pieces = {"junk": b"junk", "padding": bytes(4000), "twice": b"PK\3\4" + bytes(100), "zeros": bytes(4096)}
+for name, piece in pieces.items():
+    with open(copy(f"dcp-behind-{name}", top / "dcp") / "__0_0.distcp", "ab") as file:
+        file.write(piece)
+    path = copy(f"dcp-front-{name}", top / "dcp") / "__0_0.distcp"
+    path.write_bytes(piece + path.read_bytes())
+    described = pickle.loads(metadata)
+    for place in described.storage_data.values():
+        place.offset += len(piece)
+    (path.parent / ".metadata").write_bytes(pickle.dumps(described))
+data = path.read_bytes()[4096:]
+(copy("dcp-between", top / "dcp") / "__0_0.distcp").write_bytes(data + b"junk" + data)
+described = pickle.loads(metadata)
+described.storage_data[type(index)("again")] = type(place)("__0_0.distcp", len(data) + 4, len(data))
+(top / "dcp-between" / ".metadata").write_bytes(pickle.dumps(described))
 described = pickle.loads(metadata)
 described.storage_data.clear()
 (copy("dcp-nowhere", top / "dcp") / ".metadata").write_bytes(pickle.dumps(described))
@@ -307,6 +323,9 @@ files.mkdir()
 for name in ("net.pth.tar", "net.th", "net", "net.model"):
     torch.save(weights, files / name)
 torch.save(weights, files / "old.bin", _use_new_zipfile_serialization=False)
+old = (files / "old.bin").read_bytes()
+(files / "old-twice.bin").write_bytes(old + old)
+(files / "old-behind.bin").write_bytes(old + b"junk")
 safetensors.torch.save_file(weights, files / "weights")
 torch.save(weights, files / "called.safetensors")
 numpy.savez(files / "arrays.npz", a=numpy.arange(100))
@@ -326,6 +345,14 @@ for name in ("a.safetensors", "a.bin", "a.pt", "a.ckpt", "a.th", "a.pth.tar", "a
     (files / f"zeros{stem}").write_bytes(bytes(100000))
     (files / f"empty{stem}").write_bytes(b"")
 (files / "answer.bin").write_text("Entry not found")
+# Zeros behind a right header, in the place of its length, and of all; one number among zeros.
+for name, place in (("last", 99999), ("middle", 60001), (None, None)):
+    hollow = torch.zeros(100000)
+    if name:
+        hollow[place] = 1e-30
+    safetensors.torch.save_file({"w": hollow}, files / f"hollow-{name}.safetensors")
+hollow = (files / "hollow-None.safetensors").read_bytes()
+(files / "headless.safetensors").write_bytes(bytes(8) + hollow[8:])
 pages = trainer(top / "trainer-pointer")
 (pages / "optimizer.pt").write_text(pointer)
 pages = trainer(top / "trainer-tokenizer")
@@ -338,6 +365,35 @@ pages = trainer(top / "trainer-readme")
 plain = top / "plain"
 plain.mkdir()
 torch.save(weights, plain / "weights-of-monday")
+
+# Several are lost.
+for case, source, gone in (("two-verl", "verl", ("actor/model_world_size_4_rank_1.pt", "actor/model_world_size_4_rank_3.pt")),
+                           ("two-random", "trainer-ranks", ("rng_state_0.pth", "rng_state_2.pth")),
+                           ("two-inside", "inside", ("ckpt_rank1.pt", "ckpt_rank3.pt")),
+                           ("two-said", "trainer-said", ("rng_state_1.pth", "rng_state_2.pth")),
+                           ("two-folders", "folders", ("rank_1_of_3/model.pt", "rank_2_of_3/model.pt"))):
+    copy(case, top / source)
+    for name in gone:
+        (top / case / name).unlink()
+for rank in (1, 2):
+    (top / "two-folders" / f"rank_{rank}_of_3").rmdir()
+(top / "two-shards").mkdir()
+torch.save({f"b{i}": torch.zeros(4) for i in range(30)}, top / "two-shards" / "pytorch_model-00002-of-00003.bin")
+(top / "two-shards" / "pytorch_model.bin.index.json").write_text(json.dumps(
+    {"metadata": {}, "weight_map": {f"{name}{i}": f"pytorch_model-0000{k + 1}-of-00003.bin" for k, name in enumerate("abc") for i in range(30)}}))
+dcp.save({f"w{i}": torch.arange(64.0) + i for i in range(4)}, no_dist=True,
+         storage_writer=dcp.FileSystemWriter(top / "two-pieces", single_file_per_rank=False))
+for name in ("__0_0.distcp", "__0_2.distcp"):
+    (top / "two-pieces" / name).unlink()
+grid = copy("two-grid", top / "megatron-parts") / "iter_0000010"
+for rank in range(2):
+    torch.save(weights, grid / f"mp_rank_0{rank}" / "more.pt")
+for name in ("distrib_optim.pt", "more.pt"):
+    (grid / "mp_rank_01" / name).unlink()
+copy("two-listed", top / "trainer")
+trainer(top / "many-listed", 10)
+for letter in "abcde":
+    torch.save(weights, (copy("trainer-five", top / "trainer") if letter == "a" else top / "trainer-five") / f"part_{letter}.bin")
 
 # Archives without checksums.
 config.save.compute_crc32 = False

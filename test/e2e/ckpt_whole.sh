@@ -3,7 +3,8 @@
 # Seen to fail: without the counts of DeepSpeed and of Megatron's arguments, each kind of sniff.c, the numbers of ranks, `latest`,
 # links that are followed or let out, JSON that is none, names in .metadata, the bound of visits, the proof before gc deletes, the
 # number of ranks in names and in files, each rule of verify_folders_io.c, --add-manifest without the archives' own checksums, all
-# files counted instead of those of a set, without half of the earlier ones, with runs or notes mixed up, one rank believed alone.
+# files counted instead of those of a set, without half of the earlier ones, with runs or notes mixed up, one rank believed alone,
+# the last with some file deleted, or for one that is damaged.
 . "$(dirname "$0")/../lib/e2e.sh"
 W=$T/w; mkdir "$W"
 "$PY" "$HERE/ckpt_whole.py" "$W" >"$T/py" 2>&1
@@ -106,7 +107,7 @@ of 4 lone-fifth 'unproved .*
   model_rank5.pt: complete cannot be proved: nothing counts'
 of 3 lone-second 'model_rank1.pt: the file of rank 0 beside it is missing: there is one of rank 1'
 of 3 lone-step 'step_4_rank_1.pt: the file of rank 0 beside it is missing'
-of 3 lone-told 'model_rank5.pt: the file of rank 0 beside it is missing'
+of 3 lone-told 'model_rank5.pt: the files of ranks 0, 1, 2, 3 and 3 more beside it are missing: there is one of rank 5'
 of 0 lone-one 'valid \(torch'
 for key in world_size world num_ranks; do
     of 4 lone-$key 'unproved .*
@@ -124,6 +125,24 @@ of 3 nemo-gone 'tp_rank_00_pp_rank_001 is missing'
 of 3 nemo-begun 'step10-unfinished beside it says that it was not written to its end'
 of 3 xla-gone 'rank0-of-2-optimizer.pt: number 1 of this set of 2 files is missing'
 of 3 colossal-gone 'pytorch_optim-00002.bin is missing, with tensor "2"'
+
+# --- several are lost: each is named, and a crowd by its first and how many -------------------------------------------
+of 3 two-verl 'model_world_size_4_rank_0.pt: numbers 1 and 3 of this set of 4 files are missing'
+of 3 two-random 'rng_state_3.pth: the files of ranks 0 and 2 beside it are missing: there is one of rank 3'
+of 3 two-inside 'the files of ranks 1 and 3 beside it are missing: there is one of rank 2'
+of 3 two-said 'rng_state_0.pth: the files of ranks 1 and 2 beside it are missing: there were 3 ranks, as training_args.bin says'
+of 3 two-folders 'rank_0_of_3: numbers 1 and 2 of this set of 3 folders are missing'
+of 3 two-shards '  [^:]*: pytorch_model-00001-of-00003.bin is missing, with tensor "a[0-9]*"
+  [^:]*: pytorch_model-00003-of-00003.bin is missing, with tensor "c[0-9]*"$'
+of 3 two-pieces '  __0_0.distcp: it is missing, with "[^"]*"
+  __0_2.distcp: it is missing, with "[^"]*"$'
+of 3 two-grid '  mp_rank_01/distrib_optim.pt is missing, and so is 1 more of its files$'
+verdict "a manifest" 0 'manifest written' verify --add-manifest --run-id=r "$W/two-listed" "$W/many-listed"
+rm "$W/two-listed/optimizer.pt" "$W/two-listed/scheduler.pt" "$W"/many-listed/rng_state_?.pth
+of 3 two-listed '  optimizer.pt is missing
+  scheduler.pt is missing'
+of 3 many-listed '  rng_state_7.pth is missing
+  and 2 more of its files are missing, or not of their size'
 
 # --- ended halfway ----------------------------------------------------------------------------------------------------
 for case in half half-random half-begun; do of 3 $case 'trainer_state.json: it is missing: a Trainer writes it last'; done
@@ -152,6 +171,8 @@ for f in net.pth.tar net.th net net.model; do
 done
 of 0 plain 'plain: valid \(torch, 1 file'
 of 0 files/old.bin 'valid \(torch, 1 file, .*, 1 tensor\); there are no checksums'
+of 0 files/old-twice.bin 'valid'
+of 1 files/old-behind.bin 'bytes [0-9]+-[0-9]+ behind the last storage belong to none'
 of 1 files/cut-old.bin 'truncated: storage 0 of 1 begins at byte [0-9]+, the file ends at'
 of 0 files/weights 'valid \(safetensors'
 verdict "a glance says so, too" 0 '; there are no checksums to compare the bytes of 1 file with' verify "$W/files/weights"
@@ -170,6 +191,12 @@ for stem in .safetensors .bin .pt .ckpt .th .pth.tar "" .distcp .json .npz .gguf
     of 1 "files/zeros$stem" 'there are zeros where it should begin'
     of 1 "files/empty$stem" 'it is empty'
 done
+of 0 files/hollow-None.safetensors 'valid .*; all data of hollow-None.safetensors are zeros$'
+for f in last middle; do
+    of 0 files/hollow-$f.safetensors 'valid .*--add-manifest writes them$'
+done
+verdict "a glance tells zeros, too" 0 'valid .*; all data of hollow-None.safetensors are zeros$' verify "$W/files/hollow-None.safetensors"
+of 1 files/headless.safetensors 'headless.safetensors: bytes 0-7 are zeros: there is no header'
 of 1 trainer-pointer 'optimizer.pt: a Git LFS pointer'
 of 1 trainer-tokenizer 'tokenizer.model: a Git LFS pointer'
 of 1 trainer-zeros 'optimizer.pt: there are zeros'
@@ -195,6 +222,11 @@ for case in class half type place tail path; do
     of 1 dcp-$case "$v_says"
 done
 of 1 dcp-nowhere '  \.metadata: there are more pieces of tensors than are stored'
+of 1 dcp-behind-junk '__0_0.distcp: bytes [0-9]+-[0-9]+ behind the last item belong to none'
+of 1 dcp-behind-zeros '__0_0.distcp: bytes [0-9]+-[0-9]+ behind the last item belong to none'
+of 1 dcp-front-junk '__0_0.distcp: bytes 0-4 in front of the first item belong to none'
+of 1 dcp-between '__0_0.distcp: bytes [0-9]+-[0-9]+ between two items belong to none'
+for case in behind-padding behind-twice front-twice; do of 0 dcp-$case 'valid \(dcp, 2 files'; done
 of 4 dcp-stranger 'its pickle names "acme.storage Place", which is of no module that writes such files'
 of 0 dcp 'valid \(dcp, 2 files.*; there are no checksums to compare the bytes of 1 file with'
 verdict "manifests but for the newest, whose state is a text" 1 'checkpoint-3: damaged' verify --add-manifest --run-id=r "$W/answered"
@@ -355,6 +387,8 @@ root() {
 root lost saved 1 2 3; vouch lost
 rm "$W/lost/checkpoint-3/scheduler.bin" "$W/lost/checkpoint-3/MANIFEST.json"
 stays lost 'checkpoint-3, is unproved: scheduler.bin: complete cannot be proved: it is not here, but in checkpoint-2, and in all others before this one$'
+root lost-five trainer-five 1 2; rm "$W/lost-five/checkpoint-2"/part_?.bin
+stays lost-five 'part_a.bin: .*it is not here, but in checkpoint-1; nor are part_b.bin, part_c.bin, part_d.bin and 1 more$'
 root lost-middle trainer 2 4 6; rm "$W/lost-middle/checkpoint-4/rng_state.pth"
 verdict "one in the middle" 4 'checkpoint-2: valid .*
 .*checkpoint-4: unproved .*
@@ -396,7 +430,33 @@ for step in 1 2 3; do lay noted $step model.pt; echo x >"$W/noted/checkpoint-$st
 echo x >"$W/noted/checkpoint-1/events.out.tfevents.1"; touch "$W/noted/checkpoint-1/run.log" "$W/noted/checkpoint-1/.seen"
 whole noted "notes and logs"
 lay strangers 1 net.pt; lay strangers 2 model.pt
-whole strangers "no name in common"
+vouch strangers
+verdict "no name in common" 0 'checkpoint-2: valid .* 1 tensor\)$' verify "$W/strangers"
+# remain ROOT REGEX CHECKPOINT...: nothing speaks against the newest, and gc keeps the last that have what it lacks.
+remain() {
+    n_root=$1 n_regex=$2; shift 2
+    vouch "$n_root"
+    verdict "$n_root: gc" 0 "$n_regex" gc "$W/$n_root" --keep-last=1
+    is "$n_root: what stays" "$(ls "$W/$n_root" | tr '\n' ' ')" "$* "
+}
+verdict "a file that few have" 4 'checkpoint-4: valid .*; without best.pt, which checkpoint-1 has$' verify "$W/ended"
+remain ended 'kept .* checkpoint-1: no newer one has all its files: checkpoint-4 lacks best.pt$' checkpoint-1 checkpoint-4
+lay all-later 1 model.pt optim_rank0.pt optim_rank1.pt w_world_size_2_rank_0.pt w_world_size_2_rank_1.pt
+for step in 2 3 4; do lay all-later $step model.pt optim_rank0.pt optim_rank1.pt; done
+for step in 5 6 7 8 9 10; do lay all-later $step model.pt; done
+verdict "a set of which nothing is here" 4 'checkpoint-5: unproved .*
+  optim_rank1.pt: complete cannot be proved: it is not here, but in checkpoint-4, and in all others before this one.*' verify "$W/all-later"
+remain all-later 'checkpoint-1: no newer one has all its files: checkpoint-10 lacks [^ ]*
+.*deleted .* checkpoint-3
+.*kept .* checkpoint-4: no newer one has all its files: checkpoint-10 lacks optim_rank1.pt; found whole, .*' checkpoint-1 checkpoint-10 checkpoint-4
+lay lone-cut 1 model.pt optim.pt; lay lone-cut 2 model.pt optim.pt
+for step in 3 4 5 6 7; do lay lone-cut $step model.pt; done
+vouch lone-cut; printf XX | dd of="$W/lone-cut/checkpoint-2/optim.pt" bs=1 seek=700 conv=notrunc 2>/dev/null
+verdict "nor does the last that has it go for one that is damaged" 0 'kept .* checkpoint-1: no newer one has all its files' gc "$W/lone-cut" --keep-last=1
+is "both stay" "$(ls "$W/lone-cut" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 checkpoint-7 "
+lay scaled 1 model.pt rng_state.pth; lay scaled 2 model.pt rng_state_0.pth rng_state_1.pth; lay scaled 3 model.pt rng_state.pth
+verdict "random numbers of one rank and of two" 0 'checkpoint-2: valid [^;]* 1 tensor\)
+[^;]*checkpoint-3: valid [^;]* 1 tensor\)$' verify "$W/scaled"
 lay best 5 model.pt optim.pt; mkdir "$W/best/final"; cp "$W/best/checkpoint-5/model.pt" "$W/best/final/"
 verdict "what has no step is not compared" 0 'final: valid' verify "$W/best"
 lay runs 1 model.pt optim.pt; vouch runs; lay runs 2 model.pt

@@ -1,4 +1,4 @@
-"""Clients of every kind at one store, over sockets: store_peers.py HOST:PORT SEED STEPS [--short].
+"""Clients of every kind at one store, over sockets: store_peers.py HOST:PORT SEED STEPS [--short] [--clients=N].
 
 Some keep to the protocol, and it is known what each of their answers is: byte for byte, however their requests are cut,
 however late they read, whatever others do.  Some ask for much, and
@@ -22,6 +22,7 @@ SIZES = (0, 1, 7, 500, KEPT - 1, KEPT, KEPT + 1, 130000, 400000)
 host, port = sys.argv[1].rsplit(":", 1)
 rng = random.Random(int(sys.argv[2]))
 steps, short = int(sys.argv[3]), "--short" in sys.argv
+many = int(next((a[10:] for a in sys.argv if a.startswith("--clients=")), 14))
 filler = bytes(rng.getrandbits(8) for _ in range(1 << 16)) * 9
 count = {"answers": 0, "bytes": 0, "closed": 0, "opened": 0}
 
@@ -325,7 +326,7 @@ def main():
     honest, janitor = Honest(), Honest()
     honest.put()
     honest.check()
-    clients = [rng.choice((Orderly, Hungry, Chaotic))() for _ in range(14)]
+    clients = [rng.choice((Orderly, Hungry, Chaotic))() for _ in range(many)]
     keys = [text(b"/x%d" % k) for k in range(5)]
     shared = [op("DELETE", k) for k in keys + [text(b"/shared")]] + [op("POP", k) * 20 for k in keys]
     for step in range(steps):

@@ -23,11 +23,15 @@ static int entry(void *arg, const char *tensor, const char *file)
     return ++*entries > 10000;
 }
 
-static void gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+static void gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
 {
     struct fmt_member m;
+    char text[FMT_MISSING_TEXT];
     (void)arg;
-    assert(fmt_member(name, &m) && m.n == total && missing < total + m.first && missing >= m.first);
+    assert(fmt_member(name, &m) && m.n == total && missing->n && missing->n <= total);
+    for (size_t i = 0; i < missing->n && i < FMT_MISSING_TOLD; i++)
+        assert(missing->v[i] <= total && (!i || missing->v[i] > missing->v[i - 1]));
+    assert(strlen(fmt_missing_put(missing, text)) + 1 < sizeof text);
 }
 
 static void read_index_and_names(struct el_mem *mem, const char *text, size_t n)

@@ -38,7 +38,11 @@ ok() { # NAME COMMAND...
 is() { # NAME GOT WANT
     [ "$2" = "$3" ]; result $? "$1" || { note " got: $2"; note "want: $3"; return 1; }
 }
-like() { # NAME TEXT EXTENDED-REGEX
+like() { # NAME TEXT EXTENDED-REGEX, of one line: to grep several are a choice, and none is everything
+    case $3 in
+    '' | *"
+"*) result 1 "$1"; note "this pattern cannot fail: $3"; return 1 ;;
+    esac
     printf '%s\n' "$2" | grep -Eq -- "$3"; result $? "$1" || { note "no match for: $3"; note "in: $(printf '%s' "$2" | head -c 3000)"; return 1; }
 }
 unlike() { # NAME TEXT EXTENDED-REGEX

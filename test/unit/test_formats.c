@@ -466,9 +466,10 @@ static void test_members(void)
         ok(!fmt_member(none[i], &m), none[i]);
 }
 
-static void note_gap(void *arg, const char *name, uint64_t missing, uint64_t total)
+static void note_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
 {
-    el_buf_printf(arg, "%s: %llu of %llu; ", name, (unsigned long long)missing, (unsigned long long)total);
+    char text[FMT_MISSING_TEXT];
+    el_buf_printf(arg, "%s: %s of %llu; ", name, fmt_missing_put(missing, text), (unsigned long long)total);
 }
 
 static void test_sets(void)
@@ -503,6 +504,14 @@ static void test_sets(void)
     is_str(el_buf_cstr(&out),
            "model_r0_w4.pt: 3 of 4; r1_w2.pt: 0 of 2; world_size_2_rank_0.pt: 1 of 2; world_size_3_rank_0.pt: 1 of 3; ",
            "and among ranks");
+    out.len = 0;
+    static const char *const few[] = {"d-1-of-6.pt",         "d-3-of-6.pt", "d-5-of-6.pt", "d-6-of-6.pt",
+                                      "e-2-of-999999999.pt", "f-1-of-6.pt", "f-3-of-6.pt"};
+    fmt_gaps(few, COUNT_OF(few), &mem, note_gap, &out, &e);
+    is_str(el_buf_cstr(&out),
+           "d-1-of-6.pt: 2 and 4 of 6; e-2-of-999999999.pt: 1, 3, 4, 5 and 999999994 more of 999999999; "
+           "f-1-of-6.pt: 2, 4, 5 and 6 of 6; ",
+           "all that are missing, by number the first");
     out.len = 0;
     for (unsigned i = 0; i < COUNT_OF(many); i++) {
         snprintf(names[i], sizeof names[i], "model-%05u-of-50001.safetensors", i + 1 + (i >= 40000));

@@ -31,7 +31,7 @@ static const struct {
      "\"a\":{\"dtype\":\"U16\",\"shape\":[1],\"data_offsets\":[0,2]}}",
      5, 0, ""},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[5368709120],\"data_offsets\":[0,5368709120]}}", 5368709120, 0, ""},
-    {"", 0, CKPT_DAMAGED, "no '{'"},
+    {"", 0, CKPT_DAMAGED, "bytes 0-7 are zeros"},
     {" {}", 0, CKPT_DAMAGED, "no '{'"},
     {"{\"a\"", 0, CKPT_DAMAGED, "no JSON object"},
     {"{}{}", 0, CKPT_DAMAGED, "no JSON object"},

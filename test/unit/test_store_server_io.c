@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/tap.h"
@@ -359,6 +360,106 @@ static void test_mute(void)
     close_store();
 }
 
+/* --- a store that is full ----------------------------------------------------------------------------------------- */
+
+static int own_socket(void)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)},
+                             .sin_port = htons((uint16_t)store_server_port(store))};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to))
+        _exit(100);
+    return fd;
+}
+
+/* Sends, and awaits so many bytes.  False: the store has closed. */
+static bool ask(int fd, struct el_buf *b, size_t answer)
+{
+    for (size_t at = 0; at < b->len;) {
+        ssize_t n = send(fd, b->v + at, b->len - at, MSG_NOSIGNAL);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    b->len = 0;
+    return recv(fd, bytes, answer, MSG_WAITALL) == (ssize_t)answer;
+}
+
+static void greet(struct el_buf *b)
+{
+    b->len = 0;
+    wire_put_u8(b, 0);
+    wire_put_u32(b, WIRE_MAGIC);
+}
+
+/* Values of 1,000 bytes until there is no room for one, of 10, and of none; then one that came before. */
+static int fill_and_take(void)
+{
+    static const size_t sizes[] = {1000, 10, 0};
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    char key[32];
+    int fd = own_socket();
+    greet(&b);
+    wire_put_op(&b, WIRE_MODERN, WIRE_QUEUE_PUSH);
+    wire_put_bytes(&b, KV_BYTES("/q"));
+    wire_put_bytes(&b, (struct kv_bytes){value, SHORT});
+    wire_put_op(&b, WIRE_MODERN, WIRE_QUEUE_LEN);
+    wire_put_bytes(&b, KV_BYTES("/q"));
+    if (!ask(fd, &b, 8))
+        return 101;
+    for (unsigned i = 0, n = 0; i < COUNT_OF(sizes); i++) {
+        fd = own_socket();
+        greet(&b);
+        do {
+            int key_n = snprintf(key, sizeof key, "/full/%u", n++);
+            wire_put_op(&b, WIRE_MODERN, WIRE_SET);
+            wire_put_bytes(&b, (struct kv_bytes){key, (size_t)key_n});
+            wire_put_bytes(&b, (struct kv_bytes){value, sizes[i]});
+            wire_put_op(&b, WIRE_MODERN, WIRE_GETNUMKEYS);
+        } while (ask(fd, &b, 8));
+        close(fd);
+    }
+    fd = own_socket();
+    greet(&b);
+    wire_put_op(&b, WIRE_MODERN, WIRE_QUEUE_POP);
+    wire_put_bytes(&b, KV_BYTES("/q"));
+    if (!ask(fd, &b, 16 + SHORT))
+        return 1;
+    wire_put_op(&b, WIRE_MODERN, WIRE_DELETE_KEY);
+    wire_put_bytes(&b, KV_BYTES("/full/1"));
+    return ask(fd, &b, 8) ? 0 : 2;
+}
+
+static int filler_pid, filler_status;
+static bool filler_ended;
+
+static void look_for_filler(void *ctx)
+{
+    filler_ended = waitpid(filler_pid, &filler_status, WNOHANG) == filler_pid;
+    loop_timer_at(*(struct loop_timer **)ctx, loop_now(loop) + EL_MS(5));
+}
+
+static bool filler_is_done(void)
+{
+    return filler_ended;
+}
+
+/* Whoever has filled a store, or anybody else, can connect and take something away. */
+static void test_full(void)
+{
+    struct loop_timer *timer = loop_timer_new(loop, look_for_filler, &timer);
+    open_store(0);
+    if ((filler_pid = fork()) == 0)
+        _exit(fill_and_take());
+    loop_timer_at(timer, 1);
+    run_until(filler_is_done);
+    is_num(WIFEXITED(filler_status) ? WEXITSTATUS(filler_status) : -1, 0,
+           "in a store without room for one more key, values can be popped and deleted");
+    loop_timer_free(timer);
+    close_store();
+}
+
 int main(void)
 {
     struct el_err e = {0};
@@ -370,6 +471,7 @@ int main(void)
     test_crowd();
     test_pipelining();
     test_mute();
+    test_full();
     loop_free(loop);
     return done();
 }

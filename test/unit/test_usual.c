@@ -1,5 +1,6 @@
 /* Files that checkpoints of one job have alike: which count, and what is called alike.
- * Seen to fail: with each digit taken for itself, with files of ranks, of numbered sets or logs counted. */
+ * Seen to fail: with each digit taken for itself, with files of ranks, each member of numbered sets, or logs counted;
+ * with no member of a set, with what may be none. */
 #include "ckpt/usual.h"
 #include "lib/tap.h"
 #include "util/auto.h"
@@ -16,30 +17,42 @@ static struct usual usual_of(const char *const *names, size_t n)
 
 static void test_names(void)
 {
-    static const char *const names[] = {
-        "config.json",      "optimizer_10.bin",
-        "optimizer_2.bin",  "optimizer.bin",
-        ".metadata",        "weights",
-        "sub/.metadata",    "rng_state_0.pth", /* a rank's, from here on none is usual */
-        "model_tp0.pt",     "model-00001-of-00002.safetensors",
-        "__0_0.distcp",     "global_step5/zero_pp_rank_0_mp_rank_00_optim_states.pt",
-        "notes.txt",        "events.out.tfevents.1",
-        "latest",           "optimizer.pt.tmp",
-        ".git/config.json", "sub/something"};
+    static const char *const names[] = {"config.json",
+                                        "optimizer_10.bin",
+                                        "optimizer_2.bin",
+                                        "optimizer.bin",
+                                        ".metadata",
+                                        "weights",
+                                        "sub/.metadata",
+                                        "rng_state_0.pth", /* a rank's, from here on none is usual but one of the set */
+                                        "model_tp0.pt",
+                                        "best_2of3.pt",
+                                        "__0_0.distcp",
+                                        "global_step5/zero_pp_rank_0_mp_rank_00_optim_states.pt",
+                                        "notes.txt",
+                                        "events.out.tfevents.1",
+                                        "latest",
+                                        "optimizer.pt.tmp",
+                                        ".git/config.json",
+                                        "sub/something",
+                                        "model-00001-of-00002.safetensors",
+                                        "model-00002-of-00002.safetensors"};
     static const char *const later[] = {"optimizer_3.bin", "other.pt"}, *const stranger[] = {"other.pt", "config.pt"};
     struct usual u = usual_of(names, COUNT_OF(names)), v = usual_of(later, COUNT_OF(later)),
                  w = usual_of(stranger, COUNT_OF(stranger));
-    is_num(u.n, 7, "those that hold state or settings, and are not counted otherwise");
+    is_num(u.n, 8, "those that hold state or settings, and are not counted otherwise");
     is_num(usual_count(&u, "optimizer_7.bin"), 2, "numbers are all one");
     is_num(usual_count(&u, "optimizer_.bin"), 0, "but no number is none");
     is_num(usual_count(&u, "optimizer.bin"), 1, "nor is a name with one called as one without");
     ok(usual_has(&u, "optimizer_2.bin") && !usual_has(&u, "optimizer_3.bin"), "the very name");
+    is_num(usual_count(&u, "model-00003-of-00004.safetensors"), 1, "a numbered set is one, whatever numbers it has");
+    ok(usual_lacks(&u, &v) && strcmp(usual_lacks(&v, &u), "other.pt") == 0 && !usual_lacks(&u, &u), "what one lacks");
     ok(usual_kin(&u, &v) && usual_kin(&v, &u), "kin by one of them");
     ok(!usual_kin(&u, &w), "and strangers");
     size_t kinds = 0;
     for (size_t i = 0; i < u.n; i = usual_next(&u, i))
         kinds++;
-    is_num(kinds, 6, "those called alike lie together");
+    is_num(kinds, 7, "those called alike lie together");
     usual_free(&u, &mem);
     usual_free(&v, &mem);
     usual_free(&w, &mem);

@@ -42,6 +42,15 @@ static void test_parent(void)
     is_num(all.used_bytes, 216, "what comes back is free for the others");
     el_free(&b, q);
     is_num(all.used_bytes, 0, "all came back");
+    a = (struct el_mem){.fail_after = -1, .parent = &all, .leaves_bytes = 100};
+    p = el_alloc(&a, 284);
+    ok(p && !el_realloc(&a, p, 285), "one leaves something of it to the others");
+    q = el_alloc(&b, 84);
+    ok(q && all.used_bytes == 400, "who have that, then");
+    el_free(&b, q);
+    el_free(&a, p);
+    a.leaves_bytes = SIZE_MAX;
+    ok(!el_alloc(&a, 1), "or all of it");
 }
 
 /* What may be taken back when memory is short. */
