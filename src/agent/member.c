@@ -128,6 +128,7 @@ void member_start(struct member *m, struct member_actions *out)
     m->entering = false;
     m->enter_until = EL_NEVER;
     m->attempt = true;
+    m->late = false;
     m->lease_heard = m->knocked_at;
     member_act(out, MEMBER_DO_START);
 }
@@ -331,6 +332,7 @@ static void on_stop(struct member *m, const struct msg_stop *s, struct member_ac
         if (m->stopping)
             return;
         snprintf(m->text, sizeof m->text, "stopping: %.460s", s->text);
+        m->late = s->late;
         member_act(out, MEMBER_DO_SAY);
         member_stop_attempt(m, SIG_TERM, EL_MS(s->grace_ms), out);
         return;

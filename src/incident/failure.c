@@ -531,6 +531,8 @@ static bool sooner(const struct failure *a, const struct failure *b)
         return b->hung; /* one that ended by itself explains why the others stood */
     if (a->hung && !a->thread[0] != !b->thread[0])
         return a->thread[0] != 0;
+    if (a->absent && b->absent)
+        return a->rank < b->rank; /* elrun ended them, one as soon as the other */
     if (a->hung && a->odd != b->odd)
         return a->odd;
     if (a->hung)

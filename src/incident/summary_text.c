@@ -397,6 +397,8 @@ static void collect(const struct page *p, int cause, struct others *o)
             add_rank(&o->stopped, f->rank);
         else if (!failure_is_own(f))
             continue; /* the coordinator names them */
+        else if (f->absent && cause >= 0 && !r->failures[cause]->follower)
+            add_rank(&o->stopped, f->rank); /* somebody had failed by itself: nothing is known against it */
         else if (f->hung && !r->job)
             add_rank(&o->hung, f->rank);
         else if (cause >= 0 && !f->kernel && is_same(r->failures[cause], f))
