@@ -479,7 +479,9 @@ static void judge_usage(struct failure *f)
 {
     const struct text tail = {f->tail, strlen(f->tail)};
     struct text line;
-    enum survived_usage u = survived_usage(tail, classify_usage_words(f->rule), &line);
+    const char *words = classify_usage_words(f->rule);
+    enum survived_usage u =
+        f->rule == CLASSIFY_ABSL_USAGE ? survived_help(tail, words) : survived_usage(tail, words, &line);
     bool lingered = f->lingered && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
     f->went_on |= u != SURVIVED_USAGE_END;
     if (u == SURVIVED_USAGE_ERROR || lingered)
