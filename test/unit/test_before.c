@@ -1,5 +1,5 @@
-/* A child process of the worker's own, which died of an exception and said so on the worker's stderr: the worker only
- * says by which command. */
+/* What stands in front of the last exception: that of a child process, of which the worker only says by which command
+ * it was started; or the loss of a peer, of which the worker's own words say nothing. */
 #include "incident/failure.h"
 #include "lib/tap.h"
 
@@ -29,8 +29,35 @@ static struct failure says(const char *words)
     return f;
 }
 
+#define AGAIN(words)                                                                                                   \
+    "Traceback (most recent call last):\n  File \"/w/train.py\", line 15, in <module>\n    raise X() from "            \
+    "None\n" words "\n"
+
+static void test_loss(void)
+{
+    struct failure f =
+        says("2026-11-27 13:35:23,100 ERROR all_reduce failed: " CLOSED "\n" AGAIN("RuntimeError: step 2 failed"));
+    ok(f.follower && f.rule == CLASSIFY_GLOO_CLOSED, "a loss that was logged, and raised again in other words");
+    is_str(f.message, "RuntimeError: step 2 failed", "what it says is shown");
+    failure_free(&f, NULL);
+    f = says("2026-11-27 13:35:23,100 ERROR all_reduce failed\n" CHILD(CLOSED) AGAIN("RuntimeError: step 2 failed"));
+    ok(f.follower, "logged with its traceback");
+    failure_free(&f, NULL);
+    f = says("ERROR all_reduce failed: " CLOSED "\nepoch 3\n" AGAIN("RuntimeError: step 2 failed"));
+    ok(!f.follower, "another line between them: it went on");
+    failure_free(&f, NULL);
+    f = says("ERROR all_reduce failed: " CLOSED "\n" AGAIN("ValueError: step 2 failed"));
+    ok(!f.follower, "an error of the program's own is its own");
+    failure_free(&f, NULL);
+    f = says("ERROR upload: ConnectionResetError: [Errno 104] Connection reset by peer\n" AGAIN(
+        "RuntimeError: step 2 failed"));
+    ok(!f.follower, "a connection to a service");
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
+    test_loss();
     struct failure f = says("step 3\n" CHILD("FileNotFoundError: [Errno 2] No such file: 'x'") CALLED);
     ok(f.message && strncmp(f.message, "subprocess.CalledProcessError: Command", 38) == 0,
        "the worker's own exception");
