@@ -218,7 +218,8 @@ static void test_followers(void)
         failure_judge(f, false, false);
     }
     ok(summary_write(&r, &out, &summary_plain, 0) == 0, "a report");
-    ok(strstr(el_buf_cstr(&out), "\n  7 others ended because of it: ranks 1-7 (RuntimeError: Read error)\n"),
+    ok(strstr(el_buf_cstr(&out),
+              "\n  7 others ended because of it: ranks 1-7 (RuntimeError: Read error: Connection reset by peer)\n"),
        "followers are one line, whatever port they name");
     ok(!strstr(el_buf_cstr(&out), "failed too"), "and no more");
     el_buf_free(&out);
