@@ -36,17 +36,19 @@ void failure_free(struct failure *f, struct el_mem *mem)
     el_free(mem, f->tail);
     el_free(mem, f->error_file);
     el_free(mem, f->log_file);
+    el_free(mem, f->log_dir);
     el_free(mem, f->siblings);
     el_free(mem, f->left);
     el_free(mem, f->core);
     el_free(mem, f->kernel);
-    f->message = f->stack = f->tail = f->error_file = f->log_file = f->siblings = f->left = f->core = f->kernel = NULL;
+    f->message = f->stack = f->tail = f->error_file = f->log_file = f->log_dir = f->siblings = f->left = f->core =
+        f->kernel = NULL;
 }
 
 void failure_set_line(struct failure *f, char **place, const char *text, struct el_mem *mem)
 {
-    assert(place == &f->error_file || place == &f->log_file || place == &f->siblings || place == &f->left ||
-           place == &f->core);
+    assert(place == &f->error_file || place == &f->log_file || place == &f->log_dir || place == &f->siblings ||
+           place == &f->left || place == &f->core);
     el_free(mem, *place);
     *place = text ? el_strndup(mem, text, strlen(text)) : NULL;
     f->texts_short |= text && !*place;

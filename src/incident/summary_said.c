@@ -183,6 +183,8 @@ void summary_reason(const struct failure *f, char shown[SUMMARY_REASON_MAX])
     struct text rest = at ? behind_address((struct text){at, t.n - (size_t)(at - t.p)}) : (struct text){0};
     if ((end = at) != NULL || (end = text_find(t, ". ")) != NULL || (end = text_find(t, ": [")) != NULL)
         t.n = (size_t)(end - t.p);
+    if ((end = text_find(rest, ". ")) != NULL)
+        rest.n = (size_t)(end - rest.p);
     char whole[2 * SUMMARY_REASON_MAX];
     snprintf(whole, sizeof whole, "%.*s%.*s", (int)t.n, t.n ? t.p : "", (int)rest.n, rest.n ? rest.p : "");
     text_copy(shown, SUMMARY_REASON_MAX, whole, strlen(whole));

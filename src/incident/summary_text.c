@@ -520,7 +520,8 @@ static void put_places(struct page *p, const struct failure *f)
         else
             el_buf_printf(&p->line, "all logs: %s", p->r->log_dir);
         if (job && f && f->node_rank != job->log_node && !f->log_file)
-            el_buf_printf(&p->line, "; those of rank %u: on %s, node %u", f->rank, f->host, f->node_rank);
+            el_buf_printf(&p->line, "; those of rank %u: %s%s%s%s, node %u", f->rank, f->log_dir ? "" : "on ", f->host,
+                          f->log_dir ? ":" : "", f->log_dir ? f->log_dir : "", f->node_rank);
         put(p, INDENT);
     }
     if (f && failure_advice(f)[0]) {

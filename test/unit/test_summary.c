@@ -212,7 +212,7 @@ static void test_followers(void)
         snprintf(text, sizeof text, "%s", trace);
         snprintf(strstr(text, "ValueError"), 200,
                  "RuntimeError: [../gloo/transport/tcp/pair.cc:537] Read error [10.0.0.1]:%d: Connection reset by "
-                 "peer\n",
+                 "peer. This is typically caused by a bug\n",
                  30000 + i);
         stderr_of(f, text);
         failure_judge(f, false, false);
