@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "util/wrap.h"
+
 #define HEADER "Traceback (most recent call last)"
 
 static size_t blanks(struct text t)
@@ -249,6 +251,67 @@ static int unfold_box(struct el_buf *out, struct text line, struct text *rest)
     return bad;
 }
 
+static bool is_edge(struct text t)
+{
+    return text_starts(t, "╭") || text_starts(t, "╰") || text_starts(t, "│");
+}
+
+/* The exception below the box is wrapped at the box's width: where the next word would have fitted it is not. */
+static int put_wrapped(struct el_buf *out, size_t width, struct text *rest)
+{
+    struct text line, next, ahead = *rest;
+    int bad = 0;
+    if (!text_line(&ahead, &line) || !text_starts(line, "╰") || width < 20)
+        return 0;
+    bad |= el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n");
+    *rest = ahead;
+    for (unsigned i = 0; i < 20 && text_line(&ahead, &line); i++) {
+        while (line.n && line.p[line.n - 1] == ' ')
+            line.n--;
+        struct text after = ahead;
+        size_t word = 0;
+        bad |= el_buf_put(out, line.n ? line.p : "", line.n);
+        *rest = ahead;
+        if (!line.n || !text_line(&after, &next) || !next.n || next.p[0] == ' ' || is_edge(next))
+            return bad | el_buf_puts(out, "\n");
+        while (word < next.n && next.p[word] != ' ')
+            word++;
+        if (el_columns(line.p, line.n) + 1 + el_columns(next.p, word) <= width)
+            return bad | el_buf_puts(out, "\n");
+        /* A word that is longer than a line is broken. */
+        bad |= el_buf_puts(out, memchr(line.p, ' ', line.n) || el_columns(line.p, line.n) < width ? " " : "");
+    }
+    return bad | el_buf_puts(out, "\n");
+}
+
+/* The length of "[rank1]: ", which torch has in front of each line of what a handler of exceptions prints. */
+static size_t rank_in(struct text t)
+{
+    size_t i = 5;
+    if (!text_starts(t, "[rank"))
+        return 0;
+    while (i < t.n && t.p[i] >= '0' && t.p[i] <= '9')
+        i++;
+    return i > 5 && text_starts(skip(t, i), "]: ") ? i + 3 : 0;
+}
+
+/* Boxes without that, and what follows them. */
+static int put_unranked(struct el_buf *out, struct text t)
+{
+    struct text line, mark = {0};
+    int bad = 0;
+    while (text_line(&t, &line)) {
+        size_t n = rank_in(line);
+        if (n && opens_box(skip(line, n)))
+            mark = (struct text){line.p, n};
+        bool same = mark.n && line.n + 1 >= mark.n && memcmp(line.p, mark.p, mark.n - 1) == 0;
+        mark.n = same ? mark.n : 0;
+        n = mark.n < line.n ? mark.n : line.n;
+        bad |= el_buf_put(out, line.n ? line.p + n : "", line.n - n) | el_buf_puts(out, "\n");
+    }
+    return bad;
+}
+
 bool unfold_needed(struct text t)
 {
     return text_find(t, HEADER ":\\n") || text_find(t, "\"exc_type\"") || text_find(t, "stack_trace\"") ||
@@ -257,13 +320,19 @@ bool unfold_needed(struct text t)
 
 int unfold(struct el_buf *out, struct text t)
 {
+    struct el_buf bare = EL_BUF_INIT(out->mem, 0);
     struct text line;
     int bad = 0;
+    if (text_find(t, "]: ╭")) {
+        bad = put_unranked(&bare, t);
+        t = (struct text){bare.len ? bare.v : "", bare.len};
+    }
     while (text_line(&t, &line) && !bad) {
         if (opens_box(skip(line, blanks(line))))
-            bad |= unfold_box(out, line, &t);
+            bad |= unfold_box(out, line, &t) | put_wrapped(out, el_columns(line.p, line.n), &t);
         else if (!unfold_string(out, line) && !unfold_frames(out, line) && !unfold_ecs(out, line))
             bad |= el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n");
     }
+    el_buf_free(&bare);
     return bad | (out->full ? -1 : 0);
 }
