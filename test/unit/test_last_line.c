@@ -107,6 +107,11 @@ static const struct {
      "cannot open shard 7\n"
      "[rank0]:[W1127 02:13:06.123456789 ProcessGroupNCCL.cpp:1496] Warning: destroy_process_group() was not called\n",
      "cannot open shard 7"},
+    {"one of Lightning, without its type",
+     "cannot open shard 7\n/x/site-packages/lightning/y.py:21: `isinstance(x, Leaf)` is deprecated, use z.\n",
+     "cannot open shard 7"},
+    {"a place of the program's own", "/home/me/data.py:21: no shard is left\n",
+     "/home/me/data.py:21: no shard is left"},
     {"an error that speaks of a warning", "fatal: treated as an error: the Warning: above\n",
      "fatal: treated as an error: the Warning: above"},
 };
