@@ -66,10 +66,10 @@ int main(void)
         is_found(names[i], text, read_case(names[i]), "RuntimeError: wrapped é", "/home/me/jl.py:6");
     is_found("a box whose lines are wrapped", wrapped, sizeof wrapped - 1, "ValueError: bad",
              "/home/me/some/very/long/directory/name/that/does/not/fit/train.py:8");
-    is_found(
-        "a box with ranks, and wrapped words below it", ranked, sizeof ranked - 1,
-        "RuntimeError: [/pytorch/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:39316. This is typical",
-        "/home/me/train.py:8");
+    is_found("a box with ranks, and wrapped words below it", ranked, sizeof ranked - 1,
+             "RuntimeError: [/pytorch/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:39316. This is "
+             "typical",
+             "/home/me/train.py:8");
     static const char cut[] = "{\"message\": \"Traceback (most recent call last):\\n  File \\\"/home/me/w.py\\\", line";
     struct failure f;
     look(&f, cut, sizeof cut - 1);
