@@ -4,7 +4,8 @@
 
 #include "util/wrap.h"
 
-#define HEADER "Traceback (most recent call last)"
+#define HEADER     "Traceback (most recent call last)"
+#define HEADER_CUT "Traceback (most recent c" /* in a box that is narrow */
 
 static size_t blanks(struct text t)
 {
@@ -169,7 +170,7 @@ static bool unfold_ecs(struct el_buf *out, struct text line)
 
 static bool opens_box(struct text t)
 {
-    return text_starts(t, "╭") && text_find(t, " " HEADER);
+    return text_starts(t, "╭") && text_find(t, " " HEADER_CUT);
 }
 
 /* What stands in the box's line; *full: up to its right edge, so that it may go on in the next. */
@@ -228,27 +229,11 @@ static int put_link(struct el_buf *out, struct text line, struct text *rest, siz
     return bad | el_buf_puts(out, "\n");
 }
 
-/* The box, and what is indented as it is. */
-static int unfold_box(struct el_buf *out, struct text line, struct text *rest)
+static struct text trimmed(struct text t)
 {
-    static const char edge[] = "╭─ " HEADER " ─╮\n";
-    size_t indent = blanks(line);
-    int bad = indent ? el_buf_puts(out, edge) : el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n");
-    struct text next, ahead = *rest;
-    while (text_line(&ahead, &next) && blanks(next) >= indent && (indent || text_starts(next, "│"))) {
-        *rest = ahead;
-        next = skip(next, indent);
-        while (next.n && next.p[next.n - 1] == ' ')
-            next.n--;
-        if (text_starts(next, "The above exception was") || text_starts(next, "During handling of the above"))
-            bad |= put_link(out, next, rest, indent);
-        else if (opens_box(next)) /* of the exception that this one led to */
-            bad |= el_buf_puts(out, edge);
-        else
-            bad |= put_box_line(out, next, rest, indent) | el_buf_puts(out, "\n");
-        ahead = *rest;
-    }
-    return bad;
+    while (t.n && t.p[t.n - 1] == ' ')
+        t.n--;
+    return t;
 }
 
 static bool is_edge(struct text t)
@@ -257,31 +242,58 @@ static bool is_edge(struct text t)
 }
 
 /* The exception below the box is wrapped at the box's width: where the next word would have fitted it is not. */
-static int put_wrapped(struct el_buf *out, size_t width, struct text *rest)
+static int put_wrapped(struct el_buf *out, size_t width, struct text *rest, size_t indent)
 {
     struct text line, next, ahead = *rest;
+    bool open = false;
     int bad = 0;
-    if (!text_line(&ahead, &line) || !text_starts(line, "╰") || width < 20)
-        return 0;
-    bad |= el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n");
-    *rest = ahead;
-    for (unsigned i = 0; i < 20 && text_line(&ahead, &line); i++) {
-        while (line.n && line.p[line.n - 1] == ' ')
-            line.n--;
+    for (unsigned i = 0; i < 20 && width >= 20 && text_line(&ahead, &line) && blanks(line) >= indent; i++) {
         struct text after = ahead;
-        size_t word = 0;
-        bad |= el_buf_put(out, line.n ? line.p : "", line.n);
+        size_t word = 0, columns;
+        line = trimmed(skip(line, indent));
+        if (!line.n || is_edge(line))
+            break;
+        columns = el_columns(line.p, line.n);
+        bad |= el_buf_put(out, line.p, line.n);
+        open = true;
         *rest = ahead;
-        if (!line.n || !text_line(&after, &next) || !next.n || next.p[0] == ' ' || is_edge(next))
-            return bad | el_buf_puts(out, "\n");
+        if (!text_line(&after, &next) || blanks(next) < indent)
+            break;
+        next = trimmed(skip(next, indent));
         while (word < next.n && next.p[word] != ' ')
             word++;
-        if (el_columns(line.p, line.n) + 1 + el_columns(next.p, word) <= width)
-            return bad | el_buf_puts(out, "\n");
+        if (!word || is_edge(next) || columns + 1 + el_columns(next.p, word) <= width)
+            break;
         /* A word that is longer than a line is broken. */
-        bad |= el_buf_puts(out, memchr(line.p, ' ', line.n) || el_columns(line.p, line.n) < width ? " " : "");
+        bad |= el_buf_puts(out, memchr(line.p, ' ', line.n) || columns < width ? " " : "");
     }
-    return bad | el_buf_puts(out, "\n");
+    return bad | (open ? el_buf_puts(out, "\n") : 0);
+}
+
+/* The box, and what is indented as it is. */
+static int unfold_box(struct el_buf *out, struct text line, struct text *rest)
+{
+    static const char edge[] = "╭─ " HEADER " ─╮\n";
+    size_t indent = blanks(line);
+    bool whole = !indent && text_find(line, " " HEADER " ");
+    int bad = whole ? el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n") : el_buf_puts(out, edge);
+    struct text next, ahead = *rest;
+    line = trimmed(skip(line, indent));
+    const size_t width = el_columns(line.p, line.n);
+    while (text_line(&ahead, &next) && blanks(next) >= indent && (indent || is_edge(next))) {
+        *rest = ahead;
+        next = trimmed(skip(next, indent));
+        if (text_starts(next, "The above exception was") || text_starts(next, "During handling of the above"))
+            bad |= put_link(out, next, rest, indent);
+        else if (opens_box(next)) /* of the exception that this one led to */
+            bad |= el_buf_puts(out, edge);
+        else if (text_starts(next, "╰"))
+            bad |= el_buf_put(out, next.p, next.n) | el_buf_puts(out, "\n") | put_wrapped(out, width, rest, indent);
+        else
+            bad |= put_box_line(out, next, rest, indent) | el_buf_puts(out, "\n");
+        ahead = *rest;
+    }
+    return bad;
 }
 
 /* The length of "[rank1]: ", which torch has in front of each line of what a handler of exceptions prints. */
@@ -315,7 +327,7 @@ static int put_unranked(struct el_buf *out, struct text t)
 bool unfold_needed(struct text t)
 {
     return text_find(t, HEADER ":\\n") || text_find(t, "\"exc_type\"") || text_find(t, "stack_trace\"") ||
-           (text_find(t, "╭") && text_find(t, HEADER));
+           (text_find(t, "╭") && text_find(t, HEADER_CUT));
 }
 
 int unfold(struct el_buf *out, struct text t)
@@ -329,7 +341,7 @@ int unfold(struct el_buf *out, struct text t)
     }
     while (text_line(&t, &line) && !bad) {
         if (opens_box(skip(line, blanks(line))))
-            bad |= unfold_box(out, line, &t) | put_wrapped(out, el_columns(line.p, line.n), &t);
+            bad |= unfold_box(out, line, &t);
         else if (!unfold_string(out, line) && !unfold_frames(out, line) && !unfold_ecs(out, line))
             bad |= el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n");
     }

@@ -59,6 +59,20 @@ static const char ranked[] = "[rank1]: ╭────── Traceback (most rec
                              "[rank1]: Connection closed by peer [::1]:39316. This is \n"
                              "[rank1]: typical\n";
 
+/* RichHandler's, 80 columns wide: neither the header nor the words fit. */
+static const char narrow[] = "[11/27/26 13:56:41] ERROR    training failed                       richlog.py:14\n"
+                             "                             ╭─ Traceback (most recent call last─╮              \n"
+                             "                             │ /home/me/train.py:8 in <module>   │              \n"
+                             "                             │                                   │              \n"
+                             "                             │ ❱ 8 step()                        │              \n"
+                             "                             ╰───────────────────────────────────╯              \n"
+                             "                             RuntimeError:                                      \n"
+                             "                             [/__w/pytorch/pytorch/third_party/glo              \n"
+                             "                             o/gloo/transport/tcp/pair.cc:553]                  \n"
+                             "                             Connection closed by peer                          \n"
+                             "                             [127.0.0.1]:18069. This is typically               \n"
+                             "                             caused by a crash.                                 \n";
+
 int main(void)
 {
     static const char *const names[] = {"pjl", "ecs", "structdict", "structstr", "loguru", "logurujson", "rich"};
@@ -69,6 +83,11 @@ int main(void)
     is_found("a box with ranks, and wrapped words below it", ranked, sizeof ranked - 1,
              "RuntimeError: [/pytorch/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:39316. This is "
              "typical",
+             "/home/me/train.py:8");
+    is_found("a narrow box of a logger", narrow, sizeof narrow - 1,
+             "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed "
+             "by peer "
+             "[127.0.0.1]:18069. This is typically caused by a crash.",
              "/home/me/train.py:8");
     static const char cut[] = "{\"message\": \"Traceback (most recent call last):\\n  File \\\"/home/me/w.py\\\", line";
     struct failure f;
