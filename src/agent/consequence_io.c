@@ -73,6 +73,17 @@ void consequence_forget(struct node *n)
     n->consequence->said = false;
 }
 
+bool consequence_is_late(const struct node *n)
+{
+    bool late = false;
+    for (unsigned i = 0; i < n->nproc; i++) {
+        if (n->worker[i].ended && !n->worker[i].bad)
+            return false;
+        late |= n->worker[i].late;
+    }
+    return n->core.follows && late;
+}
+
 void consequence_free(struct node *n)
 {
     struct consequence *c = n->consequence;
@@ -102,6 +113,8 @@ static void maybe_answer(struct look *l)
     l->words.end = f->end;
     l->words.code = f->code;
     failure_judge(&l->words, false, false);
+    l->node->worker[l->slot].in_vain = l->words.class == FAILURE_CLASS_HANG;
+    l->node->worker[l->slot].late = l->words.follower && !l->words.private_link && classify_is_late(l->words.rule);
     answer(l, l->words.follower);
 }
 
@@ -179,10 +192,11 @@ static void say(struct node *n)
 {
     const struct failure *f = &n->worker[n->core.cause_slot].failure;
     n->consequence->said = true;
-    el_log(EL_INFO,
-           "rank %u (pid %d) failed, but its last words only say that a peer is gone: waiting up to %u s for the rank "
-           "that made it so",
-           f->rank, f->pid, (unsigned)(n->core.conf.consequence / EL_SEC(1)));
+    el_log(
+        EL_INFO,
+        "rank %u (pid %d) failed, but its last words only say that %s: waiting up to %u s for the rank that made it so",
+        f->rank, f->pid, n->worker[n->core.cause_slot].in_vain ? "it waited for a peer in vain" : "a peer is gone",
+        (unsigned)(n->core.conf.consequence / EL_SEC(1)));
 }
 
 static void on_tick(void *ctx)

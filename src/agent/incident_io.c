@@ -82,7 +82,8 @@ static void tell_full(struct node *n, const struct failure *f)
     if (record_write(f, RECORD_BYTES_MAX, &document) == 0)
         x.document = el_buf_cstr(&document);
     x.text = el_buf_cstr(&text);
-    membership_incident(n->membership, failure_at(f), &x);
+    /* Of those that did not come where others waited it does not matter which of them elrun has ended first. */
+    membership_incident(n->membership, f->absent && n->scene_at ? n->scene_at : failure_at(f), &x);
     el_buf_free(&text);
     el_buf_free(&document);
 }

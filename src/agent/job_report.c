@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/absent.h"
+
 void job_report_init(struct job_report *j)
 {
     *j = (struct job_report){.mem = EL_MEM_INIT(JOB_REPORT_MAX_BYTES)};
@@ -80,6 +82,8 @@ static void take_row(struct job_report *j, const struct msg_report_row *row)
     el_buf_free(&host);
     j->failures[j->n] = &r->failure;
     j->record[j->n++] = r;
+    for (unsigned i = 0; !j->open && i < j->n; i++)
+        absent_explain(&j->record[i]->failure, j->failures, j->n);
 }
 
 bool job_report_take(struct job_report *j, const struct msg *m)

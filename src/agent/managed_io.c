@@ -227,6 +227,7 @@ void managed_note(struct node *n, unsigned slot)
         incident.code = f->end == FAILURE_EXIT ? f->code : -1;
         snprintf(incident.text, sizeof incident.text, "exit code %d", f->code);
     }
+    incident.late = consequence_is_late(n);
     membership_failed(n->membership, &incident);
 }
 

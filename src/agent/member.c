@@ -125,7 +125,7 @@ static void close_store(struct member *m, struct member_actions *out)
 void member_start(struct member *m, struct member_actions *out)
 {
     assert(m->entering && !m->attempt);
-    m->entering = false;
+    m->entering = m->late = false;
     m->enter_until = EL_NEVER;
     m->attempt = true;
     m->lease_heard = m->knocked_at;
@@ -332,6 +332,7 @@ static void on_stop(struct member *m, const struct msg_stop *s, struct member_ac
         if (m->stopping)
             return;
         snprintf(m->text, sizeof m->text, "stopping: %.460s", s->text);
+        m->late = s->late;
         member_act(out, MEMBER_DO_SAY);
         member_stop_attempt(m, SIG_TERM, EL_MS(s->grace_ms), out);
         return;
@@ -439,10 +440,8 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
 static void on_signal(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
 {
     m->leaves++;
-    if (m->leaves > 1 && m->attempt) {
+    if (m->leaves > 1 && m->attempt)
         member_stop_attempt(m, SIG_KILL, 0, out);
-        return;
-    }
     if (m->leaving)
         return;
     member_probe_stop(m, out);

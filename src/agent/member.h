@@ -114,6 +114,7 @@ struct member_incident {
     unsigned local_rank;
     int code, signal; /* one of them -1 */
     bool oom;
+    bool late; /* it only says that the time of a collective ran out, and none of this node had left */
     char text[MSG_TEXT_MAX + 1];
 };
 
@@ -322,6 +323,7 @@ struct member {
     unsigned refused_status;     /* the coordinator answers, but refuses us for now; 0: it does not */
     bool incidents, last_words;  /* it has some; there is something to say of it, and STOPPED, on each connection */
     const char *ranks, *missing; /* of STOPPED; the shell's */
+    bool late;                   /* the attempt was stopped because somebody elsewhere was `late` */
     unsigned failed_status;      /* of this node's own failure, for the case that nobody says more */
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */

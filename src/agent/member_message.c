@@ -62,6 +62,7 @@ static void worker_failed(const struct member *m, el_usec now, struct msg_worker
                                     .code = x->code,
                                     .signal = x->signal,
                                     .oom = x->oom,
+                                    .late = x->late,
                                     .text = x->text};
     member_on_clock(m, x->time, now, &f->time_us, &f->error_us);
 }

@@ -105,6 +105,8 @@ void membership_closed(struct membership *m, const struct member_event *closed);
 void membership_incident(struct membership *m, el_usec at, struct msg_incident *x);
 /* A moment of this node's clock on the coordinator's, and so far off it may be (member.h). */
 void membership_on_clock(const struct membership *m, el_usec at, uint64_t *time_us, uint64_t *error_us);
+/* The attempt was stopped by one elsewhere, which only says that the time of a collective ran out. */
+bool membership_is_late(const struct membership *m);
 bool membership_was_told(const struct membership *m); /* by the coordinator how the job has ended */
 void membership_signal(struct membership *m, int signal);
 bool membership_stays(

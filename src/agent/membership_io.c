@@ -434,6 +434,11 @@ void membership_on_clock(const struct membership *m, el_usec at, uint64_t *time_
     member_on_clock(&m->core, at, loop_clock(), time_us, error_us);
 }
 
+bool membership_is_late(const struct membership *m)
+{
+    return m->core.late;
+}
+
 bool membership_was_told(const struct membership *m)
 {
     return m->core.end_told;

@@ -60,6 +60,8 @@ struct worker {
     el_usec ended_at;
     bool bad;          /* ended, and not with 0 */
     bool gone_first;   /* … or had said that it will, before elrun's first signal, but that was seen only later */
+    bool in_vain;      /* its last words only say that it waited for a peer in vain; known once they were looked at */
+    bool late;         /* … of these: the time of a collective ran out */
     bool fenced;       /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
     bool stderr_shown; /* … and its last words are on the console */
     struct failure failure; /* filled then */
@@ -294,6 +296,7 @@ void consequence_free(struct node *n);
 void consequence_look(struct node *n, unsigned slot);    /* AGENT_EV_LOOKED follows */
 void consequence_drained(struct node *n, unsigned slot); /* its output has ended */
 void consequence_forget(struct node *n);                 /* another attempt begins */
+bool consequence_is_late(const struct node *n); /* none has failed by itself or left, and the time of one ran out */
 
 /* hang_io.c */
 int hang_watch_init(struct node *n, struct el_err *e);

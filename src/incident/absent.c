@@ -57,21 +57,39 @@ bool absent_names(const struct failure *f, unsigned rank)
 
 bool absent_is_silent(const struct failure *f, const struct failure *waited)
 {
-    bool late = waited->follower && !waited->private_link && !waited->left && classify_is_late(waited->rule);
+    bool late =
+        !waited || (waited->follower && !waited->private_link && !waited->left && classify_is_late(waited->rule));
     bool spoke = classify_is_follower(f->words) || (f->raised && f->spoke_first);
     return late && f->by == FAILURE_BY_ELRUN && !f->hung && !f->absent && f->watch != FAILURE_WATCH_NOT_LOOKED &&
            !spoke;
 }
 
+static const char *said_by(const struct failure *f)
+{
+    return f->found.message[0] ? f->found.message : f->message ? f->message : "";
+}
+
+static void explain(struct failure *f, const struct failure *accuser)
+{
+    snprintf(f->sign, sizeof f->sign, "rank %u: %.*s", accuser->rank, (int)sizeof f->sign - 20, said_by(accuser));
+}
+
 void absent_mark(struct failure *f, const struct failure *accuser)
 {
-    const char *said = accuser->found.message[0] ? accuser->found.message : accuser->message;
-    assert(f->by == FAILURE_BY_ELRUN && (absent_names(accuser, f->rank) || absent_is_silent(f, accuser)));
+    assert(f->by == FAILURE_BY_ELRUN && (absent_is_silent(f, accuser) || absent_names(accuser, f->rank)));
     f->absent = f->follower = f->private_link = true;
     f->class = FAILURE_CLASS_HANG;
-    f->rule = accuser->rule;
-    if (accuser->rule == CLASSIFY_MONITORED)
-        text_copy(f->sign, sizeof f->sign, said, strlen(said));
-    else
-        snprintf(f->sign, sizeof f->sign, "rank %u: %.*s", accuser->rank, (int)sizeof f->sign - 20, said);
+    f->rule = accuser ? accuser->rule : CLASSIFY_NONE;
+    f->sign[0] = 0;
+    if (f->rule == CLASSIFY_MONITORED)
+        text_copy(f->sign, sizeof f->sign, said_by(accuser), strlen(said_by(accuser)));
+    else if (accuser)
+        explain(f, accuser);
+}
+
+void absent_explain(struct failure *f, const struct failure *const *all, unsigned n)
+{
+    for (unsigned i = 0; f->absent && !f->sign[0] && i < n; i++)
+        if (all[i]->follower && !all[i]->absent && classify_is_late(all[i]->rule))
+            explain(f, all[i]);
 }

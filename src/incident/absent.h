@@ -9,10 +9,13 @@ bool absent_names(const struct failure *f, unsigned rank);
 
 /* Judged.  waited is the first cause of its node, and only says that the time of a collective ran out: f, which elrun
  * stopped, said neither that nor anything of its own before.  (No connection of waited's own, and nobody had left with
- * 0: these explain it better.) */
+ * 0: these explain it better.)  NULL: it is on another node, and known to be such a one. */
 bool absent_is_silent(const struct failure *f, const struct failure *waited);
 
 /* Judged, stopped by elrun, and one of both: it is the better cause, if nobody failed by itself. */
 void absent_mark(struct failure *f, const struct failure *accuser);
+
+/* Absent, by one on another node: that is the first of all whose time ran out, if there is one. */
+void absent_explain(struct failure *f, const struct failure *const *all, unsigned n);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/before.h"
 #include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
@@ -35,17 +36,19 @@ void failure_free(struct failure *f, struct el_mem *mem)
     el_free(mem, f->tail);
     el_free(mem, f->error_file);
     el_free(mem, f->log_file);
+    el_free(mem, f->log_dir);
     el_free(mem, f->siblings);
     el_free(mem, f->left);
     el_free(mem, f->core);
     el_free(mem, f->kernel);
-    f->message = f->stack = f->tail = f->error_file = f->log_file = f->siblings = f->left = f->core = f->kernel = NULL;
+    f->message = f->stack = f->tail = f->error_file = f->log_file = f->log_dir = f->siblings = f->left = f->core =
+        f->kernel = NULL;
 }
 
 void failure_set_line(struct failure *f, char **place, const char *text, struct el_mem *mem)
 {
-    assert(place == &f->error_file || place == &f->log_file || place == &f->siblings || place == &f->left ||
-           place == &f->core);
+    assert(place == &f->error_file || place == &f->log_file || place == &f->log_dir || place == &f->siblings ||
+           place == &f->left || place == &f->core);
     el_free(mem, *place);
     *place = text ? el_strndup(mem, text, strlen(text)) : NULL;
     f->texts_short |= text && !*place;
@@ -253,6 +256,24 @@ static void find_helper(struct failure *f, const struct traceback *found, struct
         put_found(f->sign, sizeof f->sign, &before);
 }
 
+/* The last exception tells of another one, which stands in front of it. */
+static void find_before(struct failure *f, const struct traceback *found, struct text all)
+{
+    struct traceback t;
+    struct traceback_chain chain;
+    struct text before = {all.p, found->start};
+    if (found->kind != TRACEBACK_PYTHON || !before.n || f->words != CLASSIFY_NONE)
+        return;
+    if (strcmp(found->type, "subprocess.CalledProcessError") == 0) {
+        if (!before_ends_with(&t, &chain, before))
+            return;
+        take_words(f, &t, &chain, before);
+        put_found(f->sign, sizeof f->sign, &t);
+    } else if (!found->in_thread && before_is_loss(&t, &chain, &before)) {
+        take_words(f, &t, &chain, before);
+    }
+}
+
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
 {
     struct el_buf clean = EL_BUF_INIT(mem, 0);
@@ -268,6 +289,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     find_end(f, &all, &found, &chain);
     take_words(f, &found, &chain, all);
     find_helper(f, &found, all);
+    find_before(f, &found, all);
     struct text span = {all.p + found.start, found.end - found.start};
     bool named = found.kind != TRACEBACK_NONE && !f->stack;
     f->went_on |= named && !survived_is_end(&found, &chain, all);
@@ -455,7 +477,9 @@ static void judge_usage(struct failure *f)
 {
     const struct text tail = {f->tail, strlen(f->tail)};
     struct text line;
-    enum survived_usage u = survived_usage(tail, classify_usage_words(f->rule), &line);
+    const char *words = classify_usage_words(f->rule);
+    enum survived_usage u =
+        f->rule == CLASSIFY_ABSL_USAGE ? survived_help(tail, words) : survived_usage(tail, words, &line);
     bool lingered = f->lingered && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
     f->went_on |= u != SURVIVED_USAGE_END;
     if (u == SURVIVED_USAGE_ERROR || lingered)
@@ -531,6 +555,8 @@ static bool sooner(const struct failure *a, const struct failure *b)
         return b->hung; /* one that ended by itself explains why the others stood */
     if (a->hung && !a->thread[0] != !b->thread[0])
         return a->thread[0] != 0;
+    if (a->absent && b->absent)
+        return a->rank < b->rank; /* elrun ended them, one as soon as the other */
     if (a->hung && a->odd != b->odd)
         return a->odd;
     if (a->hung)

@@ -52,6 +52,7 @@ struct failure {
     const char *role, *host;
     char *error_file; /* path given to the worker; NULL = none; failure_set_line() */
     char *log_file;   /* where its stderr is kept; NULL = nowhere; failure_set_line() */
+    char *log_dir;    /* of several nodes: where its own has its logs; the same */
     unsigned restart; /* TORCHELASTIC_RESTART_COUNT of that attempt */
     uint64_t round;
 
@@ -109,7 +110,8 @@ struct failure {
 void failure_init(struct failure *f);
 void failure_free(struct failure *f, struct el_mem *mem);
 
-/* Keeps a copy of text in *place, which is &f->error_file, log_file, siblings, left or core; NULL clears it. */
+/* Keeps a copy of text in *place, which is &f->error_file, log_file, log_dir, siblings, left or core; NULL clears it.
+ */
 void failure_set_line(struct failure *f, char **place, const char *text, struct el_mem *mem);
 
 /* Evidence, in any order, each at most once.  Called in the loop's thread with what a pool thread read. */

@@ -63,6 +63,18 @@ static bool sends_itself(const struct failure *f)
     return stack.n && (text_find(stack, "os.kill(os.getpid(),") || text_find(stack, "signal.raise_signal("));
 }
 
+/* It waited for a key of the program's own: PyTorch waits for its keys in functions of its own. */
+static bool waits_for_key(const struct failure *f)
+{
+    struct text rest = {f->stack, f->stack ? strlen(f->stack) : 0}, line, frame = {0};
+    const struct text said = {f->message, f->message ? strlen(f->message) : 0};
+    if (f->rule != CLASSIFY_STORE_TIMEOUT || !text_find(said, "keys: "))
+        return false;
+    while (text_line(&rest, &line))
+        frame = text_find(line, "  File \"") ? line : frame;
+    return frame.n && !text_find(frame, "/torch/");
+}
+
 const char *failure_advice(const struct failure *f)
 {
     if (f->end == FAILURE_SIGNAL && f->code == SIGBUS)
@@ -82,6 +94,10 @@ const char *failure_advice(const struct failure *f)
                "or let them wait for each other (a barrier, Join) before they end";
     if (f->sign[0] && classify_is_helper(f->rule) && f->by != FAILURE_BY_OOM) /* it says of what the helper died */
         return "";
+    if (waits_for_key(f))
+        return "no rank has set this key in the store: look for the line that sets it, and for the rank that should "
+               "have "
+               "come there";
     if (classify_advice(f->rule)[0] && classify_class(f->rule) == f->class)
         return classify_advice(f->rule);
     switch (f->class) {

@@ -370,9 +370,15 @@
     X(CLICK,          "Usage: ", "\nError: ") \
     X(TYPER,          "Usage: ", "─ Error ─") \
     X(TYPER_ASCII,    "Usage: ", "+- Error -") \
+    X(CYCLOPTS_VALUE, "─ Error ─", "│ Invalid value") \
+    X(CYCLOPTS_OPTION, "─ Error ─", "│ Unknown option: ") \
+    X(CYCLOPTS_COMMAND, "─ Error ─", "│ Unknown command ") \
+    X(CYCLOPTS_TOKENS, "─ Error ─", "│ Unused Tokens: ") \
+    X(CYCLOPTS_NEEDS, "─ Error ─", "│ Parameter ") \
     X(TYRO,           "For full helptext, ", "") \
     X(FIRE,           "ERROR: ", "For detailed information on this command, run:") \
     X(ABSL,           "FATAL Flags parsing error: ", "") \
+    X(ABSL_USAGE,     " [flags]\nflags:", "  USAGE: ") \
     X(DOCOPT,         "Usage:\n", "") \
     X(HYDRA,          "Set the environment variable HYDRA_FULL_ERROR=1", "")
 

@@ -118,6 +118,18 @@ static bool is_typed_warning(struct text t)
     return from == t.p || (from - t.p > 2 && from[-2] == ':' && is_digit(from[-3]));
 }
 
+/* "/x/site-packages/lightning/y.py:21: it is deprecated": Lightning leaves the type out. */
+static bool is_library_place(struct text t)
+{
+    const char *at = text_starts(t, "/") ? text_find(t, ".py:") : NULL, *end = t.p + t.n;
+    const char *packages = text_find(t, "/site-packages/");
+    if (!at || !packages || packages > at || !is_digit(at + 4 < end ? at[4] : 0))
+        return false;
+    for (at += 4; at < end && is_digit(*at);)
+        at++;
+    return at + 1 < end && at[0] == ':' && at[1] == ' ';
+}
+
 /* The program went on after it: "WARNING:root:…", "… - WARNING - …", "[W1127 10:11:12.3 socket.cpp:697] …" of torch. */
 static bool is_warning(struct text t)
 {
@@ -136,7 +148,7 @@ static bool is_warning(struct text t)
         is_digit(t.p[glog + 3]) && is_digit(t.p[glog + 4]) && t.p[glog + 5] == ' ')
         return true;
     const struct text head = {t.p, t.n < 64 ? t.n : 64};
-    return is_typed_warning(t) || (is_digit(t.n ? *t.p : 0) && text_find(head, " WARNING ")) ||
+    return is_typed_warning(t) || is_library_place(t) || (is_digit(t.n ? *t.p : 0) && text_find(head, " WARNING ")) ||
            text_find(head, " - WARNING - ");
 }
 
@@ -154,7 +166,7 @@ static bool is_at_work(struct text t)
     for (size_t i = 0; i < COUNT_OF(ending); i++)
         if (text_find(t, ending[i]))
             return false;
-    return !is_typed_warning(t) && !text_starts(t, "Warning: ") && !text_starts(t, "warning: ");
+    return !is_typed_warning(t) && !is_library_place(t) && !text_starts(t, "Warning: ") && !text_starts(t, "warning: ");
 }
 
 static struct line look(struct text t)

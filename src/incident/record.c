@@ -217,7 +217,7 @@ static void put_short(struct el_buf *out, const struct failure *f)
 /* --- out: what may be long -------------------------------------------------------------------------------------------
  */
 
-enum long_name { ERROR_FILE, LOG_FILE, MESSAGE, STACK, TAIL, SIBLINGS, LEFT, CORE, KERNEL, LONGS };
+enum long_name { ERROR_FILE, LOG_FILE, LOG_DIR, MESSAGE, STACK, TAIL, SIBLINGS, LEFT, CORE, KERNEL, LONGS };
 
 static const struct {
     const char *name;
@@ -227,6 +227,7 @@ static const struct {
 } longs[LONGS] = {
     [ERROR_FILE] = {"error_file", offsetof(struct failure, error_file), false, 0},
     [LOG_FILE] = {"log_file", offsetof(struct failure, log_file), false, 0},
+    [LOG_DIR] = {"log_dir", offsetof(struct failure, log_dir), false, 0},
     [MESSAGE] = {"message", offsetof(struct failure, message), false, 3},
     [STACK] = {"traceback", offsetof(struct failure, stack), true, 1},
     [TAIL] = {"stderr_tail", offsetof(struct failure, tail), true, 0},
@@ -241,9 +242,9 @@ static const struct {
     enum long_name which;
     size_t floor;
 } gives[] = {
-    {TAIL, 4096},  {STACK, 16384},  {TAIL, 1024},  {STACK, 4096},  {SIBLINGS, 1024}, {MESSAGE, 1024},
-    {TAIL, 0},     {STACK, 1024},   {KERNEL, 512}, {SIBLINGS, 0},  {LEFT, 0},        {CORE, 0},
-    {LOG_FILE, 0}, {ERROR_FILE, 0}, {KERNEL, 0},   {MESSAGE, 256}, {STACK, 0},       {MESSAGE, 0},
+    {TAIL, 4096},    {STACK, 16384}, {TAIL, 1024},   {STACK, 4096}, {SIBLINGS, 1024}, {MESSAGE, 1024}, {TAIL, 0},
+    {STACK, 1024},   {KERNEL, 512},  {SIBLINGS, 0},  {LEFT, 0},     {CORE, 0},        {LOG_FILE, 0},   {LOG_DIR, 0},
+    {ERROR_FILE, 0}, {KERNEL, 0},    {MESSAGE, 256}, {STACK, 0},    {MESSAGE, 0},
 };
 
 struct encoded {
@@ -342,7 +343,7 @@ static bool shorten(struct encoded *t, size_t fixed_bytes, size_t limit_bytes)
         if (!x->json.len || x->allowed <= gives[i].floor)
             continue;
         x->allowed = x->allowed > gives[i].floor + excess ? x->allowed - excess : gives[i].floor;
-        if (x->allowed < CUT_BYTES_LEAST || gives[i].which <= LOG_FILE) /* half a path is none */
+        if (x->allowed < CUT_BYTES_LEAST || gives[i].which <= LOG_DIR) /* half a path is none */
             x->allowed = 0;
         any = true;
     }
@@ -457,11 +458,11 @@ static void get_fields(struct record *r, const struct field *x, size_t n, const 
 static int get_longs(struct failure *f, const json_t *from, struct el_buf *text, struct el_mem *mem)
 {
     for (unsigned k = 0; k < LONGS; k++) {
-        size_t most = k <= LOG_FILE ? PATH_BYTES_MAX - 1 : longs[k].lines ? RECORD_READ_MAX : LINE_BYTES_MAX;
+        size_t most = k <= LOG_DIR ? PATH_BYTES_MAX - 1 : longs[k].lines ? RECORD_READ_MAX : LINE_BYTES_MAX;
         char **to = (char **)(void *)((char *)f + longs[k].offset);
         if (clean(text, json_object_get(from, longs[k].name), !longs[k].lines) < 0 || !text->len)
             continue;
-        if (k <= LOG_FILE && text->len > most)
+        if (k <= LOG_DIR && text->len > most)
             continue;
         if (!(*to = el_strndup(mem, text->v, whole(text->v, text->len, most))))
             return -1;

@@ -6,6 +6,8 @@
 #include "incident/summary.h"
 #include "incident/text.h"
 
+#define SUMMARY_REASON_MAX 60 /* bytes of why one of the others ended because of the cause */
+
 /* Which of the failures is told as the cause; -1: none. */
 int summary_cause(const struct report *r);
 
@@ -36,6 +38,9 @@ const char *summary_no_stack(const struct failure *f);
 /* More than the one line that stands behind the cause; and whether that is the last one. */
 bool summary_has_more(const struct failure *f);
 bool summary_tells_last(const struct failure *f);
+
+/* "Connection reset by peer", short and without addresses. */
+void summary_reason(const struct failure *f, char shown[SUMMARY_REASON_MAX]);
 
 /* The line of the exception while whose handling the one that is told was raised; n 0: there is none. */
 struct text summary_first(const struct failure *f);

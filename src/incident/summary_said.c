@@ -1,4 +1,5 @@
 /* What the worker said itself: which of its lines the report's first one has already. */
+#include <stdio.h>
 #include <string.h>
 
 #include "incident/summary_private.h"
@@ -148,4 +149,43 @@ struct text summary_first(const struct failure *f)
     if (words.n)
         text_line(&words, &line);
     return line;
+}
+
+/* Of " [127.0.0.1]:23969: Connection reset by peer" what comes behind the address: ": Connection reset by peer". */
+static struct text behind_address(struct text t)
+{
+    const char *close = memchr(t.p, ']', t.n), *end = t.p + t.n;
+    if (!close || close + 1 == end || close[1] != ':')
+        return (struct text){0};
+    for (close += 2; close < end && *close >= '0' && *close <= '9';)
+        close++;
+    struct text rest = {close, (size_t)(end - close)};
+    return text_starts(rest, ": ") ? rest : (struct text){0};
+}
+
+void summary_reason(const struct failure *f, char shown[SUMMARY_REASON_MAX])
+{
+    struct text t = text_of(f->message);
+    const char *type = f->found.type, *end;
+    if (*type && text_starts(t, type) && t.n > strlen(type) + 1) {
+        t.p += strlen(type) + 1;
+        t.n -= strlen(type) + 1;
+        while (t.n && *t.p == ' ')
+            t.p++, t.n--;
+    }
+    if (t.n && *t.p == '[' && (end = memchr(t.p, ']', t.n)) != NULL) { /* Gloo's and Python's: a place, a number */
+        t.n -= (size_t)(end + 1 - t.p);
+        t.p = end + 1;
+        while (t.n && (*t.p == ' ' || *t.p == ':'))
+            t.p++, t.n--;
+    }
+    const char *at = text_find(t, " [");
+    struct text rest = at ? behind_address((struct text){at, t.n - (size_t)(at - t.p)}) : (struct text){0};
+    if ((end = at) != NULL || (end = text_find(t, ". ")) != NULL || (end = text_find(t, ": [")) != NULL)
+        t.n = (size_t)(end - t.p);
+    if ((end = text_find(rest, ". ")) != NULL)
+        rest.n = (size_t)(end - rest.p);
+    char whole[2 * SUMMARY_REASON_MAX];
+    snprintf(whole, sizeof whole, "%.*s%.*s", (int)t.n, t.n ? t.p : "", (int)rest.n, rest.n ? rest.p : "");
+    text_copy(shown, SUMMARY_REASON_MAX, whole, strlen(whole));
 }

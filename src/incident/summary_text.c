@@ -12,7 +12,6 @@
 #include "util/wrap.h"
 
 enum {
-    REASON_MAX = 60,     /* bytes of why one of the others ended because of the cause */
     CAUSE_LINES_MAX = 5, /* of a terminal, for the cause */
     INDENT = 2,
     DEEP = 4, /* what was said by the worker itself */
@@ -275,33 +274,11 @@ struct others {
     struct kind same, rest, hung, stopped, absent;
 };
 
-/* "Connection reset by peer", short and without addresses. */
-static void reason_of(const struct failure *f, char shown[REASON_MAX])
-{
-    struct text t = text_of(f->message);
-    const char *type = f->found.type, *end;
-    if (*type && text_starts(t, type) && t.n > strlen(type) + 1) {
-        t.p += strlen(type) + 1;
-        t.n -= strlen(type) + 1;
-        while (t.n && *t.p == ' ')
-            t.p++, t.n--;
-    }
-    if (t.n && *t.p == '[' && (end = memchr(t.p, ']', t.n)) != NULL) { /* Gloo's and Python's: a place, a number */
-        t.n -= (size_t)(end + 1 - t.p);
-        t.p = end + 1;
-        while (t.n && (*t.p == ' ' || *t.p == ':'))
-            t.p++, t.n--;
-    }
-    if ((end = text_find(t, " [")) != NULL || (end = text_find(t, ". ")) != NULL || (end = text_find(t, ": [")) != NULL)
-        t.n = (size_t)(end - t.p);
-    text_copy(shown, REASON_MAX, t.n ? t.p : "", t.n);
-}
-
 static void put_reason(struct el_buf *out, const struct failure *f)
 {
     const char *type = f->found.type;
-    char shown[REASON_MAX];
-    reason_of(f, shown);
+    char shown[SUMMARY_REASON_MAX];
+    summary_reason(f, shown);
     if (!*type && !*shown)
         summary_ending(f, out);
     else
@@ -311,9 +288,9 @@ static void put_reason(struct el_buf *out, const struct failure *f)
 /* Followers say the same with other addresses. */
 static bool is_same_reason(const struct failure *a, const struct failure *b)
 {
-    char x[REASON_MAX], y[REASON_MAX];
-    reason_of(a, x);
-    reason_of(b, y);
+    char x[SUMMARY_REASON_MAX], y[SUMMARY_REASON_MAX];
+    summary_reason(a, x);
+    summary_reason(b, y);
     return strcmp(a->found.type, b->found.type) == 0 && strcmp(x, y) == 0;
 }
 
@@ -397,6 +374,8 @@ static void collect(const struct page *p, int cause, struct others *o)
             add_rank(&o->stopped, f->rank);
         else if (!failure_is_own(f))
             continue; /* the coordinator names them */
+        else if (f->absent && cause >= 0 && !r->failures[cause]->follower)
+            add_rank(&o->stopped, f->rank); /* somebody had failed by itself: nothing is known against it */
         else if (f->hung && !r->job)
             add_rank(&o->hung, f->rank);
         else if (cause >= 0 && !f->kernel && is_same(r->failures[cause], f))
@@ -541,7 +520,8 @@ static void put_places(struct page *p, const struct failure *f)
         else
             el_buf_printf(&p->line, "all logs: %s", p->r->log_dir);
         if (job && f && f->node_rank != job->log_node && !f->log_file)
-            el_buf_printf(&p->line, "; those of rank %u: on %s, node %u", f->rank, f->host, f->node_rank);
+            el_buf_printf(&p->line, "; those of rank %u: %s%s%s%s, node %u", f->rank, f->log_dir ? "" : "on ", f->host,
+                          f->log_dir ? ":" : "", f->log_dir ? f->log_dir : "", f->node_rank);
         put(p, INDENT);
     }
     if (f && failure_advice(f)[0]) {

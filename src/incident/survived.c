@@ -314,3 +314,16 @@ enum survived_usage survived_usage(struct text all, const char *words, struct te
         return SURVIVED_USAGE_END;
     return is_error(last) ? SURVIVED_USAGE_ERROR : SURVIVED_USAGE_OPEN;
 }
+
+enum survived_usage survived_help(struct text all, const char *words)
+{
+    const char *at = text_find(all, words);
+    struct text rest = {at ? at : all.p, at ? (size_t)(all.p + all.n - at) : 0}, line;
+    unsigned own = 0;
+    text_line(&rest, &line);
+    while (text_line(&rest, &line)) {
+        bool title = line.n && line.p[line.n - 1] == ':'; /* "flags:", "absl.app:" */
+        own += line.n && line.p[0] != ' ' && !title && !text_starts(line, "Try --help");
+    }
+    return own > 1 ? SURVIVED_USAGE_OPEN : SURVIVED_USAGE_END;
+}

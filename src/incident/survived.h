@@ -29,5 +29,7 @@ enum survived_usage {
 };
 /* *line: the one in which it was refused; n 0 = words is in none. */
 enum survived_usage survived_usage(struct text all, const char *words, struct text *line);
+/* Behind the help that words begin, of absl's app.UsageError, comes the one line that says what was refused. */
+enum survived_usage survived_help(struct text all, const char *words);
 
 #endif

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
-#define HEADER "Traceback (most recent call last)"
+#include "util/wrap.h"
+
+#define HEADER     "Traceback (most recent call last)"
+#define HEADER_CUT "Traceback (most recent c" /* in a box that is narrow */
 
 static size_t blanks(struct text t)
 {
@@ -167,7 +170,7 @@ static bool unfold_ecs(struct el_buf *out, struct text line)
 
 static bool opens_box(struct text t)
 {
-    return text_starts(t, "╭") && text_find(t, " " HEADER);
+    return text_starts(t, "╭") && text_find(t, " " HEADER_CUT);
 }
 
 /* What stands in the box's line; *full: up to its right edge, so that it may go on in the next. */
@@ -226,22 +229,66 @@ static int put_link(struct el_buf *out, struct text line, struct text *rest, siz
     return bad | el_buf_puts(out, "\n");
 }
 
+static struct text trimmed(struct text t)
+{
+    while (t.n && t.p[t.n - 1] == ' ')
+        t.n--;
+    return t;
+}
+
+static bool is_edge(struct text t)
+{
+    return text_starts(t, "╭") || text_starts(t, "╰") || text_starts(t, "│");
+}
+
+/* The exception below the box is wrapped at the box's width: where the next word would have fitted it is not. */
+static int put_wrapped(struct el_buf *out, size_t width, struct text *rest, size_t indent)
+{
+    struct text line, next, ahead = *rest;
+    bool open = false;
+    int bad = 0;
+    for (unsigned i = 0; i < 20 && width >= 20 && text_line(&ahead, &line) && blanks(line) >= indent; i++) {
+        struct text after = ahead;
+        size_t word = 0, columns;
+        line = trimmed(skip(line, indent));
+        if (!line.n || is_edge(line))
+            break;
+        columns = el_columns(line.p, line.n);
+        bad |= el_buf_put(out, line.p, line.n);
+        open = true;
+        *rest = ahead;
+        if (!text_line(&after, &next) || blanks(next) < indent)
+            break;
+        next = trimmed(skip(next, indent));
+        while (word < next.n && next.p[word] != ' ')
+            word++;
+        if (!word || is_edge(next) || columns + 1 + el_columns(next.p, word) <= width)
+            break;
+        /* A word that is longer than a line is broken. */
+        bad |= el_buf_puts(out, memchr(line.p, ' ', line.n) || columns < width ? " " : "");
+    }
+    return bad | (open ? el_buf_puts(out, "\n") : 0);
+}
+
 /* The box, and what is indented as it is. */
 static int unfold_box(struct el_buf *out, struct text line, struct text *rest)
 {
     static const char edge[] = "╭─ " HEADER " ─╮\n";
     size_t indent = blanks(line);
-    int bad = indent ? el_buf_puts(out, edge) : el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n");
+    bool whole = !indent && text_find(line, " " HEADER " ");
+    int bad = whole ? el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n") : el_buf_puts(out, edge);
     struct text next, ahead = *rest;
-    while (text_line(&ahead, &next) && blanks(next) >= indent && (indent || text_starts(next, "│"))) {
+    line = trimmed(skip(line, indent));
+    const size_t width = el_columns(line.p, line.n);
+    while (text_line(&ahead, &next) && blanks(next) >= indent && (indent || is_edge(next))) {
         *rest = ahead;
-        next = skip(next, indent);
-        while (next.n && next.p[next.n - 1] == ' ')
-            next.n--;
+        next = trimmed(skip(next, indent));
         if (text_starts(next, "The above exception was") || text_starts(next, "During handling of the above"))
             bad |= put_link(out, next, rest, indent);
         else if (opens_box(next)) /* of the exception that this one led to */
             bad |= el_buf_puts(out, edge);
+        else if (text_starts(next, "╰"))
+            bad |= el_buf_put(out, next.p, next.n) | el_buf_puts(out, "\n") | put_wrapped(out, width, rest, indent);
         else
             bad |= put_box_line(out, next, rest, indent) | el_buf_puts(out, "\n");
         ahead = *rest;
@@ -249,21 +296,55 @@ static int unfold_box(struct el_buf *out, struct text line, struct text *rest)
     return bad;
 }
 
+/* The length of "[rank1]: ", which torch has in front of each line of what a handler of exceptions prints. */
+static size_t rank_in(struct text t)
+{
+    size_t i = 5;
+    if (!text_starts(t, "[rank"))
+        return 0;
+    while (i < t.n && t.p[i] >= '0' && t.p[i] <= '9')
+        i++;
+    return i > 5 && text_starts(skip(t, i), "]: ") ? i + 3 : 0;
+}
+
+/* Boxes without that, and what follows them. */
+static int put_unranked(struct el_buf *out, struct text t)
+{
+    struct text line, mark = {0};
+    int bad = 0;
+    while (text_line(&t, &line)) {
+        size_t n = rank_in(line);
+        if (n && opens_box(skip(line, n)))
+            mark = (struct text){line.p, n};
+        bool same = mark.n && line.n + 1 >= mark.n && memcmp(line.p, mark.p, mark.n - 1) == 0;
+        mark.n = same ? mark.n : 0;
+        n = mark.n < line.n ? mark.n : line.n;
+        bad |= el_buf_put(out, line.n ? line.p + n : "", line.n - n) | el_buf_puts(out, "\n");
+    }
+    return bad;
+}
+
 bool unfold_needed(struct text t)
 {
     return text_find(t, HEADER ":\\n") || text_find(t, "\"exc_type\"") || text_find(t, "stack_trace\"") ||
-           (text_find(t, "╭") && text_find(t, HEADER));
+           (text_find(t, "╭") && text_find(t, HEADER_CUT));
 }
 
 int unfold(struct el_buf *out, struct text t)
 {
+    struct el_buf bare = EL_BUF_INIT(out->mem, 0);
     struct text line;
     int bad = 0;
+    if (text_find(t, "]: ╭")) {
+        bad = put_unranked(&bare, t);
+        t = (struct text){bare.len ? bare.v : "", bare.len};
+    }
     while (text_line(&t, &line) && !bad) {
         if (opens_box(skip(line, blanks(line))))
             bad |= unfold_box(out, line, &t);
         else if (!unfold_string(out, line) && !unfold_frames(out, line) && !unfold_ecs(out, line))
             bad |= el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n");
     }
+    el_buf_free(&bare);
     return bad | (out->full ? -1 : 0);
 }

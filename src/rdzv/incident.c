@@ -121,6 +121,7 @@ void rdzv_incidents_forget(struct rdzv *r)
     r->incident_count = 0;
     r->findings = (struct rdzv_findings){.root = -1};
     r->missing[0] = 0;
+    r->late = false;
     make_fates(r);
 }
 

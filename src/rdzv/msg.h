@@ -169,6 +169,7 @@
 #define MSG_worker_failed_FIELDS(F, T)                                                                                 \
     MSG_ROUND(F, T)                                                                                                    \
     MSG_FAILURE(F, T)                                                                                                  \
+    F(T, BOOL, late, 0, 0)           /* it only says that the time of a collective ran out, and nobody here left */    \
     F(T, STR, text, MSG_TEXT_MAX, 1) /* one line */
 #define MSG_incident_FIELDS(F, T)                                                                                      \
     MSG_ROUND(F, T)                                                                                                    \
@@ -264,7 +265,11 @@
      * agent of its host which takes the port over can say whether it is dead. */                                      \
     F(T, NUM, coordinator_rank, MSG_NODES_MAX, 0)                                                                      \
     F(T, STR, coordinator_process, MSG_PROCESS_MAX, 0)
-#define MSG_stop_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1) F(T, NUM, grace_ms, MSG_MS_MAX, 1)
+#define MSG_stop_FIELDS(F, T)                                                                                          \
+    MSG_ROUND(F, T)                                                                                                    \
+    F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
+    F(T, NUM, grace_ms, MSG_MS_MAX, 1)                                                                                 \
+    F(T, BOOL, late, 0, 0) /* WORKER_FAILED's: who said nothing did not take part in that collective */
 #define MSG_notice_FIELDS(F, T)                                                                                        \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \

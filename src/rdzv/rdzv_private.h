@@ -194,6 +194,7 @@ struct rdzv {
     char why[MSG_TEXT_MAX + 1]; /* of the round */
     char successors[4 * (MSG_ADDR_MAX + 1)];
     char stop_text[MSG_TEXT_MAX + 1];
+    bool late;              /* … only says that the time of a collective ran out, and no node had come to its end */
     uint64_t restarts_told; /* of the round's WORLD */
     el_usec waited;         /* before this round, since what made the last one fail had to pass */
 

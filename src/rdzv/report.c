@@ -78,6 +78,7 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
     if (r->state != RDZV_RUNNING)
         return;
     r->failed = true;
+    r->late = f->late && !r->succeeded_seats;
     if (!m->started) { /* no worker of its own can have failed: that costs the others no restart, but it their trust */
         r->membership = r->unstarted = true;
         change(r, i, &m->doubted, true);

@@ -198,7 +198,8 @@ static void order_stop(const struct rdzv *r, uint64_t number, uint64_t coord, co
 {
     *out = (struct msg){.type = MSG_STOP};
     el_usec grace = r->state == RDZV_STOPPING ? r->stop_grace : EL_MS(r->conf.set.grace_ms);
-    out->u.stop = (struct msg_stop){.number = number, .coord = coord, .text = why, .grace_ms = grace / EL_MS(1)};
+    out->u.stop =
+        (struct msg_stop){.number = number, .coord = coord, .text = why, .grace_ms = grace / EL_MS(1), .late = r->late};
 }
 
 /* Behind the first n bytes of the text; how many there are now. */

@@ -111,10 +111,39 @@ static void test_silent(void)
     failure_free(&f, NULL);
 }
 
+/* The one whose time ran out is on another node: its words come later, with the report. */
+static void test_elsewhere(void)
+{
+    struct failure late = says(0, timed_out), lost = says(2, closed), f = make(1, FAILURE_SIGNAL, SIGTERM);
+    const struct failure *all[] = {&f, &lost, &late};
+    failure_judge(&f, true, false);
+    ok(!absent_is_silent(&f, NULL), "nobody has looked at what it said");
+    f.watch = FAILURE_WATCH_YES;
+    ok(absent_is_silent(&f, NULL), "stopped, and it had said nothing");
+    absent_mark(&f, NULL);
+    is_num(failure_cause(all, 3), 0, "it comes before those that waited for it");
+    is_str(f.sign, "", "who waited is not known here");
+    absent_explain(&f, all, 2);
+    is_str(f.sign, "", "one that lost a connection does not say why");
+    absent_explain(&f, all, 3);
+    ok(strncmp(f.sign, "rank 0: [/pytorch/", 18) == 0, "the report knows whose time ran out");
+    struct failure third = make(3, FAILURE_SIGNAL, SIGTERM);
+    third.watch = FAILURE_WATCH_YES;
+    third.at = EL_SEC(2);
+    failure_judge(&third, true, false);
+    absent_mark(&third, NULL);
+    is_num(failure_cause((const struct failure *[]){&f, &third}, 2), 0, "of two it does not matter who ended first");
+    failure_free(&third, NULL);
+    failure_free(&late, NULL);
+    failure_free(&lost, NULL);
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
     test_names();
     test_mark();
     test_silent();
+    test_elsewhere();
     return done();
 }

@@ -48,6 +48,12 @@ static void test_logs(void)
        "a report");
     ok(strstr(summary(&out, false), "\n  logs of node 0: node-1:/logs; those of rank 9: on node-2, node 1\n"),
        "the failed rank's are on another node");
+    ok(!HEAD(.number = 3, .failed = 1, .among = 1, .more = true) &&
+           ROW(.rank = 9, .group_rank = 1, .host = "node-2", .code = 3,
+               .document = "{\"rank\":9,\"end\":\"exit\",\"code\":3,\"log_dir\":\"/far/run\"}"),
+       "another report");
+    ok(strstr(summary(&out, false), "\n  logs of node 0: node-1:/logs; those of rank 9: node-2:/far/run, node 1\n"),
+       "where that node has them");
     el_buf_free(&out);
 }
 

@@ -53,6 +53,17 @@ static const struct {
      "FATAL Flags parsing error: Unknown command line flag 'lrr'. Did you mean: lr ?\n"
      "Pass --helpshort or --helpfull to see help on flags.\n",
      "FATAL Flags parsing error: Unknown command line flag 'lrr'. Did you mean: lr ?"},
+    {"absl's UsageError", 1,
+     "\n       USAGE: train.py [flags]\nflags:\n\ntrain.py:\n  --lr: rate\n    (default: '3')\n\nTry --helpfull to get "
+     "a list "
+     "of all flags.\nToo many command-line arguments.\n",
+     "Too many command-line arguments."},
+    {"cyclopts, a value", 1,
+     "╭─ Error ──────────────╮\n│ Invalid value for --lr: unable to convert \"x\" into float.   "
+     "│\n╰──────────────────────╯\n",
+     "Invalid value for --lr: unable to convert \"x\" into float."},
+    {"cyclopts, an option", 2, "╭─ Error ──────────────╮\n│ Unknown option: --lrr=1.   │\n╰──────────────────────╯\n",
+     "Unknown option: --lrr=1."},
     {"jsonargparse", 2,
      "usage: train.py [--config CONFIG] [--lr LR]\ntip: For details of accepted options run: train.py --help\n"
      "error: Parser key \"lr\":\n  Expected a <class 'float'>. Got value: x\n",
@@ -96,6 +107,11 @@ static const struct {
      "cannot open shard 7\n"
      "[rank0]:[W1127 02:13:06.123456789 ProcessGroupNCCL.cpp:1496] Warning: destroy_process_group() was not called\n",
      "cannot open shard 7"},
+    {"one of Lightning, without its type",
+     "cannot open shard 7\n/x/site-packages/lightning/y.py:21: `isinstance(x, Leaf)` is deprecated, use z.\n",
+     "cannot open shard 7"},
+    {"a place of the program's own", "/home/me/data.py:21: no shard is left\n",
+     "/home/me/data.py:21: no shard is left"},
     {"an error that speaks of a warning", "fatal: treated as an error: the Warning: above\n",
      "fatal: treated as an error: the Warning: above"},
 };
@@ -149,6 +165,14 @@ int main(void)
                    "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"),
            DECIDE_CODE, "an exception under Hydra is no refusal");
     is_str(f.message, "AssertionError", "and Hydra's hint not its message");
+    failure_free(&f, NULL);
+    is_num(kind_of(&f, 1,
+                   "\n       USAGE: train.py [flags]\nflags:\n\ntrain.py:\n  --lr: rate\n\nhelper: no data\n"
+                   "epoch 1\ncannot go on\n"),
+           DECIDE_CODE, "absl's help of a child, and then other words");
+    failure_free(&f, NULL);
+    is_num(kind_of(&f, 1, "╭─ Error ──────╮\n│ no data is left │\n╰──────────────╯\n"), DECIDE_OTHER,
+           "a box of the program's own is no refusal");
     failure_free(&f, NULL);
     kind_of(&f, 1, "───\n╰──╯\n");
     is_str(f.found.message, "╰──╯", "where nothing is said, the last line");

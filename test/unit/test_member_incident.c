@@ -25,6 +25,24 @@ static void test_incidents(void)
     ok(msg.u.stopped.number == 7 && !msg.u.stopped.ranks, "but not of another round");
 }
 
+/* Whom elrun stops for one elsewhere, whose time in a collective ran out, is looked at more closely. */
+static void test_late(void)
+{
+    struct msg msg = stop(1);
+    running(0, 2);
+    ok(!m.late, "nothing is known");
+    msg.u.stop.late = true;
+    order(1000, msg);
+    ok(m.late && m.stopping, "why it is stopped is kept for the shell");
+    AT(1010, "attempt closed", .type = MEMBER_EV_CLOSED, .result = MEMBER_STOPPED);
+    running(0, 2);
+    ok(!m.late, "the next attempt knows nothing of it");
+    FAILED(1000, 3);
+    m.incident.late = true;
+    member_message(&m, MSG_WORKER_FAILED, now, &msg);
+    ok(msg.u.worker_failed.late, "one's own is told");
+}
+
 /* Without a link they are kept: HELLO says that this node is not done, so that its round is not closed before. */
 static void test_last_words(void)
 {
@@ -143,6 +161,7 @@ static void test_burst(void)
 int main(void)
 {
     test_incidents();
+    test_late();
     test_last_words();
     test_told_anew();
     test_clock();

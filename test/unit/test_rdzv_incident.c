@@ -80,6 +80,49 @@ static void test_over_nodes(void)
     story_end(&s);
 }
 
+static bool stop_is_late(char to)
+{
+    struct msg m;
+    rdzv_order(s.r, s.node[to - 'a'].member, s.now, &m);
+    return m.type == MSG_STOP && m.u.stop.late;
+}
+
+static void fail_late(unsigned ms, char node)
+{
+    story_until(&s, ms);
+    struct msg m = {.type = MSG_WORKER_FAILED,
+                    .u.worker_failed = {.number = s.node[node - 'a'].number,
+                                        .coord = s.node[node - 'a'].coord,
+                                        .time_us = s.now,
+                                        .code = 1,
+                                        .signal = -1,
+                                        .late = true,
+                                        .text = "exit code 1"}};
+    story_tell(&s, node, &m);
+}
+
+/* The time of a collective ran out: the other nodes tell who of theirs said nothing, and that is the cause. */
+static void test_silent_elsewhere(void)
+{
+    zero(&s);
+    fail_late(5000, 'a');
+    ok(stop_is_late('b'), "the others are told what they are stopped for");
+    INCIDENT('a', .time_us = S(5), .error_us = 300, .class = "hang", .follower = true);
+    INCIDENT('b', .by = "elrun", .class = "hang", .follower = true, .private_link = true, .time_us = S(6));
+    ALL(6010, "ab", STOPPED);
+    ok(rdzv_root(s.r) && rdzv_root(s.r)->order.node == 1, "who said nothing is the cause");
+    story_end(&s);
+    zero(&s);
+    FAIL(5000, 'a', 1);
+    ok(!stop_is_late('b'), "of another failure nobody is asked");
+    story_end(&s);
+    zero(&s);
+    SAY(4000, 'b', SUCCEEDED);
+    fail_late(5000, 'a');
+    ok(!stop_is_late('b'), "a node that had come to its end explains it better");
+    story_end(&s);
+}
+
 /* Who says that a peer is gone is not all: one may have left too early. */
 static void test_left_with_zero(void)
 {
@@ -327,6 +370,7 @@ int main(void)
 {
     test_over_nodes();
     test_left_with_zero();
+    test_silent_elsewhere();
     test_doubt();
     test_node_died();
     test_again();

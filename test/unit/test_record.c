@@ -43,6 +43,7 @@ static struct failure sample(void)
     f.stack = el_strndup(&mem, "Traceback (most recent call last):\n  x\nValueError: bad", 54);
     f.stack_from = FAILURE_FROM_STDERR;
     f.error_file = el_strndup(&mem, "/tmp/e\\x.json", 13);
+    f.log_dir = el_strndup(&mem, "/far/run", 8);
     f.siblings = el_strndup(&mem, "rank 1 stopped", 14);
     f.left = el_strndup(&mem, "rank 2 had ended", 16);
     f.core = el_strndup(&mem, "/var/core.7", 11);
@@ -74,8 +75,9 @@ static bool equal(const struct failure *a, const struct failure *b)
            equal_texts(a->kernel, b->kernel) && a->oom == b->oom && a->xid == b->xid && a->xid_own == b->xid_own &&
            strcmp(a->xid_device, b->xid_device) == 0 && a->texts_short == b->texts_short &&
            equal_texts(a->message, b->message) && equal_texts(a->stack, b->stack) && equal_texts(a->tail, b->tail) &&
-           equal_texts(a->error_file, b->error_file) && equal_texts(a->log_file, b->log_file) && a->rule == b->rule &&
-           strcmp(a->sign, b->sign) == 0 && a->found.kind == b->found.kind && a->found.line == b->found.line &&
+           equal_texts(a->error_file, b->error_file) && equal_texts(a->log_file, b->log_file) &&
+           equal_texts(a->log_dir, b->log_dir) && a->rule == b->rule && strcmp(a->sign, b->sign) == 0 &&
+           a->found.kind == b->found.kind && a->found.line == b->found.line &&
            strcmp(a->found.type, b->found.type) == 0 && strcmp(a->found.message, b->found.message) == 0 &&
            strcmp(a->found.file, b->found.file) == 0 && a->found.user_frame == b->found.user_frame &&
            a->found.chained == b->found.chained && a->found.nested == b->found.nested;
@@ -170,8 +172,8 @@ static void worst(void)
     static char name[400];
     memset(name, 1, sizeof name - 1);
     failure_free(&f, &mem);
-    char **all[] = {&f.message,  &f.stack, &f.tail, &f.error_file, &f.log_file,
-                    &f.siblings, &f.left,  &f.core, &f.kernel};
+    char **all[] = {&f.message, &f.stack,    &f.tail, &f.error_file, &f.log_file,
+                    &f.log_dir, &f.siblings, &f.left, &f.core,       &f.kernel};
     for (unsigned i = 0; i < 9; i++) {
         *all[i] = el_alloc(&mem, 70001);
         memset(*all[i], 1, 70000);

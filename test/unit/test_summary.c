@@ -212,13 +212,14 @@ static void test_followers(void)
         snprintf(text, sizeof text, "%s", trace);
         snprintf(strstr(text, "ValueError"), 200,
                  "RuntimeError: [../gloo/transport/tcp/pair.cc:537] Read error [10.0.0.1]:%d: Connection reset by "
-                 "peer\n",
+                 "peer. This is typically caused by a bug\n",
                  30000 + i);
         stderr_of(f, text);
         failure_judge(f, false, false);
     }
     ok(summary_write(&r, &out, &summary_plain, 0) == 0, "a report");
-    ok(strstr(el_buf_cstr(&out), "\n  7 others ended because of it: ranks 1-7 (RuntimeError: Read error)\n"),
+    ok(strstr(el_buf_cstr(&out),
+              "\n  7 others ended because of it: ranks 1-7 (RuntimeError: Read error: Connection reset by peer)\n"),
        "followers are one line, whatever port they name");
     ok(!strstr(el_buf_cstr(&out), "failed too"), "and no more");
     el_buf_free(&out);

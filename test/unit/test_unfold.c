@@ -48,6 +48,31 @@ static const char wrapped[] = "╭───────────── Traceb
                               "                                       │\n"
                               "╰─────────────────────────────────────────────────────────────╯\nValueError: bad\n";
 
+/* torch has its rank in front of each line of what rich prints, and rich wraps what it prints below the box. */
+static const char ranked[] = "[rank1]: ╭────── Traceback (most recent call last) ───────╮\n"
+                             "[rank1]: │ /home/me/train.py:8 in <module>               │\n"
+                             "[rank1]: │                                               │\n"
+                             "[rank1]: │ ❱ 8 step()                                    │\n"
+                             "[rank1]: ╰───────────────────────────────────────────────╯\n"
+                             "[rank1]: RuntimeError: \n"
+                             "[rank1]: [/pytorch/gloo/transport/tcp/pair.cc:553] \n"
+                             "[rank1]: Connection closed by peer [::1]:39316. This is \n"
+                             "[rank1]: typical\n";
+
+/* RichHandler's, 80 columns wide: neither the header nor the words fit. */
+static const char narrow[] = "[11/27/26 13:56:41] ERROR    training failed                       richlog.py:14\n"
+                             "                             ╭─ Traceback (most recent call last─╮              \n"
+                             "                             │ /home/me/train.py:8 in <module>   │              \n"
+                             "                             │                                   │              \n"
+                             "                             │ ❱ 8 step()                        │              \n"
+                             "                             ╰───────────────────────────────────╯              \n"
+                             "                             RuntimeError:                                      \n"
+                             "                             [/__w/pytorch/pytorch/third_party/glo              \n"
+                             "                             o/gloo/transport/tcp/pair.cc:553]                  \n"
+                             "                             Connection closed by peer                          \n"
+                             "                             [127.0.0.1]:18069. This is typically               \n"
+                             "                             caused by a crash.                                 \n";
+
 int main(void)
 {
     static const char *const names[] = {"pjl", "ecs", "structdict", "structstr", "loguru", "logurujson", "rich"};
@@ -55,6 +80,15 @@ int main(void)
         is_found(names[i], text, read_case(names[i]), "RuntimeError: wrapped é", "/home/me/jl.py:6");
     is_found("a box whose lines are wrapped", wrapped, sizeof wrapped - 1, "ValueError: bad",
              "/home/me/some/very/long/directory/name/that/does/not/fit/train.py:8");
+    is_found("a box with ranks, and wrapped words below it", ranked, sizeof ranked - 1,
+             "RuntimeError: [/pytorch/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:39316. This is "
+             "typical",
+             "/home/me/train.py:8");
+    is_found("a narrow box of a logger", narrow, sizeof narrow - 1,
+             "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed "
+             "by peer "
+             "[127.0.0.1]:18069. This is typically caused by a crash.",
+             "/home/me/train.py:8");
     static const char cut[] = "{\"message\": \"Traceback (most recent call last):\\n  File \\\"/home/me/w.py\\\", line";
     struct failure f;
     look(&f, cut, sizeof cut - 1);

@@ -1,0 +1,85 @@
+/* What stands in front of the last exception: that of a child process, of which the worker only says by which command
+ * it was started; or the loss of a peer, of which the worker's own words say nothing. */
+#include "incident/failure.h"
+#include "lib/tap.h"
+
+#include <string.h>
+
+#define CHILD(words)                                                                                                   \
+    "Traceback (most recent call last):\n  File \"/w/load.py\", line 3, in <module>\n    main()\n"                     \
+    "  File \"/w/load.py\", line 2, in main\n    x()\n" words "\n"
+#define CALLED                                                                                                         \
+    "Traceback (most recent call last):\n  File \"/w/train.py\", line 5, in <module>\n    subprocess.run(c, "          \
+    "check=True)\n"                                                                                                    \
+    "  File \"/usr/lib/python3.11/subprocess.py\", line 571, in run\n    raise CalledProcessError(retcode, "           \
+    "process.args,\n"                                                                                                  \
+    "subprocess.CalledProcessError: Command '['python', 'load.py']' returned non-zero exit status 1.\n"
+#define CLOSED                                                                                                         \
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer "              \
+    "[127.0.0.1]:27557."
+
+static struct failure says(const char *words)
+{
+    struct failure f;
+    failure_init(&f);
+    f.end = FAILURE_EXIT;
+    f.code = 1;
+    failure_add_stderr(&f, words, strlen(words), NULL);
+    failure_judge(&f, false, false);
+    return f;
+}
+
+#define AGAIN(words)                                                                                                   \
+    "Traceback (most recent call last):\n  File \"/w/train.py\", line 15, in <module>\n    raise X() from "            \
+    "None\n" words "\n"
+
+static void test_loss(void)
+{
+    struct failure f =
+        says("2026-11-27 13:35:23,100 ERROR all_reduce failed: " CLOSED "\n" AGAIN("RuntimeError: step 2 failed"));
+    ok(f.follower && f.rule == CLASSIFY_GLOO_CLOSED, "a loss that was logged, and raised again in other words");
+    is_str(f.message, "RuntimeError: step 2 failed", "what it says is shown");
+    failure_free(&f, NULL);
+    f = says("2026-11-27 13:35:23,100 ERROR all_reduce failed\n" CHILD(CLOSED) AGAIN("RuntimeError: step 2 failed"));
+    ok(f.follower, "logged with its traceback");
+    failure_free(&f, NULL);
+    f = says("ERROR all_reduce failed: " CLOSED "\nepoch 3\n" AGAIN("RuntimeError: step 2 failed"));
+    ok(!f.follower, "another line between them: it went on");
+    failure_free(&f, NULL);
+    f = says("ERROR all_reduce failed: " CLOSED "\n" AGAIN("ValueError: step 2 failed"));
+    ok(!f.follower, "an error of the program's own is its own");
+    failure_free(&f, NULL);
+    f = says("ERROR upload: ConnectionResetError: [Errno 104] Connection reset by peer\n" AGAIN(
+        "RuntimeError: step 2 failed"));
+    ok(!f.follower, "a connection to a service");
+    failure_free(&f, NULL);
+}
+
+int main(void)
+{
+    test_loss();
+    struct failure f = says("step 3\n" CHILD("FileNotFoundError: [Errno 2] No such file: 'x'") CALLED);
+    ok(f.message && strncmp(f.message, "subprocess.CalledProcessError: Command", 38) == 0,
+       "the worker's own exception");
+    is_str(f.sign, "FileNotFoundError: [Errno 2] No such file: 'x' (load.py:2)", "the child's is the evidence");
+    is_str(f.survived, "", "and is told once");
+    failure_free(&f, NULL);
+    f = says(CHILD("ValueError: x") "\nmake: *** [all] Error 1\n" CALLED);
+    is_str(f.sign, "ValueError: x (load.py:2)", "a line of a program between them");
+    failure_free(&f, NULL);
+    f = says(CHILD("ValueError: x") "epoch 1\nepoch 2\nepoch 3\nepoch 4\nepoch 5\n" CALLED);
+    is_str(f.sign, "", "an exception of long ago is not the child's");
+    failure_free(&f, NULL);
+    f = says("cp: cannot stat 'x'\n" CALLED);
+    is_str(f.sign, "", "a child that printed none");
+    failure_free(&f, NULL);
+    f = says(CHILD("ValueError: x") "Traceback (most recent call last):\n  File \"/w/t.py\", line 9, in f\n    g()\n"
+                                    "KeyError: 'y'\n");
+    is_str(f.sign, "", "another exception says nothing of a child");
+    failure_free(&f, NULL);
+    f = says(CHILD(CLOSED) CALLED);
+    ok(f.follower && f.rule == CLASSIFY_GLOO_CLOSED, "a child that lost its peer: another rank made it so");
+    ok(!f.private_link, "and it is no connection of the worker's own");
+    failure_free(&f, NULL);
+    return done();
+}
