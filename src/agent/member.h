@@ -316,7 +316,7 @@ struct member {
     bool stand_over;                      /* the coordinator has said that it is over */
     bool succeeded;                       /* of `round`, and not stopped since */
     bool ran; /* `round` had workers here when the last connection that reached a coordinator was closed by that */
-    bool failed, fenced, stuck;           /* how `round` ended here: told again in each HELLO */
+    bool failed, fenced, stuck; /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_open; /* the round is not known to be closed: each coordinator is told of it, this one may be new */
     struct decide_digest digest; /* of `round`, for DIGEST */

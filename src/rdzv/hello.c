@@ -439,8 +439,8 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
 
 /* Every seat of the highest round that was reported is heard.  Is that the last one?  What the journal does not have
  * has never left.  Without one others may run a round that was formed when these had stopped or succeeded or were cut
- * off, and be on their way; but not if these run.  Nor if they ran when the connection to a coordinator was closed whose
- * process is known to be dead: it would have waited for the end of their workers before it formed another one. */
+ * off, and be on their way; but not if these run.  Nor if they ran when the connection to a coordinator was closed
+ * whose process is known to be dead: it would have waited for the end of their workers before it formed another one. */
 static bool is_whole(const struct rdzv *r)
 {
     /* The agent that hosted the coordinator before: its process is known to be dead, and is not waited for. */

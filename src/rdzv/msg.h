@@ -137,8 +137,7 @@
     F(T, NUM, seen, MSG_ROUND_MAX, 0)   /* the highest round number that any coordinator has told it */                \
     F(T, INT, group_rank, MSG_NODES_MAX - 1, 0)                                                                        \
     F(T, NUM, group_size, MSG_NODES_MAX, 0)                                                                            \
-    /* of that round's WORLD: */                                                                                       \
-    F(T, NUM, rank_base, MSG_WORLD_MAX, 0)                                                                             \
+    F(T, NUM, rank_base, MSG_WORLD_MAX, 0) /* from here on: of that round's WORLD */                                   \
     F(T, NUM, restarts, 1000000000, 0)                                                                                 \
     F(T, HEX, token, 0, 0)                                                                                             \
     F(T, NUM, world_size_first, MSG_WORLD_MAX, 0)                                                                      \

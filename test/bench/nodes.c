@@ -7,8 +7,8 @@
  *   lose  lost: from kill -9 of the last agent to the first instruction of the survivors' last new worker.  In the same
  *         moment the file STAMPS.go appears.  The first agent hosts the endpoint.
  *   lead  lost: as lose, but of the first agent
- *   late  alone: from before the fork of the first agent to its worker's first instruction; joined, if AGENTS is 2: from
- *         before the fork of the second to the first instruction of the last worker of both
+ *   late  alone: from before the fork of the first agent to its worker's first instruction
+ *         joined: if AGENTS is 2, from before the fork of the second to the last worker's first instruction
  *   cut   lost: as lose, but the shell command $BENCH_CUT is run instead of a kill
  *
  * The command starts one agent with one worker of test/bench/stamp.c.  In its words @PORT@ stands for a free port and

@@ -345,8 +345,9 @@ static void test_coordinator_restart_done(void)
              "without a journal a round that has succeeded ends the job when the time for others is over");
 }
 
-/* The agent that hosted the coordinator was killed, which another one on its host knows, and the workers of the others have
- * failed of it before these have told it.  c had no workers any more when that coordinator went: not known to be the last. */
+/* The agent that hosted the coordinator was killed, which another one on its host knows, and the workers of the others
+ * have failed of it before these have told it.  c had no workers any more when that coordinator went: not known to be
+ * the last. */
 static void test_coordinator_host_killed(void)
 {
     for (int how = 0; how < 2; how++) {
