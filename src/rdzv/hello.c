@@ -309,14 +309,12 @@ static void take_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
 static void take_late(struct rdzv *r, unsigned i, const struct msg_hello *h)
 {
     unsigned k = r->member[i].seat;
-    unsigned had = r->world;
     take_seat(r, i, h);
     rdzv_count_world(r);
     r->world_last = r->world;
     if (r->saving)
         saving_world(r->saving, r->world);
-    if (r->world > had) /* else the others had left room for its ranks */
-        rdzv_incidents_insert(r, r->seat[k].rank_base, r->world - had);
+    rdzv_incidents_insert(r, r->seat[k].rank_base);
 }
 
 /* The seat that this report speaks of, if it is one of the round that is present and nobody else holds it. */

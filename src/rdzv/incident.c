@@ -293,8 +293,9 @@ void rdzv_incidents_adopt(struct rdzv *r)
     }
 }
 
-/* A seat of the round turns out to have so many workers, from this rank on: the ranks behind them are others. */
-void rdzv_incidents_insert(struct rdzv *r, unsigned rank, unsigned slots)
+/* A seat of the round turns out to have workers, from this rank on: where the others had left no room for them, the
+ * ranks behind are others. */
+void rdzv_incidents_insert(struct rdzv *r, unsigned rank)
 {
     unsigned had = r->fates;
     if (had && r->world > r->fates_room) {
@@ -303,9 +304,10 @@ void rdzv_incidents_insert(struct rdzv *r, unsigned rank, unsigned slots)
         r->fates_room = more ? r->world : r->fates_room;
     }
     r->fates = had && r->world <= r->fates_room ? r->world : 0;
-    if (r->fates) {
-        memmove(r->fate + rank + slots, r->fate + rank, had - rank);
-        memset(r->fate + rank, 0, slots);
+    if (r->fates > had) {
+        unsigned more = r->fates - had, from = rank < had ? rank : had;
+        memmove(r->fate + from + more, r->fate + from, had - from);
+        memset(r->fate + from, 0, more);
     }
     for (unsigned i = 0; i < r->incident_count; i++) {
         struct rdzv_incident *x = &r->incident[i];

@@ -384,8 +384,8 @@ void rdzv_health_render(struct rdzv *r); /* health_view.c: for rdzv_probe_page()
 /* incident.c */
 void rdzv_incidents_forget(struct rdzv *r); /* a round begins */
 void rdzv_incidents_free(struct rdzv *r);
-void rdzv_incidents_adopt(struct rdzv *r); /* the world of a round that was rebuilt is known */
-void rdzv_incidents_insert(struct rdzv *r, unsigned rank, unsigned slots); /* … but for these, until now */
+void rdzv_incidents_adopt(struct rdzv *r);                 /* the world of a round that was rebuilt is known */
+void rdzv_incidents_insert(struct rdzv *r, unsigned rank); /* … but for those from here on, until now */
 /* False: it was known. */
 bool rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f, el_usec now);
 void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f, el_usec now);

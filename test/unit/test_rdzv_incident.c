@@ -366,6 +366,30 @@ static void test_never_heard(void)
     story_end(&s);
 }
 
+/* The last node comes when the others stop already, and the one before it never: or it does, and says that it is
+ * elsewhere. */
+static void test_heard_late_behind_a_gap(void)
+{
+    for (int how = 0; how < 3; how++) {
+        trio(&s);
+        CRASH(5000, true);
+        R(5100, 'a', RUNNING);
+        U(10050);
+        RF(10100, 'c', IDLE);
+        INCIDENT('c', .local_rank = 1, .time_us = 4900000, .error_us = 300);
+        is_num(s.r->incident[0].order.rank, 5, "the rank that it has");
+        if (how) {
+            s.node[1].rank_base = how == 1 ? 2 : 5000;
+            RF(10200, 'b', IDLE);
+            is_num(s.r->world, 6, "all are here");
+            is_num(s.r->incident[0].order.rank, 5, "and it is where it was");
+        }
+        stopped_with('a', "0-1", "");
+        is_str(head()->stopped_ranks, "0-1", "those that elrun stopped");
+        story_end(&s);
+    }
+}
+
 int main(void)
 {
     test_over_nodes();
@@ -383,5 +407,6 @@ int main(void)
     test_rebuilt();
     test_heard_late();
     test_never_heard();
+    test_heard_late_behind_a_gap();
     return done();
 }
