@@ -11,7 +11,9 @@ bit for bit, when a worker was killed.
 Kept: what a checkpoint of Lightning has (modules, optimizers, schedules, precision, loops, callbacks, data module, and what
 on_save_checkpoint() adds, called at each snapshot) and the random numbers of each rank.  It is taken when on_train_batch_end()
 of all callbacks and of the module have run, whatever their order: EMAWeightAveraging is in it.  The place in the epoch is that of a
-loader with a state, as torchdata's StatefulDataLoader; with another one Lightning begins the epoch's data again.
+loader with a state, as torchdata's StatefulDataLoader; with another one Lightning begins the epoch's data again.  With several
+ranks give it a DistributedSampler yourself: the one that Lightning puts in the place of shuffle=True keeps no state, and the rest
+of the epoch would be another permutation.
 
 Not kept: gradients that are being accumulated, metrics of an epoch that is not over (self.log(on_epoch=True)), random
 numbers that a dataset draws in __getitem__ without workers.  A validation within an epoch (val_check_interval) that was under way
