@@ -91,7 +91,8 @@ void member_link_event(struct member *m, const struct member_event *ev, el_usec 
         on_connected(m, now, out);
     else if (m->link != MEMBER_LINK_DOWN) {
         if (m->link >= MEMBER_LINK_HELLO) /* else nobody was there */
-            m->ran = m->link == MEMBER_LINK_UP && m->attempt && !m->fenced;
+            m->ran =
+                m->link == MEMBER_LINK_UP && m->attempt && !m->fenced && now - m->coord_heard < member_silence_limit(m);
         member_link_lost(m, ev->text, ev->refused, now);
     }
 }

@@ -379,6 +379,63 @@ def memory_that_was_given_back(folder):
     assert job.captured(2) == "tensor r00000/other was changed outside of ck.update()", job.captured(2)
 
 
+def memory_that_was_given_back_in_a_step(folder):
+    """It is no state: that is said, and the process lives.  The next one at its place is another tensor."""
+    net = torch.nn.Sequential(torch.nn.Linear(100, 100), torch.nn.BatchNorm1d(100))
+    optim = torch.optim.AdamW(net.parameters())
+    net(torch.ones(2, 100)).sum().backward()
+    optim.step()
+    state = {"net": net, "optim": optim, "t": torch.ones(1000), "d": {i: torch.ones(100) for i in range(20)}}
+    job = Watched(folder, state=state)
+    job.keep(1)
+    for name, tensor in (("net.0.weight", net[0].weight), ("net.1.running_mean", net[1].running_mean), ("t", state["t"]), ("d.3", state["d"][3]),
+                         ("optim.0.exp_avg", optim.state[net[0].weight]["exp_avg"])):
+        storage = tensor.untyped_storage() if hasattr(torch.Tensor, "untyped_storage") else tensor.storage()
+        size = storage.nbytes() if hasattr(torch.Tensor, "untyped_storage") else storage.size()
+        storage.resize_(0)
+        job.keep(2)
+        assert "the memory of this tensor was given back" in job._emergency.trouble and name in job._emergency.trouble, (name, job._emergency.trouble)
+        try:
+            Watched(folder, state=state)
+        except TypeError as e:
+            assert "the memory of this tensor was given back" in str(e), e
+        else:
+            assert False, name
+        storage.resize_(size)
+        tensor.data.fill_(1)
+        job.keep(3)
+        assert job.captured(3) == ""
+
+
+def another_at_the_place_of_one_given_back(folder):
+    place = torch.zeros(4000)
+    state = {"t": place}
+    job = Watched(folder, state=state)
+    job.keep(1)
+    plan = job._emergency.plan
+    job._emergency.plan = plan._replace(looked=[1])  # as its view says when its memory was given back
+    job.keep(2)
+    assert job._emergency.plan is not plan and job._emergency.plan.looked == plan.looked
+    assert job.captured(2) == ""
+
+
+def changed_before_a_swap(folder):
+    """A change outside of a step is none of ck.swapped(), and not forgotten behind it."""
+    net = torch.nn.Linear(50, 50)
+    job = Watched(folder, net=net)
+    job.keep(1)
+    with torch.no_grad():
+        net.weight[3, 3] += 1
+    with job.swapped():
+        with job.swapped():
+            pass
+    assert job.captured(1) == 'tensor r00000/weight was changed outside of ck.update()', job.captured(1)
+    job.keep(2)
+    with job.swapped():
+        pass
+    assert job.captured(2) == ""
+
+
 def a_look_that_fails(folder):
     """It ends no step."""
     job = Watched(folder, state={"t": torch.zeros(4)})

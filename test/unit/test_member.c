@@ -560,8 +560,44 @@ static void test_restart_unnoticed(void)
              "a coordinator that was restarted says HOLD: nothing happens");
 }
 
+static bool says_ran(void)
+{
+    struct msg hello;
+    member_message(&m, MSG_HELLO, now, &hello);
+    return hello.u.hello.ran;
+}
+
+/* The coordinator's end of the connection is closed while there are workers: it has formed no other round.  Not so if
+ * it was not heard for long, if the connection was given up here, or if a coordinator that never answered closed it. */
+static void test_ran(void)
+{
+    running(1, 2);
+    answered(1000, 2000, false);
+    LOST(2100);
+    FAILED(2150, 1);
+    CLOSED(2200, FAILED);
+    ok(says_ran(), "it had workers when the connection was closed, though it has none any more");
+    until(2900);
+    CONNECTED(3000);
+    LOST(3100);
+    ok(!says_ran(), "whoever closed this connection may have heard it, and formed a round");
+
+    running(1, 2);
+    answered(1000, 2000, false);
+    CLOSED(2050, STOPPED);
+    LOST(2100);
+    ok(!says_ran(), "it had none any more");
+
+    running(1, 2);
+    answered(1000, 2000, false);
+    now = EL_MS(30000);
+    step((struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = "closed"}, "link closed");
+    ok(!says_ran(), "it stood still, and may have been given up before");
+}
+
 int main(void)
 {
+    test_ran();
     test_first_round();
     test_rank_0();
     test_never();

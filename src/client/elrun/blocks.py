@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 from . import special
 from .special import PICKLE
 from .sharing import pack_places
-from .tree import MappingNode, Mesh, ModuleNode, Packed, SequenceNode, Spread, TensorNode, class_name, join
+from .tree import MappingNode, Mesh, ModuleNode, Packed, Refused, SequenceNode, Spread, TensorNode, class_name, join
 from .values import SIMPLE, torch
 
 if TYPE_CHECKING:
@@ -113,8 +113,13 @@ class Block:
         """What can be asked of thousands of tensors at each step."""
         kind = torch().Tensor
         numbers = list(map(kind.numel, self.locals))
+        places = list(map(kind.data_ptr, self.locals))
+        if 0 in places:
+            for spec, tensor in zip(self.specs, self.locals):
+                if not special.has_memory(tensor):
+                    raise Refused(f'"{spec.name}": the memory of this tensor was given back (its storage has 0 bytes)')
         empty = [tuple(t.shape) for t, n in zip(self.locals, numbers) if not n] if 0 in numbers else []
-        return list(map(kind.data_ptr, self.locals)), numbers, list(map(kind.dim, self.locals)), list(map(kind.dtype.__get__, self.locals)), empty
+        return places, numbers, list(map(kind.dim, self.locals)), list(map(kind.dtype.__get__, self.locals)), empty
 
     def guard(self) -> bool:
         raise NotImplementedError

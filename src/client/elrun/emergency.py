@@ -112,6 +112,15 @@ class Emergency:
             self.habit = ""
         return what
 
+    def drop_changed(self) -> None:
+        """What was changed since the last step is no state that it has left."""
+        try:
+            what = self.end.changed() if self.end else ""
+        except Exception as e:  # of what the script has put there
+            what = f"something ({type(e).__name__}: {e})"
+        if what:
+            self.forget(_outside(what))
+
     def stepped(self) -> str:
         """The part of a scheduler that has made a step since, whose copy is behind; "": none has.  It is asked for until
         one has."""

@@ -19,7 +19,7 @@ from .emergency import HABIT_STEPS, Emergency
 from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PHASE, PROTO, REASON, SNAPSHOT, UPDATING, WHY,
                       Error, Extent, Page, end_of, extents, images_of, images_text)
 from .parts import FilePart, Held, Saved, put_back, unmade
-from .records import Change, Event, NoSnapshot, Regroup, SavedImage
+from .records import Change, Event, NoSnapshot, Regroup, SavedImage, from_outside
 from .texts import cut
 from .tree import Misfit, Refused
 from .values import torch
@@ -178,7 +178,7 @@ class Snapshots(Declaring):
             return str(e), str(e)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
             text = f"{type(e).__name__}: {e}"
-            return text, "" if isinstance(e, (ValueError, KeyError, struct.error, Error)) and not _from_outside(e) else text
+            return text, "" if isinstance(e, (ValueError, KeyError, struct.error, Error)) and not from_outside(e) else text
         return "", ""
 
     def _share(self, share: Callable[[Optional[SavedImage]], Optional[bytes]], image: Optional[SavedImage], samples: int) -> None:
@@ -413,8 +413,10 @@ class Snapshots(Declaring):
         block, or elements that are compared are not back."""
         self._swapped += 1
         emergency = self._emergency
-        end = emergency.end if emergency else None
+        end, trouble = None, ""
         if emergency:
+            emergency.drop_changed()
+            end, trouble = emergency.end, emergency.trouble
             emergency.forget("other weights are in its place (ck.swapped())")
         self._turn += 2  # a copy that has begun does not count
         back = False
@@ -424,7 +426,9 @@ class Snapshots(Declaring):
         finally:
             self._swapped -= 1
             self._turn += 2
-            if emergency and end is not None and back and not self._turn & 1 and not self._swapped:
+            if emergency and end is None and back and not self._swapped:
+                emergency.forget(trouble)
+            elif emergency and end is not None and back and not self._turn & 1 and not self._swapped:
                 step, there = end.step, end.is_there()
                 del end  # who holds a tensor is counted
                 if there:
@@ -589,11 +593,3 @@ class Snapshots(Declaring):
         self._settled[event.step] = event
         while len(self._settled) > EVENTS_MAX:
             self._settled.pop(next(iter(self._settled)))
-
-
-def _from_outside(e: BaseException) -> bool:
-    """It was raised in somebody else's code, by a load_state_dict() for example: another snapshot would not help."""
-    at = e.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    return at is not None and not at.tb_frame.f_globals.get("__name__", "").startswith("elrun")

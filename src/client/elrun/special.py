@@ -54,6 +54,12 @@ def is_block_tensor(value: Any) -> bool:
             and not value.is_meta and not is_odd(value))
 
 
+def has_memory(tensor: Any) -> bool:
+    """It was not given back, by resize_(0) of its storage: to read it would be the end of the process."""
+    storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+    return bool(storage.nbytes()) or not tensor.numel()
+
+
 def is_plain_class(tensor: Any) -> bool:
     """A tensor or parameter of torch's own: another one with its values is like it."""
     th = torch()

@@ -19,6 +19,7 @@ from .blocks import Block, local_of
 from .objects import fields_of
 from .packets import Error
 from .parts import Held, Part, copy_all
+from .special import has_memory
 from .special import is_tensor as _is_tensor
 from .values import SIMPLE, has_pair, numpy, torch
 
@@ -48,6 +49,7 @@ class Plan(NamedTuple):
     numpys: List[int]  #: numbers of some of the rest: their memory may become an array's
     picked: List[int]  #: numbers of some of the rest,
     views: List[Any]  #: elements of them,
+    looked: List[int]  #: … at these places
     samples: List[Any]  #: … as they were behind the step
     loose: List[int]  #: of the rest: in no block,
     reached: Set[int]  #: … and in a container
@@ -69,7 +71,7 @@ def planned(had: Optional[Plan], held: List[Held], sources: List[Any], parts: Li
         places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
         dense = [not _is_tensor(s) or s.is_contiguous() for s in sources]
     if had is not None and had.dense == dense and had.layouts == layouts and not _has_arrays(had.numpys, sources):
-        if had.places == places:
+        if had.places == places and _places_of(had.views) == had.looked:
             return had
         if had.uncounted == _uncounted(sources):
             plan = _elsewhere(had, sources, places, parts)
@@ -106,21 +108,23 @@ def _plan(layouts: List[Any], sources: List[Any], places: List[int], dense: List
     weights = sorted(drawn, key=lambda i: not sources[i].requires_grad)[:SAMPLED_MAX]  # first: they are what scripts swap
     looked = {i: view for i in weights for view in [_watched(sources[i])] if view is not None}
     loose, reached = _in_no_block(rest, sources, parts)
-    return Plan(layouts, places, dense, uncounted, aside, rest, copies, sorted(set(numpys).difference(of_numpy)), list(looked), list(looked.values()),
-                [v.clone() for v in looked.values()], loose, reached, list(sources))
+    views = list(looked.values())
+    return Plan(layouts, places, dense, uncounted, aside, rest, copies, sorted(set(numpys).difference(of_numpy)), list(looked), views, _places_of(views),
+                [v.clone() for v in views], loose, reached, list(sources))
 
 
 def _elsewhere(had: Plan, sources: List[Any], places: List[int], parts: List[Any]) -> Optional[Plan]:
     """The same plan for tensors that lie elsewhere, as they do if a state_dict() gives copies; None: they differ otherwise."""
     views = list(had.views)
+    there = _places_of(views)  # the memory that a view is of may have been given back
     for k, (i, sample) in enumerate(zip(had.picked, had.samples)):
-        if places[i] != had.places[i]:
+        if places[i] != had.places[i] or there[k] != had.looked[k]:
             view = _watched(sources[i])
             if view is None or view.shape != sample.shape or view.device != sample.device:
                 return None
             views[k] = view
     loose, reached = _in_no_block(had.rest, sources, parts)
-    return had._replace(places=places, views=views, loose=loose, reached=reached, keep=list(sources))
+    return had._replace(places=places, views=views, looked=_places_of(views), loose=loose, reached=reached, keep=list(sources))
 
 
 def _in_no_block(rest: List[int], sources: List[Any], parts: List[Any]) -> Tuple[List[int], Set[int]]:
@@ -149,7 +153,11 @@ class StepEnd:
         self.held, self.sources, self.plan = held, sources, plan
         self.versions = list(map(_VERSION, [sources[i] for i in plan.rest]))
         self.places = [plan.places[i] for i in plan.rest]
-        copy_all(plan.copies, [sources[i] for i in plan.aside])
+        aside = [sources[i] for i in plan.aside]
+        for i, source in zip(plan.aside, aside):
+            if _is_tensor(source) and not has_memory(source):
+                raise Error(f"the memory of tensor {self.name(i)} was given back")
+        copy_all(plan.copies, aside)
         copy_all(plan.samples, plan.views)
         self.contents = [_contents(part) for part in parts if isinstance(part, Part)]
         self.loose = [sources[i] for i in plan.loose]  # whose holders are counted,
@@ -166,7 +174,7 @@ class StepEnd:
     def sampled(self) -> str:
         """The tensor of which elements that are compared have changed, past torch's count of changes; "": none."""
         for i, view in zip(self.plan.picked, self.plan.views):
-            if not _has_memory(view) or not _has_memory(self.sources[i]):  # nothing of it can be read
+            if not has_memory(view) or not has_memory(self.sources[i]):  # nothing of it can be read
                 return f"tensor {self.name(i)}"
         k = _first_other(self.plan.views, self.plan.samples)
         return f"tensor {self.name(self.plan.picked[k])}" if k >= 0 else ""
@@ -199,7 +207,7 @@ class StepEnd:
         """A source that torch has counted a change of since the step, or that lies elsewhere, or otherwise; -1: none."""
         for i, version, place in zip(self.plan.rest, self.versions, self.places):
             source = self.sources[i]
-            if source._version != version or source.data_ptr() != place or source.is_contiguous() != self.plan.dense[i] or not _has_memory(source):
+            if source._version != version or source.data_ptr() != place or source.is_contiguous() != self.plan.dense[i] or not has_memory(source):
                 return i
         return -1
 
@@ -282,10 +290,8 @@ def _has_arrays(numbers: List[int], sources: List[Any]) -> bool:
     return not all(map(th.UntypedStorage.resizable, storages))
 
 
-def _has_memory(tensor: Any) -> bool:
-    """It has not been given back, by storage.resize_(0)."""
-    storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
-    return bool(storage.nbytes()) or not tensor.numel()
+def _places_of(tensors: List[Any]) -> List[int]:
+    return list(map(torch().Tensor.data_ptr, tensors)) if tensors else []
 
 
 def _array_like(array: Any) -> Any:
