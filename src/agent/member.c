@@ -315,7 +315,7 @@ static void on_world(struct member *m, const struct msg_world *w, el_usec now, s
     if (!is_round(&m->store, w->number, w->coord))
         close_store(m, out);
     m->round = (struct member_round){w->number, w->coord};
-    m->ran = false;
+    m->latest = false;
     keep_world(m, w);
     member_enter(m, now, out);
 }

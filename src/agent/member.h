@@ -315,7 +315,7 @@ struct member {
     bool stand_lost;                      /* WORDS_LOST was said of it */
     bool stand_over;                      /* the coordinator has said that it is over */
     bool succeeded;                       /* of `round`, and not stopped since */
-    bool ran; /* `round` had workers here when the last connection that reached a coordinator was closed by that */
+    bool latest; /* nothing was ordered behind `round` when a coordinator closed the last connection that reached it */
     bool failed, fenced, stuck; /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_open; /* the round is not known to be closed: each coordinator is told of it, this one may be new */

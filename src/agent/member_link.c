@@ -43,7 +43,7 @@ void member_link_lost(struct member *m, const char *why, bool refused, el_usec n
 
 void member_link_drop(struct member *m, const char *why, el_usec now, struct member_actions *out)
 {
-    m->ran = false;
+    m->latest = false;
     member_act(out, MEMBER_DO_DISCONNECT);
     member_link_lost(m, why, false, now);
 }
@@ -85,14 +85,20 @@ static void on_connected(struct member *m, el_usec now, struct member_actions *o
     member_common_tell(m, out);
 }
 
+/* Who is heard, and ends a round or forms another one, tells this node on the same connection. */
+static bool is_latest(const struct member *m, el_usec now)
+{
+    return m->link == MEMBER_LINK_UP && now - m->coord_heard < member_silence_limit(m) && !m->fenced && !m->succeeded &&
+           !m->parked && !m->probing && !m->leaving && m->seen == m->round.number;
+}
+
 void member_link_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
 {
     if (ev->type == MEMBER_EV_CONNECTED)
         on_connected(m, now, out);
     else if (m->link != MEMBER_LINK_DOWN) {
         if (m->link >= MEMBER_LINK_HELLO) /* else nobody was there */
-            m->ran =
-                m->link == MEMBER_LINK_UP && m->attempt && !m->fenced && now - m->coord_heard < member_silence_limit(m);
+            m->latest = is_latest(m, now);
         member_link_lost(m, ev->text, ev->refused, now);
     }
 }

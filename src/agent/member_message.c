@@ -33,7 +33,7 @@ static void hello(const struct member *m, struct msg_hello *h)
                             .number = m->round.number,
                             .coord = m->round.coord,
                             .seen = m->seen,
-                            .ran = m->ran && !m->fenced,
+                            .latest = m->latest && !m->fenced,
                             .failed = m->failed,
                             .fenced = m->fenced,
                             .stuck = m->stuck};

@@ -348,7 +348,7 @@ static bool regains_seat(struct rdzv *r, unsigned i, const struct msg_hello *h)
     s->stopped = h->phase == MSG_PHASE_IDLE;
     s->failed = h->failed;
     s->stopping = h->phase == MSG_PHASE_STOPPING || h->fenced;
-    s->ran = h->ran;
+    s->latest = h->latest;
     r->unheard--;
     return true;
 }
@@ -437,8 +437,9 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
 
 /* Every seat of the highest round that was reported is heard.  Is that the last one?  What the journal does not have
  * has never left.  Without one others may run a round that was formed when these had stopped or succeeded or were cut
- * off, and be on their way; but not if these run.  Nor if they ran when the connection to a coordinator was closed
- * whose process is known to be dead: it would have waited for the end of their workers before it formed another one. */
+ * off, and be on their way; but not if these run.  Nor if nothing was ordered behind this round when the connection to
+ * a coordinator was closed whose process is known to be dead: it tells the nodes of a round first when it forms
+ * another. */
 static bool is_whole(const struct rdzv *r)
 {
     /* The agent that hosted the coordinator before: its process is known to be dead, and is not waited for. */
@@ -449,7 +450,7 @@ static bool is_whole(const struct rdzv *r)
     bool runs = false, stops = r->number < r->seen;
     for (unsigned k = 0; k < r->size; k++) {
         runs |= !r->seat[k].succeeded;
-        stops |= (r->seat[k].stopped || r->seat[k].stopping) && !(dead && r->seat[k].ran);
+        stops |= (r->seat[k].stopped || r->seat[k].stopping) && !(dead && r->seat[k].latest);
     }
     return r->recorded || (runs && !stops);
 }

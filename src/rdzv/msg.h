@@ -145,7 +145,7 @@
     F(T, STR, master_addr, MSG_ADDR_MAX, 0)                                                                            \
     F(T, NUM, master_port, 65535, 0)                                                                                   \
     /* how it went on here: */                                                                                         \
-    F(T, BOOL, ran, 0, 0)    /* it had workers when the connection before this one was closed by the other side */     \
+    F(T, BOOL, latest, 0, 0) /* nothing was ordered behind it when the last connection was closed */                   \
     F(T, BOOL, failed, 0, 0) /* that round ended here because a worker failed */                                       \
     F(T, BOOL, fenced, 0, 0) /* that round ended here because this node was cut off */                                 \
     F(T, BOOL, stuck, 0, 0)                                                                                            \

@@ -70,7 +70,7 @@ struct rdzv_seat {
     unsigned rank_base, role_base;
     unsigned reported_base;                    /* rank_base, as its node has it; 0: nobody has reported it */
     bool stopped, succeeded, failed, stopping; /* the last two: as reported while rebuilding */
-    bool ran;                                  /* … its node had workers when the coordinator before this one went */
+    bool latest;                               /* … nothing was ordered behind it when the coordinator went */
     bool digested;                             /* its DIGEST has been counted */
     char remote[RDZV_REMOTE_MAX];              /* where its member comes from */
 };

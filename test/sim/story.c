@@ -109,7 +109,7 @@ static void order_line(struct story *s, int i, bool *any, const struct msg *m)
         s->node[i].coord = m->u.world.coord;
         s->node[i].group_rank = (int)m->u.world.group_rank;
         s->node[i].rank_base = m->u.world.rank_base;
-        s->node[i].ran = false;
+        s->node[i].latest = false;
         s->node[i].group_size = (unsigned)m->u.world.group_size;
         put(s, "%s%c: world %llu, %llu of %llu", sep, 'a' + i, (unsigned long long)m->u.world.number,
             (unsigned long long)m->u.world.group_rank, (unsigned long long)m->u.world.group_size);
@@ -294,7 +294,7 @@ static void hello(struct story *s, char node, int phase, bool report)
         h->coord = s->node[i].coord;
         h->group_rank = s->node[i].group_rank;
         h->rank_base = s->node[i].rank_base;
-        h->ran = s->node[i].ran;
+        h->latest = s->node[i].latest;
         h->group_size = s->node[i].group_size;
         h->master_addr = "10.0.0.1";
         h->master_port = 1;

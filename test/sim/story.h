@@ -26,7 +26,7 @@ struct story {
         uint64_t number, coord; /* of the last WORLD */
         int group_rank, node_rank;
         uint64_t rank_base;
-        bool ran;           /* for its next HELLO */
+        bool latest;        /* for its next HELLO */
         const char *domain; /* NULL: none */
         unsigned group_size;
         unsigned parks;

@@ -560,44 +560,61 @@ static void test_restart_unnoticed(void)
              "a coordinator that was restarted says HOLD: nothing happens");
 }
 
-static bool says_ran(void)
+static bool says_latest(void)
 {
     struct msg hello;
     member_message(&m, MSG_HELLO, now, &hello);
-    return hello.u.hello.ran;
+    return hello.u.hello.latest;
 }
 
-/* The coordinator's end of the connection is closed while there are workers: it has formed no other round.  Not so if
- * it was not heard for long, if the connection was given up here, or if a coordinator that never answered closed it. */
-static void test_ran(void)
+/* The coordinator's end of the connection is closed before it has ordered anything behind this round.  Not so if it was
+ * not heard for long, or if a coordinator that never answered closed it. */
+static void test_latest(void)
 {
     running(1, 2);
     answered(1000, 2000, false);
     LOST(2100);
     FAILED(2150, 1);
     CLOSED(2200, FAILED);
-    ok(says_ran(), "it had workers when the connection was closed, though it has none any more");
+    ok(says_latest(), "its workers were there");
     until(2900);
     CONNECTED(3000);
     LOST(3100);
-    ok(!says_ran(), "whoever closed this connection may have heard it, and formed a round");
+    ok(!says_latest(), "whoever closed this connection may have heard it, and formed a round");
+
+    running(1, 2);
+    answered(1000, 2000, false);
+    FAILED(2050, 1);
+    CLOSED(2060, FAILED);
+    order(2070, stop(1));
+    LOST(2100);
+    ok(says_latest(), "they had ended, and nobody had said what comes then");
+
+    running(1, 2);
+    answered(1000, 2000, false);
+    FAILED(2050, 1);
+    CLOSED(2060, FAILED);
+    order(2070, park("1 of 2"));
+    LOST(2100);
+    ok(!says_latest(), "another round is to come");
 
     running(1, 2);
     answered(1000, 2000, false);
     CLOSED(2050, STOPPED);
+    order(2070, open_store(2));
     LOST(2100);
-    ok(!says_ran(), "it had none any more");
+    ok(!says_latest(), "the store of another one is opened");
 
     running(1, 2);
     answered(1000, 2000, false);
     now = EL_MS(30000);
     step((struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = "closed"}, "link closed");
-    ok(!says_ran(), "it stood still, and may have been given up before");
+    ok(!says_latest(), "it stood still, and may have been given up before");
 }
 
 int main(void)
 {
-    test_ran();
+    test_latest();
     test_first_round();
     test_rank_0();
     test_never();

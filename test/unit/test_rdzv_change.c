@@ -346,15 +346,15 @@ static void test_coordinator_restart_done(void)
 }
 
 /* The agent that hosted the coordinator was killed, which another one on its host knows, and the workers of the others
- * have failed of it before these have told it.  c had no workers any more when that coordinator went: not known to be
+ * have failed of it before these have told it.  c had been told more before that coordinator went: not known to be
  * the last. */
 static void test_coordinator_host_killed(void)
 {
     for (int how = 0; how < 2; how++) {
         trio(&s);
         s.conf.dead_number = 1;
-        s.node[1].ran = true;
-        s.node[2].ran = how == 0;
+        s.node[1].latest = true;
+        s.node[2].latest = how == 0;
         CRASH(5000, false);
         RF(5010, 'b', STOPPING);
         RF(5020, 'c', IDLE);

@@ -354,7 +354,7 @@ static void test_never_heard(void)
 {
     trio(&s);
     s.conf.dead_number = 1;
-    s.node[1].ran = s.node[2].ran = true;
+    s.node[1].latest = s.node[2].latest = true;
     CRASH(5000, false);
     RF(5100, 'c', STOPPING);
     INCIDENT('c', .local_rank = 1, .time_us = 4900000, .error_us = 300);
