@@ -15,7 +15,7 @@
 struct load_part {
     const char *part, *shard_id;
     bool named; /* a file that the script named; else tensors */
-    bool own;   /* its rank's piece of a replica: that of the lowest rank will do, or none */
+    bool own;   /* its rank's piece of a replica: where all share the same, that of the lowest rank will do, or none */
 };
 
 /* One that could not be read before; what is written anew under its number has another lineage, as a rule. */

@@ -61,7 +61,17 @@ static uint64_t rank_of(const char *shard_id)
     return strncmp(shard_id, "rank", 4) == 0 && scan_u64(&at, &rank) && !*at ? rank : UINT64_MAX;
 }
 
-/* NULL: there is none.  Of a part that is `own`: this rank's, else that of the lowest rank. */
+/* Some ranks share other shards than others, as with HSDP: nothing says which of them one had. */
+static bool has_groups(const struct manifest *m)
+{
+    for (size_t i = 0; i < m->parts_n; i++)
+        if (strcmp(m->parts[i].shard_id, "all") != 0 && rank_of(m->parts[i].shard_id) == UINT64_MAX)
+            return true;
+    return false;
+}
+
+/* NULL: there is none.  Of a part that is `own`: this rank's, else that of the lowest rank, if all ranks share the
+ * same.  With none a rank has what stands in its shared parts, which is that of a rank with the same shards. */
 static const struct manifest_file *file_of(const struct manifest *m, const struct load_part *p)
 {
     const struct manifest_part *best = NULL;
@@ -74,7 +84,7 @@ static const struct manifest_file *file_of(const struct manifest *m, const struc
         if (p->own && (!best || rank_of(x->shard_id) < rank_of(best->shard_id)))
             best = x;
     }
-    return best ? &m->files[best->file] : NULL;
+    return best && !has_groups(m) ? &m->files[best->file] : NULL;
 }
 
 static bool is_bad(const struct load_want *want, int64_t step, uint64_t lineage)
