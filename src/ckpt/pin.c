@@ -143,7 +143,8 @@ bool pin_may_begin(struct pin *p, unsigned worker, int64_t step)
 {
     const struct pin_step now = p->w[worker].passed, common = pin_common(p);
     const struct pin_step of = {step, now.era, now.lineage, now.step == step ? now.take : 0};
-    if (p->several && step < p->from)
+    /* What one that has declared the same has, or is at, is no other step for this node. */
+    if (p->several && step < p->from && like_has(p, p->w[worker].like, of) > IS_AT_IT)
         return false;
     for (unsigned i = 0; i < p->n; i++)
         if (p->w[i].like == i && i != p->w[worker].like && !could_take(p, i, of, common))

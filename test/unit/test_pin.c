@@ -345,9 +345,38 @@ static void test_many_orders(void)
     is_num(bad, 0, "many orders: the same, and where nobody fails the common step is always a new one");
 }
 
+/* Of several nodes: the step from which on all take one lies behind what the first of two that have declared the same
+ * has taken already; the other one may still come to that. */
+static void test_twin_behind(void)
+{
+    static const struct {
+        enum pin_at at;
+        bool alike, may;
+        const char *what;
+    } twins[] = {{PIN_HELD, true, true, "its twin has the step: so may it"},
+                 {PIN_WORK, true, true, "its twin is at the step: so may it be"},
+                 {PIN_EMPTY, true, false, "nobody here has it: no step below is begun"},
+                 {PIN_HELD, false, false, "who has it has declared something else"}};
+    for (unsigned i = 0; i < sizeof twins / sizeof twins[0]; i++) {
+        struct stage s;
+        init(&s, 2, twins[i].alike ? 3 : 1);
+        s.p.w = s.w;
+        s.p.several = true;
+        s.p.common = (struct pin_step){PIN_NO_STEP, -1, 0, 0};
+        s.p.from = 6;
+        s.w[0].slot[0] = (struct pin_slot){twins[i].at, false, {5, 0, 1, 0}, 1};
+        s.w[0].passed.step = 5;
+        s.w[1].passed.step = 4;
+        ok(pin_may_begin(&s.p, 1, 5) == twins[i].may, twins[i].what);
+        s.p.known = 0;
+        ok(pin_may_begin(&s.p, 1, 6), "and the step itself is taken by all");
+    }
+}
+
 int main(void)
 {
     test_every_order();
     test_many_orders();
+    test_twin_behind();
     return done();
 }
