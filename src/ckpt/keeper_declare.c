@@ -133,6 +133,13 @@ static bool make_tables(struct keeper *k, struct worker *w, unsigned parts)
     return w->images && w->told;
 }
 
+/* As the module calls what is one rank's: "rank3". */
+static bool is_rank(const char *shard_id)
+{
+    return strncmp(shard_id, "rank", 4) == 0 && shard_id[4] &&
+           strspn(shard_id + 4, "0123456789") == strlen(shard_id + 4);
+}
+
 /* Which part makes the difference to what the last snapshot has. */
 static void say_other_parts(struct keeper *k, const struct worker *w)
 {
@@ -146,6 +153,10 @@ static void say_other_parts(struct keeper *k, const struct worker *w)
         const struct keeper_part *p = &now->part[i], *was = part_named(then, p->name);
         if (!was)
             snprintf(what, sizeof what, "it has no part \"%.100s\"", p->name);
+        else if (!p->own && is_rank(was->shard_id) && is_rank(p->shard_id) && strcmp(was->shard_id, p->shard_id) != 0)
+            snprintf(what, sizeof what,
+                     "its part \"%.60s\" was of %.60s, and is of %.60s now: a node keeps its ranks by --node-rank",
+                     p->name, was->shard_id, p->shard_id);
         else if (!p->own && strcmp(was->shard_id, p->shard_id) != 0)
             snprintf(what, sizeof what, "its part \"%.60s\" has the shard id \"%.60s\", and now \"%.60s\"", p->name,
                      was->shard_id, p->shard_id);
