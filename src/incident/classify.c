@@ -199,7 +199,7 @@ static bool is_any_connection(enum classify_rule r)
 }
 
 /* Who catches the loss of a peer raises an error of whichever type, with its words in it.  No other text has them. */
-bool classify_is_told_again(enum classify_rule r)
+static bool is_told_again(enum classify_rule r)
 {
     return rows[r].follower && !is_any_connection(r);
 }
@@ -219,7 +219,7 @@ static enum classify_rule match(struct text type, struct text words, struct text
         case LINE:
         case WORDS:
             fits =
-                (!quoting || classify_is_told_again(r)) &&
+                (!quoting || is_told_again(r)) &&
                 (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line) : has(words, x->a) && has(words, x->b));
             break;
         }
