@@ -432,12 +432,27 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
     }
 }
 
+/* cyclopts says in one line of a box of rich what it refused, and ends with 1, or with 2 as of version 5. */
+static bool is_cyclopts(enum classify_rule r, int code, struct text t)
+{
+    struct text line;
+    if ((code != 1 && code != 2) || !has(t, "─ Error ─"))
+        return false;
+    while (text_line(&t, &line))
+        if (text_starts(line, rows[r].b) && has(line, rows[r].a))
+            return true;
+    return false;
+}
+
 enum classify_rule classify_exit(int code, const char *last_lines)
 {
     const struct text t = {last_lines, last_lines ? strlen(last_lines) : 0};
-    for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++)
-        if ((rows[r].code == code || rows[r].code == FAILURE_ANY_CODE) && has(t, rows[r].a) && has(t, rows[r].b))
+    for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++) {
+        bool same = rows[r].code == code || rows[r].code == FAILURE_ANY_CODE;
+        bool boxed = r >= CLASSIFY_CYCLOPTS_VALUE && r <= CLASSIFY_CYCLOPTS_NEEDS;
+        if (same && has(t, rows[r].a) && has(t, rows[r].b) && (!boxed || is_cyclopts(r, code, t)))
             return r;
+    }
     return CLASSIFY_NONE;
 }
 
