@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/child.h"
 #include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
@@ -255,26 +256,14 @@ static void find_helper(struct failure *f, const struct traceback *found, struct
         put_found(f->sign, sizeof f->sign, &before);
 }
 
-/* "subprocess.CalledProcessError", of a child process that had printed on the same stderr of what it died: that is what
- * was wrong. */
+/* A child process had printed on the same stderr of what it died: that is what was wrong. */
 static void find_child(struct failure *f, const struct traceback *found, struct text all)
 {
     struct traceback child;
     struct traceback_chain chain;
-    struct text before = {all.p, found->start}, rest, line;
-    unsigned lines = 0;
-    if (strcmp(found->type, "subprocess.CalledProcessError") != 0 || !before.n || f->words != CLASSIFY_NONE)
+    if (f->words != CLASSIFY_NONE || !child_find(&child, &chain, found, all))
         return;
-    traceback_find_chain(&child, &chain, before.p, before.n);
-    if (child.kind == TRACEBACK_NONE || !chain.n)
-        return;
-    for (rest = chain.v[chain.n - 1].words; text_line(&rest, &line);)
-        lines += line.n > 0;
-    for (rest = (struct text){before.p + child.end, before.n - child.end}; text_line(&rest, &line);)
-        lines += line.n > 0;
-    if (lines > 1 + LINES_BEHIND_MAX && !survived_is_end(&child, &chain, before))
-        return; /* of long ago */
-    take_words(f, &child, &chain, before);
+    take_words(f, &child, &chain, (struct text){all.p, found->start});
     put_found(f->sign, sizeof f->sign, &child);
 }
 

@@ -72,6 +72,21 @@ int main(void)
                                     "KeyError: 'y'\n");
     is_str(f.sign, "", "another exception says nothing of a child");
     failure_free(&f, NULL);
+    f = says("warming the cache\nTraceback (most recent call last):\n  File \"/w/t.py\", line 2, in f\n    d['y']\n"
+             "KeyError: 'y'\n" CALLED);
+    is_str(f.sign, "", "an exception that a program has caught and printed is not what ended the child");
+    is_num(f.class, FAILURE_CLASS_UNKNOWN, "and its class not the worker's");
+    failure_free(&f, NULL);
+    f = says("Traceback (most recent call last):\n  File \"/w/train.py\", line 2, in <module>\n    d['y']\n"
+             "KeyError: 'y'\n" CALLED);
+    is_str(f.sign, "", "nor is what the worker's own script has caught");
+    is_num(f.class, FAILURE_CLASS_UNKNOWN, "and its class neither");
+    failure_free(&f, NULL);
+    f = says("Traceback (most recent call last):\n  File \"<frozen runpy>\", line 198, in _run_module_as_main\n"
+             "  File \"/w/load.py\", line 3, in <module>\n    main()\nValueError: x\n" CALLED);
+    is_str(f.sign, "ValueError: x (load.py:3)", "a child that was started as a module");
+    is_num(f.class, FAILURE_CLASS_CODE, "and its class counts");
+    failure_free(&f, NULL);
     f = says(CHILD(CLOSED) CALLED);
     ok(f.follower && f.rule == CLASSIFY_GLOO_CLOSED, "a child that lost its peer: another rank made it so");
     ok(!f.private_link, "and it is no connection of the worker's own");
