@@ -183,6 +183,8 @@ static bool in_box(struct text t, struct text *inside, bool *full)
         t.n--;
     if (t.n < 2 * n + 2 || !text_starts(t, bar) || memcmp(t.p + t.n - n, bar, n) != 0)
         return false;
+    if (t.p[n] != ' ' || t.p[t.n - n - 1] != ' ') /* none of rich's: perhaps half of a character */
+        return false;
     *inside = (struct text){t.p + n + 1, t.n - 2 * n - 2};
     *full = inside->n && inside->p[inside->n - 1] != ' ';
     while (inside->n && inside->p[inside->n - 1] == ' ')

@@ -101,9 +101,16 @@ static void test_mark(void)
                                "│ /home/me/train.py:8 in <module>     │\n"
                                "│ ❱ 8 step()                           │\n"
                                "╰─────────────────────────────────────╯\n\nRuntimeError: bad\n";
+    static const char tight[] = "╭─ Traceback (most recent call last) ─╮\n"
+                                "│ /home/me/söme/very/long/directory/ab/é│\n"
+                                "│ c.py:8 in <module>                   │\n"
+                                "╰─────────────────────────────────────╯\nRuntimeError: bad\n";
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     is_num(unfold(&out, (struct text){lines, sizeof lines - 1}), 0, "a mark without its blank");
     is_str(el_buf_cstr(&out), bare, "no byte behind it is lost");
+    out.len = 0;
+    is_num(unfold(&out, (struct text){tight, sizeof tight - 1}), 0, "a bar without a blank beside it");
+    is_str(el_buf_cstr(&out), tight, "no byte beside it is lost either");
     el_buf_free(&out);
 }
 
