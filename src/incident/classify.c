@@ -199,7 +199,7 @@ static bool is_any_connection(enum classify_rule r)
 }
 
 /* Who catches the loss of a peer raises an error of whichever type, with its words in it.  No other text has them. */
-bool classify_is_told_again(enum classify_rule r)
+static bool is_told_again(enum classify_rule r)
 {
     return rows[r].follower && !is_any_connection(r);
 }
@@ -219,7 +219,7 @@ static enum classify_rule match(struct text type, struct text words, struct text
         case LINE:
         case WORDS:
             fits =
-                (!quoting || classify_is_told_again(r)) &&
+                (!quoting || is_told_again(r)) &&
                 (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line) : has(words, x->a) && has(words, x->b));
             break;
         }
@@ -432,12 +432,27 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
     }
 }
 
+/* cyclopts says in one line of a box of rich what it refused, and ends with 1, or with 2 as of version 5. */
+static bool is_cyclopts(enum classify_rule r, int code, struct text t)
+{
+    struct text line;
+    if ((code != 1 && code != 2) || !has(t, "─ Error ─"))
+        return false;
+    while (text_line(&t, &line))
+        if (text_starts(line, rows[r].b) && has(line, rows[r].a))
+            return true;
+    return false;
+}
+
 enum classify_rule classify_exit(int code, const char *last_lines)
 {
     const struct text t = {last_lines, last_lines ? strlen(last_lines) : 0};
-    for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++)
-        if ((rows[r].code == code || rows[r].code == FAILURE_ANY_CODE) && has(t, rows[r].a) && has(t, rows[r].b))
+    for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++) {
+        bool same = rows[r].code == code || rows[r].code == FAILURE_ANY_CODE;
+        bool boxed = r >= CLASSIFY_CYCLOPTS_VALUE && r <= CLASSIFY_CYCLOPTS_NEEDS;
+        if (same && has(t, rows[r].a) && has(t, rows[r].b) && (!boxed || is_cyclopts(r, code, t)))
             return r;
+    }
     return CLASSIFY_NONE;
 }
 

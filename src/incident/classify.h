@@ -47,7 +47,6 @@ enum classify_rule classify_exit(int code, const char *last_lines);
 const char *classify_name(enum classify_rule r); /* "NCCL_REMOTE"; "" = NONE */
 enum failure_class classify_class(enum classify_rule r);
 bool classify_is_follower(enum classify_rule r);
-bool classify_is_told_again(enum classify_rule r);      /* ... whose words no other text has */
 const char *classify_advice(enum classify_rule r);      /* "" = what the class says */
 bool classify_is_passing(enum classify_rule r);         /* tried again later, the same program may succeed */
 bool classify_is_usage(enum classify_rule r);           /* the program refused its command line */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "incident/before.h"
+#include "incident/child.h"
 #include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
@@ -256,22 +256,15 @@ static void find_helper(struct failure *f, const struct traceback *found, struct
         put_found(f->sign, sizeof f->sign, &before);
 }
 
-/* The last exception tells of another one, which stands in front of it. */
-static void find_before(struct failure *f, const struct traceback *found, struct text all)
+/* A child process had printed on the same stderr of what it died: that is what was wrong. */
+static void find_child(struct failure *f, const struct traceback *found, struct text all)
 {
-    struct traceback t;
+    struct traceback child;
     struct traceback_chain chain;
-    struct text before = {all.p, found->start};
-    if (found->kind != TRACEBACK_PYTHON || !before.n || f->words != CLASSIFY_NONE)
+    if (f->words != CLASSIFY_NONE || !child_find(&child, &chain, found, all))
         return;
-    if (strcmp(found->type, "subprocess.CalledProcessError") == 0) {
-        if (!before_ends_with(&t, &chain, before))
-            return;
-        take_words(f, &t, &chain, before);
-        put_found(f->sign, sizeof f->sign, &t);
-    } else if (!found->in_thread && before_is_loss(&t, &chain, &before)) {
-        take_words(f, &t, &chain, before);
-    }
+    take_words(f, &child, &chain, (struct text){all.p, found->start});
+    put_found(f->sign, sizeof f->sign, &child);
 }
 
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
@@ -289,7 +282,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     find_end(f, &all, &found, &chain);
     take_words(f, &found, &chain, all);
     find_helper(f, &found, all);
-    find_before(f, &found, all);
+    find_child(f, &found, all);
     struct text span = {all.p + found.start, found.end - found.start};
     bool named = found.kind != TRACEBACK_NONE && !f->stack;
     f->went_on |= named && !survived_is_end(&found, &chain, all);

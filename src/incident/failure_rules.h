@@ -370,11 +370,16 @@
     X(CLICK,          "Usage: ", "\nError: ") \
     X(TYPER,          "Usage: ", "─ Error ─") \
     X(TYPER_ASCII,    "Usage: ", "+- Error -") \
-    X(CYCLOPTS_VALUE, "─ Error ─", "│ Invalid value") \
-    X(CYCLOPTS_OPTION, "─ Error ─", "│ Unknown option: ") \
-    X(CYCLOPTS_COMMAND, "─ Error ─", "│ Unknown command ") \
-    X(CYCLOPTS_TOKENS, "─ Error ─", "│ Unused Tokens: ") \
-    X(CYCLOPTS_NEEDS, "─ Error ─", "│ Parameter ") \
+    /* Both in one line of a box; the boxes of programs look alike. */ \
+    X(CYCLOPTS_VALUE, " for --", "│ Invalid value ") \
+    X(CYCLOPTS_VALUE_3, " for \"--", "│ Invalid value ") /* as version 3 writes it */ \
+    X(CYCLOPTS_CONVERT, ": unable to convert \"", "│ Invalid value for ") \
+    X(CYCLOPTS_OPTION, "", "│ Unknown option: -") \
+    X(CYCLOPTS_OPTION_3, "", "│ Unknown option: \"-") \
+    X(CYCLOPTS_COMMAND, " Available commands: ", "│ Unknown command \"") \
+    X(CYCLOPTS_TOKENS, "", "│ Unused Tokens: ['") \
+    X(CYCLOPTS_COMMAND_NEEDS, " requires an argument.", "│ Command \"") \
+    X(CYCLOPTS_NEEDS, " requires an argument.", "│ Parameter ") \
     X(TYRO,           "For full helptext, ", "") \
     X(FIRE,           "ERROR: ", "For detailed information on this command, run:") \
     X(ABSL,           "FATAL Flags parsing error: ", "") \

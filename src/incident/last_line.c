@@ -118,16 +118,25 @@ static bool is_typed_warning(struct text t)
     return from == t.p || (from - t.p > 2 && from[-2] == ':' && is_digit(from[-3]));
 }
 
-/* "/x/site-packages/lightning/y.py:21: it is deprecated": Lightning leaves the type out. */
-static bool is_library_place(struct text t)
+/* "/x/site-packages/lightning/y.py:21: it is deprecated": Lightning leaves the type out.  Whoever else writes so may
+ * tell its end, as Lightning does with the word for an error. */
+static bool is_lightning(struct text t)
 {
+    static const char *const packages[] = {"/site-packages/lightning", "/site-packages/pytorch_lightning/"},
+                             *const errors[] = {"rror",     "ERROR",    "atal",  "FATAL", "ritical",
+                                                "CRITICAL", "xception", "ailed", "cannot"};
     const char *at = text_starts(t, "/") ? text_find(t, ".py:") : NULL, *end = t.p + t.n;
-    const char *packages = text_find(t, "/site-packages/");
-    if (!at || !packages || packages > at || !is_digit(at + 4 < end ? at[4] : 0))
+    const struct text place = {t.p, at ? (size_t)(at - t.p) : 0};
+    if (!at || !(text_find(place, packages[0]) || text_find(place, packages[1])))
         return false;
-    for (at += 4; at < end && is_digit(*at);)
+    for (size_t i = 0; i < COUNT_OF(errors); i++)
+        if (text_find((struct text){at, (size_t)(end - at)}, errors[i]))
+            return false;
+    at += 4;
+    const char *number = at;
+    while (at < end && is_digit(*at))
         at++;
-    return at + 1 < end && at[0] == ':' && at[1] == ' ';
+    return at > number && at + 1 < end && at[0] == ':' && at[1] == ' ';
 }
 
 /* The program went on after it: "WARNING:root:…", "… - WARNING - …", "[W1127 10:11:12.3 socket.cpp:697] …" of torch. */
@@ -148,7 +157,7 @@ static bool is_warning(struct text t)
         is_digit(t.p[glog + 3]) && is_digit(t.p[glog + 4]) && t.p[glog + 5] == ' ')
         return true;
     const struct text head = {t.p, t.n < 64 ? t.n : 64};
-    return is_typed_warning(t) || is_library_place(t) || (is_digit(t.n ? *t.p : 0) && text_find(head, " WARNING ")) ||
+    return is_typed_warning(t) || is_lightning(t) || (is_digit(t.n ? *t.p : 0) && text_find(head, " WARNING ")) ||
            text_find(head, " - WARNING - ");
 }
 
@@ -166,7 +175,7 @@ static bool is_at_work(struct text t)
     for (size_t i = 0; i < COUNT_OF(ending); i++)
         if (text_find(t, ending[i]))
             return false;
-    return !is_typed_warning(t) && !is_library_place(t) && !text_starts(t, "Warning: ") && !text_starts(t, "warning: ");
+    return !is_typed_warning(t) && !is_lightning(t) && !text_starts(t, "Warning: ") && !text_starts(t, "warning: ");
 }
 
 static struct line look(struct text t)

@@ -45,7 +45,6 @@ static bool has_word(struct text t, const char *word)
 }
 
 static const char *const errors[] = {"ERROR", "CRITICAL", "FATAL", "error", "critical", "fatal"};
-static const char *const levels[] = {"INFO", "WARNING", "DEBUG", "WARN", "ERROR", "CRITICAL", "FATAL"};
 
 static bool has_level(struct text line, const char *const *names, size_t n)
 {
@@ -56,42 +55,13 @@ static bool has_level(struct text line, const char *const *names, size_t n)
     return false;
 }
 
-/* "INFO:root:…", "WARNING retrying", "[ERROR] …". */
-static bool starts_with_level(struct text t)
-{
-    size_t skip = t.n && t.p[0] == '[';
-    t = (struct text){t.p + skip, t.n - skip};
-    for (size_t i = 0; i < COUNT_OF(levels); i++) {
-        size_t n = strlen(levels[i]);
-        if (text_starts(t, levels[i]) && t.n > n && strchr(": ]-", t.p[n]))
-            return true;
-    }
-    return false;
-}
-
-/* "2026-11-27 03:47:14,599 …", "[2026-11-27 …", "03:47:14 …", "[11/27/26 …". */
-static bool starts_with_time(struct text t)
-{
-    size_t skip = t.n && t.p[0] == '[', digits = 0;
-    t = (struct text){t.p + skip, t.n - skip};
-    while (digits < t.n && is_digit(t.p[digits]))
-        digits++;
-    return (digits == 4 || digits == 2) && digits + 2 < t.n && strchr("-/:", t.p[digits]) &&
-           is_digit(t.p[digits + 1]) && is_digit(t.p[digits + 2]);
-}
-
-static bool is_record(struct text line)
-{
-    return starts_with_time(line) || starts_with_level(line);
-}
-
 /* The program's own word for an error. */
 static bool is_error(struct text line)
 {
     for (size_t i = 0; i < COUNT_OF(errors); i++)
         if (text_starts(line, errors[i]) && line.n > strlen(errors[i]) && strchr(": ", line.p[strlen(errors[i])]))
             return true;
-    return text_starts(line, "Error: ") || (is_record(line) && has_level(line, errors, COUNT_OF(errors)));
+    return text_starts(line, "Error: ") || (line_is_record(line) && has_level(line, errors, COUNT_OF(errors)));
 }
 
 /* Printed as a program ends, whoever prints it: no sign that it went on. */
@@ -100,7 +70,7 @@ static bool is_noise(struct text line)
     static const char *const starts[] = {"frame #", "Exception raised from", "wandb: ", "swanlab: ", "srun: ", "| ",
                                          "+-"};
     if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t' || line_is_foreign(line) || line_is_box(line) ||
-        last_line_is_hint(line) || (text_find(line, "Warning: ") && !is_record(line)) || text_find(line, " NCCL "))
+        last_line_is_hint(line) || (text_find(line, "Warning: ") && !line_is_record(line)) || text_find(line, " NCCL "))
         return true;
     static const char *const ending[] = {"losing",     "hutting down", "xiting",   "leaning up", "leanup", "inaliz",
                                          "erminating", "topping",      "ploading", "lushing",    "estroy", "isconnect"};
@@ -143,7 +113,7 @@ static size_t message_ends(struct text all, size_t from, size_t end)
         line = without_rank(line);
         if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t')
             continue;
-        if (is_record(line))
+        if (line_is_record(line))
             return run ? run_at : at;
         bool same = last.n && is_one_form(last, line);
         run = same ? run + 1 : 0;
@@ -188,9 +158,9 @@ bool survived_is_logged(const struct traceback *t, struct text all)
     if (t->kind == TRACEBACK_NONE)
         return false;
     struct text before = line_before(t, all);
-    if (before.n && is_record(before) && has_level(before, caught, COUNT_OF(caught)))
+    if (before.n && line_is_record(before) && has_level(before, caught, COUNT_OF(caught)))
         return true;
-    return text_line(&head, &line) && is_record(without_rank(line));
+    return text_line(&head, &line) && line_is_record(without_rank(line));
 }
 
 /* "eval failed, continuing without it": whoever caught it says so. */
@@ -274,7 +244,7 @@ static bool is_foot(struct text line)
     if (line_is_blank(line) || (indented && !text_find(line, "%|") && !text_find(line, "it/s"))) /* tqdm's bar */
         return true;
     return line_is_foreign(line) || line_is_box(line) || last_line_is_hint(line) || text_find(line, " NCCL ") ||
-           text_find(line, "conda.cli.main_run") || (text_find(line, "Warning: ") && !is_record(line));
+           text_find(line, "conda.cli.main_run") || (text_find(line, "Warning: ") && !line_is_record(line));
 }
 
 /* The last line that is more than that; n 0: there is none. */

@@ -197,6 +197,36 @@ bool line_is_foreign(struct text t)
     return text_find(t, ".py:") && text_find(t, "Warning: ");
 }
 
+/* "INFO:root:…", "WARNING retrying", "[ERROR] …". */
+static bool starts_with_level(struct text t)
+{
+    static const char *const levels[] = {"INFO", "WARNING", "DEBUG", "WARN", "ERROR", "CRITICAL", "FATAL"};
+    size_t skip = t.n && t.p[0] == '[';
+    t = after(t, skip);
+    for (size_t i = 0; i < COUNT_OF(levels); i++) {
+        size_t n = strlen(levels[i]);
+        if (text_starts(t, levels[i]) && t.n > n && strchr(": ]-", t.p[n]))
+            return true;
+    }
+    return false;
+}
+
+/* "2026-11-27 03:47:14,599 …", "[2026-11-27 …", "03:47:14 …", "[11/27/26 …". */
+static bool starts_with_time(struct text t)
+{
+    size_t skip = t.n && t.p[0] == '[', digits = 0;
+    t = after(t, skip);
+    while (digits < t.n && is_digit(t.p[digits]))
+        digits++;
+    return (digits == 4 || digits == 2) && digits + 2 < t.n && strchr("-/:", t.p[digits]) &&
+           is_digit(t.p[digits + 1]) && is_digit(t.p[digits + 2]);
+}
+
+bool line_is_record(struct text line)
+{
+    return starts_with_time(line) || starts_with_level(line);
+}
+
 static const char *const abort_starts[] = {
     "free(): ",
     "double free or corruption",

@@ -31,6 +31,9 @@ bool line_is_chain(struct text t);
 /* A line that cannot belong to the message of an exception: a log line, a warning, another report's beginning. */
 bool line_is_foreign(struct text t);
 
+/* A logger's: it begins with a time or a level. */
+bool line_is_record(struct text line);
+
 /* Last words of C++ or the C library.  CPLUS: the exception's type is in *type if it was named. */
 enum line_abort { LINE_NO_ABORT, LINE_CPLUS, LINE_ABORT };
 enum line_abort line_is_abort(struct text t, struct text *type, struct text *message);

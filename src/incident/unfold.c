@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "incident/traceback_line.h"
 #include "util/wrap.h"
 
 #define HEADER     "Traceback (most recent call last)"
@@ -182,6 +183,8 @@ static bool in_box(struct text t, struct text *inside, bool *full)
         t.n--;
     if (t.n < 2 * n + 2 || !text_starts(t, bar) || memcmp(t.p + t.n - n, bar, n) != 0)
         return false;
+    if (t.p[n] != ' ' || t.p[t.n - n - 1] != ' ') /* none of rich's: perhaps half of a character */
+        return false;
     *inside = (struct text){t.p + n + 1, t.n - 2 * n - 2};
     *full = inside->n && inside->p[inside->n - 1] != ' ';
     while (inside->n && inside->p[inside->n - 1] == ' ')
@@ -241,6 +244,12 @@ static bool is_edge(struct text t)
     return text_starts(t, "╭") || text_starts(t, "╰") || text_starts(t, "│");
 }
 
+/* Printed by whoever else: a logger, torch. */
+static bool is_other(struct text t)
+{
+    return line_is_foreign(t) || line_is_record(t) || text_starts(t, "[rank");
+}
+
 /* The exception below the box is wrapped at the box's width: where the next word would have fitted it is not. */
 static int put_wrapped(struct el_buf *out, size_t width, struct text *rest, size_t indent)
 {
@@ -262,7 +271,7 @@ static int put_wrapped(struct el_buf *out, size_t width, struct text *rest, size
         next = trimmed(skip(next, indent));
         while (word < next.n && next.p[word] != ' ')
             word++;
-        if (!word || is_edge(next) || columns + 1 + el_columns(next.p, word) <= width)
+        if (!word || is_edge(next) || is_other(next) || columns + 1 + el_columns(next.p, word) <= width)
             break;
         /* A word that is longer than a line is broken. */
         bad |= el_buf_puts(out, memchr(line.p, ' ', line.n) || columns < width ? " " : "");
@@ -318,7 +327,8 @@ static int put_unranked(struct el_buf *out, struct text t)
             mark = (struct text){line.p, n};
         bool same = mark.n && line.n + 1 >= mark.n && memcmp(line.p, mark.p, mark.n - 1) == 0;
         mark.n = same ? mark.n : 0;
-        n = mark.n < line.n ? mark.n : line.n;
+        /* Its blank is lost where the line is empty; any other byte in that place belongs to what follows. */
+        n = mark.n && !(line.n >= mark.n && line.p[mark.n - 1] == ' ') ? mark.n - 1 : mark.n;
         bad |= el_buf_put(out, line.n ? line.p + n : "", line.n - n) | el_buf_puts(out, "\n");
     }
     return bad;

@@ -6,6 +6,8 @@
 #include "lib/tap.h"
 #include "util/auto.h"
 
+#define CYCLOPTS(words) "╭─ Error ──────────────╮\n│ " words "   │\n╰──────────────────────╯\n"
+
 static const struct {
     const char *name;
     int code;
@@ -58,12 +60,26 @@ static const struct {
      "a list "
      "of all flags.\nToo many command-line arguments.\n",
      "Too many command-line arguments."},
-    {"cyclopts, a value", 1,
-     "╭─ Error ──────────────╮\n│ Invalid value for --lr: unable to convert \"x\" into float.   "
-     "│\n╰──────────────────────╯\n",
+    {"cyclopts, a value", 2, CYCLOPTS("Invalid value for --lr: unable to convert \"x\" into float."),
      "Invalid value for --lr: unable to convert \"x\" into float."},
-    {"cyclopts, an option", 2, "╭─ Error ──────────────╮\n│ Unknown option: --lrr=1.   │\n╰──────────────────────╯\n",
-     "Unknown option: --lrr=1."},
+    {"cyclopts, a choice", 2, CYCLOPTS("Invalid value \"c\" for --mode. Choose from: \"a\", \"b\"."),
+     "Invalid value \"c\" for --mode. Choose from: \"a\", \"b\"."},
+    {"cyclopts 3, a choice", 1,
+     CYCLOPTS("Invalid value for \"--mode\": unable to convert \"c\" into one of {'a', 'b'}."),
+     "Invalid value for \"--mode\": unable to convert \"c\" into one of {'a', 'b'}."},
+    {"cyclopts, a place", 2, CYCLOPTS("Invalid value for STEPS: unable to convert \"x\" into int."),
+     "Invalid value for STEPS: unable to convert \"x\" into int."},
+    {"cyclopts, an option", 2, CYCLOPTS("Unknown option: --lrr. Did you mean --lr?"),
+     "Unknown option: --lrr. Did you mean --lr?"},
+    {"cyclopts 3, an option", 1, CYCLOPTS("Unknown option: \"--lrr\". Did you mean \"--lr\"?"),
+     "Unknown option: \"--lrr\". Did you mean \"--lr\"?"},
+    {"cyclopts, what is lacking", 2, CYCLOPTS("Parameter --steps requires an argument."),
+     "Parameter --steps requires an argument."},
+    {"cyclopts, what a command lacks", 2, CYCLOPTS("Command \"go\" parameter --n requires an argument."),
+     "Command \"go\" parameter --n requires an argument."},
+    {"cyclopts, a command", 2, CYCLOPTS("Unknown command \"goo\". Did you mean \"go\"? Available commands: go."),
+     "Unknown command \"goo\". Did you mean \"go\"? Available commands: go."},
+    {"cyclopts, too many", 2, CYCLOPTS("Unused Tokens: ['4']."), "Unused Tokens: ['4']."},
     {"jsonargparse", 2,
      "usage: train.py [--config CONFIG] [--lr LR]\ntip: For details of accepted options run: train.py --help\n"
      "error: Parser key \"lr\":\n  Expected a <class 'float'>. Got value: x\n",
@@ -109,6 +125,18 @@ static const struct {
      "cannot open shard 7"},
     {"one of Lightning, without its type",
      "cannot open shard 7\n/x/site-packages/lightning/y.py:21: `isinstance(x, Leaf)` is deprecated, use z.\n",
+     "cannot open shard 7"},
+    {"a place of another library",
+     "loading shard 3\n/opt/v/lib/python3.11/site-packages/mytrainer/main.py:33: no shard is "
+     "left in s3://b/x\n",
+     "/opt/v/lib/python3.11/site-packages/mytrainer/main.py:33: no shard is left in s3://b/x"},
+    {"an error behind a place",
+     "loading shard 3\n/opt/v/lib/python3.11/site-packages/mytrainer/main.py:33: ERROR: no "
+     "shard is left in s3://b/x\n",
+     "/opt/v/lib/python3.11/site-packages/mytrainer/main.py:33: ERROR: no shard is left in s3://b/x"},
+    {"an error of Lightning", "loading shard 3\n/x/site-packages/pytorch_lightning/y.py:33: ERROR: no shard is left\n",
+     "/x/site-packages/pytorch_lightning/y.py:33: ERROR: no shard is left"},
+    {"one of Lightning's Fabric", "cannot open shard 7\n/x/site-packages/lightning_fabric/y.py:21: it is deprecated\n",
      "cannot open shard 7"},
     {"a place of the program's own", "/home/me/data.py:21: no shard is left\n",
      "/home/me/data.py:21: no shard is left"},
@@ -173,6 +201,15 @@ int main(void)
     failure_free(&f, NULL);
     is_num(kind_of(&f, 1, "╭─ Error ──────╮\n│ no data is left │\n╰──────────────╯\n"), DECIDE_OTHER,
            "a box of the program's own is no refusal");
+    failure_free(&f, NULL);
+    is_num(kind_of(&f, 1, CYCLOPTS("Parameter server 10.0.0.2 does not answer")), DECIDE_OTHER,
+           "nor where it begins like one of cyclopts");
+    failure_free(&f, NULL);
+    is_num(kind_of(&f, 3, CYCLOPTS("Parameter --steps requires an argument.")), DECIDE_OTHER,
+           "nor where it ends with a status that cyclopts has not");
+    failure_free(&f, NULL);
+    is_num(kind_of(&f, 1, CYCLOPTS("Invalid value in shard 7") "restored step 3 for --resume\n"), DECIDE_OTHER,
+           "nor where the other half stands in another line");
     failure_free(&f, NULL);
     kind_of(&f, 1, "───\n╰──╯\n");
     is_str(f.found.message, "╰──╯", "where nothing is said, the last line");

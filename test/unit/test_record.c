@@ -2,6 +2,7 @@
  * harm. */
 #include "incident/record.h"
 #include "lib/tap.h"
+#include "util/auto.h"
 
 #include <jansson.h>
 
@@ -174,7 +175,7 @@ static void worst(void)
     failure_free(&f, &mem);
     char **all[] = {&f.message, &f.stack,    &f.tail, &f.error_file, &f.log_file,
                     &f.log_dir, &f.siblings, &f.left, &f.core,       &f.kernel};
-    for (unsigned i = 0; i < 9; i++) {
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
         *all[i] = el_alloc(&mem, 70001);
         memset(*all[i], 1, 70000);
     }

@@ -73,6 +73,47 @@ static const char narrow[] = "[11/27/26 13:56:41] ERROR    training failed      
                              "                             [127.0.0.1]:18069. This is typically               \n"
                              "                             caused by a crash.                                 \n";
 
+#define BOX                                                                                                                                                                        \
+    "╭──────────────────── Traceback (most recent call last) ───────────────────────╮\n" \
+    "│ /home/me/train.py:8 in <module>                                              │\n"                                                                                       \
+    "│                                                                              │\n"                                                                                       \
+    "│ ❱ 8 step()                                                                   │\n"                                                                                     \
+    "╰──────────────────────────────────────────────────────────────────────────────╯\n"
+#define FULL  "RuntimeError: the shard of rank 3 is not there: /data/imagenet/part-0/000017.tar"
+#define SHARD "RuntimeError: the shard of rank 3 is not there: /data/imagenet/000017.tar"
+
+/* The width is used up by chance: what comes next is another's. */
+static const char behind_torch[] = BOX SHARD "\n[rank1]:[W1127 02:13:06.123456789 ProcessGroupNCCL.cpp:1496] Warning: "
+                                             "WARNING: destroy_process_group() was not called before program exit\n";
+static const char behind_logger[] = BOX FULL "\n2026-11-27 02:13:06 INFO saved\n";
+static const char behind_level[] = BOX FULL "\nWARNING: not saved\n";
+static const char behind_fork[] = BOX FULL "\nException ignored in: <function f at 0x7f00>\n";
+
+/* "[rank0]:│": the mark has no blank, and the box's edge keeps its first byte. */
+static void test_mark(void)
+{
+    static const char lines[] = "[rank0]: ╭─ Traceback (most recent call last) ─╮\n"
+                                "[rank0]: │ /home/me/train.py:8 in <module>     │\n"
+                                "[rank0]:│ ❱ 8 step()                           │\n"
+                                "[rank0]: ╰─────────────────────────────────────╯\n"
+                                "[rank0]:\n[rank0]: RuntimeError: bad\n";
+    static const char bare[] = "╭─ Traceback (most recent call last) ─╮\n"
+                               "│ /home/me/train.py:8 in <module>     │\n"
+                               "│ ❱ 8 step()                           │\n"
+                               "╰─────────────────────────────────────╯\n\nRuntimeError: bad\n";
+    static const char tight[] = "╭─ Traceback (most recent call last) ─╮\n"
+                                "│ /home/me/söme/very/long/directory/ab/é│\n"
+                                "│ c.py:8 in <module>                   │\n"
+                                "╰─────────────────────────────────────╯\nRuntimeError: bad\n";
+    struct el_buf out = EL_BUF_INIT(NULL, 0);
+    is_num(unfold(&out, (struct text){lines, sizeof lines - 1}), 0, "a mark without its blank");
+    is_str(el_buf_cstr(&out), bare, "no byte behind it is lost");
+    out.len = 0;
+    is_num(unfold(&out, (struct text){tight, sizeof tight - 1}), 0, "a bar without a blank beside it");
+    is_str(el_buf_cstr(&out), tight, "no byte beside it is lost either");
+    el_buf_free(&out);
+}
+
 int main(void)
 {
     static const char *const names[] = {"pjl", "ecs", "structdict", "structstr", "loguru", "logurujson", "rich"};
@@ -89,6 +130,11 @@ int main(void)
              "by peer "
              "[127.0.0.1]:18069. This is typically caused by a crash.",
              "/home/me/train.py:8");
+    is_found("torch's words below a box", behind_torch, sizeof behind_torch - 1, SHARD, "/home/me/train.py:8");
+    is_found("a logger's line", behind_logger, sizeof behind_logger - 1, FULL, "/home/me/train.py:8");
+    is_found("a level", behind_level, sizeof behind_level - 1, FULL, "/home/me/train.py:8");
+    is_found("the interpreter's words", behind_fork, sizeof behind_fork - 1, FULL, "/home/me/train.py:8");
+    test_mark();
     static const char cut[] = "{\"message\": \"Traceback (most recent call last):\\n  File \\\"/home/me/w.py\\\", line";
     struct failure f;
     look(&f, cut, sizeof cut - 1);

@@ -1,5 +1,5 @@
-/* What stands in front of the last exception: that of a child process, of which the worker only says by which command
- * it was started; or the loss of a peer, of which the worker's own words say nothing. */
+/* A child process of the worker's own, which died of an exception and said so on the worker's stderr: the worker only
+ * says by which command. */
 #include "incident/failure.h"
 #include "lib/tap.h"
 
@@ -29,35 +29,30 @@ static struct failure says(const char *words)
     return f;
 }
 
-#define AGAIN(words)                                                                                                   \
-    "Traceback (most recent call last):\n  File \"/w/train.py\", line 15, in <module>\n    raise X() from "            \
-    "None\n" words "\n"
-
-static void test_loss(void)
+/* A handler of its own error may lose a peer, and log that: what ended the program is what it raised. */
+static void test_own(void)
 {
     struct failure f =
-        says("2026-11-27 13:35:23,100 ERROR all_reduce failed: " CLOSED "\n" AGAIN("RuntimeError: step 2 failed"));
-    ok(f.follower && f.rule == CLASSIFY_GLOO_CLOSED, "a loss that was logged, and raised again in other words");
-    is_str(f.message, "RuntimeError: step 2 failed", "what it says is shown");
+        says("2026-11-27 13:35:23,100 ERROR barrier before the exit failed: " CLOSED "\n"
+             "Traceback (most recent call last):\n  File \"/w/train.py\", line 20, in <module>\n    train()\n"
+             "  File \"/w/train.py\", line 12, in train\n    raise RuntimeError(f\"loss is NaN at step {step}\")\n"
+             "RuntimeError: loss is NaN at step 3\n");
+    ok(!f.follower && f.rule == CLASSIFY_NONE, "a loss that was logged while its own error was handled");
+    is_str(f.message, "RuntimeError: loss is NaN at step 3", "its own is the cause");
     failure_free(&f, NULL);
-    f = says("2026-11-27 13:35:23,100 ERROR all_reduce failed\n" CHILD(CLOSED) AGAIN("RuntimeError: step 2 failed"));
-    ok(f.follower, "logged with its traceback");
-    failure_free(&f, NULL);
-    f = says("ERROR all_reduce failed: " CLOSED "\nepoch 3\n" AGAIN("RuntimeError: step 2 failed"));
-    ok(!f.follower, "another line between them: it went on");
-    failure_free(&f, NULL);
-    f = says("ERROR all_reduce failed: " CLOSED "\n" AGAIN("ValueError: step 2 failed"));
-    ok(!f.follower, "an error of the program's own is its own");
-    failure_free(&f, NULL);
-    f = says("ERROR upload: ConnectionResetError: [Errno 104] Connection reset by peer\n" AGAIN(
-        "RuntimeError: step 2 failed"));
-    ok(!f.follower, "a connection to a service");
+    f = says("2026-11-27 14:20:36,801 WARNING no hint\nERROR hint failed\n"
+             "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in hint\n    store.get(\"hint\")\n"
+             "torch.distributed.DistStoreError: wait timeout after 2000ms, keys: /hint\n"
+             "Traceback (most recent call last):\n  File \"/w/train.py\", line 12, in train\n"
+             "    raise RuntimeError(f\"loss is NaN at step {step}\")\nRuntimeError: loss is NaN at step 3\n");
+    ok(!f.follower && f.rule == CLASSIFY_NONE, "a key of the store that was not there, and was logged");
+    is_str(f.message, "RuntimeError: loss is NaN at step 3", "its own is the cause");
     failure_free(&f, NULL);
 }
 
 int main(void)
 {
-    test_loss();
+    test_own();
     struct failure f = says("step 3\n" CHILD("FileNotFoundError: [Errno 2] No such file: 'x'") CALLED);
     ok(f.message && strncmp(f.message, "subprocess.CalledProcessError: Command", 38) == 0,
        "the worker's own exception");
@@ -76,6 +71,21 @@ int main(void)
     f = says(CHILD("ValueError: x") "Traceback (most recent call last):\n  File \"/w/t.py\", line 9, in f\n    g()\n"
                                     "KeyError: 'y'\n");
     is_str(f.sign, "", "another exception says nothing of a child");
+    failure_free(&f, NULL);
+    f = says("warming the cache\nTraceback (most recent call last):\n  File \"/w/t.py\", line 2, in f\n    d['y']\n"
+             "KeyError: 'y'\n" CALLED);
+    is_str(f.sign, "", "an exception that a program has caught and printed is not what ended the child");
+    is_num(f.class, FAILURE_CLASS_UNKNOWN, "and its class not the worker's");
+    failure_free(&f, NULL);
+    f = says("Traceback (most recent call last):\n  File \"/w/train.py\", line 2, in <module>\n    d['y']\n"
+             "KeyError: 'y'\n" CALLED);
+    is_str(f.sign, "", "nor is what the worker's own script has caught");
+    is_num(f.class, FAILURE_CLASS_UNKNOWN, "and its class neither");
+    failure_free(&f, NULL);
+    f = says("Traceback (most recent call last):\n  File \"<frozen runpy>\", line 198, in _run_module_as_main\n"
+             "  File \"/w/load.py\", line 3, in <module>\n    main()\nValueError: x\n" CALLED);
+    is_str(f.sign, "ValueError: x (load.py:3)", "a child that was started as a module");
+    is_num(f.class, FAILURE_CLASS_CODE, "and its class counts");
     failure_free(&f, NULL);
     f = says(CHILD(CLOSED) CALLED);
     ok(f.follower && f.rule == CLASSIFY_GLOO_CLOSED, "a child that lost its peer: another rank made it so");
