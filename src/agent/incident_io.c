@@ -7,7 +7,9 @@
 #include "agent/node.h"
 #include "agent/told.h"
 #include "util/ranges.h"
+#include "incident/absent.h"
 #include "incident/record.h"
+#include "proc/scene.h"
 
 struct incidents {
     struct job_report report;
@@ -73,11 +75,12 @@ static void fill(const struct failure *f, struct msg_incident *x)
                                .type = f->found.type};
 }
 
-static void tell_full(struct node *n, const struct failure *f)
+static void tell_full(struct node *n, const struct failure *f, bool silent)
 {
     struct el_buf text = EL_BUF_INIT(NULL, 0), document = EL_BUF_INIT(NULL, 0);
     struct msg_incident x;
     fill(f, &x);
+    x.silent = silent;
     summary_ending(f, &text);
     if (record_write(f, RECORD_BYTES_MAX, &document) == 0)
         x.document = el_buf_cstr(&document);
@@ -111,13 +114,51 @@ static void tell_rest(struct node *n, enum failure_class class)
     el_buf_free(&ranks);
 }
 
+/* The time of a collective ran out on another node, none of this one has failed or left, and only this one of it had
+ * said nothing; -1: there is none.  Whether it is the only one of the job is known to the coordinator. */
+static int find_silent(const struct node *n)
+{
+    int silent = -1;
+    if (n->core.cause != AGENT_HALTED || !membership_is_late(n->membership))
+        return -1;
+    for (unsigned i = 0; i < n->nproc; i++) {
+        const struct worker *w = &n->worker[i];
+        if (!w->bad || (failure_is_own(&w->failure) && !w->failure.follower))
+            return -1;
+        if (!absent_is_silent(&w->failure, NULL))
+            continue;
+        if (silent >= 0)
+            return -1;
+        silent = (int)i;
+    }
+    return silent;
+}
+
+/* Here it stays one that elrun stopped. */
+static void tell_silent(struct node *n)
+{
+    struct el_buf scene = EL_BUF_INIT(NULL, 4096);
+    int slot = find_silent(n);
+    if (slot < 0)
+        return;
+    struct failure f = n->worker[slot].failure;
+    absent_mark(&f, NULL);
+    if (n->scene_at)
+        scene_text(&scene, "rank", n->scene, n->nproc);
+    if (*el_buf_cstr(&scene))
+        f.siblings = scene.v;
+    tell_full(n, &f, true);
+    el_buf_free(&scene);
+}
+
 void incident_tell(void *node)
 {
     struct node *n = node;
     bool told = n->core.cause == AGENT_WORKER_FAILED; /* one at least, by WORKER_FAILED: what became clear of it */
     for (unsigned i = 0; i < n->nproc; i++)
         if (is_full(n, i) && (is_own(n, i) || (told && i == n->core.cause_slot && n->worker[i].bad)))
-            tell_full(n, &n->worker[i].failure);
+            tell_full(n, &n->worker[i].failure, false);
+    tell_silent(n);
 #define X(name, text, status) tell_rest(n, FAILURE_CLASS_##name);
     FAILURE_CLASS_LIST(X)
 #undef X
@@ -133,6 +174,7 @@ void incident_closed(struct node *n, struct member_event *ev)
         if (n->worker[i].bad && !is_own(n, i))
             el_ranges_add(&s, &k->stopped, i);
     }
+    ev->incidents |= find_silent(n) >= 0;
     el_ranges_end(&s, &k->stopped);
     const char *missing = el_buf_cstr(&n->missing);
     for (size_t len; (len = strcspn(missing, "\n")) > 0; missing += len + (missing[len] == '\n'))

@@ -7,7 +7,6 @@
 #include "agent/report_private.h"
 #include "incident/absent.h"
 #include "incident/hung.h"
-#include "proc/scene.h"
 
 static bool evidence_complete(const struct node *n)
 {
@@ -70,33 +69,11 @@ static void find_absent(struct node *n)
     }
 }
 
-/* The same, and it ran out on another node: none of this one has failed, or left. */
-static void find_silent_here(struct node *n)
-{
-    struct el_buf scene = EL_BUF_INIT(NULL, 4096);
-    for (unsigned k = 0; k < n->nproc; k++)
-        if (n->worker[k].ended && !n->worker[k].bad)
-            return;
-    if (n->scene_at)
-        scene_text(&scene, "rank", n->scene, n->nproc);
-    for (unsigned k = 0; k < n->nproc; k++) {
-        struct failure *f = &n->worker[k].failure;
-        if (!n->worker[k].bad || !absent_is_silent(f, NULL))
-            continue;
-        absent_mark(f, NULL);
-        if (scene.len)
-            failure_set_line(f, &f->siblings, el_buf_cstr(&scene), NULL);
-    }
-    el_buf_free(&scene);
-}
-
 /* Nobody failed by itself, and the time of a collective ran out: who said nothing did not take part in it. */
 static void find_silent(struct node *n)
 {
     struct report r = report_make(n);
     int cause = failure_cause(r.failures, r.failures_count);
-    if (cause < 0 && n->core.cause == AGENT_HALTED && membership_is_late(n->membership))
-        find_silent_here(n);
     for (unsigned k = 0; cause >= 0 && k < n->nproc; k++) {
         struct failure *f = &n->worker[k].failure;
         if (!n->worker[k].bad || !absent_is_silent(f, r.failures[cause]))

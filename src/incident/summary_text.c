@@ -229,7 +229,7 @@ static void put_evidence(struct page *p, const struct failure *f)
         put(p, INDENT);
     }
     put_who(p, f);
-    if (job && job->among > 1) {
+    if (job && job->among > 1 && !f->absent) {
         el_buf_printf(&p->line, "among the first %u to fail: the clocks of the nodes tell no more", job->among);
         put(p, INDENT);
     }
@@ -374,7 +374,7 @@ static void collect(const struct page *p, int cause, struct others *o)
             add_rank(&o->stopped, f->rank);
         else if (!failure_is_own(f))
             continue; /* the coordinator names them */
-        else if (f->absent && cause >= 0 && !r->failures[cause]->follower)
+        else if (f->absent && cause >= 0 && !r->failures[cause]->follower && !r->job)
             add_rank(&o->stopped, f->rank); /* somebody had failed by itself: nothing is known against it */
         else if (f->hung && !r->job)
             add_rank(&o->hung, f->rank);

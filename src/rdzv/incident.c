@@ -119,6 +119,8 @@ void rdzv_incidents_forget(struct rdzv *r)
     for (unsigned i = 0; i < r->incident_count; i++)
         drop_document(r, &r->incident[i]);
     r->incident_count = 0;
+    drop_document(r, &r->silent);
+    r->silent.judged = false;
     r->findings = (struct rdzv_findings){.root = -1};
     r->missing[0] = 0;
     r->late = false;
@@ -130,6 +132,7 @@ void rdzv_incidents_free(struct rdzv *r)
     for (unsigned i = 0; i < r->incident_count; i++)
         drop_document(r, &r->incident[i]);
     r->incident_count = 0;
+    drop_document(r, &r->silent);
     el_free(r->mem, r->fate);
     r->fate = NULL;
     el_buf_free(&r->stopped_ranks);
@@ -226,6 +229,31 @@ bool rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struc
     return news;
 }
 
+static void fill(struct rdzv_incident *x, const struct rdzv_member *m, const struct msg_incident *f,
+                 const struct order_entry *order)
+{
+    x->order = *order;
+    x->local_rank = (unsigned)f->local_rank;
+    x->code = (int)f->code;
+    x->signal = (int)f->signal;
+    x->judged = true;
+    x->class = class_of(f->class);
+    x->absent = order->late && order->private_link && strcmp(f->by, "elrun") == 0;
+    snprintf(x->host, sizeof x->host, "%s", m->host);
+    snprintf(x->type, sizeof x->type, "%s", f->type);
+    snprintf(x->text, sizeof x->text, "%s", f->text);
+}
+
+/* Whether it is the cause is known once all have told: it must be the only one. */
+static void keep_silent(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f,
+                        const struct order_entry *order)
+{
+    if (r->silent.judged)
+        return;
+    fill(&r->silent, m, f, order);
+    r->silent.document = f->document ? el_strndup(&r->documents, f->document, strlen(f->document)) : NULL;
+}
+
 void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f, el_usec now)
 {
     enum failure_class class = class_of(f->class);
@@ -245,6 +273,10 @@ void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg
     if ((known && known->judged) || has_fate(r, order.rank, FATE_JUDGED))
         return; /* the first word on it stays */
     place_in_time(r, f->time_us, f->error_us, now, &order);
+    if (f->silent) {
+        keep_silent(r, m, f, &order);
+        return;
+    }
     if (order.elrun) {
         count_stopped(r, order.rank, known);
     } else {
@@ -254,14 +286,7 @@ void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg
     struct rdzv_incident *x = place_for(r, m->seat, (unsigned)f->local_rank, &order);
     if (!x)
         return;
-    x->order = order;
-    x->code = (int)f->code;
-    x->signal = (int)f->signal;
-    x->judged = true;
-    x->class = class;
-    snprintf(x->host, sizeof x->host, "%s", m->host);
-    snprintf(x->type, sizeof x->type, "%s", f->type);
-    snprintf(x->text, sizeof x->text, "%s", f->text);
+    fill(x, m, f, &order);
     keep_document(r, x, f->document);
 }
 
@@ -341,12 +366,60 @@ static unsigned reader(const struct rdzv *r)
     return RDZV_NONE;
 }
 
-void rdzv_find(struct rdzv *r)
+static struct order_cause cause_of(const struct rdzv *r)
 {
     struct order_entry all[RDZV_INCIDENTS_MAX];
     for (unsigned i = 0; i < r->incident_count; i++)
         all[i] = r->incident[i].order;
-    struct order_cause cause = order_cause(all, r->incident_count);
+    return order_cause(all, r->incident_count);
+}
+
+/* The time of a collective ran out, all workers but one failed by it, and that one did not take part: of two or more
+ * that said nothing, one may have waited as well. */
+static bool is_alone(const struct rdzv *r, const struct order_cause *cause)
+{
+    const struct rdzv_incident *root = cause->root < 0 ? NULL : &r->incident[cause->root];
+    return r->silent.judged && r->fates && r->findings.failed + 1 == r->world && root && root->order.late &&
+           !root->absent && !has_fate(r, rank_of(r, r->silent.order.node, r->silent.local_rank), FATE_FAILED);
+}
+
+static void take_silent(struct rdzv *r)
+{
+    struct rdzv_incident *silent = &r->silent;
+    silent->order.rank = rank_of(r, silent->order.node, silent->local_rank);
+    struct rdzv_incident *x = place_for(r, silent->order.node, silent->local_rank, &silent->order);
+    if (!x)
+        return;
+    count_failed(r, silent->order.rank, NULL);
+    count_judged(r, silent->order.rank, silent->class);
+    *x = *silent;
+    silent->document = NULL;
+    silent->judged = false;
+}
+
+/* Somebody failed by itself: nothing is known against those that did not come where others waited. */
+static void excuse(struct rdzv *r)
+{
+    for (unsigned i = 0; i < r->incident_count; i++) {
+        struct rdzv_incident *x = &r->incident[i];
+        if (!x->absent || x->order.elrun)
+            continue;
+        x->order.elrun = true;
+        r->findings.failed--;
+        r->findings.by_class[x->class]--;
+        if (x->order.rank < r->fates)
+            r->fate[x->order.rank] = FATE_STOPPED | FATE_JUDGED;
+    }
+}
+
+void rdzv_find(struct rdzv *r)
+{
+    struct order_cause cause = cause_of(r);
+    if (cause.root >= 0 && !r->incident[cause.root].order.follower)
+        excuse(r);
+    else if (is_alone(r, &cause))
+        take_silent(r);
+    cause = cause_of(r);
     r->findings.root = cause.root;
     r->findings.among = cause.among;
     r->findings.number = r->number;

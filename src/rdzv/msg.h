@@ -177,6 +177,7 @@
     F(T, STR, class, MSG_NAME_MAX, 1) /* failure_class_text() */                                                       \
     F(T, BOOL, follower, 0, 0)                                                                                         \
     F(T, BOOL, private_link, 0, 0)                                                                                     \
+    F(T, BOOL, silent, 0, 0) /* elrun stopped it, and only it of its node had said nothing: see STOP's late */         \
     F(T, STR, type, MSG_EXCEPTION_MAX, 0)                                                                              \
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
     F(T, STR, document, MSG_DOCUMENT_MAX, 0)                                                                           \
@@ -260,8 +261,7 @@
     F(T, STR, rank0_host, MSG_NAME_MAX, 0)                                                                             \
     F(T, STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                              \
     F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */                     \
-    /* Of an agent that hosts the coordinator: its group rank + 1, and its process (mark_self()), so that another      \
-     * agent of its host which takes the port over can say whether it is dead. */                                      \
+    /* Who hosts the coordinator: its group rank + 1, and mark_self(), by which others see whether it is dead */       \
     F(T, NUM, coordinator_rank, MSG_NODES_MAX, 0)                                                                      \
     F(T, STR, coordinator_process, MSG_PROCESS_MAX, 0)
 #define MSG_stop_FIELDS(F, T)                                                                                          \

@@ -80,6 +80,7 @@ struct rdzv_incident {
     unsigned local_rank;
     int code, signal; /* one of them -1 */
     bool judged;      /* INCIDENT has come: class, type and order.follower are known */
+    bool absent;      /* elrun stopped it, and others waited for it in vain */
     enum failure_class class;
     char type[MSG_EXCEPTION_MAX + 1];
     char host[MSG_NAME_MAX + 1], text[MSG_TEXT_MAX + 1];
@@ -211,8 +212,9 @@ struct rdzv {
     char end_text[MSG_TEXT_MAX + 1], end_cause[MSG_TEXT_MAX + 1];
 
     struct rdzv_incident incident[RDZV_INCIDENTS_MAX];
-    unsigned incident_count; /* of this round, kept */
-    uint64_t incidents;      /* of the job */
+    unsigned incident_count;     /* of this round, kept */
+    struct rdzv_incident silent; /* judged: one that said nothing while the time of others ran out on other nodes */
+    uint64_t incidents;          /* of the job */
     struct rdzv_findings findings;
     struct el_mem documents;
     uint8_t *fate; /* by rank, bits; fates are in use */

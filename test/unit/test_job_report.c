@@ -95,6 +95,12 @@ static void test_whole(void)
     ROW(.rank = 1, .code = 1, .host = "a");
     ok(strstr(summary(&out, false), "\n  among the first 2 to fail: the clocks of the nodes tell no more\n"),
        "a new report; the clocks cannot tell");
+    HEAD(.number = 4, .failed = 3, .among = 2, .more = true);
+    ROW(.rank = 1, .code = -1, .signal = 15, .host = "a",
+        .document = "{\"rank\":1,\"end\":\"signal\",\"code\":15,\"by\":\"elrun\",\"follower\":true,\"absent\":true}");
+    text = summary(&out, false);
+    ok(strstr(text, "failed: did not take part in a collective") && !strstr(text, "among the first"),
+       "those that elrun stopped did not fail, one sooner than another");
     HEAD(.number = 5, .failed = 1, .among = 1, .more = true);
     ROW(.rank = 5, .local_rank = 1, .code = 7, .signal = -1, .host = "a", .text = "exit code 7");
     text = summary(&out, false);

@@ -101,6 +101,18 @@ static void fail_late(unsigned ms, char node)
     story_tell(&s, node, &m);
 }
 
+static void silent(char node, const char *document)
+{
+    INCIDENT(node, .by = "elrun", .class = "hang", .follower = true, .private_link = true, .silent = true,
+             .time_us = S(6), .document = document);
+}
+
+static void absent(char node, unsigned local_rank)
+{
+    INCIDENT(node, .local_rank = local_rank, .by = "elrun", .class = "hang", .follower = true, .private_link = true,
+             .time_us = S(6));
+}
+
 /* The time of a collective ran out: the other nodes tell who of theirs said nothing, and that is the cause. */
 static void test_silent_elsewhere(void)
 {
@@ -108,9 +120,18 @@ static void test_silent_elsewhere(void)
     fail_late(5000, 'a');
     ok(stop_is_late('b'), "the others are told what they are stopped for");
     INCIDENT('a', .time_us = S(5), .error_us = 300, .class = "hang", .follower = true);
-    INCIDENT('b', .by = "elrun", .class = "hang", .follower = true, .private_link = true, .time_us = S(6));
-    ALL(6010, "ab", STOPPED);
-    ok(rdzv_root(s.r) && rdzv_root(s.r)->order.node == 1, "who said nothing is the cause");
+    silent('b', "{}");
+    silent('b', "{}"); /* told anew on another connection */
+    INCIDENT('a', .local_rank = 1, .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    INCIDENT('b', .local_rank = 1, .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    stopped_with('a', "", "");
+    is_num(s.r->findings.failed, 3, "until all have told it is one that elrun stopped");
+    stopped_with('b', "0", "");
+    ok(rdzv_root(s.r) && rdzv_root(s.r)->order.node == 1, "who alone said nothing is the cause");
+    is_str(row(0)->document, "{}", "with its document");
+    is_num(row(1)->rank, 0, "whose time ran out is told, too");
+    is_str(head()->classes, "network 2, hang 2", "both count");
+    is_str(head()->stopped_ranks, "", "it is no victim");
     story_end(&s);
     zero(&s);
     FAIL(5000, 'a', 1);
@@ -120,6 +141,60 @@ static void test_silent_elsewhere(void)
     SAY(4000, 'b', SUCCEEDED);
     fail_late(5000, 'a');
     ok(!stop_is_late('b'), "a node that had come to its end explains it better");
+    story_end(&s);
+}
+
+/* Of two that said nothing one may have waited as well: both are what elrun stopped. */
+static void test_two_silent(void)
+{
+    trio(&s);
+    fail_late(5000, 'a');
+    INCIDENT('a', .time_us = S(5), .error_us = 300, .class = "hang", .follower = true);
+    INCIDENT('a', .local_rank = 1, .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    silent('b', "{}");
+    INCIDENT('c', .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    INCIDENT('b', .local_rank = 1, .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    stopped_with('a', "", "");
+    stopped_with('b', "0", "");
+    stopped_with('c', "1", "");
+    is_num(rdzv_root(s.r)->order.rank, 0, "the time-out is the cause");
+    is_num(rows(), 4, "who said nothing has no row");
+    is_str(head()->stopped_ranks, "2,5", "they are listed");
+    is_str(head()->classes, "network 3, hang 1", "and do not count");
+    story_end(&s);
+    trio(&s);
+    fail_late(5000, 'a');
+    INCIDENT('a', .time_us = S(5), .error_us = 300, .class = "hang", .follower = true);
+    absent('a', 1);
+    INCIDENT('b', .local_rank = 1, .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    INCIDENT('c', .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    INCIDENT('c', .local_rank = 1, .time_us = S(5), .error_us = 300, .class = "network", .follower = true);
+    silent('b', "{}");
+    stopped_with('a', "", "");
+    stopped_with('b', "0", "");
+    stopped_with('c', "", "");
+    is_num(rdzv_root(s.r)->order.rank, 1, "one beside whose time ran out is the cause");
+    is_num(rows(), 5, "the one elsewhere has no row");
+    is_str(head()->stopped_ranks, "2", "elrun stopped it");
+    story_end(&s);
+}
+
+/* One of 3 x 2 failed by itself, seen late: who said nothing where another's time ran out is one that elrun stopped. */
+static void test_excused(void)
+{
+    trio(&s);
+    fail_late(5000, 'a');
+    INCIDENT('a', .time_us = S(5), .error_us = 300, .class = "hang", .follower = true);
+    absent('a', 1);
+    INCIDENT('c', .time_us = S(6), .error_us = 300, .class = "code error");
+    stopped_with('a', "", "");
+    stopped_with('b', "0-1", "");
+    stopped_with('c', "1", "");
+    is_num(rdzv_root(s.r)->order.rank, 4, "the cause");
+    is_num(rows(), 2, "and whose time ran out");
+    is_str(head()->stopped_ranks, "1-3,5", "all that elrun stopped, in order");
+    is_num(head()->failed, 2, "they have not failed");
+    is_str(head()->classes, "code error 1, hang 1", "and do not count");
     story_end(&s);
 }
 
@@ -395,6 +470,8 @@ int main(void)
     test_over_nodes();
     test_left_with_zero();
     test_silent_elsewhere();
+    test_two_silent();
+    test_excused();
     test_doubt();
     test_node_died();
     test_again();
