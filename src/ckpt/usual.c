@@ -171,12 +171,15 @@ bool usual_has(const struct usual *u, const char *name)
     return false;
 }
 
-const char *usual_lacks(const struct usual *x, const struct usual *y)
+const char *usual_lacks(const struct usual *x, const struct usual *y, size_t *from)
 {
-    for (size_t i = 0, end; i < x->n; i = end) {
-        end = usual_next(x, i);
-        if (end - i > usual_count(y, x->v[i]))
-            return x->v[i];
+    for (size_t i; (i = *from) < x->n;) {
+        *from = usual_next(x, i);
+        if (*from - i <= usual_count(y, x->v[i]))
+            continue;
+        while (i + 1 < *from && usual_has(y, x->v[i]))
+            i++;
+        return x->v[i];
     }
     return NULL;
 }

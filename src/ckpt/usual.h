@@ -30,8 +30,9 @@ size_t usual_next(const struct usual *u, size_t i);
 /* Whether there is one that is called so, number and all. */
 bool usual_has(const struct usual *u, const char *name);
 
-/* One of x that y has none of, or fewer that are called so; NULL: none. */
-const char *usual_lacks(const struct usual *x, const struct usual *y);
+/* One of x that y has not, of those from *from on of which y has fewer that are called so; *from moves behind them.
+ * NULL: none. */
+const char *usual_lacks(const struct usual *x, const struct usual *y, size_t *from);
 
 /* Whether they have any in common. */
 bool usual_kin(const struct usual *a, const struct usual *b);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/kinds.h"
 #include "ckpt/verify.h"
 #include "util/parse.h"
 
@@ -60,15 +61,6 @@ static bool is_before(const struct scan_entry *of, const struct scan_entry *x)
     return usual_kin(&of->usual, &x->usual);
 }
 
-/* The random numbers of one rank are called otherwise than those of several, and how many there are may change. */
-static bool has_random(const struct scan_entry *of, const char *name)
-{
-    static const char one[] = "rng_state.pth", many[] = "rng_state_0.pth";
-    if (strcmp(name, one) == 0)
-        return ranked_find(&of->sets, of->step, &(struct rank_set){.name = many, .at = 10, .end = 11}, -1);
-    return strncmp(name, many, 10) == 0 && usual_has(&of->usual, one);
-}
-
 /* How many of them have more files that are called so. */
 static size_t have_more(const struct scan_entry *of, const struct scan_entry *const *before, size_t n, const char *name)
 {
@@ -108,19 +100,13 @@ static void tell_lost(struct verify_others *to, const struct scan_entry *in, con
 static void find_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n,
                       const struct scan_entry *in, struct verify_others *to)
 {
-    const struct usual *its = &in->usual;
-    for (size_t k = 0, end; k < its->n; k = end) {
-        end = usual_next(its, k);
-        if (end - k <= usual_count(&of->usual, its->v[k]) || has_random(of, its->v[k]))
-            continue;
-        size_t have = have_more(of, before, n, its->v[k]);
-        while (k + 1 < end && usual_has(&of->usual, its->v[k]))
-            k++;
-        tell_lost(to, in, its->v[k], have);
-    }
+    const char *name;
+    for (size_t k = 0; (name = usual_lacks(&in->usual, &of->usual, &k));)
+        if (!kinds_random(of, name))
+            tell_lost(to, in, name, have_more(of, before, n, name));
     for (size_t k = 0; k < in->sets.n; k++) {
         const struct rank_set *set = &in->sets.v[k];
-        if (set->zero && set->many && !ranked_find(&of->sets, of->step, set, in->step) && !has_random(of, set->name))
+        if (set->zero && set->many && !ranked_find(&of->sets, of->step, set, in->step) && !kinds_random(of, set->name))
             tell_lost(to, in, set->name, have_set(before, n, in, set));
     }
 }

@@ -457,6 +457,30 @@ is "both stay" "$(ls "$W/lone-cut" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 ch
 lay scaled 1 model.pt rng_state.pth; lay scaled 2 model.pt rng_state_0.pth rng_state_1.pth; lay scaled 3 model.pt rng_state.pth
 verdict "random numbers of one rank and of two" 0 'checkpoint-2: valid [^;]* 1 tensor\)
 [^;]*checkpoint-3: valid [^;]* 1 tensor\)$' verify "$W/scaled"
+vouch scaled; rm -r "$W/scaled/checkpoint-1"
+verdict "gc knows them for one kind, too" 0 'deleted .* checkpoint-2' gc "$W/scaled" --keep-last=1
+lay scaled 4 model.pt rng_state_0.pth rng_state_1.pth; vouch scaled
+verdict "and the other way round" 0 'deleted .* checkpoint-3' gc "$W/scaled" --keep-last=1
+lay top 1 model.pt best_0.pt best_1.pt best_2.pt
+for step in 2 3 4; do lay top $step model.pt best_0.pt best_1.pt; done
+remain top 'checkpoint-1: no newer one has all its files: checkpoint-4 lacks best_2.pt' checkpoint-1 checkpoint-4
+# Names that each has anew: of one length, of several with one beginning, of folders.
+lay anew 1 model.pt optim.pt eval-abcde.pt
+i=1
+for tag in bcdea cdeab deabc eabcd abced; do
+    i=$((i + 1)); lay anew $i model.pt eval-$tag.pt
+done
+i=0
+for tag in sunny-fox old-owl big-hen a-b bee-a; do i=$((i + 1)); lay anew-word $i model.pt run-$tag.pt; done
+i=0
+for tag in abc cde efa bca eee; do i=$((i + 1)); lay anew-folder $i model.pt $tag/state.pt; done
+remain anew 'checkpoint-1: no newer one has all its files: checkpoint-6 lacks optim.pt
+.*deleted .* checkpoint-2' checkpoint-1 checkpoint-5 checkpoint-6
+remain anew-word 'checkpoint-4: no newer one has all its files' checkpoint-4 checkpoint-5
+remain anew-folder 'checkpoint-4: no newer one has all its files' checkpoint-4 checkpoint-5
+lay anew-other 1 model.pt optim.pt; lay anew-other 2 model.pt best.pt; lay anew-other 3 model.pt ema.pt
+for step in 4 5 6; do lay anew-other $step model.pt; done
+remain anew-other 'kept .* checkpoint-1: .* lacks optim.pt' checkpoint-1 checkpoint-2 checkpoint-3 checkpoint-6
 lay best 5 model.pt optim.pt; mkdir "$W/best/final"; cp "$W/best/checkpoint-5/model.pt" "$W/best/final/"
 verdict "what has no step is not compared" 0 'final: valid' verify "$W/best"
 lay runs 1 model.pt optim.pt; vouch runs; lay runs 2 model.pt

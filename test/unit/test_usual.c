@@ -15,6 +15,12 @@ static struct usual usual_of(const char *const *names, size_t n)
     return u;
 }
 
+static const char *lack(const struct usual *x, const struct usual *y)
+{
+    size_t from = 0;
+    return usual_lacks(x, y, &from);
+}
+
 static void test_names(void)
 {
     static const char *const names[] = {"config.json",
@@ -37,16 +43,19 @@ static void test_names(void)
                                         "sub/something",
                                         "model-00001-of-00002.safetensors",
                                         "model-00002-of-00002.safetensors"};
-    static const char *const later[] = {"optimizer_3.bin", "other.pt"}, *const stranger[] = {"other.pt", "config.pt"};
+    static const char *const later[] = {"optimizer_3.bin", "other.pt"}, *const stranger[] = {"other.pt", "config.pt"},
+                             *const ten[] = {".metadata", "config.json", "model-00001-of-00002.safetensors",
+                                             "optimizer_10.bin", "optimizer.bin"};
     struct usual u = usual_of(names, COUNT_OF(names)), v = usual_of(later, COUNT_OF(later)),
-                 w = usual_of(stranger, COUNT_OF(stranger));
+                 w = usual_of(stranger, COUNT_OF(stranger)), two = usual_of(ten, COUNT_OF(ten));
     is_num(u.n, 8, "those that hold state or settings, and are not counted otherwise");
     is_num(usual_count(&u, "optimizer_7.bin"), 2, "numbers are all one");
     is_num(usual_count(&u, "optimizer_.bin"), 0, "but no number is none");
     is_num(usual_count(&u, "optimizer.bin"), 1, "nor is a name with one called as one without");
     ok(usual_has(&u, "optimizer_2.bin") && !usual_has(&u, "optimizer_3.bin"), "the very name");
+    is_str(lack(&u, &two), "optimizer_2.bin", "of those called alike one that is not there");
     is_num(usual_count(&u, "model-00003-of-00004.safetensors"), 1, "a numbered set is one, whatever numbers it has");
-    ok(usual_lacks(&u, &v) && strcmp(usual_lacks(&v, &u), "other.pt") == 0 && !usual_lacks(&u, &u), "what one lacks");
+    ok(lack(&u, &v) && strcmp(lack(&v, &u), "other.pt") == 0 && !lack(&u, &u), "what one lacks");
     ok(usual_kin(&u, &v) && usual_kin(&v, &u), "kin by one of them");
     ok(!usual_kin(&u, &w), "and strangers");
     size_t kinds = 0;
@@ -56,6 +65,7 @@ static void test_names(void)
     usual_free(&u, &mem);
     usual_free(&v, &mem);
     usual_free(&w, &mem);
+    usual_free(&two, &mem);
     is_num(mem.used_bytes, 0, "all is given back");
 }
 
