@@ -171,7 +171,8 @@ for f in net.pth.tar net.th net net.model; do
 done
 of 0 plain 'plain: valid \(torch, 1 file'
 of 0 files/old.bin 'valid \(torch, 1 file, .*, 1 tensor\); there are no checksums'
-of 0 files/old-twice.bin 'valid'
+for case in twice padded archive; do of 0 files/old-$case.bin 'valid'; done
+of 1 files/old-zeros.bin 'bytes [0-9]+-[0-9]+ behind the last storage belong to none'
 of 1 files/old-behind.bin 'bytes [0-9]+-[0-9]+ behind the last storage belong to none'
 of 1 files/cut-old.bin 'truncated: storage 0 of 1 begins at byte [0-9]+, the file ends at'
 of 0 files/weights 'valid \(safetensors'
