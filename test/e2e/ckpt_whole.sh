@@ -450,6 +450,19 @@ verdict "a set of which nothing is here" 4 'checkpoint-5: unproved .*
 remain all-later 'checkpoint-1: no newer one has all its files: checkpoint-10 lacks [^ ]*
 .*deleted .* checkpoint-3
 .*kept .* checkpoint-4: no newer one has all its files: checkpoint-10 lacks optim_rank1.pt; found whole, .*' checkpoint-1 checkpoint-10 checkpoint-4
+for step in 1 2 3 4 5 6; do
+    case $step in 1 | 3 | 5) eval='eval/preds_rank0.npz eval/preds_rank1.npz best.pt' ;; *) eval= ;; esac
+    lay now-then $step model.pt $eval
+done
+rm "$W"/now-then/checkpoint-?/eval/*; for step in 1 3 5; do cp "$W/files/arrays.npz" "$W/now-then/checkpoint-$step/eval/preds_rank0.npz"; done
+for step in 1 3 5; do cp "$W/files/arrays.npz" "$W/now-then/checkpoint-$step/eval/preds_rank1.npz"; done
+verdict "files of every second one, from the third on" 4 'checkpoint-2: unproved .*
+.*checkpoint-4: valid .*; without best.pt, which checkpoint-3 has
+.*checkpoint-6: valid .*; without best.pt, which checkpoint-5 has$' verify "$W/now-then"
+remain now-then 'deleted .* checkpoint-4
+kept .* checkpoint-5: no newer one has all its files' checkpoint-5 checkpoint-6
+lay begun 1 model.pt; for step in 2 3; do lay begun $step model.pt optim.pt; done; lay begun 4 model.pt; lay begun 5 model.pt
+stays begun 'checkpoint-5, is unproved: optim.pt: .*it is not here, but in checkpoint-3'
 lay lone-cut 1 model.pt optim.pt; lay lone-cut 2 model.pt optim.pt
 for step in 3 4 5 6 7; do lay lone-cut $step model.pt; done
 vouch lone-cut; printf XX | dd of="$W/lone-cut/checkpoint-2/optim.pt" bs=1 seek=700 conv=notrunc 2>/dev/null
