@@ -16,8 +16,9 @@ struct usual {
     size_t n;
 };
 
-/* Those among the names of a directory that hold state or settings, and of which nothing else tells how many there are:
- * no files of ranks, no logs, and of each numbered set one.  -1: no memory; usual_free() also then. */
+/* Those among the names of a directory that hold state or settings, but for files of ranks that only a number tells
+ * apart, and logs; of each numbered set one, and of what each rank of Megatron or DeepSpeed has.  -1: no memory;
+ * usual_free() also then. */
 int usual_take(struct usual *u, const char *const *names, size_t names_n, struct el_mem *mem, struct el_err *e);
 void usual_free(struct usual *u, struct el_mem *mem);
 

@@ -407,6 +407,15 @@ lay lost-two 1 model.pt optimizer_1.bin optimizer_2.bin optimizer.bin; lay lost-
 stays lost-two 'optimizer_1.bin: .*it is not here, but in checkpoint-1$'
 lay lost-rank 1 meta.pt rank0.pt rank1.pt; lay lost-rank 2 rank0.pt rank1.pt
 stays lost-rank 'meta.pt: .*it is not here, but in checkpoint-1$'
+for step in 1 2; do
+    case $step in 1) more=1 ;; *) more= ;; esac
+    lay lost-mega $step mp_rank_00/model_optim_rng.pt mp_rank_01/model_optim_rng.pt ${more:+mp_rank_00/distrib_optim.pt mp_rank_01/distrib_optim.pt}
+    lay lost-ds $step mp_rank_00_model_states.pt ${more:+zero_pp_rank_0_mp_rank_00_optim_states.pt zero_pp_rank_1_mp_rank_00_optim_states.pt}
+    lay lost-wr $step model.pt ${more:+opt_w2_r0.pt opt_w2_r1.pt}
+done
+stays lost-mega 'mp_rank_00/distrib_optim.pt: .*it is not here, but in checkpoint-1$'
+stays lost-ds 'zero_pp_rank_0_mp_rank_00_optim_states.pt: .*it is not here, but in checkpoint-1$'
+stays lost-wr 'opt_w2_r0.pt: .*it is not here, but in checkpoint-1$'
 lay lost-format 1 model.safetensors other.pt; cp "$W/trainer/model.safetensors" "$W/lost-format/checkpoint-1/"; lay lost-format 2 other.pt
 stays lost-format 'model.safetensors: .*it is not here, but in checkpoint-1$'
 # whole ROOT WHY: nothing speaks against any, and gc deletes all but the newest.
@@ -433,6 +442,16 @@ whole noted "notes and logs"
 lay strangers 1 net.pt; lay strangers 2 model.pt
 vouch strangers
 verdict "no name in common" 0 'checkpoint-2: valid .* 1 tensor\)$' verify "$W/strangers"
+i=0
+for form in mp_rank_00 mp_rank_00_000 "mp_rank_00_000 mp_rank_00_001" "mp_rank_00 mp_rank_01" mp_rank_00; do
+    i=$((i + 1))
+    for folder in $form; do lay folders-change $i $folder/model_optim_rng.pt $folder/distrib_optim.pt; done
+done
+whole folders-change "other parallel ranks of Megatron"
+lay stage-change 1 mp_rank_00_model_states.pt zero_pp_rank_0_mp_rank_00_optim_states.pt zero_pp_rank_1_mp_rank_00_optim_states.pt
+lay stage-change 2 mp_rank_00_model_states.pt bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt
+lay stage-change 3 zero_pp_rank_0_mp_rank_00_model_states.pt zero_pp_rank_0_mp_rank_00_optim_states.pt
+whole stage-change "another stage, type and number of ranks of DeepSpeed"
 # remain ROOT REGEX CHECKPOINT...: nothing speaks against the newest, and gc keeps the last that have what it lacks.
 remain() {
     n_root=$1 n_regex=$2; shift 2
