@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ckpt/fmt.h"
+#include "ckpt/sniff.h"
 #include "util/buf.h"
 #include "util/parse.h"
 #include "util/sort.h"
@@ -420,17 +421,19 @@ static size_t list_old(const struct pickle *object, struct old_storage *v)
     return once;
 }
 
-/* A second object may be saved into the same file, and begins as the first does. */
+/* A second object may be saved into the same file, and begins as the first does, or is an archive. */
 static int check_behind(uint64_t at, const struct ckpt_bytes *bytes, struct el_err *e)
 {
-    char first;
+    char b[SNIFF_PAGE];
     if (at >= bytes->bytes)
         return 0;
-    if (bytes->read(bytes->ctx, at, &first, 1, e))
+    size_t n = bytes->bytes - at < sizeof b ? (size_t)(bytes->bytes - at) : sizeof b;
+    if (bytes->read(bytes->ctx, at, b, n, e))
         return -1;
-    return first == '\x80' ? 0
-                           : ckpt_fail(e, CKPT_DAMAGED, "bytes %llu-%llu behind the last storage belong to none",
-                                       (unsigned long long)at, (unsigned long long)bytes->bytes);
+    return b[0] == '\x80' || sniff_padding(b, n)
+               ? 0
+               : ckpt_fail(e, CKPT_DAMAGED, "bytes %llu-%llu behind the last storage belong to none",
+                           (unsigned long long)at, (unsigned long long)bytes->bytes);
 }
 
 /* Storages stand in the order of the list of keys, each behind its number of elements. */

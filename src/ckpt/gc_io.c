@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/kinds.h"
 #include "util/parse.h"
 
 /* --- deleting ----------------------------------------------------------------------------------------------------- */
@@ -183,20 +184,11 @@ static int prove_all(struct gc *g, struct scan *s, const struct retain_item *ite
 
 /* --- the last one with a file that newer ones lack ---------------------------------------------------------------- */
 
-/* A kind of file that x has and y does not, by name; NULL: none. */
-static const char *lacks(const struct scan_entry *x, const struct scan_entry *y)
-{
-    for (size_t i = 0; i < x->sets.n; i++)
-        if (x->sets.v[i].zero && x->sets.v[i].many && !ranked_find(&y->sets, y->step, &x->sets.v[i], x->step))
-            return x->sets.v[i].name;
-    return usual_lacks(&x->usual, &y->usual);
-}
-
 /* It has all that x has, it stays, and it is whole, which is looked at if nobody has. */
-static bool stands_for(struct gc *g, struct scan_entry *y, const struct scan_entry *x)
+static bool stands_for(struct gc *g, const struct scan *s, struct scan_entry *y, const struct scan_entry *x)
 {
     struct el_err e = {0};
-    if (y->state != SCAN_VALID || y->step <= x->step || strcmp(y->run_id, x->run_id) != 0 || lacks(x, y))
+    if (y->state != SCAN_VALID || y->step <= x->step || strcmp(y->run_id, x->run_id) != 0 || kinds_lacks(s, x, y))
         return false;
     if (!y->proved && !y->refused && g->prove)
         y->refused = g->prove(g->ctx, y, &e) != 0;
@@ -210,11 +202,11 @@ static char *why_lone(struct gc *g, struct scan *s, const struct retain_item *it
 {
     char text[400], shown[EL_SHOW_MAX], newest[EL_SHOW_MAX];
     const struct scan_entry *x = &s->v[i], *last = newest_of(s, x);
-    const char *name = last ? lacks(x, last) : NULL;
+    const char *name = last ? kinds_lacks(s, x, last) : NULL;
     if (!name)
         return NULL;
     for (size_t k = s->n; k-- > i + 1;) /* they are sorted by step */
-        if ((items[k].why || s->v[k].lone) && stands_for(g, &s->v[k], x))
+        if ((items[k].why || s->v[k].lone) && stands_for(g, s, &s->v[k], x))
             return NULL;
     snprintf(text, sizeof text, "no newer one has all its files: %s lacks %s", el_show(last->name, newest),
              el_show(name, shown));

@@ -194,3 +194,8 @@ bool sniff_zeros_in_front(const char *head, size_t n)
 {
     return n >= 32 && all_zero(head, n / 2);
 }
+
+bool sniff_padding(const char *p, size_t n)
+{
+    return begins(p, n, "PK\3\4") || (n && n < SNIFF_PAGE && all_zero(p, n));
+}

@@ -43,4 +43,10 @@ void sniff_fail(const struct sniff *s, struct el_err *e);
 /* Whether zeros are at least the first half of that: no file of a known format begins so. */
 bool sniff_zeros_in_front(const char *head, size_t n);
 
+/* What writers leave between two items of a file, or behind the last: less than a page of zeros, as one does that
+ * begins each item at a round place; or an archive, which is another item.  n: the bytes that are there, at most
+ * SNIFF_PAGE. */
+#define SNIFF_PAGE 4096u
+bool sniff_padding(const char *p, size_t n);
+
 #endif

@@ -47,24 +47,36 @@ static bool is_hidden(const char *name)
 
 static bool is_usual(const char *name)
 {
-    struct fmt_member m;
-    uint64_t data, model;
     enum fmt_kind kind = fmt_kind(name);
     const char *last = last_part(name);
     if (kind == FMT_LEFTOVER || kind == FMT_DCP_DATA || is_hidden(name) || is_note(last))
         return false;
-    if (kind == FMT_OTHER && last != name)
-        return false;
-    /* Of these formats tell how many there are. */
-    return (!fmt_member(name, &m) || m.sure) && ranked_shard(name, &data, &model) == SHARD_NONE &&
-           !starts(name, "mp_rank_") && !starts(name, "tp_rank_");
+    return kind != FMT_OTHER || last == name;
 }
 
 /* --- their order -------------------------------------------------------------------------------------------------- */
 
+static bool is_ranks(const char *name)
+{
+    return starts(name, "mp_rank_") || starts(name, "tp_rank_");
+}
+
+/* What is in the folder of a rank of Megatron or NeMo counts without the folder, whose form tells which parallel ranks
+ * there are; a file of a rank of DeepSpeed without what its stage and its type put in front. */
+static const char *key_of(const char *name)
+{
+    uint64_t data, model;
+    if (is_ranks(name) && strchr(name, '/'))
+        return strchr(name, '/') + 1;
+    const char *last = last_part(name), *ranks = memmem(last, strlen(last), "mp_rank_", 8);
+    return ranks && ranked_shard(name, &data, &model) != SHARD_NONE ? ranks : name;
+}
+
 /* Numbers are all one. */
 static int compare(const char *a, const char *b)
 {
+    a = key_of(a);
+    b = key_of(b);
     while (*a && *b) {
         if (is_digit(*a) && is_digit(*b)) {
             a += strspn(a, "0123456789");
@@ -92,13 +104,20 @@ static int with_name(const void *item, const void *name)
     return compare(*(char *const *)item, name);
 }
 
-/* Of a numbered set one is enough, for its names say how many there are: that it is here at all is what counts. */
-static size_t once_each(const char **v, size_t n)
+static bool is_one_of_many(const char *name)
 {
     struct fmt_member m;
+    const char *key = key_of(name);
+    return key != name || is_ranks(key) || fmt_member(name, &m);
+}
+
+/* Of a numbered set one is enough, and of what each rank of a known format has, for that says how many there are: that
+ * it is here at all is what counts. */
+static size_t once_each(const char **v, size_t n)
+{
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
-        if (!k || compare(v[k - 1], v[i]) != 0 || !fmt_member(v[i], &m))
+        if (!k || compare(v[k - 1], v[i]) != 0 || !is_one_of_many(v[i]))
             v[k++] = v[i];
     return k;
 }
@@ -171,12 +190,15 @@ bool usual_has(const struct usual *u, const char *name)
     return false;
 }
 
-const char *usual_lacks(const struct usual *x, const struct usual *y)
+const char *usual_lacks(const struct usual *x, const struct usual *y, size_t *from)
 {
-    for (size_t i = 0, end; i < x->n; i = end) {
-        end = usual_next(x, i);
-        if (end - i > usual_count(y, x->v[i]))
-            return x->v[i];
+    for (size_t i; (i = *from) < x->n;) {
+        *from = usual_next(x, i);
+        if (*from - i <= usual_count(y, x->v[i]))
+            continue;
+        while (i + 1 < *from && usual_has(y, x->v[i]))
+            i++;
+        return x->v[i];
     }
     return NULL;
 }

@@ -16,8 +16,9 @@ struct usual {
     size_t n;
 };
 
-/* Those among the names of a directory that hold state or settings, and of which nothing else tells how many there are:
- * no files of ranks, no logs, and of each numbered set one.  -1: no memory; usual_free() also then. */
+/* Those among the names of a directory that hold state or settings, but for files of ranks that only a number tells
+ * apart, and logs; of each numbered set one, and of what each rank of Megatron or DeepSpeed has.  -1: no memory;
+ * usual_free() also then. */
 int usual_take(struct usual *u, const char *const *names, size_t names_n, struct el_mem *mem, struct el_err *e);
 void usual_free(struct usual *u, struct el_mem *mem);
 
@@ -30,8 +31,9 @@ size_t usual_next(const struct usual *u, size_t i);
 /* Whether there is one that is called so, number and all. */
 bool usual_has(const struct usual *u, const char *name);
 
-/* One of x that y has none of, or fewer that are called so; NULL: none. */
-const char *usual_lacks(const struct usual *x, const struct usual *y);
+/* One of x that y has not, of those from *from on of which y has fewer that are called so; *from moves behind them.
+ * NULL: none. */
+const char *usual_lacks(const struct usual *x, const struct usual *y, size_t *from);
 
 /* Whether they have any in common. */
 bool usual_kin(const struct usual *a, const struct usual *b);

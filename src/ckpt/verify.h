@@ -58,7 +58,7 @@ struct verify_others {
     size_t lost_n;                 /* so many files are lost */
     const char *also[3];           /* the next ones */
     size_t have, before;           /* so many of the earlier ones have that file */
-    const struct scan_entry *once; /* has a file that is not here, as few of the earlier ones have; NULL: none */
+    const struct scan_entry *once; /* has one that few earlier ones have, or that comes and goes; NULL: none */
     const char *gone;              /* that file */
     const struct rank_set *mine;   /* of which there are fewer here; NULL: there are none at all */
     const struct rank_set *its;

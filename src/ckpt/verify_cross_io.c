@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "ckpt/crc32c.h"
+#include "ckpt/sniff.h"
 #include "ckpt/verify_private.h"
 #include "util/parse.h"
 #include "util/sort.h"
 
-enum { PAGE_BYTES = 4096, GAPS_MAX = 20, FILES_TOLD = 20 };
+enum { GAPS_MAX = 20, FILES_TOLD = 20 };
 
 #define INDEX_MAX    ((size_t)256 << 20)
 #define METADATA_MAX ((size_t)1 << 30)
@@ -214,11 +215,10 @@ static int by_place(const void *a, const void *b)
     return c ? c : x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Less than a page of zeros is what a writer leaves that begins each item at a round place; an archive is an item that
- * another rank has written, too, and whose place .metadata names there. */
+/* An archive is an item that another rank has written, too, and whose place .metadata names there. */
 static bool is_innocent(const struct dcp *d, size_t file, uint64_t from, uint64_t to)
 {
-    char b[PAGE_BYTES] = {0};
+    char b[SNIFF_PAGE];
     size_t n = to - from < sizeof b ? (size_t)(to - from) : sizeof b;
     struct look_file f;
     struct el_err e = {0};
@@ -226,7 +226,7 @@ static bool is_innocent(const struct dcp *d, size_t file, uint64_t from, uint64_
         return true; /* which is told elsewhere */
     int r = f.bytes.read(f.bytes.ctx, from, b, n, &e);
     look_file_close(&f);
-    return r || memcmp(b, "PK\3\4", 4) == 0 || (n < sizeof b && !b[0] && memcmp(b, b + 1, sizeof b - 1) == 0);
+    return r || sniff_padding(b, n);
 }
 
 /* torch writes item behind item: what lies between two, or behind the last, was put there by somebody else. */

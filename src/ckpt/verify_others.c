@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/kinds.h"
 #include "ckpt/verify.h"
 #include "util/parse.h"
 
@@ -60,44 +61,55 @@ static bool is_before(const struct scan_entry *of, const struct scan_entry *x)
     return usual_kin(&of->usual, &x->usual);
 }
 
-/* The random numbers of one rank are called otherwise than those of several, and how many there are may change. */
-static bool has_random(const struct scan_entry *of, const char *name)
+/* Earlier ones, the latest first. */
+struct before {
+    const struct scan_entry *v[BEFORE_MAX];
+    size_t n;
+};
+
+/* How many of them have it; and whether it comes and goes: one that is between two of those has none. */
+struct having {
+    size_t n;
+    bool gap, goes;
+};
+
+static void add(struct having *h, bool has)
 {
-    static const char one[] = "rng_state.pth", many[] = "rng_state_0.pth";
-    if (strcmp(name, one) == 0)
-        return ranked_find(&of->sets, of->step, &(struct rank_set){.name = many, .at = 10, .end = 11}, -1);
-    return strncmp(name, many, 10) == 0 && usual_has(&of->usual, one);
+    h->goes = h->goes || (has && h->gap);
+    h->gap = h->n && (h->gap || !has);
+    h->n += has;
 }
 
-/* How many of them have more files that are called so. */
-static size_t have_more(const struct scan_entry *of, const struct scan_entry *const *before, size_t n, const char *name)
+/* More files that are called so. */
+static struct having have_more(const struct scan_entry *of, const struct before *b, const char *name)
 {
-    size_t here = usual_count(&of->usual, name), have = 0;
-    for (size_t i = 0; i < n; i++)
-        have += usual_count(&before[i]->usual, name) > here;
-    return have;
+    struct having h = {0};
+    size_t here = usual_count(&of->usual, name);
+    for (size_t i = 0; i < b->n; i++)
+        add(&h, usual_count(&b->v[i]->usual, name) > here);
+    return h;
 }
 
-static size_t have_set(const struct scan_entry *const *before, size_t n, const struct scan_entry *its,
-                       const struct rank_set *set)
+static struct having have_set(const struct before *b, const struct scan_entry *its, const struct rank_set *set)
 {
-    size_t have = 0;
-    for (size_t i = 0; i < n; i++)
-        have += ranked_find(&before[i]->sets, before[i]->step, set, its->step) != NULL;
-    return have;
+    struct having h = {0};
+    for (size_t i = 0; i < b->n; i++)
+        add(&h, ranked_find(&b->v[i]->sets, b->v[i]->step, set, its->step) != NULL);
+    return h;
 }
 
-/* It is not here: at least half of them have it, so it is lost; or few, and it may be that the script no longer writes
- * it. */
-static void tell_lost(struct verify_others *to, const struct scan_entry *in, const char *name, size_t have)
+/* It is not here: at least half of them have it, so it is lost; or few, or it comes and goes, and it may be that the
+ * script did not write it. */
+static void tell_lost(struct verify_others *to, const struct scan_entry *in, const char *name, struct having h)
 {
-    if (2 * have >= to->before && to->lost_n++) {
+    bool lost = 2 * h.n >= to->before && !h.goes;
+    if (lost && to->lost_n++) {
         if (to->lost_n - 2 < sizeof to->also / sizeof to->also[0])
             to->also[to->lost_n - 2] = name;
-    } else if (2 * have >= to->before) {
+    } else if (lost) {
         to->more = in;
         to->file = to->lost = name;
-        to->have = have;
+        to->have = h.n;
     } else if (!to->once) {
         to->once = in;
         to->gone = name;
@@ -105,36 +117,29 @@ static void tell_lost(struct verify_others *to, const struct scan_entry *in, con
 }
 
 /* What one that was written before it has. */
-static void find_lost(const struct scan_entry *of, const struct scan_entry *const *before, size_t n,
-                      const struct scan_entry *in, struct verify_others *to)
+static void find_lost(const struct scan_entry *of, const struct before *b, const struct scan_entry *in,
+                      struct verify_others *to)
 {
-    const struct usual *its = &in->usual;
-    for (size_t k = 0, end; k < its->n; k = end) {
-        end = usual_next(its, k);
-        if (end - k <= usual_count(&of->usual, its->v[k]) || has_random(of, its->v[k]))
-            continue;
-        size_t have = have_more(of, before, n, its->v[k]);
-        while (k + 1 < end && usual_has(&of->usual, its->v[k]))
-            k++;
-        tell_lost(to, in, its->v[k], have);
-    }
+    const char *name;
+    for (size_t k = 0; (name = usual_lacks(&in->usual, &of->usual, &k));)
+        if (!kinds_random(of, name))
+            tell_lost(to, in, name, have_more(of, b, name));
     for (size_t k = 0; k < in->sets.n; k++) {
         const struct rank_set *set = &in->sets.v[k];
-        if (set->zero && set->many && !ranked_find(&of->sets, of->step, set, in->step) && !has_random(of, set->name))
-            tell_lost(to, in, set->name, have_set(before, n, in, set));
+        if (set->zero && set->many && !ranked_find(&of->sets, of->step, set, in->step) && !kinds_random(of, set->name))
+            tell_lost(to, in, set->name, have_set(b, in, set));
     }
 }
 
 static void others_before(const struct scan *s, const struct scan_entry *of, struct verify_others *to)
 {
-    const struct scan_entry *before[BEFORE_MAX];
-    size_t n = 0;
-    for (size_t i = (size_t)(of - s->v); i-- > 0 && n < BEFORE_MAX;) /* they are sorted by step */
+    struct before b = {.n = 0};
+    for (size_t i = (size_t)(of - s->v); i-- > 0 && b.n < BEFORE_MAX;) /* they are sorted by step */
         if (is_before(of, &s->v[i]))
-            before[n++] = &s->v[i];
-    to->before = n;
-    for (size_t i = 0; i < n && !to->more; i++) /* the latest first */
-        find_lost(of, before, n, before[i], to);
+            b.v[b.n++] = &s->v[i];
+    to->before = b.n;
+    for (size_t i = 0; i < b.n && !to->more; i++)
+        find_lost(of, &b, b.v[i], to);
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */

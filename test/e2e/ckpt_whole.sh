@@ -171,7 +171,8 @@ for f in net.pth.tar net.th net net.model; do
 done
 of 0 plain 'plain: valid \(torch, 1 file'
 of 0 files/old.bin 'valid \(torch, 1 file, .*, 1 tensor\); there are no checksums'
-of 0 files/old-twice.bin 'valid'
+for case in twice padded archive; do of 0 files/old-$case.bin 'valid'; done
+of 1 files/old-zeros.bin 'bytes [0-9]+-[0-9]+ behind the last storage belong to none'
 of 1 files/old-behind.bin 'bytes [0-9]+-[0-9]+ behind the last storage belong to none'
 of 1 files/cut-old.bin 'truncated: storage 0 of 1 begins at byte [0-9]+, the file ends at'
 of 0 files/weights 'valid \(safetensors'
@@ -406,6 +407,15 @@ lay lost-two 1 model.pt optimizer_1.bin optimizer_2.bin optimizer.bin; lay lost-
 stays lost-two 'optimizer_1.bin: .*it is not here, but in checkpoint-1$'
 lay lost-rank 1 meta.pt rank0.pt rank1.pt; lay lost-rank 2 rank0.pt rank1.pt
 stays lost-rank 'meta.pt: .*it is not here, but in checkpoint-1$'
+for step in 1 2; do
+    case $step in 1) more=1 ;; *) more= ;; esac
+    lay lost-mega $step mp_rank_00/model_optim_rng.pt mp_rank_01/model_optim_rng.pt ${more:+mp_rank_00/distrib_optim.pt mp_rank_01/distrib_optim.pt}
+    lay lost-ds $step mp_rank_00_model_states.pt ${more:+zero_pp_rank_0_mp_rank_00_optim_states.pt zero_pp_rank_1_mp_rank_00_optim_states.pt}
+    lay lost-wr $step model.pt ${more:+opt_w2_r0.pt opt_w2_r1.pt}
+done
+stays lost-mega 'mp_rank_00/distrib_optim.pt: .*it is not here, but in checkpoint-1$'
+stays lost-ds 'zero_pp_rank_0_mp_rank_00_optim_states.pt: .*it is not here, but in checkpoint-1$'
+stays lost-wr 'opt_w2_r0.pt: .*it is not here, but in checkpoint-1$'
 lay lost-format 1 model.safetensors other.pt; cp "$W/trainer/model.safetensors" "$W/lost-format/checkpoint-1/"; lay lost-format 2 other.pt
 stays lost-format 'model.safetensors: .*it is not here, but in checkpoint-1$'
 # whole ROOT WHY: nothing speaks against any, and gc deletes all but the newest.
@@ -432,6 +442,16 @@ whole noted "notes and logs"
 lay strangers 1 net.pt; lay strangers 2 model.pt
 vouch strangers
 verdict "no name in common" 0 'checkpoint-2: valid .* 1 tensor\)$' verify "$W/strangers"
+i=0
+for form in mp_rank_00 mp_rank_00_000 "mp_rank_00_000 mp_rank_00_001" "mp_rank_00 mp_rank_01" mp_rank_00; do
+    i=$((i + 1))
+    for folder in $form; do lay folders-change $i $folder/model_optim_rng.pt $folder/distrib_optim.pt; done
+done
+whole folders-change "other parallel ranks of Megatron"
+lay stage-change 1 mp_rank_00_model_states.pt zero_pp_rank_0_mp_rank_00_optim_states.pt zero_pp_rank_1_mp_rank_00_optim_states.pt
+lay stage-change 2 mp_rank_00_model_states.pt bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt
+lay stage-change 3 zero_pp_rank_0_mp_rank_00_model_states.pt zero_pp_rank_0_mp_rank_00_optim_states.pt
+whole stage-change "another stage, type and number of ranks of DeepSpeed"
 # remain ROOT REGEX CHECKPOINT...: nothing speaks against the newest, and gc keeps the last that have what it lacks.
 remain() {
     n_root=$1 n_regex=$2; shift 2
@@ -449,6 +469,19 @@ verdict "a set of which nothing is here" 4 'checkpoint-5: unproved .*
 remain all-later 'checkpoint-1: no newer one has all its files: checkpoint-10 lacks [^ ]*
 .*deleted .* checkpoint-3
 .*kept .* checkpoint-4: no newer one has all its files: checkpoint-10 lacks optim_rank1.pt; found whole, .*' checkpoint-1 checkpoint-10 checkpoint-4
+for step in 1 2 3 4 5 6; do
+    case $step in 1 | 3 | 5) eval='eval/preds_rank0.npz eval/preds_rank1.npz best.pt' ;; *) eval= ;; esac
+    lay now-then $step model.pt $eval
+done
+rm "$W"/now-then/checkpoint-?/eval/*; for step in 1 3 5; do cp "$W/files/arrays.npz" "$W/now-then/checkpoint-$step/eval/preds_rank0.npz"; done
+for step in 1 3 5; do cp "$W/files/arrays.npz" "$W/now-then/checkpoint-$step/eval/preds_rank1.npz"; done
+verdict "files of every second one, from the third on" 4 'checkpoint-2: unproved .*
+.*checkpoint-4: valid .*; without best.pt, which checkpoint-3 has
+.*checkpoint-6: valid .*; without best.pt, which checkpoint-5 has$' verify "$W/now-then"
+remain now-then 'deleted .* checkpoint-4
+kept .* checkpoint-5: no newer one has all its files' checkpoint-5 checkpoint-6
+lay begun 1 model.pt; for step in 2 3; do lay begun $step model.pt optim.pt; done; lay begun 4 model.pt; lay begun 5 model.pt
+stays begun 'checkpoint-5, is unproved: optim.pt: .*it is not here, but in checkpoint-3'
 lay lone-cut 1 model.pt optim.pt; lay lone-cut 2 model.pt optim.pt
 for step in 3 4 5 6 7; do lay lone-cut $step model.pt; done
 vouch lone-cut; printf XX | dd of="$W/lone-cut/checkpoint-2/optim.pt" bs=1 seek=700 conv=notrunc 2>/dev/null
@@ -457,6 +490,30 @@ is "both stay" "$(ls "$W/lone-cut" | tr '\n' ' ')" "checkpoint-1 checkpoint-2 ch
 lay scaled 1 model.pt rng_state.pth; lay scaled 2 model.pt rng_state_0.pth rng_state_1.pth; lay scaled 3 model.pt rng_state.pth
 verdict "random numbers of one rank and of two" 0 'checkpoint-2: valid [^;]* 1 tensor\)
 [^;]*checkpoint-3: valid [^;]* 1 tensor\)$' verify "$W/scaled"
+vouch scaled; rm -r "$W/scaled/checkpoint-1"
+verdict "gc knows them for one kind, too" 0 'deleted .* checkpoint-2' gc "$W/scaled" --keep-last=1
+lay scaled 4 model.pt rng_state_0.pth rng_state_1.pth; vouch scaled
+verdict "and the other way round" 0 'deleted .* checkpoint-3' gc "$W/scaled" --keep-last=1
+lay top 1 model.pt best_0.pt best_1.pt best_2.pt
+for step in 2 3 4; do lay top $step model.pt best_0.pt best_1.pt; done
+remain top 'checkpoint-1: no newer one has all its files: checkpoint-4 lacks best_2.pt' checkpoint-1 checkpoint-4
+# Names that each has anew: of one length, of several with one beginning, of folders.
+lay anew 1 model.pt optim.pt eval-abcde.pt
+i=1
+for tag in bcdea cdeab deabc eabcd abced; do
+    i=$((i + 1)); lay anew $i model.pt eval-$tag.pt
+done
+i=0
+for tag in sunny-fox old-owl big-hen a-b bee-a; do i=$((i + 1)); lay anew-word $i model.pt run-$tag.pt; done
+i=0
+for tag in abc cde efa bca eee; do i=$((i + 1)); lay anew-folder $i model.pt $tag/state.pt; done
+remain anew 'checkpoint-1: no newer one has all its files: checkpoint-6 lacks optim.pt
+.*deleted .* checkpoint-2' checkpoint-1 checkpoint-5 checkpoint-6
+remain anew-word 'checkpoint-4: no newer one has all its files' checkpoint-4 checkpoint-5
+remain anew-folder 'checkpoint-4: no newer one has all its files' checkpoint-4 checkpoint-5
+lay anew-other 1 model.pt optim.pt; lay anew-other 2 model.pt best.pt; lay anew-other 3 model.pt ema.pt
+for step in 4 5 6; do lay anew-other $step model.pt; done
+remain anew-other 'kept .* checkpoint-1: .* lacks optim.pt' checkpoint-1 checkpoint-2 checkpoint-3 checkpoint-6
 lay best 5 model.pt optim.pt; mkdir "$W/best/final"; cp "$W/best/checkpoint-5/model.pt" "$W/best/final/"
 verdict "what has no step is not compared" 0 'final: valid' verify "$W/best"
 lay runs 1 model.pt optim.pt; vouch runs; lay runs 2 model.pt
