@@ -9,6 +9,7 @@
 # one that never forgets it ("a layer"); one that compares what a state_dict() gives anew ("copies").
 . "$(dirname "$0")/../lib/e2e.sh"
 mkdir "$T/d"
+DEADLINE=600 # fourteen starts of torch in one run
 ENV="PYTHON_EXEC=$PY OMP_NUM_THREADS=1" run --standalone --max-restarts=13 --restart-policy=always --ckpt-mem=256M "$HERE/words_behind.py" "$T/d"
 is "exit status" "$status" 0
 is "how far each attempt has come that the next one has" "$(cat "$T/d/log")" "replaced: 2
