@@ -41,7 +41,7 @@ for i in $(seq "$RUNS"); do
     storm || exit 1
 done
 for who in elrun torchrun; do
-    emit $who rank0 "a worker dies: summary on rank 0's node, three nodes of eight workers" ms "kill(SIGSEGV) of the worker" "the summary's last line on rank 0's node" "<= 100 ms"
+    emit $who rank0 "a worker dies: summary on rank 0's node, three nodes of eight workers" ms "kill(SIGSEGV) of the worker" "the line behind the summary on rank 0's node" "<= 100 ms"
     emit $who own "its own node names the cause" ms "kill(SIGSEGV) of the worker" "the line that names the cause"
 done
 all="$((STORM_NODES * STORM_SLOTS)) workers of $STORM_NODES nodes fail at once"

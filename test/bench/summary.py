@@ -3,7 +3,7 @@
     summary.py WHO PORT LAUNCHER...
 
 Starts three agents of one job, waits until all workers are there, ends one worker of the third node by SIGSEGV and prints
-"rank0 MS", the time until the agent of rank 0 has printed the last line of its summary, and "own MS", until the agent of
+"rank0 MS", the time until the agent of rank 0 has printed the line behind its summary, and "own MS", until the agent of
 the worker has named the cause.  torchrun prints a summary on the node of the worker only.
 """
 
@@ -16,6 +16,7 @@ import tempfile
 import time
 
 NODES, WORKERS, LIMIT_S = 3, 8, 120
+END_OF_SUMMARY = b"elrun: ended with status"  # the line right behind it
 
 
 def start(launcher, folder, node):
@@ -73,7 +74,7 @@ def main():
 
 def print_times(who, agents, first, own, begun, mark):
     """The last line of each that holds the mark, seen before the agent ended."""
-    seen, told_of, text = {}, {}, {a.stderr.fileno(): b"" for a in agents}
+    seen, text = {}, {a.stderr.fileno(): b"" for a in agents}
     node = {a.stderr.fileno(): i for i, a in enumerate(agents)}
     # Who has named the cause has; agents that say nothing more and do not end are not waited for.
     while text and time.monotonic() < begun + (10 if own in seen else LIMIT_S) and not (own in seen and first in seen):
@@ -85,10 +86,9 @@ def print_times(who, agents, first, own, begun, mark):
             *lines, text[fd] = (text[fd] + data).split(b"\n")
             for line in lines:
                 at = node[fd]
-                told = told_of.setdefault(at, bytearray())
-                told += line
-                short = who == "elrun" and at != first  # one line, where the summary is printed elsewhere
-                if mark in line and (who != "elrun" or short or b"Root Cause" in told) and not (short and at in seen):
+                whole = who == "elrun" and at == first  # elsewhere the cause is one line
+                wanted = END_OF_SUMMARY if whole else mark
+                if wanted in line and at not in seen:
                     seen[at] = (time.monotonic() - begun) * 1000
     for name, i in (("rank0", first), ("own", own)):
         if i in seen:
