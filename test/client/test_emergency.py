@@ -159,6 +159,19 @@ class Given:
         self.tensors = state["t"]
 
 
+def of_views(parts):
+    it = Given(lambda t: t, 0)
+    it.tensors = dict(enumerate(parts))
+    return it
+
+
+def buffers(parts):
+    net = torch.nn.Linear(2, 2)
+    for i, part in enumerate(parts):
+        net.register_buffer(f"part{i}", part)
+    return net
+
+
 def copies_cost_no_plan_and_no_walk(folder):
     it = Given(torch.clone)
     job = Watched(folder, it=it)
@@ -407,6 +420,17 @@ def memory_that_was_given_back_in_a_step(folder):
         assert job.captured(3) == ""
 
 
+def views_of_memory_that_was_given_back(folder):
+    """They do not begin at 0: as a buffer, in a dict, and out of a state_dict()."""
+    for make in (buffers, lambda parts: dict(enumerate(parts)), of_views):
+        flat = torch.ones(4000)
+        job = Watched(folder, state=make([flat[10 * i : 10 * i + 10] for i in range(1, 300)]))
+        job.keep(1, 2)
+        (flat.untyped_storage() if hasattr(torch.Tensor, "untyped_storage") else flat.storage()).resize_(0)
+        job.keep(3)
+        assert "the memory of this tensor was given back" in job._emergency.trouble, job._emergency.trouble
+
+
 def another_at_the_place_of_one_given_back(folder):
     place = torch.zeros(4000)
     state = {"t": place}
@@ -609,7 +633,7 @@ if __name__ == "__main__":
     bad = []
     with tempfile.TemporaryDirectory() as folder:
         for name, test in list(globals().items()):
-            if getattr(test, "__module__", "") == "__main__" and isinstance(test, types.FunctionType) and name not in ("inferred",):
+            if getattr(test, "__module__", "") == "__main__" and isinstance(test, types.FunctionType) and name not in ("inferred", "of_views", "buffers"):
                 try:
                     test(folder)
                 except Exception:

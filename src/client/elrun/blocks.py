@@ -114,12 +114,14 @@ class Block:
         kind = torch().Tensor
         numbers = list(map(kind.numel, self.locals))
         places = list(map(kind.data_ptr, self.locals))
-        if 0 in places:
-            for spec, tensor in zip(self.specs, self.locals):
-                if not special.has_memory(tensor):
-                    raise Refused(f'"{spec.name}": the memory of this tensor was given back (its storage has 0 bytes)')
+        self._check_memory(self.locals, places)
         empty = [tuple(t.shape) for t, n in zip(self.locals, numbers) if not n] if 0 in numbers else []
         return places, numbers, list(map(kind.dim, self.locals)), list(map(kind.dtype.__get__, self.locals)), empty
+
+    def _check_memory(self, tensors: List[Any], places: List[int]) -> None:
+        i = special.given_back(tensors, places)
+        if i >= 0:
+            raise Refused(f'"{self.specs[i].name}": {special.GIVEN_BACK}')
 
     def guard(self) -> bool:
         raise NotImplementedError
@@ -179,9 +181,12 @@ class StateBlock(Block):
                 or len(set(map(id, tensors))) < len(tensors)):
             return False
         try:
-            return bool(_alike(tensors) == self.alike)
+            if _alike(tensors) != self.alike:
+                return False
         except RuntimeError:  # a sparse one, or a nested one, has not all of that
             return False
+        self._check_memory(tensors, list(map(torch().Tensor.data_ptr, tensors)))
+        return True
 
     def holds_the_same(self) -> bool:
         return True  # who holds them is counted

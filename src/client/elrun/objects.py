@@ -161,7 +161,7 @@ class Walk:
             raise Refused(f"{self.where(path)}: a tensor on the meta device has no values")
         local, spread = local_of(tensor), spread_of(tensor)
         if not special.has_memory(local):
-            raise Refused(f"{self.where(path)}: the memory of this tensor was given back (its storage has 0 bytes)")
+            raise Refused(f"{self.where(path)}: {special.GIVEN_BACK}")
         spec = Spec(self.unique(path) if spread is None else self.unique_piece(path), tuple(local.shape), local.dtype, shared, spread)
         if spread is not None:
             spec = spec._replace(where=special.offset_of(tensor))

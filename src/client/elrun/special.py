@@ -60,6 +60,20 @@ def has_memory(tensor: Any) -> bool:
     return bool(storage.nbytes()) or not tensor.numel()
 
 
+GIVEN_BACK = "the memory of this tensor was given back (its storage has 0 bytes)"
+_LOW = 1 << 32  # a view of what was given back begins at its offset; memory lies below only where a program is not PIE
+
+
+def given_back(tensors: List[Any], places: List[int]) -> int:
+    """The first of them whose memory was given back, -1: none.  What can be asked of thousands at each step."""
+    th = torch()
+    if not places or min(places) >= _LOW:
+        return -1
+    if hasattr(th.Tensor, "untyped_storage") and 0 not in map(th.UntypedStorage.nbytes, map(th.Tensor.untyped_storage, tensors)):
+        return -1
+    return next((i for i, (t, at) in enumerate(zip(tensors, places)) if at < _LOW and not has_memory(t)), -1)
+
+
 def is_plain_class(tensor: Any) -> bool:
     """A tensor or parameter of torch's own: another one with its values is like it."""
     th = torch()

@@ -153,11 +153,7 @@ class StepEnd:
         self.held, self.sources, self.plan = held, sources, plan
         self.versions = list(map(_VERSION, [sources[i] for i in plan.rest]))
         self.places = [plan.places[i] for i in plan.rest]
-        aside = [sources[i] for i in plan.aside]
-        for i, source in zip(plan.aside, aside):
-            if _is_tensor(source) and not has_memory(source):
-                raise Error(f"the memory of tensor {self.name(i)} was given back")
-        copy_all(plan.copies, aside)
+        copy_all(plan.copies, [sources[i] for i in plan.aside])
         copy_all(plan.samples, plan.views)
         self.contents = [_contents(part) for part in parts if isinstance(part, Part)]
         self.loose = [sources[i] for i in plan.loose]  # whose holders are counted,
