@@ -2,7 +2,8 @@
 
 frameworks_worker.py FRAMEWORK FOLDER STEPS KILL: trains to STEPS; rank 1 (the only rank, if there is one) kills itself with
 SIGKILL behind step KILL, in the first process of this FOLDER that comes to it.  Each rank appends to FOLDER/log.RANK: the losses of the
-steps that it made, and at the end a digest of its weights.  Nothing is downloaded: models are made from a configuration, data in memory."""
+steps that it made, and at the end a digest of its weights.  Nothing is downloaded: models are made from a configuration, data in memory.
+FRAMEWORKS_GPU: on the first GPU."""
 import hashlib
 import importlib
 import os
@@ -17,6 +18,7 @@ warnings.simplefilter("ignore")
 torch.set_num_threads(1)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples"))
 framework, folder, steps, kill = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+GPU = "FRAMEWORKS_GPU" in os.environ
 rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
@@ -142,7 +144,7 @@ def lightning():
     loader = StatefulDataLoader(data, batch_size=3, sampler=sampler)
     module, snapshots, epochs = Module(), Tested(), Epochs()
     torch.manual_seed(1000 + rank)
-    trainer = L.Trainer(max_steps=steps, accelerator="cpu", devices=world, strategy="ddp" if world > 1 else "auto", accumulate_grad_batches=2,
+    trainer = L.Trainer(max_steps=steps, accelerator="gpu" if GPU else "cpu", devices=world, strategy="ddp" if world > 1 else "auto", accumulate_grad_batches=2,
                         callbacks=[epochs, snapshots, EMAWeightAveraging(decay=0.9)], plugins=[snapshots.memory], logger=False, enable_checkpointing=False,
                         enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False, num_sanity_val_steps=0)
     trainer.fit(module, loader, torch.utils.data.DataLoader(data, batch_size=24), ckpt_path=snapshots.restore())
@@ -170,7 +172,7 @@ def transformers():
             super()._keep()
             behind(self.state.global_step)
 
-    args = TrainingArguments(output_dir=f"{folder}/out", max_steps=steps, per_device_train_batch_size=2, use_cpu=True,
+    args = TrainingArguments(output_dir=f"{folder}/out", max_steps=steps, per_device_train_batch_size=2, use_cpu=not GPU,
                              gradient_accumulation_steps=2, eval_strategy="steps", eval_steps=4, logging_steps=3,
                              save_strategy="no", report_to=[], disable_tqdm=True, warmup_steps=4, metric_for_best_model="loss",
                              load_best_model_at_end=False, seed=5)

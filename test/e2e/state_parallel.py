@@ -5,7 +5,8 @@ state_parallel.py FOLDER FORMS STEPS KILL: trains the FORMS (names with commas b
 SIGKILL behind step KILL (-1: never), in the first attempt of a job that began at step 0.
 
 The truth does not come from elrun: each rank writes its own tensors with torch.save after every step, and compares with the
-file of the step that restore() returns.  FOLDER/result.RANK gets a line for each form, FOLDER/final.FORM.RANK the last state."""
+file of the step that restore() returns.  FOLDER/result.RANK gets a line for each form, FOLDER/final.FORM.RANK the last state.
+STATE_DEVICE: "cuda" has all ranks share the first GPU."""
 import os
 import signal
 import sys
@@ -27,6 +28,9 @@ import elrun
 
 warnings.simplefilter("ignore")  # FSDP1 is deprecated: people train with it all the same
 torch.set_num_threads(1)
+DEVICE = os.environ.get("STATE_DEVICE", "cpu")
+if DEVICE != "cpu":
+    torch.set_default_device(f"{DEVICE}:0")
 
 
 class Net(nn.Module):
@@ -49,7 +53,7 @@ class Form:
         self.parts = {"model": (model, shard_id), "optim": (optim, shard_id), "rates": (self.rates, None)}
 
     def backward(self, step):
-        generator = torch.Generator().manual_seed(step) if self.same_data else None
+        generator = torch.Generator(DEVICE).manual_seed(step) if self.same_data else None
         self.optim.zero_grad()
         self.model(torch.randn(8, 16, generator=generator)).square().mean().backward()
 
@@ -94,7 +98,7 @@ class Pieces:
     """No module: DTensors in a plain dict, which the script replaces in each step."""
 
     def __init__(self):
-        mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+        mesh = init_device_mesh(DEVICE, (dist.get_world_size(),))
         self.values = {"even": distribute_tensor(torch.randn(8, 3), mesh, [Shard(0)]),
                        "uneven": distribute_tensor(torch.randn(3, 5), mesh, [Shard(0)]),
                        "columns": distribute_tensor(torch.randn(3, 6), mesh, [Shard(1)]),
@@ -138,7 +142,7 @@ def local_sgd():
 
 def fsdp1(norm=nn.BatchNorm1d, optim=adam, **kind):
     kind.setdefault("auto_wrap_policy", ModuleWrapPolicy({nn.Linear}))
-    model = FSDP(Net(norm), device_id=torch.device("cpu"), **kind)
+    model = FSDP(Net(norm), device_id=torch.get_default_device(), **kind)
     return Flat(model, optim(model.parameters()))
 
 
@@ -148,7 +152,7 @@ def half(**kind):
 
 def fsdp2(shape=None, names=None, shard_id=None, norm=nn.BatchNorm1d, **kind):
     model = Net(norm)
-    kind["mesh"] = init_device_mesh("cpu", shape or (dist.get_world_size(),), mesh_dim_names=names)
+    kind["mesh"] = init_device_mesh(DEVICE, shape or (dist.get_world_size(),), mesh_dim_names=names)
     for layer in (model.a, model.b):
         fully_shard(layer, **kind)
     fully_shard(model, **kind)
@@ -163,12 +167,12 @@ def hsdp():
 def tp():
     model = Net()
     plan = {"a": ColwiseParallel(output_layouts=Replicate()), "b": ColwiseParallel(output_layouts=Replicate())}
-    parallelize_module(model, init_device_mesh("cpu", (dist.get_world_size(),)), plan)
+    parallelize_module(model, init_device_mesh(DEVICE, (dist.get_world_size(),)), plan)
     return Form(model, adam(model.parameters()), same_data=True)
 
 
 def fsdp_tp():
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    mesh = init_device_mesh(DEVICE, (2, 2), mesh_dim_names=("data", "tensor"))
     model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 6))
     parallelize_module(model, mesh["tensor"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
     fully_shard(model, mesh=mesh["data"])
@@ -184,7 +188,7 @@ FORMS = {
     "fsdp1_half_flat": lambda: half(use_orig_params=False),
     "fsdp1_grad_op": lambda: fsdp1(use_orig_params=True, sharding_strategy=ShardingStrategy.SHARD_GRAD_OP),
     "fsdp1_hybrid": lambda: fsdp1(nn.LayerNorm, use_orig_params=True, sharding_strategy=ShardingStrategy.HYBRID_SHARD,
-                                  device_mesh=init_device_mesh("cpu", (2, 2), mesh_dim_names=("between", "within"))),
+                                  device_mesh=init_device_mesh(DEVICE, (2, 2), mesh_dim_names=("between", "within"))),
     "fsdp2": fsdp2,
     "fsdp2_keep": lambda: fsdp2(reshard_after_forward=False),
     "fsdp2_half": lambda: fsdp2(norm=nn.LayerNorm, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32)),
@@ -230,7 +234,12 @@ def bits(tensor):
 
 def main():
     folder, names, steps, kill = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3]), int(sys.argv[4])
-    dist.init_process_group("gloo")
+    if DEVICE == "cpu":
+        dist.init_process_group("gloo")
+    else:  # NCCL lets no two ranks of one host share a device
+        os.environ["NCCL_HOSTID"] = os.environ["RANK"]
+        torch.cuda.set_device(0)
+        dist.init_process_group("nccl", device_id=torch.device("cuda:0"))
     rank = dist.get_rank()
     forms = {}
     for name in names:
