@@ -119,8 +119,8 @@ class Pieces:
         return self.values
 
 
-def adam(params):
-    return torch.optim.AdamW(params, lr=1e-2)
+def adam(params, **kind):
+    return torch.optim.AdamW(params, lr=1e-2, **kind)
 
 
 def ddp():
@@ -168,7 +168,7 @@ def tp():
     model = Net()
     plan = {"a": ColwiseParallel(output_layouts=Replicate()), "b": ColwiseParallel(output_layouts=Replicate())}
     parallelize_module(model, init_device_mesh(DEVICE, (dist.get_world_size(),)), plan)
-    return Form(model, adam(model.parameters()), same_data=True)
+    return Form(model, adam(model.parameters(), foreach=False), same_data=True)
 
 
 def fsdp_tp():
@@ -176,7 +176,7 @@ def fsdp_tp():
     model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 6))
     parallelize_module(model, mesh["tensor"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
     fully_shard(model, mesh=mesh["data"])
-    return Form(model, adam(model.parameters()), same_data=True)
+    return Form(model, adam(model.parameters(), foreach=False), same_data=True)
 
 
 FORMS = {
