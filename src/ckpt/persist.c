@@ -346,7 +346,8 @@ static const char *hopeless(const struct persist *p, const struct wish *w)
         return NULL;
     enum keeper_cover cover = keeper_cover(p->keeper, w->step, w->lineage);
     if (w->ended && cover != KEEPER_COVERED && !keeper_is_summing(p->keeper))
-        return "not every rank had committed it when the workers ended";
+        return p->deferred ? "as far as this node knows: not every rank of it had committed it when its workers ended"
+                           : "not every rank had committed it when the workers ended";
     return !p->deferred && cover == KEEPER_HOPELESS ? LEFT_OUT : NULL;
 }
 

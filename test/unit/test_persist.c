@@ -305,6 +305,10 @@ static void test_deferred(void)
     ok(next(PERSIST_NOTHING, 0) && wishes(&oldest) == 1, "the workers end: what is whole here is wished still");
     persist_went_back(p, 3, 0);
     ok(next(PERSIST_GIVEN_UP, 4) && persist_is_idle(p), "the job goes back behind it: which is said");
+    snapshot(0, 5, true);
+    persist_round(p);
+    ok(given_up(5, "as far as this node knows: not every rank of it had committed it when its workers ended"),
+       "the workers end, and one had it not: no more is said than what is known here");
     close_all();
 }
 
