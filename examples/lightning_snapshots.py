@@ -16,7 +16,8 @@ ranks give it a DistributedSampler yourself: the one that Lightning puts in the 
 of the epoch would be another permutation.
 
 Not kept: gradients that are being accumulated, metrics of an epoch that is not over (self.log(on_epoch=True)), random
-numbers that a dataset draws in __getitem__ without workers.  A validation within an epoch (val_check_interval) that was under way
+numbers that a dataset draws in __getitem__ without workers, and StochasticWeightAveraging within the epoch in which it began: Lightning
+begins it anew at an epoch's first batch only.  A validation within an epoch (val_check_interval) that was under way
 or due is not made up for, and what counts validations, ModelCheckpoint or EarlyStopping, has one less.  For one device and for DDP: the strategies of FSDP and
 DeepSpeed load files only."""
 import functools

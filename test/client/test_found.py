@@ -495,6 +495,97 @@ def within_itself_where_it_is_pickled_whole():
     assert job.differences(shot) == [], job.differences(shot)
 
 
+def strides_of_dimensions_of_one_element():
+    """By which a convolution chooses its layout, and so the order of its sums."""
+    def change(it):
+        it["x"] = torch.zeros(8, 1, 20, 20).to(memory_format=torch.channels_last)
+        it["q"] = torch.zeros(1, 300).t()
+        it["n"] = 3
+
+    fresh = back(lambda: {"x": None, "q": None, "n": 0}, change)
+    assert fresh["x"].stride() == torch.zeros(8, 1, 20, 20).to(memory_format=torch.channels_last).stride(), fresh["x"].stride()
+    assert fresh["q"].stride() == torch.zeros(1, 300).t().stride()
+
+
+class Wrapped:
+    """As accelerate wraps an optimizer."""
+
+    def __init__(self, optim):
+        self.optimizer = optim
+
+    state = property(lambda self: self.optimizer.state)
+    param_groups = property(lambda self: self.optimizer.param_groups)
+
+    def state_dict(self):
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state):
+        self.optimizer.load_state_dict(state)
+
+
+class Outer:
+    """As Lookahead does."""
+
+    def __init__(self, optim):
+        self.base, self.param_groups = optim, optim.param_groups
+
+    def state_dict(self):
+        return {"slow": {}, "base": self.base.state_dict()}
+
+    def load_state_dict(self, state):
+        self.base.load_state_dict(state["base"])
+
+
+class Own(torch.optim.SGD):
+    def state_dict(self):
+        return {**super().state_dict(), "more": 1}
+
+    def load_state_dict(self, state):
+        super().load_state_dict({k: v for k, v in state.items() if k != "more"})
+
+
+def float32_state_of_an_optimizer_that_is_wrapped():
+    """torch casts it to the parameter's type."""
+    for kind in (Wrapped, Outer, None):
+        sets = []
+        for n in (1.0, 2.0):
+            p = torch.nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))
+            optim = torch.optim.SGD([p], lr=.1) if kind else Own([p], lr=.1)
+            optim.state[p]["master"] = torch.full((3,), n + 2**-20)
+            sets.append((kind(optim) if kind else optim, optim, p))
+        job, again = Alone(), Alone()
+        job.declare("o", sets[0][0])
+        shot = job.take_into(0, 0)
+        again.declare("o", sets[1][0])
+        _, memory = shot.copy()
+        trouble, _ = again.put_back(memory, shot.where)
+        there = sets[1][1].state[sets[1][2]]["master"]
+        assert not trouble and there.dtype == torch.float32 and there.tolist() == [1 + 2**-20] * 3, (kind, trouble, there)
+
+
+def memory_that_was_given_back_before_it_is_filled():
+    for make in (lambda: torch.nn.Linear(300, 300), lambda: {"t": torch.zeros(90000)}):
+        it, fresh, job, again = make(), make(), Alone(), Alone()
+        job.declare("it", it)
+        shot = job.take_into(0, 0)
+        again.declare("it", fresh)
+        tensor = fresh.weight if isinstance(fresh, torch.nn.Module) else fresh["t"]
+        (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).resize_(0)
+        _, memory = shot.copy()
+        trouble, _ = again.put_back(memory, shot.where)
+        assert "the memory of this tensor was given back" in trouble, trouble
+
+
+def an_empty_tensor_where_others_are_made_elsewhere():
+    if not hasattr(torch, "set_default_device"):
+        return
+    torch.set_default_device("meta")
+    try:
+        back(lambda: {"e": torch.zeros(0, device="cpu"), "t": torch.zeros(2, device="cpu")}, lambda it: it["t"].add_(1))
+    finally:
+        torch.set_default_device("cpu")
+
+
 class Holder:
     v = None
 
@@ -512,7 +603,7 @@ class Marked2(dict):
 def main():
     bad = 0
     for name, test in list(globals().items()):
-        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle"):
+        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Own"):
             try:
                 test()
             except Exception:

@@ -106,6 +106,6 @@ is "more than the host has: exit status" "$status" 78
 like "and one line with both" "$(cat "$ERR")" '^elrun: .*--ckpt-mem wants [0-9]+ MiB for snapshots, and this host has [0-9]+ MiB available'
 run --standalone --ckpt-mem=lots /bin/true
 is "no size: usage" "$status" 2
-like "with what would be right" "$(cat "$ERR")" 'want a size, such as 16G, or a share'
+like "with what would be right" "$(cat "$ERR")" 'want a size, such as 500M or 16G .K, M, G, T., or a share'
 no_trace "wrong use"
 finished

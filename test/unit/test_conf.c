@@ -288,9 +288,9 @@ static const struct error_case {
                               "incident, node-bad and end"},
     {"--hook begin=true t.py", NULL, "--hook=begin=true: want EVENT=CMD, with one of pre-start, post-start, pre-stop, "
                                      "post-stop, round, incident, node-bad and end"},
-    {"--ckpt-mem=0% t.py", NULL, "--ckpt-mem=0%: want a size, such as 16G, or a share of this host's memory from 1% to 95%"},
-    {"--ckpt-mem=96% t.py", NULL, "--ckpt-mem=96%: want a size, such as 16G, or a share of this host's memory from 1% to 95%"},
-    {"--ckpt-mem=1.5% t.py", NULL, "--ckpt-mem=1.5%: want a size, such as 16G, or a share of this host's memory from 1% to 95%"},
+    {"--ckpt-mem=0% t.py", NULL, "--ckpt-mem=0%: want a size, such as 500M or 16G (K, M, G, T), or a share of this host's memory from 1% to 95%"},
+    {"--ckpt-mem=96% t.py", NULL, "--ckpt-mem=96%: want a size, such as 500M or 16G (K, M, G, T), or a share of this host's memory from 1% to 95%"},
+    {"--ckpt-mem=1.5% t.py", NULL, "--ckpt-mem=1.5%: want a size, such as 500M or 16G (K, M, G, T), or a share of this host's memory from 1% to 95%"},
     {"--on-incident= t.py", NULL, "--on-incident=: the command is empty"},
     {"--hook-timeout 0 t.py", NULL, "--hook-timeout=0: want a time from 0.001000 to 86400 seconds"},
     {"-m --no-python t", NULL, "--module and --no-python exclude each other"},

@@ -89,6 +89,7 @@ class Block:
         self.spread = any(s.spread is not None for s in specs)
         self.locals = [local_of(t) for t in tensors]
         self.shapes = list(map(_SHAPE, self.locals))
+        self.whole: List[int] = []  #: where they lie, and have all of their memory
         self.places = self._places()
         self.packed = pickle.dumps(tree, PICKLE)
         self.shared = b""  # their places, for the addresses that they have
@@ -119,9 +120,10 @@ class Block:
         return places, numbers, list(map(kind.dim, self.locals)), list(map(kind.dtype.__get__, self.locals)), empty
 
     def _check_memory(self, tensors: List[Any], places: List[int]) -> None:
-        i = special.given_back(tensors, places)
+        i = special.given_back(tensors, places, self.whole)
         if i >= 0:
             raise Refused(f'"{self.specs[i].name}": {special.GIVEN_BACK}')
+        self.whole = places
 
     def guard(self) -> bool:
         raise NotImplementedError

@@ -197,6 +197,33 @@ def _keep_dtypes(optim: Any, state: Dict[Any, Any]) -> None:
                 live[name] = _as_saved(live[name], value)
 
 
+def _cast_back(target: Any, state: Any, depth: int = 3) -> None:
+    """The same of what wraps an optimizer, or is one with a load_state_dict() of its own: where the floating-point state that
+    was saved has the parameter's type now, and no longer its own, it was cast."""
+    if not isinstance(state, dict) or not depth:
+        return
+    moments, groups = state.get("state"), getattr(target, "param_groups", None)
+    if isinstance(moments, dict) and isinstance(groups, list) and isinstance(getattr(target, "state", None), dict):
+        params = dict(enumerate(p for g in groups for p in g["params"]))
+        for key, saved in moments.items():
+            live = target.state.get(params[key]) if key in params else None
+            if not isinstance(live, dict) or not isinstance(saved, dict):
+                continue
+            for name, value in saved.items():
+                if _was_cast(live.get(name), value, params[key]):
+                    live[name] = value.to(live[name].device, copy=True)
+    for value in state.values():
+        if isinstance(value, dict) and "param_groups" in value:
+            for inner in vars(target).values() if hasattr(target, "__dict__") else ():
+                if hasattr(inner, "param_groups") and inner is not target:
+                    _cast_back(inner, value, depth - 1)
+
+
+def _was_cast(live: Any, saved: Any, param: Any) -> bool:
+    return bool(special.is_tensor(live) and special.is_tensor(saved) and live.shape == saved.shape and live.dtype != saved.dtype
+                and saved.is_floating_point() and live.dtype == param.dtype)
+
+
 def _as_saved(live: Any, saved: Any) -> Any:
     """The tensors that torch has made, but of the type that was saved; and what it casts that is no tensor, as it was."""
     if special.is_tensor(saved):
@@ -286,6 +313,7 @@ def _load_pair(target: Any, state: Any) -> Undo:
     before, wrapped = _copy_of(lambda: special.state_of(target)), special.with_its_groups(target)
     try:
         target.load_state_dict(state)
+        _cast_back(target, state)
         for optim in wrapped:
             if optim.param_groups is not target.param_groups:
                 target.param_groups[:] = optim.param_groups

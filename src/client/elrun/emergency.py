@@ -17,9 +17,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
+from .handlers import raise_of_handler
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Part, copy_all
-from .step_end import Plan, StepEnd, TooLarge, planned
+from .step_end import Outline, Plan, StepEnd, TooLarge, planned
 from .texts import cut
 from .tree import Refused
 from .values import counting_changes, torch
@@ -46,8 +47,8 @@ class Emergency:
         self.habit = ""  # what the script changes behind its steps: nothing counts that is captured
         self.pause = self.next_pause = 0  # steps for which nothing is laid aside: it was too much
         self.too_large = ""
-        self.schedulers = [(part.name, s) for part in ck.parts if isinstance(part, Part) for s in _schedulers(part.value)]
-        self.counts: List[Any] = []  # of their steps, behind the step
+        self.counts: List[Tuple[str, Any, int]] = []  # learning rate schedulers, and their steps so far, behind the step
+        self.said_stepped = False
         self.busy = False
         self.over = threading.Event()  # the agent has what it wanted
         self.side = self.mark = None
@@ -65,9 +66,7 @@ class Emergency:
 
     def keep(self, step: int) -> None:
         """Behind a step: nothing of its state moves before the next one begins but what is laid aside here."""
-        self.end = None
-        if self.schedulers:
-            self.counts = [s.last_epoch for _, s in self.schedulers]
+        self.end, self.counts = None, []
         if self.pause:
             self.pause -= 1
             self.trouble = self.too_large
@@ -80,9 +79,11 @@ class Emergency:
         except (Error, Refused) as e:
             why = str(e)
         except Exception as e:  # a snapshot will say so
+            raise_of_handler(e)
             why = f"{type(e).__name__}: {e}"
         else:
             self.end, self.trouble, self.next_pause = end, "", 0
+            self.counts = [] if self.said_stepped else list(end.counts())
             return
         self.plan, self.trouble = None, why
 
@@ -105,28 +106,48 @@ class Emergency:
             return ""
         try:
             what = self.end.changed() or self.end.sampled()
-        except Exception:  # of what the script has put there: a capture will say so
+        except Exception as e:  # of what the script has put there: a capture will say so
+            raise_of_handler(e)
             return ""
         self.clean = 0 if what else self.clean + 1
         if self.clean == HABIT_STEPS:
             self.habit = ""
         return what
 
-    def drop_changed(self) -> None:
-        """What was changed since the last step is no state that it has left."""
+    def let_go(self, why: str) -> Tuple[Optional[Outline], str]:
+        """Nothing of the state is held until take_up(), and nothing captured.  What it was at the end of the step; None: the
+        text says why nothing could be captured before either."""
         try:
             what = self.end.changed() if self.end else ""
         except Exception as e:  # of what the script has put there
+            raise_of_handler(e)
             what = f"something ({type(e).__name__}: {e})"
-        if what:
-            self.forget(_outside(what))
+        outline = self.end.outline() if self.end and not what else None
+        before = _outside(what) if what else self.trouble
+        self.forget(why)
+        self.plan = None
+        return outline, before
+
+    def take_up(self, outline: Outline) -> str:
+        """The objects hold what they did, or a text: something else, so that nothing is captured until the next step is done."""
+        counts = self.counts
+        self.keep(outline.step)
+        self.counts = counts
+        text = f"behind swapped() the weights are not what they were after step {outline.step}"
+        if self.end is None:
+            return f"{text} ({self.trouble})"
+        self.end = self.end.as_it_was(outline)
+        if self.end is None:
+            self.trouble = text
+            return text
+        return ""
 
     def stepped(self) -> str:
         """The part of a scheduler that has made a step since, whose copy is behind; "": none has.  It is asked for until
         one has."""
-        for (name, s), count in zip(self.schedulers, self.counts):
-            if s.last_epoch != count:
-                self.schedulers = []
+        for name, scheduler, count in self.counts:
+            if getattr(scheduler, "last_epoch", count) != count:
+                self.said_stepped = True
                 return name
         return ""
 
@@ -257,14 +278,6 @@ class Emergency:
 
     def _beat(self) -> None:
         self.ck._page.long[BEAT] = time.monotonic_ns()
-
-
-def _schedulers(value: Any, depth: int = 4) -> List[Any]:
-    """Learning rate schedulers in what was declared: what counts its steps."""
-    if "last_epoch" in getattr(value, "__dict__", ()) and hasattr(type(value), "step"):
-        return [value]
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return [s for member in members if depth for s in _schedulers(member, depth - 1)]
 
 
 _NOT_BETWEEN = "a step, or ck.swapped(), began or ended while it was copied"

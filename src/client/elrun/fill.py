@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
 from .generators import put_generator
-from .memory import Memory, copy_tensor, fits_memory, is_alike
+from .memory import Memory, copy_array, copy_tensor, fits_memory, is_alike
 from .objects import fields_of
 from .blocks import local_of, look_for_meshes, mesh_of
 from .sharing import Sharing, placed, with_places
@@ -95,6 +95,8 @@ class Fill:
             if isinstance(was, TensorNode) and was.place is not None:
                 self.saved_names.setdefault(was.place.object, []).append(join(path, entry.key))
             if isinstance(was, TensorNode) and special.is_block_tensor(tensor) and tuple(tensor.shape) == was.shape and str(tensor.dtype) == f"torch.{was.dtype}":
+                if not special.has_memory(tensor):
+                    raise self.misfit(join(path, entry.key), special.GIVEN_BACK)
                 if not self._takes(tensor, self.tensors(was.name, was.dtype, was.shape)):
                     raise self.misfit(path, f"{entry.key} is one memory with another tensor here, and was saved with values of its own")
                 self.sharing.fills(was, entry.tensor)
@@ -218,6 +220,8 @@ class Fill:
         if not special.is_tensor(old) or not special.is_block_tensor(old) or not special.is_plain_class(old):
             return self.new_tensor(path, node)
         local = local_of(old)
+        if not special.has_memory(local):
+            raise self.misfit(path, special.GIVEN_BACK)
         same_kind = (spread_shape(old) == (node.spread.shape if node.spread else None)
                      and str(local.dtype) == f"torch.{node.dtype}")
         saved = self.tensors(node.name, node.dtype, node.shape)
@@ -344,7 +348,7 @@ class Fill:
         if special.is_tensor(new):
             return self._replace(path, old, new)
         if np is not None and isinstance(old, np.ndarray) and type(old) is type(new) and old.shape == new.shape and old.dtype == new.dtype \
-                and self.fills(old, [node.data], lambda: _copy_array(old, new)):
+                and self.fills(old, [node.data], lambda: copy_array(old, new)):
             return old
         return new
 
@@ -515,19 +519,6 @@ def _is_made_alike(old: Any, node: Any) -> bool:
     if isinstance(node, SequenceNode):
         return bool(getattr(old, "maxlen", None) == node.maxlen)
     return True
-
-
-def _copy_array(old: Any, new: Any) -> None:
-    np = numpy()
-    if not isinstance(old, np.ma.MaskedArray):
-        old[...] = new
-        return
-    old.soften_mask()
-    old[...] = new
-    np.copyto(np.ma.getdata(old), np.ma.getdata(new))  # what is masked, too
-    old.fill_value = new.fill_value
-    if new.hardmask:
-        old.harden_mask()
 
 
 def _new(cls: Any) -> Any:

@@ -221,7 +221,7 @@ class Image:
             return np.frombuffer(self.image, dtype=np.uint8, count=end - at, offset=self.start + at).view(dtype).reshape(shape)
         th = torch()
         kind = getattr(th, dtype)
-        return torch_view(self.image, self.start + at, end - at, kind, shape) if end > at else th.empty(shape, dtype=kind)
+        return torch_view(self.image, self.start + at, end - at, kind, shape) if end > at else th.empty(shape, dtype=kind, device="cpu")
 
 
 def pickled(tree: Any) -> bytes:

@@ -179,3 +179,17 @@ def copy_tensor(to: Any, saved: Any) -> None:
             to, saved = to.narrow(dim, 0, 1), saved.narrow(dim, 0, 1)
     with special.writing_to([to]):
         to.copy_(saved)
+
+
+def copy_array(old: Any, new: Any) -> None:
+    """The values of an array into another one of its shape and type; of a masked one the mask, too."""
+    np = numpy()
+    if not isinstance(old, np.ma.MaskedArray):
+        old[...] = new
+        return
+    old.soften_mask()
+    old[...] = new
+    np.copyto(np.ma.getdata(old), np.ma.getdata(new))  # what is masked, too
+    old.fill_value = new.fill_value
+    if new.hardmask:
+        old.harden_mask()

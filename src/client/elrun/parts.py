@@ -7,6 +7,7 @@ import mmap
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
 from .fill import Fill
+from .handlers import raise_of_handler
 from .image import Image, Layout, pickled, room_for
 from .blocks import Block, Spec
 from .objects import Walk
@@ -159,8 +160,10 @@ def asked(part: Union[Part, FilePart]) -> Held:
     try:
         return part.take()
     except Refused as e:
+        raise_of_handler(e)
         raise Error(f'part "{part.name}": {e}') from e.__cause__
     except Exception as e:  # of a state_dict() of the script
+        raise_of_handler(e)
         raise Error(f'part "{part.name}" could not be asked what it holds: {type(e).__name__}: {e}') from e
 
 

@@ -30,6 +30,7 @@ STEP_MAX = 10**15 - 1  # what a checkpoint can be called (CKPT_STEP_MAX of src/c
 SAMPLES_MAX = (1 << 63) - 2
 _FREEZE_MAX = 180.0  # seconds that a step waits for whoever forbade it
 _WORD_AFTER = 10.0  # seconds: who waits for a slot says so
+_AHEAD = 65536  # bytes that are reserved for emergency copies beyond what they need now
 
 
 class _Update:
@@ -334,7 +335,10 @@ class Snapshots(Declaring):
     def _reserve(self) -> None:
         """So that the memory is there when the first snapshot comes: about what there is now, and the moments of an
         optimizer that has not made them yet."""
-        n = end_of(extents([one.size for one in self._take()])) + unmade(self.parts)
+        try:
+            n = end_of(extents([one.size for one in self._take()])) + unmade(self.parts)
+        except Error:  # the first snapshot will say so
+            return
         if n > self._reserved:
             self._reserved = n
             self._send("RESERVE", {"bytes": n})
@@ -413,12 +417,12 @@ class Snapshots(Declaring):
         block, or elements that are compared are not back."""
         self._swapped += 1
         emergency = self._emergency
-        end, trouble = None, ""
+        outline, trouble = None, ""
         if emergency:
-            emergency.drop_changed()
-            end, trouble = emergency.end, emergency.trouble
-            emergency.forget("other weights are in its place (ck.swapped())")
+            outline, trouble = emergency.let_go("other weights are in its place (ck.swapped())")
         self._turn += 2  # a copy that has begun does not count
+        for part in self.parts:
+            getattr(part, "blocks", {}).clear()  # nothing is held meanwhile: memory that the script lets go is free
         back = False
         try:
             yield
@@ -426,16 +430,12 @@ class Snapshots(Declaring):
         finally:
             self._swapped -= 1
             self._turn += 2
-            if emergency and end is None and back and not self._swapped:
+            if emergency and outline is None and back and not self._swapped:
                 emergency.forget(trouble)
-            elif emergency and end is not None and back and not self._turn & 1 and not self._swapped:
-                step, there = end.step, end.is_there()
-                del end  # who holds a tensor is counted
-                if there:
-                    emergency.keep(step)
-                else:
-                    self._send("NOTE", {"error": False, "text": f"behind swapped() the weights are not what they were after step {step}: "
-                                        "until the next step is done nothing newer than the last snapshot can be captured"})
+            elif emergency and outline is not None and back and not self._turn & 1 and not self._swapped:
+                text = emergency.take_up(outline)
+                if text:
+                    self._send("NOTE", {"error": False, "text": cut(f"{text}: until the next step is done nothing newer than the last snapshot can be captured")})
 
     @property
     def change(self) -> Optional[Change]:
@@ -471,7 +471,7 @@ class Snapshots(Declaring):
         self._inside = step
 
     def _look_behind(self, step: int, emergency: Emergency) -> None:
-        name = emergency.stepped() if emergency.schedulers else ""
+        name = emergency.stepped()
         if name:
             text = (f"part {name}: a scheduler was stepped between update({self._ended}) and update({step}): what is captured when a "
                     "worker fails has it as it was before; call its step() within ck.update()")
@@ -518,7 +518,7 @@ class Snapshots(Declaring):
             path, self._live_path = self._live_path, ""
             try:
                 self._emergency = Emergency(self, path)
-            except OSError:
+            except (OSError, RuntimeError):  # no socket, or no thread
                 pass
         if self._emergency:
             self._emergency.keep(step)
@@ -551,11 +551,11 @@ class Snapshots(Declaring):
         self._complain()
 
     def _reserve_for(self, held: List[Held]) -> None:
-        """An emergency copy cannot wait for memory."""
-        n = end_of(extents([one.size for one in held]))
+        """An emergency copy cannot wait for memory, so lists may grow into some that is there already."""
+        n = end_of(extents([one.size for one in held])) + _AHEAD // 2
         if n > self._reserved and n > min((slot.bytes for slot in self._slots), default=0):
-            self._reserved = n
-            self._send("RESERVE", {"bytes": n})
+            self._reserved = n + _AHEAD // 2
+            self._send("RESERVE", {"bytes": self._reserved})
 
     def _part(self, step: int, change: Optional[Change] = None) -> None:
         change = change or self.change

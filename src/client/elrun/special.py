@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
+import math
+import operator
 import sys
 import warnings
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple, cast
@@ -55,23 +58,25 @@ def is_block_tensor(value: Any) -> bool:
 
 
 def has_memory(tensor: Any) -> bool:
-    """It was not given back, by resize_(0) of its storage: to read it would be the end of the process."""
+    """All of it: none was given back, by resize_(0) of its storage.  To read what was would be the end of the process."""
+    n = tensor.numel()
+    if not n:
+        return True
     storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
-    return bool(storage.nbytes()) or not tensor.numel()
+    extent = n if tensor.is_contiguous() else 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
+    return bool(storage.nbytes() >= (tensor.storage_offset() + extent) * tensor.element_size())
 
 
-GIVEN_BACK = "the memory of this tensor was given back (its storage has 0 bytes)"
-_LOW = 1 << 32  # a view of what was given back begins at its offset; memory lies below only where a program is not PIE
+GIVEN_BACK = "the memory of this tensor was given back (its storage has fewer bytes than it needs)"
 
 
-def given_back(tensors: List[Any], places: List[int]) -> int:
-    """The first of them whose memory was given back, -1: none.  What can be asked of thousands at each step."""
-    th = torch()
-    if not places or min(places) >= _LOW:
+def given_back(tensors: List[Any], places: List[int], before: List[int]) -> int:
+    """The first of them whose memory was given back, -1: none.  What can be asked of thousands at each step: storage that is
+    made smaller lies elsewhere then, so only those are looked at that do not lie where they did when they were whole."""
+    if places == before:
         return -1
-    if hasattr(th.Tensor, "untyped_storage") and 0 not in map(th.UntypedStorage.nbytes, map(th.Tensor.untyped_storage, tensors)):
-        return -1
-    return next((i for i, (t, at) in enumerate(zip(tensors, places)) if at < _LOW and not has_memory(t)), -1)
+    moved = itertools.compress(range(len(places)), map(operator.ne, places, before)) if len(before) == len(places) else range(len(places))
+    return next((i for i in moved if not has_memory(tensors[i])), -1)
 
 
 def is_plain_class(tensor: Any) -> bool:
@@ -83,8 +88,8 @@ def is_plain_class(tensor: Any) -> bool:
 def stride_of(tensor: Any) -> Optional[Tuple[int, ...]]:
     """How another one like it is to lie in memory, as eigenvectors do by column: sums are made in that order.  None: one
     element behind the other.  Of one that lies scattered in a much larger one, or whose elements overlap, that is not kept."""
-    if tensor.is_contiguous():
-        return None
+    if tensor.is_contiguous():  # of a dimension of one element it may have any step, by which convolutions choose their order
+        return None if not tensor.numel() or tuple(tensor.stride()) == _row_steps(tensor.shape) else tuple(tensor.stride())
     steps = sorted((step, n) for n, step in zip(tensor.shape, tensor.stride()) if n > 1 and step)
     extent, count = 1, 1
     for step, n in steps:
@@ -95,6 +100,10 @@ def stride_of(tensor: Any) -> Optional[Tuple[int, ...]]:
         if extent <= SPARSEST * count:
             return tuple(tensor.stride())
     return tuple(torch().empty_like(tensor, device="meta").stride())
+
+
+def _row_steps(shape: Any) -> Tuple[int, ...]:
+    return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
 def storage_of(tensor: Any) -> Any:

@@ -13,7 +13,7 @@ import itertools
 import operator
 import random
 import sys
-from typing import Any, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .blocks import Block, local_of
 from .objects import fields_of
@@ -26,7 +26,7 @@ from .values import SIMPLE, has_pair, numpy, torch
 ASIDE_MAX = 1 << 20  # bytes of values, and of buffers, that are laid aside behind each step,
 UNCOUNTED_MAX = 64 << 20  # … and of arrays and tensors of which nobody counts the changes: some 5 ms; to sum them takes longer
 SAMPLED_MAX = 512  # tensors of which elements are compared: weights first, of more by lot
-SAMPLES = 2  # elements of each, side by side: one kernel of a device copies those of all tensors
+SAMPLES = 64  # elements of each, side by side: one kernel of a device copies those of all tensors
 
 _VERSION = operator.attrgetter("_version")
 _IS_INFERENCE = operator.methodcaller("is_inference")
@@ -141,7 +141,16 @@ class _Contents(NamedTuple):
     part: Part
     blocks: List[Block]
     tensors: int  #: so many stand in containers,
-    objects: List[Any]  #: … and these objects that have a state_dict(), if they are no blocks
+    objects: List[Any]  #: … and these objects that have a state_dict(), if they are no blocks, and sparse tensors
+
+
+class Outline(NamedTuple):
+    """The end of a step without the script's own tensors: what was laid aside of it, and elements of the rest."""
+
+    step: int
+    samples_consumed: int
+    parts: List[Tuple[Any, Any]]  #: layout and pickled tree of each
+    plan: Plan
 
 
 class StepEnd:
@@ -175,12 +184,29 @@ class StepEnd:
         k = _first_other(self.plan.views, self.plan.samples)
         return f"tensor {self.name(self.plan.picked[k])}" if k >= 0 else ""
 
-    def is_there(self) -> bool:
-        """What is compared is what it was."""
-        try:
-            return not self.sampled()
-        except Exception:  # of what the script has put in its place
-            return False
+    def counts(self) -> Iterator[Tuple[str, Any, int]]:
+        """Learning rate schedulers that were declared, with their part, and how many steps each has counted."""
+        for part, _, _, objects in self.contents:
+            for one in objects:
+                count = getattr(one, "__dict__", {}).get("last_epoch")
+                if type(count) is int and hasattr(type(one), "step"):
+                    yield part.name, one, count
+
+    def outline(self) -> Outline:
+        """From now on no step's end is made with this plan: what it laid aside stays as it is."""
+        return Outline(self.step, self.samples_consumed, [(one.layout, one.blob) for one in self.held], self.plan._replace(views=[], keep=[]))
+
+    def as_it_was(self, outline: Outline) -> Optional[StepEnd]:
+        """This one with what was laid aside then; None: elements that are compared are others, or names or shapes are."""
+        had, now = outline.plan, self.plan
+        if had.aside != now.aside or [_specs(layout) for layout, _ in outline.parts] != [_specs(one.layout) for one in self.held]:
+            return None
+        views = [_watched(self.sources[i]) for i in had.picked]
+        if any(v is None or v.shape != s.shape or v.device != s.device for v, s in zip(views, had.samples)) or _first_other(views, had.samples) >= 0:
+            return None
+        self.step, self.samples_consumed, self.plan = outline.step, outline.samples_consumed, now._replace(copies=had.copies)
+        self.held = [Held(layout, blob, one.sources) for (layout, blob), one in zip(outline.parts, self.held)]
+        return self
 
     def copied(self) -> List[Any]:
         """What a copy of the state is made of."""
@@ -231,6 +257,10 @@ class StepEnd:
         return ""
 
 
+def _specs(layout: Any) -> List[Any]:
+    return [row.spec for row in layout.rows] if layout else []
+
+
 def _contents(part: Part) -> _Contents:
     blocks = list(part.blocks.values())
     tensors, objects = in_containers(part.value, blocks)
@@ -238,8 +268,8 @@ def _contents(part: Part) -> _Contents:
 
 
 def in_containers(value: Any, blocks: Iterable[Block]) -> Tuple[Set[int], List[Any]]:
-    """The ids of the tensors that stand in containers, and the objects there that can say what they hold, without asking any;
-    those of blocks aside, which know by themselves."""
+    """The ids of the tensors that stand in containers, and the objects there that can say what they hold, without asking any,
+    sparse tensors among them; those of blocks aside, which know by themselves."""
     found: Set[int] = set()
     objects: List[Any] = []
     seen: Set[int] = {id(block.of) for block in blocks}
@@ -249,8 +279,10 @@ def in_containers(value: Any, blocks: Iterable[Block]) -> Tuple[Set[int], List[A
         if type(value) in SIMPLE or id(value) in seen:
             continue
         seen.add(id(value))
-        if _is_tensor(value):
+        if _is_tensor(value) and local_of(value).layout is torch().strided:
             found.add(id(local_of(value)))
+        elif _is_tensor(value):
+            objects.append(value)
         elif isinstance(value, (dict, list, tuple, collections.deque)):
             members = value.values() if isinstance(value, dict) else value
             todo += () if SIMPLE.issuperset(map(type, members)) else members
@@ -301,13 +333,15 @@ def _watched(tensor: Any) -> Any:
 
 
 def _elements(tensor: Any, middle: bool) -> Any:
-    """A view of a few elements from the middle of the tensor, or of the first; None: it has none."""
+    """A view of a few elements from the middle of the tensor; None: it has none.  middle: it is contiguous."""
     tensor = tensor.detach()
     n = tensor.numel()
     if not n:
         return None
     if not middle:
-        return tensor[(slice(0, 1),) * tensor.dim()]
+        first = [n // 2 for n in tensor.shape]
+        wide = next((d for d in reversed(range(tensor.dim())) if tensor.shape[d] > 1), -1)
+        return tensor[tuple(slice(at, at + (SAMPLES if d == wide else 1)) for d, at in enumerate(first))]
     return tensor.view(-1).narrow(0, n // 2, min(SAMPLES, n - n // 2))
 
 
