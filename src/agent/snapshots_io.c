@@ -432,7 +432,7 @@ void snapshots_chosen(struct snapshots *s, const struct restore_stock *decided, 
     s->loaded = vault_loaded_bytes(s->vault);
     s->offered = loop_clock();
     set_deadline(s, false, s->step != KEEPER_NO_STEP || decided->fresh);
-    bool on_disk = resume_goes(s->resume, s->step, decided->told_lineage);
+    const uint64_t *on_disk = resume_goes(s->resume, s->step, decided->told_lineage);
     if (on_disk)
         fates_found(&s->fates, s->sock, s->workers, s->run, s->step);
     feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN,

@@ -85,6 +85,7 @@ struct keeper_slot {
     uint64_t gen;     /* counts what was ever written here: results for an older one are passed over */
     uint32_t seq;     /* of its SNAP_COMMIT */
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
+    unsigned rank;    /* which rank's it is: a worker that has another rank now holds what was its former one's */
     bool persist, captured;
     bool vain;       /* a copy that last words did not come to, or a step that some node cannot have: it is given out
                         first */
@@ -148,9 +149,10 @@ struct keeper_event {
     int64_t step;
     uint64_t lineage;
     bool ok;
-    bool away;    /* of several nodes: nobody says which step all have, and has not for too long */
-    bool on_disk; /* CHOSEN: what is not held of that step can be loaded */
-    bool fresh;   /* CHOSEN, nothing: it is right to begin at the beginning */
+    bool away;               /* of several nodes: nobody says which step all have, and has not for too long */
+    const uint64_t *on_disk; /* CHOSEN: what is not held of that step can be loaded, but for the own pieces of these
+                                workers, a bit for each; NULL: nothing can */
+    bool fresh;              /* CHOSEN, nothing: it is right to begin at the beginning */
     uint64_t capacity, file_bytes;
     uint64_t need_bytes, have_bytes; /* ok false, of a budget that is too small: what both slots need, and what is left
                                         for them; else need_bytes is 0 */

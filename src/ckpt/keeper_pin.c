@@ -28,6 +28,7 @@ static void name_outside(struct pin_step *of)
 void keeper_name_slot(const struct worker *w, struct keeper_slot *s, int64_t step)
 {
     s->step = step;
+    s->rank = w->rank;
     s->era = w->era;
     s->trained = w->lineage;
     s->take = step == w->begun ? w->take : 0;

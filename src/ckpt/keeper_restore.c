@@ -210,7 +210,8 @@ static bool is_loading(const struct keeper *k, const struct worker *like)
 }
 
 /* Once for all ranks that hold the same; each its own where it has a piece of its own.  found: another one's slot would
- * do. */
+ * do, or what this one holds as another rank: that is read over where the other slot has what all nodes hold, which is
+ * to be gone back to if this cannot be read. */
 static void load(struct keeper *k, struct worker *w, bool found)
 {
     if (is_loading(k, w))
@@ -228,6 +229,7 @@ static void load(struct keeper *k, struct worker *w, bool found)
     s->state = KEEPER_LOADING;
     s->step = k->chosen;
     s->lineage = s->trained = k->chosen_lineage;
+    s->rank = w->rank;
     struct keeper_action *a = keeper_act(k, KEEPER_DO_LOAD, w);
     a->slot = (unsigned)(s - w->slot);
     a->gen = s->gen;
@@ -246,6 +248,15 @@ static void loaded_all(struct keeper *k)
         offer_all(k);
 }
 
+/* What lies in that slot is of the step, but another rank's where ranks have a piece of their own; the disk has this
+ * one's.  Of its own slot it is the rank that the worker had before: what is on disk is better if it is there. */
+static bool lacks_own(const struct worker *w, unsigned worker, unsigned from, unsigned slot,
+                      const struct keeper_event *ev)
+{
+    bool on_disk = !(ev->on_disk[worker / 64] >> worker % 64 & 1);
+    return w->kept->has_own && (from != worker || (w->slot[slot].rank != w->rank && on_disk));
+}
+
 void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
 {
     k->choosing = false;
@@ -258,11 +269,11 @@ void keeper_on_chosen(struct keeper *k, const struct keeper_event *ev)
     k->misfit[0] = 0; /* it is told now */
     for (unsigned i = 0; i < k->conf.workers && k->loading; i++) {
         struct worker *w = &k->w[i];
-        unsigned from = k->conf.workers, slot;
+        unsigned from = k->conf.workers, slot = 0;
         if (!w->here || w->restoring != RESTORING_ASKED)
             continue;
         bool found = find_source(k, w, ev->step, ev->lineage, &from, &slot);
-        if (!found || (w->kept->has_own && from != i))
+        if (!found || lacks_own(w, i, from, slot, ev))
             load(k, w, found);
     }
     if (k->loading)
@@ -390,6 +401,15 @@ unsigned keeper_silent(const struct keeper *k, unsigned from)
     return from;
 }
 
+/* Of the chosen step: what the worker had as another rank, before its own was read from disk. */
+static bool is_replaced(const struct keeper *k, const struct worker *w, const struct keeper_slot *s)
+{
+    bool is = false;
+    for (unsigned n = 0; n < KEEPER_SLOTS; n++)
+        is |= w->slot[n].state == KEEPER_COMMITTED && is_chosen(k, &w->slot[n]) && w->slot[n].gen > s->gen;
+    return is && is_chosen(k, s);
+}
+
 /* Two workers could otherwise hold the same step, one of what was given up, one of what was trained anew; nor is
  * another take of the chosen one of use to anybody. */
 static void forget_later(struct keeper *k, int64_t step)
@@ -397,7 +417,7 @@ static void forget_later(struct keeper *k, int64_t step)
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned n = 0; n < KEEPER_SLOTS; n++) {
             struct keeper_slot *s = &k->w[i].slot[n];
-            bool other = s->step == k->chosen && s->lineage != k->chosen_lineage;
+            bool other = s->step == k->chosen && (s->lineage != k->chosen_lineage || is_replaced(k, &k->w[i], s));
             if (s->state == KEEPER_COMMITTED && (s->step > step || other))
                 keeper_forget_slot(s);
         }

@@ -5,17 +5,20 @@
 #include "ckpt/fs.h"
 #include "ckpt/layout.h"
 
-#define LOAD_STEPS_MAX 16u
-#define LOAD_LOOK_MAX  256u /* directories that are looked into: those with the highest steps */
-#define LOAD_WHY_MAX   200u
-#define LOAD_LEFT_MAX  (LOAD_WHY_MAX + 1) /* names of parts */
-#define LOAD_OWN_PART  "@rank"            /* OWN of src/client/elrun/parts.py: it follows from what is shared */
+#define LOAD_STEPS_MAX  16u
+#define LOAD_LOOK_MAX   256u /* directories that are looked into: those with the highest steps */
+#define LOAD_WHY_MAX    200u
+#define LOAD_LEFT_MAX   (LOAD_WHY_MAX + 1)    /* names of parts */
+#define LOAD_RANK_BITS  4096u                 /* local ranks, a bit for each, */
+#define LOAD_RANK_WORDS (LOAD_RANK_BITS / 64) /* of words with 64 bits */
+#define LOAD_OWN_PART   "@rank"               /* OWN of src/client/elrun/parts.py: it follows from what is shared */
 
 /* A part that some worker of this node has declared. */
 struct load_part {
     const char *part, *shard_id;
     bool named; /* a file that the script named; else tensors */
     bool own;   /* its rank's piece of a replica: where all share the same, that of the lowest rank will do, or none */
+    unsigned worker; /* local rank */
 };
 
 /* One that could not be read before; what is written anew under its number has another lineage, as a rule. */
@@ -41,10 +44,11 @@ struct load_found {
     uint64_t lineage[LOAD_STEPS_MAX];
     char left[LOAD_STEPS_MAX][LOAD_LEFT_MAX]; /* "\"ema\", \"rng\"": parts of each, of ranks that are here, which none
                                                  of them declares; "": none */
-    bool any;                                 /* there are checkpoints, of whatever state */
-    int64_t newest;                           /* the newest of them that is not of a history that was given up; -1 */
-    int64_t unusable;                         /* the newest of those that cannot be used; -1 */
-    char why[LOAD_WHY_MAX + 1];               /* … which that is, and why not; "" */
+    uint64_t lacks_own[LOAD_STEPS_MAX][LOAD_RANK_WORDS]; /* whose `own` parts are not there: another's would be read */
+    bool any;                                            /* there are checkpoints, of whatever state */
+    int64_t newest;             /* the newest of them that is not of a history that was given up; -1 */
+    int64_t unusable;           /* the newest of those that cannot be used; -1 */
+    char why[LOAD_WHY_MAX + 1]; /* … which that is, and why not; "" */
 };
 
 /* A step that was written before one with a lower number is of a history that was given up: it is passed over.  Nothing

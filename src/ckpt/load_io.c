@@ -16,6 +16,7 @@ struct candidate {
     int64_t step;
     uint64_t created, lineage;
     bool good;
+    const uint64_t *lacks_own;
     char why[LOAD_WHY_MAX + 1]; /* not; of one that is good, what nobody declares */
 };
 
@@ -26,6 +27,7 @@ struct looking {
     unsigned n;
     enum ckpt_layout layout;
     bool any;
+    uint64_t lacks_own[LOAD_LOOK_MAX][LOAD_RANK_WORDS]; /* of each step */
 };
 
 /* --- which there are --- */
@@ -70,18 +72,26 @@ static bool has_groups(const struct manifest *m)
     return false;
 }
 
+/* NULL: there is none of this very shard. */
+static const struct manifest_file *file_of_shard(const struct manifest *m, const struct load_part *p)
+{
+    for (size_t i = 0; i < m->parts_n; i++)
+        if (strcmp(m->parts[i].part, p->part) == 0 && strcmp(m->parts[i].shard_id, p->shard_id) == 0)
+            return &m->files[m->parts[i].file];
+    return NULL;
+}
+
 /* NULL: there is none.  Of a part that is `own`: this rank's, else that of the lowest rank, if all ranks share the
  * same.  With none a rank has what stands in its shared parts, which is that of a rank with the same shards. */
 static const struct manifest_file *file_of(const struct manifest *m, const struct load_part *p)
 {
+    const struct manifest_file *its = file_of_shard(m, p);
     const struct manifest_part *best = NULL;
+    if (its || !p->own)
+        return its;
     for (size_t i = 0; i < m->parts_n; i++) {
         const struct manifest_part *x = &m->parts[i];
-        if (strcmp(x->part, p->part) != 0)
-            continue;
-        if (strcmp(x->shard_id, p->shard_id) == 0)
-            return &m->files[x->file];
-        if (p->own && (!best || rank_of(x->shard_id) < rank_of(best->shard_id)))
+        if (strcmp(x->part, p->part) == 0 && (!best || rank_of(x->shard_id) < rank_of(best->shard_id)))
             best = x;
     }
     return best && !has_groups(m) ? &m->files[best->file] : NULL;
@@ -155,12 +165,23 @@ static void put_left(const struct manifest *m, const struct load_want *want, cha
     }
 }
 
-static void judge(struct looking *l, const struct load_want *want, int64_t step, struct candidate *to)
+static void put_lacks_own(const struct manifest *m, const struct load_want *want, uint64_t to[LOAD_RANK_WORDS])
 {
+    for (size_t i = 0; i < want->n; i++) {
+        const struct load_part *p = &want->v[i];
+        assert(p->worker < LOAD_RANK_BITS);
+        if (p->own && !file_of_shard(m, p))
+            to[p->worker / 64] |= UINT64_C(1) << p->worker % 64;
+    }
+}
+
+static void judge(struct looking *l, const struct load_want *want, unsigned at, struct candidate *to)
+{
+    int64_t step = l->step[at];
     char dir[CKPT_PATH_MAX];
     struct checked c;
     struct el_err why = {0};
-    *to = (struct candidate){.step = step};
+    *to = (struct candidate){.step = step, .lacks_own = l->lacks_own[at]};
     ckpt_step_name(want->layout, step, dir);
     int bad = check_open(&c, l->fs, l->mem, dir, &why);
     if (!bad) {
@@ -180,8 +201,10 @@ static void judge(struct looking *l, const struct load_want *want, int64_t step,
         snprintf(to->why, sizeof to->why, "it could not be read before");
     else
         to->good = fits(&c.m, want, to->why, sizeof to->why);
-    if (to->good)
+    if (to->good) {
         put_left(&c.m, want, to->why);
+        put_lacks_own(&c.m, want, l->lacks_own[at]);
+    }
     check_close(&c);
 }
 
@@ -206,6 +229,7 @@ static void choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, st
         out->newest = v[i].step > out->newest ? v[i].step : out->newest;
         if (v[i].good && out->n < LOAD_STEPS_MAX) {
             out->lineage[out->n] = v[i].lineage;
+            memcpy(out->lacks_own[out->n], v[i].lacks_own, sizeof *out->lacks_own);
             snprintf(out->left[out->n], LOAD_LEFT_MAX, "%s", v[i].why);
             out->step[out->n++] = v[i].step;
         }
@@ -224,11 +248,13 @@ void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_w
     *out = (struct load_found){.newest = -1, .unusable = -1};
     int r = -ENOMEM;
     if (l && v) {
-        *l = (struct looking){.fs = fs, .mem = mem, .layout = want->layout};
+        l->fs = fs; /* the rest is 0 */
+        l->mem = mem;
+        l->layout = want->layout;
         r = fs->list(fs->ctx, "", note_name, l);
     }
     for (unsigned i = 0; r >= 0 && i < l->n; i++)
-        judge(l, want, l->step[i], &v[i]);
+        judge(l, want, i, &v[i]);
     if (r >= 0) {
         choose(v, l->n, fs, out);
         out->any = l->any;

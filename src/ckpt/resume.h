@@ -18,9 +18,9 @@ void resume_free(struct resume *r);
  * done once more. */
 void resume_look(struct resume *r, const struct keeper *k, bool several);
 const struct load_found *resume_found(const struct resume *r);
-/* That is what is gone back to: is it there?  And it has been: what it has, and the script does not declare, is warned
- * of. */
-bool resume_goes(struct resume *r, int64_t step, uint64_t lineage);
+/* That is what is gone back to.  NULL: it is not there; else the local ranks whose own pieces are not, a bit for each.
+ * And it has been: what it has, and the script does not declare, is warned of. */
+const uint64_t *resume_goes(struct resume *r, int64_t step, uint64_t lineage);
 void resume_went(const struct resume *r);
 
 /* It could not be read: not looked at any more. */

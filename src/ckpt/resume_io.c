@@ -1,10 +1,13 @@
 #include "ckpt/resume.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/log.h"
+
+static_assert(LOAD_RANK_BITS == KEEPER_WORKERS_MAX, "a bit for each");
 
 #define BAD_MAX     256u /* steps; the oldest is tried again then */
 #define LOOK_MEMORY ((size_t)1 << 30)
@@ -152,7 +155,7 @@ static struct look_job *new_job(struct resume *r, const struct keeper *k, unsign
             const struct keeper_part *p = keeper_part(k, w, i);
             const char *name = copy(&at, p->name), *shard_id = copy(&at, p->shard_id);
             j->parts[j->want.n++] =
-                (struct load_part){.part = name, .shard_id = shard_id, .named = p->file[0] != 0, .own = p->own};
+                (struct load_part){name, shard_id, .named = p->file[0] != 0, .own = p->own, .worker = w};
         }
     j->want.bad_n = r->bad_n < BAD_MAX ? r->bad_n : BAD_MAX;
     memcpy(j->bad, r->bad, sizeof j->bad);
@@ -177,15 +180,15 @@ const struct load_found *resume_found(const struct resume *r)
     return &r->found;
 }
 
-bool resume_goes(struct resume *r, int64_t step, uint64_t lineage)
+const uint64_t *resume_goes(struct resume *r, int64_t step, uint64_t lineage)
 {
     unsigned i = 0;
     if (!r)
-        return false;
+        return NULL;
     while (i < r->found.n && (r->found.step[i] != step || r->found.lineage[i] != lineage))
         i++;
     r->goes = i;
-    return i < r->found.n;
+    return i < r->found.n ? r->found.lacks_own[i] : NULL;
 }
 
 void resume_went(const struct resume *r)

@@ -102,14 +102,17 @@ static void say(struct stage *s, unsigned w, unsigned what)
 static void happen(struct stage *s, unsigned w, unsigned what)
 {
     static char images[WMSG_IMAGES_MAX + 1];
+    static const uint64_t lacks_own[4] = {0, 1, 2, 3};
     unsigned x = next(s);
     int slot = -1;
     struct keeper_event ev = {.type = KEEPER_EV_GONE, .worker = w};
     switch (what) {
     case 9: ev = (struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1, .lineage = x}; break;
     case 10:
-        ev = (struct keeper_event){
-            .type = KEEPER_EV_CHOSEN, .step = x % 8 - 1, .lineage = x / 8 % 4, .on_disk = x / 32 % 2};
+        ev = (struct keeper_event){.type = KEEPER_EV_CHOSEN,
+                                   .step = x % 8 - 1,
+                                   .lineage = x / 8 % 4,
+                                   .on_disk = x / 32 % 2 ? &lacks_own[x / 64] : NULL};
         break;
     case 11: ev = (struct keeper_event){.type = KEEPER_EV_CONFIRMED, .lineage = x}; break;
     case 12: ev = (struct keeper_event){.type = x % 2 ? KEEPER_EV_AGAIN : KEEPER_EV_LATE}; break;

@@ -291,6 +291,8 @@ static void behave(struct stage *s, unsigned w)
     tell(s, w, &m, false);
 }
 
+static const uint64_t lacks_own[4] = {0, 1, 2, 3}; /* of what is on disk */
+
 /* All go back to what one of them holds, or did. */
 static void go_back(struct stage *s)
 {
@@ -299,7 +301,7 @@ static void go_back(struct stage *s)
                                    .now = s->now,
                                    .step = slot->step < 0 ? KEEPER_NO_STEP : slot->step,
                                    .lineage = slot->lineage,
-                                   .on_disk = take(s->t) % 4 == 0});
+                                   .on_disk = take(s->t) % 4 ? NULL : &lacks_own[take(s->t) % 4]});
 }
 
 /* As many parts as there may be, and one more. */
@@ -333,7 +335,8 @@ static void happens(struct stage *s, unsigned w)
     case 0: s->now += EL_SEC(60); return;
     case 1: ev.type = KEEPER_EV_ROUND, ev.number = ++s->number, ev.lineage = x; break;
     case 2:
-        ev.type = KEEPER_EV_CHOSEN, ev.step = step_of(x) < -1 ? -1 : step_of(x), ev.lineage = x % 4, ev.on_disk = x & 1;
+        ev.type = KEEPER_EV_CHOSEN, ev.step = step_of(x) < -1 ? -1 : step_of(x), ev.lineage = x % 4,
+        ev.on_disk = x & 1 ? &lacks_own[x / 4 % 4] : NULL;
         break;
     case 3: ev.type = KEEPER_EV_CONFIRMED, ev.lineage = x; break;
     case 4: ev.type = x % 2 ? KEEPER_EV_AGAIN : KEEPER_EV_LATE, ev.text = "late"; break;

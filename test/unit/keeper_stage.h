@@ -204,4 +204,14 @@ static inline void restored(unsigned worker, int64_t step, bool is_read)
     say(worker, (struct wmsg){.type = WMSG_RESTORE_DONE, .u.restore_done = {.step = step, .ok = is_read, .why = ""}});
 }
 
+/* What a worker was offered in the last step; NULL: nothing. */
+static inline const struct wmsg *offered(unsigned worker)
+{
+    for (unsigned i = 0; i < did->n; i++)
+        if (did->v[i].type == KEEPER_DO_SEND && did->v[i].worker == worker &&
+            keeper_reply(k, did->v[i].reply)->type == WMSG_RESTORE_OFFER)
+            return keeper_reply(k, did->v[i].reply);
+    return NULL;
+}
+
 #endif

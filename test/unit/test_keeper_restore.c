@@ -2,6 +2,8 @@
  * is told to who waits for one that does not read. */
 #include "unit/keeper_stage.h"
 
+static const uint64_t whole_on_disk[1]; /* no rank's own piece is missing there */
+
 static void test_going_back(void)
 {
     open_keeper(2, 64 * MIB);
@@ -96,15 +98,6 @@ static void test_late(void)
     ok(found(KEEPER_DO_CHOOSE) && holds(1, 3), "the next round asks again, for what is still there");
 }
 
-static const struct wmsg *offered(unsigned worker)
-{
-    for (unsigned i = 0; i < did->n; i++)
-        if (did->v[i].type == KEEPER_DO_SEND && did->v[i].worker == worker &&
-            keeper_reply(k, did->v[i].reply)->type == WMSG_RESTORE_OFFER)
-            return keeper_reply(k, did->v[i].reply);
-    return NULL;
-}
-
 /* A step that is on disk: read once for ranks that hold the same, offered when it is there, not at all if it cannot be.
  */
 static void test_from_disk(void)
@@ -115,7 +108,7 @@ static void test_from_disk(void)
     for (unsigned w = 0; w < 2; w++)
         say(w, (struct wmsg){.type = WMSG_RESTORE_QUERY, .u.restore_query = {.layout_id = "l"}});
     ok(found(KEEPER_DO_CHOOSE) != NULL, "all ask");
-    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .on_disk = true});
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .on_disk = whole_on_disk});
     const struct keeper_action *a = found(KEEPER_DO_LOAD);
     ok(a && a->step == 7 && did->n == 1, "it is loaded, once, and nothing is offered yet");
     struct keeper_event loaded = {.type = KEEPER_EV_LOADED, .worker = a->worker, .slot = a->slot, .gen = a->gen};
@@ -123,7 +116,7 @@ static void test_from_disk(void)
     event(loaded);
     ok(found(KEEPER_DO_CHOOSE) && !offered(0), "it cannot be read: agreed upon anew");
     is_str(keeper_lost(k), "differs", "and why is kept");
-    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 6, .on_disk = true});
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 6, .on_disk = whole_on_disk});
     a = found(KEEPER_DO_LOAD);
     loaded = (struct keeper_event){.type = KEEPER_EV_LOADED,
                                    .worker = a->worker,
@@ -151,165 +144,6 @@ static void test_from_disk(void)
     ok(keeper_readable(k, &step, &lineage, 1) == 1 && step == 6, "from now on it is in memory");
     event(loaded);
     ok(did->n == 0, "a result that comes twice is passed over");
-}
-
-/* Two ranks of a replica: each with a piece of its own. */
-static void join_with_own(unsigned workers, uint64_t round, uint64_t lineage)
-{
-    static const char *const ranks[] = {"rank0", "rank1", "rank2"};
-    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = round, .lineage = lineage});
-    for (unsigned w = 0; w < workers; w++) {
-        hello_in(w, round);
-        name_part(w, 0, "model");
-        name_piece(w, 1, "model@rank", ranks[w], true);
-        declared(w, 2);
-        if (found(KEEPER_DO_OPEN))
-            opened(w, true);
-    }
-}
-
-static void snapshot_of(unsigned worker, int64_t step, const char *images)
-{
-    ask(worker, step, images);
-    for (const struct keeper_action *a; (a = found(KEEPER_DO_GROW)) != NULL;)
-        grown(a);
-    for (unsigned s = 0; s < KEEPER_SLOTS; s++)
-        if (keeper_slot(k, worker, s)->state == KEEPER_WRITING) {
-            commit(worker, (int)s, step);
-            summed(worker, true);
-            return;
-        }
-}
-
-static struct keeper_event loaded_of(const struct keeper_action *a, const uint64_t bytes[2])
-{
-    static const uint64_t header_bytes[2] = {4096, 64};
-    return (struct keeper_event){.type = KEEPER_EV_LOADED,
-                                 .worker = a->worker,
-                                 .slot = a->slot,
-                                 .gen = a->gen,
-                                 .ok = true,
-                                 .capacity = MIB,
-                                 .file_bytes = MIB,
-                                 .part_bytes = bytes,
-                                 .part_header_bytes = header_bytes};
-}
-
-/* A rank's own piece of a replica is wanted, and never needed. */
-static void test_own(void)
-{
-    int64_t step[4];
-    uint64_t lineage[4];
-    struct keeper_source from[4];
-    open_keeper(2, 64 * MIB);
-    join_with_own(2, 2, 0x11);
-    snapshot_of(0, 5, "4096/8192 64/100");
-    is_num(keeper_cover(k, 5, keeper_lineage(k, 5)), KEEPER_INCOMPLETE,
-           "one of two replicas has a step: the other's own piece may yet come");
-    event((struct keeper_event){.type = KEEPER_EV_GONE, .worker = 1});
-    is_num(keeper_cover(k, 5, keeper_lineage(k, 5)), KEEPER_COVERED, "and is done without when its worker has gone");
-    hello_in(1, 2);
-    name_part(1, 0, "model");
-    name_piece(1, 1, "model@rank", "rank1", true);
-    declared(1, 2);
-    ok(keeper_sources(k, 5, keeper_lineage(k, 5), from, 4) == 2 && from[1].worker == 0 && from[1].part == 1,
-       "to be written there is the replica, and its own piece");
-    ok(keeper_readable(k, step, lineage, 4) == 1 && step[0] == 5, "and both can read it");
-    is_num(keeper_pieces(k, false, from, 4), 3, "three pieces are declared");
-    ok(keeper_piece(k, &from[1], 5, 0x11, &from[3]) && !keeper_piece(k, &from[2], 5, 0x11, &from[3]),
-       "one rank's own is held, the other's is not");
-    snapshot_of(1, 5, "4096/8192 0/0");
-    is_num(keeper_sources(k, 5, keeper_lineage(k, 5), from, 4), 2, "a piece of no bytes is nothing to write");
-    from[2] = (struct keeper_source){1, 0, 1};
-    ok(!keeper_piece(k, &from[2], 5, 0x11, &from[3]), "nor is it held");
-    query(0);
-    query(1);
-    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 5, .lineage = 0x11});
-    ok(did->n == 2 && did->v[0].source == 0 && did->v[1].source == 1, "each is offered its own slot");
-    is_str(offered(0)->u.restore_offer.images, "4096/8192 64/100", "with what is in it");
-    is_str(offered(1)->u.restore_offer.images, "4096/8192 0/0", "for each");
-    is_num(offered(0)->u.restore_offer.slot_bytes, 3 * 4096, "up to its last page");
-    restored(0, 5, true);
-    restored(1, 5, false);
-    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 5, .lineage = 0x11});
-    ok(did->n == 2 && did->v[1].source == 0,
-       "one whose own slot is broken reads the other one's, its own piece and all");
-    is_str(offered(1)->u.restore_offer.images, "4096/8192 64/100", "which has its own sizes");
-}
-
-static void test_own_live(void)
-{
-    const enum keeper_live live[] = {KEEPER_LIVE_NOT, KEEPER_LIVE_IS};
-    bool copies[2];
-    unsigned lacks;
-    open_keeper(2, 64 * MIB);
-    join_with_own(2, 2, 0x11);
-    ok(keeper_live_cover(k, 5, live, false, copies, &lacks) == KEEPER_COVERED && !copies[0] && copies[1],
-       "a live replica stands in for a dead one, whatever each has of its own");
-    name_part(0, 0, "other");
-    join_with_own(2, 3, 0x22);
-    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 4, .lineage = 0x33});
-    hello_in(0, 4);
-    name_part(0, 0, "model");
-    name_piece(0, 1, "model@rank", "rank0", true);
-    name_piece(0, 2, "loader@rank", "rank0", true);
-    declared(0, 3);
-    opened(0, true);
-    ok(keeper_live_cover(k, 5, live, false, copies, &lacks) == KEEPER_HOPELESS && lacks == 0,
-       "but not for one that calls its pieces differently");
-    ok(keeper_live_cover(k, 5, live, true, copies, &lacks) == KEEPER_COVERED,
-       "unless there is a disk for what is shared");
-}
-
-/* Ranks of a node that has others now: what they hold is theirs still, by another name. */
-static void test_own_renamed(void)
-{
-    struct keeper_source from[4];
-    open_keeper(1, 64 * MIB);
-    join_with_own(1, 2, 0x11);
-    snapshot_of(0, 5, "4096/8192 64/100");
-    event((struct keeper_event){.type = KEEPER_EV_ROUND, .number = 3, .rank_base = 7, .lineage = 0x22});
-    say(0, (struct wmsg){.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = 7, .round = 3}});
-    name_part(0, 0, "model");
-    name_piece(0, 1, "model@rank", "rank7", true);
-    declared(0, 2);
-    ok(answered(WMSG_GRANT) && !found(KEEPER_DO_OPEN) && holds(0, 5),
-       "the same parts, of another rank: the same slots");
-    ok(keeper_pieces(k, false, from, 4) == 2 && strcmp(keeper_part(k, 0, 1)->shard_id, "rank7") == 0,
-       "and what comes next is that rank's");
-}
-
-static void test_own_from_disk(void)
-{
-    static const uint64_t first[2] = {8192, 100}, second[2] = {8192, 0};
-    open_keeper(3, 64 * MIB);
-    join_with_own(3, 2, 0x11);
-    snapshot_of(2, 7, "4096/8192 64/100");
-    for (unsigned w = 0; w < 3; w++)
-        query(w);
-    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .lineage = 0x11, .on_disk = true});
-    ok(did->n == 2 && did->v[0].type == KEEPER_DO_LOAD && did->v[1].type == KEEPER_DO_LOAD && did->v[0].worker == 0 &&
-           did->v[1].worker == 1,
-       "each rank that has a piece of its own, and lacks it, reads its own from disk");
-    const struct keeper_action a = did->v[0], b = did->v[1];
-    event(loaded_of(&a, first));
-    is_num(did->n, 0, "all wait for the last one");
-    struct keeper_event bad = {.type = KEEPER_EV_LOADED, .worker = 1, .slot = b.slot, .gen = b.gen, .text = "differs"};
-    event(bad);
-    ok(did->n == 3 && did->v[0].source == 0 && did->v[1].source == 2 && did->v[2].source == 2,
-       "who cannot takes another one's, which will do");
-    is_str(offered(0)->u.restore_offer.from, "disk", "one from disk");
-    is_str(offered(1)->u.restore_offer.from, "memory of another rank of this node", "one from another rank");
-    is_str(offered(2)->u.restore_offer.from, "own memory", "one its own");
-
-    open_keeper(1, 64 * MIB);
-    join_with_own(1, 2, 0x11);
-    query(0);
-    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .lineage = 0x11, .on_disk = true});
-    const struct keeper_action c = *found(KEEPER_DO_LOAD);
-    event(loaded_of(&c, second));
-    is_num(keeper_slot(k, 0, c.slot)->capacity, MIB, "the slot is as large as the load has made it");
-    is_num(offered(0)->u.restore_offer.slot_bytes, 8192, "and a piece that nobody has takes none of it");
 }
 
 /* The bytes are fine, but the script has other tensors now: nothing older is tried. */
@@ -354,7 +188,7 @@ static void test_no_room_for_disk(void)
     open_keeper(1, 64 * MIB);
     join(0, 1);
     query(0);
-    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .on_disk = true});
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .on_disk = whole_on_disk});
     const struct keeper_action a = *found(KEEPER_DO_LOAD);
     event((struct keeper_event){.type = KEEPER_EV_LOADED,
                                 .slot = a.slot,
@@ -409,7 +243,7 @@ static void test_lineage(void)
 
     next_round(1, 4, 0x44);
     query(0);
-    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 5, .lineage = 0x11, .on_disk = true});
+    event((struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 5, .lineage = 0x11, .on_disk = whole_on_disk});
     const struct keeper_action *a = found(KEEPER_DO_LOAD);
     ok(a && a->step == 5, "a step of that number in memory is not the one that was chosen: it is read from disk");
 }
@@ -528,10 +362,6 @@ int main(void)
     test_elsewhere();
     test_late();
     test_from_disk();
-    test_own();
-    test_own_live();
-    test_own_renamed();
-    test_own_from_disk();
     test_misfit();
     test_no_room_for_disk();
     test_lineage();

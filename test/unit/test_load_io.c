@@ -58,7 +58,7 @@ static void make(const struct ckpt_fs *fs, int64_t step, uint64_t created, const
     make_in(fs, CKPT_LAYOUT_ELRUN, step, created, layout_id, parts);
 }
 
-static const struct load_part both[] = {{"model", "a", false, false}, {"model", "b", false, false}};
+static const struct load_part both[] = {{"model", "a", false, false, 0}, {"model", "b", false, false, 0}};
 
 static struct load_found look(const struct ckpt_fs *fs, const char *layout_id, const struct load_part *v, size_t n,
                               const struct load_bad *bad, size_t bad_n)
@@ -115,11 +115,11 @@ static void test_look(void)
         const char *text;
         unsigned base, n;
         const struct load_part v[2];
-    } nodes[] = {{"", 0, 2, {{"model", "rank2", false, false}, {"model", "all", false, false}}},
-                 {"\"model\"", 0, 3, {{"model", "all", false, false}}},
-                 {"\"model\"", 0, 2, {{"model", "rank2", false, false}}},
-                 {"", 4, 2, {{"model", "rank2", false, false}}},
-                 {"\"model\"", 9, 2, {{"model", "all", false, false}}}};
+    } nodes[] = {{"", 0, 2, {{"model", "rank2", false, false, 0}, {"model", "all", false, false, 0}}},
+                 {"\"model\"", 0, 3, {{"model", "all", false, false, 0}}},
+                 {"\"model\"", 0, 2, {{"model", "rank2", false, false, 0}}},
+                 {"", 4, 2, {{"model", "rank2", false, false, 0}}},
+                 {"\"model\"", 9, 2, {{"model", "all", false, false, 0}}}};
     for (unsigned i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         want = (struct load_want){.layout_id = "l",
                                   .v = nodes[i].v,
@@ -132,7 +132,7 @@ static void test_look(void)
     }
     fs.remove(&m, "step-000000130/MANIFEST.json");
     f = look(&fs, "l", both, 2, NULL, 0);
-    const struct load_part none = {"model", "d", false, false}, own = {"model@rank", "rank0", false, true};
+    const struct load_part none = {"model", "d", false, false, 0}, own = {"model@rank", "rank0", false, true, 0};
     f = look(&fs, "l", &none, 1, NULL, 0);
     is_num(f.n, 0, "a part that is not there");
     f = look(&fs, "l", &own, 1, NULL, 0);
@@ -207,9 +207,9 @@ static void test_named(void)
     static struct memfs m;
     static char to[5000];
     struct el_err e = {0};
-    const struct load_part file = {"model", "a", true, false};
-    const struct load_part mixed[] = {{"model", "a", true, false}, {"rng", "all", false, false}};
-    const struct load_part with_own[] = {{"model", "a", true, false}, {"rng@rank", "rank0", false, true}};
+    const struct load_part file = {"model", "a", true, false, 0};
+    const struct load_part mixed[] = {{"model", "a", true, false, 0}, {"rng", "all", false, false, 0}};
+    const struct load_part with_own[] = {{"model", "a", true, false, 0}, {"rng@rank", "rank0", false, true, 0}};
     struct load_found found;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
@@ -240,8 +240,8 @@ static void test_own(void)
     static struct memfs m;
     static char to[5000];
     struct el_err e = {0};
-    const struct load_part tenth = {"model", "rank10", false, true}, third = {"model", "rank3", false, true};
-    const struct load_part needed = {"model", "rank3", false, false}, nobody = {"other", "rank3", false, true};
+    const struct load_part tenth = {"model", "rank10", false, true, 0}, third = {"model", "rank3", false, true, 0};
+    const struct load_part needed = {"model", "rank3", false, false, 0}, nobody = {"other", "rank3", false, true, 0};
     uint64_t bytes;
     memfs_init(&m);
     struct ckpt_fs fs = memfs_table(&m);
@@ -256,6 +256,16 @@ static void test_own(void)
     ok(load_size(s, &needed, &bytes, &e) < 0 && strstr(e.text, "not there any more"),
        "a part that is needed is nobody else's");
     load_close(s);
+
+    const struct load_part ranks[] = {{"model", "rank3", false, true, 0},
+                                      {"model", "rank10", false, true, 1},
+                                      {"model", "rank10", false, true, 70},
+                                      {"model", "rank3", false, true, 71}};
+    make(&fs, 8, 20, "l", 1);
+    struct load_found f = look(&fs, "l", ranks, 4, NULL, 0);
+    is_str(list(&f), "8 7 ", "a step that lacks ranks' own pieces is one");
+    ok(f.lacks_own[1][0] == 1 && f.lacks_own[1][1] == 0x80 && f.lacks_own[0][0] == 3 && f.lacks_own[0][1] == 0xc0,
+       "with word of which ranks lack them in it");
     memfs_free(&m);
 }
 

@@ -351,7 +351,7 @@ static unsigned choose(uint64_t lineage)
 {
     say(0, (struct wmsg){.type = WMSG_RESTORE_QUERY, .u.restore_query = {.layout_id = "all"}});
     const struct keeper_actions *did = keeper_step(
-        k, &(struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .lineage = lineage, .on_disk = true});
+        k, &(struct keeper_event){.type = KEEPER_EV_CHOSEN, .step = 7, .lineage = lineage, .on_disk = &(uint64_t){0}});
     for (unsigned i = 0; i < did->n; i++)
         if (did->v[i].type == KEEPER_DO_LOAD) {
             unsigned slot = did->v[i].slot;
