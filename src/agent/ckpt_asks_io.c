@@ -186,7 +186,7 @@ static void save(struct ckpt_asks *c, struct asker *who)
     }
     uint64_t ask = 0;
     int64_t step = persisting_save(n, &ask);
-    if (step == KEEPER_NO_STEP) {
+    if (!ask && step == KEEPER_NO_STEP) {
         answer(c, who, CKPT_INCOMPLETE, "nothing is in memory yet: no step that every rank has committed");
         return;
     }

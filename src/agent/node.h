@@ -358,8 +358,9 @@ void persisting_leave(struct node *n,
 bool persisting_owes(const struct node *n, char to[PERSISTING_OWES_MAX]);
 
 /* The newest step that is in memory is wanted on disk, also if that failed before: which (KEEPER_NO_STEP: none is
- * there). What becomes of it is seen by persisting_view(); ckpt_news() is called when something has.  Among several
- * nodes the newest of all is meant, which may be an older one: *ask is then answered by the view. */
+ * there).  What becomes of it is seen by persisting_view(); ckpt_news() is called when something has.  Among several
+ * nodes the newest that all of them hold together is meant, whatever this one holds: *ask is then answered by the view,
+ * but 0 before the first round. */
 int64_t persisting_save(struct node *n, uint64_t *ask);
 struct persisting_view {
     bool here, idle;          /* --ckpt-dir is given; nothing is wanted or written */

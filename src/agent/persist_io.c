@@ -84,7 +84,7 @@ static void on_cleared(void *ctx, const char *said)
     if (*said)
         el_log(EL_WARN, "checkpoint: %s", said);
     if (p->saver) {
-        saver_cleared(p);
+        saver_disk_is_free(p);
         return;
     }
     p->clears = false;
@@ -465,12 +465,10 @@ int64_t persisting_save(struct node *n, uint64_t *ask)
 {
     struct persisting *p = n->persisting;
     int64_t step = keeper_covered(snapshots_keeper(n->snapshots));
-    if (step == KEEPER_NO_STEP)
-        return step;
-    if (p->saver) { /* which one is the newest of all nodes is not known here */
+    if (p->saver) /* what all nodes hold is not known here, nor that nobody holds anything where this one does not */
         *ask = saver_ask(p);
+    if (p->saver || step == KEEPER_NO_STEP)
         return step;
-    }
     persist_forgive(p->core);
     persist_want_newest(p->core, false);
     pump(p);

@@ -79,7 +79,7 @@ uint64_t saver_ask(struct persisting *p);   /* the newest step of all nodes, on 
 void saver_ended(struct persisting *p);     /* no worker is left */
 void saver_written(struct persisting *p, bool good, int broken, const struct el_err *e);
 void saver_published(struct persisting *p, bool good, bool existed, const char *trouble, const struct el_err *e);
-void saver_cleared(struct persisting *p);
+void saver_disk_is_free(struct persisting *p);
 void saver_went_back(struct persisting *p);
 void saver_moved(struct persisting *p, uint64_t bytes);
 

@@ -23,6 +23,7 @@ struct saver {
     struct loop_timer *telling;
     struct keeper_source *piece; /* the list */
     unsigned pieces;
+    int64_t from;                   /* all ranks of this round go on from this step; KEEPER_NO_STEP: from none yet */
     bool ended;                     /* no worker is left */
     uint64_t giver, order, lineage; /* of what is written */
     unsigned *index;                /* by file: in the list */
@@ -40,8 +41,6 @@ struct saver {
     bool fresh;    /* what was published here was not there before */
     int64_t again; /* its step, if nobody knows what becomes of that; KEEPER_NO_STEP */
 };
-
-static void free_disk(struct persisting *p);
 
 /* --- what this node holds --- */
 
@@ -107,6 +106,8 @@ static void refresh(struct persisting *p)
     put_steps(p);
     s->held.steps = s->steps;
     s->held.least = keeper_least(k);
+    if (!*s->steps && s->from > s->held.least) /* the script has shared it with them: they hold none of it */
+        s->held.least = s->from;
     s->held.wishes = persist_wishes_text(p->core, SAVING_WISHES_MAX, s->wishes, sizeof s->wishes);
     s->held.quiet = s->ended && !keeper_is_summing(k);
     membership_held(p->node->membership, &s->held);
@@ -142,6 +143,7 @@ void saver_round(struct persisting *p)
     s->held.layout = "";
     s->ended = false;
     s->pieces = 0;
+    s->from = KEEPER_NO_STEP;
     refresh(p);
 }
 
@@ -311,7 +313,7 @@ void saver_written(struct persisting *p, bool good, int broken, const struct el_
         membership_saved(p->node->membership, good, false, good ? "" : e->text);
     }
     refresh(p);
-    free_disk(p);
+    saver_disk_is_free(p);
 }
 
 void saver_moved(struct persisting *p, uint64_t bytes)
@@ -429,7 +431,7 @@ void saver_published(struct persisting *p, bool good, bool existed, const char *
     if (s->fresh && p->node->conf->ckpt_store != 1)
         say_published(p);
     membership_saved(p->node->membership, good, existed, good ? "" : e->text);
-    free_disk(p);
+    saver_disk_is_free(p);
 }
 
 void saver_order(struct node *n, const struct msg *msg)
@@ -446,7 +448,7 @@ void saver_order(struct node *n, const struct msg *msg)
 /* --- the end of an order --- */
 
 /* The disk has nothing to do: what waits for that. */
-static void free_disk(struct persisting *p)
+void saver_disk_is_free(struct persisting *p)
 {
     struct saver *s = p->saver;
     if (disk_is_busy(p->disk))
@@ -465,11 +467,6 @@ static void free_disk(struct persisting *p)
         s->waits.order = 0;
         write_order(p, &w);
     }
-}
-
-void saver_cleared(struct persisting *p)
-{
-    free_disk(p);
 }
 
 /* Its order is no more, with its coordinator or because another node failed: it is wanted still. */
@@ -515,11 +512,13 @@ void saver_forget(struct node *n)
     disk_files_free(s->all);
     s->all = NULL;
     want_again(p);
-    free_disk(p);
+    saver_disk_is_free(p);
 }
 
 uint64_t saver_ask(struct persisting *p)
 {
+    if (!p->saver->held.number)
+        return 0;
     p->saver->held.ask = ++p->asked;
     refresh(p);
     return p->asked;
@@ -560,9 +559,10 @@ void saver_went_back(struct persisting *p)
 {
     const struct node *n = p->node;
     bool ours = n->conf->ckpt_store == 1 || membership_world(n->membership)->group_rank == 0; /* one for all */
+    p->saver->from = p->back.step;
     p->sets_aside = ours && (p->back.step != KEEPER_NO_STEP || n->gone_fresh);
     refresh(p);
-    free_disk(p);
+    saver_disk_is_free(p);
 }
 
 /* --- life --- */
@@ -571,7 +571,7 @@ int saver_init(struct persisting *p, struct el_err *e)
 {
     struct saver *s = p->saver = calloc(1, sizeof *s);
     if (s) {
-        s->again = KEEPER_NO_STEP;
+        s->again = s->from = KEEPER_NO_STEP;
         s->held = (struct member_held){.parts = -1, .layout = "", .wishes = "", .least = MEMBER_NO_STEP};
         s->steps = calloc(1, SAVING_STEPS_TEXT + 1);
         s->piece = calloc(SAVING_PARTS_MAX, sizeof *s->piece);

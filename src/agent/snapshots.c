@@ -53,23 +53,63 @@ int64_t snapshots_passes_over(const struct restore_stock *stock, const struct lo
     return disk->unusable > best ? best : -1; /* of nothing at all it is said why, too */
 }
 
+/* Of memory and of disk together, newest first. */
+struct step_list {
+    unsigned n;
+    int64_t step[RESTORE_STEPS_MAX + LOAD_LOOK_MAX];
+    uint64_t lineage[RESTORE_STEPS_MAX + LOAD_LOOK_MAX];
+};
+
 /* What is in memory and on disk is one step. */
-void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, const struct snapshots_left *left)
+static void merge(const struct restore_stock *memory, const struct load_found *disk, const struct snapshots_left *left,
+                  struct step_list *to)
 {
-    const struct restore_stock memory = *stock;
     unsigned m = 0, d = 0;
-    stock->n = 0;
+    to->n = 0;
     for (;;) {
         while (d < disk->n && is_left(left, disk->step[d], disk->lineage[d]))
             d++;
-        if (stock->n == RESTORE_STEPS_MAX || (m == memory.n && d == disk->n))
+        if (m == memory->n && d == disk->n)
             break;
         bool both =
-            m < memory.n && d < disk->n && memory.step[m] == disk->step[d] && memory.lineage[m] == disk->lineage[d];
-        bool first = d == disk->n || (m < memory.n && memory.step[m] >= disk->step[d]);
-        stock->lineage[stock->n] = first ? memory.lineage[m] : disk->lineage[d];
-        stock->step[stock->n++] = first ? memory.step[m++] : disk->step[d++];
+            m < memory->n && d < disk->n && memory->step[m] == disk->step[d] && memory->lineage[m] == disk->lineage[d];
+        bool first = d == disk->n || (m < memory->n && memory->step[m] >= disk->step[d]);
+        to->lineage[to->n] = first ? memory->lineage[m] : disk->lineage[d];
+        to->step[to->n++] = first ? memory->step[m++] : disk->step[d++];
         d += both;
+    }
+}
+
+/* Like a number that is drawn, but the same on all nodes. */
+static uint64_t lot(const struct step_list *all, unsigned i)
+{
+    uint64_t x = ((uint64_t)all->step[i] + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ all->lineage[i];
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* The newest half of what may be told, and of those before it the ones with the lowest lots.  A node that was away has
+ * none of the newest: what it has, and another one, too, both of them tell if its lot is low, whatever else they have.
+ */
+static bool is_told(const struct step_list *all, unsigned i)
+{
+    unsigned half = RESTORE_STEPS_MAX / 2, lower = 0;
+    for (unsigned k = half; i >= half && k < all->n; k++)
+        lower += lot(all, k) < lot(all, i);
+    return all->n <= RESTORE_STEPS_MAX || lower < half;
+}
+
+void snapshots_add_disk(struct restore_stock *stock, const struct load_found *disk, const struct snapshots_left *left)
+{
+    struct step_list all;
+    merge(stock, disk, left, &all);
+    stock->n = 0;
+    for (unsigned i = 0; i < all.n && stock->n < RESTORE_STEPS_MAX; i++) {
+        if (!is_told(&all, i))
+            continue;
+        stock->lineage[stock->n] = all.lineage[i];
+        stock->step[stock->n++] = all.step[i];
     }
     stock->on_disk = disk->any;
     if (disk->newest > stock->newest && left->step == RESTORE_NO_STEP)

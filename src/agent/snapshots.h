@@ -104,7 +104,8 @@ void snapshots_common(struct snapshots *s, struct pin_step step, int64_t from, c
 int64_t snapshots_passes_over(const struct restore_stock *stock, const struct load_found *disk);
 
 /* The steps on disk among those in memory, newest first, but for those beyond left->step that are not of its lineage:
- * the script has left them behind (left->step RESTORE_NO_STEP: it has not). */
+ * the script has left them behind (left->step RESTORE_NO_STEP: it has not).  Of more than RESTORE_STEPS_MAX the newest
+ * half of so many, and some of the others. */
 struct snapshots_left {
     int64_t step;
     uint64_t lineage;

@@ -16,7 +16,8 @@ int aside_set(const struct ckpt_fs *fs, const char *path, struct el_err *e);
 
 /* Those of this run beyond a step (-1: all of them), of this layout; said: what there is to be said of it, or "".  But
  * not those of that lineage (0: none): they are what was trained from that step on, written by another node before this
- * one came to it. */
+ * one came to it.  If `latest`, or Megatron's tracker with its layout, names what is not there then, it is made to name
+ * the newest whole step of this run that is left, or is removed. */
 void aside_set_later(const struct ckpt_fs *fs, enum ckpt_layout layout, const char *run_id, int64_t step,
                      uint64_t lineage, char *said, size_t size);
 

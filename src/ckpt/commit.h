@@ -62,8 +62,9 @@ struct commit_result {
 /* step, nonce and layout of m are filled in from c.  A file of m that the stage does not have: CKPT_INCOMPLETE. */
 int commit_publish(const struct commit *c, struct manifest *m, struct commit_result *result, struct el_err *e);
 
-/* Makes `latest` (and with Megatron's layout its tracker) name this step. */
-int commit_point(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t step, const char *nonce, struct el_err *e);
+/* Makes this file, CKPT_LATEST_FILE or CKPT_TRACKER_FILE, name this step. */
+int commit_hint(const struct ckpt_fs *fs, const char *file, enum ckpt_layout layout, int64_t step, const char *nonce,
+                struct el_err *e);
 
 /* Writes text as path, by a temporary name, so that it is there whole or not at all. */
 int commit_replace(const struct ckpt_fs *fs, const char *path, const char *nonce, const void *text, size_t n,

@@ -260,18 +260,25 @@ static int write_manifest(const struct commit *c, struct manifest *m, const char
     return r ? r : sys < 0 ? fs_fail(c->fs, sys, "write", path, e) : 0;
 }
 
-int commit_point(const struct ckpt_fs *fs, enum ckpt_layout layout, int64_t step, const char *nonce, struct el_err *e)
+int commit_hint(const struct ckpt_fs *fs, const char *file, enum ckpt_layout layout, int64_t step, const char *nonce,
+                struct el_err *e)
 {
     char text[CKPT_PATH_MAX];
-    ckpt_step_name(layout, step, text);
+    if (strcmp(file, CKPT_TRACKER_FILE) == 0)
+        snprintf(text, sizeof text, "%lld", (long long)step);
+    else
+        ckpt_step_name(layout, step, text);
     size_t n = strlen(text);
     text[n] = '\n';
-    if (commit_replace(fs, CKPT_LATEST_FILE, nonce, text, n + 1, e))
-        return -1;
-    if (layout != CKPT_LAYOUT_MEGATRON)
-        return 0;
-    n = (size_t)snprintf(text, sizeof text, "%lld\n", (long long)step);
-    return commit_replace(fs, CKPT_TRACKER_FILE, nonce, text, n, e);
+    return commit_replace(fs, file, nonce, text, n + 1, e);
+}
+
+static int write_hints(const struct commit *c, struct el_err *e)
+{
+    int r = commit_hint(c->fs, CKPT_LATEST_FILE, c->layout, c->step, c->nonce, e);
+    if (!r && c->layout == CKPT_LAYOUT_MEGATRON)
+        r = commit_hint(c->fs, CKPT_TRACKER_FILE, c->layout, c->step, c->nonce, e);
+    return r;
 }
 
 static bool lists_same(const struct manifest *theirs, const struct manifest *ours)
@@ -366,6 +373,6 @@ int commit_publish(const struct commit *c, struct manifest *m, struct commit_res
         r = c->fs->sync_dir(c->fs->ctx, "");
     if (r < 0)
         return fs_fail(c->fs, r, "commit", final, e);
-    commit_point(c->fs, c->layout, c->step, c->nonce, &result->latest);
+    write_hints(c, &result->latest);
     return 0;
 }

@@ -5,7 +5,6 @@
 #include "ckpt/fs.h"
 #include "ckpt/layout.h"
 
-#define LOAD_STEPS_MAX  16u
 #define LOAD_LOOK_MAX   256u /* directories that are looked into: those with the highest steps */
 #define LOAD_WHY_MAX    200u
 #define LOAD_LEFT_MAX   (LOAD_WHY_MAX + 1)    /* names of parts */
@@ -40,12 +39,12 @@ struct load_want {
 
 struct load_found {
     unsigned n;
-    int64_t step[LOAD_STEPS_MAX]; /* newest first; each holds all that is wanted */
-    uint64_t lineage[LOAD_STEPS_MAX];
-    char left[LOAD_STEPS_MAX][LOAD_LEFT_MAX]; /* "\"ema\", \"rng\"": parts of each, of ranks that are here, which none
+    int64_t step[LOAD_LOOK_MAX]; /* newest first; each holds all that is wanted */
+    uint64_t lineage[LOAD_LOOK_MAX];
+    char left[LOAD_LOOK_MAX][LOAD_LEFT_MAX]; /* "\"ema\", \"rng\"": parts of each, of ranks that are here, which none
                                                  of them declares; "": none */
-    uint64_t lacks_own[LOAD_STEPS_MAX][LOAD_RANK_WORDS]; /* whose `own` parts are not there: another's would be read */
-    bool any;                                            /* there are checkpoints, of whatever state */
+    uint64_t lacks_own[LOAD_LOOK_MAX][LOAD_RANK_WORDS]; /* whose `own` parts are not there: another's would be read */
+    bool any;                                           /* there are checkpoints, of whatever state */
     int64_t newest;             /* the newest of them that is not of a history that was given up; -1 */
     int64_t unusable;           /* the newest of those that cannot be used; -1 */
     char why[LOAD_WHY_MAX + 1]; /* … which that is, and why not; "" */

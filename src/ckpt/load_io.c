@@ -227,7 +227,7 @@ static void choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, st
             continue; /* of a history that was given up */
         below = known ? v[i].step : below;
         out->newest = v[i].step > out->newest ? v[i].step : out->newest;
-        if (v[i].good && out->n < LOAD_STEPS_MAX) {
+        if (v[i].good) {
             out->lineage[out->n] = v[i].lineage;
             memcpy(out->lacks_own[out->n], v[i].lacks_own, sizeof *out->lacks_own);
             snprintf(out->left[out->n], LOAD_LEFT_MAX, "%s", v[i].why);

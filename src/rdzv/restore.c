@@ -194,6 +194,44 @@ static void note_empty(struct restore *r)
                      : "is new and has none; where all parts are alike restore(share=...) sends it one");
 }
 
+/* "steps 4 to 9": those that it tells. */
+static void put_range(const struct restore_seat *s, char to[64])
+{
+    if (s->n > 1)
+        snprintf(to, 64, "steps %lld to %lld", (long long)s->step[s->n - 1], (long long)s->step[0]);
+    else
+        snprintf(to, 64, "step %lld", (long long)s->step[0]);
+}
+
+/* Each has some, and none is on all of them: one was away for long, as a rule, and has what the others deleted, or told
+ * no more. */
+static void note_apart(struct restore *r)
+{
+    unsigned newest = r->seats, oldest = r->seats;
+    char name[72], first[64], second[64];
+    for (unsigned k = 0; k < r->seats; k++) {
+        if (r->seat[k].elsewhere)
+            continue;
+        if (!r->seat[k].n)
+            return;
+        newest = newest == r->seats || r->seat[k].step[0] > r->seat[newest].step[0] ? k : newest;
+        oldest = oldest == r->seats || r->seat[k].step[0] < r->seat[oldest].step[0] ? k : oldest;
+    }
+    if (newest == oldest)
+        return;
+    const struct restore_seat *a = &r->seat[newest], *b = &r->seat[oldest];
+    put_range(a, first);
+    put_range(b, second);
+    snprintf(name, sizeof name, "%.64s", seat_name(r, newest));
+    size_t n = (size_t)snprintf(r->why, sizeof r->why, "%s has %s, %.64s ", name, first, seat_name(r, oldest));
+    if (a->step[a->n - 1] > b->step[0])
+        n += (size_t)snprintf(r->why + n, sizeof r->why - n, "has none beyond %lld", (long long)b->step[0]);
+    else
+        n += (size_t)snprintf(r->why + n, sizeof r->why - n, "%s, and none is on all nodes", second);
+    snprintf(r->why + n, sizeof r->why - n,
+             "; where all parts are alike restore(share=...) gives a node the state of the others");
+}
+
 /* Nothing that all can have: is that as it should be? */
 static void decide_nothing(struct restore *r)
 {
@@ -201,7 +239,9 @@ static void decide_nothing(struct restore *r)
     r->fresh = never || r->conf.allow_fresh;
     if (!never && !*r->why)
         note_empty(r);
-    snprintf(r->text, sizeof r->text, "%s%s%.280s%s",
+    if (!never && !*r->why)
+        note_apart(r);
+    snprintf(r->text, sizeof r->text, "%s%s%.330s%s",
              never ? "no snapshot was ever complete: beginning at the beginning"
                    : "no snapshot is left that every rank can have",
              !never && *r->why ? " (" : "", never ? "" : r->why, !never && *r->why ? ")" : "");

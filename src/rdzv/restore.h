@@ -23,8 +23,8 @@
 #include "util/time.h"
 
 #define RESTORE_NO_STEP   INT64_C(-1)
-#define RESTORE_STEPS_MAX 16u  /* that a node tells, the newest ones: two slots a worker and a few on disk */
-#define RESTORE_LIST_MAX  592u /* bytes of these as text */
+#define RESTORE_STEPS_MAX 64u   /* that a node tells (snapshots_add_disk()) */
+#define RESTORE_LIST_MAX  2368u /* bytes of these as text */
 #define RESTORE_WHY_MAX   400u
 #define RESTORE_TEXT_MAX  480u
 #define RESTORE_FAILS_MAX 2u /* attempts in which a step may turn out not to be readable */

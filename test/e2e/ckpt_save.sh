@@ -2,7 +2,7 @@
 # disk when they want it.
 # Seen to fail: a build whose save answers before the step is a checkpoint ("it is valid by then"); one that takes a step
 # which one rank has not committed ("of two ranks one"); an elrun status that asks no agents ("of one node"), or all of them ("need not
-# say again").
+# say again"); an agent that looks at its own memory alone ("all of it lies").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/net.sh"
 PY=${PY:-python3}
@@ -107,10 +107,10 @@ like "which comes first" "$(head -1 "$T/overview")" "^job $ID: running"
 over
 
 # --- two nodes: one of them is asked, all of it is saved
-D=$T/two R=$T/two/ckpt; mkdir "$D"
+D=$T/two R=$T/two/ckpt MODE=; mkdir "$D"
 job 2 --nproc-per-node=1 --ckpt-mem=64M --ckpt-dir="$R"
 ID=job$job_n
-two() { OUT=$T/$1.out ERR=$T/$1.err PREFIX="nsenter -t $(pid_of "$2") -n -m -u --wdns=/" ENV="PYTHON_EXEC=$PY" start $JOB "$HERE/ckpt_save_worker.py" "$D"; eval "agent_$1=$elrun_pid"; }
+two() { OUT=$T/$1.out ERR=$T/$1.err PREFIX="nsenter -t $(pid_of "$2") -n -m -u --wdns=/" ENV="PYTHON_EXEC=$PY" start $JOB "$HERE/ckpt_save_worker.py" "$D" $MODE; eval "agent_$1=$elrun_pid"; }
 two a 1; two b 2
 step 1
 touch "$D/go.2.0"; wait_for files "$D/held.2.0" 1 # which one of the nodes has not reached
@@ -145,7 +145,27 @@ is "each its own: both are whole" "$(valid)" "0 0 "
 touch "$D/end"
 status_of c; is "each its own: the job is none the worse for it" "$status" 0
 status_of d
-ON=
+
+# What the script has shared with a rank lies in no slot of its node: the agent that is asked has nothing, and the job has.
+D=$T/lies R=$T/lies/ckpt MODE=share; mkdir "$D"
+job 2 --nproc-per-node=1 --ckpt-mem=64M --ckpt-dir="$R" --lastwords-timeout=0 --max-restarts=3
+ID=job$job_n
+two e 1; two f 2
+ON="on 2"
+wait_for files "$D/back.0.*" 2
+ckpt save
+is "nothing to save on any node" "$rc $(cat "$T/why")" "3 elrun: no step is in memory that all nodes together hold"
+step 1
+kill -KILL "$agent_f"; status_of f
+two f 2
+wait_for files "$D/back.1.*" 2
+is "all of it lies on another node: this one has nothing" "$(row "step" "rank step")" "-1 (1, -1)"
+ckpt save
+is "all of it lies on another node: it is saved" "$rc $(cut -c1-17 "$T/said") $(cat "$T/why")" "0 step 1 is on disk "
+touch "$D/end"
+status_of e; is "all of it lies on another node: the job is none the worse for it" "$status" 0
+status_of f
+ON= MODE=
 
 "$ELRUN" ckpt save extra >"$T/said" 2>"$T/why"; is "an operand: exit status" $? 2
 "$ELRUN" ckpt status --deep >"$T/said" 2>"$T/why"; is "another verb's option: exit status" $? 2

@@ -410,6 +410,35 @@ static void test_lineages(void)
         "and that is said");
 }
 
+/* Each has some, and none is on all of them: why, and what would help. */
+static void test_apart(void)
+{
+    begin(3, (struct restore_conf){0});
+    says_of(0, 1, 30, 0x1, 20, 0x1);
+    says_of(1, 1, 30, 0x1, 20, 0x1);
+    says_of(2, 1, 7, 0x1, 5, 0x1);
+    is_str(word(2).text,
+           "no snapshot is left that every rank can have (a has steps 20 to 30, c has none beyond 7; where all parts "
+           "are alike restore(share=...) gives a node the state of the others); --allow-fresh would begin at the "
+           "beginning",
+           "one of them was away");
+    begin(2, (struct restore_conf){.allow_fresh = true});
+    says_of(0, 1, 8, 0x1, 5, 0x1);
+    says_of(1, 1, 9, 0x1, 6, 0x1);
+    is_str(word(0).text,
+           "no snapshot is left that every rank can have (b has steps 6 to 9, a steps 5 to 8, and none is on all "
+           "nodes; where all parts are alike restore(share=...) gives a node the state of the others): beginning at "
+           "the beginning (--allow-fresh)",
+           "they are of the same time");
+    begin(2, (struct restore_conf){0});
+    restore_take(&r, 0,
+                 &(struct restore_stock){
+                     .attempt = 1, .n = 1, .step = {9}, .on_disk = true, .told = RESTORE_NO_STEP, .why = "x is torn"},
+                 0);
+    says_of(1, 1, 7, 0x1, 5, 0x1);
+    ok(strstr(word(0).text, " (a: x is torn); ") != NULL, "what a node says itself tells more");
+}
+
 static void test_lists(void)
 {
     char text[RESTORE_LIST_MAX + 1];
@@ -451,6 +480,7 @@ int main(void)
     test_lacking();
     test_rollback();
     test_lineages();
+    test_apart();
     test_lists();
     restore_free(&r, NULL);
     return done();

@@ -20,10 +20,11 @@ static struct el_mem mem = EL_MEM_INIT(64u << 20);
 enum { NOW = 1000 }; /* the time of every file of memfs */
 
 static const char *epoch = "";
+static enum ckpt_layout layout = CKPT_LAYOUT_ELRUN;
 
 static void make(const struct ckpt_fs *fs, int64_t step, const char *run_id, uint64_t created, bool publish)
 {
-    struct commit c = {fs, &mem, CKPT_LAYOUT_ELRUN, COMMIT_RENAME, step, 1, "n", NULL, NULL, false, false};
+    struct commit c = {fs, &mem, layout, COMMIT_RENAME, step, 1, "n", NULL, NULL, false, false};
     struct manifest_file f = {0};
     struct manifest m = {.run_id = run_id, .epoch = epoch, .created = created, .files = &f, .files_n = 1};
     struct commit_result result;
@@ -79,6 +80,95 @@ static void test_aside(void)
     aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, 0, said, sizeof said);
     ok(strncmp(said, "step 11, ", 9) == 0, "which are when that goes back itself");
     el_buf_free(&out);
+}
+
+/* Both, as "LATEST TRACKER"; "-": it is not there. */
+static const char *hints(struct memfs *m)
+{
+    static const char *const files[] = {CKPT_LATEST_FILE, CKPT_TRACKER_FILE};
+    static char both[200];
+    struct ckpt_fs fs = memfs_table(m);
+    both[0] = 0;
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        char *text = NULL;
+        size_t n = 0, at = strlen(both);
+        bool there = fs_read_small(&fs, files[i], 90, &mem, &text, &n) == 0;
+        snprintf(both + at, sizeof both - at, "%s%.*s", i ? " " : "", there ? (int)n - 1 : 1, there ? text : "-");
+        el_free(&mem, text);
+    }
+    return both;
+}
+
+/* A step is there, or what names it is as it was before; and the next time brings that in order. */
+static bool hints_hold(struct memfs *m)
+{
+    struct ckpt_fs fs = memfs_table(m);
+    struct fs_stat st;
+    char said[600];
+    bool moved = fs.stat(m, "iter_0000012", &st) == -ENOENT;
+    bool good = strcmp(hints(m), "iter_0000010 10") == 0;
+    good |= strcmp(hints(m), "iter_0000012 12") == 0;
+    good |= moved && strcmp(hints(m), "iter_0000010 12") == 0;
+    aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
+    return good && strcmp(hints(m), "iter_0000010 10") == 0;
+}
+
+/* Steps 11 and 12 are moved: `latest` must not name them any more. */
+static void test_hints(void)
+{
+    static struct memfs whole, m;
+    char said[600];
+    struct ckpt_fs fs = fill(&whole);
+    make(&fs, 12, "a", 60, true);
+    fs.remove(&whole, "step-000000010/model.safetensors"); /* is not whole */
+    memfs_copy(&m, &whole);
+    fs = memfs_table(&m);
+    aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
+    is_str(hints(&m), "step-000000009 -", "`latest` names the newest whole step of this run that is left");
+    memfs_power_loss(&m, 0);
+    is_str(hints(&m), "step-000000009 -", "for good");
+    aside_set_later(&fs, layout, "a", -1, 0, said, sizeof said);
+    is_str(hints(&m), "- -", "none is left: nothing names one");
+    commit_replace(&fs, CKPT_LATEST_FILE, "n", "global_step7\n", 13, NULL);
+    aside_set_later(&fs, layout, "a", -1, 0, said, sizeof said);
+    is_str(hints(&m), "global_step7 -", "what a framework has written there stays");
+    memfs_copy(&m, &whole);
+    fs = memfs_table(&m);
+    m.fail_call = MEMFS_RESERVE;
+    m.fail_nth = 1;
+    m.fail_errno = ENOSPC;
+    aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
+    ok(strstr(said, "; the hint which step is the latest names one that is not there: write "), "an error is said");
+    printf("# %s\n", said);
+    memfs_free(&whole);
+
+    memfs_init(&whole);
+    fs = memfs_table(&whole);
+    layout = CKPT_LAYOUT_MEGATRON;
+    for (int64_t step = 10; step <= 12; step++)
+        make(&fs, step, "a", 20, true);
+    memfs_power_loss(&whole, UINT64_MAX);
+    unsigned bad = 0, tried = 0;
+    bool ended = false;
+    for (long at = 0; !ended && at < 2000; at++)
+        for (unsigned fate = 0; fate < 9; fate++, tried++) {
+            memfs_copy(&m, &whole);
+            m.calls = 0;
+            m.stop_at = at;
+            fs = memfs_table(&m);
+            aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
+            ended = m.calls < at;
+            if (fate)
+                memfs_power_loss(&m, fate - 1);
+            else
+                memfs_restart(&m);
+            bad += !hints_hold(&m);
+            memfs_free(&m);
+        }
+    printf("# %u fates\n", tried);
+    ok(ended && !bad, "Megatron's tracker, too, and it may be killed at any call");
+    layout = CKPT_LAYOUT_ELRUN;
+    memfs_free(&whole);
 }
 
 static void test_list(void)
@@ -320,6 +410,7 @@ int main(void)
 {
     test_list();
     test_aside();
+    test_hints();
     test_gc();
     test_proof();
     test_verify();

@@ -1,5 +1,7 @@
 /* How much memory snapshots may have, what workers get so that the kernel shoots them first, and which steps there are
  * to go back to. */
+#include <string.h>
+
 #include "agent/host.h"
 #include "agent/snapshots.h"
 #include "ckpt/keeper.h"
@@ -8,6 +10,7 @@
 #include "client/client.h"
 
 #include "lib/tap.h"
+#include "util/auto.h"
 
 #define GIB ((uint64_t)1 << 30)
 
@@ -38,6 +41,43 @@ static void test_add_disk(void)
     restore_list_put(&s, text);
     is_str(text, "7@4 5@1", "what the script has gone back behind is not there any more");
     is_num(s.newest, 7, "and not the newest that there was");
+}
+
+static struct restore_stock told(const struct load_found *disk)
+{
+    struct restore_stock s = {.n = 0};
+    snapshots_add_disk(&s, disk, &(struct snapshots_left){RESTORE_NO_STEP, 0});
+    return s;
+}
+
+/* A node that was away while the other one wrote more than can be told: both have steps that both tell. */
+static void test_away(void)
+{
+    static const unsigned strides[] = {1, 2, 1000, 1024};
+    unsigned few = 0, unordered = 0, unlike = 0;
+    for (unsigned k = 0; k < COUNT_OF(strides); k++) {
+        struct load_found disk = {.n = 0};
+        for (unsigned i = 0; i < 200; i++) {
+            disk.lineage[i] = i < 170 ? 0x33 : 0x22;
+            disk.step[disk.n++] = (int64_t)(200 - i) * strides[k] + 7;
+        }
+        struct restore_stock here = told(&disk), there;
+        disk.n -= 170; /* the other one has the first thirty alone */
+        memmove(disk.step, disk.step + 170, disk.n * sizeof *disk.step);
+        memmove(disk.lineage, disk.lineage + 170, disk.n * sizeof *disk.lineage);
+        there = told(&disk);
+        unsigned common = 0;
+        for (unsigned i = 0; i < here.n; i++) {
+            for (unsigned j = 0; j < there.n; j++)
+                common += here.step[i] == there.step[j] && here.lineage[i] == there.lineage[j];
+            unordered += i && here.step[i] >= here.step[i - 1];
+        }
+        few += common < 2;
+        unlike += here.n != RESTORE_STEPS_MAX || there.n != 30 || here.step[31] != 169 * (int64_t)strides[k] + 7;
+    }
+    is_num(few, 0, "of old steps those are told that others tell, too");
+    is_num(unordered, 0, "in order");
+    is_num(unlike, 0, "and of the newest all, and as many as there may be");
 }
 
 static void test_source(void)
@@ -89,6 +129,7 @@ int main(void)
 {
     test_passes_over();
     test_add_disk();
+    test_away();
     test_source();
     test_ranks();
     test_module();
