@@ -245,7 +245,8 @@ void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_w
 {
     struct looking *l = el_alloc(mem, sizeof *l);
     struct candidate *v = el_alloc(mem, LOAD_LOOK_MAX * sizeof *v);
-    *out = (struct load_found){.newest = -1, .unusable = -1};
+    memset(out, 0, sizeof *out); /* large: a literal could take as much of the stack of a thread */
+    out->newest = out->unusable = -1;
     int r = -ENOMEM;
     if (l && v) {
         l->fs = fs; /* the rest is 0 */
