@@ -146,7 +146,9 @@ int conf_set_ckpt_mem(void *target, const char *value, struct el_err *e)
     if (n && value[n - 1] == '%' && el_parse_u64n(value, n - 1, &percent) == 0 && percent >= 1 && percent <= 95)
         conf->ckpt_mem_percent = (unsigned)percent;
     else if (el_parse_size(value, &conf->ckpt_mem_bytes) || !conf->ckpt_mem_bytes)
-        return el_fail(e, EL_EXIT_USAGE, "want a size, such as 500M or 16G (K, M, G, T), or a share of this host's memory from 1%% to 95%%");
+        return el_fail(
+            e, EL_EXIT_USAGE,
+            "want a size, such as 500M or 16G (K, M, G, T), or a share of this host's memory from 1%% to 95%%");
     return 0;
 }
 
