@@ -697,6 +697,58 @@ def values_that_move_while_it_is_swapped(folder):
     assert job.captured(2, state=back) == "" and back["n"] == 7
 
 
+def an_average_that_keeps_a_copy_of_what_it_swaps(folder):
+    """As torch_ema does: its state_dict() has the copy from then on, and another one each time."""
+    class Average:
+        def __init__(self, net):
+            self.net, self.shadow, self.kept = net, [p.detach() + 1 for p in net.parameters()], None
+
+        def swap(self):
+            self.kept = [p.detach().clone() for p in self.net.parameters()]
+            for p, s in zip(self.net.parameters(), self.shadow):
+                p.data.copy_(s)
+
+        def back(self):
+            for p, k in zip(self.net.parameters(), self.kept):
+                p.data.copy_(k)
+
+        def state_dict(self):
+            return {"shadow": self.shadow, "kept": self.kept}
+
+        def load_state_dict(self, state):
+            self.shadow, self.kept = state["shadow"], state["kept"]
+
+    net = torch.nn.Linear(3, 3)
+    average = Average(net)
+    job = Watched(folder, net=net, average=average)
+    for step in range(4):
+        with torch.no_grad():
+            net.weight.add_(1)
+        job.keep(step)
+        with job.swapped():
+            average.swap()
+            average.back()
+        back = torch.nn.Linear(3, 3)
+        assert job.captured(step, net=back, average=Average(back)) == "", (step, job.captured(step))
+        assert torch.equal(back.weight, net.weight)
+
+
+def what_may_move_does_so_while_it_is_swapped(folder):
+    """An array that grows, a list of tensors, one that is read by numpy(), values beyond all measure: all as they were."""
+    state = {"net": torch.nn.Linear(2, 2), "a": np.zeros(3), "l": [torch.zeros(1)], "s": torch.zeros(4), "v": [1.0]}
+    job = Watched(folder, state=state)
+    job.keep(1)
+    with job.swapped():
+        state["a"] = np.append(state["a"], 1)
+        state["l"].append(torch.ones(1))
+        state["s"].numpy()
+        state["v"] = [0.1] * 400000
+        state["new"] = torch.zeros(7)
+    back = {"net": torch.nn.Linear(2, 2), "a": np.ones(9), "l": [], "s": torch.ones(4), "v": []}
+    assert job.captured(1, state=back) == "", job.captured(1)
+    assert back["a"].tolist() == [0] * 3 and len(back["l"]) == 1 and not back["s"].any() and back["v"] == [1.0] and "new" not in back, back
+
+
 def stepped_while_it_is_swapped(folder):
     rates = torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.zeros(1)], lr=1), 1)
     job = Watched(folder, state={"rates": rates})
@@ -798,6 +850,52 @@ def a_handler_of_signals_that_raises(folder):
             raise AssertionError("it does not come out")
         finally:
             signal.signal(signal.SIGUSR1, before)
+
+
+def an_exception_that_the_script_has_handled(folder):
+    """It is no news, whatever fails behind it."""
+    class Stop(Exception):
+        pass
+
+    class Odd:
+        def state_dict(self):
+            if self.now:
+                raise ValueError("not now")
+            return {}
+
+        def load_state_dict(self, state):
+            pass
+
+        now = False
+
+    def told(number, frame):
+        raise Stop
+
+    it = Odd()
+    job = Watched(folder, it=it)
+    it.now = True
+    before = signal.signal(signal.SIGUSR1, told)
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        raise AssertionError("it does not come")
+    except Stop:
+        job._emergency.keep(1)
+        assert "not now" in job._emergency.trouble
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def swapped_ends_where_it_did_not_begin(folder):
+    """A handler may raise there."""
+    job = Watched(folder, state={"t": torch.zeros(3)})
+    job.keep(1)
+    job._emergency.let_go = lambda why: 1 / 0
+    try:
+        with job.swapped():
+            raise AssertionError("it has begun")
+    except ZeroDivisionError:
+        pass
+    assert job._swapped == 0
 
 
 def elements_of_what_is_not_contiguous(folder):

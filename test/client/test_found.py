@@ -536,31 +536,51 @@ class Outer:
         self.base.load_state_dict(state["base"])
 
 
-class Own(torch.optim.SGD):
+class Two:
+    """Two of one kind: whose state is whose is known by it alone."""
+
+    def __init__(self, *optims):
+        self.f, self.g = optims
+
     def state_dict(self):
-        return {**super().state_dict(), "more": 1}
+        return {"f": self.f.state_dict(), "g": self.g.state_dict()}
 
     def load_state_dict(self, state):
-        super().load_state_dict({k: v for k, v in state.items() if k != "more"})
+        self.f.load_state_dict(state["f"])
+        self.g.load_state_dict(state["g"])
+
+
+def with_masters(n):
+    """An optimizer that holds float32 values of a parameter in bfloat16."""
+    p = torch.nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))
+    optim = torch.optim.SGD([p], lr=.1)
+    optim.state[p]["master"] = torch.full((3,), n + 2**-20)
+    return optim
+
+
+def masters(optim):
+    return next(iter(optim.state.values()))["master"]
+
+
+def put_into(saved, fresh):
+    job, again = Alone(), Alone()
+    job.declare("o", saved)
+    shot = job.take_into(0, 0)
+    again.declare("o", fresh)
+    _, memory = shot.copy()
+    trouble, _ = again.put_back(memory, shot.where)
+    assert not trouble, trouble
 
 
 def float32_state_of_an_optimizer_that_is_wrapped():
     """torch casts it to the parameter's type."""
-    for kind in (Wrapped, Outer, None):
-        sets = []
-        for n in (1.0, 2.0):
-            p = torch.nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))
-            optim = torch.optim.SGD([p], lr=.1) if kind else Own([p], lr=.1)
-            optim.state[p]["master"] = torch.full((3,), n + 2**-20)
-            sets.append((kind(optim) if kind else optim, optim, p))
-        job, again = Alone(), Alone()
-        job.declare("o", sets[0][0])
-        shot = job.take_into(0, 0)
-        again.declare("o", sets[1][0])
-        _, memory = shot.copy()
-        trouble, _ = again.put_back(memory, shot.where)
-        there = sets[1][1].state[sets[1][2]]["master"]
-        assert not trouble and there.dtype == torch.float32 and there.tolist() == [1 + 2**-20] * 3, (kind, trouble, there)
+    for kind in (Wrapped, Outer):
+        a, b = with_masters(1.0), with_masters(2.0)
+        put_into(kind(a), kind(b))
+        assert masters(b).dtype == torch.float32 and masters(b).tolist() == [1 + 2**-20] * 3, (kind, masters(b))
+    optims = [with_masters(float(n)) for n in range(4)]
+    put_into(Two(*optims[:2]), Two(*optims[2:]))
+    assert [masters(o).float().tolist() for o in optims[2:]] == [masters(o).bfloat16().float().tolist() for o in optims[:2]]
 
 
 def memory_that_was_given_back_before_it_is_filled():
@@ -603,7 +623,7 @@ class Marked2(dict):
 def main():
     bad = 0
     for name, test in list(globals().items()):
-        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Own"):
+        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Two", "with_masters", "masters", "put_into"):
             try:
                 test()
             except Exception:

@@ -197,31 +197,31 @@ def _keep_dtypes(optim: Any, state: Dict[Any, Any]) -> None:
                 live[name] = _as_saved(live[name], value)
 
 
-def _cast_back(target: Any, state: Any, depth: int = 3) -> None:
-    """The same of what wraps an optimizer, or is one with a load_state_dict() of its own: where the floating-point state that
-    was saved has the parameter's type now, and no longer its own, it was cast."""
-    if not isinstance(state, dict) or not depth:
+def _cast_back(target: Any, state: Any) -> None:
+    """The same of an object that wraps one optimizer of torch's own, which has cast what it was given."""
+    th = torch()
+    if th is None or not isinstance(state, dict) or not hasattr(target, "__dict__"):
         return
-    moments, groups = state.get("state"), getattr(target, "param_groups", None)
-    if isinstance(moments, dict) and isinstance(groups, list) and isinstance(getattr(target, "state", None), dict):
-        params = dict(enumerate(p for g in groups for p in g["params"]))
-        for key, saved in moments.items():
-            live = target.state.get(params[key]) if key in params else None
-            if not isinstance(live, dict) or not isinstance(saved, dict):
-                continue
-            for name, value in saved.items():
+    kind = th.optim.Optimizer
+    inner = [v for v in vars(target).values() if isinstance(v, kind)]
+    saved = [s for s in (state, *state.values()) if isinstance(s, dict) and isinstance(s.get("state"), dict) and "param_groups" in s]
+    if len(inner) != 1 or len(saved) != 1:
+        return  # whose is whose is not known
+    optim = inner[0]
+    if type(optim).state_dict is not kind.state_dict or type(optim).load_state_dict is not kind.load_state_dict:
+        return
+    params = dict(enumerate(p for g in optim.param_groups for p in g["params"]))
+    for key, values in saved[0]["state"].items():
+        live = optim.state.get(params[key]) if key in params else None
+        if isinstance(live, dict) and isinstance(values, dict):
+            for name, value in values.items():
                 if _was_cast(live.get(name), value, params[key]):
                     live[name] = value.to(live[name].device, copy=True)
-    for value in state.values():
-        if isinstance(value, dict) and "param_groups" in value:
-            for inner in vars(target).values() if hasattr(target, "__dict__") else ():
-                if hasattr(inner, "param_groups") and inner is not target:
-                    _cast_back(inner, value, depth - 1)
 
 
 def _was_cast(live: Any, saved: Any, param: Any) -> bool:
-    return bool(special.is_tensor(live) and special.is_tensor(saved) and live.shape == saved.shape and live.dtype != saved.dtype
-                and saved.is_floating_point() and live.dtype == param.dtype)
+    return bool(special.is_tensor(live) and special.is_tensor(saved) and live.shape == saved.shape and saved.is_floating_point()
+                and live.dtype == param.dtype and saved.element_size() > live.element_size())
 
 
 def _as_saved(live: Any, saved: Any) -> Any:

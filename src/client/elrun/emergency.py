@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 from .handlers import raise_of_handler
 from .packets import BEAT, BOUNDARY, LIMIT, NO_STEP, PACKET_MAX, Error, end_of, extents, images_text, pack, unpack
 from .parts import Part, copy_all
-from .step_end import Outline, Plan, StepEnd, TooLarge, planned
+from .step_end import Outline, Plan, StepEnd, TooLarge, again, planned
 from .texts import cut
 from .tree import Refused
 from .values import counting_changes, torch
@@ -130,16 +130,18 @@ class Emergency:
 
     def take_up(self, outline: Outline) -> str:
         """The objects hold what they did, or a text: something else, so that nothing is captured until the next step is done."""
-        counts = self.counts
-        self.keep(outline.step)
-        self.counts = counts
-        text = f"behind swapped() the weights are not what they were after step {outline.step}"
+        self.trouble = f"behind swapped() the weights are not what they were after step {outline.step}"
+        try:
+            with counting_changes():
+                self.end = again(outline, self.ck._take(), self.ck.parts)
+        except Exception as e:
+            raise_of_handler(e)
+            self.trouble += f" ({e})"
         if self.end is None:
-            return f"{text} ({self.trouble})"
-        self.end = self.end.as_it_was(outline)
-        if self.end is None:
-            self.trouble = text
-            return text
+            return self.trouble
+        if self.mark:
+            self.mark.record()
+        self.plan, self.trouble = self.end.plan, ""
         return ""
 
     def stepped(self) -> str:

@@ -24,7 +24,7 @@ def _chain(e: BaseException) -> Iterator[BaseException]:
     while one is not None and id(one) not in seen:
         seen.add(id(one))
         yield one
-        one = one.__cause__ or one.__context__
+        one = one.__cause__ or (one.__context__ if one.__suppress_context__ else None)  # not what the script was handling
 
 
 def _code(handler: Any) -> Any:

@@ -68,6 +68,8 @@ def number_of(value: Any, what: str, most: int = STEP_MAX) -> int:
 class Snapshots(Declaring):
     """The connection to this node's agent; elrun.connect() makes it."""
 
+    _said_swapped = False
+
     def __init__(self, path: str):
         super().__init__(path)
         self.round, self.coord = os.environ["ELRUN_ROUND"].split(".")
@@ -416,26 +418,27 @@ class Snapshots(Declaring):
         no state is copied meanwhile.  Afterwards all of it is taken for what it was before, unless an exception leaves the
         block, or elements that are compared are not back."""
         self._swapped += 1
-        emergency = self._emergency
-        outline, trouble = None, ""
-        if emergency:
-            outline, trouble = emergency.let_go("other weights are in its place (ck.swapped())")
-        self._turn += 2  # a copy that has begun does not count
-        for part in self.parts:
-            getattr(part, "blocks", {}).clear()  # nothing is held meanwhile: memory that the script lets go is free
-        back = False
+        emergency, outline, trouble, back = self._emergency, None, "", False
         try:
+            if emergency:
+                outline, trouble = emergency.let_go("other weights are in its place (ck.swapped())")
+            self._turn += 2  # a copy that has begun does not count
+            for part in self.parts:
+                getattr(part, "blocks", {}).clear()  # nothing is held meanwhile: memory that the script lets go is free
             yield
             back = True
         finally:
             self._swapped -= 1
             self._turn += 2
-            if emergency and outline is None and back and not self._swapped:
-                emergency.forget(trouble)
-            elif emergency and outline is not None and back and not self._turn & 1 and not self._swapped:
-                text = emergency.take_up(outline)
-                if text:
-                    self._send("NOTE", {"error": False, "text": cut(f"{text}: until the next step is done nothing newer than the last snapshot can be captured")})
+            if emergency and back and not self._swapped:
+                if outline is None:
+                    emergency.forget(trouble)
+                elif not self._turn & 1:
+                    text = emergency.take_up(outline)
+                    if text and not self._said_swapped:
+                        self._said_swapped = True
+                        self._send("NOTE", {"error": False, "text": cut(f"{text}: until the next step is done nothing newer than the last "
+                                            "snapshot can be captured")})
 
     @property
     def change(self) -> Optional[Change]:

@@ -153,6 +153,39 @@ class Outline(NamedTuple):
     plan: Plan
 
 
+def again(outline: Outline, held: List[Held], parts: List[Any]) -> Optional[StepEnd]:
+    """The end of that step, from what the parts hold now, with what was laid aside then; None: a tensor is gone, has another
+    shape, or is another one by the elements that are compared.  A tensor of an object's own state_dict() that has another
+    place is taken as it is: a copy, as averages keep one of the weights that they have swapped.  held is used up."""
+    had = outline.plan
+    now = {row.spec[:3]: source for one in held if one.layout for row, source in zip(one.layout.rows, one.sources)}
+    aside = dict(zip(had.aside, had.copies))
+    specs = [spec for layout, _ in outline.parts for spec in _specs(layout)]
+    sources: List[Any] = [aside[i] if i in aside else now.get(spec[:3]) for i, spec in enumerate(specs)]
+    now.clear()
+    held.clear()  # who holds a tensor is counted below
+    if any(source is None for source in sources):
+        return None
+    places = [s.data_ptr() if _is_tensor(s) else id(s) for s in sources]
+    loose, reached = _in_no_block(had.rest, sources, parts)
+    free = set(loose).difference(reached)
+    views, samples = [], []
+    for i, sample in zip(had.picked, had.samples):
+        view = _watched(sources[i])
+        if view is None or view.shape != sample.shape or view.device != sample.device:
+            return None
+        views.append(view)
+        samples.append(view.clone() if i in free and places[i] != had.places[i] else sample)
+    if _first_other(views, samples) >= 0:
+        return None
+    dense = [not _is_tensor(s) or s.is_contiguous() for s in sources]
+    plan = had._replace(places=places, dense=dense, views=views, looked=_places_of(views), samples=samples, loose=loose, reached=reached,
+                        keep=list(sources))
+    left = iter(sources)
+    as_then = [Held(layout, blob, list(itertools.islice(left, len(_specs(layout))))) for layout, blob in outline.parts]
+    return StepEnd(outline.step, outline.samples_consumed, as_then, sources, plan, parts)
+
+
 class StepEnd:
     """What the parts held behind one step.  It is made by the main thread, and does not change then, but for what its plan
     lays aside, which the end of the next step writes to."""
@@ -195,18 +228,6 @@ class StepEnd:
     def outline(self) -> Outline:
         """From now on no step's end is made with this plan: what it laid aside stays as it is."""
         return Outline(self.step, self.samples_consumed, [(one.layout, one.blob) for one in self.held], self.plan._replace(views=[], keep=[]))
-
-    def as_it_was(self, outline: Outline) -> Optional[StepEnd]:
-        """This one with what was laid aside then; None: elements that are compared are others, or names or shapes are."""
-        had, now = outline.plan, self.plan
-        if had.aside != now.aside or [_specs(layout) for layout, _ in outline.parts] != [_specs(one.layout) for one in self.held]:
-            return None
-        views = [_watched(self.sources[i]) for i in had.picked]
-        if any(v is None or v.shape != s.shape or v.device != s.device for v, s in zip(views, had.samples)) or _first_other(views, had.samples) >= 0:
-            return None
-        self.step, self.samples_consumed, self.plan = outline.step, outline.samples_consumed, now._replace(copies=had.copies)
-        self.held = [Held(layout, blob, one.sources) for (layout, blob), one in zip(outline.parts, self.held)]
-        return self
 
     def copied(self) -> List[Any]:
         """What a copy of the state is made of."""
