@@ -238,11 +238,13 @@ static struct text bare(struct text line)
     return (struct text){line.p + i, line.n - i};
 }
 
-/* An exception group: its first exception that is none itself, else any that a row fits. */
+/* An exception group: its first exception that is none itself, else any that a row fits.  A lost connection is rather
+ * the consequence of another one: it counts only if all are such. */
 static enum classify_rule match_group(struct text words)
 {
     struct text line, type, message;
     bool first = true;
+    enum classify_rule lost = CLASSIFY_NONE;
     while (text_line(&words, &line)) {
         struct text inside = bare(line);
         /* Frames and source lines are indented by two more than what is between the bars. */
@@ -252,11 +254,15 @@ static enum classify_rule match_group(struct text words)
         if (!line_is_exception(inside, true, &type, &message) || text_find(type, "ExceptionGroup"))
             continue;
         enum classify_rule r = match(type, inside, (struct text){0}, true);
+        if (rows[r].follower) {
+            lost = lost == CLASSIFY_NONE ? r : lost;
+            continue;
+        }
         if (is_text_row(r) || (first && r == CLASSIFY_TYPE))
             return r;
         first = false;
     }
-    return CLASSIFY_NONE;
+    return first ? lost : CLASSIFY_NONE;
 }
 
 /* An exception that was made of one that passes by itself: "DatasetGenerationError" of an HTTP 429.  What was raised
