@@ -70,6 +70,7 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     f->local_rank = slot;
     f->pid = (int)w->pid;
     f->role = n->conf->role;
+    f->program = n->conf->entry == CONF_PROGRAM ? NULL : n->conf->script;
     f->host = n->host;
     f->restart = n->core.restarts;
     f->round = n->membership ? membership_world(n->membership)->number : n->core.attempts;

@@ -60,7 +60,7 @@ static const char *clause_of(const struct failure *f)
         return NULL;
     if (f->code == 2 && text_find(said, ": can't open file '"))
         return "Python cannot open the script";
-    if (classify_is_usage(f->rule) || (f->code == 2 && text_find(said, ": error: ")))
+    if (classify_is_usage(f->rule) || (f->code == 2 && !f->helper && text_find(said, ": error: ")))
         return "the script refused its arguments";
     if (classify_is_command(f->rule))
         return "a command of the program is not there, or cannot be run";

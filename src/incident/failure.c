@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "incident/child.h"
+#include "incident/refusal.h"
 #include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
@@ -474,8 +475,10 @@ static void judge_usage(struct failure *f)
     enum survived_usage u =
         f->rule == CLASSIFY_ABSL_USAGE ? survived_help(tail, words) : survived_usage(tail, words, &line);
     bool lingered = f->lingered && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
+    bool without =
+        u == SURVIVED_USAGE_OPEN && refusal_does_without((struct text){f->found.message, strlen(f->found.message)});
     f->went_on |= u != SURVIVED_USAGE_END;
-    if (u == SURVIVED_USAGE_ERROR || lingered)
+    if (u == SURVIVED_USAGE_ERROR || lingered || without || f->helper)
         set_rule(f, CLASSIFY_NONE);
     if (u == SURVIVED_USAGE_ERROR && !f->survived[0])
         text_copy(f->survived, sizeof f->survived, line.p, line.n);
@@ -504,6 +507,7 @@ static void classify(struct failure *f, bool oom_rose)
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
         set_rule(f, classify_exit(f->code, f->tail));
+    f->helper = f->tail && refusal_is_of_other((struct text){f->tail, strlen(f->tail)}, f->program);
     if (f->tail && classify_is_usage(f->rule))
         judge_usage(f);
     if (f->end == FAILURE_NOT_STARTED && f->code == EL_EXIT_NOINPUT)

@@ -50,10 +50,11 @@ struct failure {
     unsigned rank, local_rank, node_rank;
     int pid;
     const char *role, *host;
-    char *error_file; /* path given to the worker; NULL = none; failure_set_line() */
-    char *log_file;   /* where its stderr is kept; NULL = nowhere; failure_set_line() */
-    char *log_dir;    /* of several nodes: where its own has its logs; the same */
-    unsigned restart; /* TORCHELASTIC_RESTART_COUNT of that attempt */
+    const char *program; /* its script or module of Python, borrowed the same; NULL = something else, or not known */
+    char *error_file;    /* path given to the worker; NULL = none; failure_set_line() */
+    char *log_file;      /* where its stderr is kept; NULL = nowhere; failure_set_line() */
+    char *log_dir;       /* of several nodes: where its own has its logs; the same */
+    unsigned restart;    /* TORCHELASTIC_RESTART_COUNT of that attempt */
     uint64_t round;
 
     /* how it ended */
@@ -96,6 +97,7 @@ struct failure {
     bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
     bool went_on;                     /* perhaps: other lines came between that and its end */
     bool lingered;                    /* ... or a while without any */
+    bool helper;                      /* what refused its command line was another program, by its name */
     bool texts_short;                 /* memory for some of the texts was refused */
     enum classify_rule words;         /* the row that its last words fit */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */

@@ -1,4 +1,5 @@
 /* Of which class an end is where several things were said, or something else than what ended it. */
+#include "incident/decide.h"
 #include "incident/failure.h"
 #include "lib/tap.h"
 #include "util/auto.h"
@@ -49,8 +50,48 @@ static void test_group(void)
     }
 }
 
+/* Whose command line was refused? */
+static void test_helper(void)
+{
+#define REFUSED(name) "usage: " name " [-h] [--lr LR]\n" name ": error: argument --lr: invalid float value: 'x'\n"
+    static const struct {
+        const char *program, *words;
+        bool own;
+        const char *about;
+    } lines[] = {
+        {"train.py", REFUSED("train.py"), true, "its own"},
+        {"/w/train.py", REFUSED("train.py"), true, "by a path"},
+        {"pkg.train", REFUSED("train.py"), true, "its module"},
+        {"pkg", REFUSED("__main__.py"), true, "its package"},
+        {"train.py", REFUSED("a-name-of-its-own"), true, "a name that is no script's"},
+        {NULL, REFUSED("load.py"), true, "a program that is not known"},
+        {"train.py", REFUSED("load.py"), false, "a helper's"},
+        {"retrain.py", REFUSED("train.py"), false, "its name ends alike"},
+        {"train.py", "Usage: load.py [OPTIONS]\nTry 'load.py --help' for help.\n\nError: No such option: --zz\n", false,
+         "a helper's, by click"},
+        {"train.py", "load.py: error: the parameter x is wrong\n", false, "in its last line"},
+        {"train.py", REFUSED("train.py") "using defaults\n", false, "it went on"},
+        {"train.py", REFUSED("train.py") "cannot go on with defaults\n", true, "it could not"},
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct decide_digest d = {.kind = DECIDE_SILENT};
+        struct failure f;
+        failure_init(&f);
+        f.end = FAILURE_EXIT;
+        f.code = 2;
+        f.program = lines[i].program;
+        failure_add_stderr(&f, lines[i].words, strlen(lines[i].words), NULL);
+        failure_judge(&f, false, false);
+        decide_add(&d, &f, 1);
+        ok((strcmp(d.what, "the script refused its arguments") == 0) == lines[i].own, lines[i].about);
+        ok((f.class == FAILURE_CLASS_CODE) == lines[i].own, "and its class");
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_helper();
     test_group();
     return done();
 }
