@@ -456,7 +456,8 @@ enum classify_rule classify_exit(int code, const char *last_lines)
     for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++) {
         bool same = rows[r].code == code || rows[r].code == FAILURE_ANY_CODE;
         bool boxed = r >= CLASSIFY_CYCLOPTS_VALUE && r <= CLASSIFY_CYCLOPTS_NEEDS;
-        if (same && has(t, rows[r].a) && has(t, rows[r].b) && (!boxed || is_cyclopts(r, code, t)))
+        bool begun = r != CLASSIFY_UNREADABLE || text_starts(last_line(t), rows[r].a);
+        if (same && begun && has(t, rows[r].a) && has(t, rows[r].b) && (!boxed || is_cyclopts(r, code, t)))
             return r;
     }
     return CLASSIFY_NONE;

@@ -266,6 +266,7 @@ static void find_child(struct failure *f, const struct traceback *found, struct 
         return;
     take_words(f, &child, &chain, (struct text){all.p, found->start});
     put_found(f->sign, sizeof f->sign, &child);
+    text_copy(f->child, sizeof f->child, child.type, strlen(child.type));
 }
 
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)

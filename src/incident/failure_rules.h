@@ -397,6 +397,8 @@
     X(CRLF_BASH,      126, "^M: bad interpreter", "",                   CODE, FAILURE_ADVICE_CRLF) \
     X(NO_INTERPRETER, 126, ": bad interpreter: ", "",                   CODE, "the interpreter of the script's #! line is not on this node") \
     X(NOT_EXECUTABLE, 126, "", "",                                  CODE, "the file is not executable") \
+    /* Of a file that Python cannot decode: it has no place, and only as the last line is it the interpreter's. */ \
+    X(UNREADABLE,     1,   "SyntaxError: ", "",                     CODE, "Python cannot read the file: see its encoding, which is UTF-8 where none is declared") \
     X(UNPRINTED,      1,   "object type name: ", "lost sys.stderr", UNKNOWN, FAILURE_ADVICE_UNPRINTED) \
     X(TIME_LIMIT,     124, "", "",                                  HANG, "this is what timeout(1) says when the time is over") \
     X(EXIT_HUP,       129, "", "",                                  OUTSIDE, "the program ended on SIGHUP: start the job with nohup, tmux or the scheduler") \
